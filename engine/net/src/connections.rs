@@ -21,7 +21,7 @@ use machine::{Block, Card, CoreId, Instant, Micros, Offloads, Piece};
 use tasks::{Budget, DelayQueue, FrameTable, ResumeQueue};
 
 use crate::config::{Config, Service};
-use crate::cores::Fellows;
+use crate::cores::OtherCores;
 use crate::counters::Counters;
 use crate::event::{ConnectionId, Event, Events, has_room};
 use crate::flow::{Caller, Entry, Flow, FlowTable};
@@ -327,10 +327,10 @@ impl Tcp {
     }
 
     /// Removes expired handshakes and TIME-WAIT entries.
-    pub(crate) fn forget(&mut self, now: Instant, fellows: &mut Option<Fellows>) {
+    pub(crate) fn forget(&mut self, now: Instant, other_cores: &mut Option<OtherCores>) {
         for _ in 0..FORGOTTEN_AT_ONCE {
             let Some(caller) = self.half_open.give_up(now) else { break };
-            self.handshake_gone(&caller.flow, fellows);
+            self.handshake_gone(&caller.flow, other_cores);
         }
         for _ in 0..FORGOTTEN_AT_ONCE {
             let Some(flow) = self.time_wait.expired(now) else { break };
@@ -366,7 +366,7 @@ impl Tcp {
         &mut self,
         now: Instant,
         link: &Link,
-        fellows: &mut Option<Fellows>,
+        other_cores: &mut Option<OtherCores>,
         events: &mut Events,
     ) {
         while has_room(events) {
@@ -386,7 +386,7 @@ impl Tcp {
                 link.own_address(found.template.local()) != Some(found.template.source()),
             );
             if is_stranded {
-                self.bury(now, connection, None, fellows);
+                self.bury(now, connection, None, other_cores);
             }
             if is_stranded && !user_is_done {
                 let told = events.push(Event::Closed { connection, reason: CloseReason::Aborted });
@@ -401,7 +401,7 @@ impl Tcp {
         now: Instant,
         connection: ConnectionId,
         remember: Option<TimeWait>,
-        fellows: &mut Option<Fellows>,
+        other_cores: &mut Option<OtherCores>,
     ) {
         let Some(mut gone) = self.connections.remove(connection.0) else {
             unreachable!("no connection ends twice")
@@ -419,28 +419,28 @@ impl Tcp {
             }
             None => self.flows.remove(&flow),
         }
-        self.flow_closed(&flow, fellows);
+        self.flow_closed(&flow, other_cores);
     }
 
     /// Removes a handshake that failed.
-    fn handshake_gone(&mut self, flow: &Flow, fellows: &mut Option<Fellows>) {
+    fn handshake_gone(&mut self, flow: &Flow, other_cores: &mut Option<OtherCores>) {
         self.flows.remove(flow);
-        self.flow_closed(flow, fellows);
+        self.flow_closed(flow, other_cores);
     }
 
     /// A flow now leads to a connection or handshake of this core.
     #[inline]
-    fn flow_opened(&self, flow: &Flow, fellows: &mut Option<Fellows>) {
-        if let Some(fellows) = fellows {
-            fellows.opened(&self.flows, flow);
+    fn flow_opened(&self, flow: &Flow, other_cores: &mut Option<OtherCores>) {
+        if let Some(other_cores) = other_cores {
+            other_cores.opened(&self.flows, flow);
         }
     }
 
     /// A flow no longer leads to a connection or handshake of this core.
     #[inline]
-    fn flow_closed(&self, flow: &Flow, fellows: &mut Option<Fellows>) {
-        if let Some(fellows) = fellows {
-            fellows.closed(&self.flows, flow);
+    fn flow_closed(&self, flow: &Flow, other_cores: &mut Option<OtherCores>) {
+        if let Some(other_cores) = other_cores {
+            other_cores.closed(&self.flows, flow);
         }
     }
 }

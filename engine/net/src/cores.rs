@@ -25,8 +25,8 @@
 //! - A machine with one core has none of this, at the cost of one check for each frame.
 
 mod away;
+mod core_queue;
 mod message;
-mod post;
 mod sorting;
 mod steering;
 mod strays;
@@ -41,16 +41,16 @@ use crate::counters::{Counter, Counters};
 use crate::flow::{Flow, FlowTable};
 use crate::link::Link;
 use away::Away;
+use core_queue::CoreQueue;
 pub use message::{Arrived, NetMessage, Route};
-pub(crate) use message::{Hearsay, Message, Passed, What};
-use message::{Home, Kind, Onward};
-use post::Post;
-use sorting::Sort;
+pub(crate) use message::{Contents, LinkNews, Message, PassedFrame};
+use message::{Home, Onward, PassReason};
+use sorting::FrameClass;
 use steering::{Holdings, Load, Steering};
 pub(crate) use strays::Fit;
 
 /// The state of a network that concerns the other cores.
-pub(crate) struct Fellows {
+pub(crate) struct OtherCores {
     cores: Cores,
     /// The time of the turn in which the current frame was received.
     now: Instant,
@@ -61,7 +61,7 @@ pub(crate) struct Fellows {
     /// Where the current frame goes from here, if it goes on.
     onward: Option<Onward>,
     /// The queue for each core; this core's own stays empty.
-    posts: Vec<Post>,
+    outgoing: Vec<CoreQueue>,
     /// Buffers of our card that are on other cores.
     away: Away,
     /// The connections on this core, if another core steers for it.
@@ -70,10 +70,10 @@ pub(crate) struct Fellows {
     steering: Option<Steering>,
 }
 
-impl Fellows {
+impl OtherCores {
     /// `None` on a machine with one core. `queues`: how many cores have a receive queue.
     /// `connections_max`: how many connections each core may have.
-    pub(crate) fn new(cores: Cores, queues: u8, connections_max: usize) -> Option<Fellows> {
+    pub(crate) fn new(cores: Cores, queues: u8, connections_max: usize) -> Option<OtherCores> {
         assert!(
             cores.own.0 < cores.count && usize::from(cores.count) <= CORES_MAX,
             "the core's number is below the number of cores"
@@ -84,14 +84,14 @@ impl Fellows {
         }
         let group = || (cores.own.0 % queues..cores.count).step_by(usize::from(queues)).map(CoreId);
         let is_steered = group().count() > 1;
-        let post = |core: u8| Post::new(if core < queues { away::FRAMES_MAX } else { 0 });
-        Some(Fellows {
+        let queue = |core: u8| CoreQueue::new(if core < queues { away::FRAMES_MAX } else { 0 });
+        Some(OtherCores {
             cores,
             now: Instant::START,
             hops: 0,
             answerer: None,
             onward: None,
-            posts: (0..cores.count).map(post).collect(),
+            outgoing: (0..cores.count).map(queue).collect(),
             away: Away::new(cores.count),
             holdings: is_steered.then(|| Holdings::new(CoreId(cores.own.0 % queues))),
             steering: (is_steered && cores.own.0 < queues)
@@ -133,17 +133,21 @@ impl Fellows {
     /// Queues a frame for another core.
     ///
     /// Errors: the frame, if there is no room for it.
-    fn post(&mut self, onward: Onward, home: Option<Home>, frame: Frame) -> Result<(), Frame> {
+    fn enqueue(&mut self, onward: Onward, home: Option<Home>, frame: Frame) -> Result<(), Frame> {
         let Onward { core, kind, hops, answerer, verified, syn } = onward;
         let ours = home.filter(|home| home.core == self.cores.own);
         let is_full = ours.is_some_and(|home| !self.away.has_room(home.charged_to, kind));
         if is_full || buggify!(NoRoomBetweenCores) {
             return Err(frame);
         }
-        let Some(post) = self.posts.get_mut(usize::from(core.0)) else {
+        let Some(queue) = self.outgoing.get_mut(usize::from(core.0)) else {
             unreachable!("a core above the last one")
         };
-        post.push(Passed { frame, seen_at: self.now, home, hops, answerer, verified, syn }, kind)
+        queue
+            .push(
+                PassedFrame { frame, seen_at: self.now, home, hops, answerer, verified, syn },
+                kind,
+            )
             .map_err(|passed| passed.frame)?;
         if let Some(home) = ours {
             self.away.left(home.charged_to);
@@ -175,21 +179,21 @@ impl Fellows {
         bucket: impl FnOnce(&Flow) -> u16,
     ) -> bool {
         (self.now, self.hops, self.answerer) = (now, 0, None);
-        let elsewhere = match sorting::sort(frame.bytes(), link) {
-            Sort::Segment { flow, opens } => self.steering.as_mut().map(|steering| {
+        let elsewhere = match sorting::classify(frame.bytes(), link) {
+            FrameClass::Segment { flow, opens } => self.steering.as_mut().map(|steering| {
                 let bucket = bucket(&flow);
                 let core = steering.owner(bucket, opens);
-                Onward { syn: opens.then_some(bucket), ..Onward::first(core, Kind::Steered) }
+                Onward { syn: opens.then_some(bucket), ..Onward::first(core, PassReason::Steered) }
             }),
-            Sort::Other => Some(Onward::first(FIRST, Kind::Other)),
-            Sort::Nothing => None,
+            FrameClass::Other => Some(Onward::first(FIRST, PassReason::Other)),
+            FrameClass::Nothing => None,
         };
         self.onward = elsewhere.filter(|onward| onward.core != self.cores.own);
         self.onward.is_none()
     }
 
     /// Whether the current frame goes on to another core.
-    pub(crate) fn goes_on(&self) -> bool {
+    pub(crate) fn is_forwarded(&self) -> bool {
         self.onward.is_some()
     }
 
@@ -203,7 +207,7 @@ impl Fellows {
     }
 
     /// Another core has passed a frame on to this one.
-    pub(crate) fn passed_arrived(&mut self, now: Instant, passed: &Passed) {
+    pub(crate) fn passed_arrived(&mut self, now: Instant, passed: &PassedFrame) {
         (self.now, self.hops, self.answerer, self.onward) =
             (now, passed.hops, passed.answerer, None);
         if let Some(home) = passed.home.filter(|home| home.core == self.cores.own) {
@@ -217,10 +221,10 @@ impl Fellows {
     /// A passed frame has been handled. It goes on, or home; it is returned if its home is here.
     pub(crate) fn passed_handled(
         &mut self,
-        passed: Passed,
+        passed: PassedFrame,
         counters: &mut Counters,
     ) -> Option<Frame> {
-        let Passed { frame, home, .. } = passed;
+        let PassedFrame { frame, home, .. } = passed;
         let frame = match self.onward.take() {
             Some(onward) => self.pass_on(frame, home, onward, counters).err()?,
             None => frame,
@@ -230,10 +234,10 @@ impl Fellows {
         if home.core == self.cores.own {
             return Some(frame);
         }
-        let Some(post) = self.posts.get_mut(usize::from(home.core.0)) else {
+        let Some(queue) = self.outgoing.get_mut(usize::from(home.core.0)) else {
             unreachable!("a core above the last one")
         };
-        post.push_shell(frame, home.charged_to);
+        queue.push_buffer(frame, home.charged_to);
         None
     }
 
@@ -253,12 +257,12 @@ impl Fellows {
     /// The next message for another core, if there is one.
     pub(crate) fn next_message(&mut self, to: CoreId, link: &Link) -> Option<NetMessage> {
         let own = self.cores.own;
-        let post = self.posts.get_mut(usize::from(to.0)).filter(|_| to != own)?;
-        if let Some(message) = post.next_shell() {
+        let queue = self.outgoing.get_mut(usize::from(to.0)).filter(|_| to != own)?;
+        if let Some(message) = queue.next_buffer() {
             return Some(NetMessage(message));
         }
         if self.cores.is_first()
-            && let Some(message) = post.next_state(link)
+            && let Some(message) = queue.next_state(link)
         {
             return Some(NetMessage(message));
         }
@@ -268,14 +272,14 @@ impl Fellows {
         {
             return Some(NetMessage(Message::Load(load)));
         }
-        post.next().map(NetMessage)
+        queue.next().map(NetMessage)
     }
 
     /// Whether a message waits for another core.
     pub(crate) fn has_messages(&self, link: &Link) -> bool {
         let (own, is_first) = (usize::from(self.cores.own.0), self.cores.is_first());
-        let mut posts = self.posts.iter().enumerate().filter(|(core, _)| *core != own);
-        posts.any(|(_, post)| !post.is_empty() || is_first && post.has_state(link))
+        let mut outgoing = self.outgoing.iter().enumerate().filter(|(core, _)| *core != own);
+        outgoing.any(|(_, queue)| !queue.is_empty() || is_first && queue.has_state(link))
             || self.holdings.as_ref().is_some_and(|holdings| holdings.has_changes())
     }
 
@@ -285,9 +289,9 @@ impl Fellows {
     }
 
     /// The first core passes news from the link on to the other cores.
-    pub(crate) fn pass_on_hearsay(&mut self, hearsay: Hearsay) {
+    pub(crate) fn pass_on_link_news(&mut self, link_news: LinkNews) {
         if self.cores.is_first() {
-            self.others().for_each(|post| post.push_hearsay(hearsay));
+            self.others().for_each(|queue| queue.push_link_news(link_news));
         }
     }
 
@@ -301,13 +305,13 @@ impl Fellows {
         onward: Onward,
         counters: &mut Counters,
     ) -> Result<(), Frame> {
-        let result = self.post(onward, home, frame);
+        let result = self.enqueue(onward, home, frame);
         match (&result, onward.kind) {
-            (Ok(()), Kind::Steered) => {
+            (Ok(()), PassReason::Steered) => {
                 sometimes!(FrameSteered);
                 counters.count(Counter::Steered);
             }
-            (Ok(()), Kind::Stray) if onward.hops == 1 => {
+            (Ok(()), PassReason::Stray) if onward.hops == 1 => {
                 sometimes!(StraySent);
                 counters.count(Counter::Strays);
             }
@@ -320,12 +324,12 @@ impl Fellows {
     }
 
     /// The queues for the other cores.
-    fn others(&mut self) -> impl Iterator<Item = &mut Post> {
+    fn others(&mut self) -> impl Iterator<Item = &mut CoreQueue> {
         let own = usize::from(self.cores.own.0);
-        self.posts
+        self.outgoing
             .iter_mut()
             .enumerate()
             .filter(move |(core, _)| *core != own)
-            .map(|(_, post)| post)
+            .map(|(_, queue)| queue)
     }
 }

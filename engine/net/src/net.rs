@@ -12,7 +12,7 @@ use machine::{Block, Card, Instant, Micros, Piece};
 
 use crate::config::{Addressing, Config, Ipv6Address, Service};
 use crate::connections::Tcp;
-use crate::cores::Fellows;
+use crate::cores::OtherCores;
 use crate::counters::Counters;
 use crate::dhcp::Dhcp;
 use crate::event::{ConnectionId, EVENTS_AT_ONCE, Event, Events, Place};
@@ -30,7 +30,7 @@ pub use turn::Output;
 /// The network stack of one core.
 pub struct Net {
     /// The state shared with the other cores. `None` on a machine with one core.
-    fellows: Option<Fellows>,
+    other_cores: Option<OtherCores>,
     link: Link,
     dhcp: Kept<Option<Dhcp>>,
     icmp: Icmp,
@@ -57,12 +57,12 @@ impl Net {
     pub fn new(config: &Config, card: &Card, seed: &[u8; 32], now: Instant) -> Net {
         let ([first, second], []) = seed.as_chunks() else { unreachable!("a seed is two keys") };
         let mut keys = Random::new(*first, *second);
-        let fellows = Fellows::new(config.cores, card.queues, config.limits.connections);
+        let other_cores = OtherCores::new(config.cores, card.queues, config.limits.connections);
         let is_first = config.cores.is_first();
         let link = Link::new(card, &config.ipv6, is_first, Random::new(keys.key(), keys.key()));
         let tcp = Tcp::new(config, card, &mut keys, now);
         let mut net = Net {
-            fellows,
+            other_cores,
             link,
             dhcp: Kept::new(None),
             icmp: Icmp::new(),
@@ -172,7 +172,7 @@ impl Net {
     /// Errors: [`Unsent::NoRoute`] without an address of ours or a route to the peer;
     /// [`Unsent::Full`] when there is no room for another connection, or no free port.
     pub fn connect(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, Unsent> {
-        self.tcp.connect(now, peer, &mut self.link, &mut self.fellows)
+        self.tcp.connect(now, peer, &mut self.link, &mut self.other_cores)
     }
 
     /// Queues a copy of `bytes` for sending, and returns how many bytes fitted. If not all did,
@@ -415,6 +415,6 @@ impl Net {
     /// Whether no connection is open here, or on the cores that this core steers for.
     #[cfg(test)]
     pub(crate) fn holds_nothing(&self) -> bool {
-        self.fellows.as_ref().is_none_or(Fellows::holds_nothing)
+        self.other_cores.as_ref().is_none_or(OtherCores::holds_nothing)
     }
 }

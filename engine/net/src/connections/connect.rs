@@ -20,7 +20,7 @@ use super::arrival::Arrival;
 use super::segments::{Around, answer};
 use super::{Connection, Tcp};
 use crate::config::Cores;
-use crate::cores::Fellows;
+use crate::cores::OtherCores;
 use crate::counters::Counter;
 use crate::ethernet::BROADCAST;
 use crate::event::{ConnectionId, Event};
@@ -51,14 +51,14 @@ impl Tcp {
         now: Instant,
         peer: SocketAddr,
         link: &mut Link,
-        fellows: &mut Option<Fellows>,
+        other_cores: &mut Option<OtherCores>,
     ) -> Result<ConnectionId, Unsent> {
         let address = Ip::from(peer.ip());
         if !link.is_stranger(address) || !link.has_way_to(address) {
             return Err(Unsent::NoRoute);
         }
         let (local, own) = link.source_for(now, address).ok_or(Unsent::NoRoute)?;
-        let cores = fellows.as_ref().map_or(Cores::ALONE, Fellows::cores);
+        let cores = other_cores.as_ref().map_or(Cores::ALONE, OtherCores::cores);
         let flow = self
             .free_flow(local, peer, cores, link.counters.of(Counter::Connects))
             .ok_or(Unsent::Full)?;
@@ -74,7 +74,7 @@ impl Tcp {
         };
         let id = self.connections.insert(new).map_err(|_| Unsent::Full)?;
         self.flows.set(flow, Entry::Connection(id.index() as u32));
-        self.flow_opened(&flow, fellows);
+        self.flow_opened(&flow, other_cores);
         link.counters.count(Counter::Connects);
         self.touch(ConnectionId(id));
         Ok(ConnectionId(id))
@@ -113,7 +113,7 @@ impl Tcp {
         connection: ConnectionId,
         machine: &mut impl Machine,
         link: &mut Link,
-        fellows: &mut Option<Fellows>,
+        other_cores: &mut Option<OtherCores>,
     ) -> Result<(), Full> {
         let Some(found) = self.connections.get_mut(connection.0) else {
             unreachable!("its output was just requested")
@@ -121,7 +121,7 @@ impl Tcp {
         let peer = found.template.flow().peer;
         if let Some(hardware) = link.hardware_for(now, peer) {
             found.template.set_peer(hardware);
-            return self.connection_output(now, connection, machine, link, fellows);
+            return self.connection_output(now, connection, machine, link, other_cores);
         }
         let local_mss = if peer.is_ipv4() { self.local_mss } else { link.mss_ipv6() };
         let limits = SendLimits { local_mss, ..self.send_limits };
@@ -132,7 +132,7 @@ impl Tcp {
             Ok(())
         };
         let result = found.tcb.output(now, limits, &self.pools, &mut hold);
-        self.settle(now, connection, fellows);
+        self.settle(now, connection, other_cores);
         result
     }
 }
@@ -152,7 +152,7 @@ impl Tcp {
             // The listener was closed in the meantime.
             if let Some(id) = id {
                 self.half_open.remove(id, &arrival.caller);
-                self.handshake_gone(&flow, around.fellows);
+                self.handshake_gone(&flow, around.other_cores);
             }
             return self.refuse(now, &arrival.caller, &arrival.segment, around.link);
         };
@@ -168,7 +168,7 @@ impl Tcp {
         };
         match id {
             Some(id) => self.half_open.remove(id, &arrival.caller),
-            None => self.flow_opened(&flow, around.fellows),
+            None => self.flow_opened(&flow, around.other_cores),
         }
         self.flows.set(flow, Entry::Connection(connection.index() as u32));
         around.link.counters.count(Counter::Accepted);
@@ -221,7 +221,7 @@ impl Tcp {
                     if let Some(reset) = farewell {
                         answer(around.link, now, &gone, &reset);
                     }
-                    self.handshake_gone(&gone.flow, around.fellows);
+                    self.handshake_gone(&gone.flow, around.other_cores);
                 }
                 Room::None => {}
                 Room::Later => {
@@ -245,7 +245,7 @@ impl Tcp {
         match entry {
             Some(id) => {
                 self.flows.set(caller.flow, Entry::HalfOpen(id.0));
-                self.flow_opened(&caller.flow, around.fellows);
+                self.flow_opened(&caller.flow, around.other_cores);
             }
             None => {
                 around.link.counters.count(Counter::CookiesOut);

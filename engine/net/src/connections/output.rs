@@ -8,7 +8,7 @@ use machine::{Instant, Machine, Offloads, Piece, TransmitError};
 use tasks::Budget;
 
 use super::{Tcp, connect};
-use crate::cores::Fellows;
+use crate::cores::OtherCores;
 use crate::counters::{Counter, Counters};
 use crate::event::ConnectionId;
 use crate::link::Link;
@@ -24,14 +24,15 @@ impl Tcp {
         now: Instant,
         machine: &mut impl Machine,
         link: &mut Link,
-        fellows: &mut Option<Fellows>,
+        other_cores: &mut Option<OtherCores>,
         budget: &mut Budget,
     ) -> Result<(), Full> {
         self.touched.begin_turn();
         while !budget.is_spent() {
             let Some(id) = self.touched.next_ready() else { break };
             budget.take();
-            if let Err(full) = self.connection_output(now, ConnectionId(id), machine, link, fellows)
+            if let Err(full) =
+                self.connection_output(now, ConnectionId(id), machine, link, other_cores)
             {
                 self.touched.resume(id);
                 return Err(full);
@@ -46,12 +47,12 @@ impl Tcp {
         connection: ConnectionId,
         machine: &mut impl Machine,
         link: &mut Link,
-        fellows: &mut Option<Fellows>,
+        other_cores: &mut Option<OtherCores>,
     ) -> Result<(), Full> {
         // The connection may have been closed since it was touched.
         let Some(found) = self.connections.get_mut(connection.0) else { return Ok(()) };
         if connect::is_unresolved(&found.template) {
-            return self.unresolved_output(now, connection, machine, link, fellows);
+            return self.unresolved_output(now, connection, machine, link, other_cores);
         }
         let (template, sent_to) = (&found.template, &mut found.sent_to);
         let limits = if template.local().is_ipv4() {
@@ -76,7 +77,7 @@ impl Tcp {
         if again {
             self.doubt_way(now, connection, link);
         }
-        self.settle(now, connection, fellows);
+        self.settle(now, connection, other_cores);
         result
     }
 
@@ -86,7 +87,7 @@ impl Tcp {
         &mut self,
         now: Instant,
         connection: ConnectionId,
-        fellows: &mut Option<Fellows>,
+        other_cores: &mut Option<OtherCores>,
     ) {
         let Some(found) = self.connections.get_mut(connection.0) else {
             unreachable!("it has just spoken")
@@ -98,9 +99,9 @@ impl Tcp {
             self.timers.set(connection.0, deadline);
         }
         match found.tcb.ended() {
-            Some(Ended::Gone) => self.bury(now, connection, None, fellows),
+            Some(Ended::Gone) => self.bury(now, connection, None, other_cores),
             Some(Ended::TimeWait(time_wait)) => {
-                self.bury(now, connection, Some(time_wait), fellows)
+                self.bury(now, connection, Some(time_wait), other_cores)
             }
             None => {}
         }

@@ -5,7 +5,7 @@ use sometimes::sometimes;
 
 use super::arrival::{Arrival, is_intact, parse};
 use super::{Connection, Tcp};
-use crate::cores::{Fellows, Fit};
+use crate::cores::{Fit, OtherCores};
 use crate::counters::{Counter, Counters};
 use crate::event::{ConnectionId, Event, Events, Place};
 use crate::flow::{Caller, Entry};
@@ -22,7 +22,7 @@ use crate::template::Head;
 /// What a segment may change outside its connection: the link, the other cores, and the events.
 pub(super) struct Around<'a> {
     pub(super) link: &'a mut Link,
-    pub(super) fellows: &'a mut Option<Fellows>,
+    pub(super) other_cores: &'a mut Option<OtherCores>,
     pub(super) events: &'a mut Events,
 }
 
@@ -36,7 +36,7 @@ impl Tcp {
         received: &Received<'_>,
         place: Place,
         link: &mut Link,
-        fellows: &mut Option<Fellows>,
+        other_cores: &mut Option<OtherCores>,
         events: &mut Events,
     ) {
         // TCP is between two hosts: segments to a group are not accepted or answered (RFC 9293
@@ -57,7 +57,7 @@ impl Tcp {
         link.counters.count(Counter::SegmentsIn);
         match self.flows.find(&caller.flow) {
             Some(Entry::Connection(index))
-                if fellows.is_none() || self.is_meant_for(index, &segment) =>
+                if other_cores.is_none() || self.is_meant_for(index, &segment) =>
             {
                 self.hand_over(now, index, &caller, &segment, &place, link, events);
             }
@@ -69,7 +69,7 @@ impl Tcp {
                     entry,
                     &arrival,
                     &received,
-                    &mut Around { link, fellows, events },
+                    &mut Around { link, other_cores, events },
                 );
             }
         }
@@ -86,7 +86,7 @@ impl Tcp {
     ) {
         match entry {
             entry
-                if around.fellows.is_some()
+                if around.other_cores.is_some()
                     && self.goes_round(now, entry, arrival, received, around) => {}
             Some(Entry::Connection(index)) => self.connected_arrived(now, index, arrival, around),
             Some(Entry::HalfOpen(index)) => {
@@ -120,15 +120,15 @@ impl Tcp {
         received: &Received<'_>,
         around: &mut Around<'_>,
     ) -> bool {
-        let Some(fellows) = &*around.fellows else { return false };
-        if fellows.all_have_looked() {
+        let Some(other_cores) = &*around.other_cores else { return false };
+        if other_cores.all_have_looked() {
             sometimes!(StrayUnknown);
             return false;
         }
         match self.fit(now, entry, arrival, around) {
-            Fit::Exactly => false,
-            fit => around.fellows.as_mut().is_some_and(|fellows| {
-                fellows.send_round(fit, &arrival.place, received, &mut around.link.counters)
+            Fit::Exact => false,
+            fit => around.other_cores.as_mut().is_some_and(|other_cores| {
+                other_cores.send_round(fit, &arrival.place, received, &mut around.link.counters)
             }),
         }
     }
@@ -142,20 +142,20 @@ impl Tcp {
     ) -> Fit {
         let Arrival { caller, segment, .. } = arrival;
         let fits = match entry {
-            _ if segment.flags.opens() => return Fit::Exactly,
+            _ if segment.flags.opens() => return Fit::Exact,
             // The fast path has checked it already.
             Some(Entry::Connection(_)) => false,
             None if self.cookie_completed(now, arrival, around.link).is_some() => {
-                return Fit::Exactly;
+                return Fit::Exact;
             }
-            None => return Fit::NotAtAll,
+            None => return Fit::None,
             Some(Entry::HalfOpen(index))
                 if self.half_open.is_reset_by(HalfOpenId(index), caller, segment) =>
             {
                 // It may be for this handshake or for a connection on another core: it ends both.
                 self.half_open.remove(HalfOpenId(index), caller);
-                self.handshake_gone(&caller.flow, around.fellows);
-                return Fit::NotAtAll;
+                self.handshake_gone(&caller.flow, around.other_cores);
+                return Fit::None;
             }
             Some(Entry::HalfOpen(index)) => {
                 self.half_open.is_completed_by(HalfOpenId(index), caller, segment)
@@ -164,7 +164,7 @@ impl Tcp {
                 self.time_wait.is_ended_by(TimeWaitId(index), &caller.flow, segment)
             }
         };
-        if fits { Fit::Exactly } else { Fit::Somehow }
+        if fits { Fit::Exact } else { Fit::FlowOnly }
     }
 
     pub(super) fn connected_arrived(
@@ -300,7 +300,9 @@ impl Tcp {
         match self.half_open.segment_arrived(now, id, &arrival.caller, &arrival.segment) {
             HalfOpenVerdict::Nothing => {}
             HalfOpenVerdict::Respond(reply) => answer(around.link, now, &arrival.caller, &reply),
-            HalfOpenVerdict::Removed => self.handshake_gone(&arrival.caller.flow, around.fellows),
+            HalfOpenVerdict::Removed => {
+                self.handshake_gone(&arrival.caller.flow, around.other_cores)
+            }
             HalfOpenVerdict::Completed(handshake) => {
                 self.accept(now, Some(id), &handshake, arrival, around)
             }

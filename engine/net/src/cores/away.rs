@@ -8,7 +8,7 @@
 use heapless::Vec;
 use machine::CoreId;
 
-use super::message::Kind;
+use super::message::PassReason;
 use crate::config::CORES_MAX;
 
 /// Buffers that may be away at once.
@@ -37,11 +37,11 @@ impl Away {
     }
 
     /// Whether another buffer may be charged to `core`.
-    pub(super) fn has_room(&self, core: CoreId, kind: Kind) -> bool {
+    pub(super) fn has_room(&self, core: CoreId, kind: PassReason) -> bool {
         let charged = self.charged.get(usize::from(core.0)).copied();
         let has_room =
             charged.is_some_and(|charged| charged < self.share() || self.shared < SHARED_MAX);
-        has_room && (kind == Kind::Steered || self.frames < STRAYS_MAX)
+        has_room && (kind == PassReason::Steered || self.frames < STRAYS_MAX)
     }
 
     pub(super) fn left(&mut self, core: CoreId) {

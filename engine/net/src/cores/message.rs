@@ -23,9 +23,9 @@ const _: () = travels::<NetMessage>();
 #[derive(Debug)]
 pub(crate) enum Message {
     /// A frame to process.
-    Frame(Passed),
+    Frame(PassedFrame),
     /// The buffer of a frame that returns home, and the core that it was charged to.
-    Shell(Frame, CoreId),
+    Buffer(Frame, CoreId),
     /// The machine's IPv4 address.
     Address(Option<Address>),
     /// The machine's IPv6 state.
@@ -33,12 +33,12 @@ pub(crate) enum Message {
     /// The load of a core.
     Load(Load),
     /// News from the link.
-    Hearsay(Hearsay),
+    LinkNews(LinkNews),
 }
 
 /// News from the link that the first core has heard, and that may concern other cores.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Hearsay {
+pub(crate) enum LinkNews {
     /// A neighbour has announced its hardware address by ARP.
     Neighbour { address: Ipv4Addr, hardware: Ethernet },
     /// A neighbour has advertised itself.
@@ -58,7 +58,7 @@ pub(crate) struct Home {
 
 /// A frame in transit between cores.
 #[derive(Debug)]
-pub(crate) struct Passed {
+pub(crate) struct PassedFrame {
     pub(crate) frame: Frame,
     /// The time of the turn in which a core last processed it.
     pub(crate) seen_at: Instant,
@@ -76,7 +76,7 @@ pub(crate) struct Passed {
 
 /// Why a frame goes to another core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum PassReason {
     /// Its connection is there, or it opens one there.
     Steered,
     /// The first core answers it.
@@ -99,7 +99,7 @@ pub enum Route {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Onward {
     pub(crate) core: CoreId,
-    pub(crate) kind: Kind,
+    pub(crate) kind: PassReason,
     pub(crate) hops: u8,
     pub(crate) answerer: Option<CoreId>,
     pub(crate) verified: bool,
@@ -108,7 +108,7 @@ pub(crate) struct Onward {
 
 impl Onward {
     /// The route of a frame that no core has processed yet.
-    pub(crate) fn first(core: CoreId, kind: Kind) -> Onward {
+    pub(crate) fn first(core: CoreId, kind: PassReason) -> Onward {
         Onward { core, kind, hops: 0, answerer: None, verified: false, syn: None }
     }
 }
@@ -116,21 +116,21 @@ impl Onward {
 /// A message that has arrived, until its events are handled: see [`crate::Net::message_handled`].
 #[derive(Debug)]
 #[must_use = "it may hold a frame"]
-pub struct Arrived(pub(crate) What);
+pub struct Arrived(pub(crate) Contents);
 
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum Contents {
     Nothing,
-    Shell(Frame),
-    Frame(Passed),
+    Buffer(Frame),
+    Frame(PassedFrame),
 }
 
 impl Arrived {
     /// The bytes that the events refer to, for decoding in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
-            What::Frame(passed) => passed.frame.bytes_mut(),
-            What::Nothing | What::Shell(_) => &mut [],
+            Contents::Frame(passed) => passed.frame.bytes_mut(),
+            Contents::Nothing | Contents::Buffer(_) => &mut [],
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::template::TCP_BYTES;
 
 /// Which core a frame is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Sort {
+pub(super) enum FrameClass {
     /// The core of the connection. `opens`: it is a SYN, which may open one.
     Segment { flow: Flow, opens: bool },
     /// The first core: the frame concerns the whole machine.
@@ -23,49 +23,51 @@ pub(super) enum Sort {
     Nothing,
 }
 
-pub(super) fn sort(frame: &[u8], link: &Link) -> Sort {
-    let Some((header, packet)) = ethernet::Header::parse(frame) else { return Sort::Nothing };
+pub(super) fn classify(frame: &[u8], link: &Link) -> FrameClass {
+    let Some((header, packet)) = ethernet::Header::parse(frame) else { return FrameClass::Nothing };
     if header.destination != link.interface.hardware && !ethernet::is_group(header.destination) {
-        return Sort::Nothing;
+        return FrameClass::Nothing;
     }
     match header.kind {
-        TYPE_IPV4 => sort_ipv4(packet, link),
-        TYPE_IPV6 => sort_ipv6(packet, link),
-        TYPE_ARP => Sort::Other,
-        _ => Sort::Nothing,
+        TYPE_IPV4 => classify_ipv4(packet, link),
+        TYPE_IPV6 => classify_ipv6(packet, link),
+        TYPE_ARP => FrameClass::Other,
+        _ => FrameClass::Nothing,
     }
 }
 
-fn sort_ipv4(packet: &[u8], link: &Link) -> Sort {
-    let Ok(ip) = ipv4::Header::parse(packet) else { return Sort::Nothing };
+fn classify_ipv4(packet: &[u8], link: &Link) -> FrameClass {
+    let Ok(ip) = ipv4::Header::parse(packet) else { return FrameClass::Nothing };
     // The fragments of a datagram must be reassembled on one core.
     if ip.protocol != PROTOCOL_TCP || ip.is_fragment() {
-        return Sort::Other;
+        return FrameClass::Other;
     }
     match link.interface.meant(ip.destination) {
-        Meant::Us => sort_tcp(ip.payload(packet), ip.source.into(), Local::IPV4),
-        _ => Sort::Nothing,
+        Meant::Us => classify_tcp(ip.payload(packet), ip.source.into(), Local::IPV4),
+        _ => FrameClass::Nothing,
     }
 }
 
-fn sort_ipv6(packet: &[u8], link: &Link) -> Sort {
-    let Some(ip) = ipv6::Header::parse(packet) else { return Sort::Nothing };
+fn classify_ipv6(packet: &[u8], link: &Link) -> FrameClass {
+    let Some(ip) = ipv6::Header::parse(packet) else { return FrameClass::Nothing };
     // Extension headers are rare, and the first core walks them.
     if ip.next_header != PROTOCOL_TCP {
-        return Sort::Other;
+        return FrameClass::Other;
     }
     match link.ndp.meant(ip.destination) {
-        (Meant::Us, local) => {
-            sort_tcp(packet.get(ipv6::IPV6_BYTES..).unwrap_or_default(), ip.source.into(), local)
-        }
-        _ => Sort::Nothing,
+        (Meant::Us, local) => classify_tcp(
+            packet.get(ipv6::IPV6_BYTES..).unwrap_or_default(),
+            ip.source.into(),
+            local,
+        ),
+        _ => FrameClass::Nothing,
     }
 }
 
-fn sort_tcp(segment: &[u8], peer: Ip, local: Local) -> Sort {
+fn classify_tcp(segment: &[u8], peer: Ip, local: Local) -> FrameClass {
     let Some(&[a, b, c, d, .., flags, _, _, _, _, _, _]) = segment.first_chunk::<TCP_BYTES>()
     else {
-        return Sort::Nothing;
+        return FrameClass::Nothing;
     };
     let flow = Flow {
         peer,
@@ -73,5 +75,5 @@ fn sort_tcp(segment: &[u8], peer: Ip, local: Local) -> Sort {
         peer_port: u16::from_be_bytes([a, b]),
         local_port: u16::from_be_bytes([c, d]),
     };
-    Sort::Segment { flow, opens: Flags(flags).opens() }
+    FrameClass::Segment { flow, opens: Flags(flags).opens() }
 }

@@ -23,8 +23,8 @@ use alloc::vec;
 
 use machine::{Checksum, Frame};
 
-use super::Fellows;
-use super::message::{Kind, Onward};
+use super::OtherCores;
+use super::message::{Onward, PassReason};
 use crate::counters::Counters;
 use crate::ethernet::{self, ETHERNET_BYTES, TYPE_IPV4, TYPE_IPV6};
 use crate::event::Place;
@@ -36,13 +36,13 @@ use crate::received::Received;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fit {
     /// It is for this core.
-    Exactly,
+    Exact,
     /// This core knows its flow, but another core may fit it better.
-    Somehow,
-    NotAtAll,
+    FlowOnly,
+    None,
 }
 
-impl Fellows {
+impl OtherCores {
     /// Passes a segment on to the next core. False: it is answered here.
     pub(crate) fn send_round(
         &mut self,
@@ -52,13 +52,14 @@ impl Fellows {
         counters: &mut Counters,
     ) -> bool {
         let (own, hops) = (self.cores.own, self.hops + 1);
-        let answerer = self.answerer.or((fit == Fit::Somehow).then_some(own));
+        let answerer = self.answerer.or((fit == Fit::FlowOnly).then_some(own));
         // The last core passes it to the answering core, which may be this one.
         let core = answerer.filter(|_| hops == self.cores.count).unwrap_or(self.cores.next());
         if core == own {
             return false;
         }
-        let onward = Onward { core, kind: Kind::Stray, hops, answerer, verified: true, syn: None };
+        let onward =
+            Onward { core, kind: PassReason::Stray, hops, answerer, verified: true, syn: None };
         match place {
             Place::Frame(_) => self.onward = Some(onward),
             Place::Reassembled(_) => {

@@ -7,7 +7,7 @@ use machine::{Checksum, Frame, Instant};
 
 use super::Net;
 use crate::arp::ArpNews;
-use crate::cores::{Hearsay, Route};
+use crate::cores::{LinkNews, Route};
 use crate::counters::Counter;
 use crate::dhcp::Outcome;
 use crate::ethernet::{self, ETHERNET_BYTES, TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
@@ -35,10 +35,10 @@ impl Net {
     pub fn frame_arrived(&mut self, now: Instant, frame: &mut Frame, events: &mut Events) -> Route {
         self.link.counters.count(Counter::FramesIn);
         self.link.counters.add(Counter::BytesIn, frame.bytes().len() as u64);
-        if self.fellows.is_some() {
-            return self.frame_arrived_among(now, frame, events);
+        if self.other_cores.is_some() {
+            return self.frame_arrived_multicore(now, frame, events);
         }
-        self.goes_up(now, frame.bytes(), frame.checksum() == Checksum::Verified, events);
+        self.process_frame(now, frame.bytes(), frame.checksum() == Checksum::Verified, events);
         Route::Here
     }
 
@@ -47,7 +47,7 @@ impl Net {
     /// This is inlined twice, for machines with one core and with several, so that a machine with
     /// one core pays for no call.
     #[inline(always)]
-    pub(super) fn goes_up(
+    pub(super) fn process_frame(
         &mut self,
         now: Instant,
         bytes: &[u8],
@@ -82,7 +82,7 @@ impl Net {
         match self.link.arp_arrived(now, bytes) {
             ArpNews::Nothing => {}
             ArpNews::Neighbour { address, hardware } => {
-                self.pass_on_hearsay(Hearsay::Neighbour { address, hardware });
+                self.pass_on_link_news(LinkNews::Neighbour { address, hardware });
             }
             ArpNews::Conflict => {
                 if self
@@ -221,7 +221,7 @@ impl Net {
                 received,
                 place,
                 &mut self.link,
-                &mut self.fellows,
+                &mut self.other_cores,
                 events,
             );
         }
@@ -248,7 +248,7 @@ impl Net {
                 match self.icmpv6.arrived(&mut self.link, now, received) {
                     Icmpv6News::Nothing => {}
                     Icmpv6News::Neighbour { address, claim } => {
-                        self.pass_on_hearsay(Hearsay::Ipv6Neighbour { address, claim });
+                        self.pass_on_link_news(LinkNews::Ipv6Neighbour { address, claim });
                     }
                     Icmpv6News::Trouble(report) => self.trouble_reported(now, &report, events),
                 }

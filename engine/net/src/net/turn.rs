@@ -31,10 +31,10 @@ impl Net {
     pub fn deadlines_expired(&mut self, now: Instant, events: &mut Events, budget: &mut Budget) {
         if self.chores_are_due(now) {
             self.link.counters.add(Counter::ReassemblyFailed, self.reassembly.expire(now));
-            self.tcp.forget(now, &mut self.fellows);
+            self.tcp.forget(now, &mut self.other_cores);
             self.tell_address(events);
         }
-        self.tcp.end_stranded(now, &self.link, &mut self.fellows, events);
+        self.tcp.end_stranded(now, &self.link, &mut self.other_cores, events);
         self.tcp.deadlines_expired(now, &mut self.link.counters, events, budget);
     }
 
@@ -128,7 +128,7 @@ impl Net {
         machine: &mut impl Machine,
         budget: &mut Budget,
     ) -> Result<(), Full> {
-        self.tcp.connections_output(now, machine, &mut self.link, &mut self.fellows, budget)
+        self.tcp.connections_output(now, machine, &mut self.link, &mut self.other_cores, budget)
     }
 
     fn dhcp_output(&mut self, now: Instant) {

@@ -13,7 +13,7 @@ use machine::{CoreId, Frame};
 use crate::interface::Address;
 use crate::link::Link;
 
-use super::message::{Hearsay, Kind, Message, Passed};
+use super::message::{LinkNews, Message, PassReason, PassedFrame};
 
 /// The most frames that wait for one core, steered ones included.
 const FRAMES_MAX: usize = 128;
@@ -21,33 +21,37 @@ const FRAMES_MAX: usize = 128;
 /// segments of known connections.
 const STRAYS_MAX: usize = 64;
 /// The most waiting news from the link. A core that misses one asks the neighbour itself.
-const HEARSAY_MAX: usize = 32;
+const LINK_NEWS_MAX: usize = 32;
 
-pub(super) struct Post {
-    frames: VecDeque<Passed>,
+pub(super) struct CoreQueue {
+    frames: VecDeque<PassedFrame>,
     /// Buffers to return, each with the core that it was charged to.
-    shells: VecDeque<(Frame, CoreId)>,
-    hearsay: VecDeque<Hearsay>,
+    buffers: VecDeque<(Frame, CoreId)>,
+    link_news: VecDeque<LinkNews>,
     /// The addresses that were last sent.
     told_address: Option<Address>,
     told_ipv6: u32,
 }
 
-impl Post {
-    /// `shells`: the most buffers of that core's card on other cores.
-    pub(super) fn new(shells: usize) -> Post {
-        Post {
+impl CoreQueue {
+    /// `buffers`: the most buffers of that core's card on other cores.
+    pub(super) fn new(buffers: usize) -> CoreQueue {
+        CoreQueue {
             frames: VecDeque::with_capacity(FRAMES_MAX),
-            shells: VecDeque::with_capacity(shells),
-            hearsay: VecDeque::with_capacity(HEARSAY_MAX),
+            buffers: VecDeque::with_capacity(buffers),
+            link_news: VecDeque::with_capacity(LINK_NEWS_MAX),
             told_address: None,
             told_ipv6: 0,
         }
     }
 
     /// Errors: the frame, when too many wait already.
-    pub(super) fn push(&mut self, passed: Passed, kind: Kind) -> Result<(), Passed> {
-        let room = if kind == Kind::Steered { FRAMES_MAX } else { STRAYS_MAX };
+    pub(super) fn push(
+        &mut self,
+        passed: PassedFrame,
+        kind: PassReason,
+    ) -> Result<(), PassedFrame> {
+        let room = if kind == PassReason::Steered { FRAMES_MAX } else { STRAYS_MAX };
         if self.frames.len() >= room {
             return Err(passed);
         }
@@ -55,23 +59,23 @@ impl Post {
         Ok(())
     }
 
-    pub(super) fn push_shell(&mut self, frame: Frame, charged_to: CoreId) {
+    pub(super) fn push_buffer(&mut self, frame: Frame, charged_to: CoreId) {
         assert!(
-            self.shells.len() < self.shells.capacity(),
+            self.buffers.len() < self.buffers.capacity(),
             "the buffers of a card that are away are bounded"
         );
-        self.shells.push_back((frame, charged_to));
+        self.buffers.push_back((frame, charged_to));
     }
 
-    pub(super) fn push_hearsay(&mut self, hearsay: Hearsay) {
-        if self.hearsay.len() < HEARSAY_MAX {
-            self.hearsay.push_back(hearsay);
+    pub(super) fn push_link_news(&mut self, link_news: LinkNews) {
+        if self.link_news.len() < LINK_NEWS_MAX {
+            self.link_news.push_back(link_news);
         }
     }
 
-    pub(super) fn next_shell(&mut self) -> Option<Message> {
-        let (frame, charged_to) = self.shells.pop_front()?;
-        Some(Message::Shell(frame, charged_to))
+    pub(super) fn next_buffer(&mut self) -> Option<Message> {
+        let (frame, charged_to) = self.buffers.pop_front()?;
+        Some(Message::Buffer(frame, charged_to))
     }
 
     /// The machine's addresses, if they differ from those last sent.
@@ -88,19 +92,19 @@ impl Post {
         })
     }
 
-    /// Whether there is a [`Post::next_state`].
+    /// Whether there is a [`CoreQueue::next_state`].
     pub(super) fn has_state(&self, link: &Link) -> bool {
         self.told_address != link.interface.address || self.told_ipv6 != link.ndp.revision()
     }
 
     pub(super) fn next(&mut self) -> Option<Message> {
-        self.hearsay
+        self.link_news
             .pop_front()
-            .map(Message::Hearsay)
+            .map(Message::LinkNews)
             .or_else(|| self.frames.pop_front().map(Message::Frame))
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.frames.is_empty() && self.shells.is_empty() && self.hearsay.is_empty()
+        self.frames.is_empty() && self.buffers.is_empty() && self.link_news.is_empty()
     }
 }
