@@ -10,7 +10,7 @@ use crate::counters::Counter;
 use crate::ethernet::{self, BROADCAST, ETHERNET_BYTES, TYPE_ARP};
 use crate::ipv4;
 use crate::link::{Link, release_held};
-use crate::neighbours::Told;
+use crate::neighbours::ArpOrigin;
 
 /// Bytes of an ARP packet for IPv4 over Ethernet.
 const ARP_BYTES: usize = 28;
@@ -19,7 +19,7 @@ const DEFEND_INTERVAL: Micros = Micros::from_secs(10);
 
 /// What an ARP packet means beyond the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ArpNews {
+pub(crate) enum ArpOutcome {
     Nothing,
     /// A neighbour announces its hardware address without asking for ours.
     Neighbour {
@@ -32,7 +32,7 @@ pub(crate) enum ArpNews {
 
 impl Link {
     /// An ARP packet came (RFC 826, RFC 5227).
-    pub(crate) fn arp_arrived(&mut self, now: Instant, bytes: &[u8]) -> ArpNews {
+    pub(crate) fn arp_arrived(&mut self, now: Instant, bytes: &[u8]) -> ArpOutcome {
         let parsed = ArpPacket::new_checked(bytes).and_then(|packet| ArpRepr::parse(&packet));
         let Ok(ArpRepr::EthernetIpv4 {
             operation,
@@ -43,17 +43,17 @@ impl Link {
         }) = parsed
         else {
             self.counters.count(Counter::DroppedMalformed);
-            return ArpNews::Nothing;
+            return ArpOutcome::Nothing;
         };
         let (hardware, Some(own)) = (Ethernet(hardware), self.interface.address) else {
-            return ArpNews::Nothing;
+            return ArpOutcome::Nothing;
         };
         if hardware == self.interface.hardware {
-            return ArpNews::Nothing;
+            return ArpOutcome::Nothing;
         }
         if !ethernet::is_unicast(hardware) {
             self.counters.count(Counter::DroppedMalformed);
-            return ArpNews::Nothing;
+            return ArpOutcome::Nothing;
         }
         if sender == own.address {
             return self.conflict(now);
@@ -64,26 +64,32 @@ impl Link {
         let can_be_neighbour =
             is_near && ipv4::is_possible_source(sender) && Some(sender) != own.broadcast();
         if can_be_neighbour {
-            let how = if asks_us { Told::ByAskingUs } else { Told::Otherwise };
-            self.neighbour_told(now, sender, hardware, how);
+            let how = if asks_us { ArpOrigin::RequestForUs } else { ArpOrigin::Other };
+            self.neighbour_learned(now, sender, hardware, how);
         }
         if asks_us {
             self.counters.count(Counter::ArpRepliesOut);
             self.send_arp(ArpOperation::Reply, hardware, own.address, hardware, sender);
         } else if can_be_neighbour {
-            return ArpNews::Neighbour { address: sender, hardware };
+            return ArpOutcome::Neighbour { address: sender, hardware };
         }
-        ArpNews::Nothing
+        ArpOutcome::Nothing
     }
 
     /// Another core has heard a neighbour's hardware address.
     pub(crate) fn neighbour_heard(&mut self, now: Instant, address: Ipv4Addr, hardware: Ethernet) {
-        self.neighbour_told(now, address, hardware, Told::Otherwise);
+        self.neighbour_learned(now, address, hardware, ArpOrigin::Other);
     }
 
-    fn neighbour_told(&mut self, now: Instant, address: Ipv4Addr, hardware: Ethernet, how: Told) {
+    fn neighbour_learned(
+        &mut self,
+        now: Instant,
+        address: Ipv4Addr,
+        hardware: Ethernet,
+        how: ArpOrigin,
+    ) {
         let gateway = self.gateway();
-        if self.neighbours.told(now, address, hardware, how, gateway) {
+        if self.neighbours.learn(now, address, hardware, how, gateway) {
             release_held(
                 &mut self.neighbours.held,
                 address,
@@ -95,29 +101,29 @@ impl Link {
     }
 
     /// Sends the ARP requests that are due.
-    pub(crate) fn ask_neighbours(&mut self, now: Instant) {
-        while let Some(question) = self.neighbours.next_question(now) {
+    pub(crate) fn send_arp_requests(&mut self, now: Instant) {
+        while let Some(request) = self.neighbours.next_request(now) {
             self.counters.count(Counter::ArpRequestsOut);
-            let to = question.hardware.unwrap_or(BROADCAST);
+            let to = request.hardware.unwrap_or(BROADCAST);
             self.send_arp(
                 ArpOperation::Request,
                 to,
                 self.interface.own(),
                 Ethernet([0; 6]),
-                question.address,
+                request.address,
             );
         }
         self.counters
             .add(Counter::DroppedUnresolved, core::mem::take(&mut self.neighbours.held.dropped));
     }
 
-    fn conflict(&mut self, now: Instant) -> ArpNews {
+    fn conflict(&mut self, now: Instant) -> ArpOutcome {
         self.counters.count(Counter::ArpConflicts);
         if self.defended_at.is_none_or(|last| now.since(last) >= DEFEND_INTERVAL) {
             self.defended_at = Some(now);
             self.announce();
         }
-        ArpNews::Conflict
+        ArpOutcome::Conflict
     }
 
     /// Announces our address on the link (RFC 5227 §2.3).

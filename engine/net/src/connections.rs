@@ -7,7 +7,7 @@
 //! - A connection is in the flow table from its handshake until the end of TIME-WAIT, in exactly
 //!   one of three forms.
 //! - A connection that has anything to do is in the touched queue, or its deadline is set.
-//! - A closed connection has no deadline: [`Tcp::bury`] cancels it.
+//! - A closed connection has no deadline: [`Tcp::remove_closed`] cancels it.
 
 mod arrival;
 mod connect;
@@ -20,13 +20,13 @@ use heapless::Vec;
 use machine::{Block, Card, CoreId, Instant, Micros, Offloads, Piece};
 use tasks::{Budget, DelayQueue, FrameTable, ResumeQueue};
 
+use crate::change_tracked::ChangeTracked;
 use crate::config::{Config, Service};
 use crate::cores::OtherCores;
 use crate::counters::Counters;
 use crate::event::{ConnectionId, Event, Events, has_room};
 use crate::flow::{Caller, Entry, Flow, FlowTable};
 use crate::ipv4::IPV4_BYTES;
-use crate::kept::Kept;
 use crate::link::Link;
 use crate::random::Random;
 use crate::rate::RateLimit;
@@ -70,10 +70,10 @@ pub(crate) struct Tcp {
     listeners: Vec<(u16, Service), LISTENERS_MAX>,
     flows: FlowTable,
     connections: FrameTable<Connection>,
-    half_open: Kept<HalfOpenTable<Caller>>,
+    half_open: ChangeTracked<HalfOpenTable<Caller>>,
     knocks: Knocks,
     cookies: Cookies,
-    time_wait: Kept<TimeWaitTable<Flow>>,
+    time_wait: ChangeTracked<TimeWaitTable<Flow>>,
     initial_sequences: InitialSequences,
     /// The largest payload that we receive in one segment, in bytes.
     local_mss: u16,
@@ -111,8 +111,8 @@ impl Tcp {
                 &keys.key(),
             ),
             connections: FrameTable::with_capacity(limits.connections),
-            half_open: Kept::new(HalfOpenTable::new(limits.half_open, local_mss)),
-            time_wait: Kept::new(TimeWaitTable::with_capacity(limits.time_wait)),
+            half_open: ChangeTracked::new(HalfOpenTable::new(limits.half_open, local_mss)),
+            time_wait: ChangeTracked::new(TimeWaitTable::with_capacity(limits.time_wait)),
             initial_sequences: InitialSequences::new(&keys.key()),
             cookies: Cookies::new(&own_key(keys.key(), config.cores.own), local_mss),
             knocks: Knocks::new(&keys.key()),
@@ -330,7 +330,7 @@ impl Tcp {
     pub(crate) fn forget(&mut self, now: Instant, other_cores: &mut Option<OtherCores>) {
         for _ in 0..FORGOTTEN_AT_ONCE {
             let Some(caller) = self.half_open.give_up(now) else { break };
-            self.handshake_gone(&caller.flow, other_cores);
+            self.handshake_removed(&caller.flow, other_cores);
         }
         for _ in 0..FORGOTTEN_AT_ONCE {
             let Some(flow) = self.time_wait.expired(now) else { break };
@@ -344,16 +344,16 @@ impl Tcp {
             .min(Instant::or_never(self.time_wait.next_deadline()))
     }
 
-    /// Whether that may have changed since [`Tcp::rest`].
+    /// Whether that may have changed since [`Tcp::clear_change`].
     #[inline]
-    pub(crate) fn is_stirred(&self) -> bool {
-        self.half_open.is_stirred() | self.time_wait.is_stirred()
+    pub(crate) fn has_changed(&self) -> bool {
+        self.half_open.has_changed() | self.time_wait.has_changed()
     }
 
     #[inline]
-    pub(crate) fn rest(&mut self) {
-        self.half_open.rest();
-        self.time_wait.rest();
+    pub(crate) fn clear_change(&mut self) {
+        self.half_open.clear_change();
+        self.time_wait.clear_change();
     }
 
     /// We have lost an address: its connections are to be closed.
@@ -386,17 +386,18 @@ impl Tcp {
                 link.own_address(found.template.local()) != Some(found.template.source()),
             );
             if is_stranded {
-                self.bury(now, connection, None, other_cores);
+                self.remove_closed(now, connection, None, other_cores);
             }
             if is_stranded && !user_is_done {
-                let told = events.push(Event::Closed { connection, reason: CloseReason::Aborted });
-                assert!(told.is_ok(), "there was room for one more event");
+                let pushed =
+                    events.push(Event::Closed { connection, reason: CloseReason::Aborted });
+                assert!(pushed.is_ok(), "there was room for one more event");
             }
         }
     }
 
     /// Removes a closed connection, except for its TIME-WAIT entry.
-    fn bury(
+    fn remove_closed(
         &mut self,
         now: Instant,
         connection: ConnectionId,
@@ -404,7 +405,7 @@ impl Tcp {
         other_cores: &mut Option<OtherCores>,
     ) {
         let Some(mut gone) = self.connections.remove(connection.0) else {
-            unreachable!("no connection ends twice")
+            unreachable!("no connection endpoints twice")
         };
         let flow = gone.template.flow();
         gone.tcb.release(&mut self.pools);
@@ -423,7 +424,7 @@ impl Tcp {
     }
 
     /// Removes a handshake that failed.
-    fn handshake_gone(&mut self, flow: &Flow, other_cores: &mut Option<OtherCores>) {
+    fn handshake_removed(&mut self, flow: &Flow, other_cores: &mut Option<OtherCores>) {
         self.flows.remove(flow);
         self.flow_closed(flow, other_cores);
     }

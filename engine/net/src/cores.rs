@@ -125,7 +125,7 @@ impl OtherCores {
     fn tell_steering(&mut self) {
         if let (Some(steering), Some(holdings)) = (&mut self.steering, &mut self.holdings) {
             while let Some(load) = holdings.next_change(self.cores.own) {
-                steering.told(&load);
+                steering.load_reported(&load);
             }
         }
     }
@@ -247,11 +247,11 @@ impl OtherCores {
     }
 
     /// A core that this core steers for reports its load.
-    pub(crate) fn load_told(&mut self, load: &Load) {
+    pub(crate) fn load_reported(&mut self, load: &Load) {
         let Some(steering) = &mut self.steering else {
-            unreachable!("a load told to a core that steers nothing")
+            unreachable!("a load load_reported to a core that steers nothing")
         };
-        steering.told(load);
+        steering.load_reported(load);
     }
 
     /// The next message for another core, if there is one.

@@ -52,13 +52,13 @@ impl PartialEq for Caller {
 
 /// Both ends of a connection with their addresses: the input to sequence numbers and cookies.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends {
+pub(crate) struct Endpoints {
     pub(crate) flow: Flow,
     /// Our address that the flow refers to.
     pub(crate) own: Ip,
 }
 
-impl Hash for Ends {
+impl Hash for Endpoints {
     /// Hashed in one write, whose length depends on the family.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let Flow { peer, peer_port, local_port, .. } = self.flow;
@@ -336,7 +336,7 @@ impl FlowTable {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ends, Entry, Flow, FlowTable};
+    use super::{Endpoints, Entry, Flow, FlowTable};
     use crate::ip::{Ip, Local};
     use core::hash::{Hash, Hasher};
     use core::net::{Ipv4Addr, Ipv6Addr};
@@ -444,32 +444,32 @@ mod tests {
     #[test]
     fn each_part_of_both_ends_counts() {
         let address = |text: &str| Ip::from(text.parse::<core::net::IpAddr>().unwrap());
-        let ends = |peer: &str, peer_port, own: &str, local_port, local| {
+        let endpoints = |peer: &str, peer_port, own: &str, local_port, local| {
             let flow = Flow { peer: address(peer), local: Local(local), peer_port, local_port };
             let mut hasher = siphasher::sip::SipHasher24::new_with_key(&[7; 16]);
-            Ends { flow, own: address(own) }.hash(&mut hasher);
+            Endpoints { flow, own: address(own) }.hash(&mut hasher);
             hasher.finish()
         };
         let all = [
-            ends("10.0.0.1", 1, "10.0.0.2", 25, 0),
-            ends("10.0.0.3", 1, "10.0.0.2", 25, 0),
-            ends("10.0.0.1", 2, "10.0.0.2", 25, 0),
-            ends("10.0.0.1", 1, "10.0.0.4", 25, 0),
-            ends("10.0.0.1", 1, "10.0.0.2", 26, 0),
-            ends("2001:db8::1", 1, "2001:db8::2", 25, 1),
-            ends("2001:db9::1", 1, "2001:db8::2", 25, 1),
-            ends("2001:db8::3", 1, "2001:db8::2", 25, 1),
-            ends("2001:db8::1", 2, "2001:db8::2", 25, 1),
-            ends("2001:db8::1", 1, "2001:db9::2", 25, 1),
-            ends("2001:db8::1", 1, "2001:db8::4", 25, 1),
-            ends("2001:db8::1", 1, "2001:db8::2", 26, 1),
+            endpoints("10.0.0.1", 1, "10.0.0.2", 25, 0),
+            endpoints("10.0.0.3", 1, "10.0.0.2", 25, 0),
+            endpoints("10.0.0.1", 2, "10.0.0.2", 25, 0),
+            endpoints("10.0.0.1", 1, "10.0.0.4", 25, 0),
+            endpoints("10.0.0.1", 1, "10.0.0.2", 26, 0),
+            endpoints("2001:db8::1", 1, "2001:db8::2", 25, 1),
+            endpoints("2001:db9::1", 1, "2001:db8::2", 25, 1),
+            endpoints("2001:db8::3", 1, "2001:db8::2", 25, 1),
+            endpoints("2001:db8::1", 2, "2001:db8::2", 25, 1),
+            endpoints("2001:db8::1", 1, "2001:db9::2", 25, 1),
+            endpoints("2001:db8::1", 1, "2001:db8::4", 25, 1),
+            endpoints("2001:db8::1", 1, "2001:db8::2", 26, 1),
         ];
         assert_eq!(HashSet::from(all).len(), all.len());
         // The number of our address does not count: it may differ after a restart, and the ends are
         // the same.
         assert_eq!(
-            ends("2001:db8::1", 1, "2001:db8::2", 25, 2),
-            ends("2001:db8::1", 1, "2001:db8::2", 25, 1)
+            endpoints("2001:db8::1", 1, "2001:db8::2", 25, 2),
+            endpoints("2001:db8::1", 1, "2001:db8::2", 25, 1)
         );
     }
 }

@@ -12,7 +12,7 @@ use crate::checksum::Sum;
 use crate::counters::Counter;
 use crate::ethernet;
 use crate::flow::Flow;
-use crate::interface::Meant;
+use crate::interface::Addressee;
 use crate::ip::Local;
 use crate::ipv4::{self, PROTOCOL_ICMP, PROTOCOL_TCP};
 use crate::link::{Link, Packet};
@@ -29,33 +29,33 @@ const ECHO_REQUEST: u8 = 8;
 
 /// The errors that we send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Complaint {
+pub(crate) enum OutgoingError {
     ProtocolUnreachable,
     PortUnreachable,
 }
 
-impl Complaint {
+impl OutgoingError {
     fn kind_and_code(self) -> [u8; 2] {
         match self {
-            Complaint::ProtocolUnreachable => [3, 2],
-            Complaint::PortUnreachable => [3, 3],
+            OutgoingError::ProtocolUnreachable => [3, 2],
+            OutgoingError::PortUnreachable => [3, 3],
         }
     }
 }
 
 /// What an ICMP error says about a segment of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Report {
+pub(crate) struct IcmpReport {
     /// The connection, as quoted.
     pub(crate) flow: Flow,
     /// The sequence number of the first byte of the segment.
     pub(crate) sequence: u32,
-    pub(crate) trouble: Trouble,
+    pub(crate) error: TransportError,
 }
 
 /// The kinds of errors that concern TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum TransportError {
     /// The host cannot be reached, or is prohibited, for now.
     Unreachable,
     /// The host is there but does not accept such packets: no such protocol or port (RFC 1122
@@ -82,7 +82,7 @@ impl Icmp {
         link: &mut Link,
         now: Instant,
         received: &Received<'_>,
-    ) -> Option<Report> {
+    ) -> Option<IcmpReport> {
         if !Sum::of(received.payload).is_valid() {
             link.counters.count(Counter::DroppedChecksum);
             return None;
@@ -100,15 +100,15 @@ impl Icmp {
                 // means the minimum.
                 let mss = u16::from_be_bytes([high, low])
                     .saturating_sub((ipv4::IPV4_BYTES + TCP_BYTES) as u16);
-                return report(link, received, Trouble::TooBig { mss });
+                return report(link, received, TransportError::TooBig { mss });
             }
             Icmpv4Message::DstUnreachable if code == 2 || code == 3 => {
-                return report(link, received, Trouble::Refused);
+                return report(link, received, TransportError::Refused);
             }
             Icmpv4Message::DstUnreachable
             | Icmpv4Message::TimeExceeded
             | Icmpv4Message::ParamProblem => {
-                return report(link, received, Trouble::Unreachable);
+                return report(link, received, TransportError::Unreachable);
             }
             _ => {}
         }
@@ -116,21 +116,21 @@ impl Icmp {
     }
 
     /// Sends an ICMP error to the sender of a packet, if the rules allow one.
-    pub(crate) fn complain(
+    pub(crate) fn send_error(
         &mut self,
         link: &mut Link,
         now: Instant,
         received: &Received<'_>,
-        what: Complaint,
+        what: OutgoingError,
     ) {
         let Some(source) = received.source.to_v4() else { return };
         let about_error = received.protocol == PROTOCOL_ICMP
             && !received.payload.first().is_some_and(|kind| *kind == ECHO_REQUEST || *kind == 0);
-        let may = received.meant == Meant::Us
+        let may = received.addressee == Addressee::Us
             && !ethernet::is_group(received.ethernet.destination)
             && received.begins_datagram
             && ipv4::is_possible_source(source)
-            && link.interface.meant(source) == Meant::Others
+            && link.interface.addressee(source) == Addressee::Others
             && !about_error;
         if !may {
             return;
@@ -154,7 +154,8 @@ impl Icmp {
     fn answer_echo(&mut self, link: &mut Link, now: Instant, received: &Received<'_>) {
         // A broadcast ping is not answered (RFC 1122 §3.2.2.6): it would let an attacker direct
         // many answers at one victim.
-        if received.meant != Meant::Us || ethernet::is_group(received.ethernet.destination) {
+        if received.addressee != Addressee::Us || ethernet::is_group(received.ethernet.destination)
+        {
             return;
         }
         if !self.echoes.allows(now) {
@@ -199,7 +200,7 @@ fn answer(
 }
 
 /// The report of a received error, if it quotes a TCP segment that we sent.
-fn report(link: &mut Link, received: &Received<'_>, trouble: Trouble) -> Option<Report> {
+fn report(link: &mut Link, received: &Received<'_>, error: TransportError) -> Option<IcmpReport> {
     let quoted = received.payload.get(ERROR_BYTES..)?;
     let Ok(ip) = ipv4::Header::parse_quoted(quoted) else {
         link.counters.count(Counter::DroppedMalformed);
@@ -215,5 +216,5 @@ fn report(link: &mut Link, received: &Received<'_>, trouble: Trouble) -> Option<
         peer_port: u16::from_be_bytes([c, d]),
         local_port: u16::from_be_bytes([a, b]),
     };
-    Some(Report { flow, sequence: u32::from_be_bytes([e, f, g, h]), trouble })
+    Some(IcmpReport { flow, sequence: u32::from_be_bytes([e, f, g, h]), error })
 }

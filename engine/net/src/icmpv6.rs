@@ -16,8 +16,8 @@ use crate::checksum::Sum;
 use crate::counters::Counter;
 use crate::ethernet;
 use crate::flow::Flow;
-use crate::icmp::{self, Report, Trouble};
-use crate::interface::Meant;
+use crate::icmp::{self, IcmpReport, TransportError};
+use crate::interface::Addressee;
 use crate::ip::Ip;
 use crate::ipv4::PROTOCOL_TCP;
 use crate::ipv6::extensions::{self, Problem};
@@ -39,24 +39,24 @@ const REDIRECT: u8 = 137;
 
 /// The errors that we send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Complaint {
+pub(crate) enum OutgoingError {
     PortUnreachable,
     /// A protocol that is not supported.
     Protocol,
     Problem(Problem),
 }
 
-impl From<icmp::Complaint> for Complaint {
-    fn from(complaint: icmp::Complaint) -> Complaint {
+impl From<icmp::OutgoingError> for OutgoingError {
+    fn from(complaint: icmp::OutgoingError) -> OutgoingError {
         match complaint {
-            icmp::Complaint::PortUnreachable => Complaint::PortUnreachable,
-            icmp::Complaint::ProtocolUnreachable => Complaint::Protocol,
+            icmp::OutgoingError::PortUnreachable => OutgoingError::PortUnreachable,
+            icmp::OutgoingError::ProtocolUnreachable => OutgoingError::Protocol,
         }
     }
 }
 
 /// What an ICMPv6 message means beyond the link.
-pub(crate) enum Icmpv6News {
+pub(crate) enum Icmpv6Outcome {
     Nothing,
     /// A neighbour has advertised itself.
     Neighbour {
@@ -64,7 +64,7 @@ pub(crate) enum Icmpv6News {
         claim: Claim,
     },
     /// An error about a segment of ours.
-    Trouble(Report),
+    TransportError(IcmpReport),
 }
 
 pub(crate) struct Icmpv6 {
@@ -83,61 +83,61 @@ impl Icmpv6 {
         link: &mut Link,
         now: Instant,
         received: &Received<'_>,
-    ) -> Icmpv6News {
+    ) -> Icmpv6Outcome {
         let length = received.payload.len() as u16;
         let sum =
             Sum::pseudo_header(received.source, received.destination, PROTOCOL_ICMPV6, length);
         if !sum.and(received.payload).is_valid() {
             link.counters.count(Counter::DroppedChecksum);
-            return Icmpv6News::Nothing;
+            return Icmpv6Outcome::Nothing;
         }
         let Some(&[kind, code, _, _, a, b, c, d]) = received.payload.first_chunk::<ERROR_BYTES>()
         else {
             link.counters.count(Counter::DroppedMalformed);
-            return Icmpv6News::Nothing;
+            return Icmpv6Outcome::Nothing;
         };
-        let trouble = match Icmpv6Message::from(kind) {
+        let error = match Icmpv6Message::from(kind) {
             Icmpv6Message::PktTooBig => {
                 let mtu = u16::try_from(u32::from_be_bytes([a, b, c, d]))
                     .unwrap_or(u16::MAX)
                     .max(MTU_MIN);
-                Trouble::TooBig { mss: mtu - HEADERS_IPV6 }
+                TransportError::TooBig { mss: mtu - HEADERS_IPV6 }
             }
-            Icmpv6Message::DstUnreachable if code == 4 => Trouble::Refused,
+            Icmpv6Message::DstUnreachable if code == 4 => TransportError::Refused,
             Icmpv6Message::DstUnreachable
             | Icmpv6Message::TimeExceeded
-            | Icmpv6Message::ParamProblem => Trouble::Unreachable,
+            | Icmpv6Message::ParamProblem => TransportError::Unreachable,
             Icmpv6Message::EchoRequest if code == 0 => {
                 self.answer_echo(link, now, received);
-                return Icmpv6News::Nothing;
+                return Icmpv6Outcome::Nothing;
             }
             Icmpv6Message::MldQuery => {
-                link.listeners_asked(now, received);
-                return Icmpv6News::Nothing;
+                link.listener_query_arrived(now, received);
+                return Icmpv6Outcome::Nothing;
             }
             message if message.is_ndisc() => {
                 let claimed = link.ndp_arrived(now, received);
-                return claimed.map_or(Icmpv6News::Nothing, |(address, claim)| {
-                    Icmpv6News::Neighbour { address, claim }
+                return claimed.map_or(Icmpv6Outcome::Nothing, |(address, claim)| {
+                    Icmpv6Outcome::Neighbour { address, claim }
                 });
             }
-            _ => return Icmpv6News::Nothing,
+            _ => return Icmpv6Outcome::Nothing,
         };
-        report(link, received, trouble).map_or(Icmpv6News::Nothing, Icmpv6News::Trouble)
+        report(link, received, error).map_or(Icmpv6Outcome::Nothing, Icmpv6Outcome::TransportError)
     }
 
     /// Sends an ICMPv6 error to the sender of a packet, if the rules allow one.
-    pub(crate) fn complain(
+    pub(crate) fn send_error(
         &mut self,
         link: &mut Link,
         now: Instant,
         received: &Received<'_>,
-        what: Complaint,
+        what: OutgoingError,
     ) {
-        let is_for_group =
-            received.meant != Meant::Us || ethernet::is_group(received.ethernet.destination);
+        let is_for_group = received.addressee != Addressee::Us
+            || ethernet::is_group(received.ethernet.destination);
         let concerns_groups =
-            matches!(what, Complaint::Problem(Problem { concerns_groups: true, .. }));
+            matches!(what, OutgoingError::Problem(Problem { concerns_groups: true, .. }));
         let may = (!is_for_group || concerns_groups)
             && received.begins_datagram
             && ipv6::is_unicast(received.source.to_v6())
@@ -150,9 +150,9 @@ impl Icmpv6 {
             return;
         }
         let (kind, code, pointer) = match what {
-            Complaint::PortUnreachable => (1, 4, 0),
-            Complaint::Protocol => (4, Problem::NEXT_HEADER, u32::from(received.named_at)),
-            Complaint::Problem(Problem { code, pointer, .. }) => (4, code, pointer),
+            OutgoingError::PortUnreachable => (1, 4, 0),
+            OutgoingError::Protocol => (4, Problem::NEXT_HEADER, u32::from(received.named_at)),
+            OutgoingError::Problem(Problem { code, pointer, .. }) => (4, code, pointer),
         };
         let quoted = received.packet.get(..QUOTE_BYTES_MAX).unwrap_or(received.packet);
         let sent = answer(link, now, received, ERROR_BYTES + quoted.len(), |bytes| {
@@ -168,7 +168,7 @@ impl Icmpv6 {
 
     fn answer_echo(&mut self, link: &mut Link, now: Instant, received: &Received<'_>) {
         let is_near = ipv6::is_link_local(received.source.to_v6());
-        if received.source == Ip::UNSPECIFIED || received.meant != Meant::Us && !is_near {
+        if received.source == Ip::UNSPECIFIED || received.addressee != Addressee::Us && !is_near {
             return;
         }
         if !self.echoes.allows(now) {
@@ -187,13 +187,13 @@ impl Icmpv6 {
 }
 
 /// The report of a received error, if it quotes a TCP segment that we sent.
-fn report(link: &mut Link, received: &Received<'_>, trouble: Trouble) -> Option<Report> {
+fn report(link: &mut Link, received: &Received<'_>, error: TransportError) -> Option<IcmpReport> {
     let quoted = received.payload.get(ERROR_BYTES..)?;
     let Some(ip) = ipv6::Header::parse(quoted) else {
         link.counters.count(Counter::DroppedMalformed);
         return None;
     };
-    let (Meant::Us, local) = link.ndp.meant(ip.source) else { return None };
+    let (Addressee::Us, local) = link.ndp.addressee(ip.source) else { return None };
     let [a, b, c, d, e, f, g, h] = *quoted.get(IPV6_BYTES..)?.first_chunk()?;
     // Our segments have no extension headers.
     if ip.next_header != PROTOCOL_TCP {
@@ -201,7 +201,7 @@ fn report(link: &mut Link, received: &Received<'_>, trouble: Trouble) -> Option<
     }
     let (local_port, peer_port) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
     let flow = Flow { peer: ip.destination.into(), local, peer_port, local_port };
-    Some(Report { flow, sequence: u32::from_be_bytes([e, f, g, h]), trouble })
+    Some(IcmpReport { flow, sequence: u32::from_be_bytes([e, f, g, h]), error })
 }
 
 /// Sends an ICMPv6 message back to where a packet came from. False when it could not be sent.
@@ -212,8 +212,8 @@ fn answer(
     payload_bytes: usize,
     write: impl FnOnce(&mut [u8]),
 ) -> bool {
-    let source = match received.meant {
-        Meant::Us => Some(received.destination),
+    let source = match received.addressee {
+        Addressee::Us => Some(received.destination),
         _ => link.source_for(now, received.source).map(|(_, own)| own),
     };
     let hardware = link.hardware_to_answer(now, received.source, received.ethernet.source);

@@ -37,9 +37,9 @@ impl Address {
 
 /// Which hosts a destination address means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Meant {
+pub(crate) enum Addressee {
     Us,
-    Everybody,
+    Group,
     Others,
 }
 
@@ -59,21 +59,21 @@ impl Interface {
 
     /// Which hosts `destination` means. Nearly always it is us.
     #[inline(always)]
-    pub(crate) fn meant(&self, destination: Ipv4Addr) -> Meant {
+    pub(crate) fn addressee(&self, destination: Ipv4Addr) -> Addressee {
         match self.address {
-            Some(own) if own.address == destination => Meant::Us,
-            _ => self.meant_of_others(destination),
+            Some(own) if own.address == destination => Addressee::Us,
+            _ => self.addressee_of_others(destination),
         }
     }
 
     #[inline]
-    fn meant_of_others(&self, destination: Ipv4Addr) -> Meant {
+    fn addressee_of_others(&self, destination: Ipv4Addr) -> Addressee {
         match self.address {
-            _ if destination.is_broadcast() => Meant::Everybody,
-            Some(own) if own.broadcast() == Some(destination) => Meant::Everybody,
+            _ if destination.is_broadcast() => Addressee::Group,
+            Some(own) if own.broadcast() == Some(destination) => Addressee::Group,
             // "All hosts" is the only group that every host belongs to (RFC 1112 §4).
-            _ if destination == Ipv4Addr::new(224, 0, 0, 1) => Meant::Everybody,
-            _ => Meant::Others,
+            _ if destination == Ipv4Addr::new(224, 0, 0, 1) => Addressee::Group,
+            _ => Addressee::Others,
         }
     }
 
@@ -87,7 +87,7 @@ impl Interface {
 
 #[cfg(test)]
 mod tests {
-    use super::{Address, Interface, Meant};
+    use super::{Address, Addressee, Interface};
     use core::net::Ipv4Addr;
     use machine::Ethernet;
 
@@ -124,10 +124,10 @@ mod tests {
     #[test]
     fn broadcast_addresses_are_distinguished_from_other_hosts() {
         let interface = interface(24);
-        assert_eq!(interface.meant(Ipv4Addr::new(10, 0, 0, 2)), Meant::Us);
-        assert_eq!(interface.meant(Ipv4Addr::new(10, 0, 0, 255)), Meant::Everybody);
-        assert_eq!(interface.meant(Ipv4Addr::BROADCAST), Meant::Everybody);
-        assert_eq!(interface.meant(Ipv4Addr::new(10, 0, 0, 3)), Meant::Others);
-        assert_eq!(interface.meant(Ipv4Addr::new(224, 0, 0, 251)), Meant::Others);
+        assert_eq!(interface.addressee(Ipv4Addr::new(10, 0, 0, 2)), Addressee::Us);
+        assert_eq!(interface.addressee(Ipv4Addr::new(10, 0, 0, 255)), Addressee::Group);
+        assert_eq!(interface.addressee(Ipv4Addr::BROADCAST), Addressee::Group);
+        assert_eq!(interface.addressee(Ipv4Addr::new(10, 0, 0, 3)), Addressee::Others);
+        assert_eq!(interface.addressee(Ipv4Addr::new(224, 0, 0, 251)), Addressee::Others);
     }
 }

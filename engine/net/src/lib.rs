@@ -31,6 +31,7 @@ extern crate alloc;
 extern crate std;
 
 mod arp;
+mod change_tracked;
 mod checksum;
 mod config;
 mod connections;
@@ -47,7 +48,6 @@ mod interface;
 mod ip;
 mod ipv4;
 mod ipv6;
-mod kept;
 mod link;
 mod ndp;
 mod neighbours;

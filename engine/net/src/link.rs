@@ -6,16 +6,16 @@ use core::net::Ipv4Addr;
 
 use machine::{Card, Ethernet, Instant, Machine, Outgoing, TransmitError};
 
+use crate::change_tracked::ChangeTracked;
 use crate::config::Ipv6Addressing;
 use crate::counters::{Counter, Counters};
 use crate::ethernet::{self, BROADCAST, ETHERNET_BYTES, TYPE_IPV4, TYPE_IPV6};
 use crate::flow::{Caller, Flow};
 use crate::held::Held;
-use crate::interface::{Address, Interface, Meant};
+use crate::interface::{Address, Addressee, Interface};
 use crate::ip::{Ip, Local};
 use crate::ipv4::{self, IPV4_BYTES};
 use crate::ipv6::{self, IPV6_BYTES};
-use crate::kept::Kept;
 use crate::ndp::Ndp;
 use crate::neighbours::Neighbours;
 use crate::outbox::Outbox;
@@ -42,8 +42,8 @@ pub enum Unsent {
 
 pub(crate) struct Link {
     pub(crate) interface: Interface,
-    pub(crate) neighbours: Kept<Neighbours>,
-    pub(crate) ndp: Kept<Ndp>,
+    pub(crate) neighbours: ChangeTracked<Neighbours>,
+    pub(crate) ndp: ChangeTracked<Ndp>,
     pub(crate) outbox: Outbox,
     pub(crate) counters: Counters,
     pub(crate) defended_at: Option<Instant>,
@@ -62,8 +62,8 @@ impl Link {
     ) -> Link {
         Link {
             interface: Interface { hardware: card.address, mtu: card.mtu, address: None },
-            neighbours: Kept::new(Neighbours::new(ETHERNET_BYTES + usize::from(card.mtu))),
-            ndp: Kept::new(Ndp::new(card, addressing, key)),
+            neighbours: ChangeTracked::new(Neighbours::new(ETHERNET_BYTES + usize::from(card.mtu))),
+            ndp: ChangeTracked::new(Ndp::new(card, addressing, key)),
             outbox: Outbox::with_capacity(
                 OUTBOX_BYTES.max(4 * (ETHERNET_BYTES + usize::from(card.mtu))),
             ),
@@ -108,21 +108,21 @@ impl Link {
     }
 
     /// Whether `address` names a single host other than this one.
-    pub(crate) fn is_stranger(&self, address: Ip) -> bool {
+    pub(crate) fn is_other_host(&self, address: Ip) -> bool {
         match address.to_v4() {
-            Some(address) => self.interface.meant(address) == Meant::Others,
+            Some(address) => self.interface.addressee(address) == Addressee::Others,
             None => {
-                self.ndp.meant(address.to_v6()).0 == Meant::Others
+                self.ndp.addressee(address.to_v6()).0 == Addressee::Others
                     && ipv6::is_unicast(address.to_v6())
             }
         }
     }
 
     /// Whether there is a route to `destination`: a neighbour as its next hop.
-    pub(crate) fn has_way_to(&self, destination: Ip) -> bool {
+    pub(crate) fn has_route_to(&self, destination: Ip) -> bool {
         match destination.to_v4() {
             Some(destination) => self.interface.next_hop(destination).is_some(),
-            None => self.ndp.has_way_to(destination.to_v6()),
+            None => self.ndp.has_route_to(destination.to_v6()),
         }
     }
 
@@ -164,7 +164,7 @@ impl Link {
     ) -> Option<Ethernet> {
         let known = match source.to_v4() {
             Some(source) => self.neighbours.lookup(now, self.interface.next_hop(source)?),
-            None if !self.ndp.has_way_to(source.to_v6()) => return None,
+            None if !self.ndp.has_route_to(source.to_v6()) => return None,
             None => self.ndp.lookup(now, source.to_v6()),
         };
         known.or(Some(came_from).filter(|card| ethernet::is_unicast(*card)))
@@ -172,11 +172,13 @@ impl Link {
 
     /// Packets to `destination` seem to get lost: resolves its next hop again. Returns the address
     /// to use until then.
-    pub(crate) fn doubt_way(&mut self, now: Instant, destination: Ip) -> Option<Ethernet> {
+    pub(crate) fn reconfirm_route(&mut self, now: Instant, destination: Ip) -> Option<Ethernet> {
         let known = self.hardware_if_known(now, destination);
         match destination.to_v4() {
-            Some(destination) => self.neighbours.doubt(now, self.interface.next_hop(destination)?),
-            None => self.ndp.doubt(now, destination.to_v6()),
+            Some(destination) => {
+                self.neighbours.reconfirm(now, self.interface.next_hop(destination)?)
+            }
+            None => self.ndp.reconfirm(now, destination.to_v6()),
         }
         known
     }
@@ -228,7 +230,7 @@ impl Link {
         }
         let hardware = match packet.hardware {
             Some(hardware) => Some(hardware),
-            None => self.way_to(now, packet.destination)?,
+            None => self.resolve_route(now, packet.destination)?,
         };
         let Some(frame) = self.outbox.reserve(ETHERNET_BYTES + total) else {
             self.counters.count(Counter::DroppedOut);
@@ -273,9 +275,9 @@ impl Link {
     }
 
     /// The hardware address of the next hop to `destination`. `None` while it is being resolved.
-    fn way_to(&mut self, now: Instant, destination: Ip) -> Result<Option<Ethernet>, Unsent> {
+    fn resolve_route(&mut self, now: Instant, destination: Ip) -> Result<Option<Ethernet>, Unsent> {
         match destination.to_v4() {
-            Some(destination) if self.interface.meant(destination) == Meant::Everybody => {
+            Some(destination) if self.interface.addressee(destination) == Addressee::Group => {
                 return Ok(Some(BROADCAST));
             }
             None if destination.to_v6().is_multicast() => {
@@ -283,7 +285,7 @@ impl Link {
             }
             _ => {}
         }
-        if self.has_way_to(destination) {
+        if self.has_route_to(destination) {
             return Ok(self.hardware_for(now, destination));
         }
         self.counters.count(Counter::DroppedNoRoute);

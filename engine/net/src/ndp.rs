@@ -36,7 +36,7 @@ use machine::{Card, Ethernet, Instant, Micros};
 
 use crate::config::{Ipv6Address, Ipv6Addressing};
 use crate::ethernet::ETHERNET_BYTES;
-use crate::interface::Meant;
+use crate::interface::Addressee;
 use crate::ip::{Ip, Local};
 use crate::ipv6;
 use crate::random::Random;
@@ -59,7 +59,7 @@ const SOLICITATION_INTERVAL_MAX: Micros = Micros::from_secs(3600);
 
 /// Changes that the user has not been told yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct AddressNews {
     /// The set of addresses has changed.
     pub(crate) changed: bool,
     /// We have lost an address: what was bound to it ends.
@@ -107,7 +107,7 @@ pub(crate) struct Ndp {
     solicit_at: Instant,
     solicit_wait: Micros,
     next_due: Instant,
-    news: News,
+    news: AddressNews,
 }
 
 impl Ndp {
@@ -133,7 +133,7 @@ impl Ndp {
             solicit_at: Instant::NEVER,
             solicit_wait: SOLICITATION_INTERVAL,
             next_due: Instant::NEVER,
-            news: News::default(),
+            news: AddressNews::default(),
         }
     }
 
@@ -172,7 +172,7 @@ impl Ndp {
 
     /// Whether IPv6 is on.
     #[inline]
-    pub(crate) fn is_spoken(&self) -> bool {
+    pub(crate) fn is_enabled(&self) -> bool {
         self.revision != 0
     }
 
@@ -199,7 +199,7 @@ impl Ndp {
     /// Adopts the state of the first core.
     pub(crate) fn learn(&mut self, knowledge: Knowledge) {
         let Knowledge { own, routers, networks, parameters, reachable } = knowledge;
-        let lost = |before: &own::Own| {
+        let lost = |before: &own::OwnAddress| {
             own.find(before.address).is_none_or(|now| now.local != before.local)
         };
         self.news.lost |= self.own.assigned().any(lost);
@@ -242,13 +242,13 @@ impl Ndp {
 
     /// Which hosts `destination` means, and the number of our address if it is ours.
     #[inline]
-    pub(crate) fn meant(&self, destination: Ipv6Addr) -> (Meant, Local) {
+    pub(crate) fn addressee(&self, destination: Ipv6Addr) -> (Addressee, Local) {
         if let Some(own) = self.own.assigned().find(|own| own.address == destination) {
-            return (Meant::Us, own.local);
+            return (Addressee::Us, own.local);
         }
         let is_ours =
             destination == ipv6::ALL_NODES || self.own.groups().any(|group| group == destination);
-        (if is_ours { Meant::Everybody } else { Meant::Others }, Local::IPV4)
+        (if is_ours { Addressee::Group } else { Addressee::Others }, Local::IPV4)
     }
 
     /// Our source address for packets to `destination` (RFC 6724 §5, as far as there is a choice).
@@ -269,7 +269,7 @@ impl Ndp {
         self.router()
     }
 
-    pub(crate) fn has_way_to(&self, destination: Ipv6Addr) -> bool {
+    pub(crate) fn has_route_to(&self, destination: Ipv6Addr) -> bool {
         self.next_hop(destination).is_some()
     }
 
@@ -286,9 +286,9 @@ impl Ndp {
     }
 
     /// Packets to `destination` seem to get lost.
-    pub(crate) fn doubt(&mut self, now: Instant, destination: Ipv6Addr) {
+    pub(crate) fn reconfirm(&mut self, now: Instant, destination: Ipv6Addr) {
         if let Some(next_hop) = self.next_hop(destination) {
-            self.cache.doubt(now, next_hop);
+            self.cache.reconfirm(now, next_hop);
         }
     }
 
@@ -307,10 +307,10 @@ impl Ndp {
 
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        self.news != News::default()
+        self.news != AddressNews::default()
     }
 
-    pub(crate) fn take_news(&mut self) -> News {
+    pub(crate) fn take_news(&mut self) -> AddressNews {
         core::mem::take(&mut self.news)
     }
 
@@ -340,7 +340,7 @@ impl Ndp {
 
     /// Another machine uses `address`, which we were about to assign. Tries another address if one
     /// may be formed.
-    fn double_found(&mut self, now: Instant, address: Ipv6Addr) {
+    fn duplicate_found(&mut self, now: Instant, address: Ipv6Addr) {
         let Some(own) = self.own.remove(address) else { return };
         let is_last = own.attempt + 1 >= identifier::ATTEMPTS_MAX;
         if own.origin == Origin::Fixed || is_last {

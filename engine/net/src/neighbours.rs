@@ -42,7 +42,7 @@ struct Neighbour {
 
 /// An ARP request to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Question {
+pub(crate) struct ArpRequest {
     pub(crate) address: Ipv4Addr,
     /// The destination of the request: the hardware address that last answered, or `None` for
     /// broadcast.
@@ -51,11 +51,11 @@ pub(crate) struct Question {
 
 /// How an ARP packet told us of a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Told {
+pub(crate) enum ArpOrigin {
     /// The neighbour asked for our address.
-    ByAskingUs,
+    RequestForUs,
     /// The neighbour answered, or announced itself.
-    Otherwise,
+    Other,
 }
 
 pub(crate) struct Neighbours {
@@ -91,7 +91,7 @@ impl Neighbours {
     /// which no other entry may evict.
     pub(crate) fn resolve(&mut self, now: Instant, address: Ipv4Addr, pinned: Option<Ipv4Addr>) {
         if self.entries.iter().any(|neighbour| neighbour.address == address)
-            || !self.make_room(now, pinned, Told::Otherwise)
+            || !self.make_room(now, pinned, ArpOrigin::Other)
         {
             return;
         }
@@ -106,7 +106,7 @@ impl Neighbours {
     }
 
     /// Packets to `address` seem to get lost: asks for it again, as soon as allowed.
-    pub(crate) fn doubt(&mut self, now: Instant, address: Ipv4Addr) {
+    pub(crate) fn reconfirm(&mut self, now: Instant, address: Ipv4Addr) {
         let neighbour = self.entries.iter_mut().find(|neighbour| neighbour.address == address);
         let Some(neighbour) = neighbour.filter(|neighbour| neighbour.ask_at == NEVER) else {
             return;
@@ -116,12 +116,12 @@ impl Neighbours {
     }
 
     /// `address` announced that it is at `hardware`. Returns whether the cache now says so.
-    pub(crate) fn told(
+    pub(crate) fn learn(
         &mut self,
         now: Instant,
         address: Ipv4Addr,
         hardware: Ethernet,
-        how: Told,
+        how: ArpOrigin,
         pinned: Option<Ipv4Addr>,
     ) -> bool {
         if let Some(neighbour) =
@@ -138,7 +138,7 @@ impl Neighbours {
             neighbour.ask_at = NEVER;
             return true;
         }
-        if how != Told::ByAskingUs || !self.make_room(now, pinned, how) {
+        if how != ArpOrigin::RequestForUs || !self.make_room(now, pinned, how) {
             return false;
         }
         let hardware = Some(hardware);
@@ -153,7 +153,7 @@ impl Neighbours {
     }
 
     /// The next request that is due, if any. Also removes neighbours that never answered.
-    pub(crate) fn next_question(&mut self, now: Instant) -> Option<Question> {
+    pub(crate) fn next_request(&mut self, now: Instant) -> Option<ArpRequest> {
         while self.next_ask <= now {
             let Some(at) = self.entries.iter().position(|neighbour| neighbour.ask_at <= now) else {
                 self.next_ask =
@@ -169,7 +169,7 @@ impl Neighbours {
                 let hardware = neighbour.hardware.filter(|_| neighbour.asked + 1 < ASKS_MAX);
                 neighbour.asked += 1;
                 neighbour.ask_at = now + ASK_AGAIN;
-                return Some(Question { address: neighbour.address, hardware });
+                return Some(ArpRequest { address: neighbour.address, hardware });
             }
             let address = neighbour.address;
             self.entries.swap_remove(at);
@@ -190,7 +190,7 @@ impl Neighbours {
     }
 
     /// Makes room for one entry by evicting the one confirmed longest ago.
-    fn make_room(&mut self, now: Instant, pinned: Option<Ipv4Addr>, newcomer: Told) -> bool {
+    fn make_room(&mut self, now: Instant, pinned: Option<Ipv4Addr>, newcomer: ArpOrigin) -> bool {
         if self.entries.len() < NEIGHBOURS_MAX {
             return true;
         }
@@ -198,7 +198,7 @@ impl Neighbours {
         let may_go = |neighbour: &Neighbour| {
             let precious =
                 now.since(neighbour.confirmed_at) < FRESH || held.is_awaited(neighbour.address);
-            Some(neighbour.address) != pinned && (newcomer == Told::Otherwise || !precious)
+            Some(neighbour.address) != pinned && (newcomer == ArpOrigin::Other || !precious)
         };
         let candidates = self.entries.iter().enumerate().filter(|(_, neighbour)| may_go(neighbour));
         let Some((at, _)) = candidates.min_by_key(|(_, neighbour)| neighbour.confirmed_at) else {

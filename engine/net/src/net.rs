@@ -10,6 +10,7 @@ use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use machine::{Block, Card, Instant, Micros, Piece};
 
+use crate::change_tracked::ChangeTracked;
 use crate::config::{Addressing, Config, Ipv6Address, Service};
 use crate::connections::Tcp;
 use crate::cores::OtherCores;
@@ -19,7 +20,6 @@ use crate::event::{ConnectionId, EVENTS_AT_ONCE, Event, Events, Place};
 use crate::icmp::Icmp;
 use crate::icmpv6::Icmpv6;
 use crate::interface::Address;
-use crate::kept::Kept;
 use crate::link::{Link, Unsent};
 use crate::random::Random;
 use crate::reassembly::Reassembly;
@@ -32,19 +32,19 @@ pub struct Net {
     /// The state shared with the other cores. `None` on a machine with one core.
     other_cores: Option<OtherCores>,
     link: Link,
-    dhcp: Kept<Option<Dhcp>>,
+    dhcp: ChangeTracked<Option<Dhcp>>,
     icmp: Icmp,
     icmpv6: Icmpv6,
-    reassembly: Kept<Reassembly>,
+    reassembly: ChangeTracked<Reassembly>,
     /// The most recently reassembled datagram, kept until the next frame arrives.
     reassembled: Option<Box<[u8]>>,
     ports: Ports,
     tcp: Tcp,
     /// The earliest deadline of the parts that have timers. It is valid while none of them is
     /// stirred.
-    chores_at: Instant,
+    timers_at: Instant,
     /// Set when the IPv4 address has changed and no event has reported it yet.
-    address_news: bool,
+    address_changed: bool,
 }
 
 impl Net {
@@ -64,15 +64,15 @@ impl Net {
         let mut net = Net {
             other_cores,
             link,
-            dhcp: Kept::new(None),
+            dhcp: ChangeTracked::new(None),
             icmp: Icmp::new(),
             icmpv6: Icmpv6::new(),
-            reassembly: Kept::new(Reassembly::new()),
+            reassembly: ChangeTracked::new(Reassembly::new()),
             reassembled: None,
             ports: Ports::default(),
             tcp,
-            chores_at: Instant::START,
-            address_news: false,
+            timers_at: Instant::START,
+            address_changed: false,
         };
         match config.addressing {
             // The first core tells the other cores the address.
@@ -359,7 +359,7 @@ impl Net {
             return;
         }
         // Only the first core reports the change, for all cores.
-        self.address_news = self.cores().is_first();
+        self.address_changed = self.cores().is_first();
         if before
             .is_some_and(|before| address.is_none_or(|address| address.address != before.address))
         {
@@ -368,7 +368,7 @@ impl Net {
     }
 
     /// Reports changed addresses, if there is room for the events.
-    fn tell_address(&mut self, events: &mut Events) {
+    fn report_addresses(&mut self, events: &mut Events) {
         if self.link.ndp.has_news() && events.capacity() - events.len() >= EVENTS_AT_ONCE {
             let news = self.link.ndp.take_news();
             if news.lost {
@@ -378,14 +378,14 @@ impl Net {
             let taken = news.taken.map(|address| Event::AddressTaken { address });
             let is_first = self.cores().is_first();
             for event in changed.into_iter().chain(taken).filter(|_| is_first) {
-                let told = events.push(event);
-                assert!(told.is_ok(), "there was room for them");
+                let pushed = events.push(event);
+                assert!(pushed.is_ok(), "there was room for them");
             }
         }
-        if self.address_news
+        if self.address_changed
             && events.push(Event::AddressChanged { address: self.address() }).is_ok()
         {
-            self.address_news = false;
+            self.address_changed = false;
         }
     }
 
@@ -408,8 +408,8 @@ impl Net {
 
     /// The cached deadline of the parts with timers, and their actual one.
     #[cfg(test)]
-    pub(crate) fn chores(&self) -> (Instant, Instant) {
-        (self.chores_at, self.next_chore())
+    pub(crate) fn timer_deadlines(&self) -> (Instant, Instant) {
+        (self.timers_at, self.next_timer())
     }
 
     /// Whether no connection is open here, or on the cores that this core steers for.

@@ -1,7 +1,7 @@
 //! A received packet, with the fields of its IP header.
 
 use crate::ethernet;
-use crate::interface::Meant;
+use crate::interface::Addressee;
 use crate::ip::{Ip, Local};
 
 /// A received packet of either family, with its link and IP header fields.
@@ -10,10 +10,10 @@ pub(crate) struct Received<'a> {
     pub(crate) ethernet: ethernet::Header,
     pub(crate) source: Ip,
     pub(crate) destination: Ip,
-    /// Our address that the packet was sent to. Without meaning unless `meant` says that it is for
+    /// Our address that the packet was sent to. Without meaning unless `addressee` says that it is for
     /// us.
     pub(crate) local: Local,
-    pub(crate) meant: Meant,
+    pub(crate) addressee: Addressee,
     pub(crate) hop_limit: u8,
     /// Whether a router has marked congestion: both ECN bits are set (RFC 3168 §5).
     pub(crate) is_marked: bool,

@@ -1,7 +1,6 @@
 //! Tests of the network through its public interface, on a machine in memory with a test clock.
 
 mod broken;
-mod chores;
 mod connecting;
 mod cores;
 mod dhcp_life;
@@ -13,5 +12,6 @@ mod link_life;
 mod machine_in_memory;
 mod messages;
 mod messages_ipv6;
+mod part_timers;
 mod peer;
 mod world;

@@ -17,14 +17,14 @@ use machine::{Ethernet, Instant, Machine, Offloads, Piece};
 use sometimes::buggify;
 
 use super::arrival::Arrival;
-use super::segments::{Around, answer};
+use super::segments::{ArrivalContext, answer};
 use super::{Connection, Tcp};
 use crate::config::Cores;
 use crate::cores::OtherCores;
 use crate::counters::Counter;
 use crate::ethernet::BROADCAST;
 use crate::event::{ConnectionId, Event};
-use crate::flow::{Caller, Ends, Entry, Flow};
+use crate::flow::{Caller, Endpoints, Entry, Flow};
 use crate::ip::{Ip, Local};
 use crate::link::{Link, Unsent};
 use crate::tcp::{
@@ -54,7 +54,7 @@ impl Tcp {
         other_cores: &mut Option<OtherCores>,
     ) -> Result<ConnectionId, Unsent> {
         let address = Ip::from(peer.ip());
-        if !link.is_stranger(address) || !link.has_way_to(address) {
+        if !link.is_other_host(address) || !link.has_route_to(address) {
             return Err(Unsent::NoRoute);
         }
         let (local, own) = link.source_for(now, address).ok_or(Unsent::NoRoute)?;
@@ -62,7 +62,7 @@ impl Tcp {
         let flow = self
             .free_flow(local, peer, cores, link.counters.of(Counter::Connects))
             .ok_or(Unsent::Full)?;
-        let beginning = self.initial_sequences.next(now, &Ends { flow, own });
+        let beginning = self.initial_sequences.next(now, &Endpoints { flow, own });
         let hardware = link.hardware_for(now, address).unwrap_or(UNKNOWN);
         let mss = if local.is_ipv4() { self.local_mss } else { link.mss_ipv6() };
         let new = Connection {
@@ -145,87 +145,87 @@ impl Tcp {
         id: Option<HalfOpenId>,
         handshake: &Handshake,
         arrival: &Arrival<'_>,
-        around: &mut Around<'_>,
+        context: &mut ArrivalContext<'_>,
     ) {
         let Caller { flow, .. } = arrival.caller;
         let Some(service) = self.service_of(flow.local_port) else {
             // The listener was closed in the meantime.
             if let Some(id) = id {
                 self.half_open.remove(id, &arrival.caller);
-                self.handshake_gone(&flow, around.other_cores);
+                self.handshake_removed(&flow, context.other_cores);
             }
-            return self.refuse(now, &arrival.caller, &arrival.segment, around.link);
+            return self.refuse(now, &arrival.caller, &arrival.segment, context.link);
         };
-        let Some(template) = around.link.template_for(now, &arrival.caller) else { return };
+        let Some(template) = context.link.template_for(now, &arrival.caller) else { return };
         let tcb = Tcb::accepted(now, handshake);
         let sent_to = handshake.iss + 1;
         let new =
             Connection { tcb, template, armed_for: Instant::NEVER, sent_to, user_is_done: false };
         let Ok(connection) = self.connections.insert(new) else {
             // The entry stays: the peer's next segment tries again.
-            around.link.counters.count(Counter::RefusedFull);
+            context.link.counters.count(Counter::RefusedFull);
             return;
         };
         match id {
             Some(id) => self.half_open.remove(id, &arrival.caller),
-            None => self.flow_opened(&flow, around.other_cores),
+            None => self.flow_opened(&flow, context.other_cores),
         }
         self.flows.set(flow, Entry::Connection(connection.index() as u32));
-        around.link.counters.count(Counter::Accepted);
+        context.link.counters.count(Counter::Accepted);
         let peer = SocketAddr::new(flow.peer.into(), flow.peer_port);
-        let told = around.events.push(Event::Accepted {
+        let pushed = context.events.push(Event::Accepted {
             connection: ConnectionId(connection),
             service,
             peer,
         });
-        assert!(told.is_ok(), "a frame finds the events empty");
-        self.connected_arrived(now, connection.index() as u32, arrival, around);
+        assert!(pushed.is_ok(), "a frame finds the events empty");
+        self.connected_arrived(now, connection.index() as u32, arrival, context);
     }
 
     /// Handles a SYN without a connection: it is for a listener, or is refused. `used`: the
     /// sequence number after the last one of the flow's previous connection, if that is known.
-    pub(super) fn stranger_arrived(
+    pub(super) fn unmatched_syn_arrived(
         &mut self,
         now: Instant,
         arrival: &Arrival<'_>,
         used: Option<SequenceNumber>,
-        around: &mut Around<'_>,
+        context: &mut ArrivalContext<'_>,
     ) {
         let (caller, segment) = (&arrival.caller, &arrival.segment);
         if !segment.flags.opens() || self.service_of(caller.flow.local_port).is_none() {
-            self.refuse(now, caller, segment, around.link);
+            self.refuse(now, caller, segment, context.link);
         } else if self.connections.len() >= self.connections.capacity() {
             // No answer: the peer tries again in a second, and by then there may be room.
-            around.link.counters.count(Counter::RefusedFull);
+            context.link.counters.count(Counter::RefusedFull);
         } else {
-            self.caller_arrived(now, arrival, used, around);
+            self.listener_syn_arrived(now, arrival, used, context);
         }
     }
 
     /// A SYN for a listener: stores its handshake, or answers with a cookie, or ignores it until
     /// its retry.
-    fn caller_arrived(
+    fn listener_syn_arrived(
         &mut self,
         now: Instant,
         arrival: &Arrival<'_>,
         used: Option<SequenceNumber>,
-        around: &mut Around<'_>,
+        context: &mut ArrivalContext<'_>,
     ) {
         let caller = &arrival.caller;
-        let key = ends(caller.flow, around.link);
+        let key = endpoints(caller.flow, context.link);
         if self.half_open.is_full() {
             // A real client sends the same SYN again.
             let knock = self.knocks.knock(now, &(key, arrival.segment.sequence));
             match self.half_open.make_room(now, knock) {
                 Room::Made { gone, farewell } => {
                     if let Some(reset) = farewell {
-                        answer(around.link, now, &gone, &reset);
+                        answer(context.link, now, &gone, &reset);
                     }
-                    self.handshake_gone(&gone.flow, around.other_cores);
+                    self.handshake_removed(&gone.flow, context.other_cores);
                 }
                 Room::None => {}
                 Room::Later => {
-                    around.link.counters.count(Counter::RefusedFull);
+                    context.link.counters.count(Counter::RefusedFull);
                     return;
                 }
             }
@@ -235,7 +235,7 @@ impl Tcp {
             None => self.initial_sequences.next(now, &key),
         };
         let mut segment = arrival.segment;
-        around.link.adapt_options(caller.flow.local, &mut segment.options);
+        context.link.adapt_options(caller.flow.local, &mut segment.options);
         let by_cookie = buggify!(CookieAlways);
         let entry = if by_cookie {
             None
@@ -245,14 +245,14 @@ impl Tcp {
         match entry {
             Some(id) => {
                 self.flows.set(caller.flow, Entry::HalfOpen(id.0));
-                self.flow_opened(&caller.flow, around.other_cores);
+                self.flow_opened(&caller.flow, context.other_cores);
             }
             None => {
-                around.link.counters.count(Counter::CookiesOut);
+                context.link.counters.count(Counter::CookiesOut);
                 let mut reply =
                     self.cookies.answer(now, &key, &segment, beginning.timestamp_offset);
-                around.link.adapt_options(caller.flow.local, &mut reply.options);
-                answer(around.link, now, caller, &reply);
+                context.link.adapt_options(caller.flow.local, &mut reply.options);
+                answer(context.link, now, caller, &reply);
             }
         }
     }
@@ -264,13 +264,13 @@ impl Tcp {
         arrival: &Arrival<'_>,
         link: &Link,
     ) -> Option<Handshake> {
-        let key = ends(arrival.caller.flow, link);
+        let key = endpoints(arrival.caller.flow, link);
         let offset = self.initial_sequences.timestamp_offset(&key);
         self.cookies.completed(now, &key, &arrival.segment, offset)
     }
 }
 
 /// `flow` with our address that it refers to, or the unspecified address if that is lost.
-fn ends(flow: Flow, link: &Link) -> Ends {
-    Ends { flow, own: link.own_address(flow.local).unwrap_or(Ip::UNSPECIFIED) }
+fn endpoints(flow: Flow, link: &Link) -> Endpoints {
+    Endpoints { flow, own: link.own_address(flow.local).unwrap_or(Ip::UNSPECIFIED) }
 }

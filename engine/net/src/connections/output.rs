@@ -75,7 +75,7 @@ impl Tcp {
         };
         let result = found.tcb.output(now, limits, &self.pools, &mut emit);
         if again {
-            self.doubt_way(now, connection, link);
+            self.reconfirm_route(now, connection, link);
         }
         self.settle(now, connection, other_cores);
         result
@@ -99,9 +99,9 @@ impl Tcp {
             self.timers.set(connection.0, deadline);
         }
         match found.tcb.ended() {
-            Some(Ended::Gone) => self.bury(now, connection, None, other_cores),
+            Some(Ended::Gone) => self.remove_closed(now, connection, None, other_cores),
             Some(Ended::TimeWait(time_wait)) => {
-                self.bury(now, connection, Some(time_wait), other_cores)
+                self.remove_closed(now, connection, Some(time_wait), other_cores)
             }
             None => {}
         }
@@ -109,11 +109,11 @@ impl Tcp {
 
     /// A retransmission suggests that the neighbour's hardware address may have changed (RFC 1122
     /// §3.3.1.4).
-    fn doubt_way(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
+    fn reconfirm_route(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
         let Some(found) = self.connections.get_mut(connection.0) else {
             unreachable!("it has just spoken")
         };
-        if let Some(hardware) = link.doubt_way(now, found.template.flow().peer) {
+        if let Some(hardware) = link.reconfirm_route(now, found.template.flow().peer) {
             found.template.set_peer(hardware);
         }
     }

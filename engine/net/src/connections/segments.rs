@@ -9,8 +9,8 @@ use crate::cores::{Fit, OtherCores};
 use crate::counters::{Counter, Counters};
 use crate::event::{ConnectionId, Event, Events, Place};
 use crate::flow::{Caller, Entry};
-use crate::icmp::{Report, Trouble};
-use crate::interface::Meant;
+use crate::icmp::{IcmpReport, TransportError};
+use crate::interface::Addressee;
 use crate::link::Link;
 use crate::received::Received;
 use crate::tcp::{
@@ -20,7 +20,7 @@ use crate::tcp::{
 use crate::template::Head;
 
 /// What a segment may change outside its connection: the link, the other cores, and the events.
-pub(super) struct Around<'a> {
+pub(super) struct ArrivalContext<'a> {
     pub(super) link: &'a mut Link,
     pub(super) other_cores: &'a mut Option<OtherCores>,
     pub(super) events: &'a mut Events,
@@ -41,7 +41,9 @@ impl Tcp {
     ) {
         // TCP is between two hosts: segments to a group are not accepted or answered (RFC 9293
         // §3.10).
-        if received.meant != Meant::Us || crate::ethernet::is_group(received.ethernet.destination) {
+        if received.addressee != Addressee::Us
+            || crate::ethernet::is_group(received.ethernet.destination)
+        {
             link.counters.count(Counter::DroppedBadDestination);
             return;
         }
@@ -69,7 +71,7 @@ impl Tcp {
                     entry,
                     &arrival,
                     &received,
-                    &mut Around { link, other_cores, events },
+                    &mut ArrivalContext { link, other_cores, events },
                 );
             }
         }
@@ -82,23 +84,23 @@ impl Tcp {
         entry: Option<Entry>,
         arrival: &Arrival<'_>,
         received: &Received<'_>,
-        around: &mut Around<'_>,
+        context: &mut ArrivalContext<'_>,
     ) {
         match entry {
             entry
-                if around.other_cores.is_some()
-                    && self.goes_round(now, entry, arrival, received, around) => {}
-            Some(Entry::Connection(index)) => self.connected_arrived(now, index, arrival, around),
+                if context.other_cores.is_some()
+                    && self.forward_stray(now, entry, arrival, received, context) => {}
+            Some(Entry::Connection(index)) => self.connected_arrived(now, index, arrival, context),
             Some(Entry::HalfOpen(index)) => {
-                self.half_open_arrived(now, HalfOpenId(index), arrival, around)
+                self.half_open_arrived(now, HalfOpenId(index), arrival, context)
             }
             Some(Entry::TimeWait(index)) => {
-                self.time_wait_arrived(now, TimeWaitId(index), arrival, around)
+                self.time_wait_arrived(now, TimeWaitId(index), arrival, context)
             }
             None if arrival.segment.flags.has(Flags::SYN) => {
-                self.stranger_arrived(now, arrival, None, around)
+                self.unmatched_syn_arrived(now, arrival, None, context)
             }
-            None => self.stray_arrived(now, arrival, around),
+            None => self.stray_arrived(now, arrival, context),
         }
     }
 
@@ -112,23 +114,23 @@ impl Tcp {
     /// Passes a segment round the other cores if it does not fit `entry`, its flow's entry here.
     /// Returns whether it did. The connection of the segment was not found here.
     #[cold]
-    fn goes_round(
+    fn forward_stray(
         &mut self,
         now: Instant,
         entry: Option<Entry>,
         arrival: &Arrival<'_>,
         received: &Received<'_>,
-        around: &mut Around<'_>,
+        context: &mut ArrivalContext<'_>,
     ) -> bool {
-        let Some(other_cores) = &*around.other_cores else { return false };
+        let Some(other_cores) = &*context.other_cores else { return false };
         if other_cores.all_have_looked() {
             sometimes!(StrayUnknown);
             return false;
         }
-        match self.fit(now, entry, arrival, around) {
+        match self.fit(now, entry, arrival, context) {
             Fit::Exact => false,
-            fit => around.other_cores.as_mut().is_some_and(|other_cores| {
-                other_cores.send_round(fit, &arrival.place, received, &mut around.link.counters)
+            fit => context.other_cores.as_mut().is_some_and(|other_cores| {
+                other_cores.send_round(fit, &arrival.place, received, &mut context.link.counters)
             }),
         }
     }
@@ -138,14 +140,14 @@ impl Tcp {
         now: Instant,
         entry: Option<Entry>,
         arrival: &Arrival<'_>,
-        around: &mut Around<'_>,
+        context: &mut ArrivalContext<'_>,
     ) -> Fit {
         let Arrival { caller, segment, .. } = arrival;
         let fits = match entry {
             _ if segment.flags.opens() => return Fit::Exact,
             // The fast path has checked it already.
             Some(Entry::Connection(_)) => false,
-            None if self.cookie_completed(now, arrival, around.link).is_some() => {
+            None if self.cookie_completed(now, arrival, context.link).is_some() => {
                 return Fit::Exact;
             }
             None => return Fit::None,
@@ -154,7 +156,7 @@ impl Tcp {
             {
                 // It may be for this handshake or for a connection on another core: it ends both.
                 self.half_open.remove(HalfOpenId(index), caller);
-                self.handshake_gone(&caller.flow, around.other_cores);
+                self.handshake_removed(&caller.flow, context.other_cores);
                 return Fit::None;
             }
             Some(Entry::HalfOpen(index)) => {
@@ -172,10 +174,10 @@ impl Tcp {
         now: Instant,
         index: u32,
         arrival: &Arrival<'_>,
-        around: &mut Around<'_>,
+        context: &mut ArrivalContext<'_>,
     ) {
         let Arrival { caller, segment, place } = arrival;
-        self.hand_over(now, index, caller, segment, place, around.link, around.events);
+        self.hand_over(now, index, caller, segment, place, context.link, context.events);
     }
 
     /// Hands a segment to its connection.
@@ -203,7 +205,7 @@ impl Tcp {
         let connection = ConnectionId(id);
         let actions = found.tcb.segment_arrived(now, segment, &mut self.pools);
         if found.template.peer() != caller.came_from {
-            self.came_another_way(now, connection, link);
+            self.peer_hardware_changed(now, connection, link);
         }
         self.act(now, connection, &actions, Some((segment, place)), &mut link.counters, events);
     }
@@ -221,8 +223,8 @@ impl Tcp {
         events: &mut Events,
     ) {
         let mut tell = |event| {
-            let told = events.push(event);
-            assert!(told.is_ok(), "the events have room for those of one connection");
+            let pushed = events.push(event);
+            assert!(pushed.is_ok(), "the events have room for those of one connection");
         };
         if actions.connected {
             tell(Event::Connected { connection });
@@ -295,16 +297,16 @@ impl Tcp {
         now: Instant,
         id: HalfOpenId,
         arrival: &Arrival<'_>,
-        around: &mut Around<'_>,
+        context: &mut ArrivalContext<'_>,
     ) {
         match self.half_open.segment_arrived(now, id, &arrival.caller, &arrival.segment) {
             HalfOpenVerdict::Nothing => {}
-            HalfOpenVerdict::Respond(reply) => answer(around.link, now, &arrival.caller, &reply),
+            HalfOpenVerdict::Respond(reply) => answer(context.link, now, &arrival.caller, &reply),
             HalfOpenVerdict::Removed => {
-                self.handshake_gone(&arrival.caller.flow, around.other_cores)
+                self.handshake_removed(&arrival.caller.flow, context.other_cores)
             }
             HalfOpenVerdict::Completed(handshake) => {
-                self.accept(now, Some(id), &handshake, arrival, around)
+                self.accept(now, Some(id), &handshake, arrival, context)
             }
         }
     }
@@ -314,31 +316,36 @@ impl Tcp {
         now: Instant,
         id: TimeWaitId,
         arrival: &Arrival<'_>,
-        around: &mut Around<'_>,
+        context: &mut ArrivalContext<'_>,
     ) {
         match self.time_wait.segment_arrived(now, id, &arrival.caller.flow, &arrival.segment) {
             TimeWaitVerdict::Nothing => {}
-            TimeWaitVerdict::Respond(reply) => answer(around.link, now, &arrival.caller, &reply),
+            TimeWaitVerdict::Respond(reply) => answer(context.link, now, &arrival.caller, &reply),
             TimeWaitVerdict::NewConnection { snd_nxt } => {
                 self.flows.remove(&arrival.caller.flow);
-                self.stranger_arrived(now, arrival, Some(snd_nxt), around);
+                self.unmatched_syn_arrived(now, arrival, Some(snd_nxt), context);
             }
         }
     }
 
     /// Handles a segment without a connection that is not a SYN: it completes a handshake by
     /// cookie, or is refused.
-    fn stray_arrived(&mut self, now: Instant, arrival: &Arrival<'_>, around: &mut Around<'_>) {
-        match self.cookie_completed(now, arrival, around.link) {
+    fn stray_arrived(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        context: &mut ArrivalContext<'_>,
+    ) {
+        match self.cookie_completed(now, arrival, context.link) {
             Some(handshake) => {
-                around.link.counters.count(Counter::CookiesIn);
-                self.accept(now, None, &handshake, arrival, around);
+                context.link.counters.count(Counter::CookiesIn);
+                self.accept(now, None, &handshake, arrival, context);
             }
             // A listener ignores segments without SYN or ACK, but refuses unexpected
             // acknowledgments (RFC 9293 §3.10.7.2).
             None if !arrival.segment.flags.has(Flags::ACK)
                 && self.service_of(arrival.caller.flow.local_port).is_some() => {}
-            None => self.refuse(now, &arrival.caller, &arrival.segment, around.link),
+            None => self.refuse(now, &arrival.caller, &arrival.segment, context.link),
         }
     }
 
@@ -357,7 +364,7 @@ impl Tcp {
 
     /// Segments of a connection come from another neighbour than ours go to: the neighbour cache
     /// decides which one is right.
-    fn came_another_way(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
+    fn peer_hardware_changed(&mut self, now: Instant, connection: ConnectionId, link: &mut Link) {
         let Some(found) = self.connections.get_mut(connection.0) else {
             unreachable!("the connection has just received a segment")
         };
@@ -372,10 +379,10 @@ impl Tcp {
     /// The report is only a hint: it closes no established connection, and retransmission finds out
     /// whether it is true (RFC 5927 §4). It takes effect only if its segment is in flight: it
     /// lowers the path MTU, or ends an attempt to connect that was refused.
-    pub(crate) fn trouble_reported(
+    pub(crate) fn icmp_report_arrived(
         &mut self,
         now: Instant,
-        report: &Report,
+        report: &IcmpReport,
         counters: &mut Counters,
         events: &mut Events,
     ) -> bool {
@@ -391,16 +398,16 @@ impl Tcp {
             return true;
         };
         let sequence = SequenceNumber(report.sequence);
-        match report.trouble {
-            Trouble::TooBig { mss } => {
+        match report.error {
+            TransportError::TooBig { mss } => {
                 found.tcb.path_narrowed(sequence, mss);
                 self.touch(ConnectionId(id));
             }
-            Trouble::Refused => {
+            TransportError::Refused => {
                 let actions = found.tcb.refused_on_the_way(sequence, &mut self.pools);
                 self.act(now, ConnectionId(id), &actions, None, counters, events);
             }
-            Trouble::Unreachable => {}
+            TransportError::Unreachable => {}
         }
         true
     }

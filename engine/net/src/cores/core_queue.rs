@@ -29,8 +29,8 @@ pub(super) struct CoreQueue {
     buffers: VecDeque<(Frame, CoreId)>,
     link_news: VecDeque<LinkNews>,
     /// The addresses that were last sent.
-    told_address: Option<Address>,
-    told_ipv6: u32,
+    sent_address: Option<Address>,
+    sent_ipv6: u32,
 }
 
 impl CoreQueue {
@@ -40,8 +40,8 @@ impl CoreQueue {
             frames: VecDeque::with_capacity(FRAMES_MAX),
             buffers: VecDeque::with_capacity(buffers),
             link_news: VecDeque::with_capacity(LINK_NEWS_MAX),
-            told_address: None,
-            told_ipv6: 0,
+            sent_address: None,
+            sent_ipv6: 0,
         }
     }
 
@@ -81,20 +81,20 @@ impl CoreQueue {
     /// The machine's addresses, if they differ from those last sent.
     pub(super) fn next_state(&mut self, link: &Link) -> Option<Message> {
         let address = link.interface.address;
-        if self.told_address != address {
-            self.told_address = address;
+        if self.sent_address != address {
+            self.sent_address = address;
             return Some(Message::Address(address));
         }
         let revision = link.ndp.revision();
-        (self.told_ipv6 != revision).then(|| {
-            self.told_ipv6 = revision;
+        (self.sent_ipv6 != revision).then(|| {
+            self.sent_ipv6 = revision;
             Message::Ipv6(Box::new(link.ndp.knowledge()))
         })
     }
 
     /// Whether there is a [`CoreQueue::next_state`].
     pub(super) fn has_state(&self, link: &Link) -> bool {
-        self.told_address != link.interface.address || self.told_ipv6 != link.ndp.revision()
+        self.sent_address != link.interface.address || self.sent_ipv6 != link.ndp.revision()
     }
 
     pub(super) fn next(&mut self) -> Option<Message> {

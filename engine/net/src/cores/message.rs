@@ -5,7 +5,7 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 
 use machine::{CoreId, Ethernet, Frame, Instant};
 
-use crate::icmp::Report;
+use crate::icmp::IcmpReport;
 use crate::interface::Address;
 use crate::ndp::{Claim, Knowledge};
 
@@ -44,7 +44,7 @@ pub(crate) enum LinkNews {
     /// A neighbour has advertised itself.
     Ipv6Neighbour { address: Ipv6Addr, claim: Claim },
     /// An ICMP error about a segment that the first core did not send.
-    Trouble(Report),
+    TransportError(IcmpReport),
 }
 
 /// Where the buffer of a frame belongs.

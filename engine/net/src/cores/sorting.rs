@@ -4,7 +4,7 @@
 
 use crate::ethernet::{self, TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
 use crate::flow::Flow;
-use crate::interface::Meant;
+use crate::interface::Addressee;
 use crate::ip::{Ip, Local};
 use crate::ipv4::{self, PROTOCOL_TCP};
 use crate::ipv6;
@@ -42,8 +42,8 @@ fn classify_ipv4(packet: &[u8], link: &Link) -> FrameClass {
     if ip.protocol != PROTOCOL_TCP || ip.is_fragment() {
         return FrameClass::Other;
     }
-    match link.interface.meant(ip.destination) {
-        Meant::Us => classify_tcp(ip.payload(packet), ip.source.into(), Local::IPV4),
+    match link.interface.addressee(ip.destination) {
+        Addressee::Us => classify_tcp(ip.payload(packet), ip.source.into(), Local::IPV4),
         _ => FrameClass::Nothing,
     }
 }
@@ -54,8 +54,8 @@ fn classify_ipv6(packet: &[u8], link: &Link) -> FrameClass {
     if ip.next_header != PROTOCOL_TCP {
         return FrameClass::Other;
     }
-    match link.ndp.meant(ip.destination) {
-        (Meant::Us, local) => classify_tcp(
+    match link.ndp.addressee(ip.destination) {
+        (Addressee::Us, local) => classify_tcp(
             packet.get(ipv6::IPV6_BYTES..).unwrap_or_default(),
             ip.source.into(),
             local,

@@ -233,7 +233,7 @@ impl Steering {
     }
 
     /// A core reports its load.
-    pub(super) fn told(&mut self, load: &Load) {
+    pub(super) fn load_reported(&mut self, load: &Load) {
         let mut members = self.members.iter_mut().enumerate();
         let Some((at, member)) = members.find(|(_, member)| member.core == load.core) else {
             unreachable!("only members report their load here")

@@ -17,7 +17,7 @@ use crate::received::Received;
 use super::Ndp;
 use super::cache::{Claim, REACHABLE};
 use super::message::{self, Message, Outgoing, Prefix};
-use super::own::{self, Origin, Phase};
+use super::own::{self, AddressPhase, Origin};
 
 /// The longest times that a router may set: an hour (RFC 4861 §6.2.1), and a minute for
 /// retransmissions.
@@ -83,25 +83,25 @@ impl Link {
     /// A neighbour solicitation; false when it is invalid.
     fn solicited(&mut self, now: Instant, from: &From, message: &Message<'_>) -> bool {
         let target = message.target();
-        let is_nobody = from.source.is_unspecified();
+        let is_unspecified = from.source.is_unspecified();
         let is_for_group = from.destination == ipv6::solicited_node(target);
         if target.is_multicast()
-            || is_nobody && (!is_for_group || message.source_hardware().is_some())
+            || is_unspecified && (!is_for_group || message.source_hardware().is_some())
         {
             return false;
         }
         let Some(own) = self.ndp.own.find(target).copied() else { return true };
-        if let Phase::Tentative { .. } = own.phase {
+        if let AddressPhase::Tentative { .. } = own.phase {
             // An unspecified source means that another host is about to assign the address, too. An
             // own solicitation that a loop returns is ignored.
-            if is_nobody && message.nonce() != Some(own.nonce & NONCE_MASK) {
+            if is_unspecified && message.nonce() != Some(own.nonce & NONCE_MASK) {
                 self.counters.count(Counter::Duplicates);
-                self.ndp.double_found(now, target);
+                self.ndp.duplicate_found(now, target);
             }
             return true;
         }
         let own = self.interface.hardware;
-        if is_nobody {
+        if is_unspecified {
             let answer = Outgoing::Advertise { target, own, solicited: false };
             self.send_ndp(now, target, ipv6::ALL_NODES, None, &answer);
             return true;
@@ -109,7 +109,7 @@ impl Link {
         let hardware = message.source_hardware();
         if let Some(hardware) = hardware {
             let Ndp { cache, routers, .. } = &mut *self.ndp;
-            cache.asked_by(now, from.source, hardware, |address| routers.has(address));
+            cache.solicited_by(now, from.source, hardware, |address| routers.has(address));
             self.release_found(from.source);
         }
         let answer = Outgoing::Advertise { target, own, solicited: true };
@@ -128,12 +128,12 @@ impl Link {
             return false;
         }
         match self.ndp.own.find(target).map(|own| own.phase) {
-            Some(Phase::Tentative { .. }) => {
+            Some(AddressPhase::Tentative { .. }) => {
                 self.counters.count(Counter::Duplicates);
-                self.ndp.double_found(now, target);
+                self.ndp.duplicate_found(now, target);
             }
             // We had the address first. If both hosts gave it up, neither could use it.
-            Some(Phase::Ours) => self.counters.count(Counter::Duplicates),
+            Some(AddressPhase::Assigned) => self.counters.count(Counter::Duplicates),
             None => {
                 let was_known = self.ndp.cache.known(target).is_some();
                 self.ipv6_neighbour_heard(now, target, claim);
@@ -156,7 +156,7 @@ impl Link {
             self.ndp.learn_from_router(now, from.source, message);
             if let Some(hardware) = message.source_hardware() {
                 let Ndp { cache, routers, .. } = &mut *self.ndp;
-                cache.asked_by(now, from.source, hardware, |address| routers.has(address));
+                cache.solicited_by(now, from.source, hardware, |address| routers.has(address));
                 self.release_found(from.source);
             }
         }
@@ -172,11 +172,11 @@ impl Link {
     }
 
     /// A multicast listener query has arrived.
-    pub(crate) fn listeners_asked(&mut self, now: Instant, received: &Received<'_>) {
+    pub(crate) fn listener_query_arrived(&mut self, now: Instant, received: &Received<'_>) {
         let is_near = ipv6::is_link_local(received.source.to_v6());
         if is_near && received.hop_limit == super::listening::HOP_LIMIT {
             let Ndp { listening, random, .. } = &mut *self.ndp;
-            listening.asked(now, received.payload, |span| random.below(span));
+            listening.query_arrived(now, received.payload, |span| random.below(span));
             self.ndp.look_ahead();
         }
     }
@@ -187,25 +187,25 @@ pub(super) const NONCE_MASK: u64 = (1 << 48) - 1;
 
 impl Ndp {
     fn learn_from_router(&mut self, now: Instant, router: Ipv6Addr, message: &Message<'_>) {
-        let says = message.router_says();
+        let advertised = message.router_parameters();
         self.solicit_at = Instant::NEVER;
-        if let Some(limit) = says.hop_limit {
+        if let Some(limit) = advertised.hop_limit {
             self.parameters.hop_limit = limit;
         }
-        if let Some(wait) = says.retransmit {
+        if let Some(wait) = advertised.retransmit {
             self.parameters.retransmit = wait.clamp(RETRANSMIT_MIN, RETRANSMIT_MAX);
         }
-        let base = says.reachable.unwrap_or(REACHABLE).min(REACHABLE_MAX);
+        let base = advertised.reachable.unwrap_or(REACHABLE).min(REACHABLE_MAX);
         // A random factor between 0.5 and 1.5, so that not all hosts ask at once (§6.3.2).
         self.cache.reachable = Micros(base.0 / 2 + self.random.below(base.0));
         let mtu = message.mtu().and_then(|mtu| u16::try_from(mtu).ok());
         if let Some(mtu) = mtu.filter(|mtu| (ipv6::MTU_MIN..=self.link_mtu).contains(mtu)) {
             self.parameters.mtu = mtu;
         }
-        if says.lifetime.0 == 0 {
+        if advertised.lifetime.0 == 0 {
             self.routers.advertised_no_more(router);
         } else {
-            self.routers.advertised(router, now + says.lifetime);
+            self.routers.advertised(router, now + advertised.lifetime);
         }
         for prefix in message.prefixes() {
             self.learn_prefix(now, &prefix);

@@ -11,7 +11,7 @@
 //! - At most [`NEIGHBOURS_MAX`] entries, all allocated at construction. A host that solicits us
 //!   gets an entry. It evicts no router, and no entry that is in use or has packets waiting (RFC
 //!   6583).
-//! - Each neighbour is asked at most [`QUESTIONS_MAX`] times in a row, with a wait after each
+//! - Each neighbour is asked at most [`SOLICITATIONS_MAX`] times in a row, with a wait after each
 //!   request.
 
 use alloc::vec::Vec;
@@ -29,7 +29,7 @@ pub(super) const REACHABLE: Micros = Micros::from_secs(30);
 /// How long upper layers get to confirm that a neighbour is reachable (DELAY_FIRST_PROBE_TIME).
 pub(super) const DELAY: Micros = Micros::from_secs(5);
 /// Unanswered requests until a neighbour is removed (MAX_MULTICAST_SOLICIT, MAX_UNICAST_SOLICIT).
-pub(super) const QUESTIONS_MAX: u8 = 3;
+pub(super) const SOLICITATIONS_MAX: u8 = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -56,9 +56,9 @@ struct Neighbour {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     /// Ask for `address`: by unicast to `hardware`, or by multicast.
-    Ask { address: Ipv6Addr, hardware: Option<Ethernet> },
+    Solicit { address: Ipv6Addr, hardware: Option<Ethernet> },
     /// No answer came: the neighbour is removed.
-    Silent { address: Ipv6Addr },
+    Unreachable { address: Ipv6Addr },
 }
 
 /// The claim of an advertisement.
@@ -127,7 +127,7 @@ impl Cache {
     }
 
     /// Packets to `address` seem to get lost: probes it.
-    pub(super) fn doubt(&mut self, now: Instant, address: Ipv6Addr) {
+    pub(super) fn reconfirm(&mut self, now: Instant, address: Ipv6Addr) {
         let Some(neighbour) =
             self.entries.iter_mut().find(|neighbour| neighbour.address == address)
         else {
@@ -147,7 +147,7 @@ impl Cache {
 
     /// `address` has sent a solicitation or router advertisement with its hardware address (RFC
     /// 4861 §7.2.3, §6.3.4). `is_router` as for `resolve`.
-    pub(super) fn asked_by(
+    pub(super) fn solicited_by(
         &mut self,
         now: Instant,
         address: Ipv6Addr,
@@ -229,16 +229,16 @@ impl Cache {
             // More entries may be due.
             self.next_due = now;
             let address = neighbour.address;
-            if neighbour.ask(now + wait) {
+            if neighbour.count_request(now + wait) {
                 let is_new = matches!(neighbour.state, State::Incomplete { .. });
-                return Some(Step::Ask {
+                return Some(Step::Solicit {
                     address,
                     hardware: (!is_new).then_some(neighbour.hardware),
                 });
             }
             self.entries.swap_remove(at);
             self.held.drop_all(address);
-            return Some(Step::Silent { address });
+            return Some(Step::Unreachable { address });
         }
         None
     }
@@ -275,10 +275,10 @@ impl Neighbour {
     }
 
     /// Counts another request, whose answer may take until `next`. False when the limit is reached.
-    fn ask(&mut self, next: Instant) -> bool {
+    fn count_request(&mut self, next: Instant) -> bool {
         match &mut self.state {
             State::Incomplete { asked, due } | State::Probe { asked, due }
-                if *asked < QUESTIONS_MAX =>
+                if *asked < SOLICITATIONS_MAX =>
             {
                 *asked += 1;
                 *due = next;

@@ -12,7 +12,7 @@ use crate::ipv6::{self, PROTOCOL_ICMPV6};
 use crate::link::{Link, Packet};
 
 use super::cache::Step;
-use super::listening::{self, Version, Why};
+use super::listening::{self, ReportReason, Version};
 use super::message::{self, Outgoing};
 use super::own::{Due, Origin};
 use super::{SOLICITATION_INTERVAL_MAX, arrival};
@@ -27,67 +27,68 @@ impl Link {
         let wait = self.ndp.parameters.retransmit;
         while let Some(due) = self.ndp.own.next_due(now, wait) {
             match due {
-                Due::Ask(own) => {
+                Due::Solicit(own) => {
                     // The answer comes to a group, so switches must know that we listen to it (RFC
                     // 4862 §5.4.2).
-                    self.report(now, &[ipv6::solicited_node(own.address)], Why::Begun);
-                    let question = Outgoing::AskForDouble {
+                    self.report(now, &[ipv6::solicited_node(own.address)], ReportReason::Joined);
+                    let solicitation = Outgoing::DetectDuplicate {
                         target: own.address,
                         nonce: own.nonce & arrival::NONCE_MASK,
                     };
                     let group = ipv6::solicited_node(own.address);
-                    self.send_ndp(now, Ipv6Addr::UNSPECIFIED, group, None, &question);
+                    self.send_ndp(now, Ipv6Addr::UNSPECIFIED, group, None, &solicitation);
                 }
                 Due::Assigned(own) => {
                     self.ndp.assigned(now, own.origin);
                     // Routers ignore reports from the unspecified address (RFC 3590 §4). Now there
                     // is a source address.
                     let groups = self.ndp.groups();
-                    self.report(now, &groups, Why::Begun);
+                    self.report(now, &groups, ReportReason::Joined);
                 }
             }
         }
-        self.ask_routers(now);
-        self.answer_listeners(now);
-        self.ask_ipv6_neighbours(now);
+        self.solicit_routers(now);
+        self.send_listener_reports(now);
+        self.solicit_neighbours(now);
         self.ndp.look_ahead();
     }
 
     /// Sends a router solicitation if it is time; the wait doubles each time (RFC 7559).
-    fn ask_routers(&mut self, now: Instant) {
+    fn solicit_routers(&mut self, now: Instant) {
         let Some(own) = self.link_local().filter(|_| self.ndp.solicit_at <= now) else { return };
         let wait = self.ndp.solicit_wait;
         let tenth = wait.0 / 10;
         self.ndp.solicit_at = now + Micros(wait.0 - tenth + self.ndp.random.below(2 * tenth));
         self.ndp.solicit_wait = Micros(wait.0 * 2).min(SOLICITATION_INTERVAL_MAX);
-        let question = Outgoing::AskRouters { own: self.interface.hardware };
-        self.send_ndp(now, own, ipv6::ALL_ROUTERS, None, &question);
+        let solicitation = Outgoing::SolicitRouters { own: self.interface.hardware };
+        self.send_ndp(now, own, ipv6::ALL_ROUTERS, None, &solicitation);
     }
 
-    fn ask_ipv6_neighbours(&mut self, now: Instant) {
+    fn solicit_neighbours(&mut self, now: Instant) {
         let wait = self.ndp.parameters.retransmit;
         while let Some(step) = self.ndp.cache.next_step(now, wait) {
             match step {
-                Step::Ask { address, hardware } => {
+                Step::Solicit { address, hardware } => {
                     let Some((_, source)) = self.ndp.source_for(now, address) else { continue };
-                    let question = Outgoing::Ask { target: address, own: self.interface.hardware };
+                    let solicitation =
+                        Outgoing::Solicit { target: address, own: self.interface.hardware };
                     let to =
                         if hardware.is_some() { address } else { ipv6::solicited_node(address) };
-                    self.send_ndp(now, source, to, hardware, &question);
+                    self.send_ndp(now, source, to, hardware, &solicitation);
                 }
-                Step::Silent { address } => self.ndp.routers.silent(address),
+                Step::Unreachable { address } => self.ndp.routers.unreachable_router(address),
             }
         }
         self.counters
             .add(Counter::DroppedUnresolved, core::mem::take(&mut self.ndp.cache.held.dropped));
     }
 
-    fn answer_listeners(&mut self, now: Instant) {
+    fn send_listener_reports(&mut self, now: Instant) {
         let groups = match self.ndp.listening.take_due(now) {
             None => return,
             Some(Version::Two) => {
                 let groups = self.ndp.groups();
-                return self.report(now, &groups, Why::Asked);
+                return self.report(now, &groups, ReportReason::Queried);
             }
             Some(Version::One) => self.ndp.groups(),
         };
@@ -98,7 +99,7 @@ impl Link {
     }
 
     /// Reports the groups that we listen to.
-    fn report(&mut self, now: Instant, groups: &[Ipv6Addr], why: Why) {
+    fn report(&mut self, now: Instant, groups: &[Ipv6Addr], why: ReportReason) {
         let length = listening::report_bytes(groups.len());
         self.send_report(now, listening::ALL_LISTENERS_ROUTERS, length, |bytes| {
             listening::write_report(groups, why, bytes);
@@ -149,10 +150,10 @@ impl Link {
         });
         let counter = match message {
             Outgoing::Advertise { .. } => Counter::NeighbourAdvertisementsOut,
-            Outgoing::Ask { .. } | Outgoing::AskForDouble { .. } => {
+            Outgoing::Solicit { .. } | Outgoing::DetectDuplicate { .. } => {
                 Counter::NeighbourSolicitationsOut
             }
-            Outgoing::AskRouters { .. } => Counter::RouterSolicitationsOut,
+            Outgoing::SolicitRouters { .. } => Counter::RouterSolicitationsOut,
         };
         self.counters.add(counter, u64::from(sent.is_ok()));
     }

@@ -32,11 +32,11 @@ pub(super) enum Version {
 
 /// Why a report is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Why {
+pub(super) enum ReportReason {
     /// We have started to listen.
-    Begun,
+    Joined,
     /// A querier has asked.
-    Asked,
+    Queried,
 }
 
 pub(super) struct Listening {
@@ -50,7 +50,12 @@ impl Listening {
     }
 
     /// A query has arrived. `chance` picks the time of the answer.
-    pub(super) fn asked(&mut self, now: Instant, query: &[u8], chance: impl FnOnce(u64) -> u64) {
+    pub(super) fn query_arrived(
+        &mut self,
+        now: Instant,
+        query: &[u8],
+        chance: impl FnOnce(u64) -> u64,
+    ) {
         let Some(&[_, _, _, _, high, low, ..]) = query.first_chunk::<QUERY_BYTES_VERSION_1>()
         else {
             return;
@@ -89,11 +94,11 @@ pub(super) fn report_bytes(groups: usize) -> usize {
 
 /// Writes such a report, without its checksum, into `bytes`, which is [`report_bytes`] long and
 /// zeroed. The wire crate's own writer needs a record that is already written.
-pub(super) fn write_report(groups: &[Ipv6Addr], why: Why, bytes: &mut [u8]) {
+pub(super) fn write_report(groups: &[Ipv6Addr], why: ReportReason, bytes: &mut [u8]) {
     // To listen to every source is to exclude none.
     let kind = match why {
-        Why::Asked => MldRecordType::ModeIsExclude,
-        Why::Begun => MldRecordType::ChangeToExclude,
+        ReportReason::Queried => MldRecordType::ModeIsExclude,
+        ReportReason::Joined => MldRecordType::ChangeToExclude,
     };
     let Some((header, records)) = bytes.split_first_chunk_mut::<REPORT_BYTES>() else {
         unreachable!("the room is as long as was asked for")

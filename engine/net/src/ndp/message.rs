@@ -42,7 +42,7 @@ pub(super) struct Message<'a> {
 }
 
 /// The parameters in a router advertisement.
-pub(super) struct RouterSays {
+pub(super) struct RouterParameters {
     pub(super) hop_limit: Option<u8>,
     pub(super) lifetime: Micros,
     pub(super) reachable: Option<Micros>,
@@ -100,11 +100,11 @@ impl<'a> Message<'a> {
         (self.target(), claim)
     }
 
-    pub(super) fn router_says(&self) -> RouterSays {
+    pub(super) fn router_parameters(&self) -> RouterParameters {
         let packet = self.packet();
         let micros = |span: Duration| Micros(span.total_micros());
         let said = |span: Duration| Some(micros(span)).filter(|span| span.0 != 0);
-        RouterSays {
+        RouterParameters {
             hop_limit: Some(packet.current_hop_limit()).filter(|limit| *limit != 0),
             lifetime: micros(packet.router_lifetime()),
             reachable: said(packet.reachable_time()),
@@ -210,11 +210,11 @@ fn card(bytes: &[u8]) -> Option<Ethernet> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outgoing {
     /// A router solicitation.
-    AskRouters { own: Ethernet },
+    SolicitRouters { own: Ethernet },
     /// A neighbour solicitation; `own`: our hardware address, for the answer.
-    Ask { target: Ipv6Addr, own: Ethernet },
+    Solicit { target: Ipv6Addr, own: Ethernet },
     /// A solicitation for duplicate address detection.
-    AskForDouble { target: Ipv6Addr, nonce: u64 },
+    DetectDuplicate { target: Ipv6Addr, nonce: u64 },
     /// A neighbour advertisement of our address.
     Advertise { target: Ipv6Addr, own: Ethernet, solicited: bool },
 }
@@ -223,11 +223,11 @@ impl Outgoing {
     fn repr(&self) -> NdiscRepr<'static> {
         let raw = |card: Ethernet| EthernetAddress(card.0).into();
         match *self {
-            Outgoing::AskRouters { own } => NdiscRepr::RouterSolicit { lladdr: Some(raw(own)) },
-            Outgoing::Ask { target, own } => {
+            Outgoing::SolicitRouters { own } => NdiscRepr::RouterSolicit { lladdr: Some(raw(own)) },
+            Outgoing::Solicit { target, own } => {
                 NdiscRepr::NeighborSolicit { target_addr: target, lladdr: Some(raw(own)) }
             }
-            Outgoing::AskForDouble { target, .. } => {
+            Outgoing::DetectDuplicate { target, .. } => {
                 NdiscRepr::NeighborSolicit { target_addr: target, lladdr: None }
             }
             Outgoing::Advertise { target, own, solicited } => {
@@ -244,18 +244,18 @@ impl Outgoing {
 
     /// Bytes of the message.
     pub(super) fn len(&self) -> usize {
-        let nonce = if matches!(self, Outgoing::AskForDouble { .. }) { OPTION_BYTES } else { 0 };
+        let nonce = if matches!(self, Outgoing::DetectDuplicate { .. }) { OPTION_BYTES } else { 0 };
         Icmpv6Repr::Ndisc(self.repr()).buffer_len() + nonce
     }
 
     /// Writes the message, without its checksum, into `bytes`, which is [`Outgoing::len`] long and
     /// zeroed.
     pub(super) fn emit(&self, bytes: &mut [u8]) {
-        let (repr, nobody) = (Icmpv6Repr::Ndisc(self.repr()), Ipv6Addr::UNSPECIFIED);
+        let (repr, unspecified) = (Icmpv6Repr::Ndisc(self.repr()), Ipv6Addr::UNSPECIFIED);
         let (message, option) = bytes.split_at_mut(repr.buffer_len());
         let mut packet = Icmpv6Packet::new_unchecked(message);
-        repr.emit(&nobody, &nobody, &mut packet, &ChecksumCapabilities::ignored());
-        if let Outgoing::AskForDouble { nonce, .. } = self {
+        repr.emit(&unspecified, &unspecified, &mut packet, &ChecksumCapabilities::ignored());
+        if let Outgoing::DetectDuplicate { nonce, .. } = self {
             let Some(option) = option.first_chunk_mut::<OPTION_BYTES>() else {
                 unreachable!("the room is as long as was asked for")
             };

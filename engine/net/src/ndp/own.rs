@@ -12,7 +12,7 @@ use crate::ipv6;
 /// The most addresses: one link-local address, and a few in networks.
 pub(super) const OWN_MAX: usize = 8;
 /// Solicitations of duplicate address detection (DupAddrDetectTransmits).
-const QUESTIONS: u8 = 1;
+const SOLICITATIONS: u8 = 1;
 /// An unauthenticated advertisement cannot shorten the remaining lifetime below this (RFC 4862
 /// §5.5.3 e).
 pub(super) const TWO_HOURS: Micros = Micros::from_secs(2 * 3600);
@@ -29,24 +29,24 @@ pub(super) enum Origin {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Phase {
+pub(super) enum AddressPhase {
     /// Duplicate address detection is in progress. At `due`, the next solicitation is due or
     /// detection ends.
     Tentative {
         asked: u8,
         due: Instant,
     },
-    Ours,
+    Assigned,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Own {
+pub(super) struct OwnAddress {
     pub(super) address: Ipv6Addr,
     pub(super) prefix_bits: u8,
     pub(super) local: Local,
     pub(super) origin: Origin,
     pub(super) attempt: u8,
-    pub(super) phase: Phase,
+    pub(super) phase: AddressPhase,
     /// Identifies our solicitations when a loop returns them (RFC 7527).
     pub(super) nonce: u64,
     pub(super) preferred_until: Instant,
@@ -57,14 +57,14 @@ pub(super) struct Own {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
     /// Send a solicitation of duplicate address detection.
-    Ask(Own),
+    Solicit(OwnAddress),
     /// No duplicate was found: the address is assigned.
-    Assigned(Own),
+    Assigned(OwnAddress),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct OwnAddresses {
-    list: Vec<Own, OWN_MAX>,
+    list: Vec<OwnAddress, OWN_MAX>,
     /// How many numbers have been assigned.
     numbers: u32,
 }
@@ -72,8 +72,8 @@ pub(super) struct OwnAddresses {
 impl OwnAddresses {
     /// The assigned addresses.
     #[inline]
-    pub(super) fn assigned(&self) -> impl Iterator<Item = &Own> {
-        self.list.iter().filter(|own| own.phase == Phase::Ours)
+    pub(super) fn assigned(&self) -> impl Iterator<Item = &OwnAddress> {
+        self.list.iter().filter(|own| own.phase == AddressPhase::Assigned)
     }
 
     /// A copy without the tentative addresses.
@@ -87,12 +87,12 @@ impl OwnAddresses {
         self.list.iter().map(|own| ipv6::solicited_node(own.address))
     }
 
-    pub(super) fn find(&self, address: Ipv6Addr) -> Option<&Own> {
+    pub(super) fn find(&self, address: Ipv6Addr) -> Option<&OwnAddress> {
         self.list.iter().find(|own| own.address == address)
     }
 
     /// The address that was formed in the network of `prefix`.
-    pub(super) fn in_network(&mut self, prefix: Ipv6Addr) -> Option<&mut Own> {
+    pub(super) fn in_network(&mut self, prefix: Ipv6Addr) -> Option<&mut OwnAddress> {
         let bits = ipv6::NETWORK_BITS;
         self.list.iter_mut().find(|own| {
             own.origin == Origin::Network && ipv6::shares_prefix(own.address, prefix, bits)
@@ -119,9 +119,9 @@ impl OwnAddresses {
             return;
         }
         self.numbers = self.numbers.wrapping_add(1).max(1);
-        let phase = Phase::Tentative { asked: 0, due: now };
+        let phase = AddressPhase::Tentative { asked: 0, due: now };
         let local = Local(self.numbers);
-        let new = Own {
+        let new = OwnAddress {
             address,
             prefix_bits,
             local,
@@ -135,7 +135,7 @@ impl OwnAddresses {
         let _ = self.list.push(new);
     }
 
-    pub(super) fn remove(&mut self, address: Ipv6Addr) -> Option<Own> {
+    pub(super) fn remove(&mut self, address: Ipv6Addr) -> Option<OwnAddress> {
         let at = self.list.iter().position(|own| own.address == address)?;
         Some(self.list.swap_remove(at))
     }
@@ -143,16 +143,16 @@ impl OwnAddresses {
     /// The next action for a tentative address. `wait`: the time for an answer.
     pub(super) fn next_due(&mut self, now: Instant, wait: Micros) -> Option<Due> {
         self.list.iter_mut().find_map(|own| match own.phase {
-            Phase::Tentative { due, .. } if due > now => None,
-            Phase::Tentative { asked: QUESTIONS.., .. } => {
-                own.phase = Phase::Ours;
+            AddressPhase::Tentative { due, .. } if due > now => None,
+            AddressPhase::Tentative { asked: SOLICITATIONS.., .. } => {
+                own.phase = AddressPhase::Assigned;
                 Some(Due::Assigned(*own))
             }
-            Phase::Tentative { asked, .. } => {
-                own.phase = Phase::Tentative { asked: asked + 1, due: now + wait };
-                Some(Due::Ask(*own))
+            AddressPhase::Tentative { asked, .. } => {
+                own.phase = AddressPhase::Tentative { asked: asked + 1, due: now + wait };
+                Some(Due::Solicit(*own))
             }
-            Phase::Ours => None,
+            AddressPhase::Assigned => None,
         })
     }
 
@@ -164,16 +164,16 @@ impl OwnAddresses {
     }
 
     pub(super) fn next_deadline(&self) -> Instant {
-        let due = |own: &Own| match own.phase {
-            Phase::Tentative { due, .. } => due.min(own.valid_until),
-            Phase::Ours => own.valid_until,
+        let due = |own: &OwnAddress| match own.phase {
+            AddressPhase::Tentative { due, .. } => due.min(own.valid_until),
+            AddressPhase::Assigned => own.valid_until,
         };
         self.list.iter().map(due).min().unwrap_or(Instant::NEVER)
     }
 
     /// The source address for `destination`: of the same scope, preferred, and with the longest
     /// common prefix (RFC 6724 §5, rules 2, 3 and 8).
-    pub(super) fn source_for(&self, now: Instant, destination: Ipv6Addr) -> Option<&Own> {
+    pub(super) fn source_for(&self, now: Instant, destination: Ipv6Addr) -> Option<&OwnAddress> {
         let wanted = is_near(destination);
         self.assigned().filter(|own| is_near(own.address) == wanted).max_by_key(|own| {
             (
@@ -185,7 +185,7 @@ impl OwnAddresses {
     }
 }
 
-impl Own {
+impl OwnAddress {
     /// A router advertises the lifetimes of the address (RFC 4862 §5.5.3 e). The advertisement may
     /// be forged, so at least two hours remain.
     pub(super) fn advertised(&mut self, now: Instant, preferred: Micros, valid: Micros) {

@@ -46,10 +46,10 @@ impl Routers {
 
     /// The router at `address` does not answer. It moves to the end of the list, so that each
     /// router gets its turn.
-    pub(super) fn silent(&mut self, address: Ipv6Addr) {
+    pub(super) fn unreachable_router(&mut self, address: Ipv6Addr) {
         if let Some(at) = self.0.iter().position(|(router, _)| *router == address) {
-            let silent = self.0.remove(at);
-            assert!(self.0.push(silent).is_ok(), "its own place has just become free");
+            let unreachable_router = self.0.remove(at);
+            assert!(self.0.push(unreachable_router).is_ok(), "its own place has just become free");
         }
     }
 

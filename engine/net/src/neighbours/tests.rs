@@ -16,8 +16,14 @@ fn cache() -> Neighbours {
     Neighbours::new(1514)
 }
 
-fn told(cache: &mut Neighbours, at: u64, address: Ipv4Addr, hardware: Ethernet, how: Told) -> bool {
-    cache.told(seconds(at), address, hardware, how, Some(GATEWAY))
+fn learn(
+    cache: &mut Neighbours,
+    at: u64,
+    address: Ipv4Addr,
+    hardware: Ethernet,
+    how: ArpOrigin,
+) -> bool {
+    cache.learn(seconds(at), address, hardware, how, Some(GATEWAY))
 }
 
 #[test]
@@ -27,13 +33,13 @@ fn a_question_is_repeated_each_second_and_given_up_after_three() {
     cache.held.hold(PEER, b"packet");
     for at in 1..=3 {
         assert_eq!(
-            cache.next_question(seconds(at)),
-            Some(Question { address: PEER, hardware: None })
+            cache.next_request(seconds(at)),
+            Some(ArpRequest { address: PEER, hardware: None })
         );
-        assert_eq!(cache.next_question(seconds(at)), None);
+        assert_eq!(cache.next_request(seconds(at)), None);
         assert_eq!(cache.next_deadline(), Some(seconds(at + 1)));
     }
-    assert_eq!(cache.next_question(seconds(4)), None);
+    assert_eq!(cache.next_request(seconds(4)), None);
     assert_eq!(cache.next_deadline(), None);
     assert_eq!(cache.held.dropped, 1, "the packet that waited is gone, and counted");
     assert_eq!(cache.held.take(PEER), None);
@@ -43,44 +49,44 @@ fn a_question_is_repeated_each_second_and_given_up_after_three() {
 fn an_answer_is_kept_and_refreshed_by_asking_its_owner() {
     let mut cache = cache();
     cache.resolve(seconds(1), PEER, None);
-    assert!(cache.next_question(seconds(1)).is_some());
-    assert!(told(&mut cache, 1, PEER, PEER_CARD, Told::Otherwise));
+    assert!(cache.next_request(seconds(1)).is_some());
+    assert!(learn(&mut cache, 1, PEER, PEER_CARD, ArpOrigin::Other));
     assert_eq!(cache.lookup(seconds(30), PEER), Some(PEER_CARD));
-    assert_eq!(cache.next_question(seconds(30)), None, "still fresh");
+    assert_eq!(cache.next_request(seconds(30)), None, "still fresh");
     assert_eq!(
         cache.lookup(seconds(61), PEER),
         Some(PEER_CARD),
         "old, but good until proven otherwise"
     );
     assert_eq!(
-        cache.next_question(seconds(61)),
-        Some(Question { address: PEER, hardware: Some(PEER_CARD) })
+        cache.next_request(seconds(61)),
+        Some(ArpRequest { address: PEER, hardware: Some(PEER_CARD) })
     );
     assert_eq!(
-        cache.next_question(seconds(62)),
-        Some(Question { address: PEER, hardware: Some(PEER_CARD) })
+        cache.next_request(seconds(62)),
+        Some(ArpRequest { address: PEER, hardware: Some(PEER_CARD) })
     );
-    assert_eq!(cache.next_question(seconds(63)), Some(Question { address: PEER, hardware: None }));
-    assert_eq!(cache.next_question(seconds(64)), None);
+    assert_eq!(cache.next_request(seconds(63)), Some(ArpRequest { address: PEER, hardware: None }));
+    assert_eq!(cache.next_request(seconds(64)), None);
     assert_eq!(cache.lookup(seconds(64), PEER), None, "without an answer the entry is removed");
 }
 
 #[test]
 fn unsolicited_packets_add_no_entry() {
     let mut cache = cache();
-    assert!(!told(&mut cache, 1, PEER, PEER_CARD, Told::Otherwise));
+    assert!(!learn(&mut cache, 1, PEER, PEER_CARD, ArpOrigin::Other));
     assert_eq!(cache.lookup(seconds(1), PEER), None);
-    assert!(told(&mut cache, 1, PEER, PEER_CARD, Told::ByAskingUs));
+    assert!(learn(&mut cache, 1, PEER, PEER_CARD, ArpOrigin::RequestForUs));
     assert_eq!(cache.lookup(seconds(1), PEER), Some(PEER_CARD));
 }
 
 #[test]
 fn a_fresh_entry_does_not_flap() {
     let mut cache = cache();
-    assert!(told(&mut cache, 10, PEER, PEER_CARD, Told::ByAskingUs));
-    assert!(!told(&mut cache, 10, PEER, OTHER, Told::Otherwise));
+    assert!(learn(&mut cache, 10, PEER, PEER_CARD, ArpOrigin::RequestForUs));
+    assert!(!learn(&mut cache, 10, PEER, OTHER, ArpOrigin::Other));
     assert_eq!(cache.lookup(seconds(10), PEER), Some(PEER_CARD));
-    assert!(told(&mut cache, 11, PEER, OTHER, Told::Otherwise), "a card was replaced");
+    assert!(learn(&mut cache, 11, PEER, OTHER, ArpOrigin::Other), "a card was replaced");
     assert_eq!(cache.lookup(seconds(11), PEER), Some(OTHER));
 }
 
@@ -98,9 +104,15 @@ fn few_packets_wait_for_a_neighbour_and_the_oldest_is_dropped() {
 #[test]
 fn requests_evict_neither_fresh_entries_nor_the_gateway() {
     let mut cache = cache();
-    assert!(told(&mut cache, 1, GATEWAY, PEER_CARD, Told::ByAskingUs));
+    assert!(learn(&mut cache, 1, GATEWAY, PEER_CARD, ArpOrigin::RequestForUs));
     for number in 0..1_000u32 {
-        told(&mut cache, 2, Ipv4Addr::from_bits(0x0a01_0000 + number), OTHER, Told::ByAskingUs);
+        learn(
+            &mut cache,
+            2,
+            Ipv4Addr::from_bits(0x0a01_0000 + number),
+            OTHER,
+            ArpOrigin::RequestForUs,
+        );
     }
     assert_eq!(cache.lookup(seconds(2), GATEWAY), Some(PEER_CARD));
     for number in 0..1_000u32 {

@@ -11,7 +11,7 @@ use crate::cores::{
 };
 use crate::counters::Counter;
 use crate::event::Events;
-use crate::icmp::Report;
+use crate::icmp::IcmpReport;
 
 impl Net {
     /// The user has handled the events of a frame and does not need it any more. The frame goes
@@ -48,15 +48,15 @@ impl Net {
             }
             Message::Address(address) => self.change_address(now, address),
             Message::Ipv6(knowledge) => self.link.ndp.learn(*knowledge),
-            Message::Load(load) => self.shared_state().load_told(&load),
+            Message::Load(load) => self.shared_state().load_reported(&load),
             Message::LinkNews(LinkNews::Neighbour { address, hardware }) => {
                 self.link.neighbour_heard(now, address, hardware);
             }
             Message::LinkNews(LinkNews::Ipv6Neighbour { address, claim }) => {
                 self.link.ipv6_neighbour_heard(now, address, claim);
             }
-            Message::LinkNews(LinkNews::Trouble(report)) => {
-                self.trouble_reported(now, &report, events)
+            Message::LinkNews(LinkNews::TransportError(report)) => {
+                self.icmp_report_arrived(now, &report, events)
             }
         }
         Arrived(Contents::Nothing)
@@ -124,7 +124,7 @@ impl Net {
     fn shared_state(&mut self) -> &mut OtherCores {
         match &mut self.other_cores {
             Some(other_cores) => other_cores,
-            None => unreachable!("a core that is alone is told nothing by others"),
+            None => unreachable!("a core that is alone is pushed nothing by others"),
         }
     }
 
@@ -172,9 +172,14 @@ impl Net {
 
     /// A host or router reports trouble with a segment of ours. If the connection is unknown here,
     /// the other cores are told.
-    pub(super) fn trouble_reported(&mut self, now: Instant, report: &Report, events: &mut Events) {
-        if !self.tcp.trouble_reported(now, report, &mut self.link.counters, events) {
-            self.pass_on_link_news(LinkNews::Trouble(*report));
+    pub(super) fn icmp_report_arrived(
+        &mut self,
+        now: Instant,
+        report: &IcmpReport,
+        events: &mut Events,
+    ) {
+        if !self.tcp.icmp_report_arrived(now, report, &mut self.link.counters, events) {
+            self.pass_on_link_news(LinkNews::TransportError(*report));
         }
     }
 

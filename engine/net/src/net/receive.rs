@@ -6,15 +6,15 @@ use core::net::SocketAddr;
 use machine::{Checksum, Frame, Instant};
 
 use super::Net;
-use crate::arp::ArpNews;
+use crate::arp::ArpOutcome;
 use crate::cores::{LinkNews, Route};
 use crate::counters::Counter;
 use crate::dhcp::Outcome;
 use crate::ethernet::{self, ETHERNET_BYTES, TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
 use crate::event::{Event, Events, Place};
-use crate::icmp::Complaint;
-use crate::icmpv6::{self, Icmpv6News};
-use crate::interface::Meant;
+use crate::icmp::OutgoingError;
+use crate::icmpv6::{self, Icmpv6Outcome};
+use crate::interface::Addressee;
 use crate::ip::{Ip, Local};
 use crate::ipv4::{self, PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
 use crate::ipv6::extensions::{Fragment, Problem, Walked, walk};
@@ -73,18 +73,18 @@ impl Net {
             TYPE_ARP => self.arp_arrived(now, rest),
             _ => self.link.counters.count(Counter::DroppedUnknownProtocol),
         }
-        if self.is_stirred() {
-            self.tell_address(events);
+        if self.has_changed() {
+            self.report_addresses(events);
         }
     }
 
     fn arp_arrived(&mut self, now: Instant, bytes: &[u8]) {
         match self.link.arp_arrived(now, bytes) {
-            ArpNews::Nothing => {}
-            ArpNews::Neighbour { address, hardware } => {
+            ArpOutcome::Nothing => {}
+            ArpOutcome::Neighbour { address, hardware } => {
                 self.pass_on_link_news(LinkNews::Neighbour { address, hardware });
             }
-            ArpNews::Conflict => {
+            ArpOutcome::Conflict => {
                 if self
                     .dhcp
                     .as_mut()
@@ -117,18 +117,18 @@ impl Net {
             }
         };
         if !ipv4::is_possible_source(ip.source)
-            || self.link.interface.meant(ip.source) != Meant::Others
+            || self.link.interface.addressee(ip.source) != Addressee::Others
         {
             self.link.counters.count(Counter::DroppedBadSource);
             return;
         }
-        let meant = self.link.interface.meant(ip.destination);
+        let addressee = self.link.interface.addressee(ip.destination);
         // Before we have an address, DHCP servers send to the address that they are about to
         // assign.
         let for_dhcp = self.link.interface.address.is_none()
             && self.dhcp.is_some()
             && ip.protocol == PROTOCOL_UDP;
-        if meant == Meant::Others && !for_dhcp {
+        if addressee == Addressee::Others && !for_dhcp {
             self.link.counters.count(Counter::DroppedBadDestination);
             return;
         }
@@ -138,7 +138,7 @@ impl Net {
             source: ip.source.into(),
             destination: ip.destination.into(),
             local: Local::IPV4,
-            meant,
+            addressee,
             hop_limit: 0,
             is_marked: ip.is_marked,
             protocol: ip.protocol,
@@ -241,28 +241,30 @@ impl Net {
             PROTOCOL_UDP => self.udp_arrived(now, received, place, events),
             PROTOCOL_ICMP if received.source.is_ipv4() => {
                 if let Some(report) = self.icmp.arrived(&mut self.link, now, received) {
-                    self.trouble_reported(now, &report, events);
+                    self.icmp_report_arrived(now, &report, events);
                 }
             }
             PROTOCOL_ICMPV6 if !received.source.is_ipv4() => {
                 match self.icmpv6.arrived(&mut self.link, now, received) {
-                    Icmpv6News::Nothing => {}
-                    Icmpv6News::Neighbour { address, claim } => {
+                    Icmpv6Outcome::Nothing => {}
+                    Icmpv6Outcome::Neighbour { address, claim } => {
                         self.pass_on_link_news(LinkNews::Ipv6Neighbour { address, claim });
                     }
-                    Icmpv6News::Trouble(report) => self.trouble_reported(now, &report, events),
+                    Icmpv6Outcome::TransportError(report) => {
+                        self.icmp_report_arrived(now, &report, events)
+                    }
                 }
             }
-            _ => self.complain(now, received, Complaint::ProtocolUnreachable),
+            _ => self.send_error(now, received, OutgoingError::ProtocolUnreachable),
         }
     }
 
     /// Sends an ICMP error to the sender of a packet, if the rules allow one.
-    fn complain(&mut self, now: Instant, received: &Received<'_>, what: Complaint) {
+    fn send_error(&mut self, now: Instant, received: &Received<'_>, what: OutgoingError) {
         if received.source.is_ipv4() {
-            self.icmp.complain(&mut self.link, now, received, what);
+            self.icmp.send_error(&mut self.link, now, received, what);
         } else {
-            self.icmpv6.complain(&mut self.link, now, received, what.into());
+            self.icmpv6.send_error(&mut self.link, now, received, what.into());
         }
     }
 
@@ -291,15 +293,15 @@ impl Net {
         {
             self.link.counters.count(Counter::DatagramsIn);
             self.dhcp_arrived(now, datagram.payload);
-        } else if self.ports.is_bound(port) && received.meant != Meant::Others {
+        } else if self.ports.is_bound(port) && received.addressee != Addressee::Others {
             self.link.counters.count(Counter::DatagramsIn);
             let peer = SocketAddr::new(received.source.into(), datagram.source_port);
             let bytes = place.part(udp::UDP_BYTES, datagram.payload.len());
-            let told = events.push(Event::Datagram { port, peer, bytes });
-            assert!(told.is_ok(), "a frame finds the events empty");
+            let pushed = events.push(Event::Datagram { port, peer, bytes });
+            assert!(pushed.is_ok(), "a frame finds the events empty");
         } else {
             self.link.counters.count(Counter::DroppedNoListener);
-            self.complain(now, received, Complaint::PortUnreachable);
+            self.send_error(now, received, OutgoingError::PortUnreachable);
         }
     }
 
@@ -325,7 +327,7 @@ impl Net {
         verified: bool,
         events: &mut Events,
     ) {
-        if !self.link.ndp.is_spoken() {
+        if !self.link.ndp.is_enabled() {
             self.link.counters.count(Counter::DroppedUnknownProtocol);
             return;
         }
@@ -334,13 +336,13 @@ impl Net {
             self.link.counters.count(Counter::DroppedMalformed);
             return;
         };
-        let is_ours = self.link.ndp.meant(ip.source).0 == Meant::Us;
+        let is_ours = self.link.ndp.addressee(ip.source).0 == Addressee::Us;
         if ip.source.is_multicast() || !ipv6::is_possible(ip.source) || is_ours {
             self.link.counters.count(Counter::DroppedBadSource);
             return;
         }
-        let (meant, local) = self.link.ndp.meant(ip.destination);
-        if meant == Meant::Others {
+        let (addressee, local) = self.link.ndp.addressee(ip.destination);
+        if addressee == Addressee::Others {
             self.link.counters.count(Counter::DroppedBadDestination);
             return;
         }
@@ -349,7 +351,7 @@ impl Net {
             source: ip.source.into(),
             destination: ip.destination.into(),
             local,
-            meant,
+            addressee,
             hop_limit: ip.hop_limit,
             is_marked: ip.is_marked,
             protocol: ip.next_header,
@@ -389,11 +391,11 @@ impl Net {
             }
             Walked::Refused(problem) => {
                 self.link.counters.count(Counter::DroppedMalformed);
-                self.icmpv6.complain(
+                self.icmpv6.send_error(
                     &mut self.link,
                     now,
                     received,
-                    icmpv6::Complaint::Problem(problem),
+                    icmpv6::OutgoingError::Problem(problem),
                 );
             }
             Walked::Dropped | Walked::Truncated => {
@@ -443,11 +445,11 @@ impl Net {
         if let Some(problem) = problem {
             self.link.counters.count(Counter::FragmentsIn);
             self.link.counters.count(Counter::ReassemblyFailed);
-            self.icmpv6.complain(
+            self.icmpv6.send_error(
                 &mut self.link,
                 now,
                 &received,
-                icmpv6::Complaint::Problem(problem),
+                icmpv6::OutgoingError::Problem(problem),
             );
             return;
         }

@@ -29,10 +29,10 @@ impl Net {
     /// Handles expired deadlines, within `budget` (connections) and the room in `events`. Deadlines
     /// that are left over stay due: [`Net::next_deadline`] says so.
     pub fn deadlines_expired(&mut self, now: Instant, events: &mut Events, budget: &mut Budget) {
-        if self.chores_are_due(now) {
+        if self.timers_are_due(now) {
             self.link.counters.add(Counter::ReassemblyFailed, self.reassembly.expire(now));
             self.tcp.forget(now, &mut self.other_cores);
-            self.tell_address(events);
+            self.report_addresses(events);
         }
         self.tcp.end_stranded(now, &self.link, &mut self.other_cores, events);
         self.tcp.deadlines_expired(now, &mut self.link.counters, events, budget);
@@ -41,41 +41,41 @@ impl Net {
     /// When there is next something to do without a frame: call [`Net::deadlines_expired`] and
     /// [`Net::output`] then. Never later than needed, sometimes earlier.
     pub fn next_deadline(&self) -> Option<Instant> {
-        let chores_at = if self.is_stirred() { self.next_chore() } else { self.chores_at };
-        let next = self.tcp.next_deadline().min(chores_at);
+        let timers_at = if self.has_changed() { self.next_timer() } else { self.timers_at };
+        let next = self.tcp.next_deadline().min(timers_at);
         (next != Instant::NEVER).then_some(next)
     }
 
     /// Whether one of the parts with timers has a deadline that has passed, or may have a new one.
     #[inline]
-    pub(super) fn chores_are_due(&self, now: Instant) -> bool {
-        self.is_stirred() || self.chores_at <= now
+    pub(super) fn timers_are_due(&self, now: Instant) -> bool {
+        self.has_changed() || self.timers_at <= now
     }
 
     /// All parts with timers have run: caches their earliest deadline.
     #[inline]
-    pub(super) fn keep_chores(&mut self) {
-        if self.is_stirred() {
-            self.chores_at = self.next_chore();
-            self.tcp.rest();
-            self.reassembly.rest();
-            self.dhcp.rest();
-            self.link.neighbours.rest();
-            self.link.ndp.rest();
+    pub(super) fn cache_timers(&mut self) {
+        if self.has_changed() {
+            self.timers_at = self.next_timer();
+            self.tcp.clear_change();
+            self.reassembly.clear_change();
+            self.dhcp.clear_change();
+            self.link.neighbours.clear_change();
+            self.link.ndp.clear_change();
         }
     }
 
     #[inline]
-    pub(crate) fn is_stirred(&self) -> bool {
-        self.tcp.is_stirred()
-            | self.reassembly.is_stirred()
-            | self.dhcp.is_stirred()
-            | self.link.neighbours.is_stirred()
-            | self.link.ndp.is_stirred()
+    pub(crate) fn has_changed(&self) -> bool {
+        self.tcp.has_changed()
+            | self.reassembly.has_changed()
+            | self.dhcp.has_changed()
+            | self.link.neighbours.has_changed()
+            | self.link.ndp.has_changed()
     }
 
-    pub(super) fn next_chore(&self) -> Instant {
-        if self.address_news || self.link.ndp.has_news() {
+    pub(super) fn next_timer(&self) -> Instant {
+        if self.address_changed || self.link.ndp.has_news() {
             return Instant::START;
         }
         Instant::NEVER
@@ -94,21 +94,21 @@ impl Net {
         machine: &mut impl Machine,
         budget: &mut Budget,
     ) -> Output {
-        let chores_are_due = self.chores_are_due(now);
-        if chores_are_due {
+        let timers_are_due = self.timers_are_due(now);
+        if timers_are_due {
             self.dhcp_output(now);
-            self.link.ask_neighbours(now);
+            self.link.send_arp_requests(now);
             self.link.ndp_output(now);
         }
         let result = match self.link.output(machine) {
-            true if chores_are_due => self
+            true if timers_are_due => self
                 .tcp
                 .handshakes_output(now, machine, &mut self.link, budget)
                 .and_then(|()| self.connections_output(now, machine, budget)),
             true => self.connections_output(now, machine, budget),
             false => Err(Full),
         };
-        self.keep_chores();
+        self.cache_timers();
         match result {
             Ok(()) if !self.tcp.wants_output() => Output::All,
             Ok(()) => Output::More,

@@ -24,7 +24,7 @@ struct Slot<T> {
 }
 
 #[derive(Clone, Copy)]
-struct Ends {
+struct QueueEnds {
     head: u32,
     tail: u32,
 }
@@ -33,7 +33,7 @@ struct Ends {
 pub(super) struct Ageing<T, const QUEUES: usize> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
-    queues: [Ends; QUEUES],
+    queues: [QueueEnds; QUEUES],
 }
 
 impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
@@ -44,7 +44,7 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
         Ageing {
             slots: (0..capacity).map(|_| empty()).collect(),
             free: (0..capacity as u32).rev().collect(),
-            queues: [Ends { head: NONE, tail: NONE }; QUEUES],
+            queues: [QueueEnds { head: NONE, tail: NONE }; QUEUES],
         }
     }
 

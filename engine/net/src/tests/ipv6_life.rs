@@ -60,7 +60,7 @@ fn an_address_is_assigned_after_duplicate_detection() {
 
     world.now = world.now + SECOND;
     let words = said(&mut world);
-    assert_eq!(words, [Said::Listen(group, 1), Said::AskRouters(link_local)]);
+    assert_eq!(words, [Said::Listen(group, 1), Said::SolicitRouters(link_local)]);
     assert_eq!(world.waits(Micros(1)), [Told::Ipv6Addresses(vec![link_local])]);
 
     assert_eq!(world.hears(&Advertisement::new().frame()), []);
@@ -138,7 +138,7 @@ fn router_solicitations_back_off_until_an_answer() {
     let mut asked_at = Vec::new();
     for _ in 0..6 {
         world.now = world.net.next_deadline().unwrap();
-        assert!(matches!(said(&mut world)[..], [Said::AskRouters(_)]));
+        assert!(matches!(said(&mut world)[..], [Said::SolicitRouters(_)]));
         asked_at.push(world.now);
     }
     let waits: Vec<u64> =

@@ -188,7 +188,7 @@ pub(super) enum Said {
     /// An advertisement of our address, its destination, and whether it is solicited.
     Advertise(Ipv6Addr, Ipv6Addr, bool),
     /// A router solicitation.
-    AskRouters(Ipv6Addr),
+    SolicitRouters(Ipv6Addr),
     /// The first group of a listener report, and the number of groups.
     Listen(Ipv6Addr, usize),
     /// Something else.
@@ -225,7 +225,7 @@ pub(super) fn read_ndp(frame: &[u8]) -> Said {
         NdiscRepr::RouterSolicit { lladdr } => {
             assert_eq!(lladdr.unwrap().as_bytes(), CARD.0);
             assert_eq!(ip.dst_addr, Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2));
-            Said::AskRouters(ip.src_addr)
+            Said::SolicitRouters(ip.src_addr)
         }
         other => panic!("{other:?}"),
     }

@@ -110,7 +110,7 @@ impl World {
         let mut events = Events::new();
         let route = self.net.frame_arrived(self.now, &mut frame, &mut events);
         assert_eq!(route, Route::Here, "there is one core");
-        self.knows_its_chores();
+        self.checks_cached_timers();
         events.iter().map(|event| self.told(event, &frame)).collect()
     }
 
@@ -142,8 +142,8 @@ impl World {
     pub(super) fn says(&mut self) -> Vec<Vec<u8>> {
         let outcome = self.net.output(self.now, &mut self.machine, &mut Budget::new(1_000));
         assert_eq!(outcome, Output::All);
-        assert!(!self.net.is_stirred());
-        self.knows_its_chores();
+        assert!(!self.net.has_changed());
+        self.checks_cached_timers();
         self.machine.sent.drain(..).collect()
     }
 
@@ -185,15 +185,15 @@ impl World {
     }
 
     /// Asserts that the cached deadline of the parts is correct.
-    fn knows_its_chores(&self) {
-        let (kept, next) = self.net.chores();
-        assert!(self.net.is_stirred() || kept == next, "kept: {kept:?}, and it is {next:?}");
+    fn checks_cached_timers(&self) {
+        let (kept, next) = self.net.timer_deadlines();
+        assert!(self.net.has_changed() || kept == next, "kept: {kept:?}, and it is {next:?}");
     }
 
     fn deadlines(&mut self) -> Vec<Told> {
         let mut events = Events::new();
         self.net.deadlines_expired(self.now, &mut events, &mut Budget::new(1_000));
-        self.knows_its_chores();
+        self.checks_cached_timers();
         let nothing = Frame::new(Vec::new().into(), 0..0, Checksum::Unknown);
         events.iter().map(|event| self.told(event, &nothing)).collect()
     }

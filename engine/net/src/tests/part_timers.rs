@@ -23,9 +23,9 @@ fn at_rest() -> World {
 
 /// The next deadline, from the cached value.
 fn kept(world: &mut World) -> Option<Instant> {
-    assert!(world.net.is_stirred(), "the part has changed");
+    assert!(world.net.has_changed(), "the part has changed");
     world.says();
-    assert!(!world.net.is_stirred());
+    assert!(!world.net.has_changed());
     world.net.next_deadline()
 }
 

@@ -7,30 +7,30 @@
 
 use core::ops::{Deref, DerefMut};
 
-pub(crate) struct Kept<T> {
+pub(crate) struct ChangeTracked<T> {
     part: T,
-    is_stirred: bool,
+    has_changed: bool,
 }
 
-impl<T> Kept<T> {
-    pub(crate) fn new(part: T) -> Kept<T> {
-        Kept { part, is_stirred: true }
+impl<T> ChangeTracked<T> {
+    pub(crate) fn new(part: T) -> ChangeTracked<T> {
+        ChangeTracked { part, has_changed: true }
     }
 
-    /// Whether the deadline may have changed since the last call of [`Kept::rest`].
+    /// Whether the deadline may have changed since the last call of [`ChangeTracked::clear_change`].
     #[inline]
-    pub(crate) fn is_stirred(&self) -> bool {
-        self.is_stirred
+    pub(crate) fn has_changed(&self) -> bool {
+        self.has_changed
     }
 
     /// The deadline has been read. It is valid until the next mutable borrow.
     #[inline]
-    pub(crate) fn rest(&mut self) {
-        self.is_stirred = false;
+    pub(crate) fn clear_change(&mut self) {
+        self.has_changed = false;
     }
 }
 
-impl<T> Deref for Kept<T> {
+impl<T> Deref for ChangeTracked<T> {
     type Target = T;
 
     #[inline]
@@ -39,10 +39,10 @@ impl<T> Deref for Kept<T> {
     }
 }
 
-impl<T> DerefMut for Kept<T> {
+impl<T> DerefMut for ChangeTracked<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        self.is_stirred = true;
+        self.has_changed = true;
         &mut self.part
     }
 }
