@@ -31,8 +31,8 @@ use crate::link::Link;
 use crate::random::Random;
 use crate::rate::RateLimit;
 use crate::tcp::{
-    CloseReason, Cookies, HalfOpenTable, InitialSequences, Knocks, Pools, SendLimits,
-    SequenceNumber, Tcb, TimeWait, TimeWaitTable,
+    CloseReason, Cookies, HalfOpenTable, InitialSequences, Pools, SendLimits, SequenceNumber,
+    SynRetryFilter, Tcb, TimeWait, TimeWaitTable,
 };
 use crate::template::{TCP_BYTES, Template};
 
@@ -71,7 +71,7 @@ pub(crate) struct Tcp {
     flows: FlowTable,
     connections: FrameTable<Connection>,
     half_open: ChangeTracked<HalfOpenTable<Caller>>,
-    knocks: Knocks,
+    syn_retries: SynRetryFilter,
     cookies: Cookies,
     time_wait: ChangeTracked<TimeWaitTable<Flow>>,
     initial_sequences: InitialSequences,
@@ -115,7 +115,7 @@ impl Tcp {
             time_wait: ChangeTracked::new(TimeWaitTable::with_capacity(limits.time_wait)),
             initial_sequences: InitialSequences::new(&keys.key()),
             cookies: Cookies::new(&own_key(keys.key(), config.cores.own), local_mss),
-            knocks: Knocks::new(&keys.key()),
+            syn_retries: SynRetryFilter::new(&keys.key()),
             local_mss,
             pools: Pools::new(limits.pools),
             timers: DelayQueue::with_capacity(limits.connections, now),

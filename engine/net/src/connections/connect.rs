@@ -215,10 +215,10 @@ impl Tcp {
         let key = endpoints(caller.flow, context.link);
         if self.half_open.is_full() {
             // A real client sends the same SYN again.
-            let knock = self.knocks.knock(now, &(key, arrival.segment.sequence));
-            match self.half_open.make_room(now, knock) {
-                Room::Made { gone, farewell } => {
-                    if let Some(reset) = farewell {
+            let history = self.syn_retries.record_syn(now, &(key, arrival.segment.sequence));
+            match self.half_open.make_room(now, history) {
+                Room::Made { gone, reset } => {
+                    if let Some(reset) = reset {
                         answer(context.link, now, &gone, &reset);
                     }
                     self.handshake_removed(&gone.flow, context.other_cores);

@@ -268,8 +268,8 @@ impl Tcp {
             tell(Event::Closed { connection, reason });
         }
         // A user that gets data mostly answers. Anything else but an acknowledgment is rare.
-        let rests = |found: &Connection| found.tcb.rests(now, found.armed_for);
-        if !actions.data.is_empty() || !self.connections.get(connection.0).is_some_and(rests) {
+        let is_at_rest = |found: &Connection| found.tcb.is_at_rest(now, found.armed_for);
+        if !actions.data.is_empty() || !self.connections.get(connection.0).is_some_and(is_at_rest) {
             self.touch(connection);
         }
     }
@@ -404,7 +404,7 @@ impl Tcp {
                 self.touch(ConnectionId(id));
             }
             TransportError::Refused => {
-                let actions = found.tcb.refused_on_the_way(sequence, &mut self.pools);
+                let actions = found.tcb.connect_refused_by_path(sequence, &mut self.pools);
                 self.act(now, ConnectionId(id), &actions, None, counters, events);
             }
             TransportError::Unreachable => {}

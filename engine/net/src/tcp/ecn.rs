@@ -21,7 +21,7 @@ pub(super) fn agreed(syn: &SegmentRepr<'_>, proposed: Agreed, attempts: u8) -> A
     };
     // If our SYN was retransmitted without ECN, our data is not ECN-capable, but we still echo
     // marks (§6.1.1).
-    Agreed::ECN.given(agrees).and(Agreed::ECN_TEXT.given(agrees && attempts == 0))
+    Agreed::ECN.given(agrees).and(Agreed::ECN_DATA.given(agrees && attempts == 0))
 }
 
 /// The ECN flags of our SYN or SYN-ACK.

@@ -46,7 +46,7 @@ impl Flight {
     #[inline]
     pub(super) fn take_single_run(&mut self) -> Option<u32> {
         match self.runs.all() {
-            [Run { fate: Fate::OnTheWay, vague: false, sent_at, .. }] => {
+            [Run { fate: Fate::OnTheWay, ambiguous: false, sent_at, .. }] => {
                 let sent_at = *sent_at;
                 self.runs.all_mut().clear();
                 Some(sent_at)
@@ -110,10 +110,10 @@ impl Flight {
         };
         if start.is_before(sent_to) {
             let (start, end) = self.widen(start, end.earlier(sent_to));
-            self.mark(start, end, |_| Run { end, sent_at: clock, fate, vague: true });
+            self.mark(start, end, |_| Run { end, sent_at: clock, fate, ambiguous: true });
         }
         if end.is_after(sent_to) {
-            self.append(end.since(sent_to), Run { end, sent_at: clock, fate, vague: false });
+            self.append(end.since(sent_to), Run { end, sent_at: clock, fate, ambiguous: false });
         }
     }
 
@@ -135,7 +135,7 @@ impl Flight {
             let Some(last) = self.runs.all_mut().last_mut() else {
                 unreachable!("a list that is full and empty")
             };
-            *last = Run { fate: Fate::OnTheWay, vague: true, ..run };
+            *last = Run { fate: Fate::OnTheWay, ambiguous: true, ..run };
             return self.count_anew();
         }
         self.account(run.fate, count);
@@ -235,7 +235,7 @@ impl Flight {
     }
 
     /// Bytes that were marked lost are in flight after all.
-    pub(super) fn find_lost(&mut self) {
+    pub(super) fn unmark_lost(&mut self) {
         for run in self.runs.all_mut().iter_mut() {
             if run.fate == Fate::Lost {
                 run.fate = Fate::OnTheWay;

@@ -7,7 +7,7 @@
 //! When the table is full because of many real handshakes, a SYN without room is not answered. Its
 //! sender repeats it, so connections arrive no faster than they can be accepted. In a flood,
 //! entries do not answer, and the oldest is evicted. A new SYN evicts an entry after seven seconds;
-//! a repeated SYN ([`super::Knocks`]) does so after one second. If no entry is that old, a repeated
+//! a repeated SYN ([`super::SynRetryFilter`]) does so after one second. If no entry is that old, a repeated
 //! SYN gets a cookie ([`super::Cookies`]). A table with a capacity of zero leaves every handshake
 //! to cookies.
 //!
@@ -22,10 +22,10 @@ use machine::{Instant, Micros};
 
 use super::ageing::Ageing;
 use super::handshake::{Beginning, Handshake, mss_agreed};
-use super::knocks::Knock;
 use super::options::{Options, SackBlocks};
 use super::segment::{Flags, Full, SegmentRepr, SegmentToSend};
 use super::sequence::SequenceNumber;
+use super::syn_retry_filter::SynHistory;
 use super::timestamps::{TIMESTAMP_BYTES, TimestampClock};
 use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 
@@ -37,12 +37,12 @@ pub const SYN_ACKS_MAX: u8 = 6;
 pub const SYN_ACK_WAIT: Micros = Micros::from_secs(1);
 
 /// The age at which any SYN may evict an entry. By then it has been sent four SYN-ACKs.
-const OLD: Micros = Micros::from_secs(7);
+const EVICTION_AGE: Micros = Micros::from_secs(7);
 /// The age at which a repeated SYN may evict an entry.
-const NOT_YOUNG: Micros = Micros::from_secs(1);
+const EVICTION_AGE_FOR_REPEATED: Micros = Micros::from_secs(1);
 
 /// How long a flood is assumed after an eviction.
-const FLOOD: Micros = Micros::from_secs(1);
+const FLOOD_SPAN: Micros = Micros::from_secs(1);
 
 /// The most challenge acknowledgments for one entry.
 const CHALLENGES_MAX: u8 = 8;
@@ -93,7 +93,7 @@ pub enum Room<K> {
         /// Its key.
         gone: K,
         /// A reset for its peer, if a SYN-ACK was sent.
-        farewell: Option<SegmentToSend>,
+        reset: Option<SegmentToSend>,
     },
     /// There is no room: answer with a cookie.
     None,
@@ -136,10 +136,10 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
     }
 
     /// A SYN has found the table full: evicts an entry if one is old enough.
-    pub fn make_room(&mut self, now: Instant, knock: Knock) -> Room<K> {
-        let age = match knock {
-            Knock::First => OLD,
-            Knock::Again => NOT_YOUNG,
+    pub fn make_room(&mut self, now: Instant, history: SynHistory) -> Room<K> {
+        let age = match history {
+            SynHistory::New => EVICTION_AGE,
+            SynHistory::Repeated => EVICTION_AGE_FOR_REPEATED,
         };
         // The entries behind the first of a queue are hardly older.
         let firsts =
@@ -151,10 +151,10 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             && now.since(since) >= age
             && let Some(gone) = self.entries.remove(index)
         {
-            self.flooded_until = now + FLOOD;
-            return Room::Made { gone: gone.key, farewell: (gone.sent > 0).then(|| gone.reset()) };
+            self.flooded_until = now + FLOOD_SPAN;
+            return Room::Made { gone: gone.key, reset: (gone.sent > 0).then(|| gone.reset()) };
         }
-        let is_flooded = knock == Knock::Again && now < self.flooded_until;
+        let is_flooded = history == SynHistory::Repeated && now < self.flooded_until;
         if is_flooded || self.is_empty() { Room::None } else { Room::Later }
     }
 

@@ -49,7 +49,6 @@
 mod actions;
 mod ageing;
 mod alarm;
-mod beyond;
 mod blocks;
 mod closed;
 mod congestion;
@@ -59,9 +58,9 @@ mod ecn;
 mod flight;
 mod half_open;
 mod handshake;
-mod knocks;
 mod nodes;
 mod options;
+mod out_of_order;
 mod path;
 mod pools;
 mod rack;
@@ -77,6 +76,7 @@ mod send_queue;
 mod sequence;
 mod slow_start;
 mod state;
+mod syn_retry_filter;
 mod tcb;
 mod time_wait;
 mod timestamps;
@@ -92,7 +92,6 @@ pub use closed::reset_for;
 pub use cookies::Cookies;
 pub use half_open::{HalfOpenId, HalfOpenTable, HalfOpenVerdict, Room, SYN_ACK_WAIT, SYN_ACKS_MAX};
 pub use handshake::{Beginning, Handshake, InitialSequences, MSS_DEFAULT, MSS_MIN};
-pub use knocks::{Knock, Knocks};
 pub use options::{
     OPTIONS_BYTES_MAX, Options, SACK_BLOCKS_MAX, SackBlock, SackBlocks, Timestamps,
     WINDOW_SHIFT_MAX,
@@ -103,6 +102,7 @@ pub use segment::{Flags, Full, SegmentRepr, SegmentToSend};
 pub use send_queue::{SEND_BYTES, SEND_BYTES_MAX};
 pub use sequence::SequenceNumber;
 pub use state::Ended;
+pub use syn_retry_filter::{SynHistory, SynRetryFilter};
 pub use tcb::{CHALLENGE_INTERVAL, SendLimits, Tcb};
 pub use time_wait::{TIME_WAIT, TimeWait, TimeWaitId, TimeWaitTable, TimeWaitVerdict};
 pub use timestamps::TimestampClock;

@@ -199,12 +199,12 @@ impl Options {
         let scale = if self.window_scale.is_some() { 4 } else { 0 };
         let timestamps = if self.timestamps.is_some() { 12 } else { 0 };
         let permitted = if self.sack_permitted { 4 } else { 0 };
-        let blocks = if self.sack.is_empty() { 0 } else { 4 + 8 * self.blocks_told().len() };
+        let blocks = if self.sack.is_empty() { 0 } else { 4 + 8 * self.blocks_to_send().len() };
         timestamps + mss + scale + permitted + blocks
     }
 
     /// The SACK blocks that fit beside the other options.
-    fn blocks_told(&self) -> &[SackBlock] {
+    fn blocks_to_send(&self) -> &[SackBlock] {
         let blocks = self.sack.as_slice();
         let most =
             if self.timestamps.is_some() { SACK_BLOCKS_BESIDE_TIMESTAMPS } else { SACK_BLOCKS_MAX };
@@ -241,7 +241,7 @@ impl Options {
         if self.sack_permitted {
             rest = put(rest, [NO_OPERATION, NO_OPERATION, SACK_PERMITTED, 2]);
         }
-        let blocks = self.blocks_told();
+        let blocks = self.blocks_to_send();
         let edges = blocks.len() * 8;
         if let Some((head, rest)) =
             rest.split_first_chunk_mut().filter(|(_, rest)| edges > 0 && rest.len() >= edges)

@@ -63,7 +63,7 @@ impl Rack {
     #[inline]
     pub(super) fn arrived(&mut self, clock: u32, run: &Run, smoothed: u32) {
         let round_trip = clock.wrapping_sub(run.sent_at).max(1);
-        if run.vague && round_trip < self.round_trip_min.min(smoothed) {
+        if run.ambiguous && round_trip < self.round_trip_min.min(smoothed) {
             // The first copy probably arrived: nothing is known of the second.
             return;
         }
@@ -71,11 +71,11 @@ impl Rack {
             self.is_known = true;
             self.highest = run.end;
         } else if run.end.is_before(self.highest) {
-            self.has_reordered |= !run.vague;
+            self.has_reordered |= !run.ambiguous;
         } else {
             self.highest = run.end;
         }
-        if !run.vague {
+        if !run.ambiguous {
             self.round_trip_min = self.round_trip_min.min(round_trip);
         }
         if self.is_after(run) || self.round_trip == 0 {

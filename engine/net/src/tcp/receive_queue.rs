@@ -2,18 +2,18 @@
 //! wait for a gap to be filled. A connection borrows the queue only while there are such bytes.
 //!
 //! The bytes are in a ring of blocks, each at the position of its sequence number. A block is
-//! allocated with its first byte. [`Beyond`] knows which out-of-order bytes are present.
+//! allocated with its first byte. [`OutOfOrderRanges`] knows which out-of-order bytes are present.
 //!
 //! Invariants:
-//! - `head <= tail`; the bytes between them are readable. All ranges of [`Beyond`] are after
+//! - `head <= tail`; the bytes between them are readable. All ranges of [`OutOfOrderRanges`] are after
 //!   `tail`, with a gap before them.
 //! - No byte is [`RECEIVE_WINDOW_MAX`] or more beyond `head`, so the ring never overlaps itself.
 
 use machine::BLOCK_BYTES;
 
-use super::beyond::Beyond;
 use super::blocks::BlockPool;
 use super::options::SackBlocks;
+use super::out_of_order::OutOfOrderRanges;
 use super::ring::Ring;
 use super::sequence::SequenceNumber;
 use super::window::RECEIVE_WINDOW_MAX;
@@ -26,7 +26,7 @@ pub(super) struct ReceiveQueue {
     offset: usize,
     head: SequenceNumber,
     tail: SequenceNumber,
-    beyond: Beyond,
+    beyond: OutOfOrderRanges,
     /// The number of a FIN that arrived out of order.
     fin: Option<SequenceNumber>,
 }
@@ -134,9 +134,9 @@ impl ReceiveQueue {
         self.fin = Some(at);
     }
 
-    /// Adds the ranges beyond gaps to `told`, newest first.
-    pub(super) fn tell_ranges(&self, told: &mut SackBlocks) {
-        self.beyond.tell(told);
+    /// Adds the ranges beyond gaps to `reported`, newest first.
+    pub(super) fn report_ranges(&self, reported: &mut SackBlocks) {
+        self.beyond.report(reported);
     }
 
     /// Whether there are ranges beyond a gap.

@@ -21,13 +21,14 @@ pub(super) struct Run {
     pub(super) fate: Fate,
     /// Its round trip is unusable: it was sent more than once, or parts of it were sent at other
     /// times.
-    pub(super) vague: bool,
+    pub(super) ambiguous: bool,
 }
 
 impl Run {
     /// Whether the two may be joined, apart from their times.
     #[inline]
     pub(super) fn is_like(&self, other: &Run) -> bool {
-        self.fate == other.fate && (self.vague == other.vague || self.fate != Fate::OnTheWay)
+        self.fate == other.fate
+            && (self.ambiguous == other.ambiguous || self.fate != Fate::OnTheWay)
     }
 }

@@ -7,7 +7,7 @@
 //! Neighbours are joined when they do not differ. When the list is crowded, neighbours are also
 //! joined if they were sent within a small part of the time span of all runs. So few runs suffice
 //! for a long path. Only if that does not make enough room, more are joined. A joined run counts as
-//! sent when its last part was, and as [`Run::vague`].
+//! sent when its last part was, and as [`Run::ambiguous`].
 //!
 //! Invariants:
 //! - The runs are in order. Runs of different fates are never joined, nor vague and exact ones in
@@ -128,10 +128,10 @@ impl Runs {
         self.crowded_at = self.all().len() + FEW;
     }
 
-    fn join_within(&mut self, part: u32, makes_vague: bool) {
-        if makes_vague {
+    fn join_within(&mut self, part: u32, makes_ambiguous: bool) {
+        if makes_ambiguous {
             // This comes before joining, since exact runs are not joined with vague ones.
-            self.blur(part);
+            self.mark_ambiguous(part);
         }
         let all = 0..self.all().len();
         self.join(all, |one, other| {
@@ -140,14 +140,14 @@ impl Runs {
     }
 
     /// Marks runs as vague that will be joined.
-    fn blur(&mut self, part: u32) {
+    fn mark_ambiguous(&mut self, part: u32) {
         let runs = self.all_mut();
         for place in 1..runs.len() {
             if let Some([one, other]) = runs.get_mut(place - 1..=place)
                 && one.fate == other.fate
                 && one.sent_at / part == other.sent_at / part
             {
-                (one.vague, other.vague) = (true, true);
+                (one.ambiguous, other.ambiguous) = (true, true);
             }
         }
     }
@@ -167,8 +167,8 @@ impl Runs {
             let joined = Run {
                 sent_at: if is_later { other.sent_at } else { one.sent_at },
                 // Arrived or lost runs may count as in flight again.
-                vague: one.vague
-                    || other.vague
+                ambiguous: one.ambiguous
+                    || other.ambiguous
                     || one.fate != Fate::OnTheWay && one.sent_at != other.sent_at,
                 ..other
             };

@@ -86,7 +86,7 @@ impl Agreed {
     /// Congestion marks are echoed and obeyed.
     pub(super) const ECN: Agreed = Agreed(8);
     /// Our data is sent as ECN-capable.
-    pub(super) const ECN_TEXT: Agreed = Agreed(16);
+    pub(super) const ECN_DATA: Agreed = Agreed(16);
 
     /// Everything that we propose.
     pub(super) const PROPOSED: Agreed = Agreed(1 | 2 | 4 | 8);

@@ -102,7 +102,7 @@ impl Tcb {
             .given(handshake.timestamps.is_some())
             .and(Agreed::SCALING.given(handshake.peer_window_shift.is_some()))
             .and(Agreed::SACK.given(handshake.sack_permitted))
-            .and(Agreed::ECN.and(Agreed::ECN_TEXT).given(handshake.ecn));
+            .and(Agreed::ECN.and(Agreed::ECN_DATA).given(handshake.ecn));
         tcb.timestamps = handshake.timestamps.unwrap_or(tcb.timestamps);
         tcb.snd_una = handshake.iss + 1;
         tcb.snd_max = tcb.snd_una;
@@ -221,13 +221,13 @@ impl Tcb {
     /// Whether `output` must be called: there is something to send now, or something that may not
     /// be sent yet and no timer runs for it.
     pub fn wants_output(&self) -> bool {
-        self.wants_to_speak() || (self.has_unsent() && !self.timers.retransmit.is_set())
+        self.has_output_now() || (self.has_unsent() && !self.timers.retransmit.is_set())
     }
 
     /// Whether the connection needs no call before `called_at`, when it will be called anyway.
     /// False negatives are possible: then [`Tcb::output`] finds nothing to do.
     #[inline]
-    pub fn rests(&self, now: Instant, called_at: Instant) -> bool {
+    pub fn is_at_rest(&self, now: Instant, called_at: Instant) -> bool {
         matches!(self.state, State::Established | State::CloseWait | State::FinWait2)
             && !self.owes(Owed::URGENT)
             && !self.has_unsent()
@@ -235,7 +235,7 @@ impl Tcb {
     }
 
     /// Whether there is something to send now.
-    fn wants_to_speak(&self) -> bool {
+    fn has_output_now(&self) -> bool {
         self.owes(Owed::URGENT)
             || self.sendable() > 0
             || self.may_send_control()
@@ -376,7 +376,7 @@ impl Tcb {
     fn acknowledgment_sent(&mut self) {
         self.forgive(Owed::ACK);
         self.timers.acknowledge = Alarm::NONE;
-        self.receive.told = self.receive.nxt;
+        self.receive.reported = self.receive.nxt;
     }
 
     /// Whether the peer of this connection may have sent the segment, now or a while ago. Its
@@ -434,7 +434,11 @@ impl Tcb {
     }
 
     /// A router reports that the segment at `sequence` is refused, and always will be.
-    pub fn refused_on_the_way(&mut self, sequence: SequenceNumber, pools: &mut Pools) -> Actions {
+    pub fn connect_refused_by_path(
+        &mut self,
+        sequence: SequenceNumber,
+        pools: &mut Pools,
+    ) -> Actions {
         let mut actions = Actions::default();
         if self.state == State::SynSent && sequence == self.snd_una && self.snd_max != self.snd_una
         {

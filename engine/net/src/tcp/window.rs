@@ -52,7 +52,7 @@ pub(super) struct ReceiveWindow {
     /// The first number beyond the announced window: RCV.NXT + RCV.WND.
     pub(super) edge: SequenceNumber,
     /// RCV.NXT as our last segment reported it.
-    pub(super) told: SequenceNumber,
+    pub(super) reported: SequenceNumber,
     /// Start of the count of consumed bytes: the time, in milliseconds modulo 2^16, and the first
     /// byte.
     counted_at: u16,
@@ -71,7 +71,7 @@ impl ReceiveWindow {
         ReceiveWindow {
             nxt,
             edge,
-            told: nxt,
+            reported: nxt,
             counted_at: millis(now) as u16,
             counted_from: nxt,
             doublings: 0,
@@ -150,7 +150,7 @@ impl ReceiveWindow {
 
     /// Whether the peer should be told at once that the window has opened, because it may be
     /// waiting for that.
-    pub(super) fn should_tell(&self, kept: u32, limit: u32, mss: u32) -> bool {
+    pub(super) fn should_announce(&self, kept: u32, limit: u32, mss: u32) -> bool {
         let gain = self.gain(kept, limit);
         gain >= limit / 2 || (self.open() < limit / 4 && gain >= mss.min(limit / 4) * 2)
     }

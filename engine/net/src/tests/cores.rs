@@ -2,6 +2,6 @@
 
 mod answering;
 mod finding;
-mod house;
 mod sharing;
 mod streams;
+mod world;

@@ -98,12 +98,9 @@ fn a_conversation_from_the_handshake_to_time_wait() {
     );
     world.net.send(world.now, connection, b"221 bye\r\n");
     world.net.close(connection);
-    let farewell = world.says_tcp();
-    assert_eq!(
-        (farewell.control, farewell.payload.as_slice()),
-        (TcpControl::Fin, &b"221 bye\r\n"[..])
-    );
-    peer.hears(&farewell);
+    let reset = world.says_tcp();
+    assert_eq!((reset.control, reset.payload.as_slice()), (TcpControl::Fin, &b"221 bye\r\n"[..]));
+    peer.hears(&reset);
     let told = peer.says(&mut world, TcpControl::Fin, b"");
     assert_eq!(told, [Told::PeerClosed(connection), Told::Closed(connection, CloseReason::Normal)]);
     let last = world.says_tcp();

@@ -28,7 +28,7 @@ impl Tcb {
         match self.state {
             State::Closed => {}
             State::SynSent => self.syn_sent_arrive(now, segment, pools, actions),
-            State::SynReceived if self.is_syn_ack_again(segment) => {
+            State::SynReceived if self.is_repeated_syn_ack(segment) => {
                 // The window in a SYN is never scaled (RFC 7323 §2.2).
                 let window = segment.window >> self.peer_shift;
                 let rest = SegmentRepr {
@@ -45,7 +45,7 @@ impl Tcb {
     }
 
     /// In a simultaneous open, the peer's SYN comes again, now with the acknowledgment of ours.
-    fn is_syn_ack_again(&self, segment: &SegmentRepr<'_>) -> bool {
+    fn is_repeated_syn_ack(&self, segment: &SegmentRepr<'_>) -> bool {
         segment.flags.has(Flags::SYN.with(Flags::ACK)) && segment.sequence + 1 == self.receive.nxt
     }
 
@@ -135,7 +135,7 @@ impl Tcb {
         }
         self.learn_timestamp(segment);
         if is_new && segment.sequence_len() > 0 {
-            self.text_arrived(now, segment, pools, actions);
+            self.data_arrived(now, segment, pools, actions);
         }
     }
 
@@ -175,7 +175,7 @@ impl Tcb {
     #[inline]
     fn learn_timestamp(&mut self, segment: &SegmentRepr<'_>) {
         if let Some(stamps) = segment.options.timestamps
-            && !segment.sequence.is_after(self.receive.told)
+            && !segment.sequence.is_after(self.receive.reported)
         {
             self.timestamps.recent = stamps.value;
         }
@@ -230,7 +230,7 @@ impl Tcb {
     }
 
     /// The payload and the FIN of an acceptable segment.
-    fn text_arrived(
+    fn data_arrived(
         &mut self,
         now: Instant,
         segment: &SegmentRepr<'_>,
@@ -320,10 +320,10 @@ impl Tcb {
     /// §3.8.6.3). While the peer repairs a loss, each is acknowledged at once (RFC 5681 §4.2 asks
     /// it for the first).
     fn schedule_acknowledgment(&mut self, now: Instant) {
-        let untold = self.receive.nxt.since(self.receive.told);
-        if untold >= 2 * u32::from(self.mss) || self.receive.takes_prompt() {
+        let unreported = self.receive.nxt.since(self.receive.reported);
+        if unreported >= 2 * u32::from(self.mss) || self.receive.takes_prompt() {
             self.owe(Owed::ACK);
-        } else if untold > 0 && !self.timers.acknowledge.is_set() {
+        } else if unreported > 0 && !self.timers.acknowledge.is_set() {
             self.timers.acknowledge = Alarm::after(now, ACKNOWLEDGE_DELAY);
         }
     }

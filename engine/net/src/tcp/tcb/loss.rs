@@ -39,7 +39,7 @@ const DUPLICATES: u8 = 3;
 
 /// What one acknowledgment brought.
 #[derive(Default)]
-struct News {
+struct AcknowledgmentEffects {
     /// Bytes that have newly arrived.
     arrived: u32,
     /// The most recently sent run of them.
@@ -85,34 +85,36 @@ impl Tcb {
         }
         let pipe = self.pipe() + ahead;
         let was_repairing = self.phase() == Phase::Repairing;
-        let Some(news) = self.take_in(now, segment, ahead, duplicate) else { return };
-        if ahead > 0 || news.newest.is_some() {
-            self.measure(now, segment, &news);
+        let Some(effects) = self.apply_acknowledgment(now, segment, ahead, duplicate) else {
+            return;
+        };
+        if ahead > 0 || effects.newest.is_some() {
+            self.measure(now, segment, &effects);
         }
-        self.tail_acknowledged(&news, duplicate);
-        self.take_back_if_spurious(now, segment, ahead);
+        self.tail_acknowledged(&effects, duplicate);
+        self.undo_if_spurious(now, segment, ahead);
         self.end_if_recovered(ahead);
-        if let Some(block) = news.duplicate
+        if let Some(block) = effects.duplicate
             && let Some(queue) = self.send_queue.as_deref_mut()
             && block.end.is_after(self.snd_una - self.snd_wnd_max)
         {
             queue.recovery.rack.duplicate_reported(self.snd_una, self.snd_max);
         }
         self.find_losses(now, ahead);
-        let heeded = self.heeds_echo(segment, pipe);
+        let reacted = self.reacts_to_echo(segment, pipe);
         let mss = u32::from(self.mss);
         if self.phase() == Phase::Repairing {
             let pipe = self.pipe();
             if let Some(queue) = self.send_queue.as_deref_mut() {
-                self.congestion.reduce(&mut queue.recovery.reduction, news.arrived, pipe, mss);
+                self.congestion.reduce(&mut queue.recovery.reduction, effects.arrived, pipe, mss);
             }
-        } else if !was_repairing && !heeded {
-            self.grow(now, ahead, pipe, &news);
+        } else if !was_repairing && !reacted {
+            self.grow(now, ahead, pipe, &effects);
         }
     }
 
     /// Grows the window: data has arrived outside of recovery. `flight`: bytes in flight before.
-    fn grow(&mut self, now: Instant, ahead: u32, flight: u32, news: &News) {
+    fn grow(&mut self, now: Instant, ahead: u32, flight: u32, effects: &AcknowledgmentEffects) {
         let (mss, round_trip) = (u32::from(self.mss), self.round_trip.smoothed());
         let selective = self.has_agreed(Agreed::SACK);
         let Some(SendQueue { recovery, slow_start, epoch, .. }) = self.send_queue.as_deref_mut()
@@ -123,10 +125,10 @@ impl Tcb {
             || !self.congestion.is_held_back_by_window(flight)
         {
             Pace::Fast
-        } else if news.is_in_order {
-            let sample = news
+        } else if effects.is_in_order {
+            let sample = effects
                 .newest
-                .filter(|run| !run.vague)
+                .filter(|run| !run.ambiguous)
                 .map(|run| (now.0 as u32).wrapping_sub(run.sent_at));
             slow_start.arrived(now.0 as u32, recovery.rack.highest(), self.snd_max, sample)
         } else {
@@ -134,7 +136,8 @@ impl Tcb {
         };
         // If the network reorders, a gap is no sign of a loss, and bytes beyond it count when they
         // arrive. Otherwise duplicates allow no more to be sent than has arrived (RFC 5681 §3.2).
-        let bytes = if selective && recovery.rack.has_reordered() { news.arrived } else { ahead };
+        let bytes =
+            if selective && recovery.rack.has_reordered() { effects.arrived } else { ahead };
         if bytes > 0 {
             let growth = Growth { now, bytes, flight, mss, round_trip, pace };
             self.congestion.acknowledged(&growth, epoch);
@@ -172,20 +175,20 @@ impl Tcb {
 
     /// Applies an acknowledgment to the flight.
     #[inline]
-    fn take_in(
+    fn apply_acknowledgment(
         &mut self,
         now: Instant,
         segment: &SegmentRepr<'_>,
         ahead: u32,
         duplicate: bool,
-    ) -> Option<News> {
+    ) -> Option<AcknowledgmentEffects> {
         let (una, max, mss) = (self.snd_una, self.snd_max, u32::from(self.mss));
         let selective = self.has_agreed(Agreed::SACK);
         let (clock, smoothed) = (now.0 as u32, self.round_trip.smoothed());
         let SendQueue { flight, recovery, .. } = self.send_queue.as_deref_mut()?;
         let rack = &mut recovery.rack;
         let highest = rack.highest();
-        let mut news = News::default();
+        let mut effects = AcknowledgmentEffects::default();
         let mut newest: Option<Run> = None;
         let mut each = |run: &Run| {
             rack.arrived(clock, run, smoothed);
@@ -193,13 +196,13 @@ impl Tcb {
                 newest.is_none_or(|newest| (run.sent_at.wrapping_sub(newest.sent_at) as i32) >= 0);
             newest = if is_newer { Some(*run) } else { newest };
         };
-        news.arrived = flight.acknowledge(una, &mut each);
+        effects.arrived = flight.acknowledge(una, &mut each);
         if selective {
             let mut blocks = segment.options.sack;
             if let [first, rest @ ..] = blocks.as_slice()
                 && is_duplicate(first, una, rest.first())
             {
-                news.duplicate = blocks.take_first();
+                effects.duplicate = blocks.take_first();
             }
             // In the order of sending. In wire order, newest first, they would look reordered.
             blocks.sort_by_distance_from(una);
@@ -208,33 +211,38 @@ impl Tcb {
                     && block.start.is_before(block.end)
                     && !block.end.is_after(max)
                 {
-                    news.arrived += flight.acknowledge_block(*block, &mut each);
+                    effects.arrived += flight.acknowledge_block(*block, &mut each);
                 }
             }
         } else if ahead > 0 {
-            news.arrived = ahead.saturating_sub(recovery.assumed);
+            effects.arrived = ahead.saturating_sub(recovery.assumed);
             let left = recovery.assumed.saturating_sub(ahead.saturating_sub(mss));
             recovery.assumed = if una == max { 0 } else { left };
             recovery.duplicates = 0;
         } else if duplicate && recovery.phase != Phase::TimedOut {
-            news.arrived = mss;
+            effects.arrived = mss;
             recovery.assumed = recovery.assumed.saturating_add(mss);
             recovery.duplicates = recovery.duplicates.saturating_add(1);
         }
-        news.newest = newest;
-        news.is_in_order = recovery.rack.highest() != highest;
-        Some(news)
+        effects.newest = newest;
+        effects.is_in_order = recovery.rack.highest() != highest;
+        Some(effects)
     }
 
     /// Takes one round trip sample each round trip. For bytes sent once it uses our own clock,
     /// otherwise the echo of our timestamp.
-    fn measure(&mut self, now: Instant, segment: &SegmentRepr<'_>, news: &News) {
+    fn measure(
+        &mut self,
+        now: Instant,
+        segment: &SegmentRepr<'_>,
+        effects: &AcknowledgmentEffects,
+    ) {
         let max = self.snd_max;
         let Some(recovery) = self.send_queue.as_deref_mut().map(|queue| &mut queue.recovery) else {
             return;
         };
-        let Some(run) = news.newest else { return };
-        let span = if !run.vague {
+        let Some(run) = effects.newest else { return };
+        let span = if !run.ambiguous {
             Some(Micros(u64::from((now.0 as u32).wrapping_sub(run.sent_at))))
         } else if self.agreed.has(Agreed::TIMESTAMPS) {
             segment.options.timestamps.and_then(|stamps| self.timestamps.since(now, stamps.echo))
@@ -310,8 +318,8 @@ impl Tcb {
     }
 
     /// The next new data tells the peer that our window was reduced (RFC 3168 §6.1.2).
-    fn tell_reduced(&mut self) {
-        if self.has_agreed(Agreed::ECN_TEXT) {
+    fn report_reduced_window(&mut self) {
+        if self.has_agreed(Agreed::ECN_DATA) {
             self.owe(Owed::REDUCED);
         }
     }
@@ -322,7 +330,7 @@ impl Tcb {
         let (outstanding, mss) = (self.snd_max.since(self.snd_una), u32::from(self.mss));
         self.congestion.lower(flight, mss);
         self.recover = self.snd_max;
-        self.tell_reduced();
+        self.report_reduced_window();
         let Some(SendQueue { recovery, epoch, .. }) = self.send_queue.as_deref_mut() else {
             return;
         };
@@ -360,7 +368,7 @@ impl Tcb {
 
     /// Undoes a loss that was only a delay. That is so when an acknowledgment echoes a time before
     /// the first retransmission (Eifel, RFC 3522), or comes before there was any.
-    fn take_back_if_spurious(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32) {
+    fn undo_if_spurious(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32) {
         let stamps = segment.options.timestamps.filter(|_| self.has_agreed(Agreed::TIMESTAMPS));
         let Some(SendQueue { flight, recovery, .. }) = self.send_queue.as_deref_mut() else {
             return;
@@ -374,7 +382,7 @@ impl Tcb {
             }),
         };
         if was_late && recovery.phase != Phase::Open {
-            flight.find_lost();
+            flight.unmark_lost();
             recovery.rack.overtaken();
             (recovery.phase, recovery.undo) = (Phase::Open, None);
             self.congestion = congestion;
@@ -391,7 +399,7 @@ impl Tcb {
         let (selective, smoothed) = (self.has_agreed(Agreed::SACK), self.round_trip.smoothed());
         self.congestion.timed_out(outstanding, mss, self.attempts == 1);
         self.recover = self.snd_max;
-        self.tell_reduced();
+        self.report_reduced_window();
         self.owe(Owed::RETRANSMIT);
         self.forgive(Owed::TAIL.with(Owed::TAIL_AGAIN));
         let Some(SendQueue { flight, recovery, epoch, .. }) = self.send_queue.as_deref_mut() else {
@@ -432,15 +440,15 @@ impl Tcb {
     /// Evaluates an acknowledgment of the tail loss probe in flight (RFC 8985 §7.4.2). If the probe
     /// repeated data, and more is acknowledged without the report of a duplicate, the original was
     /// lost. Then the loss counts although it is repaired.
-    fn tail_acknowledged(&mut self, news: &News, duplicate: bool) {
+    fn tail_acknowledged(&mut self, effects: &AcknowledgmentEffects, duplicate: bool) {
         if !self.owes(Owed::TAIL) || self.snd_una.is_before(self.tail) {
             return;
         }
         let was_lost = self.owes(Owed::TAIL_AGAIN)
             && self.snd_una.is_after(self.tail)
-            && news.duplicate.is_none();
+            && effects.duplicate.is_none();
         let is_settled =
-            !self.owes(Owed::TAIL_AGAIN) || news.duplicate.is_some() || duplicate || was_lost;
+            !self.owes(Owed::TAIL_AGAIN) || effects.duplicate.is_some() || duplicate || was_lost;
         if is_settled {
             self.forgive(Owed::TAIL.with(Owed::TAIL_AGAIN));
         }
@@ -463,13 +471,13 @@ impl Tcb {
 
     /// Lowers the window if the acknowledgment echoes a new congestion mark, and returns whether it
     /// did. `flight`: bytes in flight before the acknowledgment.
-    fn heeds_echo(&mut self, segment: &SegmentRepr<'_>, flight: u32) -> bool {
+    fn reacts_to_echo(&mut self, segment: &SegmentRepr<'_>, flight: u32) -> bool {
         let is_news = self.phase() == Phase::Open && self.snd_una.is_after(self.recover);
-        let heeds = segment.flags.has(Flags::ECE) && self.has_agreed(Agreed::ECN) && is_news;
-        if heeds {
+        let reacts = segment.flags.has(Flags::ECE) && self.has_agreed(Agreed::ECN) && is_news;
+        if reacts {
             self.reduce_window(flight);
         }
-        heeds
+        reacts
     }
 }
 

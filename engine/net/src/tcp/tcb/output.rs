@@ -344,7 +344,7 @@ impl Tcb {
             blocks.push(SackBlock { start: self.duplicate_at, end });
         }
         if let Some(queue) = &self.receive_queue {
-            queue.tell_ranges(&mut blocks);
+            queue.report_ranges(&mut blocks);
         }
         blocks
     }
@@ -468,7 +468,7 @@ impl Tcb {
             "data arrives only within the window"
         );
         assert!(
-            !self.receive.nxt.is_before(self.receive.told),
+            !self.receive.nxt.is_before(self.receive.reported),
             "no more is acknowledged than has arrived"
         );
         assert!(
@@ -492,7 +492,7 @@ impl Tcb {
     /// Whether data that begins at `start` is sent as ECN-capable.
     #[inline]
     fn may_be_marked(&self, start: SequenceNumber) -> bool {
-        self.has_agreed(Agreed::ECN_TEXT)
+        self.has_agreed(Agreed::ECN_DATA)
             && start == self.snd_max
             && !self.owes(Owed::PROBE.with(Owed::TAIL_PROBE))
     }

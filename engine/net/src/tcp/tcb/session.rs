@@ -225,7 +225,9 @@ impl Tcb {
         }
         self.settle_receive_queue(pools);
         let limit = self.window_limit(pools);
-        if self.may_receive() && self.receive.should_tell(self.kept(), limit, u32::from(self.mss)) {
+        if self.may_receive()
+            && self.receive.should_announce(self.kept(), limit, u32::from(self.mss))
+        {
             self.owe(Owed::ACK);
         }
     }

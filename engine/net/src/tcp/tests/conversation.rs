@@ -420,11 +420,11 @@ impl Conversation {
     /// A connection at rest has no output, has not ended, and is called before its deadline.
     fn rests_only_when_all_is_done(&self) {
         let Conversation { tcb, now, .. } = self;
-        if tcb.rests(*now, Instant::START) {
+        if tcb.is_at_rest(*now, Instant::START) {
             assert!(!tcb.wants_output() && tcb.ended().is_none());
         }
         if let Some(deadline) = tcb.deadline(*now) {
-            assert!(!tcb.rests(*now, deadline + Micros(1)));
+            assert!(!tcb.is_at_rest(*now, deadline + Micros(1)));
         }
     }
 

@@ -267,12 +267,12 @@ fn an_unreachable_report_ends_only_its_own_connect() {
     let mut talk = Conversation::connecting();
     talk.we("SEW 0:0");
     let iss = talk.tcb.snd_una();
-    assert_eq!(talk.tcb.refused_on_the_way(iss + 1, &mut talk.pools), Default::default());
-    let actions = talk.tcb.refused_on_the_way(iss, &mut talk.pools);
+    assert_eq!(talk.tcb.connect_refused_by_path(iss + 1, &mut talk.pools), Default::default());
+    let actions = talk.tcb.connect_refused_by_path(iss, &mut talk.pools);
     assert_eq!(actions.closed, Some(CloseReason::Refused));
     let mut talk = Conversation::established();
     talk.write(10).we_whatever();
     let una = talk.tcb.snd_una();
-    assert_eq!(talk.tcb.refused_on_the_way(una, &mut talk.pools), Default::default());
+    assert_eq!(talk.tcb.connect_refused_by_path(una, &mut talk.pools), Default::default());
     assert_eq!(talk.state(), "Established");
 }

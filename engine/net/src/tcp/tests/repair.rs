@@ -283,7 +283,7 @@ fn merged_runs_give_no_round_trip_sample() {
     for segment in 0..400 {
         flight.acknowledge(at(segment + 1), &mut |run| {
             assert!(
-                run.vague || run.sent_at.abs_diff(segment * 100) <= 40_000 / 16,
+                run.ambiguous || run.sent_at.abs_diff(segment * 100) <= 40_000 / 16,
                 "{segment}: {run:?}"
             );
         });
@@ -292,9 +292,9 @@ fn merged_runs_give_no_round_trip_sample() {
         flight.sent(segment * 100, at(segment), at(segment + 1), Fate::OnTheWay);
     }
     flight.judge(|_| Fate::Lost);
-    flight.find_lost();
+    flight.unmark_lost();
     flight.acknowledge(at(401), &mut |run| {
-        assert!(run.vague, "what was lost together is found together: {run:?}")
+        assert!(run.ambiguous, "what was lost together is found together: {run:?}")
     });
 }
 

@@ -14,55 +14,55 @@ use super::super::machine_in_memory::CARD;
 use super::super::messages::*;
 use super::super::messages_ipv6 as six;
 use super::super::world::{SECRET, limits, our_address};
-use super::finding::HOUSES;
-use super::house::{House, Peer, Told};
+use super::finding::MACHINES;
+use super::world::{MultiCoreWorld, Peer, Told};
 use crate::Counter;
 use crate::{Addressing, Ipv6Addressing};
 
 /// Starts a machine with DHCP and automatic IPv6 addresses, and runs it until all addresses are
 /// assigned. Also returns what it sent.
-fn starts(cores: u8, queues: u8) -> (House, Vec<Vec<u8>>) {
-    let mut house =
-        House::with(cores, queues, Addressing::Dhcp, Ipv6Addressing::Automatic, limits());
+fn starts(cores: u8, queues: u8) -> (MultiCoreWorld, Vec<Vec<u8>>) {
+    let mut world =
+        MultiCoreWorld::with(cores, queues, Addressing::Dhcp, Ipv6Addressing::Automatic, limits());
     let last = usize::from(queues) - 1;
-    house.settles();
+    world.settles();
     // However often the other cores are told to begin, they follow the first.
-    let now = house.now;
-    house.nets.iter_mut().for_each(|net| net.begin_ipv6(now, &SECRET));
-    let mut said = house.says();
+    let now = world.now;
+    world.nets.iter_mut().for_each(|net| net.begin_ipv6(now, &SECRET));
+    let mut said = world.says();
     let discover = dhcp_life::read(said.iter().find(|frame| frame[12..14] == [8, 0]).unwrap());
     let offer = dhcp_life::frame(&dhcp_life::answer(DhcpMessageType::Offer, &discover));
-    let asked = house.hears(last, &offer);
+    let asked = world.hears(last, &offer);
     let request = dhcp_life::read(&asked[0]);
     said.extend(asked);
     said.extend(
-        house.hears(0, &dhcp_life::frame(&dhcp_life::answer(DhcpMessageType::Ack, &request))),
+        world.hears(0, &dhcp_life::frame(&dhcp_life::answer(DhcpMessageType::Ack, &request))),
     );
-    said.extend(house.hears(last, &arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD))));
-    said.extend(house.waits(Micros::from_secs(2)));
-    said.extend(house.hears(last, &six::Advertisement::new().frame()));
-    said.extend(house.waits(Micros::from_secs(5)));
-    (house, said)
+    said.extend(world.hears(last, &arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD))));
+    said.extend(world.waits(Micros::from_secs(2)));
+    said.extend(world.hears(last, &six::Advertisement::new().frame()));
+    said.extend(world.waits(Micros::from_secs(5)));
+    (world, said)
 }
 
 /// The machine's IPv6 addresses, as one core knows them.
-fn ipv6_of(house: &House, core: usize) -> BTreeSet<Ipv6Addr> {
-    house.nets[core].ipv6_addresses().map(|own| own.address).collect()
+fn ipv6_of(world: &MultiCoreWorld, core: usize) -> BTreeSet<Ipv6Addr> {
+    world.nets[core].ipv6_addresses().map(|own| own.address).collect()
 }
 
 #[test]
 fn several_cores_announce_and_ask_like_one_machine() {
     let (_, alone) = starts(1, 1);
-    for (cores, queues) in HOUSES {
-        let (mut house, said) = starts(cores, queues);
+    for (cores, queues) in MACHINES {
+        let (mut world, said) = starts(cores, queues);
         assert_eq!(said, alone, "{cores} cores, {queues} queues");
-        for core in 0..house.count() {
-            assert_eq!(house.nets[core].address(), Some(our_address()));
-            assert_eq!(ipv6_of(&house, core), ipv6_of(&house, 0));
-            assert_eq!(ipv6_of(&house, core).len(), 2);
-            assert_eq!(house.nets[core].ipv6_router(), Some(six::ROUTER));
+        for core in 0..world.count() {
+            assert_eq!(world.nets[core].address(), Some(our_address()));
+            assert_eq!(ipv6_of(&world, core), ipv6_of(&world, 0));
+            assert_eq!(ipv6_of(&world, core).len(), 2);
+            assert_eq!(world.nets[core].ipv6_router(), Some(six::ROUTER));
         }
-        let told = house.takes_told();
+        let told = world.takes_told();
         assert!(told.iter().all(|(core, _)| *core == 0), "the first core tells: {told:?}");
         assert_eq!(told.iter().filter(|(_, told)| *told == Told::Address(true)).count(), 1);
     }
@@ -70,9 +70,9 @@ fn several_cores_announce_and_ask_like_one_machine() {
 
 #[test]
 fn requests_through_any_queue_are_answered_once() {
-    for (cores, queues) in HOUSES {
-        let (mut house, _) = starts(cores, queues);
-        let own = *ipv6_of(&house, 0).iter().find(|own| own.segments()[0] == 0xfe80).unwrap();
+    for (cores, queues) in MACHINES {
+        let (mut world, _) = starts(cores, queues);
+        let own = *ipv6_of(&world, 0).iter().find(|own| own.segments()[0] == 0xfe80).unwrap();
         let far_away = Peer::at_port(4_000);
         let echo = Icmpv4Repr::EchoRequest { ident: 7, seq_no: 1, data: b"there?" };
         let questions = [
@@ -90,35 +90,35 @@ fn requests_through_any_queue_are_answered_once() {
         for queue in 0..usize::from(queues) {
             for question in &questions {
                 assert_eq!(
-                    house.hears(queue, question).len(),
+                    world.hears(queue, question).len(),
                     1,
                     "{cores} cores, queue {queue}: {question:02x?}"
                 );
             }
-            house.waits(Micros::from_secs(1));
+            world.waits(Micros::from_secs(1));
         }
-        house.nets[0].bind(53);
+        world.nets[0].bind(53);
         for queue in 0..usize::from(queues) {
-            house.takes_told();
-            house
+            world.takes_told();
+            world
                 .hears(queue, &to_us(PEER, IpProtocol::Udp, &udp((PEER, 999), (US, 53), b"name?")));
-            assert_eq!(house.takes_told(), [(0, Told::Datagram(b"name?".to_vec()))]);
+            assert_eq!(world.takes_told(), [(0, Told::Datagram(b"name?".to_vec()))]);
         }
     }
 }
 
 #[test]
 fn a_neighbours_answer_reaches_the_core_that_asked() {
-    for (cores, queues) in HOUSES {
+    for (cores, queues) in MACHINES {
         for core in 0..usize::from(cores) {
-            let (mut house, _) = starts(cores, queues);
+            let (mut world, _) = starts(cores, queues);
             let queue = (core + 1) % usize::from(queues);
-            house.takes_told();
-            let connection = house.nets[core].connect(house.now, (PEER, 25).into()).unwrap();
-            let said = house.says();
+            world.takes_told();
+            let connection = world.nets[core].connect(world.now, (PEER, 25).into()).unwrap();
+            let said = world.says();
             let [question] = &said[..] else { panic!("{said:?}") };
             assert_eq!(read_arp(question).3.0, PEER);
-            let said = house.hears(queue, &arp(ArpOperation::Reply, (PEER, PEER_CARD), (US, CARD)));
+            let said = world.hears(queue, &arp(ArpOperation::Reply, (PEER, PEER_CARD), (US, CARD)));
             let [syn] = &said[..] else { panic!("core {core} of {cores}: {said:?}") };
             let (card, syn) = Tcp::read(syn);
             assert_eq!((card, syn.control), (PEER_CARD, TcpControl::Syn));
@@ -133,19 +133,19 @@ fn a_neighbours_answer_reaches_the_core_that_asked() {
                 payload: Vec::new(),
             };
             // The answer to our SYN reaches the core of the connection.
-            assert_eq!(house.hears(queue, &answer.frame(PEER_CARD)).len(), 1);
-            assert_eq!(house.takes_told(), [(core, Told::Connected(connection))]);
+            assert_eq!(world.hears(queue, &answer.frame(PEER_CARD)).len(), 1);
+            assert_eq!(world.takes_told(), [(core, Told::Connected(connection))]);
 
             let near: SocketAddr = (six::NEAR, 25).into();
-            house.nets[core].connect(house.now, near).unwrap();
-            let said = house.says();
+            world.nets[core].connect(world.now, near).unwrap();
+            let said = world.says();
             let [question] = &said[..] else { panic!("{said:?}") };
             let six::Said::Solicit(target, own, _) = six::read_ndp(question) else {
                 panic!("{question:?}")
             };
             assert_eq!(target, six::NEAR);
             let flags = NdiscNeighborFlags::SOLICITED | NdiscNeighborFlags::OVERRIDE;
-            let said = house.hears(queue, &six::advertisement(PEER_CARD, six::NEAR, own, flags));
+            let said = world.hears(queue, &six::advertisement(PEER_CARD, six::NEAR, own, flags));
             assert_eq!(said.len(), 1, "its SYN, from core {core} of {cores}");
             assert_eq!(said[0][..6], PEER_CARD.0);
         }
@@ -154,18 +154,18 @@ fn a_neighbours_answer_reaches_the_core_that_asked() {
 
 #[test]
 fn no_two_cores_connect_from_one_port() {
-    let mut house = House::new(4, 4);
+    let mut world = MultiCoreWorld::new(4, 4);
     let mut ports = BTreeSet::new();
     let peer: SocketAddr = (PEER, 25).into();
-    house.hears(0, &arp(ArpOperation::Request, (PEER, PEER_CARD), (US, Ethernet([0; 6]))));
+    world.hears(0, &arp(ArpOperation::Request, (PEER, PEER_CARD), (US, Ethernet([0; 6]))));
     for _ in 0..16 {
         for core in 0..4 {
-            house.nets[core].connect(house.now, peer).unwrap();
+            world.nets[core].connect(world.now, peer).unwrap();
         }
-        house.now = house.now + Micros(4);
+        world.now = world.now + Micros(4);
     }
-    let mut said = house.says();
-    said.extend(house.hears(0, &arp(ArpOperation::Reply, (PEER, PEER_CARD), (US, CARD))));
+    let mut said = world.says();
+    said.extend(world.hears(0, &arp(ArpOperation::Reply, (PEER, PEER_CARD), (US, CARD))));
     let syns: Vec<u16> = said
         .iter()
         .filter(|frame| frame[12..14] == [8, 0])
@@ -177,49 +177,49 @@ fn no_two_cores_connect_from_one_port() {
 
 #[test]
 fn icmp_errors_reach_the_core_of_the_connection() {
-    for (cores, queues) in HOUSES {
-        let mut house = House::new(cores, queues);
+    for (cores, queues) in MACHINES {
+        let mut world = MultiCoreWorld::new(cores, queues);
         for queue in 0..usize::from(queues) {
             let mut peer = Peer::at_port(4_000 + queue as u16);
-            let (core, connection) = peer.connects(&mut house, queue);
-            house.nets[core].send(house.now, connection, &[b'm'; 2_920]);
-            let sent = house.says();
+            let (core, connection) = peer.connects(&mut world, queue);
+            world.nets[core].send(world.now, connection, &[b'm'; 2_920]);
+            let sent = world.says();
             assert_eq!(sent.iter().map(Vec::len).collect::<Vec<_>>(), [1514, 1514]);
             let [high, low] = 1_000u16.to_be_bytes();
             let mut error = [&[3, 4, 0, 0, 0, 0, high, low], &sent[0][14..42]].concat();
             let sum = crate::checksum::Sum::of(&error).field();
             error[2..4].copy_from_slice(&sum);
             let by = (queue + 1) % usize::from(queues);
-            let again = house.hears(by, &to_us(GATEWAY, IpProtocol::Icmp, &error));
+            let again = world.hears(by, &to_us(GATEWAY, IpProtocol::Icmp, &error));
             let lengths = again.iter().filter(|frame| frame[12..14] == [8, 0]).map(Vec::len);
             assert_eq!(lengths.max(), Some(1_014), "core {core} of {cores}");
-            house.nets[core].abort(connection);
-            house.says();
+            world.nets[core].abort(connection);
+            world.says();
         }
     }
 }
 
 #[test]
 fn a_lost_address_closes_its_connections_on_every_core() {
-    for (cores, queues) in HOUSES {
-        let (mut house, _) = starts(cores, queues);
+    for (cores, queues) in MACHINES {
+        let (mut world, _) = starts(cores, queues);
         let mut held = vec![0; usize::from(cores)];
-        house.takes_told();
+        world.takes_told();
         for port in 0..16 {
             let (core, _) = Peer::at_port(4_000 + port)
-                .connects(&mut house, usize::from(port) % usize::from(queues));
+                .connects(&mut world, usize::from(port) % usize::from(queues));
             held[core] += 1;
         }
         assert!(held.iter().all(|held| *held > 0));
-        house.waits(Micros::from_secs(3_700));
-        let told = house.takes_told();
+        world.waits(Micros::from_secs(3_700));
+        let told = world.takes_told();
         for (core, held) in held.iter().enumerate() {
             let closed = told
                 .iter()
                 .filter(|(by, told)| *by == core && matches!(told, Told::Closed(_)))
                 .count();
             assert_eq!(
-                (closed, house.nets[core].address()),
+                (closed, world.nets[core].address()),
                 (*held, None),
                 "core {core} of {cores}"
             );
@@ -230,9 +230,9 @@ fn a_lost_address_closes_its_connections_on_every_core() {
 
 #[test]
 fn an_expired_ipv6_network_is_removed_on_every_core() {
-    for (cores, queues) in HOUSES {
-        let (mut house, _) = starts(cores, queues);
-        house.hears(
+    for (cores, queues) in MACHINES {
+        let (mut world, _) = starts(cores, queues);
+        world.hears(
             0,
             &six::Advertisement {
                 valid: 8_000,
@@ -242,16 +242,16 @@ fn an_expired_ipv6_network_is_removed_on_every_core() {
             }
             .frame(),
         );
-        assert!((0..house.count()).all(|core| house.nets[core].ipv6_router().is_none()));
-        house.waits(Micros::from_secs(7_990));
-        house.takes_told();
-        for core in 0..house.count() {
-            house.nets[core].connect(house.now, (six::NEAR, 25).into()).unwrap();
+        assert!((0..world.count()).all(|core| world.nets[core].ipv6_router().is_none()));
+        world.waits(Micros::from_secs(7_990));
+        world.takes_told();
+        for core in 0..world.count() {
+            world.nets[core].connect(world.now, (six::NEAR, 25).into()).unwrap();
         }
-        house.waits(Micros::from_secs(11));
-        let told = house.takes_told();
-        for core in 0..house.count() {
-            assert_eq!(ipv6_of(&house, core).len(), 1, "core {core}");
+        world.waits(Micros::from_secs(11));
+        let told = world.takes_told();
+        for core in 0..world.count() {
+            assert_eq!(ipv6_of(&world, core).len(), 1, "core {core}");
             let is_closed =
                 told.iter().any(|(by, told)| *by == core && matches!(told, Told::Closed(_)));
             assert!(is_closed, "core {core} of {cores}: {told:?}");
@@ -261,16 +261,16 @@ fn an_expired_ipv6_network_is_removed_on_every_core() {
 
 #[test]
 fn one_core_defends_our_address() {
-    for (cores, queues) in HOUSES {
-        let mut house = House::new(cores, queues);
+    for (cores, queues) in MACHINES {
+        let mut world = MultiCoreWorld::new(cores, queues);
         let thief = arp(
             ArpOperation::Request,
             (US, PEER_CARD),
             (Ipv4Addr::new(10, 0, 0, 99), Ethernet([0; 6])),
         );
-        let said = house.hears(usize::from(queues) - 1, &thief);
+        let said = world.hears(usize::from(queues) - 1, &thief);
         let [defence] = &said[..] else { panic!("{said:?}") };
         assert_eq!(read_arp(defence).2, (US, CARD));
-        assert_eq!(house.sum(|counters| counters.of(Counter::ArpConflicts)), 1);
+        assert_eq!(world.sum(|counters| counters.of(Counter::ArpConflicts)), 1);
     }
 }

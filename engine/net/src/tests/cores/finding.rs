@@ -8,19 +8,19 @@ use smoltcp::wire::TcpControl;
 
 use super::super::messages::{PEER_CARD, Tcp};
 use super::super::world::{limits, our_address};
-use super::house::{House, Peer, Told};
+use super::world::{MultiCoreWorld, Peer, Told};
 use crate::Counter;
 use crate::{Addressing, Ipv6Addressing, Limits};
 
 /// Machines with several cores: with a queue for each, with one for all, and in between.
-pub(super) const HOUSES: [(u8, u8); 7] = [(2, 2), (2, 1), (4, 4), (4, 1), (4, 3), (8, 8), (8, 1)];
+pub(super) const MACHINES: [(u8, u8); 7] = [(2, 2), (2, 1), (4, 4), (4, 1), (4, 3), (8, 8), (8, 1)];
 
 const NOTHING: &[Vec<u8>] = &[];
 
 /// A whole connection whose frames arrive in the queues that `queue` returns. The peer sends `syns`
 /// SYNs before one is answered, and accepts the answer to the `taken`-th.
 fn converse(
-    house: &mut House,
+    world: &mut MultiCoreWorld,
     peer: &mut Peer,
     syns: usize,
     taken: usize,
@@ -28,162 +28,162 @@ fn converse(
 ) {
     let mut answers = Vec::new();
     for _ in 0..syns {
-        answers.extend(house.hears(queue(), &peer.syn()));
-        house.now = house.now + Micros::from_millis(10);
+        answers.extend(world.hears(queue(), &peer.syn()));
+        world.now = world.now + Micros::from_millis(10);
     }
     peer.takes(&answers[taken % answers.len()]);
     let ack = peer.says(TcpControl::None, b"");
-    assert_eq!(house.hears(queue(), &ack), NOTHING);
-    let told = house.takes_told();
+    assert_eq!(world.hears(queue(), &ack), NOTHING);
+    let told = world.takes_told();
     let [(core, Told::Accepted(connection))] = told[..] else { panic!("{told:?}") };
 
     let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
-    house.comes(queue(), &question);
-    house.settles();
-    assert_eq!(house.takes_told(), [(core, Told::Data(connection, b"NOOP\r\n".to_vec()))]);
-    assert_eq!(house.nets[core].send(house.now, connection, b"250\r\n"), 5);
-    let said = house.says();
+    world.comes(queue(), &question);
+    world.settles();
+    assert_eq!(world.takes_told(), [(core, Told::Data(connection, b"NOOP\r\n".to_vec()))]);
+    assert_eq!(world.nets[core].send(world.now, connection, b"250\r\n"), 5);
+    let said = world.says();
     let [answer] = &said[..] else { panic!("{said:?}") };
     assert_eq!(peer.hears(answer).payload, b"250\r\n");
 
-    house.nets[core].close(connection);
-    let said = house.says();
+    world.nets[core].close(connection);
+    let said = world.says();
     let [fin] = &said[..] else { panic!("{said:?}") };
     assert_eq!(peer.hears(fin).control, TcpControl::Fin);
     let fin = peer.says(TcpControl::Fin, b"");
-    let last = house.hears(queue(), &fin);
+    let last = world.hears(queue(), &fin);
     assert_eq!(last.len(), 1);
     assert_eq!(Tcp::read(&last[0]).1.acknowledgment, Some(peer.next));
-    assert_eq!(house.takes_told(), [(core, Told::Other), (core, Told::Closed(connection))]);
+    assert_eq!(world.takes_told(), [(core, Told::Other), (core, Told::Closed(connection))]);
     // The last acknowledgment was lost.
-    assert_eq!(house.hears(queue(), &fin), last);
-    assert_eq!(house.takes_told(), []);
-    assert_eq!(house.sum(|counters| counters.of(Counter::ResetsOut)), 0);
+    assert_eq!(world.hears(queue(), &fin), last);
+    assert_eq!(world.takes_told(), []);
+    assert_eq!(world.sum(|counters| counters.of(Counter::ResetsOut)), 0);
 }
 
 #[test]
 fn a_connection_is_found_from_any_queue_in_every_state() {
-    for (cores, queues) in HOUSES {
-        let mut house = House::new(cores, queues);
+    for (cores, queues) in MACHINES {
+        let mut world = MultiCoreWorld::new(cores, queues);
         let mut dice = Dice::new(u64::from(cores) << 8 | u64::from(queues));
         for round in 0..60 {
             let mut peer = Peer::at_port(4_000 + round);
-            converse(&mut house, &mut peer, 1, 0, || dice.index(queues.into()));
-            house.waits(Micros::from_secs(130));
-            house.remembers_nothing();
+            converse(&mut world, &mut peer, 1, 0, || dice.index(queues.into()));
+            world.waits(Micros::from_secs(130));
+            world.remembers_nothing();
         }
         assert_eq!(
-            house.sum(|counters| counters.of(Counter::Strays)) > 0,
+            world.sum(|counters| counters.of(Counter::Strays)) > 0,
             queues > 1,
             "{cores} cores, {queues} queues"
         );
-        assert_eq!(house.sum(|counters| counters.of(Counter::Steered)) > 0, queues < cores);
-        assert_eq!(house.sum(|counters| counters.of(Counter::DroppedBetweenCores)), 0);
+        assert_eq!(world.sum(|counters| counters.of(Counter::Steered)) > 0, queues < cores);
+        assert_eq!(world.sum(|counters| counters.of(Counter::DroppedBetweenCores)), 0);
     }
 }
 
 #[test]
 fn a_syn_repeated_on_another_queue_makes_one_connection() {
-    for (cores, queues) in HOUSES {
-        let mut house = House::new(cores, queues);
+    for (cores, queues) in MACHINES {
+        let mut world = MultiCoreWorld::new(cores, queues);
         let mut dice = Dice::new(u64::from(cores) << 8 | u64::from(queues));
         for round in 0..60 {
             let mut peer = Peer::at_port(4_000 + round);
             let (syns, taken) = (2 + dice.index(2), dice.index(3));
-            converse(&mut house, &mut peer, syns, taken, || dice.index(queues.into()));
-            assert_eq!(house.sum(|counters| counters.of(Counter::Accepted)), u64::from(round) + 1);
-            house.waits(Micros::from_secs(130));
-            house.remembers_nothing();
+            converse(&mut world, &mut peer, syns, taken, || dice.index(queues.into()));
+            assert_eq!(world.sum(|counters| counters.of(Counter::Accepted)), u64::from(round) + 1);
+            world.waits(Micros::from_secs(130));
+            world.remembers_nothing();
         }
     }
 }
 
 #[test]
 fn a_new_connection_opens_beside_time_wait_on_another_core() {
-    for (cores, queues) in HOUSES {
-        let mut house = House::new(cores, queues);
+    for (cores, queues) in MACHINES {
+        let mut world = MultiCoreWorld::new(cores, queues);
         let mut dice = Dice::new(u64::from(cores) << 8 | u64::from(queues));
         let mut peer = Peer::at_port(4_000);
         for _ in 0..30 {
-            converse(&mut house, &mut peer, 1, 0, || dice.index(queues.into()));
+            converse(&mut world, &mut peer, 1, 0, || dice.index(queues.into()));
             peer = Peer { next: peer.next.wrapping_add(100_000), ..peer };
-            house.waits(Micros::from_millis(500));
-            house.takes_told();
+            world.waits(Micros::from_millis(500));
+            world.takes_told();
         }
-        house.waits(Micros::from_secs(130));
-        house.remembers_nothing();
+        world.waits(Micros::from_secs(130));
+        world.remembers_nothing();
     }
 }
 
 #[test]
 fn a_restarted_peer_is_served_from_any_queue() {
-    for (cores, queues) in HOUSES.into_iter().filter(|(_, queues)| *queues > 1) {
+    for (cores, queues) in MACHINES.into_iter().filter(|(_, queues)| *queues > 1) {
         for queue in 0..usize::from(queues) {
-            let mut house = House::new(cores, queues);
+            let mut world = MultiCoreWorld::new(cores, queues);
             let mut forgotten = Peer::at_port(4_000);
-            let (old, lost) = forgotten.connects(&mut house, 0);
+            let (old, lost) = forgotten.connects(&mut world, 0);
             // The peer has restarted and does not know the old connection. Our next number is near
             // the old one's.
             let mut peer = Peer { next: 70_000_000, ..Peer::at_port(4_000) };
-            let (new, connection) = peer.connects(&mut house, 1);
+            let (new, connection) = peer.connects(&mut world, 1);
             assert_ne!(old, new, "{cores} cores, {queues} queues");
             for turn in 0..3 {
                 let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
-                house.comes((queue + turn) % usize::from(queues), &question);
-                house.settles();
+                world.comes((queue + turn) % usize::from(queues), &question);
+                world.settles();
                 let heard = [(new, Told::Data(connection, b"NOOP\r\n".to_vec()))];
-                assert_eq!(house.takes_told(), heard, "{cores} cores, queue {queue}");
+                assert_eq!(world.takes_told(), heard, "{cores} cores, queue {queue}");
             }
-            house.says();
+            world.says();
             // A segment outside every window is answered by one core only.
             let of_neither = Peer { next: 1_900_000_000, expects: 1_900_000_000, ..peer.clone() };
             let answers =
-                house.hears(queue, &of_neither.segment(TcpControl::Psh, b"x").frame(PEER_CARD));
+                world.hears(queue, &of_neither.segment(TcpControl::Psh, b"x").frame(PEER_CARD));
             assert_eq!(answers.len(), 1, "{cores} cores, queue {queue}");
             let reset = peer.says(TcpControl::Rst, b"");
-            assert_eq!(house.hears(queue, &reset), NOTHING);
+            assert_eq!(world.hears(queue, &reset), NOTHING);
             assert_eq!(
-                house.takes_told(),
+                world.takes_told(),
                 [(new, Told::Closed(connection))],
                 "{cores} cores, queue {queue}"
             );
             let reset = forgotten.says(TcpControl::Rst, b"");
-            assert_eq!(house.hears(queue, &reset), NOTHING);
-            assert_eq!(house.takes_told(), [(old, Told::Closed(lost))]);
-            house.remembers_nothing();
+            assert_eq!(world.hears(queue, &reset), NOTHING);
+            assert_eq!(world.takes_told(), [(old, Told::Closed(lost))]);
+            world.remembers_nothing();
         }
     }
 }
 
 #[test]
 fn a_reset_from_any_queue_closes_the_connection() {
-    for (cores, queues) in HOUSES {
+    for (cores, queues) in MACHINES {
         for queue in 0..usize::from(queues) {
-            let mut house = House::new(cores, queues);
+            let mut world = MultiCoreWorld::new(cores, queues);
             let mut peer = Peer::at_port(4_000);
-            let (core, connection) = peer.connects(&mut house, 0);
+            let (core, connection) = peer.connects(&mut world, 0);
             // An old SYN has left a handshake on another core.
             let mut earlier = Peer::at_port(4_000);
             earlier.next = peer.next - 1;
-            house.hears(queue, &earlier.syn());
-            house.takes_told();
+            world.hears(queue, &earlier.syn());
+            world.takes_told();
             let reset = peer.says(TcpControl::Rst, b"");
-            assert_eq!(house.hears(queue, &reset), NOTHING);
+            assert_eq!(world.hears(queue, &reset), NOTHING);
             assert_eq!(
-                house.takes_told(),
+                world.takes_told(),
                 [(core, Told::Closed(connection))],
                 "{cores} cores, queue {queue}"
             );
-            house.remembers_nothing();
+            world.remembers_nothing();
         }
     }
 }
 
 #[test]
 fn a_stray_is_reset_once_and_a_stray_reset_never() {
-    for (cores, queues) in HOUSES {
-        let mut house = House::new(cores, queues);
-        let before = house.sum(|counters| counters.of(Counter::FramesIn));
+    for (cores, queues) in MACHINES {
+        let mut world = MultiCoreWorld::new(cores, queues);
+        let before = world.sum(|counters| counters.of(Counter::FramesIn));
         for queue in 0..usize::from(queues) {
             for port in 0..8 {
                 let peer = Peer { expects: 555, ..Peer::at_port(4_000 + port) };
@@ -192,7 +192,7 @@ fn a_stray_is_reset_once_and_a_stray_reset_never() {
                     (TcpControl::Fin, b""),
                     (TcpControl::Syn, b""),
                 ] {
-                    let said = house.hears(queue, &peer.segment(control, payload).frame(PEER_CARD));
+                    let said = world.hears(queue, &peer.segment(control, payload).frame(PEER_CARD));
                     let [reset] = &said[..] else {
                         panic!("{cores} cores, queue {queue}, {control:?}: {said:?}")
                     };
@@ -200,39 +200,39 @@ fn a_stray_is_reset_once_and_a_stray_reset_never() {
                     assert_eq!((reset.control, reset.sequence), (TcpControl::Rst, 555));
                 }
                 assert_eq!(
-                    house.hears(queue, &peer.segment(TcpControl::Rst, b"").frame(PEER_CARD)),
+                    world.hears(queue, &peer.segment(TcpControl::Rst, b"").frame(PEER_CARD)),
                     NOTHING
                 );
-                house.now = house.now + Micros::from_secs(1);
+                world.now = world.now + Micros::from_secs(1);
             }
         }
         let asked = u64::from(queues) * 8 * 4;
-        assert_eq!(house.sum(|counters| counters.of(Counter::Strays)), asked);
+        assert_eq!(world.sum(|counters| counters.of(Counter::Strays)), asked);
         assert_eq!(
-            house.sum(|counters| counters.of(Counter::SegmentsIn)),
+            world.sum(|counters| counters.of(Counter::SegmentsIn)),
             asked,
             "a segment that goes round the cores is counted once"
         );
-        assert_eq!(house.sum(|counters| counters.of(Counter::FramesIn)) - before, asked);
+        assert_eq!(world.sum(|counters| counters.of(Counter::FramesIn)) - before, asked);
     }
 }
 
 #[test]
 fn late_segments_are_answered_by_the_time_wait_core() {
-    for (cores, queues) in HOUSES {
+    for (cores, queues) in MACHINES {
         for queue in 0..usize::from(queues) {
-            let mut house = House::new(cores, queues);
+            let mut world = MultiCoreWorld::new(cores, queues);
             let mut peer = Peer::at_port(4_000);
-            converse(&mut house, &mut peer, 1, 0, || 0);
+            converse(&mut world, &mut peer, 1, 0, || 0);
             let acknowledgment = peer.segment(TcpControl::None, b"").frame(PEER_CARD);
             assert_eq!(
-                house.hears(queue, &acknowledgment),
+                world.hears(queue, &acknowledgment),
                 NOTHING,
                 "{cores} cores, queue {queue}"
             );
             let old = Tcp { sequence: 1_001, ..peer.segment(TcpControl::None, b"NOOP\r\n") }
                 .frame(PEER_CARD);
-            let said = house.hears(queue, &old);
+            let said = world.hears(queue, &old);
             let [answer] = &said[..] else { panic!("{said:?}") };
             let answer = Tcp::read(answer).1;
             assert_eq!(
@@ -245,48 +245,48 @@ fn late_segments_are_answered_by_the_time_wait_core() {
 
 #[test]
 fn a_cookie_from_any_queue_makes_one_connection() {
-    for (cores, queues) in HOUSES {
+    for (cores, queues) in MACHINES {
         let few = Limits { half_open: 0, ..limits() };
-        let mut house = House::with(
+        let mut world = MultiCoreWorld::with(
             cores,
             queues,
             Addressing::Static(our_address()),
             Ipv6Addressing::None,
             few,
         );
-        house.settles();
-        house.says();
-        house.takes_told();
+        world.settles();
+        world.says();
+        world.takes_told();
         let mut dice = Dice::new(u64::from(cores));
         for port in 0..12 {
             let mut peer = Peer::at_port(4_000 + port);
             let queue = dice.index(queues.into());
             // Every core has issued cookies.
             (0..usize::from(queues))
-                .for_each(|queue| drop(house.hears(queue, &Peer::at_port(9_000 + port).syn())));
-            let said = house.hears(queue, &peer.syn());
+                .for_each(|queue| drop(world.hears(queue, &Peer::at_port(9_000 + port).syn())));
+            let said = world.hears(queue, &peer.syn());
             peer.takes(&said[0]);
             let ack = peer.says(TcpControl::None, b"");
             // The acknowledgment comes twice.
-            house.comes(dice.index(queues.into()), &ack);
-            house.comes(dice.index(queues.into()), &ack);
-            house.settles();
-            house.says();
-            let told = house.takes_told();
+            world.comes(dice.index(queues.into()), &ack);
+            world.comes(dice.index(queues.into()), &ack);
+            world.settles();
+            world.says();
+            let told = world.takes_told();
             assert!(matches!(told[..], [(_, Told::Accepted(_))]), "{cores} cores: {told:?}");
         }
-        assert_eq!(house.sum(|counters| counters.of(Counter::ResetsOut)), 0);
+        assert_eq!(world.sum(|counters| counters.of(Counter::ResetsOut)), 0);
     }
 }
 
 #[test]
 fn a_segment_in_fragments_finds_its_connection() {
-    for (cores, queues) in HOUSES {
-        let mut house = House::new(cores, queues);
+    for (cores, queues) in MACHINES {
+        let mut world = MultiCoreWorld::new(cores, queues);
         for port in 0..8 {
             let mut peer = Peer::at_port(4_000 + port);
             let (core, connection) =
-                peer.connects(&mut house, usize::from(port) % usize::from(queues));
+                peer.connects(&mut world, usize::from(port) % usize::from(queues));
             let whole = peer.says(TcpControl::Psh, &[b'f'; 100]);
             for (number, (from, to)) in
                 [(34usize, 82usize), (82, whole.len())].into_iter().enumerate()
@@ -299,10 +299,10 @@ fn a_segment_in_fragments_finds_its_connection() {
                 part[24..26].fill(0);
                 let sum = crate::checksum::Sum::of(&part[14..34]).field();
                 part[24..26].copy_from_slice(&sum);
-                house.comes((usize::from(port) + number) % usize::from(queues), &part);
+                world.comes((usize::from(port) + number) % usize::from(queues), &part);
             }
-            house.settles();
-            let told = house.takes_told();
+            world.settles();
+            let told = world.takes_told();
             assert_eq!(
                 told,
                 [(core, Told::Data(connection, [b'f'; 100].to_vec()))],

@@ -9,18 +9,23 @@ use smoltcp::wire::TcpControl;
 
 use super::super::messages::PEER_CARD;
 use super::super::world::{limits, our_address};
-use super::house::{House, Peer, Told};
+use super::world::{MultiCoreWorld, Peer, Told};
 use crate::Counter;
 use crate::{Addressing, ConnectionId, Ipv6Addressing, Limits};
 
-fn large(cores: u8, queues: u8) -> House {
+fn large(cores: u8, queues: u8) -> MultiCoreWorld {
     let many = Limits { connections: 1_000, half_open: 1_000, time_wait: 1_000, ..limits() };
-    let mut house =
-        House::with(cores, queues, Addressing::Static(our_address()), Ipv6Addressing::None, many);
-    house.settles();
-    house.says();
-    house.takes_told();
-    house
+    let mut world = MultiCoreWorld::with(
+        cores,
+        queues,
+        Addressing::Static(our_address()),
+        Ipv6Addressing::None,
+        many,
+    );
+    world.settles();
+    world.says();
+    world.takes_told();
+    world
 }
 
 /// The steering core has half as many connections as each other core. If it is the smaller
@@ -36,88 +41,88 @@ fn assert_even(counts: &[usize]) {
 #[test]
 fn connections_spread_evenly_over_the_cores_of_a_queue() {
     for cores in [2, 3, 4, 8, 16] {
-        let mut house = large(cores, 1);
+        let mut world = large(cores, 1);
         let mut held: Vec<Vec<(ConnectionId, Peer)>> = vec![Vec::new(); cores.into()];
         for port in 0..400 {
             let mut peer = Peer::at_port(4_000 + port);
-            let (core, connection) = peer.connects(&mut house, 0);
+            let (core, connection) = peer.connects(&mut world, 0);
             held[core].push((connection, peer));
         }
-        assert_even(&house.connections());
+        assert_even(&world.connections());
         // One core closes its connections and gets the next ones.
         let ended = held[1].len();
         for (connection, _) in held[1].drain(..) {
-            house.nets[1].abort(connection);
+            world.nets[1].abort(connection);
         }
-        house.says();
-        house.settles();
-        let others: Vec<usize> = house.connections();
+        world.says();
+        world.settles();
+        let others: Vec<usize> = world.connections();
         for port in 0..ended as u16 {
-            Peer::at_port(10_000 + port).connects(&mut house, 0);
+            Peer::at_port(10_000 + port).connects(&mut world, 0);
         }
         let moved: usize = (0..usize::from(cores))
             .filter(|core| *core != 1)
-            .map(|core| house.connections()[core] - others[core])
+            .map(|core| world.connections()[core] - others[core])
             .sum();
         assert!(moved <= ended / 8, "{moved} of {ended} went elsewhere: their buckets were there");
-        assert_eq!(house.sum(|counters| counters.of(Counter::Strays)), 0);
+        assert_eq!(world.sum(|counters| counters.of(Counter::Strays)), 0);
     }
 }
 
 #[test]
 fn cores_are_full_before_a_connection_is_refused() {
     for cores in [2, 4] {
-        let mut house = large(cores, 1);
+        let mut world = large(cores, 1);
         for port in 0..u16::from(cores) * 950 {
-            Peer::at_port(4_000 + port).connects(&mut house, 0);
+            Peer::at_port(4_000 + port).connects(&mut world, 0);
         }
-        let counts = house.connections();
+        let counts = world.connections();
         assert!(counts.iter().all(|count| *count >= 925), "{counts:?}");
     }
 }
 
 #[test]
 fn delays_between_cores_are_counted_on_arrival() {
-    let mut house = large(2, 1);
-    let passed = |house: &House, core: usize| {
-        let counters = house.nets[core].counters();
+    let mut world = large(2, 1);
+    let passed = |world: &MultiCoreWorld, core: usize| {
+        let counters = world.nets[core].counters();
         (
             counters.of(Counter::PassedIn),
             counters.of(Counter::PassedInMicros),
             counters.of(Counter::PassedInMicrosMax),
         )
     };
-    let before = passed(&house, 1);
+    let before = passed(&world, 1);
     for lay in [70, 300, 20] {
         // The first goes to the second core, which has no card, while it has no more connections.
-        let handshakes = house.nets[1].handshake_count();
+        let handshakes = world.nets[1].handshake_count();
         for port in 0.. {
-            house.comes(0, &Peer::at_port(4_000 + lay as u16 * 10 + port).syn());
-            house.turn(0);
-            house.now = house.now + Micros(lay);
-            house.turn(1);
-            if house.nets[1].handshake_count() > handshakes {
+            world.comes(0, &Peer::at_port(4_000 + lay as u16 * 10 + port).syn());
+            world.turn(0);
+            world.now = world.now + Micros(lay);
+            world.turn(1);
+            if world.nets[1].handshake_count() > handshakes {
                 break;
             }
         }
     }
-    let (count, micros, most) = passed(&house, 1);
+    let (count, micros, most) = passed(&world, 1);
     assert_eq!((count - before.0, micros - before.1, most), (3, 70 + 300 + 20, 300));
     // Frames from a core's own card did not pass another core.
-    assert_eq!(passed(&house, 0), (0, 0, 0));
+    assert_eq!(passed(&world, 0), (0, 0, 0));
 }
 
 #[test]
 fn a_burst_of_syns_is_spread_before_any_answer() {
     for cores in [2, 4, 8] {
-        let mut house = large(cores, 1);
+        let mut world = large(cores, 1);
         for port in 0..96 {
-            house.comes(0, &Peer::at_port(4_000 + port).syn());
+            world.comes(0, &Peer::at_port(4_000 + port).syn());
         }
         // Only the first core has turns.
-        (0..12).for_each(|_| house.turn(0));
-        house.settles();
-        let handshakes: Vec<usize> = house.nets.iter().map(|net| net.handshake_count()).collect();
+        (0..12).for_each(|_| world.turn(0));
+        world.settles();
+        let handshakes: Vec<usize> = world.nets.iter().map(|net| net.handshake_count()).collect();
         assert_eq!(handshakes.iter().sum::<usize>(), 96);
         assert_even(&handshakes);
     }
@@ -125,31 +130,31 @@ fn a_burst_of_syns_is_spread_before_any_answer() {
 
 #[test]
 fn a_bucket_stays_while_connections_exist_or_may_open() {
-    let mut house = large(4, 1);
+    let mut world = large(4, 1);
     let mut dice = Dice::new(1);
     let mut open: Vec<(usize, ConnectionId, Peer)> = Vec::new();
     for round in 0..3_000u16 {
         if open.len() > 300 || (!open.is_empty() && dice.below(3) == 0) {
             let (core, connection, mut peer) = open.swap_remove(dice.index(open.len()));
             let fin = peer.says(TcpControl::Fin, b"");
-            house.comes(0, &fin);
-            house.nets[core].close(connection);
+            world.comes(0, &fin);
+            world.nets[core].close(connection);
         } else {
             let mut peer = Peer::at_port(4_000 + round);
             // The SYN and its repetition, while other SYNs arrive.
-            house.comes(0, &peer.syn());
-            house.comes(0, &peer.syn());
-            house.settles();
-            let said = house.says();
+            world.comes(0, &peer.syn());
+            world.comes(0, &peer.syn());
+            world.settles();
+            let said = world.says();
             let is_for_him = |frame: &&Vec<u8>| {
                 frame[12..14] == [8, 0] && frame[36..38] == peer.port.to_be_bytes()
             };
             let answer = said.iter().rfind(is_for_him).unwrap();
             peer.takes(answer);
             let ack = peer.says(TcpControl::None, b"");
-            house.comes(0, &ack);
-            house.settles();
-            let told = house.takes_told();
+            world.comes(0, &ack);
+            world.settles();
+            let told = world.takes_told();
             let accepted = told.iter().find_map(|(core, told)| match told {
                 Told::Accepted(connection) => Some((*core, *connection)),
                 _ => None,
@@ -159,62 +164,62 @@ fn a_bucket_stays_while_connections_exist_or_may_open() {
         }
     }
     assert_eq!(
-        house.sum(|counters| counters.of(Counter::Strays)),
+        world.sum(|counters| counters.of(Counter::Strays)),
         0,
         "all were steered to where they belong"
     );
-    house.settles();
+    world.settles();
 }
 
 #[test]
 fn a_flood_of_strays_is_bounded_and_spares_known_connections() {
     for (cores, queues) in [(2, 2), (4, 4), (4, 3), (8, 8)] {
-        let mut house = House::new(cores, queues);
+        let mut world = MultiCoreWorld::new(cores, queues);
         let mut peer = Peer::at_port(4_000);
-        let (core, connection) = peer.connects(&mut house, 0);
+        let (core, connection) = peer.connects(&mut world, 0);
         let flood = Peer { expects: 555, ..Peer::at_port(1) };
         for number in 0..5_000u16 {
             let stray = Peer { port: 10_000 + number, ..flood.clone() };
-            house.comes(1, &stray.segment(TcpControl::None, b"?").frame(PEER_CARD));
+            world.comes(1, &stray.segment(TcpControl::None, b"?").frame(PEER_CARD));
         }
         // The other cores are busy: the flooded core drops what it cannot pass on.
-        (0..300).for_each(|_| house.turn(1));
+        (0..300).for_each(|_| world.turn(1));
         // If some cores are not busy, they pass the strays on until a busy core is reached.
-        (0..300).for_each(|_| (1..usize::from(cores) - 1).for_each(|core| house.turn(core)));
-        (0..100).for_each(|_| house.turn(1));
-        assert!(house.lent[1] <= 128, "{} buffers are away", house.lent[1]);
-        assert!(house.sum(|counters| counters.of(Counter::DroppedBetweenCores)) > 1_000);
+        (0..300).for_each(|_| (1..usize::from(cores) - 1).for_each(|core| world.turn(core)));
+        (0..100).for_each(|_| world.turn(1));
+        assert!(world.lent[1] <= 128, "{} buffers are away", world.lent[1]);
+        assert!(world.sum(|counters| counters.of(Counter::DroppedBetweenCores)) > 1_000);
         let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
-        house.comes(0, &question);
-        house.settles();
-        assert_eq!(house.takes_told(), [(core, Told::Data(connection, b"NOOP\r\n".to_vec()))]);
-        assert!(house.says().len() <= 50 * usize::from(cores), "resets are limited");
+        world.comes(0, &question);
+        world.settles();
+        assert_eq!(world.takes_told(), [(core, Told::Data(connection, b"NOOP\r\n".to_vec()))]);
+        assert!(world.says().len() <= 50 * usize::from(cores), "resets are limited");
     }
 }
 
 #[test]
 fn a_steered_flood_holds_a_bounded_number_of_buffers() {
     for cores in [4, 8] {
-        let mut house = large(cores, 1);
+        let mut world = large(cores, 1);
         for port in 0..5_000 {
-            house.comes(0, &Peer::at_port(10_000 + port).syn());
+            world.comes(0, &Peer::at_port(10_000 + port).syn());
         }
-        (0..700).for_each(|_| house.turn(0));
-        assert!(house.lent[0] <= 256, "{} buffers are away", house.lent[0]);
-        assert!(house.nets[0].counters().of(Counter::DroppedBetweenCores) > 3_000);
-        house.settles();
-        house.waits(Micros::from_secs(130));
-        house.remembers_nothing();
+        (0..700).for_each(|_| world.turn(0));
+        assert!(world.lent[0] <= 256, "{} buffers are away", world.lent[0]);
+        assert!(world.nets[0].counters().of(Counter::DroppedBetweenCores) > 3_000);
+        world.settles();
+        world.waits(Micros::from_secs(130));
+        world.remembers_nothing();
     }
 }
 
 #[test]
 fn slow_cores_leave_buffers_for_the_others() {
-    let mut house = large(8, 1);
+    let mut world = large(8, 1);
     let mut peers: Vec<Option<(Peer, ConnectionId)>> = vec![None; 8];
     for port in 0.. {
         let mut peer = Peer::at_port(4_000 + port);
-        let (core, connection) = peer.connects(&mut house, 0);
+        let (core, connection) = peer.connects(&mut world, 0);
         peers[core] = Some((peer, connection));
         if peers.iter().all(Option::is_some) {
             break;
@@ -225,27 +230,27 @@ fn slow_cores_leave_buffers_for_the_others() {
         let (peer, _) = peer.as_mut().unwrap();
         for _ in 0..300 {
             let data = peer.says(TcpControl::Psh, b"?");
-            house.comes(0, &data);
+            world.comes(0, &data);
         }
     }
-    (0..300).for_each(|_| house.turn(0));
-    assert!(house.nets[0].counters().of(Counter::DroppedBetweenCores) > 1_000);
+    (0..300).for_each(|_| world.turn(0));
+    assert!(world.nets[0].counters().of(Counter::DroppedBetweenCores) > 1_000);
     let (peer, connection) = peers[7].as_mut().unwrap();
     let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
-    house.comes(0, &question);
-    house.turn(0);
-    house.turn(7);
-    assert_eq!(house.takes_told(), [(7, Told::Data(*connection, b"NOOP\r\n".to_vec()))]);
-    house.settles();
+    world.comes(0, &question);
+    world.turn(0);
+    world.turn(7);
+    assert_eq!(world.takes_told(), [(7, Told::Data(*connection, b"NOOP\r\n".to_vec()))]);
+    world.settles();
 }
 
 #[test]
 fn strays_leave_room_for_steered_frames() {
-    let mut house = House::new(2, 1);
+    let mut world = MultiCoreWorld::new(2, 1);
     let mut peers: Vec<(Peer, ConnectionId)> = Vec::new();
     for port in 0..16 {
         let mut peer = Peer::at_port(4_000 + port);
-        let (core, connection) = peer.connects(&mut house, 0);
+        let (core, connection) = peer.connects(&mut world, 0);
         if core == 1 {
             peers.push((peer, connection));
         }
@@ -257,22 +262,22 @@ fn strays_leave_room_for_steered_frames() {
         let stray = Peer { expects: 555, ..Peer::at_port(port) }
             .segment(TcpControl::None, b"?")
             .frame(PEER_CARD);
-        let before = house.nets[0].counters().of(Counter::Strays);
-        house.hears(0, &stray);
-        if house.nets[0].counters().of(Counter::Strays) > before {
+        let before = world.nets[0].counters().of(Counter::Strays);
+        world.hears(0, &stray);
+        if world.nets[0].counters().of(Counter::Strays) > before {
             strays.push(stray);
         }
     }
     assert!(strays.len() > 130, "{} strays", strays.len());
-    strays.iter().for_each(|stray| house.comes(0, stray));
+    strays.iter().for_each(|stray| world.comes(0, stray));
     for (peer, _) in &mut peers {
         let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
-        house.comes(0, &question);
+        world.comes(0, &question);
     }
-    (0..200).for_each(|_| house.turn(0));
-    assert!(house.nets[0].counters().of(Counter::DroppedBetweenCores) > 0);
-    house.settles();
-    let answered = house.takes_told();
+    (0..200).for_each(|_| world.turn(0));
+    assert!(world.nets[0].counters().of(Counter::DroppedBetweenCores) > 0);
+    world.settles();
+    let answered = world.takes_told();
     for (_, connection) in peers {
         assert!(answered.contains(&(1, Told::Data(connection, b"NOOP\r\n".to_vec()))));
     }
@@ -280,18 +285,18 @@ fn strays_leave_room_for_steered_frames() {
 
 #[test]
 fn a_core_that_reads_no_messages_gets_no_new_connections() {
-    let mut house = large(4, 1);
+    let mut world = large(4, 1);
     for port in 0..90 {
-        house.comes(0, &Peer::at_port(4_000 + port).syn());
+        world.comes(0, &Peer::at_port(4_000 + port).syn());
         // Core 3 has no turn.
-        (0..3).for_each(|core| house.turn(core));
+        (0..3).for_each(|core| world.turn(core));
     }
-    (0..200).for_each(|round| house.turn(round % 3));
-    let before: Vec<usize> = house.nets.iter().map(|net| net.handshake_count()).collect();
+    (0..200).for_each(|round| world.turn(round % 3));
+    let before: Vec<usize> = world.nets.iter().map(|net| net.handshake_count()).collect();
     assert_eq!(before[3], 0);
     assert_even(&[before[0], before[1], before[2]]);
-    house.settles();
-    assert_even(&house.nets.iter().map(|net| net.handshake_count()).collect::<Vec<_>>());
-    house.waits(Micros::from_secs(130));
-    house.remembers_nothing();
+    world.settles();
+    assert_even(&world.nets.iter().map(|net| net.handshake_count()).collect::<Vec<_>>());
+    world.waits(Micros::from_secs(130));
+    world.remembers_nothing();
 }

@@ -13,7 +13,7 @@ use tasks::Budget;
 use super::super::machine_in_memory::TestMachine;
 use super::super::messages::{PEER, PEER_CARD, US};
 use super::super::world::{SECRET, limits, our_address};
-use super::house::{House, Told};
+use super::world::{MultiCoreWorld, Told};
 use crate::Counter;
 use crate::tcp::PoolSizes;
 use crate::{
@@ -57,11 +57,11 @@ fn speak(net: &mut Net, now: Instant, connection: ConnectionId, end: &mut End) {
 }
 
 struct Talk {
-    house: House,
+    world: MultiCoreWorld,
     client: Net,
     card: TestMachine,
     dice: Dice,
-    to_house: VecDeque<Vec<u8>>,
+    to_machine: VecDeque<Vec<u8>>,
     ours: BTreeMap<(usize, ConnectionId), End>,
     theirs: BTreeMap<ConnectionId, End>,
     lost_in_thousand: usize,
@@ -69,8 +69,13 @@ struct Talk {
 
 impl Talk {
     fn new(cores: u8, queues: u8, seed: u64) -> Talk {
-        let house =
-            House::with(cores, queues, Addressing::Static(our_address()), fixed(US_IPV6), roomy());
+        let world = MultiCoreWorld::with(
+            cores,
+            queues,
+            Addressing::Static(our_address()),
+            fixed(US_IPV6),
+            roomy(),
+        );
         let mut card = TestMachine::new(Offloads::default());
         card.card.address = PEER_CARD;
         let own = Address { address: PEER, ..our_address() };
@@ -80,15 +85,15 @@ impl Talk {
             limits: roomy(),
             cores: Cores::ALONE,
         };
-        let mut client = Net::new(&config, &card.card, &[8; 32], house.now);
-        client.begin_ipv6(house.now, &SECRET.map(|byte| byte ^ 1));
-        let (to_house, ours, theirs) = (VecDeque::new(), BTreeMap::new(), BTreeMap::new());
+        let mut client = Net::new(&config, &card.card, &[8; 32], world.now);
+        client.begin_ipv6(world.now, &SECRET.map(|byte| byte ^ 1));
+        let (to_machine, ours, theirs) = (VecDeque::new(), BTreeMap::new(), BTreeMap::new());
         Talk {
-            house,
+            world,
             client,
             card,
             dice: Dice::new(seed),
-            to_house,
+            to_machine,
             ours,
             theirs,
             lost_in_thousand: 0,
@@ -99,48 +104,48 @@ impl Talk {
         for number in 0..STREAMS {
             let to: SocketAddr =
                 if number % 2 == 0 { (US, 25).into() } else { (US_IPV6, 25).into() };
-            let connection = self.client.connect(self.house.now, to).unwrap();
+            let connection = self.client.connect(self.world.now, to).unwrap();
             self.theirs.insert(connection, End::default());
         }
     }
 
     /// One millisecond.
     fn step(&mut self) {
-        let queues = usize::from(self.house.cards[0].card.queues);
-        self.client.output(self.house.now, &mut self.card, &mut Budget::new(1_000));
-        self.to_house.extend(self.card.sent.drain(..));
-        while let Some(frame) = self.to_house.pop_front() {
+        let queues = usize::from(self.world.cards[0].card.queues);
+        self.client.output(self.world.now, &mut self.card, &mut Budget::new(1_000));
+        self.to_machine.extend(self.card.sent.drain(..));
+        while let Some(frame) = self.to_machine.pop_front() {
             if self.dice.index(1_000) >= self.lost_in_thousand {
-                self.house.comes(self.dice.index(queues), &frame);
+                self.world.comes(self.dice.index(queues), &frame);
             }
         }
-        for core in 0..self.house.count() {
-            self.house.turn(core);
+        for core in 0..self.world.count() {
+            self.world.turn(core);
             let mut events = Events::new();
-            let now = self.house.now;
-            self.house.nets[core].deadlines_expired(now, &mut events, &mut Budget::new(100));
+            let now = self.world.now;
+            self.world.nets[core].deadlines_expired(now, &mut events, &mut Budget::new(100));
             assert!(
                 events.iter().all(|event| !matches!(event, Event::Closed { .. })),
                 "{events:?}"
             );
         }
-        self.house_goes_on();
-        for frame in self.house.says() {
+        self.world_goes_on();
+        for frame in self.world.says() {
             if self.dice.index(1_000) >= self.lost_in_thousand {
                 self.client_hears(&frame);
             }
         }
         let mut events = Events::new();
-        self.client.deadlines_expired(self.house.now, &mut events, &mut Budget::new(100));
+        self.client.deadlines_expired(self.world.now, &mut events, &mut Budget::new(100));
         self.client_is_told(&events, &[]);
         for (connection, end) in &mut self.theirs {
-            speak(&mut self.client, self.house.now, *connection, end);
+            speak(&mut self.client, self.world.now, *connection, end);
         }
-        self.house.now = self.house.now + Micros::from_millis(1);
+        self.world.now = self.world.now + Micros::from_millis(1);
     }
 
-    fn house_goes_on(&mut self) {
-        for (core, told) in self.house.takes_told() {
+    fn world_goes_on(&mut self) {
+        for (core, told) in self.world.takes_told() {
             match told {
                 Told::Accepted(connection) => {
                     drop(self.ours.insert((core, connection), End::default()))
@@ -155,9 +160,9 @@ impl Talk {
             }
         }
         for ((core, connection), end) in self.ours.iter_mut().filter(|(_, end)| !end.is_over) {
-            speak(&mut self.house.nets[*core], self.house.now, *connection, end);
+            speak(&mut self.world.nets[*core], self.world.now, *connection, end);
             if end.said == BYTES && end.heard.len() == BYTES {
-                self.house.nets[*core].close(*connection);
+                self.world.nets[*core].close(*connection);
             }
         }
     }
@@ -165,7 +170,7 @@ impl Talk {
     fn client_hears(&mut self, frame: &[u8]) {
         let mut frame = Frame::new(frame.into(), 0..frame.len(), Checksum::Unknown);
         let mut events = Events::new();
-        assert_eq!(self.client.frame_arrived(self.house.now, &mut frame, &mut events), Route::Here);
+        assert_eq!(self.client.frame_arrived(self.world.now, &mut frame, &mut events), Route::Here);
         self.client_is_told(&events, frame.bytes());
     }
 
@@ -222,7 +227,7 @@ fn streams_arrive_whichever_queues_their_segments_use() {
         for end in talk.ours.values().chain(talk.theirs.values()) {
             assert!(end.heard == whole, "{} bytes", end.heard.len());
         }
-        assert_eq!(talk.house.sum(|counters| counters.of(Counter::ResetsOut)), 0);
-        assert_eq!(talk.house.lent, vec![0; cores.into()]);
+        assert_eq!(talk.world.sum(|counters| counters.of(Counter::ResetsOut)), 0);
+        assert_eq!(talk.world.lent, vec![0; cores.into()]);
     }
 }

@@ -29,7 +29,7 @@ fn flood(world: &mut World, ports: Range<u16>) {
 }
 
 /// Sends a SYN and returns the answer.
-fn knocks(peer: &Peer, world: &mut World) -> Option<Tcp> {
+fn sends_syn(peer: &Peer, world: &mut World) -> Option<Tcp> {
     world.hears(&peer.syn().frame(PEER_CARD));
     says_to(peer, world)
 }
@@ -68,14 +68,14 @@ fn nothing_is_left(world: &mut World) {
 fn a_crowd_is_accepted_in_turn_without_evictions() {
     let mut world = World::new();
     let mut first = Peer::at_port(1);
-    let answer = knocks(&first, &mut world).unwrap();
+    let answer = sends_syn(&first, &mut world).unwrap();
     flood(&mut world, 2..1_000);
     world.now = world.now + Micros(SYN_ACK_WAIT.0 - 1);
     flood(&mut world, 2..1_000);
     assert_eq!(world.net.handshake_count(), ROOM);
     assert_eq!(world.net.counters().of(Counter::CookiesOut), 0);
     is_let_in(&mut first, &answer, &mut world);
-    assert!(knocks(&Peer::at_port(30_000), &mut world).is_some(), "there is room again");
+    assert!(sends_syn(&Peer::at_port(30_000), &mut world).is_some(), "there is room again");
     nothing_is_left(&mut world);
 }
 
@@ -84,10 +84,10 @@ fn a_repeated_syn_is_accepted_during_a_flood() {
     let mut world = World::new();
     flood(&mut world, 1..10_000);
     let mut real = Peer::at_port(30_000);
-    assert_eq!(knocks(&real, &mut world), None);
+    assert_eq!(sends_syn(&real, &mut world), None);
     world.waits(SYN_ACK_WAIT);
     flood(&mut world, 10_000..20_000);
-    let answer = knocks(&real, &mut world).unwrap();
+    let answer = sends_syn(&real, &mut world).unwrap();
     flood(&mut world, 20_000..29_000);
     is_let_in(&mut real, &answer, &mut world);
     assert_eq!(
@@ -102,9 +102,9 @@ fn a_syn_ack_is_retransmitted_during_a_flood() {
     let mut world = World::new();
     flood(&mut world, 1..1_000);
     let mut real = Peer::at_port(30_000);
-    knocks(&real, &mut world);
+    sends_syn(&real, &mut world);
     world.waits(SYN_ACK_WAIT);
-    let answer = knocks(&real, &mut world).unwrap();
+    let answer = sends_syn(&real, &mut world).unwrap();
     // The peer's acknowledgment is lost, and the flood goes on.
     world.now = world.now + Micros(SYN_ACK_WAIT.0 - 1);
     flood(&mut world, 1_000..2_000);
@@ -118,10 +118,10 @@ fn an_entry_of_seven_seconds_is_evicted_by_any_syn() {
     let mut world = World::new();
     flood(&mut world, 1..1_000);
     world.waits(Micros(7 * SYN_ACK_WAIT.0 - 1));
-    assert_eq!(knocks(&Peer::at_port(30_000), &mut world), None);
+    assert_eq!(sends_syn(&Peer::at_port(30_000), &mut world), None);
     world.waits(Micros(1));
     let mut real = Peer::at_port(30_001);
-    let answer = knocks(&real, &mut world).unwrap();
+    let answer = sends_syn(&real, &mut world).unwrap();
     is_let_in(&mut real, &answer, &mut world);
     nothing_is_left(&mut world);
 }
@@ -131,11 +131,11 @@ fn a_real_client_gets_a_cookie_when_the_flood_repeats_syns() {
     let mut world = World::new();
     flood(&mut world, 1..1_000);
     let mut real = Peer::at_port(30_000);
-    assert_eq!(knocks(&real, &mut world), None);
+    assert_eq!(sends_syn(&real, &mut world), None);
     world.waits(SYN_ACK_WAIT);
     flood(&mut world, 1..1_000);
     assert_eq!(world.net.handshake_count(), ROOM);
-    let answer = knocks(&real, &mut world).unwrap();
+    let answer = sends_syn(&real, &mut world).unwrap();
     is_let_in(&mut real, &answer, &mut world);
     assert_eq!(world.net.counters().of(Counter::CookiesIn), 1);
     nothing_is_left(&mut world);
@@ -149,12 +149,12 @@ fn a_flood_repeating_without_pause_blocks_no_client() {
         flood(&mut world, 1..1_000);
         world.waits(Micros::from_millis(100));
     }
-    assert_eq!(knocks(&real, &mut world), None);
+    assert_eq!(sends_syn(&real, &mut world), None);
     for _ in 0..10 {
         flood(&mut world, 1..1_000);
         world.waits(Micros::from_millis(100));
     }
-    let answer = knocks(&real, &mut world).unwrap();
+    let answer = sends_syn(&real, &mut world).unwrap();
     is_let_in(&mut real, &answer, &mut world);
     assert_eq!(world.net.counters().of(Counter::CookiesOut), 0);
     nothing_is_left(&mut world);
@@ -178,14 +178,14 @@ fn syns_with_new_sequence_numbers_are_not_repetitions() {
 #[test]
 fn an_evicted_client_is_reset() {
     let mut world = World::new();
-    let answer = knocks(&Peer::at_port(30_000), &mut world).unwrap();
+    let answer = sends_syn(&Peer::at_port(30_000), &mut world).unwrap();
     flood(&mut world, 1..1_000);
     // Each acknowledgment of the peer is lost.
     world.waits(Micros(7 * SYN_ACK_WAIT.0));
     world.hears(&Peer::at_port(30_001).syn().frame(PEER_CARD));
-    let farewell = says_to(&Peer::at_port(30_000), &mut world).unwrap();
-    assert_eq!((farewell.control, farewell.acknowledgment), (TcpControl::Rst, None));
-    assert_eq!(farewell.sequence, answer.sequence.wrapping_add(1));
+    let reset = says_to(&Peer::at_port(30_000), &mut world).unwrap();
+    assert_eq!((reset.control, reset.acknowledgment), (TcpControl::Rst, None));
+    assert_eq!(reset.sequence, answer.sequence.wrapping_add(1));
     nothing_is_left(&mut world);
 }
 
@@ -197,7 +197,7 @@ fn real_clients_are_accepted_among_half_a_million_syns_a_second() {
         Limits { half_open: 512, ..limits() },
         Offloads::default(),
     );
-    let strangers: Vec<Vec<u8>> = (0..200)
+    let flood_frames: Vec<Vec<u8>> = (0..200)
         .map(|last| {
             Peer { address: Ipv4Addr::new(10, 7, 7, last), ..Peer::at_port(0) }
                 .syn()
@@ -209,7 +209,7 @@ fn real_clients_are_accepted_among_half_a_million_syns_a_second() {
         let began = world.now;
         for passed in 0..frames {
             number += 1;
-            let mut frame = strangers[number as usize % strangers.len()].clone();
+            let mut frame = flood_frames[number as usize % flood_frames.len()].clone();
             frame[34..36].copy_from_slice(&((number >> 8) as u16).to_be_bytes());
             frame[38..42].copy_from_slice(&number.wrapping_mul(0x9E37_79B9).to_be_bytes());
             world.now = began + Micros(passed * 1_000_000 / A_SECOND);
@@ -223,10 +223,10 @@ fn real_clients_are_accepted_among_half_a_million_syns_a_second() {
     storm(&mut world, A_SECOND / 10);
     let real: Vec<Peer> = (1..=100).map(Peer::at_port).collect();
     for peer in &real {
-        assert_eq!(knocks(peer, &mut world), None);
+        assert_eq!(sends_syn(peer, &mut world), None);
     }
     storm(&mut world, A_SECOND);
-    let answers: Vec<Option<Tcp>> = real.iter().map(|peer| knocks(peer, &mut world)).collect();
+    let answers: Vec<Option<Tcp>> = real.iter().map(|peer| sends_syn(peer, &mut world)).collect();
     assert!(answers.iter().flatten().count() >= 95);
     assert_eq!(world.net.counters().of(Counter::CookiesOut), 0, "all have an entry");
 }

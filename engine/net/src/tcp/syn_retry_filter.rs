@@ -22,10 +22,10 @@ use core::hash::{Hash, Hasher};
 use machine::{Instant, Micros};
 use siphasher::sip::SipHasher13;
 
-/// The number of buckets, each of [`PLACES`] entries.
+/// The number of buckets, each of [`ENTRIES`] entries.
 const BUCKETS: usize = 1 << 16;
 /// The entries of a bucket.
-const PLACES: usize = 16;
+const ENTRIES: usize = 16;
 /// The resolution of stored times.
 const STEP: Micros = Micros::from_millis(250);
 /// A SYN repeated sooner than after this many steps does not come from a TCP: half a second at
@@ -36,77 +36,77 @@ const STEPS_KEPT: u8 = 6;
 
 /// Whether a SYN has been seen before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Knock {
+pub enum SynHistory {
     /// Not before, or only just now.
-    First,
+    New,
     /// Recently.
-    Again,
+    Repeated,
 }
 
 /// The filter.
-pub struct Knocks {
+pub struct SynRetryFilter {
     hasher: SipHasher13,
     buckets: Box<[Bucket]>,
 }
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Bucket([Place; PLACES]);
+struct Bucket([SynEntry; ENTRIES]);
 
 const _: () = assert!(size_of::<Bucket>() == 64, "a bucket is one cache line");
 
 /// Part of the hash in the upper 24 bits, and the time in steps modulo a minute.
 #[derive(Clone, Copy)]
-struct Place(u32);
+struct SynEntry(u32);
 
-impl Place {
-    const NONE: Place = Place(0);
+impl SynEntry {
+    const NONE: SynEntry = SynEntry(0);
 
-    fn is_of(self, other: Place) -> bool {
+    fn is_of(self, other: SynEntry) -> bool {
         self.0 >> 8 == other.0 >> 8
     }
 
     /// Steps since its SYN was last seen.
-    fn age(self, now: Place) -> u8 {
+    fn age(self, now: SynEntry) -> u8 {
         (now.0 as u8).wrapping_sub(self.0 as u8)
     }
 
     /// Whether its sender still has time to repeat the SYN.
-    fn is_kept(self, now: Place) -> bool {
-        !self.is_of(Place::NONE) && self.age(now) < STEPS_KEPT
+    fn is_kept(self, now: SynEntry) -> bool {
+        !self.is_of(SynEntry::NONE) && self.age(now) < STEPS_KEPT
     }
 }
 
-impl Knocks {
+impl SynRetryFilter {
     /// `secret`: random, so that no outsider can choose which entries are evicted.
-    pub fn new(secret: &[u8; 16]) -> Knocks {
-        let buckets = vec![Bucket([Place::NONE; PLACES]); BUCKETS].into_boxed_slice();
-        Knocks { hasher: SipHasher13::new_with_key(secret), buckets }
+    pub fn new(secret: &[u8; 16]) -> SynRetryFilter {
+        let buckets = vec![Bucket([SynEntry::NONE; ENTRIES]); BUCKETS].into_boxed_slice();
+        SynRetryFilter { hasher: SipHasher13::new_with_key(secret), buckets }
     }
 
     /// A SYN has arrived. It is stored, if there is room for it. `key`: addresses and ports of both
     /// ends, and its sequence number.
-    pub fn knock(&mut self, now: Instant, key: &impl Hash) -> Knock {
+    pub fn record_syn(&mut self, now: Instant, key: &impl Hash) -> SynHistory {
         let mut hasher = self.hasher;
         key.hash(&mut hasher);
         let hash = hasher.finish();
-        let here = Place(((hash >> 40) as u32).max(1) << 8 | u32::from((now.0 / STEP.0) as u8));
+        let here = SynEntry(((hash >> 40) as u32).max(1) << 8 | u32::from((now.0 / STEP.0) as u8));
         let Some(Bucket(places)) = self.buckets.get_mut(hash as usize % BUCKETS) else {
             unreachable!("a bucket above the last one")
         };
         let (at, is_known) = match places.iter().position(|place| place.is_of(here)) {
             Some(at) => (at, places.get(at).is_some_and(|before| before.age(here) >= STEPS_MIN)),
             None if places.last().is_some_and(|oldest| oldest.is_kept(here)) => {
-                return Knock::First;
+                return SynHistory::New;
             }
-            None => (PLACES - 1, false),
+            None => (ENTRIES - 1, false),
         };
         // The newer entries move on by one.
         let Some(newer) = places.get_mut(..=at) else { unreachable!("a place above the last one") };
         newer.rotate_right(1);
         let [newest, ..] = places;
         *newest = here;
-        if is_known { Knock::Again } else { Knock::First }
+        if is_known { SynHistory::Repeated } else { SynHistory::New }
     }
 }
 

@@ -28,7 +28,7 @@ const NEWEST: usize = 8;
 
 /// The ranges beyond gaps.
 #[derive(Default)]
-pub(super) struct Beyond {
+pub(super) struct OutOfOrderRanges {
     few: Vec<SackBlock, FEW>,
     /// All ranges, while there are more than a few.
     many: Option<Box<LongList>>,
@@ -36,7 +36,7 @@ pub(super) struct Beyond {
     newest: Vec<SequenceNumber, NEWEST>,
 }
 
-impl Beyond {
+impl OutOfOrderRanges {
     /// Whether there are no ranges.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
@@ -133,15 +133,15 @@ impl Beyond {
         }
     }
 
-    /// Adds the ranges to `told`, most recently grown first (RFC 2018 §4). The first block contains
+    /// Adds the ranges to `reported`, most recently grown first (RFC 2018 §4). The first block contains
     /// the segment that arrived last.
-    pub(super) fn tell(&self, told: &mut SackBlocks) {
+    pub(super) fn report(&self, reported: &mut SackBlocks) {
         let ranges = self.ranges();
         let named = self.newest.iter().filter_map(|byte| {
             let place = ranges.partition_point(|range| !range.end.is_after(*byte));
             ranges.get(place).filter(|range| !range.start.is_after(*byte))
         });
-        named.take(SACK_BLOCKS_MAX).for_each(|range| told.push(*range));
+        named.take(SACK_BLOCKS_MAX).for_each(|range| reported.push(*range));
     }
 
     /// The first stretch of the bytes from `start` to `end` that has been received already.

@@ -35,7 +35,7 @@ pub(super) enum Told {
     Other,
 }
 
-pub(super) struct House {
+pub(super) struct MultiCoreWorld {
     pub(super) nets: Vec<Net>,
     pub(super) cards: Vec<TestMachine>,
     /// Frames that wait in the card's queues.
@@ -48,22 +48,22 @@ pub(super) struct House {
     pub(super) told: Vec<(usize, Told)>,
 }
 
-impl House {
+impl MultiCoreWorld {
     /// A machine whose cores all know their address.
-    pub(super) fn new(cores: u8, queues: u8) -> House {
-        let mut house = House::with(
+    pub(super) fn new(cores: u8, queues: u8) -> MultiCoreWorld {
+        let mut world = MultiCoreWorld::with(
             cores,
             queues,
             Addressing::Static(our_address()),
             Ipv6Addressing::None,
             limits(),
         );
-        house.settles();
-        house.says();
+        world.settles();
+        world.says();
         let gateway = arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD));
-        assert_eq!(house.hears(0, &gateway), Vec::<Vec<u8>>::new());
-        house.told.clear();
-        house
+        assert_eq!(world.hears(0, &gateway), Vec::<Vec<u8>>::new());
+        world.told.clear();
+        world
     }
 
     pub(super) fn with(
@@ -72,7 +72,7 @@ impl House {
         addressing: Addressing,
         ipv6: Ipv6Addressing,
         limits: Limits,
-    ) -> House {
+    ) -> MultiCoreWorld {
         let now = Instant::START + Micros::from_secs(1);
         let mut cards: Vec<TestMachine> =
             (0..cores).map(|_| TestMachine::new(Offloads::default())).collect();
@@ -87,7 +87,7 @@ impl House {
         });
         let nets = nets.collect();
         let count = usize::from(cores);
-        House {
+        MultiCoreWorld {
             nets,
             cards,
             arrived: vec![VecDeque::new(); count],
@@ -326,12 +326,16 @@ impl Peer {
     }
 
     /// Connects, with all frames in one queue. Returns the core that has the connection.
-    pub(super) fn connects(&mut self, house: &mut House, queue: usize) -> (usize, ConnectionId) {
-        let said = house.hears(queue, &self.syn());
+    pub(super) fn connects(
+        &mut self,
+        world: &mut MultiCoreWorld,
+        queue: usize,
+    ) -> (usize, ConnectionId) {
+        let said = world.hears(queue, &self.syn());
         self.takes(&said[0]);
         let ack = self.says(TcpControl::None, b"");
-        assert_eq!(house.hears(queue, &ack), Vec::<Vec<u8>>::new());
-        match house.takes_told()[..] {
+        assert_eq!(world.hears(queue, &ack), Vec::<Vec<u8>>::new());
+        match world.takes_told()[..] {
             [(core, Told::Accepted(connection))] => (core, connection),
             ref told => panic!("{told:?}"),
         }
