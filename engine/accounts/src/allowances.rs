@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use machine::{ConsoleLines, UnixTime};
-use shards::{Archive, MaySend, Met, Question, Verdict};
+use shards::{MaySend, Question, ReachedLimit, ShardedStore, Verdict};
 use store::AccountId;
 
 use crate::directory::Directory;
@@ -14,9 +14,9 @@ use crate::directory::Directory;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Excess {
     /// It has sent this many messages today.
-    Letters(u32),
+    Messages(u32),
     /// It may write to this many new external recipients a day, and the message has more.
-    People(u32),
+    NewRecipients(u32),
     /// Its outbox holds as much as it may.
     Waiting,
 }
@@ -25,7 +25,7 @@ pub enum Excess {
 impl fmt::Display for Excess {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Excess::Letters(most) => write!(
+            Excess::Messages(most) => write!(
                 out,
                 "You have sent {most} messages today, and more are not allowed. This one was not sent: it is kept on \
                  this page. Try again tomorrow."
@@ -34,7 +34,7 @@ impl fmt::Display for Excess {
                 "Too much of your mail is waiting to be sent. This message was not sent: it is kept on this page. \
                  Try again later.",
             ),
-            Excess::People(most) => write!(
+            Excess::NewRecipients(most) => write!(
                 out,
                 "You may write to {most} new recipients a day, and these are more. This message was not sent: it is \
                  kept on this page. Try again tomorrow, or with fewer of them."
@@ -51,7 +51,7 @@ pub fn may_send(
     people: Vec<String>,
     now: UnixTime,
     directory: &Directory,
-    archive: &mut Archive,
+    archive: &mut ShardedStore,
     console: &mut ConsoleLines,
 ) -> Result<(), Excess> {
     let Some(known) = archive.own.store.account(account) else {
@@ -63,8 +63,8 @@ pub fn may_send(
     console.extend(verdict.line(&address));
     match verdict {
         Verdict::Granted => Ok(()),
-        Verdict::Refused(Met::Messages(most), _) => Err(Excess::Letters(most)),
-        Verdict::Refused(Met::People(most), _) => Err(Excess::People(most)),
-        Verdict::Refused(Met::Outbox, _) => Err(Excess::Waiting),
+        Verdict::Refused(ReachedLimit::Messages(most), _) => Err(Excess::Messages(most)),
+        Verdict::Refused(ReachedLimit::NewRecipients(most), _) => Err(Excess::NewRecipients(most)),
+        Verdict::Refused(ReachedLimit::Outbox, _) => Err(Excess::Waiting),
     }
 }

@@ -14,7 +14,7 @@ use core::net::IpAddr;
 
 use configuration::{Configuration, Forwarding, HostName, Quota, User};
 use dns::Name;
-use shards::{Archive, Daily};
+use shards::{Daily, ShardedStore};
 use smtp::{ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 use store::{AccountId, Recipient};
 
@@ -93,7 +93,7 @@ impl Directory {
     /// address literal counts as a local domain.
     pub fn recipient(
         &self,
-        store: &Archive,
+        store: &ShardedStore,
         is_own: impl Fn(IpAddr) -> bool,
         path: &ForwardPath<'_>,
     ) -> Result<AccountId, RecipientRefusal> {
@@ -108,7 +108,7 @@ impl Directory {
     }
 
     /// The same for an address in the form of account addresses; `None` if it is not local.
-    pub fn recipient_at(&self, store: &Archive, address: &str) -> Option<AccountId> {
+    pub fn recipient_at(&self, store: &ShardedStore, address: &str) -> Option<AccountId> {
         let (local_part, domain) = address.rsplit_once('@')?;
         self.reader_of(store, local_part, self.domain(domain)?).ok()
     }
@@ -146,7 +146,7 @@ impl Directory {
 
     fn reader_of(
         &self,
-        store: &Archive,
+        store: &ShardedStore,
         local_part: &str,
         domain: &Domain,
     ) -> Result<AccountId, RecipientRefusal> {
@@ -167,7 +167,7 @@ impl Directory {
     }
 
     /// The account for a login as `name`, which is an address or a local part in the first domain.
-    pub fn login(&self, store: &Archive, name: &str) -> Login {
+    pub fn login(&self, store: &ShardedStore, name: &str) -> Login {
         let (local_part, domain) = match name.rsplit_once('@') {
             Some(parts) => parts,
             None => (name, self.domains.first().map_or("", |domain| &domain.name)),
@@ -200,14 +200,14 @@ impl Directory {
     }
 
     /// Whether mail of this account is forwarded.
-    pub fn forwards(&self, store: &Archive, account: AccountId) -> bool {
+    pub fn forwards(&self, store: &ShardedStore, account: AccountId) -> bool {
         // Most machines forward no mail.
         !self.forwardings.is_empty()
             && store.account(account).is_some_and(|known| self.forwarding(known.address).is_some())
     }
 
     /// Where mail for an account is delivered: its inbox, or its outbox if it is forwarded.
-    pub fn entrance(&self, store: &Archive, account: AccountId) -> Recipient {
+    pub fn entrance(&self, store: &ShardedStore, account: AccountId) -> Recipient {
         if self.forwards(store, account) {
             entries::arriving(account)
         } else {
@@ -221,7 +221,7 @@ impl Directory {
     }
 
     /// Whether the configuration makes the account an administrator.
-    pub fn is_administrator(&self, store: &Archive, account: AccountId) -> bool {
+    pub fn is_administrator(&self, store: &ShardedStore, account: AccountId) -> bool {
         store
             .account(account)
             .is_some_and(|known| self.administrators.iter().any(|own| own == known.address))
@@ -233,7 +233,7 @@ impl Directory {
     }
 
     /// The postmaster's account.
-    pub fn postmaster(&self, store: &Archive) -> Result<AccountId, RecipientRefusal> {
+    pub fn postmaster(&self, store: &ShardedStore) -> Result<AccountId, RecipientRefusal> {
         let address = self.postmaster.as_deref().ok_or(RecipientRefusal::UnknownUser)?;
         store.find(address).ok_or(RecipientRefusal::Unavailable)
     }
@@ -244,7 +244,7 @@ fn daily_of(configuration: &Configuration, user: Option<&User>) -> Daily {
     let limits = &configuration.limits;
     Daily {
         messages: user.and_then(|user| user.messages_per_day).unwrap_or(limits.messages_per_day),
-        people: user
+        new_recipients: user
             .and_then(|user| user.new_recipients_per_day)
             .unwrap_or(limits.new_recipients_per_day),
     }

@@ -21,7 +21,7 @@ use connections::{Caller, Connections};
 use machine::{Instant, Micros, Turn};
 use mail::{FailedLogin, PasswordMark, Throttle, VerifiedLogins};
 use sasl::{Credentials, Nonces, Proof, Puzzle, ScramProof, Signature, Verifier};
-use shards::Archive;
+use shards::ShardedStore;
 use store::AccountId;
 use tasks::{Continuation, FrameId, Subsystem};
 
@@ -115,7 +115,7 @@ pub struct Context<'a> {
     /// The connections, including the one of the attempt.
     pub connections: &'a mut Connections,
     /// The accounts.
-    pub store: &'a Archive,
+    pub store: &'a ShardedStore,
     /// Addresses and their accounts.
     pub directory: &'a Directory,
     /// The job queue for hashes.
@@ -260,7 +260,7 @@ impl Logins {
 /// Login attempts: the session that owns an attempt begins, decides and ends it.
 impl Logins {
     /// The SCRAM challenge for a client that wants to prove the password of `name`.
-    pub fn puzzle(&mut self, name: &str, directory: &Directory, store: &Archive) -> Puzzle {
+    pub fn puzzle(&mut self, name: &str, directory: &Directory, store: &ShardedStore) -> Puzzle {
         let login = directory.login(store, name);
         let nonce = self.draw_nonce();
         verifier(&login, store).puzzle(nonce)
@@ -395,20 +395,20 @@ impl Logins {
 }
 
 /// The verifier for proofs of `login`.
-fn verifier(login: &Login, store: &Archive) -> Verifier {
+fn verifier(login: &Login, store: &ShardedStore) -> Verifier {
     let unknown = Verifier::of_nobody(&store.secret_of_nobody(), &login.name);
     let known = login.account.and_then(|account| store.account(account));
     known.and_then(|known| Verifier::parse(known.verifier)).unwrap_or(unknown)
 }
 
 /// Whether the account still has this password.
-fn is_password(account: AccountId, mark: PasswordMark, store: &Archive) -> bool {
+fn is_password(account: AccountId, mark: PasswordMark, store: &ShardedStore) -> bool {
     store.account(account).is_some_and(|known| PasswordMark::of(known.password_hash) == mark)
 }
 
 /// Checks the attempt's proof. Returns the account that it grants access to, and stores the
 /// signature for the client.
-fn look_at_proof(attempt: &mut Attempt, store: &Archive) -> Option<AccountId> {
+fn look_at_proof(attempt: &mut Attempt, store: &ShardedStore) -> Option<AccountId> {
     let proof = attempt.proof.as_ref()?;
     attempt.signature = verifier(&attempt.login, store).check(proof);
     attempt.login.account.filter(|_| attempt.signature.is_some())

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use channel::Ticket;
 use connections::Connections;
 use machine::{ConsoleLines, CoreId, Instant, Turn, UnixTime};
-use shards::Archive;
+use shards::ShardedStore;
 use store::{AccountId, DeliveryId, Uid};
 use tasks::{FrameId, Subsystem};
 use tls::Certificate;
@@ -44,7 +44,7 @@ pub struct Context<'c> {
     /// All connections of this core.
     pub connections: &'c mut Connections,
     /// The stores of all cores, as one.
-    pub store: &'c mut Archive,
+    pub store: &'c mut ShardedStore,
     /// Lines for the operator.
     pub console: &'c mut ConsoleLines,
 }
@@ -156,7 +156,7 @@ impl Certificates {
     }
 
     /// Whether the account for certificates must be created.
-    pub fn wants_account(connections: &Connections, store: &Archive) -> bool {
+    pub fn wants_account(connections: &Connections, store: &ShardedStore) -> bool {
         connections.tls().is_there() && store.own.store.find(ACCOUNT).is_none()
     }
 

@@ -9,7 +9,7 @@ use mail::Deed;
 use message::{Assurance, Origin, Received, Revision, return_path};
 use relay::QueueId;
 use sasl::{Credentials, Puzzle};
-use shards::LetterId;
+use shards::DeliveryHandle;
 use smtp::{
     Envelope, Extensions, ForwardPath, Haste, Holds, Mail, MessageRefusal, RecipientRefusal,
     SenderRefusal, Settings, Tls,
@@ -236,7 +236,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
 fn trace(
     host: &mut SmtpHost<'_, '_>,
     envelope: &Envelope<'_>,
-    letter: LetterId,
+    letter: DeliveryHandle,
     queue_id: QueueId,
 ) -> Result<(), MessageRefusal> {
     let continuation = host.continuation(Point::Room);

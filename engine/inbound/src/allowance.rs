@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use connections::Caller;
-use shards::{MaySend, Met, Permitted, Verdict};
+use shards::{MaySend, Permitted, ReachedLimit, Verdict};
 use smtp::MessageRefusal;
 use store::AccountId;
 
@@ -77,11 +77,13 @@ impl Permission {
     /// Errors: the message may not be sent.
     pub(super) fn check(self) -> Result<(), MessageRefusal> {
         match self {
-            Permission::Known(Verdict::Refused(Met::Outbox, _)) => Err(MessageRefusal::OutboxFull),
-            Permission::Known(Verdict::Refused(Met::Messages(_), _)) => {
+            Permission::Known(Verdict::Refused(ReachedLimit::Outbox, _)) => {
+                Err(MessageRefusal::OutboxFull)
+            }
+            Permission::Known(Verdict::Refused(ReachedLimit::Messages(_), _)) => {
                 Err(MessageRefusal::TooManyToday)
             }
-            Permission::Known(Verdict::Refused(Met::People(_), _)) => {
+            Permission::Known(Verdict::Refused(ReachedLimit::NewRecipients(_), _)) => {
                 Err(MessageRefusal::TooManyNewToday)
             }
             Permission::Known(Verdict::Granted) | Permission::NotAsked | Permission::Asked(_) => {

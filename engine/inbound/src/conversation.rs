@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 
 use connections::Stir;
 use resolver::{Known, QuestionNumber};
-use shards::{Archive, LetterId, Reply};
+use shards::{DeliveryHandle, Reply, ShardedStore};
 use store::{AccountId, Outcome, Refusal};
 use tasks::{Entry, FrameId};
 
@@ -54,13 +54,13 @@ impl SmtpConversation {
     }
 
     /// Whether a message of it is being written to a core that is short of buffers or places.
-    pub fn holds_what_is_short(&self, store: &Archive) -> bool {
+    pub fn holds_what_is_short(&self, store: &ShardedStore) -> bool {
         self.message().is_some_and(|message| store.is_short_for(message.letter))
     }
 
     /// Whether the session waits for a message that holds buffers that other sessions may wait for.
     /// Load shedding in the engine asks this.
-    pub fn holds_and_waits(&self, store: &Archive) -> bool {
+    pub fn holds_and_waits(&self, store: &ShardedStore) -> bool {
         // While the delivery begins, it waits only for places, and no circle of waiting sessions is
         // possible.
         let begun = self.spread_letter().filter(|letter| !store.is_beginning(*letter));
@@ -72,7 +72,7 @@ impl SmtpConversation {
     }
 
     /// Refuses its complete message if possible. False: it is not possible.
-    pub fn give_up_letter(&self, store: &mut Archive) -> bool {
+    pub fn give_up_letter(&self, store: &mut ShardedStore) -> bool {
         self.spread_letter().is_some_and(|letter| store.refuse_preparing(letter, Refusal::Busy))
     }
 
@@ -87,8 +87,8 @@ impl SmtpConversation {
 
     fn spread_letter(&self) -> Option<FrameId> {
         match self.message()?.letter {
-            LetterId::Spread(letter) => Some(letter),
-            LetterId::Own(_) | LetterId::Distant(_) => None,
+            DeliveryHandle::MultiShard(letter) => Some(letter),
+            DeliveryHandle::Local(_) | DeliveryHandle::Remote(_) => None,
         }
     }
 

@@ -9,7 +9,7 @@ use filter::Inquiry;
 use machine::UnixTime;
 use message::{Reviser, Revision};
 use relay::QueueId;
-use shards::{Archive, LetterId};
+use shards::{DeliveryHandle, ShardedStore};
 use signing::Signing;
 use smtp::MessageRefusal;
 use store::{Closing, Head, JUNK, Refusal};
@@ -21,7 +21,7 @@ use super::trace::Trace;
 
 /// A message on its way into the store.
 pub(super) struct Incoming {
-    pub(super) letter: LetterId,
+    pub(super) letter: DeliveryHandle,
     /// The fields above it that are not in the store yet.
     pub(super) head: Vec<u8>,
     pub(super) queue_id: QueueId,
@@ -62,7 +62,7 @@ impl Incoming {
     /// Puts the fields above it into the store. False: there is no space for all of them.
     fn put_head(
         &mut self,
-        store: &mut Archive,
+        store: &mut ShardedStore,
         continuation: Continuation,
     ) -> Result<bool, MessageRefusal> {
         if !self.head.is_empty() {

@@ -24,7 +24,7 @@ use accounts::entries::{
 };
 use machine::UnixTime;
 use relay::{Content, Envelope, Notify, Return, Script, envelope};
-use shards::{Archive, LetterId};
+use shards::{DeliveryHandle, ShardedStore};
 use smtp::{Body, CharacterSet, EnvelopeId, Mail, MessageRefusal, Original, RecipientRefusal};
 use store::{AccountId, Recipient};
 
@@ -120,7 +120,7 @@ impl Transaction {
         &mut self,
         recipient: Recipient,
         wishes: Wishes,
-        store: &Archive,
+        store: &ShardedStore,
     ) -> Result<(), RecipientRefusal> {
         self.recipients.push(recipient);
         let is_asked = !wishes.are_none();
@@ -138,7 +138,7 @@ impl Transaction {
         &mut self,
         address: &str,
         wishes: Wishes,
-        store: &Archive,
+        store: &ShardedStore,
     ) -> Result<(), RecipientRefusal> {
         if self.posting.elsewhere.iter().any(|(known, _)| known == address) {
             return Ok(());
@@ -150,14 +150,14 @@ impl Transaction {
     }
 
     /// The addresses of all recipients.
-    pub(super) fn named(&self, store: &Archive) -> Vec<String> {
+    pub(super) fn named(&self, store: &ShardedStore) -> Vec<String> {
         let here =
             self.recipients.iter().map(|Recipient { account, .. }| address_of(*account, store));
         here.chain(self.posting.people_elsewhere()).collect()
     }
 
     /// Whether all recipients fit into an envelope.
-    fn check_envelope(&self, store: &Archive) -> Result<(), RecipientRefusal> {
+    fn check_envelope(&self, store: &ShardedStore) -> Result<(), RecipientRefusal> {
         let Transaction { recipients, posting, .. } = self;
         let here = recipients.iter().map(|Recipient { account, .. }| {
             posting.wishes_of(*account).envelope_bytes(address_of(*account, store).len())
@@ -175,8 +175,8 @@ impl Transaction {
     pub(super) fn begin(
         &self,
         account: Option<AccountId>,
-        store: &mut Archive,
-    ) -> Result<(LetterId, Vec<u8>), MessageRefusal> {
+        store: &mut ShardedStore,
+    ) -> Result<(DeliveryHandle, Vec<u8>), MessageRefusal> {
         let Some(account) = account.or(self.posting.keeper).filter(|_| self.posting.is_wanted())
         else {
             let letter = store.begin(&self.recipients).map_err(message_refusal)?;
@@ -203,6 +203,6 @@ impl Transaction {
     }
 }
 
-fn address_of(account: AccountId, store: &Archive) -> String {
+fn address_of(account: AccountId, store: &ShardedStore) -> String {
     store.account(account).map(|known| known.address.to_string()).unwrap_or_default()
 }

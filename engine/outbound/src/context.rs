@@ -9,7 +9,7 @@ use connections::Connections;
 use machine::{ConsoleLines, Turn};
 use net::Net;
 use resolver::{Names, Ourselves};
-use shards::Archive;
+use shards::ShardedStore;
 use signing::Signer;
 
 /// The parts of a core that outgoing mail works with.
@@ -19,7 +19,7 @@ pub struct Context<'a> {
     /// All connections of this core.
     pub connections: &'a mut Connections,
     /// The stores of all cores, as one.
-    pub store: &'a mut Archive,
+    pub store: &'a mut ShardedStore,
     /// Addresses and their accounts.
     pub directory: &'a Directory,
     /// The questions to name servers.

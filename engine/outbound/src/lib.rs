@@ -103,7 +103,7 @@ use machine::{Instant, Micros};
 use relay::QueueIds;
 use relay::destinations::{Ended, Leave};
 use resolver::{Known, QuestionNumber};
-use shards::{CallEvent, CallTold};
+use shards::{DestinationEvent, DestinationNotice};
 use store::{AccountId, Outcome, Store, Uid};
 use tasks::{Entry, FrameId, FrameTable, Subsystem};
 
@@ -317,9 +317,9 @@ fn step(
 /// Takes in what owners of destinations have told this core. A permission that no attempt waits for
 /// is returned.
 fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut Context<'_>) {
-    while let Some(told) = parts.store.next_called() {
+    while let Some(told) = parts.store.next_destination_notice() {
         let (at, destination, leave, policy) = match told {
-            CallTold::Keeps(destination, keeps) => {
+            DestinationNotice::Keeps(destination, keeps) => {
                 let has_more = queue.calls.keeps(destination, keeps);
                 let calling = attempts.iter().find(|(_, courier)| courier.is_calling(destination));
                 if let Some(frame) = calling.map(|(frame, _)| frame).filter(|_| has_more) {
@@ -327,15 +327,18 @@ fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut Context<'_>) {
                 }
                 continue;
             }
-            CallTold::Leave(at, destination, leave, policy) => (at, destination, leave, policy),
+            DestinationNotice::Leave(at, destination, leave, policy) => {
+                (at, destination, leave, policy)
+            }
         };
         let mut leave = Some(leave);
         step_one(at.frame, attempts, queue, parts, |courier, cx| {
             courier.leave_told(destination, &mut leave, policy, cx)
         });
         if let Some(Leave::Granted(_)) = leave {
-            let event = CallEvent::Ended { how: Ended::Unknown, now: parts.turn.now, random: 0 };
-            parts.store.tell_of_call(destination, event);
+            let event =
+                DestinationEvent::Ended { how: Ended::Unknown, now: parts.turn.now, random: 0 };
+            parts.store.report_destination(destination, event);
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 
-use shards::LetterId;
+use shards::DeliveryHandle;
 use store::{Recipient, Refusal};
 
 use super::Point;
@@ -17,7 +17,7 @@ use super::reader::EntryReader;
 /// A delivery to an account of this machine.
 #[derive(Default)]
 pub(super) struct LocalDelivery {
-    under_way: Option<LetterId>,
+    under_way: Option<DeliveryHandle>,
     rest: FollowingContent,
 }
 

@@ -12,7 +12,7 @@ use machine::Instant;
 use relay::QueueIds;
 use relay::destinations::Grant;
 use relay::tally::Tally;
-use shards::{Archive, CallEvent};
+use shards::{DestinationEvent, ShardedStore};
 use store::{AccountId, OUTBOX, Store, Uid};
 use tasks::{DelayQueue, FrameId};
 
@@ -205,10 +205,13 @@ impl Queue {
     }
 
     /// The destination for this domain is to be tried again.
-    pub(super) fn call_again(&mut self, domain: &str, store: &mut Archive) {
+    pub(super) fn call_again(&mut self, domain: &str, store: &mut ShardedStore) {
         let destination = smarthosts::destination(domain, self.config.way_to(domain));
         self.calls.call_again(&destination);
-        store.tell_of_call(store.own.facts.destination(&destination), CallEvent::ToBeTried);
+        store.report_destination(
+            store.own.facts.destination(&destination),
+            DestinationEvent::ToBeTried,
+        );
     }
 
     /// Makes entries due that waited at a destination that went down, `left` entries at most.

@@ -7,7 +7,7 @@ use accounts::logins::{self, Logins};
 use compute::Compute;
 use connections::{Caller, Connections};
 use machine::Turn;
-use shards::Archive;
+use shards::ShardedStore;
 use tasks::{Continuation, FrameId, Subsystem};
 
 use super::state::{Orphan, State};
@@ -32,7 +32,7 @@ pub struct Pop3 {
 
 impl Pop3 {
     /// A removal of a disconnected session has ended. The last one unlocks the maildrop.
-    pub fn orphan_ended(&mut self, frame: FrameId, store: &mut Archive) {
+    pub fn orphan_ended(&mut self, frame: FrameId, store: &mut ShardedStore) {
         let Some(place) = self.orphans.iter().position(|orphan| orphan.frame == frame) else {
             return;
         };
@@ -50,7 +50,7 @@ pub struct Context<'c> {
     /// All connections of this core.
     pub connections: &'c mut Connections,
     /// The stores of all cores, as one.
-    pub store: &'c mut Archive,
+    pub store: &'c mut ShardedStore,
     /// Addresses and their accounts.
     pub directory: &'c Directory,
     /// What is known of logins.

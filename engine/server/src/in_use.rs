@@ -104,7 +104,7 @@ impl InUse {
             logins: parts.logins.under_way(),
             maildrops: maildrops.count(),
             maildrop_messages: maildrops.messages(),
-            deliveries: parts.store.letters_under_way(),
+            deliveries: parts.store.deliveries_in_progress(),
             reads: parts.store.reads_under_way(),
             questions: services.names.under_way(),
             searches: inbound.searches,

@@ -8,7 +8,7 @@ use channel::Links;
 use compute::Compute;
 use connections::Connections;
 use machine::{ConsoleLines, Turn};
-use shards::Archive;
+use shards::ShardedStore;
 use signing::Signer;
 
 use crate::links::Message;
@@ -20,7 +20,7 @@ pub(crate) struct Parts {
     pub(crate) connections: Connections,
     /// The links to and from all other cores.
     pub(crate) links: Links<Message>,
-    pub(crate) store: Archive,
+    pub(crate) store: ShardedStore,
     pub(crate) hostname: String,
     pub(crate) directory: Directory,
     pub(crate) console: ConsoleLines,

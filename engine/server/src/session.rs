@@ -20,7 +20,7 @@ use inbound::{SmtpConversation, is_judged};
 use machine::{Micros, Protocol, ServiceEntry};
 use mail::ConnectionKind;
 use resolver::{Known, QuestionNumber};
-use shards::{Archive, Reply};
+use shards::{Reply, ShardedStore};
 use sometimes::{buggify, sometimes};
 use store::{AccountId, Outcome};
 use tasks::Entry;
@@ -228,18 +228,18 @@ impl Session {
     }
 
     /// Whether a message of it is on its way into a store that is short of buffers or places.
-    pub(crate) fn holds_what_is_short(&self, store: &Archive) -> bool {
+    pub(crate) fn holds_what_is_short(&self, store: &ShardedStore) -> bool {
         matches!(&self.talk, Talk::Smtp(talk) if talk.holds_what_is_short(store))
     }
 
     /// Whether it holds resources that others may wait for, and waits for resources that others may
     /// hold.
-    pub(crate) fn holds_and_waits(&self, store: &Archive) -> bool {
+    pub(crate) fn holds_and_waits(&self, store: &ShardedStore) -> bool {
         matches!(&self.talk, Talk::Smtp(talk) if talk.holds_and_waits(store))
     }
 
     /// Refuses the message that it waits for, if that is possible. Returns whether it was.
-    pub(crate) fn give_up_letter(&self, store: &mut Archive) -> bool {
+    pub(crate) fn give_up_letter(&self, store: &mut ShardedStore) -> bool {
         matches!(&self.talk, Talk::Smtp(talk) if talk.give_up_letter(store))
     }
 

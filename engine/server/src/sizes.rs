@@ -128,12 +128,12 @@ impl Sizes {
         shards::Limits {
             store: self.store_limits(cores),
             transactions: self.transactions,
-            letters_for_others: self.letters_for_others(cores),
+            remote_deliveries: self.remote_deliveries(cores),
         }
     }
 
     /// The most messages for accounts of other cores at a time: at least one for each of them.
-    fn letters_for_others(&self, cores: u8) -> usize {
+    fn remote_deliveries(&self, cores: u8) -> usize {
         self.transactions.max(usize::from(cores) - 1)
     }
 

@@ -19,7 +19,7 @@ use pop3_server::Pop3;
 use relay::QueueIds;
 use resolver::Names;
 use sasl::Nonces;
-use shards::{Archive, Facts};
+use shards::{Facts, ShardedStore};
 use signing::Signer;
 use submission::Submission;
 use web::{Web, WebSeed};
@@ -51,7 +51,8 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     let connections = Connections::new(net, tls, sizes.connections, http::HEAD_BYTES_MAX, now);
     // Each draws random numbers in this order. Another order would change every simulation.
     let (seed, disk) = (random(machine), machine.disk());
-    let mut store = Archive::new((core, cores), &sizes.of_shards(cores), seed, disk, facts(&configuration, &secret));
+    let mut store =
+        ShardedStore::new((core, cores), &sizes.of_shards(cores), seed, disk, facts(&configuration, &secret));
     if configuration.disk == DiskFormat::Newest {
         store.own.store.convert();
     }

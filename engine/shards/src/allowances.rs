@@ -47,7 +47,7 @@ pub struct Daily {
     /// Messages.
     pub messages: PerDay,
     /// External recipients that it has not written to before.
-    pub people: PerDay,
+    pub new_recipients: PerDay,
 }
 
 /// Whether a message may be sent.
@@ -56,16 +56,16 @@ pub enum Verdict {
     /// It may.
     Granted,
     /// The account has reached this limit, for the first time today or again.
-    Refused(Met, Occurrence),
+    Refused(ReachedLimit, Occurrence),
 }
 
 /// A limit that an account has reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Met {
+pub enum ReachedLimit {
     /// It has sent this many messages.
     Messages(u32),
     /// With this message it would have written to more than this many new recipients.
-    People(u32),
+    NewRecipients(u32),
     /// Its outbox holds as much as it may.
     Outbox,
 }
@@ -84,13 +84,13 @@ impl Verdict {
     pub fn line(self, address: &str) -> Option<String> {
         let Verdict::Refused(met, Occurrence::FirstToday) = self else { return None };
         Some(match met {
-            Met::Messages(most) => {
+            ReachedLimit::Messages(most) => {
                 format!("limits: {address} has sent {most} messages today and may send no more")
             }
-            Met::Outbox => {
+            ReachedLimit::Outbox => {
                 format!("limits: {address} has as much mail waiting to be sent as it may have")
             }
-            Met::People(most) => {
+            ReachedLimit::NewRecipients(most) => {
                 format!("limits: {address} may write to no more than {most} new recipients today")
             }
         })
@@ -141,7 +141,7 @@ impl Allowances {
         new.sort_unstable();
         new.dedup();
         let is_outbox_full = store.account(account).is_some_and(|known| known.is_outbox_full());
-        let met = is_outbox_full.then_some(Met::Outbox);
+        let met = is_outbox_full.then_some(ReachedLimit::Outbox);
         if let Some(met) = met.or_else(|| sent.met(daily, new.len() as u32)) {
             let occurrence = if sent.is_told { Occurrence::Again } else { Occurrence::FirstToday };
             sent.is_told = true;
@@ -180,14 +180,17 @@ impl Sent {
     };
 
     /// The limit that one more message to this many new recipients would exceed.
-    fn met(&self, daily: Daily, new: u32) -> Option<Met> {
-        let messages =
-            daily.messages.most().filter(|most| self.today.messages >= *most).map(Met::Messages);
+    fn met(&self, daily: Daily, new: u32) -> Option<ReachedLimit> {
+        let messages = daily
+            .messages
+            .most()
+            .filter(|most| self.today.messages >= *most)
+            .map(ReachedLimit::Messages);
         messages.or(daily
-            .people
+            .new_recipients
             .most()
             .filter(|most| new > 0 && self.today.people + new > *most)
-            .map(Met::People))
+            .map(ReachedLimit::NewRecipients))
     }
 
     fn is_to_be_noted(&self, daily: Daily) -> bool {
@@ -197,7 +200,7 @@ impl Sent {
             limit.most().is_some_and(|most| more.saturating_mul(NOTED_PARTS) >= most)
         };
         is_much(today.messages - before.messages, daily.messages)
-            || is_much(today.people - before.people, daily.people)
+            || is_much(today.people - before.people, daily.new_recipients)
     }
 
     fn knows(&self, places: &Places) -> bool {
@@ -291,7 +294,7 @@ mod tests {
 
     #[test]
     fn allowances_are_noted_after_each_sixteenth() {
-        let daily = |messages, people| Daily { messages, people };
+        let daily = |messages, new_recipients| Daily { messages, new_recipients };
         let sent =
             |messages, people| Sent { today: Counts { day: 1, messages, people }, ..Sent::NOTHING };
         let both = daily(PerDay::Most(160), PerDay::Most(32));

@@ -30,7 +30,7 @@ pub enum Subject {
     /// An account.
     Account(AccountId),
     /// An external network or domain, by a keyed hash.
-    Elsewhere(u64),
+    ExternalHost(u64),
 }
 
 /// A resource in a reply that its owner must get back.

@@ -1,9 +1,9 @@
 //! The state that this core keeps about external hosts.
 //!
 //! Each fact has one owner in the machine: a keyed hash of the network or domain selects the core
-//! ([`Subject::Elsewhere`]). Questions go to the owner, so its answer holds for all cores.
+//! ([`Subject::ExternalHost`]). Questions go to the owner, so its answer holds for all cores.
 //!
-//! [`Subject::Elsewhere`]: crate::Subject::Elsewhere
+//! [`Subject::ExternalHost`]: crate::Subject::ExternalHost
 
 use core::hash::Hasher;
 

@@ -41,7 +41,7 @@ impl Question for MayCome {
     type Reply = Greylisted;
 
     fn subject(&self) -> Subject {
-        Subject::Elsewhere(self.triplet.origin())
+        Subject::ExternalHost(self.triplet.origin())
     }
 
     fn answer(self, owned: &mut Owned) -> Greylisted {

@@ -120,5 +120,5 @@ pub(crate) fn secret_of_nobody(store: &Store) -> [u8; 16] {
 
 /// The secret for the rewritten senders (SRS) of forwarded mail. It belongs to the disk, too.
 pub(crate) fn secret_of_paths(store: &Store) -> [u8; 16] {
-    store.secret(b"senders of letters that are sent on")
+    store.secret(b"senders of deliveries that are sent on")
 }

@@ -1,21 +1,21 @@
 //! The sharded store client: sessions make the same calls on every core, for accounts of any core.
 //!
 //! A core owns the shards of some accounts, and has a store of these: [`Owned`]. Operations on
-//! other accounts are requests to the cores that own them. `distant` gives an immediate answer if
+//! other accounts are requests to the cores that own them. `remote` gives an immediate answer if
 //! one is needed, from the owners' last reports, and sends the request through the ring to the
 //! owner. The result comes back as the same [`store::Wake`] that the owner's own sessions get. A
-//! message for accounts of several cores becomes one message for each of them: `spread`.
+//! message for accounts of several cores becomes one message for each of them: `multi_shard`.
 //!
 //! | file | story |
 //! |---|---|
-//! | `archive`, `letters` | the calls of a core's sessions, and their routing |
-//! | `distant`, `desk` | requests to other owners, and those of other cores here |
-//! | `spread` | messages for accounts of several cores |
+//! | `sharded_store`, `deliveries` | the calls of a core's sessions, and their routing |
+//! | `remote`, `server` | requests to other owners, and those of other cores here |
+//! | `multi_shard` | messages for accounts of several cores |
 //! | `serving` | messages between cores that no session causes: shares, passwords, the end |
 //! | `messages`, `purpose`, `point` | the messages between cores, and the wait points for them |
 //! | `ask`, `question` | questions to the owner of an account or fact; the list of them |
 //! | `usage`, `sending`, `opening`, `greylisting` | one question each, and its reply |
-//! | `calling` | the questions about a destination of mail, and its owner's messages |
+//! | `destination` | the questions about a destination of mail, and its owner's messages |
 //! | `owned`, `allowances`, `maildrop` | the state that an owner keeps of accounts |
 //! | `facts` | the state that an owner keeps of external hosts |
 //! | `known` | the accounts as all cores know them |
@@ -42,38 +42,38 @@
 extern crate alloc;
 
 mod allowances;
-mod archive;
 mod ask;
-mod calling;
-mod desk;
-mod distant;
+mod deliveries;
+mod destination;
 mod facts;
 mod greylisting;
 mod known;
-mod letters;
 mod maildrop;
 mod messages;
+mod multi_shard;
 mod opening;
 mod owned;
 mod point;
 mod purpose;
 mod question;
+mod remote;
 mod sending;
+mod server;
 mod serving;
-mod spread;
+mod sharded_store;
 mod usage;
 
-pub use allowances::{Daily, Met, Occurrence, Verdict};
-pub use archive::Archive;
+pub use allowances::{Daily, Occurrence, ReachedLimit, Verdict};
 pub use ask::{GiveBack, Question, Subject};
-pub use calling::{CallEvent, CallTold, DomainPolicy};
+pub use destination::{DestinationEvent, DestinationNotice, DomainPolicy};
 pub use facts::{CONNECTIONS_MAX, Facts};
 pub use greylisting::{Greylisted, MayCome};
 pub use known::KnownAccount;
 pub use maildrop::{Maildrop, Maildrops, NotOpened};
-pub use messages::{Event, Letter, LetterId, Limits, Message};
+pub use messages::{DeliveryHandle, Event, Limits, Message, RemoteDeliveryId};
 pub use opening::{OpenMaildrop, Opened};
 pub use owned::Owned;
 pub use question::{Asked, Reply};
 pub use sending::{MaySend, Permitted};
+pub use sharded_store::ShardedStore;
 pub use usage::{UsageOf, Used};

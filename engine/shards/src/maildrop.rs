@@ -13,7 +13,7 @@ const OPEN_MESSAGES_MAX: usize = 4 << 20;
 
 /// One message of a maildrop.
 #[derive(Clone, Copy, Debug)]
-struct Letter {
+struct MaildropEntry {
     uid: Uid,
     octets: u32,
     mark: Mark,
@@ -31,7 +31,7 @@ enum Mark {
 pub struct Maildrop {
     account: AccountId,
     uid_validity: u32,
-    letters: Vec<Letter>,
+    entries: Vec<MaildropEntry>,
 }
 
 /// The open maildrops of this core's accounts, on all cores.
@@ -106,13 +106,17 @@ impl Maildrop {
         mailbox: &MailboxInfo,
         messages: impl Iterator<Item = MessageInfo>,
     ) -> Maildrop {
-        let mut letters = Vec::with_capacity(mailbox.messages as usize);
+        let mut entries = Vec::with_capacity(mailbox.messages as usize);
         // The messages are in blocks. `for_each` walks them block by block, while `extend` would
         // request each message.
         messages.for_each(|message| {
-            letters.push(Letter { uid: message.uid, octets: message.octets, mark: Mark::None });
+            entries.push(MaildropEntry {
+                uid: message.uid,
+                octets: message.octets,
+                mark: Mark::None,
+            });
         });
-        Maildrop { account, uid_validity: mailbox.uid_validity, letters }
+        Maildrop { account, uid_validity: mailbox.uid_validity, entries }
     }
 
     /// The account.
@@ -123,22 +127,22 @@ impl Maildrop {
     /// The number of its messages.
     #[expect(clippy::len_without_is_empty, reason = "nothing asks")]
     pub fn len(&self) -> usize {
-        self.letters.len()
+        self.entries.len()
     }
 
     /// The length of all its messages together, in octets.
     pub fn octets_of_all(&self) -> u64 {
-        self.letters.iter().map(|letter| u64::from(letter.octets)).sum()
+        self.entries.iter().map(|entry| u64::from(entry.octets)).sum()
     }
 
     /// The length of the message in this place, counted from zero; 0 if there is none.
     pub fn octets(&self, place: usize) -> u32 {
-        self.letters.get(place).map_or(0, |letter| letter.octets)
+        self.entries.get(place).map_or(0, |entry| entry.octets)
     }
 
     /// The UID of the message in this place.
     pub fn uid(&self, place: usize) -> Option<Uid> {
-        self.letters.get(place).map(|letter| letter.uid)
+        self.entries.get(place).map(|entry| entry.uid)
     }
 
     /// The UIDVALIDITY of the inbox.
@@ -148,25 +152,25 @@ impl Maildrop {
 
     /// Whether the message in this place is marked as deleted.
     pub fn is_marked(&self, place: usize) -> bool {
-        self.letters.get(place).is_some_and(|letter| letter.mark == Mark::Deleted)
+        self.entries.get(place).is_some_and(|entry| entry.mark == Mark::Deleted)
     }
 
     /// Marks the message in this place as deleted.
     pub fn mark(&mut self, place: usize) {
-        if let Some(letter) = self.letters.get_mut(place) {
-            letter.mark = Mark::Deleted;
+        if let Some(entry) = self.entries.get_mut(place) {
+            entry.mark = Mark::Deleted;
         }
     }
 
     /// Clears all marks.
     pub fn unmark_all(&mut self) {
-        self.letters.iter_mut().for_each(|letter| letter.mark = Mark::None);
+        self.entries.iter_mut().for_each(|entry| entry.mark = Mark::None);
     }
 
     /// The marked messages, as the fewest ranges of UIDs that cover no other message.
     pub fn marked(&self) -> Vec<UidRange> {
         let mut ranges = vec![];
-        for run in self.letters.chunk_by(|one, next| one.mark == next.mark) {
+        for run in self.entries.chunk_by(|one, next| one.mark == next.mark) {
             if let [first, .., last] | [first @ last] = run
                 && first.mark == Mark::Deleted
             {

@@ -10,7 +10,7 @@ use store::{
 };
 use tasks::{Continuation, FrameId};
 
-use crate::calling::CallTold;
+use crate::destination::DestinationNotice;
 use crate::known::{Accounts, Changed};
 use crate::maildrop::Maildrop;
 use crate::purpose::Purpose;
@@ -42,8 +42,9 @@ pub enum Event {
     PasswordKnown(FrameId),
     /// The reply to a question of the frame that waits at this point.
     Replied(Continuation, Reply),
-    /// Owners of destinations have sent messages ([`crate::Archive::next_called`]).
-    Called,
+    /// Owners of destinations have sent messages
+    /// ([`crate::ShardedStore::next_destination_notice`]).
+    DestinationNotice,
     /// Mail is served from now on.
     Serve,
     /// The machine is asked to stop.
@@ -58,27 +59,27 @@ pub struct Limits {
     /// Messages that its clients may send at a time.
     pub transactions: usize,
     /// How many of these may be for accounts of other cores.
-    pub letters_for_others: usize,
+    pub remote_deliveries: usize,
 }
 
 /// Identifies a message on its own core, and on the owner's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Letter(pub(crate) FrameId);
+pub struct RemoteDeliveryId(pub(crate) FrameId);
 
 /// A message on its way into the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LetterId {
+pub enum DeliveryHandle {
     /// For accounts of this core.
-    Own(DeliveryId),
+    Local(DeliveryId),
     /// For accounts of one other core.
-    Distant(Letter),
+    Remote(RemoteDeliveryId),
     /// For accounts of several cores.
-    Spread(FrameId),
+    MultiShard(FrameId),
 }
 
 /// Octets of a message on their way to the owner. The page belongs to the core that filled it.
 pub(crate) struct Page {
-    pub(crate) letter: Letter,
+    pub(crate) delivery: RemoteDeliveryId,
     /// The recipients of the message, only in its first page.
     pub(crate) recipients: Vec<Recipient>,
     pub(crate) length: usize,
@@ -90,9 +91,9 @@ pub(crate) enum Request {
     /// Octets of a message.
     Octets { page: Box<Page>, end: Option<End> },
     /// Delivers a prepared message.
-    Commit(Letter, Closing),
+    Commit(RemoteDeliveryId, Closing),
     /// Aborts a message.
-    Abort(Letter),
+    Abort(RemoteDeliveryId),
     /// Reads a part of a body.
     Read { account: AccountId, uid: Uid, offset: u32, continuation: Continuation },
     /// Returns the buffer of a body.
@@ -132,11 +133,11 @@ pub(crate) enum News {
     /// The result of a delivery, a read, a removal or a forgotten arrival.
     Woken(Purpose, Wake),
     /// All of a message is there, and space for it.
-    Prepared(Letter),
+    Prepared(RemoteDeliveryId),
     /// The reply to a question of the frame that waits at this point.
     Replied(Continuation, Reply),
     /// The message of a destination owner.
-    Called(CallTold),
+    Destination(DestinationNotice),
     /// The password of an account has changed. The request handler in this frame waits until all
     /// cores know it.
     Password(FrameId, Arc<Changed>),

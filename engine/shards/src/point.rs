@@ -16,9 +16,9 @@ tasks::points! {
     /// The same: one core has its part on the disk.
     PartStored,
     /// A message of another core for accounts of this one: the store has space for more of it.
-    LetterRoom,
+    RemoteRoom,
     /// The same: it is on the disk.
-    LetterStored,
+    RemoteStored,
     /// Something was noted for an account. Nothing waits for it.
     Noted,
 }

@@ -8,7 +8,7 @@ use tasks::{Continuation, Entry};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     /// Deliver a message.
-    Letter,
+    Delivery,
     /// Read a part of a message.
     Read,
     /// Remove messages, or forget that one has arrived.
@@ -16,7 +16,7 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    const ALL: [Purpose; 3] = [Purpose::Letter, Purpose::Read, Purpose::Removal];
+    const ALL: [Purpose; 3] = [Purpose::Delivery, Purpose::Read, Purpose::Removal];
 }
 
 /// Puts the core and the kind of the request into bits of the entry that the core's own

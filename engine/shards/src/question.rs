@@ -5,7 +5,7 @@
 //! file and a line of the list.
 
 use crate::ask::{GiveBack, Question};
-use crate::calling::{CallNews, MayCall};
+use crate::destination::{DestinationReport, MayConnect};
 use crate::greylisting::MayCome;
 use crate::opening::OpenMaildrop;
 use crate::owned::Owned;
@@ -59,7 +59,7 @@ questions! {
     /// Whether a message is accepted, or deferred.
     MayCome(MayCome),
     /// Whether one more connection may be made to a destination of mail.
-    MayCall(MayCall),
+    MayConnect(MayConnect),
     /// Reports an event at such a destination.
-    CallNews(CallNews),
+    DestinationReport(DestinationReport),
 }

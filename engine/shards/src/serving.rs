@@ -8,12 +8,12 @@ use machine::CoreId;
 use store::{AccountId, Owners};
 use tasks::FrameId;
 
-use crate::archive::{Archive, Elsewhere};
 use crate::known::Changed;
 use crate::messages::{Event, Kind, Message, News, Request};
 use crate::question::Reply;
+use crate::sharded_store::{OtherCores, ShardedStore};
 
-impl Archive {
+impl ShardedStore {
     /// A message of another core has arrived. Returns the event, if it concerns more than the
     /// stores.
     pub fn message_arrived(&mut self, from: CoreId, message: Message) -> Option<Event> {
@@ -37,8 +37,8 @@ impl Archive {
                 let errand = if core == CoreId::FIRST { store.next_errand() } else { None };
                 errand.map(Kind::Errand).or_else(|| store.next_answer(core).map(Kind::Answer))
             }
-            Class::Answer => self.elsewhere.as_mut()?.desk.next_news(core).map(Kind::News),
-            Class::Bulk => self.elsewhere.as_mut()?.distant.next_request(core).map(Kind::Request),
+            Class::Answer => self.others.as_mut()?.server.next_news(core).map(Kind::News),
+            Class::Bulk => self.others.as_mut()?.remote.next_request(core).map(Kind::Request),
             Class::Hearsay => None,
         };
         kind.map(Message)
@@ -48,53 +48,47 @@ impl Archive {
     pub fn has_messages(&self) -> bool {
         let store = &self.own.store;
         let has_messages =
-            |elsewhere: &Elsewhere| elsewhere.distant.has_requests() || elsewhere.desk.has_news();
-        store.has_errands()
-            || store.has_answers()
-            || self.elsewhere.as_ref().is_some_and(has_messages)
+            |others: &OtherCores| others.remote.has_requests() || others.server.has_news();
+        store.has_errands() || store.has_answers() || self.others.as_ref().is_some_and(has_messages)
     }
 
     fn requested(&mut self, from: CoreId, request: Request) -> Option<Event> {
-        let Some(elsewhere) = &mut self.elsewhere else {
-            unreachable!("a request without other cores")
-        };
+        let Some(others) = &mut self.others else { unreachable!("a request without other cores") };
         match request {
             Request::Asked(at, asked) => {
                 let reply = asked.answer(&mut self.own);
-                elsewhere.desk.tell(from, News::Replied(at, reply));
-                return self.own.facts.destinations.has_told().then_some(Event::Called);
+                others.server.tell(from, News::Replied(at, reply));
+                return self.own.facts.destinations.has_told().then_some(Event::DestinationNotice);
             }
             Request::CloseMaildrop(maildrop) => self.own.maildrops.close(&maildrop),
-            request => elsewhere.desk.requested(from, request, &mut self.own.store),
+            request => others.server.requested(from, request, &mut self.own.store),
         }
         None
     }
 
     fn news_arrived(&mut self, from: CoreId, news: News) -> Option<Event> {
-        let Some(elsewhere) = &mut self.elsewhere else {
-            unreachable!("a message without other cores")
-        };
+        let Some(others) = &mut self.others else { unreachable!("a message without other cores") };
         match news {
-            News::PageDone(page) => elsewhere.distant.page_done(page),
-            News::Woken(purpose, wake) => elsewhere.distant.woken(purpose, wake),
-            News::Prepared(letter) => elsewhere.distant.prepared(letter),
-            News::Replied(_, Reply::CallNews(())) => {}
-            News::Replied(_, Reply::MayCall(told)) => return self.called(told),
-            News::Called(told) => return self.called(Some(told)),
+            News::PageDone(page) => others.remote.page_done(page),
+            News::Woken(purpose, wake) => others.remote.woken(purpose, wake),
+            News::Prepared(delivery) => others.remote.prepared(delivery),
+            News::Replied(_, Reply::DestinationReport(())) => {}
+            News::Replied(_, Reply::MayConnect(told)) => return self.called(told),
+            News::Destination(told) => return self.called(Some(told)),
             News::Replied(at, reply) => return Some(Event::Replied(at, reply)),
-            News::Status(status) => elsewhere.distant.status_changed(from, status),
+            News::Status(status) => others.remote.status_changed(from, status),
             News::Password(frame, changed) => {
-                let account = elsewhere.password_changed(changed);
-                elsewhere.distant.ask(from, Request::PasswordKnown(frame));
+                let account = others.password_changed(changed);
+                others.remote.ask(from, Request::PasswordKnown(frame));
                 return Some(Event::PasswordChanged(account));
             }
             News::Share(share) => {
                 self.own.store.take_over(share);
-                elsewhere.distant.ask(from, Request::TookOver);
+                others.remote.ask(from, Request::TookOver);
             }
             News::Serve(accounts, owners) => {
-                elsewhere.accounts = accounts;
-                elsewhere.distant.ask(from, Request::Serving);
+                others.accounts = accounts;
+                others.remote.ask(from, Request::Serving);
                 self.owners = owners;
                 return Some(Event::Serve);
             }
@@ -107,8 +101,8 @@ impl Archive {
     /// store.
     pub fn turn_ended(&mut self) {
         self.own.store.turn_ended();
-        if let Some(elsewhere) = &mut self.elsewhere {
-            elsewhere.desk.turn_ended(&mut self.own.store);
+        if let Some(others) = &mut self.others {
+            others.server.turn_ended(&mut self.own.store);
         }
     }
 
@@ -117,38 +111,38 @@ impl Archive {
     pub fn share_out(&mut self, cores: u8) -> Option<Owners> {
         let (owners, shares) = self.own.store.share_out(cores)?;
         for (share, core) in shares.into_iter().zip(1..) {
-            let Some(elsewhere) = &mut self.elsewhere else {
+            let Some(others) = &mut self.others else {
                 unreachable!("a share for a core that is not there")
             };
-            elsewhere.desk.tell(CoreId(core), News::Share(share));
+            others.server.tell(CoreId(core), News::Share(share));
         }
         Some(owners)
     }
 
     /// Whether each core that was given a share has taken it over.
     pub fn is_taken_over(&self, owners: Owners) -> bool {
-        let has = |elsewhere: &Elsewhere| {
-            elsewhere.desk.have_taken_over() + 1 == usize::from(owners.count())
+        let has = |others: &OtherCores| {
+            others.server.have_taken_over() + 1 == usize::from(owners.count())
         };
-        self.elsewhere.as_ref().is_none_or(has)
+        self.others.as_ref().is_none_or(has)
     }
 
     /// Begins to serve mail for accounts with these owners, and tells all other cores.
     pub fn begin_serving(&mut self, owners: Owners) {
         self.owners = owners;
-        if let Some(Elsewhere { desk, accounts, .. }) = &mut self.elsewhere {
-            desk.tell_all(|| News::Serve(Arc::clone(accounts), owners));
+        if let Some(OtherCores { server, accounts, .. }) = &mut self.others {
+            server.tell_all(|| News::Serve(Arc::clone(accounts), owners));
         }
     }
 
     /// Whether all other cores have begun to serve mail.
     pub fn all_others_serve(&self) -> bool {
-        self.elsewhere.as_ref().is_none_or(|elsewhere| elsewhere.desk.all_serve())
+        self.others.as_ref().is_none_or(|others| others.server.all_serve())
     }
 
     /// The password hashes of all accounts, if there are several cores.
     pub fn password_hashes(&self) -> impl Iterator<Item = &str> {
-        self.elsewhere.iter().flat_map(|elsewhere| elsewhere.accounts.password_hashes())
+        self.others.iter().flat_map(|others| others.accounts.password_hashes())
     }
 
     /// The next account of this core with sessions here that must be ended.
@@ -158,41 +152,41 @@ impl Archive {
 
     /// Tells all other cores the new password of an account of this core, for the request handler
     /// in this frame. Returns the number of these cores. The sessions of the account on this core
-    /// must be ended before any further input is handled ([`Archive::next_outdated`]).
+    /// must be ended before any further input is handled ([`ShardedStore::next_outdated`]).
     pub fn tell_password(&mut self, account: AccountId, frame: FrameId) -> u8 {
         self.outdated.push(account);
         let Some(known) = self.own.store.account(account) else { return 0 };
-        let Some(elsewhere) = &mut self.elsewhere else { return 0 };
+        let Some(others) = &mut self.others else { return 0 };
         let changed = Arc::new(Changed::of(&known));
-        elsewhere.password_changed(Arc::clone(&changed));
-        elsewhere.desk.tell_all(|| News::Password(frame, Arc::clone(&changed)));
-        elsewhere.desk.cores() - 1
+        others.password_changed(Arc::clone(&changed));
+        others.server.tell_all(|| News::Password(frame, Arc::clone(&changed)));
+        others.server.cores() - 1
     }
 
     /// Tells all other cores that the machine is asked to stop.
     pub fn tell_to_stop(&mut self) {
-        if let Some(elsewhere) = &mut self.elsewhere {
-            elsewhere.desk.tell_all(|| News::Stop);
+        if let Some(others) = &mut self.others {
+            others.server.tell_all(|| News::Stop);
         }
     }
 
     /// Tells all other cores except the first that this one sends no further requests.
     pub fn leave_others(&mut self) {
         let own = self.core;
-        let Some(elsewhere) = &mut self.elsewhere else { return };
-        let others = (1..elsewhere.desk.cores()).map(CoreId).filter(|core| *core != own);
-        others.for_each(|core| elsewhere.distant.ask(core, Request::Left));
+        let Some(others) = &mut self.others else { return };
+        let cores = (1..others.server.cores()).map(CoreId).filter(|core| *core != own);
+        cores.for_each(|core| others.remote.ask(core, Request::Left));
     }
 
     /// Tells the same to the first core, and that the store has no forwarded request any more.
     pub fn leave_first(&mut self) {
-        if let Some(elsewhere) = &mut self.elsewhere {
-            elsewhere.distant.ask(CoreId::FIRST, Request::Left);
+        if let Some(others) = &mut self.others {
+            others.remote.ask(CoreId::FIRST, Request::Left);
         }
     }
 
     /// Whether no other core is left that may send requests.
     pub fn is_last(&self) -> bool {
-        self.elsewhere.as_ref().is_none_or(|elsewhere| elsewhere.desk.all_have_left())
+        self.others.as_ref().is_none_or(|others| others.server.all_have_left())
     }
 }

@@ -75,15 +75,15 @@ names! {
     /// A message for an account of another core waits for a page of memory.
     NoPage,
     /// The store is busy when a request of another core arrives.
-    DeskWaits,
+    ShardRequestWaits,
     /// Messages of other cores wait to begin.
-    DeskPutsOff,
+    RemoteBeginWaits,
     /// A message is for accounts of several cores.
-    LetterSpread,
+    MultiShardMessage,
     /// A message of another core is refused.
-    DeskRefuses,
+    RemoteDeliveryRefused,
     /// A message of another core is abandoned.
-    DeskForgets,
+    RemoteDeliveryAborted,
     /// There are too many TLS handshakes for another one.
     HandshakesFull,
     /// A handshake fails.

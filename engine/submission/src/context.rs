@@ -5,7 +5,7 @@ use alloc::string::String;
 use accounts::entries::Posting;
 use accounts::{Directory, entries};
 use machine::Turn;
-use shards::{Archive, LetterId};
+use shards::{DeliveryHandle, ShardedStore};
 use store::{AccountId, Closing, Origin, Recipient, Refusal, Store};
 use tasks::Continuation;
 
@@ -14,7 +14,7 @@ pub struct Context<'c> {
     /// The clocks of this turn.
     pub turn: Turn,
     /// The stores of all cores, as one.
-    pub store: &'c mut Archive,
+    pub store: &'c mut ShardedStore,
     /// Addresses and their accounts.
     pub directory: &'c Directory,
 }
@@ -23,17 +23,17 @@ pub struct Context<'c> {
 pub(super) struct JobHost<'a, 'c> {
     pub(super) cx: &'a mut Context<'c>,
     pub(super) continuation: Continuation,
-    pub(super) letter: &'a mut Option<LetterId>,
+    pub(super) letter: &'a mut Option<DeliveryHandle>,
 }
 
 /// The local account that receives mail for this address. An account with forwarding does not
 /// count.
-pub fn recipient(address: &str, directory: &Directory, store: &Archive) -> Option<AccountId> {
+pub fn recipient(address: &str, directory: &Directory, store: &ShardedStore) -> Option<AccountId> {
     directory.recipient_at(store, address).filter(|account| !directory.forwards(store, *account))
 }
 
 /// Whether mail for this address may leave by an outbox: it is remote, or its account forwards.
-pub fn may_post(address: &str, directory: &Directory, store: &Archive) -> bool {
+pub fn may_post(address: &str, directory: &Directory, store: &ShardedStore) -> bool {
     let may_leave = match directory.recipient_at(store, address) {
         Some(account) => directory.forwards(store, account),
         None => !directory.has_domain_of(address),

@@ -17,7 +17,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use machine::{Instant, Micros, UnixTime};
-use shards::LetterId;
+use shards::DeliveryHandle;
 use store::{AccountId, DRAFTS, Flags, MailboxId, Outcome, Store, Uid};
 use tasks::{Continuation, DelayQueue, FrameId, FrameTable, Subsystem};
 
@@ -72,7 +72,7 @@ enum Stage {
     /// Its deadline has not passed, or it waits for a job.
     Waiting,
     /// It has a job, with the delivery that the job has begun.
-    Leaving(Box<SubmissionJob>, Option<LetterId>),
+    Leaving(Box<SubmissionJob>, Option<DeliveryHandle>),
 }
 
 impl Submission {
@@ -226,7 +226,7 @@ impl Submission {
         None
     }
 
-    fn take_job(&mut self, frame: FrameId) -> Option<(Box<SubmissionJob>, Option<LetterId>)> {
+    fn take_job(&mut self, frame: FrameId) -> Option<(Box<SubmissionJob>, Option<DeliveryHandle>)> {
         let stage = &mut self.letters.get_mut(frame)?.stage;
         match core::mem::replace(stage, Stage::Waiting) {
             Stage::Leaving(job, letter) => Some((job, letter)),
@@ -240,7 +240,7 @@ impl Submission {
         frame: FrameId,
         progress: SubmissionProgress,
         now: Instant,
-        job: (Box<SubmissionJob>, Option<LetterId>),
+        job: (Box<SubmissionJob>, Option<DeliveryHandle>),
     ) {
         let Some(held) = self.letters.get_mut(frame) else {
             unreachable!("a message with a job has a frame")

@@ -7,7 +7,7 @@ use compute::Compute;
 use connections::{Caller, Connections};
 use machine::{ConsoleLines, Turn};
 use sasl::Credentials;
-use shards::Archive;
+use shards::ShardedStore;
 
 use super::shared::Web;
 
@@ -18,7 +18,7 @@ pub struct Context<'c> {
     /// All connections of this core.
     pub connections: &'c mut Connections,
     /// The stores of all cores, as one.
-    pub store: &'c mut Archive,
+    pub store: &'c mut ShardedStore,
     /// Addresses and their accounts.
     pub directory: &'c Directory,
     /// The state of logins.

@@ -10,7 +10,7 @@ use accounts::{Directory, Excess};
 use compute::Compute;
 use machine::{ConsoleLines, CoreId, Entropy, Micros, Turn, UnixTime};
 use outbound::{QueueAsked, QueueTold, Which};
-use shards::{Archive, LetterId};
+use shards::{DeliveryHandle, ShardedStore};
 use signing::{Signer, Signing};
 use store::{AccountId, Closing, Guid, MailboxId, Recipient, Refusal, Store, Uid};
 use submission::Submission;
@@ -40,7 +40,7 @@ pub struct QueueQuestion {
 /// The parts of a core that request handlers use.
 pub struct Context<'a> {
     /// The stores of all cores, as one.
-    pub archive: &'a mut Archive,
+    pub archive: &'a mut ShardedStore,
     /// Messages that are held.
     pub submission: &'a mut Submission,
     /// Rows that lists had before.
@@ -67,7 +67,7 @@ pub struct Context<'a> {
 pub(crate) struct JobContext<'a, 'b> {
     pub(crate) cx: &'a mut Context<'b>,
     pub(crate) continuation: Continuation,
-    pub(crate) delivery: &'a mut Option<LetterId>,
+    pub(crate) delivery: &'a mut Option<DeliveryHandle>,
     pub(crate) signing: &'a mut Option<Box<Signing>>,
     pub(crate) unacknowledged: &'a mut u8,
     pub(crate) queue_answers: &'a mut Vec<QueueTold>,

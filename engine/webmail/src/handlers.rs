@@ -17,7 +17,7 @@ use channel::Ticket;
 use http::{End, Reply, Status};
 use machine::CoreId;
 use outbound::QueueTold;
-use shards::LetterId;
+use shards::DeliveryHandle;
 use signing::Signing;
 use store::{AccountId, AccountInfo, Outcome, Store};
 use tasks::{Continuation, FrameId, FrameTable};
@@ -74,7 +74,7 @@ struct Handler {
     /// Requests to the store without an answer.
     under_way: usize,
     /// The delivery that it has begun.
-    delivery: Option<LetterId>,
+    delivery: Option<DeliveryHandle>,
     /// The signing of that delivery, if it is to be signed. By then all of the form has come, and
     /// the handler goes on although the client leaves.
     signing: Option<Box<Signing>>,
@@ -106,7 +106,7 @@ impl Default for RequestHandlers {
 impl RequestHandlers {
     /// Takes a request from the core of a connection. Returns the delivery to abort, if the client
     /// has left in the middle of one.
-    pub fn asked(&mut self, ticket: Ticket, request: Box<Request>) -> Option<LetterId> {
+    pub fn asked(&mut self, ticket: Ticket, request: Box<Request>) -> Option<DeliveryHandle> {
         match *request {
             Request::Piece(number, piece) => self.messages.arrived(number, piece),
             Request::Wanted(number) => self.streams.arrived(number, Wanted),
@@ -229,7 +229,7 @@ impl RequestHandlers {
 
     /// The client has left the open reply with this number, or sends no more of its message.
     /// Answers of the store to its handler are dropped. Returns the delivery to abort.
-    fn left(&mut self, number: u64) -> Option<LetterId> {
+    fn left(&mut self, number: u64) -> Option<DeliveryHandle> {
         self.listeners.left(number);
         let frame = self.streams.end(number).or_else(|| self.messages.end(number))?;
         self.remove(frame).delivery

@@ -12,7 +12,7 @@
 use connections::Stir;
 use relay::destinations::{Ended, Leave};
 use relay::{Letter, Lost};
-use shards::{CallEvent, DomainPolicy};
+use shards::{DestinationEvent, DomainPolicy};
 use store::Refusal;
 
 use crate::Point;
@@ -37,7 +37,7 @@ impl Courier {
     /// Asks the owner of the destination for leave to make a connection.
     pub(super) fn ask_to_call(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
         let (key, at) = (self.road().key(), cx.continuation(Point::Leave));
-        match cx.parts.store.ask_to_call(key, at, cx.parts.turn.now) {
+        match cx.parts.store.ask_to_connect(key, at, cx.parts.turn.now) {
             Some((leave, policy)) => {
                 self.take_leave(leave, policy, cx);
                 StepResult::GoesOn
@@ -110,7 +110,9 @@ impl Courier {
             Fetching::NextAddress => {}
             Fetching::Over(fetched) => {
                 self.road().policy_fetched(&fetched);
-                cx.parts.store.tell_of_call(self.road().key(), CallEvent::Fetched(fetched));
+                cx.parts
+                    .store
+                    .report_destination(self.road().key(), DestinationEvent::Fetched(fetched));
                 (self.inquiry, self.stage) = (None, Stage::Sought);
             }
         }
@@ -227,8 +229,9 @@ impl Courier {
     pub(super) fn leave_road(&mut self, how: Ended, cx: &mut AttemptCx<'_, '_>) {
         if let Some(road) = self.road.take() {
             if road.has_leave() {
-                let event = CallEvent::Ended { how, now: cx.parts.turn.now, random: road.random() };
-                cx.parts.store.tell_of_call(road.key(), event);
+                let event =
+                    DestinationEvent::Ended { how, now: cx.parts.turn.now, random: road.random() };
+                cx.parts.store.report_destination(road.key(), event);
             }
             cx.queue.road_left(road.destination(), road.has_leave());
         }
@@ -272,7 +275,7 @@ impl Courier {
         self.stage = Stage::Sorted;
         cx.queue.deadlines.set(cx.frame, cx.parts.turn.now + KEPT_PATIENCE);
         if is_first {
-            cx.parts.store.tell_of_call(self.road().key(), CallEvent::Reached);
+            cx.parts.store.report_destination(self.road().key(), DestinationEvent::Reached);
         }
         cx.queue.road_is_good(self.road().destination());
     }

@@ -42,7 +42,7 @@ use alloc::sync::Arc;
 use channel::{Class, Ticket};
 use machine::{CoreId, Entropy, Machine};
 use outbound::Outbound;
-use shards::{Archive, Event};
+use shards::{Event, ShardedStore};
 use sometimes::sometimes;
 
 use crate::links::Message;
@@ -137,7 +137,7 @@ impl Engine {
             Event::Replied(at, reply) => {
                 server.let_sessions(|sessions, cx| sessions.replied(at.frame, reply, cx));
             }
-            Event::Called => server.let_outbound(Outbound::hear),
+            Event::DestinationNotice => server.let_outbound(Outbound::hear),
             Event::Serve => {
                 let Parts { compute, store, .. } = &mut server.parts;
                 compute.make_room_for(store.password_hashes());
@@ -185,7 +185,7 @@ impl Engine {
         let (sending, Parts { links, store, connections, .. }) = (&mut self.sending, &mut self.server.parts);
         links.post(
             |core, class| {
-                let of_shards = |store: &mut Archive| store.next_message(core, class).map(Message::Shards);
+                let of_shards = |store: &mut ShardedStore| store.next_message(core, class).map(Message::Shards);
                 match class {
                     Class::Control => {
                         let parcel = sending.next_filled(core).map(Message::Parcel);

@@ -21,14 +21,14 @@ use store::{
 };
 use tasks::{Continuation, FrameId, FrameTable};
 
-use crate::messages::{End, Letter, PAGE_OCTETS, Page, Request, Status, end_of};
+use crate::messages::{End, PAGE_OCTETS, Page, RemoteDeliveryId, Request, Status, end_of};
 use crate::purpose::Purpose;
 
 /// The client for all other cores.
-pub(crate) struct Distant {
+pub(crate) struct RemoteShards {
     /// For each core: the state of its store, and the requests for it.
     owners: Vec<Owner>,
-    letters: FrameTable<Gathering>,
+    deliveries: FrameTable<Gathering>,
     pages: Vec<Box<Page>>,
     /// Parts of bodies that were requested and not given back.
     reads: usize,
@@ -63,28 +63,28 @@ enum Expect {
     Stored,
 }
 
-impl Distant {
-    /// `cores`: the number of cores. `letters`: the most messages in progress at a time, and the
+impl RemoteShards {
+    /// `cores`: the number of cores. `deliveries`: the most messages in progress at a time, and the
     /// most reads.
-    pub(crate) fn new(cores: u8, letters: usize) -> Distant {
-        let nowhere = Letter(FrameId::new(0, 0));
+    pub(crate) fn new(cores: u8, deliveries: usize) -> RemoteShards {
+        let nowhere = RemoteDeliveryId(FrameId::new(0, 0));
         let page = || Page {
-            letter: nowhere,
+            delivery: nowhere,
             recipients: Vec::with_capacity(8),
             length: 0,
             octets: [0; PAGE_OCTETS],
         };
         let owner = || Owner {
             status: Status { state: State::Opening, room: Room::NONE, is_short_of_buffers: false },
-            requests: VecDeque::with_capacity(4 * letters),
+            requests: VecDeque::with_capacity(4 * deliveries),
         };
-        Distant {
+        RemoteShards {
             owners: (0..cores).map(|_| owner()).collect(),
-            letters: FrameTable::with_capacity(letters),
-            pages: (0..2 * letters).map(|_| Box::new(page())).collect(),
+            deliveries: FrameTable::with_capacity(deliveries),
+            pages: (0..2 * deliveries).map(|_| Box::new(page())).collect(),
             reads: 0,
             removals: 0,
-            wakes: VecDeque::with_capacity(4 * letters),
+            wakes: VecDeque::with_capacity(4 * deliveries),
         }
     }
 
@@ -93,7 +93,7 @@ impl Distant {
         &mut self,
         owner: CoreId,
         recipients: &[Recipient],
-    ) -> Result<Letter, Refusal> {
+    ) -> Result<RemoteDeliveryId, Refusal> {
         // An owner that has not reported its state yet is asked.
         if let State::ReadOnly(_) = self.status(owner)?.state {
             return Err(Refusal::ReadOnly);
@@ -110,7 +110,7 @@ impl Distant {
             continuation: None,
             refused: None,
         };
-        self.letters.insert(gathering).map(Letter).map_err(|gathering| {
+        self.deliveries.insert(gathering).map(RemoteDeliveryId).map_err(|gathering| {
             gathering.page.into_iter().for_each(|page| self.put_back(page));
             Refusal::Busy
         })
@@ -118,37 +118,37 @@ impl Distant {
 
     /// Asks the owner for a place for a message that has just begun. `continuation` is woken with
     /// [`Outcome::Room`] when the owner has one, or refuses.
-    pub(crate) fn ask_for_place(&mut self, letter: Letter, continuation: Continuation) {
-        let Some(gathering) = self.letters.get_mut(letter.0) else {
+    pub(crate) fn ask_for_place(&mut self, delivery: RemoteDeliveryId, continuation: Continuation) {
+        let Some(gathering) = self.deliveries.get_mut(delivery.0) else {
             unreachable!("a message that has ended")
         };
         gathering.continuation = Some(continuation);
-        self.send_page(letter, None);
+        self.send_page(delivery, None);
     }
 
     /// The reason why the owner has refused an incomplete message, if it has.
-    pub(crate) fn refusal(&self, letter: Letter) -> Option<Refusal> {
-        self.letters.get(letter.0)?.refused
+    pub(crate) fn refusal(&self, delivery: RemoteDeliveryId) -> Option<Refusal> {
+        self.deliveries.get(delivery.0)?.refused
     }
 
     /// Whether the owner of a message is short of buffers or places.
-    pub(crate) fn is_owner_short(&self, letter: Letter) -> bool {
+    pub(crate) fn is_owner_short(&self, delivery: RemoteDeliveryId) -> bool {
         let owner = self
-            .letters
-            .get(letter.0)
+            .deliveries
+            .get(delivery.0)
             .and_then(|gathering| self.owners.get(gathering.owner.index()));
         owner.is_some_and(|owner| owner.status.is_short_of_buffers)
     }
 
     pub(crate) fn append(
         &mut self,
-        letter: Letter,
+        delivery: RemoteDeliveryId,
         octets: &[u8],
         continuation: Continuation,
     ) -> Result<usize, Refusal> {
         let mut taken = 0;
         loop {
-            let gathering = self.letters.get_mut(letter.0).ok_or(Refusal::NoSuchDelivery)?;
+            let gathering = self.deliveries.get_mut(delivery.0).ok_or(Refusal::NoSuchDelivery)?;
             if let Some(refusal) = gathering.refused {
                 return Err(refusal);
             }
@@ -160,10 +160,10 @@ impl Distant {
                 if taken == octets.len() {
                     return Ok(taken);
                 }
-                self.send_page(letter, None);
+                self.send_page(delivery, None);
             }
             let page = self.page_to_spare();
-            let gathering = self.letters.get_mut(letter.0).ok_or(Refusal::NoSuchDelivery)?;
+            let gathering = self.deliveries.get_mut(delivery.0).ok_or(Refusal::NoSuchDelivery)?;
             if page.is_none() {
                 sometimes!(NoPage);
                 gathering.continuation = Some(continuation);
@@ -175,39 +175,39 @@ impl Distant {
 
     pub(crate) fn commit(
         &mut self,
-        letter: Letter,
+        delivery: RemoteDeliveryId,
         closing: Closing,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
-        self.complete(letter, End::Commit(closing), Expect::Stored, continuation)
+        self.complete(delivery, End::Commit(closing), Expect::Stored, continuation)
     }
 
     /// Has a complete message prepared. `continuation` is woken with [`Outcome::Room`] when it is.
     pub(crate) fn prepare(
         &mut self,
-        letter: Letter,
+        delivery: RemoteDeliveryId,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
-        self.complete(letter, End::Prepare, Expect::Prepared, continuation)
+        self.complete(delivery, End::Prepare, Expect::Prepared, continuation)
     }
 
     /// Commits a prepared message.
     pub(crate) fn commit_prepared(
         &mut self,
-        letter: Letter,
+        delivery: RemoteDeliveryId,
         closing: Closing,
         continuation: Continuation,
     ) {
-        let Some(gathering) = self.letters.get_mut(letter.0) else { return };
+        let Some(gathering) = self.deliveries.get_mut(delivery.0) else { return };
         (gathering.expect, gathering.continuation) = (Expect::Stored, Some(continuation));
         let owner = gathering.owner;
-        self.ask(owner, Request::Commit(letter, closing));
+        self.ask(owner, Request::Commit(delivery, closing));
     }
 
     /// All of a message is there, and space for it.
-    pub(crate) fn prepared(&mut self, letter: Letter) {
+    pub(crate) fn prepared(&mut self, delivery: RemoteDeliveryId) {
         let continuation =
-            self.letters.get_mut(letter.0).and_then(|gathering| gathering.continuation.take());
+            self.deliveries.get_mut(delivery.0).and_then(|gathering| gathering.continuation.take());
         self.wakes
             .extend(continuation.map(|continuation| Wake { continuation, outcome: Outcome::Room }));
     }
@@ -219,32 +219,32 @@ impl Distant {
 
     fn complete(
         &mut self,
-        letter: Letter,
+        delivery: RemoteDeliveryId,
         end: End,
         expect: Expect,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
-        let gathering = self.letters.get_mut(letter.0).ok_or(Refusal::NoSuchDelivery)?;
+        let gathering = self.deliveries.get_mut(delivery.0).ok_or(Refusal::NoSuchDelivery)?;
         let refusal = gathering.refused.or(gathering.page.is_none().then_some(Refusal::Busy));
         if let Some(refusal) = refusal {
-            self.abort(letter);
+            self.abort(delivery);
             return Err(refusal);
         }
         (gathering.expect, gathering.continuation) = (expect, Some(continuation));
-        self.send_page(letter, Some(end));
+        self.send_page(delivery, Some(end));
         Ok(())
     }
 
-    pub(crate) fn abort(&mut self, letter: Letter) {
-        let Some(gathering) = self.letters.get_mut(letter.0) else { return };
+    pub(crate) fn abort(&mut self, delivery: RemoteDeliveryId) {
+        let Some(gathering) = self.deliveries.get_mut(delivery.0) else { return };
         if gathering.expect == Expect::Stored {
             gathering.continuation = None;
             return;
         }
         let (owner, page) = (gathering.owner, gathering.page.take());
-        self.letters.remove(letter.0);
+        self.deliveries.remove(delivery.0);
         page.into_iter().for_each(|page| self.put_back(page));
-        self.ask(owner, Request::Abort(letter));
+        self.ask(owner, Request::Abort(delivery));
     }
 
     pub(crate) fn read(
@@ -255,7 +255,7 @@ impl Distant {
         offset: u32,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
-        if self.reads >= self.letters.capacity() || self.is_crowded(owner) {
+        if self.reads >= self.deliveries.capacity() || self.is_crowded(owner) {
             return Err(Refusal::Busy);
         }
         self.reads += 1;
@@ -305,19 +305,21 @@ impl Distant {
 
     /// A page has been returned. Its message continues with it, if it waits for one.
     pub(crate) fn page_done(&mut self, mut page: Box<Page>) {
-        let letter = page.letter;
+        let delivery = page.delivery;
         page.clear();
         let gathering =
-            self.letters.get_mut(letter.0).filter(|gathering| gathering.waits_for_page());
+            self.deliveries.get_mut(delivery.0).filter(|gathering| gathering.waits_for_page());
         let Some(gathering) = gathering else { return self.pages.push(page) };
         gathering.page = Some(page);
-        self.offer_room(letter);
+        self.offer_room(delivery);
     }
 
     /// The owner reports a result.
     pub(crate) fn woken(&mut self, purpose: Purpose, wake: Wake) {
         match purpose {
-            Purpose::Letter => self.letter_ended(Letter(wake.continuation.frame), wake.outcome),
+            Purpose::Delivery => {
+                self.delivery_ended(RemoteDeliveryId(wake.continuation.frame), wake.outcome)
+            }
             Purpose::Read => {
                 if !matches!(wake.outcome, Outcome::Body(_)) {
                     self.reads -= 1;
@@ -364,8 +366,8 @@ impl Distant {
     }
 
     /// Including messages with a page that has not been returned.
-    pub(crate) fn letters_under_way(&self) -> usize {
-        self.letters.len().max(2 * self.letters.capacity() - self.pages.len())
+    pub(crate) fn deliveries_in_progress(&self) -> usize {
+        self.deliveries.len().max(2 * self.deliveries.capacity() - self.pages.len())
     }
 
     pub(crate) fn reads_under_way(&self) -> usize {
@@ -373,19 +375,19 @@ impl Distant {
     }
 
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.letters_under_way() == 0 && self.reads == 0 && self.removals == 0
+        self.deliveries_in_progress() == 0 && self.reads == 0 && self.removals == 0
     }
 
     /// Whether an owner is so far behind that nothing new is begun.
     fn is_crowded(&self, owner: CoreId) -> bool {
         self.owners
             .get(owner.index())
-            .is_none_or(|owner| owner.requests.len() >= self.letters.capacity())
+            .is_none_or(|owner| owner.requests.len() >= self.deliveries.capacity())
     }
 
     /// A further page for a message, if the next message to begin still finds one.
     fn page_to_spare(&mut self) -> Option<Box<Page>> {
-        if self.pages.len() > self.letters.capacity() { self.pages.pop() } else { None }
+        if self.pages.len() > self.deliveries.capacity() { self.pages.pop() } else { None }
     }
 
     fn put_back(&mut self, mut page: Box<Page>) {
@@ -393,34 +395,34 @@ impl Distant {
         self.pages.push(page);
     }
 
-    /// Sends the page of `letter`, which is complete with it if it has an end.
-    fn send_page(&mut self, letter: Letter, end: Option<End>) {
-        let Some(gathering) = self.letters.get_mut(letter.0) else {
+    /// Sends the page of `delivery`, which is complete with it if it has an end.
+    fn send_page(&mut self, delivery: RemoteDeliveryId, end: Option<End>) {
+        let Some(gathering) = self.deliveries.get_mut(delivery.0) else {
             unreachable!("a message that has ended")
         };
         let Some(mut page) = gathering.page.take() else {
             unreachable!("a page that was sent already")
         };
-        page.letter = letter;
+        page.delivery = delivery;
         let owner = gathering.owner;
         self.ask(owner, Request::Octets { page, end });
     }
 
     /// The owner reports the result of a message, complete or not.
-    fn letter_ended(&mut self, letter: Letter, outcome: Outcome) {
-        let Some(gathering) = self.letters.get_mut(letter.0) else { return };
+    fn delivery_ended(&mut self, delivery: RemoteDeliveryId, outcome: Outcome) {
+        let Some(gathering) = self.deliveries.get_mut(delivery.0) else { return };
         if gathering.expect == Expect::Octets {
             gathering.refused = end_of(&outcome);
-            return self.offer_room(letter);
+            return self.offer_room(delivery);
         }
         let continuation = gathering.continuation.take();
-        self.letters.remove(letter.0);
+        self.deliveries.remove(delivery.0);
         self.wakes.extend(continuation.map(|continuation| Wake { continuation, outcome }));
     }
 
     /// Wakes a message that waits for space.
-    fn offer_room(&mut self, letter: Letter) {
-        let Some(gathering) = self.letters.get_mut(letter.0) else {
+    fn offer_room(&mut self, delivery: RemoteDeliveryId) {
+        let Some(gathering) = self.deliveries.get_mut(delivery.0) else {
             unreachable!("a message that has ended")
         };
         if gathering.expect == Expect::Octets

@@ -21,27 +21,27 @@ use sometimes::sometimes;
 use store::{Closing, DeliveryId, INBOX, Refusal, Store, Wake};
 use tasks::Continuation;
 
-use crate::messages::{End, Letter, Limits, News, Page, Request, Status, refused};
+use crate::messages::{End, Limits, News, Page, RemoteDeliveryId, Request, Status, refused};
 use crate::point::Point;
 use crate::purpose::{Purpose, core_of, on_core};
 
 /// The server for all other cores.
-pub(crate) struct Desk {
+pub(crate) struct ShardServer {
     /// One for each core except this one.
-    guests: Vec<Option<Guest>>,
+    clients: Vec<Option<ClientCore>>,
     /// Requests that found the store busy.
     waiting: VecDeque<(CoreId, Request)>,
     /// Messages that wait to begin.
-    beginning: VecDeque<(CoreId, Letter)>,
+    beginning: VecDeque<(CoreId, RemoteDeliveryId)>,
     /// If this many messages of all cores are in progress, none of another core is begun.
-    letters: usize,
+    deliveries: usize,
     told: Option<Status>,
 }
 
 /// The state of one other core.
-struct Guest {
+struct ClientCore {
     /// Its messages, each in the slot that it has there.
-    arrivals: Vec<Option<Arrival>>,
+    arrivals: Vec<Option<IncomingDelivery>>,
     /// The state of the store, if the core has not been told.
     status: Option<Status>,
     news: VecDeque<News>,
@@ -51,10 +51,10 @@ struct Guest {
 }
 
 /// A message that arrives page by page.
-struct Arrival {
-    letter: Letter,
+struct IncomingDelivery {
+    delivery: RemoteDeliveryId,
     /// `None` if it has not begun yet.
-    delivery: Option<Result<DeliveryId, Refusal>>,
+    local: Option<Result<DeliveryId, Refusal>>,
     /// Pages that the store has not taken yet, and the octets taken from the first one.
     pages: VecDeque<(Box<Page>, Option<End>)>,
     taken: usize,
@@ -62,23 +62,23 @@ struct Arrival {
     is_preparing: bool,
 }
 
-impl Desk {
+impl ShardServer {
     /// `core`: the core of this server, among `cores` with these `limits`.
-    pub(crate) fn new(core: CoreId, cores: u8, limits: &Limits) -> Desk {
-        let letters = limits.letters_for_others;
-        let guest = || Guest {
-            arrivals: (0..letters).map(|_| None).collect(),
+    pub(crate) fn new(core: CoreId, cores: u8, limits: &Limits) -> ShardServer {
+        let deliveries = limits.remote_deliveries;
+        let client = || ClientCore {
+            arrivals: (0..deliveries).map(|_| None).collect(),
             status: None,
-            news: VecDeque::with_capacity(4 * letters),
+            news: VecDeque::with_capacity(4 * deliveries),
             has_taken_over: false,
             is_serving: false,
             has_left: false,
         };
-        Desk {
-            guests: (0..cores).map(|other| (CoreId(other) != core).then(guest)).collect(),
+        ShardServer {
+            clients: (0..cores).map(|other| (CoreId(other) != core).then(client)).collect(),
             waiting: VecDeque::new(),
             beginning: VecDeque::new(),
-            letters: limits.transactions,
+            deliveries: limits.transactions,
             told: None,
         }
     }
@@ -87,12 +87,12 @@ impl Desk {
     pub(crate) fn requested(&mut self, from: CoreId, request: Request, store: &mut Store) {
         match request {
             Request::Octets { page, end } => self.octets_arrived(from, page, end, store),
-            Request::Commit(letter, closing) => self.commit(from, letter, closing, store),
-            Request::Abort(letter) => self.abort(from, letter, store),
+            Request::Commit(delivery, closing) => self.commit(from, delivery, closing, store),
+            Request::Abort(delivery) => self.abort(from, delivery, store),
             Request::BodyDone(body) => store.give_back(body),
-            Request::TookOver => self.at(from, |guest| guest.has_taken_over = true),
-            Request::Serving => self.at(from, |guest| guest.is_serving = true),
-            Request::Left => self.at(from, |guest| guest.has_left = true),
+            Request::TookOver => self.at(from, |client| client.has_taken_over = true),
+            Request::Serving => self.at(from, |client| client.is_serving = true),
+            Request::Left => self.at(from, |client| client.has_left = true),
             Request::Asked(..) | Request::CloseMaildrop(_) | Request::PasswordKnown(_) => {
                 unreachable!("a request that is not for the store")
             }
@@ -100,7 +100,7 @@ impl Desk {
             | Request::Remove { .. }
             | Request::ForgetArrival { .. }) => {
                 if !self.waiting.is_empty() || !self.fulfil(from, &request, store) {
-                    sometimes!(DeskWaits);
+                    sometimes!(ShardRequestWaits);
                     self.waiting.push_back((from, request));
                 }
             }
@@ -142,39 +142,44 @@ impl Desk {
         store: &mut Store,
     ) {
         match Point::of(wake.continuation.entry) {
-            Some(Point::LetterRoom) => self.go_on(core, Letter(wake.continuation.frame), store),
+            Some(Point::RemoteRoom) => {
+                self.go_on(core, RemoteDeliveryId(wake.continuation.frame), store)
+            }
             _ => self.tell(core, News::Woken(purpose, wake)),
         }
     }
 
     pub(crate) fn cores(&self) -> u8 {
-        self.guests.len() as u8
+        self.clients.len() as u8
     }
 
     pub(crate) fn tell_all(&mut self, news: impl Fn() -> News) {
-        self.guests.iter_mut().flatten().for_each(|guest| guest.news.push_back(news()));
+        self.clients.iter_mut().flatten().for_each(|client| client.news.push_back(news()));
     }
 
     pub(crate) fn next_news(&mut self, core: CoreId) -> Option<News> {
-        let guest = self.guest(core)?;
-        guest.status.take().map(News::Status).or_else(|| guest.news.pop_front())
+        let client = self.client(core)?;
+        client.status.take().map(News::Status).or_else(|| client.news.pop_front())
     }
 
     pub(crate) fn has_news(&self) -> bool {
-        self.guests.iter().flatten().any(|guest| guest.status.is_some() || !guest.news.is_empty())
+        self.clients
+            .iter()
+            .flatten()
+            .any(|client| client.status.is_some() || !client.news.is_empty())
     }
 
     pub(crate) fn all_have_left(&self) -> bool {
-        self.guests.iter().flatten().all(|guest| guest.has_left)
+        self.clients.iter().flatten().all(|client| client.has_left)
     }
 
     /// The number of cores that have taken over their share of the shards.
     pub(crate) fn have_taken_over(&self) -> usize {
-        self.guests.iter().flatten().filter(|guest| guest.has_taken_over).count()
+        self.clients.iter().flatten().filter(|client| client.has_taken_over).count()
     }
 
     pub(crate) fn all_serve(&self) -> bool {
-        self.guests.iter().flatten().all(|guest| guest.is_serving)
+        self.clients.iter().flatten().all(|client| client.is_serving)
     }
 
     /// Whether messages wait to begin.
@@ -189,29 +194,33 @@ impl Desk {
     /// Tells all cores the state of the store if it has changed. Each gets only the latest state.
     fn tell_status(&mut self, status: Status) {
         if self.told.replace(status) != Some(status) {
-            let staying = self.guests.iter_mut().flatten().filter(|guest| !guest.has_left);
-            staying.for_each(|guest| guest.status = Some(status));
+            let staying = self.clients.iter_mut().flatten().filter(|client| !client.has_left);
+            staying.for_each(|client| client.status = Some(status));
         }
     }
 
     pub(crate) fn tell(&mut self, core: CoreId, news: News) {
-        let Some(guest) = self.guest(core) else { unreachable!("news for this core itself") };
-        guest.news.push_back(news);
+        let Some(client) = self.client(core) else { unreachable!("news for this core itself") };
+        client.news.push_back(news);
     }
 
-    fn guest(&mut self, core: CoreId) -> Option<&mut Guest> {
-        self.guests.get_mut(core.index())?.as_mut()
+    fn client(&mut self, core: CoreId) -> Option<&mut ClientCore> {
+        self.clients.get_mut(core.index())?.as_mut()
     }
 
-    fn at(&mut self, core: CoreId, change: impl FnOnce(&mut Guest)) {
-        if let Some(guest) = self.guest(core) {
-            change(guest);
+    fn at(&mut self, core: CoreId, change: impl FnOnce(&mut ClientCore)) {
+        if let Some(client) = self.client(core) {
+            change(client);
         }
     }
 
-    fn arrival(&mut self, core: CoreId, letter: Letter) -> Option<&mut Arrival> {
-        let place = self.guest(core)?.arrivals.get_mut(letter.0.index())?;
-        place.as_mut().filter(|arrival| arrival.letter == letter)
+    fn arrival(
+        &mut self,
+        core: CoreId,
+        delivery: RemoteDeliveryId,
+    ) -> Option<&mut IncomingDelivery> {
+        let place = self.client(core)?.arrivals.get_mut(delivery.0.index())?;
+        place.as_mut().filter(|arrival| arrival.delivery == delivery)
     }
 
     /// Tries a request. Returns false if the store is busy.
@@ -248,56 +257,56 @@ impl Desk {
         end: Option<End>,
         store: &mut Store,
     ) {
-        let letter = page.letter;
+        let delivery = page.delivery;
         if !page.recipients.is_empty() {
-            let arrival = Arrival {
-                letter,
-                delivery: None,
+            let arrival = IncomingDelivery {
+                delivery,
+                local: None,
                 pages: VecDeque::new(),
                 taken: 0,
                 is_preparing: false,
             };
-            let place = self.place(core, letter);
-            assert!(place.is_none(), "a letter's slot is used again only after its end was sent");
+            let place = self.place(core, delivery);
+            assert!(place.is_none(), "a delivery's slot is used again only after its end was sent");
             *place = Some(arrival);
-            self.beginning.push_back((core, letter));
+            self.beginning.push_back((core, delivery));
         }
-        let Some(arrival) = self.arrival(core, letter) else {
+        let Some(arrival) = self.arrival(core, delivery) else {
             unreachable!("a page behind its message's end")
         };
         arrival.pages.push_back((page, end));
         self.begin_waiting(store);
-        self.go_on(core, letter, store);
+        self.go_on(core, delivery, store);
     }
 
     /// Begins the messages that wait for it, unless too many are in progress.
     fn begin_waiting(&mut self, store: &mut Store) {
-        while store.deliveries_under_way() < self.letters
-            && let Some((core, letter)) = self.beginning.pop_front()
+        while store.deliveries_under_way() < self.deliveries
+            && let Some((core, delivery)) = self.beginning.pop_front()
         {
-            let Some(arrival) = self.arrival(core, letter) else {
+            let Some(arrival) = self.arrival(core, delivery) else {
                 unreachable!("a message that was not begun has no end")
             };
             let Some((page, _)) = arrival.pages.front() else {
                 unreachable!("a message begins with its first page")
             };
-            let delivery = store.begin(&page.recipients);
-            arrival.delivery = Some(delivery);
-            if let Err(refusal) = delivery {
-                self.tell(core, News::Woken(Purpose::Letter, refused(stored(letter), refusal)));
+            let local = store.begin(&page.recipients);
+            arrival.local = Some(local);
+            if let Err(refusal) = local {
+                self.tell(core, News::Woken(Purpose::Delivery, refused(stored(delivery), refusal)));
             }
-            self.go_on(core, letter, store);
+            self.go_on(core, delivery, store);
         }
         if !self.beginning.is_empty() {
-            sometimes!(DeskPutsOff);
+            sometimes!(RemoteBeginWaits);
         }
     }
 
     /// Gives the store as much of a message as it takes.
-    fn go_on(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
-        while let Some(arrival) = self.arrival(core, letter) {
+    fn go_on(&mut self, core: CoreId, delivery: RemoteDeliveryId, store: &mut Store) {
+        while let Some(arrival) = self.arrival(core, delivery) {
             if arrival.is_preparing {
-                return self.prepare(core, letter, store);
+                return self.prepare(core, delivery, store);
             }
             let refused = match arrival.append(core, store) {
                 Ok(Appended::Page) => None,
@@ -306,84 +315,90 @@ impl Desk {
             };
             let Some((page, end)) = arrival.pages.pop_front() else { return };
             arrival.taken = 0;
-            let is_lost = !matches!(arrival.delivery, Some(Ok(_)));
+            let is_lost = !matches!(arrival.local, Some(Ok(_)));
             arrival.is_preparing = end == Some(End::Prepare) && !is_lost;
             if let Some(refusal) = refused {
-                self.refuse(core, letter, refusal);
+                self.refuse(core, delivery, refusal);
             }
             self.tell(core, News::PageDone(page));
             match end {
-                Some(End::Commit(closing)) => self.commit(core, letter, closing, store),
-                Some(End::Prepare) if is_lost => self.forget(core, letter),
+                Some(End::Commit(closing)) => self.commit(core, delivery, closing, store),
+                Some(End::Prepare) if is_lost => self.forget(core, delivery),
                 _ => {}
             }
         }
     }
 
     /// Commits a message that is complete.
-    fn commit(&mut self, core: CoreId, letter: Letter, closing: Closing, store: &mut Store) {
-        let Some(arrival) = self.arrival(core, letter) else { return };
-        if let Some(Ok(delivery)) = arrival.delivery
+    fn commit(
+        &mut self,
+        core: CoreId,
+        delivery: RemoteDeliveryId,
+        closing: Closing,
+        store: &mut Store,
+    ) {
+        let Some(arrival) = self.arrival(core, delivery) else { return };
+        if let Some(Ok(local)) = arrival.local
             && let Err(refusal) =
-                store.commit(delivery, closing, on_core((core, Purpose::Letter), stored(letter)))
+                store.commit(local, closing, on_core((core, Purpose::Delivery), stored(delivery)))
         {
-            self.refuse(core, letter, refusal);
+            self.refuse(core, delivery, refusal);
         }
-        self.forget(core, letter);
+        self.forget(core, delivery);
     }
 
     /// Allocates the space for a complete message, or learns later whether there is some.
-    fn prepare(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
-        let Some(Some(Ok(delivery))) = self.arrival(core, letter).map(|arrival| arrival.delivery)
+    fn prepare(&mut self, core: CoreId, delivery: RemoteDeliveryId, store: &mut Store) {
+        let Some(Some(Ok(local))) = self.arrival(core, delivery).map(|arrival| arrival.local)
         else {
             return;
         };
-        let room = Continuation { frame: letter.0, entry: Point::LetterRoom.entry() };
-        match store.prepare(delivery, on_core((core, Purpose::Letter), room)) {
+        let room = Continuation { frame: delivery.0, entry: Point::RemoteRoom.entry() };
+        match store.prepare(local, on_core((core, Purpose::Delivery), room)) {
             Ok(true) => {
-                let Some(arrival) = self.arrival(core, letter) else {
+                let Some(arrival) = self.arrival(core, delivery) else {
                     unreachable!("it was just prepared")
                 };
                 arrival.is_preparing = false;
-                self.tell(core, News::Prepared(letter));
+                self.tell(core, News::Prepared(delivery));
             }
             Ok(false) => {}
             Err(refusal) => {
-                self.refuse(core, letter, refusal);
-                self.forget(core, letter);
+                self.refuse(core, delivery, refusal);
+                self.forget(core, delivery);
             }
         }
     }
 
-    fn refuse(&mut self, core: CoreId, letter: Letter, refusal: Refusal) {
-        sometimes!(DeskRefuses);
-        self.tell(core, News::Woken(Purpose::Letter, refused(stored(letter), refusal)));
+    fn refuse(&mut self, core: CoreId, delivery: RemoteDeliveryId, refusal: Refusal) {
+        sometimes!(RemoteDeliveryRefused);
+        self.tell(core, News::Woken(Purpose::Delivery, refused(stored(delivery), refusal)));
     }
 
     /// Aborts a message.
-    fn abort(&mut self, core: CoreId, letter: Letter, store: &mut Store) {
-        let Some(arrival) = self.arrival(core, letter) else { return };
-        sometimes!(DeskForgets);
-        match arrival.delivery {
-            Some(Ok(delivery)) => store.abort(delivery),
+    fn abort(&mut self, core: CoreId, delivery: RemoteDeliveryId, store: &mut Store) {
+        let Some(arrival) = self.arrival(core, delivery) else { return };
+        sometimes!(RemoteDeliveryAborted);
+        match arrival.local {
+            Some(Ok(local)) => store.abort(local),
             Some(Err(_)) => {}
-            None => self.beginning.retain(|waiting| *waiting != (core, letter)),
+            None => self.beginning.retain(|waiting| *waiting != (core, delivery)),
         }
-        let Some(arrival) = self.arrival(core, letter) else {
-            unreachable!("its delivery was just given up")
+        let Some(arrival) = self.arrival(core, delivery) else {
+            unreachable!("its local was just given up")
         };
         let pages = core::mem::take(&mut arrival.pages);
         pages.into_iter().for_each(|(page, _)| self.tell(core, News::PageDone(page)));
-        self.forget(core, letter);
+        self.forget(core, delivery);
     }
 
-    fn forget(&mut self, core: CoreId, letter: Letter) {
-        *self.place(core, letter) = None;
+    fn forget(&mut self, core: CoreId, delivery: RemoteDeliveryId) {
+        *self.place(core, delivery) = None;
     }
 
     /// The place for a message that another core sends.
-    fn place(&mut self, core: CoreId, letter: Letter) -> &mut Option<Arrival> {
-        match self.guest(core).and_then(|guest| guest.arrivals.get_mut(letter.0.index())) {
+    fn place(&mut self, core: CoreId, delivery: RemoteDeliveryId) -> &mut Option<IncomingDelivery> {
+        match self.client(core).and_then(|client| client.arrivals.get_mut(delivery.0.index())) {
             Some(place) => place,
             None => unreachable!("a message above the last one of its core"),
         }
@@ -398,90 +413,36 @@ enum Appended {
     LessThanThat,
 }
 
-impl Arrival {
+impl IncomingDelivery {
     /// Appends the rest of the first page. Errors: the message is refused from now on.
     fn append(&mut self, core: CoreId, store: &mut Store) -> Result<Appended, Refusal> {
-        let delivery = match self.delivery {
+        let local = match self.local {
             None => return Ok(Appended::LessThanThat),
             Some(Err(_)) => return Ok(Appended::Page),
-            Some(Ok(delivery)) => delivery,
+            Some(Ok(local)) => local,
         };
         let Some((page, _)) = self.pages.front() else { return Ok(Appended::Page) };
         let octets = page.octets.get(self.taken..page.length);
         let Some(octets) = octets else { unreachable!("more octets taken than a page has") };
-        let room = Continuation { frame: self.letter.0, entry: Point::LetterRoom.entry() };
-        match store.append(delivery, octets, on_core((core, Purpose::Letter), room)) {
+        let room = Continuation { frame: self.delivery.0, entry: Point::RemoteRoom.entry() };
+        match store.append(local, octets, on_core((core, Purpose::Delivery), room)) {
             Ok(taken) if taken < octets.len() => {
                 self.taken += taken;
                 Ok(Appended::LessThanThat)
             }
             Ok(_) => Ok(Appended::Page),
             Err(refusal) => {
-                store.abort(delivery);
-                self.delivery = Some(Err(refusal));
+                store.abort(local);
+                self.local = Some(Err(refusal));
                 Err(refusal)
             }
         }
     }
 }
 
-fn stored(letter: Letter) -> Continuation {
-    Continuation { frame: letter.0, entry: Point::LetterStored.entry() }
+fn stored(delivery: RemoteDeliveryId) -> Continuation {
+    Continuation { frame: delivery.0, entry: Point::RemoteStored.entry() }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use store::{Room, State};
-
-    /// Limits for this many messages at a time.
-    fn limits(letters: usize) -> Limits {
-        let store = store::Limits {
-            deliveries: 4,
-            recipients: 8,
-            reads: 4,
-            buffer_bytes: 64 * 1024,
-            resident_bytes: 1 << 20,
-        };
-        Limits { store, transactions: letters, letters_for_others: 4 }
-    }
-
-    #[test]
-    fn slow_core_gets_only_the_latest_store_state() {
-        let mut desk = Desk::new(CoreId::FIRST, 2, &limits(4));
-        for turn in 0..1000 {
-            desk.tell_status(Status {
-                state: State::Serving,
-                room: Room::NONE,
-                is_short_of_buffers: turn % 2 == 0,
-            });
-        }
-        let told = desk.next_news(CoreId(1));
-        assert!(matches!(told, Some(News::Status(Status { is_short_of_buffers: false, .. }))));
-        assert!(desk.next_news(CoreId(1)).is_none() && !desk.has_news());
-    }
-
-    #[test]
-    fn aborted_message_leaves_the_begin_queue() {
-        let mut desk = Desk::new(CoreId::FIRST, 2, &limits(0));
-        let mut store = Store::guest(limits(0).store, [0; 32]);
-        for round in 0..1000 {
-            let letter = Letter(tasks::FrameId::new(round % 4, round));
-            let recipients = alloc::vec![store::Recipient::inbox(store::AccountId::from_bits(1))];
-            let page = Box::new(Page {
-                letter,
-                recipients,
-                length: 0,
-                octets: [0; crate::messages::PAGE_OCTETS],
-            });
-            desk.requested(CoreId(1), Request::Octets { page, end: None }, &mut store);
-            assert!(!desk.is_at_rest());
-            desk.requested(CoreId(1), Request::Abort(letter), &mut store);
-            assert!(
-                matches!(desk.next_news(CoreId(1)), Some(News::PageDone(_))),
-                "its page is returned"
-            );
-        }
-        assert!(desk.is_at_rest() && desk.beginning.is_empty());
-    }
-}
+mod tests;

@@ -2,8 +2,8 @@
 //! and how a connection ended. A permission includes the known policy of the domain.
 //!
 //! The owner of the destination may reply later. It also tells cores how many connections they may
-//! keep for reuse. So its messages ([`CallTold`]) are a type of their own, and an immediate reply
-//! has the same type.
+//! keep for reuse. So its messages ([`DestinationNotice`]) are a type of their own, and an
+//! immediate reply has the same type.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -19,7 +19,7 @@ use crate::owned::Owned;
 use crate::point::Point;
 
 /// May this core make one more connection to a destination?
-pub struct MayCall {
+pub struct MayConnect {
     /// The hash from [`crate::Facts::destination`].
     pub(crate) destination: u64,
     /// The core that asks.
@@ -31,7 +31,7 @@ pub struct MayCall {
 
 /// A message from the owner of a destination.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum CallTold {
+pub enum DestinationNotice {
     /// The answer to the wait point that asked for a connection to this destination: it is allowed,
     /// or the destination is down.
     Leave(Continuation, u64, Leave, DomainPolicy),
@@ -44,28 +44,30 @@ pub type DomainPolicy = Option<Arc<KnownPolicy>>;
 
 impl Facts {
     /// The next message for a core.
-    pub(crate) fn next_told(&mut self) -> Option<(CoreId, CallTold)> {
+    pub(crate) fn next_told(&mut self) -> Option<(CoreId, DestinationNotice)> {
         Some(match self.destinations.next_told()? {
             Told::Leave(core, destination, at, leave) => (core, self.leave(at, destination, leave)),
-            Told::Keeps(core, destination, keeps) => (core, CallTold::Keeps(destination, keeps)),
+            Told::Keeps(core, destination, keeps) => {
+                (core, DestinationNotice::Keeps(destination, keeps))
+            }
         })
     }
 
-    fn leave(&self, at: Continuation, destination: u64, leave: Leave) -> CallTold {
-        CallTold::Leave(at, destination, leave, self.policies.of(destination))
+    fn leave(&self, at: Continuation, destination: u64, leave: Leave) -> DestinationNotice {
+        DestinationNotice::Leave(at, destination, leave, self.policies.of(destination))
     }
 }
 
-impl Question for MayCall {
+impl Question for MayConnect {
     /// `None`: the owner sends the answer later.
-    type Reply = Option<CallTold>;
+    type Reply = Option<DestinationNotice>;
 
     fn subject(&self) -> Subject {
-        Subject::Elsewhere(self.destination)
+        Subject::ExternalHost(self.destination)
     }
 
-    fn answer(self, owned: &mut Owned) -> Option<CallTold> {
-        let MayCall { destination, core, at, now } = self;
+    fn answer(self, owned: &mut Owned) -> Option<DestinationNotice> {
+        let MayConnect { destination, core, at, now } = self;
         let leave = owned.facts.destinations.ask(destination, core, at, now)?;
         Some(owned.facts.leave(at, destination, leave))
     }
@@ -73,7 +75,7 @@ impl Question for MayCall {
 
 /// An event that a core reports about a destination.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum CallEvent {
+pub enum DestinationEvent {
     /// Messages get through on a connection that stays open.
     Reached,
     /// A permitted connection has ended, or was not made.
@@ -92,35 +94,35 @@ pub enum CallEvent {
 }
 
 /// Reports an event at a destination.
-pub struct CallNews {
+pub struct DestinationReport {
     pub(crate) destination: u64,
     pub(crate) core: CoreId,
-    pub(crate) event: CallEvent,
+    pub(crate) event: DestinationEvent,
 }
 
-impl CallNews {
+impl DestinationReport {
     /// Nothing waits for the reply.
     pub(crate) const NOWHERE: Continuation =
         Continuation { frame: FrameId::new(0, 0), entry: Point::Noted.entry() };
 }
 
-impl Question for CallNews {
+impl Question for DestinationReport {
     type Reply = ();
 
     fn subject(&self) -> Subject {
-        Subject::Elsewhere(self.destination)
+        Subject::ExternalHost(self.destination)
     }
 
     fn answer(self, owned: &mut Owned) {
-        let CallNews { destination, core, event } = self;
+        let DestinationReport { destination, core, event } = self;
         let Facts { destinations, policies, .. } = &mut owned.facts;
         match event {
-            CallEvent::Reached => destinations.reached(destination),
-            CallEvent::Ended { how, now, random } => {
+            DestinationEvent::Reached => destinations.reached(destination),
+            DestinationEvent::Ended { how, now, random } => {
                 destinations.ended(destination, core, how, now, random)
             }
-            CallEvent::Fetched(fetched) => policies.learn(destination, &fetched),
-            CallEvent::ToBeTried => destinations.call_again(destination),
+            DestinationEvent::Fetched(fetched) => policies.learn(destination, &fetched),
+            DestinationEvent::ToBeTried => destinations.call_again(destination),
         }
     }
 }

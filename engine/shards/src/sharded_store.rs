@@ -15,20 +15,22 @@ use tasks::Continuation;
 
 use crate::allowances::Allowances;
 use crate::ask::{GiveBack, Question, Subject};
-use crate::calling::{CallEvent, CallNews, CallTold, DomainPolicy, MayCall};
-use crate::desk::Desk;
-use crate::distant::Distant;
+use crate::destination::{
+    DestinationEvent, DestinationNotice, DestinationReport, DomainPolicy, MayConnect,
+};
 use crate::facts::Facts;
 use crate::known::{self, Accounts, Changed, KnownAccount};
 use crate::maildrop::{Maildrop, Maildrops};
 use crate::messages::{Event, Limits, News, Request, Status};
+use crate::multi_shard::MultiShardDeliveries;
 use crate::owned::Owned;
 use crate::point::Point;
 use crate::question::{Asked, Reply};
-use crate::spread::Spread;
+use crate::remote::RemoteShards;
+use crate::server::ShardServer;
 
 /// The local store, and access to the stores of all other cores.
-pub struct Archive {
+pub struct ShardedStore {
     pub(crate) core: CoreId,
     pub(crate) owners: Owners,
     /// The state that this core owns.
@@ -36,17 +38,17 @@ pub struct Archive {
     /// Accounts of this core with a changed password and sessions here that have not been ended.
     pub(crate) outdated: Vec<AccountId>,
     /// Messages of destination owners that have not been taken yet.
-    called: VecDeque<CallTold>,
+    called: VecDeque<DestinationNotice>,
     /// `None` if there is no other core.
-    pub(crate) elsewhere: Option<Elsewhere>,
+    pub(crate) others: Option<OtherCores>,
 }
 
 /// The state for working with other cores.
-pub(crate) struct Elsewhere {
+pub(crate) struct OtherCores {
     /// Serves the requests of other cores.
-    pub(crate) desk: Desk,
-    pub(crate) distant: Distant,
-    pub(crate) spread: Spread,
+    pub(crate) server: ShardServer,
+    pub(crate) remote: RemoteShards,
+    pub(crate) multi_shard: MultiShardDeliveries,
     /// All accounts, once mail is served.
     pub(crate) accounts: Arc<Accounts>,
     /// The passwords that were changed since then.
@@ -55,10 +57,10 @@ pub(crate) struct Elsewhere {
     pub(crate) recipients: Vec<Recipient>,
 }
 
-impl Elsewhere {
+impl OtherCores {
     /// Whether no operation of this core is in progress on others, and none of theirs here.
     fn is_at_rest(&self) -> bool {
-        self.distant.is_at_rest() && self.spread.len() == 0 && self.desk.is_at_rest()
+        self.remote.is_at_rest() && self.multi_shard.len() == 0 && self.server.is_at_rest()
     }
 
     /// An account, with its current password.
@@ -83,7 +85,7 @@ impl Elsewhere {
     }
 }
 
-impl Archive {
+impl ShardedStore {
     /// The client for one of `cores` cores. The first core's store begins to open the disk.
     /// `facts`: state about external hosts.
     pub fn new(
@@ -92,16 +94,16 @@ impl Archive {
         seed: [u8; 32],
         disk: Disk,
         facts: Facts,
-    ) -> Archive {
+    ) -> ShardedStore {
         let mut store = match core {
             CoreId::FIRST => Store::keeper(limits.store, disk, seed, cores),
             _ => Store::guest(limits.store, seed),
         };
         store.summarize_with(message::summarize);
-        let elsewhere = (cores > 1).then(|| Elsewhere {
-            desk: Desk::new(core, cores, limits),
-            distant: Distant::new(cores, limits.letters_for_others),
-            spread: Spread::new(limits.transactions),
+        let others = (cores > 1).then(|| OtherCores {
+            server: ShardServer::new(core, cores, limits),
+            remote: RemoteShards::new(cores, limits.remote_deliveries),
+            multi_shard: MultiShardDeliveries::new(limits.transactions),
             accounts: Arc::default(),
             changed: BTreeMap::new(),
             recipients: Vec::with_capacity(limits.store.recipients),
@@ -112,25 +114,24 @@ impl Archive {
             allowances: Allowances::default(),
             facts,
         };
-        Archive {
+        ShardedStore {
             core,
             owners: Owners::ONE,
             own,
             outdated: Vec::new(),
             called: VecDeque::new(),
-            elsewhere,
+            others,
         }
     }
 
     /// The state of the store that this core's sessions depend on.
     pub fn state(&self) -> State {
-        match self.elsewhere.as_ref().filter(|_| !self.owns_something()) {
+        match self.others.as_ref().filter(|_| !self.owns_something()) {
             None => self.own.store.state(),
             // A core without shards uses the state that the first core has reported.
-            Some(elsewhere) => elsewhere
-                .distant
-                .status(CoreId::FIRST)
-                .map_or(State::Opening, |status| status.state),
+            Some(others) => {
+                others.remote.status(CoreId::FIRST).map_or(State::Opening, |status| status.state)
+            }
         }
     }
 
@@ -142,21 +143,21 @@ impl Archive {
 
     /// Whether any store is short of buffers or places.
     pub fn is_short_of_buffers(&self) -> bool {
-        self.is_short_of_buffers_itself()
+        self.is_local_short_of_buffers()
             || self.all_status().any(|status| status.is_short_of_buffers)
     }
 
     /// Whether this core's store is.
-    pub(crate) fn is_short_of_buffers_itself(&self) -> bool {
-        let has_no_place = |elsewhere: &Elsewhere| elsewhere.desk.is_short_of_places();
-        self.own.store.is_short_of_buffers() || self.elsewhere.as_ref().is_some_and(has_no_place)
+    pub(crate) fn is_local_short_of_buffers(&self) -> bool {
+        let has_no_place = |others: &OtherCores| others.server.is_short_of_places();
+        self.own.store.is_short_of_buffers() || self.others.as_ref().is_some_and(has_no_place)
     }
 
     /// The account that mail for `address` goes to.
     pub fn find(&self, address: &str) -> Option<AccountId> {
-        match &self.elsewhere {
+        match &self.others {
             None => self.own.store.find(address),
-            Some(elsewhere) => elsewhere.accounts.find(address),
+            Some(others) => others.accounts.find(address),
         }
     }
 
@@ -172,25 +173,25 @@ impl Archive {
 
     /// An account as sessions see it.
     pub fn account(&self, id: AccountId) -> Option<KnownAccount<'_>> {
-        match &self.elsewhere {
+        match &self.others {
             None => self.own.store.account(id).map(KnownAccount::of),
-            Some(elsewhere) => elsewhere.account(id),
+            Some(others) => others.account(id),
         }
     }
 
     /// The secret for the salts of unknown names.
     pub fn secret_of_nobody(&self) -> [u8; 16] {
-        match &self.elsewhere {
+        match &self.others {
             None => known::secret_of_nobody(&self.own.store),
-            Some(elsewhere) => elsewhere.accounts.secret_of_nobody(),
+            Some(others) => others.accounts.secret_of_nobody(),
         }
     }
 
     /// The secret for the rewritten senders (SRS) of forwarded mail.
     pub fn secret_of_paths(&self) -> [u8; 16] {
-        match &self.elsewhere {
+        match &self.others {
             None => known::secret_of_paths(&self.own.store),
-            Some(elsewhere) => elsewhere.accounts.secret_of_paths(),
+            Some(others) => others.accounts.secret_of_paths(),
         }
     }
 
@@ -199,12 +200,12 @@ impl Archive {
         match subject {
             Subject::Account(account) => self.owner(account),
             // The low bits of the hash select the slot in the owner's table.
-            Subject::Elsewhere(hash) => CoreId(((hash >> 32) % u64::from(self.cores())) as u8),
+            Subject::ExternalHost(hash) => CoreId(((hash >> 32) % u64::from(self.cores())) as u8),
         }
     }
 
     fn cores(&self) -> u8 {
-        self.elsewhere.as_ref().map_or(1, |elsewhere| elsewhere.desk.cores())
+        self.others.as_ref().map_or(1, |others| others.server.cores())
     }
 
     /// Asks the owner of a subject. `None`: the reply comes later, to the frame that waits at `at`.
@@ -213,10 +214,10 @@ impl Archive {
         Asked: From<Q>,
     {
         let owner = self.owner_of(question.subject());
-        match self.distant_at(owner) {
+        match self.remote_at(owner) {
             None => Some(question.answer(&mut self.own)),
-            Some(distant) => {
-                distant.ask(owner, Request::Asked(at, question.into()));
+            Some(remote) => {
+                remote.ask(owner, Request::Asked(at, question.into()));
                 None
             }
         }
@@ -231,32 +232,35 @@ impl Archive {
     }
 
     /// Asks the owner of a destination whether one more connection to it is allowed. `None`:
-    /// [`Archive::next_called`] returns the answer later.
-    pub fn ask_to_call(
+    /// [`ShardedStore::next_destination_notice`] returns the answer later.
+    pub fn ask_to_connect(
         &mut self,
         destination: u64,
         at: Continuation,
         now: Instant,
     ) -> Option<(Leave, DomainPolicy)> {
-        let question = MayCall { destination, core: self.core, at, now };
+        let question = MayConnect { destination, core: self.core, at, now };
         match self.ask_owner(question, at)?? {
-            CallTold::Leave(_, _, leave, policy) => Some((leave, policy)),
-            CallTold::Keeps(..) => unreachable!("no reply to a question"),
+            DestinationNotice::Leave(_, _, leave, policy) => Some((leave, policy)),
+            DestinationNotice::Keeps(..) => unreachable!("no reply to a question"),
         }
     }
 
     /// Reports an event at a destination to its owner.
-    pub fn tell_of_call(&mut self, destination: u64, event: CallEvent) {
-        self.ask_owner(CallNews { destination, core: self.core, event }, CallNews::NOWHERE);
+    pub fn report_destination(&mut self, destination: u64, event: DestinationEvent) {
+        self.ask_owner(
+            DestinationReport { destination, core: self.core, event },
+            DestinationReport::NOWHERE,
+        );
     }
 
     /// The next message of a destination owner for this core. Messages for other cores are sent to
     /// them.
-    pub fn next_called(&mut self) -> Option<CallTold> {
+    pub fn next_destination_notice(&mut self) -> Option<DestinationNotice> {
         while let Some((core, told)) = self.own.facts.next_told() {
-            match &mut self.elsewhere {
-                Some(elsewhere) if core != self.core => {
-                    elsewhere.desk.tell(core, News::Called(told))
+            match &mut self.others {
+                Some(others) if core != self.core => {
+                    others.server.tell(core, News::Destination(told))
                 }
                 _ => self.called.push_back(told),
             }
@@ -265,9 +269,9 @@ impl Archive {
     }
 
     /// A destination owner's message has arrived.
-    pub(crate) fn called(&mut self, told: Option<CallTold>) -> Option<Event> {
+    pub(crate) fn called(&mut self, told: Option<DestinationNotice>) -> Option<Event> {
         self.called.push_back(told?);
-        Some(Event::Called)
+        Some(Event::DestinationNotice)
     }
 
     /// Reads from an inbox, as [`store::Store::read`].
@@ -279,9 +283,9 @@ impl Archive {
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         let owner = self.owners.of(account);
-        match self.distant_at(owner) {
+        match self.remote_at(owner) {
             None => self.own.store.read(account, INBOX, uid, offset, continuation),
-            Some(distant) => distant.read(owner, account, uid, offset, continuation),
+            Some(remote) => remote.read(owner, account, uid, offset, continuation),
         }
     }
 
@@ -295,9 +299,9 @@ impl Archive {
     /// Takes back the buffer of a body.
     pub fn give_back(&mut self, body: Body) {
         let owner = self.owners.of(body.account());
-        match self.distant_at(owner) {
+        match self.remote_at(owner) {
             None => self.own.store.give_back(body),
-            Some(distant) => distant.give_back(owner, body),
+            Some(remote) => remote.give_back(owner, body),
         }
     }
 
@@ -309,18 +313,18 @@ impl Archive {
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         let owner = self.owners.of(account);
-        match self.distant_at(owner) {
+        match self.remote_at(owner) {
             None => self.own.store.remove(account, INBOX, ranges, continuation),
-            Some(distant) => distant.remove(owner, account, ranges, continuation),
+            Some(remote) => remote.remove(owner, account, ranges, continuation),
         }
     }
 
     /// Unlocks a maildrop.
     pub fn close_maildrop(&mut self, maildrop: Box<Maildrop>) {
         let owner = self.owners.of(maildrop.account());
-        match self.distant_at(owner) {
+        match self.remote_at(owner) {
             None => self.own.maildrops.close(&maildrop),
-            Some(distant) => distant.ask(owner, Request::CloseMaildrop(maildrop)),
+            Some(remote) => remote.ask(owner, Request::CloseMaildrop(maildrop)),
         }
     }
 
@@ -331,7 +335,7 @@ impl Archive {
 
     /// The next result for a session of this core.
     pub fn next_wake(&mut self) -> Option<Wake> {
-        if self.elsewhere.is_none() {
+        if self.others.is_none() {
             return self.own.store.next_wake();
         }
         self.next_wake_of_several()
@@ -341,8 +345,8 @@ impl Archive {
     #[inline(never)]
     fn next_wake_of_several(&mut self) -> Option<Wake> {
         loop {
-            let Elsewhere { desk, distant, .. } = self.elsewhere.as_mut()?;
-            let wake = desk.next_wake(&mut self.own.store).or_else(|| distant.next_wake())?;
+            let OtherCores { server, remote, .. } = self.others.as_mut()?;
+            let wake = server.next_wake(&mut self.own.store).or_else(|| remote.next_wake())?;
             if let Some(wake) = self.of_session(wake) {
                 return Some(wake);
             }
@@ -351,16 +355,16 @@ impl Archive {
 
     /// Returns the wake if it is for a session. A wake of a part is handled here.
     fn of_session(&mut self, wake: Wake) -> Option<Wake> {
-        let letter = wake.continuation.frame;
+        let delivery = wake.continuation.frame;
         match (Point::of(wake.continuation.entry), &wake.outcome) {
-            (Some(Point::PartBegun), _) => return self.place_taken(letter),
-            (Some(Point::PartSpace), _) => self.part_has_space(letter),
+            (Some(Point::PartBegun), _) => return self.place_taken(delivery),
+            (Some(Point::PartSpace), _) => self.part_has_space(delivery),
             (Some(Point::PartPrepared), Outcome::Refused(refusal)) => {
-                self.refuse_preparing(letter, *refusal);
+                self.refuse_preparing(delivery, *refusal);
             }
-            (Some(Point::PartPrepared), _) => self.part_prepared(letter),
+            (Some(Point::PartPrepared), _) => self.part_prepared(delivery),
             (Some(Point::PartRoom | Point::PartStored), _) => {
-                return self.elsewhere.as_mut().and_then(|elsewhere| elsewhere.spread.woken(wake));
+                return self.others.as_mut().and_then(|others| others.multi_shard.woken(wake));
             }
             _ => return Some(wake),
         }
@@ -370,37 +374,37 @@ impl Archive {
     /// Whether a wake waits.
     pub fn has_wakes(&self) -> bool {
         self.own.store.has_wakes()
-            || self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.distant.has_wakes())
+            || self.others.as_ref().is_some_and(|others| others.remote.has_wakes())
     }
 
     /// Whether all operations have ended, and their changes are on the disk or refused.
     pub fn is_at_rest(&self) -> bool {
-        let is_answered = |elsewhere: &Elsewhere| elsewhere.is_at_rest();
-        self.own.store.is_at_rest() && self.elsewhere.as_ref().is_none_or(is_answered)
+        let is_answered = |others: &OtherCores| others.is_at_rest();
+        self.own.store.is_at_rest() && self.others.as_ref().is_none_or(is_answered)
     }
 
     /// Takes the snapshot of all accounts, before the store is shared out. A single core does not
     /// need it.
     pub fn note_accounts(&mut self) {
-        if let Some(elsewhere) = &mut self.elsewhere {
-            elsewhere.accounts = Arc::new(Accounts::of(&self.own.store));
+        if let Some(others) = &mut self.others {
+            others.accounts = Arc::new(Accounts::of(&self.own.store));
         }
     }
 
     /// Messages on their way to the disk, as far as this core knows.
-    pub fn letters_under_way(&self) -> usize {
-        let elsewhere = self.elsewhere.as_ref();
+    pub fn deliveries_in_progress(&self) -> usize {
+        let others = self.others.as_ref();
         self.own.store.deliveries_under_way()
-            + elsewhere.map_or(0, |elsewhere| {
-                elsewhere.distant.letters_under_way() + elsewhere.spread.len()
+            + others.map_or(0, |others| {
+                others.remote.deliveries_in_progress() + others.multi_shard.len()
             })
     }
 
     /// Parts of bodies on their way to a session, or not given back.
     pub fn reads_under_way(&self) -> usize {
-        let elsewhere = self.elsewhere.as_ref();
+        let others = self.others.as_ref();
         self.own.store.reads_under_way()
-            + elsewhere.map_or(0, |elsewhere| elsewhere.distant.reads_under_way())
+            + others.map_or(0, |others| others.remote.reads_under_way())
     }
 
     /// The locked maildrops of this core's accounts.
@@ -413,12 +417,12 @@ impl Archive {
     }
 
     fn all_status(&self) -> impl Iterator<Item = Status> {
-        self.elsewhere.iter().flat_map(|elsewhere| elsewhere.distant.all_status())
+        self.others.iter().flat_map(|others| others.remote.all_status())
     }
 
     /// The client for the stores of other cores, unless the owner is this core.
-    pub(crate) fn distant_at(&mut self, owner: CoreId) -> Option<&mut Distant> {
-        let elsewhere = self.elsewhere.as_mut().filter(|_| owner != self.core)?;
-        Some(&mut elsewhere.distant)
+    pub(crate) fn remote_at(&mut self, owner: CoreId) -> Option<&mut RemoteShards> {
+        let others = self.others.as_mut().filter(|_| owner != self.core)?;
+        Some(&mut others.remote)
     }
 }

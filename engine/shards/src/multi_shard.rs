@@ -1,9 +1,9 @@
 //! Messages for accounts of several cores: each of these cores gets a part of its own, and the
 //! parts end together.
 //!
-//! A core lets a limited number of messages begin at a time. So the parts take their places one
-//! after another, in the order of their cores, and octets are accepted when all parts have one. A
-//! message with a place waits only for higher cores, so no two messages wait for each other.
+//! A core limits the messages that begin at a time. So the parts take their places in the order of
+//! their cores, and octets are accepted when all parts have one. A message with a place waits only
+//! for higher cores, so no two messages wait for each other.
 //!
 //! The parts may take different numbers of octets at a time. The message takes as many as all parts
 //! have taken. A part that is ahead skips the octets that it has when they come again. A complete
@@ -11,10 +11,8 @@
 //! committed on all, and only the disk can still fail.
 //!
 //! Invariants:
-//! - The end of the message is reported when all parts have ended: delivered if all are, else
-//!   refused.
-//! - If a part is refused before all are prepared, so is the message, and no part ever becomes
-//!   visible.
+//! - The end is reported when all parts have ended: delivered if all are, else refused.
+//! - If a part is refused before all are prepared, so is the message, and no part is ever visible.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -24,9 +22,9 @@ use sometimes::sometimes;
 use store::{Closing, Outcome, Recipient, Refusal, Wake};
 use tasks::{Continuation, FrameId, FrameTable};
 
-use crate::archive::{Archive, Elsewhere};
-use crate::messages::{Letter, LetterId, refused};
+use crate::messages::{DeliveryHandle, RemoteDeliveryId, refused};
 use crate::point::Point;
+use crate::sharded_store::{OtherCores, ShardedStore};
 
 #[cfg(test)]
 mod tests;
@@ -35,16 +33,16 @@ mod tests;
 const OWN_KEPT: usize = 8;
 
 /// The multi-shard messages that have begun on this core.
-pub(crate) struct Spread {
-    letters: FrameTable<Box<Parts>>,
+pub(crate) struct MultiShardDeliveries {
+    deliveries: FrameTable<Box<DeliveryParts>>,
     /// Unused records.
     #[expect(clippy::vec_box, reason = "they are handed on as pointers")]
-    idle: Vec<Box<Parts>>,
+    idle: Vec<Box<DeliveryParts>>,
 }
 
 /// One message.
 #[derive(Default)]
-struct Parts {
+struct DeliveryParts {
     /// The parts that have a place, or wait for one.
     parts: Vec<Part>,
     /// The parts that do not wait for a place yet, with the next one last.
@@ -80,65 +78,65 @@ enum Stage {
 /// A part that has no place yet.
 #[derive(Clone, Copy)]
 enum Unplaced {
-    Own,
-    Distant(Letter),
+    Local,
+    Remote(RemoteDeliveryId),
 }
 
 /// The part of one core.
 struct Part {
-    letter: LetterId,
+    delivery: DeliveryHandle,
     taken: u32,
 }
 
-impl Spread {
-    pub(crate) fn new(letters: usize) -> Spread {
-        Spread {
-            letters: FrameTable::with_capacity(letters),
-            idle: (0..letters).map(|_| Box::new(Parts::with_room())).collect(),
+impl MultiShardDeliveries {
+    pub(crate) fn new(deliveries: usize) -> MultiShardDeliveries {
+        MultiShardDeliveries {
+            deliveries: FrameTable::with_capacity(deliveries),
+            idle: (0..deliveries).map(|_| Box::new(DeliveryParts::with_room())).collect(),
         }
     }
 
     fn begin(&mut self) -> Result<FrameId, Refusal> {
         let parts = self.idle.pop().ok_or(Refusal::Busy)?;
-        self.letters.insert(parts).map_err(|parts| {
+        self.deliveries.insert(parts).map_err(|parts| {
             self.idle.push(parts);
             Refusal::Busy
         })
     }
 
-    fn get(&mut self, letter: FrameId) -> Option<&mut Parts> {
-        self.letters.get_mut(letter).map(|parts| &mut **parts)
+    fn get(&mut self, delivery: FrameId) -> Option<&mut DeliveryParts> {
+        self.deliveries.get_mut(delivery).map(|parts| &mut **parts)
     }
 
     /// Removes a message.
-    fn remove(&mut self, letter: FrameId) {
-        let Some(mut parts) = self.letters.remove(letter) else {
+    fn remove(&mut self, delivery: FrameId) {
+        let Some(mut parts) = self.deliveries.remove(delivery) else {
             unreachable!("a message that has ended")
         };
         parts.clear();
         self.idle.push(parts);
     }
 
-    fn stage(&self, letter: FrameId) -> Option<Stage> {
-        self.letters.get(letter).map(|parts| parts.stage)
+    fn stage(&self, delivery: FrameId) -> Option<Stage> {
+        self.deliveries.get(delivery).map(|parts| parts.stage)
     }
 
     /// The parts of a message that have a place, or wait for one.
-    pub(crate) fn parts_of(&self, letter: FrameId) -> impl Iterator<Item = LetterId> {
-        self.letters
-            .get(letter)
+    pub(crate) fn parts_of(&self, delivery: FrameId) -> impl Iterator<Item = DeliveryHandle> {
+        self.deliveries
+            .get(delivery)
             .into_iter()
-            .flat_map(|parts| parts.parts.iter().map(|part| part.letter))
+            .flat_map(|parts| parts.parts.iter().map(|part| part.delivery))
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.letters.len()
+        self.deliveries.len()
     }
 
     /// An event of a part. Returns the result for the session, if there is one.
     pub(crate) fn woken(&mut self, wake: Wake) -> Option<Wake> {
-        let letter = wake.continuation.frame;
-        let parts = self.letters.get_mut(letter)?;
+        let delivery = wake.continuation.frame;
+        let parts = self.deliveries.get_mut(delivery)?;
         if Point::of(wake.continuation.entry) == Some(Point::PartRoom) {
             // All octets may have been taken in the meantime. Then the session waits for the end.
             let continuation = parts.continuation.take_if(|_| parts.stage == Stage::Octets)?;
@@ -153,20 +151,21 @@ impl Spread {
         }
         let outcome = parts.refused.map_or(Outcome::Delivered, Outcome::Refused);
         let continuation = parts.continuation.take();
-        self.remove(letter);
+        self.remove(delivery);
         Some(Wake { continuation: continuation?, outcome })
     }
 }
 
-impl Parts {
-    fn with_room() -> Parts {
+impl DeliveryParts {
+    fn with_room() -> DeliveryParts {
         let (parts, coming) = (Vec::with_capacity(4), Vec::with_capacity(4));
-        Parts { parts, coming, own: Vec::with_capacity(OWN_KEPT), ..Parts::default() }
+        let own = Vec::with_capacity(OWN_KEPT);
+        DeliveryParts { parts, coming, own, ..DeliveryParts::default() }
     }
 
     fn clear(&mut self) {
-        let Parts { parts, coming, own, .. } = core::mem::take(self);
-        *self = Parts { parts, coming, own, ..Parts::default() };
+        let DeliveryParts { parts, coming, own, .. } = core::mem::take(self);
+        *self = DeliveryParts { parts, coming, own, ..DeliveryParts::default() };
         self.parts.clear();
         self.coming.clear();
         self.forget_own();
@@ -178,8 +177,8 @@ impl Parts {
         self.own.shrink_to(OWN_KEPT);
     }
 
-    fn add(&mut self, letter: LetterId) {
-        self.parts.push(Part { letter, taken: 0 });
+    fn add(&mut self, delivery: DeliveryHandle) {
+        self.parts.push(Part { delivery, taken: 0 });
     }
 
     /// Gives every part the `octets` that it does not have yet. Returns how many all parts have
@@ -188,7 +187,7 @@ impl Parts {
         &mut self,
         octets: &[u8],
         continuation: Continuation,
-        mut append: impl FnMut(LetterId, &[u8]) -> Result<usize, Refusal>,
+        mut append: impl FnMut(DeliveryHandle, &[u8]) -> Result<usize, Refusal>,
     ) -> Result<usize, Refusal> {
         if let Some(refusal) = self.refused {
             return Err(refusal);
@@ -201,7 +200,7 @@ impl Parts {
         for part in &mut self.parts {
             let ahead = part.taken.wrapping_sub(self.taken) as usize;
             let rest = octets.get(ahead..).unwrap_or_default();
-            let taken = if rest.is_empty() { 0 } else { append(part.letter, rest)? };
+            let taken = if rest.is_empty() { 0 } else { append(part.delivery, rest)? };
             part.taken = part.taken.wrapping_add(taken as u32);
             taken_by_all = taken_by_all.min(ahead + taken);
         }
@@ -225,17 +224,20 @@ impl Parts {
     }
 }
 
-impl Archive {
+impl ShardedStore {
     /// Begins a part for each core that owns some of the recipients.
-    pub(crate) fn begin_spread(&mut self, recipients: &[Recipient]) -> Result<LetterId, Refusal> {
-        sometimes!(LetterSpread);
-        let letter = self.elsewhere.as_mut().ok_or(Refusal::NoSuchAccount)?.spread.begin()?;
+    pub(crate) fn begin_parts(
+        &mut self,
+        recipients: &[Recipient],
+    ) -> Result<DeliveryHandle, Refusal> {
+        sometimes!(MultiShardMessage);
+        let delivery = self.others.as_mut().ok_or(Refusal::NoSuchAccount)?.multi_shard.begin()?;
         let mut owners = (0..self.owners.count()).rev().map(CoreId);
-        let noted = owners.try_for_each(|owner| self.note_part(letter, owner, recipients));
-        match noted.and_then(|()| self.take_places(letter)) {
-            Ok(()) => Ok(LetterId::Spread(letter)),
+        let noted = owners.try_for_each(|owner| self.note_part(delivery, owner, recipients));
+        match noted.and_then(|()| self.take_places(delivery)) {
+            Ok(()) => Ok(DeliveryHandle::MultiShard(delivery)),
             Err(refusal) => {
-                self.abort(LetterId::Spread(letter));
+                self.abort(DeliveryHandle::MultiShard(delivery));
                 Err(refusal)
             }
         }
@@ -244,25 +246,25 @@ impl Archive {
     /// Notes the part of a message for the recipients that `owner` has, if any.
     fn note_part(
         &mut self,
-        letter: FrameId,
+        delivery: FrameId,
         owner: CoreId,
         recipients: &[Recipient],
     ) -> Result<(), Refusal> {
         let (owners, is_own) = (self.owners, owner == self.core);
-        let Some(Elsewhere { distant, spread, recipients: theirs, .. }) = &mut self.elsewhere
+        let Some(OtherCores { remote, multi_shard, recipients: theirs, .. }) = &mut self.others
         else {
             unreachable!("a multi-shard message without other cores")
         };
-        let Some(parts) = spread.get(letter) else { unreachable!("a message that has just begun") };
+        let Some(parts) = multi_shard.get(delivery) else { unreachable!("a new message") };
         let owned = recipients.iter().filter(|recipient| owners.of(recipient.account) == owner);
         let coming = if is_own {
             parts.own.extend(owned);
-            (!parts.own.is_empty()).then_some(Unplaced::Own)
+            (!parts.own.is_empty()).then_some(Unplaced::Local)
         } else {
             theirs.extend(owned);
-            let begun = (!theirs.is_empty()).then(|| distant.begin(owner, theirs));
+            let begun = (!theirs.is_empty()).then(|| remote.begin(owner, theirs));
             theirs.clear();
-            begun.transpose()?.map(Unplaced::Distant)
+            begun.transpose()?.map(Unplaced::Remote)
         };
         parts.coming.extend(coming);
         Ok(())
@@ -271,23 +273,23 @@ impl Archive {
     /// Takes the places of a message's parts, up to one that it must wait for.
     ///
     /// Errors: this core's store refuses its part.
-    fn take_places(&mut self, letter: FrameId) -> Result<(), Refusal> {
-        let Some(Elsewhere { distant, spread, .. }) = &mut self.elsewhere else {
+    fn take_places(&mut self, delivery: FrameId) -> Result<(), Refusal> {
+        let Some(OtherCores { remote, multi_shard, .. }) = &mut self.others else {
             unreachable!("a multi-shard message without other cores")
         };
-        let Some(parts) = spread.get(letter) else {
+        let Some(parts) = multi_shard.get(delivery) else {
             unreachable!("a message that has ended takes no place")
         };
         while let Some(coming) = parts.coming.pop() {
             match coming {
-                Unplaced::Own => {
+                Unplaced::Local => {
                     let begun = self.own.store.begin(&parts.own);
                     parts.forget_own();
-                    parts.add(LetterId::Own(begun?));
+                    parts.add(DeliveryHandle::Local(begun?));
                 }
-                Unplaced::Distant(part) => {
-                    parts.add(LetterId::Distant(part));
-                    distant.ask_for_place(part, part_at(letter, Point::PartBegun));
+                Unplaced::Remote(part) => {
+                    parts.add(DeliveryHandle::Remote(part));
+                    remote.ask_for_place(part, part_at(delivery, Point::PartBegun));
                     return Ok(());
                 }
             }
@@ -296,16 +298,15 @@ impl Archive {
         Ok(())
     }
 
-    /// A core has a place for the last part that asked for one, or refuses it. The next part
-    /// follows.
-    pub(crate) fn place_taken(&mut self, letter: FrameId) -> Option<Wake> {
-        let Elsewhere { distant, spread, .. } = self.elsewhere.as_mut()?;
-        let refusal = match spread.get(letter)?.parts.last()?.letter {
-            LetterId::Distant(part) => distant.refusal(part),
+    /// A core has a place for the last part that asked, or refuses it. The next part follows.
+    pub(crate) fn place_taken(&mut self, delivery: FrameId) -> Option<Wake> {
+        let OtherCores { remote, multi_shard, .. } = self.others.as_mut()?;
+        let refusal = match multi_shard.get(delivery)?.parts.last()?.delivery {
+            DeliveryHandle::Remote(part) => remote.refusal(part),
             _ => unreachable!("this core's part waits for no place"),
         };
-        let taken = refusal.map_or_else(|| self.take_places(letter), Err);
-        let parts = self.spread(letter)?;
+        let taken = refusal.map_or_else(|| self.take_places(delivery), Err);
+        let parts = self.parts(delivery)?;
         parts.refused = taken.err();
         if parts.stage == Stage::Beginning && parts.refused.is_none() {
             return None;
@@ -317,107 +318,107 @@ impl Archive {
         // It is complete already, because it has no octets.
         parts.stage = Stage::Preparing;
         match taken {
-            Ok(()) => self.prepare_parts(letter),
+            Ok(()) => self.prepare_parts(delivery),
             Err(refusal) => {
-                self.refuse_preparing(letter, refusal);
+                self.refuse_preparing(delivery, refusal);
             }
         }
         None
     }
 
     /// Whether not all parts of a message have a place.
-    pub fn is_beginning(&self, letter: FrameId) -> bool {
-        self.elsewhere
+    pub fn is_beginning(&self, delivery: FrameId) -> bool {
+        self.others
             .as_ref()
-            .is_some_and(|elsewhere| elsewhere.spread.stage(letter) == Some(Stage::Beginning))
+            .is_some_and(|others| others.multi_shard.stage(delivery) == Some(Stage::Beginning))
     }
 
-    pub(crate) fn append_spread(
+    pub(crate) fn append_parts(
         &mut self,
-        letter: FrameId,
+        delivery: FrameId,
         octets: &[u8],
         continuation: Continuation,
     ) -> Result<usize, Refusal> {
-        let Some(elsewhere) = &mut self.elsewhere else { return Err(Refusal::NoSuchDelivery) };
-        let (own, distant) = (&mut self.own.store, &mut elsewhere.distant);
-        let room = part_at(letter, Point::PartRoom);
-        let parts = elsewhere.spread.get(letter).ok_or(Refusal::NoSuchDelivery)?;
+        let Some(others) = &mut self.others else { return Err(Refusal::NoSuchDelivery) };
+        let (own, remote) = (&mut self.own.store, &mut others.remote);
+        let room = part_at(delivery, Point::PartRoom);
+        let parts = others.multi_shard.get(delivery).ok_or(Refusal::NoSuchDelivery)?;
         parts.append(octets, continuation, |part, octets| match part {
-            LetterId::Own(delivery) => own.append(delivery, octets, room),
-            LetterId::Distant(letter) => distant.append(letter, octets, room),
-            LetterId::Spread(_) => Err(Refusal::NoSuchDelivery),
+            DeliveryHandle::Local(local) => own.append(local, octets, room),
+            DeliveryHandle::Remote(delivery) => remote.append(delivery, octets, room),
+            DeliveryHandle::MultiShard(_) => Err(Refusal::NoSuchDelivery),
         })
     }
 
     /// Has all parts of a message prepared. Then all are committed, or none if one cannot be.
     ///
     /// Errors: the message is aborted.
-    pub(crate) fn prepare_spread(
+    pub(crate) fn complete_parts(
         &mut self,
-        letter: FrameId,
+        delivery: FrameId,
         closing: Closing,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
-        let parts = self.spread(letter).ok_or(Refusal::NoSuchDelivery)?;
+        let parts = self.parts(delivery).ok_or(Refusal::NoSuchDelivery)?;
         match parts.complete(closing, continuation) {
-            Ok(()) if parts.stage == Stage::Preparing => self.prepare_parts(letter),
+            Ok(()) if parts.stage == Stage::Preparing => self.prepare_parts(delivery),
             Ok(()) => {}
             Err(refusal) => {
-                self.abort(LetterId::Spread(letter));
+                self.abort(DeliveryHandle::MultiShard(delivery));
                 return Err(refusal);
             }
         }
         Ok(())
     }
 
-    fn prepare_parts(&mut self, letter: FrameId) {
-        let Some(parts) = self.spread(letter) else { unreachable!("a message that is complete") };
+    fn prepare_parts(&mut self, delivery: FrameId) {
+        let Some(parts) = self.parts(delivery) else { unreachable!("a message that is complete") };
         parts.outstanding = parts.parts.len();
         for number in 0..parts.parts.len() {
-            let Some(part) = self.spread(letter).and_then(|parts| parts.parts.get(number)) else {
+            let Some(part) = self.parts(delivery).and_then(|parts| parts.parts.get(number)) else {
                 break;
             };
-            let prepared = match (part.letter, &mut self.elsewhere) {
-                (LetterId::Own(_), _) => {
-                    self.part_has_space(letter);
+            let prepared = match (part.delivery, &mut self.others) {
+                (DeliveryHandle::Local(_), _) => {
+                    self.part_has_space(delivery);
                     Ok(())
                 }
-                (LetterId::Distant(part), Some(elsewhere)) => {
-                    elsewhere.distant.prepare(part, part_at(letter, Point::PartPrepared))
+                (DeliveryHandle::Remote(part), Some(others)) => {
+                    others.remote.prepare(part, part_at(delivery, Point::PartPrepared))
                 }
                 _ => Err(Refusal::NoSuchDelivery),
             };
             if let Err(refusal) = prepared {
-                self.refuse_preparing(letter, refusal);
+                self.refuse_preparing(delivery, refusal);
                 break;
             }
         }
     }
 
     /// This core's part of a message may find space now.
-    pub(crate) fn part_has_space(&mut self, letter: FrameId) {
-        let own = |parts: &mut Parts| {
+    pub(crate) fn part_has_space(&mut self, delivery: FrameId) {
+        let own = |parts: &mut DeliveryParts| {
             parts.parts.iter().find_map(|part| {
-                if let LetterId::Own(own) = part.letter { Some(own) } else { None }
+                if let DeliveryHandle::Local(own) = part.delivery { Some(own) } else { None }
             })
         };
         let Some(own) =
-            self.spread(letter).filter(|parts| parts.stage == Stage::Preparing).and_then(own)
+            self.parts(delivery).filter(|parts| parts.stage == Stage::Preparing).and_then(own)
         else {
             return;
         };
-        match self.own.store.prepare(own, part_at(letter, Point::PartSpace)) {
-            Ok(true) => self.part_prepared(letter),
+        match self.own.store.prepare(own, part_at(delivery, Point::PartSpace)) {
+            Ok(true) => self.part_prepared(delivery),
             Ok(false) => {}
             Err(refusal) => {
-                self.refuse_preparing(letter, refusal);
+                self.refuse_preparing(delivery, refusal);
             }
         }
     }
 
     /// One more part of a message is prepared. With the last one all are committed.
-    pub(crate) fn part_prepared(&mut self, letter: FrameId) {
-        let Some(parts) = self.spread(letter).filter(|parts| parts.stage == Stage::Preparing)
+    pub(crate) fn part_prepared(&mut self, delivery: FrameId) {
+        let Some(parts) = self.parts(delivery).filter(|parts| parts.stage == Stage::Preparing)
         else {
             return;
         };
@@ -430,18 +431,18 @@ impl Archive {
             unreachable!("a message that is prepared and not complete")
         };
         for number in 0..parts.parts.len() {
-            let Some(part) = self.spread(letter).and_then(|parts| parts.parts.get(number)) else {
+            let Some(part) = self.parts(delivery).and_then(|parts| parts.parts.get(number)) else {
                 unreachable!("a message that is being stored")
             };
-            let stored = part_at(letter, Point::PartStored);
-            match (part.letter, &mut self.elsewhere) {
-                (LetterId::Own(delivery), Some(elsewhere)) => {
-                    if let Err(refusal) = self.own.store.commit(delivery, closing, stored) {
-                        elsewhere.distant.wake(refused(stored, refusal));
+            let stored = part_at(delivery, Point::PartStored);
+            match (part.delivery, &mut self.others) {
+                (DeliveryHandle::Local(local), Some(others)) => {
+                    if let Err(refusal) = self.own.store.commit(local, closing, stored) {
+                        others.remote.wake(refused(stored, refusal));
                     }
                 }
-                (LetterId::Distant(letter), Some(elsewhere)) => {
-                    elsewhere.distant.commit_prepared(letter, closing, stored)
+                (DeliveryHandle::Remote(delivery), Some(others)) => {
+                    others.remote.commit_prepared(delivery, closing, stored)
                 }
                 _ => unreachable!("a part is of one core"),
             }
@@ -449,51 +450,51 @@ impl Archive {
     }
 
     /// Refuses a message that was not committed on any core. Returns false if there is none.
-    pub fn refuse_preparing(&mut self, letter: FrameId, refusal: Refusal) -> bool {
-        let Some(parts) = self.spread(letter).filter(|parts| parts.stage == Stage::Preparing)
+    pub fn refuse_preparing(&mut self, delivery: FrameId, refusal: Refusal) -> bool {
+        let Some(parts) = self.parts(delivery).filter(|parts| parts.stage == Stage::Preparing)
         else {
             return false;
         };
         let continuation = parts.continuation.take();
-        self.abort(LetterId::Spread(letter));
-        if let (Some(continuation), Some(elsewhere)) = (continuation, &mut self.elsewhere) {
-            elsewhere.distant.wake(refused(continuation, refusal));
+        self.abort(DeliveryHandle::MultiShard(delivery));
+        if let (Some(continuation), Some(others)) = (continuation, &mut self.others) {
+            others.remote.wake(refused(continuation, refusal));
         }
         true
     }
 
     /// Whether a multi-shard message is complete, but not prepared on all cores yet.
-    pub fn is_preparing(&self, letter: FrameId) -> bool {
-        self.elsewhere
+    pub fn is_preparing(&self, delivery: FrameId) -> bool {
+        self.others
             .as_ref()
-            .is_some_and(|elsewhere| elsewhere.spread.stage(letter) == Some(Stage::Preparing))
+            .is_some_and(|others| others.multi_shard.stage(delivery) == Some(Stage::Preparing))
     }
 
-    fn spread(&mut self, letter: FrameId) -> Option<&mut Parts> {
-        self.elsewhere.as_mut()?.spread.get(letter)
+    fn parts(&mut self, delivery: FrameId) -> Option<&mut DeliveryParts> {
+        self.others.as_mut()?.multi_shard.get(delivery)
     }
 
     /// Aborts a message. If it is committed, this only removes its continuation.
-    pub(crate) fn abort_spread(&mut self, letter: FrameId) {
-        let Some(parts) = self.spread(letter) else { return };
+    pub(crate) fn abort_parts(&mut self, delivery: FrameId) {
+        let Some(parts) = self.parts(delivery) else { return };
         parts.continuation = None;
         if parts.stage == Stage::Committed {
             return;
         }
         let (parts, coming) =
             (core::mem::take(&mut parts.parts), core::mem::take(&mut parts.coming));
-        let Some(elsewhere) = &mut self.elsewhere else { return };
-        elsewhere.spread.remove(letter);
+        let Some(others) = &mut self.others else { return };
+        others.multi_shard.remove(delivery);
         for coming in coming {
-            if let Unplaced::Distant(part) = coming {
-                elsewhere.distant.abort(part);
+            if let Unplaced::Remote(part) = coming {
+                others.remote.abort(part);
             }
         }
-        parts.into_iter().for_each(|part| self.abort(part.letter));
+        parts.into_iter().for_each(|part| self.abort(part.delivery));
     }
 }
 
-/// The continuation of a part of `letter`.
-fn part_at(letter: FrameId, point: Point) -> Continuation {
-    Continuation { frame: letter, entry: point.entry() }
+/// The continuation of a part of `delivery`.
+fn part_at(delivery: FrameId, point: Point) -> Continuation {
+    Continuation { frame: delivery, entry: point.entry() }
 }

@@ -2,12 +2,14 @@
 
 use super::*;
 
-fn part(number: u32) -> LetterId {
-    LetterId::Distant(Letter(FrameId::new(number, 0)))
+fn part(number: u32) -> DeliveryHandle {
+    DeliveryHandle::Remote(RemoteDeliveryId(FrameId::new(number, 0)))
 }
 
-fn number(letter: LetterId) -> usize {
-    let LetterId::Distant(Letter(frame)) = letter else { panic!("a part of another kind") };
+fn number(delivery: DeliveryHandle) -> usize {
+    let DeliveryHandle::Remote(RemoteDeliveryId(frame)) = delivery else {
+        panic!("a part of another kind")
+    };
     frame.index()
 }
 
@@ -17,12 +19,12 @@ fn number(letter: LetterId) -> usize {
 fn every_part_gets_each_octet_once_for_any_progress() {
     let octets: Vec<u8> =
         (0..5000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    let mut spread = Spread::new(1);
-    let letter = spread.begin().expect("there is room for one");
-    assert_eq!(spread.begin(), Err(Refusal::Busy));
-    let parts = spread.get(letter).expect("it has begun");
-    let no_part = |_: LetterId, _: &[u8]| unreachable!("a part without a place");
-    assert_eq!(parts.append(&octets, part_at(letter, Point::LetterRoom), no_part), Ok(0));
+    let mut multi_shard = MultiShardDeliveries::new(1);
+    let delivery = multi_shard.begin().expect("there is room for one");
+    assert_eq!(multi_shard.begin(), Err(Refusal::Busy));
+    let parts = multi_shard.get(delivery).expect("it has begun");
+    let no_part = |_: DeliveryHandle, _: &[u8]| unreachable!("a part without a place");
+    assert_eq!(parts.append(&octets, part_at(delivery, Point::RemoteRoom), no_part), Ok(0));
     parts.stage = Stage::Octets;
     (0..3).for_each(|number| parts.add(part(number)));
     let mut got = [const { Vec::new() }; 3];
@@ -30,7 +32,7 @@ fn every_part_gets_each_octet_once_for_any_progress() {
     while at < octets.len() {
         clock = clock * 5 % 1009;
         let offered = &octets[at..octets.len().min(at + 1 + clock)];
-        let taken = parts.append(offered, part_at(letter, Point::LetterRoom), |part, octets| {
+        let taken = parts.append(offered, part_at(delivery, Point::RemoteRoom), |part, octets| {
             clock = clock * 5 % 1009;
             let count = octets.len().min(clock % 300);
             got[number(part)].extend_from_slice(&octets[..count]);
@@ -44,14 +46,14 @@ fn every_part_gets_each_octet_once_for_any_progress() {
 #[test]
 fn multi_shard_message_ends_with_its_last_part() {
     for refused in [None, Some(Refusal::DiskFull)] {
-        let mut spread = Spread::new(1);
-        let letter = spread.begin().expect("there is room for one");
-        let parts = spread.get(letter).expect("it has begun");
+        let mut multi_shard = MultiShardDeliveries::new(1);
+        let delivery = multi_shard.begin().expect("there is room for one");
+        let parts = multi_shard.get(delivery).expect("it has begun");
         let session =
-            Continuation { frame: FrameId::new(5, 6), entry: Point::LetterStored.entry() };
+            Continuation { frame: FrameId::new(5, 6), entry: Point::RemoteStored.entry() };
         (parts.outstanding, parts.continuation) = (2, Some(session));
         let mut end = |outcome| {
-            spread.woken(Wake { continuation: part_at(letter, Point::PartStored), outcome })
+            multi_shard.woken(Wake { continuation: part_at(delivery, Point::PartStored), outcome })
         };
         assert!(end(refused.map_or(Outcome::Delivered, Outcome::Refused)).is_none());
         let wake = end(Outcome::Delivered).expect("the session is told");
@@ -62,24 +64,24 @@ fn multi_shard_message_ends_with_its_last_part() {
                 assert!(matches!(wake.outcome, Outcome::Refused(told) if told == refused))
             }
         }
-        assert_eq!(spread.len(), 0);
+        assert_eq!(multi_shard.len(), 0);
     }
 }
 
 #[test]
 fn late_room_wake_does_not_end_a_multi_shard_message() {
-    let mut spread = Spread::new(1);
-    let letter = spread.begin().expect("there is room for one");
-    let session = Continuation { frame: FrameId::new(5, 6), entry: Point::LetterStored.entry() };
-    let room = || Wake { continuation: part_at(letter, Point::PartRoom), outcome: Outcome::Room };
+    let mut multi_shard = MultiShardDeliveries::new(1);
+    let delivery = multi_shard.begin().expect("there is room for one");
+    let session = Continuation { frame: FrameId::new(5, 6), entry: Point::RemoteStored.entry() };
+    let room = || Wake { continuation: part_at(delivery, Point::PartRoom), outcome: Outcome::Room };
     for stage in [Stage::Preparing, Stage::Committed] {
-        let parts = spread.get(letter).expect("it has begun");
+        let parts = multi_shard.get(delivery).expect("it has begun");
         (parts.stage, parts.outstanding, parts.continuation) = (stage, 1, Some(session));
-        assert!(spread.woken(room()).is_none());
+        assert!(multi_shard.woken(room()).is_none());
     }
     let stored =
-        Wake { continuation: part_at(letter, Point::PartStored), outcome: Outcome::Delivered };
-    let wake = spread.woken(stored).expect("the session is told");
+        Wake { continuation: part_at(delivery, Point::PartStored), outcome: Outcome::Delivered };
+    let wake = multi_shard.woken(stored).expect("the session is told");
     assert_eq!(wake.continuation, session);
 }
 
@@ -87,11 +89,11 @@ fn late_room_wake_does_not_end_a_multi_shard_message() {
 #[test]
 fn message_with_a_refused_reservation_is_not_committed() {
     for refused in [None, Some(Refusal::IndexFull)] {
-        let mut spread = Spread::new(1);
-        let letter = spread.begin().expect("there is room for one");
-        let parts = spread.get(letter).expect("it has begun");
+        let mut multi_shard = MultiShardDeliveries::new(1);
+        let delivery = multi_shard.begin().expect("there is room for one");
+        let parts = multi_shard.get(delivery).expect("it has begun");
         let session =
-            Continuation { frame: FrameId::new(5, 6), entry: Point::LetterStored.entry() };
+            Continuation { frame: FrameId::new(5, 6), entry: Point::RemoteStored.entry() };
         parts.refused = refused;
         let completed = parts.complete(machine::UnixTime::from_seconds(1).into(), session);
         assert_eq!(completed, refused.map_or(Ok(()), Err));
