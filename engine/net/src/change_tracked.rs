@@ -17,7 +17,8 @@ impl<T> ChangeTracked<T> {
         ChangeTracked { part, has_changed: true }
     }
 
-    /// Whether the deadline may have changed since the last call of [`ChangeTracked::clear_change`].
+    /// Whether the deadline may have changed since the last call of
+    /// [`ChangeTracked::clear_change`].
     #[inline]
     pub(crate) fn has_changed(&self) -> bool {
         self.has_changed

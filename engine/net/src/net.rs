@@ -40,8 +40,7 @@ pub struct Net {
     reassembled: Option<Box<[u8]>>,
     ports: Ports,
     tcp: Tcp,
-    /// The earliest deadline of the parts that have timers. It is valid until one of
-    /// them changes.
+    /// The earliest deadline of the parts that have timers. It is valid until one of them changes.
     timers_at: Instant,
     /// Set when the IPv4 address has changed and no event has reported it yet.
     address_changed: bool,

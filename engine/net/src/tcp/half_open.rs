@@ -7,9 +7,9 @@
 //! When the table is full because of many real handshakes, a SYN without room is not answered. Its
 //! sender repeats it, so connections arrive no faster than they can be accepted. In a flood,
 //! entries do not answer, and the oldest is evicted. A new SYN evicts an entry after seven seconds;
-//! a repeated SYN ([`super::SynRetryFilter`]) does so after one second. If no entry is that old, a repeated
-//! SYN gets a cookie ([`super::Cookies`]). A table with a capacity of zero leaves every handshake
-//! to cookies.
+//! a repeated SYN ([`super::SynRetryFilter`]) does so after one second. If no entry is that old, a
+//! repeated SYN gets a cookie ([`super::Cookies`]). A table with a capacity of zero leaves every
+//! handshake to cookies.
 //!
 //! So a real client nearly always has an entry, and lost segments of its handshake are
 //! retransmitted. A cookie cannot do that. If the ACK of a cookie is lost, the client waits for our

@@ -133,8 +133,8 @@ impl OutOfOrderRanges {
         }
     }
 
-    /// Adds the ranges to `reported`, most recently grown first (RFC 2018 §4). The first block contains
-    /// the segment that arrived last.
+    /// Adds the ranges to `reported`, most recently grown first (RFC 2018 §4). The first block
+    /// contains the segment that arrived last.
     pub(super) fn report(&self, reported: &mut SackBlocks) {
         let ranges = self.ranges();
         let named = self.newest.iter().filter_map(|byte| {

@@ -5,8 +5,8 @@
 //! allocated with its first byte. [`OutOfOrderRanges`] knows which out-of-order bytes are present.
 //!
 //! Invariants:
-//! - `head <= tail`; the bytes between them are readable. All ranges of [`OutOfOrderRanges`] are after
-//!   `tail`, with a gap before them.
+//! - `head <= tail`; the bytes between them are readable. All ranges of [`OutOfOrderRanges`] are
+//!   after `tail`, with a gap before them.
 //! - No byte is [`RECEIVE_WINDOW_MAX`] or more beyond `head`, so the ring never overlaps itself.
 
 use machine::BLOCK_BYTES;
