@@ -25,20 +25,22 @@ impl ConnectionId {
 /// Where the bytes of a datagram lie. Read them with [`crate::Net::datagram`] before the next frame
 /// arrives.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum DatagramPlace {
     /// In the frame that arrived.
     Frame(Range<usize>),
     /// In the buffer where its fragments were reassembled.
     Reassembled(Range<usize>),
 }
 
-impl Place {
+impl DatagramPlace {
     /// The `length` bytes from `start` on.
-    pub(crate) fn part(&self, start: usize, length: usize) -> Place {
+    pub(crate) fn part(&self, start: usize, length: usize) -> DatagramPlace {
         match self {
-            Place::Frame(range) => Place::Frame(range.start + start..range.start + start + length),
-            Place::Reassembled(range) => {
-                Place::Reassembled(range.start + start..range.start + start + length)
+            DatagramPlace::Frame(range) => {
+                DatagramPlace::Frame(range.start + start..range.start + start + length)
+            }
+            DatagramPlace::Reassembled(range) => {
+                DatagramPlace::Reassembled(range.start + start..range.start + start + length)
             }
         }
     }
@@ -100,7 +102,7 @@ pub enum Event {
         /// The sender's address and port.
         peer: SocketAddr,
         /// Its bytes.
-        bytes: Place,
+        bytes: DatagramPlace,
     },
     /// Our IPv6 addresses have changed: [`crate::Net::ipv6_addresses`]. Connections of a removed
     /// address are closed.

@@ -70,7 +70,7 @@ pub use config::{
 };
 pub use cores::{Arrived, NetMessage, Route};
 pub use counters::{Counter, Counters};
-pub use event::{ConnectionId, EVENTS_MAX, Event, Events, Place};
+pub use event::{ConnectionId, DatagramPlace, EVENTS_MAX, Event, Events};
 pub use interface::Address;
 pub use link::Unsent;
 pub use net::{Net, Output};

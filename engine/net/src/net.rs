@@ -16,7 +16,7 @@ use crate::connections::Tcp;
 use crate::cores::OtherCores;
 use crate::counters::Counters;
 use crate::dhcp::Dhcp;
-use crate::event::{ConnectionId, EVENTS_AT_ONCE, Event, Events, Place};
+use crate::event::{ConnectionId, DatagramPlace, EVENTS_AT_ONCE, Event, Events};
 use crate::icmp::Icmp;
 use crate::icmpv6::Icmpv6;
 use crate::interface::Address;
@@ -332,10 +332,10 @@ impl Net {
 
     /// The bytes of the datagram of an [`Event::Datagram`]. `frame`: the bytes of the frame that
     /// caused the event.
-    pub fn datagram<'a>(&'a self, frame: &'a [u8], place: &Place) -> &'a [u8] {
+    pub fn datagram<'a>(&'a self, frame: &'a [u8], place: &DatagramPlace) -> &'a [u8] {
         let (bytes, range) = match place {
-            Place::Frame(range) => (frame, range),
-            Place::Reassembled(range) => match self.reassembled.as_deref() {
+            DatagramPlace::Frame(range) => (frame, range),
+            DatagramPlace::Reassembled(range) => match self.reassembled.as_deref() {
                 Some(bytes) => (bytes, range),
                 None => unreachable!("a reassembled datagram is read before the next frame"),
             },

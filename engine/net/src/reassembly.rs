@@ -29,7 +29,7 @@ const WORDS: usize = DATAGRAM_BYTES_MAX / UNIT_BYTES / 64;
 
 /// The identity of a datagram (RFC 791 §3.2, RFC 8200 §4.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Key {
+pub(crate) struct DatagramKey {
     pub(crate) source: Ip,
     pub(crate) destination: Ip,
     pub(crate) identification: u32,
@@ -39,8 +39,8 @@ pub(crate) struct Key {
 
 /// The header fields of a fragment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Part {
-    pub(crate) key: Key,
+pub(crate) struct FragmentHeader {
+    pub(crate) key: DatagramKey,
     /// The offset in the datagram, in bytes.
     pub(crate) offset: u16,
     pub(crate) more_fragments: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Part {
 
 /// A complete datagram, taken out.
 #[derive(Debug)]
-pub(crate) struct Whole {
+pub(crate) struct ReassembledDatagram {
     /// The caller returns it with [`Reassembly::put_back`].
     pub(crate) buffer: Box<[u8]>,
     pub(crate) length: usize,
@@ -58,7 +58,7 @@ pub(crate) struct Whole {
 }
 
 struct Datagram {
-    key: Key,
+    key: DatagramKey,
     expires_at: Instant,
     /// Known once the last fragment has arrived.
     total_bytes: Option<usize>,
@@ -105,7 +105,7 @@ impl Reassembly {
     pub(crate) fn fragment_arrived(
         &mut self,
         now: Instant,
-        part: &Part,
+        part: &FragmentHeader,
         payload: &[u8],
     ) -> Progress {
         let start = usize::from(part.offset);
@@ -135,9 +135,9 @@ impl Reassembly {
     }
 
     /// Takes a complete datagram out.
-    pub(crate) fn take(&mut self, index: usize) -> Option<Whole> {
+    pub(crate) fn take(&mut self, index: usize) -> Option<ReassembledDatagram> {
         let datagram = self.datagrams.get_mut(index)?.take()?;
-        Some(Whole {
+        Some(ReassembledDatagram {
             buffer: datagram.bytes,
             length: datagram.total_bytes?,
             begins_with: datagram.begins_with,
@@ -176,7 +176,7 @@ impl Reassembly {
         self.spare.len() == DATAGRAMS_MAX && self.displaced == 0
     }
 
-    fn find_or_start(&mut self, now: Instant, key: Key) -> usize {
+    fn find_or_start(&mut self, now: Instant, key: DatagramKey) -> usize {
         let known =
             |slot: &Option<Datagram>| slot.as_ref().is_some_and(|datagram| datagram.key == key);
         if let Some(index) = self.datagrams.iter().position(known) {

@@ -1,7 +1,7 @@
 //! A received segment: parsed once, and passed on in parts.
 
 use crate::checksum::Sum;
-use crate::event::Place;
+use crate::event::DatagramPlace;
 use crate::flow::{Caller, Flow};
 use crate::ip::Ip;
 use crate::ipv4::PROTOCOL_TCP;
@@ -14,12 +14,12 @@ pub(super) struct Arrival<'a> {
     pub(super) caller: Caller,
     pub(super) segment: SegmentRepr<'a>,
     /// Where the segment's payload lies.
-    pub(super) place: Place,
+    pub(super) place: DatagramPlace,
 }
 
 /// Parses a segment: its flow and its fields. `place`: where the received transport packet lies.
 #[inline(always)]
-pub(super) fn parse<'a>(received: &Received<'a>, place: &Place) -> Option<Arrival<'a>> {
+pub(super) fn parse<'a>(received: &Received<'a>, place: &DatagramPlace) -> Option<Arrival<'a>> {
     let bytes = received.payload;
     let [a, b, c, d, s0, s1, s2, s3, a0, a1, a2, a3, offset, flags, w0, w1, ..] =
         *bytes.first_chunk::<TCP_BYTES>()?;

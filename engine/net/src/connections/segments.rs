@@ -7,7 +7,7 @@ use super::arrival::{Arrival, is_intact, parse};
 use super::{Connection, Tcp};
 use crate::cores::{Fit, OtherCores};
 use crate::counters::{Counter, Counters};
-use crate::event::{ConnectionId, Event, Events, Place};
+use crate::event::{ConnectionId, DatagramPlace, Event, Events};
 use crate::flow::{Caller, Entry};
 use crate::icmp::{IcmpReport, TransportError};
 use crate::interface::Addressee;
@@ -34,7 +34,7 @@ impl Tcp {
         &mut self,
         now: Instant,
         received: &Received<'_>,
-        place: Place,
+        place: DatagramPlace,
         link: &mut Link,
         other_cores: &mut Option<OtherCores>,
         events: &mut Events,
@@ -189,7 +189,7 @@ impl Tcp {
         index: u32,
         caller: &Caller,
         segment: &SegmentRepr<'_>,
-        place: &Place,
+        place: &DatagramPlace,
         link: &mut Link,
         events: &mut Events,
     ) {
@@ -218,7 +218,7 @@ impl Tcp {
         now: Instant,
         connection: ConnectionId,
         actions: &Actions,
-        arrived: Option<(&SegmentRepr<'_>, &Place)>,
+        arrived: Option<(&SegmentRepr<'_>, &DatagramPlace)>,
         counters: &mut Counters,
         events: &mut Events,
     ) {
@@ -235,10 +235,10 @@ impl Tcp {
         {
             let data = place.part(actions.data.start, actions.data.len());
             match data {
-                Place::Frame(bytes) => tell(Event::Data { connection, bytes }),
+                DatagramPlace::Frame(bytes) => tell(Event::Data { connection, bytes }),
                 // Only bytes of the frame itself can be lent. Reassembled bytes are buffered, as if
                 // the user had not consumed them.
-                Place::Reassembled(_) => {
+                DatagramPlace::Reassembled(_) => {
                     let (Some(bytes), Some(found)) = (
                         segment.payload.get(actions.data.clone()),
                         self.connections.get_mut(connection.0),

@@ -27,7 +27,7 @@ use super::OtherCores;
 use super::message::{Onward, PassReason};
 use crate::counters::Counters;
 use crate::ethernet::{self, ETHERNET_BYTES, TYPE_IPV4, TYPE_IPV6};
-use crate::event::Place;
+use crate::event::DatagramPlace;
 use crate::ipv4;
 use crate::ipv6;
 use crate::received::Received;
@@ -47,7 +47,7 @@ impl OtherCores {
     pub(crate) fn send_round(
         &mut self,
         fit: Fit,
-        place: &Place,
+        place: &DatagramPlace,
         received: &Received<'_>,
         counters: &mut Counters,
     ) -> bool {
@@ -61,8 +61,8 @@ impl OtherCores {
         let onward =
             Onward { core, kind: PassReason::Stray, hops, answerer, verified: true, syn: None };
         match place {
-            Place::Frame(_) => self.onward = Some(onward),
-            Place::Reassembled(_) => {
+            DatagramPlace::Frame(_) => self.onward = Some(onward),
+            DatagramPlace::Reassembled(_) => {
                 // The fragments were reassembled here, so it goes on in one piece. A lack of room
                 // is counted.
                 let _ = self.pass_on(whole_frame(received), None, onward, counters);

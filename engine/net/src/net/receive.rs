@@ -11,7 +11,7 @@ use crate::cores::{LinkNews, Route};
 use crate::counters::Counter;
 use crate::dhcp::Outcome;
 use crate::ethernet::{self, ETHERNET_BYTES, TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
-use crate::event::{Event, Events, Place};
+use crate::event::{DatagramPlace, Event, Events};
 use crate::icmp::OutgoingError;
 use crate::icmpv6::{self, Icmpv6Outcome};
 use crate::interface::Addressee;
@@ -19,7 +19,7 @@ use crate::ip::{Ip, Local};
 use crate::ipv4::{self, PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
 use crate::ipv6::extensions::{Fragment, Problem, Walked, walk};
 use crate::ipv6::{self, IPV6_BYTES, PROTOCOL_ICMPV6};
-use crate::reassembly::{Key, Part, Progress};
+use crate::reassembly::{DatagramKey, FragmentHeader, Progress};
 use crate::received::Received;
 use crate::udp;
 
@@ -149,14 +149,14 @@ impl Net {
             verified,
         };
         if ip.is_fragment() {
-            let key = Key {
+            let key = DatagramKey {
                 source: received.source,
                 destination: received.destination,
                 identification: ip.identification.into(),
                 protocol: ip.protocol,
             };
             let (offset, more_fragments) = (ip.fragment_offset, ip.more_fragments);
-            let part = Part { key, offset, more_fragments, begins_with: ip.protocol };
+            let part = FragmentHeader { key, offset, more_fragments, begins_with: ip.protocol };
             let fragment = received;
             self.fragment_arrived(now, &part, &fragment, events);
         } else {
@@ -164,7 +164,7 @@ impl Net {
             self.transport_arrived(
                 now,
                 &received,
-                Place::Frame(payload_at..payload_at + payload.len()),
+                DatagramPlace::Frame(payload_at..payload_at + payload.len()),
                 events,
             );
         }
@@ -173,7 +173,7 @@ impl Net {
     fn fragment_arrived(
         &mut self,
         now: Instant,
-        part: &Part,
+        part: &FragmentHeader,
         received: &Received<'_>,
         events: &mut Events,
     ) {
@@ -197,7 +197,12 @@ impl Net {
         let received =
             Received { payload, verified: false, protocol: whole.begins_with, ..*received };
         if received.source.is_ipv4() {
-            self.transport_arrived(now, &received, Place::Reassembled(0..whole.length), events);
+            self.transport_arrived(
+                now,
+                &received,
+                DatagramPlace::Reassembled(0..whole.length),
+                events,
+            );
         } else {
             self.reassembled_ipv6_arrived(now, &received, events);
         }
@@ -212,7 +217,7 @@ impl Net {
         &mut self,
         now: Instant,
         received: &Received<'_>,
-        place: Place,
+        place: DatagramPlace,
         events: &mut Events,
     ) {
         if received.protocol == PROTOCOL_TCP {
@@ -234,7 +239,7 @@ impl Net {
         &mut self,
         now: Instant,
         received: &Received<'_>,
-        place: Place,
+        place: DatagramPlace,
         events: &mut Events,
     ) {
         match received.protocol {
@@ -272,7 +277,7 @@ impl Net {
         &mut self,
         now: Instant,
         received: &Received<'_>,
-        place: Place,
+        place: DatagramPlace,
         events: &mut Events,
     ) {
         let datagram = match udp::parse(received) {
@@ -381,7 +386,8 @@ impl Net {
         match walked {
             Walked::Payload { protocol, at, named_at } => {
                 let payload = received.packet.get(at..).unwrap_or_default();
-                let place = Place::Frame(ETHERNET_BYTES + at..ETHERNET_BYTES + at + payload.len());
+                let place =
+                    DatagramPlace::Frame(ETHERNET_BYTES + at..ETHERNET_BYTES + at + payload.len());
                 let received =
                     Received { protocol, named_at: named_at as u16, payload, ..*received };
                 self.ipv6_transport_arrived(now, &received, place, events);
@@ -409,7 +415,7 @@ impl Net {
         &mut self,
         now: Instant,
         received: &Received<'_>,
-        place: Place,
+        place: DatagramPlace,
         events: &mut Events,
     ) {
         // The unspecified source address is only valid for duplicate address detection.
@@ -453,13 +459,13 @@ impl Net {
             );
             return;
         }
-        let key = Key {
+        let key = DatagramKey {
             source: received.source,
             destination: received.destination,
             identification: fragment.identification,
             protocol: 0,
         };
-        let part = Part {
+        let part = FragmentHeader {
             key,
             offset: fragment.offset,
             more_fragments: fragment.more,
@@ -484,7 +490,7 @@ impl Net {
                 self.ipv6_transport_arrived(
                     now,
                     &whole,
-                    Place::Reassembled(at..at + payload.len()),
+                    DatagramPlace::Reassembled(at..at + payload.len()),
                     events,
                 );
             }

@@ -1,16 +1,18 @@
 //! What a sender may do with fragments, and what it may not.
 
-use super::{DATAGRAM_BYTES_MAX, DATAGRAMS_MAX, Key, LIFETIME, Part, Progress, Reassembly};
+use super::{
+    DATAGRAM_BYTES_MAX, DATAGRAMS_MAX, DatagramKey, FragmentHeader, LIFETIME, Progress, Reassembly,
+};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 use machine::Instant;
 use proptest::prelude::*;
 
-fn part(identification: u32, offset: usize, more_fragments: bool) -> Part {
+fn part(identification: u32, offset: usize, more_fragments: bool) -> FragmentHeader {
     let (source, destination) =
         (Ipv4Addr::new(10, 0, 0, 1).into(), Ipv4Addr::new(10, 0, 0, 2).into());
-    let key = Key { source, destination, identification, protocol: 17 };
-    Part {
+    let key = DatagramKey { source, destination, identification, protocol: 17 };
+    FragmentHeader {
         key,
         offset: offset as u16,
         more_fragments,
