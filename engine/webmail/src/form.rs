@@ -32,7 +32,8 @@ pub enum FormError {
     OtherType,
     /// It violates the syntax of its type: 400.
     Malformed,
-    /// It has more than [`FIELDS_MAX`] fields, or more than [`MESSAGE_TEXT_BYTES_MAX`] of text: 413.
+    /// It has more than [`FIELDS_MAX`] fields, or more than [`MESSAGE_TEXT_BYTES_MAX`] of text:
+    /// 413.
     TooLarge,
 }
 

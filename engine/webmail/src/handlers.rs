@@ -6,8 +6,9 @@
 //!
 //! Invariants:
 //! - A request gets one answer, also while the machine stops, and when too many requests wait.
-//! - There are at most [`HANDLERS_MAX`] request handlers, beside those with a number (`numbered.rs`).
-//!   Requests wait while all handlers are busy, and accounts take turns (`waiting.rs`).
+//! - There are at most [`HANDLERS_MAX`] request handlers, beside those with a number
+//!   (`numbered.rs`). Requests wait while all handlers are busy, and accounts take turns
+//!   (`waiting.rs`).
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

@@ -150,7 +150,8 @@ impl Job {
         Job::Export(Box::new(ExportJob::new(mailbox)))
     }
 
-    /// A change of messages. `next_page`: the path under `/mail/` that the browser is redirected to.
+    /// A change of messages. `next_page`: the path under `/mail/` that the browser is redirected
+    /// to.
     pub(crate) fn change(change: Change, selection: Selection, next_page: String) -> Job {
         Job::Change(ChangeJob::new(change, selection, next_page))
     }
@@ -165,7 +166,8 @@ impl Job {
         Job::Queue(QueueJob::new(asked, next_page))
     }
 
-    /// Turns the loading of a sender's remote content on or off. `next_page`: as for [`Job::change`].
+    /// Turns the loading of a sender's remote content on or off. `next_page`: as for
+    /// [`Job::change`].
     pub(crate) fn trust(trust: Trust, next_page: String) -> Job {
         Job::Trust(TrustJob::new(trust, next_page))
     }

@@ -15,8 +15,8 @@
 //! Implements: WCAG 2.2 AA. The pages follow the papers *A Performance Study of Conventional and
 //! Bare PC Webmail Servers* and *A Bare PC TLS Webmail Server*.
 //!
-//! A request goes to the core that owns the account. There a request handler ([`RequestHandlers`]) works on
-//! it with the store of that core alone, and the reply goes back.
+//! A request goes to the core that owns the account. There a request handler ([`RequestHandlers`])
+//! works on it with the store of that core alone, and the reply goes back.
 //!
 //! | file | what |
 //! |---|---|

@@ -7,7 +7,8 @@
 //! Invariants:
 //! - The text is never lost. When something is refused, the page comes back with all fields and the
 //!   reason.
-//! - Uploaded files are written to a draft as they come, and are copied from there ([`MessageUpload`]).
+//! - Uploaded files are written to a draft as they come, and are copied from there
+//!   ([`MessageUpload`]).
 //! - A draft keeps its files: those that the page names are copied from the draft that is replaced
 //!   ([`AttachmentCopy`]).
 //! - A message is signed once, when it is written, with its author's domain. All copies have these
