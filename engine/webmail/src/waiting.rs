@@ -29,14 +29,14 @@ const REQUESTS_OF_ACCOUNT_MAX: usize = 128;
 
 /// The waiting requests, by their accounts.
 #[derive(Default)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingRequests {
     of_accounts: BTreeMap<AccountId, VecDeque<(Ticket, Box<Request>)>>,
     /// The accounts with requests, in the order of their turns.
     turns: VecDeque<AccountId>,
     count: usize,
 }
 
-impl Waiting {
+impl WaitingRequests {
     /// Adds a request. Errors: the request, if too many wait.
     pub(crate) fn push(
         &mut self,
