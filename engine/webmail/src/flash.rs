@@ -25,7 +25,7 @@ pub struct FlashMessage {
 /// How to undo an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UndoAction {
-    /// MessageRange were moved: move them back.
+    /// Messages were moved: move them back.
     Filing {
         /// The messages, where they are now.
         messages: MessageRange,
@@ -78,11 +78,11 @@ impl FromStr for UndoAction {
     }
 }
 
-/// MessageRange of one mailbox.
+/// Messages of one mailbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MessageRange {
     /// The mailbox.
     pub mailbox: MailboxId,
-    /// The range. MessageRange in it may be missing.
+    /// The range. Messages in it may be missing.
     pub uids: UidRange,
 }

@@ -15,7 +15,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use channel::Ticket;
-use http::{End, Reply, Status};
+use http::{End, Reply};
 use machine::CoreId;
 use outbound::QueueTold;
 use shards::DeliveryHandle;
@@ -33,12 +33,12 @@ use crate::request::{self, Request};
 use crate::sessions::{Digest, WebSessions};
 use crate::step::{self, JobProgress};
 use crate::stream::DocumentStart;
-use crate::waiting::WaitingRequests;
+use crate::waiting::{WaitingRequests, too_many_requests};
 
 /// The most request handlers of a core.
 const HANDLERS_MAX: usize = 64;
 
-/// WebSessions of which a core has state that the store does not have: about two hundred bytes each.
+/// Sessions of which a core has state that the store does not have: about two hundred bytes each.
 const SESSIONS_MAX: usize = 4096;
 
 /// The frame of a handler that never exists.
@@ -472,12 +472,6 @@ impl RequestHandlers {
 /// Request handlers of this account that count for [`HANDLERS_MAX`].
 fn of_account(at_work: &FrameTable<Handler>, account: AccountId) -> usize {
     at_work.iter().filter(|(_, one)| one.number.is_none() && one.client.account == account).count()
-}
-
-/// The reply when too many requests wait on the core that owns the account.
-pub fn too_many_requests() -> Reply {
-    let words = "Too much is being done with mail just now. Nothing is lost: go back, and try again in a moment.\n";
-    Reply::text(Status::ServiceUnavailable, words.into())
 }
 
 /// The number of a reply or message that is transferred in pieces.

@@ -85,7 +85,7 @@ pub use form::{
     FIELDS_MAX, FileEvent, Form, FormError, FormReader, MESSAGE_TEXT_BYTES_MAX, UploadedFile,
 };
 pub use frame::{Density, FlashNotice, MailboxLink, PageFrame, QuotaMeter, Theme};
-pub use handlers::{RequestHandlers, too_many_requests};
+pub use handlers::RequestHandlers;
 pub use jobs::{
     Draft, LOOKED_AT_MAX, ROWS_MAX, RowCache, SHOWN_MAX, Secrets, TEXT_BYTES_MAX, UploadPiece,
     WALKED_MAX,
@@ -114,3 +114,4 @@ pub use step::READS_MAX;
 pub use stream::PIECE_BYTES;
 pub use ticket::{FormToken, NoTicket, SECRET_BYTES, SessionTicket, clear_cookie};
 pub use tls_counts::TlsRow;
+pub use waiting::too_many_requests;

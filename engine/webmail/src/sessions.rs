@@ -91,7 +91,7 @@ impl WebSessions {
         WebSessions { known: BTreeMap::new(), most }
     }
 
-    /// A client has logged in. Returns the changes to persist. WebSessions that have ended are
+    /// A client has logged in. Returns the changes to persist. Sessions that have ended are
     /// removed, and if there are too many, those that were idle longest.
     pub(crate) fn begin(
         &mut self,

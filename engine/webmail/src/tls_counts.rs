@@ -25,7 +25,7 @@ pub struct TlsRow {
     pub day: &'static str,
     /// The policy that applied.
     pub policy: &'static str,
-    /// WebSessions with TLS.
+    /// Sessions with TLS.
     pub sessions: u64,
     /// Failures, with their reasons.
     pub failures: String,

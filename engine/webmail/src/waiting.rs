@@ -14,6 +14,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 
 use channel::Ticket;
+use http::{Reply, Status};
 use store::AccountId;
 
 use crate::request::Request;
@@ -92,4 +93,10 @@ impl WaitingRequests {
     pub(crate) fn count(&self) -> usize {
         self.count
     }
+}
+
+/// The reply when too many requests wait on the core that owns the account.
+pub fn too_many_requests() -> Reply {
+    let words = "Too much is being done with mail just now. Nothing is lost: go back, and try again in a moment.\n";
+    Reply::text(Status::ServiceUnavailable, words.into())
 }

@@ -79,7 +79,7 @@ pub(crate) enum Change {
 #[derive(Debug)]
 pub(crate) struct ChangeJob {
     change: Change,
-    /// MessageRange with conversations that must still be looked up.
+    /// Messages with conversations that must still be looked up.
     conversations: Vec<MessageKey>,
     left: VecDeque<MessageRange>,
     /// Whether messages on their way were left out already.
@@ -296,7 +296,7 @@ impl ChangeJob {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        // The last of them may be gone already: next_page nothing is left to do with them.
+        // The last of them may be gone already: then nothing is left to do with them.
         if refusal == Refusal::NoSuchMessage {
             self.left.drain(..self.filing.max(1).min(self.left.len()));
             self.filing = 0;

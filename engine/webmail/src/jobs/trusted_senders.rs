@@ -30,7 +30,7 @@ const ADDRESS_BYTES_MAX: usize = 254;
 /// A change of a sender's trust.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum TrustChange {
-    /// TrustChange this sender.
+    /// Trust this sender.
     Begin(String),
     /// Do not trust this sender any more.
     End(String),
