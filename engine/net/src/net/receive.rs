@@ -30,8 +30,7 @@ const LENGTH_AT: usize = 4;
 
 impl Net {
     /// A frame has arrived. Its events are added to `events`, which must be empty. The bytes of
-    /// [`Event::Data`] lie in the frame. After handling them, the caller passes the frame to
-    /// [`Net::frame_handled`].
+    /// [`Event::Data`] lie in the frame; the caller passes it to [`Net::frame_handled`] afterwards.
     pub fn frame_arrived(&mut self, now: Instant, frame: &mut Frame, events: &mut Events) -> Route {
         self.link.counters.count(Counter::FramesIn);
         self.link.counters.add(Counter::BytesIn, frame.bytes().len() as u64);
@@ -42,10 +41,8 @@ impl Net {
         Route::Here
     }
 
-    /// Processes a frame on this core. `verified`: the card has verified the transport checksum.
-    ///
-    /// This is inlined twice, for machines with one core and with several, so that a machine with
-    /// one core pays for no call.
+    /// Processes a frame on this core. `verified`: the card has verified the transport checksum. It
+    /// is inlined twice, so that a machine with one core pays for no call.
     #[inline(always)]
     pub(super) fn process_frame(
         &mut self,
@@ -209,9 +206,8 @@ impl Net {
         self.reassembled = Some(whole.buffer);
     }
 
-    /// Inlined into its caller, so that the parsed fields of a segment stay in registers. For other
-    /// protocols `received` is copied, because only a value without references to it stays in
-    /// registers.
+    /// Inlined, so that the parsed fields of a segment stay in registers. For other protocols
+    /// `received` is copied: a value with references to it would not stay in registers.
     #[inline(always)]
     fn transport_arrived(
         &mut self,
