@@ -5,8 +5,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use store::{
-    AccountId, Answer, Body, Closing, DeliveryId, Errand, Origin, Outcome, Owners, Recipient,
-    Refusal, Room, Share, State, Uid, UidRange, Wake,
+    AccountId, Body, ClientRequest, Closing, DeliveryId, Origin, Outcome, OwnerNotice, Owners,
+    Recipient, Refusal, Room, Share, State, Uid, UidRange, Wake,
 };
 use tasks::{Continuation, FrameId};
 
@@ -29,9 +29,9 @@ pub(crate) enum Kind {
     /// From the owner of accounts.
     News(News),
     /// To the disk owner.
-    Errand(Errand),
+    ClientRequest(ClientRequest),
     /// From the disk owner.
-    Answer(Answer),
+    OwnerNotice(OwnerNotice),
 }
 
 /// An event from another core that concerns more than the stores.

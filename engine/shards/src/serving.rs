@@ -23,8 +23,8 @@ impl ShardedStore {
             }
             Kind::Request(request) => return self.requested(from, request),
             Kind::News(news) => return self.news_arrived(from, news),
-            Kind::Errand(errand) => self.own.store.errand_arrived(from, errand),
-            Kind::Answer(answer) => self.own.store.answer_arrived(answer),
+            Kind::ClientRequest(request) => self.own.store.client_request_arrived(from, request),
+            Kind::OwnerNotice(notice) => self.own.store.owner_notice_arrived(notice),
         }
         None
     }
@@ -34,8 +34,11 @@ impl ShardedStore {
         let store = &mut self.own.store;
         let kind = match class {
             Class::Control => {
-                let errand = if core == CoreId::FIRST { store.next_errand() } else { None };
-                errand.map(Kind::Errand).or_else(|| store.next_answer(core).map(Kind::Answer))
+                let request =
+                    if core == CoreId::FIRST { store.next_client_request() } else { None };
+                request
+                    .map(Kind::ClientRequest)
+                    .or_else(|| store.next_owner_notice(core).map(Kind::OwnerNotice))
             }
             Class::Answer => self.others.as_mut()?.server.next_news(core).map(Kind::News),
             Class::Bulk => self.others.as_mut()?.remote.next_request(core).map(Kind::Request),
@@ -49,7 +52,9 @@ impl ShardedStore {
         let store = &self.own.store;
         let has_messages =
             |others: &OtherCores| others.remote.has_requests() || others.server.has_news();
-        store.has_errands() || store.has_answers() || self.others.as_ref().is_some_and(has_messages)
+        store.has_client_requests()
+            || store.has_owner_notices()
+            || self.others.as_ref().is_some_and(has_messages)
     }
 
     fn requested(&mut self, from: CoreId, request: Request) -> Option<Event> {

@@ -96,8 +96,8 @@ impl ShardedStore {
         facts: Facts,
     ) -> ShardedStore {
         let mut store = match core {
-            CoreId::FIRST => Store::keeper(limits.store, disk, seed, cores),
-            _ => Store::guest(limits.store, seed),
+            CoreId::FIRST => Store::disk_owner(limits.store, disk, seed, cores),
+            _ => Store::client(limits.store, seed),
         };
         store.summarize_with(message::summarize);
         let others = (cores > 1).then(|| OtherCores {

@@ -42,7 +42,7 @@ pub(crate) enum Purpose {
     /// A slot of the superblock.
     Slot,
     /// A request forwarded by the store of another core, with the token that it has there.
-    Errand {
+    ForClient {
         core: CoreId,
         token: DiskToken,
     },

@@ -21,7 +21,7 @@
 //! | `mailbox`, `account`, `index` | the index; only durable records change it |
 //! | `backing`, `pool`, `segments` | requests in flight, buffers in memory, space on the disk |
 //! | `indexes`, `journal`, `journals` | all shards: indexes and gathered records |
-//! | `orders`, `group`, `keeper` | pending metadata changes, groups in flight, the disk owner |
+//! | `orders`, `group`, `disk_owner` | pending metadata changes, groups in flight, the disk owner |
 //! | `parts` | all of these together, for the files below |
 //! | `writing`, `checkpoint`, `sealing` | appending to journals, checkpoints, group commit |
 //! | `retry` | service after a failed write |
@@ -56,6 +56,7 @@ mod condition;
 mod conversations;
 mod delivery;
 mod digest;
+mod disk_owner;
 mod finding;
 mod format3;
 mod format4;
@@ -67,7 +68,6 @@ mod index;
 mod indexes;
 mod journal;
 mod journals;
-mod keeper;
 mod lanes;
 mod layout;
 mod mailbox;
@@ -101,10 +101,10 @@ pub use beginning::Beginning;
 pub use body::Body;
 pub use chunk::{BODY_OCTETS_MAX, CHUNK_OCTETS, SUMMARY_BYTES, Summarize};
 pub use delivery::DeliveryId;
+pub use disk_owner::{ClientRequest, OwnerNotice};
 pub use finding::{Damage, Finding};
 pub use fsck::{AccountReport, MailboxReport, ReadSectors, Report, Unreadable, fsck};
 pub use index::{RESIDENT_BYTES_PER_MESSAGE, RESIDENT_BYTES_PLACED};
-pub use keeper::{Answer, Errand};
 pub use layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_BYTES, SHARDS};
 pub use notes::{
     ARRIVALS_MAX, NOTE_BYTES_MAX, NOTE_KEY_MAX, NOTES_BYTES_MAX, NOTES_MAX, NoteChange,

@@ -5,11 +5,11 @@
 //! not parts, and know nothing of each other.
 
 use crate::backing::DiskQueue;
+use crate::disk_owner::Role;
 use crate::group::Commit;
 use crate::hash::Random;
 use crate::indexes::Indexes;
 use crate::journals::Journals;
-use crate::keeper::Role;
 use crate::outcome::Wakes;
 use crate::pool::Pool;
 use crate::segments::Segments;

@@ -57,6 +57,6 @@ fn fence(parts: &mut Parts, shard: ShardId) {
 
 /// Whether nothing is in flight except reads of bodies and requests of other cores.
 pub(crate) fn is_settled(backing: &DiskQueue) -> bool {
-    use crate::backing::Purpose::{Body, Errand};
-    backing.all_are(|purpose| matches!(purpose, Body(_) | Errand { .. }))
+    use crate::backing::Purpose::{Body, ForClient};
+    backing.all_are(|purpose| matches!(purpose, Body(_) | ForClient { .. }))
 }

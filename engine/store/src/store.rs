@@ -18,12 +18,12 @@ use crate::chunk::Summarize;
 use crate::cleaning::Cleaner;
 use crate::condition::Condition;
 use crate::delivery::Deliveries;
+use crate::disk_owner::{DiskOwner, Flushed, Role, Slots};
 use crate::finding::{Finding, Findings};
 use crate::group::Commit;
 use crate::hash::{Key, Random};
 use crate::indexes::Indexes;
 use crate::journals::Journals;
-use crate::keeper::{Flushed, Keeper, Role, Slots};
 use crate::layout::{Geometry, PAGE_BYTES, PAGES_MIN, PIECE_PAGES, SHARDS};
 use crate::opening::Opening;
 use crate::outcome::{Outcome, Reason, Refusal, State, Wake, Wakes, WhyReadOnly};
@@ -60,14 +60,14 @@ impl Store {
     /// A store on `disk`, which begins to open it: see [`Store::state`]. `seed`: 32 bytes from a
     /// cryptographic generator, different each time.
     pub fn new(limits: Limits, disk: Disk, seed: [u8; 32]) -> Store {
-        Store::keeper(limits, disk, seed, 1)
+        Store::disk_owner(limits, disk, seed, 1)
     }
 
     /// The same for the disk owner among several `cores`. It will share what it opens: see
     /// [`Store::share_out`].
-    pub fn keeper(limits: Limits, disk: Disk, seed: [u8; 32], cores: u8) -> Store {
-        let mut store =
-            Store::unopened(limits, Some(disk), seed, Role::Keeper(Keeper::new(cores)), cores);
+    pub fn disk_owner(limits: Limits, disk: Disk, seed: [u8; 32], cores: u8) -> Store {
+        let role = Role::DiskOwner(DiskOwner::new(cores));
+        let mut store = Store::unopened(limits, Some(disk), seed, role, cores);
         match (disk.durable, store.parts.segments.geometry().checked()) {
             (false, _) => store.condition.has_opened(State::Refused(Reason::NotDurable)),
             (_, None) => store.condition.has_opened(State::Refused(Reason::TooSmall)),
@@ -78,7 +78,7 @@ impl Store {
 
     /// The same for a disk that is only inspected.
     pub(crate) fn inspect(limits: Limits, sectors: u64) -> Store {
-        let role = Role::Keeper(Keeper::new(1));
+        let role = Role::DiskOwner(DiskOwner::new(1));
         let mut store =
             Store::unopened(limits, Some(Disk { sectors, durable: true }), [0; 32], role, 1);
         match store.parts.segments.geometry().checked() {
@@ -285,8 +285,10 @@ impl Store {
                 self.open(|opening, parts, findings| opening.proof_read(ok, parts, findings))
             }
             Purpose::Format => self.open(|opening, parts, _| opening.slot_written(ok, parts)),
-            Purpose::Errand { core, token } => {
-                self.parts.role.errand_done(core, DiskCompletion { token, buffer, ..completion });
+            Purpose::ForClient { core, token } => {
+                self.parts
+                    .role
+                    .client_request_done(core, DiskCompletion { token, buffer, ..completion });
             }
         }
         self.serve_waiting();
@@ -377,7 +379,7 @@ impl Store {
             let has_all = self.parts.journals.are_empty();
             self.condition.ends_retry(has_all);
             if !has_all {
-                return self.parts.role.tell_of_failure(WhyReadOnly::WriteFailed);
+                return self.parts.role.notify_of_failure(WhyReadOnly::WriteFailed);
             }
         }
         sealing::apply(&mut self.parts, &mut self.checkpointer);
@@ -421,7 +423,7 @@ impl Store {
             return;
         }
         sometimes!(ReadOnly);
-        self.parts.role.tell_of_failure(why);
+        self.parts.role.notify_of_failure(why);
         let mut pending = self.parts.commit.take_pending();
         self.parts.journals.give_up(&mut pending);
         let Parts { journals, wakes, .. } = &mut self.parts;

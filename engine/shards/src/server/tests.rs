@@ -33,7 +33,7 @@ fn slow_core_gets_only_the_latest_store_state() {
 #[test]
 fn aborted_message_leaves_the_begin_queue() {
     let mut server = ShardServer::new(CoreId::FIRST, 2, &limits(0));
-    let mut store = Store::guest(limits(0).store, [0; 32]);
+    let mut store = Store::client(limits(0).store, [0; 32]);
     for round in 0..1000 {
         let delivery = RemoteDeliveryId(tasks::FrameId::new(round % 4, round));
         let recipients = alloc::vec![store::Recipient::inbox(store::AccountId::from_bits(1))];

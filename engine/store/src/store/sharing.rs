@@ -12,9 +12,9 @@
 
 use crate::backing::Purpose;
 use crate::checkpoint::Checkpointer;
+use crate::disk_owner::{self, Client, ClientRequest, NoticeKind, OwnerNotice, RequestKind, Role};
 use crate::index::Index;
 use crate::journals::Journals;
-use crate::keeper::{self, Answer, Errand, Guest, Role, Told, Wanted};
 use crate::layout::ShardId;
 use crate::outcome::State;
 use crate::parts::Parts;
@@ -77,8 +77,8 @@ impl Owners {
 
 impl Store {
     /// A store that waits for its share of the shards: see [`Store::take_over`].
-    pub fn guest(limits: Limits, seed: [u8; 32]) -> Store {
-        Store::unopened(limits, None, seed, Role::Guest(Guest::default()), 1)
+    pub fn client(limits: Limits, seed: [u8; 32]) -> Store {
+        Store::unopened(limits, None, seed, Role::Client(Client::default()), 1)
     }
 
     /// Hands out the shares of the other cores, as soon as the store is open and no operation is in
@@ -129,63 +129,63 @@ impl Store {
     }
 
     /// A forwarded request of a client has arrived.
-    pub fn errand_arrived(&mut self, from: CoreId, Errand(wanted): Errand) {
+    pub fn client_request_arrived(&mut self, from: CoreId, ClientRequest(kind): ClientRequest) {
         let is_serving = self.state() == State::Serving;
         let parts = &mut self.parts;
-        match wanted {
-            Wanted::Disk(request) if request.operation == DiskOperation::Flush => {
+        match kind {
+            RequestKind::Disk(request) if request.operation == DiskOperation::Flush => {
                 let (role, mut slots) = slots(parts);
                 let ended = role.flush_for(from, request.token, &mut slots);
                 self.flush_ended(ended);
             }
-            Wanted::Disk(DiskRequest { token, operation, sector, buffer }) => {
+            RequestKind::Disk(DiskRequest { token, operation, sector, buffer }) => {
                 parts.backing.push(
                     operation,
                     sector,
                     buffer,
-                    Purpose::Errand { core: from, token },
+                    Purpose::ForClient { core: from, token },
                 );
             }
-            Wanted::Root(shard, root) => {
+            RequestKind::Root(shard, root) => {
                 parts.role.root_changed(&mut parts.superblock, shard, root)
             }
-            Wanted::Segments(count) => {
+            RequestKind::Segments(count) => {
                 parts.role.lend_segments(from, count, &mut parts.segments, is_serving)
             }
-            Wanted::Segment(segment) => parts.segments.take_back(segment),
-            Wanted::Failed(why) => self.fail(why),
+            RequestKind::Segment(segment) => parts.segments.take_back(segment),
+            RequestKind::Failed(why) => self.fail(why),
         }
         self.serve_waiting();
     }
 
     /// The next message for a client.
-    pub fn next_answer(&mut self, core: CoreId) -> Option<Answer> {
-        self.parts.role.next_answer(core)
+    pub fn next_owner_notice(&mut self, core: CoreId) -> Option<OwnerNotice> {
+        self.parts.role.next_owner_notice(core)
     }
 
     /// Whether there is a message for a client.
-    pub fn has_answers(&self) -> bool {
-        self.parts.role.has_answers()
+    pub fn has_owner_notices(&self) -> bool {
+        self.parts.role.has_owner_notices()
     }
 
     /// The next request for the disk owner.
-    pub fn next_errand(&mut self) -> Option<Errand> {
+    pub fn next_client_request(&mut self) -> Option<ClientRequest> {
         let parts = &mut self.parts;
-        parts.role.next_errand(&mut parts.backing)
+        parts.role.next_client_request(&mut parts.backing)
     }
 
-    /// Whether [`Store::next_errand`] has a request to return.
-    pub fn has_errands(&self) -> bool {
-        self.parts.role.has_errands(&self.parts.backing)
+    /// Whether [`Store::next_client_request`] has a request to return.
+    pub fn has_client_requests(&self) -> bool {
+        self.parts.role.has_client_requests(&self.parts.backing)
     }
 
     /// A message of the disk owner has arrived.
-    pub fn answer_arrived(&mut self, Answer(told): Answer) {
-        match told {
-            Told::Disk(completion) => self.disk_completed(completion),
-            Told::Failed(why) => self.fail(why),
-            Told::Retry => self.condition.wants_retry(),
-            Told::Segments(granted, left) => {
+    pub fn owner_notice_arrived(&mut self, OwnerNotice(kind): OwnerNotice) {
+        match kind {
+            NoticeKind::Disk(completion) => self.disk_completed(completion),
+            NoticeKind::Failed(why) => self.fail(why),
+            NoticeKind::Retry => self.condition.wants_retry(),
+            NoticeKind::Segments(granted, left) => {
                 let Parts { role, segments, wakes, .. } = &mut self.parts;
                 role.segments_arrived(granted, left, segments);
                 self.deliveries.offer_space(wakes);
@@ -199,7 +199,7 @@ impl Store {
 fn owners(cores: u8, parts: &Parts) -> Owners {
     let is_enough = |count: &u8| {
         let keeps = |core| {
-            keeper::kept_from_others(reserve_for(Owners(*count).shards_of(CoreId(core)), parts))
+            disk_owner::kept_from_others(reserve_for(Owners(*count).shards_of(CoreId(core)), parts))
         };
         2 * (0..*count).map(keeps).sum::<u32>() <= parts.segments.free()
     };
@@ -216,7 +216,7 @@ fn share(
     parts: &mut Parts,
     checkpointer: &mut Checkpointer,
 ) -> Share {
-    let free = keeper::free_to_begin_with(reserve_for(theirs, parts));
+    let free = disk_owner::free_to_begin_with(reserve_for(theirs, parts));
     Share {
         state,
         superblock: parts.superblock.clone(),

@@ -5,7 +5,7 @@ use super::disk::{Cut, Fate, TestDisk};
 use super::model::World;
 use super::rig::{MIB, NOW, Rig, body};
 use crate::account::NewAccount;
-use crate::keeper::{Errand, Wanted};
+use crate::disk_owner::{ClientRequest, RequestKind};
 use crate::outcome::{Outcome, Refusal, State, WhyReadOnly};
 use crate::segments::{Owner, Want};
 use crate::types::{INBOX, Recipient, UidRange};
@@ -148,7 +148,7 @@ fn no_space_is_lent_before_the_disk_serves_again() {
     assert_eq!(rig.deliver(&[ada], &body(2, 500)), Err(Refusal::ReadOnly));
     rig.disk.fail_flushes = false;
     let before = rig.store.parts().segments.free();
-    rig.store.errand_arrived(CoreId(1), Errand(Wanted::Segments(4)));
+    rig.store.client_request_arrived(CoreId(1), ClientRequest(RequestKind::Segments(4)));
     assert_eq!(rig.store.parts().segments.free(), before, "a segment was lent");
     retry(&mut rig);
     assert!(rig.all_serve());

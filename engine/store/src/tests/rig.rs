@@ -35,7 +35,7 @@ pub(crate) struct Rig {
     /// The number of cores that get a share of the shards, and the stores of all but the first,
     /// once they have it.
     pub(crate) cores: u8,
-    pub(crate) guests: Vec<Store>,
+    pub(crate) clients: Vec<Store>,
     pub(crate) owners: Owners,
     /// The limits of the first core's store, also after a power cut.
     limits: Limits,
@@ -112,21 +112,21 @@ impl Rig {
         let mut seed = [self.openings.wrapping_add(1); 32];
         seed[..8].copy_from_slice(&self.disk.dice.roll().to_le_bytes());
         let store =
-            begun(Store::keeper(self.limits, self.disk.disk(), seed, self.cores), &self.disk);
+            begun(Store::disk_owner(self.limits, self.disk.disk(), seed, self.cores), &self.disk);
         let mut rig = Rig::with(store, self.disk, self.next, self.openings.wrapping_add(1));
         (rig.cores, rig.limits) = (self.cores, self.limits);
         rig
     }
 
     fn with(store: Store, disk: TestDisk, next: u32, openings: u8) -> Rig {
-        let (outcomes, guests) = (BTreeMap::new(), Vec::new());
+        let (outcomes, clients) = (BTreeMap::new(), Vec::new());
         let (owners, limits) = (Owners::ONE, limits());
         Rig {
             store,
             disk,
             outcomes,
             cores: 1,
-            guests,
+            clients,
             owners,
             limits,
             shares: true,
@@ -137,7 +137,8 @@ impl Rig {
 
     /// Stores of several cores on a disk. Until sharing begins, the first one has all shards.
     pub(crate) fn of_cores(disk: TestDisk, cores: u8) -> Rig {
-        let store = begun(Store::keeper(limits(), disk.disk(), disk.store_seed(), cores), &disk);
+        let store =
+            begun(Store::disk_owner(limits(), disk.disk(), disk.store_seed(), cores), &disk);
         let mut rig = Rig::with(store, disk, 0, 0);
         rig.settle();
         rig.cores = cores;
@@ -158,21 +159,21 @@ impl Rig {
     fn of(&mut self, core: usize) -> &mut Store {
         match core {
             0 => &mut self.store,
-            core => &mut self.guests[core - 1],
+            core => &mut self.clients[core - 1],
         }
     }
 
     /// Gives the other cores their shares as soon as that is possible.
     fn share_out(&mut self) {
-        if self.cores == 1 || !self.shares || !self.guests.is_empty() {
+        if self.cores == 1 || !self.shares || !self.clients.is_empty() {
             return;
         }
         if let Some((owners, shares)) = self.store.share_out(self.cores) {
             self.owners = owners;
             for (share, core) in shares.into_iter().zip(1..) {
-                let mut guest = Store::guest(limits(), [self.openings ^ core << 4; 32]);
-                guest.take_over(share);
-                self.guests.push(guest);
+                let mut client = Store::client(limits(), [self.openings ^ core << 4; 32]);
+                client.take_over(share);
+                self.clients.push(client);
             }
             // Cores without a share need not be asked again.
             self.cores = owners.count();
@@ -181,29 +182,29 @@ impl Rig {
 
     /// Delivers some of the messages between cores, by dice. All are delivered in the end.
     fn carry(&mut self) {
-        for (guest, core) in self.guests.iter_mut().zip(1..) {
+        for (client, core) in self.clients.iter_mut().zip(1..) {
             while !self.disk.dice.one_in(8)
-                && let Some(errand) = guest.next_errand()
+                && let Some(request) = client.next_client_request()
             {
-                self.store.errand_arrived(CoreId(core), errand);
+                self.store.client_request_arrived(CoreId(core), request);
             }
             while !self.disk.dice.one_in(8)
-                && let Some(answer) = self.store.next_answer(CoreId(core))
+                && let Some(notice) = self.store.next_owner_notice(CoreId(core))
             {
-                guest.answer_arrived(answer);
+                client.owner_notice_arrived(notice);
             }
         }
         // A core without shards is told of failures, too.
-        if self.guests.len() + 1 == usize::from(self.cores) {
+        if self.clients.len() + 1 == usize::from(self.cores) {
             (self.cores..16)
-                .for_each(|core| while self.store.next_answer(CoreId(core)).is_some() {});
+                .for_each(|core| while self.store.next_owner_notice(CoreId(core)).is_some() {});
         }
     }
 
     fn is_idle(&self) -> bool {
         self.disk.is_idle()
-            && !self.store.has_answers()
-            && !self.guests.iter().any(Store::has_errands)
+            && !self.store.has_owner_notices()
+            && !self.clients.iter().any(Store::has_client_requests)
     }
 
     pub(crate) fn continuation(&mut self) -> (u32, Continuation) {
@@ -217,7 +218,7 @@ impl Rig {
         while let Some(request) = self.store.next_request() {
             self.disk.request(request);
         }
-        for store in core::iter::once(&mut self.store).chain(&mut self.guests) {
+        for store in core::iter::once(&mut self.store).chain(&mut self.clients) {
             while let Some(wake) = store.next_wake() {
                 self.outcomes.insert(wake.continuation.frame.index() as u32, wake.outcome);
             }
@@ -233,7 +234,7 @@ impl Rig {
         }
         self.share_out();
         self.store.turn_ended();
-        self.guests.iter_mut().for_each(Store::turn_ended);
+        self.clients.iter_mut().for_each(Store::turn_ended);
         self.exchange();
     }
 
@@ -242,14 +243,14 @@ impl Rig {
         let mut idle = 0;
         for _ in 0..1_000_000 {
             self.turn(4);
-            let is_shared = self.cores == 1 || !self.shares || !self.guests.is_empty();
+            let is_shared = self.cores == 1 || !self.shares || !self.clients.is_empty();
             if self.disk.is_idle() && self.store.unreadable().is_some() {
                 self.store.read_again();
                 self.exchange();
             }
             idle = if is_shared && self.is_idle() { idle + 1 } else { 0 };
             // Messages that were delivered at the end of a turn need another one.
-            if idle > usize::from(!self.guests.is_empty()) {
+            if idle > usize::from(!self.clients.is_empty()) {
                 return;
             }
         }
@@ -272,14 +273,14 @@ impl Rig {
     /// Whether the stores of all cores serve.
     pub(crate) fn all_serve(&self) -> bool {
         core::iter::once(&self.store)
-            .chain(&self.guests)
+            .chain(&self.clients)
             .all(|store| store.state() == State::Serving)
     }
 
     /// Pages that operations in progress have, on all cores.
     pub(crate) fn pinned_pages(&self) -> u32 {
         core::iter::once(&self.store)
-            .chain(&self.guests)
+            .chain(&self.clients)
             .map(|store| store.parts().segments.pinned_pages())
             .sum()
     }
@@ -384,7 +385,7 @@ impl Rig {
     pub(crate) fn list_in(&self, account: AccountId, mailbox: MailboxId) -> Vec<MessageInfo> {
         match self.owners.of(account).index() {
             0 => self.store.messages(account, mailbox).collect(),
-            core => self.guests[core - 1].messages(account, mailbox).collect(),
+            core => self.clients[core - 1].messages(account, mailbox).collect(),
         }
     }
 

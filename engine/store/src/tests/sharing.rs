@@ -3,7 +3,7 @@
 
 use super::disk::TestDisk;
 use super::rig::{MIB, NOW, Rig, body};
-use crate::keeper::{Answer, Errand, Told, Wanted};
+use crate::disk_owner::{ClientRequest, NoticeKind, OwnerNotice, RequestKind};
 use crate::layout::PIECE_PAGES;
 use crate::outcome::{Outcome, Refusal, State, WhyReadOnly};
 use crate::types::{AccountId, INBOX, Recipient};
@@ -39,7 +39,7 @@ fn post(rig: &mut Rig, to: AccountId, octets: &[u8]) -> u32 {
 #[test]
 fn each_core_owns_and_knows_its_shards() {
     let (mut rig, accounts) = shared(64 * MIB, 8);
-    assert_eq!((rig.owners.count(), rig.guests.len()), (8, 7));
+    assert_eq!((rig.owners.count(), rig.clients.len()), (8, 7));
     for (account, number) in accounts.iter().zip(1..) {
         rig.deliver(&[*account], &body(number, 50_000)).unwrap();
     }
@@ -124,8 +124,10 @@ fn read_gets_the_buffers_of_deliveries_refused_on_failure() {
         rig.at(account).read(account, INBOX, uid, 0, continuation).unwrap();
         assert!(rig.at(account).is_short_of_buffers());
         match of_first {
-            true => rig.store.errand_arrived(CoreId(1), Errand(Wanted::Failed(why))),
-            false => rig.at(account).answer_arrived(Answer(Told::Failed(why))),
+            true => {
+                rig.store.client_request_arrived(CoreId(1), ClientRequest(RequestKind::Failed(why)))
+            }
+            false => rig.at(account).owner_notice_arrived(OwnerNotice(NoticeKind::Failed(why))),
         }
         assert!(!rig.at(account).is_short_of_buffers(), "the read still waits");
         rig.settle();

@@ -4,7 +4,7 @@
 //! A disk has one queue for us, so one core owns it. The store of that core is the *disk owner*,
 //! and it opens the disk. The stores of other cores are *clients*. Each takes over its share of the
 //! shards. From then on it gathers, writes and applies their changes, as the disk owner does for
-//! its own shards. A client sends forwarded requests ([`Errand`]) to the disk owner: disk requests
+//! its own shards. A client sends requests ([`ClientRequest`]) to the disk owner: disk requests
 //! with their buffers, roots for the superblock, and requests for segments. Each store requests its
 //! flushes. One flush answers all requests that came before it was queued.
 //!
@@ -34,14 +34,14 @@ const AHEAD_MAX: u32 = 3 * AHEAD;
 /// A request from a client core to the disk owner. Requests are delivered in the order in which
 /// they were made.
 #[derive(Debug)]
-pub struct Errand(pub(crate) Wanted);
+pub struct ClientRequest(pub(crate) RequestKind);
 
 /// A message from the disk owner to a client core.
 #[derive(Debug)]
-pub struct Answer(pub(crate) Told);
+pub struct OwnerNotice(pub(crate) NoticeKind);
 
 #[derive(Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum RequestKind {
     Disk(DiskRequest),
     Root(ShardId, Root),
     /// The client wants this many segments.
@@ -52,7 +52,7 @@ pub(crate) enum Wanted {
 }
 
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum NoticeKind {
     Disk(DiskCompletion),
     /// These segments belong to the client from now on. The number is how many more the disk owner
     /// has.
@@ -64,15 +64,15 @@ pub(crate) enum Told {
 
 /// The role of a store: disk owner or client.
 pub(crate) enum Role {
-    Keeper(Keeper),
-    Guest(Guest),
+    DiskOwner(DiskOwner),
+    Client(Client),
 }
 
 /// The requester of a flush.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Asker {
+pub(crate) enum Requester {
     Own,
-    Guest(CoreId, DiskToken),
+    Client(CoreId, DiskToken),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -86,24 +86,24 @@ enum Flight {
 
 /// The disk owner's state: requests of its clients, and the flushes of all stores.
 #[derive(Default)]
-pub(crate) struct Keeper {
+pub(crate) struct DiskOwner {
     flight: Flight,
-    asking: Vec<Asker>,
-    covered: Vec<Asker>,
+    requesters: Vec<Requester>,
+    covered: Vec<Requester>,
     superblock_due: bool,
     /// A version of the superblock was written, and its flush has not completed.
     is_version_unsure: bool,
     has_failed: bool,
     /// One queue for each other core, in their order.
-    answers: Vec<VecDeque<Answer>>,
+    notices: Vec<VecDeque<OwnerNotice>>,
     /// Clients that wait for segments, because none were free.
-    hungry: VecDeque<(CoreId, u32)>,
+    waiting: VecDeque<(CoreId, u32)>,
 }
 
 /// The state of a client.
 #[derive(Default)]
-pub(crate) struct Guest {
-    errands: VecDeque<Errand>,
+pub(crate) struct Client {
+    requests: VecDeque<ClientRequest>,
     asked: Asked,
 }
 
@@ -132,25 +132,27 @@ pub(crate) struct Slots<'a> {
     pub(crate) random: &'a mut Random,
 }
 
-impl Keeper {
+impl DiskOwner {
     /// `cores`: the number of cores, including this one.
-    pub(crate) fn new(cores: u8) -> Keeper {
-        Keeper { answers: (1..cores).map(|_| VecDeque::new()).collect(), ..Keeper::default() }
+    pub(crate) fn new(cores: u8) -> DiskOwner {
+        DiskOwner { notices: (1..cores).map(|_| VecDeque::new()).collect(), ..DiskOwner::default() }
     }
 
-    fn tell(&mut self, core: CoreId, told: Told) {
-        let answers = core.index().checked_sub(1).and_then(|index| self.answers.get_mut(index));
-        let Some(answers) = answers else { unreachable!("a guest that the keeper does not have") };
-        answers.push_back(Answer(told));
+    fn notify(&mut self, core: CoreId, kind: NoticeKind) {
+        let notices = core.index().checked_sub(1).and_then(|index| self.notices.get_mut(index));
+        let Some(notices) = notices else {
+            unreachable!("a client that the disk owner does not have")
+        };
+        notices.push_back(OwnerNotice(kind));
     }
 
     /// Begins a flush for all requesters, unless one is in flight. After a failure the flush ends
     /// at once.
     fn flush_next(&mut self, slots: &mut Slots<'_>) -> Option<Flushed> {
-        if self.flight != Flight::Idle || self.asking.is_empty() {
+        if self.flight != Flight::Idle || self.requesters.is_empty() {
             return None;
         }
-        core::mem::swap(&mut self.asking, &mut self.covered);
+        core::mem::swap(&mut self.requesters, &mut self.covered);
         if self.has_failed {
             return Some(self.flushed(Err(WhyReadOnly::FlushFailed)));
         }
@@ -192,20 +194,20 @@ impl Keeper {
         None
     }
 
-    /// The flush in flight has ended. The clients that it was for get their answers.
+    /// The flush in flight has ended. The clients that it was for are notified.
     fn flushed(&mut self, result: Result<(), WhyReadOnly>) -> Flushed {
         self.flight = Flight::Idle;
         let mut is_for_own = false;
         let mut covered = core::mem::take(&mut self.covered);
-        for asker in covered.drain(..) {
-            match asker {
-                Asker::Own => is_for_own = true,
-                Asker::Guest(core, token) => {
+        for requester in covered.drain(..) {
+            match requester {
+                Requester::Own => is_for_own = true,
+                Requester::Client(core, token) => {
                     let result = result.map_err(|_| DiskError::Failed);
                     let (operation, buffer) = (DiskOperation::Flush, Default::default());
-                    self.tell(
+                    self.notify(
                         core,
-                        Told::Disk(DiskCompletion { token, operation, result, buffer }),
+                        NoticeKind::Disk(DiskCompletion { token, operation, result, buffer }),
                     );
                 }
             }
@@ -229,38 +231,38 @@ impl Keeper {
             (0..count.min(spare)).map_while(|_| segments.give_away()).collect();
         let left = spare - granted.len() as u32;
         if granted.is_empty() {
-            self.hungry.push_back((core, count));
+            self.waiting.push_back((core, count));
         }
-        self.tell(core, Told::Segments(granted, left));
+        self.notify(core, NoticeKind::Segments(granted, left));
     }
 
     /// Segments may have become free: gives some to the clients that wait.
-    fn feed_the_hungry(&mut self, segments: &mut Segments) {
-        while !self.hungry.is_empty()
+    fn lend_to_waiting(&mut self, segments: &mut Segments) {
+        while !self.waiting.is_empty()
             && segments.spare() > 0
-            && let Some((core, count)) = self.hungry.pop_front()
+            && let Some((core, count)) = self.waiting.pop_front()
         {
             self.lend_segments(core, count, segments, true);
         }
     }
 }
 
-impl Guest {
-    fn ask(&mut self, wanted: Wanted) {
-        self.errands.push_back(Errand(wanted));
+impl Client {
+    fn ask(&mut self, kind: RequestKind) {
+        self.requests.push_back(ClientRequest(kind));
     }
 
     /// Requests segments in advance, or gives one back that others may need.
     fn balance(&mut self, segments: &mut Segments) {
         let (free, reserve) = (segments.free(), segments.reserve());
         if free < reserve + AHEAD && self.asked == Asked::No {
-            self.ask(Wanted::Segments(reserve + 2 * AHEAD - free));
+            self.ask(RequestKind::Segments(reserve + 2 * AHEAD - free));
             self.asked = Asked::Yes;
         }
         if free > reserve + AHEAD_MAX
             && let Some(segment) = segments.give_away()
         {
-            self.ask(Wanted::Segment(segment));
+            self.ask(RequestKind::Segment(segment));
         }
     }
 }
@@ -269,11 +271,11 @@ impl Role {
     /// The writes of this store's group have completed: requests the flush that covers them.
     pub(crate) fn ask_for_flush(&mut self, slots: &mut Slots<'_>) -> Option<Flushed> {
         match self {
-            Role::Keeper(keeper) => {
-                keeper.asking.push(Asker::Own);
-                keeper.flush_next(slots)
+            Role::DiskOwner(owner) => {
+                owner.requesters.push(Requester::Own);
+                owner.flush_next(slots)
             }
-            Role::Guest(_) => {
+            Role::Client(_) => {
                 slots.backing.flush();
                 None
             }
@@ -287,55 +289,58 @@ impl Role {
         token: DiskToken,
         slots: &mut Slots<'_>,
     ) -> Option<Flushed> {
-        let Role::Keeper(keeper) = self else { unreachable!("a flush asked of a guest") };
-        keeper.asking.push(Asker::Guest(core, token));
-        keeper.flush_next(slots)
+        let Role::DiskOwner(owner) = self else { unreachable!("a flush asked of a client") };
+        owner.requesters.push(Requester::Client(core, token));
+        owner.flush_next(slots)
     }
 
     /// Begins the next requested flush, if none is in flight.
     pub(crate) fn flush_next(&mut self, slots: &mut Slots<'_>) -> Option<Flushed> {
         match self {
-            Role::Keeper(keeper) => keeper.flush_next(slots),
-            Role::Guest(_) => None,
+            Role::DiskOwner(owner) => owner.flush_next(slots),
+            Role::Client(_) => None,
         }
     }
 
     pub(crate) fn slot_written(&mut self, ok: bool, slots: &mut Slots<'_>) -> Option<Flushed> {
-        let Role::Keeper(keeper) = self else { unreachable!("a guest that writes superblocks") };
-        keeper.slot_written(ok, slots)
+        let Role::DiskOwner(owner) = self else { unreachable!("a client that writes superblocks") };
+        owner.slot_written(ok, slots)
     }
 
     pub(crate) fn disk_flushed(&mut self, ok: bool) -> Flushed {
         let result = if ok { Ok(()) } else { Err(WhyReadOnly::FlushFailed) };
         match self {
-            Role::Keeper(keeper) => {
-                keeper.has_failed |= !ok;
-                keeper.is_version_unsure &= !ok;
-                keeper.flushed(result)
+            Role::DiskOwner(owner) => {
+                owner.has_failed |= !ok;
+                owner.is_version_unsure &= !ok;
+                owner.flushed(result)
             }
-            Role::Guest(_) => Flushed { is_for_own: true, result },
+            Role::Client(_) => Flushed { is_for_own: true, result },
         }
     }
 
     /// This store has become read-only: makes all others read-only.
-    pub(crate) fn tell_of_failure(&mut self, why: WhyReadOnly) {
+    pub(crate) fn notify_of_failure(&mut self, why: WhyReadOnly) {
         match self {
-            Role::Keeper(keeper) => {
-                keeper
-                    .answers
+            Role::DiskOwner(owner) => {
+                owner
+                    .notices
                     .iter_mut()
-                    .for_each(|answers| answers.push_back(Answer(Told::Failed(why))));
+                    .for_each(|notices| notices.push_back(OwnerNotice(NoticeKind::Failed(why))));
             }
-            Role::Guest(guest) => guest.ask(Wanted::Failed(why)),
+            Role::Client(client) => client.ask(RequestKind::Failed(why)),
         }
     }
 
     /// The disk owner lets flushes through again. The other cores learn it after all earlier
     /// messages.
     pub(crate) fn try_again(&mut self) {
-        if let Role::Keeper(keeper) = self {
-            keeper.has_failed = false;
-            keeper.answers.iter_mut().for_each(|answers| answers.push_back(Answer(Told::Retry)));
+        if let Role::DiskOwner(owner) = self {
+            owner.has_failed = false;
+            owner
+                .notices
+                .iter_mut()
+                .for_each(|notices| notices.push_back(OwnerNotice(NoticeKind::Retry)));
         }
     }
 
@@ -344,28 +349,28 @@ impl Role {
     pub(crate) fn root_changed(&mut self, superblock: &mut Superblock, shard: ShardId, root: Root) {
         superblock.set_root(shard, root);
         match self {
-            Role::Keeper(keeper) => keeper.superblock_due = true,
-            Role::Guest(guest) => guest.ask(Wanted::Root(shard, root)),
+            Role::DiskOwner(owner) => owner.superblock_due = true,
+            Role::Client(client) => client.ask(RequestKind::Root(shard, root)),
         }
     }
 
     /// The next flush covers a superblock, even without a new root.
     pub(crate) fn superblock_is_due(&mut self) {
-        if let Role::Keeper(keeper) = self {
-            keeper.superblock_due = true;
+        if let Role::DiskOwner(owner) = self {
+            owner.superblock_due = true;
         }
     }
 
     /// Whether the disk owner may have a segment for this store that it has not offered yet.
     pub(crate) fn awaits_segments(&self) -> bool {
-        matches!(self, Role::Guest(guest) if guest.asked != Asked::NoneLeft)
+        matches!(self, Role::Client(client) if client.asked != Asked::NoneLeft)
     }
 
     /// At the end of a turn: requests segments in advance, or gives some to the stores that wait.
     pub(crate) fn balance_segments(&mut self, segments: &mut Segments) {
         match self {
-            Role::Keeper(keeper) => keeper.feed_the_hungry(segments),
-            Role::Guest(guest) => guest.balance(segments),
+            Role::DiskOwner(owner) => owner.lend_to_waiting(segments),
+            Role::Client(client) => client.balance(segments),
         }
     }
 
@@ -377,8 +382,8 @@ impl Role {
         segments: &mut Segments,
         is_serving: bool,
     ) {
-        let Role::Keeper(keeper) = self else { unreachable!("segments asked of a guest") };
-        keeper.lend_segments(core, count, segments, is_serving);
+        let Role::DiskOwner(owner) = self else { unreachable!("segments asked of a client") };
+        owner.lend_segments(core, count, segments, is_serving);
     }
 
     /// The disk owner has answered which segments it gives, and how many more it has.
@@ -388,40 +393,42 @@ impl Role {
         left: u32,
         segments: &mut Segments,
     ) {
-        let Role::Guest(guest) = self else { unreachable!("segments given to a keeper") };
-        guest.asked = if granted.is_empty() { Asked::NoneLeft } else { Asked::No };
+        let Role::Client(client) = self else { unreachable!("segments given to the disk owner") };
+        client.asked = if granted.is_empty() { Asked::NoneLeft } else { Asked::No };
         granted.into_iter().for_each(|segment| segments.take_back(segment));
         segments.set_elsewhere(left);
     }
 
     /// A client's read or write has ended. `completion` has the client's token.
-    pub(crate) fn errand_done(&mut self, core: CoreId, completion: DiskCompletion) {
-        let Role::Keeper(keeper) = self else { unreachable!("an errand done by a guest") };
-        keeper.tell(core, Told::Disk(completion));
+    pub(crate) fn client_request_done(&mut self, core: CoreId, completion: DiskCompletion) {
+        let Role::DiskOwner(owner) = self else { unreachable!("a request completed by a client") };
+        owner.notify(core, NoticeKind::Disk(completion));
     }
 
     /// The next message for a client.
-    pub(crate) fn next_answer(&mut self, core: CoreId) -> Option<Answer> {
-        let Role::Keeper(keeper) = self else { return None };
-        keeper.answers.get_mut(core.index().checked_sub(1)?)?.pop_front()
+    pub(crate) fn next_owner_notice(&mut self, core: CoreId) -> Option<OwnerNotice> {
+        let Role::DiskOwner(owner) = self else { return None };
+        owner.notices.get_mut(core.index().checked_sub(1)?)?.pop_front()
     }
 
-    pub(crate) fn has_answers(&self) -> bool {
-        matches!(self, Role::Keeper(keeper) if keeper.answers.iter().any(|answers| !answers.is_empty()))
+    pub(crate) fn has_owner_notices(&self) -> bool {
+        let Role::DiskOwner(owner) = self else { return false };
+        owner.notices.iter().any(|notices| !notices.is_empty())
     }
 
     /// The next request for the disk owner.
-    pub(crate) fn next_errand(&mut self, backing: &mut DiskQueue) -> Option<Errand> {
-        let Role::Guest(guest) = self else { return None };
+    pub(crate) fn next_client_request(&mut self, backing: &mut DiskQueue) -> Option<ClientRequest> {
+        let Role::Client(client) = self else { return None };
         // A root precedes the flush that covers it.
-        guest
-            .errands
+        client
+            .requests
             .pop_front()
-            .or_else(|| backing.next().map(|request| Errand(Wanted::Disk(request))))
+            .or_else(|| backing.next().map(|request| ClientRequest(RequestKind::Disk(request))))
     }
 
-    pub(crate) fn has_errands(&self, backing: &DiskQueue) -> bool {
-        matches!(self, Role::Guest(guest) if !guest.errands.is_empty() || backing.has_requests())
+    pub(crate) fn has_client_requests(&self, backing: &DiskQueue) -> bool {
+        let Role::Client(client) = self else { return false };
+        !client.requests.is_empty() || backing.has_requests()
     }
 }
 
@@ -435,5 +442,7 @@ pub(crate) fn kept_from_others(reserve: u32) -> u32 {
     reserve + AHEAD_MAX
 }
 
-const _: () =
-    assert!(size_of::<Errand>() <= 64 && size_of::<Answer>() <= 64, "they travel in messages");
+const _: () = assert!(
+    size_of::<ClientRequest>() <= 64 && size_of::<OwnerNotice>() <= 64,
+    "they travel in messages"
+);
