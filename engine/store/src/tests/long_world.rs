@@ -155,7 +155,7 @@ impl World {
         let Some((uid, known)) = mailboxes.get_mut(&INBOX).unwrap().pop_first() else { return };
         match self.rig.file(*id, INBOX, &[uid.0], ARCHIVE) {
             Outcome::Filed(filed) => {
-                drop(mailboxes.get_mut(&ARCHIVE).unwrap().insert(filed.now.first, known))
+                mailboxes.get_mut(&ARCHIVE).unwrap().insert(filed.now.first, known);
             }
             other => panic!("a move ended with {other:?}"),
         }
