@@ -132,6 +132,9 @@ impl Journals {
 
     /// The number of free segments that deliveries to these shards must leave alone. Section 8 of
     /// `docs/format.md`.
+    ///
+    /// The largest checkpoint counts twice. A power cut or a write that fails leaves the blocks of
+    /// an unfinished checkpoint in the journal until another one is complete.
     pub(crate) fn reserve_of(
         &self,
         shards: ShardSet,
@@ -141,7 +144,7 @@ impl Journals {
         let journals = shards.iter().filter(|shard| self.of(*shard).is_some()).count() as u32;
         let largest =
             shards.iter().map(|shard| indexes.of(shard).checkpoint_blocks()).max().unwrap_or(0);
-        journals + largest.div_ceil(geometry.places()) + COMPACTION_RESERVE
+        journals + 2 * largest.div_ceil(geometry.places()) + COMPACTION_RESERVE
     }
 
     /// Whether records of `bytes` may be gathered. A shard with nothing gathered takes the records

@@ -364,7 +364,7 @@ pub(crate) const PARTS: &[Part] = &[
     },
     Part {
         name: "every-bit",
-        shows: "each bit of a disk of 1 MiB, flipped alone, costs at most one message, which is named",
+        shows: "each bit of a disk of 1.25 MiB, flipped alone, costs at most one message, which is named",
         work: Work::StoreAtLength("every_flipped_bit"),
         budget: Duration::from_secs(4 * 3600),
         when: When::Named,

@@ -1,5 +1,5 @@
-//! Every single bit of a disk of 1 MiB, flipped alone. The store serves, returns all other messages
-//! unchanged, and names the damaged one.
+//! Every single bit of a disk of 1.25 MiB, flipped alone. The store serves, returns all other
+//! messages unchanged, and names the damaged one.
 //!
 //! A bit in a sector that opening does not read cannot change the result of opening. For such a
 //! sector only the messages in it are read again. All others would be read from the same sectors as
@@ -20,7 +20,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use machine::SECTOR_BYTES;
 
-const SECTORS: u64 = MIB / SECTOR_BYTES as u64;
+const BYTES: u64 = MIB + MIB / 4;
+const SECTORS: u64 = BYTES / SECTOR_BYTES as u64;
 const SECTOR_BITS: usize = SECTOR_BYTES * 8;
 const ADDRESSES: [&str; 2] = ["ada@example.org", "bob@example.org"];
 /// Octets of the messages of each account: parts of a page, whole pages, and several chunks. The
@@ -67,7 +68,7 @@ fn account_contents(rig: &mut Rig, account: AccountId) -> AccountContents {
 
 /// Messages of all kinds in the mailboxes of two accounts, some of them moved, flagged and removed.
 fn filled() -> Filled {
-    let mut rig = Rig::new(MIB);
+    let mut rig = Rig::new(BYTES);
     for ((first, address), sizes) in [100, 200].into_iter().zip(ADDRESSES).zip(SIZES) {
         let account = rig.create(address);
         let (last, sizes) = sizes.split_last().unwrap();
@@ -267,7 +268,7 @@ macro_rules! parts {
                     filled.flip_bits(sector, 0..SECTOR_BITS, &mut tally);
                 }
                 std::println!("{tally:?}");
-                assert_eq!(tally.flipped, MIB);
+                assert_eq!(tally.flipped, BYTES);
             }
         )*
     };

@@ -697,6 +697,14 @@ fn all_promises_hold_after_power_cuts_on_a_nearly_full_disk() {
     assert!(u64::from(full) > LIVES * 2, "the disk was full only {full} times");
 }
 
+/// In this life cuts and failing writes end checkpoints before they are complete. With a reserve
+/// that counted the largest checkpoint once, no segment was left in the end, and nothing could be
+/// deleted any more.
+#[test]
+fn deletions_find_space_after_cuts_amid_checkpoints() {
+    live(1_006_275, 3 << 19, 2, 40);
+}
+
 #[test]
 fn all_promises_hold_after_power_cuts_with_several_owners() {
     for seed in 2000..2000 + LIVES {
