@@ -5,7 +5,7 @@ use machine::{Instant, Micros};
 use relay::Reply;
 use store::AccountId;
 
-use super::failure::FailureReason;
+use super::why::Why;
 
 /// The delay before an entry is tried again after the store has refused something.
 pub(super) const AGAIN: Micros = Micros::from_secs(60);
@@ -18,52 +18,52 @@ pub(super) const ROOM_AGAIN: Micros = Micros::from_secs(60 * 60);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     /// The beginning of the entry is to be read.
-    ReadHead,
+    Opened,
     /// The next step is to be chosen.
-    Choose,
+    Sorted,
     /// A delivery to an account of this machine is to begin.
-    BeginDelivery(DeliveryKind),
+    Brought(Deed),
     /// The store is being given the bytes of that delivery.
-    HandOver(DeliveryKind),
+    Handed(Deed),
     /// The delivery is complete, and on its way to the disk.
-    Commit(DeliveryKind),
+    Delivered(Deed),
     /// The message that is forwarded is to be read and hashed.
-    Hash,
+    Hashed,
     /// A signature of its ARC set is being computed.
-    Sign,
+    Sealed,
     /// The results are to be written to the entry's record.
-    Mark,
+    Marked,
     /// The note of a delivery that cannot be repeated is to be removed.
-    ForgetNote,
+    Forgotten,
     /// The owner of the destination is to give leave to make one more connection.
-    AskLeave,
+    Permitted,
     /// The hosts that take mail for these recipients are to be looked up.
-    LookUpHosts,
+    Sought,
     /// The policy (MTA-STS) of the recipients' domain is to be fetched.
-    FetchPolicy,
+    Inquired,
     /// A connection to one of the hosts is to be opened.
-    Connect,
+    Called,
     /// The SMTP conversation with that host is under way.
-    Converse,
+    Spoken,
     /// All recipients are done: the entry is to be removed.
-    Remove,
+    Removed,
     /// The attempt is over. `Some`: the time at which the entry is tried again.
     Over(Option<Instant>),
 }
 
 /// A delivery to an account of this machine, with the bit of the recipient.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum DeliveryKind {
+pub(super) enum Deed {
     /// The message, for this account.
-    Message(u8, AccountId),
+    Letter(u8, AccountId),
     /// The message, into the outbox, for an address to which it is forwarded.
-    Forward(u8),
+    SentOn(u8),
     /// The report that a recipient does not get it.
-    FailureReport(u8),
+    Report(u8),
     /// The report that a recipient, or the recipient's host, has it.
-    SuccessReport(u8),
+    Arrival(u8),
     /// The report that delivery is delayed, for all recipients that wait.
-    DelayReport,
+    Delay,
     /// The notice that the entry cannot be read.
     Notice,
 }
@@ -81,7 +81,7 @@ pub(super) enum StepResult {
 
 /// The result of a step of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum AttemptProgress {
+pub(super) enum Way {
     /// The attempt waits for what it has asked for.
     Waits,
     /// The store was busy: the attempt asks again in the next turn.
@@ -94,18 +94,18 @@ pub(super) enum AttemptProgress {
 
 /// The result for a recipient.
 #[derive(Clone, Debug)]
-pub(super) enum DeliveryResult {
+pub(super) enum Come {
     /// A host has accepted the message.
-    Delivered(Acceptance),
+    Delivered(Taken),
     /// The recipient is tried again.
-    Later(FailureReason),
+    Later(Why),
     /// The recipient does not get the message.
-    Never(FailureReason),
+    Never(Why),
 }
 
 /// How a host has accepted the message.
 #[derive(Clone, Debug)]
-pub(super) struct Acceptance {
+pub(super) struct Taken {
     pub(super) reply: Reply,
     pub(super) host: Option<Name>,
     pub(super) reporter: Reporter,

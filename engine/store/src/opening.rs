@@ -405,7 +405,7 @@ impl Opening {
         if let Phase::Rebuilding(rebuild) = &mut self.phase
             && rebuild.is_read()
         {
-            rebuild.bring_back_missing(parts, findings);
+            rebuild.complete_index(parts, findings);
             self.index_complete(parts, findings);
         }
     }

@@ -10,14 +10,16 @@
 use crate::block::RECORDS_MAX;
 use crate::chunk::{self, Header, chunks_of, pages_of_chunk, pages_to_next};
 use crate::finding::{Damage, Findings};
+use crate::index::Index;
 use crate::lanes::{LANES, Lanes, Patience};
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex};
 use crate::mailbox::Mailbox;
 use crate::messages::{ENTRY_BYTES, Entry};
 use crate::parts::Parts;
+use crate::record::Record;
 use crate::segments::{COMPACTION_RESERVE, Owner};
 use crate::shards::{PerShard, ShardSet};
-use crate::types::{AccountId, Uid};
+use crate::types::{AccountId, Place, Uid};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
@@ -127,9 +129,13 @@ impl Rebuild {
         }
     }
 
-    /// Restores the messages that were found and are missing in the index.
-    pub(crate) fn bring_back_missing(&mut self, parts: &mut Parts, findings: &mut Findings) {
+    /// Restores the messages that were found and are missing in the index, and corrects the places
+    /// of those that are not.
+    pub(crate) fn complete_index(&mut self, parts: &mut Parts, findings: &mut Findings) {
         let found = core::mem::take(&mut self.found);
+        for ((account, guid), found) in &found {
+            correct_places(parts, *account, *guid, found);
+        }
         let mut missing: Vec<_> = found
             .into_iter()
             .filter(|((account, guid), found)| lacks(parts, *account, *guid, found))
@@ -181,6 +187,30 @@ impl Rebuild {
         let known: u32 = self.damaged.iter().map(|shard| blocks(shard).div_ceil(places) + 1).sum();
         let more = (restored * ENTRY_BYTES as u64).div_ceil(RECORDS_MAX as u64) as u32;
         known + more.div_ceil(places) + COMPACTION_RESERVE
+    }
+}
+
+/// Corrects the places of a message that the index has. The record that compaction moved a chunk may
+/// be lost; then another body may be at the place that the index knows. A chunk that was found is
+/// whole wherever it is.
+fn correct_places(parts: &mut Parts, account: AccountId, guid: u64, found: &Found) {
+    let shard = account.shard();
+    let index = parts.indexes.of_mut(shard);
+    let Some(Place { mailbox, uid }) = found.known_place(index, account, guid) else { return };
+    for (number, to) in &found.chunks {
+        let known = index.mailbox(account, mailbox).and_then(|one| one.messages().find(uid));
+        let Some(entry) = known.filter(|entry| entry.guid() == guid) else { return };
+        let Some((from, pages)) = index.chunk(entry, *number) else { continue };
+        if from == *to || !parts.segments.may_hold_body(*to, pages) {
+            continue;
+        }
+        let moved = Record::Moved { account, mailbox, uid, guid, index: *number, from, to: *to };
+        index.apply(&moved, &mut |_| {});
+        let is_claimed = parts.segments.claim_body(*to, pages, shard);
+        assert!(is_claimed, "pages that may hold a body and were not claimed");
+        if parts.segments.may_hold_body(from, pages) {
+            parts.segments.died(from, pages);
+        }
     }
 }
 
@@ -249,6 +279,15 @@ fn bring_back(
 }
 
 impl Found {
+    /// The place of the message in the index, if it is there.
+    fn known_place(&self, index: &Index, account: AccountId, guid: u64) -> Option<Place> {
+        if let Some(placed) = index.placed(guid) {
+            return (placed.account == account).then_some(placed.place);
+        }
+        let header = self.last?;
+        Some(Place { mailbox: header.mailbox, uid: header.last?.uid })
+    }
+
     /// The pages of the chunks, if all were found.
     fn pages(&self) -> Option<Vec<u32>> {
         let header = self.last?;

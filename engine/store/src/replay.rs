@@ -440,6 +440,8 @@ impl Replay {
         if let Some((page, damage)) = lost {
             self.findings.push(Finding { sector: page.sector(), damage });
             self.damaged = true;
+            // A group may be lost that came after the last readable one and moved its chunks.
+            self.recent.clear();
         }
         self.journal.has_ended(self.damaged);
     }

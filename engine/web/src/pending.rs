@@ -7,10 +7,10 @@ use accounts::logins::Attempt;
 use certificates::{Wish, unknown};
 use http::{Question, Reply, Status};
 use sasl::{Credentials, Proof};
-use webmail::{Destination, Draft, PasswordChange, ProofFailure, Request};
+use webmail::{Destination, Draft, NewPassword, ProofFailure, Request};
 
 use super::context::HttpCall;
-use super::passwords::PasswordPreparation;
+use super::passwords::Making;
 
 /// The reply when the machine is overloaded.
 pub(super) const BUSY: &str = "The machine has too much to do just now. Nothing is lost: go back, and try again in a moment.\n";
@@ -33,18 +33,18 @@ pub(super) enum PendingRequest {
         /// The login.
         attempt: Attempt,
         /// The action after it.
-        purpose: LoginPurpose,
+        purpose: Purpose,
     },
     /// A new password is being prepared.
-    NewPassword(Box<PasswordPreparation>),
+    Making(Box<Making>),
 }
 
 /// The purpose of a login.
-pub(super) enum LoginPurpose {
+pub(super) enum Purpose {
     /// Access to the certificates.
     Certificates(Wish),
     /// A password change.
-    Password(Box<PasswordChange>),
+    Password(Box<NewPassword>),
     /// A webmail session.
     Webmail {
         /// The name in the form.
@@ -77,7 +77,7 @@ impl PendingRequest {
             Ok((wish, name, password)) => {
                 let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
                 let attempt = call.log_in(credentials);
-                PendingRequest::Login { attempt, purpose: LoginPurpose::Certificates(wish) }
+                PendingRequest::Login { attempt, purpose: Purpose::Certificates(wish) }
             }
         };
         Some(pending)
@@ -100,9 +100,7 @@ impl PendingRequest {
             PendingRequest::Login { attempt, purpose } => {
                 attempt.kept_bytes() + purpose.kept_bytes()
             }
-            PendingRequest::NewPassword(making) => {
-                size_of::<PasswordPreparation>() + making.kept_bytes()
-            }
+            PendingRequest::Making(making) => size_of::<Making>() + making.kept_bytes(),
         }
     }
 
@@ -120,13 +118,13 @@ pub(super) enum Refused {
     Ask(Request),
 }
 
-impl LoginPurpose {
+impl Purpose {
     /// Bytes of memory that it takes beside its own size.
     fn kept_bytes(&self) -> usize {
         match self {
-            LoginPurpose::Certificates(_) => 0,
-            LoginPurpose::Password(new) => new.kept_bytes(),
-            LoginPurpose::Webmail { name, program, next, draft } => {
+            Purpose::Certificates(_) => 0,
+            Purpose::Password(new) => new.kept_bytes(),
+            Purpose::Webmail { name, program, next, draft } => {
                 let draft_bytes = draft.as_ref().map_or(0, |draft| draft.kept_bytes());
                 name.len() + program.len() + next.as_str().len() + draft_bytes
             }
@@ -136,7 +134,7 @@ impl LoginPurpose {
     /// The result if the login fails.
     pub(super) fn refused(&self, has_too_many: bool, hostname: &str) -> Refused {
         Refused::Reply(match self {
-            LoginPurpose::Password(new) => {
+            Purpose::Password(new) => {
                 let why = if has_too_many { ProofFailure::TooMany } else { ProofFailure::Wrong };
                 return Refused::Ask(Request::SetPassword(
                     new.ticket.clone(),
@@ -144,11 +142,9 @@ impl LoginPurpose {
                     Err(why),
                 ));
             }
-            LoginPurpose::Certificates(_) if has_too_many => {
-                Reply::refusal(Status::TooManyRequests)
-            }
-            LoginPurpose::Certificates(_) => unknown(),
-            LoginPurpose::Webmail { name, next, draft, .. } => {
+            Purpose::Certificates(_) if has_too_many => Reply::refusal(Status::TooManyRequests),
+            Purpose::Certificates(_) => unknown(),
+            Purpose::Webmail { name, next, draft, .. } => {
                 let why = match has_too_many {
                     true => {
                         "Too many people try to log in from your address just now. Try again in a moment."

@@ -2,14 +2,14 @@
 
 use askama::Template;
 
-use crate::frame::PageFrame;
+use crate::frame::Frame;
 
 /// The page for writing a message. It keeps all fields when sending fails.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "compose.html")]
 pub struct ComposePage<'a> {
     /// The page layout.
-    pub frame: PageFrame<'a>,
+    pub frame: Frame<'a>,
     /// `New message`, `Reply`, …
     pub title: &'a str,
     /// The key of the saved draft; empty for none.

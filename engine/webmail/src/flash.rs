@@ -7,7 +7,7 @@ use core::str::FromStr;
 use store::{MailboxId, Uid, UidRange};
 
 use crate::address::number;
-use crate::{MessageKey, NotFound};
+use crate::{Key, NotFound};
 
 /// A flash message.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,15 +17,15 @@ pub struct FlashMessage {
     /// Whether the action has failed.
     pub is_error: bool,
     /// How to undo the action.
-    pub undo: Option<UndoAction>,
+    pub undo: Option<Undo>,
     /// For how many seconds it can be undone, if there is a limit.
     pub seconds: Option<u64>,
 }
 
 /// How to undo an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum UndoAction {
-    /// Messages were moved: move them back.
+pub enum Undo {
+    /// MessageRange were moved: move them back.
     Filing {
         /// The messages, where they are now.
         messages: MessageRange,
@@ -33,7 +33,7 @@ pub enum UndoAction {
         to: MailboxId,
     },
     /// A message is held: it becomes a draft again.
-    Sending(MessageKey),
+    Sending(Key),
 }
 
 impl FlashMessage {
@@ -49,40 +49,40 @@ impl FlashMessage {
 }
 
 /// The format in forms: `{mailbox}.{first}-{last}.{to}`, or `sending.{key}`.
-impl fmt::Display for UndoAction {
+impl fmt::Display for Undo {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            UndoAction::Filing { messages: MessageRange { mailbox, uids }, to } => {
+            Undo::Filing { messages: MessageRange { mailbox, uids }, to } => {
                 write!(out, "{}.{}-{}.{}", mailbox.0, uids.first.0, uids.last.0, to.0)
             }
-            UndoAction::Sending(key) => write!(out, "sending.{key}"),
+            Undo::Sending(key) => write!(out, "sending.{key}"),
         }
     }
 }
 
-impl FromStr for UndoAction {
+impl FromStr for Undo {
     type Err = NotFound;
 
-    fn from_str(text: &str) -> Result<UndoAction, NotFound> {
+    fn from_str(text: &str) -> Result<Undo, NotFound> {
         if let Some(key) = text.strip_prefix("sending.") {
-            return Ok(UndoAction::Sending(key.parse()?));
+            return Ok(Undo::Sending(key.parse()?));
         }
         let (messages, to) = text.rsplit_once('.').ok_or(NotFound)?;
         let (first, last) = messages.split_once('-').ok_or(NotFound)?;
-        let first: MessageKey = first.parse()?;
+        let first: Key = first.parse()?;
         let uids = UidRange { first: Uid(first.uid), last: Uid(number(last)?) };
-        Ok(UndoAction::Filing {
+        Ok(Undo::Filing {
             messages: MessageRange { mailbox: MailboxId(first.mailbox), uids },
             to: MailboxId(number(to)?),
         })
     }
 }
 
-/// Messages of one mailbox.
+/// MessageRange of one mailbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MessageRange {
     /// The mailbox.
     pub mailbox: MailboxId,
-    /// The range. Messages in it may be missing.
+    /// The range. MessageRange in it may be missing.
     pub uids: UidRange,
 }

@@ -111,7 +111,7 @@ impl QuotaMeter<'_> {
 
 /// The flash message: the result of the last action.
 #[derive(Clone, Copy, Debug)]
-pub struct FlashNotice<'a> {
+pub struct Notice<'a> {
     /// Its text.
     pub text: &'a str,
     /// Whether the action has failed.
@@ -124,7 +124,7 @@ pub struct FlashNotice<'a> {
 
 /// The data of the layout.
 #[derive(Clone, Copy, Debug)]
-pub struct PageFrame<'a> {
+pub struct Frame<'a> {
     /// The account's address.
     pub address: &'a str,
     /// The session's token, for forms.
@@ -140,7 +140,7 @@ pub struct PageFrame<'a> {
     /// The use of the quota, if the account has one.
     pub meter: Option<QuotaMeter<'a>>,
     /// The flash message.
-    pub notice: Option<FlashNotice<'a>>,
+    pub notice: Option<Notice<'a>>,
     /// Whether the reader is an administrator.
     pub is_administrator: bool,
 }

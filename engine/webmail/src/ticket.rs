@@ -32,26 +32,26 @@ const ENCODED_BYTES: usize = 43;
 /// The prefix of the hashed secret of a token, so that no digest equals a token.
 const TOKEN_PURPOSE: &[u8] = b"barepost form";
 
-/// Text that is no [`SessionTicket`].
+/// Text that is no [`Ticket`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoTicket;
 
 /// The value of the session cookie: `{account, 16 hexadecimal digits}.{secret, base64url}`.
 #[derive(Clone)]
-pub struct SessionTicket {
+pub struct Ticket {
     /// The account, as the cookie says.
     pub account: u64,
     secret: [u8; SECRET_BYTES],
 }
 
-impl SessionTicket {
+impl Ticket {
     /// A new ticket for an account. `secret`: new bytes that no attacker can know or guess.
-    pub fn new(account: u64, secret: [u8; SECRET_BYTES]) -> SessionTicket {
-        SessionTicket { account, secret }
+    pub fn new(account: u64, secret: [u8; SECRET_BYTES]) -> Ticket {
+        Ticket { account, secret }
     }
 
     /// The ticket in the `Cookie` fields of a request. HTTP/2 may send several fields.
-    pub fn of_cookies<'a>(fields: impl IntoIterator<Item = &'a [u8]>) -> Option<SessionTicket> {
+    pub fn of_cookies<'a>(fields: impl IntoIterator<Item = &'a [u8]>) -> Option<Ticket> {
         let pairs = fields.into_iter().flat_map(|field| field.split(|byte| *byte == b';'));
         let mut ours = pairs.filter_map(|pair| {
             let mut sides = pair.splitn(2, |byte| *byte == b'=');
@@ -88,21 +88,21 @@ pub fn clear_cookie() -> impl fmt::Display {
     fmt::from_fn(|out| write!(out, "{NAME}=; Max-Age=0; {ATTRIBUTES}"))
 }
 
-impl FromStr for SessionTicket {
+impl FromStr for Ticket {
     type Err = NoTicket;
 
-    fn from_str(text: &str) -> Result<SessionTicket, NoTicket> {
+    fn from_str(text: &str) -> Result<Ticket, NoTicket> {
         let (account, secret) = text.split_once('.').ok_or(NoTicket)?;
         let is_plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if account.len() != 16 || !account.bytes().all(is_plain) {
             return Err(NoTicket);
         }
         let account = u64::from_str_radix(account, 16).map_err(|_| NoTicket)?;
-        Ok(SessionTicket { account, secret: decoded(secret).ok_or(NoTicket)? })
+        Ok(Ticket { account, secret: decoded(secret).ok_or(NoTicket)? })
     }
 }
 
-impl fmt::Display for SessionTicket {
+impl fmt::Display for Ticket {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:016x}.", self.account)?;
         encoded(&self.secret, out)
@@ -110,7 +110,7 @@ impl fmt::Display for SessionTicket {
 }
 
 /// Never prints the secret.
-impl fmt::Debug for SessionTicket {
+impl fmt::Debug for Ticket {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Ticket({:016x})", self.account)
     }

@@ -14,7 +14,6 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 
 use channel::Ticket;
-use http::{Reply, Status};
 use store::AccountId;
 
 use crate::request::Request;
@@ -30,14 +29,14 @@ const REQUESTS_OF_ACCOUNT_MAX: usize = 128;
 
 /// The waiting requests, by their accounts.
 #[derive(Default)]
-pub(crate) struct WaitingRequests {
+pub(crate) struct Waiting {
     of_accounts: BTreeMap<AccountId, VecDeque<(Ticket, Box<Request>)>>,
     /// The accounts with requests, in the order of their turns.
     turns: VecDeque<AccountId>,
     count: usize,
 }
 
-impl WaitingRequests {
+impl Waiting {
     /// Adds a request. Errors: the request, if too many wait.
     pub(crate) fn push(
         &mut self,
@@ -93,10 +92,4 @@ impl WaitingRequests {
     pub(crate) fn count(&self) -> usize {
         self.count
     }
-}
-
-/// The reply when too many requests wait on the core that owns the account.
-pub fn too_many_requests() -> Reply {
-    let words = "Too much is being done with mail just now. Nothing is lost: go back, and try again in a moment.\n";
-    Reply::text(Status::ServiceUnavailable, words.into())
 }

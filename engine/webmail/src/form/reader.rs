@@ -6,8 +6,8 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::multipart::{PartEvent, PartParser};
-use super::{FIELDS_MAX, Form, FormError, URLENCODED, UploadedFile, media_type, parameters};
+use super::multipart::{PartEvent, Parts};
+use super::{FIELDS_MAX, File, Form, FormError, URLENCODED, media_type, parameters};
 
 /// Bytes of all texts of a message's form, with the fields' names and the files' headers.
 pub const MESSAGE_TEXT_BYTES_MAX: usize = 320 * 1024;
@@ -16,7 +16,7 @@ pub const MESSAGE_TEXT_BYTES_MAX: usize = 320 * 1024;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FileEvent {
     /// It begins.
-    Began(UploadedFile),
+    Began(File),
     /// More of it.
     Bytes(Vec<u8>),
     /// It has ended.
@@ -25,21 +25,21 @@ pub enum FileEvent {
 
 /// Parses a form in pieces.
 #[derive(Debug)]
-pub struct FormReader {
-    body: FormBody,
-    texts: FormTexts,
+pub struct Reader {
+    body: Body,
+    texts: Texts,
 }
 
 #[derive(Debug)]
-enum FormBody {
+enum Body {
     /// Such a form has no files. It is buffered until all of it has come.
     Urlencoded(Vec<u8>),
-    Multipart(Box<PartParser>),
+    Multipart(Box<Parts>),
 }
 
 /// The fields so far, and the one in progress.
 #[derive(Debug, Default)]
-struct FormTexts {
+struct Texts {
     form: Form<'static>,
     /// The text field in progress.
     field: Option<(String, Vec<u8>)>,
@@ -48,21 +48,21 @@ struct FormTexts {
     fields: usize,
 }
 
-impl FormReader {
+impl Reader {
     /// `content_type`: the header field of the request.
     ///
     /// Errors: it is no type of a form.
-    pub fn of(content_type: &str) -> Result<FormReader, FormError> {
+    pub fn of(content_type: &str) -> Result<Reader, FormError> {
         let (media_type, parameters) = media_type(content_type);
         let body = if media_type.eq_ignore_ascii_case(URLENCODED) {
-            FormBody::Urlencoded(Vec::new())
+            Body::Urlencoded(Vec::new())
         } else if media_type.eq_ignore_ascii_case("multipart/form-data") {
             let [boundary] = parameters::values(parameters, ["boundary"])?;
-            FormBody::Multipart(Box::new(PartParser::new(boundary.ok_or(FormError::Malformed)?)?))
+            Body::Multipart(Box::new(Parts::new(boundary.ok_or(FormError::Malformed)?)?))
         } else {
             return Err(FormError::OtherType);
         };
-        Ok(FormReader { body, texts: FormTexts::default() })
+        Ok(Reader { body, texts: Texts::default() })
     }
 
     /// More of the body. Events of files are appended to `events`.
@@ -73,14 +73,14 @@ impl FormReader {
         bytes: &[u8],
         events: &mut VecDeque<FileEvent>,
     ) -> Result<(), FormError> {
-        let FormReader { body, texts } = self;
+        let Reader { body, texts } = self;
         match body {
-            FormBody::Urlencoded(kept) => {
+            Body::Urlencoded(kept) => {
                 texts.count(bytes.len())?;
                 kept.extend_from_slice(bytes);
                 Ok(())
             }
-            FormBody::Multipart(parts) => {
+            Body::Multipart(parts) => {
                 parts.bytes_arrived(bytes, &mut |event| texts.part_event(event, events))
             }
         }
@@ -90,13 +90,14 @@ impl FormReader {
     ///
     /// Errors: it is incomplete or invalid.
     pub fn ended(&mut self) -> Result<(), FormError> {
-        let FormReader { body, texts } = self;
+        let Reader { body, texts } = self;
         match body {
-            FormBody::Multipart(parts) => parts.ended(),
-            FormBody::Urlencoded(kept) => form_urlencoded::parse(&core::mem::take(kept))
-                .try_for_each(|(name, text)| {
+            Body::Multipart(parts) => parts.ended(),
+            Body::Urlencoded(kept) => {
+                form_urlencoded::parse(&core::mem::take(kept)).try_for_each(|(name, text)| {
                     texts.form.keep(Cow::Owned(name.into_owned()), Cow::Owned(text.into_owned()))
-                }),
+                })
+            }
         }
     }
 
@@ -109,7 +110,7 @@ impl FormReader {
     /// Bytes that it buffers, without texts.
     #[cfg(test)]
     pub(crate) fn kept_bytes(&self) -> usize {
-        if let FormBody::Multipart(parts) = &self.body { parts.kept_bytes() } else { 0 }
+        if let Body::Multipart(parts) = &self.body { parts.kept_bytes() } else { 0 }
     }
 
     /// The fields so far.
@@ -118,7 +119,7 @@ impl FormReader {
     }
 }
 
-impl FormTexts {
+impl Texts {
     fn part_event(
         &mut self,
         event: PartEvent<'_>,

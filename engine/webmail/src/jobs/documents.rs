@@ -16,11 +16,11 @@ use store::{AccountId, Body, Refusal};
 use crate::answer;
 use crate::answer::Title;
 use crate::context::JobContext;
-use crate::layout::{AuthenticatedClient, PageLayout};
+use crate::layout::{Client, PageLayout};
 use crate::source::SourcePage;
-use crate::step::{JobProgress, why};
-use crate::stream::{PIECE_BYTES, StreamStage};
-use crate::{MessageKey, Page};
+use crate::step::{Progress, why};
+use crate::stream::{PIECE_BYTES, Sent};
+use crate::{Key, Page};
 
 use super::attachments::name_of;
 use super::piece_reader::Pieces;
@@ -30,7 +30,7 @@ const SOURCE_BYTES_MAX: usize = 256 * 1024;
 
 /// What is sent of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum DocumentKind {
+pub(crate) enum Document {
     /// All of it, as a page with its source.
     Source,
     /// All of it, as a file.
@@ -43,13 +43,13 @@ pub(crate) enum DocumentKind {
 #[derive(Debug)]
 pub(crate) struct DocumentJob {
     pieces: Pieces,
-    document: DocumentKind,
+    document: Document,
     offset: u32,
     reader: Reader,
     extracted: Extracted,
     /// Whether the parser knows that there is no more.
     has_ended: bool,
-    sent: StreamStage,
+    sent: Sent,
 }
 
 /// How many bytes of an attached message are held back until it is known that they do not belong to
@@ -68,11 +68,11 @@ struct Extracted {
 }
 
 impl DocumentJob {
-    pub(super) fn new(key: MessageKey, document: DocumentKind) -> DocumentJob {
+    pub(super) fn new(key: Key, document: Document) -> DocumentJob {
         let wanted =
-            if let DocumentKind::Part(index) = document { Some(usize::from(index)) } else { None };
+            if let Document::Part(index) = document { Some(usize::from(index)) } else { None };
         let extracted = Extracted { wanted, ..Extracted::default() };
-        let (reader, sent) = (Reader::new(), StreamStage::Nothing);
+        let (reader, sent) = (Reader::new(), Sent::Nothing);
         DocumentJob {
             pieces: Pieces::of(key),
             document,
@@ -89,14 +89,14 @@ impl DocumentJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> JobProgress {
+    ) -> Progress {
         let Some(octets) = self.pieces.octets(account, *under_way, cx) else {
-            return JobProgress::Waiting;
+            return Progress::Waiting;
         };
         let is_seen_in_part =
-            self.document == DocumentKind::Source && self.extracted.bytes.len() >= SOURCE_BYTES_MAX;
+            self.document == Document::Source && self.extracted.bytes.len() >= SOURCE_BYTES_MAX;
         if self.offset >= octets || is_seen_in_part || self.has_enough() {
-            return JobProgress::Waiting;
+            return Progress::Waiting;
         }
         self.pieces.ask(self.offset, account, under_way, cx)
     }
@@ -119,10 +119,10 @@ impl DocumentJob {
     /// Whether there is enough for a piece.
     fn has_enough(&self) -> bool {
         match self.document {
-            DocumentKind::Message | DocumentKind::Part(_) => {
+            Document::Message | Document::Part(_) => {
                 self.extracted.bytes.len() >= PIECE_BYTES + self.held_back()
             }
-            DocumentKind::Source => false,
+            Document::Source => false,
         }
     }
 
@@ -134,11 +134,7 @@ impl DocumentJob {
     }
 
     /// The next piece of the reply.
-    pub(super) fn next(
-        &mut self,
-        client: &AuthenticatedClient,
-        cx: &JobContext<'_, '_>,
-    ) -> JobProgress {
+    pub(super) fn next(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Progress {
         let is_over = self.pieces.refused.is_some()
             || self.pieces.octets.is_none_or(|octets| self.offset >= octets);
         if self.extracted.wanted.is_some() && is_over && !self.has_ended {
@@ -147,14 +143,12 @@ impl DocumentJob {
             self.has_ended = true;
         }
         let is_file = match (self.document, &self.extracted.part, self.pieces.refused) {
-            (DocumentKind::Message | DocumentKind::Part(_), _, Some(_)) => {
-                self.sent == StreamStage::Begun
-            }
-            (DocumentKind::Message, ..) | (DocumentKind::Part(_), Some(_), None) => true,
+            (Document::Message | Document::Part(_), _, Some(_)) => self.sent == Sent::Begun,
+            (Document::Message, ..) | (Document::Part(_), Some(_), None) => true,
             _ => false,
         };
         if !is_file {
-            return JobProgress::Reply(self.answer(client, cx));
+            return Progress::Reply(self.answer(client, cx));
         }
         let held_back = self
             .extracted
@@ -182,25 +176,20 @@ impl DocumentJob {
     }
 
     /// The reply when it is no file.
-    fn answer(&mut self, client: &AuthenticatedClient, cx: &JobContext<'_, '_>) -> Reply {
+    fn answer(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Reply {
         if let Some(refusal) = self.pieces.refused {
             return answer::refused(refusal, why(refusal));
         }
         match self.document {
-            DocumentKind::Source => self.source(&self.extracted.bytes, client, cx),
-            DocumentKind::Message | DocumentKind::Part(_) => answer::not_found(),
+            Document::Source => self.source(&self.extracted.bytes, client, cx),
+            Document::Message | Document::Part(_) => answer::not_found(),
         }
     }
 }
 
 impl DocumentJob {
     /// The page with a message's source.
-    fn source(
-        &self,
-        octets: &[u8],
-        client: &AuthenticatedClient,
-        cx: &JobContext<'_, '_>,
-    ) -> Reply {
+    fn source(&self, octets: &[u8], client: &Client, cx: &JobContext<'_, '_>) -> Reply {
         let (mailbox, _) = self.pieces.key.in_store();
         let layout = PageLayout::of(client, cx.store(), Some(mailbox));
         let subject =

@@ -21,15 +21,15 @@ use store::{AccountId, Body, Refusal};
 use crate::answer::Title;
 use crate::context::JobContext;
 use crate::inert::Inert;
-use crate::layout::AuthenticatedClient;
-use crate::step::{JobProgress, why};
-use crate::stream::{PIECE_BYTES, StreamStage};
-use crate::{MessageKey, answer};
+use crate::layout::Client;
+use crate::step::{Progress, why};
+use crate::stream::{PIECE_BYTES, Sent};
+use crate::{Key, answer};
 
 use super::embedded_images::ImageEmbedder;
 use super::open_message::{HTML_BYTES_MAX, mailboxes};
 use super::piece_reader::Pieces;
-use super::trusted_senders::{VerifiedAuthor, is_trusted};
+use super::trusted_senders::{Verified, is_trusted};
 
 /// A beginning of up to so many bytes, with its images, is one whole reply.
 const BEGINNING_BYTES_MAX: usize = 256 * 1024;
@@ -85,10 +85,10 @@ pub(crate) struct HtmlJob {
     extent: Extent,
     stage: Stage,
     /// The author, as the message says.
-    author: AuthorField,
-    verified: VerifiedAuthor,
+    author: Author,
+    verified: Verified,
     written: Vec<u8>,
-    sent: StreamStage,
+    sent: Sent,
 }
 
 #[derive(Debug)]
@@ -123,11 +123,11 @@ struct HtmlDocument {
 
 /// Extracts the author of a message.
 #[derive(Debug, Default)]
-struct AuthorField(Option<String>);
+struct Author(Option<String>);
 
 impl HtmlJob {
     pub(super) fn new(
-        key: MessageKey,
+        key: Key,
         part: u16,
         remote_content: RemoteContent,
         extent: Extent,
@@ -138,10 +138,10 @@ impl HtmlJob {
             remote_content,
             extent,
             stage: Stage::Parts(Reader::new(), 0),
-            author: AuthorField::default(),
-            verified: VerifiedAuthor::default(),
+            author: Author::default(),
+            verified: Verified::default(),
             written: Vec::new(),
-            sent: StreamStage::Nothing,
+            sent: Sent::Nothing,
         }
     }
 
@@ -150,13 +150,13 @@ impl HtmlJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> JobProgress {
+    ) -> Progress {
         let Some(octets) = self.pieces.octets(account, *under_way, cx) else {
-            return JobProgress::Waiting;
+            return Progress::Waiting;
         };
         match self.next_octet(octets) {
             Some(offset) => self.pieces.ask(offset, account, under_way, cx),
-            None => JobProgress::Waiting,
+            None => Progress::Waiting,
         }
     }
 
@@ -186,7 +186,7 @@ impl HtmlJob {
         match &mut self.stage {
             Stage::Parts(reader, offset) => {
                 if *offset == 0 {
-                    self.verified = VerifiedAuthor::of(body.bytes());
+                    self.verified = Verified::of(body.bytes());
                 }
                 reader.bytes_arrived(body.bytes(), &mut self.author);
                 *offset = offset.saturating_add(body.bytes().len() as u32);
@@ -201,16 +201,12 @@ impl HtmlJob {
     }
 
     /// The next piece of the reply.
-    pub(super) fn next(
-        &mut self,
-        client: &AuthenticatedClient,
-        cx: &JobContext<'_, '_>,
-    ) -> JobProgress {
+    pub(super) fn next(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Progress {
         let end = match (self.pieces.refused, &self.stage) {
-            (Some(refusal), _) if self.sent == StreamStage::Nothing => {
-                return JobProgress::Reply(answer::refused(refusal, why(refusal)));
+            (Some(refusal), _) if self.sent == Sent::Nothing => {
+                return Progress::Reply(answer::refused(refusal, why(refusal)));
             }
-            (None, Stage::Nothing) => return JobProgress::Reply(answer::not_found()),
+            (None, Stage::Nothing) => return Progress::Reply(answer::not_found()),
             (Some(_), _) => Some(End::Cut),
             (None, Stage::Over) => Some(End::Whole),
             (None, _) => None,
@@ -313,7 +309,7 @@ fn in_store(place: &Range<u64>) -> Range<u32> {
     start..end
 }
 
-impl Listener for AuthorField {
+impl Listener for Author {
     fn wants_field(&mut self, part: &Part, name: &[u8]) -> bool {
         self.0.is_none() && part.depth == 0 && name.eq_ignore_ascii_case(b"From")
     }

@@ -13,9 +13,9 @@ use crate::Page;
 use crate::answer;
 use crate::context::JobContext;
 use crate::flash::FlashMessage;
-use crate::layout::{AuthenticatedClient, PageLayout};
+use crate::layout::{Client, PageLayout};
 use crate::mailboxes::{MailboxesPage, OwnMailbox};
-use crate::step::{JobProgress, why};
+use crate::step::{Progress, why};
 
 /// A change of a mailbox.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,9 +50,9 @@ impl MailboxJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> JobProgress {
+    ) -> Progress {
         if self.is_done || self.refused.is_some() || *under_way > 0 {
-            return JobProgress::Waiting;
+            return Progress::Waiting;
         }
         let (continuation, now) = (cx.continuation(), cx.now());
         let asked = match &self.change {
@@ -79,14 +79,14 @@ impl MailboxJob {
                     }
                 }
             }
-            None => return JobProgress::Waiting,
+            None => return Progress::Waiting,
         };
         match asked {
             Ok(()) => *under_way += 1,
-            Err(Refusal::Busy) => return JobProgress::Yield,
+            Err(Refusal::Busy) => return Progress::Yield,
             Err(refusal) => self.refused = Some(refusal),
         }
-        JobProgress::Waiting
+        Progress::Waiting
     }
 
     /// The change is done.
@@ -103,21 +103,17 @@ impl MailboxJob {
         }
     }
 
-    pub(super) fn done(
-        &self,
-        client: &AuthenticatedClient,
-        cx: &JobContext<'_, '_>,
-    ) -> JobProgress {
+    pub(super) fn done(&self, client: &Client, cx: &JobContext<'_, '_>) -> Progress {
         let text = match (&self.change, self.refused) {
-            (None, None) => return JobProgress::Reply(page(client, "", cx)),
+            (None, None) => return Progress::Reply(page(client, "", cx)),
             (_, Some(refusal)) => {
-                let client = AuthenticatedClient {
+                let client = Client {
                     flash: Some(FlashMessage::failure(refused_for(refusal))),
                     ..client.clone()
                 };
                 let name =
                     if let Some(MailboxChange::Make(name)) = &self.change { name } else { "" };
-                return JobProgress::Reply(page(&client, name, cx));
+                return Progress::Reply(page(&client, name, cx));
             }
             (Some(MailboxChange::Make(name)), None) => format!("The mailbox “{name}” was made."),
             (Some(MailboxChange::Rename(_, name)), None) => {
@@ -125,7 +121,7 @@ impl MailboxJob {
             }
             (Some(MailboxChange::Remove(_)), None) => "The mailbox was removed.".to_string(),
         };
-        JobProgress::Redirect(Page::Mailboxes.to_string(), FlashMessage::success(&text))
+        Progress::Redirect(Page::Mailboxes.to_string(), FlashMessage::success(&text))
     }
 }
 
@@ -162,7 +158,7 @@ fn refused_for(refusal: Refusal) -> &'static str {
     }
 }
 
-fn page(client: &AuthenticatedClient, refused: &str, cx: &JobContext<'_, '_>) -> Reply {
+fn page(client: &Client, refused: &str, cx: &JobContext<'_, '_>) -> Reply {
     let store = cx.store();
     let known = store.account(client.account);
     let all = known.iter().flat_map(|known| known.mailboxes());

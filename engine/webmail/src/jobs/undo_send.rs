@@ -14,14 +14,14 @@ use store::{
 };
 
 use crate::context::JobContext;
-use crate::flash::{FlashMessage, UndoAction};
-use crate::step::{JobProgress, why};
-use crate::{ComposeStart, ListRange, MessageKey, Page};
+use crate::flash::{FlashMessage, Undo};
+use crate::step::{Progress, why};
+use crate::{ComposeStart, Key, ListRange, Page};
 
 /// A message to take back.
 #[derive(Debug)]
 pub(crate) struct UndoSendJob {
-    key: MessageKey,
+    key: Key,
     /// The message that it replies to, if that is known.
     answers: Option<(MailboxId, Uid)>,
     stage: Stage,
@@ -42,7 +42,7 @@ enum Stage {
 }
 
 impl UndoSendJob {
-    pub(super) fn new(key: MessageKey) -> UndoSendJob {
+    pub(super) fn new(key: Key) -> UndoSendJob {
         UndoSendJob { key, answers: None, stage: Stage::Wanted }
     }
 
@@ -51,15 +51,15 @@ impl UndoSendJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> JobProgress {
+    ) -> Progress {
         if *under_way > 0 {
-            return JobProgress::Waiting;
+            return Progress::Waiting;
         }
         if self.stage == Stage::Taken {
             self.stage = Stage::Back;
         }
         if self.stage != Stage::Wanted {
-            return JobProgress::Waiting;
+            return Progress::Waiting;
         }
         let (mailbox, uid) = self.key.in_store();
         let info = cx.store().message(account, mailbox, uid).filter(|_| mailbox == DRAFTS);
@@ -86,28 +86,27 @@ impl UndoSendJob {
                     }
                     Err(Refusal::Busy) => {
                         cx.hold(account, uid, answers, info.internal_date);
-                        return JobProgress::Yield;
+                        return Progress::Yield;
                     }
                     Err(refusal) => Stage::Refused(refusal),
                 }
             }
             _ => Stage::TooLate,
         };
-        JobProgress::Waiting
+        Progress::Waiting
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
         self.stage = Stage::Refused(refusal);
     }
 
-    pub(super) fn done(&self, account: AccountId, cx: &mut JobContext<'_, '_>) -> JobProgress {
+    pub(super) fn done(&self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Progress {
         let (mailbox, uid) = self.key.in_store();
         let (flash, path) = match self.stage {
             Stage::Wanted | Stage::Taken | Stage::Back => {
                 let flash = FlashMessage::success("Your letter was not sent: it is a draft again.");
-                let answers = self
-                    .answers
-                    .map(|(mailbox, uid)| MessageKey { mailbox: mailbox.0, uid: uid.0 });
+                let answers =
+                    self.answers.map(|(mailbox, uid)| Key { mailbox: mailbox.0, uid: uid.0 });
                 (flash, Page::Compose(ComposeStart::Draft { draft: self.key, answers }))
             }
             Stage::TooLate => {
@@ -126,7 +125,7 @@ impl UndoSendJob {
                 )
             }
         };
-        JobProgress::Redirect(path.to_string(), flash)
+        Progress::Redirect(path.to_string(), flash)
     }
 }
 
@@ -159,7 +158,7 @@ impl Transit {
 
 /// The flash message for a draft that is on its way. `None`: it is not.
 pub(super) fn flash_if_sending(
-    key: MessageKey,
+    key: Key,
     account: AccountId,
     cx: &JobContext<'_, '_>,
 ) -> Option<FlashMessage> {
@@ -170,7 +169,7 @@ pub(super) fn flash_if_sending(
     }
     let left = info.internal_date.seconds().saturating_sub(cx.now().seconds());
     let is_held = info.flags.contains(Flags::HELD) && left > 0;
-    let undo = is_held.then_some(UndoAction::Sending(key));
+    let undo = is_held.then_some(Undo::Sending(key));
     Some(FlashMessage {
         undo,
         seconds: is_held.then_some(left),

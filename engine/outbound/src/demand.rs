@@ -22,14 +22,14 @@ use relay::sts::{Mode, Policy};
 use tls::Published;
 
 use super::context::Context;
-use super::host::{MailHost, MailHosts, RejectedHost, TlsDemand};
-use super::policy_fetch::PolicyFetch;
+use super::host::{Barred, Demand, MailHost, MailHosts};
+use super::inquiring::Inquiry;
 
 /// The result of looking up a route.
-pub(super) enum HostSearch {
+pub(super) enum Found {
     Hosts(MailHosts),
     /// The domain's web server must be asked for the policy first.
-    PolicyFetch(Box<PolicyFetch>),
+    Inquiry(Box<Inquiry>),
 }
 
 /// The result of fetching a domain's policy in this attempt.
@@ -50,7 +50,7 @@ pub(super) fn find(
     fetched: &FetchedPolicy,
     parts: &Context<'_>,
     knowledge: &Knowledge,
-) -> Result<Result<HostSearch, Unroutable>, Missing> {
+) -> Result<Result<Found, Unroutable>, Missing> {
     let (hops, missing) =
         match route(&Target::Domain(smtp::Domain::Name(domain)), us, random, knowledge)? {
             Route::By { hops, missing } => (hops, missing),
@@ -61,10 +61,8 @@ pub(super) fn find(
         Look::Fetch(id, known) => match fetched {
             FetchedPolicy::Tried(fetched) => fetched.as_deref().or(known),
             FetchedPolicy::NotTried => {
-                match PolicyFetch::about(domain, id, us, random, knowledge, parts.turn.now)? {
-                    Some(policy_fetch) => {
-                        return Ok(Ok(HostSearch::PolicyFetch(Box::new(policy_fetch))));
-                    }
+                match Inquiry::about(domain, id, us, random, knowledge, parts.turn.now)? {
+                    Some(inquiry) => return Ok(Ok(Found::Inquiry(Box::new(inquiry)))),
                     None => known,
                 }
             }
@@ -72,37 +70,34 @@ pub(super) fn find(
     };
     let policy = policy.filter(|policy| policy.mode == Mode::Enforce);
     let with_demand = |hop: Hop| {
-        let demand = if parts.names.is_trusted() {
-            TlsDemand::on(&hop, knowledge)?
-        } else {
-            TlsDemand::Nothing
-        };
+        let demand =
+            if parts.names.is_trusted() { Demand::on(&hop, knowledge)? } else { Demand::Nothing };
         Ok(MailHost::of(hop, domain, demand, policy))
     };
-    let others = missing.map(|why| Ok(Err(RejectedHost::by(Unroutable::Unknown(why)))));
+    let others = missing.map(|why| Ok(Err(Barred::by(Unroutable::Unknown(why)))));
     let hosts =
         hops.into_iter().map(with_demand).chain(others).collect::<Result<MailHosts, Missing>>()?;
-    Ok(Ok(HostSearch::Hosts(hosts)))
+    Ok(Ok(Found::Hosts(hosts)))
 }
 
-impl TlsDemand {
+impl Demand {
     /// What the domain of this host demands.
     ///
     /// Errors: [`Missing`] says what must be looked up first.
-    pub(super) fn on(hop: &Hop, knowledge: &Knowledge) -> Result<TlsDemand, Missing> {
+    pub(super) fn on(hop: &Hop, knowledge: &Knowledge) -> Result<Demand, Missing> {
         let Some(host) = hop.host.as_ref().filter(|_| hop.is_authenticated) else {
-            return Ok(TlsDemand::Nothing);
+            return Ok(Demand::Nothing);
         };
         // The name is longer than a name may be, so nothing can be published there.
         let Ok(name) = Name::parse(&["_25._tcp.", host.as_str()].concat()) else {
-            return Ok(TlsDemand::Nothing);
+            return Ok(Demand::Nothing);
         };
         let answer = match knowledge.of(Question { name, kind: RecordKind::Tlsa })? {
             Ok(answer) => answer,
-            Err(unanswered) => return Ok(TlsDemand::Unknown(unanswered)),
+            Err(unanswered) => return Ok(Demand::Unknown(unanswered)),
         };
         if !answer.is_authenticated || answer.records.is_empty() {
-            return Ok(TlsDemand::Nothing);
+            return Ok(Demand::Nothing);
         }
         let usable = |record: &Record| match record {
             Record::Tlsa { usage, selector, matching, data } => {
@@ -110,6 +105,6 @@ impl TlsDemand {
             }
             _ => None,
         };
-        Ok(TlsDemand::Tls(answer.records.iter().filter_map(usable).collect()))
+        Ok(Demand::Tls(answer.records.iter().filter_map(usable).collect()))
     }
 }

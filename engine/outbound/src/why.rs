@@ -8,46 +8,44 @@ use relay::{Enhanced, Reason};
 
 /// Why a recipient does not get a message.
 #[derive(Clone, Debug)]
-pub(super) enum FailureReason {
+pub(super) enum Why {
     /// The recipient's host said so, or did not speak with us. The name of the host, if known.
-    Host(Reason, Option<Name>),
+    Said(Reason, Option<Name>),
     /// There is no route to the recipient's host.
-    NoRoute(Unroutable),
+    Nowhere(Unroutable),
     /// The address is in a domain of this machine, but no account has it.
-    UnknownAddress,
+    Nobody,
     /// The recipient's mailbox on this machine has no space for it.
-    MailboxFull,
+    Full,
     /// The message is larger than the mailbox's quota.
     NeverFits,
     /// The message was here before: it is in a forwarding loop.
-    Loop,
+    Circle,
     /// This machine had no time for an attempt.
     Busy,
     /// Its result is not marked yet: the disk has no space, or fails.
     Unmarked,
     /// An administrator has taken it out of the queue.
-    Returned,
+    GivenBack,
     /// A part of the message cannot be read from the disk.
     Damaged,
     /// The envelope of the entry is not valid.
     Unreadable,
 }
 
-impl FailureReason {
+impl Why {
     /// The status code (RFC 3463). `class`: 5 for a final failure, also when the time for attempts
     /// is over; else 4.
     pub(super) fn status(&self, class: u8) -> Enhanced {
         match self {
-            FailureReason::Host(reason, _) => reason.status(class),
-            FailureReason::NoRoute(unroutable) => Enhanced { class, ..unroutable.status() },
-            FailureReason::UnknownAddress => Enhanced { class, subject: 1, detail: 1 },
-            FailureReason::MailboxFull | FailureReason::NeverFits => {
-                Enhanced { class, subject: 2, detail: 2 }
-            }
-            FailureReason::Loop => Enhanced { class, subject: 4, detail: 6 },
-            FailureReason::Busy => Enhanced { class, subject: 4, detail: 5 },
-            FailureReason::Returned => Enhanced { class, subject: 7, detail: 1 },
-            FailureReason::Unmarked | FailureReason::Damaged | FailureReason::Unreadable => {
+            Why::Said(reason, _) => reason.status(class),
+            Why::Nowhere(unroutable) => Enhanced { class, ..unroutable.status() },
+            Why::Nobody => Enhanced { class, subject: 1, detail: 1 },
+            Why::Full | Why::NeverFits => Enhanced { class, subject: 2, detail: 2 },
+            Why::Circle => Enhanced { class, subject: 4, detail: 6 },
+            Why::Busy => Enhanced { class, subject: 4, detail: 5 },
+            Why::GivenBack => Enhanced { class, subject: 7, detail: 1 },
+            Why::Unmarked | Why::Damaged | Why::Unreadable => {
                 Enhanced { class, subject: 3, detail: 0 }
             }
         }
@@ -55,39 +53,31 @@ impl FailureReason {
 
     /// The name of the host.
     pub(super) fn host(&self) -> Option<String> {
-        if let FailureReason::Host(_, host) = self {
-            host.as_ref().map(Name::to_string)
-        } else {
-            None
-        }
+        if let Why::Said(_, host) = self { host.as_ref().map(Name::to_string) } else { None }
     }
 
     /// The reason in words, without a full stop.
     pub(super) fn words(&self) -> String {
         match self {
-            FailureReason::Host(reason, _) => reason.to_string(),
-            FailureReason::NoRoute(unroutable) => unroutable.to_string(),
-            FailureReason::UnknownAddress => "there is no such address on this server".to_string(),
-            FailureReason::MailboxFull => "the mailbox is full".to_string(),
-            FailureReason::NeverFits => {
-                "it is larger than all that the mailbox may hold".to_string()
-            }
-            FailureReason::Loop => {
+            Why::Said(reason, _) => reason.to_string(),
+            Why::Nowhere(unroutable) => unroutable.to_string(),
+            Why::Nobody => "there is no such address on this server".to_string(),
+            Why::Full => "the mailbox is full".to_string(),
+            Why::NeverFits => "it is larger than all that the mailbox may hold".to_string(),
+            Why::Circle => {
                 "it was here before: mail for this address is sent on in a circle".to_string()
             }
-            FailureReason::Busy => "this server has had too much to do".to_string(),
-            FailureReason::Unmarked => {
+            Why::Busy => "this server has had too much to do".to_string(),
+            Why::Unmarked => {
                 "its result could not be written to this server's disk yet".to_string()
             }
-            FailureReason::Returned => {
+            Why::GivenBack => {
                 "an administrator of this server has taken it out of the queue".to_string()
             }
-            FailureReason::Damaged => {
+            Why::Damaged => {
                 "a part of it cannot be read from this server's disk any more".to_string()
             }
-            FailureReason::Unreadable => {
-                "its envelope in this server's queue is not valid".to_string()
-            }
+            Why::Unreadable => "its envelope in this server's queue is not valid".to_string(),
         }
     }
 }

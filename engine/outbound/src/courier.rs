@@ -2,13 +2,12 @@
 //! done, or the entry is left to wait.
 //!
 //! ```text
-//!   ReadHead ─▸ Choose ─┬─▸ BeginDelivery, HandOver, Commit: a local delivery ───▸ Mark ─┐
-//!                 ▴     ├─▸ Hash, Sign: the ARC set of a forwarded message ──────────────┤
-//!                 │     ├─▸ AskLeave, LookUpHosts, FetchPolicy, Connect,                 │
-//!                 │     │   Converse: remote delivery ─────────────────────────▸ Mark ─┤
-//!                 │     ├─▸ ForgetNote: of a delivery that cannot be repeated ───────────┤
-//!                 │     └─▸ Remove, or left to wait                                      │
-//!                 └──────────────────────────────────────────────────────────────────────┘
+//!   opened ─▸ sorted ─┬─▸ brought, handed, delivered: to an account here, or a report ─▸ marked ─┐
+//!               ▴     ├─▸ hashed, sealed: the ARC set of a message to be forwarded ──────────────┤
+//!               │     ├─▸ permitted, sought, inquired, called, spoken: to a host ──────▸ marked ─┤
+//!               │     ├─▸ forgotten: the note of a delivery that cannot be repeated ─────────────┤
+//!               │     └─▸ removed, or left to wait                                               │
+//!               └────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //! Invariants:
 //! - Local deliveries arrive once: the message at an account of this machine, a forwarded message
@@ -38,25 +37,25 @@ use store::{Outcome, Refusal};
 
 use super::Place;
 use super::arrivals::ArrivalNotes;
-use super::attempt_context::AttemptCx;
+use super::attempt::AttemptCx;
 use super::connection::OutboundConnection;
-use super::destination_route::DestinationRoute;
 use super::entry::{Entry, OpenedEntry};
-use super::failure::FailureReason;
 use super::head::EntryExtent;
+use super::inquiring::Inquiry;
 use super::local_delivery::LocalDelivery;
 use super::opening;
-use super::policy_fetch::PolicyFetch;
 use super::reader::{EntryReader, PartArrival};
+use super::road::Road;
 use super::round::Round;
 use super::sealing::ArcSeal;
-use super::stages::{AGAIN, AttemptProgress, DeliveryKind, DeliveryResult, Stage, StepResult};
+use super::stages::{AGAIN, Come, Deed, Stage, StepResult, Way};
 use super::state::{DestinationTry, Ended};
 use super::unreadable::{Notice, tell_operator};
+use super::why::Why;
 
-mod local;
-mod next_stage;
-mod remote;
+mod bringing;
+mod calling;
+mod sorting;
 
 /// The longest delay before an entry with an unreadable beginning is read again. The delay grows by
 /// a minute each time.
@@ -64,7 +63,7 @@ const DAMAGED_AGAIN_MAX: Micros = Micros::from_secs(60 * 60);
 
 /// A delivery attempt for one entry. Its parts do the work, and know nothing of each other's state.
 /// Their results decide the next stage.
-pub(super) struct DeliveryAttempt {
+pub(super) struct Courier {
     place: Place,
     stage: Stage,
     /// The answer that the stage has asked for has not come.
@@ -79,20 +78,20 @@ pub(super) struct DeliveryAttempt {
     notes: ArrivalNotes,
     /// The ARC set of a forwarded message.
     seal: ArcSeal,
-    /// It exists from [`Stage::AskLeave`] on until all its recipients are settled, and while a
+    /// It exists from [`Stage::Permitted`] on until all its recipients are settled, and while a
     /// connection is kept.
-    route: Option<DestinationRoute>,
+    road: Option<Road>,
     destination_try: DestinationTry,
-    /// It exists in [`Stage::FetchPolicy`].
-    policy_fetch: Option<Box<PolicyFetch>>,
+    /// It exists in [`Stage::Inquired`].
+    inquiry: Option<Box<Inquiry>>,
     connection: Option<Box<OutboundConnection>>,
 }
 
-impl DeliveryAttempt {
-    pub(super) fn new(place: Place) -> DeliveryAttempt {
-        DeliveryAttempt {
+impl Courier {
+    pub(super) fn new(place: Place) -> Courier {
+        Courier {
             place,
-            stage: Stage::ReadHead,
+            stage: Stage::Opened,
             is_waiting: false,
             reader: EntryReader::new(),
             entry: None,
@@ -101,9 +100,9 @@ impl DeliveryAttempt {
             delivery: LocalDelivery::default(),
             notes: ArrivalNotes::default(),
             seal: ArcSeal::new(),
-            route: None,
+            road: None,
             destination_try: DestinationTry::NotTried,
-            policy_fetch: None,
+            inquiry: None,
             connection: None,
         }
     }
@@ -120,100 +119,89 @@ impl DeliveryAttempt {
     /// How the attempt has ended for its entry. `next`: when the entry is tried again.
     pub(super) fn ended(self, next: Option<Instant>) -> Ended {
         assert!(
-            self.route.is_none() && self.connection.is_none(),
-            "an attempt that ends has left its route"
+            self.road.is_none() && self.connection.is_none(),
+            "an attempt that ends has left its road"
         );
         // Where no delivery was tried, an earlier reason stays.
-        let is_news = |why: &&FailureReason| {
-            self.destination_try == DestinationTry::Tried
-                || matches!(why, FailureReason::MailboxFull)
-        };
+        let is_news =
+            |why: &&Why| self.destination_try == DestinationTry::OnRoad || matches!(why, Why::Full);
         let why = self.round.last_reason().filter(is_news);
         let is_unread = self.round.is_damaged() || self.notice.is_some();
-        let words = if is_unread {
-            Some(self.why_unreadable().words())
-        } else {
-            why.map(FailureReason::words)
-        };
+        let words =
+            if is_unread { Some(self.why_unreadable().words()) } else { why.map(Why::words) };
         // The disk may read it later, but an invalid head stays as it is.
         let is_left = self.notice.is_some_and(Notice::is_told) && !self.round.is_damaged();
         Ended { place: self.place, next, destination_try: self.destination_try, is_left, words }
     }
 
-    fn why_unreadable(&self) -> FailureReason {
-        if self.round.is_damaged() { FailureReason::Damaged } else { FailureReason::Unreadable }
+    fn why_unreadable(&self) -> Why {
+        if self.round.is_damaged() { Why::Damaged } else { Why::Unreadable }
     }
 
     /// Goes on as far as it can without waiting.
-    pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
+    pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         while !self.is_waiting {
             let result = match self.stage {
-                Stage::ReadHead => self.reader.read_beginning(cx).map(|()| StepResult::Waits),
-                Stage::Choose => self.choose_stage(cx),
-                Stage::BeginDelivery(kind) => self.begin_local_delivery(kind, cx),
-                Stage::HandOver(kind) => self.hand_over(kind, cx),
-                Stage::Commit(_) | Stage::Sign => Ok(StepResult::Waits),
-                Stage::Hash => self.hash(cx),
-                Stage::Mark => self.mark(cx),
-                Stage::ForgetNote => self.notes.forget(cx).map(|()| StepResult::Waits),
-                Stage::AskLeave => Ok(self.ask_to_call(cx)),
-                Stage::LookUpHosts => Ok(self.look_up_hosts(cx)),
-                Stage::FetchPolicy => Ok(self.fetch_policy(cx)),
-                Stage::Connect => Ok(self.call(cx)),
-                Stage::Converse => self.converse(cx),
-                Stage::Remove => self.remove(cx),
+                Stage::Opened => self.reader.read_beginning(cx).map(|()| StepResult::Waits),
+                Stage::Sorted => self.sort(cx),
+                Stage::Brought(deed) => self.bring(deed, cx),
+                Stage::Handed(deed) => self.hand(deed, cx),
+                Stage::Delivered(_) | Stage::Sealed => Ok(StepResult::Waits),
+                Stage::Hashed => self.hash(cx),
+                Stage::Marked => self.mark(cx),
+                Stage::Forgotten => self.notes.forget(cx).map(|()| StepResult::Waits),
+                Stage::Permitted => Ok(self.ask_to_call(cx)),
+                Stage::Sought => Ok(self.seek(cx)),
+                Stage::Inquired => Ok(self.inquire(cx)),
+                Stage::Called => Ok(self.call(cx)),
+                Stage::Spoken => self.speak(cx),
+                Stage::Removed => self.remove(cx),
                 Stage::Over(next) => {
                     self.delivery.abort(cx);
-                    return AttemptProgress::Over(next);
+                    return Way::Over(next);
                 }
             };
             match result {
                 Ok(StepResult::GoesOn) => {}
                 Ok(StepResult::Waits) => self.is_waiting = true,
-                Ok(StepResult::Computes) => return AttemptProgress::Computes,
-                Err(refusal) if self.must_repeat(refusal) => {
-                    return self.repeat_request(refusal, cx);
-                }
+                Ok(StepResult::Computes) => return Way::Computes,
+                Err(refusal) if self.has_to_insist(refusal) => return self.insist(refusal, cx),
                 Err(refusal) => self.refused(refusal, cx),
             }
         }
-        AttemptProgress::Waits
+        Way::Waits
     }
 
     /// The store has answered. The attempt goes on. It has one request under way at a time, and
     /// gives a delivery up only when the store has refused it. So no other answer comes.
-    pub(super) fn woken(
-        &mut self,
-        outcome: Outcome,
-        cx: &mut AttemptCx<'_, '_>,
-    ) -> AttemptProgress {
+    pub(super) fn woken(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> Way {
         assert!(self.is_waiting, "the store answers what it was asked");
         self.is_waiting = false;
         match (outcome, self.stage) {
-            (Outcome::Changed, Stage::Mark) => {
+            (Outcome::Changed, Stage::Marked) => {
                 self.round.marked();
-                self.stage = Stage::Choose;
+                self.stage = Stage::Sorted;
             }
-            (Outcome::Changed, Stage::ForgetNote) => {
+            (Outcome::Changed, Stage::Forgotten) => {
                 self.notes.forgotten();
-                self.stage = Stage::Choose;
+                self.stage = Stage::Sorted;
             }
-            (Outcome::Changed, Stage::Remove) => self.stage = Stage::Over(None),
-            (Outcome::Room, Stage::HandOver(_)) => {}
-            (Outcome::Delivered, Stage::Commit(kind)) => {
+            (Outcome::Changed, Stage::Removed) => self.stage = Stage::Over(None),
+            (Outcome::Room, Stage::Handed(_)) => {}
+            (Outcome::Delivered, Stage::Delivered(deed)) => {
                 self.delivery.came();
-                self.came(kind);
+                self.came(deed);
             }
             (
                 Outcome::Refused(refusal),
-                Stage::Mark
-                | Stage::ForgetNote
-                | Stage::Remove
-                | Stage::HandOver(_)
-                | Stage::Commit(_),
+                Stage::Marked
+                | Stage::Forgotten
+                | Stage::Removed
+                | Stage::Handed(_)
+                | Stage::Delivered(_),
             ) => {
-                if self.must_repeat_outcome(refusal) {
-                    return self.repeat_request(refusal, cx);
+                if self.has_to_insist_on_outcome(refusal) {
+                    return self.insist(refusal, cx);
                 }
                 self.refused(refusal, cx);
             }
@@ -223,11 +211,7 @@ impl DeliveryAttempt {
     }
 
     /// The requested part of the entry has come, or cannot be read.
-    pub(super) fn part_arrived(
-        &mut self,
-        outcome: Outcome,
-        cx: &mut AttemptCx<'_, '_>,
-    ) -> AttemptProgress {
+    pub(super) fn part_arrived(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> Way {
         let arrival = self.reader.arrived(outcome, cx);
         // The attempt may wait for something else by now.
         self.is_waiting &= arrival == PartArrival::Unwanted;
@@ -246,7 +230,7 @@ impl DeliveryAttempt {
             OpenedEntry::Partial => {}
             OpenedEntry::Whole { entry, signatures, message_at } => {
                 self.reader.opened(signatures, message_at, info.octets);
-                (self.entry, self.stage) = (Some(entry), Stage::Choose);
+                (self.entry, self.stage) = (Some(entry), Stage::Sorted);
             }
             OpenedEntry::Unreadable => self.cannot_be_read(cx),
             OpenedEntry::Gone => self.stage = Stage::Over(None),
@@ -256,7 +240,7 @@ impl DeliveryAttempt {
     /// The head of the entry cannot be read: the operator is told, and then the account.
     fn cannot_be_read(&mut self, cx: &mut AttemptCx<'_, '_>) {
         tell_operator(&self.why_unreadable(), cx);
-        (self.notice, self.stage) = (Some(Notice::Wanted), Stage::Choose);
+        (self.notice, self.stage) = (Some(Notice::Wanted), Stage::Sorted);
     }
 
     /// The answer to a question that it has asked name servers.
@@ -265,9 +249,9 @@ impl DeliveryAttempt {
         number: QuestionNumber,
         known: Known,
         cx: &mut AttemptCx<'_, '_>,
-    ) -> AttemptProgress {
-        if self.stage == Stage::LookUpHosts
-            && self.route.as_mut().is_some_and(|route| route.learn(number, known))
+    ) -> Way {
+        if self.stage == Stage::Sought
+            && self.road.as_mut().is_some_and(|road| road.learn(number, known))
         {
             self.is_waiting = false;
         }
@@ -275,8 +259,11 @@ impl DeliveryAttempt {
     }
 
     /// The requested signature was computed.
-    pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
-        assert!(self.stage == Stage::Sign, "a signature comes only while the attempt waits for it");
+    pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
+        assert!(
+            self.stage == Stage::Sealed,
+            "a signature comes only while the attempt waits for it"
+        );
         self.is_waiting = false;
         self.sealed(cx);
         self.go_on(cx)
@@ -284,15 +271,15 @@ impl DeliveryAttempt {
 
     /// Something has happened to its connection. A kept connection is dropped, unless it only has
     /// more buffer space.
-    pub(super) fn stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
+    pub(super) fn stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) -> Way {
         if self.keeps_connection() {
             if !matches!(stir, Stir::Made | Stir::Room) {
                 self.drop_kept(cx);
             }
-            return AttemptProgress::Waits;
+            return Way::Waits;
         }
-        match &mut self.policy_fetch {
-            Some(policy_fetch) => policy_fetch.stirred(stir, cx),
+        match &mut self.inquiry {
+            Some(inquiry) => inquiry.stirred(stir, cx),
             None => self.host_stirred(stir, cx),
         }
         self.is_waiting = false;
@@ -300,8 +287,8 @@ impl DeliveryAttempt {
     }
 
     /// A host, a web server, or the next message for a connection took too long.
-    pub(super) fn deadline_expired(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
-        if self.keeps_connection() || self.policy_fetch.is_some() {
+    pub(super) fn deadline_expired(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
+        if self.keeps_connection() || self.inquiry.is_some() {
             return self.stirred(Stir::Over, cx);
         }
         self.lost(Lost::Silence, cx);
@@ -311,116 +298,110 @@ impl DeliveryAttempt {
 
     /// The machine stops. The attempt still waits for the disk, and for the answer to a message of
     /// which the peer has every byte. Everything else is given up.
-    pub(super) fn stopping(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
+    pub(super) fn stopping(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         self.drop_kept(cx);
-        if self.stage == Stage::ReadHead { AttemptProgress::Waits } else { self.recall(cx) }
+        if self.stage == Stage::Opened { Way::Waits } else { self.called_back(cx) }
     }
 
     /// Its entry is wanted back. The attempt ends without an effect, unless a host may have the
     /// message, or something is on its way to the disk.
-    pub(super) fn recall(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
+    pub(super) fn called_back(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
         match self.stage {
-            Stage::ReadHead | Stage::Hash | Stage::Sign => {
-                AttemptProgress::Over(Some(Instant::START))
-            }
-            Stage::Converse
+            Stage::Opened | Stage::Hashed | Stage::Sealed => Way::Over(Some(Instant::START)),
+            Stage::Spoken
                 if self.connection.as_ref().is_some_and(|connection| connection.is_said()) =>
             {
-                AttemptProgress::Waits
+                Way::Waits
             }
-            Stage::AskLeave
-            | Stage::LookUpHosts
-            | Stage::FetchPolicy
-            | Stage::Connect
-            | Stage::Converse => {
-                if let Some(policy_fetch) = &mut self.policy_fetch {
-                    policy_fetch.hang_up(cx);
+            Stage::Permitted | Stage::Sought | Stage::Inquired | Stage::Called | Stage::Spoken => {
+                if let Some(inquiry) = &mut self.inquiry {
+                    inquiry.hang_up(cx);
                 }
                 if self.connection.is_some() {
                     self.hang_up(cx);
                 }
-                self.end_route(destinations::Ended::Unknown, cx);
-                AttemptProgress::Over(Some(Instant::START))
+                self.leave_road(destinations::Ended::Unknown, cx);
+                Way::Over(Some(Instant::START))
             }
-            _ => AttemptProgress::Waits,
+            _ => Way::Waits,
         }
     }
 
     /// Whether it has leave to try a destination, and no host has accepted a connection.
     pub(super) fn is_calling(&self, key: u64) -> bool {
-        matches!(self.stage, Stage::LookUpHosts | Stage::FetchPolicy | Stage::Connect)
-            && self.route.as_ref().is_some_and(|route| route.key() == key)
+        matches!(self.stage, Stage::Sought | Stage::Inquired | Stage::Called)
+            && self.road.as_ref().is_some_and(|road| road.key() == key)
     }
 
     /// Another core waits for a connection that this attempt was about to make. Its entry waits for
     /// the next one.
-    pub(super) fn give_way(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
-        let Some(route) = &self.route else { unreachable!("the attempt has no route") };
-        self.destination_try = DestinationTry::Behind(route.destination().into());
-        self.recall(cx)
+    pub(super) fn give_way(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
+        let Some(road) = &self.road else { unreachable!("the attempt is on no road") };
+        self.destination_try = DestinationTry::Behind(road.destination().into());
+        self.called_back(cx)
     }
 
     /// When this attempt is over: the attempt that goes on with its kept connection.
-    pub(super) fn follower(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<DeliveryAttempt> {
+    pub(super) fn follower(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<Courier> {
         let place = self.next_by_connection(cx)?;
-        Some(DeliveryAttempt {
+        Some(Courier {
             connection: self.connection.take(),
-            route: self.route.take(),
-            ..DeliveryAttempt::new(place)
+            road: self.road.take(),
+            ..Courier::new(place)
         })
     }
 
     /// Whether to repeat the request: the store is busy, or it cannot write a mark because the disk
     /// is full or fails. An attempt that ended without the mark would deliver everything again when
     /// the disk accepts writes.
-    fn must_repeat(&self, refusal: Refusal) -> bool {
-        let is_mark = self.stage == Stage::Mark;
+    fn has_to_insist(&self, refusal: Refusal) -> bool {
+        let is_mark = self.stage == Stage::Marked;
         refusal == Refusal::Busy
             || is_mark && matches!(refusal, Refusal::DiskFull | Refusal::ReadOnly)
     }
 
     /// The same for an answer of the store that came later. A delivery that was refused is over: it
     /// is begun anew.
-    fn must_repeat_outcome(&self, refusal: Refusal) -> bool {
-        !matches!(self.stage, Stage::HandOver(_) | Stage::Commit(_)) && self.must_repeat(refusal)
+    fn has_to_insist_on_outcome(&self, refusal: Refusal) -> bool {
+        !matches!(self.stage, Stage::Handed(_) | Stage::Delivered(_)) && self.has_to_insist(refusal)
     }
 
     /// Repeats the request in the next turn. Administrators see why a mark is not made.
-    fn repeat_request(&self, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
+    fn insist(&self, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) -> Way {
         if refusal != Refusal::Busy {
-            cx.queue.index.said(self.place, FailureReason::Unmarked.words());
+            cx.queue.standings.said(self.place, Why::Unmarked.words());
         }
-        AttemptProgress::Turn
+        Way::Turn
     }
 
     fn refused(&mut self, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) {
         self.round.refused(refusal);
         match (self.stage, refusal) {
-            (Stage::BeginDelivery(kind) | Stage::HandOver(kind) | Stage::Commit(kind), refusal) => {
+            (Stage::Brought(deed) | Stage::Handed(deed) | Stage::Delivered(deed), refusal) => {
                 self.delivery.abort(cx);
                 self.reader.want_nothing();
-                self.delivery_refused(kind, refusal, cx);
+                self.delivery_refused(deed, refusal, cx);
             }
-            (Stage::ForgetNote, Refusal::NoSuchNote | Refusal::NoSuchAccount) => {
+            (Stage::Forgotten, Refusal::NoSuchNote | Refusal::NoSuchAccount) => {
                 self.notes.forgotten();
-                self.stage = Stage::Choose;
+                self.stage = Stage::Sorted;
             }
-            (Stage::Converse, _) => self.body_unreadable(),
+            (Stage::Spoken, _) => self.body_lost(),
             (_, Refusal::NoSuchMessage) => self.stage = Stage::Over(None),
             // The disk may read it later, and the body could not be sent now.
-            (Stage::Hash, Refusal::Unreadable) if self.next_attempt(cx) != Next::GiveUp => {
+            (Stage::Hashed, Refusal::Unreadable) if self.next_attempt(cx) != Next::GiveUp => {
                 self.stage = Stage::Over(Some(self.after_damage(cx)));
             }
-            (Stage::Hash, Refusal::Damaged | Refusal::Unreadable) => {
+            (Stage::Hashed, Refusal::Damaged | Refusal::Unreadable) => {
                 // It may go without an ARC set, as far as it can.
                 self.seal.leave_out();
-                self.stage = Stage::Choose;
+                self.stage = Stage::Sorted;
             }
             (stage, Refusal::Damaged | Refusal::Unreadable) => match stage {
-                Stage::ReadHead if opening::has_head(self.reader.beginning(), cx) => {
+                Stage::Opened if opening::has_head(self.reader.beginning(), cx) => {
                     self.open(EntryExtent::Whole, cx)
                 }
-                Stage::ReadHead if self.next_attempt(cx) == Next::GiveUp => self.cannot_be_read(cx),
+                Stage::Opened if self.next_attempt(cx) == Next::GiveUp => self.cannot_be_read(cx),
                 _ => self.stage = Stage::Over(Some(self.after_damage(cx))),
             },
             _ => self.stage = Stage::Over(Some(cx.parts.turn.now + AGAIN)),
@@ -428,64 +409,53 @@ impl DeliveryAttempt {
     }
 
     /// The store has refused a delivery to an account of this machine, which is given up.
-    fn delivery_refused(
-        &mut self,
-        kind: DeliveryKind,
-        refusal: Refusal,
-        cx: &mut AttemptCx<'_, '_>,
-    ) {
-        match (kind, refusal) {
-            (_, Refusal::Arrived) => self.came(kind),
-            (DeliveryKind::Message(bit, _), Refusal::OverQuota) => {
-                cx.queue.index.tried(self.place);
-                self.settle_here(bit, DeliveryResult::Later(FailureReason::MailboxFull), cx);
+    fn delivery_refused(&mut self, deed: Deed, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) {
+        match (deed, refusal) {
+            (_, Refusal::Arrived) => self.came(deed),
+            (Deed::Letter(bit, _), Refusal::OverQuota) => {
+                cx.queue.standings.tried(self.place);
+                self.settle_here(bit, Come::Later(Why::Full), cx);
             }
-            (DeliveryKind::Message(bit, _), Refusal::LargerThanQuota) => {
-                self.settle_here(bit, DeliveryResult::Never(FailureReason::NeverFits), cx);
+            (Deed::Letter(bit, _), Refusal::LargerThanQuota) => {
+                self.settle_here(bit, Come::Never(Why::NeverFits), cx);
             }
-            (
-                DeliveryKind::Message(bit, _) | DeliveryKind::Forward(bit),
-                Refusal::Damaged | Refusal::Unreadable,
-            ) => {
-                self.settle_here(bit, DeliveryResult::Later(FailureReason::Damaged), cx);
+            (Deed::Letter(bit, _) | Deed::SentOn(bit), Refusal::Damaged | Refusal::Unreadable) => {
+                self.settle_here(bit, Come::Later(Why::Damaged), cx);
             }
             // The message was to be returned with the report, and is left out.
-            (DeliveryKind::FailureReport(_), Refusal::Damaged | Refusal::Unreadable) => {
-                self.stage = Stage::BeginDelivery(kind)
+            (Deed::Report(_), Refusal::Damaged | Refusal::Unreadable) => {
+                self.stage = Stage::Brought(deed)
             }
             _ => {
                 self.round.delivery_refused(refusal);
-                self.defer(kind);
+                self.put_off(deed);
             }
         }
     }
 
     /// Takes in the result for a local recipient.
-    fn settle_here(&mut self, bit: u8, come: DeliveryResult, cx: &AttemptCx<'_, '_>) {
+    fn settle_here(&mut self, bit: u8, come: Come, cx: &AttemptCx<'_, '_>) {
         self.settle(bit, come, cx);
-        self.stage = Stage::Choose;
+        self.stage = Stage::Sorted;
     }
 
     /// Defers a local delivery to a later round.
-    fn defer(&mut self, kind: DeliveryKind) {
-        match kind {
-            DeliveryKind::Message(bit, _)
-            | DeliveryKind::Forward(bit)
-            | DeliveryKind::FailureReport(bit)
-            | DeliveryKind::SuccessReport(bit) => {
-                self.round.defer_one(bit);
+    fn put_off(&mut self, deed: Deed) {
+        match deed {
+            Deed::Letter(bit, _) | Deed::SentOn(bit) | Deed::Report(bit) | Deed::Arrival(bit) => {
+                self.round.put_off_one(bit);
             }
-            DeliveryKind::DelayReport => self.round.defer_delay_report(),
-            DeliveryKind::Notice => self.notice = Some(Notice::Deferred),
+            Deed::Delay => self.round.put_off_delay(),
+            Deed::Notice => self.notice = Some(Notice::PutOff),
         }
-        self.stage = Stage::Choose;
+        self.stage = Stage::Sorted;
     }
 
     /// When an entry that could not be read is read again. A disk may recover, but mostly it does
     /// not.
     fn after_damage(&self, cx: &mut AttemptCx<'_, '_>) -> Instant {
-        cx.queue.index.tried(self.place);
-        let tries = cx.queue.index.of(self.place).map_or(0, |status| status.tries);
+        cx.queue.standings.tried(self.place);
+        let tries = cx.queue.standings.of(self.place).map_or(0, |standing| standing.tries);
         cx.parts.turn.now + Micros(AGAIN.0.saturating_mul(tries.into())).min(DAMAGED_AGAIN_MAX)
     }
 
