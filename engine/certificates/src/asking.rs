@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use connections::Channel;
-use http::{Field, Method, Question, Reply, Status};
+use http::{Field, HandlerRequest, Method, Reply, Status};
 
 use super::shown::{Obstacle, Replaced};
 
@@ -41,7 +41,10 @@ impl Wish {
     /// The purpose of a request, with the user name and the password of the client.
     ///
     /// Errors: the reply to send instead.
-    pub fn of(question: &Question<'_>, channel: Channel) -> Result<(Wish, String, Vec<u8>), Reply> {
+    pub fn of(
+        question: &HandlerRequest<'_>,
+        channel: Channel,
+    ) -> Result<(Wish, String, Vec<u8>), Reply> {
         if channel == Channel::Plain {
             return Err(Reply::text(Status::Forbidden, "over TLS alone\n".into()));
         }

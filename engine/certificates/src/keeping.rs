@@ -36,9 +36,9 @@ impl Certificates {
         };
         match cx.store.own.store.begin(&[Recipient::inbox(account)]) {
             Err(refusal) => self.refused(&upload, refusal, cx),
-            Ok(letter) => {
+            Ok(delivery) => {
                 self.expect =
-                    Expect::Kept(Box::new(Keeping { upload, account, letter, taken: 0, next }));
+                    Expect::Kept(Box::new(Keeping { upload, account, delivery, taken: 0, next }));
                 self.keep_on(cx);
             }
         }
@@ -51,10 +51,10 @@ impl Certificates {
         };
         let store = &mut cx.store.own.store;
         let rest = keeping.upload.pem.get(keeping.taken..).unwrap_or_default();
-        let letter = keeping.letter;
-        let result = store.append(letter, rest, KEPT).and_then(|taken| {
+        let delivery = keeping.delivery;
+        let result = store.append(delivery, rest, KEPT).and_then(|taken| {
             keeping.taken += taken;
-            if taken < rest.len() { Ok(()) } else { store.commit(letter, cx.turn.wall, KEPT) }
+            if taken < rest.len() { Ok(()) } else { store.commit(delivery, cx.turn.wall, KEPT) }
         });
         if let Err(refusal) = result {
             self.not_kept(refusal, cx);
@@ -77,7 +77,7 @@ impl Certificates {
     /// the same continuation.
     fn not_kept(&mut self, refusal: Refusal, cx: &mut Context<'_>) {
         let keeping = self.kept();
-        cx.store.own.store.abort(keeping.letter);
+        cx.store.own.store.abort(keeping.delivery);
         self.refused(&keeping.upload, refusal, cx);
     }
 
@@ -92,10 +92,10 @@ impl Certificates {
     /// The certificate is durable, so it takes effect.
     fn show_kept(&mut self, cx: &mut Context<'_>) {
         let Keeping { upload, account, mut next, .. } = *self.kept();
-        let letters = cx.store.own.store.messages(account, INBOX);
-        let uid = letters.map(|letter| letter.uid).last().unwrap_or(Uid(0));
+        let messages = cx.store.own.store.messages(account, INBOX);
+        let uid = messages.map(|message| message.uid).last().unwrap_or(Uid(0));
         for entry in next.all.iter_mut().filter(|entry| entry.origin == Origin::Arriving) {
-            entry.origin = Origin::Letter(uid);
+            entry.origin = Origin::Stored(uid);
             let (names, until) = (entry.certificate.names(), Day(entry.certificate.valid_until()));
             let names = names.collect::<Vec<_>>().join(", ");
             cx.console.print(format_args!(
@@ -106,7 +106,7 @@ impl Certificates {
         self.show(Arc::clone(&next), cx);
         self.expect = Expect::Shown(Rollout::new(upload.ticket, next.version));
         self.events.push_back(Event::Show(next));
-        self.remove_what_is_not_shown(account, cx);
+        self.remove_superseded(account, cx);
     }
 
     /// This many other cores were told to show the new list.
@@ -139,12 +139,13 @@ impl Certificates {
     /// Removes stored certificates that are not in force any more, except those that the disk could
     /// not read. Newer ones take precedence, so a certificate that cannot be removed now may go with
     /// the next one.
-    fn remove_what_is_not_shown(&mut self, account: AccountId, cx: &mut Context<'_>) {
+    fn remove_superseded(&mut self, account: AccountId, cx: &mut Context<'_>) {
         let store = &mut cx.store.own.store;
         let Certificates { shown, unread, .. } = &*self;
-        let letters = store.messages(account, INBOX).map(|letter| letter.uid);
-        let counts = |uid: &Uid| shown.has_letter(*uid) || unread.contains(uid);
-        let gone = letters.filter(|uid| !counts(uid)).map(|uid| UidRange { first: uid, last: uid });
+        let messages = store.messages(account, INBOX).map(|message| message.uid);
+        let counts = |uid: &Uid| shown.has_message(*uid) || unread.contains(uid);
+        let gone =
+            messages.filter(|uid| !counts(uid)).map(|uid| UidRange { first: uid, last: uid });
         let gone: Vec<UidRange> = gone.take(UIDS_MAX).collect();
         if !gone.is_empty() {
             let _ = store.remove(account, INBOX, &gone, REMOVED);

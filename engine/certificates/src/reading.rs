@@ -10,7 +10,9 @@ use store::{INBOX, Outcome, Refusal};
 use tasks::Continuation;
 
 use super::shown::{Entry, Origin, read};
-use super::state::{ACCOUNT, Certificates, Context, Expect, FRAME, Letter, Point, Reading};
+use super::state::{
+    ACCOUNT, Certificates, Context, Expect, FRAME, Point, Reading, StoredCertificate,
+};
 
 const READ: Continuation = Continuation { frame: FRAME, entry: Point::Read.entry() };
 
@@ -34,12 +36,12 @@ impl Certificates {
     pub fn is_to_be_read(&self, now: Instant) -> bool {
         let waits =
             |reading: &Reading| reading.is_under_way || reading.again.is_some_and(|at| now < at);
-        matches!(&self.expect, Expect::Letters(reading) if !waits(reading))
+        matches!(&self.expect, Expect::Stored(reading) if !waits(reading))
     }
 
     /// The machine stops, so no part is read again.
     pub fn stop_reading(&mut self) {
-        if let Expect::Letters(reading) = &mut self.expect {
+        if let Expect::Stored(reading) = &mut self.expect {
             reading.again = None;
         }
     }
@@ -50,22 +52,22 @@ impl Certificates {
         let Some(account) = store.find(ACCOUNT).filter(|_| cx.connections.tls().is_there()) else {
             return;
         };
-        let letters = store.messages(account, INBOX);
-        let letter = |letter: store::MessageInfo| Letter {
-            uid: letter.uid,
-            octets: letter.octets as usize,
-            date: letter.internal_date,
+        let messages = store.messages(account, INBOX);
+        let stored = |message: store::MessageInfo| StoredCertificate {
+            uid: message.uid,
+            octets: message.octets as usize,
+            date: message.internal_date,
         };
-        let letters = letters.map(letter).collect();
+        let messages = messages.map(stored).collect();
         let reading = Reading {
             account,
-            letters,
+            messages,
             pem: Vec::new(),
             is_under_way: false,
             failed: 0,
             again: None,
         };
-        self.expect = Expect::Letters(Box::new(reading));
+        self.expect = Expect::Stored(Box::new(reading));
     }
 
     /// Continues to read.
@@ -73,24 +75,24 @@ impl Certificates {
     #[inline(never)]
     pub fn read_on(&mut self, cx: &mut Context<'_>) -> ReadSoFar {
         let is_to_be_read = self.is_to_be_read(cx.turn.now);
-        let Expect::Letters(reading) = &mut self.expect else { return ReadSoFar::All };
+        let Expect::Stored(reading) = &mut self.expect else { return ReadSoFar::All };
         if !is_to_be_read {
             return ReadSoFar::Part;
         }
         reading.again = None;
-        let Some(letter) = reading.letters.front() else {
+        let Some(message) = reading.messages.front() else {
             self.expect = Expect::Upload;
             return ReadSoFar::All;
         };
-        if reading.pem.len() >= letter.octets {
-            self.letter_is_read(cx);
+        if reading.pem.len() >= message.octets {
+            self.message_was_read(cx);
             return ReadSoFar::Part;
         }
         let offset = reading.pem.len() as u32;
-        match cx.store.own.store.read(reading.account, INBOX, letter.uid, offset, READ) {
+        match cx.store.own.store.read(reading.account, INBOX, message.uid, offset, READ) {
             Ok(()) => reading.is_under_way = true,
             Err(Refusal::Busy) => {}
-            Err(refusal) => self.letter_is_lost(refusal, cx),
+            Err(refusal) => self.message_is_lost(refusal, cx),
         }
         ReadSoFar::Part
     }
@@ -111,7 +113,7 @@ impl Certificates {
                 reading.failed += 1;
                 reading.again = Some(cx.turn.now + AGAIN);
             }
-            Outcome::Refused(refusal) => self.letter_is_lost(*refusal, cx),
+            Outcome::Refused(refusal) => self.message_is_lost(*refusal, cx),
             _ => unreachable!("a read gives a part of a message, or is refused"),
         }
         cx.store.forget(outcome);
@@ -119,20 +121,20 @@ impl Certificates {
 
     /// The state of reading.
     fn reading(&mut self) -> &mut Reading {
-        let Expect::Letters(reading) = &mut self.expect else {
+        let Expect::Stored(reading) = &mut self.expect else {
             unreachable!("nothing is being read")
         };
         reading
     }
 
-    fn letter_is_read(&mut self, cx: &mut Context<'_>) {
+    fn message_was_read(&mut self, cx: &mut Context<'_>) {
         let reading = self.reading();
         let pem = core::mem::take(&mut reading.pem);
-        let Some(Letter { uid, date, .. }) = reading.letters.pop_front() else {
+        let Some(StoredCertificate { uid, date, .. }) = reading.messages.pop_front() else {
             unreachable!("one was read")
         };
         let next = read(&pem).and_then(|certificate| {
-            self.shown.with(Entry { certificate, since: date, origin: Origin::Letter(uid) })
+            self.shown.with(Entry { certificate, since: date, origin: Origin::Stored(uid) })
         });
         match next {
             Ok(next) => self.show(Arc::new(next), cx),
@@ -142,12 +144,12 @@ impl Certificates {
         }
     }
 
-    fn letter_is_lost(&mut self, refusal: Refusal, cx: &mut Context<'_>) {
+    fn message_is_lost(&mut self, refusal: Refusal, cx: &mut Context<'_>) {
         let reading = self.reading();
         reading.failed = 0;
         reading.pem.clear();
-        let lost = reading.letters.pop_front().filter(|_| refusal == Refusal::Unreadable);
-        self.unread.extend(lost.map(|letter| letter.uid));
+        let lost = reading.messages.pop_front().filter(|_| refusal == Refusal::Unreadable);
+        self.unread.extend(lost.map(|message| message.uid));
         cx.console
             .print(format_args!("tls: a certificate that was sent cannot be read: {refusal:?}"));
     }

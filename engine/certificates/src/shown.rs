@@ -65,7 +65,7 @@ pub(super) enum Origin {
     Configuration,
     /// An upload that is not stored yet.
     Arriving,
-    Letter(Uid),
+    Stored(Uid),
 }
 
 impl Shown {
@@ -84,8 +84,8 @@ impl Shown {
         let (before, behind) = self.all.split_at_checked(place).unwrap_or_default();
         let behind = behind.iter().filter(stays);
         let all: Vec<Entry> = before.iter().chain([&new]).chain(behind).cloned().collect();
-        let of_letters = all.iter().filter(|own| own.origin != Origin::Configuration).count();
-        if of_letters > CERTIFICATES_MAX {
+        let uploaded = all.iter().filter(|own| own.origin != Origin::Configuration).count();
+        if uploaded > CERTIFICATES_MAX {
             return Err(format!("there are {CERTIFICATES_MAX} for other names already"));
         }
         Ok(Shown { version: self.version.next(), all })
@@ -96,8 +96,8 @@ impl Shown {
     }
 
     /// Whether the message with this UID is in force.
-    pub(super) fn has_letter(&self, uid: Uid) -> bool {
-        self.all.iter().any(|entry| entry.origin == Origin::Letter(uid))
+    pub(super) fn has_message(&self, uid: Uid) -> bool {
+        self.all.iter().any(|entry| entry.origin == Origin::Stored(uid))
     }
 }
 

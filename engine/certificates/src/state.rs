@@ -82,7 +82,7 @@ pub(super) enum Expect {
     /// An upload.
     Upload,
     /// The stored messages from before the restart.
-    Letters(Box<Reading>),
+    Stored(Box<Reading>),
     /// The store, while it stores an upload.
     Kept(Box<Keeping>),
     /// The other cores, until they show the new list.
@@ -93,7 +93,7 @@ pub(super) enum Expect {
 pub(super) struct Keeping {
     pub(super) upload: Upload,
     pub(super) account: AccountId,
-    pub(super) letter: DeliveryId,
+    pub(super) delivery: DeliveryId,
     /// Bytes that the store has accepted.
     pub(super) taken: usize,
     /// The list that is in force once the upload is stored.
@@ -104,7 +104,7 @@ pub(super) struct Keeping {
 pub(super) struct Reading {
     pub(super) account: AccountId,
     /// The messages that are left, the oldest first.
-    pub(super) letters: VecDeque<Letter>,
+    pub(super) messages: VecDeque<StoredCertificate>,
     /// The part of the first message that was read.
     pub(super) pem: Vec<u8>,
     pub(super) is_under_way: bool,
@@ -114,7 +114,7 @@ pub(super) struct Reading {
 }
 
 /// A stored certificate.
-pub(super) struct Letter {
+pub(super) struct StoredCertificate {
     pub(super) uid: Uid,
     pub(super) octets: usize,
     pub(super) date: UnixTime,
@@ -196,7 +196,7 @@ impl Certificates {
     /// When a part that the disk could not read is read again.
     fn read_again_at(&self) -> Option<Instant> {
         match &self.expect {
-            Expect::Letters(reading) => reading.again,
+            Expect::Stored(reading) => reading.again,
             _ => None,
         }
     }
