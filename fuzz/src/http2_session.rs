@@ -11,7 +11,7 @@
 mod reading;
 mod script;
 
-use http::two::Http2Session;
+use http::h2::Http2Session;
 use http::{Admission, Field, HEAD_BYTES_MAX, Method, Reply, Status, WaitsFor};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};

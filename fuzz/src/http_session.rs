@@ -11,7 +11,7 @@
 pub(crate) mod reading;
 pub(crate) mod world;
 
-use http::{Admission, Field, HEAD_BYTES_MAX, Method, Reply, Secrecy, Session, Status, WaitsFor};
+use http::{Admission, Field, HEAD_BYTES_MAX, Method, Reply, HttpsPolicy, Session, Status, WaitsFor};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::script::{Pace, steps};
@@ -24,18 +24,18 @@ const NUMBER: u64 = 7;
 pub fn run(data: &[u8]) {
     let Some((&[first], script)) = data.split_first_chunk() else { return };
     let send_room = 1 + usize::from(first) * 5;
-    let secrecy = match first % 8 {
-        0 => Secrecy::Elsewhere,
-        1 => Secrecy::Here,
-        _ => Secrecy::Optional,
+    let https_policy = match first % 8 {
+        0 => HttpsPolicy::Redirect,
+        1 => HttpsPolicy::Enforced,
+        _ => HttpsPolicy::Optional,
     };
     let steps = steps(script);
     let [as_cut, at_once] = [Pace::AsCut, Pace::AtOnce]
-        .map(|pace| Conversation::run(Server::new(send_room, secrecy), &steps, pace));
+        .map(|pace| Conversation::run(Server::new(send_room, https_policy), &steps, pace));
     as_cut.party.assert_same(&at_once.party);
     if as_cut.taken.len() <= 2_000 {
         let byte_by_byte =
-            Conversation::run(Server::new(send_room, secrecy), &steps, Pace::ByteByByte);
+            Conversation::run(Server::new(send_room, https_policy), &steps, Pace::ByteByByte);
         as_cut.party.assert_same(&byte_by_byte.party);
     }
     reading::check(&as_cut.party.world);
@@ -116,9 +116,9 @@ impl Party for Server {
 }
 
 impl Server {
-    fn new(send_room: usize, secrecy: Secrecy) -> Server {
+    fn new(send_room: usize, https_policy: HttpsPolicy) -> Server {
         let mut world = World::small();
-        world.secrecy = secrecy;
+        world.https_policy = https_policy;
         let session = Session::connected(&mut world);
         Server { session, world, send_room }
     }

@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 use machine::Micros;
 
 use crate::date::DATE_BYTES;
+use crate::handler_request::HandlerRequest;
 use crate::outlet::Outlet;
-use crate::question::Question;
-use crate::remembered::Remembered;
 use crate::reply::Reply;
+use crate::response_cache::ResponseCache;
 use crate::site::Site;
-use crate::types::{Method, Secrecy};
+use crate::types::{HttpsPolicy, Method};
 
 /// The operations that a session needs. Each call is carried out or queued at once. None of them
 /// waits.
@@ -19,10 +19,10 @@ pub trait Actions: Outlet {
     fn site(&self) -> &Site;
 
     /// The response cache of connections like this one, which serve the same site.
-    fn remembered(&mut self) -> &mut Remembered;
+    fn response_cache(&mut self) -> &mut ResponseCache;
 
     /// The HTTPS policy of this connection.
-    fn secrecy(&self) -> Secrecy;
+    fn https_policy(&self) -> HttpsPolicy;
 
     /// The name to which a plaintext request for `host` is redirected over TLS. It is never a
     /// foreign name. `host`: without its port, at most 255 bytes.
@@ -39,11 +39,11 @@ pub trait Actions: Outlet {
     /// A request for a handler has arrived. The handler replies later, never within this call. It
     /// calls [`crate::Session::replied`], or [`crate::Session::admitted`] if it wants the body
     /// first. The session makes no other request until then.
-    fn asked(&mut self, question: &Question<'_>);
+    fn asked(&mut self, question: &HandlerRequest<'_>);
 
     /// The body of an admitted sender is complete. The request is passed once more, and the handler
     /// must answer it later with [`crate::Session::replied`].
-    fn body_arrived(&mut self, question: &Question<'_>, body: Vec<u8>);
+    fn body_arrived(&mut self, question: &HandlerRequest<'_>, body: Vec<u8>);
 
     /// One piece of the body that was admitted under this number. The next piece follows after
     /// [`crate::Session::piece_taken`], which must be called later.
@@ -55,7 +55,7 @@ pub trait Actions: Outlet {
 
     /// The body of this request is larger than the `bytes` that were admitted. Returns the reply,
     /// which has status 413.
-    fn too_large(&mut self, question: &Question<'_>, bytes: u64) -> Reply;
+    fn too_large(&mut self, question: &HandlerRequest<'_>, bytes: u64) -> Reply;
 
     /// The session no longer holds a body for which this much memory was admitted. The body was
     /// passed on, or does not arrive. Called once for each admission.
@@ -63,8 +63,8 @@ pub trait Actions: Outlet {
 
     /// The client has taken all bytes of the open reply with this number, and there is space for
     /// more. The client sets the pace of that reply. The handler must continue with
-    /// [`crate::Session::fed`] or end the reply, later and never within this call. Called once each
-    /// time that the handler must continue.
+    /// [`crate::Session::continue_reply`] or end the reply, later and never within this call. It is
+    /// called once each time that the handler must continue.
     fn wanted(&mut self, number: u64);
 
     /// The open reply with this number has no reader any more. Called once for each open reply, no

@@ -10,16 +10,16 @@ use core::ops::Range;
 
 use crate::actions::{Actions, Exchange};
 use crate::coding::{Accepted, Coding};
-use crate::conditions::{self, Own, Verdict};
+use crate::conditions::{self, Selected, Verdict};
+use crate::handler_request::PendingRequest;
 use crate::head::{Head, Name, Version};
-use crate::question::Asked;
 use crate::ranges::{self, Parts};
-use crate::remembered::Page;
 use crate::reply::Reply;
 use crate::response::{ALLOW, ResponseHead};
+use crate::response_cache::Page;
 use crate::site::{Representation, Resource, Site};
-use crate::target::{PathRoom, Target, authority, split_absolute};
-use crate::types::{After, Method, Secrecy, Status};
+use crate::target::{PathBuffer, Target, authority, split_absolute};
+use crate::types::{After, HttpsPolicy, Method, Status};
 
 use crate::outgoing::{Outgoing, PartsLeft};
 
@@ -47,7 +47,7 @@ pub(crate) enum Course {
     /// The answer is known.
     Known(Answer),
     /// A handler must be asked.
-    Asked(Box<Asked>),
+    Handler(Box<PendingRequest>),
 }
 
 impl Course {
@@ -68,7 +68,7 @@ impl Course {
         let Ok(path) = core::str::from_utf8(path) else {
             return refused(Reply::refusal(Status::NotFound));
         };
-        Ok(Course::Asked(Box::new(Asked::read(method, path, head, after)?)))
+        Ok(Course::Handler(Box::new(PendingRequest::read(method, path, head, after)?)))
     }
 }
 
@@ -107,7 +107,7 @@ impl Answer {
     /// Errors: the request is malformed, and the connection must end.
     pub(crate) fn to(head: &Head<'_, '_>, actions: &impl Actions) -> Result<Course, Status> {
         let site = actions.site();
-        let mut room = PathRoom::default();
+        let mut room = PathBuffer::default();
         let target = match Target::parse(head.target, &mut room) {
             Err(Status::BadRequest) if head.method != b"CONNECT" => return Err(Status::BadRequest),
             target => target,
@@ -120,7 +120,7 @@ impl Answer {
             {
                 Content::error(Status::ExpectationFailed, site)
             }
-            (_, Ok(Target::Path(_))) if actions.secrecy() == Secrecy::Elsewhere => {
+            (_, Ok(Target::Path(_))) if actions.https_policy() == HttpsPolicy::Redirect => {
                 over_tls(head, actions)
             }
             (_, Ok(Target::Path(path))) if !methods.is_empty() => {
@@ -151,7 +151,11 @@ impl Answer {
     }
 
     /// The answer to `asked`. Reports it to `actions` for the access log.
-    pub(crate) fn to_question(asked: &Asked, reply: Reply, actions: &mut impl Actions) -> Answer {
+    pub(crate) fn from_reply(
+        asked: &PendingRequest,
+        reply: Reply,
+        actions: &mut impl Actions,
+    ) -> Answer {
         let answer = Answer::replied(reply, asked.method() == Method::Head, asked.after());
         let (status, bytes) = (answer.status().code(), answer.body_bytes());
         actions.answered(|| Exchange {
@@ -251,7 +255,7 @@ impl Answer {
         head: &mut ResponseHead,
         actions: &mut impl Actions,
     ) -> Outgoing {
-        head.begin(self.status(), self.after, &actions.date(), actions.secrecy());
+        head.begin(self.status(), self.after, &actions.date(), actions.https_policy());
         let head_only = self.head_only;
         match &mut self.content {
             Content::Whole(representation) => {
@@ -433,7 +437,7 @@ fn over_tls(head: &Head<'_, '_>, actions: &impl Actions) -> Content {
 fn form(resource: Resource, head: &Head<'_, '_>) -> Content {
     let accepted = Accepted::from_fields(head.values(Name::AcceptEncoding));
     let coding = accepted.best(|coding| resource.representation(coding).is_some());
-    let own = Own { resource: &resource, coding };
+    let own = Selected { resource: &resource, coding };
     match conditions::evaluate(head, own) {
         Verdict::NotModified => return Content::NotModified { resource, coding },
         Verdict::Failed => return Content::Error(Status::PreconditionFailed, None),

@@ -20,12 +20,12 @@ pub(crate) enum Verdict {
 
 /// The representation that the conditions are compared with: a file in one coding.
 #[derive(Clone, Copy)]
-pub(crate) struct Own<'a> {
+pub(crate) struct Selected<'a> {
     pub(crate) resource: &'a Resource,
     pub(crate) coding: Coding,
 }
 
-impl Own<'_> {
+impl Selected<'_> {
     fn tag(self) -> Tag {
         self.resource.tag(self.coding)
     }
@@ -36,7 +36,7 @@ impl Own<'_> {
 }
 
 /// Evaluates the conditions of a GET or HEAD in the order of RFC 9110 section 13.2.2.
-pub(crate) fn evaluate(head: &Head<'_, '_>, own: Own<'_>) -> Verdict {
+pub(crate) fn evaluate(head: &Head<'_, '_>, own: Selected<'_>) -> Verdict {
     if head.values(Name::IfMatch).next().is_some() {
         if !head.values(Name::IfMatch).any(|value| names(value, &own.tag(), Comparison::Strong)) {
             return Verdict::Failed;
@@ -60,7 +60,7 @@ pub(crate) fn evaluate(head: &Head<'_, '_>, own: Own<'_>) -> Verdict {
 
 /// Whether to honour a `Range`. It is honoured only for the exact representation of which the
 /// client has the rest (RFC 9110 section 13.1.5).
-pub(crate) fn allows_range(head: &Head<'_, '_>, own: Own<'_>) -> bool {
+pub(crate) fn allows_range(head: &Head<'_, '_>, own: Selected<'_>) -> bool {
     match head.only(Name::IfRange) {
         Ok(None) => true,
         Ok(Some(value)) if value.first() == Some(&b'"') => own.tag().as_bytes() == value,

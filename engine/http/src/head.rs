@@ -124,7 +124,7 @@ impl Name {
 }
 
 /// Buffer for the fields of one head that some code uses.
-pub(crate) type Room<'a> = Vec<(Name, &'a [u8]), FIELDS_MAX>;
+pub(crate) type FieldBuffer<'a> = Vec<(Name, &'a [u8]), FIELDS_MAX>;
 
 /// A request's head.
 pub(crate) struct Head<'a, 'r> {
@@ -145,7 +145,10 @@ impl<'a, 'r> Head<'a, 'r> {
     ///
     /// Errors: the status that says what is wrong with a whole head. The end of the request is
     /// unknown then. For an incomplete head the status means nothing.
-    pub(crate) fn read(bytes: &'a [u8], room: &'r mut Room<'a>) -> Result<Head<'a, 'r>, Status> {
+    pub(crate) fn read(
+        bytes: &'a [u8],
+        room: &'r mut FieldBuffer<'a>,
+    ) -> Result<Head<'a, 'r>, Status> {
         let bytes = bytes.get(..HEAD_BYTES_MAX).unwrap_or(bytes);
         if !bytes.first().is_some_and(u8::is_ascii_alphabetic) {
             return Err(Status::BadRequest);
@@ -253,7 +256,7 @@ impl<'a> Rest<'a> {
     }
 
     /// Reads all fields and the empty line after them.
-    fn fields(&mut self, room: &mut Room<'a>) -> Result<(), Status> {
+    fn fields(&mut self, room: &mut FieldBuffer<'a>) -> Result<(), Status> {
         for _ in 0..=FIELDS_MAX {
             if self.expect(b"\r\n").is_ok() {
                 return Ok(());

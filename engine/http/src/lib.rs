@@ -15,21 +15,21 @@
 //!   one is queued whole.
 //! - The head of a response fits into [`RESPONSE_HEAD_BYTES_MAX`]. The bytes of a file are never
 //!   copied.
-//! - Handlers answer the requests for paths of their own. A handler gets one [`Question`] at a
-//!   time, and no byte of a body is taken before the handler has admitted its sender.
+//! - Handlers answer the requests for paths of their own. A handler gets one [`HandlerRequest`] at
+//!   a time, and no byte of a body is taken before the handler has admitted its sender.
 //!
 //! | file | story |
 //! |---|---|
 //! | `session` | one connection of HTTP/1.1: its wait points and their handlers |
-//! | `two` | one connection of HTTP/2 |
+//! | `h2` | one connection of HTTP/2 |
 //! | `head` | the request line and the fields, strictly |
 //! | `framing`, `chunked` | how long a request's body is, and where it ends |
 //! | `answer`, `outgoing` | the response to a request, and the part of it that is not queued yet |
-//! | `question`, `upload`, `reply` | a request for a handler, its body, and the handler's reply |
+//! | `handler_request`, `upload`, `reply` | a request for a handler, its body, and the reply |
 //! | `open_reply` | replies that stay open |
 //! | `target` | from a request target to a path |
 //! | `coding`, `conditions`, `ranges` | which bytes of a file are sent |
-//! | `remembered` | the cache for requests that repeat the same bytes |
+//! | `response_cache` | the cache for requests that repeat the same bytes |
 //! | `date` | the dates that clients write |
 //! | `types` | methods, statuses, and other types that all files use |
 //! | `outlet` | where responses are written |
@@ -52,35 +52,35 @@ mod coding;
 mod conditions;
 mod date;
 mod framing;
+pub mod h2;
+mod handler_request;
 mod head;
 mod open_reply;
 mod outgoing;
 mod outlet;
-mod question;
 mod ranges;
-mod remembered;
 mod reply;
 mod response;
+mod response_cache;
 mod session;
 mod site;
 mod target;
-pub mod two;
 mod types;
 mod upload;
 
 pub use actions::{Actions, Exchange};
 pub use coding::Coding;
 pub use date::DATE_BYTES;
+pub use handler_request::{HandlerRequest, credentials};
 pub use head::HEAD_BYTES_MAX;
 pub use open_reply::{End, Open, Pace};
 pub use outlet::Outlet;
-pub use question::{Question, credentials};
-pub use remembered::Remembered;
 pub use reply::{Field, REPLY_FIELDS_BYTES_MAX, Reply};
 pub use response::{BUSY, RESPONSE_HEAD_BYTES_MAX};
+pub use response_cache::ResponseCache;
 pub use session::{Session, WaitsFor};
 pub use site::{File, Representation, Resource, Site, SiteError, pack};
-pub use types::{Announced, Method, Secrecy, Status};
+pub use types::{Announced, HttpsPolicy, Method, Status};
 pub use upload::{Admission, PIECE_BYTES_MAX};
 
 #[cfg(test)]

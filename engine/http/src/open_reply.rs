@@ -16,7 +16,7 @@ pub struct Open {
 pub enum Pace {
     /// The handler, when it has something to say. If the client does not take it in time, the reply
     /// ends.
-    Program {
+    Handler {
         /// The longest time in which nothing is sent.
         silence: Micros,
         /// Bytes that are sent after that time, to find out whether the client is still there.

@@ -168,7 +168,7 @@ impl Outgoing {
 
     /// Does the same, but only if the handler sets the pace. A reply at the pace of the client is
     /// sent to its end.
-    pub(crate) fn end_of_programs_pace(&mut self) {
+    pub(crate) fn end_if_handler_paced(&mut self) {
         if self.open_reply().is_some_and(|open| !open.is_paced_by_client()) {
             self.end(End::Whole);
         }

@@ -79,8 +79,9 @@ impl Reply {
     }
 
     /// A reply that stays open. `body` is sent first. The handler continues with
-    /// [`crate::Session::fed`], when it likes or when it is asked. It ends the reply with
-    /// [`crate::Session::fed_up`], or [`crate::Actions::left`] tells it that the client is gone.
+    /// [`crate::Session::continue_reply`], when it likes or when it is asked. It ends the reply
+    /// with [`crate::Session::end_reply`], or [`crate::Actions::left`] tells it that the client is
+    /// gone.
     pub fn open(content_type: &'static str, body: Vec<u8>, open: Open) -> Reply {
         Reply { open: Some(open), ..Reply::new(Status::Ok, content_type, body) }
     }

@@ -8,7 +8,7 @@ use heapless::Vec;
 
 use crate::coding::Coding;
 use crate::date::DATE_BYTES;
-use crate::types::{After, Secrecy, Status};
+use crate::types::{After, HttpsPolicy, Status};
 
 /// The longest head of a response, in bytes, including the body of an error response.
 pub const RESPONSE_HEAD_BYTES_MAX: usize = 2048;
@@ -35,10 +35,10 @@ impl ResponseHead {
         status: Status,
         after: After,
         date: &[u8; DATE_BYTES],
-        secrecy: Secrecy,
+        https_policy: HttpsPolicy,
     ) -> &mut ResponseHead {
         self.text("HTTP/1.1 ").text(status.text()).text("\r\nDate: ").bytes(date).text("\r\n");
-        if secrecy == Secrecy::Here {
+        if https_policy == HttpsPolicy::Enforced {
             self.text(OVER_TLS_ALONE);
         }
         match after {

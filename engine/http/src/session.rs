@@ -7,13 +7,13 @@
 //! response and nothing else. A long body is not awaited: the response is sent at once, and the
 //! connection ends after it (RFC 9112 section 9.6). The same holds for a client that waits for `100
 //! Continue` (RFC 9110 section 10.1.1), since it is unknown then whether it will send the body.
-//! Requests for a handler differ: see `questions.rs`.
+//! Requests for a handler differ: see `handler.rs`.
 //!
 //! Implements: RFC 9112 sections 2.2, 9.3 (persistence), 9.5 and 9.6; RFC 9110 section 10.1.1.
 
-mod again;
+mod cached;
+mod handler;
 mod open;
-mod questions;
 
 use alloc::boxed::Box;
 
@@ -26,10 +26,10 @@ use crate::head::{self, Head, Name, Start};
 use crate::open_reply::Pace;
 use crate::outgoing::Outgoing;
 use crate::response::{RESPONSE_HEAD_BYTES_MAX, ResponseHead};
-use crate::types::{After, Secrecy, Status};
+use crate::types::{After, HttpsPolicy, Status};
 
-pub(crate) use questions::STRIDE_BYTES;
-use questions::{Coming, Request, Waits};
+pub(crate) use handler::STRIDE_BYTES;
+use handler::{Coming, Request, Waits};
 
 /// How long a connection may be open without a request.
 pub(crate) const IDLE_TIMEOUT: Micros = Micros::from_secs(60);
@@ -183,13 +183,13 @@ impl Session {
         if actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
             return Taken::AndWait(0, WaitsFor::SendRoom);
         }
-        if let Some((head, page, place)) = actions.remembered().recall(bytes)
-            && actions.secrecy() != Secrecy::Elsewhere
+        if let Some((head, page, place)) = actions.response_cache().recall(bytes)
+            && actions.https_policy() != HttpsPolicy::Redirect
         {
-            self.request_came_again(head, page, place, actions);
+            self.cached_request_arrived(head, page, place, actions);
             return Taken::AndGoOn(head.len());
         }
-        let mut room = head::Room::new();
+        let mut room = head::FieldBuffer::new();
         if searched == 0
             && let Ok(head) = Head::read(bytes, &mut room)
         {
@@ -244,14 +244,14 @@ impl Session {
         let waits = if is_told { Waits::Yes } else { Waits::No };
         let answer = match course {
             Course::Known(answer) => answer,
-            Course::Asked(asked) => {
-                self.question_arrived(asked, (body, waits), actions);
+            Course::Handler(asked) => {
+                self.handler_request_arrived(asked, (body, waits), actions);
                 return Ok(());
             }
         };
         actions.answered(|| exchange(head.method, head.target, &answer));
         if let Some(page) = answer.page().filter(|_| body.is_over() && !head.has_secret()) {
-            actions.remembered().keep(bytes, head.length, page);
+            actions.response_cache().keep(bytes, head.length, page);
         }
         self.answer_behind(body, answer, waits, actions);
         Ok(())
@@ -296,7 +296,7 @@ impl Session {
         self.outgoing = answer.begin(&mut head, actions);
         self.outgoing.send_behind(head.end(), actions);
         if let Some(open) = self.outgoing.open_reply() {
-            actions.set_deadline(Some(if let Pace::Program { silence, .. } = open.pace {
+            actions.set_deadline(Some(if let Pace::Handler { silence, .. } = open.pace {
                 silence
             } else {
                 RESPONSE_TIMEOUT
@@ -306,7 +306,7 @@ impl Session {
                 self.outgoing.begin_chunks();
             }
             if self.stopping {
-                self.outgoing.end_of_programs_pace();
+                self.outgoing.end_if_handler_paced();
             }
         } else {
             // The client asked only for the head.
@@ -376,7 +376,7 @@ impl Session {
         self.stopping = true;
         match self.expect {
             Expect::Head { .. } => self.finish(actions),
-            Expect::More { .. } => self.outgoing.end_of_programs_pace(),
+            Expect::More { .. } => self.outgoing.end_if_handler_paced(),
             _ => {}
         }
     }

@@ -21,13 +21,13 @@ pub(crate) enum Target<'a> {
 
 /// Buffer for a path that must be decoded before it can be used.
 #[derive(Default)]
-pub(crate) struct PathRoom(Vec<u8, PATH_BYTES_MAX>);
+pub(crate) struct PathBuffer(Vec<u8, PATH_BYTES_MAX>);
 
 impl<'a> Target<'a> {
     /// Reads a target of visible ASCII.
     ///
     /// Errors: `target` is malformed, or leads out of the site.
-    pub(crate) fn parse(target: &'a [u8], room: &'a mut PathRoom) -> Result<Target<'a>, Status> {
+    pub(crate) fn parse(target: &'a [u8], room: &'a mut PathBuffer) -> Result<Target<'a>, Status> {
         if is_path_as_meant(target) {
             return Ok(Target::Path(target));
         }
@@ -71,7 +71,7 @@ fn path_of_absolute(target: &str) -> Option<&str> {
     (is_http && is_authority).then_some(if path.starts_with('/') { path } else { "/" })
 }
 
-impl PathRoom {
+impl PathBuffer {
     fn decode(&mut self, raw: &str) -> Result<&[u8], Status> {
         for segment in raw.split('/').skip(1) {
             self.leave_dots()?;

@@ -154,11 +154,11 @@ pub(crate) enum After {
 
 /// The HTTPS policy of a connection (RFC 6797).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Secrecy {
+pub enum HttpsPolicy {
     /// Pages are served on this connection, and responses do not mention TLS.
     Optional,
     /// The connection is plaintext, but pages are served over TLS only. The client is redirected.
-    Elsewhere,
+    Redirect,
     /// The connection uses TLS, and the client is told to use TLS only from now on.
-    Here,
+    Enforced,
 }

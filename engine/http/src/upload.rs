@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use crate::actions::Actions;
 use crate::answer::Answer;
-use crate::question::Asked;
+use crate::handler_request::PendingRequest;
 use crate::types::Announced;
 
 /// Bytes of the first allocation if the length of the body is unknown.
@@ -48,10 +48,10 @@ impl Admission {
     }
 
     /// The body is larger than admitted. Returns the answer to the request.
-    pub(crate) fn refuse(&self, asked: &Asked, actions: &mut impl Actions) -> Answer {
+    pub(crate) fn refuse(&self, asked: &PendingRequest, actions: &mut impl Actions) -> Answer {
         self.give_up(actions);
         let reply = actions.too_large(&asked.question(Announced::Something), self.bytes);
-        Answer::to_question(asked, reply, actions)
+        Answer::from_reply(asked, reply, actions)
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Upload {
     came: u64,
     is_too_large: bool,
     /// Whether the handler holds a piece.
-    is_with_program: bool,
+    is_with_handler: bool,
 }
 
 impl Upload {
@@ -75,7 +75,7 @@ impl Upload {
         let at_once =
             if admission.number.is_some() { announced.min(PIECE_BYTES as u64) } else { announced };
         let bytes = if is_too_large { Vec::new() } else { Vec::with_capacity(at_once as usize) };
-        Upload { bytes, admission, came: 0, is_too_large, is_with_program: false }
+        Upload { bytes, admission, came: 0, is_too_large, is_with_handler: false }
     }
 
     /// Keeps a part of the body, unless it exceeds the limit.
@@ -99,9 +99,9 @@ impl Upload {
     pub(crate) fn hand_over(&mut self, actions: &mut impl Actions) {
         if let Some(number) = self.admission.number
             && self.bytes.len() >= PIECE_BYTES
-            && !self.is_with_program
+            && !self.is_with_handler
         {
-            self.is_with_program = true;
+            self.is_with_handler = true;
             actions.piece_arrived(number, core::mem::take(&mut self.bytes));
         }
     }
@@ -109,12 +109,12 @@ impl Upload {
     /// The handler has taken a piece of the body with this number. Returns whether it is this body.
     pub(crate) fn piece_taken(&mut self, number: u64) -> bool {
         let is_this = self.admission.number == Some(number);
-        self.is_with_program &= !is_this;
+        self.is_with_handler &= !is_this;
         is_this
     }
 
     /// The body is complete.
-    pub(crate) fn end(self, asked: &Asked, actions: &mut impl Actions) {
+    pub(crate) fn end(self, asked: &PendingRequest, actions: &mut impl Actions) {
         actions.released(self.admission.memory);
         match self.admission.number {
             Some(number) => actions.pieces_ended(number, self.bytes),
@@ -142,8 +142,8 @@ impl Upload {
     }
 
     /// Whether the handler holds a piece.
-    pub(crate) fn is_with_program(&self) -> bool {
-        self.is_with_program
+    pub(crate) fn is_with_handler(&self) -> bool {
+        self.is_with_handler
     }
 
     /// Whether the body is larger than was admitted.

@@ -43,7 +43,7 @@ const _: () = assert!(
     smtp::REPLY_BYTES_MAX <= GREETING_BYTES_MAX
         && pop3::REPLY_BYTES_MAX <= GREETING_BYTES_MAX
         && http::BUSY.len() <= GREETING_BYTES_MAX
-        && http::two::BUSY.len() <= GREETING_BYTES_MAX
+        && http::h2::BUSY.len() <= GREETING_BYTES_MAX
         && GREETING_BYTES_MAX <= machine::BLOCK_BYTES
 );
 
@@ -480,7 +480,7 @@ fn busy(protocol: Protocol) -> &'static [u8] {
         Protocol::Smtp | Protocol::Submission => smtp::BUSY,
         Protocol::Pop3 => pop3::BUSY,
         Protocol::Http => http::BUSY,
-        Protocol::Http2 => http::two::BUSY,
+        Protocol::Http2 => http::h2::BUSY,
     }
 }
 

@@ -56,7 +56,7 @@ impl HttpConversation {
     /// A client has connected and has negotiated HTTP/2.
     pub fn begin_two(call: &mut HttpCall<'_>) -> HttpConversation {
         HttpConversation::with_session(usize::MAX, call, |host| {
-            HttpSession::Two(Box::new(http::two::Http2Session::connected(host)))
+            HttpSession::Two(Box::new(http::h2::Http2Session::connected(host)))
         })
     }
 
@@ -332,9 +332,9 @@ impl HttpConversation {
 
     fn pending_answered(&mut self, reply: HandlerReply, call: &mut HttpCall<'_>) {
         match reply {
-            HandlerReply::More(number, bytes) => self.fed(number, &bytes, call),
+            HandlerReply::More(number, bytes) => self.continue_reply(number, &bytes, call),
             HandlerReply::NoMore(number, end) => {
-                self.with(call, |session, host| session.fed_up(number, end, host))
+                self.with(call, |session, host| session.end_reply(number, end, host))
             }
             HandlerReply::PieceTaken(number) => {
                 self.with(call, |session, host| session.piece_taken(number, host))
@@ -366,8 +366,8 @@ impl HttpConversation {
     }
 
     /// The next piece of an open reply.
-    fn fed(&mut self, number: u64, bytes: &[u8], call: &mut HttpCall<'_>) {
-        self.with(call, |session, _| session.fed(number, bytes));
+    fn continue_reply(&mut self, number: u64, bytes: &[u8], call: &mut HttpCall<'_>) {
+        self.with(call, |session, _| session.continue_reply(number, bytes));
         self.count_held(call);
     }
 }

@@ -9,7 +9,9 @@ use alloc::vec::Vec;
 use budget::Charge;
 use certificates::{CERTIFICATE_PATH, METHODS};
 use connections::Channel;
-use http::{DATE_BYTES, Exchange, Method, Question, Remembered, Reply, Secrecy, Site, Status};
+use http::{
+    DATE_BYTES, Exchange, HandlerRequest, HttpsPolicy, Method, Reply, ResponseCache, Site, Status,
+};
 use machine::{Micros, Piece};
 use tls::Text;
 use webmail::Request;
@@ -94,16 +96,16 @@ impl http::Actions for HttpHost<'_, '_> {
         &self.call.web.site
     }
 
-    fn remembered(&mut self) -> &mut Remembered {
+    fn response_cache(&mut self) -> &mut ResponseCache {
         &mut self.call.web.pages
     }
 
-    fn secrecy(&self) -> Secrecy {
+    fn https_policy(&self) -> HttpsPolicy {
         let (https_only, tls) = (self.call.web.https_only, self.call.cx.connections.tls());
         match self.call.caller.channel {
-            Channel::Plain if https_only => Secrecy::Elsewhere,
-            Channel::Tls if https_only || tls.is_publicly_trusted() => Secrecy::Here,
-            Channel::Plain | Channel::Tls => Secrecy::Optional,
+            Channel::Plain if https_only => HttpsPolicy::Redirect,
+            Channel::Tls if https_only || tls.is_publicly_trusted() => HttpsPolicy::Enforced,
+            Channel::Plain | Channel::Tls => HttpsPolicy::Optional,
         }
     }
 
@@ -124,11 +126,11 @@ impl http::Actions for HttpHost<'_, '_> {
         self.call.cx.memory.would_grant(self.charge, self.call.caller.address, bytes)
     }
 
-    fn asked(&mut self, question: &Question<'_>) {
+    fn asked(&mut self, question: &HandlerRequest<'_>) {
         *self.pending = PendingRequest::begin(question, self.call).map(Box::new);
     }
 
-    fn body_arrived(&mut self, question: &Question<'_>, body: Vec<u8>) {
+    fn body_arrived(&mut self, question: &HandlerRequest<'_>, body: Vec<u8>) {
         if webmail::is_path(question.path.as_bytes()) {
             // A login keeps parts of its form until it is decided.
             let may_keep = http::Actions::may_keep(
@@ -154,7 +156,7 @@ impl http::Actions for HttpHost<'_, '_> {
         self.ask(Request::Piece(number, webmail::UploadPiece { bytes, is_last: true }));
     }
 
-    fn too_large(&mut self, question: &Question<'_>, bytes: u64) -> Reply {
+    fn too_large(&mut self, question: &HandlerRequest<'_>, bytes: u64) -> Reply {
         if webmail::is_path(question.path.as_bytes()) {
             webmail::too_large(question, bytes)
         } else {

@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use accounts::logins::Attempt;
 use certificates::{Wish, unknown};
-use http::{Question, Reply, Status};
+use http::{HandlerRequest, Reply, Status};
 use sasl::{Credentials, Proof};
 use webmail::{Destination, Draft, NewPassword, ProofFailure, Request};
 
@@ -63,7 +63,7 @@ impl PendingRequest {
     #[cold]
     #[inline(never)]
     pub(super) fn begin(
-        question: &Question<'_>,
+        question: &HandlerRequest<'_>,
         call: &mut HttpCall<'_>,
     ) -> Option<PendingRequest> {
         if webmail::is_path(question.path.as_bytes()) {

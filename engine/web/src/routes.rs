@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use connections::Channel;
-use http::Question;
+use http::HandlerRequest;
 use sasl::{Credentials, Proof};
 use webmail::{BodyLimits, Dispatch, Request};
 
@@ -17,7 +17,7 @@ use super::pending::{PendingRequest, Purpose};
 impl PendingRequest {
     /// A webmail request has come. `None`: another core has it and will reply.
     pub(super) fn webmail(
-        question: &Question<'_>,
+        question: &HandlerRequest<'_>,
         call: &mut HttpCall<'_>,
     ) -> Option<PendingRequest> {
         let host = call.name_over_tls(question.host);
@@ -31,7 +31,7 @@ impl PendingRequest {
 
     /// A form has come.
     pub(super) fn form(
-        question: &Question<'_>,
+        question: &HandlerRequest<'_>,
         body: Vec<u8>,
         call: &mut HttpCall<'_>,
     ) -> Option<PendingRequest> {

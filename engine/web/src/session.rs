@@ -11,7 +11,7 @@ pub enum HttpSession {
     /// HTTP/1.1.
     One(http::Session),
     /// HTTP/2. Its state is larger.
-    Two(Box<http::two::Http2Session>),
+    Two(Box<http::h2::Http2Session>),
 }
 
 impl HttpSession {
@@ -50,17 +50,17 @@ impl HttpSession {
         }
     }
 
-    pub(super) fn fed(&mut self, number: u64, bytes: &[u8]) {
+    pub(super) fn continue_reply(&mut self, number: u64, bytes: &[u8]) {
         match self {
-            HttpSession::One(session) => session.fed(number, bytes),
-            HttpSession::Two(session) => session.fed(number, bytes),
+            HttpSession::One(session) => session.continue_reply(number, bytes),
+            HttpSession::Two(session) => session.continue_reply(number, bytes),
         }
     }
 
-    pub(super) fn fed_up(&mut self, number: u64, end: End, host: &mut HttpHost<'_, '_>) {
+    pub(super) fn end_reply(&mut self, number: u64, end: End, host: &mut HttpHost<'_, '_>) {
         match self {
-            HttpSession::One(session) => session.fed_up(number, end, host),
-            HttpSession::Two(session) => session.fed_up(number, end, host),
+            HttpSession::One(session) => session.end_reply(number, end, host),
+            HttpSession::Two(session) => session.end_reply(number, end, host),
         }
     }
 

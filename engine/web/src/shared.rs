@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use configuration::Configuration;
-use http::{Remembered, Site};
+use http::{ResponseCache, Site};
 use machine::UnixTime;
 use message::DateTimeNow;
 use tasks::FrameId;
@@ -19,7 +19,7 @@ use webmail::Request;
 /// The state that the sessions of a core share.
 pub struct Web {
     pub(super) site: Site,
-    pub(super) pages: Remembered,
+    pub(super) pages: ResponseCache,
     pub(super) hostname: String,
     pub(super) date_now: DateTimeNow,
     /// Whether pages are served over TLS only.
@@ -51,7 +51,7 @@ impl Web {
         let WebSeed { site, bodies_max } = seed;
         Web {
             site,
-            pages: Remembered::nothing(),
+            pages: ResponseCache::nothing(),
             hostname: configuration.hostname.as_str().into(),
             date_now: DateTimeNow::new(wall),
             https_only: configuration.web.https_only,
@@ -105,7 +105,7 @@ impl Web {
 
     /// Cached responses are outdated.
     pub fn forget_pages(&mut self) {
-        self.pages = Remembered::nothing();
+        self.pages = ResponseCache::nothing();
     }
 
     /// Bytes of forms and replies that sessions hold.

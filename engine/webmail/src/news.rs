@@ -61,7 +61,7 @@ impl News {
     /// The reply that begins with this event and stays open under this number.
     pub fn reply(self, number: u64) -> Reply {
         let open =
-            Open { number, pace: Pace::Program { silence: SILENCE, sign_of_life: SIGN_OF_LIFE } };
+            Open { number, pace: Pace::Handler { silence: SILENCE, sign_of_life: SIGN_OF_LIFE } };
         Reply::open("text/event-stream", self.0.into_bytes(), open)
             .with(Field::CacheControl, "no-store")
             .with(Field::XContentTypeOptions, "nosniff")

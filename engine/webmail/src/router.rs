@@ -14,7 +14,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use http::{Announced, Method, PIECE_BYTES_MAX, Question, Reply, Status};
+use http::{Announced, HandlerRequest, Method, PIECE_BYTES_MAX, Reply, Status};
 use store::AccountId;
 
 use crate::form::{Form, MESSAGE_TEXT_BYTES_MAX};
@@ -106,7 +106,7 @@ pub fn is_path(path: &[u8]) -> bool {
 /// The first look at a request before its body. `host`: our name over TLS; `is_over_tls`: whether
 /// the request came over TLS; `most`: limits of the body.
 pub fn asked(
-    question: &Question<'_>,
+    question: &HandlerRequest<'_>,
     host: &str,
     is_over_tls: bool,
     most: BodyLimits,
@@ -141,7 +141,7 @@ pub fn asked(
 /// octets become a line of 78 in base64.
 fn upload_announced(
     ticket: Option<Ticket>,
-    question: &Question<'_>,
+    question: &HandlerRequest<'_>,
     message_octets: u64,
 ) -> Dispatch {
     let bytes = message_octets / 78 * 57;
@@ -162,7 +162,7 @@ fn upload_announced(
 fn form_announced(
     action: PostAction,
     ticket: Option<Ticket>,
-    question: &Question<'_>,
+    question: &HandlerRequest<'_>,
     most: usize,
 ) -> Dispatch {
     let most = if action == PostAction::LogIn { LOGIN_BYTES_MAX } else { most.min(FORM_BYTES_MAX) };
@@ -182,7 +182,7 @@ fn form_announced(
 }
 
 /// The reply to a form of more than `most` bytes.
-pub fn too_large(question: &Question<'_>, most: u64) -> Reply {
+pub fn too_large(question: &HandlerRequest<'_>, most: u64) -> Reply {
     let words = match Route::of(question.method.name(), &target(question)) {
         Ok(Route::Post(PostAction::Write)) => format!(
             "That is too much: a letter has {} MB at most with all its files. Go back: your letter is still there.",
@@ -198,7 +198,7 @@ pub fn too_large(question: &Question<'_>, most: u64) -> Reply {
 
 /// The request once its body has come. `host`: as for [`asked`].
 pub fn form_arrived(
-    question: &Question<'_>,
+    question: &HandlerRequest<'_>,
     body: Vec<u8>,
     host: &str,
 ) -> Result<Request, Dispatch> {
@@ -237,7 +237,7 @@ fn start_of(name: &str) -> &str {
 }
 
 /// A form with an acceptable new password.
-fn new_password(question: &Question<'_>, body: &[u8]) -> Option<Dispatch> {
+fn new_password(question: &HandlerRequest<'_>, body: &[u8]) -> Option<Dispatch> {
     let ticket = ticket_of(question)?;
     let form = Form::of(question.content_type.unwrap_or_default(), body).ok()?;
     let text = |name| form.text(name).unwrap_or_default();
@@ -248,17 +248,22 @@ fn new_password(question: &Question<'_>, body: &[u8]) -> Option<Dispatch> {
     Some(Dispatch::SetPassword { account, old: text("old").as_bytes().to_vec(), new })
 }
 
-fn request(question: &Question<'_>, ticket: Ticket, target: String, body: Vec<u8>) -> Request {
+fn request(
+    question: &HandlerRequest<'_>,
+    ticket: Ticket,
+    target: String,
+    body: Vec<u8>,
+) -> Request {
     let media_type = question.content_type.unwrap_or_default().into();
     Request::Ask { ticket, method: question.method.name().into(), target, media_type, body }
 }
 
 /// The session ticket in the request's cookies.
-fn ticket_of(question: &Question<'_>) -> Option<Ticket> {
+fn ticket_of(question: &HandlerRequest<'_>) -> Option<Ticket> {
     Ticket::of_cookies(question.cookie.map(str::as_bytes))
 }
 
-fn target(question: &Question<'_>) -> String {
+fn target(question: &HandlerRequest<'_>) -> String {
     match question.query {
         "" => question.path.into(),
         query => format!("{}?{query}", question.path),
@@ -266,7 +271,7 @@ fn target(question: &Question<'_>) -> String {
 }
 
 /// If the browser tells a request's origin, it must be ours (Fetch Metadata; RFC 6454).
-fn is_from_our_page(question: &Question<'_>) -> bool {
+fn is_from_our_page(question: &HandlerRequest<'_>) -> bool {
     let is_same_site = question.sec_fetch_site.is_none_or(|site| site == "same-origin");
     let is_same_origin =
         question.origin.is_none_or(|origin| origin.strip_prefix("https://") == Some(question.host));

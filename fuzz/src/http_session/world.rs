@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use http::{
-    Actions, DATE_BYTES, Exchange, File, Method, Outlet, PIECE_BYTES_MAX, Question,
-    RESPONSE_HEAD_BYTES_MAX, Remembered, Reply, Secrecy, Site, Status, pack,
+    Actions, DATE_BYTES, Exchange, File, Method, Outlet, PIECE_BYTES_MAX, HandlerRequest,
+    RESPONSE_HEAD_BYTES_MAX, ResponseCache, Reply, HttpsPolicy, Site, Status, pack,
 };
 use machine::Micros;
 
@@ -17,7 +17,7 @@ pub(crate) struct World {
     pub(crate) sent: Vec<u8>,
     pub(crate) log: Vec<Answered>,
     pub(crate) send_room: usize,
-    pub(crate) secrecy: Secrecy,
+    pub(crate) https_policy: HttpsPolicy,
     pub(crate) deadline: Option<Micros>,
     pub(crate) closed: bool,
     /// The bytes of each file, in each of its codings.
@@ -32,7 +32,7 @@ pub(crate) struct World {
     /// Bytes that the session may make the server keep.
     kept_max: usize,
     site: Site,
-    remembered: Remembered,
+    response_cache: ResponseCache,
 }
 
 /// How far a question has come.
@@ -110,7 +110,7 @@ impl World {
             sent: Vec::new(),
             log: Vec::new(),
             send_room: RESPONSE_HEAD_BYTES_MAX,
-            secrecy: Secrecy::Optional,
+            https_policy: HttpsPolicy::Optional,
             deadline: None,
             closed: false,
             contents,
@@ -120,7 +120,7 @@ impl World {
             has_program: false,
             kept_max: KEPT_BYTES_MAX,
             site,
-            remembered: Remembered::nothing(),
+            response_cache: ResponseCache::nothing(),
         }
     }
 
@@ -153,12 +153,12 @@ impl Actions for World {
         &self.site
     }
 
-    fn remembered(&mut self) -> &mut Remembered {
-        &mut self.remembered
+    fn response_cache(&mut self) -> &mut ResponseCache {
+        &mut self.response_cache
     }
 
-    fn secrecy(&self) -> Secrecy {
-        self.secrecy
+    fn https_policy(&self) -> HttpsPolicy {
+        self.https_policy
     }
 
     fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str {
@@ -179,12 +179,12 @@ impl Actions for World {
         bytes <= self.kept_max
     }
 
-    fn asked(&mut self, question: &Question<'_>) {
+    fn asked(&mut self, question: &HandlerRequest<'_>) {
         assert!(!self.closed && self.stage.is_none(), "one question at a time");
         self.stage = Some(Stage::Asked(question.method));
     }
 
-    fn body_arrived(&mut self, _: &Question<'_>, body: Vec<u8>) {
+    fn body_arrived(&mut self, _: &HandlerRequest<'_>, body: Vec<u8>) {
         assert!(body.len() <= BODY_BYTES_MAX, "no more is taken than was admitted");
         assert!(!self.closed && self.stage.is_none(), "one question at a time");
         self.stage = Some(Stage::Told);
@@ -201,7 +201,7 @@ impl Actions for World {
         self.stage = Some(Stage::Told);
     }
 
-    fn too_large(&mut self, _: &Question<'_>, _: u64) -> Reply {
+    fn too_large(&mut self, _: &HandlerRequest<'_>, _: u64) -> Reply {
         Reply::refusal(Status::ContentTooLarge)
     }
 

@@ -14,7 +14,7 @@ impl Session {
     /// offered bytes, or none.
     #[cold]
     #[inline(never)]
-    pub fn fed(&mut self, number: u64, bytes: &[u8]) {
+    pub fn continue_reply(&mut self, number: u64, bytes: &[u8]) {
         match &mut self.expect {
             Expect::More { .. }
                 if self.outgoing.open_reply().is_some_and(|open| open.number == number) =>
@@ -29,7 +29,7 @@ impl Session {
     /// The handler ends this open reply.
     #[cold]
     #[inline(never)]
-    pub fn fed_up(&mut self, number: u64, end: End, actions: &mut impl Actions) {
+    pub fn end_reply(&mut self, number: u64, end: End, actions: &mut impl Actions) {
         let is_open = self.outgoing.open_reply().is_some_and(|open| open.number == number);
         if is_open {
             self.outgoing.end(end);
@@ -65,7 +65,7 @@ impl Session {
             return Taken::AndGoOn(came);
         }
         if self.outgoing.is_silent() {
-            let Pace::Program { silence, .. } = open.pace else {
+            let Pace::Handler { silence, .. } = open.pace else {
                 return self.more_is_asked_for(actions);
             };
             if !was_silent {
@@ -93,7 +93,7 @@ impl Session {
     /// there.
     pub(super) fn sign_of_life_is_due(&self) -> Option<&'static [u8]> {
         match self.outgoing.open_reply()?.pace {
-            Pace::Program { sign_of_life, .. } if self.outgoing.is_silent() => Some(sign_of_life),
+            Pace::Handler { sign_of_life, .. } if self.outgoing.is_silent() => Some(sign_of_life),
             _ => None,
         }
     }

@@ -5,7 +5,7 @@ use std::vec::Vec;
 use http2::{Kind, flags};
 use machine::Micros;
 
-use super::two::client::{Client, frame, get};
+use super::h2::client::{Client, frame, get};
 use super::world::{Talk, World, request};
 use crate::{End, Open, Pace, Reply, WaitsFor};
 
@@ -13,7 +13,7 @@ const SILENCE: Micros = Micros::from_secs(25);
 const LONG: &[u8] = &[b'x'; 5000];
 
 fn reply(number: u64) -> Reply {
-    let open = Open { number, pace: Pace::Program { silence: SILENCE, sign_of_life: b":\n\n" } };
+    let open = Open { number, pace: Pace::Handler { silence: SILENCE, sign_of_life: b":\n\n" } };
     Reply::open("text/event-stream", b"first\n".to_vec(), open)
 }
 
@@ -50,25 +50,25 @@ fn listening_in_two() -> Client {
 fn an_open_reply_lasts_until_its_handler_ends_it() {
     let mut talk = listening();
     assert_eq!((talk.session.waits_for(), talk.session.held_bytes()), (WaitsFor::Bytes, 0));
-    talk.session.fed(8, b"another's\n");
-    talk.session.fed(7, b"second\n");
+    talk.session.continue_reply(8, b"another's\n");
+    talk.session.continue_reply(7, b"second\n");
     assert_eq!(talk.session.held_bytes(), 7);
     talk.arrive(b"bytes that are dropped");
     assert_eq!((said(&mut talk.world), talk.session.held_bytes()), (b"second\n".to_vec(), 0));
-    talk.session.fed_up(7, End::Whole, &mut talk.world);
+    talk.session.end_reply(7, End::Whole, &mut talk.world);
     talk.arrive(b"");
     assert!(talk.world.closed && talk.world.left == [7]);
 
     let mut client = listening_in_two();
-    client.session.fed(8, b"another's\n");
-    client.session.fed(7, b"second\n");
+    client.session.continue_reply(8, b"another's\n");
+    client.session.continue_reply(7, b"second\n");
     assert_eq!(client.session.held_bytes(), 7);
     client.arrive(b"");
     assert_eq!(client.frames().last().expect("more").payload, b"second\n");
     assert_eq!(client.session.held_bytes(), 0);
     // Other requests are answered meanwhile.
     assert_eq!(client.ask(3, "GET", "/hello.txt", &[]).status(), "200");
-    client.session.fed_up(7, End::Whole, &mut client.world);
+    client.session.end_reply(7, End::Whole, &mut client.world);
     client.arrive(b"");
     let last = client.frames();
     assert!(last.iter().any(|frame| frame.stream == 1 && frame.flags & flags::END_STREAM != 0));
@@ -95,7 +95,7 @@ fn a_silent_open_reply_sends_signs_of_life() {
     }
     // A handler that sets the pace may send little at a time, as often as it likes.
     for _ in 0..5000 {
-        client.session.fed(7, b"x");
+        client.session.continue_reply(7, b"x");
         client.arrive(b"");
         client.frames();
     }
@@ -110,14 +110,14 @@ fn the_end_of_an_open_reply_is_reported_to_its_handler_once() {
 
     let mut talk = listening();
     talk.world.room = 0;
-    talk.session.fed(7, b"second\n");
+    talk.session.continue_reply(7, b"second\n");
     talk.arrive(b"");
     assert_eq!(talk.session.waits_for(), WaitsFor::SendRoom);
     talk.session.deadline_expired(&mut talk.world);
     assert!(talk.world.closed && talk.world.left == [7]);
 
     let mut talk = listening();
-    talk.session.fed(7, LONG);
+    talk.session.continue_reply(7, LONG);
     talk.arrive(b"");
     assert!(talk.world.closed && talk.world.left == [7], "the unsent bytes exceed their limit");
 

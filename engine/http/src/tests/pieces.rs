@@ -8,7 +8,7 @@ use std::vec::Vec;
 
 use http2::Kind;
 
-use super::two::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get};
+use super::h2::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get};
 use super::world::{HELLO, Talk, World, request};
 use crate::upload::PIECE_BYTES;
 use crate::{Admission, PIECE_BYTES_MAX, Reply, Status, WaitsFor};

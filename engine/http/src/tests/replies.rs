@@ -7,10 +7,10 @@ use std::{format, vec};
 use http2::Kind;
 use proptest::prelude::*;
 
-use super::two::client::{Client, get, window};
+use super::h2::client::{Client, get, window};
 use super::world::{HELLO, Response, Talk, request};
 use crate::{
-    Field, REPLY_FIELDS_BYTES_MAX, RESPONSE_HEAD_BYTES_MAX, Reply, Secrecy, Status, WaitsFor,
+    Field, HttpsPolicy, REPLY_FIELDS_BYTES_MAX, RESPONSE_HEAD_BYTES_MAX, Reply, Status, WaitsFor,
 };
 
 fn bytes(length: usize) -> Vec<u8> {
@@ -114,13 +114,13 @@ fn reply_fields_with_line_ends_or_too_long_are_left_out() {
         };
         assert_eq!(said(reply()).field("location").is_some(), is_said);
         let mut client = Client::new();
-        client.world.secrecy = Secrecy::Here;
+        client.world.https_policy = HttpsPolicy::Enforced;
         client.arrive(&get(1, "/app/page"));
         client.reply(reply());
         let frames = client.frames();
         assert_eq!((frames.len(), frames[0].kind), (1, Kind::Headers));
         let mut talk = Talk::new();
-        talk.world.secrecy = Secrecy::Here;
+        talk.world.https_policy = HttpsPolicy::Enforced;
         talk.arrive(request(&["GET /app/page HTTP/1.0"]).as_bytes());
         talk.reply(reply());
         assert!(talk.world.said.len() <= RESPONSE_HEAD_BYTES_MAX);
@@ -163,7 +163,7 @@ fn head_gets_the_same_fields_as_get_from_a_handler() {
         }
     }
     let mut client = Client::new();
-    client.arrive(&super::two::client::ask(1, "HEAD", "/app/page"));
+    client.arrive(&super::h2::client::ask(1, "HEAD", "/app/page"));
     client.reply(reply());
     let answer = client.answers().remove(&1).unwrap();
     assert_eq!(

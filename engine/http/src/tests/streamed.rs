@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use http2::{Kind, flags};
 
-use super::two::client::{Client, frame, get};
+use super::h2::client::{Client, frame, get};
 use super::world::{Talk, World, request};
 use crate::{End, Open, Pace, Reply, WaitsFor};
 
@@ -49,7 +49,7 @@ fn a_slow_client_has_one_piece_of_a_reply_held_for_it() {
         "{head}"
     );
     talk.world.room = 1000;
-    talk.session.fed(7, PIECE);
+    talk.session.continue_reply(7, PIECE);
     talk.arrive(b"");
     let mut body = Vec::new();
     while talk.world.wanted.is_empty() {
@@ -68,7 +68,7 @@ fn a_slow_client_has_one_piece_of_a_reply_held_for_it() {
     talk.arrive(request(&["GET /hello.txt HTTP/1.1"]).as_bytes());
     assert!(talk.world.said.is_empty());
     talk.world.room = 1 << 20;
-    talk.session.fed_up(7, End::Whole, &mut talk.world);
+    talk.session.end_reply(7, End::Whole, &mut talk.world);
     talk.arrive(b"");
     let rest = String::from_utf8(said(&mut talk.world)).expect("text");
     assert!(
@@ -91,10 +91,10 @@ fn without_chunks_the_end_of_the_connection_ends_the_reply() {
             "{said}"
         );
         assert!(said.ends_with("\r\n\r\nfirst\n"), "{said}");
-        talk.session.fed(7, b"second\n");
+        talk.session.continue_reply(7, b"second\n");
         talk.arrive(b"");
         assert!(talk.world.said == b"second\n" && !talk.world.closed);
-        talk.session.fed_up(7, End::Whole, &mut talk.world);
+        talk.session.end_reply(7, End::Whole, &mut talk.world);
         talk.arrive(b"");
         assert!(talk.world.said == b"second\n" && talk.world.closed && talk.world.left == [7]);
     }
@@ -107,16 +107,16 @@ fn a_reply_shorter_than_announced_ends_the_connection() {
         head.contains("\r\nContent-Length: 13\r\n") && !head.contains("Transfer-Encoding"),
         "{head}"
     );
-    talk.session.fed(7, b"second\nand more than announced");
-    talk.session.fed_up(7, End::Whole, &mut talk.world);
+    talk.session.continue_reply(7, b"second\nand more than announced");
+    talk.session.end_reply(7, End::Whole, &mut talk.world);
     talk.arrive(b"");
     assert_eq!(said(&mut talk.world), b"second\n");
     assert!(!talk.world.closed && talk.world.left == [7]);
     assert_eq!(talk.ask(&["GET /hello.txt HTTP/1.1"]).status, 200);
 
     let (mut talk, _) = begun(&["GET /app/file HTTP/1.1"], Some(13));
-    talk.session.fed(7, b"second");
-    talk.session.fed_up(7, End::Whole, &mut talk.world);
+    talk.session.continue_reply(7, b"second");
+    talk.session.end_reply(7, End::Whole, &mut talk.world);
     talk.arrive(&request(&["GET /hello.txt HTTP/1.1"]).into_bytes());
     assert_eq!(said(&mut talk.world), b"second");
     assert!(
@@ -128,14 +128,14 @@ fn a_reply_shorter_than_announced_ends_the_connection() {
 #[test]
 fn a_client_can_detect_a_cut_reply() {
     let (mut talk, _) = begun(&["GET /app/file HTTP/1.1"], None);
-    talk.session.fed(7, b"second");
-    talk.session.fed_up(7, End::Cut, &mut talk.world);
+    talk.session.continue_reply(7, b"second");
+    talk.session.end_reply(7, End::Cut, &mut talk.world);
     talk.arrive(b"");
     assert_eq!(said(&mut talk.world), b"6\r\nsecond\r\n", "the last chunk is missing");
     assert!(talk.world.closed && talk.world.left == [7]);
 
     let mut client = begun_in_two();
-    client.session.fed_up(7, End::Cut, &mut client.world);
+    client.session.end_reply(7, End::Cut, &mut client.world);
     client.arrive(b"");
     let last = client.frames().pop().expect("a word");
     assert!(last.kind == Kind::ResetStream && last.payload == 2u32.to_be_bytes());
@@ -150,7 +150,7 @@ fn the_end_of_a_client_paced_reply_is_reported_once() {
 
     let (mut talk, _) = begun(&["GET /app/file HTTP/1.1"], None);
     talk.world.room = 0;
-    talk.session.fed(7, PIECE);
+    talk.session.continue_reply(7, PIECE);
     talk.arrive(b"");
     assert!(talk.world.deadline.is_some());
     talk.session.deadline_expired(&mut talk.world);
@@ -172,16 +172,16 @@ fn a_stopping_server_completes_client_paced_replies() {
     talk.session.stopping(&mut talk.world);
     talk.arrive(b"");
     assert!(!talk.world.closed);
-    talk.session.fed(7, b"second");
-    talk.session.fed_up(7, End::Whole, &mut talk.world);
+    talk.session.continue_reply(7, b"second");
+    talk.session.end_reply(7, End::Whole, &mut talk.world);
     talk.arrive(b"");
     assert_eq!(said(&mut talk.world), b"6\r\nsecond\r\n0\r\n\r\n");
     assert!(talk.world.closed && talk.world.left == [7]);
 
     let mut client = begun_in_two();
     client.session.stopping(&mut client.world);
-    client.session.fed(7, b"second");
-    client.session.fed_up(7, End::Whole, &mut client.world);
+    client.session.continue_reply(7, b"second");
+    client.session.end_reply(7, End::Whole, &mut client.world);
     client.arrive(b"");
     let frames = client.frames();
     assert!(frames.iter().any(|frame| frame.payload == b"second") && client.world.closed);
@@ -202,7 +202,7 @@ fn http2_asks_for_the_next_piece_when_one_is_sent() {
     let mut client = begun_in_two();
     let mut body = 0;
     for _ in 0..4 {
-        client.session.fed(7, PIECE);
+        client.session.continue_reply(7, PIECE);
         client.arrive(b"");
         while client.world.wanted.is_empty() {
             body += client.frames().iter().map(|frame| frame.payload.len()).sum::<usize>();
@@ -220,7 +220,7 @@ fn http2_asks_for_the_next_piece_when_one_is_sent() {
     assert_eq!(body, 4 * PIECE.len());
     // Other requests are answered meanwhile.
     assert_eq!(client.ask(3, "GET", "/hello.txt", &[]).status(), "200");
-    client.session.fed_up(7, End::Whole, &mut client.world);
+    client.session.end_reply(7, End::Whole, &mut client.world);
     client.arrive(b"");
     assert!(
         client

@@ -10,8 +10,8 @@ use std::vec::Vec;
 use machine::{Micros, Piece};
 
 use crate::{
-    Actions, Admission, Announced, Exchange, File, Method, Outlet, Question, Remembered, Reply,
-    Secrecy, Session, Site, Status, WaitsFor, pack,
+    Actions, Admission, Announced, Exchange, File, HandlerRequest, HttpsPolicy, Method, Outlet,
+    Reply, ResponseCache, Session, Site, Status, WaitsFor, pack,
 };
 
 pub(super) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -56,8 +56,8 @@ pub(super) fn site(files: &BTreeMap<String, File>) -> Site {
 
 pub(super) struct World {
     site: Site,
-    pub(super) remembered: Remembered,
-    pub(super) secrecy: Secrecy,
+    pub(super) response_cache: ResponseCache,
+    pub(super) https_policy: HttpsPolicy,
     pub(super) said: Vec<u8>,
     /// Bytes that were queued without a copy.
     pub(super) uncopied: usize,
@@ -89,11 +89,11 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(site: Site, remembered: Remembered) -> World {
+    pub(super) fn new(site: Site, response_cache: ResponseCache) -> World {
         World {
             site,
-            remembered,
-            secrecy: Secrecy::Optional,
+            response_cache,
+            https_policy: HttpsPolicy::Optional,
             said: Vec::new(),
             uncopied: 0,
             queued: 0,
@@ -169,12 +169,12 @@ impl Actions for World {
         &self.site
     }
 
-    fn remembered(&mut self) -> &mut Remembered {
-        &mut self.remembered
+    fn response_cache(&mut self) -> &mut ResponseCache {
+        &mut self.response_cache
     }
 
-    fn secrecy(&self) -> Secrecy {
-        self.secrecy
+    fn https_policy(&self) -> HttpsPolicy {
+        self.https_policy
     }
 
     fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str {
@@ -195,11 +195,11 @@ impl Actions for World {
         bytes <= self.kept_max
     }
 
-    fn asked(&mut self, question: &Question<'_>) {
+    fn asked(&mut self, question: &HandlerRequest<'_>) {
         self.asked.push(Heard::of(question));
     }
 
-    fn body_arrived(&mut self, question: &Question<'_>, body: Vec<u8>) {
+    fn body_arrived(&mut self, question: &HandlerRequest<'_>, body: Vec<u8>) {
         assert!(!body.is_empty() || question.body == Announced::Nothing);
         self.asked.push(Heard::of(question));
         self.bodies.push(body);
@@ -214,7 +214,7 @@ impl Actions for World {
         self.ended.push(number);
     }
 
-    fn too_large(&mut self, question: &Question<'_>, bytes: u64) -> Reply {
+    fn too_large(&mut self, question: &HandlerRequest<'_>, bytes: u64) -> Reply {
         Reply::text(Status::ContentTooLarge, format!("{} takes {bytes} bytes", question.path))
     }
 
@@ -259,8 +259,8 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    fn of(question: &Question<'_>) -> Heard {
-        let Question { method, path, query, host, body, .. } = *question;
+    fn of(question: &HandlerRequest<'_>) -> Heard {
+        let HandlerRequest { method, path, query, host, body, .. } = *question;
         let fields = [
             ("authorization", question.authorization),
             ("cookie", question.cookie),
@@ -311,12 +311,12 @@ impl Talk {
     }
 
     pub(super) fn with(site: Site) -> Talk {
-        Talk::begin(World::new(site, Remembered::nothing()))
+        Talk::begin(World::new(site, ResponseCache::nothing()))
     }
 
     /// The next connection to the same server, with the same response cache.
     pub(super) fn next(self) -> Talk {
-        Talk::begin(World::new(self.world.site, self.world.remembered))
+        Talk::begin(World::new(self.world.site, self.world.response_cache))
     }
 
     fn begin(mut world: World) -> Talk {

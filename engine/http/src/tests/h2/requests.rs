@@ -6,7 +6,7 @@ use std::vec::Vec;
 use http2::{ErrorCode, Kind};
 
 use super::client::{Answer, Client, END_HEADERS, END_STREAM, block, fields, frame, get};
-use crate::Secrecy;
+use crate::HttpsPolicy;
 use crate::tests::world::Talk;
 
 /// The same request over HTTP/1.1.
@@ -85,7 +85,7 @@ fn a_file_is_sent_over_http2_without_a_copy() {
 #[test]
 fn http2_responses_have_strict_transport_security() {
     let mut client = Client::new();
-    client.world.secrecy = Secrecy::Here;
+    client.world.https_policy = HttpsPolicy::Enforced;
     assert_eq!(
         client.ask(1, "GET", "/", &[]).field("strict-transport-security"),
         Some("max-age=31536000")

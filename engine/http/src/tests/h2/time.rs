@@ -116,7 +116,7 @@ fn nothing_is_sent_to_a_closed_http2_client() {
 
 #[test]
 fn the_http2_busy_response_permits_a_retry() {
-    let mut rest = crate::two::BUSY;
+    let mut rest = crate::h2::BUSY;
     let mut kinds = Vec::new();
     while let Some(head) = http2::FrameHead::parse(rest) {
         kinds.push((head.kind, head.stream, head.length));

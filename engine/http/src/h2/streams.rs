@@ -1,26 +1,26 @@
 //! The streams of a connection that wait, and which of them sends next.
 //!
-//! `streams/questions.rs` passes requests to handlers, and `streams/open.rs` handles their open
+//! `streams/handler.rs` passes requests to handlers, and `streams/open.rs` handles their open
 //! replies.
 //!
 //! Invariant: each admission and each open reply of a stream is given back once, when the stream is
 //! removed.
 
+mod handler;
 mod open;
-mod questions;
 
 use alloc::vec::Vec;
 
 use http2::ErrorCode;
 
-use super::calm::Calm;
-use super::sending::{Line, Step, widened};
+use super::flood_budget::FloodBudget;
+use super::sending::{Step, StreamOutput, widened};
 use super::stream::{self, ClientHalf, Stream};
 use crate::actions::Actions;
 
 #[cfg(test)]
-pub(crate) use questions::UNSENT_BYTES_MAX;
-pub(crate) use questions::WAITING_BYTES_MAX;
+pub(crate) use handler::UNSENT_BYTES_MAX;
+pub(crate) use handler::WAITING_BYTES_MAX;
 
 /// The list keeps memory for this many streams when it becomes empty.
 const STREAMS_KEPT: usize = 4;
@@ -40,7 +40,7 @@ pub(super) struct StreamList {
     /// The stream that has its request with the handler. The stream may be over already.
     asking: Option<u32>,
     /// Whether a request may wait for its turn.
-    has_questions: bool,
+    has_waiting_requests: bool,
     /// Whether enough of a wanted body has arrived to give its sender the full time again.
     has_brought: bool,
     /// Whether a window update of a stream may be due.
@@ -54,7 +54,7 @@ impl StreamList {
             turn: 0,
             reset: [0; RESET_STREAMS],
             asking: None,
-            has_questions: false,
+            has_waiting_requests: false,
             has_brought: false,
             has_untold: false,
         }
@@ -83,7 +83,7 @@ impl StreamList {
 
     /// Adds a stream that waits.
     pub(super) fn push(&mut self, stream: Stream) {
-        self.has_questions |= matches!(stream.expect, stream::Expect::Turn(_));
+        self.has_waiting_requests |= matches!(stream.expect, stream::Expect::Turn(_));
         self.list.push(stream);
     }
 
@@ -101,12 +101,16 @@ impl StreamList {
 
     /// Bytes of memory of the requests that wait.
     pub(super) fn asked_bytes(&self) -> usize {
-        self.list.iter().filter_map(Stream::inquiry).map(|inquiry| inquiry.asked().bytes()).sum()
+        self.list
+            .iter()
+            .filter_map(Stream::handler_stream)
+            .map(|handler_stream| handler_stream.asked().bytes())
+            .sum()
     }
 
     /// Whether a request may wait for its turn.
-    pub(super) fn has_questions(&self) -> bool {
-        self.has_questions
+    pub(super) fn has_waiting_requests(&self) -> bool {
+        self.has_waiting_requests
     }
 
     /// Whether a request is with the handler.
@@ -133,22 +137,22 @@ impl StreamList {
     /// Lets the streams send in turn, one frame each.
     pub(super) fn send_on(
         &mut self,
-        line: &mut Line,
-        calm: &mut Calm,
+        output: &mut StreamOutput,
+        flood_budget: &mut FloodBudget,
         actions: &mut impl Actions,
     ) -> Result<Step, ErrorCode> {
         let mut in_vain = 0;
         while in_vain < self.list.len() {
             self.turn %= self.list.len();
             let Some(stream) = self.list.get_mut(self.turn) else { break };
-            let step = line.send(stream, calm, actions)?;
+            let step = output.send(stream, flood_budget, actions)?;
             match step {
                 Step::Done => self.stream_done(self.turn, actions),
                 Step::On => (in_vain, self.turn) = (0, self.turn + 1),
                 Step::Waits => (in_vain, self.turn) = (in_vain + 1, self.turn + 1),
                 Step::NoRoom => return Ok(Step::NoRoom),
             }
-            if line.is_within_frame() {
+            if output.is_within_frame() {
                 return Ok(Step::NoRoom);
             }
         }

@@ -23,7 +23,7 @@ const CREDENTIALS_BYTES_MAX: usize = 768;
 /// A request for a handler. A field that may occur once has one value or `None`. A value that is
 /// not UTF-8 is treated as absent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Question<'a> {
+pub struct HandlerRequest<'a> {
     /// One of [`crate::Actions::methods`].
     pub method: Method,
     /// The path: decoded, without segments `.` and `..`.
@@ -50,7 +50,7 @@ pub struct Question<'a> {
     pub body: Announced,
 }
 
-/// The fields of a [`Question`].
+/// The fields of a [`HandlerRequest`].
 const FIELDS: [Name; 6] = [
     Name::Authorization,
     Name::Cookie,
@@ -62,7 +62,7 @@ const FIELDS: [Name; 6] = [
 
 /// A request that waits for its handler.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct PendingRequest {
     method: Method,
     target: String,
     path: String,
@@ -84,7 +84,7 @@ fn value(name: Name, head: &Head<'_, '_>) -> Result<Option<String>, Status> {
     Ok(value.and_then(|value| String::from_utf8(value).ok()))
 }
 
-impl Asked {
+impl PendingRequest {
     /// Reads the request in `head` for the handler of `path`.
     ///
     /// Errors: the request is ambiguous.
@@ -93,20 +93,20 @@ impl Asked {
         path: &str,
         head: &Head<'_, '_>,
         after: After,
-    ) -> Result<Asked, Status> {
+    ) -> Result<PendingRequest, Status> {
         let mut values = [const { None }; FIELDS.len()];
         for (place, name) in values.iter_mut().zip(FIELDS) {
             *place = value(name, head)?;
         }
         let target = String::from_utf8_lossy(head.target).into();
         let host = authority(head).into();
-        Ok(Asked { method, target, path: path.into(), host, values, after })
+        Ok(PendingRequest { method, target, path: path.into(), host, values, after })
     }
 
-    pub(crate) fn question(&self, body: Announced) -> Question<'_> {
+    pub(crate) fn question(&self, body: Announced) -> HandlerRequest<'_> {
         let [authorization, cookie, content_type, origin, sec_fetch_site, user_agent] =
             self.values.each_ref().map(Option::as_deref);
-        Question {
+        HandlerRequest {
             method: self.method,
             path: &self.path,
             query: self.target.split_once('?').map_or("", |(_, query)| query),
@@ -129,7 +129,7 @@ impl Asked {
     /// Bytes of memory that it takes.
     pub(crate) fn bytes(&self) -> usize {
         let values = self.values.iter().flatten().map(String::len).sum::<usize>();
-        size_of::<Asked>() + self.target.len() + self.path.len() + self.host.len() + values
+        size_of::<PendingRequest>() + self.target.len() + self.path.len() + self.host.len() + values
     }
 
     pub(crate) fn method(&self) -> Method {

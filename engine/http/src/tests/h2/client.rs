@@ -6,9 +6,9 @@ use std::vec::Vec;
 
 use http2::{Decoder, ErrorCode, FRAME_HEAD_BYTES, Fields, FrameHead, Kind, PREFACE, flags};
 
+use crate::h2::Http2Session;
 use crate::tests::world::{World, files, site};
-use crate::two::Http2Session;
-use crate::{Admission, Remembered, Reply, WaitsFor};
+use crate::{Admission, Reply, ResponseCache, WaitsFor};
 
 pub(in crate::tests) const END_STREAM: u8 = flags::END_STREAM;
 pub(in crate::tests) const END_HEADERS: u8 = flags::END_HEADERS;
@@ -110,7 +110,7 @@ pub(in crate::tests) fn settings(settings: &[(u16, u32)]) -> Vec<u8> {
 impl Client {
     /// A client that has sent nothing yet.
     pub(in crate::tests) fn silent() -> Client {
-        let mut world = World::new(site(&files()), Remembered::nothing());
+        let mut world = World::new(site(&files()), ResponseCache::nothing());
         Client {
             session: Http2Session::connected(&mut world),
             world,

@@ -8,7 +8,7 @@ use allocation_counter::measure;
 use http2::{ErrorCode, Kind, PREFACE};
 
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings};
-use crate::two::Http2Session;
+use crate::h2::Http2Session;
 use crate::{Reply, Status};
 
 /// A request with a cookie of this many bytes.

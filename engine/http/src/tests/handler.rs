@@ -8,7 +8,8 @@ use machine::Micros;
 
 use super::world::{HELLO, Heard, Talk, request};
 use crate::{
-    Admission, Announced, RESPONSE_HEAD_BYTES_MAX, Reply, Secrecy, Status, WaitsFor, credentials,
+    Admission, Announced, HttpsPolicy, RESPONSE_HEAD_BYTES_MAX, Reply, Status, WaitsFor,
+    credentials,
 };
 
 /// The longest body that the handler admits.
@@ -115,7 +116,7 @@ fn a_handler_gets_only_the_methods_that_it_supports() {
         assert_eq!(talk.ask(&["GET /hello.txt HTTP/1.1"]).body, HELLO);
     }
     let mut talk = Talk::new();
-    talk.world.secrecy = Secrecy::Elsewhere;
+    talk.world.https_policy = HttpsPolicy::Redirect;
     let response = talk.ask(&["GET /app/page HTTP/1.1"]);
     assert_eq!(
         (response.status, response.field("location")),

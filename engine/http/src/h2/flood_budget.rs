@@ -14,7 +14,7 @@ const POINTS_MAX: i32 = 1000;
 
 /// The price of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Price {
+pub(super) enum FrameCost {
     /// A frame that is often legitimate: it opens a window, sets a priority, or is unknown.
     Look = 1,
     /// A frame with little or no content, or a head in several frames.
@@ -32,18 +32,18 @@ const BYTES_PER_POINT: u32 = 1024;
 
 /// The budget of one client.
 #[derive(Debug)]
-pub(super) struct Calm {
+pub(super) struct FloodBudget {
     points: i32,
     bytes: u32,
 }
 
-impl Calm {
-    pub(super) fn new() -> Calm {
-        Calm { points: POINTS_MAX, bytes: 0 }
+impl FloodBudget {
+    pub(super) fn new() -> FloodBudget {
+        FloodBudget { points: POINTS_MAX, bytes: 0 }
     }
 
     /// Errors: the budget is used up.
-    pub(super) fn pay(&mut self, price: Price) -> Result<(), ErrorCode> {
+    pub(super) fn pay(&mut self, price: FrameCost) -> Result<(), ErrorCode> {
         self.points -= price as i32;
         if self.points < 0 { Err(ErrorCode::EnhanceYourCalm) } else { Ok(()) }
     }

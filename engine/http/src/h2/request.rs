@@ -6,7 +6,7 @@
 use http2::Fields;
 
 use crate::framing;
-use crate::head::{self, Head, Name, Room};
+use crate::head::{self, FieldBuffer, Head, Name};
 
 /// A malformed request. It ends its stream, and nothing else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,7 +16,7 @@ pub(super) struct Malformed;
 pub(super) struct Request<'a> {
     method: &'a [u8],
     target: &'a [u8],
-    fields: Room<'a>,
+    fields: FieldBuffer<'a>,
     /// The announced length of its body, if there is one.
     pub(super) length: Option<u64>,
 }
@@ -64,7 +64,7 @@ impl<'a> Pseudo<'a> {
 impl<'a> Request<'a> {
     pub(super) fn read(fields: &'a Fields) -> Result<Request<'a>, Malformed> {
         let mut pseudo = Pseudo::default();
-        let mut room = Room::new();
+        let mut room = FieldBuffer::new();
         let mut length = None;
         let mut is_behind = false;
         for (name, value) in fields.iter() {

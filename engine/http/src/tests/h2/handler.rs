@@ -13,8 +13,8 @@ use proptest::prelude::*;
 use super::client::{
     Client, END_HEADERS, END_STREAM, ask, block, fields, frame, get, settings, window,
 };
+use crate::h2::{UNSENT_BYTES_MAX, WAITING_BYTES_MAX};
 use crate::tests::world::{HELLO, Heard};
-use crate::two::{UNSENT_BYTES_MAX, WAITING_BYTES_MAX};
 use crate::{Announced, Reply, Status, WaitsFor};
 
 /// The longest body that the handler admits.

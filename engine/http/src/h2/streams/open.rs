@@ -5,12 +5,12 @@ use machine::Micros;
 
 use super::StreamList;
 use crate::actions::Actions;
+use crate::h2::stream::{Expect, Stream};
 use crate::open_reply::{End, Pace};
-use crate::two::stream::{Expect, Stream};
 
 impl StreamList {
     /// The handler gives more for the open reply with this number.
-    pub(in crate::two) fn fed(&mut self, number: u64, bytes: &[u8]) {
+    pub(in crate::h2) fn continue_reply(&mut self, number: u64, bytes: &[u8]) {
         let Some(stream) = self.list.iter_mut().find(|stream| stream.number() == Some(number))
         else {
             return;
@@ -23,7 +23,7 @@ impl StreamList {
     }
 
     /// The handler ends this open reply.
-    pub(in crate::two) fn fed_up(&mut self, number: u64, end: End, actions: &mut impl Actions) {
+    pub(in crate::h2) fn end_reply(&mut self, number: u64, end: End, actions: &mut impl Actions) {
         let Some(stream) = self.list.iter_mut().find(|stream| stream.number() == Some(number))
         else {
             return;
@@ -40,23 +40,23 @@ impl StreamList {
     }
 
     /// Ends the open replies at the pace of a handler.
-    pub(in crate::two) fn end_open_replies(&mut self) {
+    pub(in crate::h2) fn end_open_replies(&mut self) {
         for stream in &mut self.list {
             if let Expect::Window(outgoing) = &mut stream.expect {
-                outgoing.end_of_programs_pace();
+                outgoing.end_if_handler_paced();
             }
         }
     }
 
     /// The longest silence that open replies at the pace of a handler allow, if there are any.
-    pub(in crate::two) fn silence(&self) -> Option<Micros> {
+    pub(in crate::h2) fn silence(&self) -> Option<Micros> {
         self.list.iter().filter_map(Stream::silence).min()
     }
 
     /// The longest silence has passed. Sends the sign of life on each such reply.
-    pub(in crate::two) fn signs_of_life_are_due(&mut self) {
+    pub(in crate::h2) fn signs_of_life_are_due(&mut self) {
         for stream in &mut self.list {
-            let Some(Pace::Program { sign_of_life, .. }) =
+            let Some(Pace::Handler { sign_of_life, .. }) =
                 stream.open_reply().map(|open| open.pace)
             else {
                 continue;

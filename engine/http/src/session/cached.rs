@@ -5,12 +5,12 @@ use super::{Expect, Session, WaitsFor, exchange};
 use crate::actions::Actions;
 use crate::answer::Answer;
 use crate::outgoing::Outgoing;
-use crate::remembered::{Page, PlaceNumber};
 use crate::response::ResponseHead;
+use crate::response_cache::{Page, PlaceNumber};
 
 impl Session {
     /// A request has the same bytes as one in the cache.
-    pub(super) fn request_came_again(
+    pub(super) fn cached_request_arrived(
         &mut self,
         head: &[u8],
         page: Page,
@@ -39,12 +39,12 @@ impl Session {
         actions: &mut impl Actions,
     ) -> bool {
         let date = actions.date();
-        let mut ready = actions.remembered().ready(place, &date);
-        if ready.is_none() && actions.remembered().is_given_again(place, &date) {
+        let mut ready = actions.response_cache().ready(place, &date);
+        if ready.is_none() && actions.response_cache().is_given_again(place, &date) {
             let mut head = ResponseHead::default();
             if let Outgoing::Bytes(bytes) = Answer::from(page).begin(&mut head, actions) {
-                actions.remembered().make_ready(place, head.end(), bytes);
-                ready = actions.remembered().ready(place, &date);
+                actions.response_cache().make_ready(place, head.end(), bytes);
+                ready = actions.response_cache().ready(place, &date);
             }
         }
         let is_sent = ready.is_some_and(|ready| actions.send_shared(ready));

@@ -42,7 +42,7 @@ const HEAD_BYTES: usize = 128;
 const TELLING_BYTES: usize = 32;
 
 /// The requests that one core caches.
-pub struct Remembered(Box<[Place]>);
+pub struct ResponseCache(Box<[Place]>);
 
 struct Place {
     head: Vec<u8, HEAD_BYTES_MAX>,
@@ -83,10 +83,10 @@ impl Page {
     }
 }
 
-impl Remembered {
+impl ResponseCache {
     /// An empty cache.
-    pub fn nothing() -> Remembered {
-        Remembered(
+    pub fn nothing() -> ResponseCache {
+        ResponseCache(
             (0..PLACES)
                 .map(|_| Place { head: Vec::new(), page: None, ready: Ready::default() })
                 .collect(),

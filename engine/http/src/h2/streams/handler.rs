@@ -23,12 +23,12 @@ use http2::{ErrorCode, Kind};
 use super::StreamList;
 use crate::actions::Actions;
 use crate::answer::Answer;
+use crate::h2::flood_budget::{FloodBudget, FrameCost};
+use crate::h2::handler_stream::HandlerStream;
+use crate::h2::sending::{StreamOutput, send_frame};
+use crate::h2::stream::{self, Stream};
 use crate::reply::Reply;
 use crate::session::STRIDE_BYTES;
-use crate::two::calm::{Calm, Price};
-use crate::two::inquiry::Inquiry;
-use crate::two::sending::{Line, send_frame};
-use crate::two::stream::{self, Stream};
 use crate::types::Announced;
 use crate::upload::{Admission, Upload};
 
@@ -43,49 +43,49 @@ impl StreamList {
     /// there.
     #[cold]
     #[inline(never)]
-    pub(in crate::two) fn ask_next(&mut self, actions: &mut impl Actions) {
+    pub(in crate::h2) fn ask_next(&mut self, actions: &mut impl Actions) {
         if self.asking.is_some() || self.has_too_much_unsent() {
             return;
         }
-        let may_ask = |stream: &Stream| matches!(&stream.expect, stream::Expect::Turn(inquiry) if !inquiry.is_with_program());
+        let may_ask = |stream: &Stream| matches!(&stream.expect, stream::Expect::Turn(handler_stream) if !handler_stream.is_with_handler());
         let next = self.list.iter_mut().find(|stream| may_ask(stream));
         let Some(stream) = next else {
-            self.has_questions = false;
+            self.has_waiting_requests = false;
             return;
         };
         let before =
             core::mem::replace(&mut stream.expect, stream::Expect::Reset(ErrorCode::NoError));
-        let stream::Expect::Turn(mut inquiry) = before else { return };
+        let stream::Expect::Turn(mut handler_stream) = before else { return };
         self.asking = Some(stream.id);
-        match inquiry.take_upload() {
+        match handler_stream.take_upload() {
             None => {
-                let announced = match inquiry.length() {
+                let announced = match handler_stream.length() {
                     _ if !stream.is_unread => Announced::Nothing,
                     Some(length) => Announced::Bytes(length),
                     None => Announced::Something,
                 };
-                actions.asked(&inquiry.asked().question(announced));
+                actions.asked(&handler_stream.asked().question(announced));
             }
-            Some(upload) => upload.end(inquiry.asked(), actions),
+            Some(upload) => upload.end(handler_stream.asked(), actions),
         }
-        stream.expect = stream::Expect::Us(inquiry);
+        stream.expect = stream::Expect::Us(handler_stream);
     }
 
     /// Bytes of replies that the session holds until the client has taken them.
-    pub(in crate::two) fn held_bytes(&self) -> usize {
+    pub(in crate::h2) fn held_bytes(&self) -> usize {
         self.list.iter().map(Stream::own_bytes).sum()
     }
 
-    pub(in crate::two) fn has_too_much_unsent(&self) -> bool {
+    pub(in crate::h2) fn has_too_much_unsent(&self) -> bool {
         self.held_bytes() > UNSENT_BYTES_MAX
     }
 
     /// The handler has replied. Returns the stream that made the request, if it still waits.
-    fn take_asker(&mut self) -> Option<(&mut Stream, Box<Inquiry>)> {
+    fn take_asker(&mut self) -> Option<(&mut Stream, Box<HandlerStream>)> {
         let id = self.asking.take()?;
         let stream = self.get_mut(id)?;
         match core::mem::replace(&mut stream.expect, stream::Expect::Reset(ErrorCode::NoError)) {
-            stream::Expect::Us(inquiry) => Some((stream, inquiry)),
+            stream::Expect::Us(handler_stream) => Some((stream, handler_stream)),
             other => {
                 stream.expect = other;
                 None
@@ -93,13 +93,13 @@ impl StreamList {
         }
     }
 
-    /// The handler has replied: see [`crate::two::Http2Session::replied`].
-    pub(in crate::two) fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
+    /// The handler has replied: see [`crate::h2::Http2Session::replied`].
+    pub(in crate::h2) fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
         let number = reply.number();
         match self.take_asker() {
-            Some((stream, inquiry)) => {
-                stream.expect = stream::Expect::Room(Box::new(Answer::to_question(
-                    inquiry.asked(),
+            Some((stream, handler_stream)) => {
+                stream.expect = stream::Expect::Room(Box::new(Answer::from_reply(
+                    handler_stream.asked(),
                     reply,
                     actions,
                 )));
@@ -108,58 +108,62 @@ impl StreamList {
         }
     }
 
-    /// The handler wants the body: see [`crate::two::Http2Session::admitted`].
-    pub(in crate::two) fn admitted(&mut self, admission: Admission, actions: &mut impl Actions) {
+    /// The handler wants the body: see [`crate::h2::Http2Session::admitted`].
+    pub(in crate::h2) fn admitted(&mut self, admission: Admission, actions: &mut impl Actions) {
         match self.take_asker() {
             None => admission.give_up(actions),
-            Some((stream, mut inquiry)) => {
-                let length = if stream.is_unread { inquiry.length() } else { None };
+            Some((stream, mut handler_stream)) => {
+                let length = if stream.is_unread { handler_stream.length() } else { None };
                 let upload = Upload::begin(admission, length);
                 if upload.is_too_large() {
-                    let answer = admission.refuse(inquiry.asked(), actions);
+                    let answer = admission.refuse(handler_stream.asked(), actions);
                     stream.expect = stream::Expect::Room(Box::new(answer));
                 } else {
-                    inquiry.admit(upload);
+                    handler_stream.admit(upload);
                     let is_to_come = core::mem::take(&mut stream.is_unread);
                     stream.expect = if is_to_come {
-                        stream::Expect::Upload(inquiry)
+                        stream::Expect::Upload(handler_stream)
                     } else {
-                        stream::Expect::Turn(inquiry)
+                        stream::Expect::Turn(handler_stream)
                     };
                 }
             }
         }
-        self.has_questions = true;
+        self.has_waiting_requests = true;
     }
 
     /// The handler has taken a piece of the body with this number. Returns false if the body is
     /// gone.
-    pub(in crate::two) fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) -> bool {
-        let inquiries = self.list.iter_mut().filter_map(Stream::inquiry_mut);
-        let mut uploads = inquiries.filter_map(Inquiry::upload_mut);
+    pub(in crate::h2) fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) -> bool {
+        let handler_streams = self.list.iter_mut().filter_map(Stream::handler_stream_mut);
+        let mut uploads = handler_streams.filter_map(HandlerStream::upload_mut);
         let Some(upload) = uploads.find(|upload| upload.admission().number == Some(number)) else {
             return false;
         };
         upload.piece_taken(number);
         upload.hand_over(actions);
-        (self.has_questions, self.has_untold) = (true, true);
+        (self.has_waiting_requests, self.has_untold) = (true, true);
         true
     }
 
     /// A frame of an admitted body begins. If enough has arrived, a window update is due.
-    pub(in crate::two) fn upload_comes(&mut self, id: u32, frame_bytes: u32) {
+    pub(in crate::h2) fn upload_comes(&mut self, id: u32, frame_bytes: u32) {
         let Some(stream) = self.get_mut(id) else { return };
-        let stream::Expect::Upload(inquiry) = &mut stream.expect else { return };
-        if inquiry.frame_comes(frame_bytes) {
+        let stream::Expect::Upload(handler_stream) = &mut stream.expect else { return };
+        if handler_stream.frame_comes(frame_bytes) {
             self.has_brought = true;
             self.has_untold = true;
         }
     }
 
     /// Opens the windows of bodies that are wanted. Returns true if all updates were sent.
-    pub(in crate::two) fn open_windows(&mut self, line: &Line, actions: &mut impl Actions) -> bool {
+    pub(in crate::h2) fn open_windows(
+        &mut self,
+        output: &StreamOutput,
+        actions: &mut impl Actions,
+    ) -> bool {
         if self.has_untold {
-            self.open_all_windows(line, actions);
+            self.open_all_windows(output, actions);
         }
         !self.has_untold
     }
@@ -168,15 +172,15 @@ impl StreamList {
     /// only.
     #[cold]
     #[inline(never)]
-    fn open_all_windows(&mut self, line: &Line, actions: &mut impl Actions) {
+    fn open_all_windows(&mut self, output: &StreamOutput, actions: &mut impl Actions) {
         for stream in &mut self.list {
-            let stream::Expect::Upload(inquiry) = &mut stream.expect else { continue };
-            let untold = inquiry.untold();
+            let stream::Expect::Upload(handler_stream) = &mut stream.expect else { continue };
+            let untold = handler_stream.untold();
             if untold as usize >= STRIDE_BYTES {
-                if !line.has_room(actions) {
+                if !output.has_room(actions) {
                     return;
                 }
-                inquiry.told(untold);
+                handler_stream.told(untold);
                 send_frame(Kind::WindowUpdate, 0, stream.id, &untold.to_be_bytes(), actions);
             }
         }
@@ -186,20 +190,20 @@ impl StreamList {
     /// The body of a request has ended, or is too long to wait for.
     ///
     /// Errors: too many bodies did not have their announced length.
-    pub(in crate::two) fn body_ended(
+    pub(in crate::h2) fn body_ended(
         &mut self,
         id: u32,
         is_last: bool,
-        calm: &mut Calm,
+        flood_budget: &mut FloodBudget,
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
         let Some(stream) = self.get_mut(id) else { return Ok(()) };
         let admitted = stream.admitted();
         if !stream.body_ended(is_last) {
             admitted.into_iter().for_each(|admission| admission.give_up(actions));
-            return calm.pay(Price::Reset);
+            return flood_budget.pay(FrameCost::Reset);
         }
-        self.has_questions |= admitted.is_some();
+        self.has_waiting_requests |= admitted.is_some();
         Ok(())
     }
 
@@ -208,29 +212,33 @@ impl StreamList {
     #[inline(never)]
     fn upload_is_too_large(&mut self, id: u32, is_last: bool, actions: &mut impl Actions) {
         let Some(stream) = self.get_mut(id) else { return };
-        let stream::Expect::Upload(inquiry) = &mut stream.expect else { return };
-        let Some(admission) = inquiry.admitted() else { return };
-        let answer = admission.refuse(inquiry.asked(), actions);
+        let stream::Expect::Upload(handler_stream) = &mut stream.expect else { return };
+        let Some(admission) = handler_stream.admitted() else { return };
+        let answer = admission.refuse(handler_stream.asked(), actions);
         stream.expect = stream::Expect::Room(Box::new(answer));
         stream.is_unread = !is_last;
     }
 
     /// A frame with a part of an admitted body has ended.
-    pub(in crate::two) fn upload_part_ended(
+    pub(in crate::h2) fn upload_part_ended(
         &mut self,
         id: u32,
         is_last: bool,
-        calm: &mut Calm,
+        flood_budget: &mut FloodBudget,
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
-        let Some(inquiry) = self.get_mut(id).and_then(|stream| stream.inquiry_mut()) else {
+        let Some(handler_stream) = self.get_mut(id).and_then(|stream| stream.handler_stream_mut())
+        else {
             return Ok(());
         };
-        match inquiry.is_too_large() {
+        match handler_stream.is_too_large() {
             true => self.upload_is_too_large(id, is_last, actions),
-            false if is_last => return self.body_ended(id, true, calm, actions),
+            false if is_last => return self.body_ended(id, true, flood_budget, actions),
             false => {
-                inquiry.upload_mut().into_iter().for_each(|upload| upload.hand_over(actions));
+                handler_stream
+                    .upload_mut()
+                    .into_iter()
+                    .for_each(|upload| upload.hand_over(actions));
                 self.has_untold = true;
             }
         }

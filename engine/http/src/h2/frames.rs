@@ -6,7 +6,7 @@ use http2::{
     ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, Setting, flags, settings,
 };
 
-use super::calm::Price;
+use super::flood_budget::FrameCost;
 use super::sending::{send_frame, widened};
 use super::session::{Expect, Http2Session, Taken};
 use super::stream::{self, ClientHalf};
@@ -46,7 +46,7 @@ impl Http2Session {
             Kind::Data => return self.body_begins(&head, bytes, actions),
             Kind::PushPromise | Kind::Continuation => return Err(ErrorCode::ProtocolError),
             Kind::Unknown(_) => {
-                self.calm.pay(Price::Look)?;
+                self.flood_budget.pay(FrameCost::Look)?;
                 return Ok(self.pass_over(0, head.length));
             }
             Kind::GoAway => {
@@ -70,7 +70,7 @@ impl Http2Session {
         let Some(payload) = bytes.get(FRAME_HEAD_BYTES..FRAME_HEAD_BYTES + length) else {
             return Ok(Taken::AndWait(WaitsFor::Bytes));
         };
-        if matches!(head.kind, Kind::Settings | Kind::Ping) && !self.line.has_room(actions) {
+        if matches!(head.kind, Kind::Settings | Kind::Ping) && !self.output.has_room(actions) {
             return Ok(Taken::AndWait(WaitsFor::SendRoom));
         }
         match head.kind {
@@ -97,15 +97,15 @@ impl Http2Session {
     ) -> Result<(), ErrorCode> {
         check_connection(head)?;
         if head.has(flags::ACK) {
-            self.calm.pay(Price::Look)?;
+            self.flood_budget.pay(FrameCost::Look)?;
             return if payload.is_empty() { Ok(()) } else { Err(ErrorCode::FrameSizeError) };
         }
         if self.expect == Expect::Frame {
-            self.calm.pay(Price::Answer)?;
+            self.flood_budget.pay(FrameCost::Answer)?;
         }
         for setting in settings(payload)? {
             if let Setting::InitialWindow(window) = setting? {
-                let by = self.line.set_initial_window(window);
+                let by = self.output.set_initial_window(window);
                 self.streams.widen(by)?;
             }
         }
@@ -122,11 +122,11 @@ impl Http2Session {
     ) -> Result<(), ErrorCode> {
         check_connection(head)?;
         if !head.has(flags::ACK) {
-            self.calm.pay(Price::Answer)?;
+            self.flood_budget.pay(FrameCost::Answer)?;
             send_frame(Kind::Ping, flags::ACK, 0, payload, actions);
             return Ok(());
         }
-        self.calm.pay(Price::Nothing)
+        self.flood_budget.pay(FrameCost::Nothing)
     }
 
     fn window_opened(
@@ -135,14 +135,14 @@ impl Http2Session {
         payload: &[u8],
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
-        self.calm.pay(Price::Look)?;
+        self.flood_budget.pay(FrameCost::Look)?;
         let increment =
             payload.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes) & 0x7fff_ffff);
         if head.stream == 0 {
             return if increment == 0 {
                 Err(ErrorCode::ProtocolError)
             } else {
-                self.line.open_window(increment)
+                self.output.open_window(increment)
             };
         }
         self.check_begun(head.stream)?;
@@ -155,7 +155,7 @@ impl Http2Session {
                 return Ok(());
             }
         };
-        self.calm.pay(Price::Reset)?;
+        self.flood_budget.pay(FrameCost::Reset)?;
         self.reset(head.stream, code, actions)
     }
 
@@ -165,7 +165,7 @@ impl Http2Session {
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
         self.check_begun(head.stream)?;
-        self.calm.pay(Price::Reset)?;
+        self.flood_budget.pay(FrameCost::Reset)?;
         self.streams.remove(head.stream, actions);
         Ok(())
     }
@@ -176,14 +176,14 @@ impl Http2Session {
         head: &FrameHead,
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
-        self.calm.pay(Price::Look)?;
+        self.flood_budget.pay(FrameCost::Look)?;
         match head.stream {
             0 => Err(ErrorCode::ProtocolError),
             _ if head.length == 5 => Ok(()),
             // A stream that was never opened cannot be reset.
             stream if self.check_begun(stream).is_err() => Err(ErrorCode::FrameSizeError),
             stream => {
-                self.calm.pay(Price::Reset)?;
+                self.flood_budget.pay(FrameCost::Reset)?;
                 self.reset(stream, ErrorCode::FrameSizeError, actions)
             }
         }
@@ -213,7 +213,7 @@ impl Http2Session {
         }
         let is_last = head.has(flags::END_STREAM);
         if left == 0 && !is_last {
-            self.calm.pay(Price::Nothing)?;
+            self.flood_budget.pay(FrameCost::Nothing)?;
         }
         self.received = self.received.saturating_add(head.length);
         match self.streams.client_half(head.stream) {
@@ -223,9 +223,9 @@ impl Http2Session {
                 return Ok(self.pass_over(taken, left + padding));
             }
             Some(ClientHalf::Closed) | None => {
-                self.calm.pay(Price::Nothing)?;
+                self.flood_budget.pay(FrameCost::Nothing)?;
                 if !self.streams.was_reset(head.stream) {
-                    self.calm.pay(Price::Reset)?;
+                    self.flood_budget.pay(FrameCost::Reset)?;
                     self.reset(head.stream, ErrorCode::StreamClosed, actions)?;
                 }
                 return Ok(self.pass_over(taken, left + padding));
@@ -253,8 +253,8 @@ impl Http2Session {
         self.expect = Expect::Body { stream, bytes: left, padding, is_last };
         match self.streams.get_mut(stream).map(|stream| &mut stream.expect) {
             Some(stream::Expect::Body { came, .. }) => *came += of_body as u64,
-            Some(stream::Expect::Upload(inquiry)) => {
-                inquiry.keep(arrived.get(..of_body).unwrap_or_default())
+            Some(stream::Expect::Upload(handler_stream)) => {
+                handler_stream.keep(arrived.get(..of_body).unwrap_or_default())
             }
             _ => {}
         }
@@ -275,12 +275,17 @@ impl Http2Session {
         let is_too_long = match self.streams.get_mut(id).map(|stream| &stream.expect) {
             Some(stream::Expect::Body { came, .. }) => *came > BODY_BYTES_MAX,
             Some(stream::Expect::Upload(_)) => {
-                return self.streams.upload_part_ended(id, is_last, &mut self.calm, actions);
+                return self.streams.upload_part_ended(
+                    id,
+                    is_last,
+                    &mut self.flood_budget,
+                    actions,
+                );
             }
             _ => return Ok(()),
         };
         if is_last || is_too_long {
-            self.streams.body_ended(id, is_last, &mut self.calm, actions)
+            self.streams.body_ended(id, is_last, &mut self.flood_budget, actions)
         } else {
             Ok(())
         }
@@ -297,10 +302,10 @@ impl Http2Session {
         if self.streams.is_asking() || !self.streams.has_too_much_unsent() {
             return Ok(Taken::AndWait(WaitsFor::Us));
         }
-        if !self.line.has_room(actions) {
+        if !self.output.has_room(actions) {
             return Ok(Taken::AndWait(WaitsFor::SendRoom));
         }
-        self.calm.pay(Price::Reset)?;
+        self.flood_budget.pay(FrameCost::Reset)?;
         self.reset(id, ErrorCode::RefusedStream, actions)?;
         Ok(Taken::AndGoOn(0))
     }

@@ -2,14 +2,14 @@
 
 use alloc::boxed::Box;
 
-use crate::question::Asked;
+use crate::handler_request::PendingRequest;
 use crate::session::STRIDE_BYTES;
 use crate::upload::{Admission, Upload};
 
 /// A request without a reply.
 #[derive(Debug)]
-pub(super) struct Inquiry {
-    asked: Box<Asked>,
+pub(super) struct HandlerStream {
+    asked: Box<PendingRequest>,
     /// The announced length of its body, if there is one.
     length: Option<u64>,
     /// The body, once its sender is admitted.
@@ -20,13 +20,13 @@ pub(super) struct Inquiry {
     untold: u32,
 }
 
-impl Inquiry {
+impl HandlerStream {
     /// `length`: the announced length of its body, if there is one.
-    pub(super) fn new(asked: Box<Asked>, length: Option<u64>) -> Inquiry {
-        Inquiry { asked, length, upload: None, came: 0, untold: 0 }
+    pub(super) fn new(asked: Box<PendingRequest>, length: Option<u64>) -> HandlerStream {
+        HandlerStream { asked, length, upload: None, came: 0, untold: 0 }
     }
 
-    pub(super) fn asked(&self) -> &Asked {
+    pub(super) fn asked(&self) -> &PendingRequest {
         &self.asked
     }
 
@@ -71,8 +71,8 @@ impl Inquiry {
     }
 
     /// Whether the handler holds a piece of its body.
-    pub(super) fn is_with_program(&self) -> bool {
-        self.upload.as_ref().is_some_and(Upload::is_with_program)
+    pub(super) fn is_with_handler(&self) -> bool {
+        self.upload.as_ref().is_some_and(Upload::is_with_handler)
     }
 
     /// Bytes for which a window update is due. Bytes that wait for the handler are not included.
@@ -83,7 +83,7 @@ impl Inquiry {
 
     /// Bytes of memory that it takes, without what was admitted.
     pub(super) fn kept_bytes(&self) -> usize {
-        size_of::<Inquiry>() + self.asked.kept_bytes()
+        size_of::<HandlerStream>() + self.asked.kept_bytes()
     }
 
     pub(super) fn is_too_large(&self) -> bool {

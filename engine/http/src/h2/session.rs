@@ -1,6 +1,6 @@
 //! One HTTP/2 connection: its wait points, and what it sends when there is space.
 //!
-//! `frames.rs` and `requests.rs` handle frames. `streams/questions.rs` handles the requests for
+//! `frames.rs` and `requests.rs` handle frames. `streams/handler.rs` handles the requests for
 //! handlers.
 //!
 //! Implements: RFC 9113 sections 3.4, 5.4, 6.8 and 9.1.
@@ -8,8 +8,8 @@
 use http2::{Decoder, ErrorCode, FrameHead, Kind, PREFACE, Setting, TABLE_BYTES_MAX};
 use machine::Micros;
 
-use super::calm::Calm;
-use super::sending::{Line, Step, send_frame};
+use super::flood_budget::FloodBudget;
+use super::sending::{Step, StreamOutput, send_frame};
 use super::stream::{STREAMS_MAX, Stream};
 use super::streams::StreamList;
 use crate::actions::Actions;
@@ -38,8 +38,8 @@ pub struct Http2Session {
     /// Whether one side has said that no more streams may be opened.
     pub(super) is_ending: bool,
     pub(super) decoder: Decoder,
-    pub(super) line: Line,
-    pub(super) calm: Calm,
+    pub(super) output: StreamOutput,
+    pub(super) flood_budget: FloodBudget,
     pub(super) streams: StreamList,
     /// The last stream that the client has opened.
     pub(super) last_stream: u32,
@@ -124,8 +124,8 @@ impl Http2Session {
             is_within_head: false,
             is_ending: false,
             decoder: Decoder::new(),
-            line: Line::new(),
-            calm: Calm::new(),
+            output: StreamOutput::new(),
+            flood_budget: FloodBudget::new(),
             streams: StreamList::new(),
             last_stream: 0,
             received: 0,
@@ -170,7 +170,7 @@ impl Http2Session {
             return bytes.len();
         }
         let last_stream = self.last_stream;
-        self.line.end_frame(actions);
+        self.output.end_frame(actions);
         let (taken, result) = self.take(bytes, actions);
         match result.and_then(|waits_for| Ok((waits_for, self.send_on(actions)?))) {
             Ok((WaitsFor::SendRoom, _) | (_, Step::NoRoom)) => self.waits_for = WaitsFor::SendRoom,
@@ -180,13 +180,13 @@ impl Http2Session {
                 return bytes.len();
             }
         }
-        if self.streams.has_questions() {
+        if self.streams.has_waiting_requests() {
             self.streams.ask_next(actions);
         }
         if self.streams.is_asking() && self.waits_for == WaitsFor::Bytes {
             self.waits_for = WaitsFor::Us;
         }
-        if self.is_ending && self.streams.is_empty() && !self.line.is_within_frame() {
+        if self.is_ending && self.streams.is_empty() && !self.output.is_within_frame() {
             self.close(actions);
             return bytes.len();
         }
@@ -240,11 +240,11 @@ impl Http2Session {
 
     /// Lets the streams send in turn, one frame each, as far as windows and buffer space allow.
     fn send_on(&mut self, actions: &mut impl Actions) -> Result<Step, ErrorCode> {
-        if !self.line.end_frame(actions) {
+        if !self.output.end_frame(actions) {
             return Ok(Step::NoRoom);
         }
         let is_told = self.tell_of_received(actions);
-        let step = self.streams.send_on(&mut self.line, &mut self.calm, actions)?;
+        let step = self.streams.send_on(&mut self.output, &mut self.flood_budget, actions)?;
         Ok(if is_told { step } else { Step::NoRoom })
     }
 
@@ -252,12 +252,12 @@ impl Http2Session {
     /// do so.
     fn tell_of_received(&mut self, actions: &mut impl Actions) -> bool {
         let is_due = self.received >= RECEIVED_BYTES;
-        let has_room = !is_due || self.line.has_room(actions);
+        let has_room = !is_due || self.output.has_room(actions);
         if is_due && has_room {
             let increment = core::mem::take(&mut self.received).to_be_bytes();
             send_frame(Kind::WindowUpdate, 0, 0, &increment, actions);
         }
-        let has_told_all = self.streams.open_windows(&self.line, actions);
+        let has_told_all = self.streams.open_windows(&self.output, actions);
         has_room && has_told_all
     }
 
@@ -270,7 +270,7 @@ impl Http2Session {
         code: ErrorCode,
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
-        if !self.line.has_room(actions) {
+        if !self.output.has_room(actions) {
             return Err(ErrorCode::EnhanceYourCalm);
         }
         self.streams.reset(stream, actions);
@@ -316,15 +316,15 @@ impl Http2Session {
     /// offered bytes, or none.
     #[cold]
     #[inline(never)]
-    pub fn fed(&mut self, number: u64, bytes: &[u8]) {
-        self.streams.fed(number, bytes);
+    pub fn continue_reply(&mut self, number: u64, bytes: &[u8]) {
+        self.streams.continue_reply(number, bytes);
     }
 
     /// The handler ends this open reply.
     #[cold]
     #[inline(never)]
-    pub fn fed_up(&mut self, number: u64, end: End, actions: &mut impl Actions) {
-        self.streams.fed_up(number, end, actions);
+    pub fn end_reply(&mut self, number: u64, end: End, actions: &mut impl Actions) {
+        self.streams.end_reply(number, end, actions);
     }
 
     /// The deadline that was set last has expired.
@@ -350,7 +350,7 @@ impl Http2Session {
         }
         self.is_ending = true;
         self.streams.end_open_replies();
-        if self.line.has_room(actions) {
+        if self.output.has_room(actions) {
             self.say_last(ErrorCode::NoError, actions);
         }
     }
@@ -368,7 +368,7 @@ impl Http2Session {
         if self.expect == Expect::Closed {
             return;
         }
-        if self.line.has_room(actions) {
+        if self.output.has_room(actions) {
             self.say_last(code, actions);
         }
         self.close(actions);
@@ -401,7 +401,7 @@ impl Http2Session {
     /// progress does: the client takes a part of a response, or sends much of a body that is
     /// wanted.
     fn set_patience(&mut self, has_asked: bool, actions: &mut impl Actions) {
-        let has_moved = self.line.has_moved();
+        let has_moved = self.output.has_moved();
         let has_brought = self.streams.has_brought();
         let patience = self.patience_due();
         let goes_on = match patience {

@@ -8,7 +8,7 @@ use http2::{ErrorCode, Kind};
 
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings, window};
 use crate::tests::world::{World, file, files, site};
-use crate::{Remembered, WaitsFor};
+use crate::{ResponseCache, WaitsFor};
 
 const LARGE: usize = 300_000;
 
@@ -22,7 +22,7 @@ fn client(own: &[(u16, u32)]) -> Client {
     files.insert("/large".to_string(), file("text/plain", &large()));
     let mut client = Client::with(own);
     let World { said, .. } =
-        std::mem::replace(&mut client.world, World::new(site(&files), Remembered::nothing()));
+        std::mem::replace(&mut client.world, World::new(site(&files), ResponseCache::nothing()));
     assert!(said.is_empty());
     client
 }

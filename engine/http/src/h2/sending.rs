@@ -2,8 +2,8 @@
 //! that is being sent.
 //!
 //! Invariants:
-//! - A frame that was begun is ended before any other frame. Its rest waits in [`Line::unsent`]. It
-//!   is a part of a file, so it outlives its stream.
+//! - A frame that was begun is ended before any other frame. Its rest waits in
+//!   [`StreamOutput::unsent`]. It is a part of a file, so it outlives its stream.
 //! - Bodies leave space for the head of an answer. So a long body does not delay the heads of other
 //!   answers.
 //!
@@ -11,7 +11,7 @@
 
 use http2::{ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, flags};
 
-use super::calm::{Calm, Price};
+use super::flood_budget::{FloodBudget, FrameCost};
 use super::response::{self, Beginning, HEAD_FRAME_BYTES_MAX};
 use super::stream::{Expect, Stream};
 use crate::actions::Actions;
@@ -34,7 +34,7 @@ const DRIBBLE_BYTES: u32 = 256;
 
 /// The output of the connection.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct StreamOutput {
     /// Bytes of bodies that the client accepts on all streams together.
     window: i32,
     /// Bytes that it accepts on a new stream.
@@ -58,9 +58,9 @@ pub(super) enum Step {
     NoRoom,
 }
 
-impl Line {
-    pub(super) fn new() -> Line {
-        Line { window: WINDOW_BYTES, initial_window: WINDOW_BYTES, unsent: &[], moved: 0 }
+impl StreamOutput {
+    pub(super) fn new() -> StreamOutput {
+        StreamOutput { window: WINDOW_BYTES, initial_window: WINDOW_BYTES, unsent: &[], moved: 0 }
     }
 
     pub(super) fn initial_window(&self) -> i32 {
@@ -111,7 +111,7 @@ impl Line {
     pub(super) fn send(
         &mut self,
         stream: &mut Stream,
-        calm: &mut Calm,
+        flood_budget: &mut FloodBudget,
         actions: &mut impl Actions,
     ) -> Result<Step, ErrorCode> {
         let mut beginning = Beginning::new();
@@ -126,7 +126,7 @@ impl Line {
             }
             Expect::Room(answer) => {
                 let outgoing = response::begin(stream.id, answer, &mut beginning, actions);
-                calm.answered();
+                flood_budget.answered();
                 if outgoing.is_nothing() {
                     actions.send(&beginning);
                     return Ok(Step::Done);
@@ -144,7 +144,7 @@ impl Line {
             Expect::Window(_) => {}
         }
         let is_begun = !beginning.is_empty();
-        let step = self.send_body(stream, &mut beginning, calm, actions)?;
+        let step = self.send_body(stream, &mut beginning, flood_budget, actions)?;
         if !beginning.is_empty() {
             actions.send(&beginning);
         }
@@ -157,7 +157,7 @@ impl Line {
         &mut self,
         stream: &mut Stream,
         beginning: &mut Beginning,
-        calm: &mut Calm,
+        flood_budget: &mut FloodBudget,
         actions: &mut impl Actions,
     ) -> Result<Step, ErrorCode> {
         let Expect::Window(outgoing) = &mut stream.expect else { return Ok(Step::Waits) };
@@ -187,7 +187,7 @@ impl Line {
                 if is_last { flags::END_STREAM } else { 0 },
                 actions,
             );
-            self.account(now.len() as u32, is_last, calm)?;
+            self.account(now.len() as u32, is_last, flood_budget)?;
             return Ok(if is_last { Step::Done } else { Step::On });
         }
         if !beginning.is_empty() {
@@ -198,15 +198,15 @@ impl Line {
         }
         let before = stream.window;
         let mut parts =
-            Parts { line: self, window: &mut stream.window, stream: stream.id, actions };
+            Parts { output: self, window: &mut stream.window, stream: stream.id, actions };
         let is_over = outgoing.send_on(&mut parts);
         let count = before.saturating_sub(stream.window) as u32;
         if is_over {
             open.into_iter().for_each(|open| actions.left(open.number));
         }
         // An open reply may use tiny frames if its handler sets the pace.
-        let is_programs_wish = open.is_some_and(|open| !open.is_paced_by_client());
-        self.account(count, is_over || is_programs_wish, calm)?;
+        let is_handler_paced = open.is_some_and(|open| !open.is_paced_by_client());
+        self.account(count, is_over || is_handler_paced, flood_budget)?;
         Ok(if count > 0 || is_over { Step::On } else { Step::Waits })
     }
 
@@ -216,10 +216,19 @@ impl Line {
         room.saturating_sub(RESERVED_BYTES + FRAME_HEAD_BYTES)
     }
 
-    fn account(&mut self, bytes: u32, is_last: bool, calm: &mut Calm) -> Result<(), ErrorCode> {
+    fn account(
+        &mut self,
+        bytes: u32,
+        is_last: bool,
+        flood_budget: &mut FloodBudget,
+    ) -> Result<(), ErrorCode> {
         self.moved = self.moved.saturating_add(bytes);
-        calm.sent(bytes);
-        if bytes < DRIBBLE_BYTES && !is_last { calm.pay(Price::Nothing) } else { Ok(()) }
+        flood_budget.sent(bytes);
+        if bytes < DRIBBLE_BYTES && !is_last {
+            flood_budget.pay(FrameCost::Nothing)
+        } else {
+            Ok(())
+        }
     }
 
     /// Queues `beginning`, which is empty afterwards, and a frame of a body.
@@ -269,7 +278,7 @@ pub(super) fn send_frame(
 /// An outlet that writes each piece as a DATA frame: for parts of a file with their heads, and for
 /// bytes of a handler.
 struct Parts<'a, A> {
-    line: &'a mut Line,
+    output: &'a mut StreamOutput,
     window: &'a mut i32,
     stream: u32,
     actions: &'a mut A,
@@ -277,13 +286,13 @@ struct Parts<'a, A> {
 
 impl<A: Actions> Outlet for Parts<'_, A> {
     fn send_room(&self) -> usize {
-        let window = self.line.window.min(*self.window).max(0) as usize;
-        self.line.body_room(self.actions).min(window).min(FRAME_BYTES_MAX)
+        let window = self.output.window.min(*self.window).max(0) as usize;
+        self.output.body_room(self.actions).min(window).min(FRAME_BYTES_MAX)
     }
 
     fn send(&mut self, bytes: &[u8]) {
         let length = bytes.len() as u32;
-        self.line.window -= length as i32;
+        self.output.window -= length as i32;
         *self.window -= length as i32;
         self.actions
             .send(&FrameHead { length, kind: Kind::Data, flags: 0, stream: self.stream }.bytes());
@@ -295,7 +304,7 @@ impl<A: Actions> Outlet for Parts<'_, A> {
         if count > 0 {
             *self.window -= count as i32;
             let now = bytes.get(..count).unwrap_or_default();
-            self.line.data(self.stream, &mut Beginning::new(), now, 0, self.actions);
+            self.output.data(self.stream, &mut Beginning::new(), now, 0, self.actions);
         }
         count
     }

@@ -1,11 +1,11 @@
 //! HTTPS policy: plaintext requests are redirected, and responses over TLS say so.
 
 use super::world::{Response, Talk};
-use crate::Secrecy;
+use crate::HttpsPolicy;
 
-fn asked(secrecy: Secrecy, head: &[&str]) -> Response {
+fn asked(https_policy: HttpsPolicy, head: &[&str]) -> Response {
     let mut talk = Talk::new();
-    talk.world.secrecy = secrecy;
+    talk.world.https_policy = https_policy;
     talk.ask(head)
 }
 
@@ -25,7 +25,7 @@ fn plaintext_requests_are_redirected_to_https_on_our_names() {
         ("GET http://web.test?x HTTP/1.1", "evil.test", "https://web.test/?x"),
         ("GET http://evil.test/x HTTP/1.1", "web.test", "https://own.test/x"),
     ] {
-        let response = asked(Secrecy::Elsewhere, &[line, &std::format!("Host: {host}")]);
+        let response = asked(HttpsPolicy::Redirect, &[line, &std::format!("Host: {host}")]);
         assert_eq!(
             (response.status, response.field("location")),
             (308, Some(location)),
@@ -35,16 +35,16 @@ fn plaintext_requests_are_redirected_to_https_on_our_names() {
         assert_eq!(response.field("strict-transport-security"), None, "RFC 6797 section 7.2");
     }
     let long = std::format!("{}.web.test", "x".repeat(300));
-    let response = asked(Secrecy::Elsewhere, &["GET / HTTP/1.1", &std::format!("Host: {long}")]);
+    let response = asked(HttpsPolicy::Redirect, &["GET / HTTP/1.1", &std::format!("Host: {long}")]);
     assert_eq!(response.field("location"), Some("https://own.test/"));
     let long = std::format!("GET /?{} HTTP/1.1", "x".repeat(1024));
-    assert_eq!(asked(Secrecy::Elsewhere, &[&long]).status, 414);
+    assert_eq!(asked(HttpsPolicy::Redirect, &[&long]).status, 414);
 }
 
 #[test]
 fn a_response_cached_over_tls_is_not_sent_in_plaintext() {
     let mut talk = Talk::new();
-    talk.world.secrecy = Secrecy::Here;
+    talk.world.https_policy = HttpsPolicy::Enforced;
     for _ in 0..2 {
         assert_eq!(
             talk.ask(&["GET /hello.txt HTTP/1.1"]).field("strict-transport-security"),
@@ -52,7 +52,7 @@ fn a_response_cached_over_tls_is_not_sent_in_plaintext() {
         );
     }
     let mut talk = talk.next();
-    talk.world.secrecy = Secrecy::Elsewhere;
+    talk.world.https_policy = HttpsPolicy::Redirect;
     assert_eq!(talk.ask(&["GET /hello.txt HTTP/1.1"]).status, 308);
 }
 
@@ -65,7 +65,7 @@ fn malformed_plaintext_requests_are_rejected_not_redirected() {
         ("OPTIONS * HTTP/1.1", 204),
         ("CONNECT web.test:443 HTTP/1.1", 405),
     ] {
-        assert_eq!(asked(Secrecy::Elsewhere, &[line]).status, status, "{line}");
+        assert_eq!(asked(HttpsPolicy::Redirect, &[line]).status, status, "{line}");
     }
 }
 
@@ -78,10 +78,10 @@ fn every_response_over_tls_has_strict_transport_security() {
         ("POST / HTTP/1.1", 405),
         ("OPTIONS * HTTP/1.1", 204),
     ] {
-        let response = asked(Secrecy::Here, &[line]);
+        let response = asked(HttpsPolicy::Enforced, &[line]);
         let field = response.field("strict-transport-security");
         assert_eq!((response.status, field), (status, Some("max-age=31536000")), "{line}");
-        let response = asked(Secrecy::Optional, &[line]);
+        let response = asked(HttpsPolicy::Optional, &[line]);
         assert_eq!(
             (response.status, response.field("strict-transport-security")),
             (status, None),

@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use crate::actions::Actions;
 use crate::answer::Answer;
 use crate::framing::Body;
-use crate::question::Asked;
+use crate::handler_request::PendingRequest;
 use crate::reply::Reply;
 use crate::response::RESPONSE_HEAD_BYTES_MAX;
 use crate::types::{Announced, Status};
@@ -29,7 +29,7 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// A request without a reply.
 #[derive(Debug)]
 pub(super) struct Request {
-    asked: Box<Asked>,
+    asked: Box<PendingRequest>,
     body: Body,
     waits: Waits,
 }
@@ -65,15 +65,15 @@ impl Session {
     /// A request for a handler has arrived.
     #[cold]
     #[inline(never)]
-    pub(super) fn question_arrived(
+    pub(super) fn handler_request_arrived(
         &mut self,
-        asked: Box<Asked>,
+        asked: Box<PendingRequest>,
         (body, waits): (Body, Waits),
         actions: &mut impl Actions,
     ) {
         if !actions.may_keep(size_of::<Request>() + asked.kept_bytes()) {
             let answer =
-                Answer::to_question(&asked, Reply::refusal(Status::ServiceUnavailable), actions);
+                Answer::from_reply(&asked, Reply::refusal(Status::ServiceUnavailable), actions);
             return self.answer_behind(body, answer, waits, actions);
         }
         actions.set_deadline(None);
@@ -91,7 +91,7 @@ impl Session {
         let Expect::Us(request) = core::mem::replace(&mut self.expect, Expect::Closed) else {
             return;
         };
-        let answer = Answer::to_question(&request.asked, reply, actions);
+        let answer = Answer::from_reply(&request.asked, reply, actions);
         self.reply_is_due(*request, answer, actions);
     }
 
@@ -183,7 +183,7 @@ impl Session {
     /// Bytes of an admitted body.
     pub(super) fn upload_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Taken {
         let Expect::Upload(coming) = &mut self.expect else { return Taken::AndGoOn(0) };
-        if coming.upload.is_with_program() {
+        if coming.upload.is_with_handler() {
             return Taken::AndWait(0, WaitsFor::Us);
         }
         if coming.request.waits == Waits::Yes {
@@ -209,7 +209,7 @@ impl Session {
         let is_too_large = upload.is_too_large() || *left == 0;
         if !is_too_large && !request.body.is_over() {
             upload.hand_over(actions);
-            if upload.is_with_program() {
+            if upload.is_with_handler() {
                 actions.set_deadline(None);
                 return Taken::AndWait(taken, WaitsFor::Us);
             }

@@ -10,9 +10,9 @@ use alloc::boxed::Box;
 use heapless::Vec;
 use http2::{ErrorCode, FRAME_HEAD_BYTES, Fields, FrameHead, Kind, flags};
 
-use super::calm::Price;
+use super::flood_budget::FrameCost;
 use super::frames::BODY_BYTES_MAX;
-use super::inquiry::Inquiry;
+use super::handler_stream::HandlerStream;
 use super::request::{Request, check_trailers};
 use super::response::{self, Beginning};
 use super::sending::Step;
@@ -21,8 +21,8 @@ use super::stream::{self, ClientHalf, STREAMS_MAX, Stream};
 use super::streams::WAITING_BYTES_MAX;
 use crate::actions::{Actions, Exchange};
 use crate::answer::{Answer, Course};
+use crate::handler_request::PendingRequest;
 use crate::head::{HEAD_BYTES_MAX, Head, Name};
-use crate::question::Asked;
 use crate::reply::Reply;
 use crate::session::WaitsFor;
 use crate::types::Status;
@@ -111,14 +111,14 @@ impl Http2Session {
         self.is_within_head = matches!(found, Block::Partial);
         let (block, length, frames) = match &found {
             Block::Partial => return Ok(Taken::AndWait(WaitsFor::Bytes)),
-            Block::One(block, length) => (*block, *length, Price::Look),
-            Block::Several(block, length) => (block.as_slice(), *length, Price::Nothing),
+            Block::One(block, length) => (*block, *length, FrameCost::Look),
+            Block::Several(block, length) => (block.as_slice(), *length, FrameCost::Nothing),
         };
-        if !self.line.has_room(actions) {
+        if !self.output.has_room(actions) {
             return Ok(Taken::AndWait(WaitsFor::SendRoom));
         }
-        if frames == Price::Nothing {
-            self.calm.pay(frames)?;
+        if frames == FrameCost::Nothing {
+            self.flood_budget.pay(frames)?;
         }
         let mut fields = Fields::new();
         self.decoder.decode(block, &mut fields).map_err(|_| ErrorCode::CompressionError)?;
@@ -131,7 +131,9 @@ impl Http2Session {
             Some(ClientHalf::Closed) => return Err(ErrorCode::StreamClosed),
             None if head.stream > self.last_stream => self.stream_begins(head, &fields, actions)?,
             // The client may have sent it before it learned that we reset the stream.
-            None if self.streams.was_reset(head.stream) => self.calm.pay(Price::Nothing)?,
+            None if self.streams.was_reset(head.stream) => {
+                self.flood_budget.pay(FrameCost::Nothing)?
+            }
             None if head.stream == self.last_stream => return Err(ErrorCode::StreamClosed),
             None => return Err(ErrorCode::ProtocolError),
         }
@@ -146,10 +148,10 @@ impl Http2Session {
     ) -> Result<(), ErrorCode> {
         let is_right = head.has(flags::END_STREAM) && check_trailers(fields).is_ok();
         if !is_right {
-            self.calm.pay(Price::Reset)?;
+            self.flood_budget.pay(FrameCost::Reset)?;
             return self.reset(head.stream, ErrorCode::ProtocolError, actions);
         }
-        self.streams.body_ended(head.stream, true, &mut self.calm, actions)
+        self.streams.body_ended(head.stream, true, &mut self.flood_budget, actions)
     }
 
     /// The client opens a stream with a request.
@@ -161,11 +163,11 @@ impl Http2Session {
     ) -> Result<(), ErrorCode> {
         if self.is_ending {
             // One side has already sent GOAWAY.
-            return self.calm.pay(Price::Nothing);
+            return self.flood_budget.pay(FrameCost::Nothing);
         }
         self.last_stream = head.stream;
         if self.streams.len() >= STREAMS_MAX || !self.may_keep_stream(actions) {
-            self.calm.pay(Price::Reset)?;
+            self.flood_budget.pay(FrameCost::Reset)?;
             return self.reset(head.stream, ErrorCode::RefusedStream, actions);
         }
         let is_whole = head.has(flags::END_STREAM);
@@ -176,15 +178,20 @@ impl Http2Session {
         let request = Request::read(fields).ok();
         let Some(request) = request.filter(|request| !is_whole || request.length.unwrap_or(0) == 0)
         else {
-            self.calm.pay(Price::Reset)?;
+            self.flood_budget.pay(FrameCost::Reset)?;
             return self.reset(head.stream, ErrorCode::ProtocolError, actions);
         };
         let asked = request.head();
         let length = request.length;
         let answer = match course_of(&asked, actions) {
             Course::Known(answer) => answer,
-            Course::Asked(asked) => {
-                return self.question_arrived(head.stream, asked, (is_whole, length), actions);
+            Course::Handler(asked) => {
+                return self.handler_request_arrived(
+                    head.stream,
+                    asked,
+                    (is_whole, length),
+                    actions,
+                );
             }
         };
         let is_waited_for =
@@ -193,7 +200,7 @@ impl Http2Session {
             return self.answer(head.stream, answer, is_whole, actions);
         }
         let expect = stream::Expect::Body { answer: Box::new(answer), length, came: 0 };
-        let window = self.line.initial_window();
+        let window = self.output.initial_window();
         self.streams.push(Stream { id: head.stream, window, expect, is_unread: false });
         Ok(())
     }
@@ -202,28 +209,29 @@ impl Http2Session {
     /// length of the body, if there is one.
     #[cold]
     #[inline(never)]
-    fn question_arrived(
+    fn handler_request_arrived(
         &mut self,
         id: u32,
-        asked: Box<Asked>,
+        asked: Box<PendingRequest>,
         (is_whole, length): (bool, Option<u64>),
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
-        let inquiry = Box::new(Inquiry::new(asked, length));
-        let is_too_much = self.streams.asked_bytes() + inquiry.asked().bytes() > WAITING_BYTES_MAX;
-        if is_too_much || !actions.may_keep(self.kept_bytes() + inquiry.kept_bytes()) {
-            let answer = Answer::to_question(
-                inquiry.asked(),
+        let handler_stream = Box::new(HandlerStream::new(asked, length));
+        let is_too_much =
+            self.streams.asked_bytes() + handler_stream.asked().bytes() > WAITING_BYTES_MAX;
+        if is_too_much || !actions.may_keep(self.kept_bytes() + handler_stream.kept_bytes()) {
+            let answer = Answer::from_reply(
+                handler_stream.asked(),
                 Reply::refusal(Status::ServiceUnavailable),
                 actions,
             );
             return self.answer(id, answer, is_whole, actions);
         }
-        let window = self.line.initial_window();
+        let window = self.output.initial_window();
         self.streams.push(Stream {
             id,
             window,
-            expect: stream::Expect::Turn(inquiry),
+            expect: stream::Expect::Turn(handler_stream),
             is_unread: !is_whole,
         });
         Ok(())
@@ -240,7 +248,7 @@ impl Http2Session {
     ) -> Result<(), ErrorCode> {
         let mut beginning = Beginning::new();
         let outgoing = response::begin(id, &mut answer, &mut beginning, actions);
-        self.calm.answered();
+        self.flood_budget.answered();
         let is_over = outgoing.is_nothing();
         if is_over {
             actions.send(&beginning);
@@ -254,13 +262,17 @@ impl Http2Session {
         } else {
             stream::Expect::Window(outgoing)
         };
-        let window = self.line.initial_window();
+        let window = self.output.initial_window();
         let mut stream = Stream { id, window, expect, is_unread: !is_whole && !is_over };
         // Most responses fit into their first frame.
         let is_alone = self.streams.is_empty() && is_whole;
         let is_done = is_alone
-            && self.line.send_body(&mut stream, &mut beginning, &mut self.calm, actions)?
-                == Step::Done;
+            && self.output.send_body(
+                &mut stream,
+                &mut beginning,
+                &mut self.flood_budget,
+                actions,
+            )? == Step::Done;
         if !beginning.is_empty() {
             actions.send(&beginning);
         }

@@ -14,7 +14,7 @@ use crate::open_reply::{Open, Pace};
 use crate::outgoing::Outgoing;
 use crate::upload::Admission;
 
-use super::inquiry::Inquiry;
+use super::handler_stream::HandlerStream;
 
 /// The most streams of one client. Streams that wait for space or windows count.
 pub(super) const STREAMS_MAX: usize = 100;
@@ -37,11 +37,11 @@ pub(super) enum Expect {
     /// The rest of a request body, of which `came` bytes have arrived. Then the answer is sent.
     Body { answer: Box<Answer>, length: Option<u64>, came: u64 },
     /// Its turn to be passed to the handler, or to pass on its body.
-    Turn(Box<Inquiry>),
+    Turn(Box<HandlerStream>),
     /// The handler's reply.
-    Us(Box<Inquiry>),
+    Us(Box<HandlerStream>),
     /// The rest of an admitted body.
-    Upload(Box<Inquiry>),
+    Upload(Box<HandlerStream>),
     /// Space for the head of its response.
     Room(Box<Answer>),
     /// Windows and space for the rest of the response body. If no body is left, space for the frame
@@ -80,7 +80,9 @@ impl Stream {
         let before = core::mem::replace(&mut self.expect, Expect::Reset(ErrorCode::ProtocolError));
         let (length, came, next) = match before {
             Expect::Body { answer, length, came } => (length, came, Expect::Room(answer)),
-            Expect::Upload(inquiry) => (inquiry.length(), inquiry.came(), Expect::Turn(inquiry)),
+            Expect::Upload(handler_stream) => {
+                (handler_stream.length(), handler_stream.came(), Expect::Turn(handler_stream))
+            }
             other => {
                 self.expect = other;
                 return true;
@@ -95,16 +97,20 @@ impl Stream {
     }
 
     /// Its request for a handler, if there is no reply yet.
-    pub(super) fn inquiry(&self) -> Option<&Inquiry> {
+    pub(super) fn handler_stream(&self) -> Option<&HandlerStream> {
         match &self.expect {
-            Expect::Turn(inquiry) | Expect::Us(inquiry) | Expect::Upload(inquiry) => Some(inquiry),
+            Expect::Turn(handler_stream)
+            | Expect::Us(handler_stream)
+            | Expect::Upload(handler_stream) => Some(handler_stream),
             _ => None,
         }
     }
 
-    pub(super) fn inquiry_mut(&mut self) -> Option<&mut Inquiry> {
+    pub(super) fn handler_stream_mut(&mut self) -> Option<&mut HandlerStream> {
         match &mut self.expect {
-            Expect::Turn(inquiry) | Expect::Us(inquiry) | Expect::Upload(inquiry) => Some(inquiry),
+            Expect::Turn(handler_stream)
+            | Expect::Us(handler_stream)
+            | Expect::Upload(handler_stream) => Some(handler_stream),
             _ => None,
         }
     }
@@ -113,12 +119,12 @@ impl Stream {
     /// holds a piece of it.
     pub(super) fn is_to_be_sent(&self) -> bool {
         self.client_half() == ClientHalf::Open
-            && !self.inquiry().is_some_and(Inquiry::is_with_program)
+            && !self.handler_stream().is_some_and(HandlerStream::is_with_handler)
     }
 
     /// The admission of a body, while it is held.
     pub(super) fn admitted(&self) -> Option<Admission> {
-        self.inquiry().and_then(Inquiry::admitted)
+        self.handler_stream().and_then(HandlerStream::admitted)
     }
 
     /// Bytes of memory that its response holds until it is sent.
@@ -135,9 +141,9 @@ impl Stream {
     pub(super) fn kept_bytes(&self) -> usize {
         match &self.expect {
             Expect::Body { answer, .. } | Expect::Room(answer) => answer.kept_bytes(),
-            Expect::Turn(inquiry) | Expect::Us(inquiry) | Expect::Upload(inquiry) => {
-                inquiry.kept_bytes()
-            }
+            Expect::Turn(handler_stream)
+            | Expect::Us(handler_stream)
+            | Expect::Upload(handler_stream) => handler_stream.kept_bytes(),
             Expect::Window(outgoing) => outgoing.kept_bytes(),
             Expect::Reset(_) => 0,
         }
@@ -163,7 +169,7 @@ impl Stream {
 
     /// The longest silence on its open reply, if the reply has begun and the handler sets the pace.
     pub(super) fn silence(&self) -> Option<Micros> {
-        if let Pace::Program { silence, .. } = self.open_reply()?.pace {
+        if let Pace::Handler { silence, .. } = self.open_reply()?.pace {
             Some(silence)
         } else {
             None

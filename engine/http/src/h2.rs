@@ -9,7 +9,8 @@
 //!   again. Bodies are taken as they arrive, and a body is kept only if the handler has admitted
 //!   it.
 //! - A stream is kept only while it waits for something, and there are never more than 100 of them.
-//! - Frames that cost us work and bring the client nothing are charged to a flood budget (`calm`).
+//! - Frames that cost us work and bring the client nothing are charged to a budget
+//!   (`flood_budget`).
 //! - Streams send in turn, one frame each, as far as their windows, the window of the connection
 //!   and its buffer space allow.
 //!
@@ -24,13 +25,13 @@
 //! | `requests`, `request` | heads of requests and trailers, and their meaning |
 //! | `response` | heads of responses |
 //! | `stream`, `streams`, `sending` | what streams wait for, and how they send |
-//! | `inquiry` | a request for a handler, and its body |
-//! | `streams::questions`, `streams::open` | streams with a handler, and their open replies |
-//! | `calm` | the flood budget |
+//! | `handler_stream` | a request for a handler, and its body |
+//! | `streams::handler`, `streams::open` | streams with a handler, and their open replies |
+//! | `flood_budget` | the flood budget |
 
-mod calm;
+mod flood_budget;
 mod frames;
-mod inquiry;
+mod handler_stream;
 mod request;
 mod requests;
 mod response;

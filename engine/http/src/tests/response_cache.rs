@@ -1,13 +1,13 @@
 //! The response cache.
 
 use super::world::{HELLO, Talk, request};
-use crate::Remembered;
+use crate::ResponseCache;
 use proptest::prelude::*;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
 fn is_remembered(talk: &Talk, request: &str) -> bool {
-    talk.world.remembered.recall(request.as_bytes()).is_some()
+    talk.world.response_cache.recall(request.as_bytes()).is_some()
 }
 
 #[test]
@@ -176,7 +176,7 @@ proptest! {
                 talk.arrive(start);
                 talk.arrive(rest);
             }
-            other.world.remembered = Remembered::nothing();
+            other.world.response_cache = ResponseCache::nothing();
             let (one_world, other_world) = (&one.world, &other.world);
             prop_assert_eq!(&one_world.said, &other_world.said);
             prop_assert_eq!(&one_world.log, &other_world.log);
