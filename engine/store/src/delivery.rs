@@ -8,8 +8,8 @@
 //!   flushed before.
 //! - Pages stay pinned until no write to them is in flight and it is decided whether they live.
 
+mod buffer_waiters;
 mod gathering;
-mod room;
 mod staging;
 
 use crate::backing::{Backing, Purpose};
@@ -26,7 +26,7 @@ use crate::writing::allocate;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use room::{Wanted, WantsRoom};
+use buffer_waiters::{AwaitedBuffer, BufferWaiters};
 use sometimes::{buggify, sometimes};
 use tasks::{Continuation, FrameId, FrameTable};
 
@@ -82,7 +82,7 @@ struct Delivery {
     writes: u32,
     groups: u32,
     failed: Option<Refusal>,
-    wants_room: bool,
+    awaits_buffer: bool,
     continuation: Option<Continuation>,
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct Deliveries {
     /// Deliveries that are ready to have their last chunks and records gathered.
     ready: VecDeque<FrameId>,
     /// Deliveries that wait for a buffer.
-    wants_room: WantsRoom,
+    buffer_waiters: BufferWaiters,
     summarize: Summarize,
     recipients_max: usize,
 }
@@ -161,7 +161,7 @@ impl Deliveries {
             table: FrameTable::with_capacity(limits.deliveries),
             idle: Vec::with_capacity(limits.deliveries),
             ready: VecDeque::with_capacity(limits.deliveries),
-            wants_room: WantsRoom::with_capacity(limits.deliveries),
+            buffer_waiters: BufferWaiters::with_capacity(limits.deliveries),
             summarize: |_, _| (0, 0),
             recipients_max: limits.recipients,
         }
@@ -244,12 +244,12 @@ impl Deliveries {
             }
             taken += delivery.take(rest);
             if taken < octets.len() {
-                if let Err(wanted) = self.make_space(id.0, parts)? {
-                    self.wait_for_room(id.0, wanted, continuation);
+                if let Err(awaited) = self.make_space(id.0, parts)? {
+                    self.wait_for_buffer(id.0, awaited, continuation);
                     return Ok(taken);
                 }
                 // The caller may have tried again without being woken.
-                self.stop_waiting_for_room(id.0);
+                self.stop_waiting_for_buffer(id.0);
             }
         }
     }
@@ -270,7 +270,7 @@ impl Deliveries {
         match refusal.map_or_else(|| self.allocate_last(id.0, parts), Err) {
             Ok(Progress::Done) => Ok(true),
             Ok(Progress::Later) => {
-                self.wait_for_room(id.0, Wanted::Space, continuation);
+                self.wait_for_buffer(id.0, AwaitedBuffer::Segment, continuation);
                 Ok(false)
             }
             Err(refusal) => {
@@ -359,21 +359,21 @@ impl Deliveries {
         &mut self,
         id: FrameId,
         parts: &mut Parts,
-    ) -> Result<Result<(), Wanted>, Refusal> {
+    ) -> Result<Result<(), AwaitedBuffer>, Refusal> {
         let delivery = self.known(id);
         match delivery.staging.as_ref().map(|staging| staging.len()) {
             None => {
-                let (pages, wanted) = if delivery.chunks == 0 {
-                    (1, Wanted::Page)
+                let (pages, awaited) = if delivery.chunks == 0 {
+                    (1, AwaitedBuffer::Page)
                 } else {
-                    (PIECE_PAGES, Wanted::Run)
+                    (PIECE_PAGES, AwaitedBuffer::Run)
                 };
                 delivery.staging = parts.pool.take_sparing(pages);
-                Ok(if delivery.staging.is_some() { Ok(()) } else { Err(wanted) })
+                Ok(if delivery.staging.is_some() { Ok(()) } else { Err(awaited) })
             }
             Some(PAGE_BYTES) => {
                 let Some(larger) = parts.pool.take_sparing(PIECE_PAGES) else {
-                    return Ok(Err(Wanted::Run));
+                    return Ok(Err(AwaitedBuffer::Run));
                 };
                 if let Some(page) = delivery.restage(larger) {
                     parts.pool.give(page);
@@ -389,7 +389,7 @@ impl Deliveries {
         &mut self,
         id: FrameId,
         parts: &mut Parts,
-    ) -> Result<Result<(), Wanted>, Refusal> {
+    ) -> Result<Result<(), AwaitedBuffer>, Refusal> {
         let summarize = self.summarize;
         self.known(id).summarize_once(summarize);
         loop {
@@ -400,12 +400,12 @@ impl Deliveries {
             let is_last = delivery.cursor + 1 == delivery.recipients.len();
             let copy = if is_last { None } else { parts.pool.take(PIECE_PAGES) };
             if copy.is_none() && !is_last {
-                return Ok(Err(Wanted::Copy));
+                return Ok(Err(AwaitedBuffer::Copy));
             }
             let page = allocate(parts, recipient.account.shard(), PIECE_PAGES, Want::Delivery);
             if page.is_none() && parts.role.awaits_segments() {
                 copy.into_iter().for_each(|copy| parts.pool.put(copy));
-                return Ok(Err(Wanted::Space));
+                return Ok(Err(AwaitedBuffer::Segment));
             }
             let delivery = self.known(id);
             let Some(page) = page else {

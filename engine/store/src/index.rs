@@ -49,9 +49,9 @@ pub(crate) struct Placed {
 
 /// Pages that became live or dead.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Space {
-    Lives(Page, u32),
-    Died(Page, u32),
+pub(crate) enum PageChange {
+    Live(Page, u32),
+    Dead(Page, u32),
 }
 
 /// Everything known of a shard.
@@ -214,7 +214,7 @@ impl Index {
     }
 
     /// Applies one record. Calls `space` with the pages that become live or dead.
-    pub(crate) fn apply(&mut self, record: &Record<'_>, space: &mut impl FnMut(Space)) {
+    pub(crate) fn apply(&mut self, record: &Record<'_>, space: &mut impl FnMut(PageChange)) {
         match *record {
             Record::Account { .. } => self.apply_account(record),
             Record::Mailbox { account, mailbox, uid_validity, uid_next, highest_modseq, name } => {
@@ -225,7 +225,8 @@ impl Index {
             }
             Record::Delivered { account, mailbox, uid_validity, entry, .. } => {
                 if self.insert(account, mailbox, uid_validity, entry) {
-                    self.chunks(&entry).for_each(|(page, pages)| space(Space::Lives(page, pages)));
+                    self.chunks(&entry)
+                        .for_each(|(page, pages)| space(PageChange::Live(page, pages)));
                 }
             }
             Record::Chunks { guid, first, pages, .. } => self.announce(guid, first, pages.iter()),
@@ -260,8 +261,8 @@ impl Index {
                 if let Some(pages) =
                     self.moved((account, Place { mailbox, uid }), guid, index, from, to)
                 {
-                    space(Space::Lives(to, pages));
-                    space(Space::Died(from, pages));
+                    space(PageChange::Live(to, pages));
+                    space(PageChange::Dead(from, pages));
                 }
             }
             Record::Life => {}
@@ -395,7 +396,7 @@ impl Index {
         account: AccountId,
         mailbox: u32,
         ranges: &[(u32, u32)],
-        space: &mut impl FnMut(Space),
+        space: &mut impl FnMut(PageChange),
     ) {
         let Some(account) = self.accounts.get_mut(&account) else { return };
         let (placed, messages, placed_chunks) =
@@ -403,11 +404,11 @@ impl Index {
         let mut removed = |entry: &Entry| {
             *messages -= 1;
             let Some(gone) = placed.remove(&entry.guid()) else {
-                return space(Space::Died(Page(entry.page), pages_of_chunk(entry.octets, 0)));
+                return space(PageChange::Dead(Page(entry.page), pages_of_chunk(entry.octets, 0)));
             };
             *placed_chunks -= gone.pages.len() as u64;
             for (page, index) in gone.pages.iter().zip(0..) {
-                space(Space::Died(Page(*page), pages_of_chunk(entry.octets, index)));
+                space(PageChange::Dead(Page(*page), pages_of_chunk(entry.octets, index)));
             }
         };
         change_counted(account, &mut self.queued, |account| {
@@ -423,7 +424,7 @@ impl Index {
         account: AccountId,
         mailbox: u32,
         (first, last): (u32, u32),
-        space: &mut impl FnMut(Space),
+        space: &mut impl FnMut(PageChange),
     ) {
         let of = |uid| (account, Place { mailbox, uid });
         if first > last || self.forwards.is_empty() {

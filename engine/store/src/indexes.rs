@@ -8,7 +8,7 @@
 use crate::account::Account;
 use crate::finding::{Damage, Findings};
 use crate::hash::Random;
-use crate::index::{Index, Space};
+use crate::index::{Index, PageChange};
 use crate::layout::ShardId;
 use crate::outcome::Refusal;
 use crate::record::{self, Record};
@@ -147,8 +147,8 @@ impl Indexes {
                 self.posted.push((account, Uid(entry.uid)));
             }
             index.apply(&record, &mut |space| match space {
-                Space::Lives(page, pages) => segments.lives(page, pages),
-                Space::Died(page, pages) => segments.died(page, pages),
+                PageChange::Live(page, pages) => segments.lives(page, pages),
+                PageChange::Dead(page, pages) => segments.died(page, pages),
             });
         }
         self.resident_bytes = self.resident_bytes + index.resident_bytes() - before;

@@ -11,7 +11,7 @@ use crate::index::Index;
 use crate::indexes::Indexes;
 use crate::journal::Journal;
 use crate::layout::{Geometry, SegmentIndex, ShardId};
-use crate::orders::{self, ORDERS_MAX, Order};
+use crate::metadata_changes::{self, METADATA_CHANGES_MAX, MetadataChange};
 use crate::outcome::{Refusal, Wakes};
 use crate::pending::Pending;
 use crate::record;
@@ -38,7 +38,7 @@ struct Shard {
     gathered: Vec<u8>,
     pending: Vec<Pending>,
     /// Metadata changes that become records when the next group is made.
-    orders: VecDeque<Order>,
+    metadata_changes: VecDeque<MetadataChange>,
     /// Messages that opening found torn, until their removal is durable.
     dropped: Vec<Dropped>,
 }
@@ -212,35 +212,39 @@ impl Journals {
         pending.append(&mut known.pending);
         known.gathered = records;
         known.gathered.clear();
-        if known.orders.is_empty() {
+        if known.metadata_changes.is_empty() {
             self.dirty.remove(shard);
         }
     }
 
     /// Queues a metadata change. Errors: `Busy`.
-    pub(crate) fn order(&mut self, shard: ShardId, order: Order) -> Result<(), Refusal> {
-        let waiting = &mut self.shards.of_mut(shard).orders;
-        if waiting.len() >= ORDERS_MAX {
+    pub(crate) fn queue_change(
+        &mut self,
+        shard: ShardId,
+        change: MetadataChange,
+    ) -> Result<(), Refusal> {
+        let waiting = &mut self.shards.of_mut(shard).metadata_changes;
+        if waiting.len() >= METADATA_CHANGES_MAX {
             return Err(Refusal::Busy);
         }
-        waiting.push_back(order);
+        waiting.push_back(change);
         Ok(())
     }
 
-    pub(crate) fn has_orders(&self, shard: ShardId) -> bool {
-        !self.shards.of(shard).orders.is_empty()
+    pub(crate) fn has_metadata_changes(&self, shard: ShardId) -> bool {
+        !self.shards.of(shard).metadata_changes.is_empty()
     }
 
     /// Turns a shard's pending metadata changes into records, as many as fit a group.
-    pub(crate) fn carry_out_orders(
+    pub(crate) fn carry_out_metadata_changes(
         &mut self,
         shard: ShardId,
         index: &mut Index,
         out: &mut Vec<u8>,
         wakes: &mut Wakes,
     ) {
-        let Shard { orders: waiting, pending, .. } = self.shards.of_mut(shard);
-        orders::carry_out(waiting, index, out, pending, wakes);
+        let Shard { metadata_changes: waiting, pending, .. } = self.shards.of_mut(shard);
+        metadata_changes::carry_out(waiting, index, out, pending, wakes);
     }
 
     /// A message of this shard was found torn: its removal must be journaled.
@@ -291,11 +295,11 @@ impl Journals {
     }
 
     /// Drops the pending metadata changes. Returns their continuations.
-    pub(crate) fn give_up_orders(&mut self) -> impl Iterator<Item = Continuation> + '_ {
+    pub(crate) fn give_up_metadata_changes(&mut self) -> impl Iterator<Item = Continuation> + '_ {
         self.shards
             .iter_mut()
-            .flat_map(|(_, shard)| shard.orders.drain(..))
-            .map(Order::into_continuation)
+            .flat_map(|(_, shard)| shard.metadata_changes.drain(..))
+            .map(MetadataChange::into_continuation)
     }
 
     /// Takes each journal back to its last durable position, and releases the segments that were

@@ -21,7 +21,8 @@
 //! | `mailbox`, `account`, `index` | the index; only durable records change it |
 //! | `backing`, `pool`, `segments` | requests in flight, buffers in memory, space on the disk |
 //! | `indexes`, `journal`, `journals` | all shards: indexes and gathered records |
-//! | `orders`, `group`, `disk_owner` | pending metadata changes, groups in flight, the disk owner |
+//! | `metadata_changes`, `group` | pending metadata changes, groups in flight |
+//! | `disk_owner` | the core that owns the disk, and its client cores |
 //! | `parts` | all of these together, for the files below |
 //! | `writing`, `checkpoint`, `sealing` | appending to journals, checkpoints, group commit |
 //! | `retry` | service after a failed write |
@@ -72,9 +73,9 @@ mod lanes;
 mod layout;
 mod mailbox;
 mod messages;
+mod metadata_changes;
 mod notes;
 mod opening;
-mod orders;
 mod outbox;
 mod outcome;
 mod parts;
@@ -106,10 +107,10 @@ pub use finding::{Damage, Finding};
 pub use fsck::{AccountReport, MailboxReport, ReadSectors, Report, Unreadable, fsck};
 pub use index::{RESIDENT_BYTES_PER_MESSAGE, RESIDENT_BYTES_PLACED};
 pub use layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_BYTES, SHARDS};
+pub use metadata_changes::{MAILBOX_NAME_MAX, MAILBOXES_MAX};
 pub use notes::{
     ARRIVALS_MAX, NOTE_BYTES_MAX, NOTE_KEY_MAX, NOTES_BYTES_MAX, NOTES_MAX, NoteChange,
 };
-pub use orders::{MAILBOX_NAME_MAX, MAILBOXES_MAX};
 pub use outbox::{
     EntryChange, EntrySource, EntryState, OutboxEntry, Packing, RESIDENT_BYTES_QUEUED,
 };

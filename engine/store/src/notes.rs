@@ -4,8 +4,8 @@
 //! - An account has at most [`NOTES_MAX`] notes, of [`NOTES_BYTES_MAX`] bytes together. So a
 //!   checkpoint of them is always short.
 //! - A note without a value does not exist.
-//! - Changes are pending metadata changes (`orders`). They are made with the notes that exist at
-//!   that time, so that a removed note is not replaced.
+//! - Changes are pending metadata changes (`metadata_changes`). They are made with the notes that
+//!   exist at that time, so that a removed note is not replaced.
 //! - The store's own notes are of *arrivals*: messages that must be delivered once, even if
 //!   delivery is attempted several times. Such a note is written in the group of the message that
 //!   has arrived. Its value is the GUID number of the message. It is removed with the message if

@@ -10,7 +10,7 @@ use crate::checkpoint::Checkpointer;
 use crate::group::Superseded;
 use crate::journals::blocks_of;
 use crate::layout::ShardId;
-use crate::orders::ORDERS_BLOCKS;
+use crate::metadata_changes::METADATA_CHANGES_BLOCKS;
 use crate::parts::Parts;
 use crate::shards::ShardSet;
 use crate::superblock::Root;
@@ -45,7 +45,7 @@ fn has_to_seal(parts: &Parts, checkpointer: &Checkpointer) -> bool {
 
 /// Cuts a shard's records into blocks and queues them. Leaves them gathered if there is no space.
 pub(crate) fn seal_shard(parts: &mut Parts, shard: ShardId, mut before: Vec<u8>) {
-    carry_out_orders(parts, shard, &mut before);
+    carry_out_metadata_changes(parts, shard, &mut before);
     let gathered = parts.journals.take_gathered(shard);
     let records = if before.is_empty() { gathered } else { [before, gathered].concat() };
     let fence = needs_fence(parts, shard);
@@ -61,13 +61,18 @@ pub(crate) fn seal_shard(parts: &mut Parts, shard: ShardId, mut before: Vec<u8>)
 
 /// Turns the pending metadata changes of a shard into records, if they find space. Nothing is in
 /// flight.
-fn carry_out_orders(parts: &mut Parts, shard: ShardId, out: &mut Vec<u8>) {
-    if !parts.journals.has_orders(shard) {
+fn carry_out_metadata_changes(parts: &mut Parts, shard: ShardId, out: &mut Vec<u8>) {
+    if !parts.journals.has_metadata_changes(shard) {
         return;
     }
     let others = blocks_of(out) + parts.journals.gathered_blocks(shard) + 1;
-    if has_places(parts, shard, others + ORDERS_BLOCKS) {
-        parts.journals.carry_out_orders(shard, parts.indexes.of_mut(shard), out, &mut parts.wakes);
+    if has_places(parts, shard, others + METADATA_CHANGES_BLOCKS) {
+        parts.journals.carry_out_metadata_changes(
+            shard,
+            parts.indexes.of_mut(shard),
+            out,
+            &mut parts.wakes,
+        );
     }
 }
 

@@ -102,7 +102,7 @@ impl Room {
 
 /// The segment that a shard's new bodies go to.
 #[derive(Clone, Copy, Debug)]
-struct Head {
+struct OpenSegment {
     segment: SegmentIndex,
     used: u32,
 }
@@ -113,7 +113,7 @@ pub(crate) struct Segments {
     geometry: Geometry,
     table: Vec<Segment>,
     /// The open body segment of each shard.
-    heads: PerShard<Option<Head>>,
+    open: PerShard<Option<OpenSegment>>,
     free: Vec<SegmentIndex>,
     /// Pages that may have died since [`Segments::emptiest`] last found nothing.
     died_pages: u32,
@@ -132,7 +132,7 @@ impl Segments {
         Segments {
             geometry,
             table,
-            heads: PerShard::new(|_| None),
+            open: PerShard::new(|_| None),
             free: Vec::new(),
             died_pages: u32::MAX,
             found_none_of: u32::MAX,
@@ -253,19 +253,19 @@ impl Segments {
     /// Allocates pages for a chunk in the shard's open segment, pinned until [`Segments::unpin`].
     pub(crate) fn allocate(&mut self, shard: ShardId, pages: u32, want: Want) -> Option<Page> {
         let segment_pages = self.geometry.segment_pages;
-        let mut head = match *self.heads.of(shard) {
-            Some(head) if head.used + pages <= segment_pages => head,
+        let mut open = match *self.open.of(shard) {
+            Some(open) if open.used + pages <= segment_pages => open,
             full => {
                 let segment = self.take(Owner::Body(shard), want)?;
                 if let Some(full) = full {
                     self.close(full.segment);
                 }
-                Head { segment, used: 0 }
+                OpenSegment { segment, used: 0 }
             }
         };
-        let page = self.geometry.first_page(head.segment).plus(head.used);
-        head.used += pages;
-        *self.heads.of_mut(shard) = Some(head);
+        let page = self.geometry.first_page(open.segment).plus(open.used);
+        open.used += pages;
+        *self.open.of_mut(shard) = Some(open);
         self.pin(page, pages);
         Some(page)
     }
@@ -297,7 +297,7 @@ impl Segments {
             *other = if is_theirs { core::mem::replace(own, elsewhere) } else { elsewhere };
         }
         for shard in theirs.iter() {
-            core::mem::swap(self.heads.of_mut(shard), others.heads.of_mut(shard));
+            core::mem::swap(self.open.of_mut(shard), others.open.of_mut(shard));
         }
         for _ in 0..free {
             self.give_away().into_iter().for_each(|index| others.take_back(index));

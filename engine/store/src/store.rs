@@ -186,7 +186,7 @@ impl Store {
 
     /// Whether a delivery or a read waits for a buffer.
     pub fn is_short_of_buffers(&self) -> bool {
-        self.reads.wait() || self.deliveries.wait()
+        self.reads.wait() || self.deliveries.has_waiters()
     }
 
     /// Messages on their way to the disk, including abandoned ones with a write in flight.
@@ -306,7 +306,7 @@ impl Store {
     fn serve_waiting(&mut self) {
         for _ in 0..self.parts.pool.take_returned() {
             self.reads.start_waiting(&mut self.parts);
-            self.deliveries.offer_room(&self.parts.pool, &mut self.parts.wakes);
+            self.deliveries.offer_buffers(&self.parts.pool, &mut self.parts.wakes);
         }
     }
 
@@ -428,7 +428,7 @@ impl Store {
         self.parts.journals.give_up(&mut pending);
         let Parts { journals, wakes, .. } = &mut self.parts;
         journals
-            .give_up_orders()
+            .give_up_metadata_changes()
             .for_each(|continuation| wakes.refuse(continuation, Refusal::ReadOnly));
         for one in pending {
             if let Pending::Account(_, id) = one {

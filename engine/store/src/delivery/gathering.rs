@@ -280,7 +280,7 @@ impl Deliveries {
 
     /// Abandons the delivery. It is removed once its writes have ended.
     pub(super) fn give_up(&mut self, id: FrameId, parts: &mut Parts) {
-        self.stop_waiting_for_room(id);
+        self.stop_waiting_for_buffer(id);
         self.known(id).expect = Expect::Abandoned;
         self.forget_if_written(id, parts);
     }

@@ -7,7 +7,7 @@
 use crate::chunk;
 use crate::finding::{Damage, Finding};
 use crate::hash::Key;
-use crate::index::Space;
+use crate::index::PageChange;
 use crate::lanes::Piece;
 use crate::layout::{Geometry, Page};
 use crate::replay::{Mode, Replay, Wanted};
@@ -70,7 +70,7 @@ impl Replay {
         } else if !sound {
             let mut pages = Vec::new();
             self.index.remove(account, mailbox, &[(uid, uid)], &mut |space| {
-                if let Space::Died(page, count) = space {
+                if let PageChange::Dead(page, count) = space {
                     pages.push((page, count));
                 }
             });

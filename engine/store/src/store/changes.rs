@@ -1,6 +1,6 @@
 //! Changes without a body: accounts, removals, flags, mailboxes, notes. Each is at least one
 //! record, and is durable when its continuation is woken. Changes that must read the index first
-//! are pending metadata changes: see `orders`.
+//! are pending metadata changes: see `metadata_changes`.
 //!
 //! Invariant: a change is gathered only while the store serves, and only if it will find space on
 //! the disk.
@@ -11,8 +11,8 @@ use crate::format3;
 use crate::format4::ProgressRecord;
 use crate::hash::{Hash, Key};
 use crate::mailbox::{Mailbox, UID_VALIDITY_LOST};
+use crate::metadata_changes::{ChangeKind, MAILBOX_NAME_MAX, MetadataChange};
 use crate::notes::{self, NoteChange};
-use crate::orders::{MAILBOX_NAME_MAX, Order, What};
 use crate::outbox::{EntryChange, Packing};
 use crate::outcome::Refusal;
 use crate::pending::Pending;
@@ -280,7 +280,7 @@ impl Store {
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         let now = u32::try_from(now.seconds()).unwrap_or(u32::MAX);
-        self.order(account, What::Create { name: checked(name)?, now }, continuation)
+        self.queue_change(account, ChangeKind::Create { name: checked(name)?, now }, continuation)
     }
 
     /// Renames a mailbox. `continuation` is woken with [`crate::Outcome::Changed`], or refused with
@@ -294,7 +294,11 @@ impl Store {
         name: &str,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
-        self.order(account, What::Rename { mailbox, name: checked(name)? }, continuation)
+        self.queue_change(
+            account,
+            ChangeKind::Rename { mailbox, name: checked(name)? },
+            continuation,
+        )
     }
 
     /// Removes an empty mailbox. `continuation` is woken with [`crate::Outcome::Changed`], or
@@ -307,7 +311,7 @@ impl Store {
         MailboxId(mailbox): MailboxId,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
-        self.order(account, What::Delete { mailbox }, continuation)
+        self.queue_change(account, ChangeKind::Delete { mailbox }, continuation)
     }
 
     /// Moves the messages with these UIDs, in ascending order, to another mailbox of the account,
@@ -332,7 +336,7 @@ impl Store {
         if uids.len() > REMOVED_RANGES {
             return Err(Refusal::TooLarge);
         }
-        self.order(account, What::File { from, uids: uids.into(), to }, continuation)
+        self.queue_change(account, ChangeKind::Move { from, uids: uids.into(), to }, continuation)
     }
 
     /// Changes notes of an account, all or none. `continuation` is woken with
@@ -349,7 +353,7 @@ impl Store {
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         notes::check(&changes)?;
-        self.order(account, What::Note { changes: changes.into() }, continuation)
+        self.queue_change(account, ChangeKind::Note { changes: changes.into() }, continuation)
     }
 
     /// Forgets that this message has arrived: no further attempt to deliver it to the account will
@@ -363,19 +367,21 @@ impl Store {
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         let forgotten = NoteChange::Remove(Box::from(&origin.key()[..]));
-        self.order(account, What::Note { changes: [forgotten].into() }, continuation)
+        self.queue_change(account, ChangeKind::Note { changes: [forgotten].into() }, continuation)
     }
 
-    fn order(
+    fn queue_change(
         &mut self,
         account: AccountId,
-        what: What,
+        kind: ChangeKind,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         self.condition.check_serving()?;
         let parts = &mut self.parts;
         parts.journals.make_room(account.shard(), RECORDS_MAX, &parts.segments)?;
-        parts.journals.order(account.shard(), Order::new(account, what, continuation))
+        parts
+            .journals
+            .queue_change(account.shard(), MetadataChange::new(account, kind, continuation))
     }
 }
 

@@ -188,7 +188,7 @@ impl Store {
             NoticeKind::Segments(granted, left) => {
                 let Parts { role, segments, wakes, .. } = &mut self.parts;
                 role.segments_arrived(granted, left, segments);
-                self.deliveries.offer_space(wakes);
+                self.deliveries.retry_for_segments(wakes);
             }
         }
         self.serve_waiting();

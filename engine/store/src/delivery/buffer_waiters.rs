@@ -10,9 +10,9 @@ use crate::pool::Pool;
 use alloc::collections::VecDeque;
 use tasks::{Continuation, FrameId};
 
-/// The kinds of buffers that deliveries wait for. Each kind has a queue of its own.
+/// What a delivery can wait for: a buffer of some kind, or a segment. Each has a queue of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wanted {
+pub(super) enum AwaitedBuffer {
     /// A page for the first octets.
     Page,
     /// A run of pages for more octets.
@@ -20,22 +20,22 @@ pub(super) enum Wanted {
     /// A copy for a further recipient's chunk.
     Copy,
     /// No buffer, but a segment that another core may give to this one.
-    Space,
+    Segment,
 }
 
 /// Deliveries that wait for buffers, in the order of arrival.
 #[derive(Debug, Default)]
-pub(super) struct WantsRoom {
+pub(super) struct BufferWaiters {
     page: VecDeque<FrameId>,
     run: VecDeque<FrameId>,
     copy: VecDeque<FrameId>,
-    space: VecDeque<FrameId>,
+    segment: VecDeque<FrameId>,
 }
 
-impl WantsRoom {
-    pub(super) fn with_capacity(deliveries: usize) -> WantsRoom {
+impl BufferWaiters {
+    pub(super) fn with_capacity(deliveries: usize) -> BufferWaiters {
         let queue = || VecDeque::with_capacity(deliveries);
-        WantsRoom { page: queue(), run: queue(), copy: queue(), space: queue() }
+        BufferWaiters { page: queue(), run: queue(), copy: queue(), segment: queue() }
     }
 
     fn is_empty(&self) -> bool {
@@ -43,49 +43,49 @@ impl WantsRoom {
     }
 
     fn forget(&mut self, id: FrameId) {
-        for queue in [&mut self.page, &mut self.run, &mut self.copy, &mut self.space] {
+        for queue in [&mut self.page, &mut self.run, &mut self.copy, &mut self.segment] {
             queue.retain(|waiting| *waiting != id);
         }
     }
 
-    fn of(&mut self, wanted: Wanted) -> &mut VecDeque<FrameId> {
-        match wanted {
-            Wanted::Page => &mut self.page,
-            Wanted::Run => &mut self.run,
-            Wanted::Copy => &mut self.copy,
-            Wanted::Space => &mut self.space,
+    fn of(&mut self, awaited: AwaitedBuffer) -> &mut VecDeque<FrameId> {
+        match awaited {
+            AwaitedBuffer::Page => &mut self.page,
+            AwaitedBuffer::Run => &mut self.run,
+            AwaitedBuffer::Copy => &mut self.copy,
+            AwaitedBuffer::Segment => &mut self.segment,
         }
     }
 }
 
 impl Deliveries {
     /// Buffers came back: wakes one delivery for each kind that is available.
-    pub(crate) fn offer_room(&mut self, pool: &Pool, wakes: &mut Wakes) {
-        for wanted in [Wanted::Page, Wanted::Run, Wanted::Copy] {
-            let can_be_had = match wanted {
-                Wanted::Page => pool.has_sparing(1),
-                Wanted::Run => pool.has_sparing(PIECE_PAGES),
-                Wanted::Copy => true,
-                Wanted::Space => false,
+    pub(crate) fn offer_buffers(&mut self, pool: &Pool, wakes: &mut Wakes) {
+        for awaited in [AwaitedBuffer::Page, AwaitedBuffer::Run, AwaitedBuffer::Copy] {
+            let can_be_had = match awaited {
+                AwaitedBuffer::Page => pool.has_sparing(1),
+                AwaitedBuffer::Run => pool.has_sparing(PIECE_PAGES),
+                AwaitedBuffer::Copy => true,
+                AwaitedBuffer::Segment => false,
             };
-            if can_be_had && let Some(delivery) = self.wants_room.of(wanted).pop_front() {
-                self.wake_for_room(delivery, wakes);
+            if can_be_had && let Some(delivery) = self.buffer_waiters.of(awaited).pop_front() {
+                self.wake_waiter(delivery, wakes);
             }
         }
     }
 
     /// Another core has answered whether it gives up segments. Every delivery that waited for this
     /// tries again.
-    pub(crate) fn offer_space(&mut self, wakes: &mut Wakes) {
-        while let Some(delivery) = self.wants_room.space.pop_front() {
-            self.wake_for_room(delivery, wakes);
+    pub(crate) fn retry_for_segments(&mut self, wakes: &mut Wakes) {
+        while let Some(delivery) = self.buffer_waiters.segment.pop_front() {
+            self.wake_waiter(delivery, wakes);
         }
     }
 
     /// Wakes a delivery that waited for a buffer.
-    fn wake_for_room(&mut self, id: FrameId, wakes: &mut Wakes) {
+    fn wake_waiter(&mut self, id: FrameId, wakes: &mut Wakes) {
         let Some(delivery) = self.table.get_mut(id) else { return };
-        if core::mem::take(&mut delivery.wants_room)
+        if core::mem::take(&mut delivery.awaits_buffer)
             && delivery.expect == Expect::Octets
             && let Some(continuation) = delivery.continuation.take()
         {
@@ -95,9 +95,9 @@ impl Deliveries {
 
     /// Takes a delivery out of the queues when it is given up or has found its buffer. Otherwise it
     /// would be woken in place of another one.
-    pub(super) fn stop_waiting_for_room(&mut self, id: FrameId) {
-        if core::mem::take(&mut self.known(id).wants_room) {
-            self.wants_room.forget(id);
+    pub(super) fn stop_waiting_for_buffer(&mut self, id: FrameId) {
+        if core::mem::take(&mut self.known(id).awaits_buffer) {
+            self.buffer_waiters.forget(id);
         }
     }
 
@@ -108,20 +108,20 @@ impl Deliveries {
     }
 
     /// Whether a delivery waits for a buffer.
-    pub(crate) fn wait(&self) -> bool {
-        !self.wants_room.is_empty()
+    pub(crate) fn has_waiters(&self) -> bool {
+        !self.buffer_waiters.is_empty()
     }
 
-    pub(super) fn wait_for_room(
+    pub(super) fn wait_for_buffer(
         &mut self,
         id: FrameId,
-        wanted: Wanted,
+        awaited: AwaitedBuffer,
         continuation: Continuation,
     ) {
         let delivery = self.known(id);
         delivery.continuation = Some(continuation);
-        if !core::mem::replace(&mut delivery.wants_room, true) {
-            self.wants_room.of(wanted).push_back(id);
+        if !core::mem::replace(&mut delivery.awaits_buffer, true) {
+            self.buffer_waiters.of(awaited).push_back(id);
         }
     }
 }

@@ -32,34 +32,38 @@ pub const MAILBOXES_MAX: usize = 256;
 pub const MAILBOX_NAME_MAX: usize = 255;
 
 /// The most changes that wait in one shard.
-pub(crate) const ORDERS_MAX: usize = 64;
+pub(crate) const METADATA_CHANGES_MAX: usize = 64;
 /// The most bytes of records that changes make in one group, without the last message.
-const ORDERS_BYTES: usize = 12 * 1024;
+const METADATA_CHANGES_BYTES: usize = 12 * 1024;
 /// The most blocks that these records take. A block may have as much unused space as the record
 /// that did not fit.
-pub(crate) const ORDERS_BLOCKS: u32 =
-    ((ORDERS_BYTES + CHUNKS_MAX as usize * 4) * 2 / RECORDS_MAX) as u32 + 2;
+pub(crate) const METADATA_CHANGES_BLOCKS: u32 =
+    ((METADATA_CHANGES_BYTES + CHUNKS_MAX as usize * 4) * 2 / RECORDS_MAX) as u32 + 2;
 
 /// A change that waits for the next group.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct MetadataChange {
     account: AccountId,
-    what: What,
+    kind: ChangeKind,
     continuation: Continuation,
 }
 
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum ChangeKind {
     Create { name: Box<str>, now: u32 },
     Rename { mailbox: u32, name: Box<str> },
     Delete { mailbox: u32 },
-    File { from: u32, uids: Box<[UidRange]>, to: u32 },
+    Move { from: u32, uids: Box<[UidRange]>, to: u32 },
     Note { changes: Box<[NoteChange]> },
 }
 
-impl Order {
-    pub(crate) fn new(account: AccountId, what: What, continuation: Continuation) -> Order {
-        Order { account, what, continuation }
+impl MetadataChange {
+    pub(crate) fn new(
+        account: AccountId,
+        kind: ChangeKind,
+        continuation: Continuation,
+    ) -> MetadataChange {
+        MetadataChange { account, kind, continuation }
     }
 
     pub(crate) fn into_continuation(self) -> Continuation {
@@ -76,20 +80,20 @@ impl Order {
     ) -> Result<Pending, Refusal> {
         let account = index.account_mut(self.account).filter(|account| account.is_named());
         let account = account.ok_or(Refusal::NoSuchAccount)?;
-        match &self.what {
-            What::Create { name, now } => {
+        match &self.kind {
+            ChangeKind::Create { name, now } => {
                 let id = create(account, name, *now, out)?;
                 Ok(Pending::Mailbox(self.continuation, id))
             }
-            What::Rename { mailbox, name } => {
+            ChangeKind::Rename { mailbox, name } => {
                 rename(account, *mailbox, name, out).map(|()| self.done())
             }
-            What::Delete { mailbox } => delete(account, *mailbox, out).map(|()| self.done()),
-            What::File { from, uids, to } => {
-                let filed = file(index, self.account, (*from, uids, *to), limit, out)?;
+            ChangeKind::Delete { mailbox } => delete(account, *mailbox, out).map(|()| self.done()),
+            ChangeKind::Move { from, uids, to } => {
+                let filed = move_messages(index, self.account, (*from, uids, *to), limit, out)?;
                 Ok(Pending::Filed(self.continuation, filed))
             }
-            What::Note { changes } => {
+            ChangeKind::Note { changes } => {
                 notes::change(account.id(), account.notes(), changes, out).map(|()| self.done())
             }
         }
@@ -103,28 +107,28 @@ impl Order {
 /// Turns the pending changes of a shard into records, one for each account, until they fill their
 /// part of a group. The others keep waiting. The caller of each refused change is woken.
 pub(crate) fn carry_out(
-    orders: &mut VecDeque<Order>,
+    changes: &mut VecDeque<MetadataChange>,
     index: &mut Index,
     out: &mut Vec<u8>,
     pending: &mut Vec<Pending>,
     wakes: &mut Wakes,
 ) {
-    let limit = out.len() + ORDERS_BYTES;
+    let limit = out.len() + METADATA_CHANGES_BYTES;
     let (mut served, mut later) = (Vec::new(), VecDeque::new());
-    for order in orders.drain(..) {
-        if out.len() >= limit || served.contains(&order.account) {
-            later.push_back(order);
+    for change in changes.drain(..) {
+        if out.len() >= limit || served.contains(&change.account) {
+            later.push_back(change);
             continue;
         }
-        match order.carry_out(index, limit, out) {
+        match change.carry_out(index, limit, out) {
             Ok(waits) => {
-                served.push(order.account);
+                served.push(change.account);
                 pending.push(waits);
             }
-            Err(refusal) => wakes.refuse(order.continuation, refusal),
+            Err(refusal) => wakes.refuse(change.continuation, refusal),
         }
     }
-    *orders = later;
+    *changes = later;
 }
 
 fn create(
@@ -165,7 +169,7 @@ fn delete(account: &Account, id: u32, out: &mut Vec<u8>) -> Result<(), Refusal> 
     Ok(())
 }
 
-fn file(
+fn move_messages(
     index: &mut Index,
     account: AccountId,
     (from, uids, to): (u32, &[UidRange], u32),
