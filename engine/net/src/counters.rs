@@ -80,8 +80,7 @@ pub enum Counter {
     FragmentsIn,
     /// Datagrams reassembled from fragments.
     Reassembled,
-    /// Datagrams whose reassembly failed: too late, too long, overlapping, or evicted by newer
-    /// ones.
+    /// Datagrams that failed reassembly: too late, too long, overlapping, or evicted by newer ones.
     ReassemblyFailed,
 
     /// ICMP echo requests answered.

@@ -59,7 +59,7 @@ pub(crate) struct Endpoints {
 }
 
 impl Hash for Endpoints {
-    /// Hashed in one write, whose length depends on the family.
+    /// Hashed in one write. Its length depends on the family.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let Flow { peer, peer_port, local_port, .. } = self.flow;
         let ports = (u32::from(peer_port) << 16 | u32::from(local_port)).to_ne_bytes();

@@ -1,4 +1,4 @@
-//! Our IPv4 address on the link, whom a packet is meant for, and its next hop.
+//! Our IPv4 address on the link, the addressee of a packet, and its next hop.
 //!
 //! There is one card, one address and one gateway: a mail server is a host, not a router (RFC 1122
 //! §3.3.1).

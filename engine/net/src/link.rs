@@ -1,5 +1,5 @@
 //! The send path for everything but connections: resolves the neighbour, writes the Ethernet and IP
-//! headers, and puts the frame into the outbox. A frame whose neighbour is unresolved waits in
+//! headers, and puts the frame into the outbox. A frame for an unresolved neighbour waits in
 //! [`Held`]. [`crate::arp`] and [`crate::ndp`] resolve neighbours.
 
 use core::net::Ipv4Addr;

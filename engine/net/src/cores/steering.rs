@@ -12,7 +12,7 @@
 //!
 //! Owners report how many connections they have, of a bucket and in total. These reports are
 //! states: only the last one counts. Owners also report how many of their steered SYNs they have
-//! seen. A bucket whose last SYN has not been seen stays where it is, and SYNs in transit count as
+//! seen. A bucket stays where it is until its last SYN has been seen, and SYNs in transit count as
 //! connections.
 //!
 //! TIME-WAIT entries do not count. If their bucket has moved to another core, a segment for one is

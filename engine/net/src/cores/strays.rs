@@ -8,8 +8,8 @@
 //! connection. So a core takes a SYN that is repeated on another queue for a new one. For a while a
 //! flow may then have two handshakes, or a handshake and a closed connection on another core.
 //! Therefore such an entry keeps only segments that fit it exactly, and lets all others go round:
-//! - A handshake keeps a segment that completes it. The other handshake, whose SYN-ACK the peer did
-//!   not accept, expires.
+//! - A handshake keeps a segment that completes it. The other handshake, the one with the SYN-ACK
+//!   that the peer did not accept, expires.
 //! - TIME-WAIT keeps the peer's last FIN.
 //! - A connection keeps segments within its windows or slightly before. The peer may have restarted
 //!   and opened a new connection through another queue.

@@ -274,7 +274,7 @@ impl Neighbour {
         }
     }
 
-    /// Counts another request, whose answer may take until `next`. False when the limit is reached.
+    /// Counts another request; its answer may take until `next`. False when the limit is reached.
     fn count_request(&mut self, next: Instant) -> bool {
         match &mut self.state {
             State::Incomplete { asked, due } | State::Probe { asked, due }

@@ -27,8 +27,8 @@ impl Identifiers {
         Identifiers { hasher }
     }
 
-    /// The address in the network of `prefix` for this attempt, or for the next one whose
-    /// identifier is not reserved. Also returns the attempt.
+    /// The address in the network of `prefix` for this attempt, or for the next attempt without a
+    /// reserved identifier. Also returns the attempt.
     pub(super) fn address(&self, prefix: Ipv6Addr, attempt: u8) -> (Ipv6Addr, u8) {
         let network = prefix.to_bits() >> NETWORK_BITS;
         let identifier = |attempt: u8| {

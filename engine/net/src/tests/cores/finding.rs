@@ -17,7 +17,7 @@ pub(super) const MACHINES: [(u8, u8); 7] = [(2, 2), (2, 1), (4, 4), (4, 1), (4, 
 
 const NOTHING: &[Vec<u8>] = &[];
 
-/// A whole connection whose frames arrive in the queues that `queue` returns. The peer sends `syns`
+/// A whole connection. Its frames arrive in the queues that `queue` returns. The peer sends `syns`
 /// SYNs before one is answered, and accepts the answer to the `taken`-th.
 fn converse(
     world: &mut MultiCoreWorld,

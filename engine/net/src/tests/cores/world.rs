@@ -1,4 +1,4 @@
-//! A machine with several cores in memory: small rings, cards whose buffers are counted, and a test
+//! A machine with several cores in memory: small rings, cards that count their buffers, and a test
 //! clock.
 
 use std::collections::VecDeque;
@@ -49,7 +49,7 @@ pub(super) struct MultiCoreWorld {
 }
 
 impl MultiCoreWorld {
-    /// A machine whose cores all know their address.
+    /// A machine with cores that all know their address.
     pub(super) fn new(cores: u8, queues: u8) -> MultiCoreWorld {
         let mut world = MultiCoreWorld::with(
             cores,
