@@ -1,7 +1,8 @@
 //! Several cores as one machine: what a core does with frames that belong to another core, and what
 //! the cores tell each other.
 //!
-//! Each core has a [`Net`], and no two share anything. To the network they look like one machine:
+//! Each core has a [`crate::Net`], and no two share anything. To the network they look like one
+//! machine:
 //! - **The first core** acts for the machine. It gets the addresses, announces them, and answers
 //!   requests for them. It tells the other cores the addresses and the neighbours' hardware
 //!   addresses. The other cores pass everything but TCP on to it ([`sorting`]).
