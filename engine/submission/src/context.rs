@@ -23,7 +23,7 @@ pub struct Context<'c> {
 pub(super) struct JobHost<'a, 'c> {
     pub(super) cx: &'a mut Context<'c>,
     pub(super) continuation: Continuation,
-    pub(super) letter: &'a mut Option<DeliveryHandle>,
+    pub(super) delivery: &'a mut Option<DeliveryHandle>,
 }
 
 /// The local account that receives mail for this address. An account with forwarding does not
@@ -71,26 +71,26 @@ impl JobHost<'_, '_> {
 
     /// Begins a delivery to these recipients. Any core may own them.
     pub(super) fn begin(&mut self, recipients: &[Recipient]) -> Result<(), Refusal> {
-        *self.letter = Some(self.cx.store.begin(recipients)?);
+        *self.delivery = Some(self.cx.store.begin(recipients)?);
         Ok(())
     }
 
     /// Appends octets to the delivery. Returns how many were taken.
     pub(super) fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal> {
-        let letter = self.letter.ok_or(Refusal::NoSuchDelivery)?;
-        self.cx.store.append(letter, octets, self.continuation)
+        let delivery = self.delivery.ok_or(Refusal::NoSuchDelivery)?;
+        self.cx.store.append(delivery, octets, self.continuation)
     }
 
     /// Commits the delivery.
     pub(super) fn commit(&mut self, closing: Closing) -> Result<(), Refusal> {
-        let letter = self.letter.take().ok_or(Refusal::NoSuchDelivery)?;
-        self.cx.store.commit(letter, closing, self.continuation)
+        let delivery = self.delivery.take().ok_or(Refusal::NoSuchDelivery)?;
+        self.cx.store.commit(delivery, closing, self.continuation)
     }
 
     /// Aborts the delivery, if one was begun.
     pub(super) fn abort(&mut self) {
-        if let Some(letter) = self.letter.take() {
-            self.cx.store.abort(letter);
+        if let Some(delivery) = self.delivery.take() {
+            self.cx.store.abort(delivery);
         }
     }
 

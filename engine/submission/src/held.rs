@@ -7,7 +7,7 @@
 //! Invariants:
 //! - A message has at most one frame. Taking it back removes the frame, which is not possible while
 //!   it has a job. So a message that was taken back is never sent.
-//! - At most [`CARRIED_MAX`] messages have a job. The others wait in the order of their deadlines.
+//! - At most [`JOBS_MAX`] messages have a job. The others wait in the order of their deadlines.
 //! - A message waits at most [`HOLD_SECONDS_MAX`] after it was held, or after a restart, even if
 //!   the wall clock jumps.
 //! - A core that is stopping begins no jobs. They begin after the restart.
@@ -35,33 +35,33 @@ tasks::points! {
 pub const HOLD_SECONDS_MAX: u64 = 30;
 
 /// The most messages that a core holds: about a hundred bytes each.
-const HOLDS_MAX: usize = 1024;
+const HELD_MAX: usize = 1024;
 
 /// The most messages that have a job.
-const CARRIED_MAX: usize = 8;
+const JOBS_MAX: usize = 8;
 
 /// The time until the next job after a job has failed.
-const AGAIN: Micros = Micros::from_secs(60);
+const RETRY_AFTER: Micros = Micros::from_secs(60);
 
 /// The held messages of a core.
 pub struct Submission {
-    letters: FrameTable<Held>,
+    messages: FrameTable<HeldMessage>,
     places: BTreeMap<Place, FrameId>,
     deadlines: DelayQueue,
     /// Messages with a deadline that has passed.
     due: VecDeque<FrameId>,
-    carried: usize,
+    jobs: usize,
     /// Jobs that found the store busy.
-    again: Vec<FrameId>,
+    yielded: Vec<FrameId>,
     /// Whether the store may have held messages without a frame.
-    is_to_look: bool,
+    needs_scan: bool,
     is_serving: bool,
 }
 
 /// The account and the draft.
 type Place = (AccountId, Uid);
 
-struct Held {
+struct HeldMessage {
     place: Place,
     /// The account's message that it replies to, if that is known.
     answers: Option<(MailboxId, Uid)>,
@@ -79,20 +79,20 @@ impl Submission {
     /// Holds nothing, and begins no job before [`Submission::begin`].
     pub fn new(now: Instant) -> Submission {
         Submission {
-            letters: FrameTable::with_capacity(HOLDS_MAX),
+            messages: FrameTable::with_capacity(HELD_MAX),
             places: BTreeMap::new(),
-            deadlines: DelayQueue::with_capacity(HOLDS_MAX, now),
+            deadlines: DelayQueue::with_capacity(HELD_MAX, now),
             due: VecDeque::new(),
-            carried: 0,
-            again: Vec::new(),
-            is_to_look: false,
+            jobs: 0,
+            yielded: Vec::new(),
+            needs_scan: false,
             is_serving: false,
         }
     }
 
     /// The core begins to serve: jobs may begin.
     pub fn begin(&mut self) {
-        (self.is_to_look, self.is_serving) = (true, true);
+        (self.needs_scan, self.is_serving) = (true, true);
     }
 
     /// No more jobs begin.
@@ -102,7 +102,7 @@ impl Submission {
 
     /// Whether one more message can be held.
     pub fn has_room(&self) -> bool {
-        self.letters.len() < HOLDS_MAX
+        self.messages.len() < HELD_MAX
     }
 
     /// Holds a message until `after` from `now`.
@@ -116,13 +116,13 @@ impl Submission {
         if self.places.contains_key(&place) {
             return;
         }
-        match self.letters.insert(Held { place, answers, stage: Stage::Waiting }) {
+        match self.messages.insert(HeldMessage { place, answers, stage: Stage::Waiting }) {
             Ok(frame) => {
                 self.places.insert(place, frame);
                 self.deadlines.set(frame, now + after.min(Micros::from_secs(HOLD_SECONDS_MAX + 1)));
             }
             // A later scan of the drafts finds it, once there is a free frame.
-            Err(_) => self.is_to_look = true,
+            Err(_) => self.needs_scan = true,
         }
     }
 
@@ -130,7 +130,7 @@ impl Submission {
     /// not held.
     pub fn take_back(&mut self, place: Place) -> Option<Option<(MailboxId, Uid)>> {
         let frame = self.places.get(&place).copied()?;
-        let held = self.letters.get(frame).filter(|held| matches!(held.stage, Stage::Waiting))?;
+        let held = self.messages.get(frame).filter(|held| matches!(held.stage, Stage::Waiting))?;
         let answers = held.answers;
         self.forget(frame);
         Some(answers)
@@ -138,14 +138,14 @@ impl Submission {
 
     fn forget(&mut self, frame: FrameId) {
         self.deadlines.cancel(frame);
-        if let Some(held) = self.letters.remove(frame) {
+        if let Some(held) = self.messages.remove(frame) {
             self.places.remove(&held.place);
         }
     }
 
     /// Gives a frame to each held message in the store that has none.
-    fn look(&mut self, store: &Store, wall: UnixTime, now: Instant) {
-        self.is_to_look = false;
+    fn scan(&mut self, store: &Store, wall: UnixTime, now: Instant) {
+        self.needs_scan = false;
         for account in store.accounts() {
             let id = account.id();
             for info in store.messages(id, DRAFTS).filter(|info| info.flags.are_on_their_way()) {
@@ -153,7 +153,7 @@ impl Submission {
                 let is_held = info.flags.contains(Flags::HELD);
                 let until = if is_held { info.internal_date } else { wall };
                 self.hold((id, info.uid), None, now, Micros(until.0.saturating_sub(wall.0)));
-                if self.is_to_look {
+                if self.needs_scan {
                     return;
                 }
             }
@@ -167,33 +167,33 @@ impl Submission {
 
     /// Whether there is something to do now.
     pub fn has_work(&self, now: Instant) -> bool {
-        !self.again.is_empty()
-            || self.has_to_look()
+        !self.yielded.is_empty()
+            || self.can_scan()
             || self.can_begin()
             || self.next_deadline().is_some_and(|at| at <= now)
     }
 
     /// How many messages have a job.
     pub fn under_way(&self) -> usize {
-        self.carried
+        self.jobs
     }
 
     /// Whether the drafts must be scanned. No event announces this.
-    pub fn has_to_look(&self) -> bool {
-        self.is_to_look && self.is_serving && self.has_room()
+    pub fn can_scan(&self) -> bool {
+        self.needs_scan && self.is_serving && self.has_room()
     }
 
     /// Begins jobs for messages with a passed deadline, and continues jobs that found the store
     /// busy.
     #[inline(never)]
     pub fn run(&mut self, cx: &mut Context<'_>) {
-        if self.has_to_look() {
-            self.look(&cx.store.own.store, cx.turn.wall, cx.turn.now);
+        if self.can_scan() {
+            self.scan(&cx.store.own.store, cx.turn.wall, cx.turn.now);
         }
         while let Some(frame) = self.deadlines.next_due(cx.turn.now) {
             self.due.push_back(frame);
         }
-        for frame in core::mem::take(&mut self.again) {
+        for frame in core::mem::take(&mut self.yielded) {
             step(self, frame, cx, |job, host| job.go_on(host));
         }
         while let Some(frame) = self.next_to_leave() {
@@ -208,7 +208,7 @@ impl Submission {
     }
 
     fn can_begin(&self) -> bool {
-        !self.due.is_empty() && self.is_serving && self.carried < CARRIED_MAX
+        !self.due.is_empty() && self.is_serving && self.jobs < JOBS_MAX
     }
 
     /// The next message that gets a job.
@@ -216,20 +216,20 @@ impl Submission {
         while self.can_begin() {
             let frame = self.due.pop_front()?;
             // Some were taken back meanwhile.
-            let Some(held) = self.letters.get_mut(frame) else { continue };
+            let Some(held) = self.messages.get_mut(frame) else { continue };
             let (account, uid) = held.place;
             held.stage =
                 Stage::Leaving(Box::new(SubmissionJob::new(account, uid, held.answers)), None);
-            self.carried += 1;
+            self.jobs += 1;
             return Some(frame);
         }
         None
     }
 
     fn take_job(&mut self, frame: FrameId) -> Option<(Box<SubmissionJob>, Option<DeliveryHandle>)> {
-        let stage = &mut self.letters.get_mut(frame)?.stage;
+        let stage = &mut self.messages.get_mut(frame)?.stage;
         match core::mem::replace(stage, Stage::Waiting) {
-            Stage::Leaving(job, letter) => Some((job, letter)),
+            Stage::Leaving(job, delivery) => Some((job, delivery)),
             Stage::Waiting => None,
         }
     }
@@ -242,21 +242,21 @@ impl Submission {
         now: Instant,
         job: (Box<SubmissionJob>, Option<DeliveryHandle>),
     ) {
-        let Some(held) = self.letters.get_mut(frame) else {
+        let Some(held) = self.messages.get_mut(frame) else {
             unreachable!("a message with a job has a frame")
         };
         match progress {
-            SubmissionProgress::Woken | SubmissionProgress::Turn => {
+            SubmissionProgress::Waiting | SubmissionProgress::Yield => {
                 held.stage = Stage::Leaving(job.0, job.1);
-                self.again.extend((progress == SubmissionProgress::Turn).then_some(frame));
+                self.yielded.extend((progress == SubmissionProgress::Yield).then_some(frame));
             }
-            SubmissionProgress::Over(SubmissionEnd::Wholly) => {
-                self.carried -= 1;
+            SubmissionProgress::Over(SubmissionEnd::Done) => {
+                self.jobs -= 1;
                 self.forget(frame);
             }
-            SubmissionProgress::Over(SubmissionEnd::NotYet) => {
-                self.carried -= 1;
-                self.deadlines.set(frame, now + AGAIN);
+            SubmissionProgress::Over(SubmissionEnd::Retry) => {
+                self.jobs -= 1;
+                self.deadlines.set(frame, now + RETRY_AFTER);
             }
         }
     }
@@ -269,11 +269,11 @@ fn step(
     cx: &mut Context<'_>,
     step: impl FnOnce(&mut SubmissionJob, &mut JobHost<'_, '_>) -> SubmissionProgress,
 ) {
-    let Some((mut job, mut letter)) = held.take_job(frame) else {
+    let Some((mut job, mut delivery)) = held.take_job(frame) else {
         unreachable!("a step belongs to a message with a job")
     };
     let continuation = Continuation { frame, entry: Point::Asked.entry() };
     let now = cx.turn.now;
-    let progress = step(&mut job, &mut JobHost { cx, continuation, letter: &mut letter });
-    held.stepped(frame, progress, now, (job, letter));
+    let progress = step(&mut job, &mut JobHost { cx, continuation, delivery: &mut delivery });
+    held.stepped(frame, progress, now, (job, delivery));
 }

@@ -44,7 +44,7 @@ use super::context::JobHost;
 const GUID_BITS: u32 = 48;
 
 /// Above these bits, this flag marks the entry of a local recipient without quota.
-const WAITS: u128 = 1 << 15;
+const NO_QUOTA: u128 = 1 << 15;
 
 /// Delivers one message to all its recipients.
 #[derive(Debug)]
@@ -56,11 +56,11 @@ pub(super) struct SubmissionJob {
     /// Local recipients, and their addresses.
     recipients: Vec<(AccountId, String)>,
     /// Remote addresses.
-    elsewhere: Vec<String>,
+    remote: Vec<String>,
     /// The index of the next recipient or outbox entry.
     next: usize,
     /// Whether the next recipient has no quota for it.
-    is_to_wait: bool,
+    has_no_quota: bool,
     /// The beginning of the message without its signatures: all of its header.
     beginning: Beginning,
     /// Octets that were read, with the signatures counted last, and octets that the delivery has
@@ -74,25 +74,25 @@ pub(super) struct SubmissionJob {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     /// Read the recipients.
-    Sealed,
+    ReadRecipients,
     /// Make it a draft again.
-    Returned,
+    ReturnToDrafts,
     /// Flag it `LEAVING`: it cannot be taken back any more.
-    Marked,
+    MarkLeaving,
     /// Begin the delivery to the next recipient.
-    Brought,
+    BeginDelivery,
     /// Append the message to the delivery.
-    Handed,
+    Append,
     /// The delivery is being committed.
-    Delivered,
+    Commit,
     /// Flag it `LEFT`: all recipients have it.
-    Left,
+    MarkLeft,
     /// Flag the answered message.
-    Answered,
+    MarkAnswered,
     /// Remove the note of the next recipient's arrival.
-    Forgotten,
+    ForgetArrivals,
     /// File it into Sent.
-    Filed,
+    File,
     /// The job is over.
     Over(SubmissionEnd),
 }
@@ -101,18 +101,18 @@ enum Stage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SubmissionEnd {
     /// Nothing is left to do.
-    Wholly,
+    Done,
     /// A request was refused: another job continues from here later.
-    NotYet,
+    Retry,
 }
 
 /// The result of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SubmissionProgress {
     /// The job waits for the store.
-    Woken,
+    Waiting,
     /// The store is busy: the job tries again in the next turn.
-    Turn,
+    Yield,
     /// The job is over.
     Over(SubmissionEnd),
 }
@@ -129,11 +129,11 @@ impl SubmissionJob {
             account,
             uid,
             answers,
-            stage: Stage::Sealed,
+            stage: Stage::ReadRecipients,
             recipients: Vec::new(),
-            elsewhere: Vec::new(),
+            remote: Vec::new(),
             next: 0,
-            is_to_wait: false,
+            has_no_quota: false,
             beginning: Beginning::default(),
             offset: 0,
             rest: Vec::new(),
@@ -145,22 +145,22 @@ impl SubmissionJob {
     pub(super) fn go_on(&mut self, host: &mut JobHost<'_, '_>) -> SubmissionProgress {
         while !self.is_waiting {
             let asked = match self.stage {
-                Stage::Over(carried) => {
+                Stage::Over(end) => {
                     host.abort();
-                    return SubmissionProgress::Over(carried);
+                    return SubmissionProgress::Over(end);
                 }
-                Stage::Sealed => self.open(host),
-                Stage::Returned => self.mark(MarkChange::clear(Flags::HELD), host),
-                Stage::Marked => self.mark(MarkChange::of(Flags::HELD, Flags::LEAVING), host),
-                Stage::Brought => self.bring(host),
-                Stage::Handed => self.hand(host),
-                Stage::Delivered => unreachable!("a commit in progress is awaited"),
-                Stage::Left => {
+                Stage::ReadRecipients => self.open(host),
+                Stage::ReturnToDrafts => self.mark(MarkChange::clear(Flags::HELD), host),
+                Stage::MarkLeaving => self.mark(MarkChange::of(Flags::HELD, Flags::LEAVING), host),
+                Stage::BeginDelivery => self.begin_delivery(host),
+                Stage::Append => self.append_next(host),
+                Stage::Commit => unreachable!("a commit in progress is awaited"),
+                Stage::MarkLeft => {
                     self.mark(MarkChange::of(Flags(u8::MAX), Flags::SEEN.with(Flags::LEFT)), host)
                 }
-                Stage::Answered => self.mark_answered(host),
-                Stage::Forgotten => self.forget(host),
-                Stage::Filed => {
+                Stage::MarkAnswered => self.mark_answered(host),
+                Stage::ForgetArrivals => self.forget(host),
+                Stage::File => {
                     let (continuation, uids) = (host.continuation, [UidRange::one(self.uid)]);
                     let asked =
                         host.store_mut().file(self.account, DRAFTS, &uids, SENT, continuation);
@@ -169,11 +169,11 @@ impl SubmissionJob {
             };
             match asked {
                 Ok(()) => {}
-                Err(Refusal::Busy) => return SubmissionProgress::Turn,
+                Err(Refusal::Busy) => return SubmissionProgress::Yield,
                 Err(refusal) => self.refused(refusal, host),
             }
         }
-        SubmissionProgress::Woken
+        SubmissionProgress::Waiting
     }
 
     /// The store has answered the request. Then the job goes on. It has one request at a time, and
@@ -186,18 +186,22 @@ impl SubmissionJob {
         assert!(self.is_waiting, "the store answers what it was asked");
         self.is_waiting = false;
         match (outcome, self.stage) {
-            (Outcome::Body(body), Stage::Sealed | Stage::Handed) => {
+            (Outcome::Body(body), Stage::ReadRecipients | Stage::Append) => {
                 self.body_arrived(&body, host);
                 host.store_mut().give_back(body);
             }
-            (Outcome::Changed, Stage::Returned) => self.stage = Stage::Over(SubmissionEnd::Wholly),
-            (Outcome::Changed, Stage::Marked) => self.stage = Stage::Brought,
-            (Outcome::Changed, Stage::Left) => (self.stage, self.next) = (Stage::Answered, 0),
-            (Outcome::Changed, Stage::Answered) => self.stage = Stage::Forgotten,
-            (Outcome::Changed, Stage::Forgotten) => self.next += 1,
-            (Outcome::Room, Stage::Handed) => {}
-            (Outcome::Delivered, Stage::Delivered) => self.came(),
-            (Outcome::Filed(_), Stage::Filed) => self.stage = Stage::Over(SubmissionEnd::Wholly),
+            (Outcome::Changed, Stage::ReturnToDrafts) => {
+                self.stage = Stage::Over(SubmissionEnd::Done)
+            }
+            (Outcome::Changed, Stage::MarkLeaving) => self.stage = Stage::BeginDelivery,
+            (Outcome::Changed, Stage::MarkLeft) => {
+                (self.stage, self.next) = (Stage::MarkAnswered, 0)
+            }
+            (Outcome::Changed, Stage::MarkAnswered) => self.stage = Stage::ForgetArrivals,
+            (Outcome::Changed, Stage::ForgetArrivals) => self.next += 1,
+            (Outcome::Room, Stage::Append) => {}
+            (Outcome::Delivered, Stage::Commit) => self.delivered(),
+            (Outcome::Filed(_), Stage::File) => self.stage = Stage::Over(SubmissionEnd::Done),
             (Outcome::Refused(refusal), _) => self.refused(refusal, host),
             (_, stage) => unreachable!("at {stage:?} the store was not asked for this"),
         }
@@ -206,27 +210,27 @@ impl SubmissionJob {
 
     fn refused(&mut self, refusal: Refusal, host: &mut JobHost<'_, '_>) {
         match (self.stage, refusal) {
-            (Stage::Brought | Stage::Handed | Stage::Delivered, Refusal::Arrived) => {
+            (Stage::BeginDelivery | Stage::Append | Stage::Commit, Refusal::Arrived) => {
                 host.abort();
-                self.came();
+                self.delivered();
             }
             (
-                Stage::Brought | Stage::Handed | Stage::Delivered,
+                Stage::BeginDelivery | Stage::Append | Stage::Commit,
                 Refusal::OverQuota | Refusal::LargerThanQuota,
             ) => {
                 host.abort();
-                (self.stage, self.is_to_wait) = (Stage::Brought, true);
+                (self.stage, self.has_no_quota) = (Stage::BeginDelivery, true);
             }
             // The answered message may be gone. That flag does not matter much.
-            (Stage::Answered, _) => self.stage = Stage::Forgotten,
-            (Stage::Forgotten, Refusal::NoSuchNote) => self.next += 1,
-            _ => self.stage = Stage::Over(SubmissionEnd::NotYet),
+            (Stage::MarkAnswered, _) => self.stage = Stage::ForgetArrivals,
+            (Stage::ForgetArrivals, Refusal::NoSuchNote) => self.next += 1,
+            _ => self.stage = Stage::Over(SubmissionEnd::Retry),
         }
     }
 
     /// The next recipient has it.
-    fn came(&mut self) {
-        (self.stage, self.next, self.is_to_wait) = (Stage::Brought, self.next + 1, false);
+    fn delivered(&mut self) {
+        (self.stage, self.next, self.has_no_quota) = (Stage::BeginDelivery, self.next + 1, false);
     }
 
     fn info(&self, host: &JobHost<'_, '_>) -> Result<MessageInfo, Refusal> {
@@ -236,7 +240,7 @@ impl SubmissionJob {
     /// Checks that the message is still to leave, and reads more of its beginning.
     fn open(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         let Some(info) = self.info(host).ok().filter(|info| info.flags.are_on_their_way()) else {
-            self.stage = Stage::Over(SubmissionEnd::Wholly);
+            self.stage = Stage::Over(SubmissionEnd::Done);
             return Ok(());
         };
         if self.beginning.octets().is_empty() {
@@ -274,7 +278,7 @@ impl SubmissionJob {
     /// A part of the message has come: of its beginning, or of the text to append.
     fn body_arrived(&mut self, body: &Body, host: &JobHost<'_, '_>) {
         let bytes = body.bytes();
-        if self.stage == Stage::Sealed {
+        if self.stage == Stage::ReadRecipients {
             self.beginning.arrived(bytes);
             self.look_at_beginning(host);
             return;
@@ -296,18 +300,18 @@ impl SubmissionJob {
         let flags = info.map_or(Flags::default(), |info| info.flags);
         self.stage = match self.look_at_addresses(host) {
             // A field beyond the limit may be `Bcc`, which must not reach others.
-            _ if is_too_long => Stage::Returned,
-            _ if flags.contains(Flags::LEFT) => Stage::Answered,
-            _ if flags.contains(Flags::LEAVING) => Stage::Brought,
-            true => Stage::Marked,
-            false => Stage::Returned,
+            _ if is_too_long => Stage::ReturnToDrafts,
+            _ if flags.contains(Flags::LEFT) => Stage::MarkAnswered,
+            _ if flags.contains(Flags::LEAVING) => Stage::BeginDelivery,
+            true => Stage::MarkLeaving,
+            false => Stage::ReturnToDrafts,
         };
     }
 
     /// Begins the delivery to the next recipient that does not have the message.
-    fn bring(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
+    fn begin_delivery(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         let Some((recipient, head)) = self.next_one(host)? else {
-            self.stage = Stage::Left;
+            self.stage = Stage::MarkLeft;
             return Ok(());
         };
         host.begin(&[recipient])?;
@@ -315,7 +319,7 @@ impl SubmissionJob {
         let beginning = self.beginning.octets();
         let (before, behind) = Header::new(beginning).around("Bcc");
         (self.offset, self.rest) = (beginning.len() as u32, [&head, before, behind].concat());
-        self.stage = Stage::Handed;
+        self.stage = Stage::Append;
         Ok(())
     }
 
@@ -326,8 +330,8 @@ impl SubmissionJob {
         let Some(entry) = self.next.checked_sub(self.recipients.len()) else {
             let Some((account, address)) = self.recipients.get(self.next) else { return Ok(None) };
             let waiting =
-                Origin::of(self.account, Guid(guid ^ (WAITS | self.next as u128) << GUID_BITS));
-            if !self.is_to_wait && !host.store().has_arrived(self.account, waiting) {
+                Origin::of(self.account, Guid(guid ^ (NO_QUOTA | self.next as u128) << GUID_BITS));
+            if !self.has_no_quota && !host.store().has_arrived(self.account, waiting) {
                 return Ok(Some((
                     Recipient { once: origin(guid), ..Recipient::inbox(*account) },
                     Vec::new(),
@@ -338,13 +342,13 @@ impl SubmissionJob {
             let entry = entries.first().ok_or(Refusal::NoSuchMessage)?;
             return Ok(Some((Recipient { once: Some(waiting), ..*entry }, head)));
         };
-        let Posting { head, entries } = host.posting(self.account, &self.elsewhere);
+        let Posting { head, entries } = host.posting(self.account, &self.remote);
         let once = origin(guid ^ (entry as u128 + 1) << GUID_BITS);
         Ok(entries.get(entry).map(|recipient| (Recipient { once, ..*recipient }, head)))
     }
 
     /// Appends octets that were read, or reads on. At the end it commits the delivery.
-    fn hand(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
+    fn append_next(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         if !self.rest.is_empty() {
             let taken = host.append(&self.rest).map_err(Refusal::of_begun_delivery)?;
             self.rest.drain(..taken);
@@ -359,13 +363,13 @@ impl SubmissionJob {
         let head = Head::of(info.head as usize).unwrap_or(Head::NONE);
         host.commit(Closing { head, ..host.cx.turn.wall.into() })
             .map_err(Refusal::of_begun_delivery)?;
-        (self.stage, self.is_waiting) = (Stage::Delivered, true);
+        (self.stage, self.is_waiting) = (Stage::Commit, true);
         Ok(())
     }
 
     fn mark_answered(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         let Some((mailbox, uid)) = self.answers else {
-            self.stage = Stage::Forgotten;
+            self.stage = Stage::ForgetArrivals;
             return Ok(());
         };
         let (continuation, change) = (host.continuation, MarkChange::set(Flags::ANSWERED));
@@ -376,7 +380,7 @@ impl SubmissionJob {
 
     fn forget(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         let Some((Recipient { account, once: Some(origin), .. }, _)) = self.next_one(host)? else {
-            self.stage = Stage::Filed;
+            self.stage = Stage::File;
             return Ok(());
         };
         host.forget_arrival(account, origin)?;
@@ -397,8 +401,8 @@ impl SubmissionJob {
             match host.recipient(&mailbox.address) {
                 Some(account) if self.recipients.iter().any(|(known, _)| *known == account) => {}
                 Some(account) => self.recipients.push((account, mailbox.address)),
-                None if self.elsewhere.contains(&mailbox.address) => {}
-                None if host.may_post(&mailbox.address) => self.elsewhere.push(mailbox.address),
+                None if self.remote.contains(&mailbox.address) => {}
+                None if host.may_post(&mailbox.address) => self.remote.push(mailbox.address),
                 None => can_all = false,
             }
         }

@@ -134,7 +134,7 @@ services! {
     submission: Submission {
         has_work: |submission, parts| submission.has_work(parts.turn.now),
         run: |server, _| server.let_submission(Submission::run),
-        can_go_on: Submission::has_to_look,
+        can_go_on: Submission::can_scan,
         next_deadline: |submission| Instant::or_never(submission.next_deadline()),
         in_flight: Submission::under_way,
         stop: |server| server.services.submission.stop(),
