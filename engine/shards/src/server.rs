@@ -385,7 +385,7 @@ impl ShardServer {
             None => self.beginning.retain(|waiting| *waiting != (core, delivery)),
         }
         let Some(arrival) = self.arrival(core, delivery) else {
-            unreachable!("its local was just given up")
+            unreachable!("the delivery was just aborted")
         };
         let pages = core::mem::take(&mut arrival.pages);
         pages.into_iter().for_each(|(page, _)| self.tell(core, News::PageDone(page)));

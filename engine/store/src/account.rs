@@ -223,7 +223,7 @@ impl Account {
 
     /// Applies an account record. The built-in mailboxes exist afterwards, even if their own
     /// records were lost.
-    pub(crate) fn is_written(&mut self, texts: AccountTexts<'_>) {
+    pub(crate) fn apply_texts(&mut self, texts: AccountTexts<'_>) {
         self.address = texts.address.into();
         self.aliases = texts.aliases.into();
         self.password_hash = texts.password_hash.into();
@@ -267,7 +267,7 @@ impl Account {
     /// Puts a message into a mailbox. Returns false if its UID is taken.
     pub(crate) fn insert(&mut self, mailbox: u32, uid_validity: u32, entry: Entry) -> bool {
         let known = self.mailbox_or_new(mailbox, uid_validity);
-        known.saw(entry.uid.saturating_add(1), entry.modseq());
+        known.raise_counters(entry.uid.saturating_add(1), entry.modseq());
         let (entry, queued) = if mailbox == OUTBOX.0 { taken_apart(entry) } else { (entry, None) };
         if !known.messages_mut().insert(entry) {
             return false;
@@ -328,7 +328,7 @@ impl Account {
         QueuedRecord { uid: Uid(uid), modseq, entry, .. }: &QueuedRecord,
     ) {
         let Some(outbox) = self.mailboxes.get_mut(&OUTBOX.0) else { return };
-        outbox.saw(0, *modseq);
+        outbox.raise_counters(0, *modseq);
         if outbox.messages().find(*uid).is_some() {
             outbox.mark(*uid, MarkChange::default(), *modseq);
             self.outbox.insert(*uid, *entry);
@@ -338,7 +338,7 @@ impl Account {
     /// Applies a progress record to an outbox entry, if the entry exists.
     pub(crate) fn change_entry(&mut self, progress: &ProgressRecord) {
         let Some(outbox) = self.mailboxes.get_mut(&OUTBOX.0) else { return };
-        outbox.saw(0, progress.modseq);
+        outbox.raise_counters(0, progress.modseq);
         if let Some(entry) = self.outbox.get_mut(&progress.uid.0) {
             outbox.mark(progress.uid.0, MarkChange::default(), progress.modseq);
             progress.apply(entry);

@@ -221,7 +221,7 @@ impl Index {
                 let mailbox = account_or_unnamed(&mut self.accounts, account)
                     .mailbox_or_new(mailbox, uid_validity);
                 mailbox.rename(name);
-                mailbox.saw(uid_next, highest_modseq);
+                mailbox.raise_counters(uid_next, highest_modseq);
             }
             Record::Delivered { account, mailbox, uid_validity, entry, .. } => {
                 if self.insert(account, mailbox, uid_validity, entry) {
@@ -243,12 +243,12 @@ impl Index {
                     self.remove_forwarded(account, mailbox, (first, last), space);
                 }
                 if let Some(mailbox) = self.mailbox_mut(account, mailbox) {
-                    mailbox.saw(0, modseq);
+                    mailbox.raise_counters(0, modseq);
                 }
             }
             Record::Marked { account, place, modseq, change } => {
                 if let Some(mailbox) = self.mailbox_mut(account, place.mailbox) {
-                    mailbox.saw(0, modseq);
+                    mailbox.raise_counters(0, modseq);
                 }
                 let place = self.forwards.get(&(account, place)).copied().unwrap_or(place);
                 if let Some(account) = self.accounts.get_mut(&account) {
@@ -317,7 +317,7 @@ impl Index {
         let aliases: Vec<Box<str>> = aliases.iter().map(Box::from).collect();
         let texts =
             AccountTexts { id, address, aliases: &aliases, password_hash, verifier, replaced };
-        account_or_unnamed(&mut self.accounts, id).is_written(texts);
+        account_or_unnamed(&mut self.accounts, id).apply_texts(texts);
     }
 
     /// Makes a message visible. Returns false if it is visible already, or if not all its chunks
@@ -367,7 +367,7 @@ impl Index {
             self.remove(account, from.mailbox, &[(from.uid, from.uid)], &mut |_| {});
         }
         if let Some(mailbox) = self.mailbox_mut(account, from.mailbox) {
-            mailbox.saw(0, modseq);
+            mailbox.raise_counters(0, modseq);
         }
         self.forwards.insert((account, from), Place { mailbox: to, uid: entry.uid });
         self.insert(account, to, uid_validity, entry);

@@ -168,7 +168,7 @@ impl Journal {
     }
 
     /// Replaying: continues with a later block, because the blocks before it are lost.
-    pub(crate) fn goes_on_at(&mut self, place: u32, later: &Header) {
+    pub(crate) fn continue_at(&mut self, place: u32, later: &Header) {
         self.place = place;
         self.sequence = later.sequence;
         self.previous = later.previous;

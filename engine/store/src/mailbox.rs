@@ -105,7 +105,7 @@ impl Mailbox {
     }
 
     /// Raises UIDNEXT and HIGHESTMODSEQ to at least these.
-    pub(crate) fn saw(&mut self, uid_next: u32, modseq: u64) {
+    pub(crate) fn raise_counters(&mut self, uid_next: u32, modseq: u64) {
         self.uid_next = self.uid_next.max(uid_next);
         self.highest_modseq = self.highest_modseq.max(modseq);
         self.given_uid_next = self.given_uid_next.max(self.uid_next);
@@ -132,16 +132,16 @@ impl Mailbox {
         self.given_modseq
     }
 
-    /// The next UID, and the last MODSEQ that was given out.
-    pub(crate) fn given(&self) -> (u32, u64) {
+    /// The next UID, and the last assigned MODSEQ.
+    pub(crate) fn assigned(&self) -> (u32, u64) {
         (self.given_uid_next, self.given_modseq)
     }
 
-    /// Notes that UIDs below `uid_next` and MODSEQs up to `modseq` are given out.
-    pub(crate) fn gives(&mut self, uid_next: u32, modseq: u64) {
+    /// Records that UIDs below `uid_next` and MODSEQs up to `modseq` are assigned.
+    pub(crate) fn set_assigned(&mut self, uid_next: u32, modseq: u64) {
         assert!(
             uid_next >= self.given_uid_next && modseq >= self.given_modseq,
-            "a UID given out twice"
+            "a UID assigned twice"
         );
         (self.given_uid_next, self.given_modseq) = (uid_next, modseq);
     }

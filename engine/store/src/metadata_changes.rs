@@ -178,8 +178,8 @@ fn move_messages(
 ) -> Result<Filed, Refusal> {
     let source = index.mailbox(account, from).ok_or(Refusal::NoSuchMailbox)?;
     let target = index.mailbox(account, to).ok_or(Refusal::NoSuchMailbox)?;
-    let (first, target_modseq) = target.given();
-    let modseq = source.given().1.max(target_modseq) + 1;
+    let (first, target_modseq) = target.assigned();
+    let modseq = source.assigned().1.max(target_modseq) + 1;
     if target.uids_left() == 0 {
         return Err(Refusal::TooMany);
     }
@@ -210,11 +210,11 @@ fn move_messages(
     let Some(source) = index.mailbox_mut(account, from) else {
         unreachable!("a mailbox that was there")
     };
-    source.gives(source.given().0, modseq);
+    source.set_assigned(source.assigned().0, modseq);
     let Some(target) = index.mailbox_mut(account, to) else {
         unreachable!("a mailbox that was there")
     };
-    target.gives(next, modseq);
+    target.set_assigned(next, modseq);
     Ok(Filed {
         last: Uid(last),
         count: next - first,

@@ -174,7 +174,7 @@ impl Rebuild {
             let accounts = parts.indexes.of_mut(shard).accounts_mut();
             for mailbox in accounts.flat_map(|account| account.mailboxes_mut()) {
                 let (uid_next, modseq) = mailbox.counts();
-                mailbox.saw(uid_next.saturating_add(UIDS_SKIPPED), modseq);
+                mailbox.raise_counters(uid_next.saturating_add(UIDS_SKIPPED), modseq);
             }
         }
     }

@@ -417,7 +417,7 @@ impl Replay {
         self.findings.push(Finding { sector: missing.sector(), damage: Damage::JournalBlock });
         self.damaged = true;
         self.partial = None;
-        self.journal.goes_on_at(place, header);
+        self.journal.continue_at(place, header);
         self.unreadable = None;
         self.mode = Mode::Following;
     }
