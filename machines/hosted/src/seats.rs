@@ -17,19 +17,19 @@ use crate::bell::Bell;
 
 /// Clones share the same seats.
 #[derive(Clone, Debug)]
-pub(crate) struct Seats(Arc<Shared>);
+pub(crate) struct Seats(Arc<SharedSeats>);
 
 #[derive(Debug)]
-struct Shared {
-    first: Seat,
-    others: Vec<Seat>,
+struct SharedSeats {
+    first: CoreSeat,
+    others: Vec<CoreSeat>,
     is_stop_requested: AtomicBool,
     is_over: AtomicBool,
 }
 
 /// The seat of one core.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct CoreSeat {
     sleep: Sleep,
     bell: Bell,
 }
@@ -39,8 +39,8 @@ impl Seats {
     ///
     /// Errors: those of Linux, if the process may have no more open files.
     pub(crate) fn new(cores: u8) -> io::Result<Seats> {
-        let seat = || Ok(Seat { sleep: Sleep::new(), bell: Bell::new()? });
-        Ok(Seats(Arc::new(Shared {
+        let seat = || Ok(CoreSeat { sleep: Sleep::new(), bell: Bell::new()? });
+        Ok(Seats(Arc::new(SharedSeats {
             first: seat()?,
             others: (1..cores).map(|_| seat()).collect::<io::Result<_>>()?,
             is_stop_requested: AtomicBool::new(false),
@@ -49,7 +49,7 @@ impl Seats {
     }
 
     /// The seat of `core`; the first one if there is no such core.
-    pub(crate) fn of(&self, core: CoreId) -> &Seat {
+    pub(crate) fn of(&self, core: CoreId) -> &CoreSeat {
         let other = core.index().checked_sub(1).and_then(|index| self.0.others.get(index));
         other.unwrap_or(&self.0.first)
     }
@@ -80,7 +80,7 @@ impl Seats {
     }
 }
 
-impl Seat {
+impl CoreSeat {
     /// The state of the core's sleep.
     pub(crate) fn sleep(&self) -> &Sleep {
         &self.sleep

@@ -56,12 +56,12 @@ pub struct MemoryDisk {
     /// How it handles requests from now on.
     pub mood: Mood,
     durable: BTreeMap<u64, Arc<SectorBytes>>,
-    unflushed: BTreeMap<u64, Vec<Written>>,
+    unflushed: BTreeMap<u64, Vec<UnflushedSector>>,
     /// The contents of sectors before their last write.
     before: BTreeMap<u64, Arc<SectorBytes>>,
     blemishes: BTreeMap<u64, Blemish>,
     sectors: u64,
-    requested: VecDeque<Requested>,
+    requested: VecDeque<OutstandingRequest>,
     /// The writes that have completed so far.
     writes: u64,
     completed: VecDeque<DiskCompletion>,
@@ -74,13 +74,13 @@ pub struct MemoryDisk {
 }
 
 /// The bytes of one sector, and the number of the write that they came with.
-struct Written {
+struct UnflushedSector {
     number: u64,
     bytes: Arc<SectorBytes>,
 }
 
 /// A request, and the number of writes that had completed when it was made.
-struct Requested {
+struct OutstandingRequest {
     request: DiskRequest,
     writes_before: u64,
 }
@@ -202,7 +202,7 @@ impl MemoryDisk {
         let durable =
             self.durable.iter().filter(|(_, bytes)| holds(bytes)).map(|(sector, _)| *sector);
         let written =
-            |versions: &Vec<Written>| versions.iter().any(|written| holds(&written.bytes));
+            |versions: &Vec<UnflushedSector>| versions.iter().any(|written| holds(&written.bytes));
         let unflushed = self
             .unflushed
             .iter()
@@ -241,7 +241,7 @@ impl MemoryDisk {
         if self.requested.len() >= QUEUE {
             return Err(request);
         }
-        self.requested.push_back(Requested { request, writes_before: self.writes });
+        self.requested.push_back(OutstandingRequest { request, writes_before: self.writes });
         Ok(())
     }
 
@@ -274,7 +274,7 @@ impl MemoryDisk {
         }
     }
 
-    fn carry_out(&mut self, Requested { request, writes_before }: Requested) {
+    fn carry_out(&mut self, OutstandingRequest { request, writes_before }: OutstandingRequest) {
         let DiskRequest { token, operation, sector, mut buffer } = request;
         let result = match operation {
             _ if self.mood == Mood::IsGone => Err(DiskError::Gone),
@@ -413,7 +413,7 @@ impl MemoryDisk {
             self.unflushed
                 .entry(sector)
                 .or_default()
-                .push(Written { number: self.writes, bytes: Arc::new(*bytes) });
+                .push(UnflushedSector { number: self.writes, bytes: Arc::new(*bytes) });
         }
         self.writes += 1;
     }

@@ -15,13 +15,13 @@ use crate::SimulatedMachine;
 
 /// All engines of a machine.
 pub struct Engines {
-    first: Core,
-    others: Vec<Core>,
+    first: SimulatedCore,
+    others: Vec<SimulatedCore>,
     knows_of_stop: bool,
     held: Option<u8>,
 }
 
-struct Core {
+struct SimulatedCore {
     engine: Engine,
     next: Next,
 }
@@ -41,7 +41,7 @@ impl Engines {
         let (first, others) = seeds(configuration, site, papers, sizes, cores, secret);
         let mut make = |number, seed| {
             machine.begin_turn(CoreId(number));
-            Core { engine: Engine::new(seed, machine), next: Next::Now }
+            SimulatedCore { engine: Engine::new(seed, machine), next: Next::Now }
         };
         let first = make(0, first);
         let others = (1..).zip(others).map(|(number, seed)| make(number, seed)).collect();
@@ -171,18 +171,18 @@ impl Engines {
         self.numbered().map(|(_, core)| core.engine.handshakes()).sum()
     }
 
-    fn core(&self, number: u8) -> &Core {
+    fn core(&self, number: u8) -> &SimulatedCore {
         usize::from(number)
             .checked_sub(1)
             .and_then(|place| self.others.get(place))
             .unwrap_or(&self.first)
     }
 
-    fn numbered(&self) -> impl Iterator<Item = (u8, &Core)> {
+    fn numbered(&self) -> impl Iterator<Item = (u8, &SimulatedCore)> {
         (0..).zip(std::iter::once(&self.first).chain(&self.others))
     }
 
-    fn not_held(&self) -> impl Iterator<Item = (u8, &Core)> {
+    fn not_held(&self) -> impl Iterator<Item = (u8, &SimulatedCore)> {
         self.numbered().filter(|(number, _)| self.held != Some(*number))
     }
 
@@ -195,6 +195,6 @@ impl Engines {
     }
 }
 
-fn is_over(core: &Core) -> bool {
+fn is_over(core: &SimulatedCore) -> bool {
     matches!(core.next, Next::Stopped(_))
 }

@@ -12,9 +12,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use machine::Instant;
-use simulated::room::{Counts, Fault, Scenario, Trace};
+use simulated::room::{Fault, RoomCounts, Scenario, Trace};
 use sometimes::{Mishap, Place};
-use trial::{Outcome, shrink, try_out};
+use trial::{TrialOutcome, shrink, try_out};
 
 /// One room in so many runs twice, and both runs must be equal.
 const TWICE_EVERY: u64 = 20;
@@ -25,7 +25,7 @@ const ROOMS_FOR_PLACES: u64 = 200;
 
 /// The command-line options.
 #[derive(Default)]
-struct Wishes {
+struct Options {
     from: u64,
     seeds: u64,
     /// A single seed, and the parts of its scenario that are left out.
@@ -41,20 +41,20 @@ struct Wishes {
 }
 
 fn main() -> ExitCode {
-    let wishes = match Wishes::parse(std::env::args().skip(1)) {
-        Ok(wishes) => wishes,
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => options,
         Err(what) => {
             println!("simulated: {what}");
             return ExitCode::from(2);
         }
     };
-    if wishes.share.is_some() {
+    if options.share.is_some() {
         die_with_parent();
     }
-    let is_good = match (wishes.seed, wishes.share) {
-        (Some(seed), _) => replay(&wishes.scenario(seed), wishes.trace),
-        (None, Some((first, step))) => work(&wishes, first, step),
-        (None, None) => share_out(&wishes),
+    let is_good = match (options.seed, options.share) {
+        (Some(seed), _) => replay(&options.scenario(seed), options.trace),
+        (None, Some((first, step))) => work(&options, first, step),
+        (None, None) => share_out(&options),
     };
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -71,8 +71,8 @@ fn die_with_parent() {
 fn replay(scenario: &Scenario, trace: bool) -> bool {
     let outcome = try_out(scenario, if trace { Trace::On } else { Trace::Off });
     match &outcome {
-        Outcome::Failed(failure) => println!("seed {} failed: {failure}", scenario.seed),
-        Outcome::Good(report) => {
+        TrialOutcome::Failed(failure) => println!("seed {} failed: {failure}", scenario.seed),
+        TrialOutcome::Good(report) => {
             println!("seed {}: digest {:016x}", scenario.seed, report.digest);
             print_counts(1, &report.counts);
         }
@@ -81,29 +81,29 @@ fn replay(scenario: &Scenario, trace: bool) -> bool {
     if !is_same {
         println!("the second run of seed {} differs", scenario.seed);
     }
-    let is_good = matches!(outcome, Outcome::Good(_)) && is_same;
+    let is_good = matches!(outcome, TrialOutcome::Good(_)) && is_same;
     print_verdict(u64::from(is_good), u64::from(!is_good));
     is_good
 }
 
 /// Runs one process's share of the rooms. Prints a line for each failure, and the totals of the
 /// good ones.
-fn work(wishes: &Wishes, first: u64, step: u64) -> bool {
-    let (mut counts, mut rooms) = (Counts::default(), 0);
+fn work(options: &Options, first: u64, step: u64) -> bool {
+    let (mut counts, mut rooms) = (RoomCounts::default(), 0);
     let mut is_good = true;
-    for seed in (wishes.from + first..wishes.from + wishes.seeds).step_by(step as usize) {
-        let scenario = wishes.scenario(seed);
+    for seed in (options.from + first..options.from + options.seeds).step_by(step as usize) {
+        let scenario = options.scenario(seed);
         let outcome = try_out(&scenario, Trace::Off);
         let is_other =
             seed.is_multiple_of(TWICE_EVERY) && outcome != try_out(&scenario, Trace::Off);
         match outcome {
             _ if is_other => println!("failed {seed} the second run differs"),
-            Outcome::Good(report) => {
+            TrialOutcome::Good(report) => {
                 counts.add(&report.counts);
                 rooms += 1;
                 continue;
             }
-            Outcome::Failed(failure) => println!("failed {seed} {failure}"),
+            TrialOutcome::Failed(failure) => println!("failed {seed} {failure}"),
         }
         is_good = false;
     }
@@ -118,13 +118,13 @@ fn work(wishes: &Wishes, first: u64, step: u64) -> bool {
 }
 
 /// Gives each core a share of the rooms, and sums up the results.
-fn share_out(wishes: &Wishes) -> bool {
+fn share_out(options: &Options) -> bool {
     let cores = std::thread::available_parallelism()
         .map_or(1, |cores| cores.get() as u64)
-        .min(wishes.seeds.max(1));
+        .min(options.seeds.max(1));
     let mut workers: Vec<Child> =
-        (0..cores).filter_map(|first| worker(wishes, first, cores)).collect();
-    let (mut counts, mut rooms) = (Counts::default(), 0);
+        (0..cores).filter_map(|first| worker(options, first, cores)).collect();
+    let (mut counts, mut rooms) = (RoomCounts::default(), 0);
     let mut failures: Vec<u64> = Vec::new();
     let mut reached: BTreeMap<String, u64> = BTreeMap::new();
     for worker in &mut workers {
@@ -137,7 +137,7 @@ fn share_out(wishes: &Wishes) -> bool {
             match kind {
                 Some("lived") => {
                     rooms += number;
-                    counts.add(&Counts::from_words(&rest));
+                    counts.add(&RoomCounts::from_words(&rest));
                 }
                 Some("reached") => *reached.entry(rest.join(" ")).or_default() += number,
                 Some("failed") => {
@@ -150,11 +150,11 @@ fn share_out(wishes: &Wishes) -> bool {
         let _ = worker.wait();
     }
     if let Some(seed) = failures.first() {
-        explain(&wishes.scenario(*seed));
+        explain(&options.scenario(*seed));
     }
     print_counts(rooms, &counts);
-    let lost = wishes.seeds.saturating_sub(rooms);
-    let missed = if wishes.seeds >= ROOMS_FOR_PLACES { missed_places(&reached) } else { 0 };
+    let lost = options.seeds.saturating_sub(rooms);
+    let missed = if options.seeds >= ROOMS_FOR_PLACES { missed_places(&reached) } else { 0 };
     print_verdict(rooms, lost + missed);
     lost + missed == 0
 }
@@ -168,14 +168,14 @@ fn missed_places(reached: &BTreeMap<String, u64>) -> u64 {
     missed.inspect(|(place, _)| println!("no room ever reached {place}")).count() as u64
 }
 
-fn worker(wishes: &Wishes, first: u64, step: u64) -> Option<Child> {
+fn worker(options: &Options, first: u64, step: u64) -> Option<Child> {
     let mut command = Command::new(std::env::current_exe().ok()?);
-    command.args(["--from", &wishes.from.to_string(), "--seeds", &wishes.seeds.to_string()]);
+    command.args(["--from", &options.from.to_string(), "--seeds", &options.seeds.to_string()]);
     // Rooms allocate and free many machines. malloc shall keep the memory instead of returning it
     // to the system.
     command
         .envs([("MALLOC_MMAP_THRESHOLD_", "1073741824"), ("MALLOC_TRIM_THRESHOLD_", "1073741824")]);
-    if let Some(cores) = wishes.cores {
+    if let Some(cores) = options.cores {
         command.args(["--cores", &cores.to_string()]);
     }
     command
@@ -194,7 +194,7 @@ fn explain(whole: &Scenario) {
     println!("to see it: ./barepost test sim {} --trace", trial::words(&scenario));
 }
 
-fn print_counts(rooms: u64, counts: &Counts) {
+fn print_counts(rooms: u64, counts: &RoomCounts) {
     println!(
         "{rooms} rooms, {} of them with several cores a machine, {} power cuts, {} messages acknowledged, {} read and right, {} deleted, {} pages, {} clients over TLS, {} frames, {} turns, {} s of virtual time",
         counts.several_cores,
@@ -215,12 +215,12 @@ fn print_verdict(passed: u64, failed: u64) {
     println!("test result: {passed} passed; {failed} failed");
 }
 
-impl Wishes {
-    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Wishes, String> {
-        let mut wishes = Wishes { from: 1, seeds: 100, ..Wishes::default() };
+impl Options {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
+        let mut options = Options { from: 1, seeds: 100, ..Options::default() };
         while let Some(name) = arguments.next() {
             if name == "--trace" {
-                wishes.trace = true;
+                options.trace = true;
                 continue;
             }
             let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -228,16 +228,16 @@ impl Wishes {
                 value.parse::<u64>().map_err(|_| format!("{name} needs a number, not `{value}`"))
             };
             match name.as_str() {
-                "--from" => wishes.from = number()?,
-                "--seeds" => wishes.seeds = number()?,
-                "--seed" => wishes.seed = Some(number()?),
-                "--until" => wishes.until = Some(number()?),
-                "--cores" => wishes.cores = Some(cores(&value)?),
+                "--from" => options.from = number()?,
+                "--seeds" => options.seeds = number()?,
+                "--seed" => options.seed = Some(number()?),
+                "--until" => options.until = Some(number()?),
+                "--cores" => options.cores = Some(cores(&value)?),
                 "--off" => {
                     let fault = |name: &str| {
                         Fault::named(name).ok_or_else(|| format!("there is no fault `{name}`"))
                     };
-                    wishes.off = value.split(',').map(fault).collect::<Result<_, _>>()?;
+                    options.off = value.split(',').map(fault).collect::<Result<_, _>>()?;
                 }
                 "--without" => {
                     for range in value.split(',') {
@@ -245,7 +245,7 @@ impl Wishes {
                         let number = |text: &str| {
                             text.parse::<usize>().map_err(|_| format!("`{text}` is no number"))
                         };
-                        wishes.without.extend(number(first)?..=number(last)?);
+                        options.without.extend(number(first)?..=number(last)?);
                     }
                 }
                 "--share" => {
@@ -253,12 +253,12 @@ impl Wishes {
                     let number = |text: &str| {
                         text.parse::<u64>().map_err(|_| format!("`{text}` is no number"))
                     };
-                    wishes.share = Some((number(first)?, number(step)?.max(1)));
+                    options.share = Some((number(first)?, number(step)?.max(1)));
                 }
                 _ => return Err(format!("there is no `{name}`")),
             }
         }
-        Ok(wishes)
+        Ok(options)
     }
 
     fn scenario(&self, seed: u64) -> Scenario {

@@ -12,7 +12,7 @@ const LIVES_MAX: u32 = 400;
 
 /// The result of a room.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum TrialOutcome {
     Good(Report),
     /// The promise that was broken, and the source line that found it.
     Failed(String),
@@ -21,7 +21,7 @@ pub(crate) enum Outcome {
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
 /// Runs a room.
-pub(crate) fn try_out(scenario: &Scenario, trace: Trace) -> Outcome {
+pub(crate) fn try_out(scenario: &Scenario, trace: Trace) -> TrialOutcome {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         std::panic::set_hook(Box::new(|panic| {
@@ -31,15 +31,17 @@ pub(crate) fn try_out(scenario: &Scenario, trace: Trace) -> Outcome {
         }));
     });
     match catch_unwind(AssertUnwindSafe(|| live(scenario, trace))) {
-        Ok(report) => Outcome::Good(report),
-        Err(_) => Outcome::Failed(LAST_PANIC.lock().map(|last| last.clone()).unwrap_or_default()),
+        Ok(report) => TrialOutcome::Good(report),
+        Err(_) => {
+            TrialOutcome::Failed(LAST_PANIC.lock().map(|last| last.clone()).unwrap_or_default())
+        }
     }
 }
 
 /// A smaller scenario that fails at the same place, and its failure; `None` if the scenario does
 /// not fail.
 pub(crate) fn shrink(scenario: &Scenario) -> Option<(Scenario, String)> {
-    let Outcome::Failed(first) = try_out(scenario, Trace::Off) else { return None };
+    let TrialOutcome::Failed(first) = try_out(scenario, Trace::Off) else { return None };
     let mut shrinker = Shrinker { best: scenario.clone(), failure: first, lives: 0 };
     shrinker.run();
     Some((shrinker.best, shrinker.failure))
@@ -105,7 +107,7 @@ impl Shrinker {
         }
         self.lives += 1;
         match try_out(&candidate, Trace::Off) {
-            Outcome::Failed(failure) if place(&failure) == place(&self.failure) => {
+            TrialOutcome::Failed(failure) if place(&failure) == place(&self.failure) => {
                 (self.best, self.failure) = (candidate, failure);
                 true
             }

@@ -29,7 +29,7 @@ const LINE_BYTES: usize = 24;
 
 /// What a random draw decides.
 #[derive(Clone, Copy)]
-enum Question {
+enum Draw {
     Lost = 1,
     Corrupted,
     CorruptedWhere,
@@ -39,7 +39,7 @@ enum Question {
 
 /// Counters of what happened to frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct FrameCounts {
     pub(crate) arrived: u64,
     pub(crate) lost: u64,
     pub(crate) corrupted: u64,
@@ -50,9 +50,9 @@ pub(crate) struct Counters {
     pub(crate) departed: u64,
 }
 
-impl fmt::Display for Counters {
+impl fmt::Display for FrameCounts {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counters { arrived, lost, corrupted, repeated, overtaken, dropped, departed } = self;
+        let FrameCounts { arrived, lost, corrupted, repeated, overtaken, dropped, departed } = self;
         write!(
             out,
             "{arrived} arrived, {lost} lost, {corrupted} corrupted, {repeated} repeated, {overtaken} overtaken, \
@@ -65,7 +65,7 @@ impl fmt::Display for Counters {
 pub(crate) struct Path {
     spec: Spec,
     seed: u64,
-    counters: Counters,
+    counters: FrameCounts,
     /// When the line has sent all that it was given.
     free_at: Duration,
     /// Due time, order of arrival, frame.
@@ -79,7 +79,7 @@ impl Path {
         Path {
             spec,
             seed: mixed(seed ^ mixed(direction)),
-            counters: Counters::default(),
+            counters: FrameCounts::default(),
             free_at: Duration::ZERO,
             on_the_way: BinaryHeap::with_capacity(FRAMES_MAX),
             queued: 0,
@@ -87,7 +87,7 @@ impl Path {
         }
     }
 
-    pub(crate) fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> FrameCounts {
         self.counters
     }
 
@@ -95,20 +95,20 @@ impl Path {
     pub(crate) fn arrived(&mut self, now: Duration, frame: &[u8]) {
         let number = self.counters.arrived;
         self.counters.arrived += 1;
-        if self.is(Question::Lost, number, self.spec.loss) {
+        if self.is(Draw::Lost, number, self.spec.loss) {
             self.counters.lost += 1;
             return;
         }
-        let corrupted = self.is(Question::Corrupted, number, self.spec.corrupt)
+        let corrupted = self.is(Draw::Corrupted, number, self.spec.corrupt)
             && frame.len() > ETHERNET_BYTES
             && frame.get(12..14) != Some(&TYPE_ARP);
-        let overtaken = self.is(Question::Overtaken, number, self.spec.reorder);
-        let repeated = self.is(Question::Repeated, number, self.spec.repeat);
+        let overtaken = self.is(Draw::Overtaken, number, self.spec.reorder);
+        let repeated = self.is(Draw::Repeated, number, self.spec.repeat);
         self.counters.overtaken += u64::from(overtaken);
         self.counters.repeated += u64::from(repeated);
         self.counters.corrupted += u64::from(corrupted);
         let late = if overtaken { self.spec.late } else { Duration::ZERO };
-        let flipped = corrupted.then(|| self.draw(Question::CorruptedWhere, number));
+        let flipped = corrupted.then(|| self.draw(Draw::CorruptedWhere, number));
         for _ in 0..=usize::from(repeated) {
             self.queue(now, frame, flipped, late);
         }
@@ -167,14 +167,14 @@ impl Path {
         self.queued += 1;
     }
 
-    fn is(&self, question: Question, number: u64, probability: f64) -> bool {
+    fn is(&self, question: Draw, number: u64, probability: f64) -> bool {
         // 53 bits make a number in [0, 1) that f64 represents exactly.
         let drawn = (self.draw(question, number) >> 11) as f64 / (1_u64 << 53) as f64;
         drawn < probability
     }
 
     /// The result depends only on the question and the frame, not on other draws.
-    fn draw(&self, question: Question, number: u64) -> u64 {
+    fn draw(&self, question: Draw, number: u64) -> u64 {
         mixed(self.seed ^ mixed(number.wrapping_mul(8).wrapping_add(question as u64)))
     }
 }

@@ -29,7 +29,7 @@ struct Arguments {
 
 /// The number of scripts for each verdict.
 #[derive(Default)]
-struct Counts {
+struct VerdictCounts {
     passed: usize,
     failed: usize,
     skipped: usize,
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
 
 /// Plays the scripts and prints the results. Returns the exit status.
 fn run(arguments: &Arguments, mut print: impl FnMut(String)) -> u8 {
-    let mut counts = Counts::default();
+    let mut counts = VerdictCounts::default();
     for path in &arguments.files {
         match std::fs::read(path) {
             Ok(text) => counts.add(&play_one(path, &text, arguments.is_quiet, &mut print)),
@@ -52,7 +52,7 @@ fn run(arguments: &Arguments, mut print: impl FnMut(String)) -> u8 {
             }
         }
     }
-    let Counts { passed, mut failed, skipped } = counts;
+    let VerdictCounts { passed, mut failed, skipped } = counts;
     if arguments.is_strict {
         failed = failed.saturating_add(skipped);
         print(format!("test result: {passed} passed; {failed} failed"));
@@ -88,7 +88,7 @@ impl Arguments {
     }
 }
 
-impl Counts {
+impl VerdictCounts {
     fn add(&mut self, verdict: &Verdict) {
         let count = match verdict {
             Verdict::Passed => &mut self.passed,

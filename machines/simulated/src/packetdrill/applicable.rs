@@ -3,16 +3,18 @@
 //!
 //! The check looks only at the words that the script uses, not at its subject.
 
-use super::compare::{Offers, Terms};
-use super::script::{Action, Body, Call, Ecn, Event, Flags, Packet, Script, TcpOption};
-use super::verdict::Stop;
+use super::compare::{Offers, ScriptTerms};
+use super::script::{
+    Ecn, Event, Flags, PacketBody, Script, ScriptAction, ScriptPacket, SocketCall, TcpOption,
+};
+use super::verdict::ScriptStop;
 use super::{socket_options, transfers};
 
 /// Checks the events of a script.
-pub(super) fn check(script: &Script, terms: Terms) -> Result<(), Stop> {
+pub(super) fn check(script: &Script, terms: ScriptTerms) -> Result<(), ScriptStop> {
     for event in &script.events {
         if let Some(reason) = reason_of(event, terms) {
-            return Err(Stop::not_applicable(event.line, reason));
+            return Err(ScriptStop::not_applicable(event.line, reason));
         }
     }
     Ok(())
@@ -24,8 +26,10 @@ pub(super) fn met(script: &Script, offers: Offers) -> Offers {
     let mut met = Offers::default();
     for event in &script.events {
         match &event.action {
-            Action::Call(call) if call.name == "connect" => return offers,
-            Action::Inbound(Packet { body: Body::Tcp(tcp), .. }) if tcp.flags.has(Flags::SYN) => {
+            ScriptAction::SocketCall(call) if call.name == "connect" => return offers,
+            ScriptAction::Inbound(ScriptPacket { body: PacketBody::Tcp(tcp), .. })
+                if tcp.flags.has(Flags::SYN) =>
+            {
                 let has = |is: fn(&TcpOption) -> bool| tcp.options.iter().flatten().any(is);
                 met.window_scale |= offers.window_scale
                     && has(|option| matches!(option, TcpOption::WindowScale(_)));
@@ -40,22 +44,24 @@ pub(super) fn met(script: &Script, offers: Offers) -> Offers {
     met
 }
 
-fn reason_of(event: &Event, terms: Terms) -> Option<String> {
+fn reason_of(event: &Event, terms: ScriptTerms) -> Option<String> {
     match &event.action {
-        Action::Inbound(packet) | Action::Outbound(packet) => packet_beyond(packet, terms.offers),
-        Action::Call(call) => call_beyond(call),
-        Action::Command(command) => super::settings::meaning(command, terms.met).err(),
-        Action::Code(code) => super::code::beyond(code),
+        ScriptAction::Inbound(packet) | ScriptAction::Outbound(packet) => {
+            packet_beyond(packet, terms.offers)
+        }
+        ScriptAction::SocketCall(call) => call_beyond(call),
+        ScriptAction::Command(command) => super::settings::meaning(command, terms.met).err(),
+        ScriptAction::Code(code) => super::code::beyond(code),
     }
 }
 
-fn packet_beyond(packet: &Packet, offers: Offers) -> Option<String> {
+fn packet_beyond(packet: &ScriptPacket, offers: Offers) -> Option<String> {
     if let Some(wrapping) = packet.wrapping {
         return Some(format!("there is no {wrapping} here"));
     }
     let tcp = match &packet.body {
-        Body::Tcp(tcp) => tcp,
-        Body::Foreign(protocol) => return Some(format!("there is no {protocol} here")),
+        PacketBody::Tcp(tcp) => tcp,
+        PacketBody::Foreign(protocol) => return Some(format!("there is no {protocol} here")),
         _ => return None,
     };
     if tcp.flags.has(Flags::URG) || tcp.urgent.is_some_and(|pointer| pointer > 0) {
@@ -84,7 +90,7 @@ fn packet_beyond(packet: &Packet, offers: Offers) -> Option<String> {
     })
 }
 
-fn call_beyond(call: &Call) -> Option<String> {
+fn call_beyond(call: &SocketCall) -> Option<String> {
     match call.name.as_str() {
         "setsockopt" => socket_options::setting_beyond(&call.arguments),
         "getsockopt" => socket_options::asking_beyond(&call.arguments),

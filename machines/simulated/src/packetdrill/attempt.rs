@@ -2,11 +2,11 @@
 
 use machine::Instant;
 
-use super::script::Call;
+use super::script::SocketCall;
 
 /// The result of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Attempt {
+pub(super) enum CallAttempt {
     Value(i64),
     Error(&'static str),
     /// The call waits.
@@ -15,9 +15,9 @@ pub(super) enum Attempt {
 
 /// A call that has not returned.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingCall {
     pub(super) line: usize,
-    pub(super) call: Call,
+    pub(super) call: SocketCall,
     /// When the call returns, according to the script.
     pub(super) returns: Option<Instant>,
 }

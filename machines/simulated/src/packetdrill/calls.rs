@@ -5,17 +5,21 @@ use std::net::{IpAddr, SocketAddr};
 
 use net::Service;
 
-use super::attempt::Attempt;
+use super::attempt::CallAttempt;
 use super::flow::Flow;
 use super::names::{self, O_NONBLOCK, value};
 use super::player::Player;
-use super::script::{Call, Expression};
-use super::sockets::{Kind, Line, Socket};
-use super::verdict::Stop;
+use super::script::{Expression, SocketCall};
+use super::sockets::{Kind, Socket, SocketLine};
+use super::verdict::ScriptStop;
 
 impl Player {
     /// Tries a call once.
-    pub(super) fn attempt(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
+    pub(super) fn attempt(
+        &mut self,
+        line: usize,
+        call: &SocketCall,
+    ) -> Result<CallAttempt, ScriptStop> {
         let arguments = &call.arguments;
         match call.name.as_str() {
             "socket" => self.socket(line, call),
@@ -39,85 +43,85 @@ impl Player {
                 .insert(call, Socket::new(Kind::Watcher(BTreeMap::new()), false, self.host.now))),
             "epoll_ctl" => self.watch(line, arguments),
             "epoll_wait" | "epoll_pwait" => self.watched(line, call),
-            other => Err(Stop::not_applicable(
+            other => Err(ScriptStop::not_applicable(
                 line,
                 format!("what {other} does is not offered to a service"),
             )),
         }
     }
 
-    fn socket(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
+    fn socket(&mut self, line: usize, call: &SocketCall) -> Result<CallAttempt, ScriptStop> {
         let kind = call.arguments.get(1);
         let names = kind.map(names::names).unwrap_or_default();
         if !names.contains(&"SOCK_STREAM") {
-            return Err(Stop::not_applicable(line, "sockets other than TCP's"));
+            return Err(ScriptStop::not_applicable(line, "sockets other than TCP's"));
         }
         if matches!(call.arguments.get(2), Some(Expression::Word(protocol)) if protocol != "IPPROTO_TCP" && protocol != "IPPROTO_IP")
         {
-            return Err(Stop::not_applicable(line, "protocols other than TCP"));
+            return Err(ScriptStop::not_applicable(line, "protocols other than TCP"));
         }
         let nonblocking = names.contains(&"SOCK_NONBLOCK");
         Ok(self.insert(call, Socket::new(Kind::Fresh, nonblocking, self.host.now)))
     }
 
     /// Adds a socket. It gets the number that the script expects.
-    fn insert(&mut self, call: &Call, socket: Socket) -> Attempt {
+    fn insert(&mut self, call: &SocketCall, socket: Socket) -> CallAttempt {
         let lowest = (3..).find(|number| !self.sockets.contains_key(number)).unwrap_or(3);
         let number = value(&call.result).filter(|number| *number >= 0).unwrap_or(lowest);
         self.sockets.insert(number, socket);
-        Attempt::Value(number)
+        CallAttempt::Value(number)
     }
 
     /// The socket number in the arguments of a call.
-    pub(super) fn number(line: usize, arguments: &[Expression]) -> Result<i64, Stop> {
+    pub(super) fn number(line: usize, arguments: &[Expression]) -> Result<i64, ScriptStop> {
         let number = arguments.first().and_then(value);
         number.ok_or_else(|| {
-            Stop::failed(line, "the number of a socket", format!("{:?}", arguments.first()))
+            ScriptStop::failed(line, "the number of a socket", format!("{:?}", arguments.first()))
         })
     }
 
     /// The line of a socket, if it has one.
     pub(super) fn line_of(&self, number: i64) -> Option<usize> {
         match self.sockets.get(&number)?.kind {
-            Kind::Line(line) => Some(line),
+            Kind::SocketLine(line) => Some(line),
             _ => None,
         }
     }
 
-    fn bind(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
+    fn bind(&mut self, line: usize, arguments: &[Expression]) -> Result<CallAttempt, ScriptStop> {
         let number = Self::number(line, arguments)?;
         let port =
             address_of(arguments.get(1)).map_or(self.config.bind_port, |address| address.port());
         let Some(socket) = self.sockets.get_mut(&number) else {
-            return Ok(Attempt::Error("EBADF"));
+            return Ok(CallAttempt::Error("EBADF"));
         };
         if socket.port.is_some() {
-            return Ok(Attempt::Error("EINVAL"));
+            return Ok(CallAttempt::Error("EINVAL"));
         }
         socket.port = Some(port);
-        Ok(Attempt::Value(0))
+        Ok(CallAttempt::Value(0))
     }
 
-    fn listen(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
+    fn listen(&mut self, line: usize, arguments: &[Expression]) -> Result<CallAttempt, ScriptStop> {
         let number = Self::number(line, arguments)?;
         let service = self.next_service;
         let Some(socket) = self.sockets.get_mut(&number) else {
-            return Ok(Attempt::Error("EBADF"));
+            return Ok(CallAttempt::Error("EBADF"));
         };
         if matches!(socket.kind, Kind::Listens { .. }) {
-            return Ok(Attempt::Value(0));
+            return Ok(CallAttempt::Value(0));
         }
         if socket.kind != Kind::Fresh {
-            return Ok(Attempt::Error("EINVAL"));
+            return Ok(CallAttempt::Error("EINVAL"));
         }
         let port = *socket.port.get_or_insert(self.config.bind_port);
         if !self.host.net.listen(port, Service(service)) {
-            return Ok(Attempt::Error("EADDRINUSE"));
+            return Ok(CallAttempt::Error("EADDRINUSE"));
         }
         socket.kind = Kind::Listens { service, waiting: VecDeque::new() };
         self.next_service = service.wrapping_add(1);
         self.expects_caller = true;
-        Ok(Attempt::Value(0))
+        Ok(CallAttempt::Value(0))
     }
 
     /// The port of the newest listener.
@@ -127,77 +131,93 @@ impl Player {
         listens.filter_map(|socket| socket.port).next_back()
     }
 
-    fn accept(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
+    fn accept(&mut self, line: usize, call: &SocketCall) -> Result<CallAttempt, ScriptStop> {
         let number = Self::number(line, &call.arguments)?;
         let flags = call.arguments.get(3).map(names::names).unwrap_or_default();
         let Some(socket) = self.sockets.get_mut(&number) else {
-            return Ok(Attempt::Error("EBADF"));
+            return Ok(CallAttempt::Error("EBADF"));
         };
         let Kind::Listens { waiting, .. } = &mut socket.kind else {
-            return Ok(Attempt::Error("EINVAL"));
+            return Ok(CallAttempt::Error("EINVAL"));
         };
         let Some(accepted) = waiting.pop_front() else {
-            return Ok(if socket.nonblocking { Attempt::Error("EAGAIN") } else { Attempt::Blocks });
+            return Ok(if socket.nonblocking {
+                CallAttempt::Error("EAGAIN")
+            } else {
+                CallAttempt::Blocks
+            });
         };
         self.under_test = self.lines.get(accepted).map(|line| line.flow);
         let nonblocking = flags.contains(&"SOCK_NONBLOCK");
-        Ok(self.insert(call, Socket::new(Kind::Line(accepted), nonblocking, self.host.now)))
+        Ok(self.insert(call, Socket::new(Kind::SocketLine(accepted), nonblocking, self.host.now)))
     }
 
-    fn connect(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
+    fn connect(
+        &mut self,
+        line: usize,
+        arguments: &[Expression],
+    ) -> Result<CallAttempt, ScriptStop> {
         let number = Self::number(line, arguments)?;
         let Some(socket) = self.sockets.get_mut(&number) else {
-            return Ok(Attempt::Error("EBADF"));
+            return Ok(CallAttempt::Error("EBADF"));
         };
-        if let Kind::Line(at) = socket.kind {
-            let Some(found) = self.lines.get_mut(at) else { return Ok(Attempt::Error("EINVAL")) };
+        if let Kind::SocketLine(at) = socket.kind {
+            let Some(found) = self.lines.get_mut(at) else {
+                return Ok(CallAttempt::Error("EINVAL"));
+            };
             if let Some(error) = found.error.take() {
                 socket.connecting = false;
-                return Ok(Attempt::Error(error));
+                return Ok(CallAttempt::Error(error));
             }
             if found.over.is_some() {
-                return Ok(Attempt::Error("ECONNABORTED"));
+                return Ok(CallAttempt::Error("ECONNABORTED"));
             }
             if found.connected && socket.connecting {
                 socket.connecting = false;
-                return Ok(Attempt::Value(0));
+                return Ok(CallAttempt::Value(0));
             }
             return Ok(match (found.connected, socket.nonblocking) {
-                (true, _) => Attempt::Error("EISCONN"),
-                (false, true) => Attempt::Error("EALREADY"),
-                (false, false) => Attempt::Blocks,
+                (true, _) => CallAttempt::Error("EISCONN"),
+                (false, true) => CallAttempt::Error("EALREADY"),
+                (false, false) => CallAttempt::Blocks,
             });
         }
         if socket.kind != Kind::Fresh {
-            return Ok(Attempt::Error("EOPNOTSUPP"));
+            return Ok(CallAttempt::Error("EOPNOTSUPP"));
         }
         self.open_line(number, address_of(arguments.get(1)))
     }
 
-    fn open_line(&mut self, number: i64, to: Option<SocketAddr>) -> Result<Attempt, Stop> {
+    fn open_line(
+        &mut self,
+        number: i64,
+        to: Option<SocketAddr>,
+    ) -> Result<CallAttempt, ScriptStop> {
         let to =
             SocketAddr::new(self.config.peer, to.map_or(self.config.connect_port, |to| to.port()));
         // The flow must exist before the SYN is sent.
         let flow = self.flows.len();
         self.flows.push(Flow::between(to.port(), 0, None));
         let Ok(connection) = self.host.connect(to) else {
-            return Ok(Attempt::Error("ENETUNREACH"));
+            return Ok(CallAttempt::Error("ENETUNREACH"));
         };
         self.under_test = Some(flow);
         self.expects_caller = false;
         let line = self.lines.len();
-        self.lines.push(Line::new(connection, flow, false));
+        self.lines.push(SocketLine::new(connection, flow, false));
         let Some(socket) = self.sockets.get_mut(&number) else {
-            return Ok(Attempt::Error("EBADF"));
+            return Ok(CallAttempt::Error("EBADF"));
         };
-        socket.kind = Kind::Line(line);
+        socket.kind = Kind::SocketLine(line);
         socket.connecting = true;
-        Ok(if socket.nonblocking { Attempt::Error("EINPROGRESS") } else { Attempt::Blocks })
+        Ok(if socket.nonblocking { CallAttempt::Error("EINPROGRESS") } else { CallAttempt::Blocks })
     }
 
-    fn close(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
+    fn close(&mut self, line: usize, arguments: &[Expression]) -> Result<CallAttempt, ScriptStop> {
         let number = Self::number(line, arguments)?;
-        let Some(socket) = self.sockets.remove(&number) else { return Ok(Attempt::Error("EBADF")) };
+        let Some(socket) = self.sockets.remove(&number) else {
+            return Ok(CallAttempt::Error("EBADF"));
+        };
         match socket.kind {
             Kind::Listens { waiting, .. } => {
                 self.host.net.stop_listening(socket.port.unwrap_or_default());
@@ -207,7 +227,7 @@ impl Player {
                     }
                 }
             }
-            Kind::Line(at) => {
+            Kind::SocketLine(at) => {
                 if let Some(line) = self.lines.get_mut(at) {
                     let unread = !line.readable(&self.host, 1).is_empty();
                     line.deaf = true;
@@ -221,17 +241,21 @@ impl Player {
             }
             Kind::Fresh | Kind::Watcher(_) | Kind::File => {}
         }
-        Ok(Attempt::Value(0))
+        Ok(CallAttempt::Value(0))
     }
 
-    fn shutdown(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
+    fn shutdown(
+        &mut self,
+        line: usize,
+        arguments: &[Expression],
+    ) -> Result<CallAttempt, ScriptStop> {
         let number = Self::number(line, arguments)?;
         let how = arguments.get(1).and_then(value);
         let found = self.line_of(number).and_then(|line| self.lines.get_mut(line));
         let Some(found) = found.filter(|line| {
             line.connected && line.over.is_none_or(|over| over == net::tcp::CloseReason::Normal)
         }) else {
-            return Ok(Attempt::Error("ENOTCONN"));
+            return Ok(CallAttempt::Error("ENOTCONN"));
         };
         if matches!(how, Some(1 | 2)) {
             found.shut = true;
@@ -243,27 +267,31 @@ impl Player {
                 socket.options.insert("SHUT_RD".to_string(), 1);
             }
         }
-        Ok(Attempt::Value(0))
+        Ok(CallAttempt::Value(0))
     }
 
     /// `fcntl`: the only flag is whether calls return at once.
-    fn file_control(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
+    fn file_control(
+        &mut self,
+        line: usize,
+        arguments: &[Expression],
+    ) -> Result<CallAttempt, ScriptStop> {
         let number = Self::number(line, arguments)?;
         let Some(socket) = self.sockets.get_mut(&number) else {
-            return Ok(Attempt::Error("EBADF"));
+            return Ok(CallAttempt::Error("EBADF"));
         };
         match arguments.get(1) {
             Some(Expression::Word(name)) if name == "F_GETFL" => {
-                Ok(Attempt::Value(2 | if socket.nonblocking { O_NONBLOCK } else { 0 }))
+                Ok(CallAttempt::Value(2 | if socket.nonblocking { O_NONBLOCK } else { 0 }))
             }
             Some(Expression::Word(name)) if name == "F_SETFL" => {
                 socket.nonblocking = arguments
                     .get(2)
                     .and_then(value)
                     .is_some_and(|flags| flags & (O_NONBLOCK | 4) != 0);
-                Ok(Attempt::Value(0))
+                Ok(CallAttempt::Value(0))
             }
-            other => Err(Stop::not_applicable(line, format!("fcntl {other:?}"))),
+            other => Err(ScriptStop::not_applicable(line, format!("fcntl {other:?}"))),
         }
     }
 }

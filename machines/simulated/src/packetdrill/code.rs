@@ -1,7 +1,7 @@
 //! Code in scripts: Python's `assert` about a kernel's `tcp_info`. The kernel's internal counters
 //! do not exist here, so a script that reads them is not applicable. A script that only prints is.
 
-use super::verdict::Stop;
+use super::verdict::ScriptStop;
 
 /// Why code makes a script not applicable.
 pub(super) fn beyond(code: &str) -> Option<String> {
@@ -24,6 +24,6 @@ fn is_idle(statement: &str) -> bool {
 }
 
 /// Checks code. All of its statements must assert nothing.
-pub(super) fn check(line: usize, code: &str) -> Result<(), Stop> {
-    beyond(code).map_or(Ok(()), |reason| Err(Stop::not_applicable(line, reason)))
+pub(super) fn check(line: usize, code: &str) -> Result<(), ScriptStop> {
+    beyond(code).map_or(Ok(()), |reason| Err(ScriptStop::not_applicable(line, reason)))
 }

@@ -7,12 +7,12 @@
 
 use std::fmt;
 
-use super::script::{Body, Ecn, Flags, IpInfo, Packet, TcpOption, TcpPacket};
+use super::script::{Ecn, Flags, IpInfo, PacketBody, ScriptPacket, TcpOption, TcpPacket};
 use super::wire::{IpPacket, Segment};
 
 /// What is known of the script and the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Terms {
+pub(super) struct ScriptTerms {
     /// The script sets variables of another kernel, so its windows are those of that kernel's
     /// buffers.
     pub(super) foreign: bool,
@@ -33,7 +33,7 @@ pub(super) struct Offers {
 
 /// Why a packet is not the expected one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Against {
+pub(super) enum PacketMismatch {
     /// This field differs.
     Differs(&'static str),
     /// The script needs something that the engine does not implement.
@@ -47,11 +47,11 @@ pub(super) fn segment(
     expected: &TcpPacket,
     seen: &Segment,
     wire_sequence: u32,
-    terms: Terms,
-) -> Result<Vec<String>, Against> {
+    terms: ScriptTerms,
+) -> Result<Vec<String>, PacketMismatch> {
     let mut liberties = Vec::new();
     let sequence = if expected.absolute { wire_sequence } else { seen.sequence };
-    let is = |same: bool, field| if same { Ok(()) } else { Err(Against::Differs(field)) };
+    let is = |same: bool, field| if same { Ok(()) } else { Err(PacketMismatch::Differs(field)) };
     flags(expected, seen, terms, &mut liberties)?;
     is(expected.sequence.is_none_or(|expected| expected == sequence), "sequence number")?;
     is(expected.payload as usize == seen.payload.len(), "length")?;
@@ -70,9 +70,9 @@ pub(super) fn segment(
 fn flags(
     expected: &TcpPacket,
     seen: &Segment,
-    terms: Terms,
+    terms: ScriptTerms,
     liberties: &mut Vec<String>,
-) -> Result<(), Against> {
+) -> Result<(), PacketMismatch> {
     let different = expected.flags.bits ^ seen.flags.bits;
     if different == Flags::PSH && terms.foreign {
         liberties.push("PSH is the sender's to set (RFC 9293 section 3.9.1.2)".to_string());
@@ -87,17 +87,17 @@ fn flags(
         return Ok(());
     }
     if different & !ecn == 0 && expected.flags.bits & ecn != 0 && !terms.offers.ecn {
-        return Err(Against::Beyond("the engine does not speak ECN".to_string()));
+        return Err(PacketMismatch::Beyond("the engine does not speak ECN".to_string()));
     }
-    if different == 0 { Ok(()) } else { Err(Against::Differs("flags")) }
+    if different == 0 { Ok(()) } else { Err(PacketMismatch::Differs("flags")) }
 }
 
 fn window(
     expected: &TcpPacket,
     seen: &Segment,
-    terms: Terms,
+    terms: ScriptTerms,
     liberties: &mut Vec<String>,
-) -> Result<(), Against> {
+) -> Result<(), PacketMismatch> {
     let Some(window) = expected.window.filter(|window| *window != seen.window) else {
         return Ok(());
     };
@@ -109,16 +109,16 @@ fn window(
         ));
         return Ok(());
     }
-    Err(Against::Differs("window"))
+    Err(PacketMismatch::Differs("window"))
 }
 
 /// Options are compared as a set: order and padding are ignored.
 fn compare_options(
     expected: &[TcpOption],
     seen: &Segment,
-    terms: Terms,
+    terms: ScriptTerms,
     liberties: &mut Vec<String>,
-) -> Result<(), Against> {
+) -> Result<(), PacketMismatch> {
     let is_padding = |option: &&TcpOption| matches!(option, TcpOption::Nop | TcpOption::End);
     let find = |kind: u8| seen.options.iter().find(|option| kind_of(option) == kind);
     for option in expected.iter().filter(|option| !is_padding(option)) {
@@ -133,22 +133,22 @@ fn compare_options(
             }
             (TcpOption::Timestamp { echo, .. }, Some(TcpOption::Timestamp { echo: ours, .. })) => {
                 if echo != ours {
-                    return Err(Against::Differs("echoed timestamp"));
+                    return Err(PacketMismatch::Differs("echoed timestamp"));
                 }
             }
             (TcpOption::Sack(theirs), Some(TcpOption::Sack(ours))) => {
                 if !same_blocks(theirs, ours) {
-                    return Err(Against::Differs("SACK blocks"));
+                    return Err(PacketMismatch::Differs("SACK blocks"));
                 }
             }
             (option, Some(ours)) if option == ours => {}
-            _ => return Err(Against::Differs("value of an option")),
+            _ => return Err(PacketMismatch::Differs("value of an option")),
         }
     }
     let unexpected = seen.options.iter().filter(|option| !is_padding(option));
     for option in unexpected {
         if !expected.iter().any(|expected| kind_of(expected) == kind_of(option)) {
-            return Err(Against::Differs("options"));
+            return Err(PacketMismatch::Differs("options"));
         }
     }
     Ok(())
@@ -162,7 +162,7 @@ fn same_blocks(theirs: &[(u32, u32)], ours: &[(u32, u32)]) -> bool {
         && theirs.iter().all(|block| ours.contains(block))
 }
 
-fn missing(option: &TcpOption, offers: Offers) -> Against {
+fn missing(option: &TcpOption, offers: Offers) -> PacketMismatch {
     let (what, is_offered) = match option {
         TcpOption::WindowScale(_) => ("window scaling", offers.window_scale),
         TcpOption::SackPermitted | TcpOption::Sack(_) => ("selective acknowledgments", offers.sack),
@@ -170,9 +170,9 @@ fn missing(option: &TcpOption, offers: Offers) -> Against {
         _ => ("", true),
     };
     if is_offered {
-        Against::Differs("options")
+        PacketMismatch::Differs("options")
     } else {
-        Against::Beyond(format!("the engine does not speak {what}"))
+        PacketMismatch::Beyond(format!("the engine does not speak {what}"))
     }
 }
 
@@ -190,7 +190,11 @@ fn kind_of(option: &TcpOption) -> u8 {
 }
 
 /// Compares the IP header.
-pub(super) fn ip(expected: IpInfo, seen: &IpPacket, terms: Terms) -> Result<(), Against> {
+pub(super) fn ip(
+    expected: IpInfo,
+    seen: &IpPacket,
+    terms: ScriptTerms,
+) -> Result<(), PacketMismatch> {
     let ecn = seen.tos & 3;
     let is_ecn = match expected.ecn {
         Some(Ecn::Is(wanted)) => wanted == ecn,
@@ -199,15 +203,15 @@ pub(super) fn ip(expected: IpInfo, seen: &IpPacket, terms: Terms) -> Result<(), 
     };
     if !is_ecn {
         return Err(match terms.offers.ecn {
-            true => Against::Differs("ECN of the IP header"),
-            false => Against::Beyond("the engine does not speak ECN".to_string()),
+            true => PacketMismatch::Differs("ECN of the IP header"),
+            false => PacketMismatch::Beyond("the engine does not speak ECN".to_string()),
         });
     }
     if expected.tos.is_some_and(|wanted| wanted != seen.tos) {
-        return Err(Against::Differs("TOS of the IP header"));
+        return Err(PacketMismatch::Differs("TOS of the IP header"));
     }
     if expected.ttl.is_some_and(|wanted| wanted != seen.ttl) {
-        return Err(Against::Differs("TTL of the IP header"));
+        return Err(PacketMismatch::Differs("TTL of the IP header"));
     }
     Ok(())
 }
@@ -263,7 +267,7 @@ fn write_options(out: &mut fmt::Formatter<'_>, options: &[TcpOption]) -> fmt::Re
     if all.is_empty() { Ok(()) } else { write!(out, " <{}>", all.join(",")) }
 }
 
-impl fmt::Display for Packet {
+impl fmt::Display for ScriptPacket {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ip.ecn {
             Some(Ecn::Is(0)) => out.write_str("[noecn] ")?,
@@ -274,12 +278,12 @@ impl fmt::Display for Packet {
             None => {}
         }
         match &self.body {
-            Body::Tcp(tcp) => tcp.fmt(out),
-            Body::Udp(bytes) => write!(out, "udp ({bytes})"),
-            Body::Icmp(icmp) => {
+            PacketBody::Tcp(tcp) => tcp.fmt(out),
+            PacketBody::Udp(bytes) => write!(out, "udp ({bytes})"),
+            PacketBody::Icmp(icmp) => {
                 write!(out, "icmp {} {}", icmp.kind, icmp.code.as_deref().unwrap_or_default())
             }
-            Body::Foreign(protocol) => out.write_str(protocol),
+            PacketBody::Foreign(protocol) => out.write_str(protocol),
         }
     }
 }

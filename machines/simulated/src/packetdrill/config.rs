@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use machine::Micros;
 
 use super::script::{HeaderLine, Script};
-use super::verdict::{Stop, Verdict};
+use super::verdict::{ScriptStop, Verdict};
 
 /// The settings of the header lines, with packetdrill's defaults.
 #[derive(Clone, PartialEq, Debug)]
@@ -77,7 +77,7 @@ const WITHOUT_MEANING: [&str; 24] = [
 
 impl Config {
     /// Parses the header lines of a script.
-    pub(super) fn of(script: &Script) -> Result<Config, Stop> {
+    pub(super) fn of(script: &Script) -> Result<Config, ScriptStop> {
         let mut config = Config::default();
         let ipv6 = script.options.iter().find(|line| line.value.as_deref() == Some("ipv6"));
         if ipv6.is_some_and(|line| line.name == "ip_version") {
@@ -90,7 +90,7 @@ impl Config {
         Ok(config)
     }
 
-    fn learn(&mut self, line: &HeaderLine) -> Result<(), Stop> {
+    fn learn(&mut self, line: &HeaderLine) -> Result<(), ScriptStop> {
         let value = line.value.as_deref().unwrap_or_default();
         match line.name.as_str() {
             "ip_version" => self.learn_version(line, value)?,
@@ -111,17 +111,17 @@ impl Config {
             }
             "strict_segments" => self.strict_segments = true,
             "udp_encapsulation" => {
-                return Err(Stop::not_applicable(line.line, "there is no TCP over UDP here"));
+                return Err(ScriptStop::not_applicable(line.line, "there is no TCP over UDP here"));
             }
             name if name.starts_with("wire_") || name.starts_with("so_") => {
-                return Err(Stop::not_applicable(
+                return Err(ScriptStop::not_applicable(
                     line.line,
                     format!("--{name} is about packetdrill on two machines"),
                 ));
             }
             name if WITHOUT_MEANING.contains(&name) => {}
             name => {
-                return Err(Stop(Verdict::failed(
+                return Err(ScriptStop(Verdict::failed(
                     line.line,
                     "an option that packetdrill has",
                     format!("--{name}"),
@@ -131,24 +131,26 @@ impl Config {
         Ok(())
     }
 
-    fn learn_version(&mut self, line: &HeaderLine, value: &str) -> Result<(), Stop> {
+    fn learn_version(&mut self, line: &HeaderLine, value: &str) -> Result<(), ScriptStop> {
         match value {
             // With mapped addresses the packets are IPv4.
             "ipv4" | "ipv4-mapped-ipv6" | "ipv4_mapped_ipv6" | "ipv6" => Ok(()),
-            _ => Err(Stop(Verdict::failed(line.line, "ipv4, ipv6 or ipv4-mapped-ipv6", value))),
+            _ => {
+                Err(ScriptStop(Verdict::failed(line.line, "ipv4, ipv6 or ipv4-mapped-ipv6", value)))
+            }
         }
     }
 }
 
-fn number<T: std::str::FromStr>(line: &HeaderLine, value: &str) -> Result<T, Stop> {
+fn number<T: std::str::FromStr>(line: &HeaderLine, value: &str) -> Result<T, ScriptStop> {
     value.parse().map_err(|_| {
-        Stop(Verdict::failed(line.line, format!("a number for --{}", line.name), value))
+        ScriptStop(Verdict::failed(line.line, format!("a number for --{}", line.name), value))
     })
 }
 
-fn address(line: &HeaderLine, value: &str) -> Result<IpAddr, Stop> {
+fn address(line: &HeaderLine, value: &str) -> Result<IpAddr, ScriptStop> {
     value
         .trim_matches('"')
         .parse()
-        .map_err(|_| Stop(Verdict::failed(line.line, "an IP address", value)))
+        .map_err(|_| ScriptStop(Verdict::failed(line.line, "an IP address", value)))
 }

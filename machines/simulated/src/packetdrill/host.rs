@@ -19,7 +19,7 @@ use net::{
 };
 use tasks::Budget;
 
-use super::wire::{self, Heard, IpPacket, Segment};
+use super::wire::{self, IpPacket, ReadFrame, Segment};
 use crate::{ADDRESS, MemoryDisk, SimulatedMachine};
 
 /// When scripts begin. It is not the start of the machine, so that no clock in it is zero.
@@ -51,7 +51,7 @@ pub(super) enum Happened {
 
 /// A packet of the machine, and the time when it was sent.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Sent {
+pub(super) struct SentPacket {
     pub(super) at: Instant,
     pub(super) ip: IpPacket,
     /// `None` if it is not TCP.
@@ -59,11 +59,11 @@ pub(super) struct Sent {
 }
 
 /// The machine.
-pub(super) struct Host {
+pub(super) struct HostUnderTest {
     pub(super) net: Net,
     pub(super) now: Instant,
     /// The packets that no script line has matched yet, oldest first.
-    pub(super) sent: VecDeque<Sent>,
+    pub(super) sent: VecDeque<SentPacket>,
     /// The events that were not handled yet.
     pub(super) happened: VecDeque<Happened>,
     /// Set when it has sent something that is never allowed.
@@ -71,11 +71,11 @@ pub(super) struct Host {
     machine: SimulatedMachine,
 }
 
-impl Host {
+impl HostUnderTest {
     /// A machine with this address on a link with this MTU. Every peer is a neighbour or behind the
     /// gateway, and both exist. It remembers up to `half_open` handshakes. Further ones use
     /// cookies.
-    pub(super) fn new(own: IpAddr, mtu: u16, half_open: usize) -> Host {
+    pub(super) fn new(own: IpAddr, mtu: u16, half_open: usize) -> HostUnderTest {
         let mut machine = SimulatedMachine::new(1, MemoryDisk::blank(0));
         machine.mtu = mtu;
         let pools = PoolSizes { blocks: 1024, send_queues: 64, receive_queues: 64 };
@@ -84,7 +84,7 @@ impl Host {
         let config = Config { addressing, ipv6, limits, cores: Cores::ALONE };
         let mut net = Net::new(&config, &machine.card(), &[0x5a; 32], Instant::START);
         net.begin_ipv6(Instant::START, &[0xa5; 16]);
-        let mut host = Host {
+        let mut host = HostUnderTest {
             net,
             now: Instant::START,
             sent: VecDeque::new(),
@@ -145,12 +145,14 @@ impl Host {
 
     fn read(&mut self, frame: &[u8]) {
         match wire::read(frame) {
-            Ok(Heard::Tcp(ip, segment)) => {
-                self.sent.push_back(Sent { at: self.now, ip, segment: Some(segment) })
+            Ok(ReadFrame::Tcp(ip, segment)) => {
+                self.sent.push_back(SentPacket { at: self.now, ip, segment: Some(segment) })
             }
-            Ok(Heard::Ip(ip)) => self.sent.push_back(Sent { at: self.now, ip, segment: None }),
-            Ok(Heard::Asked(answer)) => self.take_frame(answer),
-            Ok(Heard::Other) => {}
+            Ok(ReadFrame::Ip(ip)) => {
+                self.sent.push_back(SentPacket { at: self.now, ip, segment: None })
+            }
+            Ok(ReadFrame::Asked(answer)) => self.take_frame(answer),
+            Ok(ReadFrame::Other) => {}
             Err(what) => self.malformed = Some(what),
         }
     }

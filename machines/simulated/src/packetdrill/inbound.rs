@@ -3,30 +3,32 @@
 
 use super::flow::Flow;
 use super::player::Player;
-use super::script::{Body, Ecn, Flags, Icmp, IpInfo, Packet, Quoted, TcpOption, TcpPacket};
+use super::script::{
+    Ecn, Flags, Icmp, IpInfo, PacketBody, Quoted, ScriptPacket, TcpOption, TcpPacket,
+};
 use super::sockets::pattern;
-use super::verdict::Stop;
+use super::verdict::ScriptStop;
 use super::wire::{
     self, IpPacket, PROTOCOL_ICMP, PROTOCOL_ICMP6, PROTOCOL_TCP, PROTOCOL_UDP, Segment,
 };
 
 impl Player {
     /// Puts a packet of the script on the wire.
-    pub(super) fn inject(&mut self, line: usize, packet: &Packet) -> Result<(), Stop> {
+    pub(super) fn inject(&mut self, line: usize, packet: &ScriptPacket) -> Result<(), ScriptStop> {
         let (peer, own) = (self.config.peer, self.config.own);
         let (protocol, payload) = match &packet.body {
-            Body::Tcp(tcp) => {
+            PacketBody::Tcp(tcp) => {
                 let flow = self.flow_of_inbound(packet, tcp);
                 let segment = self.segment(line, flow, tcp)?;
                 (PROTOCOL_TCP, segment.bytes(peer, own))
             }
-            Body::Icmp(icmp) => {
+            PacketBody::Icmp(icmp) => {
                 let protocol = if own.is_ipv4() { PROTOCOL_ICMP } else { PROTOCOL_ICMP6 };
                 (protocol, self.icmp(line, icmp)?)
             }
-            Body::Udp(length) => (PROTOCOL_UDP, self.datagram(packet, *length)),
-            Body::Foreign(what) => {
-                return Err(Stop::not_applicable(line, format!("there is no {what} here")));
+            PacketBody::Udp(length) => (PROTOCOL_UDP, self.datagram(packet, *length)),
+            PacketBody::Foreign(what) => {
+                return Err(ScriptStop::not_applicable(line, format!("there is no {what} here")));
             }
         };
         let mut ip = IpPacket::new(peer, own, protocol, payload);
@@ -38,7 +40,7 @@ impl Player {
     }
 
     /// The flow that a packet of the script belongs to. A new client gets a new flow.
-    fn flow_of_inbound(&mut self, packet: &Packet, tcp: &TcpPacket) -> usize {
+    fn flow_of_inbound(&mut self, packet: &ScriptPacket, tcp: &TcpPacket) -> usize {
         let opens = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
         let found = match packet.ports {
             Some((source, destination)) => {
@@ -55,7 +57,7 @@ impl Player {
         flow
     }
 
-    fn new_caller(&mut self, packet: &Packet) -> usize {
+    fn new_caller(&mut self, packet: &ScriptPacket) -> usize {
         self.expects_caller = false;
         let local_port = self.listening_port().unwrap_or(self.config.bind_port);
         let (peer_port, local_port) = packet.ports.unwrap_or((self.next_port, local_port));
@@ -64,9 +66,14 @@ impl Player {
         self.flows.len() - 1
     }
 
-    fn segment(&mut self, line: usize, flow: usize, tcp: &TcpPacket) -> Result<Segment, Stop> {
+    fn segment(
+        &mut self,
+        line: usize,
+        flow: usize,
+        tcp: &TcpPacket,
+    ) -> Result<Segment, ScriptStop> {
         let Some(flow) = self.flows.get_mut(flow) else {
-            return Err(Stop::failed(line, "a connection for this packet", "none"));
+            return Err(ScriptStop::failed(line, "a connection for this packet", "none"));
         };
         let (number, is_syn) = (tcp.sequence.unwrap_or(0), tcp.flags.has(Flags::SYN));
         if is_syn {
@@ -110,7 +117,7 @@ impl Player {
         })
     }
 
-    fn datagram(&self, packet: &Packet, length: u16) -> Vec<u8> {
+    fn datagram(&self, packet: &ScriptPacket, length: u16) -> Vec<u8> {
         let (source, destination) =
             packet.ports.unwrap_or((self.config.connect_port, self.config.bind_port));
         let mut bytes = Vec::with_capacity(8 + usize::from(length));
@@ -128,7 +135,7 @@ impl Player {
     }
 
     /// An ICMP message. An error quotes the headers of a segment of ours.
-    fn icmp(&self, line: usize, icmp: &Icmp) -> Result<Vec<u8>, Stop> {
+    fn icmp(&self, line: usize, icmp: &Icmp) -> Result<Vec<u8>, ScriptStop> {
         let own = self.config.own;
         let Some((kind, code)) = kind_and_code(icmp, own.is_ipv4()) else {
             let code = icmp.code.as_deref().unwrap_or_default();
@@ -136,10 +143,10 @@ impl Player {
                 let reason = format!(
                     "{code} is not defined in the script, but on packetdrill's command line"
                 );
-                return Err(Stop::not_applicable(line, reason));
+                return Err(ScriptStop::not_applicable(line, reason));
             }
             let what = format!("icmp {} {code}", icmp.kind);
-            return Err(Stop::failed(line, "a message of ICMP", what));
+            return Err(ScriptStop::failed(line, "a message of ICMP", what));
         };
         let mtu = icmp.mtu.unwrap_or(0).to_be_bytes();
         let identifier = icmp.identifier.unwrap_or(0).to_be_bytes();
@@ -161,19 +168,19 @@ impl Player {
         Ok(message)
     }
 
-    fn quoted(&self, line: usize, quoted: Option<Quoted>) -> Result<Vec<u8>, Stop> {
+    fn quoted(&self, line: usize, quoted: Option<Quoted>) -> Result<Vec<u8>, ScriptStop> {
         let (start, length) = match quoted {
             Some(Quoted::Tcp(start, length)) => (start, length),
             None => (0, 0),
             Some(Quoted::Other(what)) => {
-                return Err(Stop::not_applicable(
+                return Err(ScriptStop::not_applicable(
                     line,
                     format!("we never sent the {what} that is quoted"),
                 ));
             }
         };
         let Some(flow) = self.under_test.and_then(|flow| self.flows.get(flow)) else {
-            return Err(Stop::failed(line, "a connection for the quoted segment", "none"));
+            return Err(ScriptStop::failed(line, "a connection for the quoted segment", "none"));
         };
         let segment = Segment {
             source_port: flow.local_port,

@@ -11,7 +11,7 @@ use super::script::SyntaxError;
 
 /// One token of a script.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Token {
+pub(super) enum ScriptToken {
     /// A name, or any word that begins like one.
     Word(String),
     /// A decimal number.
@@ -47,7 +47,7 @@ pub(super) enum Token {
 /// A token and the line on which it begins, counted from 1.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Lexeme {
-    pub(super) token: Token,
+    pub(super) token: ScriptToken,
     pub(super) line: usize,
 }
 
@@ -70,24 +70,26 @@ pub(super) fn resolve(
     let mut resolved = Vec::new();
     for Lexeme { token, line } in tokens {
         match token {
-            Token::If(name, inverted) => skipping.push(defines.contains_key(&name) == inverted),
-            Token::Else => match skipping.last_mut() {
+            ScriptToken::If(name, inverted) => {
+                skipping.push(defines.contains_key(&name) == inverted)
+            }
+            ScriptToken::Else => match skipping.last_mut() {
                 Some(skips) => *skips = !*skips,
                 None => return Err(SyntaxError::new(line, "#ifdef before #else", "none")),
             },
-            Token::EndIf if skipping.pop().is_none() => {
+            ScriptToken::EndIf if skipping.pop().is_none() => {
                 return Err(SyntaxError::new(line, "#ifdef before #endif", "none"));
             }
-            Token::EndIf => {}
+            ScriptToken::EndIf => {}
             _ if skipping.contains(&true) => {}
-            Token::Define(name, value) => {
+            ScriptToken::Define(name, value) => {
                 defines.insert(name, value);
             }
-            Token::Word(word) => match defines.get(&word) {
+            ScriptToken::Word(word) => match defines.get(&word) {
                 Some(value) => {
                     resolved.extend(tokens_of(value, line)?);
                 }
-                None => resolved.push(Lexeme { token: Token::Word(word), line }),
+                None => resolved.push(Lexeme { token: ScriptToken::Word(word), line }),
             },
             token => resolved.push(Lexeme { token, line }),
         }
@@ -124,9 +126,9 @@ impl<'a> Lexer<'a> {
             };
         }
         let token = match first {
-            '"' => Token::Text(unescaped(self.quoted('"')?)),
-            '`' => Token::Command(self.quoted('`')?.to_string()),
-            '%' if self.rest.starts_with("%{") => Token::Code(self.code()?),
+            '"' => ScriptToken::Text(unescaped(self.quoted('"')?)),
+            '`' => ScriptToken::Command(self.quoted('`')?.to_string()),
+            '%' if self.rest.starts_with("%{") => ScriptToken::Code(self.code()?),
             '$' if self.rest.starts_with("${") => self.variable()?,
             _ => self.word()?,
         };
@@ -162,7 +164,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A line that begins with `#`. It is a comment if it is not a directive.
-    fn directive(&mut self) -> Result<Option<Token>, SyntaxError> {
+    fn directive(&mut self) -> Result<Option<ScriptToken>, SyntaxError> {
         let line = self.line;
         let text = self.take(self.rest.find('\n').unwrap_or(self.rest.len())).to_string();
         let mut words = text.trim_start_matches('#').split_whitespace();
@@ -174,13 +176,13 @@ impl<'a> Lexer<'a> {
                 .ok_or_else(|| SyntaxError::new(line, "a name", "the end of the line"))
         };
         Ok(match directive {
-            "ifdef" => Some(Token::If(name()?, false)),
-            "ifndef" => Some(Token::If(name()?, true)),
-            "else" => Some(Token::Else),
-            "endif" => Some(Token::EndIf),
+            "ifdef" => Some(ScriptToken::If(name()?, false)),
+            "ifndef" => Some(ScriptToken::If(name()?, true)),
+            "else" => Some(ScriptToken::Else),
+            "endif" => Some(ScriptToken::EndIf),
             "define" => {
                 let name = name()?;
-                Some(Token::Define(name, words.collect::<Vec<_>>().join(" ")))
+                Some(ScriptToken::Define(name, words.collect::<Vec<_>>().join(" ")))
             }
             _ => None,
         })
@@ -209,32 +211,32 @@ impl<'a> Lexer<'a> {
         Ok(whole.get(2..end).unwrap_or_default().trim().to_string())
     }
 
-    fn variable(&mut self) -> Result<Token, SyntaxError> {
+    fn variable(&mut self) -> Result<ScriptToken, SyntaxError> {
         let line = self.line;
         let end = self
             .rest
             .find('}')
             .ok_or_else(|| SyntaxError::new(line, "`}`", "the end of the script"))?;
         let whole = self.take(end + 1);
-        Ok(Token::Word(whole.get(2..end).unwrap_or_default().to_string()))
+        Ok(ScriptToken::Word(whole.get(2..end).unwrap_or_default().to_string()))
     }
 
     /// The longest token that needs no closing mark.
-    fn word(&mut self) -> Result<Token, SyntaxError> {
+    fn word(&mut self) -> Result<ScriptToken, SyntaxError> {
         if self.rest.starts_with("...") {
             self.take(3);
-            return Ok(Token::Ellipsis);
+            return Ok(ScriptToken::Ellipsis);
         }
         if let Some(name) = self.rest.strip_prefix("--") {
             let length = run(name, |c| c.is_ascii_alphanumeric() || c == '_');
             if length > 0 {
-                return Ok(Token::Option(
+                return Ok(ScriptToken::Option(
                     self.take(length + 2).trim_start_matches('-').to_string(),
                 ));
             }
         }
         if let Some(address) = self.address() {
-            return Ok(Token::Address(address));
+            return Ok(ScriptToken::Address(address));
         }
         let word = self.name_length();
         let number = number_length(self.rest);
@@ -248,16 +250,16 @@ impl<'a> Lexer<'a> {
                 .strip_prefix("0x")
                 .and_then(|digits| i64::from_str_radix(digits, 16).ok())
             {
-                Some(value) => Ok(Token::Hex(value)),
+                Some(value) => Ok(ScriptToken::Hex(value)),
                 None if text.starts_with("0x") => {
                     Err(SyntaxError::new(line, "a hexadecimal number", text))
                 }
-                None => Ok(Token::Word(text.to_string())),
+                None => Ok(ScriptToken::Word(text.to_string())),
             };
         }
         let first = self.rest.chars().next().unwrap_or(' ');
         self.take(first.len_utf8());
-        Ok(Token::Symbol(first))
+        Ok(ScriptToken::Symbol(first))
     }
 
     /// The length of the name. `exp-…`, `EXP-…`, `gen-…` and `sequence#` continue after a mark.
@@ -308,17 +310,17 @@ fn number_length(text: &str) -> usize {
     }
 }
 
-fn number_token(text: &str, line: usize) -> Result<Token, SyntaxError> {
+fn number_token(text: &str, line: usize) -> Result<ScriptToken, SyntaxError> {
     if text.contains('.') {
-        return Ok(Token::Float(text.to_string()));
+        return Ok(ScriptToken::Float(text.to_string()));
     }
     // Digits that are not a number: the data of an option, in hexadecimal.
     let is_blob = text.len() >= 4 && text.starts_with('0') || text.len() > 18;
     if is_blob && !text.starts_with('-') {
-        return Ok(Token::Word(text.to_string()));
+        return Ok(ScriptToken::Word(text.to_string()));
     }
     text.parse()
-        .map(Token::Integer)
+        .map(ScriptToken::Integer)
         .map_err(|_| SyntaxError::new(line, "a number of 64 bits", text))
 }
 

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use super::lexer::Token;
-use super::parser::Words;
+use super::lexer::ScriptToken;
+use super::parser::TokenStream;
 use super::script::{SyntaxError, TcpOption};
 
-impl Words {
+impl TokenStream {
     /// Options after their `<`; `None` for `...`, which stands for any.
     pub(super) fn tcp_options(&mut self) -> Result<Option<Vec<TcpOption>>, SyntaxError> {
-        if self.peek() == Some(&Token::Ellipsis) {
+        if self.peek() == Some(&ScriptToken::Ellipsis) {
             self.next();
             self.symbol('>')?;
             return Ok(None);
@@ -27,9 +27,9 @@ impl Words {
     fn tcp_option(&mut self, options: &mut Vec<TcpOption>) -> Result<(), SyntaxError> {
         let line = self.line();
         let name = match self.next() {
-            Some(Token::Word(name)) => name,
-            Some(Token::Integer(digits)) => digits.to_string(),
-            Some(Token::Hex(value)) => format!("0x{value:x}"),
+            Some(ScriptToken::Word(name)) => name,
+            Some(ScriptToken::Integer(digits)) => digits.to_string(),
+            Some(ScriptToken::Hex(value)) => format!("0x{value:x}"),
             _ => return Err(SyntaxError::new(line, "a TCP option", "something else")),
         };
         options.push(match name.as_str() {
@@ -84,7 +84,7 @@ impl Words {
 
     fn blocks(&mut self) -> Result<Vec<(u32, u32)>, SyntaxError> {
         let mut blocks = Vec::new();
-        while matches!(self.peek(), Some(Token::Integer(_))) {
+        while matches!(self.peek(), Some(ScriptToken::Integer(_))) {
             let left = self.number("32 bits")?;
             self.symbol(':')?;
             blocks.push((left, self.number("32 bits")?));
@@ -96,7 +96,7 @@ impl Words {
         if !self.take_word("val") {
             return self.expected("`val`");
         }
-        let value = if self.peek() == Some(&Token::Ellipsis) {
+        let value = if self.peek() == Some(&ScriptToken::Ellipsis) {
             self.next();
             None
         } else {
@@ -113,15 +113,15 @@ impl Words {
     fn other(&mut self, kind: u8, begin: &[u8], name: &str) -> Result<TcpOption, SyntaxError> {
         let line = self.line();
         let digits = match self.peek() {
-            Some(Token::Word(word)) if word != "valid" => word.clone(),
-            Some(Token::Word(_)) => {
+            Some(ScriptToken::Word(word)) if word != "valid" => word.clone(),
+            Some(ScriptToken::Word(_)) => {
                 self.next();
                 return Ok(TcpOption::Other { kind, data: vec![0; 16], name: name.to_string() });
             }
             // The lexer has read digits alone as a number and lost leading zeros. Only pairs of
             // digits count.
-            Some(Token::Integer(value)) => in_pairs(value.to_string()),
-            Some(Token::Hex(value)) => in_pairs(format!("{value:x}")),
+            Some(ScriptToken::Integer(value)) => in_pairs(value.to_string()),
+            Some(ScriptToken::Hex(value)) => in_pairs(format!("{value:x}")),
             _ => String::new(),
         };
         if !digits.is_empty() {
@@ -136,7 +136,7 @@ impl Words {
     fn counters(&mut self, kind: u8, begin: &[u8], name: &str) -> Result<TcpOption, SyntaxError> {
         let mut data = begin.to_vec();
         let mut kind = kind;
-        while let Some(Token::Word(word)) = self.peek() {
+        while let Some(ScriptToken::Word(word)) = self.peek() {
             if word == "e1b" && data.is_empty() {
                 kind = 174;
             }

@@ -3,12 +3,12 @@
 
 use machine::{Instant, Micros};
 
-use super::compare::{self, Against};
-use super::host::Sent;
+use super::compare::{self, PacketMismatch};
+use super::host::SentPacket;
 use super::player::{Player, seconds};
-use super::script::{Body, Flags, Packet, TcpOption, TcpPacket};
+use super::script::{Flags, PacketBody, ScriptPacket, TcpOption, TcpPacket};
 use super::sockets::pattern;
-use super::verdict::Stop;
+use super::verdict::ScriptStop;
 use super::wire::Segment;
 
 /// How much longer than the script says the player waits for a packet, to report when it came.
@@ -17,7 +17,7 @@ const LATE: Micros = Micros::from_secs(130);
 const ACKNOWLEDGE_DELAY_MAX: Micros = Micros::from_millis(500);
 
 /// How a packet was matched.
-enum Taken {
+enum PacketMatch {
     /// It is the expected one.
     Expected,
     /// It is one that the script need not expect. The next packet is compared.
@@ -31,14 +31,15 @@ impl Player {
     pub(super) fn expect_packet(
         &mut self,
         line: usize,
-        packet: &Packet,
+        packet: &ScriptPacket,
         window: Option<(Instant, Instant)>,
-    ) -> Result<(), Stop> {
-        if let Body::Foreign(what) = &packet.body {
-            return Err(Stop::not_applicable(line, format!("there is no {what} here")));
+    ) -> Result<(), ScriptStop> {
+        if let PacketBody::Foreign(what) = &packet.body {
+            return Err(ScriptStop::not_applicable(line, format!("there is no {what} here")));
         }
         let latest = window.map_or(self.host.now, |(_, latest)| latest);
-        let may_stay_away = matches!(&packet.body, Body::Tcp(tcp) if self.is_window_update(tcp));
+        let may_stay_away =
+            matches!(&packet.body, PacketBody::Tcp(tcp) if self.is_window_update(tcp));
         let patience = if may_stay_away { latest } else { latest + LATE };
         loop {
             while self.host.sent.is_empty() {
@@ -47,8 +48,8 @@ impl Player {
                 }
             }
             match self.take(line, packet, window)? {
-                Taken::Expected | Taken::Skipped => return Ok(()),
-                Taken::Passed => {}
+                PacketMatch::Expected | PacketMatch::Skipped => return Ok(()),
+                PacketMatch::Passed => {}
             }
         }
     }
@@ -56,10 +57,10 @@ impl Player {
     fn nothing_came(
         &mut self,
         line: usize,
-        packet: &Packet,
+        packet: &ScriptPacket,
         window: Option<(Instant, Instant)>,
-    ) -> Result<(), Stop> {
-        if let Body::Tcp(tcp) = &packet.body
+    ) -> Result<(), ScriptStop> {
+        if let PacketBody::Tcp(tcp) = &packet.body
             && self.is_window_update(tcp)
         {
             self.liberty(
@@ -68,29 +69,29 @@ impl Player {
             );
             return Ok(());
         }
-        Err(Stop::failed(line, described(packet, window), "nothing"))
+        Err(ScriptStop::failed(line, described(packet, window), "nothing"))
     }
 
     /// Compares the oldest unmatched packet.
     fn take(
         &mut self,
         line: usize,
-        packet: &Packet,
+        packet: &ScriptPacket,
         window: Option<(Instant, Instant)>,
-    ) -> Result<Taken, Stop> {
-        let Some(sent) = self.host.sent.front().cloned() else { return Ok(Taken::Passed) };
-        let Body::Tcp(expected) = &packet.body else {
+    ) -> Result<PacketMatch, ScriptStop> {
+        let Some(sent) = self.host.sent.front().cloned() else { return Ok(PacketMatch::Passed) };
+        let PacketBody::Tcp(expected) = &packet.body else {
             return self.take_other(line, packet, window, &sent);
         };
         let Some(on_wire) = &sent.segment else {
-            return Err(Stop::failed(
+            return Err(ScriptStop::failed(
                 line,
                 described(packet, window),
                 format!("a packet of protocol {}", sent.ip.protocol),
             ));
         };
         let Some(flow) = self.flow_of_outbound(on_wire) else {
-            return Err(Stop::failed(
+            return Err(ScriptStop::failed(
                 line,
                 described(packet, window),
                 format!("{on_wire} to an unused port"),
@@ -100,7 +101,7 @@ impl Player {
         self.begin_flow(flow, expected, on_wire);
         let (seen, count) = self.joined(flow, expected);
         let Some(seen) = seen else {
-            return Err(Stop::failed(line, described(packet, window), "nothing of TCP"));
+            return Err(ScriptStop::failed(line, described(packet, window), "nothing of TCP"));
         };
         let against = match compare::segment(expected, &seen, on_wire.sequence, self.terms) {
             Ok(liberties) => match compare::ip(packet.ip, &sent.ip, self.terms) {
@@ -125,22 +126,22 @@ impl Player {
     fn take_other(
         &mut self,
         line: usize,
-        packet: &Packet,
+        packet: &ScriptPacket,
         window: Option<(Instant, Instant)>,
-        sent: &Sent,
-    ) -> Result<Taken, Stop> {
+        sent: &SentPacket,
+    ) -> Result<PacketMatch, ScriptStop> {
         let seen = match &sent.segment {
             Some(segment) => segment.to_string(),
             None => format!("a packet of protocol {}", sent.ip.protocol),
         };
         let is_it = match &packet.body {
-            Body::Icmp(icmp) => {
+            PacketBody::Icmp(icmp) => {
                 let wanted = super::inbound::kind_and_code(icmp, sent.ip.source.is_ipv4());
                 let message = (sent.ip.payload.first(), sent.ip.payload.get(1));
                 sent.segment.is_none()
                     && wanted.is_some_and(|(kind, code)| message == (Some(&kind), Some(&code)))
             }
-            Body::Udp(length) => {
+            PacketBody::Udp(length) => {
                 sent.segment.is_none()
                     && sent.ip.protocol == super::wire::PROTOCOL_UDP
                     && sent.ip.payload.len() == usize::from(*length) + 8
@@ -148,11 +149,11 @@ impl Player {
             _ => false,
         };
         if !is_it {
-            return Err(Stop::failed(line, described(packet, window), seen));
+            return Err(ScriptStop::failed(line, described(packet, window), seen));
         }
         self.check_moment(line, packet, window, sent.at)?;
         self.host.sent.pop_front();
-        Ok(Taken::Expected)
+        Ok(PacketMatch::Expected)
     }
 
     fn flow_of_outbound(&self, segment: &Segment) -> Option<usize> {
@@ -164,7 +165,12 @@ impl Player {
 
     /// Compares the ports in the script with those of the flow. The first time, the flow takes them
     /// over.
-    fn name_ports(&mut self, line: usize, flow: usize, packet: &Packet) -> Result<(), Stop> {
+    fn name_ports(
+        &mut self,
+        line: usize,
+        flow: usize,
+        packet: &ScriptPacket,
+    ) -> Result<(), ScriptStop> {
         self.under_test = Some(flow);
         let (Some((source, destination)), Some(flow)) = (packet.ports, self.flows.get_mut(flow))
         else {
@@ -175,7 +181,7 @@ impl Player {
             return Ok(());
         }
         let seen = format!("{} > {}", named.1, named.0);
-        Err(Stop::failed(line, format!("ports {source} > {destination}"), seen))
+        Err(ScriptStop::failed(line, format!("ports {source} > {destination}"), seen))
     }
 
     /// A SYN shows the initial sequence number, and a timestamp option the value that the script
@@ -235,11 +241,11 @@ impl Player {
     fn matched(
         &mut self,
         line: usize,
-        packet: &Packet,
+        packet: &ScriptPacket,
         window: Option<(Instant, Instant)>,
         (flow, seen, at, count): (usize, &Segment, Instant, usize),
         liberties: Vec<String>,
-    ) -> Result<Taken, Stop> {
+    ) -> Result<PacketMatch, ScriptStop> {
         let may_wait = is_pure_acknowledgment(seen) && self.acknowledges_more(flow, seen);
         match window.and_then(|window| self.off(window, at)) {
             Some(off) if may_wait && off <= ACKNOWLEDGE_DELAY_MAX => {
@@ -250,7 +256,7 @@ impl Player {
                 let reason = format!(
                     "{seen}: when new data may leave is the congestion control's (RFC 5681 section 3.1)"
                 );
-                return Err(Stop::not_applicable(line, reason));
+                return Err(ScriptStop::not_applicable(line, reason));
             }
             _ => self.check_moment(line, packet, window, at)?,
         }
@@ -259,7 +265,7 @@ impl Player {
         }
         self.note(flow, seen);
         self.host.sent.drain(..count);
-        Ok(Taken::Expected)
+        Ok(PacketMatch::Expected)
     }
 
     /// The packet is not the expected one. Checks whether it may come, or whether the expected one
@@ -267,15 +273,15 @@ impl Player {
     fn differs(
         &mut self,
         line: usize,
-        packet: &Packet,
+        packet: &ScriptPacket,
         window: Option<(Instant, Instant)>,
-        (flow, seen, sent): (usize, &Segment, &Sent),
-        against: Against,
-    ) -> Result<Taken, Stop> {
-        let Body::Tcp(expected) = &packet.body else { return Ok(Taken::Passed) };
+        (flow, seen, sent): (usize, &Segment, &SentPacket),
+        against: PacketMismatch,
+    ) -> Result<PacketMatch, ScriptStop> {
+        let PacketBody::Tcp(expected) = &packet.body else { return Ok(PacketMatch::Passed) };
         let field = match against {
-            Against::Beyond(reason) => return Err(Stop::not_applicable(line, reason)),
-            Against::Differs(field) => field,
+            PacketMismatch::Beyond(reason) => return Err(ScriptStop::not_applicable(line, reason)),
+            PacketMismatch::Differs(field) => field,
         };
         if self.repeats_in_vain(flow, expected, seen) {
             self.liberty(
@@ -284,28 +290,28 @@ impl Player {
             );
             self.note(flow, seen);
             self.host.sent.pop_front();
-            return Ok(Taken::Expected);
+            return Ok(PacketMatch::Expected);
         }
         if is_pure_acknowledgment(seen) && self.may_be_passed(flow, expected, seen) {
             self.liberty(line, "an acknowledgment more: which segments are answered at once is the receiver's (RFC 9293 section 3.8.6.3)");
             self.note(flow, seen);
             self.host.sent.pop_front();
-            return Ok(Taken::Passed);
+            return Ok(PacketMatch::Passed);
         }
         if self.is_covered(flow, expected, seen) {
             self.liberty(
                 line,
                 "an acknowledgment less: a later one says the same (RFC 9293 section 3.8.6.3)",
             );
-            return Ok(Taken::Skipped);
+            return Ok(PacketMatch::Skipped);
         }
         if self.config.packets_may_differ {
             self.liberty(line, &format!("another {field}: the script goes on (--non_fatal)"));
             self.host.sent.pop_front();
-            return Ok(Taken::Expected);
+            return Ok(PacketMatch::Expected);
         }
         let seen = format!("`{seen}` at {}: another {field}", seconds(sent.at));
-        Err(Stop::failed(line, described(packet, window), seen))
+        Err(ScriptStop::failed(line, described(packet, window), seen))
     }
 
     /// How far from its expected time a packet came; `None` within the tolerance.
@@ -319,12 +325,12 @@ impl Player {
     fn check_moment(
         &self,
         line: usize,
-        packet: &Packet,
+        packet: &ScriptPacket,
         window: Option<(Instant, Instant)>,
         at: Instant,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ScriptStop> {
         if window.is_some_and(|window| self.off(window, at).is_some()) {
-            return Err(Stop::failed(
+            return Err(ScriptStop::failed(
                 line,
                 described(packet, window),
                 format!("it at {}", seconds(at)),
@@ -340,7 +346,7 @@ impl Player {
         flow: usize,
         on_wire: &Segment,
         seen: &Segment,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ScriptStop> {
         let place = self.flows.get(flow).and_then(|flow| flow.place_in_stream(on_wire.sequence));
         let (Some(place), false) = (place, seen.payload.is_empty()) else { return Ok(()) };
         let is_right =
@@ -348,7 +354,11 @@ impl Player {
         if is_right {
             Ok(())
         } else {
-            Err(Stop::failed(line, "the bytes that were written", format!("others in `{seen}`")))
+            Err(ScriptStop::failed(
+                line,
+                "the bytes that were written",
+                format!("others in `{seen}`"),
+            ))
         }
     }
 
@@ -455,7 +465,7 @@ fn without_blocks(options: &[TcpOption]) -> bool {
     !options.iter().any(|option| matches!(option, TcpOption::Sack(_)))
 }
 
-fn described(packet: &Packet, window: Option<(Instant, Instant)>) -> String {
+fn described(packet: &ScriptPacket, window: Option<(Instant, Instant)>) -> String {
     match window {
         Some((earliest, latest)) if earliest == latest => {
             format!("`{packet}` at {}", seconds(earliest))

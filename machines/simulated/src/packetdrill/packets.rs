@@ -1,55 +1,59 @@
 //! Parses packets as scripts write them: `> P. 1:1001(1000) ack 1 win 257 <nop,nop,TS val 100 ecr
 //! 200>` and similar.
 
-use super::lexer::Token;
-use super::parser::Words;
-use super::script::{Body, Ecn, Flags, Icmp, IpInfo, Packet, Quoted, SyntaxError, TcpPacket};
+use super::lexer::ScriptToken;
+use super::parser::TokenStream;
+use super::script::{
+    Ecn, Flags, Icmp, IpInfo, PacketBody, Quoted, ScriptPacket, SyntaxError, TcpPacket,
+};
 
-impl Words {
+impl TokenStream {
     /// A packet, from its `<` or `>` on.
-    pub(super) fn packet(&mut self) -> Result<Packet, SyntaxError> {
+    pub(super) fn packet(&mut self) -> Result<ScriptPacket, SyntaxError> {
         self.next();
         let wrapping = self.wrapping()?;
-        let mut packet = Packet {
+        let mut packet = ScriptPacket {
             ip: IpInfo::default(),
             wrapping,
             ports: None,
-            body: Body::Foreign("an empty packet"),
+            body: PacketBody::Foreign("an empty packet"),
         };
         if self.is_symbol('(') || self.is_symbol('[') {
             packet.ip = self.ip_info()?;
         }
         if self.take_word("encap") {
             packet.wrapping = Some("PSP");
-            while !matches!(self.peek(), Some(Token::Symbol('.' | '-') | Token::Float(_)) | None)
-                && !matches!(self.peek(), Some(Token::Word(word)) if is_flags(word))
+            while !matches!(
+                self.peek(),
+                Some(ScriptToken::Symbol('.' | '-') | ScriptToken::Float(_)) | None
+            ) && !matches!(self.peek(), Some(ScriptToken::Word(word)) if is_flags(word))
             {
                 self.next();
             }
         }
         if let Some(protocol) = self.foreign_protocol() {
-            packet.body = Body::Foreign(protocol);
+            packet.body = PacketBody::Foreign(protocol);
             self.skip_event();
             return Ok(packet);
         }
         if self.take_word("udp") {
             packet.ports = self.ports()?;
             self.symbol('(')?;
-            packet.body = Body::Udp(self.number("a length that UDP can have")?);
+            packet.body = PacketBody::Udp(self.number("a length that UDP can have")?);
             self.symbol(')')?;
             return Ok(packet);
         }
         if self.take_word("icmp") {
-            packet.body = Body::Icmp(self.icmp()?);
+            packet.body = PacketBody::Icmp(self.icmp()?);
             return Ok(packet);
         }
         packet.ports = self.ports()?;
         if let Some(protocol) = self.foreign_protocol() {
-            packet.body = Body::Foreign(protocol);
+            packet.body = PacketBody::Foreign(protocol);
             self.skip_event();
             return Ok(packet);
         }
-        packet.body = Body::Tcp(self.tcp()?);
+        packet.body = PacketBody::Tcp(self.tcp()?);
         self.behind_tcp(&mut packet)?;
         Ok(packet)
     }
@@ -59,7 +63,7 @@ impl Words {
         let mut wrapping = None;
         loop {
             let kind = match self.peek() {
-                Some(Token::Word(word)) => word.as_str(),
+                Some(ScriptToken::Word(word)) => word.as_str(),
                 _ => return Ok(wrapping),
             };
             wrapping = Some(match kind {
@@ -72,7 +76,7 @@ impl Words {
             // The header ends with a colon. The lexer has read an address in it as one word.
             loop {
                 match self.next() {
-                    Some(Token::Symbol(':')) => break,
+                    Some(ScriptToken::Symbol(':')) => break,
                     Some(_) => {}
                     None => return self.expected("`:` behind the outer header"),
                 }
@@ -82,8 +86,8 @@ impl Words {
 
     fn foreign_protocol(&self) -> Option<&'static str> {
         match self.peek() {
-            Some(Token::Word(word)) if word.starts_with("sctp") => Some("SCTP"),
-            Some(Token::Word(word)) if word == "udplite" => Some("UDP-Lite"),
+            Some(ScriptToken::Word(word)) if word.starts_with("sctp") => Some("SCTP"),
+            Some(ScriptToken::Word(word)) if word == "udplite" => Some("UDP-Lite"),
             _ => None,
         }
     }
@@ -95,19 +99,19 @@ impl Words {
         while let Some(token) = self.peek() {
             let begins_event = matches!(
                 token,
-                Token::Symbol('+' | '*')
-                    | Token::Float(_)
-                    | Token::Integer(_)
-                    | Token::Command(_)
-                    | Token::Code(_)
+                ScriptToken::Symbol('+' | '*')
+                    | ScriptToken::Float(_)
+                    | ScriptToken::Integer(_)
+                    | ScriptToken::Command(_)
+                    | ScriptToken::Code(_)
             );
             if self.line() > line && depth == 0 && begins_event {
                 return;
             }
             line = self.line();
             match token {
-                Token::Symbol('[' | '(' | '{') => depth = depth.saturating_add(1),
-                Token::Symbol(']' | ')' | '}') => depth = depth.saturating_sub(1),
+                ScriptToken::Symbol('[' | '(' | '{') => depth = depth.saturating_add(1),
+                ScriptToken::Symbol(']' | ')' | '}') => depth = depth.saturating_sub(1),
                 _ => {}
             }
             self.next();
@@ -141,7 +145,7 @@ impl Words {
     }
 
     fn code_point(&mut self) -> Result<u8, SyntaxError> {
-        if !matches!(self.peek(), Some(Token::Word(_))) {
+        if !matches!(self.peek(), Some(ScriptToken::Word(_))) {
             return self.number("6 bits");
         }
         let line = self.line();
@@ -165,7 +169,7 @@ impl Words {
     fn ports(&mut self) -> Result<Option<(u16, u16)>, SyntaxError> {
         if !matches!(
             (self.peek(), self.peek_at(1)),
-            (Some(Token::Integer(_)), Some(Token::Symbol('>')))
+            (Some(ScriptToken::Integer(_)), Some(ScriptToken::Symbol('>')))
         ) {
             return Ok(None);
         }
@@ -206,7 +210,7 @@ impl Words {
     }
 
     /// The suffixes that some dialects add after a segment.
-    fn behind_tcp(&mut self, packet: &mut Packet) -> Result<(), SyntaxError> {
+    fn behind_tcp(&mut self, packet: &mut ScriptPacket) -> Result<(), SyntaxError> {
         if self.is_symbol('[') {
             // The reason for a reset.
             while !self.take_symbol(']') {
@@ -237,24 +241,24 @@ impl Words {
             return Ok(flags);
         }
         let mut any = false;
-        if let Some(Token::Word(word)) = self.peek() {
+        if let Some(ScriptToken::Word(word)) = self.peek() {
             let word = word.clone();
             flags.bits |= self.flag_letters(&word)?;
             self.next();
             any = true;
         }
         match self.peek().cloned() {
-            Some(Token::Symbol('.')) => {
+            Some(ScriptToken::Symbol('.')) => {
                 self.next();
                 flags.bits |= Flags::ACK;
-                if let Some(Token::Word(word)) = self.peek().cloned()
+                if let Some(ScriptToken::Word(word)) = self.peek().cloned()
                     && is_flags(&word)
                 {
                     flags.bits |= self.flag_letters(&word)?;
                     self.next();
                 }
             }
-            Some(Token::Float(text)) => {
+            Some(ScriptToken::Float(text)) => {
                 let count: u16 = match text.strip_prefix('.').and_then(|digits| digits.parse().ok())
                 {
                     Some(count) if count < 8 => count,
@@ -288,7 +292,7 @@ impl Words {
 
     fn sequence(&mut self, tcp: &mut TcpPacket) -> Result<(), SyntaxError> {
         let line = self.line();
-        if self.peek() == Some(&Token::Ellipsis) {
+        if self.peek() == Some(&ScriptToken::Ellipsis) {
             self.next();
             self.symbol('(')?;
             tcp.payload = self.number("a length")?;
@@ -319,7 +323,7 @@ impl Words {
     fn icmp(&mut self) -> Result<Icmp, SyntaxError> {
         let kind = self.name()?;
         let mut icmp = Icmp { kind, code: None, mtu: None, identifier: None, quoted: None };
-        if let Some(Token::Word(word)) = self.peek()
+        if let Some(ScriptToken::Word(word)) = self.peek()
             && word != "mtu"
             && word != "id"
         {
@@ -345,7 +349,7 @@ impl Words {
 
     fn quoted(&mut self) -> Result<Quoted, SyntaxError> {
         match self.peek() {
-            Some(Token::Word(word)) => Ok(Quoted::Other(match word.as_str() {
+            Some(ScriptToken::Word(word)) => Ok(Quoted::Other(match word.as_str() {
                 "udp" => "UDP",
                 "udplite" => "UDP-Lite",
                 "raw" => "raw IP",

@@ -5,14 +5,16 @@ use std::collections::VecDeque;
 
 use machine::Micros;
 
-use super::lexer::{self, Lexeme, Token};
-use super::script::{Action, Call, Event, Expression, HeaderLine, Script, SyntaxError, When};
+use super::lexer::{self, Lexeme, ScriptToken};
+use super::script::{
+    Event, Expression, HeaderLine, Script, ScriptAction, SocketCall, SyntaxError, When,
+};
 
 /// Parses a whole script.
 pub(super) fn parse(text: &str) -> Result<Script, SyntaxError> {
     let mut script = Script::default();
-    let mut words = Words::new(lexer::tokens(text)?);
-    while let Some(Token::Option(_)) = words.peek() {
+    let mut words = TokenStream::new(lexer::tokens(text)?);
+    while let Some(ScriptToken::Option(_)) = words.peek() {
         let option = words.header_line()?;
         if option.name == "define" {
             let (name, value) =
@@ -22,8 +24,8 @@ pub(super) fn parse(text: &str) -> Result<Script, SyntaxError> {
         script.options.push(option);
     }
     let rest = lexer::resolve(words.rest(), &mut script.defines)?;
-    let mut words = Words::new(rest);
-    if let Some(Token::Command(_)) = words.peek() {
+    let mut words = TokenStream::new(rest);
+    if let Some(ScriptToken::Command(_)) = words.peek() {
         let line = words.line();
         let action = words.action(None)?;
         script.events.push(Event { line, when: When::After(Micros(0)), action });
@@ -35,25 +37,25 @@ pub(super) fn parse(text: &str) -> Result<Script, SyntaxError> {
 }
 
 /// The tokens that are still to be parsed.
-pub(super) struct Words {
+pub(super) struct TokenStream {
     ahead: VecDeque<Lexeme>,
     line: usize,
 }
 
-impl Words {
-    fn new(lexemes: Vec<Lexeme>) -> Words {
-        Words { ahead: lexemes.into(), line: 1 }
+impl TokenStream {
+    fn new(lexemes: Vec<Lexeme>) -> TokenStream {
+        TokenStream { ahead: lexemes.into(), line: 1 }
     }
 
     fn rest(self) -> Vec<Lexeme> {
         self.ahead.into()
     }
 
-    pub(super) fn peek(&self) -> Option<&Token> {
+    pub(super) fn peek(&self) -> Option<&ScriptToken> {
         self.peek_at(0)
     }
 
-    pub(super) fn peek_at(&self, ahead: usize) -> Option<&Token> {
+    pub(super) fn peek_at(&self, ahead: usize) -> Option<&ScriptToken> {
         self.ahead.get(ahead).map(|lexeme| &lexeme.token)
     }
 
@@ -62,7 +64,7 @@ impl Words {
         self.ahead.front().map_or(self.line, |lexeme| lexeme.line)
     }
 
-    pub(super) fn next(&mut self) -> Option<Token> {
+    pub(super) fn next(&mut self) -> Option<ScriptToken> {
         let lexeme = self.ahead.pop_front()?;
         self.line = lexeme.line;
         Some(lexeme.token)
@@ -77,7 +79,7 @@ impl Words {
     }
 
     pub(super) fn is_symbol(&self, symbol: char) -> bool {
-        self.peek() == Some(&Token::Symbol(symbol))
+        self.peek() == Some(&ScriptToken::Symbol(symbol))
     }
 
     /// Takes `symbol` if it is next.
@@ -95,7 +97,7 @@ impl Words {
 
     /// Takes `word` if it is next.
     pub(super) fn take_word(&mut self, word: &str) -> bool {
-        let found = matches!(self.peek(), Some(Token::Word(next)) if next == word);
+        let found = matches!(self.peek(), Some(ScriptToken::Word(next)) if next == word);
         if found {
             self.next();
         }
@@ -104,7 +106,7 @@ impl Words {
 
     pub(super) fn name(&mut self) -> Result<String, SyntaxError> {
         match self.peek() {
-            Some(Token::Word(word)) => {
+            Some(ScriptToken::Word(word)) => {
                 let word = word.clone();
                 self.next();
                 Ok(word)
@@ -115,7 +117,7 @@ impl Words {
 
     pub(super) fn integer(&mut self) -> Result<i64, SyntaxError> {
         match self.peek() {
-            Some(Token::Integer(value) | Token::Hex(value)) => {
+            Some(ScriptToken::Integer(value) | ScriptToken::Hex(value)) => {
                 let value = *value;
                 self.next();
                 Ok(value)
@@ -133,7 +135,9 @@ impl Words {
 
     fn header_line(&mut self) -> Result<HeaderLine, SyntaxError> {
         let line = self.line();
-        let Some(Token::Option(name)) = self.next() else { return self.expected("an option") };
+        let Some(ScriptToken::Option(name)) = self.next() else {
+            return self.expected("an option");
+        };
         let mut value = None;
         if self.take_symbol('=') {
             let mut text = self.header_value()?;
@@ -143,7 +147,9 @@ impl Words {
             value = Some(text);
         }
         // Lists of addresses, prefixes and similar: the rest of the line belongs to the value.
-        while self.line() == line && matches!(self.peek(), Some(Token::Symbol(',' | '/' | ':'))) {
+        while self.line() == line
+            && matches!(self.peek(), Some(ScriptToken::Symbol(',' | '/' | ':')))
+        {
             let mark = self.next().as_ref().map(written).unwrap_or_default();
             value = Some(format!("{}{mark}{}", value.unwrap_or_default(), self.header_value()?));
         }
@@ -152,15 +158,15 @@ impl Words {
 
     fn header_value(&mut self) -> Result<String, SyntaxError> {
         let value = match self.peek() {
-            Some(Token::Text(text)) => format!("\"{text}\""),
+            Some(ScriptToken::Text(text)) => format!("\"{text}\""),
             Some(
-                Token::Word(_)
-                | Token::Integer(_)
-                | Token::Hex(_)
-                | Token::Float(_)
-                | Token::Address(_),
+                ScriptToken::Word(_)
+                | ScriptToken::Integer(_)
+                | ScriptToken::Hex(_)
+                | ScriptToken::Float(_)
+                | ScriptToken::Address(_),
             ) => self.peek().map(written).unwrap_or_default(),
-            Some(Token::Command(text)) => format!("`{text}`"),
+            Some(ScriptToken::Command(text)) => format!("`{text}`"),
             _ => return self.expected("a value"),
         };
         self.next();
@@ -173,7 +179,7 @@ impl Words {
     }
 
     fn event(&mut self) -> Result<Event, SyntaxError> {
-        if let Some(Token::Command(_)) = self.peek() {
+        if let Some(ScriptToken::Command(_)) = self.peek() {
             // The command after the last event has no time.
             let line = self.line();
             let action = self.action(None)?;
@@ -182,12 +188,12 @@ impl Words {
         let line = self.line();
         let when = self.when()?;
         let mut returns = None;
-        if self.peek() == Some(&Token::Ellipsis) {
+        if self.peek() == Some(&ScriptToken::Ellipsis) {
             self.next();
             returns = Some(self.time()?);
         }
         let action = self.action(returns)?;
-        let is_expectation = matches!(action, Action::Outbound(_));
+        let is_expectation = matches!(action, ScriptAction::Outbound(_));
         if !is_expectation && !matches!(when, When::At(_) | When::After(_)) {
             return Err(SyntaxError::new(
                 line,
@@ -195,7 +201,7 @@ impl Words {
                 "a range",
             ));
         }
-        if returns.is_some() && !matches!(action, Action::Call(_)) {
+        if returns.is_some() && !matches!(action, ScriptAction::SocketCall(_)) {
             return Err(SyntaxError::new(
                 line,
                 "a call behind the time at which it returns",
@@ -232,41 +238,41 @@ impl Words {
     fn time(&mut self) -> Result<Micros, SyntaxError> {
         let line = self.line();
         let text = match self.peek() {
-            Some(Token::Float(text)) => text.clone(),
-            Some(Token::Integer(value)) => value.to_string(),
+            Some(ScriptToken::Float(text)) => text.clone(),
+            Some(ScriptToken::Integer(value)) => value.to_string(),
             _ => return self.expected("a time in seconds"),
         };
         self.next();
         micros(&text).ok_or_else(|| SyntaxError::new(line, "a time in seconds", text))
     }
 
-    fn action(&mut self, returns: Option<Micros>) -> Result<Action, SyntaxError> {
+    fn action(&mut self, returns: Option<Micros>) -> Result<ScriptAction, SyntaxError> {
         match self.peek() {
-            Some(Token::Symbol('<')) => self.packet().map(Action::Inbound),
-            Some(Token::Symbol('>')) => self.packet().map(Action::Outbound),
-            Some(Token::Word(_)) => self.call(returns).map(Action::Call),
-            Some(Token::Command(text)) => {
+            Some(ScriptToken::Symbol('<')) => self.packet().map(ScriptAction::Inbound),
+            Some(ScriptToken::Symbol('>')) => self.packet().map(ScriptAction::Outbound),
+            Some(ScriptToken::Word(_)) => self.call(returns).map(ScriptAction::SocketCall),
+            Some(ScriptToken::Command(text)) => {
                 let text = text.clone();
                 self.next();
-                Ok(Action::Command(text))
+                Ok(ScriptAction::Command(text))
             }
-            Some(Token::Code(text)) => {
+            Some(ScriptToken::Code(text)) => {
                 let text = text.clone();
                 self.next();
-                Ok(Action::Code(text))
+                Ok(ScriptAction::Code(text))
             }
             _ => self.expected("a packet, a call, a command or code"),
         }
     }
 
-    fn call(&mut self, returns: Option<Micros>) -> Result<Call, SyntaxError> {
+    fn call(&mut self, returns: Option<Micros>) -> Result<SocketCall, SyntaxError> {
         let name = self.name()?;
         self.symbol('(')?;
         let arguments = self.list(')')?;
         self.symbol('=')?;
         let result = self.expression()?;
         let mut error = None;
-        if let Some(Token::Word(word)) = self.peek() {
+        if let Some(ScriptToken::Word(word)) = self.peek() {
             error = Some(word.clone());
             self.next();
         }
@@ -278,7 +284,7 @@ impl Words {
                 }
             }
         }
-        Ok(Call { name, arguments, result, error, returns })
+        Ok(SocketCall { name, arguments, result, error, returns })
     }
 
     /// Expressions up to `end`, which is taken too.
@@ -314,26 +320,26 @@ impl Words {
             None => return self.expected("an expression"),
         };
         match token {
-            Token::Symbol('[' | '{' | '(')
-            | Token::Ellipsis
-            | Token::Integer(_)
-            | Token::Hex(_)
-            | Token::Float(_) => {
+            ScriptToken::Symbol('[' | '{' | '(')
+            | ScriptToken::Ellipsis
+            | ScriptToken::Integer(_)
+            | ScriptToken::Hex(_)
+            | ScriptToken::Float(_) => {
                 self.next();
             }
-            Token::Word(_) | Token::Text(_) | Token::Address(_) => {
+            ScriptToken::Word(_) | ScriptToken::Text(_) | ScriptToken::Address(_) => {
                 self.next();
             }
             _ => return self.expected("an expression"),
         }
         match token {
-            Token::Ellipsis => Ok(Expression::Any),
-            Token::Integer(value) | Token::Hex(value) => Ok(Expression::Integer(value)),
-            Token::Symbol('[') => self.list(']').map(Expression::List),
-            Token::Symbol('{') => self.list('}').map(Expression::Record),
-            Token::Symbol(_) => self.list(')').map(Expression::List),
-            Token::Word(word) => self.behind_word(word),
-            Token::Text(text) => Ok(self.behind_text(text)),
+            ScriptToken::Ellipsis => Ok(Expression::Any),
+            ScriptToken::Integer(value) | ScriptToken::Hex(value) => Ok(Expression::Integer(value)),
+            ScriptToken::Symbol('[') => self.list(']').map(Expression::List),
+            ScriptToken::Symbol('{') => self.list('}').map(Expression::Record),
+            ScriptToken::Symbol(_) => self.list(')').map(Expression::List),
+            ScriptToken::Word(word) => self.behind_word(word),
+            ScriptToken::Text(text) => Ok(self.behind_text(text)),
             other => Ok(Expression::Text(written(&other))),
         }
     }
@@ -356,11 +362,11 @@ impl Words {
 
     /// Adjacent strings are one. An ellipsis after them means that there is more.
     fn behind_text(&mut self, mut text: String) -> Expression {
-        while let Some(Token::Text(more)) = self.peek() {
+        while let Some(ScriptToken::Text(more)) = self.peek() {
             text.push_str(more);
             self.next();
         }
-        if self.peek() == Some(&Token::Ellipsis) {
+        if self.peek() == Some(&ScriptToken::Ellipsis) {
             self.next();
         }
         Expression::Text(text)
@@ -377,22 +383,22 @@ fn micros(text: &str) -> Option<Micros> {
 }
 
 /// A token in the form in which it may have been written.
-pub(super) fn written(token: &Token) -> String {
+pub(super) fn written(token: &ScriptToken) -> String {
     match token {
-        Token::Word(text) | Token::Float(text) => text.clone(),
-        Token::Integer(value) => value.to_string(),
-        Token::Hex(value) => format!("{value:#x}"),
-        Token::Text(text) => format!("\"{text}\""),
-        Token::Command(text) => format!("`{text}`"),
-        Token::Code(text) => format!("%{{ {text} }}%"),
-        Token::Address(address) => address.to_string(),
-        Token::Option(name) => format!("--{name}"),
-        Token::Ellipsis => "...".to_string(),
-        Token::Symbol(symbol) => symbol.to_string(),
-        Token::If(name, false) => format!("#ifdef {name}"),
-        Token::If(name, true) => format!("#ifndef {name}"),
-        Token::Else => "#else".to_string(),
-        Token::EndIf => "#endif".to_string(),
-        Token::Define(name, value) => format!("#define {name} {value}"),
+        ScriptToken::Word(text) | ScriptToken::Float(text) => text.clone(),
+        ScriptToken::Integer(value) => value.to_string(),
+        ScriptToken::Hex(value) => format!("{value:#x}"),
+        ScriptToken::Text(text) => format!("\"{text}\""),
+        ScriptToken::Command(text) => format!("`{text}`"),
+        ScriptToken::Code(text) => format!("%{{ {text} }}%"),
+        ScriptToken::Address(address) => address.to_string(),
+        ScriptToken::Option(name) => format!("--{name}"),
+        ScriptToken::Ellipsis => "...".to_string(),
+        ScriptToken::Symbol(symbol) => symbol.to_string(),
+        ScriptToken::If(name, false) => format!("#ifdef {name}"),
+        ScriptToken::If(name, true) => format!("#ifndef {name}"),
+        ScriptToken::Else => "#else".to_string(),
+        ScriptToken::EndIf => "#endif".to_string(),
+        ScriptToken::Define(name, value) => format!("#define {name} {value}"),
     }
 }

@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 use machine::Instant;
 
 use super::applicable;
-use super::compare::{Offers, Terms};
+use super::compare::{Offers, ScriptTerms};
 use super::config::Config;
-use super::host::{BASE, HALF_OPEN, Host};
+use super::host::{BASE, HALF_OPEN, HostUnderTest};
 use super::player::{Player, seconds};
-use super::script::{Action, Event, Flags, Script, TcpOption, When};
-use super::settings::{self, Meaning, State};
-use super::verdict::{Outcome, Stop, Verdict};
+use super::script::{Event, Flags, Script, ScriptAction, TcpOption, When};
+use super::settings::{self, CommandMeaning, State};
+use super::verdict::{Outcome, ScriptStop, Verdict};
 use super::waiting::PATIENCE;
 use super::wire::{IpPacket, PROTOCOL_TCP, Segment};
 
@@ -27,27 +27,28 @@ pub(super) fn play(script: &Script) -> Outcome {
         Err(stop) => Err(stop),
     };
     Outcome {
-        verdict: verdict.map_or_else(|Stop(verdict)| verdict, |()| Verdict::Passed),
+        verdict: verdict.map_or_else(|ScriptStop(verdict)| verdict, |()| Verdict::Passed),
         liberties,
     }
 }
 
 impl Player {
-    fn for_script(script: &Script) -> Result<Player, Stop> {
+    fn for_script(script: &Script) -> Result<Player, ScriptStop> {
         let config = Config::of(script)?;
         let offers = *OFFERS.get_or_init(offers);
-        let foreign = script.events.iter().any(|event| matches!(event.action, Action::Command(_)));
-        let terms = Terms { foreign, offers, met: applicable::met(script, offers) };
+        let foreign =
+            script.events.iter().any(|event| matches!(event.action, ScriptAction::Command(_)));
+        let terms = ScriptTerms { foreign, offers, met: applicable::met(script, offers) };
         applicable::check(script, terms)?;
         let is_cookie_asked = |event: &Event| match &event.action {
-            Action::Command(command) => settings::asks_for_cookies(command),
+            ScriptAction::Command(command) => settings::asks_for_cookies(command),
             _ => false,
         };
         let half_open = if script.events.iter().any(is_cookie_asked) { 0 } else { HALF_OPEN };
         Ok(Player::new(config, terms, half_open))
     }
 
-    fn run(&mut self, script: &Script) -> Result<(), Stop> {
+    fn run(&mut self, script: &Script) -> Result<(), ScriptStop> {
         for event in &script.events {
             self.act(event)?;
             self.check_host(event.line)?;
@@ -57,8 +58,8 @@ impl Player {
         self.check_host(last_line)
     }
 
-    fn act(&mut self, event: &Event) -> Result<(), Stop> {
-        if let Action::Outbound(packet) = &event.action {
+    fn act(&mut self, event: &Event) -> Result<(), ScriptStop> {
+        if let ScriptAction::Outbound(packet) = &event.action {
             let window = self.window_of(event);
             self.expect_packet(event.line, packet, window)?;
             self.last = self.host.now;
@@ -70,7 +71,7 @@ impl Player {
             _ => self.host.now,
         };
         if at < self.last {
-            return Err(Stop::failed(
+            return Err(ScriptStop::failed(
                 event.line,
                 "a time that is not before the event above",
                 seconds(at),
@@ -79,8 +80,8 @@ impl Player {
         self.wait_until(at)?;
         self.check_time(event.line, at)?;
         match &event.action {
-            Action::Inbound(packet) => self.inject(event.line, packet)?,
-            Action::Call(call) => {
+            ScriptAction::Inbound(packet) => self.inject(event.line, packet)?,
+            ScriptAction::SocketCall(call) => {
                 self.finish_pending(at + PATIENCE)?;
                 let returns = call.returns.map(|span| match event.when {
                     When::After(_) => self.last + span,
@@ -88,9 +89,9 @@ impl Player {
                 });
                 self.call(event.line, call, returns)?;
             }
-            Action::Command(command) => self.command(event.line, command)?,
-            Action::Code(code) => super::code::check(event.line, code)?,
-            Action::Outbound(_) => {}
+            ScriptAction::Command(command) => self.command(event.line, command)?,
+            ScriptAction::Code(code) => super::code::check(event.line, code)?,
+            ScriptAction::Outbound(_) => {}
         }
         self.settle()?;
         self.last = self.host.now.max(at);
@@ -98,10 +99,10 @@ impl Player {
     }
 
     /// A call that blocked longer than the script says makes all later events late.
-    fn check_time(&self, line: usize, at: Instant) -> Result<(), Stop> {
+    fn check_time(&self, line: usize, at: Instant) -> Result<(), ScriptStop> {
         let late = self.host.now.since(at);
         if late > self.tolerance(at) {
-            return Err(Stop::failed(
+            return Err(ScriptStop::failed(
                 line,
                 format!("this at {}", seconds(at)),
                 seconds(self.host.now),
@@ -121,19 +122,19 @@ impl Player {
         }
     }
 
-    fn command(&mut self, line: usize, command: &str) -> Result<(), Stop> {
+    fn command(&mut self, line: usize, command: &str) -> Result<(), ScriptStop> {
         let meanings = settings::meaning(command, self.terms.met);
-        for meaning in meanings.map_err(|reason| Stop::not_applicable(line, reason))? {
+        for meaning in meanings.map_err(|reason| ScriptStop::not_applicable(line, reason))? {
             match meaning {
-                Meaning::Nothing => {}
-                Meaning::Wait(span) => self.wait_until(self.host.now + span)?,
-                Meaning::Count { state, wanted } => {
+                CommandMeaning::Nothing => {}
+                CommandMeaning::Wait(span) => self.wait_until(self.host.now + span)?,
+                CommandMeaning::Count { state, wanted } => {
                     let count = match state {
                         State::SynReceived => self.host.net.handshake_count(),
                         State::TimeWait => self.host.net.time_wait_count(),
                     };
                     if !count.to_string().contains(&wanted) {
-                        return Err(Stop::failed(
+                        return Err(ScriptStop::failed(
                             line,
                             format!("{wanted} connections in this state"),
                             count,
@@ -153,7 +154,7 @@ static OFFERS: OnceLock<Offers> = OnceLock::new();
 /// asked.
 fn offers() -> Offers {
     let config = Config::default();
-    let mut host = Host::new(config.own, config.mtu, HALF_OPEN);
+    let mut host = HostUnderTest::new(config.own, config.mtu, HALF_OPEN);
     host.net.listen(1, net::Service(0));
     let syn = Segment {
         source_port: 2,

@@ -5,19 +5,19 @@ use std::net::SocketAddr;
 
 use machine::{Instant, Micros};
 
-use super::attempt::Pending;
-use super::compare::Terms;
+use super::attempt::PendingCall;
+use super::compare::ScriptTerms;
 use super::config::Config;
 use super::flow::Flow;
-use super::host::{BASE, Happened, Host};
-use super::sockets::{Kind, Line, Socket};
-use super::verdict::{Stop, Verdict};
+use super::host::{BASE, Happened, HostUnderTest};
+use super::sockets::{Kind, Socket, SocketLine};
+use super::verdict::{ScriptStop, Verdict};
 
 /// The state of a running script.
 pub(super) struct Player {
     pub(super) config: Config,
-    pub(super) terms: Terms,
-    pub(super) host: Host,
+    pub(super) terms: ScriptTerms,
+    pub(super) host: HostUnderTest,
     pub(super) flows: Vec<Flow>,
     /// The flow of packets without ports.
     pub(super) under_test: Option<usize>,
@@ -25,8 +25,8 @@ pub(super) struct Player {
     /// a flow.
     pub(super) expects_caller: bool,
     pub(super) sockets: BTreeMap<i64, Socket>,
-    pub(super) lines: Vec<Line>,
-    pub(super) pending: Option<Pending>,
+    pub(super) lines: Vec<SocketLine>,
+    pub(super) pending: Option<PendingCall>,
     /// When the polling call began, and when it is to be tried again at the latest.
     pub(super) polled: Option<Instant>,
     pub(super) wake_at: Option<Instant>,
@@ -43,8 +43,8 @@ pub(super) struct Player {
 
 impl Player {
     /// A player with these header lines, before the first event.
-    pub(super) fn new(config: Config, terms: Terms, half_open: usize) -> Player {
-        let host = Host::new(config.own, config.mtu, half_open);
+    pub(super) fn new(config: Config, terms: ScriptTerms, half_open: usize) -> Player {
+        let host = HostUnderTest::new(config.own, config.mtu, half_open);
         Player {
             terms,
             host,
@@ -66,18 +66,18 @@ impl Player {
     }
 
     /// Turns a failure into "not applicable" if it comes after such a line.
-    pub(super) fn excused(&self, stop: Stop) -> Stop {
+    pub(super) fn excused(&self, stop: ScriptStop) -> ScriptStop {
         match (&stop, self.excuse) {
-            (Stop(Verdict::Failed { .. }), Some((line, excuse))) => {
-                Stop::not_applicable(line, excuse)
+            (ScriptStop(Verdict::Failed { .. }), Some((line, excuse))) => {
+                ScriptStop::not_applicable(line, excuse)
             }
             _ => stop,
         }
     }
 
-    pub(super) fn check_host(&mut self, line: usize) -> Result<(), Stop> {
+    pub(super) fn check_host(&mut self, line: usize) -> Result<(), ScriptStop> {
         match self.host.malformed.take() {
-            Some(what) => Err(Stop::failed(line, "well-formed packets", what)),
+            Some(what) => Err(ScriptStop::failed(line, "well-formed packets", what)),
             None => Ok(()),
         }
     }
@@ -120,7 +120,7 @@ impl Player {
         let flow =
             self.flows.iter().rposition(|flow| flow.peer_port == peer.port()).unwrap_or_default();
         let line = self.lines.len();
-        self.lines.push(Line::new(connection, flow, true));
+        self.lines.push(SocketLine::new(connection, flow, true));
         for socket in self.sockets.values_mut() {
             if let Kind::Listens { service: number, waiting } = &mut socket.kind
                 && *number == service

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 
 use machine::{Instant, Micros};
 
-use super::attempt::Attempt;
+use super::attempt::CallAttempt;
 use super::names::{
     self, EPOLLET, EPOLLONESHOT, POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP, value,
 };
 use super::player::Player;
-use super::script::{Call, Expression};
+use super::script::{Expression, SocketCall};
 use super::sockets::{Kind, Watched};
-use super::verdict::Stop;
+use super::verdict::ScriptStop;
 
 impl Player {
     /// The current readiness of a socket, and counters of the events that it had.
@@ -26,7 +26,7 @@ impl Player {
                 let ready = if waiting.is_empty() { 0 } else { POLLIN };
                 return (ready, (u64::try_from(waiting.len()).unwrap_or(0), 0));
             }
-            Kind::Line(at) => match self.lines.get(*at) {
+            Kind::SocketLine(at) => match self.lines.get(*at) {
                 Some(found) => found,
                 None => return (0, (0, 0)),
             },
@@ -53,9 +53,13 @@ impl Player {
         (ready, (found.news_in, found.news_out))
     }
 
-    pub(super) fn poll(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
+    pub(super) fn poll(
+        &mut self,
+        line: usize,
+        call: &SocketCall,
+    ) -> Result<CallAttempt, ScriptStop> {
         let Some(Expression::List(asked)) = call.arguments.first() else {
-            return Ok(Attempt::Error("EINVAL"));
+            return Ok(CallAttempt::Error("EINVAL"));
         };
         let mut count = 0;
         let mut results = Vec::new();
@@ -69,16 +73,16 @@ impl Player {
             results.push((number, returned, wanted));
         }
         if count == 0 && !self.is_time_out(&call.arguments, 2) {
-            return Ok(Attempt::Blocks);
+            return Ok(CallAttempt::Blocks);
         }
         self.polled = None;
         for (number, returned, wanted) in results {
             if wanted.is_some_and(|wanted| wanted != returned) {
                 let expected = format!("revents {:#x} for {number}", wanted.unwrap_or(0));
-                return Err(Stop::failed(line, expected, format!("{returned:#x}")));
+                return Err(ScriptStop::failed(line, expected, format!("{returned:#x}")));
             }
         }
-        Ok(Attempt::Value(count))
+        Ok(CallAttempt::Value(count))
     }
 
     /// Whether the timeout of a call (milliseconds, negative for none) is over. It begins with the
@@ -92,7 +96,11 @@ impl Player {
         self.host.now >= ends
     }
 
-    pub(super) fn watch(&mut self, line: usize, arguments: &[Expression]) -> Result<Attempt, Stop> {
+    pub(super) fn watch(
+        &mut self,
+        line: usize,
+        arguments: &[Expression],
+    ) -> Result<CallAttempt, ScriptStop> {
         let watcher = Self::number(line, arguments)?;
         let operation = arguments.get(1).and_then(value).unwrap_or(0);
         let number = arguments.get(2).and_then(value).unwrap_or(-1);
@@ -103,18 +111,20 @@ impl Player {
             .unwrap_or(0);
         let data = arguments.get(3).and_then(data_of).unwrap_or(0);
         if !self.sockets.contains_key(&number) {
-            return Ok(Attempt::Error("EBADF"));
+            return Ok(CallAttempt::Error("EBADF"));
         }
-        let Some(watched) = self.watched_by(watcher) else { return Ok(Attempt::Error("EBADF")) };
+        let Some(watched) = self.watched_by(watcher) else {
+            return Ok(CallAttempt::Error("EBADF"));
+        };
         let is_there = watched.contains_key(&number);
         let new = Watched { events, data, told: (u64::MAX, u64::MAX) };
         match (operation, is_there) {
             (1, false) | (3, true) => watched.insert(number, new),
             (2, true) => watched.remove(&number),
-            (1, true) => return Ok(Attempt::Error("EEXIST")),
-            _ => return Ok(Attempt::Error("ENOENT")),
+            (1, true) => return Ok(CallAttempt::Error("EEXIST")),
+            _ => return Ok(CallAttempt::Error("ENOENT")),
         };
-        Ok(Attempt::Value(0))
+        Ok(CallAttempt::Value(0))
     }
 
     fn watched_by(&mut self, watcher: i64) -> Option<&mut BTreeMap<i64, Watched>> {
@@ -124,10 +134,14 @@ impl Player {
         }
     }
 
-    pub(super) fn watched(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
+    pub(super) fn watched(
+        &mut self,
+        line: usize,
+        call: &SocketCall,
+    ) -> Result<CallAttempt, ScriptStop> {
         let watcher = Self::number(line, &call.arguments)?;
         let Some(all) = self.watched_by(watcher).cloned() else {
-            return Ok(Attempt::Error("EBADF"));
+            return Ok(CallAttempt::Error("EBADF"));
         };
         let mut told = Vec::new();
         for (number, watched) in &all {
@@ -139,7 +153,7 @@ impl Player {
             }
         }
         if told.is_empty() && !self.is_time_out(&call.arguments, 3) {
-            return Ok(Attempt::Blocks);
+            return Ok(CallAttempt::Blocks);
         }
         self.polled = None;
         for (number, _, _, news) in &told {
@@ -158,10 +172,14 @@ impl Player {
             if events.is_some_and(|events| events != *returned) || wrong_data {
                 let expected =
                     format!("events {:#x} with {:?}", events.unwrap_or(0), data_of(expected));
-                return Err(Stop::failed(line, expected, format!("{returned:#x} with {data}")));
+                return Err(ScriptStop::failed(
+                    line,
+                    expected,
+                    format!("{returned:#x} with {data}"),
+                ));
             }
         }
-        Ok(Attempt::Value(i64::try_from(told.len()).unwrap_or(0)))
+        Ok(CallAttempt::Value(i64::try_from(told.len()).unwrap_or(0)))
     }
 
     /// When the blocking call is to be tried again even if nothing happens.

@@ -58,15 +58,15 @@ pub(super) enum When {
 pub(super) struct Event {
     pub(super) line: usize,
     pub(super) when: When,
-    pub(super) action: Action,
+    pub(super) action: ScriptAction,
 }
 
 /// The kind of an event.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Action {
-    Inbound(Packet),
-    Outbound(Packet),
-    Call(Call),
+pub(super) enum ScriptAction {
+    Inbound(ScriptPacket),
+    Outbound(ScriptPacket),
+    SocketCall(SocketCall),
     /// A shell command. No command is ever executed.
     Command(String),
     /// Python.
@@ -75,13 +75,13 @@ pub(super) enum Action {
 
 /// A packet on the wire.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Packet {
+pub(super) struct ScriptPacket {
     pub(super) ip: IpInfo,
     /// The tunnel around the packet, if any. The engine implements none.
     pub(super) wrapping: Option<&'static str>,
     /// Source and destination port, if the script names them.
     pub(super) ports: Option<(u16, u16)>,
-    pub(super) body: Body,
+    pub(super) body: PacketBody,
 }
 
 /// The fields of the IP header that a script names.
@@ -103,7 +103,7 @@ pub(super) enum Ecn {
 }
 
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Body {
+pub(super) enum PacketBody {
     Tcp(TcpPacket),
     /// A datagram with so many bytes of payload.
     Udp(u16),
@@ -217,7 +217,7 @@ pub(super) enum Quoted {
 
 /// A call to the socket interface.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Call {
+pub(super) struct SocketCall {
     pub(super) name: String,
     pub(super) arguments: Vec<Expression>,
     pub(super) result: Expression,

@@ -11,7 +11,7 @@ use super::compare::Offers;
 
 /// The meaning of one command.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Meaning {
+pub(super) enum CommandMeaning {
     /// No effect on a connection.
     Nothing,
     /// The script lets time pass.
@@ -48,7 +48,7 @@ enum Feature {
 /// The meaning of a command line, one simple command after the other.
 ///
 /// Errors: why the script is not applicable.
-pub(super) fn meaning(command: &str, offers: Offers) -> Result<Vec<Meaning>, String> {
+pub(super) fn meaning(command: &str, offers: Offers) -> Result<Vec<CommandMeaning>, String> {
     let mut meanings = Vec::new();
     for simple in
         command.replace("\\\n", " ").replace("&&", ";").replace("||", ";").split([';', '\n'])
@@ -63,14 +63,16 @@ pub(super) fn meaning(command: &str, offers: Offers) -> Result<Vec<Meaning>, Str
             "sockstat" | "netstat" => count(simple)?,
             // What they clean up or restore does not exist here. The tables below handle each
             // setting that they make.
-            "ip" if simple.contains("tcp_metrics") => Meaning::Nothing,
-            "tc" if simple.contains(" add ") && !simple.contains("limit") => Meaning::Nothing,
+            "ip" if simple.contains("tcp_metrics") => CommandMeaning::Nothing,
+            "tc" if simple.contains(" add ") && !simple.contains("limit") => {
+                CommandMeaning::Nothing
+            }
             "defaults.sh" | "true" | ":" | "echo" | "modprobe" | "nstat"
                 if !simple.contains('|') =>
             {
-                Meaning::Nothing
+                CommandMeaning::Nothing
             }
-            _ if program.starts_with("sysctl_restore_") => Meaning::Nothing,
+            _ if program.starts_with("sysctl_restore_") => CommandMeaning::Nothing,
             _ => {
                 return Err(format!(
                     "`{program}` looks into a kernel, or changes one, that is not there"
@@ -102,13 +104,13 @@ fn words(simple: &str) -> Vec<String> {
     words
 }
 
-fn assignments(words: &[String], offers: Offers) -> Result<Meaning, String> {
+fn assignments(words: &[String], offers: Offers) -> Result<CommandMeaning, String> {
     for word in words.iter().filter(|word| !word.starts_with('-')) {
         let Some((name, value)) = word.split_once('=') else { continue };
         let name = name.trim_start_matches("/proc/sys/").replace('/', ".");
         assignment(&name, value.trim(), offers)?;
     }
-    Ok(Meaning::Nothing)
+    Ok(CommandMeaning::Nothing)
 }
 
 fn assignment(name: &str, value: &str, offers: Offers) -> Result<(), String> {
@@ -135,11 +137,11 @@ fn assignment(name: &str, value: &str, offers: Offers) -> Result<(), String> {
     }
 }
 
-fn pause(program: &str, span: &str) -> Result<Meaning, String> {
+fn pause(program: &str, span: &str) -> Result<CommandMeaning, String> {
     let span: f64 = span.parse().map_err(|_| format!("{program} {span}: not a span of time"))?;
     let micros = if program == "sleep" { span * 1e6 } else { span };
     // Longer than any script.
-    Ok(Meaning::Wait(Micros(micros.clamp(0.0, 1e12) as u64)))
+    Ok(CommandMeaning::Wait(Micros(micros.clamp(0.0, 1e12) as u64)))
 }
 
 /// Whether a command requests a cookie in every handshake. By default only a full table makes the
@@ -149,7 +151,7 @@ pub(super) fn asks_for_cookies(command: &str) -> bool {
 }
 
 /// `sockstat … | grep -c STATE | grep N`
-fn count(simple: &str) -> Result<Meaning, String> {
+fn count(simple: &str) -> Result<CommandMeaning, String> {
     let mut stages = simple.split('|').map(str::trim);
     let state = stages.find_map(|stage| stage.strip_prefix("grep -c "));
     let wanted = stages.find_map(|stage| stage.strip_prefix("grep "));
@@ -158,7 +160,7 @@ fn count(simple: &str) -> Result<Meaning, String> {
         Some("TIME_WAIT") => State::TimeWait,
         _ => return Err("it looks into a kernel's tables for what is not counted here".to_string()),
     };
-    Ok(Meaning::Count { state, wanted: wanted.unwrap_or_default().to_string() })
+    Ok(CommandMeaning::Count { state, wanted: wanted.unwrap_or_default().to_string() })
 }
 
 /// The variables of Linux and FreeBSD that scripts set.

@@ -15,7 +15,7 @@ use machine::Instant;
 use net::ConnectionId;
 use net::tcp::CloseReason;
 
-use super::host::{Happened, Host};
+use super::host::{Happened, HostUnderTest};
 
 /// The byte at a place of a stream. Both the script's programs and its packets use this pattern.
 pub(super) fn pattern(place: u32) -> u8 {
@@ -28,7 +28,7 @@ const WRITE_AT_ONCE: usize = 64 * 1024;
 
 /// A connection, from its user's side.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct SocketLine {
     pub(super) connection: ConnectionId,
     /// Its flow.
     pub(super) flow: usize,
@@ -55,9 +55,9 @@ pub(super) struct Line {
     pub(super) news_out: u64,
 }
 
-impl Line {
-    pub(super) fn new(connection: ConnectionId, flow: usize, connected: bool) -> Line {
-        Line {
+impl SocketLine {
+    pub(super) fn new(connection: ConnectionId, flow: usize, connected: bool) -> SocketLine {
+        SocketLine {
             connection,
             flow,
             written: 0,
@@ -77,7 +77,7 @@ impl Line {
     }
 
     /// Hands TCP the written bytes, as far as it has space, and then the end of the stream.
-    pub(super) fn push(&mut self, host: &mut Host) {
+    pub(super) fn push(&mut self, host: &mut HostUnderTest) {
         while self.connected && self.over.is_none() && self.handed_over != self.written {
             let left =
                 usize::try_from(self.written.wrapping_sub(self.handed_over)).unwrap_or(usize::MAX);
@@ -101,7 +101,7 @@ impl Line {
     }
 
     /// The readable bytes, at most `most`. They stay unread.
-    pub(super) fn readable(&self, host: &Host, most: usize) -> Vec<u8> {
+    pub(super) fn readable(&self, host: &HostUnderTest, most: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = self.held.iter().take(most).copied().collect();
         if self.over.is_none() {
             let more = host.waiting(self.connection, most.saturating_sub(bytes.len()));
@@ -111,7 +111,7 @@ impl Line {
     }
 
     /// Drops the first `count` bytes, which were read.
-    pub(super) fn take(&mut self, host: &mut Host, count: usize) {
+    pub(super) fn take(&mut self, host: &mut HostUnderTest, count: usize) {
         let held = count.min(self.held.len());
         self.held.drain(..held);
         self.taken = self.taken.wrapping_add(u32::try_from(count).unwrap_or(0));
@@ -122,7 +122,7 @@ impl Line {
     }
 
     /// Resets the connection.
-    pub(super) fn abort(&mut self, host: &mut Host) {
+    pub(super) fn abort(&mut self, host: &mut HostUnderTest) {
         if self.over.is_none() {
             self.over = Some(CloseReason::Aborted);
             host.net.abort(self.connection);
@@ -131,7 +131,7 @@ impl Line {
     }
 
     /// Handles an event of the connection.
-    pub(super) fn learn(&mut self, happened: &Happened, host: &mut Host) {
+    pub(super) fn learn(&mut self, happened: &Happened, host: &mut HostUnderTest) {
         match happened {
             Happened::Accepted { .. } => {}
             Happened::Connected(_) => {
@@ -176,7 +176,7 @@ pub(super) enum Kind {
     /// Listening under this number, with the lines of connections that were not accepted yet.
     Listens { service: u8, waiting: VecDeque<usize> },
     /// Connected, or connecting.
-    Line(usize),
+    SocketLine(usize),
     /// An epoll instance that watches other sockets.
     Watcher(BTreeMap<i64, Watched>),
     /// A file of zeros.

@@ -1,27 +1,31 @@
 //! Calls that move bytes. Each byte that is read is compared with the bytes of the script's
 //! packets.
 
-use super::attempt::Attempt;
+use super::attempt::CallAttempt;
 use super::names::{self, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, value};
 use super::player::Player;
-use super::script::{Call, Expression};
+use super::script::{Expression, SocketCall};
 use super::sockets::{Kind, pattern};
-use super::verdict::Stop;
+use super::verdict::ScriptStop;
 
 /// Flags that have no effect here.
 const SEND_FLAGS_WITHOUT_MEANING: [&str; 3] = ["MSG_NOSIGNAL", "MSG_DONTWAIT", "MSG_EOR"];
 
 impl Player {
-    pub(super) fn receive(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
+    pub(super) fn receive(
+        &mut self,
+        line: usize,
+        call: &SocketCall,
+    ) -> Result<CallAttempt, ScriptStop> {
         let number = Self::number(line, &call.arguments)?;
         let (most, flags) = wanted(call);
         let Some(socket) = self.sockets.get_mut(&number) else {
-            return Ok(Attempt::Error("EBADF"));
+            return Ok(CallAttempt::Error("EBADF"));
         };
         let blocks = !socket.nonblocking && flags & MSG_DONTWAIT == 0;
         let no_more = socket.options.contains_key("SHUT_RD");
-        let Kind::Line(at) = socket.kind else { return Ok(Attempt::Error("ENOTCONN")) };
-        let Some(found) = self.lines.get_mut(at) else { return Ok(Attempt::Error("ENOTCONN")) };
+        let Kind::SocketLine(at) = socket.kind else { return Ok(CallAttempt::Error("ENOTCONN")) };
+        let Some(found) = self.lines.get_mut(at) else { return Ok(CallAttempt::Error("ENOTCONN")) };
         let bytes = found.readable(&self.host, most);
         let ended = found.peer_closed || found.over.is_some() || no_more;
         if !bytes.is_empty()
@@ -33,21 +37,21 @@ impl Player {
             {
                 found.take(&mut self.host, bytes.len());
             }
-            return Ok(Attempt::Value(i64::try_from(bytes.len()).unwrap_or(i64::MAX)));
+            return Ok(CallAttempt::Value(i64::try_from(bytes.len()).unwrap_or(i64::MAX)));
         }
-        let Some(found) = self.lines.get_mut(at) else { return Ok(Attempt::Error("ENOTCONN")) };
+        let Some(found) = self.lines.get_mut(at) else { return Ok(CallAttempt::Error("ENOTCONN")) };
         if let Some(error) = found.error.take() {
-            return Ok(Attempt::Error(error));
+            return Ok(CallAttempt::Error(error));
         }
         Ok(match (ended || most == 0, blocks) {
-            (true, _) => Attempt::Value(0),
-            (false, _) if !found.connected && !blocks => Attempt::Error("EAGAIN"),
-            (false, true) => Attempt::Blocks,
-            (false, false) => Attempt::Error("EAGAIN"),
+            (true, _) => CallAttempt::Value(0),
+            (false, _) if !found.connected && !blocks => CallAttempt::Error("EAGAIN"),
+            (false, true) => CallAttempt::Blocks,
+            (false, false) => CallAttempt::Error("EAGAIN"),
         })
     }
 
-    fn check_read(&self, line: usize, at: usize, bytes: &[u8]) -> Result<(), Stop> {
+    fn check_read(&self, line: usize, at: usize, bytes: &[u8]) -> Result<(), ScriptStop> {
         let Some(found) = self.lines.get(at) else { return Ok(()) };
         let first = found.taken;
         match (0..).zip(bytes).position(|(step, byte)| *byte != pattern(first.wrapping_add(step))) {
@@ -56,45 +60,53 @@ impl Player {
                     "another byte at {}",
                     first.wrapping_add(u32::try_from(wrong).unwrap_or(0)).wrapping_add(1)
                 );
-                Err(Stop::failed(line, "the bytes that were sent", seen))
+                Err(ScriptStop::failed(line, "the bytes that were sent", seen))
             }
             None => Ok(()),
         }
     }
 
-    pub(super) fn send(&mut self, line: usize, call: &Call) -> Result<Attempt, Stop> {
+    pub(super) fn send(
+        &mut self,
+        line: usize,
+        call: &SocketCall,
+    ) -> Result<CallAttempt, ScriptStop> {
         let number = Self::number(line, &call.arguments)?;
         let (count, _) = wanted(call);
         let Some(socket) = self.sockets.get_mut(&number) else {
-            return Ok(Attempt::Error("EBADF"));
+            return Ok(CallAttempt::Error("EBADF"));
         };
-        let Kind::Line(at) = socket.kind else {
-            return Ok(Attempt::Error(if socket.kind == Kind::Fresh {
+        let Kind::SocketLine(at) = socket.kind else {
+            return Ok(CallAttempt::Error(if socket.kind == Kind::Fresh {
                 "EPIPE"
             } else {
                 "ENOTCONN"
             }));
         };
         let nonblocking = socket.nonblocking;
-        let Some(found) = self.lines.get_mut(at) else { return Ok(Attempt::Error("ENOTCONN")) };
+        let Some(found) = self.lines.get_mut(at) else { return Ok(CallAttempt::Error("ENOTCONN")) };
         if let Some(error) = found.error.take() {
-            return Ok(Attempt::Error(error));
+            return Ok(CallAttempt::Error(error));
         }
         if found.over.is_some() || found.shut {
-            return Ok(Attempt::Error("EPIPE"));
+            return Ok(CallAttempt::Error("EPIPE"));
         }
         if !found.connected {
-            return Ok(if nonblocking { Attempt::Error("EAGAIN") } else { Attempt::Blocks });
+            return Ok(if nonblocking {
+                CallAttempt::Error("EAGAIN")
+            } else {
+                CallAttempt::Blocks
+            });
         }
-        let Ok(more) = u32::try_from(count) else { return Ok(Attempt::Error("EINVAL")) };
+        let Ok(more) = u32::try_from(count) else { return Ok(CallAttempt::Error("EINVAL")) };
         found.written = found.written.wrapping_add(more);
         found.push(&mut self.host);
-        Ok(Attempt::Value(i64::from(more)))
+        Ok(CallAttempt::Value(i64::from(more)))
     }
 }
 
 /// The number of bytes that a call requests, and its flags.
-fn wanted(call: &Call) -> (usize, i64) {
+fn wanted(call: &SocketCall) -> (usize, i64) {
     let argument = |at: usize| call.arguments.get(at);
     let number = |at: usize| {
         argument(at).and_then(value).and_then(|value| usize::try_from(value).ok()).unwrap_or(0)
@@ -125,7 +137,7 @@ fn vectors(expression: &Expression) -> usize {
 }
 
 /// Why the flags of a call that sends or receives make a script not applicable.
-pub(super) fn flags_beyond(call: &Call) -> Option<String> {
+pub(super) fn flags_beyond(call: &SocketCall) -> Option<String> {
     let flags = match call.name.as_str() {
         "recv" | "recvfrom" | "send" | "sendto" => call.arguments.get(3),
         "recvmsg" | "sendmsg" => call.arguments.get(2),

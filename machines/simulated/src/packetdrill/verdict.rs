@@ -60,18 +60,18 @@ pub struct Outcome {
 
 /// Why a script ends early.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Stop(pub(super) Verdict);
+pub(super) struct ScriptStop(pub(super) Verdict);
 
-impl Stop {
+impl ScriptStop {
     pub(super) fn failed(
         line: usize,
         expected: impl fmt::Display,
         seen: impl fmt::Display,
-    ) -> Stop {
-        Stop(Verdict::failed(line, expected, seen))
+    ) -> ScriptStop {
+        ScriptStop(Verdict::failed(line, expected, seen))
     }
 
-    pub(super) fn not_applicable(line: usize, reason: impl fmt::Display) -> Stop {
-        Stop(Verdict::NotApplicable { line, reason: reason.to_string() })
+    pub(super) fn not_applicable(line: usize, reason: impl fmt::Display) -> ScriptStop {
+        ScriptStop(Verdict::NotApplicable { line, reason: reason.to_string() })
     }
 }

@@ -3,18 +3,18 @@
 
 use machine::{Instant, Micros};
 
-use super::attempt::{Attempt, Pending};
+use super::attempt::{CallAttempt, PendingCall};
 use super::names::value;
 use super::player::{Player, seconds};
-use super::script::{Call, Expression};
-use super::verdict::Stop;
+use super::script::{Expression, SocketCall};
+use super::verdict::ScriptStop;
 
 /// How long a blocking call may continue after the last event of a script.
 pub(super) const PATIENCE: Micros = Micros::from_secs(600);
 
 impl Player {
     /// Lets time pass up to `at`. Deadlines on the way happen at their own time.
-    pub(super) fn wait_until(&mut self, at: Instant) -> Result<(), Stop> {
+    pub(super) fn wait_until(&mut self, at: Instant) -> Result<(), ScriptStop> {
         while self.step(at)? {}
         self.host.now = self.host.now.max(at);
         Ok(())
@@ -22,7 +22,7 @@ impl Player {
 
     /// Lets time pass up to the next deadline, but not beyond `limit`. Returns false if there is
     /// none by then.
-    pub(super) fn step(&mut self, limit: Instant) -> Result<bool, Stop> {
+    pub(super) fn step(&mut self, limit: Instant) -> Result<bool, ScriptStop> {
         let next =
             Instant::or_never(self.host.next_deadline()).min(Instant::or_never(self.next_wake()));
         if next > limit || next == Instant::NEVER {
@@ -36,7 +36,7 @@ impl Player {
     }
 
     /// Handles all events that have happened, and retries the call that waits for them.
-    pub(super) fn settle(&mut self) -> Result<(), Stop> {
+    pub(super) fn settle(&mut self) -> Result<(), ScriptStop> {
         loop {
             self.learn_flows();
             let Some(happened) = self.host.happened.pop_front() else { break };
@@ -46,7 +46,7 @@ impl Player {
     }
 
     /// Waits for the blocking call, if there is one.
-    pub(super) fn finish_pending(&mut self, limit: Instant) -> Result<(), Stop> {
+    pub(super) fn finish_pending(&mut self, limit: Instant) -> Result<(), ScriptStop> {
         self.retry_pending()?;
         while self.pending.is_some() {
             if !self.step(limit)? {
@@ -60,13 +60,13 @@ impl Player {
     pub(super) fn call(
         &mut self,
         line: usize,
-        call: &Call,
+        call: &SocketCall,
         returns: Option<Instant>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ScriptStop> {
         match self.attempt(line, call)? {
-            Attempt::Blocks => {
+            CallAttempt::Blocks => {
                 // Without threads the script cannot do anything else until it returns.
-                self.pending = Some(Pending { line, call: call.clone(), returns });
+                self.pending = Some(PendingCall { line, call: call.clone(), returns });
                 if returns.is_none() {
                     self.finish_pending(self.host.now + PATIENCE)
                 } else {
@@ -81,10 +81,10 @@ impl Player {
     }
 
     /// Retries the waiting call.
-    pub(super) fn retry_pending(&mut self) -> Result<(), Stop> {
-        let Some(Pending { line, call, returns }) = self.pending.take() else { return Ok(()) };
+    pub(super) fn retry_pending(&mut self) -> Result<(), ScriptStop> {
+        let Some(PendingCall { line, call, returns }) = self.pending.take() else { return Ok(()) };
         match self.attempt(line, &call)? {
-            Attempt::Blocks => self.pending = Some(Pending { line, call, returns }),
+            CallAttempt::Blocks => self.pending = Some(PendingCall { line, call, returns }),
             done => {
                 self.check_return(line, &call, returns)?;
                 self.check_result(line, &call, done)?;
@@ -96,9 +96,9 @@ impl Player {
     fn check_return(
         &mut self,
         line: usize,
-        call: &Call,
+        call: &SocketCall,
         returns: Option<Instant>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ScriptStop> {
         let Some(returns) = returns else { return Ok(()) };
         let off = self.host.now.since(returns).max(returns.since(self.host.now));
         if off <= self.tolerance(returns) {
@@ -106,33 +106,39 @@ impl Player {
         }
         if is_write(&call.name) {
             let reason = "how much a socket's buffer takes before a write blocks is the kernel's; ours takes everything";
-            return Err(Stop::not_applicable(line, reason));
+            return Err(ScriptStop::not_applicable(line, reason));
         }
         if call.error.as_deref() == Some("ETIMEDOUT") {
             let reason =
                 "when an unanswered connection is given up is ours (RFC 9293 section 3.8.3)";
-            return Err(Stop::not_applicable(line, reason));
+            return Err(ScriptStop::not_applicable(line, reason));
         }
         let expected = format!("{} to return at {}", call.name, seconds(returns));
-        Err(Stop::failed(line, expected, format!("its return at {}", seconds(self.host.now))))
+        Err(ScriptStop::failed(line, expected, format!("its return at {}", seconds(self.host.now))))
     }
 
-    fn check_result(&mut self, line: usize, call: &Call, done: Attempt) -> Result<(), Stop> {
+    fn check_result(
+        &mut self,
+        line: usize,
+        call: &SocketCall,
+        done: CallAttempt,
+    ) -> Result<(), ScriptStop> {
         let expected = (value(&call.result), call.error.as_deref());
         let is_right = match (expected, done) {
             _ if call.result == Expression::Any => true,
-            ((Some(-1), Some(wanted)), Attempt::Error(error)) => same_error(wanted, error),
-            ((Some(-1), None), Attempt::Error(_)) => true,
-            ((Some(wanted), None), Attempt::Value(result)) => wanted == result,
+            ((Some(-1), Some(wanted)), CallAttempt::Error(error)) => same_error(wanted, error),
+            ((Some(-1), None), CallAttempt::Error(_)) => true,
+            ((Some(wanted), None), CallAttempt::Value(result)) => wanted == result,
             // FreeBSD uses another number for this flag.
             _ => false,
         };
         if is_right || self.config.calls_may_fail {
             return Ok(());
         }
-        if is_write(&call.name) && matches!((expected.0, done), (Some(-1..), Attempt::Value(_))) {
+        if is_write(&call.name) && matches!((expected.0, done), (Some(-1..), CallAttempt::Value(_)))
+        {
             let reason = "how much a socket's buffer takes is the kernel's; ours takes everything";
-            return Err(Stop::not_applicable(line, reason));
+            return Err(ScriptStop::not_applicable(line, reason));
         }
         let expected = match expected {
             (Some(value), Some(error)) => format!("{value} {error}"),
@@ -140,19 +146,19 @@ impl Player {
             (None, _) => format!("{:?}", call.result),
         };
         let seen = match done {
-            Attempt::Value(value) => value.to_string(),
-            Attempt::Error(error) => format!("-1 {error}"),
-            Attempt::Blocks => "that it waits".to_string(),
+            CallAttempt::Value(value) => value.to_string(),
+            CallAttempt::Error(error) => format!("-1 {error}"),
+            CallAttempt::Blocks => "that it waits".to_string(),
         };
-        Err(Stop::failed(line, format!("{} = {expected}", call.name), seen))
+        Err(ScriptStop::failed(line, format!("{} = {expected}", call.name), seen))
     }
 }
 
 /// The call still waited when the script or the time limit ended.
-fn never_returned(pending: Option<Pending>) -> Result<(), Stop> {
+fn never_returned(pending: Option<PendingCall>) -> Result<(), ScriptStop> {
     match pending {
-        Some(Pending { line, call, .. }) => {
-            Err(Stop::failed(line, format!("{} to return", call.name), "it waits for ever"))
+        Some(PendingCall { line, call, .. }) => {
+            Err(ScriptStop::failed(line, format!("{} to return", call.name), "it waits for ever"))
         }
         None => Ok(()),
     }

@@ -53,7 +53,7 @@ pub(super) struct IpPacket {
 
 /// What the machine has sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Heard {
+pub(super) enum ReadFrame {
     Tcp(IpPacket, Segment),
     /// Any other protocol over IP.
     Ip(IpPacket),
@@ -204,21 +204,21 @@ impl IpPacket {
 ///
 /// Errors: what is wrong with it. The machine must never send such a frame, whatever the script
 /// does.
-pub(super) fn read(frame: &[u8]) -> Result<Heard, &'static str> {
+pub(super) fn read(frame: &[u8]) -> Result<ReadFrame, &'static str> {
     let (header, rest) =
         frame.split_first_chunk::<ETHERNET_BYTES>().ok_or("a frame that is cut short")?;
     let [.., high, low] = *header;
     match [high, low] {
-        TYPE_ARP => Ok(arp_answer(rest).map_or(Heard::Other, Heard::Asked)),
+        TYPE_ARP => Ok(arp_answer(rest).map_or(ReadFrame::Other, ReadFrame::Asked)),
         TYPE_IPV4 | TYPE_IPV6 => {
             let ip = IpPacket::read(rest)?;
             if ip.protocol == PROTOCOL_ICMP6
                 && let Some(answer) = neighbour_answer(&ip)
             {
-                return Ok(Heard::Asked(answer));
+                return Ok(ReadFrame::Asked(answer));
             }
             if ip.protocol != PROTOCOL_TCP {
-                return Ok(Heard::Ip(ip));
+                return Ok(ReadFrame::Ip(ip));
             }
             let length = u32::try_from(ip.payload.len()).unwrap_or(0);
             if checksum(
@@ -229,9 +229,9 @@ pub(super) fn read(frame: &[u8]) -> Result<Heard, &'static str> {
                 return Err("a TCP segment with a wrong checksum");
             }
             let segment = Segment::read(&ip.payload).ok_or("a TCP segment that is cut short")?;
-            Ok(Heard::Tcp(ip, segment))
+            Ok(ReadFrame::Tcp(ip, segment))
         }
-        _ => Ok(Heard::Other),
+        _ => Ok(ReadFrame::Other),
     }
 }
 

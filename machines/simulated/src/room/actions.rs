@@ -4,15 +4,15 @@ use chance::Dice;
 use machine::Micros;
 use sometimes::sometimes;
 
-use super::context::{Context, Progress};
+use super::context::{ClientProgress, StepContext};
 use super::fixture::{ACCOUNTS, AT_WEBMAIL, DRAFTS, INBOX};
 use super::line::ClientLine;
-use super::lists::{Row, View};
+use super::lists::{ListRow, View};
 use super::message::{MessageId, OWN};
-use super::page::Page;
+use super::page::WebmailPage;
 use super::remote::RemoteMailbox;
-use super::uncertain::{Change, Snapshot};
-use super::webmail_client::{Waiting, WebmailClient};
+use super::uncertain::{RequestedChange, Snapshot};
+use super::webmail_client::{PendingPage, WebmailClient};
 
 /// The mailboxes that have a move button, and the names of the buttons.
 const TARGETS: [(u32, &str); 4] = [(INBOX, "inbox"), (4, "archive"), (5, "junk"), (6, "trash")];
@@ -21,31 +21,31 @@ const TARGETS: [(u32, &str); 4] = [(INBOX, "inbox"), (4, "archive"), (5, "junk")
 #[derive(Debug)]
 pub(super) enum WebmailAction {
     /// Move these copies to a mailbox.
-    Moves(Vec<(MessageId, usize, Change<u32>)>),
+    Moves(Vec<(MessageId, usize, RequestedChange<u32>)>),
     /// Set or clear the star of this copy. The view is the state of the model at the request.
-    Stars(MessageId, usize, Change<bool>, View),
+    Stars(MessageId, usize, RequestedChange<bool>, View),
     /// Delete these copies for ever.
     Erases(Vec<(MessageId, usize)>),
     /// Send a message, or save a draft.
-    Writes(Written, MessageId),
+    Writes(ComposeAction, MessageId),
     /// Undo the send of a held message: it becomes a draft again.
-    TakesBack(MessageId, Change<bool>),
+    TakesBack(MessageId, RequestedChange<bool>),
     /// Change the name in the settings.
-    Chooses(Change<String>),
+    Chooses(RequestedChange<String>),
 }
 
 /// What is done with a composed message.
 #[derive(Clone, Debug)]
-pub(super) enum Written {
+pub(super) enum ComposeAction {
     /// Send it to these local accounts and these mailboxes of the other server.
     Sent(Vec<usize>, Vec<RemoteMailbox>),
     Kept,
 }
 
-impl Written {
+impl ComposeAction {
     /// The addresses for the form's field.
     pub(super) fn to(&self, station: usize) -> String {
-        let Written::Sent(recipients, remote) = self else { return String::new() };
+        let ComposeAction::Sent(recipients, remote) = self else { return String::new() };
         let own = recipients.iter().map(|account| ACCOUNTS[*account].to_string());
         let names: Vec<String> =
             own.chain(remote.iter().map(|mailbox| mailbox.address(station))).collect();
@@ -53,13 +53,13 @@ impl Written {
     }
 
     pub(super) fn button(&self) -> &'static str {
-        if matches!(self, Written::Sent(..)) { "send" } else { "save" }
+        if matches!(self, ComposeAction::Sent(..)) { "send" } else { "save" }
     }
 }
 
 impl WebmailClient {
     /// Takes one random action. In accounts that are not the webmail's own, the client only reads.
-    pub(super) fn does_something(&mut self, line: &mut ClientLine, context: &mut Context<'_>) {
+    pub(super) fn does_something(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
         let is_own = self.account == AT_WEBMAIL;
         match context.dice.below(if is_own { 13 } else { 4 }) {
             0 if !self.rows.is_empty() => {
@@ -75,18 +75,22 @@ impl WebmailClient {
                 self.searches(message, line, context);
             }
             2 => {
-                self.get("/mail/settings", Waiting::Settings(context.model.name.snapshot()), line);
+                self.get(
+                    "/mail/settings",
+                    PendingPage::Settings(context.model.name.snapshot()),
+                    line,
+                );
             }
             4..=5 => self.moves(line, context),
             6 => self.stars(line, context),
             7..=8 => {
                 let (recipients, remote) = recipients(context.dice);
                 let (message, text) = context.model.compose(&recipients, &remote, context.dice);
-                self.begins(Written::Sent(recipients, remote), message, &text, line, context);
+                self.begins(ComposeAction::Sent(recipients, remote), message, &text, line, context);
             }
             9..=10 => {
                 let (message, text) = context.model.compose(&[], &[], context.dice);
-                self.begins(Written::Kept, message, &text, line, context);
+                self.begins(ComposeAction::Kept, message, &text, line, context);
             }
             11 => {
                 let name = format!("Mary {:x}", context.dice.roll());
@@ -103,7 +107,7 @@ impl WebmailClient {
                 self.post(
                     "/mail/settings",
                     &fields,
-                    Waiting::Done(WebmailAction::Chooses(asked)),
+                    PendingPage::Done(WebmailAction::Chooses(asked)),
                     line,
                 );
             }
@@ -121,12 +125,33 @@ impl WebmailClient {
         }
     }
 
-    fn row(&self, dice: &mut Dice) -> Row {
+    pub(super) fn searches(
+        &mut self,
+        message: MessageId,
+        line: &mut ClientLine,
+        context: &StepContext<'_>,
+    ) {
+        let view = context.model.view(self.account);
+        self.get(
+            &format!("/mail/search?q=subject%3A{}", message.0),
+            PendingPage::Found(message, view),
+            line,
+        );
+    }
+
+    /// Requests the page of a message and then its octets.
+    pub(super) fn reads(&mut self, row: ListRow, line: &mut ClientLine, context: &StepContext<'_>) {
+        let view = context.model.view(self.account);
+        let path = format!("/mail/box/{}/{}", row.mailbox, row.uid);
+        self.get(&path, PendingPage::Opened(row, view), line);
+    }
+
+    fn row(&self, dice: &mut Dice) -> ListRow {
         self.rows[dice.below(self.rows.len() as u64) as usize].clone()
     }
 
     /// Some rows that each stand for one copy, with the copy that each stands for.
-    fn some_rows(&self, context: &mut Context<'_>) -> Vec<(Row, MessageId, usize)> {
+    fn some_rows(&self, context: &mut StepContext<'_>) -> Vec<(ListRow, MessageId, usize)> {
         let most = 1 + context.dice.skewed(4) as usize;
         let mut some = Vec::new();
         for row in &self.rows {
@@ -150,7 +175,7 @@ impl WebmailClient {
         some
     }
 
-    fn moves(&mut self, line: &mut ClientLine, context: &mut Context<'_>) {
+    fn moves(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
         let rows = self.some_rows(context);
         let here = format!("/mail/box/{}", self.mailbox);
         if rows.is_empty() {
@@ -183,10 +208,10 @@ impl WebmailClient {
             ("do", button),
         ];
         fields.extend(keys.iter().map(|key| ("key", key.as_str())));
-        self.post("/mail/act", &fields, Waiting::Done(action), line);
+        self.post("/mail/act", &fields, PendingPage::Done(action), line);
     }
 
-    fn stars(&mut self, line: &mut ClientLine, context: &mut Context<'_>) {
+    fn stars(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
         let rows = self.some_rows(context);
         // The button toggles the star. The client must know whether there is one now, and that the
         // message is still there. Otherwise it cannot know the result.
@@ -208,18 +233,18 @@ impl WebmailClient {
         self.post(
             "/mail/act",
             &fields,
-            Waiting::Done(WebmailAction::Stars(message, copy, asked, view)),
+            PendingPage::Done(WebmailAction::Stars(message, copy, asked, view)),
             line,
         );
     }
 
     fn begins(
         &mut self,
-        written: Written,
+        written: ComposeAction,
         message: MessageId,
         text: &str,
         line: &mut ClientLine,
-        context: &mut Context<'_>,
+        context: &mut StepContext<'_>,
     ) {
         context.model.sent(message);
         if let Some((_, old)) = &self.draft {
@@ -231,7 +256,7 @@ impl WebmailClient {
     /// Submits a composed message, or saves a draft.
     fn writes(
         &mut self,
-        written: Written,
+        written: ComposeAction,
         message: MessageId,
         text: &str,
         line: &mut ClientLine,
@@ -250,13 +275,13 @@ impl WebmailClient {
         self.post(
             "/mail/compose",
             &fields,
-            Waiting::Done(WebmailAction::Writes(written, message)),
+            PendingPage::Done(WebmailAction::Writes(written, message)),
             line,
         );
     }
 
     /// A held message among the drafts of the last list, and the key that undoes its send.
-    fn held_row(&self, context: &Context<'_>) -> Option<(String, MessageId)> {
+    fn held_row(&self, context: &StepContext<'_>) -> Option<(String, MessageId)> {
         let drafts = self.rows.iter().filter(|row| row.mailbox == DRAFTS);
         let mut messages =
             drafts.filter_map(|row| Some((format!("sending.{}", row.key()), row.message?)));
@@ -268,7 +293,7 @@ impl WebmailClient {
         what: &str,
         message: MessageId,
         line: &mut ClientLine,
-        context: &mut Context<'_>,
+        context: &mut StepContext<'_>,
     ) {
         let asked = context.model.back_asked(message);
         let token = self.token.clone();
@@ -276,7 +301,7 @@ impl WebmailClient {
         self.post(
             "/mail/undo",
             &fields,
-            Waiting::Done(WebmailAction::TakesBack(message, asked)),
+            PendingPage::Done(WebmailAction::TakesBack(message, asked)),
             line,
         );
     }
@@ -286,9 +311,9 @@ impl WebmailClient {
     fn is_held(
         &mut self,
         message: MessageId,
-        page: &Page,
+        page: &WebmailPage,
         line: &mut ClientLine,
-        context: &mut Context<'_>,
+        context: &mut StepContext<'_>,
     ) {
         sometimes!(HeldAtWebmail);
         let Some(what) = page.undo() else { return self.list(self.mailbox, line, context) };
@@ -309,29 +334,29 @@ impl WebmailClient {
     pub(super) fn action_answered(
         &mut self,
         action: WebmailAction,
-        page: &Page,
+        page: &WebmailPage,
         line: &mut ClientLine,
-        context: &mut Context<'_>,
-    ) -> Progress {
+        context: &mut StepContext<'_>,
+    ) -> ClientProgress {
         if page.status == 303 {
             let location = page.location().to_string();
             if let WebmailAction::Writes(written, message) = &action {
                 context.story.counts.acknowledged += 1;
                 match written {
-                    Written::Sent(..) => {
+                    ComposeAction::Sent(..) => {
                         context.model.promised(*message);
                         sometimes!(SentAtWebmail);
                     }
-                    Written::Kept => {
+                    ComposeAction::Kept => {
                         context.model.delivered(*message);
                         sometimes!(DraftKept);
-                        self.get(&location, Waiting::Draft(*message), line);
-                        return Progress::GoesOn;
+                        self.get(&location, PendingPage::Draft(*message), line);
+                        return ClientProgress::GoesOn;
                     }
                 }
             }
-            self.get(&location, Waiting::Told(action), line);
-            return Progress::GoesOn;
+            self.get(&location, PendingPage::Told(action), line);
+            return ClientProgress::GoesOn;
         }
         if let WebmailAction::Writes(_, message) = &action
             && page.status == 200
@@ -339,16 +364,16 @@ impl WebmailClient {
         {
             context.model.refused(*message);
         }
-        Progress::IsDone
+        ClientProgress::IsDone
     }
 
     /// The page that shows the result of an action.
     pub(super) fn result_shown(
         &mut self,
         action: WebmailAction,
-        page: &Page,
+        page: &WebmailPage,
         line: &mut ClientLine,
-        context: &mut Context<'_>,
+        context: &mut StepContext<'_>,
     ) {
         let notice = page.notice();
         let is_wrong = notice.is_some_and(|(_, is_wrong)| is_wrong);
@@ -386,19 +411,19 @@ impl WebmailClient {
                 context.model.name.done(asked);
                 return self.get(
                     "/mail/settings",
-                    Waiting::Settings(context.model.name.snapshot()),
+                    PendingPage::Settings(context.model.name.snapshot()),
                     line,
                 );
             }
             // A message that also goes to another server leaves a moment later.
-            WebmailAction::Writes(Written::Sent(_, remote), message)
+            WebmailAction::Writes(ComposeAction::Sent(_, remote), message)
                 if words == "Your letter was sent." =>
             {
                 if remote.is_empty() {
                     context.model.delivered(*message);
                 }
             }
-            WebmailAction::Writes(Written::Sent(..), message) if words == "Sending…" => {
+            WebmailAction::Writes(ComposeAction::Sent(..), message) if words == "Sending…" => {
                 return self.is_held(*message, page, line, context);
             }
             WebmailAction::TakesBack(message, asked)
@@ -427,9 +452,9 @@ impl WebmailClient {
     pub(super) fn saw_settings(
         &mut self,
         then: &Snapshot<String>,
-        page: &Page,
+        page: &WebmailPage,
         line: &mut ClientLine,
-        context: &mut Context<'_>,
+        context: &mut StepContext<'_>,
     ) {
         if let Some(name) = page.value_of("name").filter(|_| self.account == AT_WEBMAIL) {
             assert!(

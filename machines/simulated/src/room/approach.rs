@@ -4,7 +4,7 @@ use chance::Dice;
 
 /// When a client uses TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Security {
+pub(super) enum TlsUse {
     /// Never.
     Plain,
     /// After STARTTLS or STLS.
@@ -20,7 +20,7 @@ const HTTP2: &str = "h2";
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Approach {
     pub(super) port: u16,
-    pub(super) security: Security,
+    pub(super) security: TlsUse,
     /// The ALPN protocols that the client offers. If empty, it sends no ALPN extension.
     pub(super) protocols: &'static [&'static str],
 }
@@ -28,35 +28,35 @@ pub(super) struct Approach {
 impl Approach {
     pub(super) const fn by(
         port: u16,
-        security: Security,
+        security: TlsUse,
         protocols: &'static [&'static str],
     ) -> Approach {
         Approach { port, security, protocols }
     }
 
     pub(super) const SENDERS: [Approach; 5] = [
-        Approach::by(25, Security::Plain, &[]),
-        Approach::by(25, Security::StartTls, &[]),
-        Approach::by(587, Security::Plain, &[]),
-        Approach::by(587, Security::StartTls, &[]),
-        Approach::by(465, Security::Tls, &[]),
+        Approach::by(25, TlsUse::Plain, &[]),
+        Approach::by(25, TlsUse::StartTls, &[]),
+        Approach::by(587, TlsUse::Plain, &[]),
+        Approach::by(587, TlsUse::StartTls, &[]),
+        Approach::by(465, TlsUse::Tls, &[]),
     ];
     pub(super) const READERS: [Approach; 4] = [
-        Approach::by(110, Security::Plain, &[]),
-        Approach::by(110, Security::StartTls, &[]),
-        Approach::by(995, Security::Tls, &[]),
-        Approach::by(995, Security::Tls, &["pop3"]),
+        Approach::by(110, TlsUse::Plain, &[]),
+        Approach::by(110, TlsUse::StartTls, &[]),
+        Approach::by(995, TlsUse::Tls, &[]),
+        Approach::by(995, TlsUse::Tls, &["pop3"]),
     ];
     pub(super) const BROWSERS: [Approach; 4] = [
-        Approach::by(80, Security::Plain, &[]),
-        Approach::by(443, Security::Tls, &[]),
-        Approach::by(443, Security::Tls, &["http/1.1"]),
-        Approach::by(443, Security::Tls, &["http/1.1", HTTP2]),
+        Approach::by(80, TlsUse::Plain, &[]),
+        Approach::by(443, TlsUse::Tls, &[]),
+        Approach::by(443, TlsUse::Tls, &["http/1.1"]),
+        Approach::by(443, TlsUse::Tls, &["http/1.1", HTTP2]),
     ];
     /// The webmail is available over TLS only.
     pub(super) const WEBMAIL_CLIENTS: [Approach; 2] = [
-        Approach::by(443, Security::Tls, &["http/1.1"]),
-        Approach::by(443, Security::Tls, &["http/1.1", HTTP2]),
+        Approach::by(443, TlsUse::Tls, &["http/1.1"]),
+        Approach::by(443, TlsUse::Tls, &["http/1.1", HTTP2]),
     ];
 
     /// Draws one of these. Half of all clients use the first one.

@@ -29,7 +29,7 @@ const STEPS_MAX: usize = 200_000;
 pub(super) fn audit(disk: &MemoryDisk, model: &mut Model, seed: u64) -> Space {
     // No rare events are injected here: the audit reports the true contents.
     sometimes::pause();
-    let mut reading = Reading::open(disk, seed);
+    let mut reading = DiskReader::open(disk, seed);
     let found: Vec<Vec<FoundMessage>> =
         ACCOUNTS.into_iter().map(|name| reading.account(name)).collect();
     model.audit_all(found);
@@ -39,7 +39,7 @@ pub(super) fn audit(disk: &MemoryDisk, model: &mut Model, seed: u64) -> Space {
 
 /// The summaries of the messages in an account's inbox, read from a copy of `disk`.
 pub fn summaries_on(disk: &MemoryDisk, account: &str) -> Vec<Summary> {
-    let mut reading = Reading::open(disk, 0);
+    let mut reading = DiskReader::open(disk, 0);
     let account = reading.store.find(account).expect("there is such an account");
     let messages: Vec<MessageInfo> = reading.store.messages(account, INBOX).collect();
     messages.iter().map(|message| reading.summary(account, INBOX, message)).collect()
@@ -48,7 +48,7 @@ pub fn summaries_on(disk: &MemoryDisk, account: &str) -> Vec<Summary> {
 /// The messages in an account's mailboxes, each with its mailbox number, read from a copy of
 /// `disk`.
 pub fn messages_on(disk: &MemoryDisk, account: &str) -> Vec<(u32, Vec<u8>)> {
-    let found = Reading::open(disk, 0).account(account);
+    let found = DiskReader::open(disk, 0).account(account);
     found.into_iter().map(|found| (found.mailbox, found.message)).collect()
 }
 
@@ -74,7 +74,7 @@ pub struct Contents {
 
 /// The contents of an account, read from a copy of `disk`.
 pub fn contents_on(disk: &MemoryDisk, account: &str) -> Contents {
-    let mut reading = Reading::open(disk, 0);
+    let mut reading = DiskReader::open(disk, 0);
     let id = reading.store.find(account).expect("there is such an account");
     let known = reading.store.account(id).expect("it was found");
     let notes = known.notes().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
@@ -104,7 +104,7 @@ pub fn with_message(
     (flags, keywords): (Flags, u16),
     octets: &[u8],
 ) -> MemoryDisk {
-    let mut reading = Reading::open(disk, 0);
+    let mut reading = DiskReader::open(disk, 0);
     reading.store.summarize_with(message::summarize);
     let account = reading.store.find(account).expect("there is such an account");
     let recipient = Recipient { mailbox, flags, keywords, ..Recipient::inbox(account) };
@@ -122,15 +122,15 @@ pub fn with_message(
     reading.disk
 }
 
-struct Reading {
+struct DiskReader {
     store: Store,
     disk: MemoryDisk,
     outcomes: BTreeMap<usize, Outcome>,
     asked: u32,
 }
 
-impl Reading {
-    fn open(disk: &MemoryDisk, seed: u64) -> Reading {
+impl DiskReader {
+    fn open(disk: &MemoryDisk, seed: u64) -> DiskReader {
         let mut disk = disk.truth();
         disk.mood = Mood::Works;
         let sizes = Sizes {
@@ -150,7 +150,7 @@ impl Reading {
         let mut key = [7; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         let store = Store::new(limits, disk.describe(), key);
-        let mut reading = Reading { store, disk, outcomes: BTreeMap::new(), asked: 0 };
+        let mut reading = DiskReader { store, disk, outcomes: BTreeMap::new(), asked: 0 };
         let mut steps = 0;
         while reading.store.state() == State::Opening {
             reading.step();

@@ -7,10 +7,10 @@ use std::ops::Range;
 use chance::Dice;
 
 use super::approach::Approach;
-use super::context::{Context, Progress};
+use super::context::{ClientProgress, StepContext};
 use super::http2_client::{Http2Client, Response};
 use super::line::{ClientLine, field, in_one};
-use super::reader::Appetite;
+use super::reader::ReadScope;
 use super::site::{CODINGS, MODIFIED, pages};
 
 /// A date before [`MODIFIED`] and a date after it.
@@ -19,7 +19,7 @@ const AFTER: &str = "Mon, 07 Nov 1994 08:49:37 GMT";
 
 /// The kind of a request for a page. The path and the content coding are separate.
 #[derive(Clone, Debug)]
-enum Wish {
+enum RequestKind {
     /// The whole page.
     Whole,
     /// Only the head of the response.
@@ -35,7 +35,7 @@ enum Wish {
     /// The whole page, unless the client already has this version.
     Unless(Precondition),
     /// A request that would change the page.
-    Change,
+    RequestedChange,
 }
 
 /// The condition of a conditional request.
@@ -57,14 +57,14 @@ struct PendingRequest {
     /// The index of the page; `None` for a page that does not exist.
     page: Option<usize>,
     coding: usize,
-    wish: Wish,
+    wish: RequestKind,
     status: u16,
 }
 
 pub(super) struct Browser {
     /// The client's HTTP/2 state, if it uses HTTP/2.
     http2: Option<Http2Client>,
-    unasked: VecDeque<(Option<usize>, usize, Wish)>,
+    unasked: VecDeque<(Option<usize>, usize, RequestKind)>,
     asked: VecDeque<PendingRequest>,
     /// The most requests that may be outstanding at a time.
     at_once: usize,
@@ -74,15 +74,16 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    pub(super) fn new(approach: Approach, appetite: Appetite, dice: &mut Dice) -> Browser {
+    pub(super) fn new(approach: Approach, appetite: ReadScope, dice: &mut Dice) -> Browser {
         let mut unasked = VecDeque::new();
         match appetite {
-            Appetite::All => {
-                let forms =
-                    |page| (0..CODINGS.len()).map(move |coding| (Some(page), coding, Wish::Whole));
+            ReadScope::All => {
+                let forms = |page| {
+                    (0..CODINGS.len()).map(move |coding| (Some(page), coding, RequestKind::Whole))
+                };
                 unasked.extend((0..pages().len()).flat_map(forms));
             }
-            Appetite::Some => unasked.extend((0..=dice.below(8)).map(|_| draw(dice))),
+            ReadScope::Some => unasked.extend((0..=dice.below(8)).map(|_| draw(dice))),
         }
         let at_once = if dice.one_in(2) { 1 } else { 4 };
         let http2 = approach.is_http_2().then(Http2Client::new);
@@ -102,7 +103,11 @@ impl Browser {
         self.unasked.is_empty() && self.asked.is_empty()
     }
 
-    pub(super) fn go_on(&mut self, line: &mut ClientLine, context: &mut Context<'_>) -> Progress {
+    pub(super) fn go_on(
+        &mut self,
+        line: &mut ClientLine,
+        context: &mut StepContext<'_>,
+    ) -> ClientProgress {
         while self.asked.len() < self.at_once {
             let Some((page, coding, wish)) = self.unasked.pop_front() else { break };
             self.ask(line, page, coding, wish);
@@ -117,14 +122,14 @@ impl Browser {
             context.story.tell(|| format!("  a browser hears {status} and {} bytes", body.len()));
             // The server is full, or the request took too long. It answers no later request either.
             if matches!(status, 503 | 408) {
-                return Progress::IsDone;
+                return ClientProgress::IsDone;
             }
             let asked = asked.unwrap_or_else(|| panic!("an unasked response: {head}"));
             self.holds_against_site(&asked, status, &head, &body);
             context.story.counts.pages += 1;
         }
         let is_over = self.http2.as_ref().is_some_and(|http2| http2.is_over);
-        if is_over || self.is_done() { Progress::IsDone } else { Progress::GoesOn }
+        if is_over || self.is_done() { ClientProgress::IsDone } else { ClientProgress::GoesOn }
     }
 
     /// The next complete response, and the request that it answers.
@@ -134,7 +139,7 @@ impl Browser {
     ) -> Option<(Option<PendingRequest>, String, Vec<u8>)> {
         let Some(http2) = &mut self.http2 else {
             let is_to_head =
-                self.asked.front().is_some_and(|asked| matches!(asked.wish, Wish::Head));
+                self.asked.front().is_some_and(|asked| matches!(asked.wish, RequestKind::Head));
             let (head, body) = line.http_response(is_to_head)?;
             return Some((self.asked.pop_front(), head, body));
         };
@@ -143,11 +148,17 @@ impl Browser {
         Some((place.and_then(|place| self.asked.remove(place)), head, body))
     }
 
-    fn ask(&mut self, line: &mut ClientLine, page: Option<usize>, coding: usize, wish: Wish) {
+    fn ask(
+        &mut self,
+        line: &mut ClientLine,
+        page: Option<usize>,
+        coding: usize,
+        wish: RequestKind,
+    ) {
         let path = page.map_or("/nothing", |page| pages()[page].path);
         let method = match wish {
-            Wish::Head => "HEAD",
-            Wish::Change => "POST",
+            RequestKind::Head => "HEAD",
+            RequestKind::RequestedChange => "POST",
             _ => "GET",
         };
         let mut fields = match coding {
@@ -161,7 +172,7 @@ impl Browser {
         let tag = page.and_then(|page| self.tags.get(&(page, coding)).cloned());
         let (words, status) = wish.words(length, tag.as_deref());
         fields += &words;
-        let body: &[u8] = if matches!(wish, Wish::Change) { b"five!" } else { b"" };
+        let body: &[u8] = if matches!(wish, RequestKind::RequestedChange) { b"five!" } else { b"" };
         let stream = match &mut self.http2 {
             Some(http2) => http2.ask(method, path, &fields, body),
             None => {
@@ -205,16 +216,18 @@ impl Browser {
         assert_eq!(told_coding, CODINGS[coding], "{asked:?}: {head}");
         let told_length = field(head, "Content-Length").and_then(|length| length.parse().ok());
         match (&asked.wish, status) {
-            (Wish::Head, _) => assert_eq!(told_length, Some(bytes.len()), "{asked:?}: {head}"),
-            (Wish::Parts(first, second), 206) => {
+            (RequestKind::Head, _) => {
+                assert_eq!(told_length, Some(bytes.len()), "{asked:?}: {head}")
+            }
+            (RequestKind::Parts(first, second), 206) => {
                 for part in [first, second] {
                     let is_there =
                         body.windows(part.len()).any(|window| window == &bytes[part.clone()]);
                     assert!(is_there, "{asked:?}: {part:?} is not in the body");
                 }
             }
-            (Wish::Part(part, _), 206) => part_is(part.clone(), bytes, head, body),
-            (Wish::Tail(count), 206) => {
+            (RequestKind::Part(part, _), 206) => part_is(part.clone(), bytes, head, body),
+            (RequestKind::Tail(count), 206) => {
                 part_is(bytes.len() - count..bytes.len(), bytes, head, body)
             }
             _ => assert!(
@@ -231,20 +244,20 @@ fn part_is(part: Range<usize>, bytes: &[u8], head: &str, body: &[u8]) {
     assert!(body == &bytes[part.clone()], "{part:?} is not what the site holds: {head}");
 }
 
-impl Wish {
+impl RequestKind {
     /// The header fields of the request and the expected status. `length` is the length of the
     /// page. `tag` is its entity tag, if the client knows it.
     fn words(&self, length: usize, tag: Option<&str>) -> (String, u16) {
         let range = |part: &Range<usize>| format!("{}-{}", part.start, part.end - 1);
         match self {
-            Wish::Whole | Wish::Head => (String::new(), 200),
-            Wish::Change => (String::new(), 405),
-            Wish::Beyond => (format!("Range: bytes={length}-\r\n"), 416),
-            Wish::Tail(count) => (format!("Range: bytes=-{count}\r\n"), 206),
-            Wish::Parts(first, second) => {
+            RequestKind::Whole | RequestKind::Head => (String::new(), 200),
+            RequestKind::RequestedChange => (String::new(), 405),
+            RequestKind::Beyond => (format!("Range: bytes={length}-\r\n"), 416),
+            RequestKind::Tail(count) => (format!("Range: bytes=-{count}\r\n"), 206),
+            RequestKind::Parts(first, second) => {
                 (format!("Range: bytes={}, {}\r\n", range(first), range(second)), 206)
             }
-            Wish::Part(part, condition) => {
+            RequestKind::Part(part, condition) => {
                 let (value, status) = match (condition, tag) {
                     (Precondition::None, _) | (Precondition::Tag, None) => (None, 206),
                     (Precondition::Tag, Some(tag)) => (Some(tag), 206),
@@ -255,7 +268,7 @@ impl Wish {
                     value.map_or(String::new(), |value| format!("If-Range: {value}\r\n"));
                 (format!("Range: bytes={}\r\n{condition}", range(part)), status)
             }
-            Wish::Unless(condition) => {
+            RequestKind::Unless(condition) => {
                 let tag = tag.unwrap_or("*");
                 match condition {
                     Precondition::None | Precondition::Tag => {
@@ -274,10 +287,10 @@ impl Wish {
 }
 
 /// Draws a page, a content coding and a kind of request that fit together.
-fn draw(dice: &mut Dice) -> (Option<usize>, usize, Wish) {
+fn draw(dice: &mut Dice) -> (Option<usize>, usize, RequestKind) {
     let page = dice.below(pages().len() as u64 + 1) as usize;
     let coding = dice.below(CODINGS.len() as u64) as usize;
-    let Some(found) = pages().get(page) else { return (None, coding, Wish::Whole) };
+    let Some(found) = pages().get(page) else { return (None, coding, RequestKind::Whole) };
     let length = found.form(coding).1.len();
     let condition = [
         Precondition::None,
@@ -287,15 +300,17 @@ fn draw(dice: &mut Dice) -> (Option<usize>, usize, Wish) {
         Precondition::After,
     ][dice.below(5) as usize];
     let wish = match dice.below(8) {
-        0 => Wish::Head,
-        1 => Wish::Change,
-        2 => Wish::Unless(condition),
+        0 => RequestKind::Head,
+        1 => RequestKind::RequestedChange,
+        2 => RequestKind::Unless(condition),
         // An empty page has no ranges.
-        3 if length > 0 => Wish::Part(some_part(length, dice), condition),
-        4 if length > 0 => Wish::Tail(1 + dice.below(length as u64) as usize),
-        5 if length > 100 => Wish::Parts(some_part(length / 2, dice), length / 2 + 10..length),
-        6 if length > 0 => Wish::Beyond,
-        _ => Wish::Whole,
+        3 if length > 0 => RequestKind::Part(some_part(length, dice), condition),
+        4 if length > 0 => RequestKind::Tail(1 + dice.below(length as u64) as usize),
+        5 if length > 100 => {
+            RequestKind::Parts(some_part(length / 2, dice), length / 2 + 10..length)
+        }
+        6 if length > 0 => RequestKind::Beyond,
+        _ => RequestKind::Whole,
     };
     (Some(page), coding, wish)
 }

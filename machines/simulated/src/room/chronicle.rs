@@ -16,7 +16,7 @@ pub enum Trace {
 
 /// The counters of one or more rooms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
+pub struct RoomCounts {
     /// Power cuts.
     pub cuts: u64,
     /// Messages that the machines acknowledged.
@@ -39,10 +39,10 @@ pub struct Counts {
     pub over_tls: u64,
 }
 
-impl Counts {
+impl RoomCounts {
     /// The counters as words, for another process.
     pub fn to_words(&self) -> String {
-        let Counts {
+        let RoomCounts {
             cuts,
             acknowledged,
             read,
@@ -59,10 +59,10 @@ impl Counts {
         )
     }
 
-    /// The counters that [`Counts::to_words`] wrote. A word that is not a number counts as zero.
-    pub fn from_words(words: &[&str]) -> Counts {
+    /// The counters that [`RoomCounts::to_words`] wrote. A word that is not a number counts as zero.
+    pub fn from_words(words: &[&str]) -> RoomCounts {
         let number = |at: usize| words.get(at).and_then(|word| word.parse().ok()).unwrap_or(0);
-        Counts {
+        RoomCounts {
             cuts: number(0),
             acknowledged: number(1),
             read: number(2),
@@ -77,7 +77,7 @@ impl Counts {
     }
 
     /// Adds the counters of another room.
-    pub fn add(&mut self, other: &Counts) {
+    pub fn add(&mut self, other: &RoomCounts) {
         self.cuts += other.cuts;
         self.acknowledged += other.acknowledged;
         self.read += other.read;
@@ -95,7 +95,7 @@ pub(super) struct Chronicle {
     pub(super) now: Instant,
     /// When the faults ended and every machine ran again.
     pub(super) healed_at: Option<Instant>,
-    pub(super) counts: Counts,
+    pub(super) counts: RoomCounts,
     digest: DefaultHasher,
     trace: Trace,
 }
@@ -105,7 +105,7 @@ impl Chronicle {
         Chronicle {
             now: Instant::START,
             healed_at: None,
-            counts: Counts::default(),
+            counts: RoomCounts::default(),
             digest: DefaultHasher::new(),
             trace,
         }

@@ -5,7 +5,7 @@ use machine::{Instant, Micros};
 
 use super::browser::Browser;
 use super::chronicle::Chronicle;
-use super::context::{Context, Progress};
+use super::context::{ClientProgress, StepContext};
 use super::hoarder::Hoarder;
 use super::line::ClientLine;
 use super::model::Model;
@@ -24,7 +24,7 @@ const ANSWER_AT_LATEST: Micros = Micros::from_secs(150);
 /// (RFC 6298 sections 2.4 and 5.7).
 const BLACK_HOLE_FOUND_AT_LATEST: Micros = Micros::from_secs(4 * 60);
 
-pub(super) enum Talk {
+pub(super) enum ClientKind {
     Sender(Sender),
     Reader(Reader),
     Browser(Browser),
@@ -33,11 +33,11 @@ pub(super) enum Talk {
 }
 
 /// A client that is connected to a machine.
-pub(super) struct Visitor {
+pub(super) struct ConnectedClient {
     pub(super) host: usize,
     pub(super) station: usize,
     pub(super) line: ClientLine,
-    pub(super) talk: Talk,
+    pub(super) talk: ClientKind,
     pub(super) dice: Dice,
     /// When the client acts next.
     pub(super) next: Instant,
@@ -48,7 +48,7 @@ pub(super) struct Visitor {
     pub(super) trusts: Option<u64>,
 }
 
-impl Visitor {
+impl ConnectedClient {
     /// Lets the client act. A client that is done has closed, reset or forgotten its connection.
     pub(super) fn go_on(
         &mut self,
@@ -58,45 +58,45 @@ impl Visitor {
         leaving: u64,
         station: &Station,
         path_drops: bool,
-    ) -> Progress {
+    ) -> ClientProgress {
         // The longer a client has waited, the less often it looks.
         self.next = story.now
             + Micros(50 + self.dice.below(self.pace.0) + self.line.waited(story.now).0 / 64);
         let is_tired = self.line.is_tired(story.now);
         let is_well = story.healed_at.is_some_and(|healed| self.line.moved >= healed);
-        let hoards = matches!(self.talk, Talk::Hoarder(_));
+        let hoards = matches!(self.talk, ClientKind::Hoarder(_));
         let is_well = is_well && !hoards;
         let search = if path_drops { BLACK_HOLE_FOUND_AT_LATEST } else { Micros(0) };
         let is_answered =
             !is_well || self.line.waited(story.now) < Micros(ANSWER_AT_LATEST.0 + search.0);
         assert!(is_answered, "a client gets no response, and no fault is active");
-        let is_hasty = matches!(&self.talk, Talk::Reader(reader) if reader.is_hasty(&self.line, &mut self.dice));
+        let is_hasty = matches!(&self.talk, ClientKind::Reader(reader) if reader.is_hasty(&self.line, &mut self.dice));
         // A hoarder stays until the faults end.
         let has_stayed = hoards && story.healed_at.is_some();
         if is_hasty || self.dice.happens(leaving) || is_tired || has_stayed {
             host.abort(self.line.connection);
-            return Progress::IsDone;
+            return ClientProgress::IsDone;
         }
         let disk_has_failed = station.disk_ever_failed;
-        let mut context = Context { host, model, dice: &mut self.dice, story, disk_has_failed };
+        let mut context = StepContext { host, model, dice: &mut self.dice, story, disk_has_failed };
         let progress = match &mut self.talk {
-            Talk::Sender(sender) => sender.go_on(&mut self.line, &mut context),
-            Talk::Reader(reader) => reader.go_on(&mut self.line, &mut context),
-            Talk::Browser(browser) => browser.go_on(&mut self.line, &mut context),
-            Talk::WebmailClient(webmail_client) => {
+            ClientKind::Sender(sender) => sender.go_on(&mut self.line, &mut context),
+            ClientKind::Reader(reader) => reader.go_on(&mut self.line, &mut context),
+            ClientKind::Browser(browser) => browser.go_on(&mut self.line, &mut context),
+            ClientKind::WebmailClient(webmail_client) => {
                 webmail_client.go_on(&mut self.line, &mut context)
             }
-            Talk::Hoarder(hoarder) => hoarder.go_on(&mut self.line, &mut context),
+            ClientKind::Hoarder(hoarder) => hoarder.go_on(&mut self.line, &mut context),
         };
-        let is_reset = progress == Progress::GoesOn && host.is_closed(self.line.connection);
+        let is_reset = progress == ClientProgress::GoesOn && host.is_closed(self.line.connection);
         let has_reason = self.trusts != Some(station.life) || self.line.may_be_reset(story.now);
         assert!(!is_reset || has_reason, "a client was reset without a reason");
-        if progress == Progress::GoesOn && !self.line.is_dead(host) {
-            return Progress::GoesOn;
+        if progress == ClientProgress::GoesOn && !self.line.is_dead(host) {
+            return ClientProgress::GoesOn;
         }
         story.counts.over_tls +=
             u64::from(self.line.tls_client().is_some_and(TlsClient::has_heard));
         self.line.leave(host, &mut self.dice);
-        Progress::IsDone
+        ClientProgress::IsDone
     }
 }

@@ -8,13 +8,13 @@ use crate::Client;
 
 /// Whether a client continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Progress {
+pub(super) enum ClientProgress {
     GoesOn,
     IsDone,
 }
 
 /// What a client may use during one step.
-pub(super) struct Context<'a> {
+pub(super) struct StepContext<'a> {
     pub(super) host: &'a mut Client,
     pub(super) model: &'a mut Model,
     pub(super) dice: &'a mut Dice,

@@ -6,8 +6,8 @@
 
 use chance::Dice;
 
-use super::approach::{Approach, Security};
-use super::context::{Context, Progress};
+use super::approach::{Approach, TlsUse};
+use super::context::{ClientProgress, StepContext};
 use super::fixture::{ACCOUNTS, HOSTNAME};
 use super::http2_client::Http2Client;
 use super::line::ClientLine;
@@ -30,11 +30,11 @@ pub(super) struct Hoarder {
 impl Hoarder {
     /// How such clients connect.
     const WAYS: [Approach; 5] = [
-        Approach::by(25, Security::Plain, &[]),
-        Approach::by(587, Security::Plain, &[]),
-        Approach::by(80, Security::Plain, &[]),
-        Approach::by(443, Security::Tls, &["http/1.1"]),
-        Approach::by(443, Security::Tls, &["http/1.1", "h2"]),
+        Approach::by(25, TlsUse::Plain, &[]),
+        Approach::by(587, TlsUse::Plain, &[]),
+        Approach::by(80, TlsUse::Plain, &[]),
+        Approach::by(443, TlsUse::Tls, &["http/1.1"]),
+        Approach::by(443, TlsUse::Tls, &["http/1.1", "h2"]),
     ];
 
     /// Draws one of the ways to connect, and the client that uses it.
@@ -52,7 +52,11 @@ impl Hoarder {
         (approach, hoarder)
     }
 
-    pub(super) fn go_on(&mut self, line: &mut ClientLine, context: &mut Context<'_>) -> Progress {
+    pub(super) fn go_on(
+        &mut self,
+        line: &mut ClientLine,
+        context: &mut StepContext<'_>,
+    ) -> ClientProgress {
         line.mention(&std::mem::take(&mut self.says));
         if let Some(http2) = &mut self.http2 {
             line.mention(&std::mem::take(&mut http2.to_say));
@@ -66,7 +70,7 @@ impl Hoarder {
             String::from_utf8_lossy(heard)
         );
         heard.drain(..heard.len().saturating_sub(4));
-        Progress::GoesOn
+        ClientProgress::GoesOn
     }
 }
 

@@ -2,7 +2,7 @@
 //! certain.
 
 use super::fixture::{AT_WEBMAIL, OUTBOX};
-use super::message::{Fate, FoundMessage, MessageId, OWN};
+use super::message::{CopyState, FoundMessage, MessageId, OWN};
 use super::model::Model;
 
 impl Model {
@@ -46,15 +46,17 @@ impl Model {
                 let is_there = once.binary_search(&(MessageId(number), copy)).is_ok();
                 let (copy, name) = (&mut message.copies[copy], copy);
                 let fate = match copy.fate {
-                    _ if is_there => Fate::Present,
+                    _ if is_there => CopyState::Present,
                     // Its loss may be undone as long as the loss itself is not durable.
-                    Fate::Present | Fate::PerhapsDeleted if message.is_harmed => {
-                        Fate::PerhapsDeleted
+                    CopyState::Present | CopyState::PerhapsDeleted if message.is_harmed => {
+                        CopyState::PerhapsDeleted
                     }
-                    Fate::PerhapsDelivered if may_still_come => Fate::PerhapsDelivered,
-                    Fate::Present => panic!("message {number} was there, and is gone from {name}"),
-                    Fate::PerhapsDeleted => Fate::Deleted(now),
-                    Fate::PerhapsDelivered => Fate::Absent,
+                    CopyState::PerhapsDelivered if may_still_come => CopyState::PerhapsDelivered,
+                    CopyState::Present => {
+                        panic!("message {number} was there, and is gone from {name}")
+                    }
+                    CopyState::PerhapsDeleted => CopyState::Deleted(now),
+                    CopyState::PerhapsDelivered => CopyState::Absent,
                     known => known,
                 };
                 copy.turns_into(fate);

@@ -23,7 +23,7 @@ pub(super) struct ClientLine {
     /// The bytes of the input that contain no end of a response.
     searched: usize,
     unsaid: Vec<u8>,
-    tls: Tls,
+    tls: TlsState,
     /// The offsets in the output at which each unanswered request ends.
     due: VecDeque<u64>,
     /// The length of all output so far, and how much of it was sent in order and undamaged.
@@ -34,7 +34,7 @@ pub(super) struct ClientLine {
 }
 
 /// Whether TLS protects the connection.
-enum Tls {
+enum TlsState {
     /// It never does.
     Never,
     /// After both sides have agreed on it.
@@ -58,7 +58,7 @@ impl ClientLine {
             heard: Vec::new(),
             searched: 0,
             unsaid: Vec::new(),
-            tls: Tls::Never,
+            tls: TlsState::Never,
             due,
             said: 0,
             passed: 0,
@@ -68,7 +68,7 @@ impl ClientLine {
 
     /// The client can use TLS once both sides agree.
     pub(super) fn may_start_tls(&mut self, tls_client: TlsClient) {
-        self.tls = Tls::Later(Box::new(tls_client));
+        self.tls = TlsState::Later(Box::new(tls_client));
     }
 
     /// Starts TLS.
@@ -77,16 +77,17 @@ impl ClientLine {
             self.heard.is_empty(),
             "data that arrived before TLS is not an answer to data sent within TLS"
         );
-        let Tls::Later(mut tls_client) = std::mem::replace(&mut self.tls, Tls::Never) else {
+        let TlsState::Later(mut tls_client) = std::mem::replace(&mut self.tls, TlsState::Never)
+        else {
             return;
         };
         tls_client.begin(now);
-        self.tls = Tls::Now(tls_client);
+        self.tls = TlsState::Now(tls_client);
     }
 
     /// The TLS client, if TLS has started.
     pub(super) fn tls_client(&self) -> Option<&TlsClient> {
-        if let Tls::Now(tls_client) = &self.tls { Some(tls_client) } else { None }
+        if let TlsState::Now(tls_client) = &self.tls { Some(tls_client) } else { None }
     }
 
     /// Sends a request that gets a response.
@@ -111,7 +112,7 @@ impl ClientLine {
     pub(super) fn go_on(&mut self, host: &mut Client, now: Instant, dice: &mut Dice) {
         let piece = some_of(&self.unsaid, dice);
         let sent = match &mut self.tls {
-            Tls::Now(tls_client) => {
+            TlsState::Now(tls_client) => {
                 let (sound, lost) = tls_client.encrypt(piece, dice);
                 self.passed += sound as u64;
                 self.unsaid.drain(..sound + lost);
@@ -131,14 +132,14 @@ impl ClientLine {
             self.moved = now;
         }
         match &mut self.tls {
-            Tls::Now(tls_client) => tls_client.hear(&heard, &mut self.heard, dice),
+            TlsState::Now(tls_client) => tls_client.hear(&heard, &mut self.heard, dice),
             _ => self.heard.extend(heard),
         }
     }
 
     /// Closes the connection, with or without a TLS close_notify alert.
     pub(super) fn leave(&mut self, host: &mut Client, dice: &mut Dice) {
-        if let Tls::Now(tls_client) = &mut self.tls {
+        if let TlsState::Now(tls_client) = &mut self.tls {
             if dice.one_in(2) {
                 tls_client.close(dice);
             }

@@ -21,9 +21,9 @@ use store::{AccountId, Flags, MailboxInfo, MessageInfo, OUTBOX, Store, Uid};
 use super::departure::SendState;
 use super::fixture::{ACCOUNTS, AT_WEBMAIL};
 use super::layout::{OCTETS_FROM, PAGE, PAGE_BYTES};
-use super::message::{Fate, MessageId, OWN};
+use super::message::{CopyState, MessageId, OWN};
 use super::model::Model;
-use super::naming::{Named, named_in};
+use super::naming::{MessageName, named_in};
 use super::station::Station;
 use crate::{Engines, MemoryDisk};
 
@@ -32,7 +32,7 @@ const TURNS_TO_FIND_ENTRIES: u32 = 4;
 
 /// The contents of a machine's indexes.
 #[derive(Default)]
-pub(super) struct Listing {
+pub(super) struct IndexCheck {
     /// The life of the machine in which they were read.
     life: Option<u64>,
     accounts: [ListedAccount; ACCOUNTS.len()],
@@ -47,14 +47,14 @@ struct ListedAccount {
     mailboxes: BTreeMap<u32, ListedMailbox>,
     /// The messages, by the store's number. If the disk has chunks of several lives under one
     /// number, the message may be any of them.
-    names: BTreeMap<u64, Vec<Named>>,
+    names: BTreeMap<u64, Vec<MessageName>>,
     /// The places of each message.
-    places: BTreeMap<Named, Vec<Place>>,
+    places: BTreeMap<MessageName, Vec<ListedPlace>>,
 }
 
 /// The place of a message.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ListedPlace {
     mailbox: u32,
     uid: Uid,
     /// No other message can be at this place.
@@ -66,7 +66,7 @@ struct ListedMailbox {
     messages: Vec<MessageInfo>,
 }
 
-impl Listing {
+impl IndexCheck {
     /// Checks, after an event at a machine, that what clients were told still holds. `core`: the
     /// core of the event; `None`: no core of this machine.
     pub(super) fn check(&mut self, station: &Station, model: &mut Model, core: Option<u8>) {
@@ -101,7 +101,7 @@ impl Listing {
     /// Begins to read a serving machine, once each core has its part of the store. Returns whether
     /// it has begun.
     fn begin(&mut self, station: &Station) -> bool {
-        let mut listing = Listing { life: Some(station.life), ..Listing::default() };
+        let mut listing = IndexCheck { life: Some(station.life), ..IndexCheck::default() };
         for (name, account) in ACCOUNTS.iter().zip(&mut listing.accounts) {
             let found = |core| {
                 let mut accounts = station.engines.of(core).store().accounts();
@@ -133,7 +133,7 @@ impl Listing {
     /// Checks that a message is where it must be in this account, and nowhere else.
     fn is_listed(&self, id: MessageId, account: usize, model: &Model) {
         let message = &model.messages[id.0];
-        let name = message.report.map_or(Named::Local(id.0), Named::Report);
+        let name = message.report.map_or(MessageName::Local(id.0), MessageName::Report);
         let places = self.accounts[account].places.get(&name).map_or(&[][..], |places| &places[..]);
         let copies = [account, OWN].into_iter().take(if account == AT_WEBMAIL { 2 } else { 1 });
         for copy in copies.filter(|_| !message.is_harmed) {
@@ -141,7 +141,7 @@ impl Listing {
             let mut own = filed.filter(|place| model.copy_in(id, account, place.mailbox) == copy);
             let known = &message.copies[copy];
             match known.fate {
-                Fate::Present => {
+                CopyState::Present => {
                     let is_there = own.any(|place| known.place.may_be(&place.mailbox));
                     assert!(
                         is_there,
@@ -149,7 +149,7 @@ impl Listing {
                         id.0
                     );
                 }
-                Fate::Absent | Fate::Deleted(_) => {
+                CopyState::Absent | CopyState::Deleted(_) => {
                     let is_there = own.any(|place| place.is_sure);
                     assert!(
                         !is_there,
@@ -157,7 +157,7 @@ impl Listing {
                         id.0, known.fate
                     );
                 }
-                Fate::PerhapsDelivered | Fate::PerhapsDeleted => {}
+                CopyState::PerhapsDelivered | CopyState::PerhapsDeleted => {}
             }
         }
     }
@@ -167,7 +167,7 @@ impl Listing {
         let posted = model.posted.get(number);
         let account = &self.accounts[posted.sender];
         let entries = account.places.get(&posted.name()).map_or(&[][..], |places| &places[..]);
-        let is_shown = |place: &Place| {
+        let is_shown = |place: &ListedPlace| {
             let owner = account.owner.filter(|_| place.mailbox == OUTBOX.0);
             owner.is_some_and(|(core, account)| engines.of(core).is_in_queue(account, place.uid))
         };
@@ -209,7 +209,7 @@ impl ListedAccount {
     /// Tells the model which reports are in the index.
     fn tell_reports(&self, account: usize, model: &mut Model) {
         for (name, places) in &self.places {
-            if let Named::Report(of) = name {
+            if let MessageName::Report(of) = name {
                 let places: Vec<(u32, u32)> =
                     places.iter().map(|place| (place.mailbox, place.uid.0)).collect();
                 model.report_listed(*of, account, &places);
@@ -223,7 +223,7 @@ impl ListedAccount {
         for (mailbox, listed) in self.mailboxes.iter().filter(|(mailbox, _)| **mailbox != OUTBOX.0)
         {
             for message in &listed.messages {
-                let Some([Named::Local(id)]) =
+                let Some([MessageName::Local(id)]) =
                     self.names.get(&number_of(message)).map(|names| &names[..])
                 else {
                     continue;
@@ -251,7 +251,7 @@ impl ListedAccount {
             for message in &listed.messages {
                 let names = self.names.get(&number_of(message)).map_or(&[][..], |names| &names[..]);
                 let place =
-                    Place { mailbox: *mailbox, uid: message.uid, is_sure: names.len() == 1 };
+                    ListedPlace { mailbox: *mailbox, uid: message.uid, is_sure: names.len() == 1 };
                 names.iter().for_each(|name| self.places.entry(*name).or_default().push(place));
             }
         }
@@ -288,7 +288,7 @@ fn read_names(
     disk: &MemoryDisk,
     account: AccountId,
     numbers: &[u64],
-    names: &mut BTreeMap<u64, Vec<Named>>,
+    names: &mut BTreeMap<u64, Vec<MessageName>>,
 ) {
     for page in 0..disk.sectors() / PAGE {
         let head = disk.held(page * PAGE);

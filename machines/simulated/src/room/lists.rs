@@ -5,9 +5,9 @@
 //! any such change.
 
 use super::fixture::AT_WEBMAIL;
-use super::message::{COPIES, Fate, MessageCopy, MessageId, OWN};
+use super::message::{COPIES, CopyState, MessageCopy, MessageId, OWN};
 use super::model::Model;
-use super::uncertain::Change;
+use super::uncertain::RequestedChange;
 
 /// Archive is the last mailbox that a search covers by default. The mailboxes behind it hold
 /// discarded messages.
@@ -15,7 +15,7 @@ const SEARCHED_LAST: u32 = 4;
 
 /// A row of a list.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct ListRow {
     pub(super) mailbox: u32,
     pub(super) uid: u32,
     /// `None` if it cannot be read.
@@ -23,7 +23,7 @@ pub(super) struct Row {
     pub(super) is_starred: bool,
 }
 
-impl Row {
+impl ListRow {
     /// The key of the row in forms and URLs.
     pub(super) fn key(&self) -> String {
         format!("{}.{}", self.mailbox, self.uid)
@@ -40,7 +40,7 @@ pub(super) struct View {
 
 /// What a page must show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Extent {
+pub(super) enum ListExtent {
     /// Some of the messages.
     Some,
     /// All messages in this mailbox.
@@ -76,14 +76,14 @@ impl Model {
             own.any(|copy| {
                 let MessageCopy { fate, place, .. } = &self.messages[id.0].copies[*copy];
                 !self.is_unchanged(view, id, *copy)
-                    || *fate == Fate::PerhapsDeleted
+                    || *fate == CopyState::PerhapsDeleted
                     || place.is().is_none()
             })
         })
     }
 
     /// Checks a page that has arrived with these rows.
-    pub(super) fn listed(&self, view: &View, rows: &[Row], extent: Extent) {
+    pub(super) fn listed(&self, view: &View, rows: &[ListRow], extent: ListExtent) {
         for row in rows {
             let Some(id) = row.message else { continue };
             let name = self.copy_in(id, view.account, row.mailbox);
@@ -91,7 +91,7 @@ impl Model {
             if self.is_unchanged(view, id, name) {
                 let is_there = matches!(
                     copy.fate,
-                    Fate::PerhapsDelivered | Fate::Present | Fate::PerhapsDeleted
+                    CopyState::PerhapsDelivered | CopyState::Present | CopyState::PerhapsDeleted
                 );
                 assert!(
                     is_there,
@@ -116,14 +116,17 @@ impl Model {
         for (number, message) in
             self.messages.iter().enumerate().filter(|(_, message)| !message.is_harmed)
         {
-            for (name, copy) in
-                message.copies.iter().enumerate().filter(|(_, copy)| copy.fate == Fate::Present)
+            for (name, copy) in message
+                .copies
+                .iter()
+                .enumerate()
+                .filter(|(_, copy)| copy.fate == CopyState::Present)
             {
                 let (id, Some(mailbox)) = (MessageId(number), copy.place.is()) else { continue };
                 let is_meant = match extent {
-                    Extent::Some => false,
-                    Extent::Mailbox(all) => all == *mailbox,
-                    Extent::Message(one) => one == id && *mailbox <= SEARCHED_LAST,
+                    ListExtent::Some => false,
+                    ListExtent::Mailbox(all) => all == *mailbox,
+                    ListExtent::Message(one) => one == id && *mailbox <= SEARCHED_LAST,
                 };
                 let is_wanted = is_meant && self.copy_in(id, view.account, *mailbox) == name;
                 if is_wanted && self.is_unchanged(view, id, name) {
@@ -136,7 +139,7 @@ impl Model {
     }
 
     /// Rows show only durable messages: none of these may be lost any more.
-    pub(super) fn seen(&mut self, view: &View, rows: &[Row]) {
+    pub(super) fn seen(&mut self, view: &View, rows: &[ListRow]) {
         for row in rows {
             if let Some(id) = row.message {
                 let copy = self.copy_in(id, view.account, row.mailbox);
@@ -164,11 +167,16 @@ impl Model {
     /// was shown.
     pub(super) fn is_surely_in(&self, id: MessageId, copy: usize, mailbox: u32) -> bool {
         let copy = &self.messages[id.0].copies[copy];
-        copy.fate == Fate::Present && copy.place.is() == Some(&mailbox)
+        copy.fate == CopyState::Present && copy.place.is() == Some(&mailbox)
     }
 
     /// A client requests a move of a copy to another mailbox.
-    pub(super) fn move_asked(&mut self, id: MessageId, copy: usize, to: u32) -> Change<u32> {
+    pub(super) fn move_asked(
+        &mut self,
+        id: MessageId,
+        copy: usize,
+        to: u32,
+    ) -> RequestedChange<u32> {
         self.touch(id, copy).place.asked(to)
     }
 
@@ -177,7 +185,7 @@ impl Model {
         &mut self,
         id: MessageId,
         copy: usize,
-        asked: &Change<u32>,
+        asked: &RequestedChange<u32>,
         is_moved: bool,
     ) {
         self.touched.push(id);
@@ -196,12 +204,12 @@ impl Model {
         id: MessageId,
         copy: usize,
         is_starred: bool,
-    ) -> Change<bool> {
+    ) -> RequestedChange<bool> {
         self.touch(id, copy).is_starred.asked(is_starred)
     }
 
     /// The server has confirmed the star.
-    pub(super) fn starred(&mut self, id: MessageId, copy: usize, asked: &Change<bool>) {
+    pub(super) fn starred(&mut self, id: MessageId, copy: usize, asked: &RequestedChange<bool>) {
         let copy = self.touch(id, copy);
         copy.is_starred.done(asked);
         copy.is_seen();

@@ -19,11 +19,11 @@ pub(super) struct MessageId(pub(super) usize);
 
 /// A moment in the order of known deletions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Moment(pub(super) u64);
+pub(super) struct DeletionMoment(pub(super) u64);
 
 /// What the model knows of one copy of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fate {
+pub(super) enum CopyState {
     /// The client never sent it whole, the server refused it, or a restart has shown that it was
     /// not stored.
     Absent,
@@ -34,11 +34,11 @@ pub(super) enum Fate {
     /// It was stored. The response to its deletion is not known.
     PerhapsDeleted,
     /// Its deletion was known at this moment.
-    Deleted(Moment),
+    Deleted(DeletionMoment),
 }
 
 pub(super) struct MessageCopy {
-    pub(super) fate: Fate,
+    pub(super) fate: CopyState,
     pub(super) place: Uncertain<u32>,
     pub(super) is_starred: Uncertain<bool>,
     /// How often any field of this copy has changed.
@@ -74,7 +74,7 @@ pub(super) struct FoundMessage {
 impl Message {
     pub(super) fn new(body: Vec<u8>, protocol: &'static str, recipients: &[usize]) -> Message {
         let copies = std::array::from_fn(|_| MessageCopy {
-            fate: Fate::Absent,
+            fate: CopyState::Absent,
             place: Uncertain::certain(INBOX),
             is_starred: Uncertain::certain(false),
             changes: 0,
@@ -96,7 +96,7 @@ impl Message {
     pub(super) fn report(of: ReportOf, account: usize) -> Message {
         let mut message = Message::new(Vec::new(), "a report", &[account]);
         message.report = Some(of);
-        message.copies[account].turns_into(Fate::PerhapsDelivered);
+        message.copies[account].turns_into(CopyState::PerhapsDelivered);
         message
     }
 
@@ -114,9 +114,9 @@ impl Message {
                 copy.changes += 1;
                 continue;
             }
-            let has_come = !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered);
+            let has_come = !matches!(copy.fate, CopyState::Absent | CopyState::PerhapsDelivered);
             assert!(!has_come, "the send of message {} was undone, and {name} has it", id.0);
-            copy.turns_into(Fate::Absent);
+            copy.turns_into(CopyState::Absent);
         }
     }
 
@@ -127,9 +127,11 @@ impl Message {
         }
         let others =
             self.recipients.iter().filter(|copy| **copy != OWN).map(|copy| self.copies[*copy].fate);
-        let have: Vec<bool> =
-            others.map(|fate| !matches!(fate, Fate::Absent | Fate::PerhapsDelivered)).collect();
-        let is_right = self.departure.is_fulfilled(&have, self.copies[OWN].fate != Fate::Absent);
+        let have: Vec<bool> = others
+            .map(|fate| !matches!(fate, CopyState::Absent | CopyState::PerhapsDelivered))
+            .collect();
+        let is_right =
+            self.departure.is_fulfilled(&have, self.copies[OWN].fate != CopyState::Absent);
         assert!(
             is_right,
             "the sender's copy of message {number} is {:?}, and these recipients have it: {have:?}",
@@ -144,14 +146,14 @@ impl Message {
 }
 
 impl MessageCopy {
-    pub(super) fn turns_into(&mut self, fate: Fate) {
+    pub(super) fn turns_into(&mut self, fate: CopyState) {
         (self.fate, self.changes) = (fate, self.changes + 1);
     }
 
     /// A client has seen it, or was told that it is stored.
     pub(super) fn is_seen(&mut self) {
-        if self.fate == Fate::PerhapsDelivered {
-            self.turns_into(Fate::Present);
+        if self.fate == CopyState::PerhapsDelivered {
+            self.turns_into(CopyState::Present);
         }
     }
 

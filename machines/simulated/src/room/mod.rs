@@ -60,7 +60,7 @@ mod world;
 use std::sync::{Mutex, PoisonError};
 
 pub use audit::{Contents, Mailbox, contents_on, messages_on, summaries_on, with_message};
-pub use chronicle::{Counts, Trace};
+pub use chronicle::{RoomCounts, Trace};
 pub use fault::{FAULTS, Fault, Faults};
 pub use scenario::Scenario;
 use world::Room;
@@ -71,7 +71,7 @@ pub struct Report {
     /// The digest of all events.
     pub digest: u64,
     /// The counters.
-    pub counts: Counts,
+    pub counts: RoomCounts,
 }
 
 /// Only one room in a process runs at a time, because the mishaps are global.

@@ -10,11 +10,11 @@ use chance::Dice;
 use sometimes::sometimes;
 
 use super::fixture::{ACCOUNTS, AT_WEBMAIL, DRAFTS, SENT};
-use super::message::{Fate, FoundMessage, Message, MessageId, Moment, OWN, WRITTEN};
+use super::message::{CopyState, DeletionMoment, FoundMessage, Message, MessageId, OWN, WRITTEN};
 use super::naming::ReportOf;
 use super::posted::{PostedId, PostedMessages, octets_near_an_edge};
 use super::remote::RemoteMailbox;
-use super::uncertain::{Change, Uncertain};
+use super::uncertain::{RequestedChange, Uncertain};
 
 /// The model of one machine.
 pub(super) struct Model {
@@ -177,7 +177,7 @@ impl Model {
         self.posted.add((number, sender), content, &recipients, delay)
     }
 
-    fn turns_into(&mut self, id: MessageId, fate: Fate) {
+    fn turns_into(&mut self, id: MessageId, fate: CopyState) {
         let message = &mut self.messages[id.0];
         message.recipients.iter().for_each(|copy| message.copies[*copy].turns_into(fate));
     }
@@ -197,7 +197,7 @@ impl Model {
 
     /// The client has sent the whole message.
     pub(super) fn sent(&mut self, id: MessageId) {
-        self.turns_into(id, Fate::PerhapsDelivered);
+        self.turns_into(id, CopyState::PerhapsDelivered);
     }
 
     /// The server has told the client that the message is on its way or is held, and that a copy is
@@ -206,7 +206,7 @@ impl Model {
         self.touched.push(id);
         let message = &mut self.messages[id.0];
         assert!(
-            message.copies[OWN].fate != Fate::Absent,
+            message.copies[OWN].fate != CopyState::Absent,
             "message {} is on its way, and a power cut has lost it",
             id.0
         );
@@ -221,7 +221,7 @@ impl Model {
         for copy in &message.recipients {
             let copy = &mut message.copies[*copy];
             assert!(
-                copy.fate != Fate::Absent,
+                copy.fate != CopyState::Absent,
                 "message {} was acknowledged, and a power cut has lost it",
                 id.0
             );
@@ -233,18 +233,19 @@ impl Model {
     pub(super) fn refused(&mut self, id: MessageId) {
         self.touched.push(id);
         let copies = &self.messages[id.0].copies;
-        let is_seen =
-            copies.iter().any(|copy| !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered));
+        let is_seen = copies
+            .iter()
+            .any(|copy| !matches!(copy.fate, CopyState::Absent | CopyState::PerhapsDelivered));
         assert!(!is_seen, "message {} was refused, and a client has seen it", id.0);
-        self.turns_into(id, Fate::Absent);
+        self.turns_into(id, CopyState::Absent);
         self.posted.message_answered(id, false);
     }
 
     /// A client has requested its deletion.
     pub(super) fn perhaps_deleted(&mut self, id: MessageId, copy: usize) {
         let copy = &mut self.messages[id.0].copies[copy];
-        if !matches!(copy.fate, Fate::Deleted(_)) {
-            copy.turns_into(Fate::PerhapsDeleted);
+        if !matches!(copy.fate, CopyState::Deleted(_)) {
+            copy.turns_into(CopyState::PerhapsDeleted);
         }
     }
 
@@ -254,23 +255,23 @@ impl Model {
         let now = self.next_moment();
         let (number, copy) = (copy, &mut self.messages[id.0].copies[copy]);
         assert!(
-            matches!(copy.fate, Fate::PerhapsDeleted | Fate::Deleted(_)),
+            matches!(copy.fate, CopyState::PerhapsDeleted | CopyState::Deleted(_)),
             "message {} was deleted with an acknowledgment, and is {:?} again in {number}",
             id.0,
             copy.fate
         );
-        copy.turns_into(Fate::Deleted(now));
+        copy.turns_into(CopyState::Deleted(now));
     }
 
     /// A moment after all others.
-    pub(super) fn next_moment(&mut self) -> Moment {
+    pub(super) fn next_moment(&mut self) -> DeletionMoment {
         self.moments += 1;
-        Moment(self.moments)
+        DeletionMoment(self.moments)
     }
 
     /// The moment of the last known deletion.
-    pub(super) fn moment(&self) -> Moment {
-        Moment(self.moments)
+    pub(super) fn moment(&self) -> DeletionMoment {
+        DeletionMoment(self.moments)
     }
 
     /// A client that listed the messages after `listed` found this one in `account`. Returns the
@@ -279,15 +280,15 @@ impl Model {
         &mut self,
         account: usize,
         found: &FoundMessage,
-        listed: Moment,
+        listed: DeletionMoment,
     ) -> (MessageId, usize) {
         let id = self.is_whole(&found.message);
         let copy = self.copy_in(id, account, found.mailbox);
         match self.messages[id.0].copies[copy].fate {
-            Fate::PerhapsDelivered => self.messages[id.0].copies[copy].is_seen(),
-            Fate::Present | Fate::PerhapsDeleted => {}
+            CopyState::PerhapsDelivered => self.messages[id.0].copies[copy].is_seen(),
+            CopyState::Present | CopyState::PerhapsDeleted => {}
             // A client that listed the message before its deletion may read it later.
-            Fate::Deleted(moment) if moment > listed => {}
+            CopyState::Deleted(moment) if moment > listed => {}
             fate => panic!("message {} is {fate:?} and was found in {account}", id.0),
         }
         self.is_named((account, found.mailbox, found.unique_id.clone()), id);
@@ -340,12 +341,17 @@ impl Model {
     }
 
     /// A client requests an undo of the send.
-    pub(super) fn back_asked(&mut self, id: MessageId) -> Change<bool> {
+    pub(super) fn back_asked(&mut self, id: MessageId) -> RequestedChange<bool> {
         self.messages[id.0].departure.back_asked()
     }
 
     /// The server has answered the undo: the message is a draft again, or it is too late.
-    pub(super) fn back_told(&mut self, id: MessageId, asked: &Change<bool>, is_back: bool) {
+    pub(super) fn back_told(
+        &mut self,
+        id: MessageId,
+        asked: &RequestedChange<bool>,
+        is_back: bool,
+    ) {
         self.touched.push(id);
         let message = &mut self.messages[id.0];
         if message.departure.back_told(asked, is_back) {
@@ -379,7 +385,7 @@ impl Model {
     /// Whether a report has arrived, whatever happened to it since.
     pub(super) fn has_come(&self, report: MessageId) -> bool {
         let mut copies = self.messages[report.0].copies.iter();
-        copies.any(|copy| !matches!(copy.fate, Fate::Absent | Fate::PerhapsDelivered))
+        copies.any(|copy| !matches!(copy.fate, CopyState::Absent | CopyState::PerhapsDelivered))
     }
 
     /// Notes that a report is in the machine's index, and therefore on its disk.

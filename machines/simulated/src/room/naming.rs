@@ -5,12 +5,12 @@ use super::remote::RemoteMailbox;
 
 /// A message of the room.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Named {
+pub(super) enum MessageName {
     /// For local accounts.
     Local(usize),
     /// For another server, by its number. A message that is composed at the webmail is a `Message`
     /// instead.
-    Posted(usize),
+    PostedMessage(usize),
     Report(ReportOf),
 }
 
@@ -55,11 +55,12 @@ impl ReportOf {
 
 /// The message that begins with these octets. They are not verified: a power cut may have torn them
 /// before any index knew them. A torn report identifies no message.
-pub(super) fn named_in(octets: &[u8]) -> Option<Named> {
+pub(super) fn named_in(octets: &[u8]) -> Option<MessageName> {
     let report = ReportOf::read(octets).ok()?;
-    let posted = number_behind(octets, b"\r\nMessage-ID: <", b".posted@").map(Named::Posted);
-    let local = || number_behind(octets, b"\r\nSubject: ", b"\r\n").map(Named::Local);
-    report.map(Named::Report).or(posted).or_else(local)
+    let posted =
+        number_behind(octets, b"\r\nMessage-ID: <", b".posted@").map(MessageName::PostedMessage);
+    let local = || number_behind(octets, b"\r\nSubject: ", b"\r\n").map(MessageName::Local);
+    report.map(MessageName::Report).or(posted).or_else(local)
 }
 
 /// The first number between `before` and `after`.

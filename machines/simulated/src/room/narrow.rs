@@ -21,7 +21,7 @@ const ICMP_BYTES: usize = 8;
 
 /// An end of the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub(super) enum End {
+pub(super) enum Endpoint {
     Station(usize),
     Host(usize),
 }
@@ -29,8 +29,8 @@ pub(super) enum End {
 /// A path with a smaller MTU than the card.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Narrow {
-    pub(super) from: End,
-    pub(super) to: End,
+    pub(super) from: Endpoint,
+    pub(super) to: Endpoint,
     /// The path's MTU for IPv4, in bytes. For IPv6 it is at least the minimum of that protocol.
     pub(super) mtu: u16,
     pub(super) report: RouterReport,
@@ -39,7 +39,7 @@ pub(super) struct Narrow {
 
 impl Narrow {
     /// Whether `frame` is too long for this path.
-    pub(super) fn stops(&self, now: Instant, from: End, to: End, frame: &[u8]) -> bool {
+    pub(super) fn stops(&self, now: Instant, from: Endpoint, to: Endpoint, frame: &[u8]) -> bool {
         let bytes = frame.len().saturating_sub(ETHERNET_BYTES);
         (from, to) == (self.from, self.to)
             && now < self.until

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use super::line::field;
-use super::lists::Row;
+use super::lists::ListRow;
 use super::model::Model;
 
-pub(super) struct Page {
+pub(super) struct WebmailPage {
     pub(super) status: u16,
     pub(super) head: String,
     pub(super) body: Vec<u8>,
 }
 
-impl Page {
-    pub(super) fn new(head: String, body: Vec<u8>) -> Page {
+impl WebmailPage {
+    pub(super) fn new(head: String, body: Vec<u8>) -> WebmailPage {
         let status = head.get(9..12).and_then(|code| code.parse().ok()).expect("a status line");
-        Page { status, head, body }
+        WebmailPage { status, head, body }
     }
 
     pub(super) fn text(&self) -> &str {
@@ -75,12 +75,12 @@ impl Page {
     }
 
     /// The rows of its list.
-    pub(super) fn rows(&self, account: usize, model: &Model) -> Vec<Row> {
+    pub(super) fn rows(&self, account: usize, model: &Model) -> Vec<ListRow> {
         let row = |row: &str| {
             let (mailbox, uid) = between(row, "name=\"key\" value=\"", "\"")?.split_once('.')?;
             let subject = between(row, "class=\"subject\">", "<")?;
             let (mailbox, uid) = (mailbox.parse().ok()?, uid.parse().ok()?);
-            Some(Row {
+            Some(ListRow {
                 mailbox,
                 uid,
                 message: model.named(subject).or_else(|| model.report_at(account, mailbox, uid)),

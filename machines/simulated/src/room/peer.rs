@@ -19,7 +19,7 @@ const PATIENCE: Micros = Micros::from_secs(30);
 /// One in so many RCPT commands for a mailbox that takes mail is deferred.
 const PUT_OFF_EVERY: u64 = 6;
 
-pub(super) struct Peer {
+pub(super) struct RemoteServer {
     sessions: Vec<PeerSession>,
     /// RCPT commands so far for mailboxes that take mail.
     asked: u64,
@@ -37,9 +37,9 @@ struct PeerSession {
     moved: Instant,
 }
 
-impl Peer {
-    pub(super) fn new(client: &mut Client) -> Peer {
-        Peer {
+impl RemoteServer {
+    pub(super) fn new(client: &mut Client) -> RemoteServer {
+        RemoteServer {
             sessions: (0..LISTENERS)
                 .map(|_| PeerSession::awaited(client, Instant::START))
                 .collect(),

@@ -14,7 +14,7 @@ use sometimes::sometimes;
 
 use super::layout::CHUNK_OCTETS;
 use super::message::MessageId;
-use super::naming::{Named, ReportOf, number_behind};
+use super::naming::{MessageName, ReportOf, number_behind};
 use super::remote::RemoteMailbox;
 
 /// The numbers of these messages begin here. No message for a local account has as high a number.
@@ -27,15 +27,15 @@ const ABOVE_OCTETS: u64 = 1_300;
 pub(super) struct PostedId(usize);
 
 /// What the model knows of such a message.
-pub(super) struct Posted {
+pub(super) struct PostedMessage {
     /// The number by which reports name it.
     number: usize,
     /// The account that sends it.
     pub(super) sender: usize,
     /// The content that the other server gets, below the fields that machines add.
     content: Vec<u8>,
-    answer: Answer,
-    recipients: Vec<Receiver>,
+    answer: SubmissionResult,
+    recipients: Vec<PostedRecipient>,
     /// The report that it is delayed.
     delay: MessageId,
     /// A sector of it went bad.
@@ -43,7 +43,7 @@ pub(super) struct Posted {
 }
 
 /// What the model knows of one of its recipients.
-struct Receiver {
+struct PostedRecipient {
     mailbox: RemoteMailbox,
     /// How often the other server has taken the message for it.
     taken: usize,
@@ -53,7 +53,7 @@ struct Receiver {
 
 /// The response to its sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Answer {
+enum SubmissionResult {
     Nothing,
     Accepted,
     Refused,
@@ -61,7 +61,7 @@ enum Answer {
 
 /// All messages of a machine for the other server.
 #[derive(Default)]
-pub(super) struct PostedMessages(Vec<Posted>);
+pub(super) struct PostedMessages(Vec<PostedMessage>);
 
 impl PostedMessages {
     /// The number of the next message.
@@ -78,14 +78,14 @@ impl PostedMessages {
         recipients: &[(RemoteMailbox, MessageId)],
         delay: MessageId,
     ) -> PostedId {
-        let receiver = |(mailbox, report): &(RemoteMailbox, MessageId)| Receiver {
+        let receiver = |(mailbox, report): &(RemoteMailbox, MessageId)| PostedRecipient {
             mailbox: *mailbox,
             taken: 0,
             report: *report,
         };
         let recipients = recipients.iter().map(receiver).collect();
-        let answer = Answer::Nothing;
-        self.0.push(Posted {
+        let answer = SubmissionResult::Nothing;
+        self.0.push(PostedMessage {
             number,
             sender,
             content,
@@ -97,7 +97,7 @@ impl PostedMessages {
         PostedId(self.0.len() - 1)
     }
 
-    pub(super) fn get(&self, place: usize) -> &Posted {
+    pub(super) fn get(&self, place: usize) -> &PostedMessage {
         &self.0[place]
     }
 
@@ -122,7 +122,7 @@ impl PostedMessages {
             content.ends_with(&posted.content),
             "a message has left that differs from what was sent"
         );
-        assert!(posted.answer != Answer::Refused, "a message has left that was refused");
+        assert!(posted.answer != SubmissionResult::Refused, "a message has left that was refused");
         for mailbox in mailboxes {
             let mut recipients = posted.recipients.iter_mut();
             let recipient = recipients.find(|recipient| recipient.mailbox == *mailbox);
@@ -156,7 +156,7 @@ impl PostedMessages {
             sometimes!(WaitsInOutbox);
         }
         for (number, posted) in self.0.iter().enumerate().filter(|(_, posted)| !posted.is_harmed) {
-            let is_lost = posted.answer == Answer::Accepted
+            let is_lost = posted.answer == SubmissionResult::Accepted
                 && !posted.is_settled(&has_come)
                 && lie[number] == 0;
             assert!(
@@ -164,7 +164,7 @@ impl PostedMessages {
                 "message {number} was accepted, and is not in the queue, taken or reported for each"
             );
             assert!(
-                posted.answer != Answer::Refused || lie[number] == 0,
+                posted.answer != SubmissionResult::Refused || lie[number] == 0,
                 "message {number} was refused, and waits"
             );
             assert!(lie[number] <= 1, "message {number} is in the queue {} times", lie[number]);
@@ -188,8 +188,10 @@ impl PostedMessages {
 
     /// The accepted messages that wait for another attempt, except those on bad sectors.
     pub(super) fn waiting(&self, has_come: impl Fn(MessageId) -> bool) -> Vec<usize> {
-        let waits = |posted: &Posted| {
-            posted.answer == Answer::Accepted && !posted.is_harmed && !posted.is_settled(&has_come)
+        let waits = |posted: &PostedMessage| {
+            posted.answer == SubmissionResult::Accepted
+                && !posted.is_harmed
+                && !posted.is_settled(&has_come)
         };
         (0..self.0.len()).filter(|number| waits(&self.0[*number])).collect()
     }
@@ -216,7 +218,7 @@ impl PostedMessages {
             "a report goes to the account that has sent the message"
         );
         assert!(
-            posted.answer != Answer::Refused,
+            posted.answer != SubmissionResult::Refused,
             "a report has come of a message that was refused"
         );
         let is_right = posted.is_harmed || of.mailbox.is_none_or(|mailbox| !mailbox.takes());
@@ -224,7 +226,7 @@ impl PostedMessages {
     }
 }
 
-impl Posted {
+impl PostedMessage {
     fn answered(&mut self, is_accepted: bool) {
         let has_left = self.recipients.iter().any(|recipient| recipient.taken > 0);
         assert!(
@@ -232,7 +234,8 @@ impl Posted {
             "message {} was refused or taken back, and has left",
             self.number
         );
-        self.answer = if is_accepted { Answer::Accepted } else { Answer::Refused };
+        self.answer =
+            if is_accepted { SubmissionResult::Accepted } else { SubmissionResult::Refused };
     }
 
     /// Whether each recipient has the message, or its sender has a report that names the recipient.
@@ -241,11 +244,11 @@ impl Posted {
     }
 
     /// The name by which an index knows it.
-    pub(super) fn name(&self) -> Named {
+    pub(super) fn name(&self) -> MessageName {
         if self.number < NUMBERS_FROM {
-            Named::Local(self.number)
+            MessageName::Local(self.number)
         } else {
-            Named::Posted(self.number)
+            MessageName::PostedMessage(self.number)
         }
     }
 }

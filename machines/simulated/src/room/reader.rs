@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use chance::Dice;
 
-use super::approach::Security;
-use super::context::{Context, Progress};
+use super::approach::TlsUse;
+use super::context::{ClientProgress, StepContext};
 use super::departure::SendState;
 use super::fixture::{ACCOUNTS, INBOX};
 use super::line::ClientLine;
-use super::message::{FoundMessage, MessageId, Moment};
+use super::message::{DeletionMoment, FoundMessage, MessageId};
 use super::model::Model;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ enum PendingCommand {
 
 /// How much a reader reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Appetite {
+pub(super) enum ReadScope {
     /// Some messages. It deletes some of them.
     Some,
     /// All messages. It deletes none.
@@ -35,21 +35,21 @@ pub(super) enum Appetite {
 
 pub(super) struct Reader {
     account: usize,
-    appetite: Appetite,
-    security: Security,
+    appetite: ReadScope,
+    security: TlsUse,
     asked: VecDeque<PendingCommand>,
     /// The unique-id and, once it is read, the number of each message.
     messages: Vec<(String, Option<MessageId>)>,
     deleted: Vec<MessageId>,
     /// The moment of its login in the order of deletions.
-    came: Option<Moment>,
+    came: Option<DeletionMoment>,
     /// The messages that it has read whole.
     pub(super) read: Vec<FoundMessage>,
     pub(super) has_quit: bool,
 }
 
 impl Reader {
-    pub(super) fn new(account: usize, appetite: Appetite, security: Security) -> Reader {
+    pub(super) fn new(account: usize, appetite: ReadScope, security: TlsUse) -> Reader {
         Reader {
             account,
             appetite,
@@ -78,23 +78,27 @@ impl Reader {
         let waits_for_deletions =
             self.asked.front() == Some(&PendingCommand::Quit) && !self.deleted.is_empty();
         waits_for_deletions
-            && self.appetite == Appetite::Some
+            && self.appetite == ReadScope::Some
             && line.has_said_all()
             && dice.one_in(4)
     }
 
-    pub(super) fn go_on(&mut self, line: &mut ClientLine, context: &mut Context<'_>) -> Progress {
+    pub(super) fn go_on(
+        &mut self,
+        line: &mut ClientLine,
+        context: &mut StepContext<'_>,
+    ) -> ClientProgress {
         line.go_on(context.host, context.story.now, context.dice);
         while let Some(asked) = self.asked.front().cloned() {
             let follow = matches!(asked, PendingCommand::UniqueIds | PendingCommand::Message(_));
             let Some((first, lines)) = line.pop3_response(follow) else { break };
             context.story.tell(|| format!("  a reader of {} hears {first}", self.account));
             self.asked.pop_front();
-            if self.answered(&asked, &first, lines, line, context) == Progress::IsDone {
-                return Progress::IsDone;
+            if self.answered(&asked, &first, lines, line, context) == ClientProgress::IsDone {
+                return ClientProgress::IsDone;
             }
         }
-        Progress::GoesOn
+        ClientProgress::GoesOn
     }
 
     fn answered(
@@ -103,15 +107,15 @@ impl Reader {
         first: &str,
         lines: Vec<u8>,
         line: &mut ClientLine,
-        context: &mut Context<'_>,
-    ) -> Progress {
+        context: &mut StepContext<'_>,
+    ) -> ClientProgress {
         let is_good = first.starts_with("+OK");
         match asked {
-            PendingCommand::Greeting if self.security == Security::StartTls => {
+            PendingCommand::Greeting if self.security == TlsUse::StartTls => {
                 self.ask(line, "STLS", PendingCommand::Tls)
             }
             // The server has no capacity for another handshake.
-            PendingCommand::Tls if !is_good => return Progress::IsDone,
+            PendingCommand::Tls if !is_good => return ClientProgress::IsDone,
             PendingCommand::Greeting | PendingCommand::Tls => {
                 if *asked == PendingCommand::Tls {
                     line.start_tls(context.story.now);
@@ -137,7 +141,7 @@ impl Reader {
                 assert!(is_excused, "a message of a locked maildrop cannot be read: {first}");
             }
             PendingCommand::Deletion(number) => self.deleted.extend(self.messages[number - 1].1),
-            PendingCommand::Password | PendingCommand::UniqueIds => return Progress::IsDone,
+            PendingCommand::Password | PendingCommand::UniqueIds => return ClientProgress::IsDone,
             PendingCommand::Quit => {
                 self.has_quit = true;
                 let result = if is_good { Model::deleted } else { Model::perhaps_deleted };
@@ -145,20 +149,20 @@ impl Reader {
                     .iter()
                     .for_each(|message| result(context.model, *message, self.account));
                 context.story.counts.deleted += self.deleted.len() as u64;
-                return Progress::IsDone;
+                return ClientProgress::IsDone;
             }
         }
         if self.asked.is_empty() {
-            if self.appetite == Appetite::Some && context.dice.one_in(5) {
+            if self.appetite == ReadScope::Some && context.dice.one_in(5) {
                 // Without QUIT nothing is deleted.
-                return Progress::IsDone;
+                return ClientProgress::IsDone;
             }
             self.deleted
                 .iter()
                 .for_each(|message| context.model.perhaps_deleted(*message, self.account));
             self.ask(line, "QUIT", PendingCommand::Quit);
         }
-        Progress::GoesOn
+        ClientProgress::GoesOn
     }
 
     fn message_read(
@@ -166,7 +170,7 @@ impl Reader {
         number: usize,
         message: Vec<u8>,
         line: &mut ClientLine,
-        context: &mut Context<'_>,
+        context: &mut StepContext<'_>,
     ) {
         let (unique_id, found) = &mut self.messages[number - 1];
         let came = self.came.expect("a reader has logged in");
@@ -181,7 +185,7 @@ impl Reader {
         *found = Some(message);
         context.story.counts.read += 1;
         self.read.push(read);
-        if self.appetite == Appetite::Some && context.dice.one_in(3) {
+        if self.appetite == ReadScope::Some && context.dice.one_in(3) {
             self.ask(line, &format!("DELE {number}"), PendingCommand::Deletion(number));
         }
     }
@@ -193,7 +197,7 @@ impl Reader {
             self.messages.push((unique_id.to_string(), None));
         }
         for number in 1..=self.messages.len() {
-            if self.appetite == Appetite::All || dice.one_in(4) {
+            if self.appetite == ReadScope::All || dice.one_in(4) {
                 self.ask(line, &format!("RETR {number}"), PendingCommand::Message(number));
             }
         }

@@ -9,11 +9,11 @@ use server::{Ending, InUse};
 use super::approach::Approach;
 use super::audit;
 use super::browser::Browser;
-use super::client::{Talk, Visitor};
-use super::context::Progress;
+use super::client::{ClientKind, ConnectedClient};
+use super::context::ClientProgress;
 use super::fixture::{AT_WEBMAIL, BY_POP3, INBOX, OUTBOX};
-use super::listing::Listing;
-use super::reader::{Appetite, Reader};
+use super::listing::IndexCheck;
+use super::reader::{ReadScope, Reader};
 use super::sender::Sender;
 use super::station::UnaskedWork;
 use super::webmail_client::WebmailClient;
@@ -185,8 +185,11 @@ impl Room {
     fn look_at_everything(&mut self, station: usize) {
         for account in 0..BY_POP3 {
             for approach in Approach::READERS {
-                let talk = Talk::Reader(Reader::new(account, Appetite::All, approach.security));
-                let Talk::Reader(reader) = self.serve(station, approach, talk) else { continue };
+                let talk =
+                    ClientKind::Reader(Reader::new(account, ReadScope::All, approach.security));
+                let ClientKind::Reader(reader) = self.serve(station, approach, talk) else {
+                    continue;
+                };
                 assert!(reader.has_quit, "{account} was not served: {approach:?}");
                 self.models[station].audit(account, &reader.read);
                 let counted = self.listings[station]
@@ -201,13 +204,16 @@ impl Room {
         }
         self.look_at_webmail(station);
         for approach in Approach::BROWSERS {
-            let talk = Talk::Browser(Browser::new(approach, Appetite::All, &mut Dice::new(1)));
-            let Talk::Browser(browser) = self.serve(station, approach, talk) else { continue };
+            let talk =
+                ClientKind::Browser(Browser::new(approach, ReadScope::All, &mut Dice::new(1)));
+            let ClientKind::Browser(browser) = self.serve(station, approach, talk) else {
+                continue;
+            };
             assert!(browser.is_done(), "the last browser was not served: {approach:?}");
         }
         for approach in Approach::SENDERS {
             let sender = Sender::new(approach, &mut self.models[station], &mut Dice::new(1));
-            self.serve(station, approach, Talk::Sender(sender));
+            self.serve(station, approach, ClientKind::Sender(sender));
         }
     }
 
@@ -216,10 +222,10 @@ impl Room {
     fn look_at_webmail(&mut self, station: usize) {
         let approach = Approach::one_of(&Approach::WEBMAIL_CLIENTS, &mut self.dice);
         let webmail_client =
-            WebmailClient::new(AT_WEBMAIL, approach, Appetite::All, &mut Dice::new(1));
+            WebmailClient::new(AT_WEBMAIL, approach, ReadScope::All, &mut Dice::new(1));
         let listing = &self.listings[station];
         let next_uid =
-            |listing: &Listing| listing.mailbox(AT_WEBMAIL, INBOX).map(|inbox| inbox.uid_next);
+            |listing: &IndexCheck| listing.mailbox(AT_WEBMAIL, INBOX).map(|inbox| inbox.uid_next);
         let unseen =
             |mailbox| listing.mailbox(AT_WEBMAIL, mailbox).map_or(0, |mailbox| mailbox.unseen);
         let next_uid_before = next_uid(listing);
@@ -227,8 +233,9 @@ impl Room {
             listing.mailbox(AT_WEBMAIL, OUTBOX).is_some_and(|outbox| outbox.messages > 0);
         let shown = (INBOX..=OUTBOX).filter(|mailbox| *mailbox < OUTBOX || has_outbox);
         let unseen: BTreeMap<u32, u32> = shown.map(|mailbox| (mailbox, unseen(mailbox))).collect();
-        let talk = self.serve(station, approach, Talk::WebmailClient(Box::new(webmail_client)));
-        let Talk::WebmailClient(webmail_client) = talk else { return };
+        let talk =
+            self.serve(station, approach, ClientKind::WebmailClient(Box::new(webmail_client)));
+        let ClientKind::WebmailClient(webmail_client) = talk else { return };
         if next_uid(&self.listings[station]) != next_uid_before {
             return self.look_at_webmail(station);
         }
@@ -240,7 +247,7 @@ impl Room {
     }
 
     /// Serves one client alone, to its end.
-    fn serve(&mut self, station: usize, approach: Approach, talk: Talk) -> Talk {
+    fn serve(&mut self, station: usize, approach: Approach, talk: ClientKind) -> ClientKind {
         self.welcome(0, station, approach, talk, Dice::new(1));
         let mut visitor = self.visitors.pop().unwrap_or_else(|| unreachable!("a client was added"));
         let end = self.story.now + REST_AT_LATEST;
@@ -258,11 +265,11 @@ impl Room {
         }
     }
 
-    fn is_done(&mut self, visitor: &mut Visitor) -> bool {
+    fn is_done(&mut self, visitor: &mut ConnectedClient) -> bool {
         let host = &mut self.hosts[visitor.host].client;
         let model = &mut self.models[visitor.station];
         let station = &self.stations[visitor.station];
-        visitor.go_on(host, model, &mut self.story, 0, station, false) == Progress::IsDone
+        visitor.go_on(host, model, &mut self.story, 0, station, false) == ClientProgress::IsDone
     }
 
     /// Checks that an idle machine sleeps, except for delivery attempts that are in vain.

@@ -16,7 +16,7 @@ const FOR_GOOD: Micros = Micros::from_secs(1_000_000);
 
 /// Something that happens at a time that was drawn before the room began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Event {
+pub(super) enum RoomEvent {
     /// A client connects that sends mail.
     Sender { host: usize, station: usize },
     /// A client connects that reads and deletes mail.
@@ -72,7 +72,7 @@ pub(super) struct Planned {
     pub(super) seed: u64,
     /// The fault that it belongs to.
     pub(super) fault: Option<Fault>,
-    pub(super) event: Event,
+    pub(super) event: RoomEvent,
 }
 
 /// The rates of a room's faults.
@@ -182,7 +182,7 @@ impl Scenario {
             |dice: &mut Dice| dice.below(hosts as u64) as usize,
             |dice: &mut Dice| dice.below(stations as u64) as usize,
         );
-        let mut add = |count: u64, fault, draw: &mut dyn FnMut(&mut Dice) -> Event| {
+        let mut add = |count: u64, fault, draw: &mut dyn FnMut(&mut Dice) -> RoomEvent| {
             let mut dice = self.dice(&format!("deeds of {fault:?} {count}"));
             for _ in 0..count {
                 let at = Instant(dice.below(span.0));
@@ -193,28 +193,28 @@ impl Scenario {
         add(clients, None, &mut |dice| {
             let (host, station) = (host(dice), station(dice));
             match dice.below(8) {
-                0..=1 => Event::Browser { host, station },
-                2..=4 => Event::Reader { host, station },
-                _ => Event::Sender { host, station },
+                0..=1 => RoomEvent::Browser { host, station },
+                2..=4 => RoomEvent::Reader { host, station },
+                _ => RoomEvent::Sender { host, station },
             }
         });
         let cuts = 1 + dice.below(60);
-        add(cuts, Some(Fault::Cuts), &mut |dice| Event::Cut {
+        add(cuts, Some(Fault::Cuts), &mut |dice| RoomEvent::Cut {
             station: station(dice),
             requests: dice.below(12),
         });
-        add(1 + dice.below(6), Some(Fault::Partition), &mut |dice| Event::Partition {
+        add(1 + dice.below(6), Some(Fault::Partition), &mut |dice| RoomEvent::Partition {
             host: host(dice),
             span: Micros(dice.below(8_000_000)),
         });
-        add(1 + dice.below(6), Some(Fault::ClockJumps), &mut |dice| Event::ClockJump {
+        add(1 + dice.below(6), Some(Fault::ClockJumps), &mut |dice| RoomEvent::ClockJump {
             station: station(dice),
             seconds: dice.below(5_000_000_000),
         });
         for (fault, report) in
             [(Fault::NarrowPaths, RouterReport::Sent), (Fault::BlackHoles, RouterReport::Missing)]
         {
-            add(1 + dice.below(4), Some(fault), &mut |dice| Event::Narrows {
+            add(1 + dice.below(4), Some(fault), &mut |dice| RoomEvent::Narrows {
                 host: host(dice),
                 station: station(dice),
                 mtu: 576 + dice.below(924) as u16,
@@ -222,7 +222,7 @@ impl Scenario {
                 span: if dice.one_in(2) { FOR_GOOD } else { Micros(dice.below(20_000_000)) },
             });
         }
-        add(1 + dice.below(2), Some(Fault::Vanishing), &mut |dice| Event::Vanishes {
+        add(1 + dice.below(2), Some(Fault::Vanishing), &mut |dice| RoomEvent::Vanishes {
             host: host(dice),
         });
         let failures = [
@@ -232,13 +232,13 @@ impl Scenario {
         ];
         for (fault, mood) in failures {
             let count = 1 + dice.below(2);
-            add(count, Some(fault), &mut |dice| Event::DiskFails {
+            add(count, Some(fault), &mut |dice| RoomEvent::DiskFails {
                 station: station(dice),
                 mood,
                 span: Micros(dice.skewed(500_000)),
             });
         }
-        add(1 + dice.below(4), Some(Fault::DeafDisk), &mut |dice| Event::DiskIsDeaf {
+        add(1 + dice.below(4), Some(Fault::DeafDisk), &mut |dice| RoomEvent::DiskIsDeaf {
             station: station(dice),
             span: Micros(dice.skewed(4_000_000)),
         });
@@ -250,20 +250,20 @@ impl Scenario {
         ];
         for (fault, how) in decays {
             let count = 1 + dice.below(8);
-            add(count, Some(fault), &mut |dice| Event::Decay {
+            add(count, Some(fault), &mut |dice| RoomEvent::Decay {
                 station: station(dice),
                 how,
                 count: 1 + dice.skewed(16),
             });
         }
-        add(1 + dice.below(6), Some(Fault::Spreading), &mut |dice| Event::Spreading {
+        add(1 + dice.below(6), Some(Fault::Spreading), &mut |dice| RoomEvent::Spreading {
             station: station(dice),
         });
-        add(1 + dice.below(12), None, &mut |dice| Event::WebmailClient {
+        add(1 + dice.below(12), None, &mut |dice| RoomEvent::WebmailClient {
             host: host(dice),
             station: station(dice),
         });
-        add(1 + dice.below(4), Some(Fault::Hoarders), &mut |dice| Event::Hoarders {
+        add(1 + dice.below(4), Some(Fault::Hoarders), &mut |dice| RoomEvent::Hoarders {
             host: host(dice),
             station: station(dice),
             count: 4 + dice.below(28),

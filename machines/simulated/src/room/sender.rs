@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use chance::Dice;
 use sometimes::sometimes;
 
-use super::approach::{Approach, Security};
-use super::context::{Context, Progress};
+use super::approach::{Approach, TlsUse};
+use super::context::{ClientProgress, StepContext};
 use super::fixture::{ACCOUNTS, BY_POP3};
 use super::line::ClientLine;
 use super::message::MessageId;
@@ -17,7 +17,7 @@ use super::remote::RemoteMailbox;
 
 /// What a reply answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Said {
+enum SmtpStep {
     /// The greeting: the client sends nothing before it.
     Greeting,
     /// A command. Its reply has no consequence.
@@ -31,7 +31,7 @@ enum Said {
     /// A whole message for local accounts.
     Local(MessageId),
     /// A whole message for another server.
-    Posted(PostedId),
+    PostedMessage(PostedId),
 }
 
 /// For each account: NUL, its name, NUL, its password.
@@ -42,38 +42,40 @@ const LOGINS: [&str; ACCOUNTS.len()] = [
 ];
 
 /// The sender's login, and the protocol.
-struct Origin {
+struct Submitter {
     user: Option<usize>,
     protocol: &'static str,
 }
 
 pub(super) struct Sender {
-    script: VecDeque<(Vec<u8>, Said)>,
+    script: VecDeque<(Vec<u8>, SmtpStep)>,
     /// The commands that are not answered yet.
-    asked: VecDeque<Said>,
+    asked: VecDeque<SmtpStep>,
     /// The most commands that may be outstanding at a time.
     at_once: usize,
 }
 
 impl Sender {
     pub(super) fn new(approach: Approach, model: &mut Model, dice: &mut Dice) -> Sender {
-        let hello = (b"EHLO client.test\r\n".to_vec(), Said::Other);
+        let hello = (b"EHLO client.test\r\n".to_vec(), SmtpStep::Other);
         let mut script = VecDeque::from([hello.clone()]);
-        if approach.security == Security::StartTls {
-            script.extend([(b"STARTTLS\r\n".to_vec(), Said::Tls), hello]);
+        if approach.security == TlsUse::StartTls {
+            script.extend([(b"STARTTLS\r\n".to_vec(), SmtpStep::Tls), hello]);
         }
         let user = approach.is_for_users().then(|| dice.below(ACCOUNTS.len() as u64) as usize);
         if let Some(user) = user {
-            script
-                .push_back((format!("AUTH PLAIN {}\r\n", LOGINS[user]).into_bytes(), Said::Login));
+            script.push_back((
+                format!("AUTH PLAIN {}\r\n", LOGINS[user]).into_bytes(),
+                SmtpStep::Login,
+            ));
         }
         let protocol = match (user, approach.security) {
-            (None, Security::Plain) => "ESMTP",
+            (None, TlsUse::Plain) => "ESMTP",
             (None, _) => "ESMTPS",
-            (Some(_), Security::Plain) => "ESMTPA",
+            (Some(_), TlsUse::Plain) => "ESMTPA",
             (Some(_), _) => "ESMTPSA",
         };
-        let origin = Origin { user, protocol };
+        let origin = Submitter { user, protocol };
         for _ in 0..=dice.below(4) {
             match user.filter(|user| *user < BY_POP3) {
                 Some(user) if dice.one_in(3) => {
@@ -83,16 +85,20 @@ impl Sender {
             }
         }
         if !dice.one_in(4) {
-            script.push_back((b"QUIT\r\n".to_vec(), Said::Other));
+            script.push_back((b"QUIT\r\n".to_vec(), SmtpStep::Other));
         }
         let at_once = if dice.one_in(2) { 1 } else { 6 };
-        Sender { script, asked: VecDeque::from([Said::Greeting]), at_once }
+        Sender { script, asked: VecDeque::from([SmtpStep::Greeting]), at_once }
     }
 
-    pub(super) fn go_on(&mut self, line: &mut ClientLine, context: &mut Context<'_>) -> Progress {
+    pub(super) fn go_on(
+        &mut self,
+        line: &mut ClientLine,
+        context: &mut StepContext<'_>,
+    ) -> ClientProgress {
         while self.asked.len() < self.at_once && !self.asked.iter().any(|said| said.holds_up()) {
             let Some((bytes, said)) = self.script.pop_front() else { break };
-            if let Said::Local(message) = said {
+            if let SmtpStep::Local(message) = said {
                 context.model.sent(message);
             }
             line.say(&bytes);
@@ -104,48 +110,51 @@ impl Sender {
             let said = self.asked.pop_front();
             let is_good = reply.starts_with('2') || reply.starts_with('3');
             match said {
-                _ if reply.starts_with("421") => return Progress::IsDone,
-                Some(Said::Tls) if is_good => line.start_tls(context.story.now),
-                Some(Said::Login) if reply.starts_with("535") => {
+                _ if reply.starts_with("421") => return ClientProgress::IsDone,
+                Some(SmtpStep::Tls) if is_good => line.start_tls(context.story.now),
+                Some(SmtpStep::Login) if reply.starts_with("535") => {
                     panic!("the correct password was rejected: {reply}")
                 }
-                Some(Said::Local(message)) if is_good => {
+                Some(SmtpStep::Local(message)) if is_good => {
                     if line.tls_client().is_some() {
                         sometimes!(AcknowledgedOverTls);
                     }
                     context.story.counts.acknowledged += 1;
                     context.model.delivered(message);
                 }
-                Some(Said::Posted(posted)) if is_good => {
+                Some(SmtpStep::PostedMessage(posted)) if is_good => {
                     context.story.counts.acknowledged += 1;
                     context.model.posted.answered(posted, true);
                 }
-                Some(Said::Local(_) | Said::Posted(_)) if context.disk_has_failed => {}
-                Some(Said::Posted(posted)) => context.model.posted.answered(posted, false),
-                Some(Said::Local(message)) => context.model.refused(message),
+                Some(SmtpStep::Local(_) | SmtpStep::PostedMessage(_))
+                    if context.disk_has_failed => {}
+                Some(SmtpStep::PostedMessage(posted)) => {
+                    context.model.posted.answered(posted, false)
+                }
+                Some(SmtpStep::Local(message)) => context.model.refused(message),
                 Some(_) if is_good => {}
                 // A full disk, for example. The following commands mean something else now.
-                Some(_) => return Progress::IsDone,
+                Some(_) => return ClientProgress::IsDone,
                 None => panic!("an unasked reply: {reply}"),
             }
         }
         if self.asked.is_empty() && self.script.is_empty() {
-            Progress::IsDone
+            ClientProgress::IsDone
         } else {
-            Progress::GoesOn
+            ClientProgress::GoesOn
         }
     }
 }
 
-impl Said {
+impl SmtpStep {
     fn holds_up(self) -> bool {
-        matches!(self, Said::Greeting | Said::Tls | Said::Login | Said::Data)
+        matches!(self, SmtpStep::Greeting | SmtpStep::Tls | SmtpStep::Login | SmtpStep::Data)
     }
 }
 
 fn write_local(
-    script: &mut VecDeque<(Vec<u8>, Said)>,
-    origin: &Origin,
+    script: &mut VecDeque<(Vec<u8>, SmtpStep)>,
+    origin: &Submitter,
     model: &mut Model,
     dice: &mut Dice,
 ) {
@@ -156,12 +165,12 @@ fn write_local(
     let (message, body) = model.write(&recipients, origin.protocol, dice);
     let recipients: Vec<String> =
         recipients.iter().map(|account| format!("<{}>", ACCOUNTS[*account])).collect();
-    script_message(script, origin, &recipients, (&body, Said::Local(message)), dice);
+    script_message(script, origin, &recipients, (&body, SmtpStep::Local(message)), dice);
 }
 
 fn write_posted(
-    script: &mut VecDeque<(Vec<u8>, Said)>,
-    origin: &Origin,
+    script: &mut VecDeque<(Vec<u8>, SmtpStep)>,
+    origin: &Submitter,
     user: usize,
     model: &mut Model,
     dice: &mut Dice,
@@ -170,23 +179,23 @@ fn write_posted(
     let (posted, content) = model.write_posted(user, &mailboxes, dice);
     let recipients: Vec<String> =
         mailboxes.iter().map(|mailbox| format!("<{}>", mailbox.address(model.station))).collect();
-    script_message(script, origin, &recipients, (&content, Said::Posted(posted)), dice);
+    script_message(script, origin, &recipients, (&content, SmtpStep::PostedMessage(posted)), dice);
 }
 
 fn script_message(
-    script: &mut VecDeque<(Vec<u8>, Said)>,
-    origin: &Origin,
+    script: &mut VecDeque<(Vec<u8>, SmtpStep)>,
+    origin: &Submitter,
     recipients: &[String],
-    (body, said): (&[u8], Said),
+    (body, said): (&[u8], SmtpStep),
     dice: &mut Dice,
 ) {
     let address = origin.user.map_or("sender@elsewhere.test", |user| ACCOUNTS[user]);
-    script.push_back((format!("MAIL FROM:<{address}>\r\n").into_bytes(), Said::Other));
+    script.push_back((format!("MAIL FROM:<{address}>\r\n").into_bytes(), SmtpStep::Other));
     for recipient in recipients {
-        script.push_back((format!("RCPT TO:{recipient}\r\n").into_bytes(), Said::Other));
+        script.push_back((format!("RCPT TO:{recipient}\r\n").into_bytes(), SmtpStep::Other));
     }
     if dice.one_in(2) {
-        script.push_back((b"DATA\r\n".to_vec(), Said::Data));
+        script.push_back((b"DATA\r\n".to_vec(), SmtpStep::Data));
         script.push_back(([&stuffed(body), b".\r\n".as_slice()].concat(), said));
         return;
     }
@@ -194,7 +203,8 @@ fn script_message(
     let most = if dice.one_in(4) { 700 } else { 40_000 };
     while rest.len() > most {
         let (chunk, more) = rest.split_at(most);
-        script.push_back(([format!("BDAT {most}\r\n").as_bytes(), chunk].concat(), Said::Other));
+        script
+            .push_back(([format!("BDAT {most}\r\n").as_bytes(), chunk].concat(), SmtpStep::Other));
         rest = more;
     }
     script.push_back(([format!("BDAT {} LAST\r\n", rest.len()).as_bytes(), rest].concat(), said));

@@ -46,7 +46,7 @@ pub(super) struct Station {
     pub(super) disk_ever_failed: bool,
     /// How often the machine was started.
     pub(super) life: u64,
-    paces: Vec<Pace>,
+    paces: Vec<CoreTiming>,
     /// When the disk carries out its next request, and when the card sends its next frame.
     pub(super) disk_at: Option<Instant>,
     pub(super) card_at: Option<Instant>,
@@ -59,7 +59,7 @@ pub(super) struct Station {
 
 /// The timing of a core.
 #[derive(Clone, Copy, Default)]
-struct Pace {
+struct CoreTiming {
     /// When its last turn ends.
     free_at: Instant,
     /// Turns in a row without an effect.
@@ -105,7 +105,7 @@ impl Station {
             disk_has_failed: false,
             disk_ever_failed: false,
             life: 0,
-            paces: vec![Pace::default(); usize::from(scenario.cores)],
+            paces: vec![CoreTiming::default(); usize::from(scenario.cores)],
             disk_at: None,
             card_at: None,
             started: Instant::START,
@@ -130,7 +130,7 @@ impl Station {
 
     pub(super) fn power_on(&mut self, now: Instant) {
         (self.power, self.started) = (Power::On, now);
-        self.paces.fill(Pace { free_at: now, idle_turns: 0 });
+        self.paces.fill(CoreTiming { free_at: now, idle_turns: 0 });
     }
 
     /// From now on the machine and its disk have no faults.
@@ -187,7 +187,7 @@ impl Station {
         }
     }
 
-    fn pace(&self, core: u8) -> Pace {
+    fn pace(&self, core: u8) -> CoreTiming {
         self.paces[usize::from(core)]
     }
 

@@ -31,7 +31,7 @@ pub(super) struct Snapshot<T> {
 
 /// A change that a client has requested.
 #[derive(Clone, Debug)]
-pub(super) struct Change<T> {
+pub(super) struct RequestedChange<T> {
     to: T,
     before: Vec<T>,
     change: usize,
@@ -71,7 +71,7 @@ impl<T: Clone + PartialEq + Debug> Uncertain<T> {
     }
 
     /// A client requests this value.
-    pub(super) fn asked(&mut self, to: T) -> Change<T> {
+    pub(super) fn asked(&mut self, to: T) -> RequestedChange<T> {
         self.is_disturbed |= self.under_way > 0;
         self.under_way += 1;
         self.wanted.push(to.clone());
@@ -79,11 +79,11 @@ impl<T: Clone + PartialEq + Debug> Uncertain<T> {
         if !self.may_be.contains(&to) {
             self.may_be.push(to.clone());
         }
-        Change { to, before, change: self.wanted.len(), settled: self.settled }
+        RequestedChange { to, before, change: self.wanted.len(), settled: self.settled }
     }
 
     /// The server has acknowledged the change.
-    pub(super) fn done(&mut self, asked: &Change<T>) {
+    pub(super) fn done(&mut self, asked: &RequestedChange<T>) {
         if asked.settled == self.settled {
             self.ended(vec![asked.to.clone()]);
         } else if self.wanted.len() == asked.change && asked.before.len() == 1 {
@@ -97,7 +97,7 @@ impl<T: Clone + PartialEq + Debug> Uncertain<T> {
     }
 
     /// The server has not made the change, and never will.
-    pub(super) fn not_done(&mut self, asked: &Change<T>) {
+    pub(super) fn not_done(&mut self, asked: &RequestedChange<T>) {
         if asked.settled == self.settled {
             self.ended(asked.before.clone());
         }

@@ -13,14 +13,14 @@ use sometimes::sometimes;
 
 use super::actions::WebmailAction;
 use super::approach::Approach;
-use super::context::{Context, Progress};
+use super::context::{ClientProgress, StepContext};
 use super::fixture::{ACCOUNTS, AT_WEBMAIL, HOSTNAME, INBOX};
 use super::http2_client::Http2Client;
 use super::line::{ClientLine, encoded, field, in_one};
-use super::lists::{Extent, Row, View};
+use super::lists::{ListExtent, ListRow, View};
 use super::message::MessageId;
-use super::page::Page;
-use super::reader::Appetite;
+use super::page::WebmailPage;
+use super::reader::ReadScope;
 use super::uncertain::Snapshot;
 
 /// The most rows of a page that is not full.
@@ -32,7 +32,7 @@ const MAILBOXES: u32 = 6;
 
 /// What the client waits for.
 #[derive(Debug)]
-pub(super) enum Waiting {
+pub(super) enum PendingPage {
     /// The response to its login.
     Login,
     /// A redirect to the login page: its session is over.
@@ -40,8 +40,8 @@ pub(super) enum Waiting {
     List(u32, View),
     Found(MessageId, View),
     /// The page that shows a message, and then the message's octets.
-    Opened(Row, View),
-    Octets(Row, View),
+    Opened(ListRow, View),
+    Octets(ListRow, View),
     /// The response to an action, and then the page that tells the result.
     Done(WebmailAction),
     Told(WebmailAction),
@@ -54,16 +54,16 @@ pub(super) enum Waiting {
 
 pub(super) struct WebmailClient {
     pub(super) account: usize,
-    appetite: Appetite,
+    appetite: ReadScope,
     /// The client's HTTP/2 state, if it uses HTTP/2.
     http2: Option<Http2Client>,
-    pub(super) waiting: Option<Waiting>,
+    pub(super) waiting: Option<PendingPage>,
     /// The session cookie, and the token that its forms contain.
     ticket: Option<String>,
     pub(super) token: String,
     /// The mailbox that it listed last, and the rows of that list.
     pub(super) mailbox: u32,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ListRow>,
     /// The state of the model when it requested that list.
     pub(super) view: Option<View>,
     /// The draft that it continues to edit.
@@ -75,7 +75,7 @@ pub(super) struct WebmailClient {
     /// The number of actions that it still takes.
     left: u64,
     /// Rows of the last list that it has yet to read.
-    unread: Vec<Row>,
+    unread: Vec<ListRow>,
     /// Messages that it has read, and has yet to search for.
     sought: Vec<MessageId>,
     /// The unread messages of each mailbox, as its first list counts them.
@@ -89,7 +89,7 @@ impl WebmailClient {
     pub(super) fn new(
         account: usize,
         approach: Approach,
-        appetite: Appetite,
+        appetite: ReadScope,
         dice: &mut Dice,
     ) -> WebmailClient {
         WebmailClient {
@@ -113,7 +113,11 @@ impl WebmailClient {
         }
     }
 
-    pub(super) fn go_on(&mut self, line: &mut ClientLine, context: &mut Context<'_>) -> Progress {
+    pub(super) fn go_on(
+        &mut self,
+        line: &mut ClientLine,
+        context: &mut StepContext<'_>,
+    ) -> ClientProgress {
         if let Some((_, what, message)) =
             self.hesitates.take_if(|(until, ..)| *until <= context.story.now)
         {
@@ -142,35 +146,35 @@ impl WebmailClient {
                 || matches!(page.status, 408 | 429)
                 || self.http2.as_ref().is_some_and(|http2| http2.is_over)
             {
-                return Progress::IsDone;
+                return ClientProgress::IsDone;
             }
-            if self.answered(waiting, &page, line, context) == Progress::IsDone {
-                return Progress::IsDone;
+            if self.answered(waiting, &page, line, context) == ClientProgress::IsDone {
+                return ClientProgress::IsDone;
             }
         }
         let is_over = self.http2.as_ref().is_some_and(|http2| http2.is_over);
-        if is_over { Progress::IsDone } else { Progress::GoesOn }
+        if is_over { ClientProgress::IsDone } else { ClientProgress::GoesOn }
     }
 
     /// The next complete response.
-    fn page(&mut self, line: &mut ClientLine) -> Option<Page> {
+    fn page(&mut self, line: &mut ClientLine) -> Option<WebmailPage> {
         let (head, body) = match &mut self.http2 {
             None => line.http_response(false)?,
             Some(http2) => {
                 http2.response(line.heard()).map(|(_, response)| (response.head, response.body))?
             }
         };
-        Some(Page::new(head, body))
+        Some(WebmailPage::new(head, body))
     }
 
     /// Comes with the cookie of a live session or of one that is over, or logs in.
-    fn come(&mut self, line: &mut ClientLine, context: &mut Context<'_>) {
-        if self.account == AT_WEBMAIL && self.appetite == Appetite::Some {
+    fn come(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
+        if self.account == AT_WEBMAIL && self.appetite == ReadScope::Some {
             let model = &mut *context.model;
             if context.dice.one_in(8) && !model.over.is_empty() {
                 self.ticket =
                     Some(model.over[context.dice.below(model.over.len() as u64) as usize].clone());
-                return self.get("/mail/box/1", Waiting::LoginRequired, line);
+                return self.get("/mail/box/1", PendingPage::LoginRequired, line);
             }
             if context.dice.one_in(2)
                 && let Some(ticket) = model.tickets.pop()
@@ -188,17 +192,17 @@ impl WebmailClient {
         self.post(
             "/mail/login",
             &[("name", name), ("password", "lovelace"), ("next", "/mail/")],
-            Waiting::Login,
+            PendingPage::Login,
             line,
         );
     }
 
-    pub(super) fn list(&mut self, mailbox: u32, line: &mut ClientLine, context: &Context<'_>) {
+    pub(super) fn list(&mut self, mailbox: u32, line: &mut ClientLine, context: &StepContext<'_>) {
         let view = context.model.view(self.account);
-        self.get(&format!("/mail/box/{mailbox}"), Waiting::List(mailbox, view), line);
+        self.get(&format!("/mail/box/{mailbox}"), PendingPage::List(mailbox, view), line);
     }
 
-    pub(super) fn get(&mut self, path: &str, waiting: Waiting, line: &mut ClientLine) {
+    pub(super) fn get(&mut self, path: &str, waiting: PendingPage, line: &mut ClientLine) {
         self.ask("GET", path, String::new(), &[], waiting, line);
     }
 
@@ -207,7 +211,7 @@ impl WebmailClient {
         &mut self,
         path: &str,
         fields: &[(&str, &str)],
-        waiting: Waiting,
+        waiting: PendingPage,
         line: &mut ClientLine,
     ) {
         let pairs: Vec<String> =
@@ -222,7 +226,7 @@ impl WebmailClient {
         path: &str,
         mut fields: String,
         body: &[u8],
-        waiting: Waiting,
+        waiting: PendingPage,
         line: &mut ClientLine,
     ) {
         if let Some(ticket) = &self.ticket {
@@ -240,31 +244,33 @@ impl WebmailClient {
 
     fn answered(
         &mut self,
-        waiting: Waiting,
-        page: &Page,
+        waiting: PendingPage,
+        page: &WebmailPage,
         line: &mut ClientLine,
-        context: &mut Context<'_>,
-    ) -> Progress {
+        context: &mut StepContext<'_>,
+    ) -> ClientProgress {
         self.is_own(page);
         if let Some(token) = page.token() {
             self.token = token;
         }
-        if page.is_asked_who_it_is() && !matches!(waiting, Waiting::Login | Waiting::Goodbye) {
+        if page.is_asked_who_it_is()
+            && !matches!(waiting, PendingPage::Login | PendingPage::Goodbye)
+        {
             // The account had too many sessions, a power cut came before the store had this one, or
             // the clock says that it has expired.
-            if matches!(waiting, Waiting::LoginRequired) {
+            if matches!(waiting, PendingPage::LoginRequired) {
                 sometimes!(StrangerComes);
             }
             self.ticket = None;
-            if matches!(waiting, Waiting::List(..)) && self.left > 0 {
+            if matches!(waiting, PendingPage::List(..)) && self.left > 0 {
                 self.left -= 1;
                 self.log_in(line);
-                return Progress::GoesOn;
+                return ClientProgress::GoesOn;
             }
-            return Progress::IsDone;
+            return ClientProgress::IsDone;
         }
         match waiting {
-            Waiting::Login if page.status == 303 => {
+            PendingPage::Login if page.status == 303 => {
                 self.ticket = field(&page.head, "Set-Cookie")
                     .and_then(|value| value.split(';').next())
                     .map(str::to_string);
@@ -275,23 +281,23 @@ impl WebmailClient {
                 );
                 self.list(INBOX, line, context);
             }
-            Waiting::Login => {
+            PendingPage::Login => {
                 assert!(
                     !page.text().contains("password is wrong"),
                     "the correct password was rejected"
                 );
-                return Progress::IsDone;
+                return ClientProgress::IsDone;
             }
-            Waiting::LoginRequired => {
+            PendingPage::LoginRequired => {
                 panic!("a session still works after its logout: {} {}", page.head, page.text())
             }
-            Waiting::List(mailbox, view) => self.listed(mailbox, &view, page, line, context),
-            Waiting::Found(message, view) => self.found(message, &view, page, line, context),
-            Waiting::Opened(row, view) => self.opened(row, &view, page, line, context),
-            Waiting::Octets(row, view) => self.has_read(&row, &view, page, line, context),
-            Waiting::Done(action) => return self.action_answered(action, page, line, context),
-            Waiting::Told(action) => self.result_shown(action, page, line, context),
-            Waiting::Draft(message) => {
+            PendingPage::List(mailbox, view) => self.listed(mailbox, &view, page, line, context),
+            PendingPage::Found(message, view) => self.found(message, &view, page, line, context),
+            PendingPage::Opened(row, view) => self.opened(row, &view, page, line, context),
+            PendingPage::Octets(row, view) => self.has_read(&row, &view, page, line, context),
+            PendingPage::Done(action) => return self.action_answered(action, page, line, context),
+            PendingPage::Told(action) => self.result_shown(action, page, line, context),
+            PendingPage::Draft(message) => {
                 if page.status == 200 {
                     let subject = page.value_of("subject");
                     assert_eq!(subject, Some(message.0.to_string()), "another draft was saved");
@@ -299,18 +305,18 @@ impl WebmailClient {
                 }
                 self.goes_on(line, context);
             }
-            Waiting::Settings(then) => self.saw_settings(&then, page, line, context),
-            Waiting::Goodbye => {
+            PendingPage::Settings(then) => self.saw_settings(&then, page, line, context),
+            PendingPage::Goodbye => {
                 self.said_goodbye(page, context);
-                return Progress::IsDone;
+                return ClientProgress::IsDone;
             }
         }
         let is_done = self.waiting.is_none() && self.hesitates.is_none();
-        if is_done { Progress::IsDone } else { Progress::GoesOn }
+        if is_done { ClientProgress::IsDone } else { ClientProgress::GoesOn }
     }
 
     /// A page shows only the mail of the account that the cookie belongs to.
-    fn is_own(&self, page: &Page) {
+    fn is_own(&self, page: &WebmailPage) {
         let owner = page.owner();
         let is_own = owner
             .as_deref()
@@ -322,15 +328,15 @@ impl WebmailClient {
         &mut self,
         mailbox: u32,
         view: &View,
-        page: &Page,
+        page: &WebmailPage,
         line: &mut ClientLine,
-        context: &mut Context<'_>,
+        context: &mut StepContext<'_>,
     ) {
         assert_eq!(page.status, 200, "the mailbox cannot be listed: {}", page.head);
         self.mailbox = mailbox;
         self.unseen.get_or_insert_with(|| page.unseen());
-        self.holds_rows(page, view, Extent::Mailbox(mailbox), context);
-        if self.appetite == Appetite::All {
+        self.holds_rows(page, view, ListExtent::Mailbox(mailbox), context);
+        if self.appetite == ReadScope::All {
             self.unread = self.rows.clone();
         }
         self.goes_on(line, context);
@@ -340,31 +346,38 @@ impl WebmailClient {
         &mut self,
         message: MessageId,
         view: &View,
-        page: &Page,
+        page: &WebmailPage,
         line: &mut ClientLine,
-        context: &mut Context<'_>,
+        context: &mut StepContext<'_>,
     ) {
         assert_eq!(page.status, 200, "a search always answers 200: {}", page.head);
-        self.holds_rows(page, view, Extent::Message(message), context);
+        self.holds_rows(page, view, ListExtent::Message(message), context);
         match self.appetite {
-            Appetite::All => self.reads_on(line, context),
-            Appetite::Some => self.list(INBOX, line, context),
+            ReadScope::All => self.reads_on(line, context),
+            ReadScope::Some => self.list(INBOX, line, context),
         }
     }
 
-    fn holds_rows(&mut self, page: &Page, view: &View, extent: Extent, context: &mut Context<'_>) {
+    fn holds_rows(
+        &mut self,
+        page: &WebmailPage,
+        view: &View,
+        extent: ListExtent,
+        context: &mut StepContext<'_>,
+    ) {
         self.rows = page.rows(self.account, context.model);
         self.view = Some(view.clone());
-        let most = if matches!(extent, Extent::Message(_)) { FOUND_MAX } else { ROWS_MAX };
+        let most = if matches!(extent, ListExtent::Message(_)) { FOUND_MAX } else { ROWS_MAX };
         let is_excused = context.disk_has_failed || context.model.harmed() > 0;
         let can_be_read = self.rows.iter().all(|row| row.message.is_some());
         // Or the server found the row, and the message was gone before its summary was read.
         let may_be_gone = context.model.may_have_gone(view);
         assert!(can_be_read || is_excused || may_be_gone, "a row cannot be read: {:?}", self.rows);
         // A search omits messages that cannot be read. A list shows them as unreadable.
-        let is_sound = if matches!(extent, Extent::Message(_)) { !is_excused } else { can_be_read };
+        let is_sound =
+            if matches!(extent, ListExtent::Message(_)) { !is_excused } else { can_be_read };
         let is_whole = self.rows.len() <= most && is_sound;
-        context.model.listed(view, &self.rows, if is_whole { extent } else { Extent::Some });
+        context.model.listed(view, &self.rows, if is_whole { extent } else { ListExtent::Some });
         context.model.seen(view, &self.rows);
         context.story.counts.pages += 1;
     }
@@ -372,24 +385,24 @@ impl WebmailClient {
     /// The page of a message has arrived. The message may be gone meanwhile.
     fn opened(
         &mut self,
-        row: Row,
+        row: ListRow,
         view: &View,
-        page: &Page,
+        page: &WebmailPage,
         line: &mut ClientLine,
-        context: &mut Context<'_>,
+        context: &mut StepContext<'_>,
     ) {
         self.is_there(&row, view, page, context);
         let path = format!("/mail/download/{}", row.key());
-        self.get(&path, Waiting::Octets(row, context.model.view(self.account)), line);
+        self.get(&path, PendingPage::Octets(row, context.model.view(self.account)), line);
     }
 
     fn has_read(
         &mut self,
-        row: &Row,
+        row: &ListRow,
         view: &View,
-        page: &Page,
+        page: &WebmailPage,
         line: &mut ClientLine,
-        context: &mut Context<'_>,
+        context: &mut StepContext<'_>,
     ) {
         if self.is_there(row, view, page, context) {
             let message = context.model.is_whole(&page.body);
@@ -403,7 +416,13 @@ impl WebmailClient {
         self.goes_on(line, context);
     }
 
-    fn is_there(&self, row: &Row, view: &View, page: &Page, context: &Context<'_>) -> bool {
+    fn is_there(
+        &self,
+        row: &ListRow,
+        view: &View,
+        page: &WebmailPage,
+        context: &StepContext<'_>,
+    ) -> bool {
         let Some(message) = row.message else { return page.status == 200 };
         let copy = context.model.copy_in(message, self.account, row.mailbox);
         let is_surely_there = context.model.is_surely_in(message, copy, row.mailbox);
@@ -419,8 +438,8 @@ impl WebmailClient {
     }
 
     /// Takes another action, or leaves.
-    pub(super) fn goes_on(&mut self, line: &mut ClientLine, context: &mut Context<'_>) {
-        if self.appetite == Appetite::All {
+    pub(super) fn goes_on(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
+        if self.appetite == ReadScope::All {
             return self.reads_on(line, context);
         }
         if self.left == 0 {
@@ -429,7 +448,7 @@ impl WebmailClient {
             }
             if context.dice.one_in(3) {
                 let token = self.token.clone();
-                return self.post("/mail/logout", &[("token", &token)], Waiting::Goodbye, line);
+                return self.post("/mail/logout", &[("token", &token)], PendingPage::Goodbye, line);
             }
             context.model.tickets.extend(self.ticket.take());
             return;
@@ -439,7 +458,7 @@ impl WebmailClient {
     }
 
     /// Lists every mailbox, reads every message, and searches for each.
-    fn reads_on(&mut self, line: &mut ClientLine, context: &mut Context<'_>) {
+    fn reads_on(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
         if let Some(message) = self.sought.pop() {
             return self.searches(message, line, context);
         }
@@ -452,28 +471,7 @@ impl WebmailClient {
         self.is_done = true;
     }
 
-    pub(super) fn searches(
-        &mut self,
-        message: MessageId,
-        line: &mut ClientLine,
-        context: &Context<'_>,
-    ) {
-        let view = context.model.view(self.account);
-        self.get(
-            &format!("/mail/search?q=subject%3A{}", message.0),
-            Waiting::Found(message, view),
-            line,
-        );
-    }
-
-    /// Requests the page of a message and then its octets.
-    pub(super) fn reads(&mut self, row: Row, line: &mut ClientLine, context: &Context<'_>) {
-        let view = context.model.view(self.account);
-        let path = format!("/mail/box/{}/{}", row.mailbox, row.uid);
-        self.get(&path, Waiting::Opened(row, view), line);
-    }
-
-    fn said_goodbye(&mut self, page: &Page, context: &mut Context<'_>) {
+    fn said_goodbye(&mut self, page: &WebmailPage, context: &mut StepContext<'_>) {
         assert_eq!(page.status, 303, "a logout always succeeds: {}", page.head);
         // A failed disk does not record the logout.
         if !context.disk_has_failed {

@@ -10,12 +10,12 @@ use smoltcp::wire::{EthernetFrame, EthernetProtocol, PrettyPrinter};
 
 use super::chronicle::Chronicle;
 use super::forgery::forge;
-use super::narrow::{End, Narrow};
+use super::narrow::{Endpoint, Narrow};
 use super::scenario::{Rates, RouterReport};
 
 pub(super) struct Wire {
     pub(super) rates: Rates,
-    in_flight: BTreeMap<(Instant, u64), (End, Vec<u8>)>,
+    in_flight: BTreeMap<(Instant, u64), (Endpoint, Vec<u8>)>,
     narrow: Vec<Narrow>,
     sent: u64,
     dice: Dice,
@@ -39,7 +39,7 @@ impl Wire {
     }
 
     /// Whether a path is or was a black hole for long packets.
-    pub(super) fn drops(&self, from: End, to: End) -> bool {
+    pub(super) fn drops(&self, from: Endpoint, to: Endpoint) -> bool {
         let is_missing = |narrow: &Narrow| narrow.report == RouterReport::Missing;
         self.narrow
             .iter()
@@ -50,16 +50,16 @@ impl Wire {
         self.in_flight.first_key_value().map(|((at, _), _)| *at)
     }
 
-    pub(super) fn arrival(&mut self) -> Option<(End, Vec<u8>)> {
+    pub(super) fn arrival(&mut self) -> Option<(Endpoint, Vec<u8>)> {
         self.in_flight.pop_first().map(|(_, arrived)| arrived)
     }
 
     /// Sends a frame from one end to another one, or to all.
     pub(super) fn send(
         &mut self,
-        from: End,
+        from: Endpoint,
         frame: &[u8],
-        ends: &[(End, Ethernet)],
+        ends: &[(Endpoint, Ethernet)],
         story: &mut Chronicle,
     ) {
         story.fold((from, frame));
@@ -82,13 +82,13 @@ impl Wire {
         }
     }
 
-    fn send_to(&mut self, to: End, frame: &[u8], story: &mut Chronicle) {
+    fn send_to(&mut self, to: Endpoint, frame: &[u8], story: &mut Chronicle) {
         if self.dice.happens(self.rates.loss) {
             return story.tell(|| format!("lost on its way to {to:?}: {}", describe(frame)));
         }
         story.tell(|| format!("to {to:?}: {}", describe(frame)));
         let mut frame = frame.to_vec();
-        if matches!(to, End::Station(_)) && self.dice.happens(self.rates.forgery) {
+        if matches!(to, Endpoint::Station(_)) && self.dice.happens(self.rates.forgery) {
             // Forges the sound frame: correct checksums over corrupted bytes would make a payload
             // that no peer has sent.
             let mut forged = frame.clone();
@@ -107,7 +107,7 @@ impl Wire {
         self.fly(to, frame, story);
     }
 
-    fn fly(&mut self, to: End, frame: Vec<u8>, story: &mut Chronicle) {
+    fn fly(&mut self, to: Endpoint, frame: Vec<u8>, story: &mut Chronicle) {
         let mut span = self.rates.delay;
         if self.dice.happens(self.rates.reordering) {
             span = span + Micros(self.dice.below(self.rates.detour.0));

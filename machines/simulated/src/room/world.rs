@@ -7,25 +7,25 @@ use server::InUse;
 use smoltcp::wire::IpAddress;
 use sometimes::sometimes;
 
-use super::approach::{Approach, Security};
+use super::approach::{Approach, TlsUse};
 use super::audit;
 use super::browser::Browser;
 use super::chronicle::{Chronicle, Trace};
-use super::client::{Talk, Visitor};
-use super::context::Progress;
+use super::client::{ClientKind, ConnectedClient};
+use super::context::ClientProgress;
 use super::decay;
 use super::fault::Fault;
 use super::fixture::{ACCOUNTS, BY_POP3};
 use super::hoarder::Hoarder;
 use super::host::Host;
 use super::line::{ClientLine, First};
-use super::listing::Listing;
+use super::listing::IndexCheck;
 use super::model::Model;
-use super::narrow::{End, Narrow};
-use super::peer::Peer;
-use super::reader::{Appetite, Reader};
+use super::narrow::{Endpoint, Narrow};
+use super::peer::RemoteServer;
+use super::reader::{ReadScope, Reader};
 use super::remote;
-use super::scenario::{Event, Planned, Rates, Scenario};
+use super::scenario::{Planned, Rates, RoomEvent, Scenario};
 use super::sender::Sender;
 use super::station::{Power, Station};
 use super::tls_client::{TlsClient, TlsFault};
@@ -47,12 +47,12 @@ pub(super) struct Room {
     pub(super) stations: Vec<Station>,
     /// The last host is the other mail server.
     pub(super) hosts: Vec<Host>,
-    peer: Peer,
-    pub(super) visitors: Vec<Visitor>,
+    peer: RemoteServer,
+    pub(super) visitors: Vec<ConnectedClient>,
     pub(super) models: Vec<Model>,
-    pub(super) listings: Vec<Listing>,
+    pub(super) listings: Vec<IndexCheck>,
     pub(super) wire: Wire,
-    ends: Vec<(End, Ethernet)>,
+    ends: Vec<(Endpoint, Ethernet)>,
     /// Events to come, the next one last.
     events: Vec<Planned>,
     pending_cuts: Vec<PendingCut>,
@@ -68,7 +68,7 @@ pub(super) struct Room {
 /// The part of the room that acts next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 enum Actor {
-    Event,
+    RoomEvent,
     PendingCut(usize),
     Wire,
     /// One core of a machine.
@@ -78,7 +78,7 @@ enum Actor {
     PowerOn(usize),
     Host(usize),
     Cable(usize),
-    Visitor(usize),
+    ConnectedClient(usize),
 }
 
 impl Room {
@@ -88,13 +88,16 @@ impl Room {
             (0..plan.stations).map(|number| Station::new(number, scenario, plan.rates)).collect();
         let numbers = (0..plan.hosts).chain([remote::HOST]);
         let mut hosts: Vec<Host> = numbers.map(|number| Host::new(number, scenario)).collect();
-        let peer = Peer::new(&mut hosts[plan.hosts].client);
-        let mut ends: Vec<(End, Ethernet)> = Vec::new();
+        let peer = RemoteServer::new(&mut hosts[plan.hosts].client);
+        let mut ends: Vec<(Endpoint, Ethernet)> = Vec::new();
         ends.extend(
-            stations.iter().enumerate().map(|(number, one)| (End::Station(number), one.hardware)),
+            stations
+                .iter()
+                .enumerate()
+                .map(|(number, one)| (Endpoint::Station(number), one.hardware)),
         );
         ends.extend(
-            hosts.iter().enumerate().map(|(number, one)| (End::Host(number), one.hardware)),
+            hosts.iter().enumerate().map(|(number, one)| (Endpoint::Host(number), one.hardware)),
         );
         let is_wanted = |(number, planned): &(usize, Planned)| {
             planned.fault.is_none_or(|fault| scenario.faults.contain(fault))
@@ -110,7 +113,7 @@ impl Room {
         events.sort_by_key(|planned| std::cmp::Reverse(planned.at));
         Room {
             models: (0..stations.len()).map(Model::of).collect(),
-            listings: stations.iter().map(|_| Listing::default()).collect(),
+            listings: stations.iter().map(|_| IndexCheck::default()).collect(),
             stations,
             hosts,
             peer,
@@ -173,7 +176,7 @@ impl Room {
                 each(actor, at.max(now));
             }
         };
-        offer(Actor::Event, self.events.last().map(|planned| planned.at));
+        offer(Actor::RoomEvent, self.events.last().map(|planned| planned.at));
         offer(Actor::Wire, self.wire.next());
         for (number, pending_cut) in self.pending_cuts.iter().enumerate() {
             let is_due = self.stations[pending_cut.station].machine.disk.carried_out()
@@ -200,7 +203,7 @@ impl Room {
             offer(Actor::Cable(number), host.cable_at());
         }
         for (number, visitor) in self.visitors.iter().enumerate() {
-            offer(Actor::Visitor(number), Some(visitor.next));
+            offer(Actor::ConnectedClient(number), Some(visitor.next));
         }
     }
 
@@ -208,7 +211,7 @@ impl Room {
         let now = self.story.now;
         self.story.fold(actor);
         match actor {
-            Actor::Event => {
+            Actor::RoomEvent => {
                 if let Some(planned) = self.events.pop() {
                     self.carry_out(&planned);
                 }
@@ -230,15 +233,15 @@ impl Room {
                 self.hosts[number].put_cable_in();
                 self.story.tell(|| format!("host {number} has its cable again"));
             }
-            Actor::Visitor(number) => self.visitor_acts(number),
+            Actor::ConnectedClient(number) => self.visitor_acts(number),
         }
     }
 
     fn frame_arrived(&mut self) {
         let Some((end, frame)) = self.wire.arrival() else { return };
         match end {
-            End::Station(number) => self.stations[number].frame_arrived(frame, &self.story),
-            End::Host(number) => self.hosts[number].client.hear(&frame),
+            Endpoint::Station(number) => self.stations[number].frame_arrived(frame, &self.story),
+            Endpoint::Host(number) => self.hosts[number].client.hear(&frame),
         }
     }
 
@@ -246,7 +249,7 @@ impl Room {
         let station = &mut self.stations[number];
         station.card_at = None;
         if let Some(frame) = station.machine.from_engine.pop_front() {
-            self.wire.send(End::Station(number), &frame, &self.ends, &mut self.story);
+            self.wire.send(Endpoint::Station(number), &frame, &self.ends, &mut self.story);
         }
         station.plan_devices(self.story.now);
     }
@@ -262,7 +265,7 @@ impl Room {
         }
         host.sweep();
         for frame in sent {
-            self.wire.send(End::Host(number), &frame, &self.ends, &mut self.story);
+            self.wire.send(Endpoint::Host(number), &frame, &self.ends, &mut self.story);
         }
     }
 
@@ -270,7 +273,8 @@ impl Room {
         let visitor = &mut self.visitors[number];
         let (host, station) = (&mut self.hosts[visitor.host], &self.stations[visitor.station]);
         let model = &mut self.models[visitor.station];
-        let path_drops = self.wire.drops(End::Station(visitor.station), End::Host(visitor.host));
+        let path_drops =
+            self.wire.drops(Endpoint::Station(visitor.station), Endpoint::Host(visitor.host));
         let progress = visitor.go_on(
             &mut host.client,
             model,
@@ -279,7 +283,7 @@ impl Room {
             station,
             path_drops,
         );
-        if progress == Progress::IsDone {
+        if progress == ClientProgress::IsDone {
             host.left.push(visitor.line.connection);
             self.visitors.swap_remove(number);
         }
@@ -289,76 +293,76 @@ impl Room {
         self.story.tell(|| format!("event: {:?}", planned.event));
         let mut dice = Dice::new(planned.seed);
         match planned.event {
-            Event::Sender { host, station } => {
+            RoomEvent::Sender { host, station } => {
                 let approach = Approach::one_of(&Approach::SENDERS, &mut dice);
                 let talk =
-                    Talk::Sender(Sender::new(approach, &mut self.models[station], &mut dice));
+                    ClientKind::Sender(Sender::new(approach, &mut self.models[station], &mut dice));
                 self.welcome(host, station, approach, talk, dice);
             }
-            Event::Reader { host, station } => {
+            RoomEvent::Reader { host, station } => {
                 let approach = Approach::one_of(&Approach::READERS, &mut dice);
-                let talk = Talk::Reader(Reader::new(
+                let talk = ClientKind::Reader(Reader::new(
                     dice.below(BY_POP3 as u64) as usize,
-                    Appetite::Some,
+                    ReadScope::Some,
                     approach.security,
                 ));
                 self.welcome(host, station, approach, talk, dice);
             }
-            Event::Browser { host, station } => {
+            RoomEvent::Browser { host, station } => {
                 let approach = Approach::one_of(&Approach::BROWSERS, &mut dice);
-                let talk = Talk::Browser(Browser::new(approach, Appetite::Some, &mut dice));
+                let talk = ClientKind::Browser(Browser::new(approach, ReadScope::Some, &mut dice));
                 self.welcome(host, station, approach, talk, dice);
             }
-            Event::WebmailClient { host, station } => {
+            RoomEvent::WebmailClient { host, station } => {
                 let approach = Approach::one_of(&Approach::WEBMAIL_CLIENTS, &mut dice);
                 // Half of these clients use the account that belongs to the webmail.
                 let account = ACCOUNTS.len() - 1 - dice.skewed(ACCOUNTS.len() as u64) as usize;
                 let webmail_client =
-                    WebmailClient::new(account, approach, Appetite::Some, &mut dice);
+                    WebmailClient::new(account, approach, ReadScope::Some, &mut dice);
                 self.welcome(
                     host,
                     station,
                     approach,
-                    Talk::WebmailClient(Box::new(webmail_client)),
+                    ClientKind::WebmailClient(Box::new(webmail_client)),
                     dice,
                 );
             }
-            Event::Hoarders { host, station, count } => {
+            RoomEvent::Hoarders { host, station, count } => {
                 for _ in 0..count {
                     let (approach, hoarder) = Hoarder::any(&mut dice);
                     let own = Dice::new(dice.roll());
-                    self.welcome(host, station, approach, Talk::Hoarder(hoarder), own);
+                    self.welcome(host, station, approach, ClientKind::Hoarder(hoarder), own);
                 }
             }
-            Event::Cut { station, requests } => self.plan_cut(station, requests),
-            Event::Partition { host, span } => {
+            RoomEvent::Cut { station, requests } => self.plan_cut(station, requests),
+            RoomEvent::Partition { host, span } => {
                 self.hosts[host].pull_cable(self.story.now + span);
             }
-            Event::Narrows { host, station, mtu, report, span } => {
-                let (from, to) = (End::Station(station), End::Host(host));
+            RoomEvent::Narrows { host, station, mtu, report, span } => {
+                let (from, to) = (Endpoint::Station(station), Endpoint::Host(host));
                 self.wire.narrows(Narrow { from, to, mtu, report, until: self.story.now + span });
             }
-            Event::Vanishes { host } => self.vanish(host),
-            Event::DiskFails { station, mood, span } => {
+            RoomEvent::Vanishes { host } => self.vanish(host),
+            RoomEvent::DiskFails { station, mood, span } => {
                 let end = self.story.now + span;
                 self.stations[station].disk_fails(mood, end);
                 let at_latest = end + Micros(dice.below(3_000_000));
                 self.pending_cuts.push(PendingCut { station, requests: u64::MAX, at_latest });
             }
-            Event::DiskIsDeaf { station, span } => {
+            RoomEvent::DiskIsDeaf { station, span } => {
                 self.stations[station].deaf_until = self.story.now + span
             }
-            Event::Decay { station, how, count } => {
+            RoomEvent::Decay { station, how, count } => {
                 let (model, machine) =
                     (&mut self.models[station], &mut self.stations[station].machine);
                 let sectors = decay::decay(&mut machine.disk, model, how, count, &mut dice);
                 self.story.tell(|| format!("  which harms {sectors:?}"));
             }
-            Event::ClockJump { station, seconds } => {
+            RoomEvent::ClockJump { station, seconds } => {
                 let machine = &mut self.stations[station].machine;
                 machine.started.0 = (seconds * 1_000_000).saturating_sub(machine.now.0);
             }
-            Event::Spreading { station } => self.stations[station].machine.spread_anew(),
+            RoomEvent::Spreading { station } => self.stations[station].machine.spread_anew(),
         }
     }
 
@@ -368,7 +372,7 @@ impl Room {
         host: usize,
         station: usize,
         approach: Approach,
-        talk: Talk,
+        talk: ClientKind,
         mut dice: Dice,
     ) {
         let now = self.story.now;
@@ -384,17 +388,26 @@ impl Room {
         let first = if matches!(approach.port, 80 | 443) { First::Client } else { First::Machine };
         let mut line = ClientLine::new(client.connect(address, approach.port), first, now);
         let mut means_well = true;
-        if approach.security != Security::Plain {
+        if approach.security != TlsUse::Plain {
             let fault = TlsFault::draw(self.rates.damage, self.rates.stopping, &mut dice);
             line.may_start_tls(TlsClient::new(&mut place.sessions, approach, fault, &mut dice));
             means_well = fault == TlsFault::None;
         }
-        if approach.security == Security::Tls {
+        if approach.security == TlsUse::Tls {
             line.start_tls(now);
         }
         let pace = Micros(500 + dice.skewed(400_000));
         let trusts = (self.never_resets && means_well && one.is_serving()).then_some(one.life);
-        self.visitors.push(Visitor { host, station, line, talk, dice, next: now, pace, trusts });
+        self.visitors.push(ConnectedClient {
+            host,
+            station,
+            line,
+            talk,
+            dice,
+            next: now,
+            pace,
+            trusts,
+        });
     }
 
     /// A host is gone with all its clients. The first host stays, because its clients do the final

@@ -46,7 +46,10 @@ fn a_good_wire_changes_nothing() {
     let (out, path) = carried("", 1, 1000, MILLISECOND);
     assert_eq!(numbers(&out), (0..1000).collect::<Vec<_>>());
     assert!(out.iter().all(|(due, number)| *due == MILLISECOND * *number));
-    assert_eq!(path.counters(), Counters { arrived: 1000, departed: 1000, ..Counters::default() });
+    assert_eq!(
+        path.counters(),
+        FrameCounts { arrived: 1000, departed: 1000, ..FrameCounts::default() }
+    );
 }
 
 #[test]
@@ -55,7 +58,7 @@ fn decisions_depend_on_the_seed() {
     assert_eq!(carried(spec, 7, 2000, MILLISECOND).0, carried(spec, 7, 2000, MILLISECOND).0);
     assert_ne!(carried(spec, 7, 2000, MILLISECOND).0, carried(spec, 8, 2000, MILLISECOND).0);
     let (there, back) = (Path::new(Spec::default(), 7, 0), Path::new(Spec::default(), 7, 1));
-    assert_ne!(there.draw(Question::Lost, 0), back.draw(Question::Lost, 0));
+    assert_ne!(there.draw(Draw::Lost, 0), back.draw(Draw::Lost, 0));
 }
 
 #[test]

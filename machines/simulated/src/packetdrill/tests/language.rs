@@ -4,8 +4,8 @@ use machine::Micros;
 
 use super::super::parser::parse;
 use super::super::script::{
-    Action, Body, Call, Ecn, Event, Expression, Flags, Packet, Quoted, Script, TcpOption,
-    TcpPacket, When,
+    Ecn, Event, Expression, Flags, PacketBody, Quoted, Script, ScriptAction, ScriptPacket,
+    SocketCall, TcpOption, TcpPacket, When,
 };
 use super::{established, failure, reason};
 use crate::packetdrill::{Verdict, play};
@@ -18,23 +18,23 @@ fn event(text: &str) -> Event {
     read(&format!("{text}\n")).events.remove(0)
 }
 
-fn packet(text: &str) -> Packet {
+fn packet(text: &str) -> ScriptPacket {
     match event(text).action {
-        Action::Inbound(packet) | Action::Outbound(packet) => packet,
+        ScriptAction::Inbound(packet) | ScriptAction::Outbound(packet) => packet,
         other => panic!("{other:?}"),
     }
 }
 
 fn tcp(text: &str) -> TcpPacket {
     match packet(&format!("0 > {text}")).body {
-        Body::Tcp(tcp) => tcp,
+        PacketBody::Tcp(tcp) => tcp,
         other => panic!("{other:?}"),
     }
 }
 
-fn call(text: &str) -> Call {
+fn call(text: &str) -> SocketCall {
     match event(&format!("0 {text}")).action {
-        Action::Call(call) => call,
+        ScriptAction::SocketCall(call) => call,
         other => panic!("{other:?}"),
     }
 }
@@ -178,18 +178,19 @@ fn ip_header_fields_are_read() {
 
 #[test]
 fn other_protocols_are_read_or_skipped() {
-    assert_eq!(packet("0 > udp (100)").body, Body::Udp(100));
-    let Body::Icmp(icmp) = packet("0 < icmp unreachable frag_needed mtu 1200 [1:1461(1460)]").body
+    assert_eq!(packet("0 > udp (100)").body, PacketBody::Udp(100));
+    let PacketBody::Icmp(icmp) =
+        packet("0 < icmp unreachable frag_needed mtu 1200 [1:1461(1460)]").body
     else {
         panic!()
     };
     assert_eq!((icmp.kind.as_str(), icmp.code.as_deref()), ("unreachable", Some("frag_needed")));
     assert_eq!((icmp.mtu, icmp.quoted), (Some(1200), Some(Quoted::Tcp(1, 1460))));
-    let Body::Icmp(icmp) = packet("0 < icmp packet_too_big mtu 1280 [udp (8)]").body else {
+    let PacketBody::Icmp(icmp) = packet("0 < icmp packet_too_big mtu 1280 [udp (8)]").body else {
         panic!()
     };
     assert_eq!(icmp.quoted, Some(Quoted::Other("UDP")));
-    let Body::Icmp(icmp) = packet("0 > icmp echo_reply id 7").body else { panic!() };
+    let PacketBody::Icmp(icmp) = packet("0 > icmp echo_reply id 7").body else { panic!() };
     assert_eq!(icmp.identifier, Some(7));
     let script = read("0 < sctp: INIT[flgs=0, tag=1,\n  is=2];\n+0 close(3) = 0\n");
     assert_eq!(script.events.len(), 2);
@@ -233,10 +234,10 @@ fn comments_headers_defines_and_commands_are_read() {
     assert_eq!(names, ["tolerance_usecs", "ip_version", "local_ip", "define", "strict_segments"]);
     assert_eq!(script.options[2].line, 4);
     assert!(
-        matches!(&script.events[0].action, Action::Command(command) if command == "../common/defaults.sh")
+        matches!(&script.events[0].action, ScriptAction::Command(command) if command == "../common/defaults.sh")
     );
     assert!(
-        matches!(&script.events[1].action, Action::Call(call) if call.result == Expression::Integer(10))
+        matches!(&script.events[1].action, ScriptAction::SocketCall(call) if call.result == Expression::Integer(10))
     );
 }
 
@@ -249,7 +250,7 @@ fn undefined_sections_are_skipped() {
         .events
         .iter()
         .map(|event| match &event.action {
-            Action::Call(call) => &call.arguments[0],
+            ScriptAction::SocketCall(call) => &call.arguments[0],
             other => panic!("{other:?}"),
         })
         .collect();
