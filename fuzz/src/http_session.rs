@@ -11,7 +11,9 @@
 pub(crate) mod reading;
 pub(crate) mod world;
 
-use http::{Admission, Field, HEAD_BYTES_MAX, Method, Reply, HttpsPolicy, Session, Status, WaitsFor};
+use http::{
+    Admission, Field, HEAD_BYTES_MAX, HttpsPolicy, Method, Reply, Session, Status, WaitsFor,
+};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::script::{Pace, steps};

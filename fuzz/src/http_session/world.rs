@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use http::{
-    Actions, DATE_BYTES, Exchange, File, Method, Outlet, PIECE_BYTES_MAX, HandlerRequest,
-    RESPONSE_HEAD_BYTES_MAX, ResponseCache, Reply, HttpsPolicy, Site, Status, pack,
+    Actions, DATE_BYTES, Exchange, File, HandlerRequest, HttpsPolicy, Method, Outlet,
+    PIECE_BYTES_MAX, RESPONSE_HEAD_BYTES_MAX, Reply, ResponseCache, Site, Status, pack,
 };
 use machine::Micros;
 
