@@ -11,7 +11,7 @@
 //!   so.
 //! - After the reply, an entry that was held, returned or deleted does not leave, also after a
 //!   power cut.
-//! - A request looks at [`LOOKED_AT_MAX`] entries a turn at most. A core has [`ORDERS_MAX`]
+//! - A request looks at [`LOOKED_AT_MAX`] entries a turn at most. A core has [`REQUESTS_MAX`]
 //!   requests at most.
 
 use alloc::boxed::Box;
@@ -30,26 +30,26 @@ use super::context::Context;
 use super::entry;
 use super::forwarding::reverse_path;
 use super::head::EntryExtent;
+use super::index::State;
+use super::listing::line;
 use super::questions::{LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold};
-use super::showing::line;
-use super::standing::State;
 use super::state::Queue;
-use super::{Attempts, Place, Point, head};
+use super::{Attempts, Place, WaitPoint, head};
 
 use change::QueueChange;
 
 mod change;
 
 /// The most requests of a core at a time.
-const ORDERS_MAX: usize = 16;
+const REQUESTS_MAX: usize = 16;
 /// The most entries that a request looks at in a turn.
 const LOOKED_AT_MAX: usize = 1024;
 
 /// The administrative requests of a core.
-pub(super) struct Orders {
+pub(super) struct Administration {
     /// The requests that have not begun, and where each reply goes.
     asked: VecDeque<(Ticket, QueueAsked)>,
-    at_work: FrameTable<Box<Order>>,
+    at_work: FrameTable<Box<AdminRequest>>,
     /// The requests that go on in the next turn.
     again: Vec<FrameId>,
     /// The replies, and where each goes.
@@ -57,14 +57,14 @@ pub(super) struct Orders {
 }
 
 /// What a request works with.
-pub(super) struct OrderCx<'a, 'c> {
+pub(super) struct AdminCx<'a, 'c> {
     pub(super) frame: FrameId,
     pub(super) attempts: &'a mut Attempts,
     pub(super) queue: &'a mut Queue,
     pub(super) parts: &'a mut Context<'c>,
 }
 
-pub(super) struct Order {
+pub(super) struct AdminRequest {
     asker: Ticket,
     /// The entry behind which it goes on.
     cursor: Option<Place>,
@@ -72,16 +72,16 @@ pub(super) struct Order {
     beginning: Option<(Place, Beginning)>,
     /// The entry whose next part is being read.
     reading: Option<Place>,
-    work: Work,
+    work: RequestKind,
 }
 
-enum Work {
+enum RequestKind {
     Look(Vec<QueueLine>),
     Change(QueueChange),
 }
 
 /// What happens next.
-enum Then {
+enum RequestStep {
     /// The request waits for an answer.
     Waits,
     /// It goes on in the next turn.
@@ -89,11 +89,11 @@ enum Then {
     Over(QueueTold),
 }
 
-impl Orders {
-    pub(super) fn new() -> Orders {
-        Orders {
+impl Administration {
+    pub(super) fn new() -> Administration {
+        Administration {
             asked: VecDeque::new(),
-            at_work: FrameTable::with_capacity(ORDERS_MAX),
+            at_work: FrameTable::with_capacity(REQUESTS_MAX),
             again: Vec::new(),
             told: VecDeque::new(),
         }
@@ -117,11 +117,11 @@ impl Orders {
         parts: &mut Context<'_>,
     ) {
         for frame in core::mem::take(&mut self.again) {
-            self.step(OrderCx { frame, attempts, queue, parts }, |_, _| {});
+            self.step(AdminCx { frame, attempts, queue, parts }, |_, _| {});
         }
         while let Some((asker, asked)) = self.asked.pop_front() {
-            match self.at_work.insert(Box::new(Order::new(asker, asked))) {
-                Ok(frame) => self.step(OrderCx { frame, attempts, queue, parts }, |_, _| {}),
+            match self.at_work.insert(Box::new(AdminRequest::new(asker, asked))) {
+                Ok(frame) => self.step(AdminCx { frame, attempts, queue, parts }, |_, _| {}),
                 Err(_) => self.tell(asker, QueueTold::Busy),
             }
         }
@@ -130,22 +130,22 @@ impl Orders {
     /// Lets the request of the frame act, and goes on with it.
     pub(super) fn step(
         &mut self,
-        mut cx: OrderCx<'_, '_>,
-        act: impl FnOnce(&mut Order, &mut OrderCx<'_, '_>),
+        mut cx: AdminCx<'_, '_>,
+        act: impl FnOnce(&mut AdminRequest, &mut AdminCx<'_, '_>),
     ) {
         let frame = cx.frame;
         // A request that found the store busy is in `again`. It may be over before its turn: its
         // answers have come, and the rest was refused at once.
-        let Some(order) = self.at_work.get_mut(frame) else { return };
-        act(order, &mut cx);
-        let asker = order.asker;
-        match order.go_on(&mut cx) {
-            Then::Over(told) => {
+        let Some(request) = self.at_work.get_mut(frame) else { return };
+        act(request, &mut cx);
+        let asker = request.asker;
+        match request.go_on(&mut cx) {
+            RequestStep::Over(told) => {
                 self.at_work.remove(frame);
                 self.tell(asker, told);
             }
-            Then::Turn => self.again.push(frame),
-            Then::Waits => {}
+            RequestStep::Turn => self.again.push(frame),
+            RequestStep::Waits => {}
         }
     }
 
@@ -163,52 +163,52 @@ impl Orders {
     }
 }
 
-impl Order {
-    fn new(asker: Ticket, asked: QueueAsked) -> Order {
+impl AdminRequest {
+    fn new(asker: Ticket, asked: QueueAsked) -> AdminRequest {
         let (cursor, work) = match asked {
-            QueueAsked::Look(after) => (after.map(place_of), Work::Look(Vec::new())),
+            QueueAsked::Look(after) => (after.map(place_of), RequestKind::Look(Vec::new())),
             QueueAsked::Handle(action, which) => {
-                (None, Work::Change(QueueChange::new(action, which)))
+                (None, RequestKind::Change(QueueChange::new(action, which)))
             }
         };
-        Order { asker, cursor, beginning: None, reading: None, work }
+        AdminRequest { asker, cursor, beginning: None, reading: None, work }
     }
 
-    fn go_on(&mut self, cx: &mut OrderCx<'_, '_>) -> Then {
+    fn go_on(&mut self, cx: &mut AdminCx<'_, '_>) -> RequestStep {
         if self.reading.is_some() {
-            return Then::Waits;
+            return RequestStep::Waits;
         }
         match &self.work {
-            Work::Look(_) => self.look(cx),
-            Work::Change(_) => self.change(cx),
+            RequestKind::Look(_) => self.look(cx),
+            RequestKind::Change(_) => self.change(cx),
         }
     }
 
     /// Reads the next entry of a page, or finishes the page.
-    fn look(&mut self, cx: &mut OrderCx<'_, '_>) -> Then {
+    fn look(&mut self, cx: &mut AdminCx<'_, '_>) -> RequestStep {
         loop {
-            let Work::Look(lines) = &mut self.work else {
+            let RequestKind::Look(lines) = &mut self.work else {
                 unreachable!("a request that lists nothing")
             };
-            let next = cx.queue.standings.behind(self.cursor).next();
+            let next = cx.queue.index.behind(self.cursor).next();
             // One line more than a page shows that there are more.
             let Some((place, _)) = next.filter(|_| lines.len() <= LINES) else {
                 let lines = core::mem::take(lines);
-                return Then::Over(QueueTold::Lines(
+                return RequestStep::Over(QueueTold::Lines(
                     lines,
                     counts(cx),
                     cx.queue.tls_counts(cx.parts.turn.wall),
                 ));
             };
             match self.read(place, cx) {
-                Ok(()) => return Then::Waits,
-                Err(Refusal::Busy) => return Then::Turn,
+                Ok(()) => return RequestStep::Waits,
+                Err(Refusal::Busy) => return RequestStep::Turn,
                 Err(refusal) => {
                     // The owner of the account has deleted it.
                     if refusal == Refusal::NoSuchMessage
-                        && cx.queue.standings.is(place, State::LeftAlone)
+                        && cx.queue.index.is(place, State::LeftAlone)
                     {
-                        cx.queue.standings.gone(place);
+                        cx.queue.index.gone(place);
                     }
                     self.cursor = Some(place);
                 }
@@ -216,7 +216,7 @@ impl Order {
         }
     }
 
-    fn read(&mut self, place: Place, cx: &mut OrderCx<'_, '_>) -> Result<(), Refusal> {
+    fn read(&mut self, place: Place, cx: &mut AdminCx<'_, '_>) -> Result<(), Refusal> {
         let ((account, uid), continuation) = (place, continuation(cx.frame));
         let beginning = self.beginning.as_ref().filter(|(own, _)| *own == place);
         let offset = beginning.map_or(0, |(_, beginning)| beginning.next());
@@ -226,7 +226,7 @@ impl Order {
     }
 
     /// A part of an entry has come, or cannot be read.
-    fn part_arrived(&mut self, bytes: Option<&[u8]>, cx: &mut OrderCx<'_, '_>) {
+    fn part_arrived(&mut self, bytes: Option<&[u8]>, cx: &mut AdminCx<'_, '_>) {
         let Some(place) = self.reading.take() else { return };
         let Some(bytes) = bytes else { return self.cannot_read(place, cx) };
         let known = self.beginning.take().filter(|(own, _)| *own == place);
@@ -239,17 +239,20 @@ impl Order {
             return;
         };
         let record = store.outbox_entry(place.0, place.1);
-        let is_arriving = entry::is_arriving(record);
+        let is_forwarding_entry = entry::is_forwarding_entry(record);
         let extent = EntryExtent::of(&beginning, info.octets);
-        let envelope =
-            match envelope_of(beginning.octets(), is_arriving.then(|| own.address()), extent) {
-                Ok(envelope) => envelope,
-                Err(Unreadable::Partial) => {
-                    self.beginning = Some((place, beginning));
-                    return;
-                }
-                Err(Unreadable::Malformed) => return self.cannot_read(place, cx),
-            };
+        let envelope = match envelope_of(
+            beginning.octets(),
+            is_forwarding_entry.then(|| own.address()),
+            extent,
+        ) {
+            Ok(envelope) => envelope,
+            Err(Unreadable::Partial) => {
+                self.beginning = Some((place, beginning));
+                return;
+            }
+            Err(Unreadable::Malformed) => return self.cannot_read(place, cx),
+        };
         self.cursor = Some(place);
         let all = entry::recipients(&envelope, record);
         let domain =
@@ -258,9 +261,11 @@ impl Order {
             cx.queue.is_for(place, &domain, &cx.parts.store.own.store);
         }
         match &mut self.work {
-            Work::Look(lines) => {
+            RequestKind::Look(lines) => {
                 let packing = all.first().map_or(Packing::Done, entries::packing_of);
-                let done = record.filter(|_| !is_arriving).map_or(0, |record| record.done(packing));
+                let done = record
+                    .filter(|_| !is_forwarding_entry)
+                    .map_or(0, |record| record.done(packing));
                 let waits = |number: usize| number >= entry::RECIPIENTS || done >> number & 1 == 0;
                 let waiting = all.iter().enumerate().filter(|(number, _)| waits(*number));
                 let recipients = waiting.map(|(_, recipient)| recipient.address.clone()).collect();
@@ -272,9 +277,9 @@ impl Order {
                     cx.parts,
                 ));
             }
-            Work::Change(change) => {
+            RequestKind::Change(change) => {
                 if change.is_retry() {
-                    cx.queue.call_again(&domain, cx.parts.store);
+                    cx.queue.try_again(&domain, cx.parts.store);
                 }
                 change.take_up(place, cx);
             }
@@ -282,57 +287,57 @@ impl Order {
     }
 
     /// The recipients of an entry cannot be found out.
-    fn cannot_read(&mut self, place: Place, cx: &OrderCx<'_, '_>) {
+    fn cannot_read(&mut self, place: Place, cx: &AdminCx<'_, '_>) {
         (self.beginning, self.cursor) = (None, Some(place));
         match &mut self.work {
-            Work::Look(lines) => {
+            RequestKind::Look(lines) => {
                 let own = cx.parts.store.own.store.account(place.0).map_or("", |own| own.address());
                 lines.extend(line(place, None, own.into(), cx.queue, cx.parts));
             }
-            Work::Change(change) => change.refused(Refusal::Damaged),
+            RequestKind::Change(change) => change.refused(Refusal::Damaged),
         }
     }
 
     /// Gathers entries and has them changed, until there are no more.
-    fn change(&mut self, cx: &mut OrderCx<'_, '_>) -> Then {
+    fn change(&mut self, cx: &mut AdminCx<'_, '_>) -> RequestStep {
         let mut budget = LOOKED_AT_MAX;
         loop {
-            let Work::Change(change) = &mut self.work else {
+            let RequestKind::Change(change) = &mut self.work else {
                 unreachable!("a request that changes nothing")
             };
             if change.has_unasked() {
                 match change.ask(cx) {
                     Ok(()) => continue,
-                    Err(Refusal::Busy) => return Then::Turn,
+                    Err(Refusal::Busy) => return RequestStep::Turn,
                     Err(refusal) => change.refused(refusal),
                 }
                 continue;
             }
             if change.is_under_way() {
-                return Then::Waits;
+                return RequestStep::Waits;
             }
             change.settle(cx);
             if let Some(result) = change.result() {
-                return Then::Over(QueueTold::Handled(result));
+                return RequestStep::Over(QueueTold::Handled(result));
             }
             if budget == 0 {
-                return Then::Turn;
+                return RequestStep::Turn;
             }
             if let Some(place) = change.gather(&mut self.cursor, &mut budget, cx)
                 && let Err(refusal) = self.read(place, cx)
             {
                 if refusal == Refusal::Busy {
-                    return Then::Turn;
+                    return RequestStep::Turn;
                 }
                 self.cursor = Some(place);
             }
             if self.reading.is_some() {
-                return Then::Waits;
+                return RequestStep::Waits;
             }
         }
     }
 
-    pub(super) fn woken(&mut self, outcome: Outcome, cx: &mut OrderCx<'_, '_>) {
+    pub(super) fn woken(&mut self, outcome: Outcome, cx: &mut AdminCx<'_, '_>) {
         match outcome {
             Outcome::Body(body) => {
                 self.part_arrived(Some(body.bytes()), cx);
@@ -340,7 +345,7 @@ impl Order {
             }
             Outcome::Refused(_) if self.reading.is_some() => self.part_arrived(None, cx),
             outcome => {
-                if let Work::Change(change) = &mut self.work {
+                if let RequestKind::Change(change) = &mut self.work {
                     change.answered(outcome);
                 }
             }
@@ -369,10 +374,10 @@ fn place_of(posted: Posted) -> Place {
 }
 
 fn continuation(frame: FrameId) -> Continuation {
-    Continuation { frame, entry: Point::Order.entry() }
+    Continuation { frame, entry: WaitPoint::AdminRequest.entry() }
 }
 
-fn counts(cx: &OrderCx<'_, '_>) -> QueueCounts {
-    let standings = &cx.queue.standings;
-    QueueCounts { entries: standings.count(), held: standings.held(), under_way: cx.attempts.len() }
+fn counts(cx: &AdminCx<'_, '_>) -> QueueCounts {
+    let index = &cx.queue.index;
+    QueueCounts { entries: index.count(), held: index.held(), under_way: cx.attempts.len() }
 }

@@ -9,10 +9,10 @@ use alloc::vec::Vec;
 
 use store::{AccountId, Guid, Origin, OutboxEntry, Refusal};
 
-use super::Point;
-use super::attempt::AttemptCx;
+use super::WaitPoint;
+use super::attempt_context::AttemptCx;
 use super::entry::{Entry, RECIPIENTS};
-use super::stages::{Deed, bits};
+use super::stages::{DeliveryKind, bits};
 
 /// The number of a notice in its origin, above all others.
 const NOTICE: u128 = 2 + RECIPIENTS as u128 + u16::BITS as u128;
@@ -56,7 +56,7 @@ impl ArrivalNotes {
         let own = entry.account();
         for bit in bits(new as u16 & done) {
             if !entry.is_posted() {
-                self.note(entry.deed_for(bit), own, cx);
+                self.note(entry.delivery_for(bit), own, cx);
             } else if let Some(account) = account_at(entry, bit, cx) {
                 // Two addresses may belong to one account, which has the message when either is
                 // done. Its note stays until both are. A forwarding address has an origin of its
@@ -64,20 +64,20 @@ impl ArrivalNotes {
                 if bits(waiting).any(|other| account_at(entry, other, cx) == Some(account)) {
                     self.looked_for &= !(1 << bit);
                 } else {
-                    self.note(Deed::Letter(bit, account), account, cx);
+                    self.note(DeliveryKind::Message(bit, account), account, cx);
                 }
             }
         }
         bits((new >> RECIPIENTS) as u16 & told)
-            .for_each(|bit| self.note(Deed::Report(bit), own, cx));
+            .for_each(|bit| self.note(DeliveryKind::FailureReport(bit), own, cx));
         if new >> (2 * RECIPIENTS) != 0 {
-            self.note(Deed::Delay, own, cx);
+            self.note(DeliveryKind::DelayReport, own, cx);
         }
     }
 
     /// Queues the account's note of this delivery for removal, if there may be one.
-    pub(super) fn note(&mut self, deed: Deed, account: AccountId, cx: &AttemptCx<'_, '_>) {
-        let Ok(origin) = deed.origin(cx) else { return };
+    pub(super) fn note(&mut self, kind: DeliveryKind, account: AccountId, cx: &AttemptCx<'_, '_>) {
+        let Ok(origin) = kind.origin(cx) else { return };
         if cx.parts.store.may_have_arrived(account, origin) {
             self.notes.push((account, origin));
         }
@@ -88,7 +88,7 @@ impl ArrivalNotes {
         let Some((account, origin)) = self.notes.last().copied() else {
             unreachable!("there is a note to forget")
         };
-        let continuation = cx.continuation(Point::Attempt);
+        let continuation = cx.continuation(WaitPoint::Attempt);
         cx.parts.store.forget_arrival(account, origin, continuation)
     }
 
@@ -104,19 +104,21 @@ fn account_at(entry: &Entry, bit: u8, cx: &AttemptCx<'_, '_>) -> Option<AccountI
     cx.parts.directory.recipient_at(cx.parts.store, entry.address(bit))
 }
 
-impl Deed {
+impl DeliveryKind {
     /// The origin of the delivery.
     ///
     /// Errors: `NoSuchMessage` if the entry is gone.
     pub(super) fn origin(self, cx: &AttemptCx<'_, '_>) -> Result<Origin, Refusal> {
         let Guid(guid) = cx.info()?.guid;
         let number = match self {
-            Deed::Letter(..) => 0,
+            DeliveryKind::Message(..) => 0,
             // A recipient gets only one of these reports.
-            Deed::Report(bit) | Deed::Arrival(bit) => 1 + u128::from(bit),
-            Deed::Delay => 1 + RECIPIENTS as u128,
-            Deed::SentOn(bit) => 2 + RECIPIENTS as u128 + u128::from(bit),
-            Deed::Notice => NOTICE,
+            DeliveryKind::FailureReport(bit) | DeliveryKind::SuccessReport(bit) => {
+                1 + u128::from(bit)
+            }
+            DeliveryKind::DelayReport => 1 + RECIPIENTS as u128,
+            DeliveryKind::Forward(bit) => 2 + RECIPIENTS as u128 + u128::from(bit),
+            DeliveryKind::Notice => NOTICE,
         };
         Ok(Origin::of(cx.place.0, Guid(guid ^ number << GUID_BITS)))
     }

@@ -100,10 +100,10 @@ mod tests {
         let header = format!(
             "Authentication-Results: mail.test;\r\n\t{results}\r\n{RECEIVED}Subject: a\r\n"
         );
-        let sent_on =
+        let forwarded =
             format!("Delivered-To: ada@mail.test\r\nX-Loop: A\r\nARC-Seal: i=1\r\n{header}");
         let is_authentic = is_authentic_at(&header, "frank@far.test");
-        assert_eq!(is_authentic_at(&sent_on, "frank@far.test"), is_authentic);
+        assert_eq!(is_authentic_at(&forwarded, "frank@far.test"), is_authentic);
         is_authentic
     }
 

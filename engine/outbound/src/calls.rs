@@ -10,7 +10,7 @@
 //! - One attempt at a time asks for leave to a destination. So attempts that wait for leave take
 //!   few of the places.
 //! - While one connection tries a destination that has failed, this core makes no other there.
-//! - At most [`LEFT_ALONE_MAX`] destinations are known to be down. A forgotten one costs a question
+//! - At most [`DOWN_MAX`] destinations are known to be down. A forgotten one costs a question
 //!   to its owner.
 
 #[cfg(test)]
@@ -23,13 +23,13 @@ use machine::Instant;
 use relay::destinations::Grant;
 use shards::CONNECTIONS_MAX;
 
-const LEFT_ALONE_MAX: usize = 4096;
+const DOWN_MAX: usize = 4096;
 
 /// The destinations of the attempts of this core, and those that are down.
 #[derive(Default)]
 pub(super) struct Calls {
     called: BTreeMap<Box<str>, Called>,
-    left_alone: BTreeMap<Box<str>, Instant>,
+    down: BTreeMap<Box<str>, Instant>,
     /// The same, by time.
     ends: BTreeSet<(Instant, Box<str>)>,
 }
@@ -61,11 +61,11 @@ impl Calls {
     /// Whether one more attempt may be made at a destination. `key`: the key by which its owner
     /// knows it.
     pub(super) fn admit(&mut self, destination: &str, key: u64, now: Instant) -> Admission {
-        if let Some(until) = self.left_alone.get(destination).copied() {
+        if let Some(until) = self.down.get(destination).copied() {
             if now < until {
                 return Admission::WaitUntil(until);
             }
-            self.call_again(destination);
+            self.try_again(destination);
         }
         match self.called.get_mut(destination) {
             Some(called)
@@ -99,19 +99,19 @@ impl Calls {
 
     /// A destination is down until `until`.
     pub(super) fn is_down(&mut self, destination: &str, until: Instant) {
-        self.call_again(destination);
-        self.left_alone.insert(destination.into(), until);
+        self.try_again(destination);
+        self.down.insert(destination.into(), until);
         self.ends.insert((until, destination.into()));
-        if self.ends.len() > LEFT_ALONE_MAX
+        if self.ends.len() > DOWN_MAX
             && let Some((_, first)) = self.ends.pop_first()
         {
-            self.left_alone.remove(&first);
+            self.down.remove(&first);
         }
     }
 
     /// A destination that is down is to be tried all the same.
-    pub(super) fn call_again(&mut self, destination: &str) {
-        if let Some((destination, until)) = self.left_alone.remove_entry(destination) {
+    pub(super) fn try_again(&mut self, destination: &str) {
+        if let Some((destination, until)) = self.down.remove_entry(destination) {
             self.ends.remove(&(until, destination));
         }
     }

@@ -3,8 +3,8 @@
 //! the next message for the same destination uses it too.
 //!
 //! ```text
-//!   STARTTLS ── 220 ──▸ handshake: its turn, the host's word, its turn … ──▸ sealed ── EHLO …
-//!                          └─ it fails: the same host once more, in the clear
+//!   STARTTLS ── 220 ──▸ handshake, in steps behind a gate ──▸ encrypted ── EHLO …
+//!                          └─ failure: the same host once more, in the clear
 //! ```
 //! Most hosts need not prove their name (`host`). If no handshake succeeds with such a host, it is
 //! called in the clear at once (RFC 7435 section 3). To let the message wait for days would not
@@ -33,13 +33,13 @@ use machine::{Instant, Micros};
 use net::ConnectionId;
 use relay::tally::{Rule, Shortfall};
 use relay::{
-    Action, Cause, Client, Letter, Login, Lost, Outcome, Reason, Settings, Speaker, Stage as Talk,
-    Tls,
+    Action, Cause, Client, Letter, Login, Lost, Outcome, Reason, Settings, Speaker,
+    Stage as SmtpStage, Tls,
 };
 use store::Refusal;
 use tls::Fault;
 
-use super::attempt::AttemptCx;
+use super::attempt_context::AttemptCx;
 use super::context::Context;
 use super::host::MailHost;
 use super::reader::EntryReader;
@@ -196,7 +196,7 @@ impl OutboundConnection {
     /// Sends what can be sent, and does what the client asks for. The message comes from `reader`.
     ///
     /// Errors: those of the store, when a part of the message is requested.
-    pub(super) fn speak(
+    pub(super) fn converse(
         &mut self,
         reader: &mut EntryReader,
         cx: &mut AttemptCx<'_, '_>,
@@ -343,7 +343,7 @@ impl OutboundConnection {
             Cause::Refused(reply) => reply.code == CLOSING,
             _ => false,
         };
-        let is_early = |stage: Talk| stage < Talk::Message || stage == Talk::Rest;
+        let is_early = |stage: SmtpStage| stage < SmtpStage::Message || stage == SmtpStage::Rest;
         self.messages > 1
             && self.came.iter().all(|(_, outcome)| match outcome {
                 Outcome::Later(reason) => is_early(reason.stage) && is_of_connection(&reason.cause),
@@ -355,10 +355,10 @@ impl OutboundConnection {
     pub(super) fn to_be_called_in_the_clear(&self) -> Option<MailHost> {
         let is_to_blame = |(_, outcome): &(u8, Outcome)| match outcome {
             Outcome::Later(Reason { stage, cause: Cause::Lost(Lost::Tls) }) => {
-                *stage <= Talk::Message
+                *stage <= SmtpStage::Message
             }
             Outcome::Later(Reason { stage, cause: Cause::Lost(_) | Cause::Misbehaved(_) }) => {
-                *stage <= Talk::Login
+                *stage <= SmtpStage::Login
             }
             _ => false,
         };
@@ -374,7 +374,7 @@ impl OutboundConnection {
     pub(super) fn to_be_counted(&self) -> Option<(Rule, Result<(), Shortfall>)> {
         let rule = self.host.rule.filter(|_| self.messages == 1)?;
         let is_past = |(_, outcome): &(u8, Outcome)| match outcome {
-            Outcome::Later(reason) | Outcome::Never(reason) => reason.stage >= Talk::Tls,
+            Outcome::Later(reason) | Outcome::Never(reason) => reason.stage >= SmtpStage::Tls,
             Outcome::Delivered(_) => true,
         };
         let has_none = || self.came.iter().any(is_past).then_some(Err(Shortfall::NoStartTls));

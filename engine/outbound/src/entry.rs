@@ -17,21 +17,21 @@ use relay::{Envelope, Letter, Recipient};
 use store::{AccountId, EntrySource, EntryState, MessageInfo, OUTBOX, OutboxEntry, Packing, Store};
 
 use super::Place;
+use super::index::State;
 use super::stages::bits;
-use super::standing::State;
 
 /// The most recipients of one entry.
 pub(super) const RECIPIENTS: usize = Packing::Done.recipients_max();
 
 /// How the message of an entry came into the outbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Nature {
+pub(super) enum EntryKind {
     /// In an envelope: it leaves.
     Posted,
     /// Without an envelope, for an account that forwards its mail with this mark.
     Arrived(Mark),
     /// Like `Arrived`, but the message has been here before.
-    ComesBack,
+    Looped,
 }
 
 /// The content of an entry, as its head says. It does not change while an attempt has the entry.
@@ -41,7 +41,7 @@ pub(super) struct Entry {
     account: AccountId,
     /// It has only the recipients of the entry.
     envelope: Envelope,
-    nature: Nature,
+    nature: EntryKind,
     /// The bits of the recipients that the entry is for.
     wanted: u16,
     /// What the record stores for each of them.
@@ -69,7 +69,7 @@ impl Entry {
         let wanted = ((1u32 << recipients.len()) - 1) as u16;
         let envelope = Envelope { recipients, ..envelope };
         let header = shown_header(message);
-        Some(Entry { account, envelope, nature: Nature::Posted, wanted, packing, header })
+        Some(Entry { account, envelope, nature: EntryKind::Posted, wanted, packing, header })
     }
 
     /// An entry for a message that came for an account which forwards its mail. `wanted`: the bits
@@ -77,7 +77,7 @@ impl Entry {
     pub(super) fn arrived(
         account: AccountId,
         envelope: Envelope,
-        nature: Nature,
+        nature: EntryKind,
         wanted: u16,
         message: &[u8],
     ) -> Entry {
@@ -94,14 +94,14 @@ impl Entry {
         &self.envelope
     }
 
-    pub(super) fn nature(&self) -> Nature {
+    pub(super) fn nature(&self) -> EntryKind {
         self.nature
     }
 
     /// Whether it has an envelope. A message that came for an account which forwards its mail has
     /// none.
     pub(super) fn is_posted(&self) -> bool {
-        self.nature == Nature::Posted
+        self.nature == EntryKind::Posted
     }
 
     /// The bits of all recipients that it is for.
@@ -182,7 +182,7 @@ pub(super) enum OpenedEntry {
 }
 
 /// Whether the message came for an account that forwards its mail.
-pub(super) fn is_arriving(record: Option<OutboxEntry>) -> bool {
+pub(super) fn is_forwarding_entry(record: Option<OutboxEntry>) -> bool {
     record.is_some_and(|record| record.source() == EntrySource::Forwarded)
 }
 
@@ -194,40 +194,40 @@ pub(super) fn recipients(envelope: &Envelope, record: Option<OutboxEntry>) -> &[
 
 /// What must happen to an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fate {
+pub(super) enum EntryFate {
     /// It leaves.
     Leaves,
     /// It leaves when an administrator releases it.
     Held,
     /// No further recipient gets it, and its sender is told.
-    GivenBack,
+    Returned,
     /// A rebuild has found it: how far it had come is not known.
     Lost,
 }
 
 /// What must happen to an entry with this record.
-pub(super) fn fate(record: Option<OutboxEntry>) -> Fate {
+pub(super) fn fate(record: Option<OutboxEntry>) -> EntryFate {
     match record.map(|record| record.state()) {
-        Some(EntryState::Queued) => Fate::Leaves,
-        Some(EntryState::Held) => Fate::Held,
-        Some(EntryState::Returned) => Fate::GivenBack,
-        None => Fate::Lost,
+        Some(EntryState::Queued) => EntryFate::Leaves,
+        Some(EntryState::Held) => EntryFate::Held,
+        Some(EntryState::Returned) => EntryFate::Returned,
+        None => EntryFate::Lost,
     }
 }
 
 /// The same for the message in this place. `None`: there is no message.
-pub(super) fn fate_in(store: &Store, (account, uid): Place) -> Option<Fate> {
+pub(super) fn fate_in(store: &Store, (account, uid): Place) -> Option<EntryFate> {
     store.message(account, OUTBOX, uid).map(|_| fate(store.outbox_entry(account, uid)))
 }
 
-impl Fate {
+impl EntryFate {
     /// The state of such an entry while no attempt has it. `due`: when it is due, if it is not
     /// held.
     pub(super) fn state(self, due: Instant) -> State {
         match self {
-            Fate::Leaves | Fate::GivenBack => State::Waits(due),
-            Fate::Held => State::Held,
-            Fate::Lost => State::LeftAlone,
+            EntryFate::Leaves | EntryFate::Returned => State::Waits(due),
+            EntryFate::Held => State::Held,
+            EntryFate::Lost => State::LeftAlone,
         }
     }
 }

@@ -16,8 +16,8 @@
 //! Invariants:
 //! - The recipients are the account, with bit 0, and the forwarding addresses in the order of the
 //!   configuration, with a bit each. Each gets the message by a delivery with an origin of its own,
-//!   and is then marked, like every recipient of `courier`. So none gets it twice, whenever the
-//!   power fails.
+//!   and is then marked, like every recipient of `delivery_attempt`. So none gets it twice,
+//!   whenever the power fails.
 //! - A message in Junk is never here. Servers that get mail from here trust this machine to filter
 //!   it, and would blame this machine for forwarded spam (`inbound::ending`).
 //! - A message whose author is at a domain of this server, and that fails the domain's DMARC
@@ -37,12 +37,12 @@ use relay::srs::{self, Restored};
 use relay::{Content, Envelope, Script, envelope};
 use store::{AccountId, Recipient, Refusal};
 
-use super::attempt::AttemptCx;
+use super::attempt_context::AttemptCx;
 use super::authentic::{is_authentic, unproved_author};
 use super::context::Context;
-use super::entry::{Entry, Nature, OpenedEntry};
+use super::entry::{Entry, EntryKind, OpenedEntry};
 use super::head::EntryExtent;
-use super::stages::Deed;
+use super::stages::DeliveryKind;
 
 /// The most bytes of a header that are looked at.
 const HEADER_BYTES_MAX: usize = 128 * 1024;
@@ -93,7 +93,7 @@ pub(super) fn arrival(
     });
     let envelope =
         Envelope { recipients: recipients.collect(), script, ..envelope_of(reverse_path, &[]) };
-    let nature = if is_back { Nature::ComesBack } else { Nature::Arrived(mark) };
+    let nature = if is_back { EntryKind::Looped } else { EntryKind::Arrived(mark) };
     let message = header.get(message_at..).unwrap_or_default();
     let entry = Entry::arrived(cx.place.0, envelope, nature, wanted as u16, message);
     OpenedEntry::Whole { entry, signatures: 0, message_at: message_at as u32 }
@@ -101,13 +101,17 @@ pub(super) fn arrival(
 
 impl Entry {
     /// The delivery of such a message for a recipient.
-    pub(super) fn deed_for(&self, bit: u8) -> Deed {
-        if bit == OWN { Deed::Letter(bit, self.account()) } else { Deed::SentOn(bit) }
+    pub(super) fn delivery_for(&self, bit: u8) -> DeliveryKind {
+        if bit == OWN {
+            DeliveryKind::Message(bit, self.account())
+        } else {
+            DeliveryKind::Forward(bit)
+        }
     }
 
     /// The entry of the outbox by which it is forwarded to a recipient, and the octets above the
     /// message there. `seal`: the fields of its ARC set.
-    pub(super) fn sent_on(
+    pub(super) fn forwarded(
         &self,
         bit: u8,
         seal: &str,
@@ -116,7 +120,7 @@ impl Entry {
         let (came_in, to) = (self.envelope(), self.recipient(bit).ok_or(Refusal::NoSuchMessage)?);
         let own = self.address(OWN);
         let script = if to.address.is_ascii() { came_in.script } else { Script::Utf8 };
-        let reverse_path = self.speaks_for(&came_in.reverse_path, cx);
+        let reverse_path = self.forwarded_reverse_path(&came_in.reverse_path, cx);
         let addresses = core::slice::from_ref(&to.address);
         // Whether the message has 8-bit bytes was not counted.
         let envelope = Envelope {
@@ -125,7 +129,7 @@ impl Entry {
             ..envelope_of(&reverse_path, addresses)
         };
         let (entry, mut above) = posted(self.account(), &envelope)?;
-        let Nature::Arrived(mark) = self.nature() else {
+        let EntryKind::Arrived(mark) = self.nature() else {
             unreachable!("only what came for an account is forwarded, and not twice")
         };
         above.extend_from_slice([&delivered_to(own), &mark.field(), seal].concat().as_bytes());
@@ -133,7 +137,7 @@ impl Entry {
     }
 
     /// The reverse path with which a message with this reverse path is forwarded.
-    fn speaks_for(&self, reverse_path: &str, cx: &AttemptCx<'_, '_>) -> String {
+    fn forwarded_reverse_path(&self, reverse_path: &str, cx: &AttemptCx<'_, '_>) -> String {
         let is_ours = restored(reverse_path, cx.parts).is_some();
         if reverse_path.is_empty() || is_ours {
             return reverse_path.to_string();
@@ -166,7 +170,7 @@ impl Entry {
     /// Whether this is a message that came for the account and is forwarded. No other message has
     /// our `Delivered-To:` field on top. Below other envelopes there is a `Received:` field, or the
     /// first field of a webmail message or a report.
-    pub(super) fn is_sent_on(&self, cx: &AttemptCx<'_, '_>) -> bool {
+    pub(super) fn is_forwarded(&self, cx: &AttemptCx<'_, '_>) -> bool {
         let Some(own) = account_address(cx) else { return false };
         !self.is_posted() || self.header().starts_with(delivered_to(own).as_bytes())
     }
@@ -177,7 +181,7 @@ impl Entry {
             return false;
         };
         let is_of_trouble = matches!(kind, Kind::Failed | Kind::Delayed { .. });
-        let is_bounce = || envelope.reverse_path.is_empty() && self.is_sent_on(cx);
+        let is_bounce = || envelope.reverse_path.is_empty() && self.is_forwarded(cx);
         report::is_wanted(envelope, recipient, kind) || is_of_trouble && is_bounce()
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Most hosts have a certificate that proves nothing, and it is not verified
 //! (`tls::ClientSettings::for_anybody`). That protects from an eavesdropper, but not from an active
-//! attacker. Where the domain demands more (`demand`), nothing is sent to a host that does not show
-//! what is published, or that does not offer TLS. The same holds for a smarthost (`smarthosts`) for
-//! which the configuration demands TLS or has a password.
+//! attacker. Where the domain demands more (`tls_policy`), nothing is sent to a host that does not
+//! show what is published, or that does not offer TLS. The same holds for a smarthost
+//! (`smarthosts`) for which the configuration demands TLS or has a password.
 //!
 //! Implements: RFC 7435, RFC 7672.
 
@@ -26,7 +26,7 @@ const PORT: u16 = 25;
 
 /// What the domain of a host demands of TLS with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Demand {
+pub(super) enum TlsDemand {
     /// Nothing.
     Nothing,
     /// TLS, with one of these certificates. Empty: TLS with any certificate, since what is
@@ -51,18 +51,18 @@ pub(super) struct MailHost {
 
 /// Why a host must not be called.
 #[derive(Clone, Debug)]
-pub(super) struct Barred {
+pub(super) struct RejectedHost {
     pub(super) why: Unroutable,
     /// How the TLS statistics count this, if TLS is the reason.
     pub(super) counts_as: Option<(Rule, Shortfall)>,
 }
 
 /// The hosts in the order in which they are called; for a host that must not be called, why.
-pub(super) type MailHosts = Vec<Result<MailHost, Barred>>;
+pub(super) type MailHosts = Vec<Result<MailHost, RejectedHost>>;
 
-impl Barred {
-    pub(super) fn by(why: Unroutable) -> Barred {
-        Barred { why, counts_as: None }
+impl RejectedHost {
+    pub(super) fn by(why: Unroutable) -> RejectedHost {
+        RejectedHost { why, counts_as: None }
     }
 }
 
@@ -74,26 +74,29 @@ impl MailHost {
     pub(super) fn of(
         hop: Hop,
         domain: &str,
-        demand: Demand,
+        demand: TlsDemand,
         policy: Option<&Policy>,
-    ) -> Result<MailHost, Barred> {
+    ) -> Result<MailHost, RejectedHost> {
         let is_allowed =
             |policy: &Policy| hop.host.as_ref().is_some_and(|host| policy.allows(host));
-        let barred = |why, rule, shortfall| Err(Barred { why, counts_as: Some((rule, shortfall)) });
+        let rejected =
+            |why, rule, shortfall| Err(RejectedHost { why, counts_as: Some((rule, shortfall)) });
         let (tls, identity, rule) = match demand {
-            Demand::Nothing => match policy.map(is_allowed) {
+            TlsDemand::Nothing => match policy.map(is_allowed) {
                 None => (Tls::IfOffered, Identity::Anybody, Rule::None),
                 Some(true) => (Tls::Required, Identity::Vouched, Rule::Sts),
-                Some(false) => return barred(Unroutable::Forbidden, Rule::Sts, Shortfall::Failed),
+                Some(false) => {
+                    return rejected(Unroutable::Forbidden, Rule::Sts, Shortfall::Failed);
+                }
             },
-            Demand::Tls(published) if published.is_empty() => {
+            TlsDemand::Tls(published) if published.is_empty() => {
                 (Tls::Required, Identity::Anybody, Rule::Tlsa)
             }
-            Demand::Tls(published) => {
+            TlsDemand::Tls(published) => {
                 (Tls::Required, Identity::Published(published, domain.to_string()), Rule::Tlsa)
             }
-            Demand::Unknown(why) => {
-                return barred(Unroutable::Unknown(why), Rule::Tlsa, Shortfall::DnssecInvalid);
+            TlsDemand::Unknown(why) => {
+                return rejected(Unroutable::Unknown(why), Rule::Tlsa, Shortfall::DnssecInvalid);
             }
         };
         let address = SocketAddr::new(hop.address, PORT);

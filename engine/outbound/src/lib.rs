@@ -6,38 +6,38 @@
 //! message of an outbox, for up to [`entry::RECIPIENTS`] recipients of one domain. Its record says
 //! which of them are done (`entry`).
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `courier` | a delivery attempt: one entry from its beginning to its end, stage by stage |
-//! | `courier/sorting` | which stage is next |
-//! | `courier/bringing`, `courier/calling` | the stages of a delivery here, and at a host |
-//! | `stages`, `attempt` | the stages, and what an attempt works with |
-//! | `entry`, `head`, `opening` | an entry: envelope and record, and how they are read |
-//! | `reader` | what is read of an entry, part by part |
-//! | `round` | the results for its recipients |
-//! | `why` | why a recipient does not get a message |
-//! | `local_delivery` | a delivery to an account of this machine: the message, or a report |
-//! | `arrivals` | that it arrives once |
-//! | `forwarding` | what comes for an account that forwards its mail |
-//! | `authentic` | whether such a message came from its sender |
-//! | `sealing` | the ARC set that is added to a forwarded message |
-//! | `reports` | that a recipient does not get it, or has it |
-//! | `unreadable` | an entry with a head that cannot be read: the account is told |
-//! | `road` | to which hosts a message goes, one after the other |
-//! | `host`, `demand` | a host, and what the domains demand of TLS with it |
-//! | `inquiring` | how a policy is fetched, which says what a domain demands of its hosts |
-//! | `smarthosts` | the hosts that send it on instead, where the configuration names such |
-//! | `connection` | the connection to a host, over TLS if possible, for one message or more |
-//! | `tallying` | how often TLS was had with hosts, and why not |
+//! | `delivery_attempt` | a delivery attempt for one entry, from stage to stage |
+//! | `delivery_attempt/next_stage` | the choice of the next stage |
+//! | `delivery_attempt/{local, remote}` | the stages of local and of remote delivery |
+//! | `stages`, `attempt_context` | the stages and their results, and the context of an attempt |
+//! | `entry`, `head`, `opening` | an entry: its envelope and record, and how they are read |
+//! | `reader` | reads an entry, part by part |
+//! | `round` | the results for the recipients |
+//! | `failure` | why a recipient does not get a message |
+//! | `local_delivery` | a delivery to an account of this machine |
+//! | `arrivals` | local deliveries that arrive once |
+//! | `forwarding` | forwarded messages |
+//! | `authentic` | whether a forwarded message came from its sender |
+//! | `sealing` | the ARC set of a forwarded message |
+//! | `reports` | reports to senders: failure, success, delay |
+//! | `unreadable` | an entry with a head that cannot be read |
+//! | `destination_route` | the hosts of a destination, one after the other |
+//! | `host`, `tls_policy` | a host, and the TLS that its domain demands |
+//! | `policy_fetch` | fetches the MTA-STS policy of a domain |
+//! | `smarthosts` | the smarthosts of the configuration |
+//! | `connection` | the connection to a host, for one message or more |
+//! | `tls_statistics` | how often TLS succeeded, and why it did not |
 //! | `calls` | the connections of this core, and what owners of destinations have told |
 //! | `state` | which entry waits for what, and which is next |
 //! | `shares` | how many attempts an account may have |
-//! | `context` | what all of this works with |
-//! | `standing` | how it stands with each entry |
+//! | `context` | the parts of a core that outgoing mail works with |
+//! | `index` | the state of each entry |
 //! | `administration` | what administrators ask of the queue |
 //! | `administration/change` | a change of entries: hold, release, retry, return, delete |
-//! | `showing` | how they see it |
-//! | `waiting` | whose turn it is |
+//! | `listing` | the state of an entry on the administrators' page |
+//! | `waiting` | the order of waiting entries |
 //!
 //! Invariants:
 //! - An entry is in one place at most: it waits, or a delivery attempt has it. A core has at most
@@ -63,36 +63,36 @@ extern crate alloc;
 
 mod administration;
 mod arrivals;
-mod attempt;
+mod attempt_context;
 mod authentic;
 mod calls;
 mod connection;
 mod context;
-mod courier;
-mod demand;
+mod delivery_attempt;
+mod destination_route;
 mod entry;
+mod failure;
 mod forwarding;
 mod head;
 mod host;
-mod inquiring;
+mod index;
+mod listing;
 mod local_delivery;
 mod opening;
+mod policy_fetch;
 mod questions;
 mod reader;
 mod reports;
-mod road;
 mod round;
 mod sealing;
 mod shares;
-mod showing;
 mod smarthosts;
 mod stages;
-mod standing;
 mod state;
-mod tallying;
+mod tls_policy;
+mod tls_statistics;
 mod unreadable;
 mod waiting;
-mod why;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -107,11 +107,11 @@ use shards::{DestinationEvent, DestinationNotice};
 use store::{AccountId, Outcome, Store, Uid};
 use tasks::{Entry, FrameId, FrameTable, Subsystem};
 
-use administration::{OrderCx, Orders};
-use attempt::AttemptCx;
-use courier::Courier;
+use administration::{AdminCx, Administration};
+use attempt_context::AttemptCx;
+use delivery_attempt::DeliveryAttempt;
 use shares::ATTEMPTS_MAX;
-use stages::Way;
+use stages::AttemptProgress;
 use state::Queue;
 use waiting::Place;
 
@@ -123,13 +123,13 @@ pub use questions::{
 
 tasks::points! {
     /// The events that the queue waits for.
-    pub(crate) enum Point of Subsystem::Outbound;
+    pub(crate) enum WaitPoint of Subsystem::Outbound;
     /// A delivery attempt: the store has answered.
     Attempt,
     /// A delivery attempt: a part of the message was read.
     AttemptRead,
     /// Administration of the queue: the store has answered.
-    Order,
+    AdminRequest,
     /// A delivery attempt: a signature is computed.
     Signed,
     /// A delivery attempt: the answer about a name has come.
@@ -139,16 +139,16 @@ tasks::points! {
 }
 
 /// The longest delay before a request that the store has refused is repeated.
-const INSISTENCE: Micros = Micros::from_secs(1);
+const REPEAT_DELAY_MAX: Micros = Micros::from_secs(1);
 
 /// The delivery attempts of a core.
-type Attempts = FrameTable<Box<Courier>>;
+type Attempts = FrameTable<Box<DeliveryAttempt>>;
 
 /// The outgoing mail of a core: waiting entries, delivery attempts, and administration.
 pub struct Outbound {
     attempts: Attempts,
     queue: Queue,
-    orders: Orders,
+    administration: Administration,
 }
 
 impl Outbound {
@@ -157,7 +157,7 @@ impl Outbound {
         Outbound {
             attempts: FrameTable::with_capacity(ATTEMPTS_MAX),
             queue: Queue::new(now, config, queue_ids),
-            orders: Orders::new(),
+            administration: Administration::new(),
         }
     }
 
@@ -166,15 +166,15 @@ impl Outbound {
         self.queue.begin();
     }
 
-    /// Attempts and administrative requests under way.
+    /// Attempts and administrative requests under progress.
     pub fn under_way(&self) -> usize {
-        self.attempts.len() + self.orders.under_way()
+        self.attempts.len() + self.administration.under_way()
     }
 
     /// Whether there is something to do.
     #[inline]
     pub fn has_work(&self, store: &Store, now: Instant) -> bool {
-        self.queue.has_work(store, now) || self.orders.are_to_go_on()
+        self.queue.has_work(store, now) || self.administration.are_to_go_on()
     }
 
     /// When there is something to do, whatever happens.
@@ -186,44 +186,44 @@ impl Outbound {
     /// Whether the next turn has something to do that no event announces.
     #[inline]
     pub fn has_to_look(&self) -> bool {
-        self.queue.has_to_look() || self.orders.are_to_go_on()
+        self.queue.has_to_look() || self.administration.are_to_go_on()
     }
 
     /// The number of entries that administrators see: all that wait to leave.
     pub fn entries(&self) -> usize {
-        self.queue.standings.count()
+        self.queue.index.count()
     }
 
     /// Whether administrators see this entry.
     pub fn has(&self, account: AccountId, uid: Uid) -> bool {
-        self.queue.standings.of((account, uid)).is_some()
+        self.queue.index.of((account, uid)).is_some()
     }
 
     /// An administrator asks for something.
     pub fn asked(&mut self, asker: Ticket, asked: QueueAsked) {
-        self.orders.asked(asker, asked);
+        self.administration.asked(asker, asked);
     }
 
     /// The next reply of this core, and where it goes.
     pub fn next_told(&mut self) -> Option<(Ticket, QueueTold)> {
-        self.orders.next_told()
+        self.administration.next_told()
     }
 
     /// Goes on with administration, begins the attempts that are due, and goes on with the attempts
     /// that can.
     pub fn work(&mut self, parts: &mut Context<'_>) {
-        let Outbound { attempts, queue, orders } = self;
-        orders.work(attempts, queue, parts);
+        let Outbound { attempts, queue, administration } = self;
+        administration.work(attempts, queue, parts);
         queue.take_in(&mut parts.store.own.store, parts.turn.now);
         while let Some(frame) = queue.deadlines.next_due(parts.turn.now) {
-            step(frame, attempts, queue, parts, Courier::deadline_expired);
+            step(frame, attempts, queue, parts, DeliveryAttempt::deadline_expired);
         }
         for frame in queue.take_again() {
-            step(frame, attempts, queue, parts, Courier::go_on);
+            step(frame, attempts, queue, parts, DeliveryAttempt::go_on);
         }
         while let Some(place) = queue.next_due(parts.turn.now) {
-            let frame = begin(Courier::new(place), attempts);
-            step(frame, attempts, queue, parts, Courier::go_on);
+            let frame = begin(DeliveryAttempt::new(place), attempts);
+            step(frame, attempts, queue, parts, DeliveryAttempt::go_on);
         }
     }
 
@@ -233,7 +233,8 @@ impl Outbound {
         queue.is_serving = false;
         parts.connections.end_closing(Instant::NEVER);
         let all: Vec<FrameId> = attempts.iter().map(|(frame, _)| frame).collect();
-        all.into_iter().for_each(|frame| step(frame, attempts, queue, parts, Courier::stopping));
+        all.into_iter()
+            .for_each(|frame| step(frame, attempts, queue, parts, DeliveryAttempt::stopping));
     }
 
     /// The store has answered a request of this frame.
@@ -244,23 +245,25 @@ impl Outbound {
         outcome: Outcome,
         parts: &mut Context<'_>,
     ) {
-        let Outbound { attempts, queue, orders } = self;
-        match (Point::of(entry), attempts.get(frame)) {
-            (Some(Point::Order), _) => {
-                orders.step(OrderCx { frame, attempts, queue, parts }, |order, cx| {
-                    order.woken(outcome, cx)
+        let Outbound { attempts, queue, administration } = self;
+        match (WaitPoint::of(entry), attempts.get(frame)) {
+            (Some(WaitPoint::AdminRequest), _) => {
+                administration.step(AdminCx { frame, attempts, queue, parts }, |request, cx| {
+                    request.woken(outcome, cx)
                 });
             }
-            (Some(Point::Attempt | Point::AttemptRead), None) => parts.store.forget(outcome),
-            (Some(Point::AttemptRead), Some(_)) => {
-                step(frame, attempts, queue, parts, |courier, cx| {
-                    courier.part_arrived(outcome, cx)
+            (Some(WaitPoint::Attempt | WaitPoint::AttemptRead), None) => {
+                parts.store.forget(outcome)
+            }
+            (Some(WaitPoint::AttemptRead), Some(_)) => {
+                step(frame, attempts, queue, parts, |attempt, cx| {
+                    attempt.part_arrived(outcome, cx)
                 });
             }
-            (Some(Point::Attempt), Some(_)) => {
-                step(frame, attempts, queue, parts, |courier, cx| courier.woken(outcome, cx));
+            (Some(WaitPoint::Attempt), Some(_)) => {
+                step(frame, attempts, queue, parts, |attempt, cx| attempt.woken(outcome, cx));
             }
-            (Some(Point::Signed | Point::NameKnown | Point::Leave) | None, _) => {
+            (Some(WaitPoint::Signed | WaitPoint::NameKnown | WaitPoint::Leave) | None, _) => {
                 unreachable!("the store was not asked at {entry:?}")
             }
         }
@@ -274,7 +277,7 @@ impl Outbound {
         known: Known,
         parts: &mut Context<'_>,
     ) {
-        self.step(frame, parts, |courier, cx| courier.name_known(number, known, cx));
+        self.step(frame, parts, |attempt, cx| attempt.name_known(number, known, cx));
     }
 
     /// Takes in what the owners of destinations have told this core.
@@ -284,19 +287,19 @@ impl Outbound {
 
     /// Something has happened to the connection of the attempt of this frame.
     pub fn stirred(&mut self, frame: FrameId, stir: Stir, parts: &mut Context<'_>) {
-        self.step(frame, parts, |courier, cx| courier.stirred(stir, cx));
+        self.step(frame, parts, |attempt, cx| attempt.stirred(stir, cx));
     }
 
     /// The signature that the attempt of this frame has asked for was computed.
     pub fn signature_made(&mut self, frame: FrameId, parts: &mut Context<'_>) {
-        self.step(frame, parts, Courier::signature_made);
+        self.step(frame, parts, DeliveryAttempt::signature_made);
     }
 
     fn step(
         &mut self,
         frame: FrameId,
         parts: &mut Context<'_>,
-        act: impl FnOnce(&mut Courier, &mut AttemptCx<'_, '_>) -> Way,
+        act: impl FnOnce(&mut DeliveryAttempt, &mut AttemptCx<'_, '_>) -> AttemptProgress,
     ) {
         step(frame, &mut self.attempts, &mut self.queue, parts, act);
     }
@@ -308,7 +311,7 @@ fn step(
     attempts: &mut Attempts,
     queue: &mut Queue,
     parts: &mut Context<'_>,
-    act: impl FnOnce(&mut Courier, &mut AttemptCx<'_, '_>) -> Way,
+    act: impl FnOnce(&mut DeliveryAttempt, &mut AttemptCx<'_, '_>) -> AttemptProgress,
 ) {
     step_one(frame, attempts, queue, parts, act);
     hear(attempts, queue, parts);
@@ -321,9 +324,9 @@ fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut Context<'_>) {
         let (at, destination, leave, policy) = match told {
             DestinationNotice::Keeps(destination, keeps) => {
                 let has_more = queue.calls.keeps(destination, keeps);
-                let calling = attempts.iter().find(|(_, courier)| courier.is_calling(destination));
+                let calling = attempts.iter().find(|(_, attempt)| attempt.is_calling(destination));
                 if let Some(frame) = calling.map(|(frame, _)| frame).filter(|_| has_more) {
-                    step_one(frame, attempts, queue, parts, Courier::give_way);
+                    step_one(frame, attempts, queue, parts, DeliveryAttempt::give_way);
                 }
                 continue;
             }
@@ -332,8 +335,8 @@ fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut Context<'_>) {
             }
         };
         let mut leave = Some(leave);
-        step_one(at.frame, attempts, queue, parts, |courier, cx| {
-            courier.leave_told(destination, &mut leave, policy, cx)
+        step_one(at.frame, attempts, queue, parts, |attempt, cx| {
+            attempt.leave_told(destination, &mut leave, policy, cx)
         });
         if let Some(Leave::Granted(_)) = leave {
             let event =
@@ -350,21 +353,21 @@ fn step_one(
     attempts: &mut Attempts,
     queue: &mut Queue,
     parts: &mut Context<'_>,
-    act: impl FnOnce(&mut Courier, &mut AttemptCx<'_, '_>) -> Way,
+    act: impl FnOnce(&mut DeliveryAttempt, &mut AttemptCx<'_, '_>) -> AttemptProgress,
 ) {
     // An answer may come after the attempt that asked for it is over.
-    let Some(courier) = attempts.get_mut(frame) else { return };
-    let place = courier.place();
+    let Some(attempt) = attempts.get_mut(frame) else { return };
+    let place = attempt.place();
     queue.shares.begin_acting(place.0);
-    let mut way = act(courier, &mut AttemptCx { frame, place, queue, parts });
-    while let Way::Over(next) = way {
-        let Some(mut courier) = attempts.remove(frame) else {
+    let mut progress = act(attempt, &mut AttemptCx { frame, place, queue, parts });
+    while let AttemptProgress::Over(next) = progress {
+        let Some(mut attempt) = attempts.remove(frame) else {
             unreachable!("an attempt that acts has a frame")
         };
-        let place = courier.place();
-        let follower = courier.follower(&mut AttemptCx { frame, place, queue, parts });
+        let place = attempt.place();
+        let follower = attempt.follower(&mut AttemptCx { frame, place, queue, parts });
         queue.deadlines.cancel(frame);
-        queue.ended(courier.ended(next));
+        queue.ended(attempt.ended(next));
         let Some(follower) = follower else { return };
         let (place, connection) = (follower.place(), follower.connection());
         queue.take_up(place);
@@ -375,20 +378,20 @@ fn step_one(
             parts.connections.hand_over(connection, Owner::Outbound(frame));
         }
         queue.deadlines.set(frame, parts.turn.now + connection::KEPT_PATIENCE);
-        let Some(courier) = attempts.get_mut(frame) else { unreachable!("it has just begun") };
-        way = courier.go_on(&mut AttemptCx { frame, place, queue, parts });
+        let Some(attempt) = attempts.get_mut(frame) else { unreachable!("it has just begun") };
+        progress = attempt.go_on(&mut AttemptCx { frame, place, queue, parts });
     }
     queue.shares.end_acting();
-    match way {
-        Way::Turn => queue.go_on_later(frame, parts.turn.now + INSISTENCE),
-        Way::Computes => queue.go_on_later(frame, parts.turn.now),
-        Way::Waits | Way::Over(_) => {}
+    match progress {
+        AttemptProgress::Turn => queue.go_on_later(frame, parts.turn.now + REPEAT_DELAY_MAX),
+        AttemptProgress::Computes => queue.go_on_later(frame, parts.turn.now),
+        AttemptProgress::Waits | AttemptProgress::Over(_) => {}
     }
 }
 
 /// Gives a new attempt its frame. Its place in `Queue::shares` guarantees that one is free.
-fn begin(courier: Courier, attempts: &mut Attempts) -> FrameId {
-    let Ok(frame) = attempts.insert(Box::new(courier)) else {
+fn begin(attempt: DeliveryAttempt, attempts: &mut Attempts) -> FrameId {
+    let Ok(frame) = attempts.insert(Box::new(attempt)) else {
         unreachable!("there are no more places than frames")
     };
     frame

@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 use shards::DeliveryHandle;
 use store::{Recipient, Refusal};
 
-use super::Point;
-use super::attempt::AttemptCx;
+use super::WaitPoint;
+use super::attempt_context::AttemptCx;
 use super::reader::EntryReader;
 
 /// A delivery to an account of this machine.
@@ -68,7 +68,7 @@ impl LocalDelivery {
     }
 
     /// Hands over what was read, or reads on. A complete delivery is committed.
-    pub(super) fn hand(
+    pub(super) fn hand_over(
         &mut self,
         reader: &mut EntryReader,
         cx: &mut AttemptCx<'_, '_>,
@@ -76,7 +76,7 @@ impl LocalDelivery {
         let Some(letter) = self.under_way else {
             unreachable!("a delivery is handed over that has not begun")
         };
-        let continuation = cx.continuation(Point::Attempt);
+        let continuation = cx.continuation(WaitPoint::Attempt);
         if !reader.octets().is_empty() {
             let taken = cx.parts.store.append(letter, reader.octets(), continuation);
             reader.used(taken.map_err(Refusal::of_begun_delivery)?);

@@ -4,7 +4,7 @@ use accounts::entries::domain_of;
 use relay::envelope::Unreadable;
 use sometimes::sometimes;
 
-use super::attempt::AttemptCx;
+use super::attempt_context::AttemptCx;
 use super::entry::{self, Entry, OpenedEntry, has_shown_header};
 use super::forwarding::arrival;
 use super::head::{self, EntryExtent, EntryHead};
@@ -15,7 +15,7 @@ pub(super) fn open(
     extent: EntryExtent,
     cx: &mut AttemptCx<'_, '_>,
 ) -> OpenedEntry {
-    if entry::is_arriving(cx.record()) {
+    if entry::is_forwarding_entry(cx.record()) {
         return arrival(beginning, extent, cx);
     }
     let EntryHead { signatures, envelope, message_at } = match head::read(beginning, extent) {
@@ -41,5 +41,6 @@ pub(super) fn open(
 
 /// Whether the head of an entry is known from its beginning, though more of it is wanted.
 pub(super) fn has_head(beginning: &[u8], cx: &AttemptCx<'_, '_>) -> bool {
-    !entry::is_arriving(cx.record()) && head::read(beginning, EntryExtent::Beginning).is_ok()
+    !entry::is_forwarding_entry(cx.record())
+        && head::read(beginning, EntryExtent::Beginning).is_ok()
 }

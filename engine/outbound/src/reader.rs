@@ -14,8 +14,8 @@ use alloc::vec::Vec;
 
 use store::{Beginning, OUTBOX, Outcome, Refusal};
 
-use super::Point;
-use super::attempt::AttemptCx;
+use super::WaitPoint;
+use super::attempt_context::AttemptCx;
 use super::head::EntryExtent;
 
 /// The state of reading an entry.
@@ -190,7 +190,7 @@ impl EntryReader {
             Some(Wanted::Yes | Wanted::Another) => {}
             None => {
                 let ((account, uid), continuation) =
-                    (cx.place, cx.continuation(Point::AttemptRead));
+                    (cx.place, cx.continuation(WaitPoint::AttemptRead));
                 cx.parts.store.own.store.read(account, OUTBOX, uid, offset, continuation)?;
                 self.asked = Some(Wanted::Yes);
             }

@@ -21,13 +21,13 @@ use relay::report::{self, Fate, Kind, Report, ReportTo, Returned};
 use relay::{Enhanced, Reply, Return};
 use store::Refusal;
 
-use super::attempt::AttemptCx;
+use super::attempt_context::AttemptCx;
 use super::entry::Entry;
+use super::failure::FailureReason;
 use super::forwarding::account_address;
 use super::reader::EntryReader;
 use super::round::Round;
 use super::stages::bits;
-use super::why::Why;
 
 /// The size in bytes of the largest message that is returned as a whole.
 const RETURNED_OCTETS_MAX: u32 = 1 << 20;
@@ -50,8 +50,8 @@ struct Told<'a> {
 
 impl<'a> Told<'a> {
     /// Why the recipient with this bit does not get the message.
-    fn of(bit: u8, why: &'a Why, class: u8) -> Told<'a> {
-        let reply = if let Why::Said(reason, _) = why { reason.reply() } else { None };
+    fn of(bit: u8, why: &'a FailureReason, class: u8) -> Told<'a> {
+        let reply = if let FailureReason::Host(reason, _) = why { reason.reply() } else { None };
         Told { bit, status: why.status(class), words: why.words(), host: why.host(), reply }
     }
 }
@@ -116,7 +116,7 @@ impl ReportWriter<'_> {
         let kind = entry.delayed(cx.info()?);
         let done = cx.record().map_or(0, |record| record.done(entry.packing()));
         let waiting = bits(entry.all() & !done).filter(|bit| entry.is_told(*bit, kind, cx));
-        let why = |bit| round.why_later(bit).unwrap_or(&Why::Busy);
+        let why = |bit| round.why_later(bit).unwrap_or(&FailureReason::Busy);
         let all: Vec<Told<'_>> = waiting.map(|bit| Told::of(bit, why(bit), 4)).collect();
         let mut text = Vec::new();
         self.write(kind, &all, None, cx, &mut text)?;
@@ -136,7 +136,7 @@ impl ReportWriter<'_> {
         let (info, entry) = (cx.info()?, self.entry);
         let (to, reader) = match (entry.reports_to(cx), account_address(cx)) {
             (Some(sender), _) => (sender, ReportTo::Sender),
-            (None, Some(own)) if entry.is_sent_on(cx) => (own.to_string(), ReportTo::Forwarder),
+            (None, Some(own)) if entry.is_forwarded(cx) => (own.to_string(), ReportTo::Forwarder),
             (None, _) => (entry.envelope().reverse_path.clone(), ReportTo::Sender),
         };
         let queue_id = cx.queue.queue_ids.draw();

@@ -12,25 +12,25 @@ use alloc::vec::Vec;
 use relay::schedule::Next;
 use store::{EntryChange, Refusal};
 
-use super::stages::{Come, Deed, Reporter, Taken};
-use super::why::Why;
+use super::failure::FailureReason;
+use super::stages::{Acceptance, DeliveryKind, DeliveryResult, Reporter};
 
 /// The results for the recipients. Each recipient is known by its bit.
 #[derive(Default)]
 pub(super) struct Round {
     /// Recipients that are not tried again in this round.
-    put_off: u16,
+    defer: u16,
     /// The changes of the entry that are not durable yet.
     to_mark: EntryChange,
     /// Why recipients that are not tried again in this round did not get the message.
-    later: Vec<(u8, Why)>,
+    later: Vec<(u8, FailureReason)>,
     /// Recipients that do not get the message, which must be reported.
-    failed: VecDeque<(u8, Why)>,
+    failed: VecDeque<(u8, FailureReason)>,
     /// Remote recipients whose hosts have accepted the message since the core began to serve. To be
     /// reported.
-    taken: Vec<(u8, Taken)>,
+    taken: Vec<(u8, Acceptance)>,
     /// The delay report cannot be delivered in this round.
-    is_delay_put_off: bool,
+    is_delay_report_deferred: bool,
     /// The mailbox or the disk has no space for a report.
     has_no_room: bool,
     /// A part of the entry could not be read in this round.
@@ -39,74 +39,74 @@ pub(super) struct Round {
 
 impl Round {
     /// Takes in the result for a recipient. `next`: when the entry would be tried again.
-    pub(super) fn settle(&mut self, bit: u8, come: Come, next: Next) {
+    pub(super) fn settle(&mut self, bit: u8, come: DeliveryResult, next: Next) {
         match come {
-            Come::Delivered(taken) if taken.reporter == Reporter::Us => {
+            DeliveryResult::Delivered(taken) if taken.reporter == Reporter::Us => {
                 self.to_mark.done(bit);
                 self.taken.push((bit, taken));
             }
-            Come::Delivered(_) => self.to_mark.done_and_reported(bit),
-            Come::Later(why) if next == Next::GiveUp => self.fail(bit, why),
-            Come::Later(why) => {
-                self.put_off |= 1 << bit;
+            DeliveryResult::Delivered(_) => self.to_mark.done_and_reported(bit),
+            DeliveryResult::Later(why) if next == Next::GiveUp => self.fail(bit, why),
+            DeliveryResult::Later(why) => {
+                self.defer |= 1 << bit;
                 self.later.push((bit, why));
             }
-            Come::Never(why) => self.fail(bit, why),
+            DeliveryResult::Never(why) => self.fail(bit, why),
         }
     }
 
     /// A recipient does not get the message.
-    pub(super) fn fail(&mut self, bit: u8, why: Why) {
+    pub(super) fn fail(&mut self, bit: u8, why: FailureReason) {
         self.failed.push_back((bit, why));
     }
 
     /// A delivery to an account of this machine is durable.
-    pub(super) fn came(&mut self, deed: Deed) {
-        match deed {
-            Deed::Letter(bit, _) | Deed::SentOn(bit) => {
+    pub(super) fn came(&mut self, kind: DeliveryKind) {
+        match kind {
+            DeliveryKind::Message(bit, _) | DeliveryKind::Forward(bit) => {
                 self.failed.retain(|(failed, _)| *failed != bit);
                 self.to_mark.done(bit);
             }
-            Deed::Report(bit) | Deed::Arrival(bit) => {
+            DeliveryKind::FailureReport(bit) | DeliveryKind::SuccessReport(bit) => {
                 self.failed.retain(|(failed, _)| *failed != bit);
                 self.taken.retain(|(taken, _)| *taken != bit);
                 self.to_mark.done_and_reported(bit);
             }
-            Deed::Delay => self.to_mark.delay_reported(),
-            Deed::Notice => self.to_mark.damage_reported(),
+            DeliveryKind::DelayReport => self.to_mark.delay_reported(),
+            DeliveryKind::Notice => self.to_mark.damage_reported(),
         }
     }
 
     /// Defers recipients to a later round.
-    pub(super) fn put_off(&mut self, recipients: u16) {
-        self.put_off |= recipients;
+    pub(super) fn defer(&mut self, recipients: u16) {
+        self.defer |= recipients;
     }
 
     /// Neither tries nor reports a recipient in this round.
-    pub(super) fn put_off_one(&mut self, bit: u8) {
-        self.put_off |= 1 << bit;
+    pub(super) fn defer_one(&mut self, bit: u8) {
+        self.defer |= 1 << bit;
         self.failed.retain(|(failed, _)| *failed != bit);
     }
 
     /// The sender is not told of the delay in this round.
-    pub(super) fn put_off_delay(&mut self) {
-        self.is_delay_put_off = true;
+    pub(super) fn defer_delay_report(&mut self) {
+        self.is_delay_report_deferred = true;
     }
 
     /// Whether the sender cannot be told of the delay in this round.
-    pub(super) fn is_delay_put_off(&self) -> bool {
-        self.is_delay_put_off
+    pub(super) fn is_delay_report_deferred(&self) -> bool {
+        self.is_delay_report_deferred
     }
 
     /// Of `recipients`, those that are to be tried in this round.
     pub(super) fn open(&self, recipients: u16) -> u16 {
         let failed = self.failed.iter().fold(0, |bits, (bit, _)| bits | 1 << bit);
-        recipients & !self.put_off & !failed
+        recipients & !self.defer & !failed
     }
 
     /// Of `recipients`, those that were not deferred.
-    pub(super) fn not_put_off(&self, recipients: u16) -> u16 {
-        recipients & !self.put_off
+    pub(super) fn not_deferred(&self, recipients: u16) -> u16 {
+        recipients & !self.defer
     }
 
     /// The changes of the entry that are not durable yet.
@@ -125,22 +125,22 @@ impl Round {
     }
 
     /// Why a recipient does not get the message.
-    pub(super) fn why_failed(&self, bit: u8) -> Option<&Why> {
+    pub(super) fn why_failed(&self, bit: u8) -> Option<&FailureReason> {
         self.failed.iter().find(|(failed, _)| *failed == bit).map(|(_, why)| why)
     }
 
     /// Why a recipient was deferred.
-    pub(super) fn why_later(&self, bit: u8) -> Option<&Why> {
+    pub(super) fn why_later(&self, bit: u8) -> Option<&FailureReason> {
         self.later.iter().rev().find(|(later, _)| *later == bit).map(|(_, why)| why)
     }
 
     /// Why the last recipient was deferred.
-    pub(super) fn last_reason(&self) -> Option<&Why> {
+    pub(super) fn last_reason(&self) -> Option<&FailureReason> {
         self.later.last().map(|(_, why)| why)
     }
 
     /// How a host has accepted the message for a recipient.
-    pub(super) fn taken(&self, bit: u8) -> Option<&Taken> {
+    pub(super) fn taken(&self, bit: u8) -> Option<&Acceptance> {
         self.taken.iter().find(|(taken, _)| *taken == bit).map(|(_, taken)| taken)
     }
 

@@ -25,8 +25,8 @@ use dkim::{ChainVerdict, Message, Reading, Sealing, UnsignedField};
 use dns::Name;
 use store::Refusal;
 
-use super::Point;
-use super::attempt::AttemptCx;
+use super::WaitPoint;
+use super::attempt_context::AttemptCx;
 use super::entry::Entry;
 use super::forwarding::OWN;
 use super::reader::EntryReader;
@@ -172,7 +172,7 @@ fn ask_signature(
     let signer = cx.parts.signer;
     let (number, key) = signer.sealing_key()?;
     let mut field = sealing.prepare(message, key, domain, cx.parts.turn.wall).ok()?;
-    let at = cx.continuation(Point::Signed);
+    let at = cx.continuation(WaitPoint::Signed);
     Some((cx.parts.compute.ask_signature(at, field.take_signed(), number), field))
 }
 

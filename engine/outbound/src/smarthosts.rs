@@ -20,7 +20,7 @@ use configuration::{Smarthost, SmarthostTls, Way};
 use connections::Identity;
 use dns::{Knowledge, Missing};
 use relay::route::{Hop, Route, Unroutable, Us};
-use relay::{Outcome, Stage as Talk, Tls};
+use relay::{Outcome, Stage as SmtpStage, Tls};
 use resolver::route_to;
 
 use super::host::{MailHost, MailHosts};
@@ -68,7 +68,7 @@ fn host(smarthost: &Smarthost, hop: Hop) -> MailHost {
 /// Makes an outcome at a smarthost temporary, if the smarthost refused before it saw the message.
 pub(super) fn mendable(outcome: Outcome) -> Outcome {
     match outcome {
-        Outcome::Never(reason) if reason.stage <= Talk::Login => Outcome::Later(reason),
+        Outcome::Never(reason) if reason.stage <= SmtpStage::Login => Outcome::Later(reason),
         outcome => outcome,
     }
 }

@@ -5,7 +5,7 @@ use machine::{Instant, Micros};
 use relay::Reply;
 use store::AccountId;
 
-use super::why::Why;
+use super::failure::FailureReason;
 
 /// The delay before an entry is tried again after the store has refused something.
 pub(super) const AGAIN: Micros = Micros::from_secs(60);
@@ -18,52 +18,52 @@ pub(super) const ROOM_AGAIN: Micros = Micros::from_secs(60 * 60);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     /// The beginning of the entry is to be read.
-    Opened,
+    ReadHead,
     /// The next step is to be chosen.
-    Sorted,
+    Choose,
     /// A delivery to an account of this machine is to begin.
-    Brought(Deed),
+    BeginDelivery(DeliveryKind),
     /// The store is being given the bytes of that delivery.
-    Handed(Deed),
+    HandOver(DeliveryKind),
     /// The delivery is complete, and on its way to the disk.
-    Delivered(Deed),
+    Commit(DeliveryKind),
     /// The message that is forwarded is to be read and hashed.
-    Hashed,
+    Hash,
     /// A signature of its ARC set is being computed.
-    Sealed,
+    Sign,
     /// The results are to be written to the entry's record.
-    Marked,
+    Mark,
     /// The note of a delivery that cannot be repeated is to be removed.
-    Forgotten,
+    ForgetNote,
     /// The owner of the destination is to give leave to make one more connection.
-    Permitted,
+    AskLeave,
     /// The hosts that take mail for these recipients are to be looked up.
-    Sought,
+    LookUpHosts,
     /// The policy (MTA-STS) of the recipients' domain is to be fetched.
-    Inquired,
+    FetchPolicy,
     /// A connection to one of the hosts is to be opened.
-    Called,
+    Connect,
     /// The SMTP conversation with that host is under way.
-    Spoken,
+    Converse,
     /// All recipients are done: the entry is to be removed.
-    Removed,
+    Remove,
     /// The attempt is over. `Some`: the time at which the entry is tried again.
     Over(Option<Instant>),
 }
 
 /// A delivery to an account of this machine, with the bit of the recipient.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Deed {
+pub(super) enum DeliveryKind {
     /// The message, for this account.
-    Letter(u8, AccountId),
+    Message(u8, AccountId),
     /// The message, into the outbox, for an address to which it is forwarded.
-    SentOn(u8),
+    Forward(u8),
     /// The report that a recipient does not get it.
-    Report(u8),
+    FailureReport(u8),
     /// The report that a recipient, or the recipient's host, has it.
-    Arrival(u8),
+    SuccessReport(u8),
     /// The report that delivery is delayed, for all recipients that wait.
-    Delay,
+    DelayReport,
     /// The notice that the entry cannot be read.
     Notice,
 }
@@ -81,7 +81,7 @@ pub(super) enum StepResult {
 
 /// The result of a step of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum AttemptProgress {
     /// The attempt waits for what it has asked for.
     Waits,
     /// The store was busy: the attempt asks again in the next turn.
@@ -94,18 +94,18 @@ pub(super) enum Way {
 
 /// The result for a recipient.
 #[derive(Clone, Debug)]
-pub(super) enum Come {
+pub(super) enum DeliveryResult {
     /// A host has accepted the message.
-    Delivered(Taken),
+    Delivered(Acceptance),
     /// The recipient is tried again.
-    Later(Why),
+    Later(FailureReason),
     /// The recipient does not get the message.
-    Never(Why),
+    Never(FailureReason),
 }
 
 /// How a host has accepted the message.
 #[derive(Clone, Debug)]
-pub(super) struct Taken {
+pub(super) struct Acceptance {
     pub(super) reply: Reply,
     pub(super) host: Option<Name>,
     pub(super) reporter: Reporter,

@@ -18,8 +18,8 @@ use tasks::{DelayQueue, FrameId};
 
 use super::calls::Calls;
 use super::context::Config;
+use super::index::{DomainMark, QueueIndex, State};
 use super::shares::{ATTEMPTS_MAX, Shares};
-use super::standing::{DomainMark, Standings, State};
 use super::waiting::{Place, Turns};
 use super::{entry, smarthosts};
 
@@ -34,7 +34,7 @@ pub(super) struct Queue {
     pub(super) config: Config,
     /// Identifiers for reports. No message that comes in has one of them.
     pub(super) queue_ids: QueueIds,
-    pub(super) standings: Standings,
+    pub(super) index: QueueIndex,
     pub(super) shares: Shares,
     pub(super) deadlines: DelayQueue,
     /// The attempts that go on in the next turn, which comes at `again_at` at the latest: those
@@ -73,7 +73,7 @@ pub(super) enum DestinationTry {
     NotTried,
     /// It had leave to try the destination. When it ends, the next entry for that destination may
     /// start.
-    OnRoad,
+    Tried,
     /// The destination is not tried before this time.
     NotBefore(Instant),
     /// The destination has as many attempts as it may have, and the entry waits behind them.
@@ -85,7 +85,7 @@ impl Queue {
         Queue {
             config,
             queue_ids,
-            standings: Standings::default(),
+            index: QueueIndex::default(),
             shares: Shares::default(),
             deadlines: DelayQueue::with_capacity(ATTEMPTS_MAX, now),
             again: Vec::new(),
@@ -117,7 +117,7 @@ impl Queue {
     #[inline]
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         // This is asked in each turn, and in most turns nothing waits.
-        let is_any = self.shares.taken() > 0 || self.standings.do_some_wait();
+        let is_any = self.shares.taken() > 0 || self.index.do_some_wait();
         if is_any { self.first_deadline() } else { None }
     }
 
@@ -139,9 +139,7 @@ impl Queue {
         // While a place is free, every account may have it, except accounts that have attempts
         // already. So few entries are looked at.
         let is_any_free = self.is_serving && self.shares.is_any_free();
-        is_any_free
-            .then(|| self.standings.next(|account| self.shares.has_one_for(account)))
-            .flatten()
+        is_any_free.then(|| self.index.next(|account| self.shares.has_one_for(account))).flatten()
     }
 
     /// Lets messages that have come into the outboxes wait from now on.
@@ -160,7 +158,7 @@ impl Queue {
         self.look_through(store, now, &mut left);
         self.let_go(&mut left);
         while let Some(place) = store.next_posted() {
-            self.standings.arrived(place, now);
+            self.index.arrived(place, now);
         }
     }
 
@@ -172,7 +170,7 @@ impl Queue {
                     return self.unlooked.push((account, info.uid));
                 }
                 *left -= 1;
-                self.standings.found(
+                self.index.found(
                     (account, info.uid),
                     entry::fate(store.outbox_entry(account, info.uid)).state(now),
                 );
@@ -190,7 +188,7 @@ impl Queue {
     /// An attempt begins with this entry.
     pub(super) fn take_up(&mut self, place: Place) {
         self.shares.take(place.0);
-        self.standings.set(place, State::UnderWay);
+        self.index.set(place, State::UnderWay);
     }
 
     /// The attempts that go on in this turn.
@@ -200,14 +198,14 @@ impl Queue {
 
     /// A destination is down. The entries that waited behind it are looked at again. They wait for
     /// the same time, unless they are too old for that.
-    pub(super) fn leave_alone(&mut self, destination: &str) {
+    pub(super) fn release_entries_behind(&mut self, destination: &str) {
         self.released.extend(self.behind.remove(destination));
     }
 
     /// The destination for this domain is to be tried again.
-    pub(super) fn call_again(&mut self, domain: &str, store: &mut ShardedStore) {
+    pub(super) fn try_again(&mut self, domain: &str, store: &mut ShardedStore) {
         let destination = smarthosts::destination(domain, self.config.way_to(domain));
-        self.calls.call_again(&destination);
+        self.calls.try_again(&destination);
         store.report_destination(
             store.own.facts.destination(&destination),
             DestinationEvent::ToBeTried,
@@ -220,8 +218,8 @@ impl Queue {
             && let Some(turns) = self.released.last_mut()
         {
             match turns.next(|_| true) {
-                Some(place) if self.standings.is(place, State::Behind) => {
-                    self.standings.set(place, State::Waits(Instant::START));
+                Some(place) if self.index.is(place, State::Behind) => {
+                    self.index.set(place, State::Waits(Instant::START));
                 }
                 // Some are held by now.
                 Some(_) => {}
@@ -235,7 +233,7 @@ impl Queue {
 
     /// Notes that an entry is for this domain.
     pub(super) fn is_for(&mut self, place: Place, domain: &str, store: &Store) {
-        self.standings.is_for(place, Queue::mark_of(domain, store));
+        self.index.is_for(place, Queue::mark_of(domain, store));
     }
 
     /// The mark that stands for a domain.
@@ -245,7 +243,7 @@ impl Queue {
     }
 
     /// An attempt at a destination is over. The next entry that waits for that may start.
-    pub(super) fn road_left(&mut self, destination: &str, has_leave: bool) {
+    pub(super) fn attempt_left(&mut self, destination: &str, has_leave: bool) {
         self.calls.ended(destination, has_leave);
         self.let_next_try(destination);
     }
@@ -262,7 +260,7 @@ impl Queue {
     pub(super) fn is_down(&mut self, destination: &str, until: Instant) {
         self.calls.ended(destination, false);
         self.calls.is_down(destination, until);
-        self.leave_alone(destination);
+        self.release_entries_behind(destination);
     }
 
     /// An attempt goes on in the next turn, which comes at `at` at the latest.
@@ -276,27 +274,27 @@ impl Queue {
         let Ended { place, next, destination_try, is_left, words } = ended;
         self.shares.give_back();
         if let Some(words) = words {
-            self.standings.said(place, words);
+            self.index.said(place, words);
         }
         let has_tried_none =
             matches!(destination_try, DestinationTry::NotTried | DestinationTry::NotBefore(_));
         match (next, destination_try) {
-            (None, _) => self.standings.gone(place),
+            (None, _) => self.index.gone(place),
             (Some(_), DestinationTry::Behind(destination)) => {
-                self.standings.set(place, State::Behind);
+                self.index.set(place, State::Behind);
                 self.behind.entry(destination.clone()).or_default().push(place);
                 // The attempts that it waits for may have ended by now.
-                self.let_try_where_nobody_is(&destination);
+                self.let_next_try_if_none_is_active(&destination);
             }
-            (Some(_), _) if is_left => self.standings.set(place, State::LeftAlone),
-            (Some(at), _) => self.standings.set(place, State::Waits(at)),
+            (Some(_), _) if is_left => self.index.set(place, State::LeftAlone),
+            (Some(at), _) => self.index.set(place, State::Waits(at)),
         }
         if has_tried_none {
             self.let_others_try();
         }
     }
 
-    fn let_try_where_nobody_is(&mut self, destination: &str) {
+    fn let_next_try_if_none_is_active(&mut self, destination: &str) {
         if !self.calls.is_called(destination) {
             self.let_next_try(destination);
         }
@@ -313,11 +311,11 @@ impl Queue {
 
     /// The entry that takes over the connection to this destination.
     pub(super) fn next_behind(&mut self, destination: &str) -> Option<Place> {
-        let Queue { behind, standings, .. } = self;
+        let Queue { behind, index, .. } = self;
         let turns = behind.get_mut(destination)?;
         // Some are held by now.
         let next = core::iter::from_fn(|| turns.next(|_| true))
-            .find(|place| standings.is(*place, State::Behind));
+            .find(|place| index.is(*place, State::Behind));
         if turns.is_empty() {
             behind.remove(destination);
         }
@@ -326,7 +324,7 @@ impl Queue {
 
     /// Messages get through to this destination. Another waiting entry may try over a connection of
     /// its own.
-    pub(super) fn road_is_good(&mut self, destination: &str) {
+    pub(super) fn destination_reached(&mut self, destination: &str) {
         if self.calls.reached(destination) {
             self.let_next_try(destination);
         }
@@ -336,15 +334,15 @@ impl Queue {
     /// If no account may have one now, one entry of each account may try: the first that gets an
     /// attempt goes first.
     fn let_next_try(&mut self, destination: &str) {
-        let Queue { behind, standings, shares, .. } = self;
+        let Queue { behind, index, shares, .. } = self;
         let Some(turns) = behind.get_mut(destination) else { return };
         let mut turn = || turns.next(|account| shares.has_one_for(account));
-        let next = core::iter::from_fn(&mut turn).find(|place| standings.is(*place, State::Behind));
+        let next = core::iter::from_fn(&mut turn).find(|place| index.is(*place, State::Behind));
         match next {
-            Some(next) => standings.set(next, State::Waits(Instant::START)),
+            Some(next) => index.set(next, State::Waits(Instant::START)),
             None => turns.one_of_each().into_iter().for_each(|next| {
-                if standings.is(next, State::Behind) {
-                    standings.set(next, State::Waits(Instant::START));
+                if index.is(next, State::Behind) {
+                    index.set(next, State::Waits(Instant::START));
                 }
             }),
         }

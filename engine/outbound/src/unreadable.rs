@@ -18,9 +18,9 @@ use machine::UnixTime;
 use message::date_time;
 use store::{OutboxEntry, Refusal};
 
-use super::attempt::AttemptCx;
+use super::attempt_context::AttemptCx;
 use super::context::Context;
-use super::why::Why;
+use super::failure::FailureReason;
 
 /// How far an attempt has come with an entry that cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +28,7 @@ pub(super) enum Notice {
     /// The account is to be told.
     Wanted,
     /// The store has refused the notice in this round.
-    PutOff,
+    Deferred,
     /// The note of the notice's arrival was looked up.
     LookedFor,
 }
@@ -55,7 +55,7 @@ impl Notice {
                 *self = Notice::LookedFor;
                 NoticeStep::ForgetNote
             }
-            Notice::PutOff => NoticeStep::WaitForRoom,
+            Notice::Deferred => NoticeStep::WaitForRoom,
             Notice::LookedFor => NoticeStep::ReadAgain,
         }
     }
@@ -67,10 +67,10 @@ impl Notice {
 }
 
 /// Tells the operator that the entry cannot be sent, and why: once in this life.
-pub(super) fn tell_operator(why: &Why, cx: &mut AttemptCx<'_, '_>) {
+pub(super) fn tell_operator(why: &FailureReason, cx: &mut AttemptCx<'_, '_>) {
     let (account, uid) = cx.place;
     let Context { console, store, .. } = &mut *cx.parts;
-    if cx.queue.standings.is_operator_to_be_told(cx.place) {
+    if cx.queue.index.is_operator_to_be_told(cx.place) {
         let (own, why) =
             (store.own.store.account(account).map_or("", |own| own.address()), why.words());
         console.print(format_args!(
@@ -81,7 +81,10 @@ pub(super) fn tell_operator(why: &Why, cx: &mut AttemptCx<'_, '_>) {
 }
 
 /// The notice to the account, as a message.
-pub(super) fn notice_text(why: &Why, cx: &mut AttemptCx<'_, '_>) -> Result<Vec<u8>, Refusal> {
+pub(super) fn notice_text(
+    why: &FailureReason,
+    cx: &mut AttemptCx<'_, '_>,
+) -> Result<Vec<u8>, Refusal> {
     let (info, why) = (cx.info()?, why.words());
     let to = cx.parts.store.own.store.account(cx.place.0).ok_or(Refusal::NoSuchAccount)?.address();
     let queue_id = cx.queue.queue_ids.draw();

@@ -10,14 +10,14 @@ use alloc::vec::Vec;
 use machine::Instant;
 use store::{EntryChange, EntryState, OUTBOX, Outcome, Packing, Refusal, UidRange};
 
-use crate::courier::Courier;
-use crate::entry::{self, Fate};
+use crate::delivery_attempt::DeliveryAttempt;
+use crate::entry::{self, EntryFate};
+use crate::index::State;
 use crate::questions::{Handled, Handling, Which};
-use crate::standing::State;
 use crate::state::Queue;
 use crate::{Place, step};
 
-use super::{OrderCx, continuation, place_of};
+use super::{AdminCx, continuation, place_of};
 
 /// The most entries that are changed together.
 pub(super) const BATCH: usize = 64;
@@ -87,12 +87,12 @@ impl QueueChange {
         &mut self,
         cursor: &mut Option<Place>,
         budget: &mut usize,
-        cx: &mut OrderCx<'_, '_>,
+        cx: &mut AdminCx<'_, '_>,
     ) -> Option<Place> {
         let domain = match &self.which {
             Which::One(posted) => {
                 let place = place_of(*posted);
-                if *cursor == Some(place) || cx.queue.standings.of(place).is_none() {
+                if *cursor == Some(place) || cx.queue.index.of(place).is_none() {
                     self.is_gathered = true;
                     return None;
                 }
@@ -105,20 +105,20 @@ impl QueueChange {
             }
             Which::Domain(domain) => {
                 if self.is_retry() {
-                    cx.queue.call_again(domain, cx.parts.store);
+                    cx.queue.try_again(domain, cx.parts.store);
                 }
                 Queue::mark_of(domain, &cx.parts.store.own.store)
             }
         };
         while *budget > 0 && self.batch.len() < BATCH {
             *budget -= 1;
-            let Some((place, standing)) = cx.queue.standings.behind(*cursor).next() else {
+            let Some((place, status)) = cx.queue.index.behind(*cursor).next() else {
                 self.is_gathered = true;
                 return None;
             };
-            match standing.domain {
+            match status.domain {
                 // Its domain cannot be known.
-                None if standing.state == State::LeftAlone => {}
+                None if status.state == State::LeftAlone => {}
                 None => return Some(place),
                 Some(own) if own == domain => self.take_up(place, cx),
                 Some(_) => {}
@@ -129,26 +129,26 @@ impl QueueChange {
     }
 
     /// Takes an entry into the batch, if it is for the domain.
-    pub(super) fn take_up(&mut self, place: Place, cx: &mut OrderCx<'_, '_>) {
-        let Some(standing) = cx.queue.standings.of(place) else { return };
+    pub(super) fn take_up(&mut self, place: Place, cx: &mut AdminCx<'_, '_>) {
+        let Some(status) = cx.queue.index.of(place) else { return };
         if let Which::Domain(domain) = &self.which
-            && standing.domain != Some(Queue::mark_of(domain, &cx.parts.store.own.store))
+            && status.domain != Some(Queue::mark_of(domain, &cx.parts.store.own.store))
         {
             return;
         }
-        let is_arriving =
-            entry::is_arriving(cx.parts.store.own.store.outbox_entry(place.0, place.1));
+        let is_forwarding_entry =
+            entry::is_forwarding_entry(cx.parts.store.own.store.outbox_entry(place.0, place.1));
         // It was tried in vain, for what it says or because of the disk.
         let is_left = matches!(
-            (self.action, standing.state),
+            (self.action, status.state),
             (Handling::Delete | Handling::Retry, State::Waits(_))
         );
-        match (self.action, standing.state) {
+        match (self.action, status.state) {
             (_, State::Ordered) => self.result.under_way += 1,
             // It is not in an envelope yet.
-            _ if is_arriving && !is_left => self.result.under_way += 1,
+            _ if is_forwarding_entry && !is_left => self.result.under_way += 1,
             (Handling::Retry, State::Waits(_)) => {
-                cx.queue.standings.set(place, State::Waits(Instant::START));
+                cx.queue.index.set(place, State::Waits(Instant::START));
                 self.result.done += 1;
             }
             (Handling::Retry, State::Behind) => self.result.done += 1,
@@ -156,8 +156,8 @@ impl QueueChange {
             (Handling::Retry | Handling::Release, _) | (Handling::Hold, State::Held) => {}
             (Handling::Hold | Handling::Return, State::LeftAlone) => {}
             (Handling::Hold | Handling::Return | Handling::Delete, State::UnderWay) => {
-                call_back(place, cx);
-                if cx.queue.standings.is(place, State::UnderWay) {
+                recall_attempt(place, cx);
+                if cx.queue.index.is(place, State::UnderWay) {
                     self.result.under_way += 1;
                 } else {
                     self.take_over(place, cx);
@@ -167,13 +167,13 @@ impl QueueChange {
         }
     }
 
-    fn take_over(&mut self, place: Place, cx: &mut OrderCx<'_, '_>) {
-        cx.queue.standings.set(place, State::Ordered);
+    fn take_over(&mut self, place: Place, cx: &mut AdminCx<'_, '_>) {
+        cx.queue.index.set(place, State::Ordered);
         self.batch.push(place);
     }
 
     /// Asks the store for the next change.
-    pub(super) fn ask(&mut self, cx: &mut OrderCx<'_, '_>) -> Result<(), Refusal> {
+    pub(super) fn ask(&mut self, cx: &mut AdminCx<'_, '_>) -> Result<(), Refusal> {
         let Some((account, uid)) = self.batch.get(self.asked).copied() else {
             unreachable!("all changes were asked for")
         };
@@ -202,32 +202,32 @@ impl QueueChange {
 
     /// All changes of a batch are durable or refused: each entry gets the state that the store
     /// says.
-    pub(super) fn settle(&mut self, cx: &mut OrderCx<'_, '_>) {
+    pub(super) fn settle(&mut self, cx: &mut AdminCx<'_, '_>) {
         self.asked = 0;
         for place in self.batch.drain(..) {
             let fate = entry::fate_in(&cx.parts.store.own.store, place);
-            let standings = &mut cx.queue.standings;
+            let index = &mut cx.queue.index;
             self.result.done += usize::from(match self.action {
-                Handling::Hold => fate == Some(Fate::Held),
-                Handling::Return => fate == Some(Fate::GivenBack),
-                Handling::Release => fate == Some(Fate::Leaves),
+                Handling::Hold => fate == Some(EntryFate::Held),
+                Handling::Return => fate == Some(EntryFate::Returned),
+                Handling::Release => fate == Some(EntryFate::Leaves),
                 Handling::Delete => fate.is_none(),
                 Handling::Retry => false,
             });
             match fate {
-                None => standings.gone(place),
-                Some(fate) => standings.set(place, fate.state(Instant::START)),
+                None => index.gone(place),
+                Some(fate) => index.set(place, fate.state(Instant::START)),
             }
         }
     }
 }
 
 /// Calls back the attempt that has this entry, unless a host may have the message already.
-fn call_back(place: Place, cx: &mut OrderCx<'_, '_>) {
-    let OrderCx { attempts, queue, parts, .. } = cx;
+fn recall_attempt(place: Place, cx: &mut AdminCx<'_, '_>) {
+    let AdminCx { attempts, queue, parts, .. } = cx;
     let frame =
-        attempts.iter().find(|(_, courier)| courier.place() == place).map(|(frame, _)| frame);
+        attempts.iter().find(|(_, attempt)| attempt.place() == place).map(|(frame, _)| frame);
     if let Some(frame) = frame {
-        step(frame, attempts, queue, parts, Courier::called_back);
+        step(frame, attempts, queue, parts, DeliveryAttempt::recall);
     }
 }

@@ -69,17 +69,14 @@ fn core_keeps_as_many_connections_as_the_owner_allows() {
 fn down_destinations_are_bounded() {
     let mut calls = Calls::default();
     let until = |number: usize| Instant::START + Micros::from_secs(60 + number as u64);
-    for number in 0..=LEFT_ALONE_MAX {
+    for number in 0..=DOWN_MAX {
         calls.is_down(&format!("{number}.test"), until(number));
     }
-    assert_eq!((calls.left_alone.len(), calls.ends.len()), (LEFT_ALONE_MAX, LEFT_ALONE_MAX));
+    assert_eq!((calls.down.len(), calls.ends.len()), (DOWN_MAX, DOWN_MAX));
     assert_eq!(calls.admit("0.test", 1, Instant::START), Admission::Ask, "it was forgotten");
     assert_eq!(calls.admit("1.test", 1, Instant::START), Admission::WaitUntil(until(1)));
     assert_eq!(calls.admit("1.test", 1, until(1)), Admission::Ask);
-    calls.call_again("2.test");
+    calls.try_again("2.test");
     assert_eq!(calls.admit("2.test", 1, Instant::START), Admission::Ask);
-    assert_eq!(
-        (calls.left_alone.len(), calls.ends.len()),
-        (LEFT_ALONE_MAX - 2, LEFT_ALONE_MAX - 2)
-    );
+    assert_eq!((calls.down.len(), calls.ends.len()), (DOWN_MAX - 2, DOWN_MAX - 2));
 }

@@ -18,16 +18,16 @@ fn entries_behind_a_down_destination_are_released_in_batches() {
     let places = (1..=3 * LOOKED_AT_MAX as u32)
         .map(|number| (AccountId::from_bits(u64::from(number % 2)), Uid(number)));
     for place in places {
-        queue.standings.found(place, State::Behind);
+        queue.index.found(place, State::Behind);
         queue.behind.entry(DOWN.into()).or_default().push(place);
     }
     let due = |queue: &Queue| {
-        let is_due = |standing: &super::super::standing::Standing| {
-            standing.state == State::Waits(Instant::START)
+        let is_due = |status: &super::super::index::EntryStatus| {
+            status.state == State::Waits(Instant::START)
         };
-        queue.standings.behind(None).filter(|(_, standing)| is_due(standing)).count()
+        queue.index.behind(None).filter(|(_, status)| is_due(status)).count()
     };
-    queue.leave_alone(DOWN);
+    queue.release_entries_behind(DOWN);
     assert_eq!(due(&queue), 0);
     for turn in 1..=3 {
         assert!(queue.has_to_look());
@@ -41,10 +41,10 @@ fn entries_behind_a_down_destination_are_released_in_batches() {
 #[test]
 fn held_entry_is_not_released_when_its_destination_goes_down() {
     let (mut queue, place) = (queue(), (AccountId::from_bits(1), Uid(1)));
-    queue.standings.found(place, State::Behind);
+    queue.index.found(place, State::Behind);
     queue.behind.entry(DOWN.into()).or_default().push(place);
-    queue.leave_alone(DOWN);
-    queue.standings.set(place, State::Held);
+    queue.release_entries_behind(DOWN);
+    queue.index.set(place, State::Held);
     queue.let_go(&mut { LOOKED_AT_MAX });
-    assert!(queue.standings.is(place, State::Held));
+    assert!(queue.index.is(place, State::Held));
 }

@@ -2,7 +2,7 @@
 //! attempt.
 //!
 //! ```text
-//!   sought ── an unknown version is announced ──▸ inquired: each address of the server ──▸ sought
+//!   LookUpHosts ── an unknown version is announced ──▸ FetchPolicy: each address ──▸ LookUpHosts
 //! ```
 //!
 //! Invariants:
@@ -27,7 +27,7 @@ use relay::sts::{Policy, PolicyId};
 use relay::tally::{Rule, Shortfall};
 use relay::{Fetch, Lost, Speaker};
 
-use super::attempt::AttemptCx;
+use super::attempt_context::AttemptCx;
 
 /// How long a fetch may take, for all addresses together.
 const PATIENCE: Micros = Micros::from_secs(60);
@@ -36,27 +36,27 @@ const PATIENCE: Micros = Micros::from_secs(60);
 const PORT: u16 = 443;
 
 /// A fetch of a policy.
-pub(super) struct Inquiry {
+pub(super) struct PolicyFetch {
     domain: String,
     id: PolicyId,
     server: Name,
     /// The addresses of the server that were not called yet.
     addresses: VecDeque<SocketAddr>,
-    connection: Option<ServerConnection>,
+    connection: Option<PolicyServerConnection>,
     until: Instant,
     /// Why the last address has given no policy.
     shortfall: Shortfall,
 }
 
 /// A connection to the web server.
-struct ServerConnection {
+struct PolicyServerConnection {
     wire: Wire,
     fetch: Fetch,
     is_open: bool,
 }
 
 /// How far a fetch has come by a step.
-pub(super) enum Fetching {
+pub(super) enum FetchStep {
     /// It waits for the server.
     Waits,
     /// This address has given no policy: the next one can be called.
@@ -66,7 +66,7 @@ pub(super) enum Fetching {
     Over(Box<Fetched>),
 }
 
-impl Inquiry {
+impl PolicyFetch {
     /// A fetch of one version of a domain's policy. `None`: no server can have it.
     ///
     /// Errors: [`Missing`] says what must be looked up first.
@@ -77,7 +77,7 @@ impl Inquiry {
         random: u64,
         knowledge: &Knowledge,
         now: Instant,
-    ) -> Result<Option<Inquiry>, Missing> {
+    ) -> Result<Option<PolicyFetch>, Missing> {
         let Ok(server) = Name::parse(&["mta-sts.", domain].concat()) else { return Ok(None) };
         let addresses = match route(&Target::Host(&server), us, random, knowledge)? {
             Route::By { hops, .. } => {
@@ -87,28 +87,28 @@ impl Inquiry {
         };
         let domain = domain.to_string();
         let (until, shortfall) = (now + PATIENCE, Shortfall::PolicyNotFetched);
-        Ok(Some(Inquiry { domain, id, server, addresses, connection: None, until, shortfall }))
+        Ok(Some(PolicyFetch { domain, id, server, addresses, connection: None, until, shortfall }))
     }
 
     /// Sends what can be sent, calls the next address, or ends the fetch.
-    pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> Fetching {
-        let Some(ServerConnection { wire, fetch, .. }) = &mut self.connection else {
+    pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> FetchStep {
+        let Some(PolicyServerConnection { wire, fetch, .. }) = &mut self.connection else {
             return self.call_next(cx);
         };
         wire.say(fetch, cx.parts.turn, cx.parts.connections);
         match fetch.outcome() {
-            None => Fetching::Waits,
+            None => FetchStep::Waits,
             Some(Ok(policy)) => {
                 let policy = Some(Arc::new(policy.clone()));
                 wire.close(cx.parts.turn, cx.parts.connections);
                 self.connection = None;
                 cx.queue.deadlines.cancel(cx.frame);
-                Fetching::Over(self.fetched(policy, cx.parts.turn.now))
+                FetchStep::Over(self.fetched(policy, cx.parts.turn.now))
             }
             Some(Err(why)) => {
                 self.shortfall = why;
                 self.hang_up(cx);
-                Fetching::NextAddress
+                FetchStep::NextAddress
             }
         }
     }
@@ -117,26 +117,26 @@ impl Inquiry {
         Box::new(Fetched { id: self.id.clone(), policy, at })
     }
 
-    fn call_next(&mut self, cx: &mut AttemptCx<'_, '_>) -> Fetching {
+    fn call_next(&mut self, cx: &mut AttemptCx<'_, '_>) -> FetchStep {
         let parts = &mut *cx.parts;
         let address = self.addresses.pop_front().filter(|_| parts.turn.now < self.until);
         let Some(address) = address else {
             cx.queue.count_tls(&self.domain, Rule::Sts, Err(self.shortfall), parts.turn.wall);
-            return Fetching::Over(self.fetched(None, parts.turn.now));
+            return FetchStep::Over(self.fetched(None, parts.turn.now));
         };
         let called = Some(self.server.as_str().to_string());
         let at = (parts.turn, &mut *parts.connections);
         let wire = Wire::to(address, Identity::Vouched, called, Owner::Outbound(cx.frame), at);
-        let Some(wire) = wire else { return Fetching::NextAddress };
+        let Some(wire) = wire else { return FetchStep::NextAddress };
         cx.queue.deadlines.set(cx.frame, self.until);
         self.connection =
-            Some(ServerConnection { wire, fetch: Fetch::from(&self.server), is_open: false });
-        Fetching::Waits
+            Some(PolicyServerConnection { wire, fetch: Fetch::from(&self.server), is_open: false });
+        FetchStep::Waits
     }
 
     /// Something has happened to its connection.
     pub(super) fn stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) {
-        let Some(ServerConnection { wire, fetch, is_open }) = &mut self.connection else {
+        let Some(PolicyServerConnection { wire, fetch, is_open }) = &mut self.connection else {
             unreachable!("an attempt is told only what happens to a connection that it has")
         };
         let parts = &mut *cx.parts;

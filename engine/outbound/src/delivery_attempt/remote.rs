@@ -15,28 +15,30 @@ use relay::{Letter, Lost};
 use shards::{DestinationEvent, DomainPolicy};
 use store::Refusal;
 
-use crate::Point;
-use crate::attempt::AttemptCx;
+use crate::WaitPoint;
+use crate::attempt_context::AttemptCx;
 use crate::connection::{ConversationStep, KEPT_PATIENCE, OutboundConnection};
-use crate::inquiring::Fetching;
-use crate::road::{HostAnswer, HostLookup, NextHost, Readability, Road, come_of};
-use crate::stages::{Come, Stage, StepResult, Way};
-use crate::standing::State;
+use crate::destination_route::{
+    DestinationRoute, HostAnswer, HostLookup, NextHost, Readability, result_of,
+};
+use crate::failure::FailureReason;
+use crate::index::State;
+use crate::policy_fetch::FetchStep;
+use crate::stages::{AttemptProgress, DeliveryResult, Stage, StepResult};
 use crate::state::DestinationTry;
 use crate::waiting::Place;
-use crate::why::Why;
 
-use super::Courier;
+use super::DeliveryAttempt;
 
-impl Courier {
-    fn road(&mut self) -> &mut Road {
-        let Some(road) = &mut self.road else { unreachable!("the attempt is on no road") };
-        road
+impl DeliveryAttempt {
+    fn route(&mut self) -> &mut DestinationRoute {
+        let Some(route) = &mut self.route else { unreachable!("the attempt has no route") };
+        route
     }
 
     /// Asks the owner of the destination for leave to make a connection.
     pub(super) fn ask_to_call(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
-        let (key, at) = (self.road().key(), cx.continuation(Point::Leave));
+        let (key, at) = (self.route().key(), cx.continuation(WaitPoint::Leave));
         match cx.parts.store.ask_to_connect(key, at, cx.parts.turn.now) {
             Some((leave, policy)) => {
                 self.take_leave(leave, policy, cx);
@@ -54,66 +56,69 @@ impl Courier {
         leave: &mut Option<Leave>,
         policy: DomainPolicy,
         cx: &mut AttemptCx<'_, '_>,
-    ) -> Way {
-        if self.stage == Stage::Permitted
-            && self.road().key() == key
+    ) -> AttemptProgress {
+        if self.stage == Stage::AskLeave
+            && self.route().key() == key
             && let Some(leave) = leave.take()
         {
             self.is_waiting = false;
             self.take_leave(leave, policy, cx);
             return self.go_on(cx);
         }
-        Way::Waits
+        AttemptProgress::Waits
     }
 
     fn take_leave(&mut self, leave: Leave, policy: DomainPolicy, cx: &mut AttemptCx<'_, '_>) {
         match leave {
             Leave::Granted(grant) => {
-                self.road().granted(policy);
-                self.destination_try = DestinationTry::OnRoad;
-                self.stage = Stage::Sought;
-                cx.queue.standings.tried(self.place);
-                cx.queue.leave_granted(self.road().destination(), grant);
+                self.route().granted(policy);
+                self.destination_try = DestinationTry::Tried;
+                self.stage = Stage::LookUpHosts;
+                cx.queue.index.tried(self.place);
+                cx.queue.leave_granted(self.route().destination(), grant);
             }
             Leave::NotFor(span) => {
                 let until = cx.parts.turn.now + span;
-                let Some(road) = self.road.take() else {
-                    unreachable!("the attempt is on no road")
+                let Some(route) = self.route.take() else {
+                    unreachable!("the attempt has no route")
                 };
-                cx.queue.is_down(road.destination(), until);
-                self.stage = self.not_before(until, road.together(), cx);
+                cx.queue.is_down(route.destination(), until);
+                self.stage = self.not_before(until, route.recipient_bits(), cx);
             }
         }
     }
 
     /// Finds the hosts that accept the mail.
-    pub(super) fn seek(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
-        match self.road().seek(cx) {
+    pub(super) fn look_up_hosts(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
+        match self.route().look_up_hosts(cx) {
             HostLookup::Asked => return StepResult::Waits,
-            HostLookup::Inquiry(inquiry) => {
-                (self.inquiry, self.stage) = (Some(inquiry), Stage::Inquired)
+            HostLookup::PolicyFetch(policy_fetch) => {
+                (self.policy_fetch, self.stage) = (Some(policy_fetch), Stage::FetchPolicy)
             }
-            HostLookup::Hosts => self.stage = Stage::Called,
+            HostLookup::Hosts => self.stage = Stage::Connect,
             HostLookup::Nowhere(why) => {
-                let come = if why.is_temporary() { Come::Later } else { Come::Never };
-                self.settle_all(&come(Why::Nowhere(why)), Ended::Unknown, cx);
+                let come =
+                    if why.is_temporary() { DeliveryResult::Later } else { DeliveryResult::Never };
+                self.settle_all(&come(FailureReason::NoRoute(why)), Ended::Unknown, cx);
             }
         }
         StepResult::GoesOn
     }
 
     /// Goes on with fetching the domain's policy.
-    pub(super) fn inquire(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
-        let Some(inquiry) = &mut self.inquiry else { unreachable!("no policy is fetched") };
-        match inquiry.go_on(cx) {
-            Fetching::Waits => return StepResult::Waits,
-            Fetching::NextAddress => {}
-            Fetching::Over(fetched) => {
-                self.road().policy_fetched(&fetched);
+    pub(super) fn fetch_policy(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
+        let Some(policy_fetch) = &mut self.policy_fetch else {
+            unreachable!("no policy is fetched")
+        };
+        match policy_fetch.go_on(cx) {
+            FetchStep::Waits => return StepResult::Waits,
+            FetchStep::NextAddress => {}
+            FetchStep::Over(fetched) => {
+                self.route().policy_fetched(&fetched);
                 cx.parts
                     .store
-                    .report_destination(self.road().key(), DestinationEvent::Fetched(fetched));
-                (self.inquiry, self.stage) = (None, Stage::Sought);
+                    .report_destination(self.route().key(), DestinationEvent::Fetched(fetched));
+                (self.policy_fetch, self.stage) = (None, Stage::LookUpHosts);
             }
         }
         StepResult::GoesOn
@@ -121,7 +126,7 @@ impl Courier {
 
     /// Calls the next host.
     pub(super) fn call(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
-        match self.road().call(cx) {
+        match self.route().call(cx) {
             NextHost::Connecting(connection) => {
                 self.connection = Some(connection);
                 return StepResult::Waits;
@@ -133,11 +138,11 @@ impl Courier {
     }
 
     /// Goes on with the SMTP conversation.
-    pub(super) fn speak(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
-        let Courier { connection: Some(connection), reader, .. } = self else {
+    pub(super) fn converse(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
+        let DeliveryAttempt { connection: Some(connection), reader, .. } = self else {
             unreachable!("nothing is said without a connection")
         };
-        match connection.speak(reader, cx)? {
+        match connection.converse(reader, cx)? {
             ConversationStep::Waits => return Ok(StepResult::Waits),
             ConversationStep::Computes => return Ok(StepResult::Computes),
             ConversationStep::MessageOver => self.message_over(cx),
@@ -149,7 +154,7 @@ impl Courier {
     /// Something has happened to the connection to a host.
     pub(super) fn host_stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) {
         match stir {
-            Stir::Made | Stir::Room if self.stage == Stage::Called => self.open_connection(cx),
+            Stir::Made | Stir::Room if self.stage == Stage::Connect => self.open_connection(cx),
             Stir::Made | Stir::Room => {}
             Stir::Bytes => self.connected().hear(cx.parts),
             Stir::Turn => self.connected().step(cx.parts),
@@ -167,8 +172,8 @@ impl Courier {
 
     /// The message, for the recipients of this route.
     fn message_for_host(&mut self) -> Letter {
-        let together = self.road().together();
-        self.entry().for_host(together, self.reader.message_octets())
+        let recipient_bits = self.route().recipient_bits();
+        self.entry().for_host(recipient_bits, self.reader.message_octets())
     }
 
     /// The host has accepted the connection, and now gets the message.
@@ -176,7 +181,7 @@ impl Courier {
         let message = self.message_for_host();
         self.connected().opened(message, cx.parts);
         self.reader.rewind();
-        self.stage = Stage::Spoken;
+        self.stage = Stage::Converse;
     }
 
     /// Nothing more comes from the host.
@@ -185,7 +190,7 @@ impl Courier {
     }
 
     /// The rest of the message cannot be read.
-    pub(super) fn body_lost(&mut self) {
+    pub(super) fn body_unreadable(&mut self) {
         self.connected().lost(Lost::GivenUp);
     }
 
@@ -202,38 +207,38 @@ impl Courier {
         cx.queue.deadlines.cancel(cx.frame);
         let condition =
             if self.round.is_damaged() { Readability::Damaged } else { Readability::Whole };
-        let Courier { connection, road: Some(road), .. } = self else {
-            unreachable!("the attempt is on no road")
+        let DeliveryAttempt { connection, route: Some(route), .. } = self else {
+            unreachable!("the attempt has no route")
         };
         let Some(mut connection) = connection.take() else {
             unreachable!("the attempt has no connection")
         };
-        road.count_tls(&connection, cx);
-        match road.heard(&mut connection, condition) {
-            HostAnswer::Anew => self.stage = Stage::Sought,
-            HostAnswer::Next => self.stage = Stage::Called,
+        route.count_tls(&connection, cx);
+        match route.heard(&mut connection, condition) {
+            HostAnswer::Anew => self.stage = Stage::LookUpHosts,
+            HostAnswer::Next => self.stage = Stage::Connect,
             HostAnswer::Settled(all) => {
                 all.into_iter().for_each(|(bit, come)| self.settle(bit, come, cx));
-                self.arrive(Ended::Reached, cx);
+                self.finish_route(Ended::Reached, cx);
             }
         }
     }
 
     /// Settles all recipients of this route with the same result.
-    fn settle_all(&mut self, come: &Come, how: Ended, cx: &mut AttemptCx<'_, '_>) {
-        self.road().for_all(come).into_iter().for_each(|(bit, come)| self.settle(bit, come, cx));
-        self.arrive(how, cx);
+    fn settle_all(&mut self, come: &DeliveryResult, how: Ended, cx: &mut AttemptCx<'_, '_>) {
+        self.route().for_all(come).into_iter().for_each(|(bit, come)| self.settle(bit, come, cx));
+        self.finish_route(how, cx);
     }
 
     /// The attempt at the destination ends. An entry that waits for that is next.
-    pub(super) fn leave_road(&mut self, how: Ended, cx: &mut AttemptCx<'_, '_>) {
-        if let Some(road) = self.road.take() {
-            if road.has_leave() {
+    pub(super) fn end_route(&mut self, how: Ended, cx: &mut AttemptCx<'_, '_>) {
+        if let Some(route) = self.route.take() {
+            if route.has_leave() {
                 let event =
-                    DestinationEvent::Ended { how, now: cx.parts.turn.now, random: road.random() };
-                cx.parts.store.report_destination(road.key(), event);
+                    DestinationEvent::Ended { how, now: cx.parts.turn.now, random: route.random() };
+                cx.parts.store.report_destination(route.key(), event);
             }
-            cx.queue.road_left(road.destination(), road.has_leave());
+            cx.queue.attempt_left(route.destination(), route.has_leave());
         }
     }
 
@@ -256,36 +261,36 @@ impl Courier {
     fn may_keep_connection(&mut self, cx: &AttemptCx<'_, '_>) -> bool {
         self.connected().may_be_kept(cx.parts.turn.now)
             && cx.queue.is_serving
-            && cx.queue.behind.contains_key(self.road().destination())
-            && cx.queue.calls.may_keep(self.road().destination())
+            && cx.queue.behind.contains_key(self.route().destination())
+            && cx.queue.calls.may_keep(self.route().destination())
     }
 
     /// Takes in the results of the message, and keeps the connection.
     fn keep_connection(&mut self, cx: &mut AttemptCx<'_, '_>) {
-        let Courier { connection: Some(connection), road: Some(road), .. } = self else {
+        let DeliveryAttempt { connection: Some(connection), route: Some(route), .. } = self else {
             unreachable!("a connection is kept where there is none")
         };
-        road.count_tls(connection, cx);
+        route.count_tls(connection, cx);
         let is_first = connection.has_first_message();
         let (came, host, reporter) =
             (connection.keep(), connection.host().cloned(), connection.reporter());
         came.into_iter().for_each(|(bit, outcome)| {
-            self.settle(bit, come_of(outcome, host.as_ref(), reporter), cx)
+            self.settle(bit, result_of(outcome, host.as_ref(), reporter), cx)
         });
-        self.stage = Stage::Sorted;
+        self.stage = Stage::Choose;
         cx.queue.deadlines.set(cx.frame, cx.parts.turn.now + KEPT_PATIENCE);
         if is_first {
-            cx.parts.store.report_destination(self.road().key(), DestinationEvent::Reached);
+            cx.parts.store.report_destination(self.route().key(), DestinationEvent::Reached);
         }
-        cx.queue.road_is_good(self.road().destination());
+        cx.queue.destination_reached(self.route().destination());
     }
 
     /// Sends the message on the kept connection. False: there is none.
-    pub(super) fn resume(&mut self, together: u16) -> bool {
+    pub(super) fn resume(&mut self, recipient_bits: u16) -> bool {
         if !self.keeps_connection() {
             return false;
         }
-        self.road().is_for(together);
+        self.route().is_for(recipient_bits);
         let message = self.message_for_host();
         self.connected().reuse(message);
         self.reader.rewind();
@@ -303,7 +308,7 @@ impl Courier {
     fn kept_is_over(&mut self, cx: &mut AttemptCx<'_, '_>) {
         self.connection = None;
         cx.queue.deadlines.cancel(cx.frame);
-        self.leave_road(Ended::Reached, cx);
+        self.end_route(Ended::Reached, cx);
     }
 
     /// The next entry for the kept connection. If there is none, the connection is ended.
@@ -311,11 +316,11 @@ impl Courier {
         if !self.keeps_connection() {
             return None;
         }
-        let (queue, destination) = (&mut *cx.queue, self.road().destination());
+        let (queue, destination) = (&mut *cx.queue, self.route().destination());
         let may = queue.is_serving && queue.calls.may_keep(destination);
         let next = if may { queue.next_behind(destination) } else { None };
         match next {
-            Some(place) => queue.standings.set(place, State::UnderWay),
+            Some(place) => queue.index.set(place, State::UnderWay),
             None => {
                 self.connected().say_goodbye(cx.parts);
                 self.kept_is_over(cx);

@@ -21,26 +21,26 @@ use configuration::Way as Leaving;
 use dns::{Knowledge, Missing, Name, Question};
 use relay::policies::{Fetched, KnownPolicy};
 use relay::route::Unroutable;
-use relay::{Cause, Lost, Outcome, Reason, Stage as Talk};
+use relay::{Cause, Lost, Outcome, Reason, Stage as SmtpStage};
 use resolver::{Known, QuestionNumber};
 use shards::DomainPolicy;
 
-use super::attempt::AttemptCx;
+use super::attempt_context::AttemptCx;
 use super::connection::{CALL_PATIENCE, OutboundConnection, Outcomes};
-use super::demand::{FetchedPolicy, Found, find};
-use super::host::{Barred, MailHost};
-use super::inquiring::Inquiry;
-use super::stages::{Come, Reporter, Taken, bits};
-use super::why::Why;
-use super::{Point, smarthosts};
+use super::failure::FailureReason;
+use super::host::{MailHost, RejectedHost};
+use super::policy_fetch::PolicyFetch;
+use super::stages::{Acceptance, DeliveryResult, Reporter, bits};
+use super::tls_policy::{FetchedPolicy, HostSearch, find};
+use super::{WaitPoint, smarthosts};
 
 /// The route to the hosts that accept the mail of a destination.
-pub(super) struct Road {
+pub(super) struct DestinationRoute {
     /// The key of the destination: the domain, or the smarthost.
     destination: String,
     leaving: Leaving,
     /// The recipients that the attempt is for, as bits.
-    together: u16,
+    recipient_bits: u16,
     random: u64,
     /// The key by which the owner of the destination knows it.
     key: u64,
@@ -51,9 +51,9 @@ pub(super) struct Road {
     /// The question to name servers that is not answered yet.
     asked: Option<(QuestionNumber, Question)>,
     /// The hosts that were not called yet; for a host that must not be called, why.
-    hosts: VecDeque<Result<MailHost, Barred>>,
+    hosts: VecDeque<Result<MailHost, RejectedHost>>,
     /// The result with the hosts that were called.
-    missed: Option<Come>,
+    missed: Option<DeliveryResult>,
     /// What is known of the domain's policy.
     policy: DomainPolicy,
     /// The result of fetching the policy.
@@ -65,7 +65,7 @@ pub(super) enum HostLookup {
     /// A question to name servers is under way.
     Asked,
     /// The policy of the domain must be fetched first.
-    Inquiry(Box<Inquiry>),
+    PolicyFetch(Box<PolicyFetch>),
     /// The hosts can be called.
     Hosts,
     /// There are no hosts.
@@ -79,7 +79,7 @@ pub(super) enum NextHost {
     /// The host cannot be called, but another one may be.
     Missed,
     /// There is no other host. This is the result for all recipients.
-    NoneLeft(Come),
+    NoneLeft(DeliveryResult),
 }
 
 /// The result of a connection to a host.
@@ -89,7 +89,7 @@ pub(super) enum HostAnswer {
     /// The host does not count for this message: the next one must be called.
     Next,
     /// These are the results for the recipients.
-    Settled(Vec<(u8, Come)>),
+    Settled(Vec<(u8, DeliveryResult)>),
 }
 
 /// Whether all of the message could be read.
@@ -99,20 +99,20 @@ pub(super) enum Readability {
     Damaged,
 }
 
-impl Road {
+impl DestinationRoute {
     /// The route to a destination, for these recipients. `key`: the key by which the owner of the
     /// destination knows it.
     pub(super) fn to(
         destination: String,
         key: u64,
         leaving: Leaving,
-        together: u16,
+        recipient_bits: u16,
         random: u64,
-    ) -> Road {
-        Road {
+    ) -> DestinationRoute {
+        DestinationRoute {
             destination,
             leaving,
-            together,
+            recipient_bits,
             random,
             key,
             has_leave: false,
@@ -152,36 +152,37 @@ impl Road {
     }
 
     /// The recipients that it is for, as bits.
-    pub(super) fn together(&self) -> u16 {
-        self.together
+    pub(super) fn recipient_bits(&self) -> u16 {
+        self.recipient_bits
     }
 
     /// Sets the recipients that it is for.
-    pub(super) fn is_for(&mut self, together: u16) {
-        self.together = together;
+    pub(super) fn is_for(&mut self, recipient_bits: u16) {
+        self.recipient_bits = recipient_bits;
     }
 
     /// Looks up the hosts.
-    pub(super) fn seek(&mut self, cx: &mut AttemptCx<'_, '_>) -> HostLookup {
-        let Road { destination, leaving, random, knowledge, policy, fetched, .. } = self;
+    pub(super) fn look_up_hosts(&mut self, cx: &mut AttemptCx<'_, '_>) -> HostLookup {
+        let DestinationRoute { destination, leaving, random, knowledge, policy, fetched, .. } =
+            self;
         let ourselves = cx.queue.config.ourselves(cx.parts.connections.net());
         let us = ourselves.us();
         let hosts = match leaving {
             Leaving::By(smarthost) => smarthosts::hosts(smarthost, &us, *random, knowledge)
-                .map(|hosts| hosts.map(Found::Hosts)),
+                .map(|hosts| hosts.map(HostSearch::Hosts)),
             Leaving::Direct => {
                 find(destination, &us, *random, policy.as_deref(), fetched, &*cx.parts, knowledge)
             }
         };
         match hosts {
             Err(Missing(question)) => {
-                let at = cx.continuation(Point::NameKnown);
+                let at = cx.continuation(WaitPoint::NameKnown);
                 let number = cx.parts.names.ask(at, question.clone());
                 self.asked = Some((number, question));
                 HostLookup::Asked
             }
-            Ok(Ok(Found::Inquiry(inquiry))) => HostLookup::Inquiry(inquiry),
-            Ok(Ok(Found::Hosts(hosts))) => {
+            Ok(Ok(HostSearch::PolicyFetch(policy_fetch))) => HostLookup::PolicyFetch(policy_fetch),
+            Ok(Ok(HostSearch::Hosts(hosts))) => {
                 self.hosts = hosts.into();
                 HostLookup::Hosts
             }
@@ -206,19 +207,19 @@ impl Road {
     /// Calls the next host.
     pub(super) fn call(&mut self, cx: &mut AttemptCx<'_, '_>) -> NextHost {
         let missed = match self.hosts.pop_front() {
-            None => return NextHost::NoneLeft(self.missed.take().unwrap_or(nobody())),
+            None => return NextHost::NoneLeft(self.missed.take().unwrap_or(no_host_reached())),
             Some(Ok(host)) => match OutboundConnection::to(host, cx) {
                 Some(connection) => {
                     cx.queue.deadlines.set(cx.frame, cx.parts.turn.now + CALL_PATIENCE);
                     return NextHost::Connecting(Box::new(connection));
                 }
-                None => nobody(),
+                None => no_host_reached(),
             },
-            Some(Err(Barred { why, counts_as })) => {
+            Some(Err(RejectedHost { why, counts_as })) => {
                 if let Some((rule, shortfall)) = counts_as {
                     cx.queue.count_tls(&self.destination, rule, Err(shortfall), cx.parts.turn.wall);
                 }
-                Come::Later(Why::Nowhere(why))
+                DeliveryResult::Later(FailureReason::NoRoute(why))
             }
         };
         self.miss(missed);
@@ -266,28 +267,32 @@ impl Road {
         // A reply before a recipient was named is about the host, and the next host may say
         // something else.
         let is_of_host = |(_, outcome): &(u8, Outcome)| match outcome {
-            Outcome::Later(reason) | Outcome::Never(reason) => reason.stage < Talk::Sender,
+            Outcome::Later(reason) | Outcome::Never(reason) => reason.stage < SmtpStage::Sender,
             Outcome::Delivered(_) => false,
         };
         if damaged.is_empty() && came.iter().all(is_of_host) {
             let first = came.into_iter().next();
-            self.miss(first.map_or(nobody(), |(_, outcome)| come_of(outcome, host, reporter)));
+            self.miss(
+                first.map_or(no_host_reached(), |(_, outcome)| result_of(outcome, host, reporter)),
+            );
             return HostAnswer::Next;
         }
-        let damaged = damaged.into_iter().map(|(bit, _)| (bit, Come::Later(Why::Damaged)));
-        let came = came.into_iter().map(|(bit, outcome)| (bit, come_of(outcome, host, reporter)));
+        let damaged = damaged
+            .into_iter()
+            .map(|(bit, _)| (bit, DeliveryResult::Later(FailureReason::Damaged)));
+        let came = came.into_iter().map(|(bit, outcome)| (bit, result_of(outcome, host, reporter)));
         HostAnswer::Settled(damaged.chain(came).collect())
     }
 
     /// Takes the result of a host that did not count. While one of the hosts may work later, that
     /// result counts. Among those, the result of the first host that spoke with us counts.
-    fn miss(&mut self, come: Come) {
+    fn miss(&mut self, come: DeliveryResult) {
         let is_kept = match &self.missed {
-            Some(Come::Later(
-                Why::Nowhere(Unroutable::Forbidden)
-                | Why::Said(Reason { cause: Cause::Lost(Lost::NotMade), .. }, _),
-            )) => !matches!(come, Come::Later(_)),
-            Some(Come::Later(_)) => true,
+            Some(DeliveryResult::Later(
+                FailureReason::NoRoute(Unroutable::Forbidden)
+                | FailureReason::Host(Reason { cause: Cause::Lost(Lost::NotMade), .. }, _),
+            )) => !matches!(come, DeliveryResult::Later(_)),
+            Some(DeliveryResult::Later(_)) => true,
             _ => false,
         };
         if !is_kept {
@@ -296,27 +301,31 @@ impl Road {
     }
 
     /// The same result for all recipients.
-    pub(super) fn for_all(&self, come: &Come) -> Vec<(u8, Come)> {
-        bits(self.together).map(|bit| (bit, come.clone())).collect()
+    pub(super) fn for_all(&self, come: &DeliveryResult) -> Vec<(u8, DeliveryResult)> {
+        bits(self.recipient_bits).map(|bit| (bit, come.clone())).collect()
     }
 }
 
 /// The result where no host could be reached.
-pub(super) fn nobody() -> Come {
-    Come::Later(Why::Said(
-        Reason { stage: Talk::Greeting, cause: Cause::Lost(Lost::NotMade) },
+pub(super) fn no_host_reached() -> DeliveryResult {
+    DeliveryResult::Later(FailureReason::Host(
+        Reason { stage: SmtpStage::Greeting, cause: Cause::Lost(Lost::NotMade) },
         None,
     ))
 }
 
 /// The result for a recipient from the outcome at a host.
-pub(super) fn come_of(outcome: Outcome, host: Option<&Name>, reporter: Reporter) -> Come {
+pub(super) fn result_of(
+    outcome: Outcome,
+    host: Option<&Name>,
+    reporter: Reporter,
+) -> DeliveryResult {
     match outcome {
         Outcome::Delivered(reply) => {
-            Come::Delivered(Taken { reply, host: host.cloned(), reporter })
+            DeliveryResult::Delivered(Acceptance { reply, host: host.cloned(), reporter })
         }
-        Outcome::Later(reason) => Come::Later(Why::Said(reason, host.cloned())),
-        Outcome::Never(reason) => Come::Never(Why::Said(reason, host.cloned())),
+        Outcome::Later(reason) => DeliveryResult::Later(FailureReason::Host(reason, host.cloned())),
+        Outcome::Never(reason) => DeliveryResult::Never(FailureReason::Host(reason, host.cloned())),
     }
 }
 

@@ -22,14 +22,14 @@ use relay::sts::{Mode, Policy};
 use tls::Published;
 
 use super::context::Context;
-use super::host::{Barred, Demand, MailHost, MailHosts};
-use super::inquiring::Inquiry;
+use super::host::{MailHost, MailHosts, RejectedHost, TlsDemand};
+use super::policy_fetch::PolicyFetch;
 
 /// The result of looking up a route.
-pub(super) enum Found {
+pub(super) enum HostSearch {
     Hosts(MailHosts),
     /// The domain's web server must be asked for the policy first.
-    Inquiry(Box<Inquiry>),
+    PolicyFetch(Box<PolicyFetch>),
 }
 
 /// The result of fetching a domain's policy in this attempt.
@@ -50,7 +50,7 @@ pub(super) fn find(
     fetched: &FetchedPolicy,
     parts: &Context<'_>,
     knowledge: &Knowledge,
-) -> Result<Result<Found, Unroutable>, Missing> {
+) -> Result<Result<HostSearch, Unroutable>, Missing> {
     let (hops, missing) =
         match route(&Target::Domain(smtp::Domain::Name(domain)), us, random, knowledge)? {
             Route::By { hops, missing } => (hops, missing),
@@ -61,8 +61,10 @@ pub(super) fn find(
         Look::Fetch(id, known) => match fetched {
             FetchedPolicy::Tried(fetched) => fetched.as_deref().or(known),
             FetchedPolicy::NotTried => {
-                match Inquiry::about(domain, id, us, random, knowledge, parts.turn.now)? {
-                    Some(inquiry) => return Ok(Ok(Found::Inquiry(Box::new(inquiry)))),
+                match PolicyFetch::about(domain, id, us, random, knowledge, parts.turn.now)? {
+                    Some(policy_fetch) => {
+                        return Ok(Ok(HostSearch::PolicyFetch(Box::new(policy_fetch))));
+                    }
                     None => known,
                 }
             }
@@ -70,34 +72,37 @@ pub(super) fn find(
     };
     let policy = policy.filter(|policy| policy.mode == Mode::Enforce);
     let with_demand = |hop: Hop| {
-        let demand =
-            if parts.names.is_trusted() { Demand::on(&hop, knowledge)? } else { Demand::Nothing };
+        let demand = if parts.names.is_trusted() {
+            TlsDemand::on(&hop, knowledge)?
+        } else {
+            TlsDemand::Nothing
+        };
         Ok(MailHost::of(hop, domain, demand, policy))
     };
-    let others = missing.map(|why| Ok(Err(Barred::by(Unroutable::Unknown(why)))));
+    let others = missing.map(|why| Ok(Err(RejectedHost::by(Unroutable::Unknown(why)))));
     let hosts =
         hops.into_iter().map(with_demand).chain(others).collect::<Result<MailHosts, Missing>>()?;
-    Ok(Ok(Found::Hosts(hosts)))
+    Ok(Ok(HostSearch::Hosts(hosts)))
 }
 
-impl Demand {
+impl TlsDemand {
     /// What the domain of this host demands.
     ///
     /// Errors: [`Missing`] says what must be looked up first.
-    pub(super) fn on(hop: &Hop, knowledge: &Knowledge) -> Result<Demand, Missing> {
+    pub(super) fn on(hop: &Hop, knowledge: &Knowledge) -> Result<TlsDemand, Missing> {
         let Some(host) = hop.host.as_ref().filter(|_| hop.is_authenticated) else {
-            return Ok(Demand::Nothing);
+            return Ok(TlsDemand::Nothing);
         };
         // The name is longer than a name may be, so nothing can be published there.
         let Ok(name) = Name::parse(&["_25._tcp.", host.as_str()].concat()) else {
-            return Ok(Demand::Nothing);
+            return Ok(TlsDemand::Nothing);
         };
         let answer = match knowledge.of(Question { name, kind: RecordKind::Tlsa })? {
             Ok(answer) => answer,
-            Err(unanswered) => return Ok(Demand::Unknown(unanswered)),
+            Err(unanswered) => return Ok(TlsDemand::Unknown(unanswered)),
         };
         if !answer.is_authenticated || answer.records.is_empty() {
-            return Ok(Demand::Nothing);
+            return Ok(TlsDemand::Nothing);
         }
         let usable = |record: &Record| match record {
             Record::Tlsa { usage, selector, matching, data } => {
@@ -105,6 +110,6 @@ impl Demand {
             }
             _ => None,
         };
-        Ok(Demand::Tls(answer.records.iter().filter_map(usable).collect()))
+        Ok(TlsDemand::Tls(answer.records.iter().filter_map(usable).collect()))
     }
 }

@@ -15,24 +15,27 @@ use relay::destinations::Ended;
 use relay::schedule::{self, Next};
 use store::{MessageInfo, OUTBOX, OutboxEntry, Packing, Refusal, State, UidRange};
 
-use crate::attempt::AttemptCx;
+use crate::attempt_context::AttemptCx;
 use crate::calls::Admission;
-use crate::entry::{self, Entry, Fate, Nature};
-use crate::road::{Road, nobody};
-use crate::stages::{AGAIN, Come, Deed, ROOM_AGAIN, Stage, StepResult, bits};
+use crate::destination_route::{DestinationRoute, no_host_reached};
+use crate::entry::{self, Entry, EntryFate, EntryKind};
+use crate::failure::FailureReason;
+use crate::stages::{AGAIN, DeliveryKind, DeliveryResult, ROOM_AGAIN, Stage, StepResult, bits};
 use crate::state::DestinationTry;
 use crate::unreadable::NoticeStep;
-use crate::why::Why;
-use crate::{Point, smarthosts};
+use crate::{WaitPoint, smarthosts};
 
-use super::Courier;
+use super::DeliveryAttempt;
 
 /// How often a held message is looked at: the time of day may jump.
 const HOLD_LOOK: Micros = Micros::from_secs(24 * 60 * 60);
 
-impl Courier {
+impl DeliveryAttempt {
     /// Chooses the next stage.
-    pub(super) fn sort(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
+    pub(super) fn choose_stage(
+        &mut self,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Result<StepResult, Refusal> {
         let info = cx.info()?;
         self.stage = match (cx.record(), self.notice) {
             // A rebuild has found it, so it stays.
@@ -52,46 +55,46 @@ impl Courier {
         let fate = entry::fate(Some(record));
         let held_until = self.entry().envelope().held_until;
         let to_wait = held_until.map_or(0, |until| until.0.saturating_sub(cx.parts.turn.wall.0));
-        if to_wait > 0 && fate != Fate::GivenBack {
+        if to_wait > 0 && fate != EntryFate::Returned {
             let until = cx.parts.turn.now + Micros(to_wait).min(HOLD_LOOK);
-            cx.queue.standings.hold(self.place, until);
+            cx.queue.index.hold(self.place, until);
             return Stage::Over(Some(until));
         }
         if self.round.to_mark().is_some() {
-            return Stage::Marked;
+            return Stage::Mark;
         }
         let (all, packing) = (self.entry().all(), self.packing());
         let (done, told) = (record.done(packing), record.reported(packing));
         let waiting = all & !done;
         let open = self.round.open(waiting);
-        if fate == Fate::GivenBack && open != 0 {
-            bits(open).for_each(|bit| self.round.fail(bit, Why::GivenBack));
-            return Stage::Sorted;
+        if fate == EntryFate::Returned && open != 0 {
+            bits(open).for_each(|bit| self.round.fail(bit, FailureReason::Returned));
+            return Stage::Choose;
         }
         if let Some(next) = self.next_here(open, cx) {
             return next;
         }
         if let Some(bit) = self.round.first_failed() {
-            return Stage::Brought(Deed::Report(bit));
+            return Stage::BeginDelivery(DeliveryKind::FailureReport(bit));
         }
-        if let Some(bit) = bits(self.round.not_put_off(done & !told)).next() {
-            return Stage::Brought(Deed::Arrival(bit));
+        if let Some(bit) = bits(self.round.not_deferred(done & !told)).next() {
+            return Stage::BeginDelivery(DeliveryKind::SuccessReport(bit));
         }
-        let Courier { entry: Some(entry), notes, .. } = self else {
+        let DeliveryAttempt { entry: Some(entry), notes, .. } = self else {
             unreachable!("the entry was not opened")
         };
         notes.look_up(entry, waiting, record, cx);
         if notes.has_some() {
-            return Stage::Forgotten;
+            return Stage::ForgetNote;
         }
         if told & all == all {
-            return Stage::Removed;
+            return Stage::Remove;
         }
         if open != 0 && cx.queue.is_serving && can_be_marked(cx) {
-            return self.set_out(open, info, cx);
+            return self.start_remote_delivery(open, info, cx);
         }
         if self.is_delay_to_be_told(waiting, info, record, cx) {
-            return Stage::Brought(Deed::Delay);
+            return Stage::BeginDelivery(DeliveryKind::DelayReport);
         }
         let after = match self.next_attempt(cx) {
             Next::After(after) => after,
@@ -111,17 +114,17 @@ impl Courier {
     /// The next stage for an entry that cannot be read.
     fn next_of_unreadable(&mut self, record: OutboxEntry, cx: &mut AttemptCx<'_, '_>) -> Stage {
         if self.round.to_mark().is_some() {
-            return Stage::Marked;
+            return Stage::Mark;
         }
         if self.notes.has_some() {
-            return Stage::Forgotten;
+            return Stage::ForgetNote;
         }
         let Some(notice) = &mut self.notice else { unreachable!("the entry can be read") };
         match notice.next(record) {
-            NoticeStep::Deliver => Stage::Brought(Deed::Notice),
+            NoticeStep::Deliver => Stage::BeginDelivery(DeliveryKind::Notice),
             NoticeStep::ForgetNote => {
-                self.notes.note(Deed::Notice, self.place.0, cx);
-                Stage::Sorted
+                self.notes.note(DeliveryKind::Notice, self.place.0, cx);
+                Stage::Choose
             }
             NoticeStep::WaitForRoom => Stage::Over(Some(cx.parts.turn.now + ROOM_AGAIN)),
             NoticeStep::ReadAgain => Stage::Over(Some(self.after_damage(cx))),
@@ -137,10 +140,10 @@ impl Courier {
         let (directory, entry) = (cx.parts.directory, self.entry());
         let own = bits(open).find(|bit| directory.has_domain_of(entry.address(*bit)))?;
         match directory.recipient_at(cx.parts.store, entry.address(own)) {
-            Some(account) => Some(Stage::Brought(Deed::Letter(own, account))),
+            Some(account) => Some(Stage::BeginDelivery(DeliveryKind::Message(own, account))),
             None => {
-                self.round.fail(own, Why::Nobody);
-                Some(Stage::Sorted)
+                self.round.fail(own, FailureReason::UnknownAddress);
+                Some(Stage::Choose)
             }
         }
     }
@@ -148,13 +151,13 @@ impl Courier {
     /// The same for a message that came for an account which forwards its mail.
     fn next_of_arrival(&mut self, open: u16) -> Option<Stage> {
         let bit = bits(open).next()?;
-        if self.entry().nature() == Nature::ComesBack {
-            self.round.fail(bit, Why::Circle);
-            return Some(Stage::Sorted);
+        if self.entry().nature() == EntryKind::Looped {
+            self.round.fail(bit, FailureReason::Loop);
+            return Some(Stage::Choose);
         }
-        let deed = self.entry().deed_for(bit);
-        let is_unsealed = matches!(deed, Deed::SentOn(_)) && self.seal.is_open();
-        Some(if is_unsealed { Stage::Hashed } else { Stage::Brought(deed) })
+        let kind = self.entry().delivery_for(bit);
+        let is_unsealed = matches!(kind, DeliveryKind::Forward(_)) && self.seal.is_open();
+        Some(if is_unsealed { Stage::Hash } else { Stage::BeginDelivery(kind) })
     }
 
     /// What the entry's record stores for each recipient. For an entry that cannot be read, the
@@ -166,7 +169,7 @@ impl Courier {
     /// Writes the results to the entry's record.
     pub(super) fn mark(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
         let Some(change) = self.round.to_mark() else { unreachable!("there is nothing to mark") };
-        let ((account, uid), continuation) = (self.place, cx.continuation(Point::Attempt));
+        let ((account, uid), continuation) = (self.place, cx.continuation(WaitPoint::Attempt));
         cx.parts.store.own.store.change_entry(
             account,
             uid,
@@ -178,17 +181,22 @@ impl Courier {
 
     /// Removes the entry.
     pub(super) fn remove(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
-        let ((account, uid), continuation) = (self.place, cx.continuation(Point::Attempt));
+        let ((account, uid), continuation) = (self.place, cx.continuation(WaitPoint::Attempt));
         cx.parts.store.own.store.remove(account, OUTBOX, &[UidRange::one(uid)], continuation)?;
         Ok(StepResult::Waits)
     }
 
     /// Starts delivery to these recipients, if their destination may be tried now.
-    fn set_out(&mut self, together: u16, info: MessageInfo, cx: &mut AttemptCx<'_, '_>) -> Stage {
-        if self.resume(together) {
-            self.destination_try = DestinationTry::OnRoad;
-            cx.queue.standings.tried(self.place);
-            return Stage::Spoken;
+    fn start_remote_delivery(
+        &mut self,
+        recipient_bits: u16,
+        info: MessageInfo,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> Stage {
+        if self.resume(recipient_bits) {
+            self.destination_try = DestinationTry::Tried;
+            cx.queue.index.tried(self.place);
+            return Stage::Converse;
         }
         let domain = entries::domain_of(self.entry().address(0));
         let leaving = cx.queue.config.way_to(&domain).clone();
@@ -196,17 +204,23 @@ impl Courier {
         let key = cx.parts.store.own.facts.destination(&destination);
         match cx.queue.calls.admit(&destination, key, cx.parts.turn.now) {
             Admission::Ask => {
-                self.road = Some(Road::to(destination, key, leaving, together, random(info, cx)));
-                Stage::Permitted
+                self.route = Some(DestinationRoute::to(
+                    destination,
+                    key,
+                    leaving,
+                    recipient_bits,
+                    random(info, cx),
+                ));
+                Stage::AskLeave
             }
             Admission::WaitUntil(until) => {
-                cx.queue.leave_alone(&destination);
-                self.not_before(until, together, cx)
+                cx.queue.release_entries_behind(&destination);
+                self.not_before(until, recipient_bits, cx)
             }
             Admission::Busy => {
-                self.round.put_off(together);
+                self.round.defer(recipient_bits);
                 self.destination_try = DestinationTry::Behind(destination);
-                Stage::Sorted
+                Stage::Choose
             }
         }
     }
@@ -215,12 +229,12 @@ impl Courier {
     pub(super) fn not_before(
         &mut self,
         until: Instant,
-        together: u16,
+        recipient_bits: u16,
         cx: &AttemptCx<'_, '_>,
     ) -> Stage {
-        bits(together).for_each(|bit| self.settle(bit, nobody(), cx));
+        bits(recipient_bits).for_each(|bit| self.settle(bit, no_host_reached(), cx));
         self.destination_try = DestinationTry::NotBefore(until);
-        Stage::Sorted
+        Stage::Choose
     }
 
     /// The time since the message was first to be delivered, by the dates. The time for which the
@@ -229,7 +243,7 @@ impl Courier {
         let Turn { now, wall } = cx.parts.turn;
         let released = self.entry.as_ref().map_or(info.internal_date, |entry| entry.released(info));
         let dated = Micros(wall.0.saturating_sub(released.0));
-        cx.queue.standings.age(self.place, dated, now)
+        cx.queue.index.age(self.place, dated, now)
     }
 
     /// When the entry would be tried again.
@@ -247,20 +261,20 @@ impl Courier {
         cx: &AttemptCx<'_, '_>,
     ) -> bool {
         !record.is_delay_reported()
-            && !self.round.is_delay_put_off()
+            && !self.round.is_delay_report_deferred()
             && schedule::is_delay_to_be_told(self.age(info, cx))
             && bits(open).any(|bit| self.entry().is_told(bit, self.entry().delayed(info), cx))
     }
 
     /// Takes in the result for a recipient.
-    pub(super) fn settle(&mut self, bit: u8, come: Come, cx: &AttemptCx<'_, '_>) {
+    pub(super) fn settle(&mut self, bit: u8, come: DeliveryResult, cx: &AttemptCx<'_, '_>) {
         self.round.settle(bit, come, self.next_attempt(cx));
     }
 
     /// All recipients of the route are settled, and the attempt at the destination ends.
-    pub(super) fn arrive(&mut self, how: Ended, cx: &mut AttemptCx<'_, '_>) {
-        self.leave_road(how, cx);
-        self.stage = Stage::Sorted;
+    pub(super) fn finish_route(&mut self, how: Ended, cx: &mut AttemptCx<'_, '_>) {
+        self.end_route(how, cx);
+        self.stage = Stage::Choose;
     }
 }
 

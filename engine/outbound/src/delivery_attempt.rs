@@ -2,12 +2,13 @@
 //! done, or the entry is left to wait.
 //!
 //! ```text
-//!   opened ─▸ sorted ─┬─▸ brought, handed, delivered: to an account here, or a report ─▸ marked ─┐
-//!               ▴     ├─▸ hashed, sealed: the ARC set of a message to be forwarded ──────────────┤
-//!               │     ├─▸ permitted, sought, inquired, called, spoken: to a host ──────▸ marked ─┤
-//!               │     ├─▸ forgotten: the note of a delivery that cannot be repeated ─────────────┤
-//!               │     └─▸ removed, or left to wait                                               │
-//!               └────────────────────────────────────────────────────────────────────────────────┘
+//!   ReadHead ─▸ Choose ─┬─▸ BeginDelivery, HandOver, Commit: a local delivery ───▸ Mark ─┐
+//!                 ▴     ├─▸ Hash, Sign: the ARC set of a forwarded message ──────────────┤
+//!                 │     ├─▸ AskLeave, LookUpHosts, FetchPolicy, Connect,                 │
+//!                 │     │   Converse: remote delivery ─────────────────────────▸ Mark ─┤
+//!                 │     ├─▸ ForgetNote: of a delivery that cannot be repeated ───────────┤
+//!                 │     └─▸ Remove, or left to wait                                      │
+//!                 └──────────────────────────────────────────────────────────────────────┘
 //! ```
 //! Invariants:
 //! - Local deliveries arrive once: the message at an account of this machine, a forwarded message
@@ -37,25 +38,25 @@ use store::{Outcome, Refusal};
 
 use super::Place;
 use super::arrivals::ArrivalNotes;
-use super::attempt::AttemptCx;
+use super::attempt_context::AttemptCx;
 use super::connection::OutboundConnection;
+use super::destination_route::DestinationRoute;
 use super::entry::{Entry, OpenedEntry};
+use super::failure::FailureReason;
 use super::head::EntryExtent;
-use super::inquiring::Inquiry;
 use super::local_delivery::LocalDelivery;
 use super::opening;
+use super::policy_fetch::PolicyFetch;
 use super::reader::{EntryReader, PartArrival};
-use super::road::Road;
 use super::round::Round;
 use super::sealing::ArcSeal;
-use super::stages::{AGAIN, Come, Deed, Stage, StepResult, Way};
+use super::stages::{AGAIN, AttemptProgress, DeliveryKind, DeliveryResult, Stage, StepResult};
 use super::state::{DestinationTry, Ended};
 use super::unreadable::{Notice, tell_operator};
-use super::why::Why;
 
-mod bringing;
-mod calling;
-mod sorting;
+mod local;
+mod next_stage;
+mod remote;
 
 /// The longest delay before an entry with an unreadable beginning is read again. The delay grows by
 /// a minute each time.
@@ -63,7 +64,7 @@ const DAMAGED_AGAIN_MAX: Micros = Micros::from_secs(60 * 60);
 
 /// A delivery attempt for one entry. Its parts do the work, and know nothing of each other's state.
 /// Their results decide the next stage.
-pub(super) struct Courier {
+pub(super) struct DeliveryAttempt {
     place: Place,
     stage: Stage,
     /// The answer that the stage has asked for has not come.
@@ -78,20 +79,20 @@ pub(super) struct Courier {
     notes: ArrivalNotes,
     /// The ARC set of a forwarded message.
     seal: ArcSeal,
-    /// It exists from [`Stage::Permitted`] on until all its recipients are settled, and while a
+    /// It exists from [`Stage::AskLeave`] on until all its recipients are settled, and while a
     /// connection is kept.
-    road: Option<Road>,
+    route: Option<DestinationRoute>,
     destination_try: DestinationTry,
-    /// It exists in [`Stage::Inquired`].
-    inquiry: Option<Box<Inquiry>>,
+    /// It exists in [`Stage::FetchPolicy`].
+    policy_fetch: Option<Box<PolicyFetch>>,
     connection: Option<Box<OutboundConnection>>,
 }
 
-impl Courier {
-    pub(super) fn new(place: Place) -> Courier {
-        Courier {
+impl DeliveryAttempt {
+    pub(super) fn new(place: Place) -> DeliveryAttempt {
+        DeliveryAttempt {
             place,
-            stage: Stage::Opened,
+            stage: Stage::ReadHead,
             is_waiting: false,
             reader: EntryReader::new(),
             entry: None,
@@ -100,9 +101,9 @@ impl Courier {
             delivery: LocalDelivery::default(),
             notes: ArrivalNotes::default(),
             seal: ArcSeal::new(),
-            road: None,
+            route: None,
             destination_try: DestinationTry::NotTried,
-            inquiry: None,
+            policy_fetch: None,
             connection: None,
         }
     }
@@ -119,89 +120,100 @@ impl Courier {
     /// How the attempt has ended for its entry. `next`: when the entry is tried again.
     pub(super) fn ended(self, next: Option<Instant>) -> Ended {
         assert!(
-            self.road.is_none() && self.connection.is_none(),
-            "an attempt that ends has left its road"
+            self.route.is_none() && self.connection.is_none(),
+            "an attempt that ends has left its route"
         );
         // Where no delivery was tried, an earlier reason stays.
-        let is_news =
-            |why: &&Why| self.destination_try == DestinationTry::OnRoad || matches!(why, Why::Full);
+        let is_news = |why: &&FailureReason| {
+            self.destination_try == DestinationTry::Tried
+                || matches!(why, FailureReason::MailboxFull)
+        };
         let why = self.round.last_reason().filter(is_news);
         let is_unread = self.round.is_damaged() || self.notice.is_some();
-        let words =
-            if is_unread { Some(self.why_unreadable().words()) } else { why.map(Why::words) };
+        let words = if is_unread {
+            Some(self.why_unreadable().words())
+        } else {
+            why.map(FailureReason::words)
+        };
         // The disk may read it later, but an invalid head stays as it is.
         let is_left = self.notice.is_some_and(Notice::is_told) && !self.round.is_damaged();
         Ended { place: self.place, next, destination_try: self.destination_try, is_left, words }
     }
 
-    fn why_unreadable(&self) -> Why {
-        if self.round.is_damaged() { Why::Damaged } else { Why::Unreadable }
+    fn why_unreadable(&self) -> FailureReason {
+        if self.round.is_damaged() { FailureReason::Damaged } else { FailureReason::Unreadable }
     }
 
     /// Goes on as far as it can without waiting.
-    pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
+    pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         while !self.is_waiting {
             let result = match self.stage {
-                Stage::Opened => self.reader.read_beginning(cx).map(|()| StepResult::Waits),
-                Stage::Sorted => self.sort(cx),
-                Stage::Brought(deed) => self.bring(deed, cx),
-                Stage::Handed(deed) => self.hand(deed, cx),
-                Stage::Delivered(_) | Stage::Sealed => Ok(StepResult::Waits),
-                Stage::Hashed => self.hash(cx),
-                Stage::Marked => self.mark(cx),
-                Stage::Forgotten => self.notes.forget(cx).map(|()| StepResult::Waits),
-                Stage::Permitted => Ok(self.ask_to_call(cx)),
-                Stage::Sought => Ok(self.seek(cx)),
-                Stage::Inquired => Ok(self.inquire(cx)),
-                Stage::Called => Ok(self.call(cx)),
-                Stage::Spoken => self.speak(cx),
-                Stage::Removed => self.remove(cx),
+                Stage::ReadHead => self.reader.read_beginning(cx).map(|()| StepResult::Waits),
+                Stage::Choose => self.choose_stage(cx),
+                Stage::BeginDelivery(kind) => self.begin_local_delivery(kind, cx),
+                Stage::HandOver(kind) => self.hand_over(kind, cx),
+                Stage::Commit(_) | Stage::Sign => Ok(StepResult::Waits),
+                Stage::Hash => self.hash(cx),
+                Stage::Mark => self.mark(cx),
+                Stage::ForgetNote => self.notes.forget(cx).map(|()| StepResult::Waits),
+                Stage::AskLeave => Ok(self.ask_to_call(cx)),
+                Stage::LookUpHosts => Ok(self.look_up_hosts(cx)),
+                Stage::FetchPolicy => Ok(self.fetch_policy(cx)),
+                Stage::Connect => Ok(self.call(cx)),
+                Stage::Converse => self.converse(cx),
+                Stage::Remove => self.remove(cx),
                 Stage::Over(next) => {
                     self.delivery.abort(cx);
-                    return Way::Over(next);
+                    return AttemptProgress::Over(next);
                 }
             };
             match result {
                 Ok(StepResult::GoesOn) => {}
                 Ok(StepResult::Waits) => self.is_waiting = true,
-                Ok(StepResult::Computes) => return Way::Computes,
-                Err(refusal) if self.has_to_insist(refusal) => return self.insist(refusal, cx),
+                Ok(StepResult::Computes) => return AttemptProgress::Computes,
+                Err(refusal) if self.must_repeat(refusal) => {
+                    return self.repeat_request(refusal, cx);
+                }
                 Err(refusal) => self.refused(refusal, cx),
             }
         }
-        Way::Waits
+        AttemptProgress::Waits
     }
 
     /// The store has answered. The attempt goes on. It has one request under way at a time, and
     /// gives a delivery up only when the store has refused it. So no other answer comes.
-    pub(super) fn woken(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> Way {
+    pub(super) fn woken(
+        &mut self,
+        outcome: Outcome,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> AttemptProgress {
         assert!(self.is_waiting, "the store answers what it was asked");
         self.is_waiting = false;
         match (outcome, self.stage) {
-            (Outcome::Changed, Stage::Marked) => {
+            (Outcome::Changed, Stage::Mark) => {
                 self.round.marked();
-                self.stage = Stage::Sorted;
+                self.stage = Stage::Choose;
             }
-            (Outcome::Changed, Stage::Forgotten) => {
+            (Outcome::Changed, Stage::ForgetNote) => {
                 self.notes.forgotten();
-                self.stage = Stage::Sorted;
+                self.stage = Stage::Choose;
             }
-            (Outcome::Changed, Stage::Removed) => self.stage = Stage::Over(None),
-            (Outcome::Room, Stage::Handed(_)) => {}
-            (Outcome::Delivered, Stage::Delivered(deed)) => {
+            (Outcome::Changed, Stage::Remove) => self.stage = Stage::Over(None),
+            (Outcome::Room, Stage::HandOver(_)) => {}
+            (Outcome::Delivered, Stage::Commit(kind)) => {
                 self.delivery.came();
-                self.came(deed);
+                self.came(kind);
             }
             (
                 Outcome::Refused(refusal),
-                Stage::Marked
-                | Stage::Forgotten
-                | Stage::Removed
-                | Stage::Handed(_)
-                | Stage::Delivered(_),
+                Stage::Mark
+                | Stage::ForgetNote
+                | Stage::Remove
+                | Stage::HandOver(_)
+                | Stage::Commit(_),
             ) => {
-                if self.has_to_insist_on_outcome(refusal) {
-                    return self.insist(refusal, cx);
+                if self.must_repeat_outcome(refusal) {
+                    return self.repeat_request(refusal, cx);
                 }
                 self.refused(refusal, cx);
             }
@@ -211,7 +223,11 @@ impl Courier {
     }
 
     /// The requested part of the entry has come, or cannot be read.
-    pub(super) fn part_arrived(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> Way {
+    pub(super) fn part_arrived(
+        &mut self,
+        outcome: Outcome,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> AttemptProgress {
         let arrival = self.reader.arrived(outcome, cx);
         // The attempt may wait for something else by now.
         self.is_waiting &= arrival == PartArrival::Unwanted;
@@ -230,7 +246,7 @@ impl Courier {
             OpenedEntry::Partial => {}
             OpenedEntry::Whole { entry, signatures, message_at } => {
                 self.reader.opened(signatures, message_at, info.octets);
-                (self.entry, self.stage) = (Some(entry), Stage::Sorted);
+                (self.entry, self.stage) = (Some(entry), Stage::Choose);
             }
             OpenedEntry::Unreadable => self.cannot_be_read(cx),
             OpenedEntry::Gone => self.stage = Stage::Over(None),
@@ -240,7 +256,7 @@ impl Courier {
     /// The head of the entry cannot be read: the operator is told, and then the account.
     fn cannot_be_read(&mut self, cx: &mut AttemptCx<'_, '_>) {
         tell_operator(&self.why_unreadable(), cx);
-        (self.notice, self.stage) = (Some(Notice::Wanted), Stage::Sorted);
+        (self.notice, self.stage) = (Some(Notice::Wanted), Stage::Choose);
     }
 
     /// The answer to a question that it has asked name servers.
@@ -249,9 +265,9 @@ impl Courier {
         number: QuestionNumber,
         known: Known,
         cx: &mut AttemptCx<'_, '_>,
-    ) -> Way {
-        if self.stage == Stage::Sought
-            && self.road.as_mut().is_some_and(|road| road.learn(number, known))
+    ) -> AttemptProgress {
+        if self.stage == Stage::LookUpHosts
+            && self.route.as_mut().is_some_and(|route| route.learn(number, known))
         {
             self.is_waiting = false;
         }
@@ -259,11 +275,8 @@ impl Courier {
     }
 
     /// The requested signature was computed.
-    pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
-        assert!(
-            self.stage == Stage::Sealed,
-            "a signature comes only while the attempt waits for it"
-        );
+    pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
+        assert!(self.stage == Stage::Sign, "a signature comes only while the attempt waits for it");
         self.is_waiting = false;
         self.sealed(cx);
         self.go_on(cx)
@@ -271,15 +284,15 @@ impl Courier {
 
     /// Something has happened to its connection. A kept connection is dropped, unless it only has
     /// more buffer space.
-    pub(super) fn stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) -> Way {
+    pub(super) fn stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         if self.keeps_connection() {
             if !matches!(stir, Stir::Made | Stir::Room) {
                 self.drop_kept(cx);
             }
-            return Way::Waits;
+            return AttemptProgress::Waits;
         }
-        match &mut self.inquiry {
-            Some(inquiry) => inquiry.stirred(stir, cx),
+        match &mut self.policy_fetch {
+            Some(policy_fetch) => policy_fetch.stirred(stir, cx),
             None => self.host_stirred(stir, cx),
         }
         self.is_waiting = false;
@@ -287,8 +300,8 @@ impl Courier {
     }
 
     /// A host, a web server, or the next message for a connection took too long.
-    pub(super) fn deadline_expired(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
-        if self.keeps_connection() || self.inquiry.is_some() {
+    pub(super) fn deadline_expired(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
+        if self.keeps_connection() || self.policy_fetch.is_some() {
             return self.stirred(Stir::Over, cx);
         }
         self.lost(Lost::Silence, cx);
@@ -298,110 +311,116 @@ impl Courier {
 
     /// The machine stops. The attempt still waits for the disk, and for the answer to a message of
     /// which the peer has every byte. Everything else is given up.
-    pub(super) fn stopping(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
+    pub(super) fn stopping(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         self.drop_kept(cx);
-        if self.stage == Stage::Opened { Way::Waits } else { self.called_back(cx) }
+        if self.stage == Stage::ReadHead { AttemptProgress::Waits } else { self.recall(cx) }
     }
 
     /// Its entry is wanted back. The attempt ends without an effect, unless a host may have the
     /// message, or something is on its way to the disk.
-    pub(super) fn called_back(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
+    pub(super) fn recall(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         match self.stage {
-            Stage::Opened | Stage::Hashed | Stage::Sealed => Way::Over(Some(Instant::START)),
-            Stage::Spoken
+            Stage::ReadHead | Stage::Hash | Stage::Sign => {
+                AttemptProgress::Over(Some(Instant::START))
+            }
+            Stage::Converse
                 if self.connection.as_ref().is_some_and(|connection| connection.is_said()) =>
             {
-                Way::Waits
+                AttemptProgress::Waits
             }
-            Stage::Permitted | Stage::Sought | Stage::Inquired | Stage::Called | Stage::Spoken => {
-                if let Some(inquiry) = &mut self.inquiry {
-                    inquiry.hang_up(cx);
+            Stage::AskLeave
+            | Stage::LookUpHosts
+            | Stage::FetchPolicy
+            | Stage::Connect
+            | Stage::Converse => {
+                if let Some(policy_fetch) = &mut self.policy_fetch {
+                    policy_fetch.hang_up(cx);
                 }
                 if self.connection.is_some() {
                     self.hang_up(cx);
                 }
-                self.leave_road(destinations::Ended::Unknown, cx);
-                Way::Over(Some(Instant::START))
+                self.end_route(destinations::Ended::Unknown, cx);
+                AttemptProgress::Over(Some(Instant::START))
             }
-            _ => Way::Waits,
+            _ => AttemptProgress::Waits,
         }
     }
 
     /// Whether it has leave to try a destination, and no host has accepted a connection.
     pub(super) fn is_calling(&self, key: u64) -> bool {
-        matches!(self.stage, Stage::Sought | Stage::Inquired | Stage::Called)
-            && self.road.as_ref().is_some_and(|road| road.key() == key)
+        matches!(self.stage, Stage::LookUpHosts | Stage::FetchPolicy | Stage::Connect)
+            && self.route.as_ref().is_some_and(|route| route.key() == key)
     }
 
     /// Another core waits for a connection that this attempt was about to make. Its entry waits for
     /// the next one.
-    pub(super) fn give_way(&mut self, cx: &mut AttemptCx<'_, '_>) -> Way {
-        let Some(road) = &self.road else { unreachable!("the attempt is on no road") };
-        self.destination_try = DestinationTry::Behind(road.destination().into());
-        self.called_back(cx)
+    pub(super) fn give_way(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
+        let Some(route) = &self.route else { unreachable!("the attempt has no route") };
+        self.destination_try = DestinationTry::Behind(route.destination().into());
+        self.recall(cx)
     }
 
     /// When this attempt is over: the attempt that goes on with its kept connection.
-    pub(super) fn follower(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<Courier> {
+    pub(super) fn follower(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<DeliveryAttempt> {
         let place = self.next_by_connection(cx)?;
-        Some(Courier {
+        Some(DeliveryAttempt {
             connection: self.connection.take(),
-            road: self.road.take(),
-            ..Courier::new(place)
+            route: self.route.take(),
+            ..DeliveryAttempt::new(place)
         })
     }
 
     /// Whether to repeat the request: the store is busy, or it cannot write a mark because the disk
     /// is full or fails. An attempt that ended without the mark would deliver everything again when
     /// the disk accepts writes.
-    fn has_to_insist(&self, refusal: Refusal) -> bool {
-        let is_mark = self.stage == Stage::Marked;
+    fn must_repeat(&self, refusal: Refusal) -> bool {
+        let is_mark = self.stage == Stage::Mark;
         refusal == Refusal::Busy
             || is_mark && matches!(refusal, Refusal::DiskFull | Refusal::ReadOnly)
     }
 
     /// The same for an answer of the store that came later. A delivery that was refused is over: it
     /// is begun anew.
-    fn has_to_insist_on_outcome(&self, refusal: Refusal) -> bool {
-        !matches!(self.stage, Stage::Handed(_) | Stage::Delivered(_)) && self.has_to_insist(refusal)
+    fn must_repeat_outcome(&self, refusal: Refusal) -> bool {
+        !matches!(self.stage, Stage::HandOver(_) | Stage::Commit(_)) && self.must_repeat(refusal)
     }
 
     /// Repeats the request in the next turn. Administrators see why a mark is not made.
-    fn insist(&self, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) -> Way {
+    fn repeat_request(&self, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         if refusal != Refusal::Busy {
-            cx.queue.standings.said(self.place, Why::Unmarked.words());
+            cx.queue.index.said(self.place, FailureReason::Unmarked.words());
         }
-        Way::Turn
+        AttemptProgress::Turn
     }
 
     fn refused(&mut self, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) {
         self.round.refused(refusal);
         match (self.stage, refusal) {
-            (Stage::Brought(deed) | Stage::Handed(deed) | Stage::Delivered(deed), refusal) => {
+            (Stage::BeginDelivery(kind) | Stage::HandOver(kind) | Stage::Commit(kind), refusal) => {
                 self.delivery.abort(cx);
                 self.reader.want_nothing();
-                self.delivery_refused(deed, refusal, cx);
+                self.delivery_refused(kind, refusal, cx);
             }
-            (Stage::Forgotten, Refusal::NoSuchNote | Refusal::NoSuchAccount) => {
+            (Stage::ForgetNote, Refusal::NoSuchNote | Refusal::NoSuchAccount) => {
                 self.notes.forgotten();
-                self.stage = Stage::Sorted;
+                self.stage = Stage::Choose;
             }
-            (Stage::Spoken, _) => self.body_lost(),
+            (Stage::Converse, _) => self.body_unreadable(),
             (_, Refusal::NoSuchMessage) => self.stage = Stage::Over(None),
             // The disk may read it later, and the body could not be sent now.
-            (Stage::Hashed, Refusal::Unreadable) if self.next_attempt(cx) != Next::GiveUp => {
+            (Stage::Hash, Refusal::Unreadable) if self.next_attempt(cx) != Next::GiveUp => {
                 self.stage = Stage::Over(Some(self.after_damage(cx)));
             }
-            (Stage::Hashed, Refusal::Damaged | Refusal::Unreadable) => {
+            (Stage::Hash, Refusal::Damaged | Refusal::Unreadable) => {
                 // It may go without an ARC set, as far as it can.
                 self.seal.leave_out();
-                self.stage = Stage::Sorted;
+                self.stage = Stage::Choose;
             }
             (stage, Refusal::Damaged | Refusal::Unreadable) => match stage {
-                Stage::Opened if opening::has_head(self.reader.beginning(), cx) => {
+                Stage::ReadHead if opening::has_head(self.reader.beginning(), cx) => {
                     self.open(EntryExtent::Whole, cx)
                 }
-                Stage::Opened if self.next_attempt(cx) == Next::GiveUp => self.cannot_be_read(cx),
+                Stage::ReadHead if self.next_attempt(cx) == Next::GiveUp => self.cannot_be_read(cx),
                 _ => self.stage = Stage::Over(Some(self.after_damage(cx))),
             },
             _ => self.stage = Stage::Over(Some(cx.parts.turn.now + AGAIN)),
@@ -409,53 +428,64 @@ impl Courier {
     }
 
     /// The store has refused a delivery to an account of this machine, which is given up.
-    fn delivery_refused(&mut self, deed: Deed, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) {
-        match (deed, refusal) {
-            (_, Refusal::Arrived) => self.came(deed),
-            (Deed::Letter(bit, _), Refusal::OverQuota) => {
-                cx.queue.standings.tried(self.place);
-                self.settle_here(bit, Come::Later(Why::Full), cx);
+    fn delivery_refused(
+        &mut self,
+        kind: DeliveryKind,
+        refusal: Refusal,
+        cx: &mut AttemptCx<'_, '_>,
+    ) {
+        match (kind, refusal) {
+            (_, Refusal::Arrived) => self.came(kind),
+            (DeliveryKind::Message(bit, _), Refusal::OverQuota) => {
+                cx.queue.index.tried(self.place);
+                self.settle_here(bit, DeliveryResult::Later(FailureReason::MailboxFull), cx);
             }
-            (Deed::Letter(bit, _), Refusal::LargerThanQuota) => {
-                self.settle_here(bit, Come::Never(Why::NeverFits), cx);
+            (DeliveryKind::Message(bit, _), Refusal::LargerThanQuota) => {
+                self.settle_here(bit, DeliveryResult::Never(FailureReason::NeverFits), cx);
             }
-            (Deed::Letter(bit, _) | Deed::SentOn(bit), Refusal::Damaged | Refusal::Unreadable) => {
-                self.settle_here(bit, Come::Later(Why::Damaged), cx);
+            (
+                DeliveryKind::Message(bit, _) | DeliveryKind::Forward(bit),
+                Refusal::Damaged | Refusal::Unreadable,
+            ) => {
+                self.settle_here(bit, DeliveryResult::Later(FailureReason::Damaged), cx);
             }
             // The message was to be returned with the report, and is left out.
-            (Deed::Report(_), Refusal::Damaged | Refusal::Unreadable) => {
-                self.stage = Stage::Brought(deed)
+            (DeliveryKind::FailureReport(_), Refusal::Damaged | Refusal::Unreadable) => {
+                self.stage = Stage::BeginDelivery(kind)
             }
             _ => {
                 self.round.delivery_refused(refusal);
-                self.put_off(deed);
+                self.defer(kind);
             }
         }
     }
 
     /// Takes in the result for a local recipient.
-    fn settle_here(&mut self, bit: u8, come: Come, cx: &AttemptCx<'_, '_>) {
+    fn settle_here(&mut self, bit: u8, come: DeliveryResult, cx: &AttemptCx<'_, '_>) {
         self.settle(bit, come, cx);
-        self.stage = Stage::Sorted;
+        self.stage = Stage::Choose;
     }
 
     /// Defers a local delivery to a later round.
-    fn put_off(&mut self, deed: Deed) {
-        match deed {
-            Deed::Letter(bit, _) | Deed::SentOn(bit) | Deed::Report(bit) | Deed::Arrival(bit) => {
-                self.round.put_off_one(bit);
+    fn defer(&mut self, kind: DeliveryKind) {
+        match kind {
+            DeliveryKind::Message(bit, _)
+            | DeliveryKind::Forward(bit)
+            | DeliveryKind::FailureReport(bit)
+            | DeliveryKind::SuccessReport(bit) => {
+                self.round.defer_one(bit);
             }
-            Deed::Delay => self.round.put_off_delay(),
-            Deed::Notice => self.notice = Some(Notice::PutOff),
+            DeliveryKind::DelayReport => self.round.defer_delay_report(),
+            DeliveryKind::Notice => self.notice = Some(Notice::Deferred),
         }
-        self.stage = Stage::Sorted;
+        self.stage = Stage::Choose;
     }
 
     /// When an entry that could not be read is read again. A disk may recover, but mostly it does
     /// not.
     fn after_damage(&self, cx: &mut AttemptCx<'_, '_>) -> Instant {
-        cx.queue.standings.tried(self.place);
-        let tries = cx.queue.standings.of(self.place).map_or(0, |standing| standing.tries);
+        cx.queue.index.tried(self.place);
+        let tries = cx.queue.index.of(self.place).map_or(0, |status| status.tries);
         cx.parts.turn.now + Micros(AGAIN.0.saturating_mul(tries.into())).min(DAMAGED_AGAIN_MAX)
     }
 

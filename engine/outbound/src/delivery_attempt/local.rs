@@ -6,49 +6,52 @@ use alloc::vec::Vec;
 use relay::report::Kind;
 use store::{AccountId, Recipient, Refusal};
 
-use crate::attempt::AttemptCx;
+use crate::attempt_context::AttemptCx;
 use crate::context::Context;
 use crate::forwarding::reported_to;
 use crate::local_delivery::{FollowingContent, HandoverStep};
 use crate::reports::ReportWriter;
 use crate::sealing::SealProgress;
-use crate::stages::{Deed, Stage, StepResult};
+use crate::stages::{DeliveryKind, Stage, StepResult};
 use crate::unreadable::notice_text;
 
-use super::Courier;
+use super::DeliveryAttempt;
 
-impl Courier {
+impl DeliveryAttempt {
     /// Begins a delivery to an account of this machine.
-    pub(super) fn bring(
+    pub(super) fn begin_local_delivery(
         &mut self,
-        deed: Deed,
+        kind: DeliveryKind,
         cx: &mut AttemptCx<'_, '_>,
     ) -> Result<StepResult, Refusal> {
-        if self.is_untold(deed, cx) {
-            self.came(deed);
+        if self.is_untold(kind, cx) {
+            self.came(kind);
             return Ok(StepResult::GoesOn);
         }
-        let (recipient, above) = self.destination(deed, cx)?;
-        let once = Some(deed.origin(cx)?);
+        let (recipient, above) = self.destination(kind, cx)?;
+        let once = Some(kind.origin(cx)?);
         self.delivery.begin(Recipient { once, ..recipient }, cx)?;
-        let (report, rest) = self.content(deed, cx)?;
+        let (report, rest) = self.content(kind, cx)?;
         self.delivery.holds([above, report].concat(), rest, &mut self.reader);
-        self.stage = Stage::Handed(deed);
+        self.stage = Stage::HandOver(kind);
         Ok(StepResult::GoesOn)
     }
 
     /// Where something is delivered, and the fields above it.
     fn destination(
         &self,
-        deed: Deed,
+        kind: DeliveryKind,
         cx: &AttemptCx<'_, '_>,
     ) -> Result<(Recipient, Vec<u8>), Refusal> {
-        match deed {
-            Deed::Letter(_, account) => {
+        match kind {
+            DeliveryKind::Message(_, account) => {
                 Ok((self.entrance(account, cx), self.entry().return_path()))
             }
-            Deed::SentOn(bit) => self.entry().sent_on(bit, self.seal.fields(), cx),
-            Deed::Report(_) | Deed::Arrival(_) | Deed::Delay | Deed::Notice => {
+            DeliveryKind::Forward(bit) => self.entry().forwarded(bit, self.seal.fields(), cx),
+            DeliveryKind::FailureReport(_)
+            | DeliveryKind::SuccessReport(_)
+            | DeliveryKind::DelayReport
+            | DeliveryKind::Notice => {
                 match self.entry.as_ref().and_then(|entry| entry.reports_to(cx)) {
                     Some(sender) => reported_to(self.place.0, &sender),
                     None => Ok((Recipient::inbox(self.place.0), b"Return-Path: <>\r\n".to_vec())),
@@ -60,22 +63,24 @@ impl Courier {
     /// The text of a report, and the part of the message that is delivered behind it.
     fn content(
         &self,
-        deed: Deed,
+        kind: DeliveryKind,
         cx: &mut AttemptCx<'_, '_>,
     ) -> Result<(Vec<u8>, FollowingContent), Refusal> {
-        match deed {
-            Deed::Letter(..) | Deed::SentOn(_) => {
+        match kind {
+            DeliveryKind::Message(..) | DeliveryKind::Forward(_) => {
                 Ok((Vec::new(), FollowingContent::Message(Vec::new())))
             }
-            Deed::Report(bit) => {
+            DeliveryKind::FailureReport(bit) => {
                 let (report, end) = self.reports().report(bit, cx)?;
                 Ok((report, end.map_or(FollowingContent::Nothing, FollowingContent::Message)))
             }
-            Deed::Arrival(bit) => {
+            DeliveryKind::SuccessReport(bit) => {
                 Ok((self.reports().arrival_report(bit, cx)?, FollowingContent::Nothing))
             }
-            Deed::Delay => Ok((self.reports().delay_report(cx)?, FollowingContent::Nothing)),
-            Deed::Notice => {
+            DeliveryKind::DelayReport => {
+                Ok((self.reports().delay_report(cx)?, FollowingContent::Nothing))
+            }
+            DeliveryKind::Notice => {
                 Ok((notice_text(&self.why_unreadable(), cx)?, FollowingContent::Nothing))
             }
         }
@@ -97,49 +102,52 @@ impl Courier {
     }
 
     /// Whether it is a report that the sender does not want.
-    fn is_untold(&self, deed: Deed, cx: &AttemptCx<'_, '_>) -> bool {
-        match deed {
-            Deed::Report(bit) => !self.entry().is_told(bit, Kind::Failed, cx),
-            Deed::Arrival(bit) => !self.entry().is_told(bit, Kind::Delivered, cx),
-            Deed::Letter(..) | Deed::SentOn(_) | Deed::Delay | Deed::Notice => false,
+    fn is_untold(&self, kind: DeliveryKind, cx: &AttemptCx<'_, '_>) -> bool {
+        match kind {
+            DeliveryKind::FailureReport(bit) => !self.entry().is_told(bit, Kind::Failed, cx),
+            DeliveryKind::SuccessReport(bit) => !self.entry().is_told(bit, Kind::Delivered, cx),
+            DeliveryKind::Message(..)
+            | DeliveryKind::Forward(_)
+            | DeliveryKind::DelayReport
+            | DeliveryKind::Notice => false,
         }
     }
 
     /// Hands the store what was read, or reads on. A complete delivery is committed.
-    pub(super) fn hand(
+    pub(super) fn hand_over(
         &mut self,
-        deed: Deed,
+        kind: DeliveryKind,
         cx: &mut AttemptCx<'_, '_>,
     ) -> Result<StepResult, Refusal> {
-        Ok(match self.delivery.hand(&mut self.reader, cx)? {
+        Ok(match self.delivery.hand_over(&mut self.reader, cx)? {
             HandoverStep::Taken => StepResult::GoesOn,
             HandoverStep::Waits => StepResult::Waits,
             HandoverStep::Complete => {
-                self.stage = Stage::Delivered(deed);
+                self.stage = Stage::Commit(kind);
                 StepResult::Waits
             }
         })
     }
 
     /// The delivery to an account of this machine is durable.
-    pub(super) fn came(&mut self, deed: Deed) {
-        self.round.came(deed);
-        self.stage = Stage::Sorted;
+    pub(super) fn came(&mut self, kind: DeliveryKind) {
+        self.round.came(kind);
+        self.stage = Stage::Choose;
     }
 
     /// Hashes a message that is forwarded, for its ARC set.
     pub(super) fn hash(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
-        let Courier { entry: Some(entry), reader, seal, .. } = self else {
+        let DeliveryAttempt { entry: Some(entry), reader, seal, .. } = self else {
             unreachable!("the entry was not opened")
         };
         Ok(match seal.hash(entry, reader, cx)? {
             SealProgress::Reads => StepResult::Waits,
             SealProgress::Signs => {
-                self.stage = Stage::Sealed;
+                self.stage = Stage::Sign;
                 StepResult::GoesOn
             }
             SealProgress::Over => {
-                self.stage = Stage::Sorted;
+                self.stage = Stage::Choose;
                 StepResult::GoesOn
             }
         })
@@ -148,7 +156,7 @@ impl Courier {
     /// A signature of the ARC set was computed.
     pub(super) fn sealed(&mut self, cx: &mut AttemptCx<'_, '_>) {
         if self.seal.signature_made(cx) == SealProgress::Over {
-            self.stage = Stage::Sorted;
+            self.stage = Stage::Choose;
         }
     }
 }

@@ -54,7 +54,7 @@ pub(super) enum State {
 
 /// What is known of an entry.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Standing {
+pub(super) struct EntryStatus {
     pub(super) state: State,
     /// The domain of its recipients, once the entry was read.
     pub(super) domain: Option<DomainMark>,
@@ -68,7 +68,7 @@ pub(super) struct Standing {
     is_operator_told: bool,
 }
 
-impl Standing {
+impl EntryStatus {
     /// The greatest age that the entry can have, whatever the dates say: the time that the machine
     /// has run with it. For an entry from an earlier life that time is unknown. It counts as old,
     /// but always has a day left.
@@ -89,18 +89,18 @@ impl Standing {
 
 /// All entries of a core.
 #[derive(Default)]
-pub(super) struct Standings {
-    entries: BTreeMap<Place, Standing>,
+pub(super) struct QueueIndex {
+    entries: BTreeMap<Place, EntryStatus>,
     waiting: Waiting,
     words: BTreeMap<Place, Box<str>>,
     held: usize,
 }
 
-impl Standings {
+impl QueueIndex {
     /// Adds an entry, if it is not there yet.
     pub(super) fn found(&mut self, place: Place, state: State) {
         if let Entry::Vacant(new) = self.entries.entry(place) {
-            new.insert(Standing {
+            new.insert(EntryStatus {
                 state: State::Ordered,
                 domain: None,
                 tries: 0,
@@ -115,15 +115,15 @@ impl Standings {
     /// Adds an entry that has come in this life.
     pub(super) fn arrived(&mut self, place: Place, now: Instant) {
         self.found(place, State::Waits(Instant::START));
-        if let Some(standing) = self.entries.get_mut(&place) {
-            standing.arrived = Some(now);
+        if let Some(status) = self.entries.get_mut(&place) {
+            status.arrived = Some(now);
         }
     }
 
     /// Notes that an entry is held at least until `until`.
     pub(super) fn hold(&mut self, place: Place, until: Instant) {
-        if let Some(standing) = self.entries.get_mut(&place) {
-            standing.held_until = Some(until);
+        if let Some(status) = self.entries.get_mut(&place) {
+            status.held_until = Some(until);
         }
     }
 
@@ -131,14 +131,14 @@ impl Standings {
     /// been wrong when the entry came. So the time that the machine has run with the entry bounds
     /// the age.
     pub(super) fn age(&self, place: Place, dated: Micros, now: Instant) -> Micros {
-        let Some(standing) = self.entries.get(&place) else { return Micros::default() };
-        dated.max(standing.age_min(now)).min(standing.age_max(now))
+        let Some(status) = self.entries.get(&place) else { return Micros::default() };
+        dated.max(status.age_min(now)).min(status.age_max(now))
     }
 
     /// Sets the state of an entry, if there is one.
     pub(super) fn set(&mut self, place: Place, state: State) {
-        let Some(standing) = self.entries.get_mut(&place) else { return };
-        let before = core::mem::replace(&mut standing.state, state);
+        let Some(status) = self.entries.get_mut(&place) else { return };
+        let before = core::mem::replace(&mut status.state, state);
         self.left(place, before);
         match state {
             State::Waits(at) => self.waiting.insert(at, place),
@@ -149,8 +149,8 @@ impl Standings {
 
     /// Removes an entry.
     pub(super) fn gone(&mut self, place: Place) {
-        if let Some(standing) = self.entries.remove(&place) {
-            self.left(place, standing.state);
+        if let Some(status) = self.entries.remove(&place) {
+            self.left(place, status.state);
             self.words.remove(&place);
         }
     }
@@ -165,22 +165,22 @@ impl Standings {
 
     /// Notes that an entry is for this domain.
     pub(super) fn is_for(&mut self, place: Place, domain: DomainMark) {
-        if let Some(standing) = self.entries.get_mut(&place) {
-            standing.domain = Some(domain);
+        if let Some(status) = self.entries.get_mut(&place) {
+            status.domain = Some(domain);
         }
     }
 
     /// Counts an attempt.
     pub(super) fn tried(&mut self, place: Place) {
-        if let Some(standing) = self.entries.get_mut(&place) {
-            standing.tries = standing.tries.saturating_add(1);
+        if let Some(status) = self.entries.get_mut(&place) {
+            status.tries = status.tries.saturating_add(1);
         }
     }
 
     /// Whether the operator is to be told that it cannot be sent. True once in this life.
     pub(super) fn is_operator_to_be_told(&mut self, place: Place) -> bool {
-        let standing = self.entries.get_mut(&place);
-        standing.is_some_and(|standing| !core::mem::replace(&mut standing.is_operator_told, true))
+        let status = self.entries.get_mut(&place);
+        status.is_some_and(|status| !core::mem::replace(&mut status.is_operator_told, true))
     }
 
     /// Remembers the result of the last attempt.
@@ -197,18 +197,21 @@ impl Standings {
         self.words.get(&place).map(|words| &**words)
     }
 
-    pub(super) fn of(&self, place: Place) -> Option<Standing> {
+    pub(super) fn of(&self, place: Place) -> Option<EntryStatus> {
         self.entries.get(&place).copied()
     }
 
     pub(super) fn is(&self, place: Place, state: State) -> bool {
-        self.of(place).is_some_and(|standing| standing.state == state)
+        self.of(place).is_some_and(|status| status.state == state)
     }
 
     /// The entries behind this one, or all.
-    pub(super) fn behind(&self, place: Option<Place>) -> impl Iterator<Item = (Place, Standing)> {
+    pub(super) fn behind(
+        &self,
+        place: Option<Place>,
+    ) -> impl Iterator<Item = (Place, EntryStatus)> {
         let from = place.map_or(Bound::Unbounded, Bound::Excluded);
-        self.entries.range((from, Bound::Unbounded)).map(|(place, standing)| (*place, *standing))
+        self.entries.range((from, Bound::Unbounded)).map(|(place, status)| (*place, *status))
     }
 
     /// The first waiting entry of an account for which `may_be` holds.

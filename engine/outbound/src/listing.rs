@@ -8,8 +8,8 @@ use store::OUTBOX;
 
 use super::Place;
 use super::context::Context;
+use super::index::State;
 use super::questions::{Posted, QueueLine, QueueState};
-use super::standing::State;
 use super::state::Queue;
 
 /// The text for an entry that a rebuild has found.
@@ -26,7 +26,7 @@ pub(super) fn line(
 ) -> Option<QueueLine> {
     let (account, uid) = place;
     let info = parts.store.own.store.message(account, OUTBOX, uid)?;
-    let standing = queue.standings.of(place)?;
+    let status = queue.index.of(place)?;
     let lost = parts.store.own.store.outbox_entry(account, uid).is_none().then_some(LOST);
     Some(QueueLine {
         posted: Posted { account, uid },
@@ -34,9 +34,9 @@ pub(super) fn line(
         sender,
         since: info.internal_date,
         octets: info.octets,
-        tries: standing.tries,
-        said: queue.standings.words(place).or(lost).map(String::from),
-        state: shown(standing.state, parts.turn.now, parts.turn.wall),
+        tries: status.tries,
+        said: queue.index.words(place).or(lost).map(String::from),
+        state: shown(status.state, parts.turn.now, parts.turn.wall),
     })
 }
 
