@@ -137,8 +137,8 @@ impl Certificates {
     }
 
     /// Removes stored certificates that are not in force any more, except those that the disk could
-    /// not read. Newer ones take precedence, so a certificate that cannot be removed now may go with
-    /// the next one.
+    /// not read. Newer ones take precedence, so a certificate that cannot be removed now may go
+    /// with the next one.
     fn remove_superseded(&mut self, account: AccountId, cx: &mut Context<'_>) {
         let store = &mut cx.store.own.store;
         let Certificates { shown, unread, .. } = &*self;

@@ -15,8 +15,8 @@ pub struct Disk {
     /// The number of sectors.
     pub sectors: u64,
     /// Whether all writes completed before a completed flush survive a power cut. A write-through
-    /// device, where writes survive once they complete, is durable too. A device that is not durable
-    /// must not hold mail.
+    /// device, where writes survive once they complete, is durable too. A device that is not
+    /// durable must not hold mail.
     pub durable: bool,
 }
 
