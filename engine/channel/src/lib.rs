@@ -154,6 +154,11 @@ impl<M> Links<M> {
         self.links.get(number).map(|link| link.core)
     }
 
+    /// All other cores.
+    pub fn others(&self) -> impl Iterator<Item = CoreId> {
+        self.links.iter().map(|link| link.core)
+    }
+
     /// Takes a message that has arrived on the link with this number.
     pub fn receive(&mut self, number: usize) -> Option<M> {
         self.links.get_mut(number)?.receiver.receive()

@@ -150,6 +150,7 @@ impl Engine {
         self.frames(machine);
         self.completions(machine);
         self.deadlines();
+        self.relief.wake_others(&self.server.parts, machine);
         self.resume(machine);
         self.out(machine);
         self.compute(machine);

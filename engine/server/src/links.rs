@@ -10,8 +10,7 @@ use net::{NetMessage, Parcel};
 use outbound::{QueueAsked, QueueTold};
 use resolver::NameMessage;
 use tasks::FrameId;
-use webmail::Request;
-use webmail::handler_reply::AddressedReply;
+use webmail::{Request, handler_reply::AddressedReply};
 
 /// A message from one core to another.
 pub(crate) enum Message {

@@ -15,7 +15,7 @@
 //! So commands without effect keep no connection.
 
 use inbound::Inbound;
-use machine::{Instant, Micros};
+use machine::{Instant, Machine, Micros};
 use sometimes::sometimes;
 
 use crate::crowding::{Crowding, LOOK_INTERVAL, Mark, PATIENCE, Shedding};
@@ -67,6 +67,8 @@ pub(crate) struct Relief {
     crowding: Crowding,
     /// Which sessions end next while the memory reserve is in use.
     shedding: Shedding,
+    /// While the memory reserve is in use: the next time at which to wake the other cores.
+    wake_others_at: Instant,
     /// Whether anything was short at the end of the last turn.
     runs_short: bool,
 }
@@ -77,7 +79,7 @@ impl Relief {
         if cx.parts.connections.is_low_on_memory() {
             return self.shed(sessions, cx);
         }
-        self.shedding = Shedding::default();
+        (self.shedding, self.wake_others_at) = (Shedding::default(), Instant::START);
         if !self.runs_short {
             return;
         }
@@ -120,6 +122,14 @@ impl Relief {
             }
         }
         self.shedding.goes_on();
+    }
+
+    /// While the reserve is in use, wakes the other cores: they share the memory, and may sleep.
+    pub(crate) fn wake_others(&mut self, parts: &Parts, machine: &mut impl Machine) {
+        if parts.connections.is_low_on_memory() && parts.turn.now >= self.wake_others_at {
+            self.wake_others_at = parts.turn.now + LOOK_INTERVAL;
+            parts.links.others().for_each(|core| machine.wake(core));
+        }
     }
 
     /// Checks for shortages, for the next turn.

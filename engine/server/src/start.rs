@@ -23,8 +23,7 @@ use shards::{Facts, ShardedStore};
 use signing::Signer;
 use submission::Submission;
 use web::{Web, WebSeed};
-use webmail::RequestHandlers;
-use webmail::RowCache;
+use webmail::{RequestHandlers, RowCache};
 
 use crate::clock::time_of_day;
 use crate::parts::Parts;
