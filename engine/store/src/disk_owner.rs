@@ -57,6 +57,8 @@ pub(crate) enum NoticeKind {
     /// These segments belong to the client from now on. The number is how many more the disk owner
     /// has.
     Segments(Vec<SegmentIndex>, u32),
+    /// Whether half of the disk is in use.
+    HalfFull(bool),
     Failed(WhyReadOnly),
     /// The disk is tried again.
     Retry,
@@ -98,6 +100,8 @@ pub(crate) struct DiskOwner {
     notices: Vec<VecDeque<OwnerNotice>>,
     /// Clients that wait for segments, because none were free.
     waiting: VecDeque<(CoreId, u32)>,
+    /// Whether half of the disk is in use, as the clients were told last.
+    is_half_full: bool,
 }
 
 /// The state of a client.
@@ -105,6 +109,8 @@ pub(crate) struct DiskOwner {
 pub(crate) struct Client {
     requests: VecDeque<ClientRequest>,
     asked: Asked,
+    /// Whether half of the disk is in use, as the disk owner has said last.
+    is_half_full: bool,
 }
 
 /// Whether segments have been requested.
@@ -245,6 +251,16 @@ impl DiskOwner {
             self.lend_segments(core, count, segments, true);
         }
     }
+
+    /// Tells all clients when half of the disk is in use, and when it is no longer.
+    fn tell_of_use(&mut self, segments: &Segments) {
+        let is_half_full = segments.is_half_full();
+        if is_half_full != self.is_half_full {
+            self.is_half_full = is_half_full;
+            let notice = || OwnerNotice(NoticeKind::HalfFull(is_half_full));
+            self.notices.iter_mut().for_each(|notices| notices.push_back(notice()));
+        }
+    }
 }
 
 impl Client {
@@ -369,7 +385,10 @@ impl Role {
     /// At the end of a turn: requests segments in advance, or gives some to the stores that wait.
     pub(crate) fn balance_segments(&mut self, segments: &mut Segments) {
         match self {
-            Role::DiskOwner(owner) => owner.lend_to_waiting(segments),
+            Role::DiskOwner(owner) => {
+                owner.lend_to_waiting(segments);
+                owner.tell_of_use(segments);
+            }
             Role::Client(client) => client.balance(segments),
         }
     }
@@ -397,6 +416,23 @@ impl Role {
         client.asked = if granted.is_empty() { Asked::NoneLeft } else { Asked::No };
         granted.into_iter().for_each(|segment| segments.take_back(segment));
         segments.set_elsewhere(left);
+    }
+
+    /// The disk owner has said whether half of the disk is in use.
+    pub(crate) fn use_known(&mut self, is_half_full: bool) {
+        let Role::Client(client) = self else {
+            unreachable!("a disk owner that is told about its disk")
+        };
+        client.is_half_full = is_half_full;
+    }
+
+    /// Whether half of the disk's segments are in use, on any core. Free segments of clients count
+    /// as used.
+    pub(crate) fn is_half_full(&self, segments: &Segments) -> bool {
+        match self {
+            Role::DiskOwner(_) => segments.is_half_full(),
+            Role::Client(client) => client.is_half_full,
+        }
     }
 
     /// A client's read or write has ended. `completion` has the client's token.

@@ -220,9 +220,9 @@ impl Segments {
         free <= self.table.len() / 8 || free <= 2 * self.reserve as usize
     }
 
-    /// Whether half of the disk's segments are in use on any core.
+    /// Whether half of the disk's segments are in use, or belong to other cores.
     pub(crate) fn is_half_full(&self) -> bool {
-        2 * (self.free.len() + self.elsewhere as usize) <= self.table.len()
+        2 * self.free.len() <= self.table.len()
     }
 
     /// Whether a segment is available for this purpose.

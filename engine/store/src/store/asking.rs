@@ -54,7 +54,7 @@ impl Store {
 
     /// Whether half of the disk is in use.
     pub fn is_half_full(&self) -> bool {
-        self.parts.segments.is_half_full()
+        self.parts.role.is_half_full(&self.parts.segments)
     }
 
     /// The space for one more body. It allows a refusal before the body is sent.

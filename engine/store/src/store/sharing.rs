@@ -185,6 +185,7 @@ impl Store {
             NoticeKind::Disk(completion) => self.disk_completed(completion),
             NoticeKind::Failed(why) => self.fail(why),
             NoticeKind::Retry => self.condition.wants_retry(),
+            NoticeKind::HalfFull(is_half_full) => self.parts.role.use_known(is_half_full),
             NoticeKind::Segments(granted, left) => {
                 let Parts { role, segments, wakes, .. } = &mut self.parts;
                 role.segments_arrived(granted, left, segments);

@@ -164,6 +164,30 @@ fn space_freed_by_one_core_is_available_to_another() {
 }
 
 #[test]
+fn every_core_knows_when_half_of_the_disk_is_in_use() {
+    let (mut rig, accounts) = shared(32 * MIB, 4);
+    assert_eq!(rig.owners.count(), 4);
+    rig.settle();
+    let say_so =
+        |rig: &mut Rig| accounts.iter().filter(|account| rig.at(**account).is_half_full()).count();
+    assert_eq!(say_so(&mut rig), 0);
+    let mut octets = 0;
+    while say_so(&mut rig) < accounts.len() {
+        assert!(octets <= rig.store.disk_bytes() / 2, "{octets} are in use");
+        rig.deliver(&[accounts[1]], &body(1, 60_000)).unwrap();
+        octets += 60_000;
+        rig.settle();
+    }
+    assert!(octets > rig.store.disk_bytes() / 4, "{octets} are in use");
+    let uids: Vec<u32> = rig.list(accounts[1]).iter().map(|message| message.uid.0).collect();
+    for some in uids.chunks(8) {
+        rig.remove(accounts[1], some).unwrap();
+    }
+    rig.settle();
+    assert_eq!(say_so(&mut rig), 0);
+}
+
+#[test]
 fn prepared_delivery_keeps_its_space_on_a_full_disk() {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");

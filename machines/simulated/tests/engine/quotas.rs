@@ -11,6 +11,7 @@ use super::room::tls_stream::Trust;
 use super::room::{CONFIGURATION, DISK_BYTES, NO_QUOTA, Room, Talk, stuffed, usual_sizes};
 use super::settings::forget_connections;
 use super::webmail::{Browser, between};
+use crate::CORES;
 
 const FULL: &str = "452 4.2.2 Mailbox full";
 const NEVER: &str = "552 5.2.2 Larger than all that the mailbox may hold";
@@ -176,6 +177,13 @@ fn an_account_without_a_quota_may_use_half_of_the_disk() {
         assert_eq!(replies, [FULL, "250 2.1.5 Recipient OK"]);
         assert!(given(&mut room, talk, &message(300)).starts_with("250 "));
         room.close(talk);
+        // Most of the cores have one of these.
+        for _ in 0..4 * CORES {
+            let talk = &mut greeted(&mut room);
+            let replies = asked(&mut room, talk, " SIZE=310000", &["ada", "grace"]);
+            assert_eq!(replies, [FULL, "250 2.1.5 Recipient OK"]);
+            room.close(talk);
+        }
         room.until_nothing_is_in_use();
         let unlimited = CONFIGURATION.replace("[access]", &format!("{NO_QUOTA}\n[access]"));
         let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
