@@ -166,8 +166,12 @@ fn a_silent_list_refuses_no_client_and_is_skipped_for_a_while() {
             "the postmaster does not wait for lists"
         );
         room.part(talk);
+        // When each core has waited for the list last.
+        let mut waited_until = vec![None; usize::from(CORES)];
         let mut waits = |room: &mut Room| {
             let mut talk = greet(room, &mut server, EXTERNAL);
+            let of_each = room.engines.in_use_on_each();
+            let core = of_each.iter().position(|in_use| in_use.sessions > 0).expect("one has it");
             let before = room.machine.now;
             assert_eq!(
                 server.smtp(room, &mut talk, "RCPT TO:<ada@barepost.test>"),
@@ -175,12 +179,18 @@ fn a_silent_list_refuses_no_client_and_is_skipped_for_a_while() {
             );
             let waited = room.machine.now.since(before).as_secs();
             assert!(waited <= 5, "{waited}");
+            let is_asked = waited > 1;
+            if is_asked {
+                let last = waited_until[core].replace(room.machine.now);
+                let is_time = last.is_none_or(|last| before.since(last).as_secs() >= 59);
+                assert!(is_time, "core {core} of {CORES} asks once a minute");
+            }
             room.part(talk);
-            waited > 1
+            is_asked
         };
         assert!(waits(&mut room));
         let waited = (0..20).filter(|_| waits(&mut room)).count();
-        assert!(waited < usize::from(CORES), "{waited} beside the first: each core asks once");
+        assert!(waited < 20, "it is left alone");
         room.pass(Micros::from_secs(61));
         assert!((0..20).any(|_| waits(&mut room)), "then it is asked again");
         room.until_nothing_is_in_use();
@@ -197,8 +207,9 @@ fn concurrent_list_lookups_are_limited_and_cleaned_up() {
         room.send(&talk, b"RCPT TO:<ada@barepost.test>\r\n");
         talk
     };
-    let mut talks: Vec<Talk> =
-        (0..50 * usize::from(CORES)).map(|_| wait(&mut room, &mut server)).collect();
+    // As many as an address may open in a minute, at most.
+    let count = 50 * usize::from(CORES.min(4));
+    let mut talks: Vec<Talk> = (0..count).map(|_| wait(&mut room, &mut server)).collect();
     room.pass(Micros::from_millis(100));
     // A third of those that may wait for one response: all come from one address.
     let searches = room.engines.in_use().searches;

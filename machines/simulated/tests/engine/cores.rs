@@ -9,7 +9,8 @@ use simulated::room::messages_on;
 use simulated::{MemoryDisk, Mood};
 
 use super::room::pages::site;
-use super::room::{CONFIGURATION, Room, Talk, stuffed, usual_sizes};
+use super::room::{CONFIGURATION, DISK_BYTES, Room, Talk, stuffed, usual_sizes};
+use super::signing::sizes_for_messages;
 use super::webmail::between;
 use crate::CORES;
 
@@ -270,7 +271,9 @@ fn a_message_that_waits_for_a_place_is_not_given_up() {
 #[test]
 fn messages_for_a_core_with_few_buffers_continue_in_turn() {
     for seed in [24, 25] {
-        let mut room = Room::new(seed);
+        let disk_bytes = DISK_BYTES * u64::from(CORES.max(4)) / 4;
+        let sizes = sizes_for_messages(40 * usize::from(CORES));
+        let mut room = Room::with_sizes(seed, MemoryDisk::blank(disk_bytes), sizes);
         let hosts: Vec<usize> = (0..8).map(|_| room.add_host()).collect();
         let messages = 0..40 * usize::from(CORES);
         let mut talks: Vec<Talk> = messages

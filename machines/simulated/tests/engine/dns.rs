@@ -31,6 +31,9 @@ pub(super) const TLSA: u16 = 52;
 /// The question at which a slow name server begins to be late.
 const LATE: usize = 7;
 
+/// Streams that it serves at a time.
+const STREAMS: usize = 10;
+
 /// The behaviour of the name server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mood {
@@ -45,8 +48,8 @@ pub(super) enum Mood {
 /// A name server, with all its records.
 pub(super) struct NameServer {
     port: Port,
-    listener: Connection,
-    heard: Vec<u8>,
+    /// Its streams, each with the bytes of an incomplete question.
+    streams: Vec<(Connection, Vec<u8>)>,
     /// A response that it has held back, and its recipient.
     late: Option<(IpEndpoint, Vec<u8>)>,
     pub(super) mood: Mood,
@@ -64,6 +67,11 @@ pub(super) fn text(text: &str) -> Vec<u8> {
     let mut data = vec![text.len() as u8];
     data.extend_from_slice(text.as_bytes());
     data
+}
+
+/// Streams that wait for a client each.
+fn streams(room: &mut Room) -> Vec<(Connection, Vec<u8>)> {
+    (0..STREAMS).map(|_| (room.hosts[SERVER].listen(53), Vec::new())).collect()
 }
 
 impl NameServer {
@@ -112,7 +120,7 @@ impl NameServer {
     fn moves_to(&mut self, room: &mut Room) {
         assert_eq!((room.add_host(), room.add_host()), (EXTERNAL, SERVER));
         room.hosts[EXTERNAL].move_to(FAR);
-        (self.port, self.listener) = (room.hosts[SERVER].bind(53), room.hosts[SERVER].listen(53));
+        (self.port, self.streams) = (room.hosts[SERVER].bind(53), streams(room));
         room.until("the engine serves", |room| room.console_says("serving"));
     }
 
@@ -120,7 +128,7 @@ impl NameServer {
     /// yet.
     pub(super) fn of_mail(room: &mut Room) -> NameServer {
         assert_eq!((room.add_host(), room.add_host()), (EXTERNAL, SERVER));
-        let (port, listener) = (room.hosts[SERVER].bind(53), room.hosts[SERVER].listen(53));
+        let (port, streams) = (room.hosts[SERVER].bind(53), streams(room));
         let exchanger = |preference: u8, host: &str| {
             let labels = host
                 .split('.')
@@ -141,8 +149,7 @@ impl NameServer {
         ];
         NameServer {
             port,
-            listener,
-            heard: Vec::new(),
+            streams,
             late: None,
             mood: Mood::Answers,
             zone,
@@ -171,19 +178,28 @@ impl NameServer {
             }
             room.hosts[SERVER].send_datagram(self.port, from, &answer);
         }
-        if room.hosts[SERVER].is_over(self.listener) {
-            self.listener = room.hosts[SERVER].listen(53);
-            self.heard.clear();
+        for number in 0..self.streams.len() {
+            self.serve_stream(room, number);
         }
-        self.heard.extend(room.hosts[SERVER].received(self.listener));
-        if let Some((length, rest)) = self.heard.split_first_chunk::<2>()
+    }
+
+    fn serve_stream(&mut self, room: &mut Room, number: usize) {
+        let host = &mut room.hosts[SERVER];
+        let (connection, heard) = &mut self.streams[number];
+        let connection = *connection;
+        if host.is_over(connection) {
+            self.streams[number] = (host.listen(53), Vec::new());
+            return;
+        }
+        heard.extend(host.received(connection));
+        if let Some((length, rest)) = heard.split_first_chunk::<2>()
             && rest.len() >= usize::from(u16::from_be_bytes(*length))
         {
             let question = rest.to_vec();
-            self.heard.clear();
+            heard.clear();
             let answer = self.answer(&question, Mood::Answers).expect("it answers");
             let framed = [&(answer.len() as u16).to_be_bytes(), answer.as_slice()].concat();
-            room.hosts[SERVER].send(self.listener, &framed);
+            host.send(connection, &framed);
         }
     }
 
@@ -259,7 +275,7 @@ fn serving_in(sizes: Sizes, seed: u64, mood: Mood, more: &str) -> (Room, NameSer
     let mut room = Room::configured(seed, MemoryDisk::blank(DISK_BYTES), sizes, &configuration);
     assert_eq!((room.add_host(), room.add_host()), (EXTERNAL, SERVER));
     room.hosts[EXTERNAL].move_to(FAR);
-    let (port, listener) = (room.hosts[SERVER].bind(53), room.hosts[SERVER].listen(53));
+    let (port, streams) = (room.hosts[SERVER].bind(53), streams(&mut room));
     room.until("the engine serves", |room| room.console_says("serving"));
     let zone = vec![
         ("pass.test", TEXT, text("something else")),
@@ -286,8 +302,7 @@ fn serving_in(sizes: Sizes, seed: u64, mood: Mood, more: &str) -> (Room, NameSer
         room,
         NameServer {
             port,
-            listener,
-            heard: Vec::new(),
+            streams,
             late: None,
             mood,
             zone,

@@ -7,7 +7,7 @@ use chance::Dice;
 use dkim::Reason;
 use http::Site;
 use machine::{Machine, Micros};
-use server::InUse;
+use server::{InUse, Sizes};
 use simulated::MemoryDisk;
 
 use crate::CORES;
@@ -17,7 +17,7 @@ use super::relay::{Mood, serving_pages, serving_signed};
 use super::room::tls_stream::Trust;
 use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
 use super::settings::forget_connections;
-use super::signing::{BOTH, begin, keys, newest, verdicts};
+use super::signing::{BOTH, begin, keys, newest, sizes_for_messages, verdicts};
 use super::webmail::{Browser, between};
 
 /// The name of a file, and its contents.
@@ -61,16 +61,13 @@ fn without_bcc(message: &str) -> String {
 
 /// A room that serves pages, and signs.
 fn serving(seed: u64, trust: &Trust) -> Room {
+    serving_in(usual_sizes(), seed, trust)
+}
+
+fn serving_in(sizes: Sizes, seed: u64, trust: &Trust) -> Room {
     let (disk, certificates) = (MemoryDisk::blank(DISK_BYTES), vec![trust.certificate.clone()]);
-    let mut room = Room::keyed(
-        seed,
-        disk,
-        usual_sizes(),
-        CONFIGURATION,
-        Site::default(),
-        certificates,
-        keys(),
-    );
+    let mut room =
+        Room::keyed(seed, disk, sizes, CONFIGURATION, Site::default(), certificates, keys());
     room.until("the engine serves", |room| room.console_says("serving"));
     room
 }
@@ -292,14 +289,14 @@ fn handlers_and_sessions_take_turns_to_sign() {
 #[test]
 fn smtp_signing_memory_does_not_block_webmail_sends() {
     let trust = Trust::new("mail.barepost.test");
-    let mut room = serving(746, &trust);
+    let messages = 40 * usize::from(CORES);
+    let mut room = serving_in(sizes_for_messages(messages), 746, &trust);
     let mut ada = logged_in(&mut room, &trust, "0");
     let long = format!(
         "From: ada@barepost.test\r\nX: {}",
         format!("{}\r\n ", "x".repeat(900)).repeat(100)
     );
-    let talks: Vec<_> =
-        (0..40 * usize::from(CORES)).map(|_| begin(&mut room, "ada@barepost.test")).collect();
+    let talks: Vec<_> = (0..messages).map(|_| begin(&mut room, "ada@barepost.test")).collect();
     talks.iter().for_each(|talk| room.send(talk, long.as_bytes()));
     room.pass(Micros::from_secs(1));
     let token = ada.get(&mut room, "/mail/compose").token();

@@ -56,6 +56,12 @@ pub(super) fn verdicts(octets: &[u8], now: UnixTime) -> Vec<(Reason, Algorithm)>
 pub(super) const BOTH: [(Reason, Algorithm); 2] =
     [(Reason::Verified, Algorithm::RsaSha256), (Reason::Verified, Algorithm::Ed25519Sha256)];
 
+/// The usual sizes, where so many messages for the same account may come at a time.
+pub(super) fn sizes_for_messages(messages: usize) -> Sizes {
+    let usual = usual_sizes();
+    Sizes { transactions: usual.transactions.max(messages / 2), ..usual }
+}
+
 /// A client at port 587 that has logged in as Ada and sent the envelope of a message.
 pub(super) fn begin(room: &mut Room, path: &str) -> Talk {
     let mut talk = room.connect(587);
@@ -230,8 +236,8 @@ fn signing_does_one_signature_per_turn() {
 
 #[test]
 fn memory_for_headers_to_sign_is_bounded() {
-    // The store has buffers for all of them.
-    let sizes = Sizes { buffer_bytes: 16 << 20, ..usual_sizes() };
+    // The store has buffers for all of them, and places.
+    let sizes = Sizes { buffer_bytes: 16 << 20, ..sizes_for_messages(40 * usize::from(CORES)) };
     let mut room = Room::signing_in(sizes, 6, keys());
     let long = format!(
         "From: ada@barepost.test\r\nX: {}",
