@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use webmail::{FormError, FileEvent, MESSAGE_TEXT_BYTES_MAX, Reader};
+use webmail::{FormError, FileEvent, MESSAGE_TEXT_BYTES_MAX, FormReader};
 
 /// A form with files, and one without.
 const TYPES: [&str; 2] = ["multipart/form-data; boundary=B", "application/x-www-form-urlencoded"];
@@ -28,7 +28,7 @@ fn read<'a>(
     content_type: &str,
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Read, FormError> {
-    let mut reader = Reader::of(content_type)?;
+    let mut reader = FormReader::of(content_type)?;
     let mut heard = VecDeque::new();
     for piece in pieces {
         reader.bytes_arrived(piece, &mut heard)?;

@@ -36,7 +36,7 @@ pub(crate) enum Command<'a> {
 
 /// Why a line is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
+pub(crate) enum CommandFault {
     /// The server has no such command.
     UnknownCommand,
     /// Arguments are missing, superfluous or malformed.
@@ -44,11 +44,11 @@ pub(crate) enum Fault {
 }
 
 /// Parses a line.
-pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
+pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, CommandFault> {
     let (verb, arguments) = split_at_space(line);
     match &uppercase(verb) {
         b"USER" => user(arguments),
-        b"PASS" => arguments.map(Command::Password).ok_or(Fault::BadArguments),
+        b"PASS" => arguments.map(Command::Password).ok_or(CommandFault::BadArguments),
         b"AUTH" => login(arguments),
         b"CAPA" => alone(arguments, Command::Capabilities),
         b"STLS" => alone(arguments, Command::StartTls),
@@ -62,7 +62,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
         b"NOOP" => alone(arguments, Command::Noop),
         b"RSET" => alone(arguments, Command::Reset),
         b"QUIT" => alone(arguments, Command::Quit),
-        _ => Err(Fault::UnknownCommand),
+        _ => Err(CommandFault::UnknownCommand),
     }
 }
 
@@ -82,43 +82,43 @@ fn uppercase(verb: &[u8]) -> [u8; 4] {
     word.map(|byte| byte.to_ascii_uppercase())
 }
 
-fn user(arguments: Option<&[u8]>) -> Result<Command<'_>, Fault> {
+fn user(arguments: Option<&[u8]>) -> Result<Command<'_>, CommandFault> {
     let name = core::str::from_utf8(arguments.unwrap_or_default())
-        .map_err(|_| Fault::BadArguments)?
+        .map_err(|_| CommandFault::BadArguments)?
         .trim_ascii();
     if name.is_empty() || name.bytes().any(|byte| byte.is_ascii_control()) {
-        return Err(Fault::BadArguments);
+        return Err(CommandFault::BadArguments);
     }
     Ok(Command::User(name))
 }
 
-fn login(arguments: Option<&[u8]>) -> Result<Command<'_>, Fault> {
+fn login(arguments: Option<&[u8]>) -> Result<Command<'_>, CommandFault> {
     match split_at_space(arguments.unwrap_or_default().trim_ascii()) {
-        (b"", _) => Err(Fault::BadArguments),
+        (b"", _) => Err(CommandFault::BadArguments),
         (mechanism, response) => Ok(Command::Login { mechanism, response }),
     }
 }
 
-fn alone<'a>(arguments: Option<&[u8]>, command: Command<'a>) -> Result<Command<'a>, Fault> {
+fn alone<'a>(arguments: Option<&[u8]>, command: Command<'a>) -> Result<Command<'a>, CommandFault> {
     if arguments.unwrap_or_default().trim_ascii().is_empty() {
         Ok(command)
     } else {
-        Err(Fault::BadArguments)
+        Err(CommandFault::BadArguments)
     }
 }
 
-fn optional_number(arguments: Option<&[u8]>) -> Result<Option<MessageNumber>, Fault> {
+fn optional_number(arguments: Option<&[u8]>) -> Result<Option<MessageNumber>, CommandFault> {
     match arguments.unwrap_or_default().trim_ascii() {
         b"" => Ok(None),
         digits => decimal(digits).map(|number| Some(MessageNumber(number))),
     }
 }
 
-fn number(arguments: Option<&[u8]>) -> Result<MessageNumber, Fault> {
-    optional_number(arguments)?.ok_or(Fault::BadArguments)
+fn number(arguments: Option<&[u8]>) -> Result<MessageNumber, CommandFault> {
+    optional_number(arguments)?.ok_or(CommandFault::BadArguments)
 }
 
-fn top<'a>(arguments: Option<&[u8]>) -> Result<Command<'a>, Fault> {
+fn top<'a>(arguments: Option<&[u8]>) -> Result<Command<'a>, CommandFault> {
     let (number, lines) = split_at_space(arguments.unwrap_or_default().trim_ascii());
     let lines = decimal(lines.unwrap_or_default().trim_ascii())?;
     Ok(Command::Top(MessageNumber(decimal(number)?), lines))
@@ -126,9 +126,9 @@ fn top<'a>(arguments: Option<&[u8]>) -> Result<Command<'a>, Fault> {
 
 /// A number of at least one digit. A number that is too large becomes the largest `u32`, which no
 /// maildrop reaches.
-fn decimal(digits: &[u8]) -> Result<u32, Fault> {
+fn decimal(digits: &[u8]) -> Result<u32, CommandFault> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(Fault::BadArguments);
+        return Err(CommandFault::BadArguments);
     }
     let append =
         |number: u32, digit: &u8| number.saturating_mul(10).saturating_add(u32::from(digit - b'0'));

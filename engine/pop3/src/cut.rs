@@ -7,12 +7,12 @@
 /// The remaining part of the message before the end of the response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cut {
-    place: Place,
+    place: CutPlace,
     body_lines_left: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum CutPlace {
     /// At the start of a header line, or after a CR at the start.
     HeaderLineStart,
     InHeaderLine,
@@ -23,12 +23,12 @@ enum Place {
 impl Cut {
     /// Ends after the header and `body_lines`.
     pub(crate) fn after(body_lines: u32) -> Cut {
-        Cut { place: Place::HeaderLineStart, body_lines_left: body_lines }
+        Cut { place: CutPlace::HeaderLineStart, body_lines_left: body_lines }
     }
 
     /// Whether the end was reached.
     pub(crate) fn is_done(self) -> bool {
-        self.place == Place::Done
+        self.place == CutPlace::Done
     }
 
     /// How many of the next `bytes` belong to the response, and the state after them.
@@ -45,24 +45,24 @@ impl Cut {
             return (line_start, self);
         }
         let begun = bytes.get(line_start..).unwrap_or_default();
-        if self.place == Place::HeaderLineStart && !is_empty_line(begun) {
-            self.place = Place::InHeaderLine;
+        if self.place == CutPlace::HeaderLineStart && !is_empty_line(begun) {
+            self.place = CutPlace::InHeaderLine;
         }
         (bytes.len(), self)
     }
 
     fn line_arrived(&mut self, line: &[u8]) {
         let left = match self.place {
-            Place::HeaderLineStart if is_empty_line(line) => self.body_lines_left,
-            Place::HeaderLineStart | Place::InHeaderLine => {
-                self.place = Place::HeaderLineStart;
+            CutPlace::HeaderLineStart if is_empty_line(line) => self.body_lines_left,
+            CutPlace::HeaderLineStart | CutPlace::InHeaderLine => {
+                self.place = CutPlace::HeaderLineStart;
                 return;
             }
-            Place::Body => self.body_lines_left.saturating_sub(1),
-            Place::Done => return,
+            CutPlace::Body => self.body_lines_left.saturating_sub(1),
+            CutPlace::Done => return,
         };
         self.body_lines_left = left;
-        self.place = if left == 0 { Place::Done } else { Place::Body };
+        self.place = if left == 0 { CutPlace::Done } else { CutPlace::Body };
     }
 }
 

@@ -15,7 +15,7 @@ pub const RESPONSE_LINE_BYTES_MAX: usize = sasl::RESPONSE_BYTES_MAX + b"\r\n".le
 
 /// The beginning of the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Line<'a> {
+pub(crate) enum CommandLine<'a> {
     /// A line without its end, and its length in bytes with it.
     Whole(&'a [u8], usize),
     /// A line that has not ended yet.
@@ -25,11 +25,11 @@ pub(crate) enum Line<'a> {
 }
 
 /// The first line of `bytes`. It may have at most `limit` bytes with its end.
-pub(crate) fn first_line(bytes: &[u8], limit: usize) -> Line<'_> {
+pub(crate) fn first_line(bytes: &[u8], limit: usize) -> CommandLine<'_> {
     let within_limit = bytes.get(..limit).unwrap_or(bytes);
     let Some(end) = memchr::memchr(b'\n', within_limit) else {
-        return if bytes.len() >= limit { Line::TooLong } else { Line::Partial };
+        return if bytes.len() >= limit { CommandLine::TooLong } else { CommandLine::Partial };
     };
     let line = bytes.get(..end).unwrap_or_default();
-    Line::Whole(line.strip_suffix(b"\r").unwrap_or(line), end + 1)
+    CommandLine::Whole(line.strip_suffix(b"\r").unwrap_or(line), end + 1)
 }

@@ -5,7 +5,7 @@
 //! - A response code is used only in the meaning of RFC 2449 section 8 and RFC 3206.
 
 use crate::actions::{Actions, LoginRefusal, PlainLogin, ReadError, Settings, Tls};
-use crate::command::Fault;
+use crate::command::CommandFault;
 use crate::number::MessageNumber;
 use crate::unique_id::{UNIQUE_ID_BYTES_MAX, UniqueId};
 
@@ -48,10 +48,10 @@ pub(crate) const PASSWORD_CHANGED: Reply = b"-ERR [AUTH] Password has changed, l
 pub(crate) const TOO_MANY_COMMANDS: Reply = b"-ERR Too many commands without a login\r\n";
 pub(crate) const STOPPING: Reply = b"-ERR [SYS/TEMP] Server is stopping, try again later\r\n";
 
-pub(crate) fn fault(fault: Fault) -> Reply {
+pub(crate) fn fault(fault: CommandFault) -> Reply {
     match fault {
-        Fault::UnknownCommand => b"-ERR Unknown command\r\n",
-        Fault::BadArguments => b"-ERR Wrong arguments\r\n",
+        CommandFault::UnknownCommand => b"-ERR Unknown command\r\n",
+        CommandFault::BadArguments => b"-ERR Wrong arguments\r\n",
     }
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn capabilities(actions: &mut impl Actions) {
     }
     match plain_login {
         PlainLogin::Offered => {
-            let mut sasl = Text::new();
+            let mut sasl = ReplyText::new();
             sasl.put(b"USER\r\nUTF8 USER\r\nSASL ")
                 .put(sasl::NAMES.as_bytes())
                 .put(b"\r\n")
@@ -96,26 +96,26 @@ pub(crate) fn capabilities(actions: &mut impl Actions) {
     actions.reply(b"RESP-CODES\r\nAUTH-RESP-CODE\r\nPIPELINING\r\nEXPIRE NEVER\r\nIMPLEMENTATION Barepost\r\n.\r\n");
 }
 
-/// The longest line that [`Text`] is used for.
-pub(crate) const TEXT_BYTES_MAX: usize = UNIQUE_ID_BYTES_MAX + 42;
+/// The longest line that [`ReplyText`] is used for.
+pub(crate) const REPLY_TEXT_BYTES_MAX: usize = UNIQUE_ID_BYTES_MAX + 42;
 
 /// A line that is being written. It is sent as a whole, since every call of [`Actions::reply`] has
 /// a cost.
-pub(crate) struct Text(heapless::Vec<u8, TEXT_BYTES_MAX>);
+pub(crate) struct ReplyText(heapless::Vec<u8, REPLY_TEXT_BYTES_MAX>);
 
-impl Text {
-    pub(crate) fn new() -> Text {
-        Text(heapless::Vec::new())
+impl ReplyText {
+    pub(crate) fn new() -> ReplyText {
+        ReplyText(heapless::Vec::new())
     }
 
-    /// Appends `bytes`. They always fit: see [`TEXT_BYTES_MAX`].
-    pub(crate) fn put(&mut self, bytes: &[u8]) -> &mut Text {
+    /// Appends `bytes`. They always fit: see [`REPLY_TEXT_BYTES_MAX`].
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> &mut ReplyText {
         let fitted = self.0.extend_from_slice(bytes);
         debug_assert!(fitted.is_ok());
         self
     }
 
-    pub(crate) fn put_decimal(&mut self, mut number: u64) -> &mut Text {
+    pub(crate) fn put_decimal(&mut self, mut number: u64) -> &mut ReplyText {
         let mut digits = [0; 20];
         let mut first = digits.len();
         for (index, digit) in digits.iter_mut().enumerate().rev() {
@@ -130,7 +130,7 @@ impl Text {
     }
 
     /// `number size`.
-    pub(crate) fn put_listing(&mut self, message: MessageNumber, bytes: u64) -> &mut Text {
+    pub(crate) fn put_listing(&mut self, message: MessageNumber, bytes: u64) -> &mut ReplyText {
         self.put_decimal(message.0.into()).put(b" ").put_decimal(bytes)
     }
 
@@ -139,7 +139,7 @@ impl Text {
         &mut self,
         message: MessageNumber,
         unique_id: &UniqueId,
-    ) -> &mut Text {
+    ) -> &mut ReplyText {
         self.put_decimal(message.0.into()).put(b" ").put(unique_id.as_str().as_bytes())
     }
 

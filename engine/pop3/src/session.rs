@@ -25,10 +25,10 @@ use sasl::Exchange;
 
 use crate::actions::{Actions, DeletionError, Maildrop};
 use crate::command::{Command, parse};
-use crate::line::{LINE_BYTES_MAX, Line, RESPONSE_LINE_BYTES_MAX, first_line};
+use crate::line::{CommandLine, LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX, first_line};
 use crate::reply::{self, REPLY_BYTES_MAX, Reply};
 
-use listing::{Listing, ListingStep};
+use listing::{ListStep, MaildropList};
 use retrieval::Retrieval;
 
 /// The most messages that the commands of a session visit in one turn. Further commands wait for
@@ -50,7 +50,7 @@ pub struct Session {
     /// Messages that commands have visited since [`Session::resumed`].
     visited: u32,
     /// It is on the heap because it lives briefly and a session lives for hours.
-    given: Option<Box<Given>>,
+    pending_login: Option<Box<PendingLogin>>,
     maildrop: Option<MarkedMaildrop>,
 }
 
@@ -68,7 +68,7 @@ enum Expect {
     /// A command of the TRANSACTION state.
     Transaction,
     /// Buffer space for the rest of a list.
-    Listing(Listing),
+    Listing(MaildropList),
     /// The next bytes of a message, or its end.
     Message(Retrieval),
     /// The end of the UPDATE state, and how to end the session then.
@@ -107,7 +107,7 @@ pub enum WaitsFor {
 
 /// What the client has sent of its login.
 #[derive(Debug)]
-enum Given {
+enum PendingLogin {
     /// The name in USER, until PASS.
     User(Box<str>),
     /// The exchange of AUTH, until its end.
@@ -160,7 +160,7 @@ impl Session {
             commands_before_login: 0,
             failed_logins: 0,
             visited: 0,
-            given: None,
+            pending_login: None,
             maildrop: None,
         }
     }
@@ -284,21 +284,21 @@ impl Session {
             LINE_BYTES_MAX
         };
         match first_line(bytes, limit) {
-            Line::Whole(_, count) if self.expect == Expect::LongLineEnd => {
+            CommandLine::Whole(_, count) if self.expect == Expect::LongLineEnd => {
                 self.fault(reply::LINE_TOO_LONG, actions);
                 self.command_answered(actions);
                 count
             }
-            Line::Whole(line, count) => {
+            CommandLine::Whole(line, count) => {
                 match self.expect {
                     Expect::LoginResponse => self.login_response_arrived(line, actions),
                     _ => self.line_arrived(line, actions),
                 }
                 count
             }
-            Line::Partial if self.expect == Expect::LongLineEnd => bytes.len(),
-            Line::Partial => 0,
-            Line::TooLong => {
+            CommandLine::Partial if self.expect == Expect::LongLineEnd => bytes.len(),
+            CommandLine::Partial => 0,
+            CommandLine::TooLong => {
                 self.login_over(actions);
                 self.expect = Expect::LongLineEnd;
                 limit
@@ -325,12 +325,12 @@ impl Session {
     }
 
     /// Sends `before`, and as much of a list as there is space for.
-    fn list(&mut self, mut listing: Listing, before: Reply, actions: &mut impl Actions) {
+    fn list(&mut self, mut listing: MaildropList, before: Reply, actions: &mut impl Actions) {
         let messages = self.maildrop.map_or(0, |maildrop| maildrop.all.messages);
         let begun = listing;
         match listing.send(before, messages, &mut self.visited, actions) {
-            ListingStep::Whole => self.command_answered(actions),
-            ListingStep::InPart(waits_for) => {
+            ListStep::Whole => self.command_answered(actions),
+            ListStep::InPart(waits_for) => {
                 self.expect = Expect::Listing(listing);
                 self.waits_for = waits_for;
                 if listing != begun {
@@ -382,7 +382,7 @@ impl Session {
         if self.maildrop.take().is_some() {
             actions.leave_maildrop();
         }
-        self.given = None;
+        self.pending_login = None;
         self.expect = Expect::Closed;
         self.waits_for = WaitsFor::Nothing;
         actions.set_deadline(None);

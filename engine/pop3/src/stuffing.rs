@@ -8,7 +8,7 @@
 
 /// The last bytes of a message that were sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Position {
+pub(crate) enum StuffingPosition {
     /// None yet, or a CRLF.
     #[default]
     LineStart,
@@ -18,37 +18,37 @@ pub(crate) enum Position {
     AfterCr,
 }
 
-impl Position {
+impl StuffingPosition {
     /// The position after `sent`.
-    pub(crate) fn after(self, sent: &[u8]) -> Position {
+    pub(crate) fn after(self, sent: &[u8]) -> StuffingPosition {
         match sent {
             [] => self,
-            [b'\n'] if self == Position::AfterCr => Position::LineStart,
-            [.., b'\r', b'\n'] => Position::LineStart,
-            [.., b'\r'] => Position::AfterCr,
-            _ => Position::InLine,
+            [b'\n'] if self == StuffingPosition::AfterCr => StuffingPosition::LineStart,
+            [.., b'\r', b'\n'] => StuffingPosition::LineStart,
+            [.., b'\r'] => StuffingPosition::AfterCr,
+            _ => StuffingPosition::InLine,
         }
     }
 
     /// The bytes that end the present line, if it has not ended.
     pub(crate) fn line_end(self) -> &'static [u8] {
         match self {
-            Position::LineStart => b"",
-            Position::InLine | Position::AfterCr => b"\r\n",
+            StuffingPosition::LineStart => b"",
+            StuffingPosition::InLine | StuffingPosition::AfterCr => b"\r\n",
         }
     }
 }
 
 /// How many of `bytes`, which follow `position`, come before the next dot at the start of a line.
 /// All of them if there is none; 0 if the first is such a dot.
-pub(crate) fn bytes_before_dot(position: Position, bytes: &[u8]) -> usize {
-    if position == Position::LineStart && bytes.first() == Some(&b'.') {
+pub(crate) fn bytes_before_dot(position: StuffingPosition, bytes: &[u8]) -> usize {
+    if position == StuffingPosition::LineStart && bytes.first() == Some(&b'.') {
         return 0;
     }
     for line_end in memchr::memchr_iter(b'\n', bytes) {
         let follows_cr = match line_end.checked_sub(1) {
             Some(before) => bytes.get(before) == Some(&b'\r'),
-            None => position == Position::AfterCr,
+            None => position == StuffingPosition::AfterCr,
         };
         if follows_cr && bytes.get(line_end + 1) == Some(&b'.') {
             return line_end + 1;

@@ -12,7 +12,7 @@ use pop3::{MessageNumber, ReadError};
 use store::{Body, Outcome, Refusal, Uid};
 
 use super::host::{Point, Pop3Host};
-use super::state::{Read, Reading, State};
+use super::state::{MessageRead, ReadState, State};
 
 /// The time until a read is asked for again when the store was busy.
 const RETRY: Micros = Micros::from_millis(10);
@@ -22,7 +22,7 @@ pub(super) fn begin(message: MessageNumber, host: &mut Pop3Host<'_, '_>) {
     let Some(maildrop) = &host.state.maildrop else { return };
     let octets = maildrop.octets(message.index());
     let uid = maildrop.uid(message.index()).unwrap_or(Uid(0));
-    host.state.reading = Some(Reading { uid, octets, taken: 0, refused: None });
+    host.state.reading = Some(MessageRead { uid, octets, taken: 0, refused: None });
     // An operation never answers from within the call that starts it. The session also sets its
     // deadline after this call.
     if let Err(refusal) = request_part(host) {
@@ -30,7 +30,7 @@ pub(super) fn begin(message: MessageNumber, host: &mut Pop3Host<'_, '_>) {
             reading.refused = Some(refusal);
         }
         host.cx.connections.resume(host.caller.connection.0);
-    } else if host.state.read == Read::WantsPlace {
+    } else if host.state.read == ReadState::WantsPlace {
         host.cx.connections.resume(host.caller.connection.0);
     }
 }
@@ -39,25 +39,25 @@ pub(super) fn begin(message: MessageNumber, host: &mut Pop3Host<'_, '_>) {
 pub(super) fn stop(host: &mut Pop3Host<'_, '_>) {
     host.state.reading = None;
     host.state.read = match host.state.read {
-        Read::Idle | Read::WantsRoom | Read::WantsPlace => Read::Idle,
-        Read::UnderWay | Read::Unwanted => Read::Unwanted,
+        ReadState::Idle | ReadState::WantsRoom | ReadState::WantsPlace => ReadState::Idle,
+        ReadState::UnderWay | ReadState::Unwanted => ReadState::Unwanted,
     };
 }
 
 /// There may be buffer space for the next part.
 pub(super) fn go_on(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     if host.state.wants_room() {
-        host.state.read = Read::Idle;
+        host.state.read = ReadState::Idle;
         request_or_fail(session, host);
     }
 }
 
 /// The store may accept the next read. Returns false if the session wants none.
 pub(super) fn ask_again(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) -> bool {
-    if host.state.read != Read::WantsPlace {
+    if host.state.read != ReadState::WantsPlace {
         return false;
     }
-    host.state.read = Read::Idle;
+    host.state.read = ReadState::Idle;
     session.renew_deadline(host);
     request_or_fail(session, host);
     true
@@ -76,7 +76,7 @@ pub(super) fn read_ended(
     session: &mut pop3::Session,
     host: &mut Pop3Host<'_, '_>,
 ) {
-    let wanted = core::mem::take(&mut host.state.read) == Read::UnderWay;
+    let wanted = core::mem::take(&mut host.state.read) == ReadState::UnderWay;
     match outcome {
         Outcome::Body(body) if wanted => pass_on(body, session, host),
         outcome if wanted => end(Err(read_error(&outcome)), session, host),
@@ -115,19 +115,23 @@ fn request_or_fail(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
 fn request_part(host: &mut Pop3Host<'_, '_>) -> Result<(), Refusal> {
     let room = host.cx.connections.send_room(host.caller);
     let continuation = host.continuation(Point::Read);
-    let State { reading: Some(reading), maildrop: Some(maildrop), read: read @ Read::Idle, .. } =
-        &mut *host.state
+    let State {
+        reading: Some(reading),
+        maildrop: Some(maildrop),
+        read: read @ ReadState::Idle,
+        ..
+    } = &mut *host.state
     else {
         return Ok(());
     };
     if room < reading.room_needed() {
-        *read = Read::WantsRoom;
+        *read = ReadState::WantsRoom;
         return Ok(());
     }
     match host.cx.store.read(maildrop.account(), reading.uid, reading.taken, continuation) {
-        Ok(()) => *read = Read::UnderWay,
+        Ok(()) => *read = ReadState::UnderWay,
         Err(Refusal::Busy) => {
-            *read = Read::WantsPlace;
+            *read = ReadState::WantsPlace;
             host.cx.connections.set_deadline(host.cx.turn.now, host.caller.connection, Some(RETRY));
         }
         Err(refusal) => return Err(refusal),

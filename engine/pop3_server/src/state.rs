@@ -20,19 +20,19 @@ const AROUND_BYTES_MAX: usize = 64;
 pub(super) struct State {
     pub(super) attempt: Option<Box<Attempt>>,
     pub(super) maildrop: Option<Box<Maildrop>>,
-    pub(super) reading: Option<Reading>,
-    pub(super) read: Read,
+    pub(super) reading: Option<MessageRead>,
+    pub(super) read: ReadState,
     pub(super) deletion: Option<Box<Deletion>>,
 }
 
 impl State {
     pub(super) fn wants_room(&self) -> bool {
-        self.read == Read::WantsRoom
+        self.read == ReadState::WantsRoom
     }
 }
 
 /// A message that the session has asked for.
-pub(super) struct Reading {
+pub(super) struct MessageRead {
     pub(super) uid: Uid,
     pub(super) octets: u32,
     /// Octets that the session has taken.
@@ -43,7 +43,7 @@ pub(super) struct Reading {
 
 /// The state of the session's read.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Read {
+pub(super) enum ReadState {
     #[default]
     Idle,
     /// It waits for buffer space.
@@ -55,7 +55,7 @@ pub(super) enum Read {
     Unwanted,
 }
 
-impl Reading {
+impl MessageRead {
     /// Buffer space for the next part, if each line is a dot that is doubled.
     pub(super) fn room_needed(&self) -> usize {
         let part = (self.octets - self.taken).min(PART_OCTETS_MAX) as usize;

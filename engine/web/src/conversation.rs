@@ -20,8 +20,8 @@ use webmail::{LoginFacts, Request};
 
 use super::context::{Context, HttpCall};
 use super::host::{HttpHost, kept_for};
-use super::passwords::Making;
-use super::pending::{BUSY, PendingRequest, Purpose, Refused};
+use super::passwords::PasswordPreparation;
+use super::pending::{BUSY, LoginPurpose, PendingRequest, Refused};
 use super::session::HttpSession;
 
 /// Bytes of unread responses, above which a client's next request waits. So clients that never read
@@ -169,7 +169,7 @@ impl HttpConversation {
                 return;
             }
             Some(PendingRequest::Turn(_) | PendingRequest::Admission(_)) => None,
-            Some(PendingRequest::Making(making)) => {
+            Some(PendingRequest::NewPassword(making)) => {
                 if let Some(request) = making.step(call) {
                     self.pending = None;
                     call.web.ask(call.caller.connection.0, request);
@@ -191,14 +191,14 @@ impl HttpConversation {
             Some(PendingRequest::Login { attempt, purpose }) => {
                 call.cx.logins.end(&attempt, call.cx.turn.now);
                 match (decision, purpose) {
-                    (Some(Decision::Granted(account)), Purpose::Certificates(wish)) => {
+                    (Some(Decision::Granted(account)), LoginPurpose::Certificates(wish)) => {
                         let is_administrator =
                             call.cx.directory.is_administrator(call.cx.store, account);
                         self.granted(wish, is_administrator, call);
                     }
                     (
                         Some(Decision::Granted(account)),
-                        Purpose::Webmail { program, next, draft, .. },
+                        LoginPurpose::Webmail { program, next, draft, .. },
                     ) => {
                         let password = password_of(account, call);
                         let arrival = LoginFacts { password, from: call.caller.address, program };
@@ -207,10 +207,10 @@ impl HttpConversation {
                             Request::Begin(account, arrival, next, draft),
                         );
                     }
-                    (Some(Decision::Granted(account)), Purpose::Password(new)) => {
+                    (Some(Decision::Granted(account)), LoginPurpose::Password(new)) => {
                         let replaced = password_of(account, call);
-                        let making = Box::new(Making::begin(new, replaced, call));
-                        self.pending = Some(Box::new(PendingRequest::Making(making)));
+                        let making = Box::new(PasswordPreparation::begin(new, replaced, call));
+                        self.pending = Some(Box::new(PendingRequest::NewPassword(making)));
                     }
                     (decision, purpose) => {
                         let has_too_many = matches!(decision, Some(Decision::TooMany));
@@ -221,7 +221,7 @@ impl HttpConversation {
             Some(
                 PendingRequest::FormAdmission { .. }
                 | PendingRequest::UploadAdmission { .. }
-                | PendingRequest::Making(_),
+                | PendingRequest::NewPassword(_),
             )
             | None => {
                 unreachable!("it waits for no turn")
@@ -234,7 +234,7 @@ impl HttpConversation {
     }
 
     /// The login has failed.
-    fn refused(&mut self, purpose: &Purpose, has_too_many: bool, call: &mut HttpCall<'_>) {
+    fn refused(&mut self, purpose: &LoginPurpose, has_too_many: bool, call: &mut HttpCall<'_>) {
         match purpose.refused(has_too_many, &call.web.hostname) {
             Refused::Reply(reply) => self.replied(reply, call),
             Refused::Ask(request) => call.web.ask(call.caller.connection.0, request),
@@ -313,7 +313,7 @@ impl HttpConversation {
                 let Context { logins, compute, turn, .. } = &mut call.cx;
                 logins.abandon(attempt, turn.now, compute);
             }
-            Some(PendingRequest::Making(making)) => making.abandoned(call.cx.compute),
+            Some(PendingRequest::NewPassword(making)) => making.abandoned(call.cx.compute),
             Some(
                 PendingRequest::Turn(_)
                 | PendingRequest::Admission(_)

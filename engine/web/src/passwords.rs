@@ -8,13 +8,13 @@ use accounts::logins;
 use compute::{Applicant, Compute, HashTask, JobNumber, JobResult};
 use mail::PasswordMark;
 use sasl::Derivation;
-use webmail::{NewPassword, Request, Secrets};
+use webmail::{PasswordChange, Request, Secrets};
 
 use super::context::HttpCall;
 
 /// A new password that is being prepared.
-pub(super) struct Making {
-    new: Box<NewPassword>,
+pub(super) struct PasswordPreparation {
+    new: Box<PasswordChange>,
     /// The old password, which was right.
     replaced: PasswordMark,
     stage: Stage,
@@ -27,19 +27,19 @@ enum Stage {
     Deriving(String, Box<Derivation>),
 }
 
-impl Making {
+impl PasswordPreparation {
     /// The old password was right: queues the computation of the hash.
     pub(super) fn begin(
-        new: Box<NewPassword>,
+        new: Box<PasswordChange>,
         replaced: PasswordMark,
         call: &mut HttpCall<'_>,
-    ) -> Making {
+    ) -> PasswordPreparation {
         let task = HashTask::Make { password: new.wanted.to_vec(), salt: call.cx.logins.salt() };
         // The client is authenticated: the hash counts against no limit of guesses.
         let applicant = Applicant { address: call.caller.address, name: None };
         let number =
             call.cx.compute.ask_hash(logins::hashed(call.caller.connection.0), applicant, task);
-        Making { new, replaced, stage: Stage::Hashing(number) }
+        PasswordPreparation { new, replaced, stage: Stage::Hashing(number) }
     }
 
     /// The connection is gone: the hash is not needed any more.
@@ -75,7 +75,7 @@ impl Making {
                 if let Some(verifier) = derivation.step() {
                     let (hash, replaced) = (core::mem::take(hash), self.replaced);
                     let secrets = Secrets { hash, verifier: verifier.to_string(), replaced };
-                    let NewPassword { ticket, token, .. } = &*self.new;
+                    let PasswordChange { ticket, token, .. } = &*self.new;
                     return Some(Request::SetPassword(ticket.clone(), token.clone(), Ok(secrets)));
                 }
             }

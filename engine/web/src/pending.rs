@@ -7,10 +7,10 @@ use accounts::logins::Attempt;
 use certificates::{Wish, unknown};
 use http::{HandlerRequest, Reply, Status};
 use sasl::{Credentials, Proof};
-use webmail::{Destination, Draft, NewPassword, ProofFailure, Request};
+use webmail::{Destination, Draft, PasswordChange, ProofFailure, Request};
 
 use super::context::HttpCall;
-use super::passwords::Making;
+use super::passwords::PasswordPreparation;
 
 /// The reply when the machine is overloaded.
 pub(super) const BUSY: &str = "The machine has too much to do just now. Nothing is lost: go back, and try again in a moment.\n";
@@ -33,18 +33,18 @@ pub(super) enum PendingRequest {
         /// The login.
         attempt: Attempt,
         /// The action after it.
-        purpose: Purpose,
+        purpose: LoginPurpose,
     },
     /// A new password is being prepared.
-    Making(Box<Making>),
+    NewPassword(Box<PasswordPreparation>),
 }
 
 /// The purpose of a login.
-pub(super) enum Purpose {
+pub(super) enum LoginPurpose {
     /// Access to the certificates.
     Certificates(Wish),
     /// A password change.
-    Password(Box<NewPassword>),
+    Password(Box<PasswordChange>),
     /// A webmail session.
     Webmail {
         /// The name in the form.
@@ -77,7 +77,7 @@ impl PendingRequest {
             Ok((wish, name, password)) => {
                 let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
                 let attempt = call.log_in(credentials);
-                PendingRequest::Login { attempt, purpose: Purpose::Certificates(wish) }
+                PendingRequest::Login { attempt, purpose: LoginPurpose::Certificates(wish) }
             }
         };
         Some(pending)
@@ -100,7 +100,9 @@ impl PendingRequest {
             PendingRequest::Login { attempt, purpose } => {
                 attempt.kept_bytes() + purpose.kept_bytes()
             }
-            PendingRequest::Making(making) => size_of::<Making>() + making.kept_bytes(),
+            PendingRequest::NewPassword(making) => {
+                size_of::<PasswordPreparation>() + making.kept_bytes()
+            }
         }
     }
 
@@ -118,13 +120,13 @@ pub(super) enum Refused {
     Ask(Request),
 }
 
-impl Purpose {
+impl LoginPurpose {
     /// Bytes of memory that it takes beside its own size.
     fn kept_bytes(&self) -> usize {
         match self {
-            Purpose::Certificates(_) => 0,
-            Purpose::Password(new) => new.kept_bytes(),
-            Purpose::Webmail { name, program, next, draft } => {
+            LoginPurpose::Certificates(_) => 0,
+            LoginPurpose::Password(new) => new.kept_bytes(),
+            LoginPurpose::Webmail { name, program, next, draft } => {
                 let draft_bytes = draft.as_ref().map_or(0, |draft| draft.kept_bytes());
                 name.len() + program.len() + next.as_str().len() + draft_bytes
             }
@@ -134,7 +136,7 @@ impl Purpose {
     /// The result if the login fails.
     pub(super) fn refused(&self, has_too_many: bool, hostname: &str) -> Refused {
         Refused::Reply(match self {
-            Purpose::Password(new) => {
+            LoginPurpose::Password(new) => {
                 let why = if has_too_many { ProofFailure::TooMany } else { ProofFailure::Wrong };
                 return Refused::Ask(Request::SetPassword(
                     new.ticket.clone(),
@@ -142,9 +144,11 @@ impl Purpose {
                     Err(why),
                 ));
             }
-            Purpose::Certificates(_) if has_too_many => Reply::refusal(Status::TooManyRequests),
-            Purpose::Certificates(_) => unknown(),
-            Purpose::Webmail { name, next, draft, .. } => {
+            LoginPurpose::Certificates(_) if has_too_many => {
+                Reply::refusal(Status::TooManyRequests)
+            }
+            LoginPurpose::Certificates(_) => unknown(),
+            LoginPurpose::Webmail { name, next, draft, .. } => {
                 let why = match has_too_many {
                     true => {
                         "Too many people try to log in from your address just now. Try again in a moment."

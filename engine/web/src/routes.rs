@@ -12,7 +12,7 @@ use sasl::{Credentials, Proof};
 use webmail::{BodyLimits, Dispatch, Request};
 
 use super::context::HttpCall;
-use super::pending::{PendingRequest, Purpose};
+use super::pending::{LoginPurpose, PendingRequest};
 
 impl PendingRequest {
     /// A webmail request has come. `None`: another core has it and will reply.
@@ -65,7 +65,7 @@ impl PendingRequest {
                 let attempt = call.log_in(credentials);
                 return Some(PendingRequest::Login {
                     attempt,
-                    purpose: Purpose::Webmail { name, program, next, draft },
+                    purpose: LoginPurpose::Webmail { name, program, next, draft },
                 });
             }
             Dispatch::SetPassword { account, old, new } => {
@@ -76,7 +76,10 @@ impl PendingRequest {
                     .map_or_else(String::new, |known| known.address.into());
                 let credentials = Credentials { name: &name, proof: Proof::Password(&old) };
                 let attempt = call.log_in(credentials);
-                return Some(PendingRequest::Login { attempt, purpose: Purpose::Password(new) });
+                return Some(PendingRequest::Login {
+                    attempt,
+                    purpose: LoginPurpose::Password(new),
+                });
             }
         };
         call.cx.connections.resume(frame);

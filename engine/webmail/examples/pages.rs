@@ -3,10 +3,10 @@
 
 use std::path::Path;
 use webmail::{
-    Asset, Attachment, Body, ComposePage, ConversationMessage, ConversationPage, Density, Escaped,
-    Frame, Hold, ListPage, LoginPage, MailboxLink, MailboxesPage, Notice, OwnMailbox, PrintPage,
-    Printed, Prose, QueuePage, QueueRow, QuotaMeter, RenderedRow, Row, STYLE, SessionLine,
-    SettingsPage, SourcePage, Template, Theme, TlsRow,
+    Asset, Attachment, ComposePage, ConversationMessage, ConversationPage, Density, Escaped,
+    FlashNotice, HoldTime, ListPage, ListRow, LoginPage, MailboxLink, MailboxesPage, MessageBody,
+    OwnMailbox, PageFrame, PrintPage, Printed, Prose, QueuePage, QueueRow, QuotaMeter, RenderedRow,
+    STYLE, SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow,
 };
 
 const MAILBOXES: [MailboxLink<'_>; 8] = [
@@ -24,8 +24,8 @@ const fn mailbox(id: u32, name: &str, unseen: u32, is_open: bool) -> MailboxLink
     MailboxLink { id, name, unseen, is_open }
 }
 
-fn frame(theme: Theme, notice: Option<Notice<'static>>) -> Frame<'static> {
-    Frame {
+fn frame(theme: Theme, notice: Option<FlashNotice<'static>>) -> PageFrame<'static> {
+    PageFrame {
         address: "ada@barepost.test",
         token: "t0ken",
         theme,
@@ -39,7 +39,7 @@ fn frame(theme: Theme, notice: Option<Notice<'static>>) -> Frame<'static> {
 }
 
 fn rows() -> Vec<RenderedRow> {
-    let row = |people, messages, subject, snippet, date| Row {
+    let row = |people, messages, subject, snippet, date| ListRow {
         key: Escaped("1.7"),
         href: Escaped("/mail/box/1/7"),
         people: Escaped(people),
@@ -53,9 +53,9 @@ fn rows() -> Vec<RenderedRow> {
         is_answered: false,
         has_attachment: false,
     };
-    let unread = |row: Row<'static>| Row { is_unread: true, ..row };
+    let unread = |row: ListRow<'static>| ListRow { is_unread: true, ..row };
     let all = [
-        unread(Row {
+        unread(ListRow {
             is_answered: true,
             ..row(
                 "Grace Hopper, me",
@@ -65,7 +65,7 @@ fn rows() -> Vec<RenderedRow> {
                 "09:41",
             )
         }),
-        unread(Row {
+        unread(ListRow {
             has_attachment: true,
             ..row(
                 "Blåbærtur AS",
@@ -75,7 +75,7 @@ fn rows() -> Vec<RenderedRow> {
                 "08:15",
             )
         }),
-        Row {
+        ListRow {
             is_starred: true,
             ..row(
                 "Charles Babbage",
@@ -100,7 +100,7 @@ fn rows() -> Vec<RenderedRow> {
             "Nov 19",
         )),
         row("cron@build.example", 1, "", "Backup finished in 00:04:12, 0 errors", "Nov 18"),
-        Row {
+        ListRow {
             has_attachment: true,
             ..row(
                 "A very long name of somebody who could not decide between all of them",
@@ -111,7 +111,7 @@ fn rows() -> Vec<RenderedRow> {
             )
         },
     ];
-    all.iter().map(Row::written).collect()
+    all.iter().map(ListRow::written).collect()
 }
 
 const TEXT: &str = "Hello Ada,\n\nit compiles itself now. The listing is at https://example.org/listing?part=1&full=yes (and attached).\n\n<script>alert(1)</script> is only text here.\n\nGrace\n\n> On Friday you wrote:\n> Is it done?\n> I would like to see it.\n> Really.\n";
@@ -138,7 +138,7 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
         is_asked_for: false,
         is_unread: false,
         warnings: &[],
-        body: Body::Folded,
+        body: MessageBody::Folded,
         attachments: &[],
     };
     const MESSAGES: [ConversationMessage<'_>; 3] = [
@@ -149,14 +149,14 @@ fn conversation(theme: Theme) -> ConversationPage<'static> {
             to: "Grace Hopper",
             date: "Fri 16:20",
             snippet: "Is it done? I would like to see it.",
-            body: Body::Text(Prose("Is it done? I would like to see it.\n")),
+            body: MessageBody::Text(Prose("Is it done? I would like to see it.\n")),
             ..FIRST
         },
         ConversationMessage {
             key: "1.7",
             date: "09:41",
             is_asked_for: true,
-            body: Body::Text(Prose(TEXT)),
+            body: MessageBody::Text(Prose(TEXT)),
             attachments: &ATTACHED,
             ..FIRST
         },
@@ -207,7 +207,7 @@ fn settings(theme: Theme) -> SettingsPage<'static> {
         frame: frame(theme, None),
         name: "Ada Lovelace",
         signature: "Ada\nAnalyst",
-        hold: Hold::Short,
+        hold: HoldTime::Short,
         sessions: &SESSIONS,
     }
 }
@@ -299,7 +299,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(folder.join("style.css"), STYLE)?;
     let rows = rows();
     for theme in [Theme::Light, Theme::Dark] {
-        let undone = Notice {
+        let undone = FlashNotice {
             text: "2 conversations archived.",
             is_error: false,
             undo: Some("f1"),

@@ -15,30 +15,30 @@ use crate::{NotFound, Page};
 
 /// Names a message in addresses and forms: `{mailbox}.{uid}`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Key {
+pub struct MessageKey {
     /// The number of its mailbox, never 0.
     pub mailbox: u32,
     /// Its UID there, never 0.
     pub uid: u32,
 }
 
-impl Key {
+impl MessageKey {
     /// The same as types of the store.
     pub(crate) fn in_store(self) -> (MailboxId, Uid) {
         (MailboxId(self.mailbox), Uid(self.uid))
     }
 }
 
-impl FromStr for Key {
+impl FromStr for MessageKey {
     type Err = NotFound;
 
-    fn from_str(text: &str) -> Result<Key, NotFound> {
+    fn from_str(text: &str) -> Result<MessageKey, NotFound> {
         let (mailbox, uid) = text.split_once('.').ok_or(NotFound)?;
-        Ok(Key { mailbox: number(mailbox)?, uid: number(uid)? })
+        Ok(MessageKey { mailbox: number(mailbox)?, uid: number(uid)? })
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for MessageKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}.{}", self.mailbox, self.uid)
     }

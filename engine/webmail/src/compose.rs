@@ -2,14 +2,14 @@
 
 use askama::Template;
 
-use crate::frame::Frame;
+use crate::frame::PageFrame;
 
 /// The page for writing a message. It keeps all fields when sending fails.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "compose.html")]
 pub struct ComposePage<'a> {
     /// The page layout.
-    pub frame: Frame<'a>,
+    pub frame: PageFrame<'a>,
     /// `New message`, `Reply`, …
     pub title: &'a str,
     /// The key of the saved draft; empty for none.

@@ -4,12 +4,12 @@ use alloc::string::String;
 
 use askama::Template;
 
-use crate::frame::Frame;
+use crate::frame::PageFrame;
 use crate::prose::Prose;
 
 /// The contents of a message.
 #[derive(Clone, Copy, Debug)]
-pub enum Body<'a> {
+pub enum MessageBody<'a> {
     /// Text.
     Text(Prose<'a>),
     /// HTML as a document of its own, in a sandboxed frame.
@@ -77,7 +77,7 @@ pub struct ConversationMessage<'a> {
     /// Warnings: the sender or a link is not what it seems, or the message is not shown in full.
     pub warnings: &'a [String],
     /// Its contents.
-    pub body: Body<'a>,
+    pub body: MessageBody<'a>,
     /// Its attachments.
     pub attachments: &'a [Attachment<'a>],
 }
@@ -90,7 +90,7 @@ impl ConversationMessage<'_> {
 
     /// Whether the page has only a line of it.
     fn is_line(&self) -> bool {
-        matches!(self.body, Body::Folded)
+        matches!(self.body, MessageBody::Folded)
     }
 }
 
@@ -99,7 +99,7 @@ impl ConversationMessage<'_> {
 #[template(path = "conversation.html")]
 pub struct ConversationPage<'a> {
     /// The page layout.
-    pub frame: Frame<'a>,
+    pub frame: PageFrame<'a>,
     /// The subject.
     pub subject: &'a str,
     /// The list that it belongs to.

@@ -7,7 +7,7 @@ use core::str::FromStr;
 use store::{MailboxId, Uid, UidRange};
 
 use crate::address::number;
-use crate::{Key, NotFound};
+use crate::{MessageKey, NotFound};
 
 /// A flash message.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,15 +17,15 @@ pub struct FlashMessage {
     /// Whether the action has failed.
     pub is_error: bool,
     /// How to undo the action.
-    pub undo: Option<Undo>,
+    pub undo: Option<UndoAction>,
     /// For how many seconds it can be undone, if there is a limit.
     pub seconds: Option<u64>,
 }
 
 /// How to undo an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Undo {
-    /// MessageRange were moved: move them back.
+pub enum UndoAction {
+    /// Messages were moved: move them back.
     Filing {
         /// The messages, where they are now.
         messages: MessageRange,
@@ -33,7 +33,7 @@ pub enum Undo {
         to: MailboxId,
     },
     /// A message is held: it becomes a draft again.
-    Sending(Key),
+    Sending(MessageKey),
 }
 
 impl FlashMessage {
@@ -49,40 +49,40 @@ impl FlashMessage {
 }
 
 /// The format in forms: `{mailbox}.{first}-{last}.{to}`, or `sending.{key}`.
-impl fmt::Display for Undo {
+impl fmt::Display for UndoAction {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Undo::Filing { messages: MessageRange { mailbox, uids }, to } => {
+            UndoAction::Filing { messages: MessageRange { mailbox, uids }, to } => {
                 write!(out, "{}.{}-{}.{}", mailbox.0, uids.first.0, uids.last.0, to.0)
             }
-            Undo::Sending(key) => write!(out, "sending.{key}"),
+            UndoAction::Sending(key) => write!(out, "sending.{key}"),
         }
     }
 }
 
-impl FromStr for Undo {
+impl FromStr for UndoAction {
     type Err = NotFound;
 
-    fn from_str(text: &str) -> Result<Undo, NotFound> {
+    fn from_str(text: &str) -> Result<UndoAction, NotFound> {
         if let Some(key) = text.strip_prefix("sending.") {
-            return Ok(Undo::Sending(key.parse()?));
+            return Ok(UndoAction::Sending(key.parse()?));
         }
         let (messages, to) = text.rsplit_once('.').ok_or(NotFound)?;
         let (first, last) = messages.split_once('-').ok_or(NotFound)?;
-        let first: Key = first.parse()?;
+        let first: MessageKey = first.parse()?;
         let uids = UidRange { first: Uid(first.uid), last: Uid(number(last)?) };
-        Ok(Undo::Filing {
+        Ok(UndoAction::Filing {
             messages: MessageRange { mailbox: MailboxId(first.mailbox), uids },
             to: MailboxId(number(to)?),
         })
     }
 }
 
-/// MessageRange of one mailbox.
+/// Messages of one mailbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MessageRange {
     /// The mailbox.
     pub mailbox: MailboxId,
-    /// The range. MessageRange in it may be missing.
+    /// The range. Messages in it may be missing.
     pub uids: UidRange,
 }

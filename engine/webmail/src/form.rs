@@ -17,7 +17,7 @@ use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-pub use reader::{FileEvent, MESSAGE_TEXT_BYTES_MAX, Reader};
+pub use reader::{FileEvent, FormReader, MESSAGE_TEXT_BYTES_MAX};
 
 /// The most fields of a form.
 pub const FIELDS_MAX: usize = 1000;
@@ -32,7 +32,8 @@ pub enum FormError {
     OtherType,
     /// It violates the syntax of its type: 400.
     Malformed,
-    /// It has more than [`FIELDS_MAX`] fields, or more than [`MESSAGE_TEXT_BYTES_MAX`] of text: 413.
+    /// It has more than [`FIELDS_MAX`] fields, or more than [`MESSAGE_TEXT_BYTES_MAX`] of text:
+    /// 413.
     TooLarge,
 }
 
@@ -45,7 +46,7 @@ pub struct Form<'a> {
 
 /// An uploaded file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct File {
+pub struct UploadedFile {
     /// The field that it came in.
     pub field: String,
     /// Its name without folders, with any characters; empty if the user chose no file.

@@ -111,7 +111,7 @@ impl QuotaMeter<'_> {
 
 /// The flash message: the result of the last action.
 #[derive(Clone, Copy, Debug)]
-pub struct Notice<'a> {
+pub struct FlashNotice<'a> {
     /// Its text.
     pub text: &'a str,
     /// Whether the action has failed.
@@ -124,7 +124,7 @@ pub struct Notice<'a> {
 
 /// The data of the layout.
 #[derive(Clone, Copy, Debug)]
-pub struct Frame<'a> {
+pub struct PageFrame<'a> {
     /// The account's address.
     pub address: &'a str,
     /// The session's token, for forms.
@@ -140,7 +140,7 @@ pub struct Frame<'a> {
     /// The use of the quota, if the account has one.
     pub meter: Option<QuotaMeter<'a>>,
     /// The flash message.
-    pub notice: Option<Notice<'a>>,
+    pub notice: Option<FlashNotice<'a>>,
     /// Whether the reader is an administrator.
     pub is_administrator: bool,
 }

@@ -6,15 +6,16 @@
 //!
 //! Invariants:
 //! - A request gets one answer, also while the machine stops, and when too many requests wait.
-//! - There are at most [`HANDLERS_MAX`] request handlers, beside those with a number (`numbered.rs`).
-//!   Requests wait while all handlers are busy, and accounts take turns (`waiting.rs`).
+//! - There are at most [`HANDLERS_MAX`] request handlers, beside those with a number
+//!   (`numbered.rs`). Requests wait while all handlers are busy, and accounts take turns
+//!   (`waiting.rs`).
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use channel::Ticket;
-use http::{End, Reply, Status};
+use http::{End, Reply};
 use machine::CoreId;
 use outbound::QueueTold;
 use shards::DeliveryHandle;
@@ -25,14 +26,14 @@ use tasks::{Continuation, FrameId, FrameTable};
 use crate::context::{Context, JobContext, Point, QueueQuestion};
 use crate::handler_reply::{AddressedReply, HandlerReply};
 use crate::jobs::{Job, UploadPiece};
-use crate::layout::Client;
+use crate::layout::AuthenticatedClient;
 use crate::listeners::{Listeners, number_of};
-use crate::numbered::{NUMBERED_MAX, Numbered, Wanted, too_many_messages, too_many_replies};
+use crate::numbered::{MoreWanted, NUMBERED_MAX, Numbered, too_many_messages, too_many_replies};
 use crate::request::{self, Request};
-use crate::sessions::{Digest, Sessions};
-use crate::step::{self, Progress};
-use crate::stream::Stream;
-use crate::waiting::Waiting;
+use crate::sessions::{Digest, WebSessions};
+use crate::step::{self, JobProgress};
+use crate::stream::DocumentStart;
+use crate::waiting::{WaitingRequests, too_many_requests};
 
 /// The most request handlers of a core.
 const HANDLERS_MAX: usize = 64;
@@ -45,16 +46,16 @@ const NO_FRAME: FrameId = FrameId::new(u32::MAX, 0);
 
 /// The request handlers of a core.
 pub struct RequestHandlers {
-    sessions: Sessions,
+    sessions: WebSessions,
     at_work: FrameTable<Handler>,
     /// Handlers that found the store busy.
     again: Vec<FrameId>,
-    waiting: Waiting,
+    waiting: WaitingRequests,
     replies: VecDeque<AddressedReply>,
     /// Pages that are notified of changes.
     listeners: Listeners,
     /// Handlers of replies that are sent in pieces.
-    streams: Numbered<Wanted>,
+    streams: Numbered<MoreWanted>,
     /// Handlers of messages that come in pieces.
     messages: Numbered<UploadPiece>,
     /// How many numbers were assigned so far.
@@ -69,7 +70,7 @@ struct Handler {
     /// Bytes of the form that it works on.
     form_bytes: usize,
     /// The client's account and session.
-    client: Client,
+    client: AuthenticatedClient,
     job: Job,
     /// Requests to the store without an answer.
     under_way: usize,
@@ -89,10 +90,10 @@ struct Handler {
 impl Default for RequestHandlers {
     fn default() -> RequestHandlers {
         RequestHandlers {
-            sessions: Sessions::new(SESSIONS_MAX),
+            sessions: WebSessions::new(SESSIONS_MAX),
             at_work: FrameTable::with_capacity(HANDLERS_MAX + NUMBERED_MAX),
             again: Vec::with_capacity(HANDLERS_MAX),
-            waiting: Waiting::default(),
+            waiting: WaitingRequests::default(),
             replies: VecDeque::new(),
             listeners: Listeners::default(),
             streams: Numbered::replies(),
@@ -109,7 +110,7 @@ impl RequestHandlers {
     pub fn asked(&mut self, ticket: Ticket, request: Box<Request>) -> Option<DeliveryHandle> {
         match *request {
             Request::Piece(number, piece) => self.messages.arrived(number, piece),
-            Request::Wanted(number) => self.streams.arrived(number, Wanted),
+            Request::Wanted(number) => self.streams.arrived(number, MoreWanted),
             Request::Left(number) => return self.left(number),
             _ => {
                 if let Err(request) = self.waiting.push(ticket, request) {
@@ -129,7 +130,7 @@ impl RequestHandlers {
         for frame in core::mem::take(&mut self.again) {
             self.go_on(frame, cx);
         }
-        while let Some((frame, Wanted)) = self.streams.next() {
+        while let Some((frame, MoreWanted)) = self.streams.next() {
             self.go_on_with_reply(frame, cx);
         }
         while let Some((frame, piece)) = self.messages.next() {
@@ -204,7 +205,13 @@ impl RequestHandlers {
     }
 
     /// Begins to receive a message for this job, if the account may send one more at a time.
-    fn begin_upload(&mut self, ticket: Ticket, client: Client, job: Job, core: CoreId) {
+    fn begin_upload(
+        &mut self,
+        ticket: Ticket,
+        client: AuthenticatedClient,
+        job: Job,
+        core: CoreId,
+    ) {
         if !self.messages.may_begin(client.account) {
             return self.answer(ticket, HandlerReply::Reply(too_many_messages()), 0);
         }
@@ -287,7 +294,12 @@ impl RequestHandlers {
         &mut self,
         frame: FrameId,
         cx: &mut Context<'_>,
-        step: impl FnOnce(&mut Job, &Client, &mut usize, &mut JobContext<'_, '_>) -> Progress,
+        step: impl FnOnce(
+            &mut Job,
+            &AuthenticatedClient,
+            &mut usize,
+            &mut JobContext<'_, '_>,
+        ) -> JobProgress,
     ) {
         let Some(handler) = self.at_work.get_mut(frame) else { return };
         let Handler {
@@ -315,19 +327,19 @@ impl RequestHandlers {
             questions,
         };
         match step(job, client, under_way, &mut job_cx) {
-            Progress::Waiting => {}
-            Progress::Yield => self.again.push(frame),
-            Progress::Taken => self.tell(ticket, HandlerReply::PieceTaken(numbered(number))),
-            Progress::Reply(reply) => self.done(frame, reply),
-            Progress::Redirect(path, flash) => {
+            JobProgress::Waiting => {}
+            JobProgress::Yield => self.again.push(frame),
+            JobProgress::Taken => self.tell(ticket, HandlerReply::PieceTaken(numbered(number))),
+            JobProgress::Reply(reply) => self.done(frame, reply),
+            JobProgress::Redirect(path, flash) => {
                 let reply = step::redirect(&path, flash, &client.session, &mut self.sessions);
                 self.done(frame, reply);
             }
-            Progress::Begin(stream) => self.reply_begins(frame, stream, cx.archive.core()),
-            Progress::Piece(bytes) => {
+            JobProgress::Begin(stream) => self.reply_begins(frame, stream, cx.archive.core()),
+            JobProgress::Piece(bytes) => {
                 self.tell(ticket, HandlerReply::More(numbered(number), bytes))
             }
-            Progress::End(end) => self.end_reply(frame, end),
+            JobProgress::End(end) => self.end_reply(frame, end),
         }
     }
 
@@ -353,7 +365,7 @@ impl RequestHandlers {
     }
 
     /// A job has the first piece of its reply.
-    fn reply_begins(&mut self, frame: FrameId, stream: Stream, core: CoreId) {
+    fn reply_begins(&mut self, frame: FrameId, stream: DocumentStart, core: CoreId) {
         let number = self.next_number(core);
         let Some(handler) = self.at_work.get_mut(frame) else {
             unreachable!("a running handler is in the table")
@@ -462,12 +474,6 @@ fn of_account(at_work: &FrameTable<Handler>, account: AccountId) -> usize {
     at_work.iter().filter(|(_, one)| one.number.is_none() && one.client.account == account).count()
 }
 
-/// The reply when too many requests wait on the core that owns the account.
-pub fn too_many_requests() -> Reply {
-    let words = "Too much is being done with mail just now. Nothing is lost: go back, and try again in a moment.\n";
-    Reply::text(Status::ServiceUnavailable, words.into())
-}
-
 /// The number of a reply or message that is transferred in pieces.
 fn numbered(number: Option<u64>) -> u64 {
     let Some(number) = number else { unreachable!("a transfer in pieces has a number") };
@@ -475,7 +481,7 @@ fn numbered(number: Option<u64>) -> u64 {
 }
 
 impl Handler {
-    fn new(ticket: Ticket, form_bytes: usize, client: Client, job: Job) -> Handler {
+    fn new(ticket: Ticket, form_bytes: usize, client: AuthenticatedClient, job: Job) -> Handler {
         Handler {
             ticket,
             form_bytes,

@@ -52,11 +52,11 @@ use alloc::vec::Vec;
 use store::{MailboxId, NoteChange, Outcome, Refusal};
 
 use crate::context::JobContext;
-use crate::form::Reader;
-use crate::layout::Client;
-use crate::step::Progress;
+use crate::form::FormReader;
+use crate::layout::AuthenticatedClient;
+use crate::step::JobProgress;
 use crate::ticket::FormToken;
-use crate::{ComposeStart, Key, ListRange};
+use crate::{ComposeStart, ListRange, MessageKey};
 use outbound::QueueAsked;
 
 use changes::ChangeJob;
@@ -79,7 +79,7 @@ use write::WriteJob;
 pub(crate) use changes::ranges_of;
 pub(crate) use changes::{Change, Selection};
 pub use conversation::SHOWN_MAX;
-pub(crate) use documents::Document;
+pub(crate) use documents::DocumentKind;
 pub use draft::Draft;
 pub(crate) use html_document::{Extent, RemoteContent};
 pub use list::{ROWS_MAX, WALKED_MAX};
@@ -89,7 +89,7 @@ pub use password::Secrets;
 pub use row_cache::RowCache;
 pub use search::LOOKED_AT_MAX;
 pub(crate) use settings::{Noted, SettingsJob};
-pub(crate) use trusted_senders::Trust;
+pub(crate) use trusted_senders::TrustChange;
 pub use upload::UploadPiece;
 
 pub(crate) use settings::session_key;
@@ -126,22 +126,31 @@ impl Job {
 
     /// Messages that match these words. `only`: the one mailbox to search. `before`: the search
     /// goes on behind this message.
-    pub(crate) fn search(words: String, only: Option<MailboxId>, before: Option<Key>) -> Job {
+    pub(crate) fn search(
+        words: String,
+        only: Option<MailboxId>,
+        before: Option<MessageKey>,
+    ) -> Job {
         Job::Search(Box::new(SearchJob::new(words, only, before)))
     }
 
     /// A message with its conversation. `loaded`: the message that loads remote content.
-    pub(crate) fn read(key: Key, loaded: Option<Key>) -> Job {
+    pub(crate) fn read(key: MessageKey, loaded: Option<MessageKey>) -> Job {
         Job::Read(Box::new(ConversationJob::new(key, loaded)))
     }
 
     /// A message, or a part of it, unchanged.
-    pub(crate) fn send(key: Key, document: Document) -> Job {
+    pub(crate) fn send(key: MessageKey, document: DocumentKind) -> Job {
         Job::Send(Box::new(DocumentJob::new(key, document)))
     }
 
     /// The HTML part of that index, as a document of its own.
-    pub(crate) fn show(key: Key, part: u16, remote_content: RemoteContent, extent: Extent) -> Job {
+    pub(crate) fn show(
+        key: MessageKey,
+        part: u16,
+        remote_content: RemoteContent,
+        extent: Extent,
+    ) -> Job {
         Job::Show(Box::new(HtmlJob::new(key, part, remote_content, extent)))
     }
 
@@ -150,7 +159,8 @@ impl Job {
         Job::Export(Box::new(ExportJob::new(mailbox)))
     }
 
-    /// A change of messages. `next_page`: the path under `/mail/` that the browser is redirected to.
+    /// A change of messages. `next_page`: the path under `/mail/` that the browser is redirected
+    /// to.
     pub(crate) fn change(change: Change, selection: Selection, next_page: String) -> Job {
         Job::Change(ChangeJob::new(change, selection, next_page))
     }
@@ -165,13 +175,14 @@ impl Job {
         Job::Queue(QueueJob::new(asked, next_page))
     }
 
-    /// Turns the loading of a sender's remote content on or off. `next_page`: as for [`Job::change`].
-    pub(crate) fn trust(trust: Trust, next_page: String) -> Job {
+    /// Turns the loading of a sender's remote content on or off. `next_page`: as for
+    /// [`Job::change`].
+    pub(crate) fn trust(trust: TrustChange, next_page: String) -> Job {
         Job::Trust(TrustJob::new(trust, next_page))
     }
 
     /// A message for printing.
-    pub(crate) fn print(key: Key) -> Job {
+    pub(crate) fn print(key: MessageKey) -> Job {
         Job::Print(Box::new(OpenMessage::new(key)))
     }
 
@@ -181,7 +192,7 @@ impl Job {
     }
 
     /// A held message becomes a draft again.
-    pub(crate) fn take_back(key: Key) -> Job {
+    pub(crate) fn take_back(key: MessageKey) -> Job {
         Job::TakeBack(UndoSendJob::new(key))
     }
 
@@ -197,7 +208,7 @@ impl Job {
 
     /// A message that a client writes. Its form comes in pieces. `token`: the token of the
     /// session's forms; absent for a client without a session.
-    pub(crate) fn write(token: Option<FormToken>, form: Reader) -> Job {
+    pub(crate) fn write(token: Option<FormToken>, form: FormReader) -> Job {
         Job::Write(Box::new(WriteJob::new(token, form)))
     }
 
@@ -223,10 +234,10 @@ impl Job {
     /// Goes on as far as it can without waiting.
     pub(crate) fn go_on(
         &mut self,
-        client: &Client,
+        client: &AuthenticatedClient,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         let account = client.account;
         let progress = match self {
             Job::List(listing) => listing.ask(account, under_way, cx),
@@ -243,13 +254,13 @@ impl Job {
             Job::Compose(composing) => composing.ask(account, under_way, cx),
             Job::Write(writing) => writing.ask(client, under_way, cx),
             Job::TakeBack(taking) => taking.ask(account, under_way, cx),
-            Job::Settings(_) | Job::Listen => Progress::Waiting,
+            Job::Settings(_) | Job::Listen => JobProgress::Waiting,
             Job::Note(noting) => noting.ask(account, under_way, cx),
             Job::SetPassword(changing) => changing.ask(account, under_way, cx),
         };
         match (progress, *under_way) {
-            (_, 1..) => Progress::Waiting,
-            (Progress::Waiting, 0) => self.finish(client, cx),
+            (_, 1..) => JobProgress::Waiting,
+            (JobProgress::Waiting, 0) => self.finish(client, cx),
             (progress, 0) => progress,
         }
     }
@@ -258,10 +269,10 @@ impl Job {
     pub(crate) fn woken(
         &mut self,
         outcome: Outcome,
-        client: &Client,
+        client: &AuthenticatedClient,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         *under_way -= 1;
         match outcome {
             Outcome::Body(body) => {
@@ -328,12 +339,12 @@ impl Job {
         }
     }
 
-    fn finish(&mut self, client: &Client, cx: &mut JobContext<'_, '_>) -> Progress {
+    fn finish(&mut self, client: &AuthenticatedClient, cx: &mut JobContext<'_, '_>) -> JobProgress {
         match self {
-            Job::List(listing) => Progress::Reply(listing.page(client, cx)),
-            Job::Search(searching) => Progress::Reply(searching.page(client, cx)),
-            Job::Read(conversing) => Progress::Reply(conversing.page(client, cx)),
-            Job::Print(opening) => Progress::Reply(opening.on_paper(client, cx)),
+            Job::List(listing) => JobProgress::Reply(listing.page(client, cx)),
+            Job::Search(searching) => JobProgress::Reply(searching.page(client, cx)),
+            Job::Read(conversing) => JobProgress::Reply(conversing.page(client, cx)),
+            Job::Print(opening) => JobProgress::Reply(opening.on_paper(client, cx)),
             Job::Mailboxes(boxes) => boxes.done(client, cx),
             Job::Queue(queueing) => queueing.done(client, cx),
             Job::Trust(trusting) => trusting.done(),
@@ -343,7 +354,7 @@ impl Job {
             Job::Compose(composing) => composing.done(client, cx),
             Job::Write(writing) => writing.done(client, cx),
             Job::TakeBack(taking) => taking.done(client.account, cx),
-            Job::Settings(overview) => Progress::Reply(overview.page(client, cx.store())),
+            Job::Settings(overview) => JobProgress::Reply(overview.page(client, cx.store())),
             Job::Note(noting) => noting.done(cx.host()),
             Job::SetPassword(changing) => changing.done(),
             Job::Change(changes) => changes.done(client.account, cx.store()),

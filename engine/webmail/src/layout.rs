@@ -8,13 +8,13 @@ use alloc::vec::Vec;
 use store::{AccountId, AccountInfo, MailboxId, OUTBOX, Store};
 
 use crate::flash::FlashMessage;
-use crate::frame::{Frame, MailboxLink, Notice, QuotaMeter};
+use crate::frame::{FlashNotice, MailboxLink, PageFrame, QuotaMeter};
 use crate::preferences::Preferences;
 use crate::sessions::Digest;
 
 /// The authenticated client of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Client {
+pub(crate) struct AuthenticatedClient {
     /// The account.
     pub account: AccountId,
     /// The session.
@@ -27,27 +27,27 @@ pub(crate) struct Client {
     pub is_administrator: bool,
 }
 
-/// The data of a [`Frame`].
+/// The data of a [`PageFrame`].
 pub(crate) struct PageLayout {
     address: String,
     mailboxes: Vec<SidebarMailbox>,
-    quota: Option<Quota>,
+    quota: Option<QuotaText>,
     undo: Option<String>,
     preferences: Preferences,
 }
 
 /// The use of a quota.
-struct Quota {
+struct QuotaText {
     taken: String,
     allowed: String,
     percent: u8,
 }
 
-impl Quota {
-    fn of(known: &AccountInfo<'_>) -> Option<Quota> {
+impl QuotaText {
+    fn of(known: &AccountInfo<'_>) -> Option<QuotaText> {
         let (taken, allowed) = (known.taken(), known.allowed()?);
         let percent = taken.saturating_mul(100).checked_div(allowed).unwrap_or(100).min(100) as u8;
-        Some(Quota { taken: display_size(taken), allowed: display_size(allowed), percent })
+        Some(QuotaText { taken: display_size(taken), allowed: display_size(allowed), percent })
     }
 }
 
@@ -61,7 +61,11 @@ struct SidebarMailbox {
 
 impl PageLayout {
     /// `open`: the mailbox of the page.
-    pub(crate) fn of(client: &Client, store: &Store, open: Option<MailboxId>) -> PageLayout {
+    pub(crate) fn of(
+        client: &AuthenticatedClient,
+        store: &Store,
+        open: Option<MailboxId>,
+    ) -> PageLayout {
         let known = store.account(client.account);
         let all = known.iter().flat_map(|known| known.mailboxes());
         let all = all.filter_map(|(id, name)| Some((id, name, store.mailbox(client.account, id)?)));
@@ -77,7 +81,7 @@ impl PageLayout {
         PageLayout {
             address: known.as_ref().map_or(String::new(), |known| known.address().to_string()),
             mailboxes: mailboxes.collect(),
-            quota: known.as_ref().and_then(Quota::of),
+            quota: known.as_ref().and_then(QuotaText::of),
             undo: client.flash.as_ref().and_then(|flash| flash.undo).map(|undo| undo.to_string()),
             preferences: known.as_ref().map(Preferences::of_account).unwrap_or_default(),
         }
@@ -111,16 +115,16 @@ impl PageLayout {
     /// The layout data of a page.
     pub(crate) fn frame<'a>(
         &'a self,
-        client: &'a Client,
+        client: &'a AuthenticatedClient,
         mailboxes: &'a [MailboxLink<'a>],
-    ) -> Frame<'a> {
-        let notice = client.flash.as_ref().map(|flash| Notice {
+    ) -> PageFrame<'a> {
+        let notice = client.flash.as_ref().map(|flash| FlashNotice {
             text: &flash.text,
             is_error: flash.is_error,
             undo: self.undo.as_deref(),
             seconds: flash.seconds,
         });
-        Frame {
+        PageFrame {
             address: &self.address,
             token: &client.token,
             theme: self.preferences.theme,

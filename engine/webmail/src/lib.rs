@@ -4,7 +4,7 @@
 //! The caller lends the values that fill the holes. Every page works without JavaScript: actions
 //! are forms, and state is in addresses. Style and script are separate files, so the pages' policy
 //! needs no exception for inline code. The browser's request is a [`Route`], its body a [`Form`],
-//! its session cookie a [`Ticket`], and its search a [`Query`].
+//! its session cookie a [`SessionTicket`], and its search a [`Query`].
 //!
 //! Invariants:
 //! - Text of a message enters a page only through the template's escaping or through [`Prose`].
@@ -15,8 +15,8 @@
 //! Implements: WCAG 2.2 AA. The pages follow the papers *A Performance Study of Conventional and
 //! Bare PC Webmail Servers* and *A Bare PC TLS Webmail Server*.
 //!
-//! A request goes to the core that owns the account. There a request handler ([`RequestHandlers`]) works on
-//! it with the store of that core alone, and the reply goes back.
+//! A request goes to the core that owns the account. There a request handler ([`RequestHandlers`])
+//! works on it with the store of that core alone, and the reply goes back.
 //!
 //! | file | what |
 //! |---|---|
@@ -74,31 +74,33 @@ mod ticket;
 mod tls_counts;
 mod waiting;
 
-pub use address::{Destination, Key};
+pub use address::{Destination, MessageKey};
 pub use askama::{Error, Template};
 pub use assets::{Asset, SCRIPT, STYLE};
 pub use compose::ComposePage;
 pub use context::{Context, QueueQuestion};
-pub use conversation::{Attachment, Body, ConversationMessage, ConversationPage, Loads};
-pub use flash::{FlashMessage, MessageRange, Undo};
-pub use form::{FIELDS_MAX, File, FileEvent, Form, FormError, MESSAGE_TEXT_BYTES_MAX, Reader};
-pub use frame::{Density, Frame, MailboxLink, Notice, QuotaMeter, Theme};
-pub use handlers::{RequestHandlers, too_many_requests};
+pub use conversation::{Attachment, ConversationMessage, ConversationPage, Loads, MessageBody};
+pub use flash::{FlashMessage, MessageRange, UndoAction};
+pub use form::{
+    FIELDS_MAX, FileEvent, Form, FormError, FormReader, MESSAGE_TEXT_BYTES_MAX, UploadedFile,
+};
+pub use frame::{Density, FlashNotice, MailboxLink, PageFrame, QuotaMeter, Theme};
+pub use handlers::RequestHandlers;
 pub use jobs::{
     Draft, LOOKED_AT_MAX, ROWS_MAX, RowCache, SHOWN_MAX, Secrets, TEXT_BYTES_MAX, UploadPiece,
     WALKED_MAX,
 };
-pub use list::{ListPage, RenderedRow, Row};
+pub use list::{ListPage, ListRow, RenderedRow};
 pub use listeners::giver_of;
 pub use login::{LoginPage, login_page};
 pub use mailboxes::{MailboxesPage, OwnMailbox};
-pub use news::News;
+pub use news::MailboxEvent;
 pub use persisted_session::PersistedSession;
-pub use preferences::{Hold, Preferences};
+pub use preferences::{HoldTime, Preferences};
 pub use prose::{Escaped, Prose};
 pub use queue::{QueuePage, QueueRow};
 pub use refused::RefusedPage;
-pub use request::{LoginFacts, NewPassword, ProofFailure, Request};
+pub use request::{LoginFacts, PasswordChange, ProofFailure, Request};
 pub use route::{ComposeStart, ListRange, NotFound, Page, PostAction, Route, TARGET_BYTES_MAX};
 pub use router::{
     BodyLimits, Dispatch, FORM_BYTES_MAX, MESSAGE_MEMORY_BYTES_MAX, METHODS, asked, form_arrived,
@@ -110,5 +112,6 @@ pub use settings::{SessionLine, SettingsPage};
 pub use source::{PrintPage, Printed, SourcePage};
 pub use step::READS_MAX;
 pub use stream::PIECE_BYTES;
-pub use ticket::{FormToken, NoTicket, SECRET_BYTES, Ticket, clear_cookie};
+pub use ticket::{FormToken, NoTicket, SECRET_BYTES, SessionTicket, clear_cookie};
 pub use tls_counts::TlsRow;
+pub use waiting::too_many_requests;

@@ -9,12 +9,12 @@ use core::fmt;
 use askama::Template;
 
 use crate::Escaped;
-use crate::frame::Frame;
+use crate::frame::PageFrame;
 
 /// A conversation or a message in a list.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "row.html")]
-pub struct Row<'a> {
+pub struct ListRow<'a> {
     /// Names it in forms.
     pub key: Escaped<'a>,
     /// The address of its page.
@@ -45,7 +45,7 @@ pub struct Row<'a> {
 #[derive(Clone, Debug)]
 pub struct RenderedRow(Arc<str>);
 
-impl Row<'_> {
+impl ListRow<'_> {
     /// Renders the row.
     pub fn written(&self) -> RenderedRow {
         let mut text = String::with_capacity(ROW_BYTES_USUAL);
@@ -83,7 +83,7 @@ const ROW_BYTES_USUAL: usize = 1_500;
 #[template(path = "list.html")]
 pub struct ListPage<'a> {
     /// The page layout.
-    pub frame: Frame<'a>,
+    pub frame: PageFrame<'a>,
     /// The mailbox's name, or the search.
     pub title: &'a str,
     /// The address of this page, for redirects.

@@ -19,7 +19,7 @@ use machine::CoreId;
 use store::{AccountId, AccountInfo, Store};
 
 use crate::handler_reply::HandlerReply;
-use crate::news::News;
+use crate::news::MailboxEvent;
 use crate::sessions::Digest;
 
 /// The most listeners of a core.
@@ -37,12 +37,12 @@ const CORE_BITS: u32 = 8;
 /// The listeners of a core, by their numbers. The oldest has the lowest number.
 #[derive(Default)]
 pub(crate) struct Listeners {
-    all: BTreeMap<u64, Listener>,
+    all: BTreeMap<u64, PageListener>,
     /// The numbers of listeners that must be examined.
     concerned: BTreeSet<u64>,
 }
 
-struct Listener {
+struct PageListener {
     client: Ticket,
     account: AccountId,
     session: Digest,
@@ -69,8 +69,9 @@ impl Listeners {
             }
             _ => None,
         };
-        let news = News::of(store, account);
-        self.all.insert(number, Listener { client, account, session, last_digest: news.digest() });
+        let news = MailboxEvent::of(store, account);
+        self.all
+            .insert(number, PageListener { client, account, session, last_digest: news.digest() });
         (news.reply(number), gone)
     }
 
@@ -122,7 +123,7 @@ impl Listeners {
                 self.all.remove(&number);
                 continue;
             }
-            let news = News::of(store, listener.account);
+            let news = MailboxEvent::of(store, listener.account);
             if news.digest() != listener.last_digest {
                 listener.last_digest = news.digest();
                 tell(listener.client, HandlerReply::More(number, news.as_bytes().into()));

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use crate::frame::Frame;
+use crate::frame::PageFrame;
 
 /// One of the user's own mailboxes.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub struct OwnMailbox<'a> {
 #[template(path = "mailboxes.html")]
 pub struct MailboxesPage<'a> {
     /// The page layout.
-    pub frame: Frame<'a>,
+    pub frame: PageFrame<'a>,
     /// The user's own mailboxes, in the order in which the page lists them.
     pub own: &'a [OwnMailbox<'a>],
     /// The name that was refused last. The flash message says why.

@@ -26,12 +26,12 @@ const SIGN_OF_LIFE: &[u8] = b":\n\n";
 
 /// The state of an account's mailboxes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct News(String);
+pub struct MailboxEvent(String);
 
-impl News {
+impl MailboxEvent {
     /// The present state: for each mailbox the number of unread messages and the highest
     /// modification sequence. An empty outbox is left out, as in the side bar.
-    pub fn of(store: &Store, account: AccountId) -> News {
+    pub fn of(store: &Store, account: AccountId) -> MailboxEvent {
         let mut text = String::from("data: {");
         let known = store.account(account);
         for (id, _) in known.iter().flat_map(|known| known.mailboxes()).take(MAILBOXES_MAX) {
@@ -45,7 +45,7 @@ impl News {
             }
         }
         text.push_str("}\n\n");
-        News(text)
+        MailboxEvent(text)
     }
 
     /// Distinguishes different states.

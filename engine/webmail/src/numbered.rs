@@ -31,7 +31,7 @@ const MESSAGES_OF_ACCOUNT_MAX: usize = 4;
 pub(crate) const NUMBERED_MAX: usize = REPLIES_MAX + MESSAGES_MAX;
 
 /// The client wants more of a reply.
-pub(crate) struct Wanted;
+pub(crate) struct MoreWanted;
 
 /// Handlers with a number. Each goes on when a `T` has come for its number.
 pub(crate) struct Numbered<T> {
@@ -42,9 +42,9 @@ pub(crate) struct Numbered<T> {
     arrived: VecDeque<(u64, T)>,
 }
 
-impl Numbered<Wanted> {
+impl Numbered<MoreWanted> {
     /// Open replies.
-    pub(crate) fn replies() -> Numbered<Wanted> {
+    pub(crate) fn replies() -> Numbered<MoreWanted> {
         Numbered::new(REPLIES_MAX, REPLIES_OF_ACCOUNT_MAX)
     }
 }

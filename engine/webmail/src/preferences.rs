@@ -24,7 +24,7 @@ const _: () = assert!(
 
 /// How long sending can be undone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Hold {
+pub enum HoldTime {
     /// Not at all: messages leave at once.
     Off,
     /// For ten seconds: the default.
@@ -34,38 +34,38 @@ pub enum Hold {
     Long,
 }
 
-impl Hold {
+impl HoldTime {
     /// All values, in the order in which the page offers them.
-    pub const ALL: [Hold; 3] = [Hold::Off, Hold::Short, Hold::Long];
+    pub const ALL: [HoldTime; 3] = [HoldTime::Off, HoldTime::Short, HoldTime::Long];
 
     /// The value with this name in forms.
-    pub fn named(name: &str) -> Option<Hold> {
-        Hold::ALL.into_iter().find(|hold| hold.name() == name)
+    pub fn named(name: &str) -> Option<HoldTime> {
+        HoldTime::ALL.into_iter().find(|hold| hold.name() == name)
     }
 
     /// Its name in forms.
     pub fn name(self) -> &'static str {
         match self {
-            Hold::Off => "0",
-            Hold::Short => "10",
-            Hold::Long => "30",
+            HoldTime::Off => "0",
+            HoldTime::Short => "10",
+            HoldTime::Long => "30",
         }
     }
 
     /// Its name on the page.
     pub(crate) fn title(self) -> &'static str {
         match self {
-            Hold::Off => "Not at all",
-            Hold::Short => "For 10 seconds",
-            Hold::Long => "For 30 seconds",
+            HoldTime::Off => "Not at all",
+            HoldTime::Short => "For 10 seconds",
+            HoldTime::Long => "For 30 seconds",
         }
     }
 
     pub(crate) fn seconds(self) -> Option<u64> {
         match self {
-            Hold::Off => None,
-            Hold::Short => Some(10),
-            Hold::Long => Some(submission::HOLD_SECONDS_MAX),
+            HoldTime::Off => None,
+            HoldTime::Short => Some(10),
+            HoldTime::Long => Some(submission::HOLD_SECONDS_MAX),
         }
     }
 }
@@ -78,7 +78,7 @@ pub struct Preferences {
     /// The text below the user's messages.
     pub signature: String,
     /// How long sending can be undone.
-    pub hold: Hold,
+    pub hold: HoldTime,
     /// The colours.
     pub theme: Theme,
     /// The density of lines.
@@ -107,7 +107,7 @@ impl Preferences {
         Preferences {
             name,
             signature: text("signature").replace("\r\n", "\n").trim_end().to_string(),
-            hold: Hold::named(text("hold")).unwrap_or_default(),
+            hold: HoldTime::named(text("hold")).unwrap_or_default(),
             theme: Theme::named(text("theme")).unwrap_or_default(),
             density: Density::named(text("density")).unwrap_or_default(),
         }

@@ -11,7 +11,7 @@ use alloc::string::String;
 use askama::Template;
 use outbound::Handling;
 
-use crate::frame::Frame;
+use crate::frame::PageFrame;
 use crate::tls_counts::TlsRow;
 
 /// The action with this name in forms.
@@ -71,7 +71,7 @@ pub struct QueueRow {
 #[template(path = "queue.html")]
 pub struct QueuePage<'a> {
     /// The page layout.
-    pub frame: Frame<'a>,
+    pub frame: PageFrame<'a>,
     /// The totals, as text.
     pub counts: &'a str,
     /// Its address.

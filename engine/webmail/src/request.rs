@@ -21,22 +21,22 @@ use tasks::Continuation;
 use crate::address::{self, number};
 use crate::answer;
 use crate::context::Context;
-use crate::flash::{FlashMessage, Undo};
-use crate::form::{Form, Reader};
+use crate::flash::{FlashMessage, UndoAction};
+use crate::form::{Form, FormReader};
 use crate::handler_reply::HandlerReply;
 use crate::jobs::{
-    Change, Document, Draft, Extent, Job, MailboxChange, Noted, RemoteContent, Secrets, Selection,
-    SettingsJob, Trust, UploadPiece, ranges_of,
+    Change, DocumentKind, Draft, Extent, Job, MailboxChange, Noted, RemoteContent, Secrets,
+    Selection, SettingsJob, TrustChange, UploadPiece, ranges_of,
 };
-use crate::layout::Client;
+use crate::layout::AuthenticatedClient;
 use crate::login::login_page;
 use crate::persisted_session::PersistedSession;
 use crate::queue::handling_named;
-use crate::sessions::{Digest, SessionLookup, Sessions};
-use crate::{Destination, Key, ListRange, Page, PostAction, Route, Ticket};
+use crate::sessions::{Digest, SessionLookup, WebSessions};
+use crate::{Destination, ListRange, MessageKey, Page, PostAction, Route, SessionTicket};
 use outbound::{QueueAsked, Which};
 
-pub use passwords::{NewPassword, ProofFailure};
+pub use passwords::{PasswordChange, ProofFailure};
 
 pub(crate) use passwords::wanted;
 
@@ -49,7 +49,7 @@ pub enum Request {
     /// A request of a client with a ticket.
     Ask {
         /// The ticket.
-        ticket: Ticket,
+        ticket: SessionTicket,
         /// GET, HEAD or POST.
         method: String,
         /// Path and query.
@@ -60,13 +60,13 @@ pub enum Request {
         body: Vec<u8>,
     },
     /// A client with a ticket wants to send a form.
-    Form(Ticket),
+    Form(SessionTicket),
     /// A message is to come in pieces, in a form of this type. The ticket is absent if the client
     /// has no session.
-    Write(Option<Ticket>, String),
+    Write(Option<SessionTicket>, String),
     /// A client with a ticket wants to change the password. It has the form's token, and the new
     /// password's hash if the old password was right.
-    SetPassword(Ticket, String, Result<Secrets, ProofFailure>),
+    SetPassword(SessionTicket, String, Result<Secrets, ProofFailure>),
     /// A piece of the message with this number has come.
     Piece(u64, UploadPiece),
     /// The client wants more of the reply with this number.
@@ -131,7 +131,7 @@ pub(crate) fn login_reply(method: &str, target: &str, host: &str) -> Reply {
 
 /// The sessions of a core, and its parts.
 pub(crate) struct SessionContext<'a, 'c> {
-    pub(crate) sessions: &'a mut Sessions,
+    pub(crate) sessions: &'a mut WebSessions,
     /// The continuation of store requests that no handler waits for.
     pub(crate) unawaited: Continuation,
     /// Whether a job is changing the account's password. Two jobs never change it at once.
@@ -146,15 +146,15 @@ pub(crate) fn job_for(
     request: Request,
     secret: [u8; 32],
     mut cx: SessionContext<'_, '_>,
-) -> Result<(Client, Job), HandlerReply> {
+) -> Result<(AuthenticatedClient, Job), HandlerReply> {
     match request {
         Request::Begin(account, arrival, next, draft) => {
-            let ticket = Ticket::new(account.to_bits(), secret);
+            let ticket = SessionTicket::new(account.to_bits(), secret);
             cx.begin(account, ticket.digest(), arrival);
             let reply = match draft {
                 None => answer::redirect(next.as_str()),
                 Some(draft) => {
-                    let client = Client {
+                    let client = AuthenticatedClient {
                         account,
                         session: ticket.digest(),
                         token: cx.sessions.form_token(&ticket.digest(), &ticket),
@@ -174,7 +174,7 @@ pub(crate) fn job_for(
             Some(_) => HandlerReply::FormAdmitted,
             None => HandlerReply::NoSession,
         }),
-        Request::Write(ticket, media_type) => match Reader::of(&media_type) {
+        Request::Write(ticket, media_type) => match FormReader::of(&media_type) {
             Ok(reader) => Ok(cx.job_of_message(ticket, reader)),
             Err(_) => Err(HandlerReply::Reply(answer::error_page(
                 Status::BadRequest,
@@ -224,7 +224,7 @@ impl SessionContext<'_, '_> {
     }
 
     /// The account and session of a ticket, if the session is valid.
-    fn known(&mut self, ticket: &Ticket) -> Option<(AccountId, Digest)> {
+    fn known(&mut self, ticket: &SessionTicket) -> Option<(AccountId, Digest)> {
         let (account, session) = (AccountId::from_bits(ticket.account), ticket.digest());
         let SessionLookup::Known(seen) = self.sessions.look_up(
             &self.cx.archive.own.store.account(account)?,
@@ -241,16 +241,26 @@ impl SessionContext<'_, '_> {
 
     /// The job that receives a message. A client without a session gets one too, so that its text
     /// is not lost.
-    fn job_of_message(&mut self, ticket: Option<Ticket>, form: Reader) -> (Client, Job) {
+    fn job_of_message(
+        &mut self,
+        ticket: Option<SessionTicket>,
+        form: FormReader,
+    ) -> (AuthenticatedClient, Job) {
         let known = ticket.and_then(|ticket| Some((self.known(&ticket)?, ticket)));
         let Some(((account, session), ticket)) = known else {
             let (account, session, token) = (AccountId::from_bits(0), Digest::default(), "".into());
-            let client = Client { account, session, token, flash: None, is_administrator: false };
+            let client = AuthenticatedClient {
+                account,
+                session,
+                token,
+                flash: None,
+                is_administrator: false,
+            };
             return (client, Job::write(None, form));
         };
         let token = self.sessions.form_token(&session, &ticket);
         let is_administrator = self.is_administrator(account);
-        let client = Client { account, session, token, flash: None, is_administrator };
+        let client = AuthenticatedClient { account, session, token, flash: None, is_administrator };
         (client, Job::write(Some(ticket.form_token()), form))
     }
 
@@ -271,7 +281,7 @@ impl SessionContext<'_, '_> {
 /// A request of a client with a session.
 struct AuthenticatedRequest<'a, 'c> {
     account: AccountId,
-    ticket: Ticket,
+    ticket: SessionTicket,
     session: Digest,
     cx: SessionContext<'a, 'c>,
     /// The flash message for the page.
@@ -285,7 +295,7 @@ impl AuthenticatedRequest<'_, '_> {
         target: &str,
         media_type: &str,
         body: &[u8],
-    ) -> Result<(Client, Job), HandlerReply> {
+    ) -> Result<(AuthenticatedClient, Job), HandlerReply> {
         let (_, notice) = address::split_flash(target);
         self.flash = notice.and_then(|notice| self.cx.sessions.take_flash(&self.session, notice));
         let job = match Route::of(method, target) {
@@ -300,10 +310,10 @@ impl AuthenticatedRequest<'_, '_> {
         }
     }
 
-    fn client(self) -> Client {
+    fn client(self) -> AuthenticatedClient {
         let token = self.cx.sessions.form_token(&self.session, &self.ticket);
         let is_administrator = self.cx.is_administrator(self.account);
-        Client {
+        AuthenticatedClient {
             account: self.account,
             session: self.session,
             token,
@@ -330,10 +340,10 @@ impl AuthenticatedRequest<'_, '_> {
             Page::Read(key) => Job::read(*key, self.cx.sessions.loaded(&self.session)),
             Page::Print(key) => Job::print(*key),
             Page::Mailboxes => Job::mailboxes(None),
-            Page::Source(key) => Job::send(*key, Document::Source),
-            Page::Download(key) => Job::send(*key, Document::Message),
+            Page::Source(key) => Job::send(*key, DocumentKind::Source),
+            Page::Download(key) => Job::send(*key, DocumentKind::Message),
             Page::Export(mailbox) => Job::export(MailboxId(*mailbox)),
-            Page::Part(key, part) => Job::send(*key, Document::Part(*part)),
+            Page::Part(key, part) => Job::send(*key, DocumentKind::Part(*part)),
             Page::Html(key, part) => {
                 Job::show(*key, *part, remote_content(*key), Extent::Beginning)
             }
@@ -372,10 +382,10 @@ impl AuthenticatedRequest<'_, '_> {
                 let sender = || form.text("sender").unwrap_or_default().to_string();
                 match form.text("do") {
                     Some("always") => {
-                        return Ok(Job::trust(Trust::Begin(sender()), then.as_str().into()));
+                        return Ok(Job::trust(TrustChange::Begin(sender()), then.as_str().into()));
                     }
                     Some("never") => {
-                        return Ok(Job::trust(Trust::End(sender()), then.as_str().into()));
+                        return Ok(Job::trust(TrustChange::End(sender()), then.as_str().into()));
                     }
                     _ => {}
                 }
@@ -385,12 +395,12 @@ impl AuthenticatedRequest<'_, '_> {
                 Err(answer::redirect(then.as_str()))
             }
             PostAction::Undo => {
-                let undo: Undo = form
+                let undo: UndoAction = form
                     .text("what")
                     .and_then(|what| what.parse().ok())
                     .ok_or_else(answer::not_found)?;
                 match undo {
-                    Undo::Filing { messages, to } => {
+                    UndoAction::Filing { messages, to } => {
                         let back = Page::List { mailbox: to.0, range: ListRange::Newest };
                         Ok(Job::change(
                             Change::File(to),
@@ -398,7 +408,7 @@ impl AuthenticatedRequest<'_, '_> {
                             back.to_string(),
                         ))
                     }
-                    Undo::Sending(key) => Ok(Job::take_back(key)),
+                    UndoAction::Sending(key) => Ok(Job::take_back(key)),
                 }
             }
             PostAction::Queue if !self.cx.is_administrator(self.account) => {
@@ -472,7 +482,7 @@ fn handling(form: &Form<'_>) -> Option<QueueAsked> {
 }
 
 /// The messages that the keys of a form name.
-fn selection(form: &Form<'_>, keys: impl Iterator<Item = Key>) -> Selection {
+fn selection(form: &Form<'_>, keys: impl Iterator<Item = MessageKey>) -> Selection {
     match form.text("whole") {
         Some("conversation") => Selection::Conversations(keys.collect()),
         _ => Selection::These(ranges_of(keys.collect())),

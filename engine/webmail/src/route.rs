@@ -17,7 +17,7 @@ use core::fmt;
 use crate::address::{self, keys, number};
 use outbound::Posted;
 
-use crate::{Asset, Destination, Key};
+use crate::{Asset, Destination, MessageKey};
 
 /// The longest target of a request, in bytes.
 pub const TARGET_BYTES_MAX: usize = 4096;
@@ -48,7 +48,7 @@ pub enum Page<'a> {
         range: ListRange,
     },
     /// `/mail/box/{id}/{uid}`: a message, with its conversation.
-    Read(Key),
+    Read(MessageKey),
     /// `/mail/compose`: a new message.
     Compose(ComposeStart),
     /// `/mail/search?q={words}&in={id}&before={key}`: the results of a search.
@@ -58,7 +58,7 @@ pub enum Page<'a> {
         /// The only mailbox to search.
         mailbox: Option<u32>,
         /// The search goes on behind this message.
-        before: Option<Key>,
+        before: Option<MessageKey>,
     },
     /// `/mail/settings`
     Settings,
@@ -71,21 +71,21 @@ pub enum Page<'a> {
     /// `/mail/style.css?v={digest}` and `/mail/mail.js?v={digest}`
     Asset(Asset),
     /// `/mail/source/{key}`: the octets of a message, as a text page.
-    Source(Key),
+    Source(MessageKey),
     /// `/mail/download/{key}`: the octets of a message, as a file.
-    Download(Key),
+    Download(MessageKey),
     /// `/mail/export/{id}`: a mailbox as one file.
     Export(u32),
     /// `/mail/print/{key}`: a message for printing.
-    Print(Key),
+    Print(MessageKey),
     /// `/mail/part/{key}/{part}`: a part of a message as a file. Parts are counted in their order;
     /// the whole message is 0.
-    Part(Key, u16),
+    Part(MessageKey, u16),
     /// `/mail/html/{key}/{part}`: an HTML part as a document of its own. A long one is shown only
     /// to a limit.
-    Html(Key, u16),
+    Html(MessageKey, u16),
     /// `/mail/whole/{key}/{part}`: the same, however long it is.
-    Whole(Key, u16),
+    Whole(MessageKey, u16),
     /// `/mail/login?next={address}`
     Login(Destination),
 }
@@ -130,18 +130,18 @@ pub enum ComposeStart {
     /// Nothing.
     New,
     /// `?reply={key}`: a reply to the author of this message.
-    Reply(Key),
+    Reply(MessageKey),
     /// `?all={key}`: a reply to the author and to all recipients of this message.
-    ReplyToAll(Key),
+    ReplyToAll(MessageKey),
     /// `?forward={key}`
-    Forward(Key),
+    Forward(MessageKey),
     /// `?draft={key}`, `?draft={key}&answers={key}`: a saved draft, and the message that it replies
     /// to if that is known.
     Draft {
         /// The draft.
-        draft: Key,
+        draft: MessageKey,
         /// The message that it replies to.
-        answers: Option<Key>,
+        answers: Option<MessageKey>,
     },
 }
 
@@ -250,7 +250,9 @@ impl<'a> Page<'a> {
 /// A page with several path segments.
 fn within<'a>(name: &str, first: &str, second: Option<&str>) -> Result<Page<'a>, NotFound> {
     match (name, second) {
-        ("box", Some(uid)) => Ok(Page::Read(Key { mailbox: number(first)?, uid: number(uid)? })),
+        ("box", Some(uid)) => {
+            Ok(Page::Read(MessageKey { mailbox: number(first)?, uid: number(uid)? }))
+        }
         ("source", None) => Ok(Page::Source(first.parse()?)),
         ("download", None) => Ok(Page::Download(first.parse()?)),
         ("export", None) => Ok(Page::Export(number(first)?)),
@@ -318,7 +320,7 @@ impl fmt::Display for Page<'_> {
         match self {
             Page::Home => out.write_str("/mail/"),
             Page::List { mailbox, range } => write!(out, "/mail/box/{mailbox}{range}"),
-            Page::Read(Key { mailbox, uid }) => write!(out, "/mail/box/{mailbox}/{uid}"),
+            Page::Read(MessageKey { mailbox, uid }) => write!(out, "/mail/box/{mailbox}/{uid}"),
             Page::Compose(start) => write!(out, "/mail/compose{start}"),
             Page::Search { words, mailbox, before } => {
                 out.write_str("/mail/search?q=")?;

@@ -20,8 +20,8 @@ use store::AccountId;
 use crate::form::{Form, MESSAGE_TEXT_BYTES_MAX};
 use crate::jobs::Draft;
 use crate::login::{DRAFT_BYTES_MAX, login_page};
-use crate::request::{self, NewPassword, Request};
-use crate::{Destination, Page, PostAction, Route, Ticket, answer, program};
+use crate::request::{self, PasswordChange, Request};
+use crate::{Destination, Page, PostAction, Route, SessionTicket, answer, program};
 
 /// Limits of what a client may send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,7 +94,7 @@ pub enum Dispatch {
         /// The old password, not checked yet.
         old: Vec<u8>,
         /// The new password.
-        new: Box<NewPassword>,
+        new: Box<PasswordChange>,
     },
 }
 
@@ -140,7 +140,7 @@ pub fn asked(
 /// Admission of a message upload. Its form may be as long as the files of the largest message: 57
 /// octets become a line of 78 in base64.
 fn upload_announced(
-    ticket: Option<Ticket>,
+    ticket: Option<SessionTicket>,
     question: &HandlerRequest<'_>,
     message_octets: u64,
 ) -> Dispatch {
@@ -161,7 +161,7 @@ fn upload_announced(
 
 fn form_announced(
     action: PostAction,
-    ticket: Option<Ticket>,
+    ticket: Option<SessionTicket>,
     question: &HandlerRequest<'_>,
     most: usize,
 ) -> Dispatch {
@@ -244,13 +244,13 @@ fn new_password(question: &HandlerRequest<'_>, body: &[u8]) -> Option<Dispatch> 
     let wanted =
         request::wanted(&form).ok().filter(|_| text("do") == "password")?.as_bytes().to_vec();
     let account = AccountId::from_bits(ticket.account);
-    let new = Box::new(NewPassword { ticket, token: text("token").to_string(), wanted });
+    let new = Box::new(PasswordChange { ticket, token: text("token").to_string(), wanted });
     Some(Dispatch::SetPassword { account, old: text("old").as_bytes().to_vec(), new })
 }
 
 fn request(
     question: &HandlerRequest<'_>,
-    ticket: Ticket,
+    ticket: SessionTicket,
     target: String,
     body: Vec<u8>,
 ) -> Request {
@@ -259,8 +259,8 @@ fn request(
 }
 
 /// The session ticket in the request's cookies.
-fn ticket_of(question: &HandlerRequest<'_>) -> Option<Ticket> {
-    Ticket::of_cookies(question.cookie.map(str::as_bytes))
+fn ticket_of(question: &HandlerRequest<'_>) -> Option<SessionTicket> {
+    SessionTicket::of_cookies(question.cookie.map(str::as_bytes))
 }
 
 fn target(question: &HandlerRequest<'_>) -> String {

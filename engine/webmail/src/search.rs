@@ -26,7 +26,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use machine::UnixTime;
 
-use day::Day;
+use day::QueryDay;
 use phrase::Phrase;
 
 /// The most terms of a query.
@@ -69,11 +69,11 @@ pub struct Candidate<'a> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Term {
     is_negated: bool,
-    what: What,
+    what: Criterion,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum What {
+enum Criterion {
     From(Phrase),
     To(Phrase),
     Subject(Phrase),
@@ -81,8 +81,8 @@ enum What {
     HasAttachment,
     IsUnread,
     IsStarred,
-    Before(Day),
-    After(Day),
+    Before(QueryDay),
+    After(QueryDay),
     /// In any of the texts.
     Anywhere(Phrase),
 }
@@ -104,19 +104,19 @@ impl Query {
     }
 }
 
-impl What {
+impl Criterion {
     fn holds(&self, of: &Candidate<'_>) -> bool {
         match self {
-            What::From(phrase) => phrase.is_in(of.from),
-            What::To(phrase) => phrase.is_in(of.to),
-            What::Subject(phrase) => phrase.is_in(of.subject),
-            What::In(phrase) => phrase.is(of.mailbox),
-            What::HasAttachment => of.has_attachment,
-            What::IsUnread => of.is_unread,
-            What::IsStarred => of.is_starred,
-            What::Before(day) => of.date < day.begins(),
-            What::After(day) => of.date >= day.begins(),
-            What::Anywhere(phrase) => {
+            Criterion::From(phrase) => phrase.is_in(of.from),
+            Criterion::To(phrase) => phrase.is_in(of.to),
+            Criterion::Subject(phrase) => phrase.is_in(of.subject),
+            Criterion::In(phrase) => phrase.is(of.mailbox),
+            Criterion::HasAttachment => of.has_attachment,
+            Criterion::IsUnread => of.is_unread,
+            Criterion::IsStarred => of.is_starred,
+            Criterion::Before(day) => of.date < day.begins(),
+            Criterion::After(day) => of.date >= day.begins(),
+            Criterion::Anywhere(phrase) => {
                 let texts = [of.from, of.to, of.subject, of.snippet, of.text.unwrap_or_default()];
                 texts.into_iter().any(|text| phrase.is_in(text))
             }
@@ -135,20 +135,22 @@ impl fmt::Display for Query {
     }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for Criterion {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            What::From(phrase) => write!(out, "from:{phrase}"),
-            What::To(phrase) => write!(out, "to:{phrase}"),
-            What::Subject(phrase) => write!(out, "subject:{phrase}"),
-            What::In(phrase) => write!(out, "in:{phrase}"),
-            What::HasAttachment => out.write_str("has:attachment"),
-            What::IsUnread => out.write_str("is:unread"),
-            What::IsStarred => out.write_str("is:starred"),
-            What::Before(day) => write!(out, "before:{day}"),
-            What::After(day) => write!(out, "after:{day}"),
-            What::Anywhere(phrase) if terms::is_text(phrase.text()) => out.write_str(phrase.text()),
-            What::Anywhere(phrase) => write!(out, "\"{}\"", phrase.text()),
+            Criterion::From(phrase) => write!(out, "from:{phrase}"),
+            Criterion::To(phrase) => write!(out, "to:{phrase}"),
+            Criterion::Subject(phrase) => write!(out, "subject:{phrase}"),
+            Criterion::In(phrase) => write!(out, "in:{phrase}"),
+            Criterion::HasAttachment => out.write_str("has:attachment"),
+            Criterion::IsUnread => out.write_str("is:unread"),
+            Criterion::IsStarred => out.write_str("is:starred"),
+            Criterion::Before(day) => write!(out, "before:{day}"),
+            Criterion::After(day) => write!(out, "after:{day}"),
+            Criterion::Anywhere(phrase) if terms::is_text(phrase.text()) => {
+                out.write_str(phrase.text())
+            }
+            Criterion::Anywhere(phrase) => write!(out, "\"{}\"", phrase.text()),
         }
     }
 }

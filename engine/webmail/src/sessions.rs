@@ -29,7 +29,7 @@ use store::{AccountId, AccountInfo, NoteChange};
 
 use crate::flash::FlashMessage;
 use crate::persisted_session::PersistedSession;
-use crate::{Key, Ticket};
+use crate::{MessageKey, SessionTicket};
 
 /// The most sessions of one account.
 pub(crate) const SESSIONS_MAX: usize = 16;
@@ -51,7 +51,7 @@ pub(crate) type Digest = [u8; 32];
 
 /// The known sessions of a core.
 #[derive(Debug)]
-pub(crate) struct Sessions {
+pub(crate) struct WebSessions {
     known: BTreeMap<Digest, Session>,
     most: usize,
 }
@@ -73,7 +73,7 @@ struct Session {
     /// The form token, once it was computed.
     token: Option<Arc<str>>,
     /// The message that may load remote content.
-    loaded: Option<Key>,
+    loaded: Option<MessageKey>,
 }
 
 /// The result of a look-up.
@@ -85,10 +85,10 @@ pub(crate) enum SessionLookup {
     Known(Option<NoteChange>),
 }
 
-impl Sessions {
+impl WebSessions {
     /// An empty table with room for `most` sessions.
-    pub(crate) fn new(most: usize) -> Sessions {
-        Sessions { known: BTreeMap::new(), most }
+    pub(crate) fn new(most: usize) -> WebSessions {
+        WebSessions { known: BTreeMap::new(), most }
     }
 
     /// A client has logged in. Returns the changes to persist. Sessions that have ended are
@@ -252,7 +252,7 @@ impl Sessions {
     }
 
     /// The form token of a session, computed once. `ticket`: the session's ticket.
-    pub(crate) fn form_token(&mut self, digest: &Digest, ticket: &Ticket) -> Arc<str> {
+    pub(crate) fn form_token(&mut self, digest: &Digest, ticket: &SessionTicket) -> Arc<str> {
         let make = || ticket.form_token().to_string().into();
         match self.known.get_mut(digest) {
             Some(session) => session.token.get_or_insert_with(make).clone(),
@@ -261,14 +261,14 @@ impl Sessions {
     }
 
     /// The reader wants this message to load its remote content.
-    pub(crate) fn load(&mut self, digest: &Digest, key: Key) {
+    pub(crate) fn load(&mut self, digest: &Digest, key: MessageKey) {
         if let Some(session) = self.known.get_mut(digest) {
             session.loaded = Some(key);
         }
     }
 
     /// The last message with that wish.
-    pub(crate) fn loaded(&self, digest: &Digest) -> Option<Key> {
+    pub(crate) fn loaded(&self, digest: &Digest) -> Option<MessageKey> {
         self.known.get(digest)?.loaded
     }
 }

@@ -2,8 +2,8 @@
 
 use askama::Template;
 
-use crate::frame::{Density, Frame, Theme};
-use crate::preferences::Hold;
+use crate::frame::{Density, PageFrame, Theme};
+use crate::preferences::HoldTime;
 
 /// A session of the account.
 #[derive(Clone, Copy, Debug)]
@@ -27,13 +27,13 @@ pub struct SessionLine<'a> {
 #[template(path = "settings.html")]
 pub struct SettingsPage<'a> {
     /// The page layout; its theme and density are the preferences.
-    pub frame: Frame<'a>,
+    pub frame: PageFrame<'a>,
     /// The name before the user's address.
     pub name: &'a str,
     /// The text below the user's messages.
     pub signature: &'a str,
     /// How long sending can be undone.
-    pub hold: Hold,
+    pub hold: HoldTime,
     /// The user's sessions.
     pub sessions: &'a [SessionLine<'a>],
 }

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use crate::frame::Frame;
+use crate::frame::PageFrame;
 use crate::prose::Unfolded;
 
 /// The page with a message's source.
@@ -10,7 +10,7 @@ use crate::prose::Unfolded;
 #[template(path = "source.html")]
 pub struct SourcePage<'a> {
     /// The page layout.
-    pub frame: Frame<'a>,
+    pub frame: PageFrame<'a>,
     /// The subject.
     pub subject: &'a str,
     /// The page of the message.

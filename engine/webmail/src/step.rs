@@ -8,15 +8,15 @@ use store::Refusal;
 
 use crate::answer;
 use crate::flash::FlashMessage;
-use crate::sessions::{Digest, Sessions};
-use crate::stream::Stream;
+use crate::sessions::{Digest, WebSessions};
+use crate::stream::DocumentStart;
 
 /// Reads of messages that a request handler has in progress at a time.
 pub const READS_MAX: usize = 8;
 
 /// The result of a step.
 #[derive(Debug)]
-pub(crate) enum Progress {
+pub(crate) enum JobProgress {
     /// The job waits for the store; or a part of a job had nothing to ask for.
     Waiting,
     /// The store is busy: the job tries again in the next turn.
@@ -29,7 +29,7 @@ pub(crate) enum Progress {
     /// message, with its undo button.
     Redirect(String, FlashMessage),
     /// The reply begins with this. The job goes on when the connection asks for more.
-    Begin(Stream),
+    Begin(DocumentStart),
     /// The next piece of the reply.
     Piece(Vec<u8>),
     /// The reply ends.
@@ -41,7 +41,7 @@ pub(crate) fn redirect(
     path: &str,
     flash: FlashMessage,
     session: &Digest,
-    sessions: &mut Sessions,
+    sessions: &mut WebSessions,
 ) -> Reply {
     answer::redirect_with_flash(path, sessions.push_flash(session, flash))
 }

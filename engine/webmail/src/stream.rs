@@ -10,21 +10,21 @@ use http::{End, Open, Pace, Reply};
 
 use crate::answer;
 use crate::answer::Title;
-use crate::step::Progress;
+use crate::step::JobProgress;
 
 /// The size of a piece in bytes. No more is read until the client has taken it.
 pub const PIECE_BYTES: usize = 16 * 1024;
 
 /// The first piece of a document.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct DocumentStart {
     title: Title,
     first: Vec<u8>,
 }
 
 /// How far a document was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Sent {
+pub(crate) enum StreamStage {
     #[default]
     Nothing,
     /// Its first piece.
@@ -33,7 +33,7 @@ pub(crate) enum Sent {
     All,
 }
 
-impl Stream {
+impl DocumentStart {
     /// The reply that begins with it and stays open under this number.
     pub(crate) fn reply(self, number: u64) -> Reply {
         let length = if let Title::File { length, .. } = self.title { length } else { None };
@@ -45,7 +45,7 @@ impl Stream {
     }
 }
 
-impl Sent {
+impl StreamStage {
     /// The next step of a document. `bytes`: the octets since the last piece; `end`: how it ended,
     /// if it did. A document that is cut before its first piece has another reply.
     pub(crate) fn next(
@@ -53,20 +53,22 @@ impl Sent {
         bytes: Vec<u8>,
         end: Option<End>,
         title: impl FnOnce() -> Title,
-    ) -> Progress {
+    ) -> JobProgress {
         match (*self, end) {
-            (Sent::Nothing, Some(_)) => {
-                *self = Sent::All;
-                Progress::Reply(answer::document(&title(), bytes))
+            (StreamStage::Nothing, Some(_)) => {
+                *self = StreamStage::All;
+                JobProgress::Reply(answer::document(&title(), bytes))
             }
-            (Sent::Nothing, None) => {
-                *self = Sent::Begun;
-                Progress::Begin(Stream { title: title(), first: bytes })
+            (StreamStage::Nothing, None) => {
+                *self = StreamStage::Begun;
+                JobProgress::Begin(DocumentStart { title: title(), first: bytes })
             }
-            (Sent::Begun, Some(End::Cut)) => Progress::End(End::Cut),
-            (Sent::Begun, Some(End::Whole)) if bytes.is_empty() => Progress::End(End::Whole),
-            (Sent::Begun, _) => Progress::Piece(bytes),
-            (Sent::All, _) => Progress::End(End::Whole),
+            (StreamStage::Begun, Some(End::Cut)) => JobProgress::End(End::Cut),
+            (StreamStage::Begun, Some(End::Whole)) if bytes.is_empty() => {
+                JobProgress::End(End::Whole)
+            }
+            (StreamStage::Begun, _) => JobProgress::Piece(bytes),
+            (StreamStage::All, _) => JobProgress::End(End::Whole),
         }
     }
 }

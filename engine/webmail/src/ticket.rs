@@ -32,26 +32,26 @@ const ENCODED_BYTES: usize = 43;
 /// The prefix of the hashed secret of a token, so that no digest equals a token.
 const TOKEN_PURPOSE: &[u8] = b"barepost form";
 
-/// Text that is no [`Ticket`].
+/// Text that is no [`SessionTicket`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoTicket;
 
 /// The value of the session cookie: `{account, 16 hexadecimal digits}.{secret, base64url}`.
 #[derive(Clone)]
-pub struct Ticket {
+pub struct SessionTicket {
     /// The account, as the cookie says.
     pub account: u64,
     secret: [u8; SECRET_BYTES],
 }
 
-impl Ticket {
+impl SessionTicket {
     /// A new ticket for an account. `secret`: new bytes that no attacker can know or guess.
-    pub fn new(account: u64, secret: [u8; SECRET_BYTES]) -> Ticket {
-        Ticket { account, secret }
+    pub fn new(account: u64, secret: [u8; SECRET_BYTES]) -> SessionTicket {
+        SessionTicket { account, secret }
     }
 
     /// The ticket in the `Cookie` fields of a request. HTTP/2 may send several fields.
-    pub fn of_cookies<'a>(fields: impl IntoIterator<Item = &'a [u8]>) -> Option<Ticket> {
+    pub fn of_cookies<'a>(fields: impl IntoIterator<Item = &'a [u8]>) -> Option<SessionTicket> {
         let pairs = fields.into_iter().flat_map(|field| field.split(|byte| *byte == b';'));
         let mut ours = pairs.filter_map(|pair| {
             let mut sides = pair.splitn(2, |byte| *byte == b'=');
@@ -88,21 +88,21 @@ pub fn clear_cookie() -> impl fmt::Display {
     fmt::from_fn(|out| write!(out, "{NAME}=; Max-Age=0; {ATTRIBUTES}"))
 }
 
-impl FromStr for Ticket {
+impl FromStr for SessionTicket {
     type Err = NoTicket;
 
-    fn from_str(text: &str) -> Result<Ticket, NoTicket> {
+    fn from_str(text: &str) -> Result<SessionTicket, NoTicket> {
         let (account, secret) = text.split_once('.').ok_or(NoTicket)?;
         let is_plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if account.len() != 16 || !account.bytes().all(is_plain) {
             return Err(NoTicket);
         }
         let account = u64::from_str_radix(account, 16).map_err(|_| NoTicket)?;
-        Ok(Ticket { account, secret: decoded(secret).ok_or(NoTicket)? })
+        Ok(SessionTicket { account, secret: decoded(secret).ok_or(NoTicket)? })
     }
 }
 
-impl fmt::Display for Ticket {
+impl fmt::Display for SessionTicket {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:016x}.", self.account)?;
         encoded(&self.secret, out)
@@ -110,7 +110,7 @@ impl fmt::Display for Ticket {
 }
 
 /// Never prints the secret.
-impl fmt::Debug for Ticket {
+impl fmt::Debug for SessionTicket {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Ticket({:016x})", self.account)
     }

@@ -33,7 +33,7 @@ pub struct TlsRow {
 
 /// The sums of all cores for a row.
 #[derive(Default)]
-struct Sum {
+struct TlsSum {
     sessions: u64,
     failed: u64,
     failures: BTreeMap<&'static str, u64>,
@@ -42,7 +42,7 @@ struct Sum {
 impl TlsRow {
     /// The rows of the sums, those with the most failures first.
     pub(crate) fn all(counts: Vec<TlsCount>, now: UnixTime) -> Vec<TlsRow> {
-        let mut sums: BTreeMap<(String, u64, &str), Sum> = BTreeMap::new();
+        let mut sums: BTreeMap<(String, u64, &str), TlsSum> = BTreeMap::new();
         for TlsCount { day, domain, policy, failure, count } in counts {
             let (sum, count) = (sums.entry((domain, day, policy)).or_default(), u64::from(count));
             match failure {
@@ -59,7 +59,7 @@ impl TlsRow {
         sums.into_iter().map(|(of, sum)| TlsRow::of(of, &sum, day(now))).collect()
     }
 
-    fn of((domain, day, policy): (String, u64, &'static str), sum: &Sum, today: u64) -> TlsRow {
+    fn of((domain, day, policy): (String, u64, &'static str), sum: &TlsSum, today: u64) -> TlsRow {
         let failures: Vec<String> =
             sum.failures.iter().map(|(failure, count)| format!("{count} {failure}")).collect();
         TlsRow {

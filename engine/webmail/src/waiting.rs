@@ -14,6 +14,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 
 use channel::Ticket;
+use http::{Reply, Status};
 use store::AccountId;
 
 use crate::request::Request;
@@ -29,14 +30,14 @@ const REQUESTS_OF_ACCOUNT_MAX: usize = 128;
 
 /// The waiting requests, by their accounts.
 #[derive(Default)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingRequests {
     of_accounts: BTreeMap<AccountId, VecDeque<(Ticket, Box<Request>)>>,
     /// The accounts with requests, in the order of their turns.
     turns: VecDeque<AccountId>,
     count: usize,
 }
 
-impl Waiting {
+impl WaitingRequests {
     /// Adds a request. Errors: the request, if too many wait.
     pub(crate) fn push(
         &mut self,
@@ -92,4 +93,10 @@ impl Waiting {
     pub(crate) fn count(&self) -> usize {
         self.count
     }
+}
+
+/// The reply when too many requests wait on the core that owns the account.
+pub fn too_many_requests() -> Reply {
+    let words = "Too much is being done with mail just now. Nothing is lost: go back, and try again in a moment.\n";
+    Reply::text(Status::ServiceUnavailable, words.into())
 }

@@ -1,9 +1,9 @@
-// A letter that is held: the page counts how long it can still be taken back.
+// A held message: the page counts down the time in which its sending can be undone.
 //
-// Invariant: when it cannot be taken back any more, nothing on the page says that it can.
+// Invariant: when the time is over, nothing on the page offers to undo.
 // @ts-check
 
-/** What counts. */
+/** The timer of the countdown. */
 let counting = 0;
 
 function countingBegins() {
@@ -14,7 +14,7 @@ function countingBegins() {
     return;
   }
   const end = performance.now() + Number(notice.dataset.seconds) * 1000;
-  // Who hears the page hears that the letter is held, and not every second of it.
+  // A screen reader announces that the message is held, and not every second.
   const left = Object.assign(element("span"), { className: "left" });
   left.setAttribute("aria-hidden", "true");
   words.after(left);

@@ -1,17 +1,17 @@
-// Keys, as people know them from Gmail: each does what a link or a button of the page does.
+// Keyboard shortcuts, the same as in Gmail: each activates a link or a button of the page.
 //
 // Invariants:
-// - A key that is typed into a field is the field's.
-// - Who does not want single keys to do anything turns them off, on the page that lists them (WCAG 2.2, 2.1.4): that is remembered in this browser.
+// - A key that is typed into a field is no shortcut.
+// - Single-key shortcuts can be turned off in the dialog that lists them (WCAG 2.2, 2.1.4). The browser remembers that.
 // @ts-check
 
-/** Under which name this browser remembers that single keys do nothing. */
+/** The name in local storage under which single-key shortcuts are turned off. */
 const SWITCH = "single-keys";
 
-/** How long a `g` waits for the key behind it, in milliseconds. */
+/** How long `g` waits for the next key, in milliseconds. */
 const PATIENCE_MS = 1500;
 
-/** Where `g` leads, with the key behind it. @type {Record<string, [string, string]>} */
+/** The destination of `g` with the next key. @type {Record<string, [string, string]>} */
 const PLACES = {
   i: ["/mail/box/1", "Go to the inbox"],
   s: ["/mail/search?q=is%3Astarred", "Go to all with a star"],
@@ -20,7 +20,7 @@ const PLACES = {
   a: ["/mail/search?q=", "Go to all mail"],
 };
 
-/** What a key does, in words and in deeds. @type {Record<string, [string, () => void]>} */
+/** A key's description and action. @type {Record<string, [string, () => void]>} */
 const KEYS = {
   j: ["Next message, the older one", () => step(1)],
   k: ["Message before, the newer one", () => step(-1)],
@@ -42,20 +42,20 @@ const KEYS = {
   "?": ["This list", () => help()],
 };
 
-/** When `g` was pressed, if it waits. */
+/** When `g` was pressed, if it waits for the next key. */
 let waitsSince = -PATIENCE_MS;
 
-/** The row that a key is about: the one with the focus, or the one that had it last. */
+/** The current row: the one with the focus, or the one that had it last. */
 function rowHere() {
   const focused = document.activeElement?.closest("li.row");
   return focused ?? rows().find(row => place.list === listHere() && keyOf(row) === place.key) ?? null;
 }
 
 /**
- * Presses what stands on the page.
+ * Clicks an element of the page.
  * @param {string} selector
- * @param {"page" | "row" | "quiet"} [where] in the row that the key is about, or on the whole page; whether it is said that there is none
- * @returns {boolean} whether it is there
+ * @param {"page" | "row" | "quiet"} [where] in the current row, or on the whole page; whether a missing element is announced
+ * @returns {boolean} whether it exists
  */
 function press(selector, where = "page") {
   const row = where === "row" ? rowHere() : null;
@@ -67,7 +67,7 @@ function press(selector, where = "page") {
   return element !== null;
 }
 
-/** To another row of the list; from a message to its neighbour in the list that it was opened from. @param {number} by */
+/** Moves to another row of the list; from a message to its neighbour in the list that it was opened from. @param {number} by */
 function step(by) {
   const all = rows();
   if (all.length > 0) {
@@ -89,7 +89,7 @@ function step(by) {
   }
 }
 
-/** The messages of the list that was shown last. @type {string[]} */
+/** The messages of the last list. @type {string[]} */
 let neighbours = [];
 
 function remember() {
@@ -99,7 +99,7 @@ function remember() {
   }
 }
 
-/** Something with the messages that are chosen; if none is, with the one that the key is about. @param {string} name */
+/** An action on the selected messages; if there are none, on the current one. @param {string} name */
 function deed(name) {
   const form = /** @type {HTMLFormElement | null} */ (find("main form[action='/mail/act']:has(button[name=do])"));
   const button = form && find(`button[name=do][value=${name}]`, form);
@@ -123,7 +123,7 @@ function star() {
   press(isList ? "button[name=star]" : "main article button[name=star]", isList ? "row" : "page");
 }
 
-/** Answers the message with the focus, or the one that was opened. @param {string} how */
+/** Replies to the message with the focus, or to the opened one. @param {string} how */
 function answer(how) {
   const selector = `a[href^="/mail/compose?${how}="]`;
   const letter = document.activeElement?.closest("article") ?? find("main article:not(.folded)");
@@ -135,12 +135,12 @@ function answer(how) {
   }
 }
 
-/** Whether keys that are typed there are the field's. @param {EventTarget | null} target */
+/** Whether keys at that element are typed into a field. @param {EventTarget | null} target */
 function isTyping(target) {
   return target instanceof HTMLElement && (target.isContentEditable || target.matches("textarea, select, input:not([type=checkbox], [type=radio], [type=submit], [type=button])"));
 }
 
-/** Whether single keys do something. */
+/** Whether single-key shortcuts are on. */
 function isOn() {
   try {
     return localStorage.getItem(SWITCH) !== "off";
@@ -169,7 +169,7 @@ function element(name, text = "", ...inside) {
   return made;
 }
 
-/** Shows what keys there are, and the switch for them. */
+/** Shows the dialog with all shortcuts and their switch. */
 function help() {
   const dialog = /** @type {HTMLDialogElement} */ (element("dialog"));
   const heading = element("h2", "Keyboard shortcuts");
@@ -199,7 +199,7 @@ function help() {
   dialog.showModal();
 }
 
-/** The list is found without a key too: beside the mailboxes, where the account is. */
+/** The dialog also opens without a key, by a button in the account menu. */
 function offerHelp() {
   const button = element("button", "Keyboard shortcuts");
   button.className = "plain";

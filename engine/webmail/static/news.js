@@ -1,19 +1,19 @@
-// News: the server says when something in a mailbox has changed, and the page that shows it changes in place.
+// News: the server sends an event when a mailbox has changed, and the page updates in place.
 //
 // Invariants:
-// - What somebody is doing is not disturbed: of a list only what is in it changes, and what was chosen stays chosen; of other pages only what stands around them.
-// - An event says how everything is: whoever was not connected has missed nothing when the next one comes.
+// - An update does not disturb the user: in a list only the rows change and selections stay; on other pages only the layout around the contents changes.
+// - An event has the whole state: a page that missed an event is up to date after the next one.
 // @ts-check
 
-/** Of each mailbox, but for an outbox with nothing in it, how many messages were not read, and a number that grows with every change. @typedef {Record<string, [number, number]>} News */
+/** For each mailbox except an empty outbox: the number of unread messages, and a number that grows with every change. @typedef {Record<string, [number, number]>} News */
 
-/** What was heard last. @type {News | null} */
+/** The last event. @type {News | null} */
 let heard = null;
 
-/** The outbox, and the mailbox behind which it stands. */
+/** The outbox, and the mailbox that it follows. */
 const [OUTBOX, TRASH] = ["7", "6"];
 
-/** Whether the list that is shown is being looked at again, or is to be once more. @type {"no" | "once" | "again"} */
+/** Whether the list is being reloaded, and whether it must be reloaded once more. @type {"no" | "once" | "again"} */
 let looking = "no";
 
 /** @param {News} news */
@@ -34,7 +34,7 @@ function newsArrived(news) {
   }
 }
 
-/** How many of a mailbox were not read. @param {Element} link @param {number} unread */
+/** Shows the number of unread messages of a mailbox. @param {Element} link @param {number} unread */
 function count(link, unread) {
   find(".count", link)?.remove();
   if (unread > 0) {
@@ -43,7 +43,7 @@ function count(link, unread) {
   }
 }
 
-/** The outbox stands beside the page while something is in it, or it is open. @param {boolean} isThere */
+/** The outbox is listed while it has messages or is open. @param {boolean} isThere */
 function outbox(isThere) {
   const link = find(`nav.side a[href="/mail/box/${OUTBOX}"]`);
   if (isThere && link === null) {
@@ -54,10 +54,10 @@ function outbox(isThere) {
   }
 }
 
-/** The list is asked for again, and what is in it changes. */
+/** Reloads the list and replaces its rows. */
 async function lookAgain() {
   if (find("main[aria-busy=true]") !== null) {
-    // The page that comes shows it anyway.
+    // The next page shows it anyway.
     return;
   }
   if (looking !== "no") {

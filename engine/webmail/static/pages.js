@@ -1,40 +1,40 @@
-// Pages that change in place: what a link or a form leads to is asked for, and takes the place of what stood in <main> and beside it.
+// Navigation in place: the page of a link or a form is fetched, and replaces <main> and the layout around it.
 //
-// The server answers as it does without this script: with whole pages. Whatever goes wrong here is left to the browser, which follows the link or sends the form itself.
+// The server sends whole pages, as it does without this script. If anything fails here, the browser follows the link or sends the form itself.
 //
 // Invariants:
-// - What is shown is what the last wish led to: an answer that was overtaken is not shown.
-// - The address is that of the page that is shown, and so is every step back.
-// - Who does not see what happened is told: in the region at the end of the page.
+// - The page shows the result of the last navigation: a response that was overtaken is dropped.
+// - The address is that of the shown page, also after each step back.
+// - Screen readers hear what happened, by the live region at the end of the page.
 // @ts-check
 
 /**
- * What the server said in the end, wherever it sent us on to.
+ * The server's response after all redirects.
  * @typedef {{ address: string, text: string, page: Document | null }} Answer
  */
 
-/** What is told to those who do not see it. */
+/** The live region for screen readers. */
 const region = document.createElement("p");
 region.className = "unseen";
 region.setAttribute("role", "status");
 document.body.append(region);
 
-/** Counts wishes: only the last one is shown. */
+/** Counts navigations: only the last one is shown. */
 let wishes = 0;
 
-/** The row of a list that was looked at last, by which a reader who comes back finds his place. */
+/** The row of a list that was opened last: it gets the focus on return to the list. */
 let place = { list: "", key: "", number: -1 };
 
-/** The address of the page that is shown. */
+/** The address of the shown page. */
 let here = bare(location.href);
 
-/** Forms that the browser is to send itself. */
+/** Forms that the browser itself must send. */
 const plain = new WeakSet();
 
-/** What was done where the page does not say it. @type {Record<string, string>} */
+/** Announcements of actions that the page does not show. @type {Record<string, string>} */
 const DONE = { unread: "Marked as not read.", read: "Marked as read." };
 
-/** An address without what names a place within its page, or a notice that it tells. @param {string} address */
+/** An address without its fragment and without the number of a flash message. @param {string} address */
 function bare(address) {
   return (address.split("#")[0] ?? "").replace(/[?&]told=\d+$/, "");
 }
@@ -42,7 +42,7 @@ function bare(address) {
 /** @param {string} words */
 function say(words) {
   region.textContent = "";
-  // What was said before may be said again.
+  // The same text may be announced again.
   setTimeout(() => (region.textContent = words), 50);
 }
 
@@ -57,10 +57,10 @@ function find(selector, within = document) {
 }
 
 /**
- * Asks the server, and follows it to where it leads. Fails when no answer comes.
+ * Fetches from the server and follows redirects. Fails without a response.
  * @param {string} address
- * @param {FormData | URLSearchParams} [form] what is sent
- * @param {(part: number) => void} [sent] is told how much of it has gone, of 1
+ * @param {FormData | URLSearchParams} [form] the body
+ * @param {(part: number) => void} [sent] receives the part of it that was sent, of 1
  * @returns {Promise<Answer>}
  */
 function ask(address, form, sent) {
@@ -79,7 +79,7 @@ function ask(address, form, sent) {
 }
 
 /**
- * What a form says, as its browser would send it.
+ * The data of a form, as the browser would send it.
  * @param {HTMLFormElement} form
  * @param {HTMLElement | null} button
  */
@@ -95,17 +95,17 @@ function said(form, button) {
   return pairs;
 }
 
-/** Whether it is a page of this session, with all that stands around it. @param {Answer} answer */
+/** Whether it is a page of this session with its layout. @param {Answer} answer */
 function isOurs({ page }) {
   const token = (/** @type {Document} */ of) => find("form[action='/mail/logout'] input", of)?.getAttribute("value");
   const script = (/** @type {Document} */ of) => find("script[src]", of)?.getAttribute("src");
   return page !== null && find("main#content", page) !== null && token(page) === token(document) && script(page) === script(document);
 }
 
-/** Who may have something against leaving the page that is shown. @type {(() => Promise<boolean>)[]} */
+/** Checks before leaving the page. @type {(() => Promise<boolean>)[]} */
 const leaving = [];
 
-/** Goes to an address. @param {string} address @param {{ isBack?: boolean }} [how] */
+/** Navigates to an address. @param {string} address @param {{ isBack?: boolean }} [how] */
 async function go(address, { isBack = false } = {}) {
   for (const may of leaving) {
     if (!(await may())) {
@@ -127,7 +127,7 @@ async function go(address, { isBack = false } = {}) {
   show(answer, isBack, new URL(address, location.href).hash);
 }
 
-/** Does what a form is for. @param {HTMLFormElement} form @param {HTMLElement | null} button */
+/** Sends a form. @param {HTMLFormElement} form @param {HTMLElement | null} button */
 async function submit(form, button) {
   const wish = begin();
   const answer = await ask(form.action, said(form, button)).catch(() => null);
@@ -151,17 +151,17 @@ async function submit(form, button) {
   }
 }
 
-/** A wish begins. */
+/** A navigation begins. */
 function begin() {
   find("main")?.setAttribute("aria-busy", "true");
   return ++wishes;
 }
 
 /**
- * Shows a page of ours.
+ * Shows a page.
  * @param {Answer} answer
- * @param {boolean} isBack whether it was shown before, and its address is there
- * @param {string} [part] what of it is to be seen first, as an address names it
+ * @param {boolean} isBack whether it was shown before, so that its address is in the history
+ * @param {string} [part] the fragment to scroll to
  */
 function show(answer, isBack, part = "") {
   const page = /** @type {Document} */ (answer.page);
@@ -194,7 +194,7 @@ function show(answer, isBack, part = "") {
   shown();
 }
 
-/** What stands around <main> becomes that of another page. @param {Document} page */
+/** Replaces the layout around <main>. @param {Document} page */
 function surround(page) {
   for (const { name, value } of page.documentElement.attributes) {
     document.documentElement.setAttribute(name, value);
@@ -213,16 +213,16 @@ function surround(page) {
   title(page.title);
 }
 
-/** The title says how many letters in the inbox were not read. @param {string} words */
+/** The title has the number of unread messages in the inbox. @param {string} words */
 function title(words) {
   const count = Number.parseInt(find("nav.side a[href='/mail/box/1'] .count")?.textContent ?? "", 10);
   document.title = count > 0 ? `(${count}) ${words}` : words;
 }
 
-/** Of what stands on a page several times, each with a key: the rows of a list, and forms about one thing. */
+/** Repeated elements with a key: the rows of a list, and forms about one item. */
 const KEYED = "main li.row, main form:has(> input:is([name=key], [name=box]))";
 
-/** Where the reader is, so that it is found in another page: what he is at, and in which row. */
+/** The position of the focus, to restore it on another page: the element and its row. */
 function focusedNow() {
   const element = /** @type {HTMLElement | null} */ (document.activeElement);
   const name = element?.getAttribute("name");
@@ -237,7 +237,7 @@ function focusAgain({ selector, value, row, number }) {
     return;
   }
   const isKeyed = number >= 0;
-  // Who was in a row that has gone is in the one that has taken its place; what else has gone has none.
+  // If the row is gone, the focus moves to the row at its place; other elements that are gone get none.
   const found = isKeyed ? keyed().find(one => keyOf(one) === row) ?? rows()[Math.min(number, rows().length - 1)] : document;
   const like = [...(found?.querySelectorAll(selector) ?? [])].filter(one => one.checkVisibility() && isKeyed === (one.closest(KEYED) !== null));
   const same = like.find(one => (one.getAttribute("value") ?? null) === (value ?? null)) ?? (isKeyed ? like[0] : undefined);
@@ -249,7 +249,7 @@ function keyed() {
   return [...document.querySelectorAll(KEYED)];
 }
 
-/** The rows of the list that is shown. @returns {Element[]} */
+/** The rows of the shown list. @returns {Element[]} */
 function rows() {
   return [...document.querySelectorAll("main li.row")];
 }
@@ -259,12 +259,12 @@ function keyOf(row) {
   return find("input:is([name=key], [name=box])", row)?.getAttribute("value") ?? "";
 }
 
-/** The address by which a list is known. */
+/** The address that identifies a list. */
 function listHere() {
   return find("form.list input[name=here]")?.getAttribute("value") ?? "";
 }
 
-/** Who comes back to a list finds the row where he was, or the one that has taken its place. @returns {HTMLElement | null} */
+/** The row to focus after a return to a list: the one that was opened, or the one at its place. @returns {HTMLElement | null} */
 function placeAgain() {
   const all = rows();
   if (all.length === 0 || place.list !== listHere()) {
@@ -274,17 +274,17 @@ function placeAgain() {
   return row ? find("a.what", row) : null;
 }
 
-/** A page is there, this one or the first. */
+/** A page is shown, the first or another. */
 function shown() {
   for (const listener of listeners) {
     listener();
   }
 }
 
-/** Who wants to know that another page is shown. @type {(() => void)[]} */
+/** Callbacks after another page is shown. @type {(() => void)[]} */
 const listeners = [];
 
-/** Whether an address is that of a page that can take this one's place. @param {URL} url */
+/** Whether an address is a page that this script can show in place. @param {URL} url */
 function isPage(url) {
   return url.origin === location.origin && /^\/mail\/($|box\/|boxes$|compose$|queue$|search$|settings$|source\/)/.test(url.pathname);
 }
@@ -326,12 +326,12 @@ document.addEventListener("focusin", event => {
 });
 
 addEventListener("popstate", () => {
-  // A place within the page is no other page.
+  // A fragment of this page is no other page.
   if (bare(location.href) !== here) {
     void go(location.href, { isBack: true });
   }
 });
-// What a page has told it tells once.
+// A flash message is shown once.
 history.replaceState(history.state, "", here + location.hash);
 history.scrollRestoration = "manual";
 addEventListener("pagehide", () => history.replaceState({ scrolled: scrollY }, ""));

@@ -1,33 +1,33 @@
-// The page on which a letter is written: it keeps the letter by itself, takes files that are dropped on it, and shows how much of it has gone.
+// The compose page: saves the message by itself, accepts dropped files, and shows the progress of the upload.
 //
 // Invariants:
-// - What was written stays on the page until the server has it: whatever goes wrong is said in words, beside it.
-// - One letter is one draft: each time it is kept it takes the place of what was kept before.
-// - Nothing else is asked while it is being kept or sent: both name the draft that they replace.
-// - Who leaves something behind that is not kept is asked first.
+// - The text stays on the page until the server has it: an error is shown beside it.
+// - One message is one draft: each save replaces the last one.
+// - Only one save or send is in progress at a time: both name the draft that they replace.
+// - Before unsaved changes are lost, the page asks.
 // @ts-check
 
-/** How long somebody has to pause until his letter is kept, in milliseconds. */
+/** The pause in typing after which the message is saved, in milliseconds. */
 const PAUSE_MS = 3000;
 
-/** How long until what could not be kept is tried again, in milliseconds. */
+/** The time until a failed save is tried again, in milliseconds. */
 const AGAIN_MS = 30_000;
 
-/** What the page says when the server does not know its writer any more. */
+/** The text when the session has ended. */
 const STRANGER = "You are not logged in any more. Log in in another window: then it goes on here, and until then your letter stays on this page.";
 
-/** What it says when nothing comes back. */
+/** The text when there is no response. */
 const SILENCE = "The server does not answer. Your letter stays on this page.";
 
-/** What the server says of files that it has not kept when a letter comes back. Here they do not get lost. */
+/** The server's text about files that it has not saved. This page still has them. */
 const LOST = " The files have to be attached again.";
 
 /**
- * A letter that is being written. `changes`: how often something was changed, and `kept`: after how many of these it was kept.
+ * A message that is being written. `changes`: how often it was changed, and `kept`: the number of changes at the last save.
  * @typedef {{ form: HTMLFormElement, changes: number, kept: number, timer: number, under: Promise<void>, isGoing: boolean, note: HTMLElement }} Writing
  */
 
-/** The letter on the page. @type {Writing | null} */
+/** The message on the page. @type {Writing | null} */
 let writing = null;
 
 /** @param {string} name @param {HTMLFormElement} form */
@@ -35,7 +35,7 @@ function field(name, form) {
   return /** @type {HTMLInputElement} */ (form.elements.namedItem(name));
 }
 
-/** A page is shown: perhaps one to write on. */
+/** A page is shown: it may be a compose page. */
 function writingBegins() {
   clearTimeout(writing?.timer);
   const form = /** @type {HTMLFormElement | null} */ (find("form.compose"));
@@ -46,7 +46,7 @@ function writingBegins() {
   const note = element("p");
   note.className = "kept";
   find(".actions", form)?.after(note);
-  // A letter that came back was not sent, and what stands on it is nowhere else.
+  // A message that came back was not sent, and the server does not have it.
   const changes = find("main p.error") === null ? 0 : 1;
   writing = { form, changes, kept: 0, timer: 0, under: Promise.resolve(), isGoing: false, note };
   if (changes > 0) {
@@ -54,7 +54,7 @@ function writingBegins() {
   }
 }
 
-/** Whether there is something that is nowhere else. @param {Writing} letter */
+/** Whether there are unsaved changes. @param {Writing} letter */
 function hasUnsaved(letter) {
   return letter.changes !== letter.kept || files(letter).length > 0;
 }
@@ -80,7 +80,7 @@ function keepLater(letter, after) {
   letter.timer = setTimeout(() => void keepNow(letter), after);
 }
 
-/** Keeps the letter, behind whatever is under way with it. @param {Writing} letter */
+/** Saves the message, after any save or send in progress. @param {Writing} letter */
 function keepNow(letter) {
   clearTimeout(letter.timer);
   letter.under = letter.under.then(() => keep(letter));
@@ -106,7 +106,7 @@ async function keep(letter) {
     const time = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
     tell(letter, files(letter).length > 0 ? `Kept at ${time}, without its files.` : `Kept at ${time}.`, false);
     if (letter === writing && here === bare(location.href)) {
-      // Who loads the page again finds what was kept.
+      // A reload of the page shows the saved draft.
       here = bare(answer.address);
       history.replaceState(history.state, "", here);
     }
@@ -120,7 +120,7 @@ async function keep(letter) {
 }
 
 /**
- * Hands a letter to the server; if its writer has logged in again meanwhile, as who he is now.
+ * Sends a message to the server. If the writer has logged in again meanwhile, it uses the new session.
  * @param {HTMLFormElement} form
  * @param {FormData} fields
  * @param {(part: number) => void} [sent]
@@ -134,7 +134,7 @@ async function hand(form, fields, sent) {
   return answer;
 }
 
-/** Whether the same person is logged in again, with a new session: then the forms of this page are that session's. */
+/** Whether the same account is logged in with a new session: then the forms of this page get its token. */
 async function isKnownAgain() {
   const answer = await ask("/mail/compose").catch(() => null);
   const who = (/** @type {ParentNode | null | undefined} */ of) => of?.querySelector("details.account summary")?.textContent;
@@ -146,7 +146,7 @@ async function isKnownAgain() {
   return isAgain;
 }
 
-/** Why it was not done, in words. Empty: it was. @param {Answer | null} answer */
+/** The error text. Empty: the action has succeeded. @param {Answer | null} answer */
 function wrong(answer) {
   if (answer === null) {
     return SILENCE;
@@ -158,12 +158,12 @@ function wrong(answer) {
   return isOurs(answer) ? find("main p.error", answer.page)?.textContent ?? "" : STRANGER;
 }
 
-/** Under what the letter on a page is kept. @param {Answer} answer */
+/** The key of the draft on a page. @param {Answer} answer */
 function draftOf({ page }) {
   return (page && find("form.compose input[name=draft]", page)?.getAttribute("value")) ?? "";
 }
 
-/** The files that are kept are those of the new draft from now on. @param {HTMLFormElement} form @param {Answer} answer */
+/** From now on the saved files are those of the new draft. @param {HTMLFormElement} form @param {Answer} answer */
 function takeKeptFiles(form, { page }) {
   const list = "ul.attachments:not(.chosen)";
   const kept = page && find(list, page);
@@ -172,7 +172,7 @@ function takeKeptFiles(form, { page }) {
   }
 }
 
-/** Sends it, or keeps or drops it, as a button says. @param {Writing} letter @param {HTMLElement | null} button */
+/** Sends, saves or discards it, as the button says. @param {Writing} letter @param {HTMLElement | null} button */
 async function send(letter, button) {
   if (letter.isGoing) {
     return;
@@ -207,7 +207,7 @@ async function send(letter, button) {
       notice.textContent = error.replace(LOST, "");
     }
   } else if (error === STRANGER && carried.length === 0) {
-    // The page on which he logs in again holds his letter.
+    // The login page carries the message.
     writing = null;
     plain.add(form);
     form.requestSubmit(button);
@@ -216,12 +216,12 @@ async function send(letter, button) {
   }
 }
 
-/** The files that go along. @param {Writing} letter */
+/** The attached files. @param {Writing} letter */
 function files({ form }) {
   return [.../** @type {FileList} */ (field("files", form).files)];
 }
 
-/** They are these from now on. @param {Writing} letter @param {File[]} all */
+/** Replaces the attached files. @param {Writing} letter @param {File[]} all */
 function carry(letter, all) {
   const transfer = new DataTransfer();
   all.forEach(file => transfer.items.add(file));
@@ -258,7 +258,7 @@ document.addEventListener("input", event => {
     return;
   }
   if (event.target.id === "files") {
-    // What was chosen before stays, if it was chosen here.
+    // Files that were chosen here before stay.
     carry(writing, files(writing));
     return;
   }
@@ -266,7 +266,7 @@ document.addEventListener("input", event => {
   keepLater(writing, PAUSE_MS);
 });
 
-/** Files over the page. @param {DragEvent} event */
+/** Files are dragged over the page. @param {DragEvent} event */
 function carriesFiles(event) {
   return writing !== null && event.dataTransfer !== null && event.dataTransfer.types.includes("Files");
 }

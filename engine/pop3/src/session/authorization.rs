@@ -11,10 +11,10 @@ use alloc::boxed::Box;
 use sasl::{Answer, Credentials, Exchange, Mechanism, Proof, Signature};
 
 use crate::actions::{Actions, LoginRefusal, Maildrop, PlainLogin, Tls};
-use crate::command::{Command, Fault};
-use crate::reply::{self, Text};
+use crate::command::{Command, CommandFault};
+use crate::reply::{self, ReplyText};
 
-use super::{AUTOLOGOUT, Expect, Given, MarkedMaildrop, Session, WaitsFor};
+use super::{AUTOLOGOUT, Expect, MarkedMaildrop, PendingLogin, Session, WaitsFor};
 
 impl Session {
     pub(super) fn authorization_command_arrived(
@@ -29,7 +29,7 @@ impl Session {
                 self.fault(reply::NO_PLAIN_LOGIN, actions);
             }
             Command::User(name) => {
-                self.given = Some(Box::new(Given::User(name.into())));
+                self.pending_login = Some(Box::new(PendingLogin::User(name.into())));
                 actions.reply(reply::SEND_PASSWORD);
             }
             Command::Password(password) => self.password_arrived(password, actions),
@@ -45,11 +45,11 @@ impl Session {
     /// STLS: this session ends, with all its state.
     fn tls_asked_for(&mut self, actions: &mut impl Actions) {
         match actions.settings().tls {
-            Tls::Absent => self.fault(reply::fault(Fault::UnknownCommand), actions),
+            Tls::Absent => self.fault(reply::fault(CommandFault::UnknownCommand), actions),
             Tls::Spoken => self.fault(reply::TLS_TWICE, actions),
             Tls::Busy => actions.reply(reply::TLS_BUSY),
             Tls::Offered => {
-                self.given = None;
+                self.pending_login = None;
                 actions.reply(reply::START_TLS);
                 self.expect = Expect::Handshake;
                 self.waits_for = WaitsFor::Handshake;
@@ -58,7 +58,9 @@ impl Session {
     }
 
     fn password_arrived(&mut self, password: &[u8], actions: &mut impl Actions) {
-        let Some(Given::User(user)) = self.given.take().map(|given| *given) else {
+        let Some(PendingLogin::User(user)) =
+            self.pending_login.take().map(|pending_login| *pending_login)
+        else {
             return self.fault(reply::SEND_USER_FIRST, actions);
         };
         self.expect = Expect::LoginAnswer;
@@ -76,7 +78,7 @@ impl Session {
             return self.fault(reply::UNKNOWN_MECHANISM, actions);
         };
         // The name in USER belongs neither to this login nor to the next.
-        self.given = None;
+        self.pending_login = None;
         let mut exchange = Exchange::begin(mechanism);
         let answer = match response {
             None => exchange.opening(),
@@ -87,7 +89,9 @@ impl Session {
 
     pub(super) fn login_response_arrived(&mut self, line: &[u8], actions: &mut impl Actions) {
         self.expect = Expect::Authorization;
-        let Some(Given::Exchange(mut exchange)) = self.given.take().map(|given| *given) else {
+        let Some(PendingLogin::Exchange(mut exchange)) =
+            self.pending_login.take().map(|pending_login| *pending_login)
+        else {
             return;
         };
         let answer = exchange.response_arrived(line, actions);
@@ -97,7 +101,7 @@ impl Session {
     fn exchange_went_on(&mut self, exchange: Exchange, answer: Answer, actions: &mut impl Actions) {
         let fault = match answer {
             Answer::Challenge(challenge) => {
-                self.given = Some(Box::new(Given::Exchange(exchange)));
+                self.pending_login = Some(Box::new(PendingLogin::Exchange(exchange)));
                 self.expect = Expect::LoginResponse;
                 return reply::login_challenge(&challenge, actions);
             }
@@ -111,16 +115,15 @@ impl Session {
             Answer::Malformed => reply::BAD_LOGIN_RESPONSE,
             Answer::NotAllowed => reply::login_refusal(LoginRefusal::Credentials),
         };
-        self.given = Some(Box::new(Given::Exchange(exchange)));
+        self.pending_login = Some(Box::new(PendingLogin::Exchange(exchange)));
         self.login_over(actions);
         self.fault(fault, actions);
     }
 
     /// Abandons a login in progress. If it was granted already, its maildrop is left.
     pub(super) fn login_over(&mut self, actions: &mut impl Actions) {
-        let given = self.given.take();
-        let is_granted =
-            matches!(given.as_deref(), Some(Given::Exchange(exchange)) if exchange.is_signed());
+        let pending_login = self.pending_login.take();
+        let is_granted = matches!(pending_login.as_deref(), Some(PendingLogin::Exchange(exchange)) if exchange.is_signed());
         if is_granted && self.maildrop.take().is_some() {
             actions.leave_maildrop();
         }
@@ -165,7 +168,7 @@ impl Session {
     fn logged_in(&mut self, actions: &mut impl Actions) {
         let Some(maildrop) = self.maildrop else { return };
         self.faults = 0;
-        Text::new()
+        ReplyText::new()
             .put(b"+OK ")
             .put_decimal(maildrop.all.messages.into())
             .put(b" messages\r\n")

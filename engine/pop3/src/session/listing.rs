@@ -8,16 +8,16 @@
 
 use crate::actions::Actions;
 use crate::number::MessageNumber;
-use crate::reply::{self, Reply, TEXT_BYTES_MAX, Text};
+use crate::reply::{self, REPLY_TEXT_BYTES_MAX, Reply, ReplyText};
 
 use super::{VISITED_PER_TURN_MAX, WaitsFor};
 
 /// A list in progress.
 ///
-/// Invariant between two calls of [`Listing::send`]: exactly the lines of messages before `next`
+/// Invariant between two calls of [`MaildropList::send`]: exactly the lines of messages before `next`
 /// that are not marked as deleted were sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Listing {
+pub(super) struct MaildropList {
     column: Column,
     next: MessageNumber,
 }
@@ -30,7 +30,7 @@ pub(super) enum Column {
 }
 
 /// The progress of a list. All lines were sent that there was space for.
-pub(super) enum ListingStep {
+pub(super) enum ListStep {
     /// The list is complete.
     Whole,
     /// The rest follows after this event.
@@ -42,14 +42,14 @@ pub(super) enum ListingStep {
 const PAGE_BYTES: usize = 1024;
 
 /// Lines that are sent together.
-type Page = heapless::Vec<u8, PAGE_BYTES>;
+type ListPage = heapless::Vec<u8, PAGE_BYTES>;
 
 /// The longest line, with the end of a list behind it.
-const ENTRY_BYTES_MAX: usize = TEXT_BYTES_MAX + reply::END.len();
+const ENTRY_BYTES_MAX: usize = REPLY_TEXT_BYTES_MAX + reply::END.len();
 
-impl Listing {
-    pub(super) fn of(column: Column) -> Listing {
-        Listing { column, next: MessageNumber(1) }
+impl MaildropList {
+    pub(super) fn of(column: Column) -> MaildropList {
+        MaildropList { column, next: MessageNumber(1) }
     }
 
     /// Sends `before`, for which there is space, and as many lines as possible. `messages`: the
@@ -61,13 +61,13 @@ impl Listing {
         messages: u32,
         visited: &mut u32,
         actions: &mut impl Actions,
-    ) -> ListingStep {
-        let mut page = Page::new();
+    ) -> ListStep {
+        let mut page = ListPage::new();
         put(&mut page, before);
         loop {
             // Asked again for each page: over TLS a page takes more space than its bytes.
             let room = actions.send_room().min(PAGE_BYTES);
-            let has_room = |page: &Page| page.len() + ENTRY_BYTES_MAX <= room;
+            let has_room = |page: &ListPage| page.len() + ENTRY_BYTES_MAX <= room;
             let had_room = has_room(&page);
             while self.next.0 <= messages && has_room(&page) && *visited < VISITED_PER_TURN_MAX {
                 self.write_line(&mut page, actions);
@@ -83,10 +83,10 @@ impl Listing {
                 page.clear();
             }
             if is_over {
-                return ListingStep::Whole;
+                return ListStep::Whole;
             }
             if *visited >= VISITED_PER_TURN_MAX || !had_room {
-                return ListingStep::InPart(if had_room {
+                return ListStep::InPart(if had_room {
                     WaitsFor::Turn
                 } else {
                     WaitsFor::SendRoom
@@ -96,11 +96,11 @@ impl Listing {
     }
 
     /// Writes the line of the next message, if that is not marked.
-    fn write_line(&self, page: &mut Page, actions: &impl Actions) {
+    fn write_line(&self, page: &mut ListPage, actions: &impl Actions) {
         if actions.is_marked(self.next) {
             return;
         }
-        let mut line = Text::new();
+        let mut line = ReplyText::new();
         match self.column {
             Column::Sizes => line.put_listing(self.next, actions.message_bytes(self.next)),
             Column::UniqueIds => line.put_unique_id(self.next, &actions.unique_id(self.next)),
@@ -110,7 +110,7 @@ impl Listing {
 }
 
 /// Appends bytes that fit.
-fn put(page: &mut Page, bytes: &[u8]) {
+fn put(page: &mut ListPage, bytes: &[u8]) {
     let fits = page.extend_from_slice(bytes);
     debug_assert!(fits.is_ok(), "there is room");
 }

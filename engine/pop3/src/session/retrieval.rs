@@ -9,8 +9,8 @@
 use crate::actions::{Actions, ReadError};
 use crate::cut::Cut;
 use crate::number::MessageNumber;
-use crate::reply::{self, Text};
-use crate::stuffing::{Position, bytes_before_dot};
+use crate::reply::{self, ReplyText};
+use crate::stuffing::{StuffingPosition, bytes_before_dot};
 
 use super::{AUTOLOGOUT, Expect, Session, WaitsFor};
 
@@ -22,7 +22,7 @@ const TAIL_BYTES: usize = 5;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Retrieval {
     response: Response,
-    position: Position,
+    position: StuffingPosition,
     /// The end of TOP's response.
     cut: Option<Cut>,
 }
@@ -41,7 +41,7 @@ impl Retrieval {
     pub(super) fn whole(bytes: u64) -> Retrieval {
         Retrieval {
             response: Response::NotBegun { bytes: Some(bytes) },
-            position: Position::LineStart,
+            position: StuffingPosition::LineStart,
             cut: None,
         }
     }
@@ -49,7 +49,7 @@ impl Retrieval {
     pub(super) fn until(cut: Cut) -> Retrieval {
         Retrieval {
             response: Response::NotBegun { bytes: None },
-            position: Position::LineStart,
+            position: StuffingPosition::LineStart,
             cut: Some(cut),
         }
     }
@@ -57,7 +57,7 @@ impl Retrieval {
     fn begin_response(&mut self, actions: &mut impl Actions) {
         match core::mem::replace(&mut self.response, Response::Begun) {
             Response::NotBegun { bytes: Some(bytes) } => {
-                Text::new().put(b"+OK ").put_decimal(bytes).put(b" octets\r\n").send(actions);
+                ReplyText::new().put(b"+OK ").put_decimal(bytes).put(b" octets\r\n").send(actions);
             }
             Response::NotBegun { bytes: None } => actions.reply(reply::OK),
             Response::Begun => {}
@@ -78,7 +78,7 @@ impl Retrieval {
                 // A dot at the start of a line: both dots are sent together, so that no state is
                 // needed between them.
                 actions.reply(b"..");
-                self.position = Position::InLine;
+                self.position = StuffingPosition::InLine;
                 sent += 1;
                 continue;
             } else {

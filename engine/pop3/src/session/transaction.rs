@@ -6,9 +6,9 @@ use crate::actions::{Actions, Maildrop};
 use crate::command::Command;
 use crate::cut::Cut;
 use crate::number::MessageNumber;
-use crate::reply::{self, Reply, Text};
+use crate::reply::{self, Reply, ReplyText};
 
-use super::listing::{Column, Listing};
+use super::listing::{Column, MaildropList};
 use super::retrieval::Retrieval;
 use super::{Expect, Goodbye, MarkedMaildrop, Session, WaitsFor};
 
@@ -22,7 +22,7 @@ impl Session {
         match *command {
             Command::Status => {
                 let left = maildrop.left();
-                Text::new()
+                ReplyText::new()
                     .put(b"+OK ")
                     .put_decimal(left.messages.into())
                     .put(b" ")
@@ -31,21 +31,25 @@ impl Session {
                     .send(actions);
             }
             Command::List(None) => {
-                self.list(Listing::of(Column::Sizes), reply::LIST_FOLLOWS, actions)
+                self.list(MaildropList::of(Column::Sizes), reply::LIST_FOLLOWS, actions)
             }
             Command::UniqueIds(None) => {
-                self.list(Listing::of(Column::UniqueIds), reply::LIST_FOLLOWS, actions)
+                self.list(MaildropList::of(Column::UniqueIds), reply::LIST_FOLLOWS, actions)
             }
             Command::List(Some(message)) => {
                 self.on_message(message, actions, |_, message, actions| {
                     let bytes = actions.message_bytes(message);
-                    Text::new().put(b"+OK ").put_listing(message, bytes).put(b"\r\n").send(actions);
+                    ReplyText::new()
+                        .put(b"+OK ")
+                        .put_listing(message, bytes)
+                        .put(b"\r\n")
+                        .send(actions);
                 })
             }
             Command::UniqueIds(Some(message)) => {
                 self.on_message(message, actions, |_, message, actions| {
                     let unique_id = actions.unique_id(message);
-                    Text::new()
+                    ReplyText::new()
                         .put(b"+OK ")
                         .put_unique_id(message, &unique_id)
                         .put(b"\r\n")

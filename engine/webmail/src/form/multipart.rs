@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use memchr::memmem::{Finder, find};
 
 use super::parameters::{is_token, values};
-use super::{File, FormError};
+use super::{FormError, UploadedFile};
 
 /// The longest head of a part, in bytes.
 const HEAD_BYTES_MAX: usize = 8192;
@@ -33,7 +33,7 @@ pub(super) enum PartEvent<'a> {
     /// A text field with this name begins.
     Text(String),
     /// A file begins.
-    File(File),
+    File(UploadedFile),
     /// More of the present part.
     Bytes(&'a [u8]),
     /// The part has ended.
@@ -42,7 +42,7 @@ pub(super) enum PartEvent<'a> {
 
 /// The parser.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct PartParser {
     /// Finds a delimiter, with the line end before it.
     finder: Finder<'static>,
     expect: Expect,
@@ -58,7 +58,7 @@ enum Expect {
     /// The rest of a delimiter's line.
     Line,
     /// The head of a part.
-    Head,
+    PartHead,
     /// The body of a part, behind the line end of an empty line. A delimiter may not overlap that
     /// line end.
     Body,
@@ -68,14 +68,14 @@ enum Expect {
     End,
 }
 
-impl Parts {
+impl PartParser {
     /// Errors: the boundary is invalid.
-    pub(super) fn new(boundary: &str) -> Result<Parts, FormError> {
+    pub(super) fn new(boundary: &str) -> Result<PartParser, FormError> {
         if !is_boundary(boundary) {
             return Err(FormError::Malformed);
         }
         let finder = Finder::new(format!("\r\n--{boundary}").as_bytes()).into_owned();
-        Ok(Parts { finder, expect: Expect::Begin, rest: Vec::new() })
+        Ok(PartParser { finder, expect: Expect::Begin, rest: Vec::new() })
     }
 
     /// More of the body.
@@ -125,7 +125,7 @@ impl Parts {
         match self.expect {
             Expect::Begin => self.form_begins(rest),
             Expect::Line => self.line_goes_on(rest),
-            Expect::Head => self.head_comes(rest, say),
+            Expect::PartHead => self.head_comes(rest, say),
             Expect::Body => self.body_comes(rest, 2, say),
             Expect::MoreBody => self.body_comes(rest, 0, say),
             Expect::End => Ok(None),
@@ -155,7 +155,7 @@ impl Parts {
                 Ok(None)
             }
             Some(part) => {
-                self.expect = Expect::Head;
+                self.expect = Expect::PartHead;
                 Ok(Some(part))
             }
             None if rest == b"-" || b"\r\n".starts_with(end) && padding <= HEAD_BYTES_MAX => {
@@ -179,10 +179,10 @@ impl Parts {
         if bytes.starts_with(line(&self.finder)) || self.finder.find(bytes).is_some() {
             return Err(FormError::Malformed);
         }
-        let Head { name, file_name, media_type } = head(bytes).ok_or(FormError::Malformed)?;
+        let PartHead { name, file_name, media_type } = head(bytes).ok_or(FormError::Malformed)?;
         say(match file_name {
             None => PartEvent::Text(name),
-            Some(path) => PartEvent::File(File {
+            Some(path) => PartEvent::File(UploadedFile {
                 field: name,
                 name: without_folders(&path).into(),
                 media_type,
@@ -239,7 +239,7 @@ fn is_boundary(text: &str) -> bool {
 }
 
 /// The fields of a part's head.
-struct Head {
+struct PartHead {
     name: String,
     file_name: Option<String>,
     media_type: String,
@@ -248,7 +248,7 @@ struct Head {
 /// The fields that are parsed.
 const HEAD_NAMES: [&str; 3] = ["content-disposition", "content-type", "content-transfer-encoding"];
 
-fn head(bytes: &[u8]) -> Option<Head> {
+fn head(bytes: &[u8]) -> Option<PartHead> {
     let text = String::from_utf8_lossy(bytes);
     let mut found = [None; 3];
     for line in text.split("\r\n") {
@@ -273,7 +273,7 @@ fn head(bytes: &[u8]) -> Option<Head> {
     let [name, file_name] = values(parameters, ["name", "filename"])
         .ok()
         .filter(|_| kind.eq_ignore_ascii_case("form-data"))?;
-    Some(Head {
+    Some(PartHead {
         name: unescaped(name?),
         file_name: file_name.map(unescaped),
         media_type: media_type.unwrap_or_default().into(),

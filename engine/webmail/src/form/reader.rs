@@ -6,8 +6,8 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::multipart::{PartEvent, Parts};
-use super::{FIELDS_MAX, File, Form, FormError, URLENCODED, media_type, parameters};
+use super::multipart::{PartEvent, PartParser};
+use super::{FIELDS_MAX, Form, FormError, URLENCODED, UploadedFile, media_type, parameters};
 
 /// Bytes of all texts of a message's form, with the fields' names and the files' headers.
 pub const MESSAGE_TEXT_BYTES_MAX: usize = 320 * 1024;
@@ -16,7 +16,7 @@ pub const MESSAGE_TEXT_BYTES_MAX: usize = 320 * 1024;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FileEvent {
     /// It begins.
-    Began(File),
+    Began(UploadedFile),
     /// More of it.
     Bytes(Vec<u8>),
     /// It has ended.
@@ -25,21 +25,21 @@ pub enum FileEvent {
 
 /// Parses a form in pieces.
 #[derive(Debug)]
-pub struct Reader {
-    body: Body,
-    texts: Texts,
+pub struct FormReader {
+    body: FormBody,
+    texts: FormTexts,
 }
 
 #[derive(Debug)]
-enum Body {
+enum FormBody {
     /// Such a form has no files. It is buffered until all of it has come.
     Urlencoded(Vec<u8>),
-    Multipart(Box<Parts>),
+    Multipart(Box<PartParser>),
 }
 
 /// The fields so far, and the one in progress.
 #[derive(Debug, Default)]
-struct Texts {
+struct FormTexts {
     form: Form<'static>,
     /// The text field in progress.
     field: Option<(String, Vec<u8>)>,
@@ -48,21 +48,21 @@ struct Texts {
     fields: usize,
 }
 
-impl Reader {
+impl FormReader {
     /// `content_type`: the header field of the request.
     ///
     /// Errors: it is no type of a form.
-    pub fn of(content_type: &str) -> Result<Reader, FormError> {
+    pub fn of(content_type: &str) -> Result<FormReader, FormError> {
         let (media_type, parameters) = media_type(content_type);
         let body = if media_type.eq_ignore_ascii_case(URLENCODED) {
-            Body::Urlencoded(Vec::new())
+            FormBody::Urlencoded(Vec::new())
         } else if media_type.eq_ignore_ascii_case("multipart/form-data") {
             let [boundary] = parameters::values(parameters, ["boundary"])?;
-            Body::Multipart(Box::new(Parts::new(boundary.ok_or(FormError::Malformed)?)?))
+            FormBody::Multipart(Box::new(PartParser::new(boundary.ok_or(FormError::Malformed)?)?))
         } else {
             return Err(FormError::OtherType);
         };
-        Ok(Reader { body, texts: Texts::default() })
+        Ok(FormReader { body, texts: FormTexts::default() })
     }
 
     /// More of the body. Events of files are appended to `events`.
@@ -73,14 +73,14 @@ impl Reader {
         bytes: &[u8],
         events: &mut VecDeque<FileEvent>,
     ) -> Result<(), FormError> {
-        let Reader { body, texts } = self;
+        let FormReader { body, texts } = self;
         match body {
-            Body::Urlencoded(kept) => {
+            FormBody::Urlencoded(kept) => {
                 texts.count(bytes.len())?;
                 kept.extend_from_slice(bytes);
                 Ok(())
             }
-            Body::Multipart(parts) => {
+            FormBody::Multipart(parts) => {
                 parts.bytes_arrived(bytes, &mut |event| texts.part_event(event, events))
             }
         }
@@ -90,14 +90,13 @@ impl Reader {
     ///
     /// Errors: it is incomplete or invalid.
     pub fn ended(&mut self) -> Result<(), FormError> {
-        let Reader { body, texts } = self;
+        let FormReader { body, texts } = self;
         match body {
-            Body::Multipart(parts) => parts.ended(),
-            Body::Urlencoded(kept) => {
-                form_urlencoded::parse(&core::mem::take(kept)).try_for_each(|(name, text)| {
+            FormBody::Multipart(parts) => parts.ended(),
+            FormBody::Urlencoded(kept) => form_urlencoded::parse(&core::mem::take(kept))
+                .try_for_each(|(name, text)| {
                     texts.form.keep(Cow::Owned(name.into_owned()), Cow::Owned(text.into_owned()))
-                })
-            }
+                }),
         }
     }
 
@@ -110,7 +109,7 @@ impl Reader {
     /// Bytes that it buffers, without texts.
     #[cfg(test)]
     pub(crate) fn kept_bytes(&self) -> usize {
-        if let Body::Multipart(parts) = &self.body { parts.kept_bytes() } else { 0 }
+        if let FormBody::Multipart(parts) = &self.body { parts.kept_bytes() } else { 0 }
     }
 
     /// The fields so far.
@@ -119,7 +118,7 @@ impl Reader {
     }
 }
 
-impl Texts {
+impl FormTexts {
     fn part_event(
         &mut self,
         event: PartEvent<'_>,

@@ -8,7 +8,7 @@ use message::compose::{Composer, File};
 use message::structure::{Listener, Part, Reader};
 use store::{AccountId, Body, Refusal};
 
-use crate::Key;
+use crate::MessageKey;
 use crate::context::JobContext;
 
 use super::attachments::name_of;
@@ -16,7 +16,7 @@ use super::attachments::name_of;
 /// Files that are being copied.
 #[derive(Debug)]
 pub(super) struct AttachmentCopy {
-    draft: Key,
+    draft: MessageKey,
     /// The parts to copy.
     wanted: Vec<usize>,
     offset: u32,
@@ -35,7 +35,7 @@ struct Copier<'a> {
 
 impl AttachmentCopy {
     /// `composer`: the writer of the new message, behind the message's own files.
-    pub(super) fn new(draft: Key, wanted: Vec<usize>, composer: Composer) -> AttachmentCopy {
+    pub(super) fn new(draft: MessageKey, wanted: Vec<usize>, composer: Composer) -> AttachmentCopy {
         AttachmentCopy { draft, wanted, offset: 0, reader: Reader::new(), composer, decoder: None }
     }
 

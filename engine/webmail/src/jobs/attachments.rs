@@ -7,7 +7,7 @@ use message::structure::{Part, Structure};
 
 use crate::conversation::Attachment;
 use crate::moments::size;
-use crate::{Key, Page};
+use crate::{MessageKey, Page};
 
 /// The file name of a part, or a default.
 pub(super) fn name_of(part: &Part) -> String {
@@ -26,7 +26,11 @@ pub(super) struct Attached {
 
 impl Attached {
     /// All attachments. `shown`: the part that the page shows.
-    pub(super) fn of(structure: &Structure, key: Key, shown: Option<usize>) -> Vec<Attached> {
+    pub(super) fn of(
+        structure: &Structure,
+        key: MessageKey,
+        shown: Option<usize>,
+    ) -> Vec<Attached> {
         let attached = structure
             .parts
             .iter()

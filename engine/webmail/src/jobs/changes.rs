@@ -14,13 +14,13 @@ use store::{
     Refusal, Store, TRASH, Uid, UidRange,
 };
 
-use crate::Key;
+use crate::MessageKey;
 use crate::answer;
 use crate::context::JobContext;
 use crate::flash::MessageRange;
-use crate::flash::{FlashMessage, Undo};
+use crate::flash::{FlashMessage, UndoAction};
 use crate::layout::display_name;
-use crate::step::{Progress, READS_MAX, why};
+use crate::step::{JobProgress, READS_MAX, why};
 
 use super::undo_send::Transit;
 
@@ -31,7 +31,7 @@ pub(crate) enum Selection {
     These(Vec<MessageRange>),
     /// The conversations of these messages. Of each, only messages in the same mailbox that came no
     /// later: the user has not seen later ones.
-    Conversations(Vec<Key>),
+    Conversations(Vec<MessageKey>),
 }
 
 /// The most messages of a conversation that are changed at a time, and the most that are examined.
@@ -42,7 +42,7 @@ const LOOKED_AT_MAX: usize = 5000;
 const RANGES_MAX: usize = 256;
 
 /// The messages of these keys. Consecutive UIDs become one range.
-pub(crate) fn ranges_of(mut keys: Vec<Key>) -> Vec<MessageRange> {
+pub(crate) fn ranges_of(mut keys: Vec<MessageKey>) -> Vec<MessageRange> {
     keys.sort_unstable();
     keys.dedup();
     let mut all: Vec<MessageRange> = Vec::new();
@@ -79,8 +79,8 @@ pub(crate) enum Change {
 #[derive(Debug)]
 pub(crate) struct ChangeJob {
     change: Change,
-    /// MessageRange with conversations that must still be looked up.
-    conversations: Vec<Key>,
+    /// Messages with conversations that must still be looked up.
+    conversations: Vec<MessageKey>,
     left: VecDeque<MessageRange>,
     /// Whether messages on their way were left out already.
     is_filtered: bool,
@@ -88,7 +88,7 @@ pub(crate) struct ChangeJob {
     filing: usize,
     next_page: String,
     count: u32,
-    undo: Option<Undo>,
+    undo: Option<UndoAction>,
     refused: Option<Refusal>,
 }
 
@@ -116,7 +116,7 @@ impl ChangeJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         self.resolve_conversations(account, cx.store());
         self.skip_messages_on_their_way(account, cx.store());
         while self.refused.is_none()
@@ -126,16 +126,16 @@ impl ChangeJob {
             // time.
             let most = if self.changes_flags() { READS_MAX } else { 1 };
             if *under_way >= most {
-                return Progress::Waiting;
+                return JobProgress::Waiting;
             }
             match self.ask_for(account, messages, cx) {
                 Ok(true) => *under_way += 1,
                 Ok(false) => {}
-                Err(Refusal::Busy) => return Progress::Yield,
+                Err(Refusal::Busy) => return JobProgress::Yield,
                 Err(refusal) => self.refused = Some(refusal),
             }
         }
-        Progress::Waiting
+        JobProgress::Waiting
     }
 
     /// Resolves conversations. A change applies to each message of the conversation, with two
@@ -147,12 +147,12 @@ impl ChangeJob {
             return;
         }
         let is_alone = matches!(self.change, Change::Unflag(_));
-        let of = |key: &Key| {
+        let of = |key: &MessageKey| {
             if is_alone { alloc::vec![*key] } else { conversation(store, account, *key) }
         };
-        let mut all: Vec<Key> = keys.iter().flat_map(of).collect();
+        let mut all: Vec<MessageKey> = keys.iter().flat_map(of).collect();
         if self.change == Change::Star {
-            let is_starred = |key: &Key| {
+            let is_starred = |key: &MessageKey| {
                 let (mailbox, uid) = key.in_store();
                 store
                     .message(account, mailbox, uid)
@@ -187,7 +187,7 @@ impl ChangeJob {
         let keys = meant.into_iter().flat_map(|messages| {
             let staying = in_range(store, account, messages)
                 .filter(move |one| !leaves(messages.mailbox, one));
-            staying.map(move |(uid, ..)| Key { mailbox: messages.mailbox.0, uid: uid.0 })
+            staying.map(move |(uid, ..)| MessageKey { mailbox: messages.mailbox.0, uid: uid.0 })
         });
         self.left = ranges_of(keys.collect()).into_iter().chain(others).collect();
     }
@@ -288,7 +288,7 @@ impl ChangeJob {
         // A move that took several requests cannot be undone by one.
         let is_first = self.count == filed.count;
         if let Some(to) = self.target(from) {
-            self.undo = is_first.then_some(Undo::Filing {
+            self.undo = is_first.then_some(UndoAction::Filing {
                 messages: MessageRange { mailbox: to, uids: filed.now },
                 to: from,
             });
@@ -296,7 +296,7 @@ impl ChangeJob {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        // The last of them may be gone already: next_page nothing is left to do with them.
+        // The last of them may be gone already: then nothing is left to do with them.
         if refusal == Refusal::NoSuchMessage {
             self.left.drain(..self.filing.max(1).min(self.left.len()));
             self.filing = 0;
@@ -305,7 +305,7 @@ impl ChangeJob {
         }
     }
 
-    pub(super) fn done(&mut self, account: AccountId, store: &Store) -> Progress {
+    pub(super) fn done(&mut self, account: AccountId, store: &Store) -> JobProgress {
         let flash = match self.refused {
             Some(refusal) => Some(FlashMessage::failure(why(refusal))),
             None if self.changes_flags() => None,
@@ -316,8 +316,8 @@ impl ChangeJob {
             }),
         };
         match flash {
-            Some(flash) => Progress::Redirect(self.next_page.clone(), flash),
-            None => Progress::Reply(answer::redirect(&self.next_page)),
+            Some(flash) => JobProgress::Redirect(self.next_page.clone(), flash),
+            None => JobProgress::Reply(answer::redirect(&self.next_page)),
         }
     }
 
@@ -349,12 +349,12 @@ impl ChangeJob {
 }
 
 /// The messages of a conversation in the mailbox of `key`, up to `key`.
-fn conversation(store: &Store, account: AccountId, key: Key) -> Vec<Key> {
+fn conversation(store: &Store, account: AccountId, key: MessageKey) -> Vec<MessageKey> {
     let (mailbox, uid) = key.in_store();
     let Some(info) = store.message(account, mailbox, uid) else { return Vec::new() };
     let all = store.conversation_in(account, mailbox, info.conversation).rev();
     let seen = all.take(LOOKED_AT_MAX).skip_while(|other| *other > uid).take(CONVERSATION_MAX);
-    seen.map(|Uid(uid)| Key { uid, ..key }).collect()
+    seen.map(|Uid(uid)| MessageKey { uid, ..key }).collect()
 }
 
 /// The existing messages in a range, with flags and keywords.

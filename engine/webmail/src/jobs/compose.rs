@@ -11,10 +11,10 @@ use store::{AccountId, Body, DRAFTS, Refusal};
 use crate::answer;
 use crate::compose::ComposePage;
 use crate::context::JobContext;
-use crate::layout::{Client, PageLayout};
+use crate::layout::{AuthenticatedClient, PageLayout};
 use crate::moments::Moment;
-use crate::step::{Progress, why};
-use crate::{ComposeStart, Key, ListRange, Page};
+use crate::step::{JobProgress, why};
+use crate::{ComposeStart, ListRange, MessageKey, Page};
 
 use super::open_message::{MessageContents, OpenMessage};
 use super::undo_send::flash_if_sending;
@@ -32,7 +32,7 @@ const MORE_PEOPLE: &str = "This message has more recipients than fit here: only 
 
 /// The initial contents of the page.
 #[derive(Default)]
-struct Beginning {
+struct InitialFields {
     to: String,
     cc: String,
     bcc: String,
@@ -54,10 +54,10 @@ impl ComposeJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         match &mut self.opening {
             Some(opening) => opening.ask(account, under_way, cx),
-            None => Progress::Waiting,
+            None => JobProgress::Waiting,
         }
     }
 
@@ -75,27 +75,31 @@ impl ComposeJob {
 
     /// The page. For a message that is about to leave, the reply is a redirect with an undo button
     /// instead.
-    pub(super) fn done(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Progress {
+    pub(super) fn done(
+        &mut self,
+        client: &AuthenticatedClient,
+        cx: &JobContext<'_, '_>,
+    ) -> JobProgress {
         if let ComposeStart::Draft { draft, .. } = self.start
             && let Some(flash) = flash_if_sending(draft, client.account, cx)
         {
             let drafts = Page::List { mailbox: DRAFTS.0, range: ListRange::Newest };
-            return Progress::Redirect(drafts.to_string(), flash);
+            return JobProgress::Redirect(drafts.to_string(), flash);
         }
-        Progress::Reply(self.page(client, cx))
+        JobProgress::Reply(self.page(client, cx))
     }
 
-    fn page(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Reply {
+    fn page(&mut self, client: &AuthenticatedClient, cx: &JobContext<'_, '_>) -> Reply {
         let own = cx
             .store()
             .account(client.account)
             .map_or_else(String::new, |known| known.address().to_string());
         let beginning = match &mut self.opening {
-            None => Beginning::default(),
+            None => InitialFields::default(),
             Some(opening) => match opening.contents() {
                 Err(refusal) => return answer::refused(refusal, why(refusal)),
                 Ok((contents, info, files)) => {
-                    let beginning = Beginning::of(
+                    let beginning = InitialFields::of(
                         self.start,
                         contents,
                         &Moment::of(info.internal_date).in_words(),
@@ -108,7 +112,7 @@ impl ComposeJob {
                             Vec::new()
                         };
                     let error = contents.has_more_people.then_some(MORE_PEOPLE);
-                    Beginning { files, error, ..beginning }
+                    InitialFields { files, error, ..beginning }
                 }
             },
         };
@@ -161,7 +165,7 @@ pub(super) fn attachments(files: &[(u16, String)]) -> Vec<(u16, &str)> {
 }
 
 /// The message that the page starts from.
-fn source(start: ComposeStart) -> Option<Key> {
+fn source(start: ComposeStart) -> Option<MessageKey> {
     match start {
         ComposeStart::New => None,
         ComposeStart::Reply(key)
@@ -171,22 +175,22 @@ fn source(start: ComposeStart) -> Option<Key> {
     }
 }
 
-impl Beginning {
+impl InitialFields {
     /// `own`: the writer's address.
-    fn of(start: ComposeStart, contents: &MessageContents, date: &str, own: &str) -> Beginning {
+    fn of(start: ComposeStart, contents: &MessageContents, date: &str, own: &str) -> InitialFields {
         let subject = contents.subject.as_deref().unwrap_or_default();
         let author = contents.from.iter();
         match start {
-            ComposeStart::New => Beginning::default(),
-            ComposeStart::Draft { .. } => Beginning {
+            ComposeStart::New => InitialFields::default(),
+            ComposeStart::Draft { .. } => InitialFields {
                 to: listed(contents.to.iter()),
                 cc: listed(contents.cc.iter()),
                 bcc: listed(contents.bcc.iter()),
                 subject: subject.into(),
                 text: contents.text.clone(),
-                ..Beginning::default()
+                ..InitialFields::default()
             },
-            ComposeStart::Forward(_) => Beginning {
+            ComposeStart::Forward(_) => InitialFields {
                 subject: prefixed("Fwd: ", subject),
                 text: format!(
                     "\n\n---------- Forwarded message ----------\nFrom: {}\nDate: {date}\nSubject: {subject}\nTo: {}\n\n{}",
@@ -194,7 +198,7 @@ impl Beginning {
                     listed(contents.to.iter()),
                     contents.text
                 ),
-                ..Beginning::default()
+                ..InitialFields::default()
             },
             ComposeStart::Reply(_) | ComposeStart::ReplyToAll(_) => {
                 let is_own = |mailbox: &&Mailbox| mailbox.address.eq_ignore_ascii_case(own);
@@ -207,7 +211,7 @@ impl Beginning {
                 };
                 let all = matches!(start, ComposeStart::ReplyToAll(_));
                 let others = contents.to.iter().filter(|_| !wrote_it).chain(&contents.cc);
-                Beginning {
+                InitialFields {
                     to,
                     cc: if all {
                         listed(others.filter(|mailbox| !is_own(mailbox)))
@@ -217,7 +221,7 @@ impl Beginning {
                     bcc: String::new(),
                     subject: prefixed("Re: ", subject),
                     text: quoted(contents, date),
-                    ..Beginning::default()
+                    ..InitialFields::default()
                 }
             }
         }

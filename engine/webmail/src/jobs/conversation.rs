@@ -22,13 +22,13 @@ use store::{
 
 use crate::answer;
 use crate::context::JobContext;
-use crate::conversation::{Attachment, Body, ConversationMessage, ConversationPage};
-use crate::layout::{Client, PageLayout};
+use crate::conversation::{Attachment, ConversationMessage, ConversationPage, MessageBody};
+use crate::layout::{AuthenticatedClient, PageLayout};
 use crate::moments::Moment;
-use crate::step::{Progress, why};
-use crate::{Key, ListRange, Page};
+use crate::step::{JobProgress, why};
+use crate::{ListRange, MessageKey, Page};
 
-use super::open_message::{OpenMessage, Shown};
+use super::open_message::{OpenMessage, ShownMessage};
 use super::row_totals::is_trash_or_junk;
 use super::rows::{self, FoundMessage, RowText};
 
@@ -46,7 +46,7 @@ const LOOKED_AT_MAX: usize = 1000;
 #[derive(Debug)]
 pub(crate) struct ConversationJob {
     /// The message that may load its remote content.
-    loaded: Option<Key>,
+    loaded: Option<MessageKey>,
     opened: OpenMessage,
     /// Whether the index was read.
     is_gathered: bool,
@@ -58,10 +58,10 @@ pub(crate) struct ConversationJob {
 }
 
 /// A message on the page.
-struct Place<'a> {
-    shown: Result<Shown, ConversationLine<'a>>,
+struct ConversationEntry<'a> {
+    shown: Result<ShownMessage, ConversationLine<'a>>,
     info: MessageInfo,
-    key: Key,
+    key: MessageKey,
 }
 
 /// A message with a line and a link to its own page.
@@ -72,7 +72,7 @@ struct ConversationLine<'a> {
 }
 
 impl ConversationJob {
-    pub(super) fn new(key: Key, loaded: Option<Key>) -> ConversationJob {
+    pub(super) fn new(key: MessageKey, loaded: Option<MessageKey>) -> ConversationJob {
         let (whole, lines) = (Vec::new(), Vec::new());
         ConversationJob {
             loaded,
@@ -89,7 +89,7 @@ impl ConversationJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         if !self.is_gathered {
             self.is_gathered = true;
             self.gather(account, cx.store());
@@ -97,7 +97,7 @@ impl ConversationJob {
         // One at a time: a body belongs to the first message that is not finished.
         while let Some(opening) = self.reading() {
             match opening.ask(account, under_way, cx) {
-                Progress::Waiting if *under_way == 0 => {}
+                JobProgress::Waiting if *under_way == 0 => {}
                 progress => return progress,
             }
         }
@@ -145,11 +145,11 @@ impl ConversationJob {
         }
     }
 
-    pub(super) fn page(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Reply {
+    pub(super) fn page(&mut self, client: &AuthenticatedClient, cx: &JobContext<'_, '_>) -> Reply {
         let key = self.opened.key();
         let known = cx.store().account(client.account);
         let opened = match self.opened.shown(self.loaded, known.as_ref()) {
-            Ok(shown) => Place { info: shown.info, shown: Ok(shown), key },
+            Ok(shown) => ConversationEntry { info: shown.info, shown: Ok(shown), key },
             Err(Refusal::NoSuchMessage) => return answer::not_found(),
             Err(refusal) => return answer::refused(refusal, why(refusal)),
         };
@@ -157,15 +157,16 @@ impl ConversationJob {
             opened.shown.as_ref().map_or_else(|_| String::new(), |shown| shown.subject.clone());
         let conversation = opened.info.conversation;
         let is_cut = self.is_cut;
-        let mut places = self.places(client.account, cx);
-        places.push(opened);
-        leave_out_copies(&mut places, key);
-        places.sort_by_key(|place| moment(&place.info));
-        let attachments: Vec<Vec<Attachment<'_>>> = places.iter().map(Place::attachments).collect();
-        let times: Vec<[String; 2]> = places.iter().map(Place::times).collect();
+        let mut entries = self.entries(client.account, cx);
+        entries.push(opened);
+        leave_out_copies(&mut entries, key);
+        entries.sort_by_key(|entry| moment(&entry.info));
+        let attachments: Vec<Vec<Attachment<'_>>> =
+            entries.iter().map(ConversationEntry::attachments).collect();
+        let times: Vec<[String; 2]> = entries.iter().map(ConversationEntry::times).collect();
         let words = attachments.iter().zip(&times);
         let messages: Vec<ConversationMessage<'_>> =
-            places.iter().zip(words).map(|(place, words)| place.message(key, words)).collect();
+            entries.iter().zip(words).map(|(entry, words)| entry.message(key, words)).collect();
         let (mailbox, _) = key.in_store();
         let layout = PageLayout::of(client, cx.store(), Some(mailbox));
         // Actions on the conversation apply to its messages in this mailbox.
@@ -175,34 +176,40 @@ impl ConversationJob {
             subject: &subject,
             back: &Page::List { mailbox: mailbox.0, range: ListRange::Newest }.to_string(),
             here: &Page::Read(key).to_string(),
-            key: &newest.map_or(key, |uid| Key { uid: uid.0, ..key }).to_string(),
+            key: &newest.map_or(key, |uid| MessageKey { uid: uid.0, ..key }).to_string(),
             is_cut,
             messages: &messages,
         })
     }
 
     /// The other messages on the page, in no order.
-    fn places(&mut self, account: AccountId, cx: &JobContext<'_, '_>) -> Vec<Place<'_>> {
+    fn entries(
+        &mut self,
+        account: AccountId,
+        cx: &JobContext<'_, '_>,
+    ) -> Vec<ConversationEntry<'_>> {
         let (loaded, now) = (self.loaded, Moment::of(cx.now()));
         let known = cx.store().account(account);
-        let mut places = Vec::with_capacity(self.whole.len() + self.lines.len() + 1);
+        let mut entries = Vec::with_capacity(self.whole.len() + self.lines.len() + 1);
         for opening in &mut self.whole {
             let key = opening.key();
             let (mailbox, uid) = key.in_store();
             match opening.shown(loaded, known.as_ref()) {
-                Ok(shown) => places.push(Place { info: shown.info, shown: Ok(shown), key }),
+                Ok(shown) => {
+                    entries.push(ConversationEntry { info: shown.info, shown: Ok(shown), key })
+                }
                 // A message that was removed meanwhile is left out.
                 Err(_) if let Some(info) = cx.store().message(account, mailbox, uid) => {
                     let found = FoundMessage::of(cx.store(), account, mailbox, info);
                     let line =
                         ConversationLine { text: RowText::lost(&found, &now), summary: None };
-                    places.push(Place { shown: Err(line), info, key });
+                    entries.push(ConversationEntry { shown: Err(line), info, key });
                 }
                 Err(_) => {}
             }
         }
         let lines = self.lines.iter();
-        places.extend(lines.map(|found| Place {
+        entries.extend(lines.map(|found| ConversationEntry {
             shown: Err(ConversationLine {
                 text: RowText::among_others(found, &now),
                 summary: found.summary(),
@@ -210,36 +217,36 @@ impl ConversationJob {
             info: found.info,
             key: found.key(),
         }));
-        places
+        entries
     }
 }
 
 /// Removes one of two copies of a message in Sent and elsewhere. The requested one stays, or else
 /// the received one.
-fn leave_out_copies(places: &mut Vec<Place<'_>>, opened: Key) {
-    let is_copy = |place: &Place<'_>| {
-        place.key != opened
-            && places.iter().any(|other| {
-                let stays = if place.is_in_sent() {
+fn leave_out_copies(entries: &mut Vec<ConversationEntry<'_>>, opened: MessageKey) {
+    let is_copy = |entry: &ConversationEntry<'_>| {
+        entry.key != opened
+            && entries.iter().any(|other| {
+                let stays = if entry.is_in_sent() {
                     !other.is_in_sent()
                 } else {
                     other.key == opened && other.is_in_sent()
                 };
-                stays && place.is_same_as(other)
+                stays && entry.is_same_as(other)
             })
     };
-    let are_copies: Vec<bool> = places.iter().map(is_copy).collect();
+    let are_copies: Vec<bool> = entries.iter().map(is_copy).collect();
     let mut are_copies = are_copies.into_iter();
-    places.retain(|_| !are_copies.next().unwrap_or_default());
+    entries.retain(|_| !are_copies.next().unwrap_or_default());
 }
 
-impl Place<'_> {
+impl ConversationEntry<'_> {
     fn is_in_sent(&self) -> bool {
         self.key.in_store().0 == SENT
     }
 
     /// Whether both are copies of one message, as far as they were read.
-    fn is_same_as(&self, other: &Place<'_>) -> bool {
+    fn is_same_as(&self, other: &ConversationEntry<'_>) -> bool {
         rows::are_copies(self.summary(), other.summary())
             && match (&self.shown, &other.shown) {
                 (Ok(one), Ok(other)) => one.has_same_contents(other),
@@ -255,7 +262,7 @@ impl Place<'_> {
     }
 
     fn attachments(&self) -> Vec<Attachment<'_>> {
-        self.shown.as_ref().map_or_else(|_| Vec::new(), Shown::attachments)
+        self.shown.as_ref().map_or_else(|_| Vec::new(), ShownMessage::attachments)
     }
 
     /// The time in words, and exactly.
@@ -267,7 +274,7 @@ impl Place<'_> {
     /// `opened`: the requested message.
     fn message<'a>(
         &'a self,
-        opened: Key,
+        opened: MessageKey,
         (attachments, [date, moment]): (&'a Vec<Attachment<'a>>, &'a [String; 2]),
     ) -> ConversationMessage<'a> {
         let is_starred = self.info.flags.contains(Flags::FLAGGED);
@@ -303,7 +310,7 @@ impl Place<'_> {
                     is_asked_for: false,
                     is_unread: row.is_unread,
                     warnings: &[],
-                    body: Body::Folded,
+                    body: MessageBody::Folded,
                     attachments,
                 }
             }
@@ -326,12 +333,12 @@ fn others(
     let all = known.iter().flat_map(|known| known.mailboxes()).map(|(id, _)| id);
     // Messages in the outbox are in Sent too.
     let mailboxes = all.filter(|id| *id == mailbox || !is_trash_or_junk(*id) && *id != OUTBOX);
-    let places = mailboxes.flat_map(|id| {
+    let entries = mailboxes.flat_map(|id| {
         let uids = store.conversation_in(account, id, opened.conversation).rev();
         uids.take(SHOWN_MAX + 1).map(move |uid| (id, uid))
     });
     let others =
-        places.take(LOOKED_AT_MAX).filter(|(id, uid)| (*id, *uid) != (mailbox, opened.uid));
+        entries.take(LOOKED_AT_MAX).filter(|(id, uid)| (*id, *uid) != (mailbox, opened.uid));
     others
         .filter_map(|(id, uid)| {
             Some(FoundMessage::of(store, account, id, store.message(account, id, uid)?))

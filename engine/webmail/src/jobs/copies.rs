@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use store::{AccountId, Body, MessageInfo, SENT, Store};
 
 use crate::context::JobContext;
-use crate::step::Progress;
+use crate::step::JobProgress;
 
 use super::row_totals::counted;
 use super::rows::{self, FoundMessage};
@@ -77,7 +77,7 @@ impl Copies {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         rows::ask(&mut self.halves, account, under_way, cx)
     }
 

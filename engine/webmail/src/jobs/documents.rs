@@ -16,11 +16,11 @@ use store::{AccountId, Body, Refusal};
 use crate::answer;
 use crate::answer::Title;
 use crate::context::JobContext;
-use crate::layout::{Client, PageLayout};
+use crate::layout::{AuthenticatedClient, PageLayout};
 use crate::source::SourcePage;
-use crate::step::{Progress, why};
-use crate::stream::{PIECE_BYTES, Sent};
-use crate::{Key, Page};
+use crate::step::{JobProgress, why};
+use crate::stream::{PIECE_BYTES, StreamStage};
+use crate::{MessageKey, Page};
 
 use super::attachments::name_of;
 use super::piece_reader::Pieces;
@@ -30,7 +30,7 @@ const SOURCE_BYTES_MAX: usize = 256 * 1024;
 
 /// What is sent of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Document {
+pub(crate) enum DocumentKind {
     /// All of it, as a page with its source.
     Source,
     /// All of it, as a file.
@@ -43,13 +43,13 @@ pub(crate) enum Document {
 #[derive(Debug)]
 pub(crate) struct DocumentJob {
     pieces: Pieces,
-    document: Document,
+    document: DocumentKind,
     offset: u32,
     reader: Reader,
     extracted: Extracted,
     /// Whether the parser knows that there is no more.
     has_ended: bool,
-    sent: Sent,
+    sent: StreamStage,
 }
 
 /// How many bytes of an attached message are held back until it is known that they do not belong to
@@ -68,11 +68,11 @@ struct Extracted {
 }
 
 impl DocumentJob {
-    pub(super) fn new(key: Key, document: Document) -> DocumentJob {
+    pub(super) fn new(key: MessageKey, document: DocumentKind) -> DocumentJob {
         let wanted =
-            if let Document::Part(index) = document { Some(usize::from(index)) } else { None };
+            if let DocumentKind::Part(index) = document { Some(usize::from(index)) } else { None };
         let extracted = Extracted { wanted, ..Extracted::default() };
-        let (reader, sent) = (Reader::new(), Sent::Nothing);
+        let (reader, sent) = (Reader::new(), StreamStage::Nothing);
         DocumentJob {
             pieces: Pieces::of(key),
             document,
@@ -89,14 +89,14 @@ impl DocumentJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         let Some(octets) = self.pieces.octets(account, *under_way, cx) else {
-            return Progress::Waiting;
+            return JobProgress::Waiting;
         };
         let is_seen_in_part =
-            self.document == Document::Source && self.extracted.bytes.len() >= SOURCE_BYTES_MAX;
+            self.document == DocumentKind::Source && self.extracted.bytes.len() >= SOURCE_BYTES_MAX;
         if self.offset >= octets || is_seen_in_part || self.has_enough() {
-            return Progress::Waiting;
+            return JobProgress::Waiting;
         }
         self.pieces.ask(self.offset, account, under_way, cx)
     }
@@ -119,10 +119,10 @@ impl DocumentJob {
     /// Whether there is enough for a piece.
     fn has_enough(&self) -> bool {
         match self.document {
-            Document::Message | Document::Part(_) => {
+            DocumentKind::Message | DocumentKind::Part(_) => {
                 self.extracted.bytes.len() >= PIECE_BYTES + self.held_back()
             }
-            Document::Source => false,
+            DocumentKind::Source => false,
         }
     }
 
@@ -134,7 +134,11 @@ impl DocumentJob {
     }
 
     /// The next piece of the reply.
-    pub(super) fn next(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Progress {
+    pub(super) fn next(
+        &mut self,
+        client: &AuthenticatedClient,
+        cx: &JobContext<'_, '_>,
+    ) -> JobProgress {
         let is_over = self.pieces.refused.is_some()
             || self.pieces.octets.is_none_or(|octets| self.offset >= octets);
         if self.extracted.wanted.is_some() && is_over && !self.has_ended {
@@ -143,12 +147,14 @@ impl DocumentJob {
             self.has_ended = true;
         }
         let is_file = match (self.document, &self.extracted.part, self.pieces.refused) {
-            (Document::Message | Document::Part(_), _, Some(_)) => self.sent == Sent::Begun,
-            (Document::Message, ..) | (Document::Part(_), Some(_), None) => true,
+            (DocumentKind::Message | DocumentKind::Part(_), _, Some(_)) => {
+                self.sent == StreamStage::Begun
+            }
+            (DocumentKind::Message, ..) | (DocumentKind::Part(_), Some(_), None) => true,
             _ => false,
         };
         if !is_file {
-            return Progress::Reply(self.answer(client, cx));
+            return JobProgress::Reply(self.answer(client, cx));
         }
         let held_back = self
             .extracted
@@ -176,20 +182,25 @@ impl DocumentJob {
     }
 
     /// The reply when it is no file.
-    fn answer(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Reply {
+    fn answer(&mut self, client: &AuthenticatedClient, cx: &JobContext<'_, '_>) -> Reply {
         if let Some(refusal) = self.pieces.refused {
             return answer::refused(refusal, why(refusal));
         }
         match self.document {
-            Document::Source => self.source(&self.extracted.bytes, client, cx),
-            Document::Message | Document::Part(_) => answer::not_found(),
+            DocumentKind::Source => self.source(&self.extracted.bytes, client, cx),
+            DocumentKind::Message | DocumentKind::Part(_) => answer::not_found(),
         }
     }
 }
 
 impl DocumentJob {
     /// The page with a message's source.
-    fn source(&self, octets: &[u8], client: &Client, cx: &JobContext<'_, '_>) -> Reply {
+    fn source(
+        &self,
+        octets: &[u8],
+        client: &AuthenticatedClient,
+        cx: &JobContext<'_, '_>,
+    ) -> Reply {
         let (mailbox, _) = self.pieces.key.in_store();
         let layout = PageLayout::of(client, cx.store(), Some(mailbox));
         let subject =

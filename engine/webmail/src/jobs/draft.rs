@@ -10,12 +10,12 @@ use http::Reply;
 use store::Store;
 
 use super::compose::attachments;
-use crate::Key;
+use crate::MessageKey;
 use crate::address;
 use crate::answer;
 use crate::compose::ComposePage;
 use crate::form::Form;
-use crate::layout::{Client, PageLayout};
+use crate::layout::{AuthenticatedClient, PageLayout};
 
 /// The fields of the compose page.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -31,11 +31,11 @@ pub struct Draft {
     /// The text.
     pub text: String,
     /// The saved draft. Before the first save: the message to forward.
-    pub draft: Option<Key>,
+    pub draft: Option<MessageKey>,
     /// The files of that draft that stay attached: the part and the name of each.
     pub carried: Vec<(u16, String)>,
     /// The message that it replies to.
-    pub answers: Option<Key>,
+    pub answers: Option<MessageKey>,
     /// Whether files came with the form that were not saved.
     pub has_lost_files: bool,
 }
@@ -76,7 +76,7 @@ impl Draft {
 
     /// The draft as text in the format of a form, without newly uploaded files.
     pub fn to_text(&self) -> String {
-        let key = |key: Option<Key>| key.map_or_else(String::new, |key| key.to_string());
+        let key = |key: Option<MessageKey>| key.map_or_else(String::new, |key| key.to_string());
         let (draft, answers) = (key(self.draft), key(self.answers));
         let fields = [
             ("to", &self.to),
@@ -111,9 +111,9 @@ impl Draft {
     }
 
     /// The compose page with these fields. `error`: why the message is not sent.
-    pub(crate) fn page(&self, error: &str, client: &Client, store: &Store) -> Reply {
+    pub(crate) fn page(&self, error: &str, client: &AuthenticatedClient, store: &Store) -> Reply {
         let layout = PageLayout::of(client, store, None);
-        let key = |key: Option<Key>| key.map_or_else(String::new, |key| key.to_string());
+        let key = |key: Option<MessageKey>| key.map_or_else(String::new, |key| key.to_string());
         let files = if self.has_lost_files { " The files have to be attached again." } else { "" };
         answer::page(&ComposePage {
             frame: layout.frame(client, &layout.links()),

@@ -18,8 +18,8 @@ use crate::answer;
 use crate::answer::Title;
 use crate::context::JobContext;
 use crate::layout::display_name;
-use crate::step::{Progress, why};
-use crate::stream::{PIECE_BYTES, Sent};
+use crate::step::{JobProgress, why};
+use crate::stream::{PIECE_BYTES, StreamStage};
 
 /// An export in progress.
 #[derive(Debug)]
@@ -30,17 +30,17 @@ pub(crate) struct ExportJob {
     /// The next message has this UID or a higher one.
     next: Uid,
     /// The message that is being read.
-    message: Option<Message>,
+    message: Option<ExportedMessage>,
     writer: MboxWriter,
     written: Vec<u8>,
     is_over: bool,
-    sent: Sent,
+    sent: StreamStage,
     refused: Option<Refusal>,
 }
 
 /// A message that is being read.
 #[derive(Clone, Copy, Debug)]
-struct Message {
+struct ExportedMessage {
     uid: Uid,
     arrived: UnixTime,
     octets: u32,
@@ -59,7 +59,7 @@ impl ExportJob {
             writer: MboxWriter::default(),
             written: Vec::new(),
             is_over: false,
-            sent: Sent::Nothing,
+            sent: StreamStage::Nothing,
             refused: None,
         }
     }
@@ -69,7 +69,7 @@ impl ExportJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         while *under_way == 0
             && !self.is_over
             && self.refused.is_none()
@@ -93,14 +93,18 @@ impl ExportJob {
                 continuation,
             ) {
                 Ok(()) => *under_way += 1,
-                Err(Refusal::Busy) => return Progress::Yield,
+                Err(Refusal::Busy) => return JobProgress::Yield,
                 Err(refusal) => self.refused(refusal),
             }
         }
-        Progress::Waiting
+        JobProgress::Waiting
     }
 
-    fn next_message(&mut self, account: AccountId, cx: &JobContext<'_, '_>) -> Option<Message> {
+    fn next_message(
+        &mut self,
+        account: AccountId,
+        cx: &JobContext<'_, '_>,
+    ) -> Option<ExportedMessage> {
         let store = cx.store();
         if self.last.is_none() {
             if store.mailbox(account, self.mailbox).is_none() {
@@ -115,7 +119,7 @@ impl ExportJob {
             .next()
             .filter(|info| info.uid.0 <= last.0)?;
         self.next = Uid(info.uid.0.saturating_add(1));
-        Some(Message {
+        Some(ExportedMessage {
             uid: info.uid,
             arrived: info.internal_date,
             octets: info.octets,
@@ -169,9 +173,9 @@ impl ExportJob {
     }
 
     /// The next piece of the reply.
-    pub(super) fn next(&mut self, account: AccountId, cx: &JobContext<'_, '_>) -> Progress {
+    pub(super) fn next(&mut self, account: AccountId, cx: &JobContext<'_, '_>) -> JobProgress {
         if let Some(refusal) = self.refused {
-            return Progress::Reply(answer::refused(refusal, why(refusal)));
+            return JobProgress::Reply(answer::refused(refusal, why(refusal)));
         }
         let end = self.is_over.then_some(End::Whole);
         let mailbox = self.mailbox;

@@ -21,15 +21,15 @@ use store::{AccountId, Body, Refusal};
 use crate::answer::Title;
 use crate::context::JobContext;
 use crate::inert::Inert;
-use crate::layout::Client;
-use crate::step::{Progress, why};
-use crate::stream::{PIECE_BYTES, Sent};
-use crate::{Key, answer};
+use crate::layout::AuthenticatedClient;
+use crate::step::{JobProgress, why};
+use crate::stream::{PIECE_BYTES, StreamStage};
+use crate::{MessageKey, answer};
 
 use super::embedded_images::ImageEmbedder;
 use super::open_message::{HTML_BYTES_MAX, mailboxes};
 use super::piece_reader::Pieces;
-use super::trusted_senders::{Verified, is_trusted};
+use super::trusted_senders::{VerifiedAuthor, is_trusted};
 
 /// A beginning of up to so many bytes, with its images, is one whole reply.
 const BEGINNING_BYTES_MAX: usize = 256 * 1024;
@@ -85,10 +85,10 @@ pub(crate) struct HtmlJob {
     extent: Extent,
     stage: Stage,
     /// The author, as the message says.
-    author: Author,
-    verified: Verified,
+    author: AuthorField,
+    verified: VerifiedAuthor,
     written: Vec<u8>,
-    sent: Sent,
+    sent: StreamStage,
 }
 
 #[derive(Debug)]
@@ -123,11 +123,11 @@ struct HtmlDocument {
 
 /// Extracts the author of a message.
 #[derive(Debug, Default)]
-struct Author(Option<String>);
+struct AuthorField(Option<String>);
 
 impl HtmlJob {
     pub(super) fn new(
-        key: Key,
+        key: MessageKey,
         part: u16,
         remote_content: RemoteContent,
         extent: Extent,
@@ -138,10 +138,10 @@ impl HtmlJob {
             remote_content,
             extent,
             stage: Stage::Parts(Reader::new(), 0),
-            author: Author::default(),
-            verified: Verified::default(),
+            author: AuthorField::default(),
+            verified: VerifiedAuthor::default(),
             written: Vec::new(),
-            sent: Sent::Nothing,
+            sent: StreamStage::Nothing,
         }
     }
 
@@ -150,13 +150,13 @@ impl HtmlJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         let Some(octets) = self.pieces.octets(account, *under_way, cx) else {
-            return Progress::Waiting;
+            return JobProgress::Waiting;
         };
         match self.next_octet(octets) {
             Some(offset) => self.pieces.ask(offset, account, under_way, cx),
-            None => Progress::Waiting,
+            None => JobProgress::Waiting,
         }
     }
 
@@ -186,7 +186,7 @@ impl HtmlJob {
         match &mut self.stage {
             Stage::Parts(reader, offset) => {
                 if *offset == 0 {
-                    self.verified = Verified::of(body.bytes());
+                    self.verified = VerifiedAuthor::of(body.bytes());
                 }
                 reader.bytes_arrived(body.bytes(), &mut self.author);
                 *offset = offset.saturating_add(body.bytes().len() as u32);
@@ -201,12 +201,16 @@ impl HtmlJob {
     }
 
     /// The next piece of the reply.
-    pub(super) fn next(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Progress {
+    pub(super) fn next(
+        &mut self,
+        client: &AuthenticatedClient,
+        cx: &JobContext<'_, '_>,
+    ) -> JobProgress {
         let end = match (self.pieces.refused, &self.stage) {
-            (Some(refusal), _) if self.sent == Sent::Nothing => {
-                return Progress::Reply(answer::refused(refusal, why(refusal)));
+            (Some(refusal), _) if self.sent == StreamStage::Nothing => {
+                return JobProgress::Reply(answer::refused(refusal, why(refusal)));
             }
-            (None, Stage::Nothing) => return Progress::Reply(answer::not_found()),
+            (None, Stage::Nothing) => return JobProgress::Reply(answer::not_found()),
             (Some(_), _) => Some(End::Cut),
             (None, Stage::Over) => Some(End::Whole),
             (None, _) => None,
@@ -309,7 +313,7 @@ fn in_store(place: &Range<u64>) -> Range<u32> {
     start..end
 }
 
-impl Listener for Author {
+impl Listener for AuthorField {
     fn wants_field(&mut self, part: &Part, name: &[u8]) -> bool {
         self.0.is_none() && part.depth == 0 && name.eq_ignore_ascii_case(b"From")
     }

@@ -14,9 +14,9 @@ use store::{AccountId, Body, DRAFTS, JUNK, MailboxId, MessageInfo, Store, TRASH,
 
 use crate::answer;
 use crate::context::JobContext;
-use crate::layout::{Client, PageLayout};
+use crate::layout::{AuthenticatedClient, PageLayout};
 use crate::list::{ListPage, RenderedRow};
-use crate::step::Progress;
+use crate::step::JobProgress;
 use crate::{ListRange, Page};
 
 use super::copies::Copies;
@@ -62,16 +62,16 @@ impl ListJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         if let Stage::Walking = self.stage {
             if !self.walk(account, cx.store()) {
-                return Progress::Yield;
+                return JobProgress::Yield;
             }
             self.stage = Stage::Counting(Copies::among(&self.rows, account, cx.store()));
         }
         if let Stage::Counting(copies) = &mut self.stage {
             match copies.ask(account, under_way, cx) {
-                Progress::Waiting if *under_way == 0 => copies.count_once(&mut self.rows),
+                JobProgress::Waiting if *under_way == 0 => copies.count_once(&mut self.rows),
                 progress => return progress,
             }
             self.stage = Stage::Counted;
@@ -155,7 +155,7 @@ impl ListJob {
         }
     }
 
-    pub(super) fn page(&self, client: &Client, cx: &mut JobContext<'_, '_>) -> Reply {
+    pub(super) fn page(&self, client: &AuthenticatedClient, cx: &mut JobContext<'_, '_>) -> Reply {
         let account = client.account;
         let rows = rows::write(&self.rows, account, cx);
         let Some(mailbox) = cx.store().mailbox(account, self.mailbox) else {

@@ -13,9 +13,9 @@ use crate::Page;
 use crate::answer;
 use crate::context::JobContext;
 use crate::flash::FlashMessage;
-use crate::layout::{Client, PageLayout};
+use crate::layout::{AuthenticatedClient, PageLayout};
 use crate::mailboxes::{MailboxesPage, OwnMailbox};
-use crate::step::{Progress, why};
+use crate::step::{JobProgress, why};
 
 /// A change of a mailbox.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,9 +50,9 @@ impl MailboxJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         if self.is_done || self.refused.is_some() || *under_way > 0 {
-            return Progress::Waiting;
+            return JobProgress::Waiting;
         }
         let (continuation, now) = (cx.continuation(), cx.now());
         let asked = match &self.change {
@@ -79,14 +79,14 @@ impl MailboxJob {
                     }
                 }
             }
-            None => return Progress::Waiting,
+            None => return JobProgress::Waiting,
         };
         match asked {
             Ok(()) => *under_way += 1,
-            Err(Refusal::Busy) => return Progress::Yield,
+            Err(Refusal::Busy) => return JobProgress::Yield,
             Err(refusal) => self.refused = Some(refusal),
         }
-        Progress::Waiting
+        JobProgress::Waiting
     }
 
     /// The change is done.
@@ -103,17 +103,21 @@ impl MailboxJob {
         }
     }
 
-    pub(super) fn done(&self, client: &Client, cx: &JobContext<'_, '_>) -> Progress {
+    pub(super) fn done(
+        &self,
+        client: &AuthenticatedClient,
+        cx: &JobContext<'_, '_>,
+    ) -> JobProgress {
         let text = match (&self.change, self.refused) {
-            (None, None) => return Progress::Reply(page(client, "", cx)),
+            (None, None) => return JobProgress::Reply(page(client, "", cx)),
             (_, Some(refusal)) => {
-                let client = Client {
+                let client = AuthenticatedClient {
                     flash: Some(FlashMessage::failure(refused_for(refusal))),
                     ..client.clone()
                 };
                 let name =
                     if let Some(MailboxChange::Make(name)) = &self.change { name } else { "" };
-                return Progress::Reply(page(&client, name, cx));
+                return JobProgress::Reply(page(&client, name, cx));
             }
             (Some(MailboxChange::Make(name)), None) => format!("The mailbox “{name}” was made."),
             (Some(MailboxChange::Rename(_, name)), None) => {
@@ -121,7 +125,7 @@ impl MailboxJob {
             }
             (Some(MailboxChange::Remove(_)), None) => "The mailbox was removed.".to_string(),
         };
-        Progress::Redirect(Page::Mailboxes.to_string(), FlashMessage::success(&text))
+        JobProgress::Redirect(Page::Mailboxes.to_string(), FlashMessage::success(&text))
     }
 }
 
@@ -158,7 +162,7 @@ fn refused_for(refusal: Refusal) -> &'static str {
     }
 }
 
-fn page(client: &Client, refused: &str, cx: &JobContext<'_, '_>) -> Reply {
+fn page(client: &AuthenticatedClient, refused: &str, cx: &JobContext<'_, '_>) -> Reply {
     let store = cx.store();
     let known = store.account(client.account);
     let all = known.iter().flat_map(|known| known.mailboxes());

@@ -15,17 +15,17 @@ use store::{
 
 use crate::answer;
 use crate::context::JobContext;
-use crate::conversation::{Attachment, Body, Loads};
-use crate::layout::Client;
+use crate::conversation::{Attachment, Loads, MessageBody};
+use crate::layout::AuthenticatedClient;
 use crate::moments::Moment;
 use crate::prose::Prose;
 use crate::source::{PrintPage, Printed};
-use crate::step::{Progress, why};
-use crate::{Key, Page};
+use crate::step::{JobProgress, why};
+use crate::{MessageKey, Page};
 use crate::{phishing, remote_content};
 
 use super::attachments::{Attached, name_of};
-use super::trusted_senders::{Verified, is_trusted};
+use super::trusted_senders::{VerifiedAuthor, is_trusted};
 
 /// Bytes of text that a page shows of a message. Readers can download the rest.
 pub const TEXT_BYTES_MAX: usize = 256 * 1024;
@@ -46,7 +46,7 @@ const FIELDS: [&str; 6] = ["From", "Reply-To", "To", "Cc", "Bcc", "Subject"];
 /// A message that is being opened.
 #[derive(Debug)]
 pub(crate) struct OpenMessage {
-    key: Key,
+    key: MessageKey,
     /// `None` before the index was read.
     info: Option<MessageInfo>,
     /// Octets that were read.
@@ -55,7 +55,7 @@ pub(crate) struct OpenMessage {
     /// The summary for lists, and the beginning of the message that it is made from.
     summary: Summary,
     beginning: Option<Beginning>,
-    verified: Verified,
+    verified: VerifiedAuthor,
     reader: Reader,
     contents: MessageContents,
     refused: Option<Refusal>,
@@ -87,7 +87,7 @@ pub(super) struct MessageContents {
 }
 
 impl OpenMessage {
-    pub(super) fn new(key: Key) -> OpenMessage {
+    pub(super) fn new(key: MessageKey) -> OpenMessage {
         OpenMessage {
             key,
             info: None,
@@ -95,7 +95,7 @@ impl OpenMessage {
             is_marked: false,
             summary: Summary::default(),
             beginning: None,
-            verified: Verified::default(),
+            verified: VerifiedAuthor::default(),
             reader: Reader::new(),
             contents: MessageContents::default(),
             refused: None,
@@ -103,11 +103,11 @@ impl OpenMessage {
     }
 
     /// A message that is opened for a reply: it is not marked as read.
-    pub(super) fn to_answer(key: Key) -> OpenMessage {
+    pub(super) fn to_answer(key: MessageKey) -> OpenMessage {
         OpenMessage { is_marked: true, ..OpenMessage::new(key) }
     }
 
-    pub(super) fn key(&self) -> Key {
+    pub(super) fn key(&self) -> MessageKey {
         self.key
     }
 
@@ -122,27 +122,27 @@ impl OpenMessage {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         let (mailbox, uid) = self.key.in_store();
         let continuation = cx.continuation();
         if self.refused.is_some() || *under_way > 0 {
-            return Progress::Waiting;
+            return JobProgress::Waiting;
         }
         let Some(info) = self.info.or_else(|| cx.store().message(account, mailbox, uid)) else {
             self.refused = Some(Refusal::NoSuchMessage);
-            return Progress::Waiting;
+            return JobProgress::Waiting;
         };
         self.info = Some(info);
         if self.offset < info.octets {
             return match cx.store_mut().read(account, mailbox, uid, self.offset, continuation) {
                 Ok(()) => {
                     *under_way += 1;
-                    Progress::Waiting
+                    JobProgress::Waiting
                 }
-                Err(Refusal::Busy) => Progress::Yield,
+                Err(Refusal::Busy) => JobProgress::Yield,
                 Err(refusal) => {
                     self.refused = Some(refusal);
-                    Progress::Waiting
+                    JobProgress::Waiting
                 }
             };
         }
@@ -150,7 +150,7 @@ impl OpenMessage {
             self.is_marked = true;
             self.mark(account, info, under_way, cx);
         }
-        Progress::Waiting
+        JobProgress::Waiting
     }
 
     /// Marks the message as read. If that fails the message is shown all the same.
@@ -189,7 +189,7 @@ impl OpenMessage {
 
     pub(super) fn body_arrived(&mut self, body: &Octets) {
         if self.offset == 0 {
-            self.verified = Verified::of(body.bytes());
+            self.verified = VerifiedAuthor::of(body.bytes());
         }
         self.summarize(body.bytes());
         self.offset = self.offset.saturating_add(body.bytes().len() as u32);
@@ -225,7 +225,11 @@ impl OpenMessage {
 
     /// The page for printing. For HTML messages the reply is a redirect: the reader prints the
     /// usual page.
-    pub(super) fn on_paper(&mut self, client: &Client, cx: &JobContext<'_, '_>) -> Reply {
+    pub(super) fn on_paper(
+        &mut self,
+        client: &AuthenticatedClient,
+        cx: &JobContext<'_, '_>,
+    ) -> Reply {
         if self.contents.html.is_some() && self.contents.text.is_empty() {
             return answer::redirect(&Page::Read(self.key).to_string());
         }
@@ -263,9 +267,9 @@ impl OpenMessage {
     /// The data for the conversation page, or why the message could not be read.
     pub(super) fn shown(
         &mut self,
-        loaded: Option<Key>,
+        loaded: Option<MessageKey>,
         known: Option<&AccountInfo<'_>>,
-    ) -> Result<Shown, Refusal> {
+    ) -> Result<ShownMessage, Refusal> {
         let (Some(info), None) = (self.info, self.refused) else {
             return Err(self.refused.unwrap_or(Refusal::NoSuchMessage));
         };
@@ -281,7 +285,7 @@ impl OpenMessage {
         };
         let name = if from.name.is_empty() { &from.address } else { &from.name };
         let html = contents.html.and_then(|part| u16::try_from(part).ok());
-        Ok(Shown {
+        Ok(ShownMessage {
             key: self.key.to_string(),
             href: Page::Read(self.key).to_string(),
             from: if name.is_empty() { "(unknown sender)".into() } else { name.clone() },
@@ -304,7 +308,7 @@ impl OpenMessage {
 }
 
 /// The data of a message for the conversation page.
-pub(super) struct Shown {
+pub(super) struct ShownMessage {
     pub(super) key: String,
     pub(super) href: String,
     pub(super) from: String,
@@ -325,22 +329,24 @@ pub(super) struct Shown {
     attached: Vec<Attached>,
 }
 
-impl Shown {
+impl ShownMessage {
     pub(super) fn attachments(&self) -> Vec<Attachment<'_>> {
         self.attached.iter().map(Attached::link).collect()
     }
 
     /// Whether both have equal contents, as far as they were read.
-    pub(super) fn has_same_contents(&self, other: &Shown) -> bool {
+    pub(super) fn has_same_contents(&self, other: &ShownMessage) -> bool {
         let others = other.attached.iter().map(Attached::in_words);
         let has_same_files = self.attached.iter().map(Attached::in_words).eq(others);
         has_same_files && self.text == other.text && self.page == other.page
     }
 
-    pub(super) fn body(&self) -> Body<'_> {
+    pub(super) fn body(&self) -> MessageBody<'_> {
         match &self.source {
-            Some(source) => Body::Html { source, loads: self.loads, whole: self.whole.as_deref() },
-            None => Body::Text(Prose(&self.text)),
+            Some(source) => {
+                MessageBody::Html { source, loads: self.loads, whole: self.whole.as_deref() }
+            }
+            None => MessageBody::Text(Prose(&self.text)),
         }
     }
 }

@@ -11,7 +11,7 @@ use store::{AccountId, NewPassword, NoteChange, Refusal};
 use crate::Page;
 use crate::context::JobContext;
 use crate::flash::FlashMessage;
-use crate::step::{Progress, why};
+use crate::step::{JobProgress, why};
 use mail::PasswordMark;
 
 /// The stored form of a new password: its hash and its SCRAM verifier. Never printed.
@@ -61,9 +61,9 @@ impl PasswordJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         if *under_way > 0 || self.refused.is_some() {
-            return Progress::Waiting;
+            return JobProgress::Waiting;
         }
         match self.stage {
             Stage::Wanted => match self.store(account, cx) {
@@ -71,7 +71,7 @@ impl PasswordJob {
                     *under_way += asked;
                     self.stage = Stage::Stored;
                 }
-                Err(Refusal::Busy) => return Progress::Yield,
+                Err(Refusal::Busy) => return JobProgress::Yield,
                 Err(refusal) => self.refused = Some(refusal),
             },
             Stage::Stored => {
@@ -80,7 +80,7 @@ impl PasswordJob {
             }
             Stage::Over => {}
         }
-        Progress::Waiting
+        JobProgress::Waiting
     }
 
     /// Stores the password and the sessions, usually in one group. Returns the number of requests.
@@ -108,13 +108,13 @@ impl PasswordJob {
         }
     }
 
-    pub(super) fn done(&self) -> Progress {
+    pub(super) fn done(&self) -> JobProgress {
         let flash = match self.refused {
             Some(refusal) => FlashMessage::failure(why(refusal)),
             None => FlashMessage::success(
                 "Your password is changed. Wherever else you were logged in, you are not any more.",
             ),
         };
-        Progress::Redirect(Page::Settings.to_string(), flash)
+        JobProgress::Redirect(Page::Settings.to_string(), flash)
     }
 }

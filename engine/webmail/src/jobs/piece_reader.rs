@@ -3,14 +3,14 @@
 
 use store::{AccountId, Refusal};
 
-use crate::Key;
+use crate::MessageKey;
 use crate::context::JobContext;
-use crate::step::Progress;
+use crate::step::JobProgress;
 
 /// A message that is being read.
 #[derive(Debug)]
 pub(super) struct Pieces {
-    pub(super) key: Key,
+    pub(super) key: MessageKey,
     /// The message's octets, once the index was read.
     pub(super) octets: Option<u32>,
     /// Why no more can be read.
@@ -18,7 +18,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    pub(super) fn of(key: Key) -> Pieces {
+    pub(super) fn of(key: MessageKey) -> Pieces {
         Pieces { key, octets: None, refused: None }
     }
 
@@ -49,13 +49,13 @@ impl Pieces {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         let ((mailbox, uid), continuation) = (self.key.in_store(), cx.continuation());
         match cx.store_mut().read(account, mailbox, uid, offset, continuation) {
             Ok(()) => *under_way += 1,
-            Err(Refusal::Busy) => return Progress::Yield,
+            Err(Refusal::Busy) => return JobProgress::Yield,
             Err(refusal) => self.refused = Some(refusal),
         }
-        Progress::Waiting
+        JobProgress::Waiting
     }
 }

@@ -15,10 +15,10 @@ use crate::Page;
 use crate::answer;
 use crate::context::JobContext;
 use crate::flash::FlashMessage;
-use crate::layout::{Client, PageLayout, display_size};
+use crate::layout::{AuthenticatedClient, PageLayout, display_size};
 use crate::moments::Moment;
 use crate::queue::{QueuePage, QueueRow, past};
-use crate::step::{Progress, why};
+use crate::step::{JobProgress, why};
 use crate::tls_counts::TlsRow;
 
 /// A question to the cores.
@@ -36,25 +36,38 @@ impl QueueJob {
     }
 
     /// The handler is woken once, when all cores have answered.
-    pub(super) fn ask(&mut self, under_way: &mut usize, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn ask(
+        &mut self,
+        under_way: &mut usize,
+        cx: &mut JobContext<'_, '_>,
+    ) -> JobProgress {
         if !core::mem::replace(&mut self.is_asked, true) {
             cx.ask_queue(&self.asked);
             *under_way += 1;
         }
-        Progress::Waiting
+        JobProgress::Waiting
     }
 
-    pub(super) fn done(&mut self, client: &Client, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn done(
+        &mut self,
+        client: &AuthenticatedClient,
+        cx: &mut JobContext<'_, '_>,
+    ) -> JobProgress {
         let answers = cx.take_queue_answers();
         match &self.asked {
-            QueueAsked::Look(_) => Progress::Reply(self.page(client, answers, cx)),
+            QueueAsked::Look(_) => JobProgress::Reply(self.page(client, answers, cx)),
             QueueAsked::Handle(handling, which) => {
-                Progress::Redirect(self.next_page.clone(), flash_of(*handling, which, answers))
+                JobProgress::Redirect(self.next_page.clone(), flash_of(*handling, which, answers))
             }
         }
     }
 
-    fn page(&self, client: &Client, answers: Vec<QueueTold>, cx: &JobContext<'_, '_>) -> Reply {
+    fn page(
+        &self,
+        client: &AuthenticatedClient,
+        answers: Vec<QueueTold>,
+        cx: &JobContext<'_, '_>,
+    ) -> Reply {
         let (mut lines, mut counts, mut tls, mut is_busy) =
             (Vec::new(), QueueCounts::default(), Vec::new(), false);
         for answer in answers {

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use message::header::Header;
 use store::{AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, Refusal};
 
-use crate::Key;
+use crate::MessageKey;
 use crate::context::JobContext;
 
 use super::draft::Draft;
@@ -17,15 +17,15 @@ use super::draft::Draft;
 #[derive(Debug, Default)]
 pub(super) struct ReplyReferences {
     /// The message that they are read from.
-    read: Option<Read>,
+    read: Option<ReferencedMessage>,
     /// The latest last.
     references: Vec<Vec<u8>>,
 }
 
 /// The part of a message that was read so far.
 #[derive(Debug)]
-struct Read {
-    key: Key,
+struct ReferencedMessage {
+    key: MessageKey,
     octets: u32,
     beginning: Beginning,
 }
@@ -46,7 +46,11 @@ impl ReplyReferences {
             let Some(info) = cx.store().message(account, mailbox, uid) else { continue };
             let known = self.read.take().filter(|known| known.key == key);
             // Trace and result fields of our own stand above the message's header.
-            let first = || Read { key, octets: info.octets, beginning: Beginning::from(info.head) };
+            let first = || ReferencedMessage {
+                key,
+                octets: info.octets,
+                beginning: Beginning::from(info.head),
+            };
             let read = known.unwrap_or_else(first);
             let from = read.beginning.next();
             self.read = Some(read);
@@ -62,7 +66,7 @@ impl ReplyReferences {
 
     /// A part of the message has come. `answers`: the draft's field. Returns whether no more is
     /// needed.
-    pub(super) fn body_arrived(&mut self, body: &Body, answers: Option<Key>) -> bool {
+    pub(super) fn body_arrived(&mut self, body: &Body, answers: Option<MessageKey>) -> bool {
         let Some(read) = &mut self.read else { unreachable!("no part was asked for") };
         read.beginning.arrived(body.bytes());
         let octets = read.beginning.octets();

@@ -2,10 +2,10 @@
 //! read.
 //!
 //! Invariants:
-//! - A row is determined by its [`RowFacts`] and its message's summary, and a message never changes.
-//!   So equal facts mean an equal row.
-//! - There are at most [`CACHED_ROWS_MAX`] rows of at most [`ROW_BYTES_MAX`] bytes. Each row has one
-//!   possible place and replaces the row there.
+//! - A row is determined by its [`RowFacts`] and its message's summary, and a message never
+//!   changes. So equal facts mean an equal row.
+//! - There are at most [`CACHED_ROWS_MAX`] rows of at most [`ROW_BYTES_MAX`] bytes. Each row has
+//!   one possible place and replaces the row there.
 //! - A row of a message that could not be read is not cached.
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use store::{
 };
 
 use crate::context::JobContext;
-use crate::list::{RenderedRow, Row};
+use crate::list::{ListRow, RenderedRow};
 use crate::moments::Moment;
-use crate::step::{Progress, READS_MAX};
-use crate::{ComposeStart, Escaped, Key, Page};
+use crate::step::{JobProgress, READS_MAX};
+use crate::{ComposeStart, Escaped, MessageKey, Page};
 
 use super::row_cache::RowFacts;
 use super::row_totals::RowTotals;
@@ -30,12 +30,12 @@ pub(super) struct FoundMessage {
     transit: Transit,
     /// Totals of the messages that its row stands for.
     pub(super) totals: RowTotals,
-    pub(super) known: Known,
+    pub(super) known: RowState,
 }
 
 /// What is known of a message beside the index.
 #[derive(Debug)]
-pub(super) enum Known {
+pub(super) enum RowState {
     /// Nothing: its summary must be read.
     Nothing,
     /// Its summary is being read.
@@ -47,7 +47,7 @@ pub(super) enum Known {
     /// Its summary.
     Summary(Summary),
     /// Its rendered row from the cache.
-    Row(RenderedRow),
+    Rendered(RenderedRow),
     /// It cannot be read.
     Lost,
 }
@@ -66,12 +66,12 @@ impl FoundMessage {
             info,
             transit,
             totals: RowTotals::alone(mailbox, &info),
-            known: Known::Nothing,
+            known: RowState::Nothing,
         }
     }
 
-    pub(super) fn key(&self) -> Key {
-        Key { mailbox: self.mailbox.0, uid: self.info.uid.0 }
+    pub(super) fn key(&self) -> MessageKey {
+        MessageKey { mailbox: self.mailbox.0, uid: self.info.uid.0 }
     }
 
     /// The facts that determine its row.
@@ -81,7 +81,7 @@ impl FoundMessage {
 
     /// Its summary, if it can be read.
     pub(super) fn summary(&self) -> Option<&Summary> {
-        if let Known::Summary(summary) = &self.known { Some(summary) } else { None }
+        if let RowState::Summary(summary) = &self.known { Some(summary) } else { None }
     }
 }
 
@@ -91,33 +91,33 @@ pub(super) fn ask(
     account: AccountId,
     under_way: &mut usize,
     cx: &mut JobContext<'_, '_>,
-) -> Progress {
+) -> JobProgress {
     let continuation = cx.continuation();
     for row in rows {
         if *under_way >= READS_MAX {
-            return Progress::Waiting;
+            return JobProgress::Waiting;
         }
         let (mailbox, uid) = (row.mailbox, row.info.uid);
         let asked = match &row.known {
-            Known::Nothing => cx.store_mut().read_summary(account, mailbox, uid, continuation),
-            Known::NoSummary(beginning) => {
+            RowState::Nothing => cx.store_mut().read_summary(account, mailbox, uid, continuation),
+            RowState::NoSummary(beginning) => {
                 cx.store_mut().read(account, mailbox, uid, beginning.next(), continuation)
             }
             _ => continue,
         };
         match asked {
             Ok(()) => {
-                row.known = match core::mem::replace(&mut row.known, Known::Asked) {
-                    Known::NoSummary(beginning) => Known::BeginningAsked(beginning),
-                    _ => Known::Asked,
+                row.known = match core::mem::replace(&mut row.known, RowState::Asked) {
+                    RowState::NoSummary(beginning) => RowState::BeginningAsked(beginning),
+                    _ => RowState::Asked,
                 };
                 *under_way += 1;
             }
-            Err(Refusal::Busy) => return Progress::Yield,
-            Err(_) => row.known = Known::Lost,
+            Err(Refusal::Busy) => return JobProgress::Yield,
+            Err(_) => row.known = RowState::Lost,
         }
     }
-    Progress::Waiting
+    JobProgress::Waiting
 }
 
 /// A body has come for one of these messages.
@@ -125,18 +125,18 @@ pub(super) fn body_arrived(rows: &mut [FoundMessage], body: &Body) {
     let is_of =
         |row: &&mut FoundMessage| row.info.uid == body.uid() && row.mailbox == body.mailbox();
     let Some(row) = rows.iter_mut().find(is_of) else { return };
-    row.known = match core::mem::replace(&mut row.known, Known::Nothing) {
-        Known::Asked => match Summary::read(body.bytes()) {
-            Some(summary) => Known::Summary(summary),
-            None => Known::NoSummary(Beginning::from(row.info.head)),
+    row.known = match core::mem::replace(&mut row.known, RowState::Nothing) {
+        RowState::Asked => match Summary::read(body.bytes()) {
+            Some(summary) => RowState::Summary(summary),
+            None => RowState::NoSummary(Beginning::from(row.info.head)),
         },
-        Known::BeginningAsked(mut beginning) => {
+        RowState::BeginningAsked(mut beginning) => {
             beginning.arrived(body.bytes());
             let first = beginning.octets();
             if first.len() >= CHUNK_OCTETS || beginning.is_all_of(row.info.octets) {
-                Known::Summary(Summary::of(first))
+                RowState::Summary(Summary::of(first))
             } else {
-                Known::NoSummary(beginning)
+                RowState::NoSummary(beginning)
             }
         }
         known => known,
@@ -167,7 +167,7 @@ pub(super) fn recall(rows: &mut [FoundMessage], account: AccountId, cx: &mut Job
     let written = cx.rows();
     for row in rows {
         if let Some(known) = written.find(&row.facts(account, now)) {
-            row.known = Known::Row(known.clone());
+            row.known = RowState::Rendered(known.clone());
         }
     }
 }
@@ -181,10 +181,10 @@ pub(super) fn write(
     let time = cx.now();
     let now = LazyCell::new(|| Moment::of(time));
     let write = |found: &FoundMessage| match &found.known {
-        Known::Row(row) => row.clone(),
+        RowState::Rendered(row) => row.clone(),
         known => {
             let row = RowText::of(found, &now).row().written();
-            if let Known::Summary(_) = known {
+            if let RowState::Summary(_) = known {
                 cx.rows().keep(found.facts(account, time), &row);
             }
             row
@@ -256,8 +256,8 @@ impl<'a> RowText<'a> {
         }
     }
 
-    pub(super) fn row(&self) -> Row<'_> {
-        Row {
+    pub(super) fn row(&self) -> ListRow<'_> {
+        ListRow {
             key: Escaped(&self.key),
             href: Escaped(&self.href),
             people: Escaped(self.people),

@@ -14,11 +14,11 @@ use store::{AccountId, Body, Flags, JUNK, MailboxId, OUTBOX, Store, TRASH, Uid};
 
 use crate::answer;
 use crate::context::JobContext;
-use crate::layout::{Client, PageLayout, display_name};
+use crate::layout::{AuthenticatedClient, PageLayout, display_name};
 use crate::list::{ListPage, RenderedRow};
 use crate::search::{Candidate, Query};
-use crate::step::{Progress, READS_MAX};
-use crate::{Key, Page};
+use crate::step::{JobProgress, READS_MAX};
+use crate::{MessageKey, Page};
 
 use super::list::ROWS_MAX;
 use super::rows::{self, FoundMessage};
@@ -32,12 +32,12 @@ pub(crate) struct SearchJob {
     words: String,
     query: Query,
     only: Option<MailboxId>,
-    before: Option<Key>,
+    before: Option<MessageKey>,
     /// The mailboxes that remain, with their names. The walk is in the first one. `None` before the
     /// walk has begun.
     left: Option<VecDeque<(MailboxId, String)>>,
     /// The last message that was examined.
-    at: Option<Key>,
+    at: Option<MessageKey>,
     /// Messages of one mailbox that are being examined.
     looked_at: Vec<FoundMessage>,
     found: Vec<FoundMessage>,
@@ -45,7 +45,11 @@ pub(crate) struct SearchJob {
 }
 
 impl SearchJob {
-    pub(super) fn new(words: String, only: Option<MailboxId>, before: Option<Key>) -> SearchJob {
+    pub(super) fn new(
+        words: String,
+        only: Option<MailboxId>,
+        before: Option<MessageKey>,
+    ) -> SearchJob {
         let query = Query::parse(&words);
         SearchJob {
             words,
@@ -65,15 +69,15 @@ impl SearchJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         loop {
             match rows::ask(&mut self.looked_at, account, under_way, cx) {
-                Progress::Waiting if *under_way == 0 => {}
+                JobProgress::Waiting if *under_way == 0 => {}
                 progress => return progress,
             }
             self.judge();
             if self.is_full() || !self.look_on(account, cx.store()) {
-                return Progress::Waiting;
+                return JobProgress::Waiting;
             }
         }
     }
@@ -140,7 +144,7 @@ impl SearchJob {
         false
     }
 
-    pub(super) fn page(&self, client: &Client, cx: &mut JobContext<'_, '_>) -> Reply {
+    pub(super) fn page(&self, client: &AuthenticatedClient, cx: &mut JobContext<'_, '_>) -> Reply {
         let rows = rows::write(&self.found, client.account, cx);
         let layout = PageLayout::of(client, cx.store(), self.only);
         let path = |before| {

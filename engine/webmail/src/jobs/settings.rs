@@ -11,13 +11,13 @@ use crate::Page;
 use crate::answer;
 use crate::context::JobContext;
 use crate::flash::FlashMessage;
-use crate::layout::{Client, PageLayout};
+use crate::layout::{AuthenticatedClient, PageLayout};
 use crate::moments::Moment;
 use crate::persisted_session::PersistedSession;
 use crate::preferences::Preferences;
 use crate::sessions::Digest;
 use crate::settings::{SessionLine, SettingsPage};
-use crate::step::{Progress, why};
+use crate::step::{JobProgress, why};
 
 /// The page.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,16 +55,16 @@ impl NoteJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
-        let Some(changes) = self.changes.clone() else { return Progress::Waiting };
+    ) -> JobProgress {
+        let Some(changes) = self.changes.clone() else { return JobProgress::Waiting };
         let continuation = cx.continuation();
         match cx.store_mut().change_notes(account, changes, continuation) {
             Ok(()) => *under_way += 1,
-            Err(Refusal::Busy) => return Progress::Yield,
+            Err(Refusal::Busy) => return JobProgress::Yield,
             Err(refusal) => self.refused(refusal),
         }
         self.changes = None;
-        Progress::Waiting
+        JobProgress::Waiting
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
@@ -72,11 +72,13 @@ impl NoteJob {
         self.refused = Some(refusal).filter(|refusal| *refusal != Refusal::NoSuchNote);
     }
 
-    pub(super) fn done(&self, host: &str) -> Progress {
-        let to_settings = |flash| Progress::Redirect(Page::Settings.to_string(), flash);
+    pub(super) fn done(&self, host: &str) -> JobProgress {
+        let to_settings = |flash| JobProgress::Redirect(Page::Settings.to_string(), flash);
         match (&self.noted, self.refused) {
-            (Noted::LoggedOut, Some(_)) => Progress::Reply(answer::logged_out_until_restart(host)),
-            (Noted::LoggedOut, None) => Progress::Reply(answer::logged_out()),
+            (Noted::LoggedOut, Some(_)) => {
+                JobProgress::Reply(answer::logged_out_until_restart(host))
+            }
+            (Noted::LoggedOut, None) => JobProgress::Reply(answer::logged_out()),
             (Noted::Flash(_), Some(refusal)) => to_settings(FlashMessage::failure(why(refusal))),
             (Noted::Flash(text), None) => to_settings(FlashMessage::success(text)),
         }
@@ -84,7 +86,7 @@ impl NoteJob {
 }
 
 impl SettingsJob {
-    pub(super) fn page(&self, client: &Client, store: &Store) -> Reply {
+    pub(super) fn page(&self, client: &AuthenticatedClient, store: &Store) -> Reply {
         let layout = PageLayout::of(client, store, None);
         let lines: Vec<(String, String, bool)> = self
             .sessions

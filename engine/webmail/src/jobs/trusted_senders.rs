@@ -19,7 +19,7 @@ use store::{AccountId, AccountInfo, NOTE_BYTES_MAX, NoteChange, Refusal};
 use crate::answer;
 use crate::context::JobContext;
 use crate::flash::FlashMessage;
-use crate::step::{Progress, why};
+use crate::step::{JobProgress, why};
 
 /// The note's key.
 const KEY: &[u8] = b"pictures";
@@ -29,7 +29,7 @@ const ADDRESS_BYTES_MAX: usize = 254;
 
 /// A change of a sender's trust.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Trust {
+pub(crate) enum TrustChange {
     /// Trust this sender.
     Begin(String),
     /// Do not trust this sender any more.
@@ -39,7 +39,7 @@ pub(crate) enum Trust {
 /// A change in progress.
 #[derive(Debug)]
 pub(crate) struct TrustJob {
-    trust: Trust,
+    trust: TrustChange,
     next_page: String,
     is_asked: bool,
     refused: Option<Refusal>,
@@ -47,7 +47,7 @@ pub(crate) struct TrustJob {
 
 /// What this server verified about the author when the message arrived.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Verified {
+pub(crate) enum VerifiedAuthor {
     /// Nothing: `From` may be forged.
     #[default]
     Nobody,
@@ -60,11 +60,11 @@ pub(crate) enum Verified {
     Submitted(String),
 }
 
-impl Verified {
+impl VerifiedAuthor {
     /// `beginning`: the first octets of the message. This server adds a `Received:` field on top of
     /// all messages that arrive by SMTP, and its results above that. So no field above the first
     /// `Received:` came with the message.
-    pub(crate) fn of(beginning: &[u8]) -> Verified {
+    pub(crate) fn of(beginning: &[u8]) -> VerifiedAuthor {
         let mut path = None;
         let mut fields = Header::new(beginning).fields().inspect(|field| {
             if field.is("Return-Path") {
@@ -74,14 +74,14 @@ impl Verified {
         let results =
             match fields.find(|field| field.is("Received") || field.is("Authentication-Results")) {
                 // A message written in the webmail has no `Received:` field.
-                None => return Verified::Written,
+                None => return VerifiedAuthor::Written,
                 Some(field) if field.is("Received") => {
                     let path =
                         String::from_utf8_lossy(path.unwrap_or_default().trim_ascii()).into_owned();
                     return if names_a_login(field.value) {
-                        Verified::Submitted(path)
+                        VerifiedAuthor::Submitted(path)
                     } else {
-                        Verified::Nobody
+                        VerifiedAuthor::Nobody
                     };
                 }
                 Some(results) => results,
@@ -92,22 +92,22 @@ impl Verified {
             lines.filter_map(|line| line.strip_prefix(b"\tdmarc=pass header.from=")).next();
         let domain =
             passed.and_then(|rest| rest.split(|byte| matches!(byte, b';' | b'\r' | b' ')).next());
-        domain.map_or(Verified::Nobody, |domain| {
-            Verified::Domain(String::from_utf8_lossy(domain).into_owned())
+        domain.map_or(VerifiedAuthor::Nobody, |domain| {
+            VerifiedAuthor::Domain(String::from_utf8_lossy(domain).into_owned())
         })
     }
 
     pub(crate) fn is_author(&self, address: &str) -> bool {
         match self {
-            Verified::Nobody => false,
-            Verified::Written => true,
-            Verified::Submitted(path) => {
+            VerifiedAuthor::Nobody => false,
+            VerifiedAuthor::Written => true,
+            VerifiedAuthor::Submitted(path) => {
                 let sender = path.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
                 sender.is_some_and(|sender| {
                     !sender.is_empty() && sender.eq_ignore_ascii_case(address)
                 })
             }
-            Verified::Domain(domain) => address
+            VerifiedAuthor::Domain(domain) => address
                 .rsplit_once('@')
                 .is_some_and(|(_, theirs)| theirs.eq_ignore_ascii_case(domain)),
         }
@@ -118,7 +118,7 @@ impl Verified {
 pub(crate) fn is_trusted(
     known: Option<&AccountInfo<'_>>,
     address: &str,
-    verified: &Verified,
+    verified: &VerifiedAuthor,
 ) -> bool {
     let note = known.and_then(|known| known.note(KEY)).unwrap_or_default();
     is_in(note, address) && verified.is_author(address)
@@ -133,7 +133,7 @@ fn lines(note: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 impl TrustJob {
-    pub(super) fn new(trust: Trust, next_page: String) -> TrustJob {
+    pub(super) fn new(trust: TrustChange, next_page: String) -> TrustJob {
         TrustJob { trust, next_page, is_asked: false, refused: None }
     }
 
@@ -142,23 +142,23 @@ impl TrustJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         if self.is_asked {
-            return Progress::Waiting;
+            return JobProgress::Waiting;
         }
         let note =
             cx.store().account(account).and_then(|known| known.note(KEY)).unwrap_or_default();
-        let Some(change) = self.trust.change(note) else { return Progress::Waiting };
+        let Some(change) = self.trust.change(note) else { return JobProgress::Waiting };
         let continuation = cx.continuation();
         match cx.store_mut().change_notes(account, alloc::vec![change], continuation) {
             Ok(()) => {
                 self.is_asked = true;
                 *under_way += 1;
             }
-            Err(Refusal::Busy) => return Progress::Yield,
+            Err(Refusal::Busy) => return JobProgress::Yield,
             Err(refusal) => self.refused(refusal),
         }
-        Progress::Waiting
+        JobProgress::Waiting
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
@@ -167,25 +167,25 @@ impl TrustJob {
         self.refused = Some(refusal).filter(|refusal| *refusal != Refusal::NoSuchNote);
     }
 
-    pub(super) fn done(&self) -> Progress {
+    pub(super) fn done(&self) -> JobProgress {
         match self.refused {
             Some(refusal) => {
-                Progress::Redirect(self.next_page.clone(), FlashMessage::failure(why(refusal)))
+                JobProgress::Redirect(self.next_page.clone(), FlashMessage::failure(why(refusal)))
             }
-            None => Progress::Reply(answer::redirect(&self.next_page)),
+            None => JobProgress::Reply(answer::redirect(&self.next_page)),
         }
     }
 }
 
-impl Trust {
+impl TrustChange {
     /// The change of the note. `None`: it stays as it is.
     pub(crate) fn change(&self, note: &[u8]) -> Option<NoteChange> {
-        let (Trust::Begin(address) | Trust::End(address)) = self;
+        let (TrustChange::Begin(address) | TrustChange::End(address)) = self;
         let is_address =
             (1..=ADDRESS_BYTES_MAX).contains(&address.len()) && !address.contains(['\n', '\r']);
         let others: Vec<&[u8]> =
             lines(note).filter(|line| !line.eq_ignore_ascii_case(address.as_bytes())).collect();
-        let is_new = matches!(self, Trust::Begin(_));
+        let is_new = matches!(self, TrustChange::Begin(_));
         if !is_address || !is_new && others.len() == lines(note).count() {
             return None;
         }

@@ -14,14 +14,14 @@ use store::{
 };
 
 use crate::context::JobContext;
-use crate::flash::{FlashMessage, Undo};
-use crate::step::{Progress, why};
-use crate::{ComposeStart, Key, ListRange, Page};
+use crate::flash::{FlashMessage, UndoAction};
+use crate::step::{JobProgress, why};
+use crate::{ComposeStart, ListRange, MessageKey, Page};
 
 /// A message to take back.
 #[derive(Debug)]
 pub(crate) struct UndoSendJob {
-    key: Key,
+    key: MessageKey,
     /// The message that it replies to, if that is known.
     answers: Option<(MailboxId, Uid)>,
     stage: Stage,
@@ -42,7 +42,7 @@ enum Stage {
 }
 
 impl UndoSendJob {
-    pub(super) fn new(key: Key) -> UndoSendJob {
+    pub(super) fn new(key: MessageKey) -> UndoSendJob {
         UndoSendJob { key, answers: None, stage: Stage::Wanted }
     }
 
@@ -51,15 +51,15 @@ impl UndoSendJob {
         account: AccountId,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         if *under_way > 0 {
-            return Progress::Waiting;
+            return JobProgress::Waiting;
         }
         if self.stage == Stage::Taken {
             self.stage = Stage::Back;
         }
         if self.stage != Stage::Wanted {
-            return Progress::Waiting;
+            return JobProgress::Waiting;
         }
         let (mailbox, uid) = self.key.in_store();
         let info = cx.store().message(account, mailbox, uid).filter(|_| mailbox == DRAFTS);
@@ -86,27 +86,28 @@ impl UndoSendJob {
                     }
                     Err(Refusal::Busy) => {
                         cx.hold(account, uid, answers, info.internal_date);
-                        return Progress::Yield;
+                        return JobProgress::Yield;
                     }
                     Err(refusal) => Stage::Refused(refusal),
                 }
             }
             _ => Stage::TooLate,
         };
-        Progress::Waiting
+        JobProgress::Waiting
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
         self.stage = Stage::Refused(refusal);
     }
 
-    pub(super) fn done(&self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn done(&self, account: AccountId, cx: &mut JobContext<'_, '_>) -> JobProgress {
         let (mailbox, uid) = self.key.in_store();
         let (flash, path) = match self.stage {
             Stage::Wanted | Stage::Taken | Stage::Back => {
                 let flash = FlashMessage::success("Your letter was not sent: it is a draft again.");
-                let answers =
-                    self.answers.map(|(mailbox, uid)| Key { mailbox: mailbox.0, uid: uid.0 });
+                let answers = self
+                    .answers
+                    .map(|(mailbox, uid)| MessageKey { mailbox: mailbox.0, uid: uid.0 });
                 (flash, Page::Compose(ComposeStart::Draft { draft: self.key, answers }))
             }
             Stage::TooLate => {
@@ -125,7 +126,7 @@ impl UndoSendJob {
                 )
             }
         };
-        Progress::Redirect(path.to_string(), flash)
+        JobProgress::Redirect(path.to_string(), flash)
     }
 }
 
@@ -158,7 +159,7 @@ impl Transit {
 
 /// The flash message for a draft that is on its way. `None`: it is not.
 pub(super) fn flash_if_sending(
-    key: Key,
+    key: MessageKey,
     account: AccountId,
     cx: &JobContext<'_, '_>,
 ) -> Option<FlashMessage> {
@@ -169,7 +170,7 @@ pub(super) fn flash_if_sending(
     }
     let left = info.internal_date.seconds().saturating_sub(cx.now().seconds());
     let is_held = info.flags.contains(Flags::HELD) && left > 0;
-    let undo = is_held.then_some(Undo::Sending(key));
+    let undo = is_held.then_some(UndoAction::Sending(key));
     Some(FlashMessage {
         undo,
         seconds: is_held.then_some(left),

@@ -21,7 +21,7 @@ use http::{Reply, Status};
 use message::compose::{Composer, File};
 
 use crate::context::JobContext;
-use crate::form::{FileEvent, FormError, MESSAGE_TEXT_BYTES_MAX, Reader};
+use crate::form::{FileEvent, FormError, FormReader, MESSAGE_TEXT_BYTES_MAX};
 use crate::login::{DRAFT_BYTES_MAX, login_page};
 use crate::ticket::FormToken;
 use crate::{Destination, answer};
@@ -45,7 +45,7 @@ pub struct UploadPiece {
 /// A form that is being received.
 #[derive(Debug)]
 pub(super) struct MessageUpload {
-    reader: Reader,
+    reader: FormReader,
     /// The token of the session's forms. `None`: the client has no session.
     token: Option<FormToken>,
     /// Parser events that are not written yet.
@@ -64,7 +64,7 @@ pub(super) struct MessageUpload {
 }
 
 impl MessageUpload {
-    pub(super) fn new(token: Option<FormToken>, reader: Reader) -> MessageUpload {
+    pub(super) fn new(token: Option<FormToken>, reader: FormReader) -> MessageUpload {
         MessageUpload {
             reader,
             token,

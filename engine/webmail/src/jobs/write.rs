@@ -7,7 +7,8 @@
 //! Invariants:
 //! - The text is never lost. When something is refused, the page comes back with all fields and the
 //!   reason.
-//! - Uploaded files are written to a draft as they come, and are copied from there ([`MessageUpload`]).
+//! - Uploaded files are written to a draft as they come, and are copied from there
+//!   ([`MessageUpload`]).
 //! - A draft keeps its files: those that the page names are copied from the draft that is replaced
 //!   ([`AttachmentCopy`]).
 //! - A message is signed once, when it is written, with its author's domain. All copies have these
@@ -30,13 +31,13 @@ use store::{
 };
 
 use crate::context::JobContext;
-use crate::flash::{FlashMessage, Undo};
-use crate::form::Reader;
-use crate::layout::Client;
+use crate::flash::{FlashMessage, UndoAction};
+use crate::form::FormReader;
+use crate::layout::AuthenticatedClient;
 use crate::preferences::Preferences;
-use crate::step::{Progress, why};
+use crate::step::{JobProgress, why};
 use crate::ticket::FormToken;
-use crate::{ComposeStart, Key, ListRange, Page};
+use crate::{ComposeStart, ListRange, MessageKey, Page};
 
 use super::attachment_copy::AttachmentCopy;
 use super::draft::Draft;
@@ -78,7 +79,7 @@ pub(crate) struct WriteJob {
     guid: Option<Guid>,
     /// The size of its signatures, once they are known.
     head: Option<Head>,
-    pub(super) saved: Option<Key>,
+    pub(super) saved: Option<MessageKey>,
     error: Option<String>,
     /// The reply, if the form is not processed any further.
     pub(super) reply: Option<Reply>,
@@ -104,7 +105,7 @@ pub(super) enum Stage {
 
 impl WriteJob {
     /// `token`: the token of the session's forms; absent for a client without a session.
-    pub(super) fn new(token: Option<FormToken>, reader: Reader) -> WriteJob {
+    pub(super) fn new(token: Option<FormToken>, reader: FormReader) -> WriteJob {
         WriteJob {
             draft: Draft::default(),
             action: DraftAction::Save,
@@ -155,13 +156,13 @@ impl WriteJob {
 
     pub(super) fn ask(
         &mut self,
-        client: &Client,
+        client: &AuthenticatedClient,
         under_way: &mut usize,
         cx: &mut JobContext<'_, '_>,
-    ) -> Progress {
+    ) -> JobProgress {
         while *under_way == 0 && self.stage != Stage::Over {
             if self.wants_more() {
-                return Progress::Taken;
+                return JobProgress::Taken;
             }
             let asked = match self.stage {
                 Stage::MessageUpload => Ok(self.form_comes(cx)),
@@ -172,15 +173,15 @@ impl WriteJob {
                 Stage::Ready => self.begin(client.account, cx),
                 Stage::Appended => self.append(client.account, cx),
                 Stage::Delivered => Ok(self.tidy_up(client.account, cx)),
-                Stage::Committed | Stage::Over => return Progress::Waiting,
+                Stage::Committed | Stage::Over => return JobProgress::Waiting,
             };
             match asked {
                 Ok(asked) => *under_way += asked,
-                Err(Refusal::Busy) => return Progress::Yield,
+                Err(Refusal::Busy) => return JobProgress::Yield,
                 Err(refusal) => self.fail(self.why_not_written(refusal).into(), cx),
             }
         }
-        Progress::Waiting
+        JobProgress::Waiting
     }
 
     /// The job fails. The rest of the form is read and dropped.
@@ -427,9 +428,12 @@ impl WriteJob {
             .store()
             .messages_below(account, DRAFTS, None)
             .find(|info| Some(info.guid) == self.guid);
-        self.saved = newest.map(|info| Key { mailbox: DRAFTS.0, uid: info.uid.0 });
-        let answers =
-            self.draft.answers.filter(|_| self.action == DraftAction::Send).map(Key::in_store);
+        self.saved = newest.map(|info| MessageKey { mailbox: DRAFTS.0, uid: info.uid.0 });
+        let answers = self
+            .draft
+            .answers
+            .filter(|_| self.action == DraftAction::Send)
+            .map(MessageKey::in_store);
         if let (Some(info), Some((_, until))) = (newest, self.hold) {
             cx.hold(account, info.uid, answers, until);
         }
@@ -437,7 +441,7 @@ impl WriteJob {
             let info = cx.store().message(account, *mailbox, *uid);
             *mailbox == DRAFTS && info.is_some_and(|info| !info.flags.are_on_their_way())
         };
-        if let Some((mailbox, uid)) = self.draft.draft.map(Key::in_store).filter(is_draft) {
+        if let Some((mailbox, uid)) = self.draft.draft.map(MessageKey::in_store).filter(is_draft) {
             let removed =
                 cx.store_mut().remove(account, mailbox, &[UidRange::one(uid)], continuation);
             asked += usize::from(removed.is_ok());
@@ -452,14 +456,18 @@ impl WriteJob {
         asked
     }
 
-    pub(super) fn done(&mut self, client: &Client, cx: &mut JobContext<'_, '_>) -> Progress {
+    pub(super) fn done(
+        &mut self,
+        client: &AuthenticatedClient,
+        cx: &mut JobContext<'_, '_>,
+    ) -> JobProgress {
         if let Some(reply) = self.reply.take() {
             cx.abort();
-            return Progress::Reply(reply);
+            return JobProgress::Reply(reply);
         }
         if let Some(error) = self.error.take() {
             cx.abort();
-            return Progress::Reply(self.draft.page(&error, client, cx.store()));
+            return JobProgress::Reply(self.draft.page(&error, client, cx.store()));
         }
         let list = |mailbox: MailboxId| {
             Page::List { mailbox: mailbox.0, range: ListRange::Newest }.to_string()
@@ -468,7 +476,7 @@ impl WriteJob {
             (DraftAction::Send, Some(key)) if self.hold.is_some_and(|(seconds, _)| seconds > 0) => {
                 (
                     FlashMessage {
-                        undo: Some(Undo::Sending(key)),
+                        undo: Some(UndoAction::Sending(key)),
                         ..FlashMessage::success("Sending…")
                     },
                     list(INBOX),
@@ -487,6 +495,6 @@ impl WriteJob {
             }
         };
         let seconds = self.hold.map(|(seconds, _)| seconds).filter(|seconds| *seconds > 0);
-        Progress::Redirect(path, FlashMessage { seconds, ..flash })
+        JobProgress::Redirect(path, FlashMessage { seconds, ..flash })
     }
 }

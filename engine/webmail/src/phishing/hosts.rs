@@ -52,16 +52,16 @@ const LOOKALIKES: [(char, char); 30] = [
 
 /// A host name in lower case: letters, digits, dots and hyphens.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Host(String);
+pub(super) struct HostName(String);
 
-impl Host {
+impl HostName {
     /// `None`: the text is no host name.
-    pub(super) fn of(text: &str) -> Option<Host> {
+    pub(super) fn of(text: &str) -> Option<HostName> {
         let name = text.trim_end_matches('.');
         let is_of_name =
             |character: char| character.is_alphanumeric() || character == '-' || character == '.';
         let is_host = (1..=HOST_BYTES_MAX).contains(&name.len()) && name.chars().all(is_of_name);
-        is_host.then(|| Host(name.to_lowercase()))
+        is_host.then(|| HostName(name.to_lowercase()))
     }
 
     /// Whether a reader would take it for a host name: `example.org`, and not `x` or `notes.pdf`.
@@ -75,7 +75,7 @@ impl Host {
     }
 
     /// Whether the two hosts belong together: they are equal, or one is a subdomain of the other.
-    pub(super) fn is_kin(&self, other: &Host) -> bool {
+    pub(super) fn is_kin(&self, other: &HostName) -> bool {
         let [own, other] =
             [&self.0, &other.0].map(|name| name.strip_prefix("www.").unwrap_or(name));
         let is_below =
@@ -106,7 +106,7 @@ impl Host {
     }
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for HostName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
     }

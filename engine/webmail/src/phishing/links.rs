@@ -6,25 +6,25 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::hosts::Host;
+use super::hosts::HostName;
 use crate::prose::next_address;
 
 /// Bytes of a link's text that are examined.
 const TEXT_BYTES_MAX: usize = 1000;
 
 /// A link to a host.
-pub(super) struct Link {
-    target: Host,
+pub(super) struct Hyperlink {
+    target: HostName,
     /// The host that the link's text names.
-    named: Option<Host>,
+    named: Option<HostName>,
     /// A host name in the user part of the address, before the `@`.
-    pretended: Option<Host>,
+    pretended: Option<HostName>,
 }
 
-impl Link {
+impl Hyperlink {
     /// The warning, if it may lead elsewhere than it seems.
     pub(super) fn warning(&self) -> Option<String> {
-        let Link { target, named, pretended } = self;
+        let Hyperlink { target, named, pretended } = self;
         if let Some(warning) = target.warning() {
             return Some(format!("A link leads to {target}, {warning}."));
         }
@@ -34,7 +34,7 @@ impl Link {
 }
 
 /// The links in HTML.
-pub(super) fn in_html(html: &str) -> impl Iterator<Item = Link> {
+pub(super) fn in_html(html: &str) -> impl Iterator<Item = Hyperlink> {
     let mut rest = html;
     core::iter::from_fn(move || {
         loop {
@@ -49,7 +49,7 @@ pub(super) fn in_html(html: &str) -> impl Iterator<Item = Link> {
 }
 
 /// The hosts of the links in a text.
-pub(super) fn in_text(text: &str) -> impl Iterator<Item = Host> {
+pub(super) fn in_text(text: &str) -> impl Iterator<Item = HostName> {
     let mut rest = text;
     core::iter::from_fn(move || {
         loop {
@@ -103,16 +103,16 @@ fn href(attributes: &str) -> Option<&str> {
 }
 
 /// A link to `address`. `inside`: the HTML behind its tag.
-fn link(address: &str, inside: &str) -> Option<Link> {
+fn link(address: &str, inside: &str) -> Option<Hyperlink> {
     let (pretended, target) = authority(address)?;
     let text = inside.get(..inside.floor_char_boundary(TEXT_BYTES_MAX))?;
     let end = text.find("</a").or_else(|| text.find("</A")).unwrap_or(text.len());
     let named = named(&plain(&without_tags(text.get(..end)?)));
-    Some(Link { target, named, pretended })
+    Some(Hyperlink { target, named, pretended })
 }
 
 /// The user part of an address, if it looks like a host, and the host that the address leads to.
-fn authority(address: &str) -> Option<(Option<Host>, Host)> {
+fn authority(address: &str) -> Option<(Option<HostName>, HostName)> {
     // Browsers drop control characters and treat a backslash as a slash.
     let kept = address.trim().chars().filter(|character| !character.is_control());
     let address: String =
@@ -122,12 +122,12 @@ fn authority(address: &str) -> Option<(Option<Host>, Host)> {
     })?;
     let authority = address.get(scheme.len()..)?.split(['/', '?', '#']).next()?;
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let host = Host::of(host.split(':').next()?)?;
-    Some((user.split(':').next().and_then(Host::of).filter(Host::is_name), host))
+    let host = HostName::of(host.split(':').next()?)?;
+    Some((user.split(':').next().and_then(HostName::of).filter(HostName::is_name), host))
 }
 
 /// The host that a text names: in an address among its words, or all of it if it looks like a host.
-fn named(text: &str) -> Option<Host> {
+fn named(text: &str) -> Option<HostName> {
     let is_alone = text.split_whitespace().nth(1).is_none();
     text.split_whitespace().take(50).find_map(|word| {
         let word =
@@ -138,11 +138,11 @@ fn named(text: &str) -> Option<Host> {
         match authority(word) {
             Some((_, host)) => Some(host),
             None if is_alone || word.starts_with("www.") => {
-                Host::of(word.split(['/', '?', '#', ':']).next()?)
+                HostName::of(word.split(['/', '?', '#', ':']).next()?)
             }
             None => None,
         }
-        .filter(Host::is_name)
+        .filter(HostName::is_name)
     })
 }
 

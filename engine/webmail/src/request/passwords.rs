@@ -15,9 +15,9 @@ use crate::flash::FlashMessage;
 use crate::form::Form;
 use crate::handler_reply::HandlerReply;
 use crate::jobs::{Job, Secrets, SettingsJob};
-use crate::layout::Client;
+use crate::layout::AuthenticatedClient;
 use crate::persisted_session::PersistedSession;
-use crate::{Ticket, answer};
+use crate::{SessionTicket, answer};
 
 use super::AuthenticatedRequest;
 
@@ -27,23 +27,23 @@ const PASSWORD_BYTES_MAX: usize = 200;
 
 /// A request for a password change.
 #[derive(Clone)]
-pub struct NewPassword {
+pub struct PasswordChange {
     /// The ticket of the client's session.
-    pub ticket: Ticket,
+    pub ticket: SessionTicket,
     /// The token in the form.
     pub token: String,
     /// The wanted password. It is never printed.
     pub wanted: Vec<u8>,
 }
 
-impl NewPassword {
+impl PasswordChange {
     /// Bytes of memory that it takes.
     pub fn kept_bytes(&self) -> usize {
-        size_of::<NewPassword>() + self.token.len() + self.wanted.len()
+        size_of::<PasswordChange>() + self.token.len() + self.wanted.len()
     }
 }
 
-impl fmt::Debug for NewPassword {
+impl fmt::Debug for PasswordChange {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("NewPassword")
     }
@@ -82,7 +82,7 @@ impl AuthenticatedRequest<'_, '_> {
         mut self,
         token: &str,
         proved: Result<Secrets, ProofFailure>,
-    ) -> Result<(Client, Job), HandlerReply> {
+    ) -> Result<(AuthenticatedClient, Job), HandlerReply> {
         if !self.ticket.form_token().is(token) {
             let words = "This does not come from a page of your session.";
             return Err(HandlerReply::Reply(answer::error_page(Status::Forbidden, words)));

@@ -1,8 +1,8 @@
 //! Parses the terms of a query.
 
-use super::day::Day;
+use super::day::QueryDay;
 use super::phrase::Phrase;
-use super::{Term, What};
+use super::{Criterion, Term};
 
 /// The terms of a text.
 pub(super) struct Terms<'a>(pub(super) &'a str);
@@ -33,16 +33,16 @@ impl Iterator for Terms<'_> {
 
 /// Whether a text without quotes parses as one term that matches it anywhere.
 pub(super) fn is_text(text: &str) -> bool {
-    Terms(text)
-        .next()
-        .is_some_and(|term| matches!(&term.what, What::Anywhere(phrase) if phrase.text() == text))
+    Terms(text).next().is_some_and(
+        |term| matches!(&term.what, Criterion::Anywhere(phrase) if phrase.text() == text),
+    )
 }
 
 /// The first term of a text that does not begin with a space, if the term is not empty, and the
 /// rest.
-fn first(text: &str) -> (Option<What>, &str) {
+fn first(text: &str) -> (Option<Criterion>, &str) {
     if let Some((words, rest)) = quoted(text) {
-        return (Phrase::of(words).map(What::Anywhere), rest);
+        return (Phrase::of(words).map(Criterion::Anywhere), rest);
     }
     let (word, rest) = text.split_at(
         text.find(|character: char| character.is_whitespace() || character == '"')
@@ -61,8 +61,8 @@ fn first(text: &str) -> (Option<What>, &str) {
     (what.or_else(|| anywhere(word)), rest)
 }
 
-fn anywhere(word: &str) -> Option<What> {
-    Phrase::of(word).map(What::Anywhere)
+fn anywhere(word: &str) -> Option<Criterion> {
+    Phrase::of(word).map(Criterion::Anywhere)
 }
 
 /// The quoted text at the beginning, and the rest.
@@ -71,32 +71,32 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
     Some(words.split_once('"').unwrap_or((words, "")))
 }
 
-fn of_field(name: &str, phrase: Phrase) -> Option<What> {
+fn of_field(name: &str, phrase: Phrase) -> Option<Criterion> {
     let is = |known| name.eq_ignore_ascii_case(known);
     match () {
-        () if is("from") => Some(What::From(phrase)),
-        () if is("to") => Some(What::To(phrase)),
-        () if is("subject") => Some(What::Subject(phrase)),
-        () if is("in") => Some(What::In(phrase)),
+        () if is("from") => Some(Criterion::From(phrase)),
+        () if is("to") => Some(Criterion::To(phrase)),
+        () if is("subject") => Some(Criterion::Subject(phrase)),
+        () if is("in") => Some(Criterion::In(phrase)),
         () => None,
     }
 }
 
-fn of_state(name: &str, value: &str) -> Option<What> {
+fn of_state(name: &str, value: &str) -> Option<Criterion> {
     let is = |known, state| name.eq_ignore_ascii_case(known) && value.eq_ignore_ascii_case(state);
     match () {
-        () if is("has", "attachment") => Some(What::HasAttachment),
-        () if is("is", "unread") => Some(What::IsUnread),
-        () if is("is", "starred") => Some(What::IsStarred),
+        () if is("has", "attachment") => Some(Criterion::HasAttachment),
+        () if is("is", "unread") => Some(Criterion::IsUnread),
+        () if is("is", "starred") => Some(Criterion::IsStarred),
         () => None,
     }
 }
 
-fn of_day(name: &str, value: &str) -> Option<What> {
-    let day = Day::parse(value)?;
+fn of_day(name: &str, value: &str) -> Option<Criterion> {
+    let day = QueryDay::parse(value)?;
     match () {
-        () if name.eq_ignore_ascii_case("before") => Some(What::Before(day)),
-        () if name.eq_ignore_ascii_case("after") => Some(What::After(day)),
+        () if name.eq_ignore_ascii_case("before") => Some(Criterion::Before(day)),
+        () if name.eq_ignore_ascii_case("after") => Some(Criterion::After(day)),
         () => None,
     }
 }

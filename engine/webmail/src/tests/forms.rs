@@ -12,7 +12,9 @@ use proptest::collection;
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::{FIELDS_MAX, File, FileEvent, Form, FormError, MESSAGE_TEXT_BYTES_MAX, Reader};
+use crate::{
+    FIELDS_MAX, FileEvent, Form, FormError, FormReader, MESSAGE_TEXT_BYTES_MAX, UploadedFile,
+};
 
 const URLENCODED: &str = "application/x-www-form-urlencoded";
 const MULTIPART: &str = "multipart/form-data; boundary=B";
@@ -25,7 +27,7 @@ type WrittenField = (String, Option<String>, Vec<u8>);
 struct MessageForm {
     form: Form<'static>,
     /// Files with their contents.
-    files: Vec<(File, Vec<u8>)>,
+    files: Vec<(UploadedFile, Vec<u8>)>,
 }
 
 impl MessageForm {
@@ -34,11 +36,11 @@ impl MessageForm {
         content_type: &str,
         pieces: impl IntoIterator<Item = &'a [u8]>,
     ) -> Result<MessageForm, FormError> {
-        let mut reader = Reader::of(content_type)?;
+        let mut reader = FormReader::of(content_type)?;
         let mut heard = VecDeque::new();
         pieces.into_iter().try_for_each(|piece| reader.bytes_arrived(piece, &mut heard))?;
         reader.ended()?;
-        let mut files: Vec<(File, Vec<u8>)> = Vec::new();
+        let mut files: Vec<(UploadedFile, Vec<u8>)> = Vec::new();
         let mut is_within = false;
         for heard in heard {
             match heard {
@@ -62,7 +64,7 @@ impl MessageForm {
     }
 
     /// The files in this field, without those that have neither name nor content.
-    fn files(&self, name: &str) -> impl Iterator<Item = &(File, Vec<u8>)> {
+    fn files(&self, name: &str) -> impl Iterator<Item = &(UploadedFile, Vec<u8>)> {
         self.files.iter().filter(move |(file, bytes)| {
             file.field == name && !(file.name.is_empty() && bytes.is_empty())
         })
@@ -115,7 +117,11 @@ fn urlencoded_form_is_parsed_as_browsers_write_it() {
             Some(FormError::OtherType),
             "{content_type}"
         );
-        assert_eq!(Reader::of(content_type).err(), Some(FormError::OtherType), "{content_type}");
+        assert_eq!(
+            FormReader::of(content_type).err(),
+            Some(FormError::OtherType),
+            "{content_type}"
+        );
     }
     assert_eq!(
         Form::of(MULTIPART, b"--B--").err(),
@@ -149,7 +155,7 @@ fn multipart_form_is_parsed_as_browsers_write_it() {
                 (form.text("to"), form.text("text")),
                 (Some("Grace <g@example.org>"), Some("hä\r\n--\r\n\u{fffd}\r\n"))
             );
-            let file = |name: &str, media_type: &str| File {
+            let file = |name: &str, media_type: &str| UploadedFile {
                 field: "files".into(),
                 name: name.into(),
                 media_type: media_type.into(),
@@ -326,7 +332,7 @@ fn text_of_a_form_is_limited_and_files_are_not_buffered() {
     assert_eq!(plain(MESSAGE_TEXT_BYTES_MAX - 1), Some(FormError::TooLarge));
 
     // The parser buffers no more than a head, or the possible beginning of a delimiter.
-    let mut reader = Reader::of(MULTIPART).expect("a form");
+    let mut reader = FormReader::of(MULTIPART).expect("a form");
     let mut heard = VecDeque::new();
     let most = with(&format!("{DISPOSITION}; filename=\"f\""), 1 << 20);
     for piece in most.chunks(1000).take(1000) {

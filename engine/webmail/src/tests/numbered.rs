@@ -3,10 +3,10 @@
 use store::AccountId;
 use tasks::FrameId;
 
-use crate::numbered::{Numbered, Wanted};
+use crate::numbered::{MoreWanted, Numbered};
 
 /// Begins a reply of an account, if it may.
-fn begin(replies: &mut Numbered<Wanted>, number: u64, account: u64) -> bool {
+fn begin(replies: &mut Numbered<MoreWanted>, number: u64, account: u64) -> bool {
     let account = AccountId::from_bits(account);
     let may_begin = replies.may_begin(account);
     if may_begin {
@@ -38,10 +38,10 @@ fn event_for_an_ended_number_is_dropped() {
     let mut replies = Numbered::replies();
     for number in [1, 2] {
         assert!(begin(&mut replies, number, 1));
-        replies.arrived(number, Wanted);
+        replies.arrived(number, MoreWanted);
     }
     assert_eq!(replies.end(1), Some(FrameId::new(1, 0)));
     assert_eq!(replies.end(1), None);
-    assert_eq!(replies.next().map(|(frame, Wanted)| frame.index()), Some(2));
+    assert_eq!(replies.next().map(|(frame, MoreWanted)| frame.index()), Some(2));
     assert!(replies.next().is_none() && !replies.has_arrived());
 }

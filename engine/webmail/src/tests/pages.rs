@@ -5,10 +5,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::{
-    Attachment, Body, ComposePage, ConversationMessage, ConversationPage, Density, Escaped, Frame,
-    Hold, ListPage, Loads, LoginPage, MailboxLink, MailboxesPage, Notice, OwnMailbox, PrintPage,
-    Printed, Prose, QueuePage, QueueRow, QuotaMeter, RefusedPage, Row, SessionLine, SettingsPage,
-    SourcePage, Template, Theme, TlsRow,
+    Attachment, ComposePage, ConversationMessage, ConversationPage, Density, Escaped, FlashNotice,
+    HoldTime, ListPage, ListRow, Loads, LoginPage, MailboxLink, MailboxesPage, MessageBody,
+    OwnMailbox, PageFrame, PrintPage, Printed, Prose, QueuePage, QueueRow, QuotaMeter, RefusedPage,
+    SessionLine, SettingsPage, SourcePage, Template, Theme, TlsRow,
 };
 
 /// The values for the templates.
@@ -40,8 +40,9 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         MailboxLink { id: 1, name: "Inbox", unseen: 3, is_open: true },
         MailboxLink { id: 16, name: said, unseen: 0, is_open: false },
     ];
-    let notice = Some(Notice { text: said, is_error: false, undo: Some(said), seconds: Some(10) });
-    let frame = Frame {
+    let notice =
+        Some(FlashNotice { text: said, is_error: false, undo: Some(said), seconds: Some(10) });
+    let frame = PageFrame {
         address: said,
         token,
         theme: Theme::Auto,
@@ -52,7 +53,7 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
         notice,
         is_administrator: true,
     };
-    let rows = [true, false].map(|is| Row {
+    let rows = [true, false].map(|is| ListRow {
         key: Escaped(key),
         href: Escaped("/mail/box/1/7"),
         people: Escaped(said),
@@ -82,26 +83,28 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     };
     let attachments = [Attachment { name: said, size: said, href: "/mail/part/1.7/2" }];
     let warnings = [String::from(said)];
-    let html = Body::Html {
+    let html = MessageBody::Html {
         source: "/mail/html/1.7/1",
         loads: Loads::Nothing,
         whole: Some("/mail/whole/1.7/1"),
     };
-    let messages = [Body::Folded, Body::Text(Prose(said)), html].map(|body| ConversationMessage {
-        key,
-        href: "/mail/box/1/7",
-        from: said,
-        address: said,
-        to: said,
-        date: said,
-        moment: said,
-        snippet: said,
-        is_starred: true,
-        is_asked_for: false,
-        is_unread: false,
-        warnings: &warnings,
-        body,
-        attachments: &attachments,
+    let messages = [MessageBody::Folded, MessageBody::Text(Prose(said)), html].map(|body| {
+        ConversationMessage {
+            key,
+            href: "/mail/box/1/7",
+            from: said,
+            address: said,
+            to: said,
+            date: said,
+            moment: said,
+            snippet: said,
+            is_starred: true,
+            is_asked_for: false,
+            is_unread: false,
+            warnings: &warnings,
+            body,
+            attachments: &attachments,
+        }
     });
     let conversation = ConversationPage {
         frame,
@@ -127,8 +130,13 @@ pub(super) fn all(words: Words) -> Vec<(&'static str, String)> {
     };
     let sessions =
         [true, false].map(|is_this| SessionLine { key: said, program: said, since: said, is_this });
-    let settings =
-        SettingsPage { frame, name: said, signature: said, hold: Hold::Short, sessions: &sessions };
+    let settings = SettingsPage {
+        frame,
+        name: said,
+        signature: said,
+        hold: HoldTime::Short,
+        sessions: &sessions,
+    };
     let own = [16, 17].map(|id| OwnMailbox { id, name: said, messages: id - 16 });
     let mailboxes = MailboxesPage { frame, own: &own, refused: said };
     let row = |is_held, is_under_way, number| QueueRow {

@@ -8,11 +8,11 @@ use proptest::prelude::*;
 use store::{AccountId, Uid};
 
 use crate::{
-    Asset, ComposeStart, Destination, Key, ListRange, NotFound, Page, PostAction, Route,
+    Asset, ComposeStart, Destination, ListRange, MessageKey, NotFound, Page, PostAction, Route,
     TARGET_BYTES_MAX,
 };
 
-const KEY: Key = Key { mailbox: 1, uid: 7 };
+const KEY: MessageKey = MessageKey { mailbox: 1, uid: 7 };
 const POSTED: Posted = Posted { account: AccountId::from_bits(255), uid: Uid(7) };
 
 fn see(target: &str) -> Option<Page<'_>> {
@@ -244,8 +244,8 @@ fn redirects_never_leave_our_pages() {
     }
 }
 
-fn key() -> impl Strategy<Value = Key> {
-    (1..=u32::MAX, 1..=u32::MAX).prop_map(|(mailbox, uid)| Key { mailbox, uid })
+fn key() -> impl Strategy<Value = MessageKey> {
+    (1..=u32::MAX, 1..=u32::MAX).prop_map(|(mailbox, uid)| MessageKey { mailbox, uid })
 }
 
 fn plain_page() -> impl Strategy<Value = Page<'static>> {

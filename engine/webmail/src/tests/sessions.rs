@@ -9,7 +9,7 @@ use store::{NOTE_BYTES_MAX, NoteChange};
 
 use crate::form::Form;
 use crate::persisted_session::PersistedSession;
-use crate::{Density, Hold, Preferences, Theme, program};
+use crate::{Density, HoldTime, Preferences, Theme, program};
 use mail::PasswordMark;
 
 fn value(change: NoteChange) -> Vec<u8> {
@@ -44,7 +44,7 @@ proptest! {
             .finish();
         let preferences = |note: &[u8]| Preferences::of(&Form::of("application/x-www-form-urlencoded", note).expect("a form"));
         let first = preferences(said.as_bytes());
-        prop_assert_eq!((first.hold, first.theme, first.density), (Hold::Long, Theme::Dark, Density::Compact));
+        prop_assert_eq!((first.hold, first.theme, first.density), (HoldTime::Long, Theme::Dark, Density::Compact));
         if let Ok(change) = first.note_change() {
             let note = value(change);
             prop_assert!(note.len() <= NOTE_BYTES_MAX);

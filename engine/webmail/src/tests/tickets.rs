@@ -5,12 +5,12 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use proptest::prelude::*;
 
-use crate::{SECRET_BYTES, Ticket, clear_cookie};
+use crate::{SECRET_BYTES, SessionTicket, clear_cookie};
 
 const ZERO: &str = "000000000000002a.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-fn ticket() -> Ticket {
-    Ticket::new(42, [0; SECRET_BYTES])
+fn ticket() -> SessionTicket {
+    SessionTicket::new(42, [0; SECRET_BYTES])
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -27,7 +27,7 @@ fn digest_and_form_token_are_derived_from_the_secret() {
     );
     assert_eq!(ticket.form_token().to_string(), "NoL4cJz1X3-Nl6Txr3Xuny3GYQwwKDK2jvzK9tVcq_8");
     assert!(ticket.form_token().is("NoL4cJz1X3-Nl6Txr3Xuny3GYQwwKDK2jvzK9tVcq_8"));
-    let other = Ticket::new(42, [1; SECRET_BYTES]);
+    let other = SessionTicket::new(42, [1; SECRET_BYTES]);
     assert!(
         other.digest() != ticket.digest()
             && !ticket.form_token().is(&other.form_token().to_string())
@@ -50,7 +50,8 @@ fn cookie_is_restricted_to_this_host_and_tls() {
 }
 
 fn account(fields: &[&str]) -> Option<u64> {
-    Ticket::of_cookies(fields.iter().map(|field| field.as_bytes())).map(|ticket| ticket.account)
+    SessionTicket::of_cookies(fields.iter().map(|field| field.as_bytes()))
+        .map(|ticket| ticket.account)
 }
 
 #[test]
@@ -66,7 +67,7 @@ fn ticket_is_found_among_other_cookies() {
         assert_eq!(account(fields), Some(42), "{fields:?}");
     }
     let foreign = [b"x=\xff; ", ours.as_bytes()].concat();
-    assert!(Ticket::of_cookies([&*foreign]).is_some());
+    assert!(SessionTicket::of_cookies([&*foreign]).is_some());
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn cookies_without_exactly_one_ticket_are_rejected() {
         // The last bits belong to no byte.
         &format!("{}B", &ZERO[..ZERO.len() - 1]),
     ] {
-        assert!(said.parse::<Ticket>().is_err(), "{said}");
+        assert!(said.parse::<SessionTicket>().is_err(), "{said}");
     }
 }
 
@@ -121,10 +122,10 @@ fn debug_output_has_no_secret() {
 proptest! {
     #[test]
     fn ticket_survives_writing_and_parsing(account: u64, secret: [u8; SECRET_BYTES]) {
-        let ticket = Ticket::new(account, secret);
+        let ticket = SessionTicket::new(account, secret);
         let given = ticket.set_cookie().to_string();
         let cookie = given.split(';').next().unwrap_or_default();
-        let back = Ticket::of_cookies([cookie.as_bytes()]).expect("the ticket");
+        let back = SessionTicket::of_cookies([cookie.as_bytes()]).expect("the ticket");
         prop_assert_eq!((back.account, back.digest()), (account, ticket.digest()));
         let value = cookie.split_once('=').map(|(_, value)| value);
         prop_assert!(value.is_some_and(|value| value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))));
@@ -132,8 +133,8 @@ proptest! {
 
     #[test]
     fn ticket_has_exactly_one_text(fields in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..4), text in "[0-9a-f]{16}[.][A-Za-z0-9_-]{43}") {
-        prop_assert!(Ticket::of_cookies(fields.iter().map(Vec::as_slice)).is_none());
-        if let Ok(ticket) = text.parse::<Ticket>() {
+        prop_assert!(SessionTicket::of_cookies(fields.iter().map(Vec::as_slice)).is_none());
+        if let Ok(ticket) = text.parse::<SessionTicket>() {
             prop_assert_eq!(ticket.to_string(), text);
         }
     }

@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 
 use store::{NOTE_BYTES_MAX, NoteChange};
 
-use crate::jobs::Trust;
-use crate::jobs::trusted_senders::Verified;
+use crate::jobs::TrustChange;
+use crate::jobs::trusted_senders::VerifiedAuthor;
 
 /// The note after the change.
-fn after(note: &[u8], trust: Trust) -> Vec<u8> {
+fn after(note: &[u8], trust: TrustChange) -> Vec<u8> {
     match trust.change(note) {
         Some(NoteChange::Put(_, value)) => value.into_vec(),
         Some(_) => Vec::new(),
@@ -19,7 +19,7 @@ fn after(note: &[u8], trust: Trust) -> Vec<u8> {
 }
 
 fn begin(note: &[u8], address: &str) -> Vec<u8> {
-    after(note, Trust::Begin(address.into()))
+    after(note, TrustChange::Begin(address.into()))
 }
 
 #[test]
@@ -27,14 +27,14 @@ fn trusted_senders_are_added_and_removed() {
     let note = begin(&begin(b"", "a@x.test"), "b@x.test");
     assert_eq!(note, b"a@x.test\nb@x.test");
     assert_eq!(begin(&note, "A@X.test"), b"b@x.test\nA@X.test", "each once");
-    assert_eq!(after(&note, Trust::End("B@x.test".into())), b"a@x.test");
-    assert_eq!(Trust::End("c@x.test".into()).change(&note), None);
+    assert_eq!(after(&note, TrustChange::End("B@x.test".into())), b"a@x.test");
+    assert_eq!(TrustChange::End("c@x.test".into()).change(&note), None);
     assert!(matches!(
-        Trust::End("a@x.test".into()).change(b"a@x.test"),
+        TrustChange::End("a@x.test".into()).change(b"a@x.test"),
         Some(NoteChange::Remove(_))
     ));
     for none in [String::new(), "x".repeat(255), "a@x.test\nb@y.test".into()] {
-        assert_eq!(Trust::Begin(none).change(&note), None);
+        assert_eq!(TrustChange::Begin(none).change(&note), None);
     }
 }
 
@@ -70,7 +70,7 @@ fn author_is_verified_by_results_of_this_server_only() {
         )
     };
     let passed = results(";\r\n\tdkim=none;\r\n\tdmarc=pass header.from=x.test;\r\n\tarc=none");
-    assert_eq!(Verified::of(passed.as_bytes()), Verified::Domain("x.test".into()));
+    assert_eq!(VerifiedAuthor::of(passed.as_bytes()), VerifiedAuthor::Domain("x.test".into()));
     for failed in [
         "",
         ";\r\n\tdmarc=fail header.from=x.test",
@@ -79,10 +79,14 @@ fn author_is_verified_by_results_of_this_server_only() {
         "; dmarc=pass header.from=x.test",
         "\";\"\tdmarc=pass header.from=x.test",
     ] {
-        assert_eq!(Verified::of(results(failed).as_bytes()), Verified::Nobody, "{failed}");
+        assert_eq!(
+            VerifiedAuthor::of(results(failed).as_bytes()),
+            VerifiedAuthor::Nobody,
+            "{failed}"
+        );
     }
     for written_here in ["", "DKIM-Signature: v=1; d=barepost.test\r\n"] {
-        assert_eq!(Verified::of(written_here.as_bytes()), Verified::Written);
+        assert_eq!(VerifiedAuthor::of(written_here.as_bytes()), VerifiedAuthor::Written);
     }
     for (protocol, is_login) in [
         ("ESMTPA", true),
@@ -96,10 +100,13 @@ fn author_is_verified_by_results_of_this_server_only() {
         let received = format!(
             "Return-Path: <a@x.test>\r\nReceived: from with.ESMTPA.test ([192.0.2.1])\r\n\tby mail.barepost.test with {protocol} id 1;\r\n\tdate\r\n{RECEIVED}"
         );
-        let expected =
-            if is_login { Verified::Submitted("<a@x.test>".into()) } else { Verified::Nobody };
+        let expected = if is_login {
+            VerifiedAuthor::Submitted("<a@x.test>".into())
+        } else {
+            VerifiedAuthor::Nobody
+        };
         assert_eq!(
-            Verified::of(received.as_bytes()),
+            VerifiedAuthor::of(received.as_bytes()),
             expected,
             "{protocol}: nothing was found out"
         );
@@ -107,8 +114,15 @@ fn author_is_verified_by_results_of_this_server_only() {
     for (address, is_author) in
         [("a@x.test", true), ("a@X.TEST", true), ("a@y.x.test", false), ("x.test", false)]
     {
-        assert_eq!(Verified::Domain("x.test".into()).is_author(address), is_author, "{address}");
-        assert!(Verified::Written.is_author(address) && !Verified::Nobody.is_author(address));
+        assert_eq!(
+            VerifiedAuthor::Domain("x.test".into()).is_author(address),
+            is_author,
+            "{address}"
+        );
+        assert!(
+            VerifiedAuthor::Written.is_author(address)
+                && !VerifiedAuthor::Nobody.is_author(address)
+        );
     }
     for (path, is_author) in [
         ("<a@x.test>", true),
@@ -117,7 +131,11 @@ fn author_is_verified_by_results_of_this_server_only() {
         ("<>", false),
         ("", false),
     ] {
-        assert_eq!(Verified::Submitted(path.into()).is_author("a@x.test"), is_author, "{path}");
+        assert_eq!(
+            VerifiedAuthor::Submitted(path.into()).is_author("a@x.test"),
+            is_author,
+            "{path}"
+        );
     }
-    assert!(!Verified::Submitted("<>".into()).is_author(""));
+    assert!(!VerifiedAuthor::Submitted("<>".into()).is_author(""));
 }

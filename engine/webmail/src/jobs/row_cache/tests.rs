@@ -2,7 +2,7 @@
 
 use store::{Flags, Guid, INBOX, Modseq, TRASH, Uid};
 
-use crate::{Escaped, Row};
+use crate::{Escaped, ListRow};
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn row(snippet: &str) -> RenderedRow {
     let [key, href, people, subject, date, moment] = [Escaped(""); 6];
     let snippet = Escaped(snippet);
     let (messages, [is_unread, is_starred, is_answered, has_attachment]) = (1, [false; 4]);
-    let row = Row {
+    let row = ListRow {
         key,
         href,
         people,
