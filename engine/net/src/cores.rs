@@ -250,7 +250,7 @@ impl OtherCores {
     /// A core that this core steers for reports its load.
     pub(crate) fn load_reported(&mut self, load: &Load) {
         let Some(steering) = &mut self.steering else {
-            unreachable!("a load load_reported to a core that steers nothing")
+            unreachable!("a load reported to a core that steers nothing")
         };
         steering.load_reported(load);
     }

@@ -69,8 +69,7 @@ impl Crowding {
     }
 }
 
-/// The order in which sessions end while the memory reserve is in use: those that hold most go
-/// first.
+/// The order in which sessions end while the memory reserve is in use: the largest first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shedding {
     /// A session that holds at least this many bytes ends next.

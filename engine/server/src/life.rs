@@ -31,8 +31,7 @@ const READ_AGAIN: Micros = Micros::from_secs(1);
 /// The stages of an engine's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Life {
-    /// The store is opened and recovered. A core that does not own the disk waits for the order to
-    /// serve.
+    /// The store opens. A core that does not own the disk waits for the order to serve.
     Opening,
     /// The accounts of the configuration are looked up and made: see `making`.
     MakingAccounts,

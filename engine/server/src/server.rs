@@ -192,8 +192,7 @@ impl Server {
         }
     }
 
-    /// Ends the sessions of this core that have logged in with a password that the account no
-    /// longer has.
+    /// Ends the sessions of this core that have logged in with an earlier password of the account.
     pub(crate) fn end_sessions_of(&mut self, account: AccountId) {
         self.let_sessions(|sessions, cx| sessions.end_those_of(account, cx));
     }

@@ -372,8 +372,7 @@ impl Session {
         }
     }
 
-    /// The account's password has changed. If the client has logged in with the old one, the
-    /// session ends.
+    /// The account's password has changed. A session that logged in with the old one ends.
     pub(crate) fn password_changed(&mut self, account: AccountId, cx: &mut Context<'_>) {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.password_changed(account, &mut cx.smtp(self.caller)),

@@ -143,8 +143,7 @@ impl Server {
         self.end_outdated_sessions();
     }
 
-    /// A request handler may have set a new password. Ends sessions of this core that used the old
-    /// one.
+    /// A request handler may have set a new password: ends sessions with the old one.
     fn end_outdated_sessions(&mut self) {
         while let Some(account) = self.parts.store.next_outdated() {
             self.end_sessions_of(account);

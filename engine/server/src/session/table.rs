@@ -163,8 +163,7 @@ impl Sessions {
         }
     }
 
-    /// Ends the sessions of this core that have logged in with a password that the account no
-    /// longer has.
+    /// Ends the sessions of this core that have logged in with an earlier password of the account.
     pub(crate) fn end_those_of(&mut self, account: AccountId, cx: &mut Context<'_>) {
         for slot in 0..self.slots.len() {
             if let Some(session) = self.in_slot(slot).filter(|session| session.is_of(account)) {
