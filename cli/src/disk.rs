@@ -1,4 +1,5 @@
-//! The disk's image file, read by the store's own code: `barepost fsck`, and the look at it before every boot.
+//! Reads the disk's image file with the store's own code: for `barepost fsck`, and for the check
+//! before every boot.
 
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
@@ -17,9 +18,10 @@ pub(crate) struct Options {
     file: PathBuf,
 }
 
-/// Tells what a disk holds and what is wrong with it. Never writes to it.
+/// Prints what a disk holds and what is wrong with it. Never writes to it.
 ///
-/// Errors: refused when the file cannot be read or is no disk of ours; told when something is wrong with it.
+/// Errors: refused when the file cannot be read or is not a Barepost disk; told when something is
+/// wrong with the disk.
 pub(crate) fn fsck(options: &Options) -> Result<(), Failure> {
     let path = options.file.display();
     let file = File::open(&options.file)
@@ -39,17 +41,17 @@ pub(crate) fn fsck(options: &Options) -> Result<(), Failure> {
     if report.is_clean() { Ok(()) } else { Err(Failure::Told) }
 }
 
-/// Whether a machine has the disk now. What it writes in the meantime is seen half.
+/// Whether a machine uses the disk now. A reader may see only half of what that machine writes.
 fn is_served(file: &File) -> bool {
     match file.try_lock_shared() {
-        // Given back at once, so that no machine is kept from starting.
+        // The lock is released at once, so that no machine is kept from starting.
         Ok(()) => file.unlock().is_err(),
         Err(error) => matches!(error, TryLockError::WouldBlock),
     }
 }
 
-/// Whether the machine will open this disk: asks the store to, answers its first requests, which are for the superblocks,
-/// and looks what it made of them. Nothing is written.
+/// Whether the machine will open this disk. It asks the store, answers the store's first requests,
+/// which are for the superblocks, and looks at the result. Nothing is written.
 ///
 /// Errors: refused with the store's reason.
 pub(crate) fn check_format(file: &File, path: &Path) -> Result<(), Failure> {
@@ -84,7 +86,7 @@ pub(crate) fn check_format(file: &File, path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// A file as a disk that is only read.
+/// A file as a read-only disk.
 struct Image<'a> {
     file: &'a File,
     sectors: u64,
@@ -92,7 +94,7 @@ struct Image<'a> {
 
 impl Image<'_> {
     fn of(file: &File) -> std::io::Result<Image<'_>> {
-        // A folder opens like a file, and has a length of its own kind.
+        // A folder opens like a file, and reports a length of its own kind.
         if file.metadata()?.is_dir() {
             return Err(ErrorKind::IsADirectory.into());
         }
@@ -123,7 +125,7 @@ mod tests {
 
     const DISK_BYTES: u64 = 4 << 20;
 
-    /// What is said of a disk that starts with `start` and is otherwise empty.
+    /// The result for a disk that starts with `start` and is otherwise empty.
     fn said_of(start: &[u8], bytes: u64) -> Result<(), Failure> {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("disk.img");

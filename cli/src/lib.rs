@@ -1,8 +1,8 @@
 //! `barepost`: builds the machine, boots it and looks after it. Tests, benches and scripts for TCP
 //! are other programs, which the script `barepost` starts.
 //!
-//! A library, because benches start machines as `run` does. The program in `main.rs` only calls its
-//! [`main`].
+//! It is a library because benches start machines as `run` does. The program in `main.rs` only
+//! calls its [`main`].
 //!
 //! Invariants:
 //! - Whatever this process starts dies with it, even when it is killed with SIGKILL
@@ -49,7 +49,7 @@ fn help_for_developers() -> String {
         .collect()
 }
 
-/// Obeys the command line of this process. Does not return when the command fails.
+/// Runs the command line of this process. Does not return when the command fails.
 pub fn main<H: Hosting>() {
     host::main(CommandLine::parse, |arguments, house, stop| match arguments.command {
         Command::Run(options) => run::run::<H>(house, &options, stop),

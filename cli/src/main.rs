@@ -1,4 +1,4 @@
-//! The program `barepost`. What it does is in the library beside it.
+//! The program `barepost`. Its code is in the library beside it.
 #![forbid(unsafe_code)]
 
 fn main() {

@@ -1,4 +1,5 @@
-//! The machine's services as the world reaches them: forwarded ports, and how to tell that somebody is there.
+//! The machine's services as clients reach them: forwarded ports, and how to tell that a service
+//! answers.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -10,13 +11,13 @@ pub trait Reached {
     /// Where the service is reached when guest port P is port BASE+P of this machine.
     fn forwarded(&self, base: u16) -> SocketAddr;
 
-    /// What a client says before the service says anything.
+    /// What a client sends before the service sends anything.
     fn question(&self) -> &'static [u8];
 
-    /// How the first thing starts that the service says: three bytes.
+    /// The first three bytes that the service sends.
     fn greeting(&self) -> &'static [u8];
 
-    /// What a client says then that leaves at once.
+    /// What a client then sends to end the session at once.
     fn farewell(&self) -> &'static [u8];
 }
 
@@ -27,7 +28,8 @@ impl Reached for Service {
 
     fn question(&self) -> &'static [u8] {
         match self.protocol {
-            // No TLS, so that it is answered by an alert, and costs no handshake.
+            // This is no TLS, so the service answers with an alert, without the cost of a
+            // handshake.
             _ if self.security == Security::Implicit => b"\r\n",
             Protocol::Smtp | Protocol::Submission | Protocol::Pop3 => b"",
             Protocol::Http | Protocol::Http2 => b"OPTIONS * HTTP/1.0\r\n\r\n",

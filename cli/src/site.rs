@@ -1,6 +1,7 @@
-//! The site: a folder's files packed into one file that the machine gets, with their compressed forms.
+//! The site: a folder's files, packed with their compressed forms into one file for the machine.
 //!
-//! Names that begin with a dot are left out, as nobody means to publish `.git`; `.well-known` (RFC 8615) is the exception.
+//! Names that begin with a dot are left out, so that `.git` is not published by mistake.
+//! `.well-known` (RFC 8615) is the exception.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,16 +17,17 @@ use http::File;
 
 /// The largest pack that a machine takes, in bytes: the limit of the image's `fw_cfg` reader.
 const PACK_BYTES_MAX: usize = 64 << 20;
-/// A compressed form is kept when it saves a twentieth at least.
+/// A compressed form is kept if it saves at least a twentieth.
 const WORTHWHILE: (usize, usize) = (19, 20);
-/// How hard brotli tries, of 11; the two above this take ten times as long for a few percent.
+/// Brotli's quality, of at most 11. The two higher levels take ten times as long for a few percent.
 const BROTLI_QUALITY: i32 = 9;
-/// How far back brotli looks: 2 to this, in bytes; what every client has room for.
+/// The base-2 logarithm of brotli's window in bytes. Every client has room for such a window.
 const BROTLI_WINDOW_BITS: i32 = 22;
 
-/// Packs the files of `folder`, under the paths that they have there, and the policy of the machine's domains, if they have one.
+/// Packs the files of `folder`, under their paths there, and the policy of the machine's domains,
+/// if they have one.
 ///
-/// Errors: refused when the folder cannot be read or holds what cannot be served.
+/// Errors: refused when the folder cannot be read or holds something that cannot be served.
 pub(crate) fn pack(folder: Option<&Path>, policy: Option<String>) -> Result<Vec<u8>, Failure> {
     let mut files = BTreeMap::new();
     if let Some(folder) = folder {
@@ -44,7 +46,7 @@ pub(crate) fn pack(folder: Option<&Path>, policy: Option<String>) -> Result<Vec<
     Ok(pack)
 }
 
-/// A text that changes with the configuration.
+/// A text file that changes with the configuration.
 fn text(text: String) -> File {
     let (content_type, modified) =
         ("text/plain; charset=utf-8".to_string(), httpdate::fmt_http_date(SystemTime::now()));
@@ -81,7 +83,7 @@ fn collect(
     Ok(())
 }
 
-/// Where `path` leads to, which must not be outside of the site.
+/// The target of `path`, which must not be outside of the site.
 fn inside(root: &Path, path: &Path) -> Result<PathBuf, Failure> {
     let target = path.canonicalize().map_err(|error| refused(path, error))?;
     if target.starts_with(root) {
@@ -104,7 +106,7 @@ fn file(path: &Path) -> Result<File, Failure> {
     Ok(File { content_type: content_type(path), modified, gzip, brotli, plain })
 }
 
-/// What a file is, by its name. Text is UTF-8.
+/// The content type of a file, by its name. Text is UTF-8.
 fn content_type(path: &Path) -> String {
     let guess = mime_guess::from_path(path).first_or_octet_stream();
     let is_text = guess.type_() == mime_guess::mime::TEXT
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_is_served_where_others_look_for_it_and_they_understand_it() {
+    fn mta_sts_policy_is_served_at_its_path_and_parses() {
         let text = "hostname = 'mail.a.test'\ndomains = ['a.test']\n[web]\nmta_sts = 'enforce'\n";
         let configuration = configuration::Configuration::parse(text).unwrap();
         let policy = configuration.web.policy(&configuration.hostname).unwrap();

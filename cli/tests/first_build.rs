@@ -1,10 +1,10 @@
-//! Who waits for the first build is told what for.
+//! A first build of the image is announced, so that the user knows why it takes long.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// A BASE whose services' ports are free, below those that Linux gives to clients.
+/// A BASE with free ports for all services, below the ports that Linux gives to clients.
 fn free_ports() -> Option<u16> {
     let start = std::process::id() as u16 % 200;
     let is_free = |base: &u16| {
@@ -14,8 +14,8 @@ fn free_ports() -> Option<u16> {
 }
 
 #[test]
-fn the_first_build_of_the_image_is_announced_and_later_ones_are_not() {
-    // A repository whose cargo and QEMU are programs that fail at once.
+fn first_image_build_is_announced_and_later_ones_are_not() {
+    // A repository in which cargo and QEMU are programs that fail at once.
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     std::fs::create_dir_all(root.join("machines/bare")).unwrap();

@@ -1,4 +1,4 @@
-//! What `barepost` starts dies with it, even when it is killed with SIGKILL.
+//! The programs that `barepost` starts die with it, even when it is killed with SIGKILL.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 const BAREPOST: &str = env!("CARGO_BIN_EXE_barepost");
 
-/// Whether a process runs; one that has ended and that nobody has waited for does not.
+/// Whether a process runs. A process that has ended does not, even if no parent has waited for it.
 fn runs(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit(')')
@@ -25,7 +25,7 @@ fn a_held_program_dies_with_its_parent() {
     BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let held: u32 = line.trim().parse().unwrap();
     let started = Instant::now();
-    // Until it has become the program.
+    // Wait until the process has become the program.
     while !std::fs::read_link(format!("/proc/{held}/exe"))
         .is_ok_and(|exe| !exe.ends_with(Path::new("barepost")))
     {
@@ -55,7 +55,7 @@ fn a_held_program_gets_its_arguments_and_gives_its_exit_status() {
     let own = std::process::id().to_string();
     let arguments =
         ["--held", &own, "sh", "-c", "test \"$1\" = '--help me' && exit 7", "sh", "--help me"];
-    // The parent of a process is the process, whichever of its threads started it.
+    // The parent of a process is a process, whichever of its threads started it.
     let status = Command::new(BAREPOST).args(arguments).status().unwrap();
     assert_eq!(status.code(), Some(7));
 }

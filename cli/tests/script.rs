@@ -1,4 +1,4 @@
-//! What the script `barepost` starts ends with it.
+//! The programs that the script `barepost` starts end with it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What `look` finds, sooner or later.
+/// Calls `look` until it finds something.
 fn sooner_or_later<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let started = Instant::now();
     loop {
@@ -23,7 +23,7 @@ fn sooner_or_later<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     }
 }
 
-/// Whether the process runs; one that has ended may wait for its parent.
+/// Whether the process runs. A process that has ended may still wait for its parent.
 fn runs(id: &str) -> bool {
     let line =
         std::fs::read_to_string(Path::new("/proc").join(id).join("stat")).unwrap_or_default();
@@ -32,7 +32,7 @@ fn runs(id: &str) -> bool {
 
 #[test]
 fn ctrl_c_during_the_first_build_ends_all_compilers() {
-    // A repository whose cargo starts a compiler that takes a minute, for the image and for the
+    // A repository in which cargo starts a compiler that takes a minute, for the image and for the
     // command line.
     let root = tempfile::tempdir().unwrap();
     let root = root.path();

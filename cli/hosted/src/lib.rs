@@ -1,9 +1,9 @@
-//! The engine as this process, at a tap interface: a machine like a guest, for `./barepost run
-//! --hosted` and for benches. A program of its own, so that users do not compile the engine
-//! for Linux.
+//! Runs the engine in this process, at a tap interface. It is a machine like a guest, for
+//! `./barepost run --hosted` and for benches. It is a program of its own, so that users do not
+//! compile the engine for Linux.
 //!
-//! It needs no program of ours to hold it: it is a thread, and ends when we do, however we are
-//! ended.
+//! No program of ours needs to hold it: it is a thread, and ends with the process, however the
+//! process ends.
 #![forbid(unsafe_code)]
 
 use std::fmt::Display;
@@ -23,7 +23,7 @@ use server::{Papers, Sizes};
 pub struct Hosted {
     life: Life,
     started: Instant,
-    /// Whether it is not waited for any more.
+    /// Whether nothing waits for it any more.
     is_left: bool,
 }
 
@@ -116,7 +116,7 @@ impl Running for Hosted {
     }
 }
 
-/// By what others know the machine, and by what it knows others.
+/// The names and keys that a machine needs: its certificates, signing keys and authorities.
 fn papers(data: &DataFolder) -> Result<Papers, Failure> {
     let authorities = data.authorities_path.as_ref().map(|path| unpacked(path, pack::authorities));
     Ok(Papers {
@@ -127,7 +127,7 @@ fn papers(data: &DataFolder) -> Result<Papers, Failure> {
     })
 }
 
-/// The site. It stays for as long as this process.
+/// The site. It stays in memory as long as this process runs.
 fn site(data: &DataFolder) -> Result<Site, Failure> {
     let Some(path) = &data.site_path else { return Ok(Site::default()) };
     let pack = std::fs::read(path).map_err(Failure::io("reading the packed site"))?;

@@ -1,8 +1,8 @@
-//! How the guest's processor is made, and whether KVM really can make it.
+//! Chooses what runs the guest's instructions, and checks whether KVM really works.
 //!
-//! That /dev/kvm exists says little: in some virtual machines it opens, and the guest dies at its first vector
-//! instruction. So before KVM is taken, a guest of 80 bytes runs on it: it turns SSE on, adds two vectors, and leaves
-//! through the debug exit.
+//! The presence of /dev/kvm is not enough. In some virtual machines it opens, and the guest dies at
+//! its first vector instruction. So before KVM is chosen, a guest of 80 bytes runs on it: it turns
+//! SSE on, adds two vectors, and leaves through the debug exit.
 
 use std::fmt;
 use std::fs::File;
@@ -34,7 +34,7 @@ impl fmt::Display for Accelerator {
 }
 
 impl Accelerator {
-    /// For QEMU; with it goes the processor that has all that can be had.
+    /// The arguments for QEMU. They include the processor model with all available features.
     pub(super) fn arguments(self) -> [&'static str; 4] {
         match self {
             Accelerator::Kvm => ["-accel", "kvm", "-cpu", "host"],
@@ -75,7 +75,7 @@ impl AcceleratorChoice {
     }
 }
 
-/// How long the small guest may take; it needs a few milliseconds.
+/// How long the small guest may run; it needs a few milliseconds.
 const PROBE_BUDGET: Duration = Duration::from_secs(3);
 /// QEMU's exit status when the guest wrote 0x2a to the debug exit.
 const PROBE_PASSED: i32 = 0x2a << 1 | 1;
@@ -107,7 +107,7 @@ pub(super) const PROBE: [u8; 80] = [
     0, 0, 0, 0,
 ];
 
-/// Whether the small guest comes to its end on `accelerator`.
+/// Whether the small guest ends as it should on `accelerator`.
 fn runs_a_guest(qemu: &Path, accelerator: Accelerator) -> Result<bool, Failure> {
     let doing = "trying the accelerator";
     // A file in memory: nothing can be left behind.
@@ -134,7 +134,7 @@ fn runs_a_guest(qemu: &Path, accelerator: Accelerator) -> Result<bool, Failure> 
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(Failure::io(doing))?;
 
-    // A guest that dies in KVM stands still for ever; QEMU's complaint about it saves the wait.
+    // A guest that dies in KVM hangs for ever; QEMU's complaint about it saves the wait.
     let (sender, died) = std::sync::mpsc::channel();
     if let Some(complaints) = child.stderr.take() {
         std::thread::spawn(move || {

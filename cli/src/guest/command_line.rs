@@ -1,15 +1,17 @@
 //! QEMU's command line for a guest.
 //!
-//! The disk is opened with `cache=writeback`: what the guest writes goes to the host's page cache, and a flush by the
-//! guest is an fdatasync. So nothing is lost when QEMU is killed, and when the host loses power only what the guest
-//! had not flushed, which it had not acknowledged to anybody either. `cache=none` would be no safer, is slower for small
-//! writes, and does not work on every file system.
+//! The disk is opened with `cache=writeback`: the guest's writes go to the host's page cache, and a
+//! flush by the guest is an fdatasync. So nothing is lost when QEMU is killed. When the host loses
+//! power, only unflushed writes are lost, and the guest had not acknowledged those to any client.
+//! `cache=none` would be no safer, is slower for small writes, and does not work on every file
+//! system.
 //!
-//! Every error of the disk is reported to the guest, which answers its clients. By default QEMU
-//! stops a guest whose host file system is full, and without a monitor nothing starts it again.
+//! Every disk error is reported to the guest, which answers its clients. By default QEMU stops a
+//! guest when the host's file system is full, and without a monitor nothing starts it again.
 //!
-//! QEMU gives up what it never needs (`-sandbox`): other programs, other users' rights, outdated
-//! system calls, and changes of its own limits. So a guest that breaks into QEMU gains little.
+//! QEMU gives up what it never needs (`-sandbox`): starting other programs, changing its user,
+//! outdated system calls, and changing its own limits. So a guest that breaks into QEMU gains
+//! little.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -40,19 +42,19 @@ impl fmt::Display for MachineType {
     }
 }
 
-/// How the guest is connected.
+/// How the guest is connected to a network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Network {
     /// QEMU's own network; guest port P of each service is 127.0.0.1:(base+P).
     User {
-        /// Where the forwarded ports begin.
+        /// The first forwarded port.
         base: u16,
     },
-    /// A tap interface of the host, at so many queues of its.
+    /// A tap interface of the host, with this many of its queues.
     Tap {
-        /// Its name.
+        /// The interface's name.
         interface: String,
-        /// As many as cores, or 1.
+        /// As many as the machine's cores, or 1.
         queues: u32,
     },
 }
@@ -60,22 +62,22 @@ pub enum Network {
 /// A TCG plugin that watches the guest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plugin {
-    /// Its shared object.
+    /// The plugin's shared object.
     pub library: PathBuf,
-    /// `key=value` pairs for it.
+    /// `key=value` arguments for the plugin.
     pub arguments: Vec<String>,
 }
 
-/// What a Linux kernel gets, where the image is one: a peer on the same machine.
+/// What a Linux kernel needs, if the image is one: it is a peer on the same machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Linux {
-    /// Its first file system.
+    /// The kernel's first file system.
     pub initramfs: PathBuf,
     /// The kernel's command line.
     pub arguments: String,
 }
 
-/// The files of a guest, which a data folder has.
+/// The files of a guest, from a data folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GuestFiles {
     /// The disk's image.
@@ -86,34 +88,34 @@ pub struct GuestFiles {
     pub site: Option<PathBuf>,
     /// The packed certificates and their keys.
     pub certificates: PathBuf,
-    /// The packed keys with which letters are signed.
+    /// The packed keys that sign messages.
     pub signing_keys: PathBuf,
     /// The packed certificates of authorities, if any are named.
     pub authorities: Option<PathBuf>,
 }
 
-/// All that makes a guest.
+/// Everything that defines a guest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setup {
-    /// The program.
+    /// The QEMU program.
     pub qemu: PathBuf,
     /// What is booted: our image, or a Linux kernel.
     pub image: PathBuf,
     /// Which of QEMU's machines.
     pub machine: MachineType,
-    /// What runs its instructions.
+    /// What runs the guest's instructions.
     pub accelerator: Accelerator,
     /// How many processors it has.
     pub cores: u32,
     /// Its memory.
     pub memory_mib: u32,
-    /// What its card is connected to.
+    /// What the guest's network card is connected to.
     pub network: Network,
-    /// What it is given to read and write.
+    /// The guest's files.
     pub files: GuestFiles,
-    /// What watches it.
+    /// The plugin that watches the guest.
     pub plugin: Option<Plugin>,
-    /// What else the kernel gets if the image is one.
+    /// What the kernel needs besides, if the image is a Linux kernel.
     pub linux: Option<Linux>,
 }
 
@@ -131,7 +133,7 @@ impl Setup {
             line.option("-initrd", linux.initramfs.as_os_str()).option("-append", &linux.arguments);
         }
 
-        // `signal=off`: no control character on this pipe means anything to QEMU.
+        // `signal=off`: no control character on this pipe has a meaning for QEMU.
         line.option("-chardev", "stdio,id=console,signal=off").option("-serial", "chardev:console");
         line.option("-device", "isa-debug-exit,iobase=0xf4,iosize=4");
         line.option(
@@ -179,7 +181,8 @@ impl Setup {
     fn machine(&self, line: &mut Line) {
         match self.machine {
             MachineType::Q35 => line.option("-machine", "q35"),
-            // Without ACPI QEMU names the virtio devices on the command line of the image, which looks for them there.
+            // Without ACPI, QEMU names the virtio devices on the image's command line, and the
+            // image looks for them there.
             MachineType::Microvm => line
                 .option("-machine", "microvm,acpi=off,rtc=on")
                 .option("-global", "virtio-mmio.force-legacy=false"),
@@ -189,7 +192,7 @@ impl Setup {
         }
     }
 
-    /// A virtio device behind the bus that the machine has, of the modern kind only.
+    /// A virtio device on the machine's bus, of the modern kind only.
     fn device(&self, kind: &str, backend: &str) -> String {
         match self.machine {
             MachineType::Q35 if kind == "virtio-net" => {
@@ -202,7 +205,8 @@ impl Setup {
 }
 
 impl Network {
-    /// What the card has for it: two queues for each of the interface's, a message for each, and one more of both for the card itself.
+    /// The card's arguments. It has two queues for each queue of the interface, one interrupt
+    /// message for each of those, and one more queue and message for the card itself.
     fn card(&self) -> String {
         match self {
             Network::Tap { queues, .. } if *queues > 1 => {
@@ -228,7 +232,7 @@ impl Network {
     }
 }
 
-/// An option's value that holds a path, in which QEMU wants every comma doubled.
+/// An option with a path. QEMU wants every comma in the path doubled.
 fn with_file(before: &str, path: &Path, after: &str) -> OsString {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let mut value = before.as_bytes().to_vec();

@@ -1,8 +1,8 @@
-//! A guest: the image in QEMU, with what it says and how it is stopped; and what every machine that is served from
-//! here has in common with it.
+//! A guest: the image in QEMU, its console output and how it is stopped; and what all kinds of
+//! machines that are started from here have in common.
 //!
-//! The serial console goes through pipes, never through the terminal itself, so nothing that the guest does can leave
-//! the terminal in a bad state; what is not printable in a line of it is replaced.
+//! The serial console goes through pipes, never through the terminal itself. So nothing that the
+//! guest does can leave the terminal in a bad state. Unprintable characters in a line are replaced.
 
 mod accelerator;
 mod command_line;
@@ -20,52 +20,52 @@ use std::time::{Duration, Instant};
 
 use host::{Failure, hold};
 
-/// What the guest's serial console reads as the wish to stop: Ctrl-C.
+/// The byte that asks the guest to stop on its serial console: Ctrl-C.
 const STOP_BYTE: u8 = 0x03;
 /// QEMU's exit status when the guest stopped cleanly through its debug exit.
 const CLEAN_STOP: i32 = 33;
 /// The longest line of the console that is kept whole, in bytes.
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// What a machine does that concerns us.
+/// An event of a machine.
 #[derive(Debug)]
 pub enum Event {
     /// It printed a line on its console.
     Line(String),
-    /// What it runs on had something to say.
+    /// QEMU printed a line, usually about an error.
     Complaint(String),
-    /// It is gone.
+    /// The machine has ended.
     Ended,
 }
 
 /// How a machine ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum End {
-    /// It stopped because it was asked to, with everything written.
+    /// It stopped because it was asked to, and everything is written to disk.
     Clean,
-    /// It did not: how it did, for people.
+    /// It ended otherwise: how, for people.
     Other(String),
 }
 
-/// A machine that runs.
+/// A running machine.
 pub trait Running {
-    /// When it was started.
+    /// When the machine was started.
     fn started(&self) -> Instant;
 
-    /// The next thing that happens within `patience`, if any does. After [`Event::Ended`] there is nothing more.
+    /// The next event, if one comes within `patience`. After [`Event::Ended`] there are no more.
     fn next_event(&self, patience: Duration) -> Option<Event>;
 
-    /// Asks it to end its sessions, write what it holds, and go.
+    /// Asks the machine to end its sessions, to write what it holds, and to stop.
     fn ask_to_stop(&mut self);
 
-    /// Ends it at once, as a power cut would.
+    /// Ends the machine at once, as a power cut would.
     fn kill(&mut self);
 
-    /// How it ended; waits until it has.
+    /// Waits until the machine has ended, and says how.
     fn end(self) -> Result<End, Failure>;
 }
 
-/// A guest that runs. Dropped, it is killed.
+/// A running guest. It is killed when dropped.
 pub struct Guest {
     qemu: Child,
     console: ChildStdin,
@@ -74,7 +74,7 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Boots what `setup` describes. To be called from the main thread (see [`hold`]).
+    /// Boots what `setup` describes. It must be called from the main thread (see [`hold`]).
     pub fn start(setup: &Setup) -> Result<Guest, Failure> {
         let mut command = hold::command(&setup.qemu);
         command.args(setup.arguments());
@@ -91,7 +91,7 @@ impl Guest {
         std::thread::spawn(move || for_each_line(complaints, &complaints_sender, Event::Complaint));
         std::thread::spawn(move || {
             for_each_line(output, &sender, Event::Line);
-            // The console's pipe closes when QEMU ends. Nobody listens any more if this fails.
+            // The console's pipe closes when QEMU ends. If this fails, nothing listens any more.
             let _ = sender.send(Event::Ended);
         });
         Ok(Guest { qemu, console, events, started })
@@ -117,7 +117,7 @@ impl Running for Guest {
     }
 
     fn ask_to_stop(&mut self) {
-        // If QEMU is gone already, its end is on its way as an event.
+        // If QEMU is gone already, the event of its end is on its way.
         let _ = self.console.write_all(&[STOP_BYTE]).and_then(|()| self.console.flush());
     }
 
@@ -136,13 +136,13 @@ impl Drop for Guest {
     fn drop(&mut self) {
         if matches!(self.qemu.try_wait(), Ok(None)) {
             self.kill();
-            // It has been killed: this returns at once, and leaves no zombie.
+            // It has been killed, so this returns at once, and leaves no zombie.
             let _ = self.qemu.wait();
         }
     }
 }
 
-/// Sends every line of `stream`, without its end and without control characters.
+/// Sends every line of `stream`, without its line end and without control characters.
 fn for_each_line(stream: impl Read, sender: &Sender<Event>, event: impl Fn(String) -> Event) {
     let mut stream = BufReader::new(stream);
     let mut line = Vec::new();

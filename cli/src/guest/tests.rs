@@ -1,4 +1,4 @@
-//! The guest's command line, its console, and what holds when processes are killed.
+//! Tests of the guest's command line, of its console, and of what holds when processes are killed.
 
 use std::path::PathBuf;
 
@@ -54,7 +54,7 @@ fn each_machine_has_its_own_kind_of_devices() {
 }
 
 #[test]
-fn each_core_has_a_queue_of_the_tap_interface_and_messages_for_it() {
+fn each_core_has_a_tap_queue_and_its_interrupt_messages() {
     let tap = |queues| Network::Tap { interface: "tap0".into(), queues };
     let several = line(&Setup { cores: 4, network: tap(4), ..setup() });
     assert!(several.contains("-smp 4 "), "{several}");

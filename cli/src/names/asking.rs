@@ -1,4 +1,5 @@
-//! Name servers asked through this host, by the machine's own resolver (crate `dns`): one question after the other.
+//! Asks name servers through this host, with the machine's own resolver (crate `dns`), one question
+//! after the other.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -10,13 +11,13 @@ use dns::{Action, Answer, Limits, Question, Resolver, StreamId, Unanswered};
 use machine::Instant;
 
 const LIMITS: Limits = Limits { questions: 1, of_clients: 1, askers: 1, cache_bytes: 1 << 20 };
-/// Whoever is asked may be silent for as long before the clock is looked at.
+/// How long a read of a socket waits before the clock is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// The largest datagram.
 const DATAGRAM_BYTES_MAX: usize = 65_535;
 
-/// Name servers, and what is open to them.
+/// Name servers, and the sockets that are open to them.
 pub(super) struct Servers {
     resolver: Resolver<()>,
     sockets: BTreeMap<u16, UdpSocket>,
@@ -26,7 +27,7 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn new(servers: &[IpAddr]) -> Servers {
-        // Its state is the system's randomness.
+        // The state of the hasher is the system's randomness.
         let [high, low] = [(); 2].map(|()| RandomState::new().hash_one(()).to_le_bytes());
         let mut key = [0; 16];
         key.iter_mut().zip(high.into_iter().chain(low)).for_each(|(place, byte)| *place = byte);
@@ -40,7 +41,7 @@ impl Servers {
         }
     }
 
-    /// Asks, and waits for the answer; for no longer than [`dns::QUESTION_SPAN_MAX`].
+    /// Asks, and waits for the answer, for at most [`dns::QUESTION_SPAN_MAX`].
     pub(super) fn ask(&mut self, question: Question) -> Result<Answer, Unanswered> {
         let mut answer = self.resolver.ask(question, (), self.now());
         loop {
@@ -58,7 +59,7 @@ impl Servers {
         Instant(self.started.elapsed().as_micros().try_into().unwrap_or(u64::MAX))
     }
 
-    /// Does what the resolver wants done. What fails is as good as lost on its way.
+    /// Does what the resolver requests. A failure here is treated as a packet lost on its way.
     fn act(&mut self, action: Action<()>) -> Option<Result<Answer, Unanswered>> {
         match action {
             Action::Send { port, to, bytes } => {
@@ -91,7 +92,7 @@ impl Servers {
         None
     }
 
-    /// Looks whether anything has come, and how late it is.
+    /// Looks whether an answer has come, and what time it is.
     fn listen(&mut self) {
         let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
         let mut has_waited = false;
@@ -134,13 +135,14 @@ fn open(port: u16, to: SocketAddr) -> std::io::Result<UdpSocket> {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // Somebody else may have that very port.
+    // Another process may use that port.
     let socket = UdpSocket::bind((any, port)).or_else(|_| UdpSocket::bind((any, 0)))?;
     socket.set_read_timeout(Some(GLANCE))?;
     Ok(socket)
 }
 
-/// The name servers that this host asks, as its `resolv.conf` says; those that only this host can reach in a way of its own are left out.
+/// The name servers of this host's `resolv.conf`. Servers that only this host can reach in a
+/// special way are left out.
 pub(super) fn of_host(resolv_conf: &str) -> Vec<IpAddr> {
     let named = resolv_conf.lines().filter_map(|line| line.trim().strip_prefix("nameserver"));
     named

@@ -1,4 +1,5 @@
-//! Whether the domain name system says what it is to say; and if it says something else, whether that is as good.
+//! Checks whether the DNS has the records that it should have, and whether other records in their
+//! place are as good.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,18 +12,18 @@ use machine::UnixTime;
 use super::is_public;
 use super::records::{Wanted, Written};
 
-/// What is told of a record.
+/// The result for one record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Finding {
-    /// It is there.
+    /// The record is there.
     Right,
-    /// Something else is there that is as good.
+    /// Another record is there that is as good.
     AsGood(String),
-    /// Nothing of the kind is there.
+    /// No record of the kind is there.
     Missing,
-    /// Something else is there, or too much.
+    /// Another record is there, or too many are.
     Wrong(String),
-    /// Name servers do not say.
+    /// The name servers do not answer.
     Unknown(Unanswered),
 }
 
@@ -31,7 +32,7 @@ impl Finding {
         matches!(self, Finding::Right | Finding::AsGood(_))
     }
 
-    /// A line for people.
+    /// The finding as a line for people.
     pub(super) fn told(&self, wanted: &Wanted) -> String {
         match self {
             Finding::Right => format!("right    {wanted}"),
@@ -43,16 +44,16 @@ impl Finding {
     }
 }
 
-/// From where mail of the domains comes.
+/// The addresses that send mail of the domains.
 #[derive(Clone, Copy)]
 pub(super) struct Senders<'a> {
     /// The machine's addresses.
     pub(super) own: &'a [IpAddr],
-    /// Those of the hosts that send its mail on.
+    /// The addresses of the hosts that relay the machine's mail.
     pub(super) smarthosts: &'a [IpAddr],
 }
 
-/// The addresses of the hosts that send mail on, as far as others know them.
+/// The addresses of the hosts that relay mail, as far as others can know them.
 pub(super) fn addresses_of(
     relay: &Relay,
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
@@ -76,7 +77,7 @@ pub(super) fn addresses_of(
     addresses
 }
 
-/// Looks a record up. `ask` asks name servers; `keys`: with which letters are signed.
+/// Looks a record up. `ask` asks name servers; `keys`: the keys that sign messages.
 pub(super) fn judge(
     wanted: &Wanted,
     keys: &[SigningKey],
@@ -117,7 +118,7 @@ pub(super) fn judge(
     }
 }
 
-/// Whether both are for the same: of texts there may be others, for other things.
+/// Whether both records serve the same purpose: a name may have other texts, for other purposes.
 fn is_alike(record: &Record, wanted: &Record) -> bool {
     match (record, wanted) {
         (Record::Text(text), Record::Text(wanted)) => {
@@ -127,12 +128,13 @@ fn is_alike(record: &Record, wanted: &Record) -> bool {
     }
 }
 
-/// What a text begins with, such as `v=spf1`.
+/// The beginning of a text that names its version, such as `v=spf1`.
 fn version(text: &[u8]) -> &[u8] {
     text.split(|byte| matches!(byte, b' ' | b';')).next().unwrap_or_default()
 }
 
-/// Of a key all texts are for the same, whatever they begin with. What is as good, a signature shows.
+/// At the name of a key, all texts serve the same purpose, whatever they begin with. A trial
+/// signature shows whether a text is as good.
 fn judge_key(key: &SigningKey, wanted: &Wanted, records: &[Record]) -> Finding {
     let texts: Vec<&Record> =
         records.iter().filter(|record| matches!(record, Record::Text(_))).collect();
@@ -156,7 +158,7 @@ fn judge_key(key: &SigningKey, wanted: &Wanted, records: &[Record]) -> Finding {
     }
 }
 
-/// What a letter that is signed with a key comes to where the domain has published this.
+/// The result for a message that is signed with a key if the domain has published this text.
 fn reason_with(key: &SigningKey, wanted: &Wanted, text: &Record) -> Option<Reason> {
     let (_, domain) = wanted.owner.as_str().split_once("._domainkey.")?;
     let letter = format!("From: postmaster@{domain}\r\n\r\n");
@@ -172,7 +174,7 @@ fn reason_with(key: &SigningKey, wanted: &Wanted, text: &Record) -> Option<Reaso
     signed.ended().verify(0, &knowledge, now).ok().map(|verdict| verdict.reason)
 }
 
-/// A text says something else.
+/// The finding when a text says something else.
 fn judge_text(
     text: &[u8],
     wanted: &Wanted,
@@ -188,7 +190,7 @@ fn judge_text(
                     addresses.iter().map(|address| (*address, may_send(*address, wanted, ask)));
                 verdicts.find(|(_, verdict)| *verdict != spf::Verdict::Pass)
             };
-            // By what a smarthost sends may be other addresses than its own.
+            // A smarthost may send from other addresses than its own.
             let includes = others
                 .iter()
                 .any(|other| matches!(other, Record::Text(text) if mentions(text, b"include:")));
@@ -229,7 +231,7 @@ fn mentions(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|found| found.eq_ignore_ascii_case(word))
 }
 
-/// What the owner of a policy says of mail that comes from an address.
+/// What an SPF policy's owner says of mail that comes from an address.
 fn may_send(
     address: IpAddr,
     wanted: &Wanted,
@@ -240,7 +242,7 @@ fn may_send(
     learned(ask, |knowledge| spf::check(&sender, knowledge))
 }
 
-/// What the domain above the owner of a policy wants done with what nobody proves to be its own.
+/// The policy of the domain above the policy's owner for mail that fails authentication.
 fn policy(
     wanted: &Wanted,
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
@@ -250,7 +252,7 @@ fn policy(
     learned(ask, |knowledge| dmarc::check(&letter, knowledge))
 }
 
-/// What comes of a check, when all is known that it has to know.
+/// The result of a check that has all the answers that it needs.
 fn learned<V>(
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
     check: impl Fn(&Knowledge) -> Result<V, Missing>,
@@ -297,12 +299,13 @@ mod tests {
         Record::Text(text.as_bytes().into())
     }
 
-    /// The findings that are not just right, where all is as wanted but that `owner` has these records in place of its own of their kind.
+    /// The findings other than right, where all is as wanted except that `owner` has these records
+    /// in place of its own records of the same kinds.
     fn findings(owner: &str, records: &[Record]) -> Vec<String> {
         findings_for("", owner, records)
     }
 
-    /// The same for a machine of which the configuration says this, too.
+    /// The same for a machine with these additional lines in its configuration.
     fn findings_for(more: &str, owner: &str, records: &[Record]) -> Vec<String> {
         let own = [ADDRESS.parse().unwrap()];
         let keys = [key("key", 1)];
@@ -341,13 +344,13 @@ mod tests {
         assert!(
             findings("_smtp._tls.a.test", &[])[0].starts_with("missing  _smtp._tls.a.test. IN TXT")
         );
-        // Whatever else is said there.
+        // Unrelated texts at the same name do not matter.
         let found = findings("a.test", &[text("something=else")]);
         assert_eq!(found, ["missing  a.test. IN TXT \"v=spf1 mx -all\""]);
     }
 
     #[test]
-    fn mail_that_goes_elsewhere_is_wrong_and_another_preference_is_not() {
+    fn another_mx_host_is_wrong_and_another_preference_is_not() {
         let exchanger = |preference, host| Record::Exchanger { preference, host: name(host) };
         let found = findings("a.test", &[exchanger(10, "mail.b.test")]);
         assert_eq!(found, ["wrong    a.test. IN MX 10 mail.a.test.: there is MX 10 mail.b.test."]);
@@ -378,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_has_to_let_the_smarthost_send_too_or_to_include_somebody_else_s() {
+    fn spf_policy_must_allow_the_smarthost_or_include_another() {
         let relay = "[relay]\nsmarthost = '192.0.2.99:25'\n";
         assert!(findings_for(relay, "elsewhere.test", &[]).is_empty());
         let found = findings_for(relay, "a.test", &[text("v=spf1 mx -all")]);

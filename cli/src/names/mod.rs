@@ -1,4 +1,5 @@
-//! `barepost dns`: prints what the domain name system has to say of the machine and its domains, as lines of a zone file; or looks whether it does.
+//! `barepost dns`: prints the DNS records of the machine and its domains as lines of a zone file,
+//! or checks that they are published.
 
 mod asking;
 mod check;
@@ -17,15 +18,17 @@ use crate::run::{read_configuration, signing_keys};
 use asking::Servers;
 use check::{Finding, Senders};
 
-/// Which name servers this host asks (resolv.conf(5)).
+/// The file with the name servers of this host (resolv.conf(5)).
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Where barepost.toml and the keys are with which letters are signed; those are made if there are none
+    /// Where barepost.toml and the keys are with which letters are signed; those are made if there
+    /// are none
     #[arg(long, value_name = "DIR", default_value = "./data")]
     data: PathBuf,
-    /// Where the Internet reaches the machine; those public addresses that barepost.toml gives it if none is named
+    /// Where the Internet reaches the machine; those public addresses that barepost.toml gives it
+    /// if none is named
     #[arg(long = "address", value_name = "ADDRESS")]
     addresses: Vec<IpAddr>,
     /// Ask name servers for each record, and say which are missing or wrong, and why
@@ -109,7 +112,7 @@ fn check(
         }
         let finding = check::judge(&wanted, keys, &senders, &mut ask);
         if finding == Finding::Unknown(Unanswered::Silence) {
-            // Nor would they on the next question, after as long a wait.
+            // The next question would fail too, after as long a wait.
             return Err(Failure::broke(finding.told(&wanted)));
         }
         say(finding.told(&wanted));
@@ -118,7 +121,7 @@ fn check(
     if are_right { Ok(()) } else { Err(Failure::Told) }
 }
 
-/// Those of the machine's fixed addresses that are no private ones.
+/// The machine's fixed addresses that are not private.
 fn public_addresses(configuration: &Configuration) -> Vec<IpAddr> {
     let own =
         configuration.network.iter().flat_map(|network| &network.addresses).map(|own| own.address);
@@ -144,7 +147,7 @@ fn too_long(NotAName: NotAName) -> Failure {
 mod tests {
     use dkim::SigningKey;
 
-    /// A key of Ed25519.
+    /// An Ed25519 key.
     pub(super) fn key(selector: &str, number: u8) -> SigningKey {
         let head = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
         SigningKey::new(&[&head[..], &[number; 32]].concat(), selector).unwrap()

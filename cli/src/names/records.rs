@@ -1,4 +1,5 @@
-//! What the domain name system has to say of a machine and of the domains whose mail it takes, so that mail comes to it and what it sends is believed.
+//! The DNS records that a machine and its mail domains need, so that mail reaches the machine and
+//! other servers trust the mail that it sends.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,10 +10,11 @@ use dns::{Name, NotAName, Question, Record, RecordKind};
 
 use super::is_public;
 
-/// Bytes of one string of a text (RFC 1035 §3.3).
+/// The bytes of one string of a TXT record (RFC 1035 §3.3).
 const STRING_BYTES_MAX: usize = 255;
 
-/// Services of mail, where programs look for them (RFC 6186, RFC 8314 §5.1), and their ports; `None`: there is none here.
+/// Mail services, under the names where programs look for them (RFC 6186, RFC 8314 §5.1), and their
+/// ports. `None`: the machine does not have the service.
 const SERVICES: [(&str, Option<u16>); 6] = [
     ("_submissions._tcp", Some(465)),
     ("_submission._tcp", Some(587)),
@@ -22,20 +24,21 @@ const SERVICES: [(&str, Option<u16>); 6] = [
     ("_imap._tcp", None),
 ];
 
-/// The hash of Fowler, Noll and Vo, in 64 bits: it tells two policies apart, and keeps no secret.
+/// The 64-bit hash of Fowler, Noll and Vo: it tells two policies apart, and keeps no secret.
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// A record that there is to be.
+/// A record that should exist.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Wanted {
     pub(super) owner: Name,
     pub(super) record: Record,
-    /// What it is for, in a sentence.
+    /// What the record is for, in a sentence.
     pub(super) purpose: String,
 }
 
-/// All that there is to be, those of the machine first. `addresses`: where the Internet reaches it; without any there are no records of addresses.
+/// All records that should exist, those of the machine first. `addresses`: where the Internet
+/// reaches the machine; without any, there are no address records.
 ///
 /// Errors: a name is too long.
 pub(super) fn wanted(
@@ -63,7 +66,7 @@ fn of_machine(configuration: &Configuration, host: &Name, addresses: &[IpAddr]) 
             format!("The address has the machine's name; whoever lends you {address} can say so.");
         records.push(Wanted::new(&Name::reverse(*address), Record::Pointer(host.clone()), purpose));
     }
-    // What a domain says of its own mail stands there already.
+    // If the host name is also a mail domain, its records are there already.
     if !configuration.serves(host.as_str()) {
         let purpose = "What the machine sends in its own name comes from its own addresses.";
         records.push(Wanted::new(host, text("v=spf1 a -all"), purpose.into()));
@@ -92,7 +95,7 @@ fn of_domain(
         let purpose = "With this key letters are signed here: so others know that they are ours, and unchanged.";
         records.push(Wanted::new(&key.name_at(&name)?, text(&key.record()), purpose.into()));
     }
-    // Letters are signed by the very domain in whose name they are, and leave in its name too.
+    // A message is signed by the domain of its author, and its envelope sender has that domain too.
     let policy = format!("v=DMARC1; p=reject; adkim=s; aspf=s; rua=mailto:postmaster@{domain}");
     let purpose = "What says it is from here and is neither signed here nor comes from there is to be refused, and the postmaster hears of it.";
     records.push(Wanted::new(&below("_dmarc")?, text(&policy), purpose.into()));
@@ -113,14 +116,15 @@ fn of_domain(
     Ok(records)
 }
 
-/// By what others find the policy of a domain (RFC 8461 §3), at the host that has to have its own name for that.
+/// The records by which other servers find the policy of a domain (RFC 8461 §3). The policy's host
+/// must have a name of its own.
 fn of_policy(
     domain: &HostName,
     policy: &str,
     addresses: &[IpAddr],
 ) -> Result<Vec<Wanted>, NotAName> {
     let below = |label: &str| Name::parse(&format!("{label}.{domain}"));
-    // It changes when the policy does.
+    // The version changes with the policy.
     let version = policy
         .bytes()
         .fold(FNV_OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME));
@@ -140,7 +144,7 @@ fn of_policy(
     Ok(records)
 }
 
-/// From where mail in the domain's name comes.
+/// The SPF record: which addresses send mail of the domain.
 fn senders(domain: &Name, relay: &Relay) -> Wanted {
     let smarthosts = relay.smarthosts();
     let terms: String =
@@ -156,7 +160,8 @@ fn senders(domain: &Name, relay: &Relay) -> Wanted {
     Wanted::new(domain, text(&format!("v=spf1 mx{terms} -all")), purpose)
 }
 
-/// The term by which a smarthost may send (RFC 7208 §5). Of one that has a private address nobody else knows by which it sends.
+/// The SPF term by which a smarthost may send (RFC 7208 §5). If the smarthost has a private
+/// address, its public one is unknown here.
 fn term(smarthost: &Smarthost) -> Option<String> {
     match &smarthost.place.host {
         PlaceHost::Name(name) => Some(format!("a:{name}")),
@@ -175,7 +180,7 @@ impl Wanted {
         Wanted { owner: owner.clone(), record, purpose }
     }
 
-    /// By which it is found.
+    /// The DNS question that finds the record.
     pub(super) fn question(&self) -> Question {
         let kind = match &self.record {
             Record::Address(IpAddr::V4(_)) => RecordKind::Ipv4,
@@ -190,14 +195,14 @@ impl Wanted {
     }
 }
 
-/// As a line of a zone file (RFC 1035 §5.1).
+/// Writes the record as a line of a zone file (RFC 1035 §5.1).
 impl fmt::Display for Wanted {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}. IN {}", self.owner.as_str(), Written(&self.record))
     }
 }
 
-/// What follows the name in a line of a zone file.
+/// The part of a zone file's line after the name.
 pub(super) struct Written<'a>(pub(super) &'a Record);
 
 impl fmt::Display for Written<'_> {
@@ -212,7 +217,7 @@ impl fmt::Display for Written<'_> {
             }
             Record::Text(text) => {
                 out.write_str("TXT")?;
-                // A text without bytes is one string, too.
+                // An empty text is one string, too.
                 let strings =
                     text.chunks(STRING_BYTES_MAX).chain(text.is_empty().then_some(&[][..]));
                 strings.into_iter().try_for_each(|string| write!(out, " \"{}\"", quoted(string)))
@@ -225,7 +230,7 @@ impl fmt::Display for Written<'_> {
     }
 }
 
-/// A name to its last dot.
+/// A name with its final dot.
 struct Full<'a>(&'a Name);
 
 impl fmt::Display for Full<'_> {
@@ -234,7 +239,7 @@ impl fmt::Display for Full<'_> {
     }
 }
 
-/// What cannot stand for itself between quotes is written as a number.
+/// Quotes text. Characters that are not allowed between quotes are written as numbers.
 fn quoted(bytes: &[u8]) -> String {
     let write = |byte: &u8| match byte {
         b'"' | b'\\' => format!("\\{}", char::from(*byte)),

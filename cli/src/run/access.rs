@@ -1,16 +1,16 @@
-//! `[access]` against the way on which clients come: what suits forwarded ports is refused
-//! elsewhere, and ranges that are wide are told of.
+//! Checks `[access]` against the way clients connect: ranges that only suit forwarded ports are
+//! refused elsewhere, and wide ranges are reported.
 //!
 //! All connections through forwarded ports come from one address of QEMU's own network. A range
-//! that stands for it makes everybody a friend once the machine is reached by other ways.
+//! that stands for it trusts every client once the machine is reached in other ways.
 
 use std::net::IpAddr;
 
 use configuration::{AccessRange, Configuration};
 
-/// QEMU's own network, as the demo's configuration names it.
+/// QEMU's own network, as the demo's configuration gives it.
 const QEMU_NETWORK: &str = "10.0.2.0/24";
-/// A range of a shorter prefix is wide.
+/// A range with a shorter prefix is wide.
 const IPV4_PREFIX_MIN: u8 = 16;
 const IPV6_PREFIX_MIN: u8 = 48;
 
@@ -23,8 +23,8 @@ pub(super) enum Way {
     Tap,
 }
 
-/// Errors: a range that only suits forwarded ports to a demo; said as all that is wrong with a
-/// configuration.
+/// Errors: a range suits only forwarded ports to a demo. The error is in the form of all
+/// configuration errors.
 pub(super) fn check(configuration: &Configuration, way: Way) -> Result<(), String> {
     let place = match way {
         Way::Tap => "a tap interface",
@@ -40,7 +40,7 @@ pub(super) fn check(configuration: &Configuration, way: Way) -> Result<(), Strin
     }
 }
 
-/// What is to be told of wide ranges, a line for each.
+/// A warning for each wide range, a line each.
 pub(super) fn wide(configuration: &Configuration) -> Vec<String> {
     let is_wide = |range: &AccessRange| match range.prefix.address() {
         IpAddr::V4(_) => range.prefix.length() < IPV4_PREFIX_MIN,
@@ -55,7 +55,7 @@ pub(super) fn wide(configuration: &Configuration) -> Vec<String> {
     ranges(configuration).filter(|(_, range)| is_wide(range)).map(said).collect()
 }
 
-/// All ranges, each with the key that names it.
+/// All ranges, each with its configuration key.
 fn ranges(configuration: &Configuration) -> impl Iterator<Item = (&'static str, &AccessRange)> {
     let access = &configuration.access;
     let plaintext = access.plaintext_auth_from.iter().map(|range| ("plaintext_auth_from", range));

@@ -1,6 +1,8 @@
-//! The files of authorities that `barepost.toml` names: whose certificates vouch for other servers beside those of the web.
+//! The files of certificate authorities that `barepost.toml` names. Their certificates vouch for
+//! other servers, beside the authorities of the web.
 //!
-//! What names nobody is refused before anything boots, with the line that names it.
+//! A file without a certificate of an authority is refused before anything boots, with the line
+//! that names the file.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -9,9 +11,10 @@ use configuration::Configuration;
 use host::Failure;
 use tls::Authorities;
 
-/// Packs them for the machine, in a file of the folder; none if none are named.
+/// Packs the authorities for the machine, in a file of the folder; makes no file if none are named.
 ///
-/// `wrong`: says that the configuration is, with what follows its name. Errors: refused when a file cannot be read, or names nobody.
+/// `wrong`: makes an error about the configuration, with the text that follows its name. Errors:
+/// refused when a file cannot be read, or names no authority.
 pub(super) fn pack(
     folder: &Path,
     configuration: &Configuration,
@@ -47,7 +50,7 @@ mod tests {
     use crate::run::DataFolder;
 
     #[test]
-    fn files_of_authorities_are_handed_over_and_what_names_nobody_is_refused_with_its_line() {
+    fn authority_files_are_packed_and_bad_ones_refused_with_line() {
         host::randomness::provide();
         let place = tempfile::tempdir().unwrap();
         let open = |more: &str| {

@@ -1,7 +1,9 @@
-//! The certificates that a machine serves with: those that `barepost.toml` names, or one of the data folder's own.
+//! The certificates that a machine serves with: those that `barepost.toml` names, or the data
+//! folder's own.
 //!
-//! The folder's own is made on the first run that finds none named, signs itself with a key of ECDSA P-256, and is kept: whoever has once trusted it can go
-//! on to. What cannot be served with is refused before anything boots, with the line that names it.
+//! The folder's own certificate is made on the first run that finds none named. It signs itself
+//! with an ECDSA P-256 key. It is kept, so that a client that has once trusted it can go on to. An
+//! unusable certificate is refused before anything boots, with the line that names it.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -17,20 +19,21 @@ use rcgen::{
 };
 use tls::Certificate;
 
-/// Where the folder's own lie.
+/// The folder of the data folder's own certificate and key.
 const FOLDER: &str = "tls";
 const CERTIFICATE: &str = "certificate.pem";
 const KEY: &str = "key.pem";
 
 /// All certificates with their keys, packed for the machine.
 ///
-/// `wrong`: says that the configuration is, with what follows its name. Errors: refused when a file cannot be read, or what it holds is not to be served with.
+/// `wrong`: makes an error about the configuration, with the text that follows its name. Errors:
+/// refused when a file cannot be read, or when its content cannot be served with.
 pub(super) fn pack(
     folder: &Path,
     configuration: &Configuration,
     wrong: impl Fn(&dyn std::fmt::Display) -> Failure,
 ) -> Result<Vec<u8>, Failure> {
-    // Keys are not even read without it.
+    // Keys cannot be read without randomness.
     host::randomness::provide();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = UnixTime::from_seconds(now.as_secs());
@@ -60,7 +63,7 @@ fn check((certificate, key): &Pair, now: UnixTime) -> Result<(), tls::Certificat
     Certificate::parse(certificate, key)?.check(now)
 }
 
-/// The folder's own, made if it is not there yet.
+/// The folder's own certificate, made if it is missing.
 fn own(folder: &Path, configuration: &Configuration, now: UnixTime) -> Result<Pair, Failure> {
     let path = folder.join(CERTIFICATE);
     let refused = |why: &dyn std::fmt::Display| {
@@ -80,7 +83,8 @@ fn own(folder: &Path, configuration: &Configuration, now: UnixTime) -> Result<Pa
     Ok(pair)
 }
 
-/// Makes a certificate for the machine's name, its mail domains and `localhost`, which ends when nobody remembers it.
+/// Makes a certificate for the machine's name, its mail domains and `localhost`. It expires in the
+/// far future.
 fn make(folder: &Path, configuration: &Configuration) -> Result<Pair, Failure> {
     let broke = |error: rcgen::Error| Failure::broke(format_args!("making a certificate: {error}"));
     let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).map_err(broke)?;
@@ -98,18 +102,18 @@ fn make(folder: &Path, configuration: &Configuration) -> Result<Pair, Failure> {
     let refused =
         |error: std::io::Error| Failure::refused(format_args!("{}: {error}", folder.display()));
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
-    // The key first: a certificate without its key would be of no use.
+    // The key is written first: a certificate without its key would be useless.
     write(&folder.join(KEY), &pair.1)?;
     write(&folder.join(CERTIFICATE), &pair.0)?;
     Ok(pair)
 }
 
-/// Writes a file that nobody else may read.
+/// Writes a file that no other user may read.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let refused = |error: std::io::Error| {
         Failure::refused(format_args!("{}: writing: {error}", path.display()))
     };
-    // Anew, since the rights of a file that is there stay what they are.
+    // The file is made anew, because an existing file keeps its permissions.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(refused(error)),
         _ => {}
@@ -145,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_made_on_the_first_run_and_kept_and_nobody_else_may_read_its_key() {
+    fn certificate_is_made_once_and_its_key_is_private() {
         let place = tempfile::tempdir().unwrap();
         let data = open(place.path(), "").unwrap();
         assert_eq!(names(&data), ["mail.a.test", "localhost", "a.test"]);
@@ -165,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_that_are_named_are_served_with_and_no_other_is_made() {
+    fn configured_certificates_are_used_and_none_is_made() {
         let place = tempfile::tempdir().unwrap();
         let other = tempfile::tempdir().unwrap();
         open(other.path(), "").unwrap();
@@ -179,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_cannot_be_served_with_is_refused_with_its_line_and_its_reason() {
+    fn unusable_certificate_is_refused_with_line_and_reason() {
         let place = tempfile::tempdir().unwrap();
         let refusal = |certificate: &str, key: &str| {
             let named = format!("[[tls]]\ncertificate = '{certificate}'\nkey = '{key}'\n");
@@ -214,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folders_own_certificate_is_refused_when_it_is_broken_and_made_anew_when_it_is_gone() {
+    fn own_certificate_is_refused_if_broken_and_remade_if_missing() {
         let place = tempfile::tempdir().unwrap();
         open(place.path(), "").unwrap();
         let path = place.path().join("tls/certificate.pem");

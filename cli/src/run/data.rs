@@ -1,7 +1,8 @@
-//! The data folder: `barepost.toml`, `disk.img`, a certificate and keys that sign letters, made on the first run, checked before every boot.
+//! The data folder: `barepost.toml`, `disk.img`, a certificate and keys that sign messages. All are
+//! made on the first run, and checked before every boot.
 //!
-//! Invariant: a data folder serves one machine at a time. The disk is locked (`flock`), and the lock is passed on to
-//! QEMU, so that it ends when the last of the two processes has.
+//! Invariant: a data folder serves one machine at a time. The disk is locked (`flock`), and the
+//! lock is passed on to QEMU, so that it ends when both processes have ended.
 
 use std::fmt::Display;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -23,32 +24,32 @@ use crate::site;
 /// The page that is made on the first run.
 const DEMO_PAGE: &str = include_str!("demo/index.html");
 
-/// What a folder has to be like to be opened.
+/// What is required of a folder to open it.
 pub(crate) struct Terms<'a> {
     pub(crate) missing_disk: MissingDisk,
-    /// Looks at the configuration before anything else is made. Errors: `LINE: ` and what is wrong
+    /// Checks the configuration before anything else is made. Errors: `LINE: ` and what is wrong
     /// there.
     pub(crate) accepts: &'a dyn Fn(&Configuration) -> Result<(), String>,
 }
 
-/// A data folder that is ours alone.
+/// A data folder, locked for this process.
 pub struct DataFolder {
     /// What `barepost.toml` says.
     pub configuration: Configuration,
     /// Where `barepost.toml` is.
     pub configuration_path: PathBuf,
-    /// The demo's users and their passwords, while `barepost.toml` is as it was made on the first
-    /// run.
+    /// The demo's users and their passwords, as long as `barepost.toml` has not changed since the
+    /// first run.
     pub(crate) demo_users: Option<String>,
     /// Where the disk's image is.
     pub disk_path: PathBuf,
-    /// The size of the disk in bytes if it was made just now.
+    /// The size of the disk in bytes if this run made it.
     pub(crate) new_disk_bytes: Option<u64>,
     /// The packed site, if there is one.
     pub site_path: Option<PathBuf>,
     /// The packed certificates and their keys.
     pub certificates_path: PathBuf,
-    /// The packed keys with which letters are signed.
+    /// The packed keys that sign messages.
     pub signing_keys_path: PathBuf,
     /// The packed certificates of authorities, if any are named.
     pub authorities_path: Option<PathBuf>,
@@ -56,7 +57,7 @@ pub struct DataFolder {
 }
 
 impl DataFolder {
-    /// Opens the folder; makes what is missing, a disk only on the first run.
+    /// Opens the folder and makes what is missing, but a disk only on the first run.
     ///
     /// Errors: as those of [`DataFolder::open_on`].
     pub fn open(folder: &Path) -> Result<DataFolder, Failure> {
@@ -64,10 +65,10 @@ impl DataFolder {
         DataFolder::open_on(&terms, folder)
     }
 
-    /// Opens the folder; makes what is missing.
+    /// Opens the folder and makes what is missing.
     ///
     /// Errors: refused when another machine uses it, when the configuration is wrong, when the disk
-    /// is missing and may not be made, or when it is not one that this version can serve.
+    /// is missing and may not be made, or when this version cannot serve the disk.
     pub(crate) fn open_on(terms: &Terms<'_>, folder: &Path) -> Result<DataFolder, Failure> {
         let refused = |doing: &str, path: &Path| {
             let path = path.display().to_string();
@@ -139,12 +140,12 @@ impl DataFolder {
 
     /// The disk, for a machine in this process.
     ///
-    /// Errors: as Linux has them.
+    /// Errors: those of Linux.
     pub fn disk(&self) -> Result<File, Failure> {
         self.disk.try_clone().map_err(Failure::io("opening the disk"))
     }
 
-    /// What a guest is given of it.
+    /// The folder's files that a guest gets.
     pub fn files(&self) -> GuestFiles {
         GuestFiles {
             disk: self.disk_path.clone(),
@@ -156,7 +157,7 @@ impl DataFolder {
         }
     }
 
-    /// Lets programs that are started from now on hold the lock as well.
+    /// Lets programs that start from now on inherit the lock.
     pub fn pass_lock_on(&self) -> Result<(), Failure> {
         fcntl(&self.disk, FcntlArg::F_SETFD(FdFlag::empty())).map(drop).map_err(|error| {
             Failure::broke(format_args!("passing the lock of the disk on: {error}"))
@@ -164,7 +165,7 @@ impl DataFolder {
     }
 }
 
-/// What a `barepost.toml` says, and its text.
+/// The text of a `barepost.toml`, and its parsed configuration.
 ///
 /// Errors: refused when it cannot be read or is wrong, with its place.
 pub(crate) fn read_configuration(path: &Path) -> Result<(String, Configuration), Failure> {
@@ -176,7 +177,7 @@ pub(crate) fn read_configuration(path: &Path) -> Result<(String, Configuration),
     Ok((text, configuration))
 }
 
-/// `what`: with its place in the configuration.
+/// `what`: the error, with its place in the configuration.
 fn wrong(path: &Path, what: &dyn Display) -> Failure {
     Failure::refused(format_args!("{}:{what}", path.display()))
 }
@@ -203,7 +204,7 @@ fn make_demo(folder: &Path, path: &Path, text: &str) -> std::io::Result<()> {
     }
 }
 
-/// Where a text ceases to be one, said as everything that is wrong with a configuration.
+/// Where the bytes cease to be text, in the form of all configuration errors.
 fn not_text(bytes: &[u8]) -> String {
     let before = bytes.utf8_chunks().next().map(|chunk| chunk.valid()).unwrap_or_default();
     let line = before.matches('\n').count().saturating_add(1);
@@ -240,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_folder_gets_a_configuration_and_a_sparse_disk_and_keeps_them() {
+    fn new_folder_gets_and_keeps_configuration_and_sparse_disk() {
         use std::os::unix::fs::MetadataExt;
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("a/b");
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_in_another_encoding_is_refused_with_file_and_line() {
+    fn configuration_that_is_not_utf8_is_refused_with_line() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("barepost.toml");
         std::fs::write(&path, b"hostname = 'mail.a.test'\n# Caf\xe9\ndomains = ['a.test']\n")

@@ -1,17 +1,18 @@
-//! The configuration of the first run: a mail domain of nobody, and two users with passwords made
-//! for this folder alone.
+//! The configuration of the first run: a mail domain that does not exist elsewhere, and two users
+//! with passwords made for this folder alone.
 //!
-//! Invariant: no password is in the source, so no machine can be entered by whoever has read it.
+//! Invariant: no password is in the source, so reading the source lets no one enter a machine.
 
 use configuration::{Configuration, Password};
 use host::Failure;
 use rsa::Generate;
 
 const TEXT: &str = include_str!("demo/barepost.toml");
-/// What the users' passwords replace in it, in the order of the users.
+/// The placeholders in the configuration that the users' passwords replace, in the order of the
+/// users.
 const PLACES: [&str; 2] = ["PASSWORD-OF-ADA", "PASSWORD-OF-GRACE"];
 
-/// Letters that make no words and are not taken for each other.
+/// Letters that do not form words and are not mistaken for each other.
 const LETTERS: &[u8; 20] = b"bcdfghjkmnpqrstvwxyz";
 const GROUPS: usize = 4;
 const GROUP_LETTERS: usize = 4;
@@ -29,7 +30,8 @@ pub(super) fn make() -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The users and their passwords, for people, if a configuration is as it was made.
+/// The users and their passwords, for people, if the configuration has not changed since it was
+/// made.
 pub(super) fn users(text: &str, configuration: &Configuration) -> Option<String> {
     let mut made = TEXT.to_string();
     let mut said = Vec::new();
@@ -55,7 +57,7 @@ fn password() -> Result<String, Failure> {
     Ok(password)
 }
 
-/// Each as likely as the others.
+/// A random letter; each is equally likely.
 fn letter() -> Result<char, Failure> {
     loop {
         let [byte] = <[u8; 1]>::try_generate()

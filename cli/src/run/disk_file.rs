@@ -1,12 +1,12 @@
-//! `disk.img` of the data folder: found, or made where no machine has run before.
+//! `disk.img` of the data folder: found, or made if no machine has run there before.
 //!
-//! A disk that is missing is more often lost from sight than wanted: a volume is not mounted, or
-//! `--data` is mistyped. A new disk in its place would start without an error, show empty
-//! mailboxes, and take mail that belongs elsewhere.
+//! A missing disk is usually a mistake: a volume is not mounted, or `--data` is mistyped. A new
+//! disk in its place would start without an error, show empty mailboxes, and take mail that belongs
+//! elsewhere.
 //!
 //! Invariants:
-//! - A disk is made without being asked for only in a folder that shows no trace of an earlier run.
-//! - A disk that is there is never replaced, whatever is asked for.
+//! - A disk is made without `--new` only in a folder that shows no trace of an earlier run.
+//! - An existing disk is never replaced, whatever the options are.
 
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
@@ -17,22 +17,22 @@ use std::path::{Path, PathBuf};
 use host::Failure;
 
 const NAME: &str = "disk.img";
-/// The size of a new disk. The file is sparse: it takes what is written to it.
+/// The size of a new disk. The file is sparse: it occupies only what is written to it.
 pub(super) const NEW_BYTES: u64 = 1 << 30;
-/// What a run leaves in the folder beside the disk.
+/// What a run leaves in the folder besides the disk.
 const TRACES: &[&str] =
     &["tls", "dkim", "certificates.pack", "signing-keys.pack", "authorities.pack", "site.pack"];
 
-/// What becomes of a disk that is not there.
+/// What to do if the disk is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MissingDisk {
     /// It is made in a folder that shows no trace of an earlier run, and refused in others.
     MakeOnFirstRun,
-    /// It is made; that is what `--new` asks for, which is refused where a disk is.
+    /// It is made, as `--new` asks; `--new` is refused if a disk is there.
     Make,
 }
 
-/// The place of the disk, looked at and not changed yet.
+/// The disk's path, examined and not changed yet.
 pub(super) struct Place {
     pub(super) path: PathBuf,
     pub(super) is_new: bool,
@@ -41,11 +41,11 @@ pub(super) struct Place {
 /// Looks whether the folder's disk is there, or may be made. Changes nothing.
 ///
 /// Errors: refused when it is missing and the folder has been used before, or when it is there and
-/// a new one is wanted.
+/// a new one is requested.
 pub(super) fn find(folder: &Path, missing: MissingDisk) -> Result<Place, Failure> {
     let path = folder.join(NAME);
     let refused = |what: &dyn Display| Failure::refused(format_args!("{}: {what}", path.display()));
-    // A file of no length is what remains of a disk that could not be copied.
+    // An empty file remains when a disk could not be copied.
     let is_new = match path.metadata() {
         Ok(metadata) => metadata.is_file() && metadata.len() == 0,
         Err(error) if error.kind() == ErrorKind::NotFound => true,
@@ -72,7 +72,7 @@ pub(super) fn find(folder: &Path, missing: MissingDisk) -> Result<Place, Failure
     Ok(Place { path, is_new })
 }
 
-/// What shows that the folder has been used before.
+/// The files that show that the folder has been used before.
 fn traces(folder: &Path, disk: &Path) -> Vec<&'static str> {
     let is_there = |path: &Path| path.symlink_metadata().is_ok();
     let link = is_there(disk).then_some("a link or an empty file in its place");
@@ -86,7 +86,7 @@ fn said(traces: &[&str]) -> String {
     format!("{} {verb}", traces.join(", "))
 }
 
-/// Opens the disk; makes it, with its size, where it is new.
+/// Opens the disk. A new disk is made, with its size.
 pub(super) fn open(place: &Place) -> std::io::Result<File> {
     let mut file = OpenOptions::new()
         .read(true)

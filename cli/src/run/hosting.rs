@@ -1,4 +1,4 @@
-//! The engine as this process, for programs that have it.
+//! The engine in this process, for programs that contain it.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,20 @@ use host::Failure;
 use crate::guest::{End, Event, Running};
 use crate::run::DataFolder;
 
-/// A machine that a thread of this process is.
+/// A machine that is a thread of this process.
 pub trait Hosting: Running + Sized {
-    /// Its card: the other end of a tap interface, a queue for each core or one for all.
+    /// The machine's card: the other end of a tap interface, with a queue for each core or one for
+    /// all.
     type Taps;
 
-    /// Takes the other end of a tap interface, for so many cores.
+    /// Takes the other end of a tap interface, for this many cores.
     ///
-    /// Errors: refused when it cannot be had.
+    /// Errors: refused when the interface is not available.
     fn attach(interface: &str, cores: u8) -> Result<Self::Taps, Failure>;
 
     /// Starts the machine on this data.
     ///
-    /// Errors: refused when the memory is too little.
+    /// Errors: refused when the memory is too small.
     fn start(
         taps: Self::Taps,
         cores: u8,
@@ -28,7 +29,7 @@ pub trait Hosting: Running + Sized {
     ) -> Result<Self, Failure>;
 }
 
-/// What stands in for it in a program without the engine.
+/// The placeholder in a program without the engine.
 pub enum NotHosted {}
 
 impl Hosting for NotHosted {

@@ -1,8 +1,8 @@
-//! `barepost run`: builds the machine, boots it, and serves until somebody asks to stop.
+//! `barepost run`: builds the machine, boots it, and serves until it is asked to stop.
 //!
-//! What can be refused is refused first, cheapest check first, and before anything boots: the ports or the tap
-//! interface, the configuration, the disk, QEMU, the accelerator. Then the image is built and booted; or, hosted, the
-//! engine starts in this process.
+//! Everything that can be refused is refused before anything boots, with the cheapest check first:
+//! the ports or the tap interface, the configuration, the disk, QEMU, the accelerator. Then the
+//! image is built and booted; or, hosted, the engine starts in this process.
 
 mod access;
 mod authorities;
@@ -36,14 +36,14 @@ use crate::guest::{AcceleratorChoice, Guest, MachineType, Network, Setup};
 use crate::services::{Reached, SERVICES, Service, base_max};
 use configuration::Configuration;
 
-/// How long a machine that was just killed may still hold what it had.
+/// How long a machine that was just killed may still hold its resources.
 pub const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
-/// Memory of a guest that is taken whatever it serves, in MiB, a MiB for each core's stacks left
-/// out.
+/// The memory of a guest that does not depend on what it serves, in MiB. It does not include a MiB
+/// for each core's stacks.
 const GUEST_OWN_MIB: u64 = 12;
 /// The default memory of a machine, unless its cores and site need more.
 const USUAL_MEMORY_MIB: u32 = 256;
-/// The guest's address in QEMU's own network, where the forwarded ports lead.
+/// The guest's address in QEMU's own network, the target of the forwarded ports.
 const FORWARDED_TO: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 2, 15));
 
 #[derive(Args)]
@@ -58,7 +58,8 @@ pub(crate) struct Options {
     /// before
     #[arg(long)]
     new: bool,
-    /// Processor cores of the machine, from 1 to 16; each has a queue of a tap interface made with `multi_queue`
+    /// Processor cores of the machine, from 1 to 16; each has a queue of a tap interface made with
+    /// `multi_queue`
     #[arg(long, value_name = "N", default_value = "1", value_parser = cores)]
     cores: u32,
     /// Memory of the machine, from 128M to 1024G [default: 256M, or more if its cores and site need
@@ -71,7 +72,8 @@ pub(crate) struct Options {
     /// Which of QEMU's machines
     #[arg(long, value_enum, default_value_t = MachineType::Q35)]
     machine: MachineType,
-    /// A tap interface of this host, in place of forwarded ports; the address is that of barepost.toml
+    /// A tap interface of this host, in place of forwarded ports; the address is that of
+    /// barepost.toml
     #[arg(long, value_name = "IF")]
     tap: Option<String>,
     /// The engine as a Linux process at the tap interface, in place of a machine in QEMU
@@ -79,7 +81,7 @@ pub(crate) struct Options {
     hosted: bool,
 }
 
-/// Errors: how the machine failed; stopping it when asked to is success.
+/// Errors: how the machine failed. A stop on request is a success.
 pub(crate) fn run<H: Hosting>(
     house: &House,
     options: &Options,
@@ -91,7 +93,7 @@ pub(crate) fn run<H: Hosting>(
     }
 }
 
-/// The image in QEMU.
+/// Runs the image in QEMU.
 fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
     memory_for(options, own_mib(options, 0))?;
     let network = network(options)?;
@@ -128,7 +130,7 @@ fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failur
     serve::serve(guest, &watch_services(services), stop)
 }
 
-/// The engine in this process.
+/// Runs the engine in this process.
 fn run_hosted<H: Hosting>(options: &Options, interface: &str, stop: &Stop) -> Result<(), Failure> {
     let memory_mib = memory_for(options, 0)?;
     let cores = options.cores as u8;
@@ -143,7 +145,7 @@ fn run_hosted<H: Hosting>(options: &Options, interface: &str, stop: &Stop) -> Re
     serve::serve(machine, &watch_services(services), stop)
 }
 
-/// The data folder. A disk that was made is told of at once, whatever becomes of this run.
+/// Opens the data folder. A new disk is reported at once, whatever becomes of this run.
 fn open(options: &Options) -> Result<DataFolder, Failure> {
     let way = if options.tap.is_some() { Way::Tap } else { Way::Forwarded };
     let configuration_path = options.data.join("barepost.toml");
@@ -169,10 +171,10 @@ fn open(options: &Options) -> Result<DataFolder, Failure> {
     Ok(data)
 }
 
-/// The machine's memory in MiB: as `--memory` says, or else the default, or as much as is needed.
+/// The machine's memory in MiB: the value of `--memory`, or the default, or as much as is needed.
 ///
-/// Errors: refused when the engines of so many cores need more memory beside `own_mib`, which is
-/// not theirs.
+/// Errors: refused when the engines of so many cores need more memory beside `own_mib`, which they
+/// do not get.
 fn memory_for(options: &Options, own_mib: u64) -> Result<u32, Failure> {
     let Options { cores, memory, .. } = options;
     let needed_mib = (configuration::memory_bytes_min(*cores as u8) >> 20).saturating_add(own_mib);
@@ -185,15 +187,15 @@ fn memory_for(options: &Options, own_mib: u64) -> Result<u32, Failure> {
     Err(Failure::refused(format_args!("--memory {memory}M: {cores} at least {needed_mib}M here")))
 }
 
-/// What a guest has not for its engines, in MiB: firmware, image, page tables, the cores' stacks,
-/// and the packed site.
+/// The guest memory in MiB that its engines do not get: firmware, image, page tables, the cores'
+/// stacks, and the packed site.
 fn own_mib(options: &Options, site_bytes: u64) -> u64 {
     u64::from(options.cores)
         .saturating_add(GUEST_OWN_MIB)
         .saturating_add(site_bytes.div_ceil(1 << 20))
 }
 
-/// `machine`: its kind, and where it runs. The pair: its cores, and its memory in MiB.
+/// `machine`: its kind, and what runs it. The pair: its cores, and its memory in MiB.
 fn announce(
     machine: &str,
     (cores, memory_mib): (u32, u32),
@@ -214,7 +216,8 @@ fn announce(
     }
 }
 
-/// Errors: refused when a port is taken, or the interface is no tap or not one for such a machine.
+/// Errors: refused when a port is in use, when the interface is not a tap interface, or when it
+/// does not suit such a machine.
 fn network(options: &Options) -> Result<Network, Failure> {
     match &options.tap {
         Some(interface) => {
@@ -242,10 +245,12 @@ fn network(options: &Options) -> Result<Network, Failure> {
     }
 }
 
-/// How many queues of a tap interface the machine uses: one for each core if it was made for several, otherwise the only one, from which
-/// the first core serves the others.
+/// How many queues of a tap interface the machine uses. It is one for each core if the interface
+/// was made for several queues. Otherwise it is the only queue, and the first core distributes its
+/// packets to the other cores.
 ///
-/// `flags`: as Linux tells them. Errors: an interface made for several queues can't be used as one.
+/// `flags`: as Linux reports them. Errors: an interface made for several queues can't be used with
+/// one.
 fn tap_queues(flags: &str, cores: u32, machine: MachineType) -> Result<u32, &'static str> {
     const MULTI_QUEUE: u32 = 0x100;
     let flags = u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).unwrap_or(0);
@@ -261,9 +266,9 @@ fn tap_queues(flags: &str, cores: u32, machine: MachineType) -> Result<u32, &'st
     }
 }
 
-/// QEMU forwards ports to one address only, the first that its own DHCP server gives.
+/// QEMU forwards ports to one address only, the first address of its own DHCP server.
 ///
-/// Errors: the machine is to have another one, under which nobody would ever reach it.
+/// Errors: the machine's configured address is another one, which no client would ever reach.
 fn check_reached(way: Way, configured: Option<&configuration::Network>) -> Result<(), String> {
     let (Way::Forwarded, Some(configured)) = (way, configured) else { return Ok(()) };
     if configured.addresses.iter().any(|own| own.address == FORWARDED_TO) {
@@ -298,7 +303,7 @@ fn check_free(service: &Service, base: u16) -> Result<(), Failure> {
     }
 }
 
-/// Where the services are reached on a tap interface; none are known in advance with DHCP.
+/// Where the services are reached on a tap interface. With DHCP no address is known in advance.
 fn services_on_tap(data: &DataFolder) -> Vec<(Service, SocketAddr)> {
     let network = data.configuration.network.as_ref();
     let own_address = network.and_then(|network| network.addresses.first()).map(|own| own.address);
@@ -315,7 +320,7 @@ fn cores(text: &str) -> Result<u32, String> {
     }
 }
 
-/// In MiB, from a number with the unit M or G.
+/// Parses a number with the unit M or G, to MiB.
 fn memory_mib(text: &str) -> Result<u32, String> {
     let (number, unit) = match text.strip_suffix(['G', 'g']) {
         Some(number) => (number, 1024),

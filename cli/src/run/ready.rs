@@ -1,4 +1,4 @@
-//! Whether the services answer: somebody connected to every one of them and was greeted.
+//! Checks whether all services answer: connects to each and waits for its greeting.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,14 +7,16 @@ use std::time::{Duration, Instant};
 
 use crate::services::{Reached, Service};
 
-/// How long one attempt waits for the greeting. QEMU's network takes the connection at once and tries only once, so
-/// while the machine boots many short attempts find it soonest; later, a busy one is given time.
+/// How long one attempt waits for the greeting. QEMU's network accepts the connection at once and
+/// tries the guest only once. So while the machine boots, many short attempts find it soonest.
+/// Later, a busy machine is given more time.
 const ATTEMPT_WHILE_BOOTING: Duration = Duration::from_millis(100);
 const ATTEMPT: Duration = Duration::from_secs(2);
-/// How long booting takes at most, where short attempts make sense.
+/// The longest time that booting takes, in which short attempts make sense.
 const BOOTING: Duration = Duration::from_secs(5);
 
-/// Tells the moment at which every one of `services` had greeted us. Gives up when nobody listens any more.
+/// Reports the moment when every one of `services` had greeted us. Gives up when nothing listens
+/// any more.
 pub fn watch(services: Vec<(Service, SocketAddr)>) -> Receiver<Instant> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
@@ -29,13 +31,13 @@ pub fn watch(services: Vec<(Service, SocketAddr)>) -> Receiver<Instant> {
                 std::thread::sleep(Duration::from_millis(10));
             }
         }
-        // Who no longer waits has ended the machine.
+        // A receiver that no longer waits has ended the machine.
         let _ = sender.send(Instant::now());
     });
     receiver
 }
 
-/// Whether the service at `address` greets as it should; leaves politely if it does.
+/// Whether the service at `address` greets as it should. Ends the session politely if it does.
 fn greets(service: &Service, address: SocketAddr, patience: Duration) -> bool {
     let greeting = || -> std::io::Result<bool> {
         let mut connection = TcpStream::connect_timeout(&address, patience)?;

@@ -1,4 +1,5 @@
-//! A machine that serves: what it says is shown until it ends, and it is asked to end when somebody asks us.
+//! A serving machine: its output is shown until it ends, and it is asked to end when we are asked
+//! to stop.
 
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -11,16 +12,17 @@ use crate::guest::{End, Event, Running};
 const STOP_BUDGET: Duration = Duration::from_secs(10);
 /// How long the machine may take until it serves.
 const READY_BUDGET: Duration = Duration::from_secs(120);
-/// How often the machine may panic before it serves for the first time; after that it may as often as it comes back.
+/// How often the machine may panic before it serves for the first time. After that, the number is
+/// not limited as long as it comes back.
 const PANICS_MAX: u32 = 3;
 /// How soon a signal is noticed.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Shows what the machine says until it ends; asks it to end when somebody asks us.
+/// Shows the machine's output until it ends; asks it to end when we are asked to stop.
 ///
-/// `ready`: tells when all services have greeted.
+/// `ready`: reports when all services have greeted.
 ///
-/// Errors: how the machine failed; stopping it when asked to is success.
+/// Errors: how the machine failed. A stop on request is a success.
 pub(super) fn serve(
     mut machine: impl Running,
     ready: &Receiver<Instant>,
@@ -60,7 +62,7 @@ pub(super) fn serve(
         }
         if stop.is_requested() {
             let since = *asked.get_or_insert_with(Instant::now);
-            // Again and again, because a machine that is still booting may lose what is typed.
+            // Repeatedly, because a machine that is still booting may lose console input.
             if since.elapsed() < PATIENCE || asked_again.elapsed() > Duration::from_secs(1) {
                 asked_again = Instant::now();
                 machine.ask_to_stop();
@@ -73,8 +75,8 @@ pub(super) fn serve(
     verdict(machine.end()?, stop)
 }
 
-/// Looks at the wish itself, not at whether the machine was told of it: QEMU that is just starting gets the Ctrl-C of the
-/// terminal too, and may be gone before it could be asked.
+/// The check uses the stop request itself, not whether the machine was told of it. A QEMU that is
+/// just starting gets the terminal's Ctrl-C too, and may be gone before it could be asked.
 fn verdict(end: End, stop: &Stop) -> Result<(), Failure> {
     match (end, stop.is_requested()) {
         (End::Clean, true) => Ok(()),

@@ -1,7 +1,10 @@
-//! The keys with which letters are signed (DKIM, RFC 6376): those that lie in the data folder's `dkim`, a file each, called after its selector.
+//! The keys that sign messages (DKIM, RFC 6376): the files of the data folder's `dkim`, each named
+//! after its selector.
 //!
-//! Where there are none, two are made: one of RSA, which everybody can verify, and one of Ed25519, which is harder to break and costs less (RFC 8463). Whoever wants others puts them there.
-//! Every domain of the configuration signs with all of them. What cannot be signed with is refused before anything boots, with the file that holds it.
+//! If there are none, two are made: an RSA key, which every server can verify, and an Ed25519 key,
+//! which is harder to break and costs less (RFC 8463). An administrator can put other keys there.
+//! Every domain of the configuration signs with all of them. An unusable key is refused before
+//! anything boots, with the file that holds it.
 
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
@@ -20,20 +23,23 @@ use rsa::pkcs8::{EncodePrivateKey, LineEnding};
 
 use super::certificates::write;
 
-/// Where they lie, and what their names end in.
+/// The keys' folder, and the extension of their names.
 const FOLDER: &str = "dkim";
 const EXTENSION: &str = "pem";
-/// The selectors of those that are made.
+/// The selectors of the keys that are made.
 const RSA: &str = "barepost-rsa";
 const ED25519: &str = "barepost-ed25519";
-/// A key of more bits has a record that some name servers cannot serve, and takes several times as long.
+/// The record of a longer key is too large for some name servers, and signing takes several times
+/// as long.
 const RSA_BITS: usize = 2048;
-/// As many signatures have room above a letter, if names are not long; and who changes a key has the old one for a while.
+/// This many signatures fit above a message, if names are not long. An administrator that changes a
+/// key can keep the old one for a while.
 const KEYS_MAX: usize = 4;
 
-/// The data folder's keys, in the order in which their signatures stand above letters: made if there are none.
+/// The data folder's keys, in the order of their signatures above messages. They are made if there
+/// are none.
 ///
-/// Errors: refused when a file cannot be read, or holds none.
+/// Errors: refused when a file cannot be read, or holds no key.
 pub(crate) fn keys(
     folder: &Path,
     configuration: &Configuration,
@@ -43,7 +49,7 @@ pub(crate) fn keys(
 
 /// The same, packed for the machine.
 ///
-/// Errors: the same.
+/// Errors: as for [`keys`].
 pub(super) fn pack(folder: &Path, configuration: &Configuration) -> Result<Vec<u8>, Failure> {
     let keys = named(folder, configuration)?;
     Ok(configuration::pack::pack(
@@ -55,7 +61,7 @@ fn named(
     folder: &Path,
     configuration: &Configuration,
 ) -> Result<Vec<(Named, SigningKey)>, Failure> {
-    // Keys are not even read without it.
+    // Keys cannot be read without randomness.
     host::randomness::provide();
     let folder = folder.join(FOLDER);
     let mut files = files(&folder)?;
@@ -84,12 +90,13 @@ fn named(
         }
         keys.push(((selector, pem), key));
     }
-    // Whoever looks at the uppermost signature alone, or stops where he does not know an algorithm, has seen one that everybody can verify.
+    // A verifier may look at the uppermost signature alone, or stop at an algorithm that it does
+    // not know. It then has seen a signature that every server can verify.
     keys.sort_by_key(|(_, key)| key.algorithm() != Algorithm::RsaSha256);
     Ok(keys)
 }
 
-/// A selector, and what its file says.
+/// A selector, and the content of its file.
 type Named = (String, Vec<u8>);
 
 /// The file of a key. A selector may have dots.
@@ -97,7 +104,7 @@ fn file_of(folder: &Path, selector: &str) -> PathBuf {
     folder.join(format!("{selector}.{EXTENSION}"))
 }
 
-/// All keys that lie there, in the order of their selectors.
+/// All key files of the folder, in the order of their selectors.
 fn files(folder: &Path) -> Result<Vec<Named>, Failure> {
     let refused =
         |path: &Path, error| Failure::refused(format_args!("{}: {error}", path.display()));
@@ -153,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_both_kinds_are_made_on_the_first_run_and_kept_and_nobody_else_may_read_them() {
+    fn signing_keys_of_both_kinds_are_made_once_and_are_private() {
         let place = tempfile::tempdir().unwrap();
         let made = records(place.path());
         assert_eq!(made.len(), 2);
@@ -195,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_holds_no_key_to_sign_with_is_refused_with_its_name_and_its_reason() {
+    fn unusable_signing_key_is_refused_with_file_and_reason() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("dkim");
         std::fs::create_dir(&folder).unwrap();
