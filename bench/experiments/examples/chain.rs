@@ -1,5 +1,6 @@
-//! Calls through the chain, so many as asked for, for a program that counts instructions:
-//! `valgrind --tool=callgrind target/release/examples/chain 100000`; the difference of two counts is what the calls between them took.
+//! Runs the given number of calls through the chain, for a program that counts instructions:
+//! `valgrind --tool=callgrind target/release/examples/chain 100000`. The difference between two
+//! counts is the cost of the calls between them.
 
 use experiments::{Chain, Contention, DevicePlace, Ran};
 

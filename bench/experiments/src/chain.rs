@@ -1,4 +1,5 @@
-//! The chain of figure 4 of the CEFOS paper: from a sender's system call to its receiver, as zero-wait threads.
+//! The chain of figure 4 of the CEFOS paper: from a sender's system call to its receiver, as
+//! zero-wait threads.
 //!
 //! ```text
 //! sender ─▶ gate ─▶ system call ─▶ semaphore ─▶ device ─▶ (the device itself) ─▶ handler ─▶ receiver
@@ -6,12 +7,14 @@
 //!       continues with itself                                  frame that waits
 //! ```
 //!
-//! A call is a frame whose `stage` is the thread that runs next. The gate and each device's semaphore are gates of the engine.
-//! The paper's threads are entered by a synchronization counter: the receiver's waits for the sender's end and for the result.
+//! A call is a frame. Its `stage` is the thread that runs next. The gate and each device's
+//! semaphore are gates of the engine. The paper enters threads through a synchronization counter:
+//! the receiver's waits for the sender's end and for the result.
 //!
 //! Invariants:
 //! - A call is at one place: ready, queued at a gate, in a device, or done. So calls are conserved.
-//! - A gate has one owner: whoever is between the gate's lock and its release, or between a device's and its handler.
+//! - A gate has one owner: the call between the gate's lock and its release, or between a device's
+//!   lock and its handler.
 
 use tasks::{
     Continuation, Countdown, Entry, FrameId, FrameTable, GateId, Gates, Passage, ResumeQueue,
@@ -20,9 +23,10 @@ use tasks::{
 /// How senders contend for the gate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contention {
-    /// Who finds it taken is put into its queue (section 4.2): what the engine does.
+    /// A call that finds the gate taken joins the gate's queue (section 4.2). The engine does this.
     SoftwareQueue,
-    /// Who finds it taken continues with itself, and tries again when its turn comes (sections 2.1.2 and 4.1).
+    /// A call that finds the gate taken continues with itself. It tries again at its next turn
+    /// (sections 2.1.2 and 4.1).
     SelfContinuation,
 }
 
@@ -56,7 +60,7 @@ pub enum Stage {
     Receiver,
 }
 
-/// What running a thread came to, for whoever keeps the time.
+/// The result of one thread run, for the caller that keeps the time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Ran {
@@ -125,7 +129,7 @@ impl Chain {
         true
     }
 
-    /// The next thread to run, first come first served, as whom it runs.
+    /// The next thread to run, first come first served, and the stage that it runs.
     pub fn next_ready(&mut self) -> Option<(FrameId, Stage)> {
         self.ready.begin_turn();
         let frame = self.ready.next_ready()?;
@@ -153,7 +157,8 @@ impl Chain {
         Ran::Onwards
     }
 
-    /// A device is done with the request that carried `continuation`: its signal wakes the handler of exactly that call.
+    /// A device has completed the request that carried `continuation`. Its signal wakes the handler
+    /// of exactly that call.
     pub fn completed(&mut self, continuation: Continuation) {
         assert!(continuation.entry == COMPLETED, "the continuation that the request carried");
         self.go_on(continuation.frame, Stage::Handler);

@@ -1,7 +1,9 @@
-//! What it costs to contend for a gate (CEFOS, figures 7 to 11): by self-continuation, and with the gate's software queue.
+//! The cost of contending for a gate (CEFOS, figures 7 to 11): by self-continuation, and with the
+//! gate's software queue.
 //!
-//! `calls` senders are there at once; there are one gate, one device and one unit. A sender that continues with itself goes to the end of
-//! the queue of ready threads, behind all others that do the same: each call that passes costs a run of everyone behind it.
+//! All `calls` senders start at once. There are one gate, one device and one unit. A sender that
+//! continues with itself goes to the end of the queue of ready threads, behind all others that do
+//! the same. Each call that passes costs one run of every call behind it.
 
 use crate::chain::{Contention, DevicePlace};
 use crate::costs::{Clocks, Costs};

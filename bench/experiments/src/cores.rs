@@ -1,7 +1,9 @@
-//! The chain on the cores of this machine: fixed pairs of a core and a device (CEFOS, section 3.2), measured.
+//! The chain on the cores of this machine: fixed pairs of a core and a device (CEFOS, section 3.2),
+//! measured.
 //!
-//! Each core is a machine of its own, as everywhere in Barepost: its own gate, queue of ready threads and device, and nothing shared. A
-//! device is a point in time at which its core, when it next looks, finds the request done.
+//! Each core is a machine of its own, as everywhere in Barepost. It has its own gate, queue of
+//! ready threads and device, and shares nothing. A device is a point in time. When its core looks
+//! after that time, it finds the request done.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +19,8 @@ const TURN: usize = 64;
 /// From the start of the threads until all of them count.
 const LEAD: Duration = Duration::from_millis(1);
 
-/// Calls completed in `period`, the same for all, on `cores` cores, each with a device of `round_trip`; by core.
+/// Calls completed in `period`, the same period for all, on `cores` cores. Each core has a device
+/// of `round_trip`. One entry for each core.
 pub fn calls_on(cores: usize, round_trip: Duration, period: Duration) -> Vec<u64> {
     let start = Instant::now() + LEAD;
     std::thread::scope(|scope| {

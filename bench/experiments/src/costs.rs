@@ -1,7 +1,9 @@
-//! The cost model: what one run of a thread takes.
+//! The cost model: how long one run of a thread takes.
 //!
-//! The clock is that of the paper's processor, 1 GHz, with an instruction a clock. The chain in this crate, on the engine's own queues and
-//! gates, takes 1,421 instructions natively for a call of seven threads (`examples/chain.rs` under `valgrind --tool=callgrind`), 203 each.
+//! The clock is that of the paper's processor: 1 GHz, one instruction a clock. The chain in this
+//! crate runs on the engine's own queues and gates. A call of seven threads takes 1,421
+//! instructions natively (`examples/chain.rs` under `valgrind --tool=callgrind`), 203 for each
+//! thread.
 
 use std::ops::{Add, AddAssign};
 

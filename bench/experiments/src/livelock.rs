@@ -1,15 +1,19 @@
-//! Useful work against offered load (CEFOS, figure 6; Mogul and Ramakrishnan, 1997): what a machine completes when more arrives than
-//! it can do.
+//! Useful work against offered load (CEFOS, figure 6; Mogul and Ramakrishnan, 1997): what a machine
+//! completes when more arrives than it can do.
 //!
-//! Packets arrive at random, so many a second on the average, and lie in a card's ring until they are taken; one that finds the ring
-//! full is lost at no cost. Each is the beginning of a call through [`Chain`], and useful work is a call that is done. Three machines:
+//! Packets arrive at random at a given mean rate and lie in a card's ring until they are taken. A
+//! packet that finds the ring full is lost at no cost. Each packet begins a call through [`Chain`],
+//! and useful work is a completed call. There are three machines:
 //!
-//! - [`Kind::Turns`], the engine's: phases with a budget. The frames phase takes a bounded batch, and takes nothing when no room is
-//!   left for calls, so that what cannot be done is lost where it costs nothing.
-//! - [`Kind::Interrupts`], the usual one: every arrival interrupts, and is queued for threads that run when nothing interrupts; it is
-//!   lost when their queue is full, after it was paid for.
-//! - [`Kind::SelfContinuation`], the paper's before its section 4.2: arrivals become senders at once, as long as the hardware's
-//!   queue of 1,000 threads has room, and contend for the gate by continuing with themselves.
+//! - [`Kind::Turns`] is the engine's: phases with a budget. The frames phase takes a bounded batch.
+//!   It takes nothing when there is no room for more calls, so excess load is lost where it costs
+//!   nothing.
+//! - [`Kind::Interrupts`] is the usual one. Every arrival interrupts, and is queued for threads
+//!   that run when nothing interrupts. It is lost when their queue is full, after its cost was
+//!   paid.
+//! - [`Kind::SelfContinuation`] is the paper's before its section 4.2. Arrivals become senders at
+//!   once while the hardware's queue of 1,000 threads has room. They contend for the gate by
+//!   continuing with themselves.
 
 use chance::Dice;
 use tasks::Budget;
@@ -30,7 +34,8 @@ pub enum Kind {
 
 /// Descriptors of the card's ring.
 const RING: u64 = 256;
-/// Calls that the machine has room for, and in a machine with interrupts those that wait for a thread.
+/// Calls that the machine has room for. In a machine with interrupts this includes those that wait
+/// for a thread.
 const CALLS: usize = 256;
 /// Entries of the hardware's queue of threads (section 3.1).
 const THREAD_QUEUE: usize = 1_000;

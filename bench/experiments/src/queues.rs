@@ -1,13 +1,16 @@
-//! One queue that polls its tasks, or a resume queue and a delay queue (bare PC email server, section IV.4, figures 16 and 17).
+//! One queue that polls its tasks, or a resume queue and a delay queue (bare PC email server,
+//! section IV.4, figures 16 and 17).
 //!
-//! A stress tool of some threads sends emails, each in a connection of its own, one after another. An email is a dialogue of
-//! [`EVENTS`] events; after each the server's task waits for the client's next. After the last the client goes on to its next email,
-//! but the task lingers: the connection's end must still be waited out.
+//! A stress tool with several threads sends emails one after another, each in a connection of its
+//! own. An email is a dialogue of [`EVENTS`] events. After each event the server's task waits for
+//! the client's next. After the last event the client goes on to its next email, but the task
+//! lingers: the server must still wait out the end of the connection.
 //!
-//! - [`Scheduling::OneQueue`], the paper's first: all tasks stand in one queue, first come first served. Whichever is in front is asked
-//!   whether its event has come; if not it goes to the end.
-//! - [`Scheduling::ResumeAndDelay`], the paper's second and the engine's: who waits stands in the delay queue, and its event, or its
-//!   deadline, takes it to the resume queue. Nobody is asked.
+//! - [`Scheduling::OneQueue`] is the paper's first. All tasks stand in one queue, first come first
+//!   served. The scheduler asks the first task whether its event has come. If it has not, the task
+//!   goes to the end.
+//! - [`Scheduling::ResumeAndDelay`] is the paper's second and the engine's. A waiting task stands
+//!   in the delay queue. Its event or its deadline moves it to the resume queue. No task is polled.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -18,7 +21,8 @@ use tasks::{DelayQueue, FrameId, FrameTable, ResumeQueue};
 
 use crate::costs::{CLOCKS_PER_MICRO, Clocks};
 
-/// Events of an email that the server handles: connection, greeting, sender, recipient, data, message, end, and acknowledgment of the end.
+/// Events of an email that the server handles: connection, greeting, sender, recipient, data,
+/// message, end, and the acknowledgment of the end.
 pub const EVENTS: u32 = 8;
 /// How long a client may be silent: longer than any run.
 const TIMEOUT: Clocks = Clocks::from_micros(1 << 40);
@@ -39,7 +43,7 @@ pub struct Load {
     pub threads: usize,
     /// Emails in all.
     pub emails: u64,
-    /// Further connections, whose clients say nothing.
+    /// Further connections with silent clients.
     pub silent: usize,
     /// From an answer to the client's next event, on the average.
     pub turnaround: Clocks,
@@ -163,7 +167,7 @@ impl Server {
         }
     }
 
-    /// Nobody in the queue has anything to do: it goes round until something happens.
+    /// No task in the queue has anything to do. The queue goes round until something happens.
     fn skip_rounds_in_vain(&mut self, length: usize) {
         let next = self.world.peek();
         assert!(next.is_some(), "emails are underway, and nothing will ever happen");
@@ -229,7 +233,8 @@ impl Server {
         self.outcome.emails == self.load.emails && self.tasks.len() == self.load.silent
     }
 
-    /// Takes a task from the queue, as every step of either scheduler does, and lets it do what it can.
+    /// Takes a task from the queue, as every step of either scheduler does, and lets it do what it
+    /// can.
     fn step(&mut self, frame: FrameId) -> Next {
         self.outcome.steps += 1;
         self.now += self.load.step;
@@ -297,7 +302,8 @@ impl Server {
     }
 }
 
-/// Tasks that linger at once, at most: those that end within a linger's time, and a tick of the delay queue, back to back.
+/// The most tasks that linger at once: those that end back to back within a linger's time plus a
+/// tick of the delay queue.
 fn lingering_max(load: Load) -> usize {
     let span = load.linger.0 + 2_000 * CLOCKS_PER_MICRO;
     let each = load.handle.0.saturating_mul(u64::from(EVENTS)).max(1);

@@ -1,7 +1,8 @@
 //! Throughput against devices and units (CEFOS, figure 5), on simulated units.
 //!
-//! As the paper says it: the greatest number of system calls that are completed within a fixed period of 100,000 clocks. All senders
-//! are there at the beginning, as the paper's are created by its data flow; calls go to the devices by turns.
+//! Throughput has the paper's definition: the greatest number of system calls that complete within
+//! a fixed period of 100,000 clocks. All senders exist at the beginning, as the paper's data flow
+//! creates them. Calls are distributed over the devices in turn.
 
 use crate::chain::{Contention, DevicePlace};
 use crate::costs::{Clocks, Costs};

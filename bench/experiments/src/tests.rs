@@ -1,4 +1,5 @@
-//! The promises of the models: nothing is lost, work is what was done, and the laws that the papers found.
+//! Tests of the models: nothing is lost, the counted work is the work done, and the laws that the
+//! papers found hold.
 
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ fn a_call_passes_every_thread_of_the_chain_in_order_and_once() {
 }
 
 #[test]
-fn every_call_that_was_sent_is_completed_and_none_twice() {
+fn every_sent_call_completes_exactly_once() {
     for contention in BOTH {
         for place in PLACES {
             for (units, devices) in [(1, 1), (1, 3), (3, 1), (4, 4), (7, 3)] {
@@ -49,7 +50,7 @@ fn every_call_that_was_sent_is_completed_and_none_twice() {
 }
 
 #[test]
-fn the_work_of_a_call_is_seven_threads_and_what_was_done_in_vain() {
+fn work_of_a_call_is_seven_threads_and_failed_attempts() {
     for contention in BOTH {
         for calls in [1, 2, 17, 200] {
             let work = contend(calls, contention, costs(2));
@@ -59,10 +60,10 @@ fn the_work_of_a_call_is_seven_threads_and_what_was_done_in_vain() {
 }
 
 #[test]
-fn contending_by_self_continuation_is_quadratic_and_with_a_software_queue_linear() {
+fn self_continuation_is_quadratic_and_software_queue_linear() {
     for calls in [5, 10, 20, 40, 60, 80, 320] {
         let n = calls as u64;
-        // Each call that passes costs one run of everyone who is still behind it.
+        // Each call that passes costs one run of every call still behind it.
         assert_eq!(
             contend(calls, Contention::SelfContinuation, costs(2)).self_continuations,
             n * (n - 1) / 2
@@ -143,7 +144,7 @@ fn every_core_completes_calls() {
 }
 
 #[test]
-fn every_call_that_was_offered_is_done_or_lost_or_left() {
+fn every_offered_call_is_done_lost_or_left() {
     for kind in [Kind::Turns, Kind::Interrupts, Kind::SelfContinuation] {
         for per_second in [10_000, 600_000, 2_000_000, 50_000_000] {
             let outcome = offer(kind, per_second, Clocks(20_000_000), 7);
@@ -157,13 +158,14 @@ fn every_call_that_was_offered_is_done_or_lost_or_left() {
 }
 
 #[test]
-fn useful_work_stays_flat_past_saturation_however_much_is_offered() {
+fn useful_work_stays_flat_past_saturation() {
     let done = |kind, per_second| offer(kind, per_second, Clocks(50_000_000), 1).done as f64;
     let saturated = done(Kind::Turns, 700_000);
     for per_second in [1_000_000, 5_000_000, 20_000_000, 100_000_000] {
         assert!(done(Kind::Turns, per_second) >= 0.99 * saturated, "{per_second}");
     }
-    // The others are what it is measured against: they do work while there is little, and nothing to speak of at last.
+    // The other kinds are the comparison: they do work under light load, and almost none under the
+    // heaviest.
     for kind in [Kind::Interrupts, Kind::SelfContinuation] {
         assert!(done(kind, 400_000) >= 0.99 * done(Kind::Turns, 400_000), "{kind:?}");
         assert!(done(kind, 5_000_000) < 0.05 * saturated, "{kind:?}");
@@ -198,7 +200,7 @@ fn either_scheduling_takes_every_email_and_ends_every_task() {
 }
 
 #[test]
-fn with_resume_and_delay_queue_no_step_is_in_vain_however_many_are_silent() {
+fn resume_and_delay_queue_waste_no_step_on_silent_clients() {
     let alone = queues::run(Scheduling::ResumeAndDelay, LOAD);
     let among_silent = queues::run(Scheduling::ResumeAndDelay, Load { silent: 5_000, ..LOAD });
     assert_eq!((alone.in_vain, among_silent.in_vain), (0, 0));
@@ -210,8 +212,9 @@ fn with_resume_and_delay_queue_no_step_is_in_vain_however_many_are_silent() {
 }
 
 #[test]
-fn rounds_in_vain_are_counted_as_if_each_step_was_taken() {
-    // One client, one task: between two events the queue goes round alone. Its turnarounds are steps, but for the odd end of each.
+fn skipped_rounds_count_as_if_each_step_ran() {
+    // One client, one task: between two events the queue goes round alone. Its turnarounds are
+    // steps, except for a partial one at each end.
     let load = Load { threads: 1, emails: 50, linger: Clocks(0), ..LOAD };
     let outcome = queues::run(Scheduling::OneQueue, load);
     let idle = outcome.elapsed.0 - 50 * u64::from(EVENTS) * (load.handle.0 + load.step.0);

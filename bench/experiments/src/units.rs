@@ -1,9 +1,11 @@
-//! Simulated execution units: they share one queue of ready threads, and each runs one thread at a time to its end.
+//! Simulated execution units: they share one queue of ready threads, and each runs one thread at a
+//! time to its end.
 //!
-//! As in the paper's processor a free unit takes the oldest ready thread, whatever it is. A thread's effects come at its end.
+//! As in the paper's processor, a free unit takes the oldest ready thread, whatever it is. A
+//! thread's effects come at its end.
 //!
 //! Invariants:
-//! - Time never goes back, and what happens at the same clock happens in the order in which it was begun.
+//! - Time never goes back. Events at the same clock happen in the order in which they began.
 //! - No unit is idle while a thread is ready.
 
 use std::cmp::Reverse;
