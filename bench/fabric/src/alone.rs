@@ -1,4 +1,5 @@
-//! The libraries alone: what rustls and ring do of TLS with no machine around them, on the same processor.
+//! The TLS libraries alone: what rustls and ring do with no machine around them, on the same
+//! processor.
 //!
 //! Only the server's part is timed.
 
@@ -36,7 +37,8 @@ pub struct Alone {
     pub resumed: f64,
     /// The longest step of a full one, from the client's first message to the answer; the mean.
     pub step: Duration,
-    /// Times a second that a key is made, agreed on, and another one signs: ring, X25519 and ECDSA P-256.
+    /// Rounds a second, with ring: make a key, agree on it (X25519), and sign with another key
+    /// (ECDSA P-256).
     pub keys: f64,
     /// Bytes a second sealed where they lie with AES-128-GCM, in records of 4,000 bytes: ring.
     pub sealed: f64,
@@ -74,7 +76,8 @@ pub fn alone() -> Result<Alone, String> {
     measuring.join().map_err(|_| "the measurement panicked")?
 }
 
-/// How many handshakes of a kind a second of the server's time, and how long the server's first step takes.
+/// Handshakes of one kind for each second of the server's time, and the duration of the server's
+/// first step.
 fn handshakes(
     (certificate, key): &(String, String),
     kind: HandshakeKind,

@@ -1,8 +1,10 @@
-//! One core as a [`Machine`]: an end of the wire as its queue of the card, the host's clocks, a disk in memory.
+//! One core as a [`Machine`]: one end of the wire as its card queue, the host's clocks, and a disk
+//! in memory.
 //!
-//! The card of the server has a queue for each core, and chooses among them by a hash of a frame's addresses and ports, as cards do that
-//! scale on the receiving side; what is no TCP goes to the first. It fills in checksums and cuts frames, which here means that nobody
-//! computes the ones and that the others stay whole: as it is between a guest and its host.
+//! The server's card has a queue for each core. It chooses a queue by a hash of a frame's addresses
+//! and ports, as cards with receive-side scaling do. Frames other than TCP go to the first queue.
+//! The card offers checksum and segmentation offload. Here this means that checksums are never
+//! computed and large frames stay whole, as between a guest and its host.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use crate::disk::MemoryDisk;
 use crate::wire::End;
 
-/// Who is at a card.
+/// The owner of a card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Who {
     /// A server of so many cores.
@@ -36,7 +38,8 @@ pub(crate) enum Who {
     },
 }
 
-/// The hardware address of whoever stands at the end `end`; all cores of the server have that of the first.
+/// The hardware address of the machine at the end `end`. All cores of the server have the address
+/// of the first.
 fn hardware(end: u8) -> Ethernet {
     Ethernet([0x02, 0, 0, 0, 0, end])
 }
@@ -150,7 +153,7 @@ impl Machine for FabricMachine {
         Some(completion)
     }
 
-    /// Nobody sleeps.
+    /// No core sleeps.
     fn wake(&mut self, _core: CoreId) {}
 
     fn ring_doorbells(&mut self) {

@@ -1,7 +1,9 @@
-//! A client: the engine's own network from the other side, and a dialogue in each of its connections.
+//! A client: the engine's own network from the other side, and a dialogue in each of its
+//! connections.
 //!
 //! Invariants:
-//! - There are as many connections as were asked for, each with one thing under way: when one ends, the next is opened in its place.
+//! - There are as many connections as requested, each with one exchange in progress. When one ends,
+//!   the next is opened in its place.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -21,7 +23,7 @@ use crate::server::{ACCOUNTS, ADDRESS};
 use crate::shield::Shield;
 use crate::wire::End;
 
-/// Frames taken in one turn, and connections that may speak or whose timers may expire.
+/// The most frames in one turn, and the most connections that may speak or have timers that expire.
 const A_TURN: u32 = 64;
 /// For so many there is memory at the least.
 const CONNECTIONS_LEAST: usize = 16;
@@ -47,7 +49,8 @@ struct Talk {
 }
 
 impl Client {
-    /// A client at the wire's end with the number `end`, with `connections` at once to a server of `cores` cores.
+    /// A client at the wire's end with the number `end`, with `connections` at once to a server of
+    /// `cores` cores.
     pub(crate) fn new(
         words: Arc<Words>,
         connections: usize,
@@ -87,7 +90,7 @@ impl Client {
         }
     }
 
-    /// Pages or letters so far.
+    /// Pages or messages so far.
     pub(crate) fn done(&self) -> u64 {
         self.done
     }

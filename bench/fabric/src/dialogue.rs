@@ -1,4 +1,5 @@
-//! What is said in one connection of a client's, over and over, in lock step: a page asked for, a letter handed over, or TLS alone.
+//! A client's dialogue in one connection, repeated in lock step: it requests a page, sends a
+//! message, or does TLS alone.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::trusting::{self, Tickets};
 
 pub use crate::server::LARGE_BYTES;
 
-/// A letter with its header, and the dot that ends it apart.
+/// A message with its header, without the dot that ends it.
 pub(crate) const LETTER_BYTES: usize = 1024;
 /// The longest head of a response, or line of a reply.
 const HEARD_BYTES_MAX: usize = 2048;
@@ -23,7 +24,7 @@ pub enum Load {
     Pages,
     /// The same, in a new connection each.
     PagesInNewConnections,
-    /// A letter of 1 KB, in sessions that are kept.
+    /// Messages of 1 KB in sessions that stay open.
     Letters,
     /// The same, in a new session each.
     LettersInNewSessions,
@@ -187,12 +188,12 @@ pub(crate) struct Dialogue {
     heard: Vec<u8>,
     recipient: usize,
     is_connected: bool,
-    /// Pages or letters so far.
+    /// Pages or messages so far.
     pub(crate) done: u64,
 }
 
 impl Dialogue {
-    /// `recipient`: of the first letter; each is for another one.
+    /// `recipient`: of the first message. Each message is for another recipient.
     pub(crate) fn new(words: &Words, recipient: usize) -> Dialogue {
         let expect = words.load.beginning();
         Dialogue {
@@ -276,7 +277,7 @@ impl Dialogue {
         }
     }
 
-    /// What has arrived up to `end`, which is not in it, and what follows; `None` until it is whole.
+    /// The bytes up to `end`, without it, and the bytes after it. `None` until `end` has arrived.
     fn line<'b>(
         &mut self,
         bytes: &'b [u8],

@@ -11,7 +11,8 @@ pub(crate) struct MemoryDisk {
 }
 
 impl MemoryDisk {
-    /// A blank disk of so many bytes, a multiple of a sector. The host lends them as they are written.
+    /// A blank disk of so many bytes, a multiple of a sector. The host provides the memory as it is
+    /// written.
     pub(crate) fn blank(bytes: usize) -> MemoryDisk {
         MemoryDisk { bytes: vec![0; bytes], completed: VecDeque::new() }
     }

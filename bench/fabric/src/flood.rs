@@ -1,7 +1,9 @@
-//! How long a page takes on a connection over TLS that stands, while nothing else happens and while handshakes arrive as fast as they are answered.
+//! How long a page takes on an open TLS connection: while nothing else happens, and while
+//! handshakes arrive as fast as they are answered.
 //!
-//! Both clients are one thread, by turns: one asks for a page, and again as soon as it has it; the other says the first words of handshakes,
-//! always the same, and leaves with the answer, so that what it does is next to nothing.
+//! Both clients run in one thread, in turn. One requests a page, and requests it again as soon as
+//! it has arrived. The other sends the first flight of a handshake, always the same, and leaves
+//! with the answer. So its own cost is close to nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +50,8 @@ pub fn flood() -> Result<Flooded, String> {
     Ok(best)
 }
 
-/// The 99th percentile of pages while `others` connections at once are in handshakes, and how many of those are answered in a second.
+/// The 99th percentile of page times while `others` connections are in handshakes, and the
+/// handshakes that are answered in a second.
 pub(crate) fn pages(others: usize) -> Result<(Duration, f64), String> {
     let processors = processors();
     let (Some(near_processor), Some(far_processor)) = (processors.first(), processors.get(1))

@@ -1,8 +1,11 @@
-//! Engines and client engines in one process: what the engine does where nothing else stands in its way.
+//! Engines and client engines in one process: what the engine does where nothing else stands in its
+//! way.
 //!
-//! Each core of the server is a thread on a processor of its own, and so is each client. Between each two of them lie rings of frames in
-//! memory that both see; there is no kernel, no wire and no wake-up in between. Time is the host's; the disk is in memory. The server is
-//! the very engine (crate `server`); a client is the engine's own network (crate `net`) from the other side, with dialogues on top.
+//! Each core of the server is a thread on a processor of its own, and so is each client. Rings of
+//! frames in shared memory connect each pair. There is no kernel, no wire and no wake-up in
+//! between. Time is the host's, and the disk is in memory. The server is the real engine (crate
+//! `server`). A client is the engine's own network (crate `net`) from the other side, with
+//! dialogues on top.
 //!
 //! | file | story |
 //! |---|---|
@@ -18,8 +21,9 @@
 //! | `alone` | the libraries that TLS is made with, with nothing around them |
 //!
 //! Invariants:
-//! - Nobody sleeps: a thread without work looks again. So a processor that is shared with anything else measures that, too.
-//! - What a dialogue does not expect ends the measurement; nothing is counted that was not answered as it should be.
+//! - No thread sleeps: a thread without work looks again. So on a shared processor the measurement
+//!   includes the other load.
+//! - An unexpected answer in a dialogue ends the measurement. Only correct answers are counted.
 #![forbid(unsafe_code)]
 
 mod alone;

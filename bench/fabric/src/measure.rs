@@ -1,6 +1,7 @@
 //! Threads, each on a processor of its own, and what clients and server did in a span of time.
 //!
-//! The thread that measures only looks at counters that the others write, and sleeps in between; it has no processor of its own.
+//! The measuring thread only reads counters that the others write, and sleeps in between. It has no
+//! processor of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(1);
 /// What was done in a span of time.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// Pages or letters a second.
+    /// Pages or messages a second.
     pub per_second: f64,
     /// The part of the span, 0 to 1, in which the server's busiest core had something to do.
     pub busiest: f64,
@@ -30,14 +31,16 @@ pub struct Measured {
     pub idlest: f64,
 }
 
-/// The most cores that a server can have here: there are as many clients, and each has a processor of its own.
+/// The most cores that a server can have here. There are as many clients, and each has a processor
+/// of its own.
 pub fn cores_max() -> u8 {
     (processors().len() / 2).min(usize::from(::server::CORES_MAX)) as u8
 }
 
-/// What a server of `cores` cores, at least one and at most [`cores_max`], and as many clients do with `load` within `span`.
+/// Measures a server of `cores` cores, at least one and at most [`cores_max`], and as many clients
+/// with `load` within `span`.
 ///
-/// Errors: what went otherwise than it should, for people.
+/// Errors: what went wrong, as text for people.
 pub fn measure(cores: u8, load: Load, span: Duration) -> Result<Measured, String> {
     let processors = processors();
     let (near, far) = ends(cores, cores);
@@ -97,7 +100,8 @@ pub(crate) struct Room {
     pub(crate) is_over: Arc<AtomicBool>,
 }
 
-/// A thread, and what it counts: microseconds of work of a server's core, or what a client has done.
+/// A thread and its counter: microseconds of work for a core of the server, or the exchanges that a
+/// client has completed.
 pub(crate) struct Thread {
     pub(crate) handle: JoinHandle<Result<(), String>>,
     count: Arc<AtomicU64>,

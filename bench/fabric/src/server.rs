@@ -27,7 +27,7 @@ pub const LARGE_BYTES: usize = 1 << 20;
 /// Accounts that get mail: so many that each core owns about as many as every other.
 pub(crate) const ACCOUNTS: usize = 1024;
 
-/// Nobody logs in.
+/// A fixed password hash. No client logs in.
 const HASH: &str =
     "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ";
 
@@ -124,7 +124,8 @@ fn configuration() -> String {
     )
 }
 
-/// Two pages of which no two stretches are alike. Lives as long as the process, as a machine's site does.
+/// Two pages without repeated stretches. The site lives as long as the process, as a machine's site
+/// does.
 fn site() -> Result<Site, String> {
     let pages = [(PAGE, PAGE_BYTES), (LARGE, LARGE_BYTES)]
         .map(|(name, bytes)| (name.to_string(), file(bytes)));

@@ -1,4 +1,5 @@
-//! A client's TLS in one connection, between its dialogue and the wire: rustls', since it is not what is measured.
+//! A client's TLS in one connection, between its dialogue and the wire. It uses rustls, since it is
+//! not what is measured.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -45,7 +46,8 @@ impl Shield {
         self.tls.send_close_notify();
     }
 
-    /// The handshake's kind, once the server too has taken it for done, which it shows by what it sends then: tickets.
+    /// The handshake's kind, once the server also considers it done. The server shows this by the
+    /// tickets that it sends then.
     pub(crate) fn handshake(&self) -> Option<HandshakeKind> {
         self.tls.handshake_kind().filter(|_| self.heard_more)
     }

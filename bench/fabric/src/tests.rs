@@ -1,4 +1,5 @@
-//! Servers and clients, all on one thread, by turns: what is counted was done, by every core, and every buffer is somewhere.
+//! Servers and clients, all on one thread, in turn: counted work was done, every core took part,
+//! and no buffer is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,7 +64,7 @@ fn every_load_is_done_by_one_core() {
 }
 
 #[test]
-fn every_load_is_done_by_several_cores_each_of_which_has_some_of_it() {
+fn every_load_is_shared_by_several_cores() {
     for load in
         [Load::Pages, Load::PagesInNewConnections, Load::Letters, Load::LettersInNewSessions]
     {
@@ -109,7 +110,7 @@ fn a_flow_has_one_queue_and_flows_have_all_of_them() {
 }
 
 #[test]
-fn frames_come_in_order_and_their_buffers_go_home() {
+fn frames_arrive_in_order_and_buffers_return() {
     let (mut near, mut far) = ends(1, 1);
     let (one, other) = (near.first_mut().unwrap(), far.first_mut().unwrap());
     let all = one.free_buffers();
@@ -128,7 +129,7 @@ fn frames_come_in_order_and_their_buffers_go_home() {
 }
 
 #[test]
-fn a_ring_that_is_full_takes_nothing_and_loses_no_buffer() {
+fn a_full_ring_takes_nothing_and_loses_no_buffer() {
     let (mut near, mut far) = ends(1, 1);
     let (one, other) = (near.first_mut().unwrap(), far.first_mut().unwrap());
     let all = one.free_buffers();
@@ -149,7 +150,7 @@ fn a_ring_that_is_full_takes_nothing_and_loses_no_buffer() {
 }
 
 #[test]
-fn an_answer_that_is_not_the_awaited_one_is_an_error() {
+fn an_unexpected_answer_is_an_error() {
     let words = Words::of(Load::Pages).unwrap();
     let asked = || {
         let mut dialogue = Dialogue::new(&words, 0);
@@ -177,7 +178,7 @@ fn an_answer_that_is_not_the_awaited_one_is_an_error() {
 }
 
 #[test]
-fn the_disk_holds_what_was_written_and_nothing_lies_beyond_its_end() {
+fn disk_keeps_writes_and_refuses_access_beyond_its_end() {
     let mut disk = MemoryDisk::blank(8 * SECTOR_BYTES);
     let mut ask = |operation, sector, buffer: Vec<u8>| {
         let buffer = buffer.into_boxed_slice();

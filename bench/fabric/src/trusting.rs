@@ -1,6 +1,7 @@
-//! The other side of TLS: a client's settings that take every certificate for the right one, and a certificate that signs itself.
+//! The other side of TLS: client settings that accept every certificate, and a self-signed
+//! certificate.
 //!
-//! What a client does with a certificate is no work of the server's, which is what is measured.
+//! The client's work on a certificate is not work of the server, so it is not measured.
 
 use std::sync::Arc;
 
@@ -30,9 +31,9 @@ pub enum Tickets {
     Forgotten,
 }
 
-/// A client of TLS 1.3, with AES-128-GCM, who is offered `protocols` to choose from.
+/// A client of TLS 1.3 with AES-128-GCM that offers `protocols` to the server.
 ///
-/// Errors: the library's, for people.
+/// Errors: the library's, as text for people.
 pub fn settings(protocols: &[&str], tickets: Tickets) -> Result<Arc<ClientConfig>, String> {
     provide_randomness();
     let mut provider = default_provider();

@@ -1,8 +1,9 @@
 //! The wire: rings of frames between ends, and rings in which their buffers go home.
 //!
 //! Invariants:
-//! - A buffer belongs to the end that made it, whose number stands in its first byte, and goes home there whoever has it.
-//! - Nothing is allocated once the ends are made: who has no buffer left sends later.
+//! - A buffer belongs to the end that made it. Its first byte holds that end's number, and any
+//!   holder returns it there.
+//! - Nothing is allocated once the ends are made. An end without a free buffer sends later.
 
 use machine::{Checksum, Frame, Outgoing, Piece, TransmitError};
 use rings::{Receiver, Sender, ring};
@@ -25,7 +26,7 @@ struct Sent {
 /// One end of the wire.
 pub(crate) struct End {
     ways: Vec<Way>,
-    /// Whose frames are looked for next.
+    /// The index of the end to look at next for frames.
     next: usize,
     free: Vec<Box<[u8]>>,
 }
@@ -39,8 +40,8 @@ struct Way {
     shells_back: Sender<Box<[u8]>>,
 }
 
-/// The ends of `servers` and of `clients`: each of the ones is joined to each of the others. Servers are numbered from 0, and clients
-/// after them.
+/// The ends of `servers` and of `clients`. Each server is joined to each client. Servers are
+/// numbered from 0, and clients after them.
 pub(crate) fn ends(servers: u8, clients: u8) -> (Vec<End>, Vec<End>) {
     let mut near: Vec<End> = (0..servers).map(End::new).collect();
     let mut far: Vec<End> = (servers..servers + clients).map(End::new).collect();
@@ -102,9 +103,10 @@ impl End {
         }
     }
 
-    /// Sends a frame to each of the other ends that `is_meant` says, by its number.
+    /// Sends a frame to each of the other ends for which `is_meant` returns true, by its number.
     ///
-    /// Errors: no room, or a frame that no buffer holds. Nothing was sent then, unless it is meant for several.
+    /// Errors: no room, or a frame larger than a buffer. Nothing was sent then, unless the frame is
+    /// meant for several ends.
     pub(crate) fn transmit(
         &mut self,
         frame: &Outgoing<'_>,
