@@ -1,4 +1,4 @@
-//! What the programs behind the script `barepost` share: how each starts and ends.
+//! How the programs behind the script `barepost` start and end.
 
 use crate::failure::Failure;
 use crate::hold;
@@ -6,9 +6,9 @@ use crate::house::House;
 use crate::stop::Stop;
 use crate::terminal::remark;
 
-/// Reads the command line of this process and obeys it. Does not return when that fails.
+/// Reads the command line of this process and runs it. Does not return when the command fails.
 ///
-/// `read`: ends the process where the command line is wrong, as clap's `parse` does.
+/// `read`: ends the process if the command line is wrong, as clap's `parse` does.
 pub fn main<C>(read: fn() -> C, obey: impl FnOnce(C, &House, &Stop) -> Result<(), Failure>) {
     hold::become_held_program();
     let command_line = read();

@@ -1,4 +1,4 @@
-//! The commands of developers. The script `barepost` hands them to programs of their own, so that
+//! The commands for developers. The script `barepost` hands them to separate programs, so that
 //! users compile none of them.
 
 /// Name and purpose of each, for the help of all commands.

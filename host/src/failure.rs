@@ -1,35 +1,37 @@
-//! Why a command ended early, by whose fault.
+//! Why a command ended early, and whether its caller is at fault.
 
 use std::fmt;
 
 /// One line for the terminal, and the exit status that goes with it.
 #[derive(Debug)]
 pub enum Failure {
-    /// The command, the configuration or the machine that this runs on is not as needed: exit status 2.
+    /// The command, the configuration or this machine does not meet the requirements: exit status
+    /// 2.
     Refused(String),
-    /// Something broke on the way, or a test failed: exit status 1.
+    /// An operation failed, or a test failed: exit status 1.
     Broke(String),
-    /// The same, and the terminal has been told all of it: exit status 1.
+    /// The same, but the terminal already shows all of it: exit status 1.
     Told,
 }
 
 impl Failure {
-    /// What is not as needed.
+    /// `what`: the requirement that is not met.
     pub fn refused(what: impl fmt::Display) -> Failure {
         Failure::Refused(what.to_string())
     }
 
-    /// What broke.
+    /// `what`: the operation that failed.
     pub fn broke(what: impl fmt::Display) -> Failure {
         Failure::Broke(what.to_string())
     }
 
-    /// For `map_err` on input and output: `doing` says what was tried, such as "writing data/barepost.toml".
+    /// For `map_err` on input and output: `doing` names the operation, such as "writing
+    /// data/barepost.toml".
     pub fn io(doing: impl fmt::Display) -> impl FnOnce(std::io::Error) -> Failure {
         move |error| Failure::Broke(format!("{doing}: {error}"))
     }
 
-    /// The exit status of a command that ends so.
+    /// The exit status for this failure.
     pub fn status(&self) -> i32 {
         match self {
             Failure::Refused(_) => 2,

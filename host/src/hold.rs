@@ -1,15 +1,16 @@
-//! Programs that die with us.
+//! Starts programs that die with this process ("held" programs).
 //!
-//! Linux ends a process when its parent ends, if the process asked for it (PR_SET_PDEATHSIG). A program that knows
-//! nothing of this is started through ourselves: `barepost --held PARENT PROGRAM ARGUMENT…` asks for the signal, looks
-//! whether the parent died in the meantime, and becomes the program. So there is no moment at which the program could
-//! outlive us, not even when we are killed with SIGKILL.
+//! Linux ends a process when its parent ends, if the process asked for it (PR_SET_PDEATHSIG). Other
+//! programs do not ask, so they are started through our own program: `barepost --held PARENT
+//! PROGRAM ARGUMENT…` asks for the signal, checks whether the parent died in the meantime, and
+//! becomes the program. So at no moment can the program outlive us, not even when we are killed
+//! with SIGKILL.
 //!
-//! The signal follows the *thread* that started the program: held programs are started from threads that live as
-//! long as the process, which here is the main thread.
+//! The signal follows the *thread* that started the program. So held programs are started from
+//! threads that live as long as the process, which here is the main thread.
 //!
-//! Each held program leads a process group of its own: Ctrl-C on the terminal reaches only us, and what a program
-//! started can be ended with it.
+//! Each held program leads its own process group. Ctrl-C on the terminal reaches only us, and the
+//! processes that a program started can be ended with it.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
@@ -25,7 +26,8 @@ use crate::terminal::remark;
 
 const FLAG: &str = "--held";
 
-/// Becomes the program that a parent of the same kind wants held; returns when this is no such start.
+/// Becomes the program that a parent process wants held. Returns if this process was not started
+/// for that.
 pub fn become_held_program() {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().as_deref() != Some(OsStr::new(FLAG)) {
@@ -45,29 +47,29 @@ pub fn become_held_program() {
 
 /// A command that starts `program` so that it dies with us.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
-    // Not current_exe(): the file may have been replaced by a newer build in the meantime.
+    // Not current_exe(): a newer build may have replaced the file in the meantime.
     let mut command = Command::new("/proc/self/exe");
     command.arg(FLAG).arg(std::process::id().to_string()).arg(program).process_group(0);
     command
 }
 
-/// How a program ended that was not left alone until its end.
+/// How a program ended that ran under a time budget.
 pub enum Ended {
-    /// By itself.
+    /// The program ended by itself.
     Finished(ExitStatus),
-    /// Its time was over; it was killed with all that it started.
+    /// The budget was used up; the program was killed with all processes that it started.
     OutOfTime,
-    /// Somebody asked us to stop; it was killed with all that it started.
+    /// The user asked us to stop; the program was killed with all processes that it started.
     Stopped,
 }
 
-/// Runs a held command to its end, or to `budget`, or until somebody asks to stop.
+/// Runs a held command until it ends, `budget` is used up, or the user asks us to stop.
 pub fn run(command: &mut Command, budget: Duration, stop: &Stop) -> std::io::Result<Ended> {
     let mut child = command.stdin(Stdio::null()).spawn()?;
     let started = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
-            // What it started and left behind goes too.
+            // Processes that it started and left behind are killed too.
             kill_group(&child);
             return Ok(Ended::Finished(status));
         }
@@ -85,7 +87,7 @@ pub fn run(command: &mut Command, budget: Duration, stop: &Stop) -> std::io::Res
     }
 }
 
-/// Runs a held command that is to succeed; `doing` says what it does, such as "building the image".
+/// Runs a held command that must succeed; `doing` names its purpose, such as "building the image".
 pub fn run_to_success(
     command: &mut Command,
     doing: &str,
@@ -102,17 +104,17 @@ pub fn run_to_success(
     }
 }
 
-/// Ends a held program and what it started in its process group.
+/// Kills a held program and the processes of its group.
 pub fn kill_group(child: &Child) {
     if let Ok(id) = i32::try_from(child.id()) {
-        // An error means that nobody of the group is left.
+        // An error means that no process of the group is left.
         let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
     }
 }
 
-/// The same, and waits until it is gone.
+/// Kills the group, and waits until the program is gone.
 pub fn end(child: &mut Child) {
     kill_group(child);
-    // It has been killed: this returns at once, and leaves no zombie.
+    // It has been killed, so this returns at once, and leaves no zombie.
     let _ = child.wait();
 }

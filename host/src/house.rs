@@ -1,4 +1,4 @@
-//! Where the repository's parts lie.
+//! Finds the parts of the repository.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub struct House {
 }
 
 impl House {
-    /// The script `barepost` at the root says where it is.
+    /// Finds the repository. The script `barepost` at its root says where it is.
     pub fn find() -> Result<House, Failure> {
         let root = std::env::var_os("BAREPOST_ROOT").map(PathBuf::from);
         match root {
@@ -22,7 +22,7 @@ impl House {
         }
     }
 
-    /// The folder that holds everything.
+    /// The repository's root folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -32,7 +32,7 @@ impl House {
         self.root.join(below)
     }
 
-    /// A path below `target`, which holds whatever is made here and is not kept.
+    /// A path below `target`, which holds generated files.
     pub fn target(&self, below: impl AsRef<Path>) -> PathBuf {
         self.root.join("target").join(below)
     }

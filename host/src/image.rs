@@ -1,4 +1,4 @@
-//! The machine's image: built from `machines/bare`, and stripped for booting.
+//! Builds the machine's image from `machines/bare`, and strips it for booting.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,12 +11,12 @@ use crate::stop::Stop;
 use crate::terminal::remark;
 
 const BUILD_BUDGET: Duration = Duration::from_secs(1200);
-/// Where cargo leaves it, below `target`.
+/// Where cargo leaves the image, below `target`.
 const BUILT: &str = "image/x86_64-unknown-linux-gnu/image/barepost-image";
 
 /// Builds the image and returns the file to boot.
 ///
-/// Errors: broke when it does not build.
+/// Errors: broke when the build fails.
 pub fn build(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
     if !unstripped(house).exists() {
         remark("barepost: building the image, once; this takes a minute or more");
@@ -26,8 +26,8 @@ pub fn build(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
     strip(house, stop)
 }
 
-/// Cargo that builds the image, as `.cargo/config.toml` says. Flags in the environment would
-/// replace those of the image.
+/// The cargo command that builds the image with the flags of `.cargo/config.toml`. Flags in the
+/// environment would replace those.
 pub fn cargo(house: &House) -> Command {
     let mut command = hold::command("cargo");
     command.args(["image", "--quiet"]).current_dir(house.root());
@@ -38,16 +38,17 @@ pub fn cargo(house: &House) -> Command {
     command
 }
 
-/// The image as the linker left it, with the names and lines that examining it needs.
+/// The image as the linker wrote it, with the symbols and line numbers that examining it needs.
 pub fn unstripped(house: &House) -> PathBuf {
     house.target(BUILT)
 }
 
-/// Debugging information is several times the image and of no use to the machine.
+/// Strips the image. Debugging information is several times as large as the image, and of no use to
+/// the machine.
 ///
-/// Put in place by renaming, because another `barepost` may be reading the file that is there.
+/// The file is put in place by renaming, because another `barepost` may be reading the old one.
 ///
-/// Errors: broke when it cannot be stripped.
+/// Errors: broke when the image cannot be stripped.
 pub fn strip(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
     let doing = "stripping the image";
     let stripped = house.target("image").join("barepost-image");

@@ -1,7 +1,7 @@
-//! What the commands of this repository need of the machine that they run on: programs that die
-//! with them, packages of Debian, the repository's folders, and the image, built by cargo.
+//! What the commands of this repository need from the machine that they run on: programs that die
+//! with them, Debian packages, the repository's folders, and the image, built by cargo.
 //!
-//! It imports nothing of the engine, so a command that needs no more than this is built in seconds.
+//! It imports nothing of the engine, so a command that needs only this crate is built in seconds.
 #![forbid(unsafe_code)]
 
 mod command;

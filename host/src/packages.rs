@@ -1,4 +1,5 @@
-//! Programs that come from Debian's packages: found, or installed where that is allowed, or asked for by name.
+//! Finds programs of Debian packages. Installs a missing one if that is allowed, or else asks the
+//! user to install it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,10 +10,11 @@ use crate::house;
 use crate::stop::Stop;
 use crate::terminal::remark;
 
-/// Longer than any mirror needs.
+/// Longer than any mirror takes.
 const INSTALL_BUDGET: Duration = Duration::from_secs(600);
 
-/// The path of `program`, which Debian's `package` holds; installs it when it is missing and we may.
+/// The path of `program`, which is in the Debian package `package`. Installs the package if it is
+/// missing and we may.
 pub fn program(program: &str, package: &str, stop: &Stop) -> Result<PathBuf, Failure> {
     if let Some(found) = house::program(program) {
         return Ok(found);
@@ -25,7 +27,7 @@ pub fn program(program: &str, package: &str, stop: &Stop) -> Result<PathBuf, Fai
     })
 }
 
-/// Installs Debian packages. Errors: refused when we are not root or this is no Debian.
+/// Installs Debian packages. Errors: refused when we are not root or this is not Debian.
 pub fn install(packages: &[&str], needed_for: &str, stop: &Stop) -> Result<(), Failure> {
     let line = format!("apt-get install {}", packages.join(" "));
     let may_install = nix::unistd::geteuid().is_root()
@@ -39,7 +41,7 @@ pub fn install(packages: &[&str], needed_for: &str, stop: &Stop) -> Result<(), F
     remark(format_args!("barepost: {line}"));
     let mut update = hold::command("apt-get");
     update.args(["-qq", "update"]);
-    // The lists may be fresh although no mirror answers now; the installation itself is what counts.
+    // The lists may be fresh even if no mirror answers now; only the installation must succeed.
     let _ = hold::run(&mut update, INSTALL_BUDGET, stop);
     let mut install = hold::command("apt-get");
     install.args(["-qq", "-y", "--no-install-recommends", "install"]).args(packages);

@@ -1,4 +1,4 @@
-//! Linux's own randomness.
+//! The randomness of Linux.
 
 use randomness::Source;
 use rustix::io::Errno;
@@ -6,12 +6,12 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 const SOURCE: Source = fill;
 
-/// Whatever asks for randomness by itself, in this process, asks Linux from now on.
+/// From now on, code in this process that asks for randomness by itself gets it from Linux.
 pub fn provide() {
     randomness::provide(&SOURCE);
 }
 
-/// Fills `bytes` from Linux's generator. False: it cannot.
+/// Fills `bytes` from Linux's generator. False: the generator failed.
 pub fn fill(bytes: &mut [u8]) -> bool {
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {

@@ -1,6 +1,6 @@
-//! Programs and files of Debian's packages that are unpacked below `target/tools` and never
-//! installed. Installed they would start servers on this machine, or be in the way of the host's
-//! own.
+//! Programs and files of Debian packages that are unpacked below `target/tools` and never
+//! installed. If they were installed, they would start servers on this machine, or conflict with
+//! the host's own.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,23 +13,23 @@ use crate::stop::Stop;
 
 const UNPACK_BUDGET: Duration = Duration::from_secs(120);
 
-/// What is unpacked together.
+/// Packages that are unpacked together.
 pub struct Unpacked {
-    /// Of its folder below `target/tools`.
+    /// The name of their folder below `target/tools`.
     pub name: &'static str,
     /// The packages, with spaces between them.
     pub packages: &'static str,
-    /// What is kept of it, in the words of a shell.
+    /// The unpacked files that are kept, as shell patterns.
     pub kept: &'static str,
 }
 
 /// The name server of NLnet Labs.
 pub const NSD: Unpacked =
     Unpacked { name: "nsd", packages: "nsd libevent-2.1-7 libfstrm0 libprotobuf-c1", kept: "*" };
-/// The mail server, and its programs for tests.
+/// The mail server Postfix, and its test programs.
 pub const POSTFIX: Unpacked = Unpacked { name: "postfix", packages: "postfix", kept: "*" };
 
-/// Libraries that Postfix's programs need beside its own, and the packages that hold them.
+/// Libraries that Postfix's programs need beside their own, and the packages that hold them.
 pub const LIBRARIES: &[(&str, &str)] =
     &[("libdb-5.3.so", "libdb5.3"), ("libicuuc.so.72", "libicu72"), ("libnsl.so.2", "libnsl2")];
 
@@ -43,7 +43,7 @@ pub fn has_library(name: &str) -> bool {
 impl Unpacked {
     /// Downloads the packages and unpacks them, unless that was done before.
     ///
-    /// Errors: broke when they cannot be had.
+    /// Errors: broke when they are not available.
     pub fn fetch(&self, house: &House, stop: &Stop) -> Result<(), Failure> {
         let Unpacked { name, packages, kept } = self;
         let doing = format!("getting {packages}");
@@ -68,14 +68,14 @@ impl Unpacked {
 pub struct Tool {
     name: &'static str,
     unpacked: &'static Unpacked,
-    /// Below the folder of what was unpacked with it: where it is, and its libraries.
+    /// The program's place and its libraries' place, below the folder of its packages.
     folder: &'static str,
     libraries: &'static str,
 }
 
 /// Postfix's load generator.
 pub const SMTP_SOURCE: Tool = of_postfix("smtp-source");
-/// What takes any mail, and keeps none.
+/// A mail server that accepts any mail, and keeps none.
 pub const SMTP_SINK: Tool = of_postfix("smtp-sink");
 /// A name server.
 pub const NAME_SERVER: Tool =
@@ -86,9 +86,9 @@ const fn of_postfix(name: &'static str) -> Tool {
 }
 
 impl Tool {
-    /// Its path, with all that it needs.
+    /// The path of the program, with everything that it needs.
     ///
-    /// Errors: refused or broke when something of it cannot be had.
+    /// Errors: refused or broke when a part of it is not available.
     pub fn fetch(&self, house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
         let lacking = LIBRARIES.iter().filter(|(library, _)| !has_library(library));
         let lacking: Vec<&str> = lacking.map(|(_, package)| *package).collect();
@@ -98,9 +98,9 @@ impl Tool {
         self.get(house, stop)
     }
 
-    /// The same without the libraries of others.
+    /// The same without libraries from other packages.
     ///
-    /// Errors: broke when it cannot be had.
+    /// Errors: broke when it is not available.
     pub fn get(&self, house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
         if let Some(path) = house::program(self.name) {
             return Ok(path);
@@ -113,7 +113,7 @@ impl Tool {
         Ok(path)
     }
 
-    /// Makes what starts it, so that it finds its libraries.
+    /// Writes the script that starts the program, so that it finds its libraries.
     fn make_start(&self, path: &Path) -> Result<(), Failure> {
         let Tool { name, unpacked, folder, libraries } = self;
         let doing = format!("getting {name} from Debian's packages {}", unpacked.packages);
