@@ -1,8 +1,8 @@
-//! `barepost test`: runs the parts of the tests, each within its budget, and sums them up. Those that compute on all processors come one after the other, the
-//! others two at a time.
+//! `barepost test`: runs the parts of the tests, each within its budget, and sums up their results.
+//! Parts that use all processors run one after the other, the others two at a time.
 //!
-//! What a part prints goes to `target/test/NAME.log`, and its end to the terminal when the part fails. The last line is
-//! always `N passed, N failed`.
+//! The output of a part goes to `target/test/NAME.log`. If the part fails, its end is also shown on
+//! the terminal. The last line is always `N passed, N failed`.
 
 mod advisories;
 mod cargo_tools;
@@ -45,7 +45,8 @@ pub(crate) struct Options {
     /// Parts to run; all that run on every change if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Cores of every machine whose test does not say how many it has: for parts that boot machines, and `sim` (8 at most)
+    /// Cores of every machine whose test does not say how many it has: for parts that boot
+    /// machines, and `sim` (8 at most)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     cores: Option<u8>,
     #[command(flatten)]
@@ -54,7 +55,7 @@ pub(crate) struct Options {
     fuzzing: Fuzzing,
 }
 
-/// How a part went.
+/// The result of a part.
 struct Outcome {
     part: &'static Part,
     counts: Counts,
@@ -62,7 +63,7 @@ struct Outcome {
     verdict: &'static str,
 }
 
-/// Errors: refused when a name is not known; broke when a part failed.
+/// Errors: refused when a name is unknown; broke when a part failed.
 pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
     let parts = chosen(&options.names)?;
     let of_rooms = options.rooms.arguments(options.cores);
@@ -110,7 +111,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Part>, Failure> {
     named.collect()
 }
 
-/// Parts that may run side by side, in their order.
+/// Groups of parts that may run side by side, in their order.
 fn groups<'p>(parts: &'p [&'static Part]) -> impl Iterator<Item = &'p [&'static Part]> {
     parts.chunk_by(|one, next| !one.takes_all_processors() && !next.takes_all_processors())
 }
@@ -177,7 +178,7 @@ fn log_path(house: &House, part: &Part) -> PathBuf {
     house.target("test").join(part.name).with_extension("log")
 }
 
-/// `cores`: of the machines whose test does not say it.
+/// `cores`: of machines in tests that do not set a number.
 fn run_script(
     house: &House,
     path: &str,
@@ -196,12 +197,13 @@ fn run_script(
     if let Some(cores) = cores {
         command.args(["--cores", &cores.to_string()]);
     }
-    // Not `__pycache__` beside the sources.
+    // Keeps `__pycache__` out of the sources.
     command.env("PATH", search_path).env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUNBUFFERED", "1");
     run_command(&mut command, log, budget, stop)
 }
 
-/// The scripts of `parts`, one after the other within one budget. What fails does not keep the others from being run.
+/// Runs the scripts of `parts` one after the other, within one budget. A failure does not stop the
+/// others.
 fn run_again(
     house: &House,
     parts: &[&str],
@@ -239,7 +241,7 @@ fn check_house(house: &House, log: &mut File) -> Result<&'static str, Failure> {
     Ok(if failed == 0 { "ok" } else { "FAILED" })
 }
 
-/// A script that is not applicable is a failure too: these are our own.
+/// A script that is not applicable is a failure too, because all scripts are our own.
 fn play_scripts(
     house: &House,
     folder: &str,
@@ -265,7 +267,7 @@ fn note(log: &mut File, failure: &Failure) -> Result<&'static str, Failure> {
 fn show_end(part: &Part, output: &str, log_path: &std::path::Path) {
     let lines: Vec<&str> = output.lines().collect();
     let last = lines.get(lines.len().saturating_sub(LINES_SHOWN)..).unwrap_or_default().join("\n");
-    // In one piece: another part may speak at the same time.
+    // Printed in one piece, because another part may print at the same time.
     say(format_args!("--- {}: the end of {}\n{last}\n---", part.name, log_path.display()));
 }
 
@@ -323,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_run_again_are_parts_with_scripts_that_take_a_number_of_cores() {
+    fn repeated_parts_have_scripts_that_boot_machines() {
         for part in PARTS {
             let Work::Again { parts, .. } = part.work else { continue };
             assert_eq!(parts::scripts_of(parts).count(), parts.len(), "{}", part.name);
@@ -333,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_computes_on_all_processors_has_them_alone_and_machines_run_side_by_side() {
+    fn parts_with_all_processors_run_alone_and_machines_in_parallel() {
         let parts = chosen(&[]).unwrap();
         let group_of = |name| groups(&parts).find(|group| group.iter().any(|part| part.name == name)).unwrap().len();
         assert_eq!(["clippy", "unit", "sim", "fuzz"].map(group_of), [1; 4]);

@@ -22,9 +22,9 @@ pub(crate) struct Options {
     quiet: bool,
 }
 
-/// Becomes the player. Its exit status is this command's.
+/// Becomes the packetdrill player, so its exit status is this command's.
 ///
-/// Errors: broke when the player does not build or start.
+/// Errors: broke when the player cannot be built or started.
 pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
     simulator::build(house, None, stop)?;
     let mut player = Command::new(simulator::player(house));

@@ -9,9 +9,9 @@ use host::{Failure, House, Stop, hold, remark};
 
 const BUILD_BUDGET: Duration = Duration::from_secs(900);
 
-/// Builds both; what cargo says goes to `log`, or to the terminal.
+/// Builds both programs; cargo's output goes to `log`, or to the terminal.
 ///
-/// Errors: broke when they do not build.
+/// Errors: broke when the build fails.
 pub(crate) fn build(house: &House, log: Option<&File>, stop: &Stop) -> Result<(), Failure> {
     let mut cargo = hold::command("cargo");
     cargo.args(["build", "--quiet", "--release", "-p", "simulated", "--bins", "--target-dir", "target"]);
@@ -25,7 +25,7 @@ pub(crate) fn build(house: &House, log: Option<&File>, stop: &Stop) -> Result<()
     hold::run_to_success(&mut cargo, "building the simulator", BUILD_BUDGET, stop)
 }
 
-/// The program that lives through machine rooms.
+/// The program that runs machine rooms.
 pub(crate) fn rooms(house: &House) -> PathBuf {
     house.target("release/simulated")
 }

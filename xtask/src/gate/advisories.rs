@@ -1,8 +1,8 @@
-//! What is known to be wrong with crates from outside: cargo-deny and the RustSec database of
-//! advisories.
+//! Checks crates from outside for known problems, with cargo-deny and the RustSec advisory
+//! database.
 //!
-//! The database changes each day and is fetched each time. Where it cannot be had this fails: an
-//! old or empty database would find nothing and look like good news.
+//! The database changes each day and is fetched each time. The check fails without it: an old or
+//! empty database would find nothing and look like success.
 
 use std::fs::File;
 use std::process::Command;
@@ -13,14 +13,13 @@ use host::{Failure, House, Stop, hold};
 use crate::gate::cargo_tools::Tool;
 
 const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", purpose: "looking for advisories" };
-/// What cargo-deny asks unless it is told otherwise.
+/// The database that cargo-deny uses by default.
 const DATABASE: &str = "https://github.com/RustSec/advisory-db";
 const FETCH_BUDGET: Duration = Duration::from_secs(120);
 
-/// Fetches the database, and asks cargo-deny for all that `deny.toml` says. `log` gets what it
-/// finds.
+/// Fetches the database, and runs cargo-deny on everything in `deny.toml`. `log` gets the findings.
 ///
-/// Errors: refused when the tool or the database cannot be had; broke when something is found.
+/// Errors: refused when the tool or the database is not available; broke when something is found.
 pub(super) fn check(house: &House, log: &File, budget: Duration, stop: &Stop) -> Result<(), Failure> {
     let tool = CARGO_DENY.fetch(house, stop)?;
     let deny = |manifest: &str, asked: &[&str]| -> Result<Command, Failure> {
@@ -33,7 +32,7 @@ pub(super) fn check(house: &House, log: &File, budget: Duration, stop: &Stop) ->
     };
     fetch(&mut deny("Cargo.toml", &["fetch", "db"])?, stop)?;
     hold::run_to_success(&mut deny("Cargo.toml", &["check"])?, "cargo-deny", budget, stop)?;
-    // The fuzz targets have a graph of their own, and are nowhere but in tests.
+    // The fuzz targets have a dependency graph of their own, which is used only in tests.
     let of_fuzz = &mut deny("fuzz/Cargo.toml", &["check", "advisories"])?;
     hold::run_to_success(of_fuzz, "cargo-deny on fuzz", budget, stop)
 }

@@ -1,5 +1,4 @@
-//! Tools of cargo's that tests need, in versions that are pinned: installed below `target/tools`,
-//! and nowhere else.
+//! Cargo tools that tests need, in pinned versions. They are installed only below `target/tools`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,15 +10,15 @@ const INSTALL_BUDGET: Duration = Duration::from_secs(900);
 
 /// A program that cargo installs.
 pub(super) struct Tool {
-    /// Of the package and of the program.
+    /// The name of the package and of its program.
     pub(super) name: &'static str,
     pub(super) version: &'static str,
-    /// What cannot be done without it.
+    /// What needs the tool.
     pub(super) purpose: &'static str,
 }
 
 impl Tool {
-    /// Installs it, unless this version is there. Returns its path.
+    /// Installs the tool unless this version is installed. Returns its path.
     ///
     /// Errors: refused, with what is missing.
     pub(super) fn fetch(&self, house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
@@ -39,7 +38,7 @@ impl Tool {
         Ok(path)
     }
 
-    /// `what`: with its version.
+    /// `what`: the tool with its version.
     fn install(&self, command: &mut Command, what: &str, stop: &Stop) -> Result<(), Failure> {
         remark(format_args!("barepost: installing {what}, for {}", self.purpose));
         let failed =

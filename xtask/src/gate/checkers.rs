@@ -1,4 +1,5 @@
-//! Those who check servers of TLS and HTTP/2, for `tests/conform.py`: h2spec from Go's modules and sslyze from Python's packages, in versions that `tests/conform` pins.
+//! Checkers of TLS and HTTP/2 servers for `tests/conform.py`: h2spec from Go modules and sslyze
+//! from Python packages, in the versions that `tests/conform` pins.
 
 use std::fs;
 use std::process::Command;
@@ -6,14 +7,14 @@ use std::time::Duration;
 
 use host::{Failure, House, Stop, hold, packages, remark};
 
-/// The script that needs them.
+/// The script that needs the checkers.
 pub(super) const SCRIPT: &str = "tests/conform.py";
 
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec";
 const PINNED: &str = "tests/conform/requirements.txt";
 const BUDGET: Duration = Duration::from_secs(600);
 
-/// Gets what is missing.
+/// Installs the checkers that are missing.
 ///
 /// Errors: refused, with what is missing.
 pub(super) fn fetch(house: &House, stop: &Stop) -> Result<(), Failure> {
@@ -21,7 +22,7 @@ pub(super) fn fetch(house: &House, stop: &Stop) -> Result<(), Failure> {
     install_sslyze(house, stop)
 }
 
-/// Makes `target/tools/bin/h2spec`. Go knows by itself what of that it has done before.
+/// Builds `target/tools/bin/h2spec`. Go itself skips the steps that are up to date.
 fn build_h2spec(house: &House, stop: &Stop) -> Result<(), Failure> {
     let go = packages::program("go", "golang-go", stop)?;
     let mut build = hold::command(go);
@@ -30,7 +31,7 @@ fn build_h2spec(house: &House, stop: &Stop) -> Result<(), Failure> {
     hold::run_to_success(&mut build, "building h2spec", BUDGET, stop).map_err(refused("h2spec"))
 }
 
-/// Makes `target/tools/conform`, a Python of its own with sslyze and what it takes.
+/// Makes `target/tools/conform`, a separate Python environment with sslyze and its dependencies.
 fn install_sslyze(house: &House, stop: &Stop) -> Result<(), Failure> {
     let doing = "installing sslyze";
     let own = house.target("tools/conform");

@@ -1,8 +1,8 @@
-//! How many tests a part ran, read from what it printed.
+//! Reads from a part's output how many tests it ran.
 
 use std::ops::AddAssign;
 
-/// Tests that held and tests that did not.
+/// The numbers of tests that passed and that failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) passed: usize,
@@ -17,8 +17,8 @@ impl AddAssign for Counts {
 }
 
 impl Counts {
-    /// Understands the summaries of cargo's and Python's test runners and of `barepost` itself; a part that prints none
-    /// is one test. A part that did not succeed has at least one failed test.
+    /// Parses the summaries of cargo's and Python's test runners and of `barepost` itself. A part
+    /// without a summary is one test. A part that did not succeed has at least one failed test.
     pub(crate) fn of(output: &str, succeeded: bool) -> Counts {
         let mut counts = Counts::default();
         let mut ran = 0_usize;

@@ -1,8 +1,9 @@
-//! `fuzz`: every fuzz target for a few seconds, or for as long as was asked for.
+//! `fuzz`: runs every fuzz target for a few seconds, or for a given time.
 //!
-//! The targets are built by `cargo fuzz` with a nightly compiler, both of a version of our own choice and got when they are
-//! missing, and then run two at a time, each on its corpus and on the inputs that once broke it. New inputs that
-//! reach new code go to `target/fuzz-corpus`, those that break a promise to `target/test/fuzz`.
+//! `cargo fuzz` builds the targets with a nightly compiler. Both have pinned versions and are
+//! installed if missing. Two targets run at a time, each on its corpus and on inputs that once
+//! failed. Inputs that reach new code go to `target/fuzz-corpus`, inputs that break a promise to
+//! `target/test/fuzz`.
 
 mod outcome;
 mod toolchain;
@@ -20,13 +21,13 @@ use crate::gate::lanes;
 use outcome::Outcome;
 use toolchain::NIGHTLY;
 
-/// How long each target runs when nothing else is asked for.
+/// How long each target runs by default.
 const SECONDS_EACH: u64 = 6;
-/// The same chances in every run of so few seconds: a change is judged by what it changes, not by luck.
+/// A fixed seed for the short runs, so that only a change to the code changes their result.
 const SEED: u32 = 1;
-/// What libFuzzer takes for a seed of its own choice.
+/// With this seed libFuzzer chooses one itself.
 const ANY_SEED: u32 = 0;
-/// How long a target may take beyond its time: its corpus comes first, and a slow input its end.
+/// Extra time for a target: it first reads its corpus, and a slow input may be its last.
 const GRACE: Duration = Duration::from_secs(120);
 const BUILD_BUDGET: Duration = Duration::from_secs(900);
 const TARGET_FOLDER: &str = "target/fuzz";
@@ -39,9 +40,10 @@ pub(super) struct Fuzzing {
     pub(super) minutes: Option<u64>,
 }
 
-/// Builds and runs all targets; one line for each goes to the terminal and to `log`.
+/// Builds and runs all targets. One line for each goes to the terminal and to `log`.
 ///
-/// Errors: refused when what it takes can't be had; broke when the build fails; told when a target broke a promise.
+/// Errors: refused when a tool is not available; broke when the build fails; told when a target
+/// broke a promise.
 pub(super) fn run(house: &House, log: &mut File, fuzzing: &Fuzzing, stop: &Stop) -> Result<(), Failure> {
     let tools = toolchain::fetch(house, stop)?;
     build(house, log, &tools, stop)?;
@@ -88,7 +90,7 @@ fn build(house: &House, log: &File, tools: &std::ffi::OsStr, stop: &Stop) -> Res
     hold::run_to_success(&mut build, "building the fuzz targets", BUILD_BUDGET, stop)
 }
 
-/// Runs one target; `None` when somebody asked us to stop.
+/// Runs one target; `None` if the user asked us to stop.
 fn run_target(house: &House, name: &str, (seconds, seed): (u64, u32), stop: &Stop) -> Result<Option<Outcome>, Failure> {
     let doing = format!("fuzzing {name}");
     let [found, broken] =
@@ -137,7 +139,7 @@ fn arguments(house: &House, name: &str, (seconds, seed): (u64, u32), broken: &Pa
     arguments
 }
 
-/// The corpus, and what once broke a promise, as far as there are such folders.
+/// The folders of the corpus and of inputs that once failed, if they exist.
 fn kept_inputs(house: &House, name: &str) -> Vec<PathBuf> {
     let folders = ["fuzz/corpus", "fuzz/regressions"].map(|folder| Path::new(folder).join(name));
     folders.into_iter().filter(|folder| house.path(folder).is_dir()).collect()

@@ -1,4 +1,4 @@
-//! `image`: builds the image, and checks it for what it must not hold.
+//! `image`: builds the image, and checks that it has no forbidden contents.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use host::{Failure, House, Stop, hold, house, image};
 
-/// Crates of the engine that use ring, which the target without std cannot build. That they have
-/// no std either is shown by the image itself: its panic handler would be a second one.
+/// Engine crates that use ring, which cannot be built for the target without std. The image itself
+/// shows that these crates do not use std: std's panic handler would be a second one.
 const WITH_RING: &str = "accounts certificates compute configuration connections dkim filter inbound \
     outbound pop3_server resolver server shards signing submission tls web webmail";
-/// The crate of others for which the engine brings what it has no system for.
+/// The outside crate that gets its system-dependent part from the engine.
 const RANDOMNESS: &str = "getrandom@0.2.17";
 
 /// Builds the image and checks that it needs nothing from outside: no undefined symbol, no
@@ -39,24 +39,24 @@ pub(super) fn check(house: &House, log: &File, budget: Duration, stop: &Stop) ->
     hold::run_to_success(&mut lint, "checking that the engine builds without std", budget, stop)
 }
 
-/// The packages that build where there is no std, as cargo names them.
+/// The packages that build without std, by their names in cargo.
 fn without_std(house: &House) -> Result<Vec<String>, Failure> {
     let folder = house.path("engine").read_dir().map_err(Failure::io("reading the folder engine"))?;
     let names = folder.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let own = names.filter(|name| !WITH_RING.split(' ').any(|with_ring| with_ring == name));
-    // A crate of others has this name too.
+    // An outside crate has this name too.
     let own = own.map(|name| if name == "http" { "http@0.1.0".into() } else { name });
     Ok(own.chain([RANDOMNESS.into()]).collect())
 }
 
-/// The lint's target, which has no std, comes from rustup; without rustup, cargo says what is
+/// The lint's target, which has no std, comes from rustup. Without rustup, cargo says what is
 /// missing.
 fn install_bare_target(house: &House, log: &File, stop: &Stop) -> Result<(), Failure> {
     if house::program("rustup").is_none() {
         return Ok(());
     }
     let mut command = hold::command("rustup");
-    // In the root, where rust-toolchain.toml names the toolchain that gets it.
+    // Runs in the root, where rust-toolchain.toml names the toolchain that needs the target.
     command.args(["target", "add", "x86_64-unknown-none"]).current_dir(house.root()).stdout(Stdio::null());
     command.stderr(log.try_clone().map_err(Failure::io("sharing a log"))?);
     hold::run_to_success(&mut command, "getting the target x86_64-unknown-none", Duration::from_secs(300), stop)

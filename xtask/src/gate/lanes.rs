@@ -1,15 +1,16 @@
-//! Work that is done two at a time: what has one thread leaves half of this machine idle.
+//! Runs work two items at a time: a single-threaded item leaves half of this machine idle.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use host::{Failure, Stop};
 
-/// As many as the smallest machine that this is meant for has processors.
+/// The number of processors of the smallest machine that this is meant for.
 pub(super) const LANES: usize = 2;
 
-/// Does `work` with each of `items`, begun in their order; what comes of them is in that order, too. Once somebody asks to stop, nothing more is begun.
+/// Runs `work` on each of `items`, started in their order, and returns the results in that order.
+/// After a stop request, no more items are started.
 ///
-/// Errors: the first of those of `work`.
+/// Errors: the first error of `work`.
 pub(super) fn work_through<T: Sync, R: Send>(
     items: &[T],
     stop: &Stop,
@@ -42,7 +43,7 @@ mod tests {
 
     #[test]
     fn all_is_done_two_at_a_time_and_stands_in_its_order() {
-        // Nobody passes alone.
+        // No item passes the barrier alone.
         let pairs = Barrier::new(LANES);
         let double = |item: &usize| {
             pairs.wait();
@@ -53,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_is_told_and_who_asked_to_stop_gets_nothing_more() {
+    fn failure_is_returned_and_nothing_starts_after_a_stop() {
         let fails = |item: &usize| if *item == 3 { Err(Failure::broke("three")) } else { Ok(()) };
         let failure = work_through(&[1, 2, 3, 4], &Stop::default(), fails).err().unwrap();
         assert_eq!(failure.to_string(), "three");

@@ -1,4 +1,5 @@
-//! What tests take from npm's registry, each as one package in a version and with a digest that are pinned here: nothing of it is installed, and nothing else comes along.
+//! Packages of npm's registry that tests use. Each has a version and a digest that are pinned here.
+//! Nothing of them is installed, and no dependencies are fetched.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,15 +13,15 @@ const BUDGET: Duration = Duration::from_secs(120);
 pub(super) struct Package {
     name: &'static str,
     version: &'static str,
-    /// SHA-256 of it.
+    /// The package's SHA-256.
     digest: &'static str,
-    /// The files of it that are unpacked, as patterns of `tar`.
+    /// The files that are unpacked, as patterns of `tar`.
     files: &'static str,
-    /// What cannot be done without it.
+    /// What needs the package.
     purpose: &'static str,
 }
 
-/// Says who could not use a page.
+/// Reports accessibility problems of a page.
 pub(super) const AXE: Package = Package {
     name: "axe-core",
     version: "4.11.0",
@@ -29,7 +30,7 @@ pub(super) const AXE: Package = Package {
     purpose: "checking who can use the webmail",
 };
 
-/// Checks types. It runs by itself, with all that it knows of browsers.
+/// A type checker. It has no dependencies and includes the types of browsers.
 pub(super) const TYPESCRIPT: Package = Package {
     name: "typescript",
     version: "5.9.3",
@@ -39,9 +40,9 @@ pub(super) const TYPESCRIPT: Package = Package {
 };
 
 impl Package {
-    /// Unpacks it under `target/tools`, if it is not there yet. Returns the folder of it.
+    /// Unpacks the package under `target/tools`, if it is not there yet. Returns its folder.
     ///
-    /// Errors: refused, when the package cannot be got or is another one.
+    /// Errors: refused when the package is not available or has another digest.
     pub(super) fn fetch(&self, house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
         let Package { name, version, digest, files, .. } = self;
         let (doing, folder) = (format!("getting {name}"), house.target("tools").join(name));

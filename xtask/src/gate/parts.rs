@@ -1,14 +1,14 @@
-//! The one table of what `./barepost test` runs.
+//! The table of everything that `./barepost test` runs.
 
 use std::time::Duration;
 
 use super::part::{Part, When, Work};
 
-/// In the order in which they begin: what is cheap and tells most comes first, and of what boots
-/// machines what takes longest, so that no part is left to run alone at the end.
+/// In the order of their start. Cheap parts that find most come first. Among parts that boot
+/// machines, the longest come first, so that no part runs alone at the end.
 ///
-/// A budget ends what hangs. It is no measure of speed, since a busy machine takes twice as long as
-/// an idle one: it is three times what the part takes on two idle processors, or more.
+/// A budget ends a part that hangs. It does not measure speed, since a busy machine takes twice as
+/// long as an idle one. It is at least three times what the part takes on two idle processors.
 pub(crate) const PARTS: &[Part] = &[
     Part {
         name: "tidy",

@@ -1,4 +1,5 @@
-//! What the integration tests need from Debian: mail clients, installed; and servers and libraries, unpacked beside the build.
+//! What the integration tests need from Debian: mail clients are installed; servers and libraries
+//! are unpacked beside the build.
 
 use std::ffi::OsString;
 use std::process::Stdio;
@@ -24,7 +25,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("mpop", "mpop"),
     ("fetchmail", "fetchmail"),
 ];
-/// The script that asks axe-core.
+/// The script that uses axe-core.
 const ACCESS: &str = "tests/webmail_access.py";
 /// Programs and the packages that hold them, and the scripts that need them.
 const PROGRAMS_OF_SOME: &[(&str, &str, &[&str])] = &[
@@ -33,7 +34,7 @@ const PROGRAMS_OF_SOME: &[(&str, &str, &[&str])] = &[
     ("firefox-esr", "firefox-esr", &["tests/webmail_privacy.py"]),
     ("testssl", "testssl.sh", &[checkers::SCRIPT]),
 ];
-/// The scripts that browse with Chromium.
+/// The scripts that use Chromium.
 const BROWSING: &[&str] = &[
     "tests/browser.py",
     "tests/webmail.py",
@@ -43,10 +44,10 @@ const BROWSING: &[&str] = &[
     ACCESS,
     CORPUS,
 ];
-/// The script that reads the letters with which CPython tests its own reading of mail.
+/// The script that reads the messages of CPython's own tests of mail parsing.
 const CORPUS: &str = "tests/webmail_corpus.py";
 
-/// What is unpacked for scripts, and which those are.
+/// Packages that are unpacked, and the scripts that need them.
 const UNPACKED: &[(Unpacked, &[&str])] = &[
     (
         Unpacked {
@@ -56,7 +57,7 @@ const UNPACKED: &[(Unpacked, &[&str])] = &[
         },
         &[CORPUS],
     ),
-    // pyspf carries the suite of RFC 7208's authors.
+    // pyspf includes the test suite of RFC 7208's authors.
     (
         Unpacked {
             name: "spf",
@@ -101,19 +102,20 @@ const UNPACKED: &[(Unpacked, &[&str])] = &[
     ),
     (POSTFIX, &[RELAY, ATTACKS]),
 ];
-/// The script that has a filter of others for a peer.
+/// The script that uses another project's filter as a peer.
 const FILTER: &str = "tests/filter.py";
-/// The script that has mail servers of others for peers.
+/// The script that uses other projects' mail servers as peers.
 const RELAY: &str = "tests/relay.py";
 /// The script that uses NSD as a name server, and Postfix as a mail server.
 const ATTACKS: &str = "tests/attacks.py";
-/// Modules of Perl's without which swaks speaks no TLS.
+/// Perl modules that swaks needs for TLS.
 const MODULES: &[(&str, &str)] = &[("Net::SSLeay", "libnet-ssleay-perl")];
 
-/// Gets what is missing for `script`, for one script at a time. Returns the search path with which programs find all of it.
+/// Installs or unpacks what `script` needs, for one script at a time. Returns the search path that
+/// finds all of it.
 pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString, Failure> {
     static FETCHING: Mutex<()> = Mutex::new(());
-    // Nothing lies behind the lock that a panic could have spoilt.
+    // The lock protects no data, so a panic cannot have spoilt any.
     let _alone = FETCHING.lock().unwrap_or_else(PoisonError::into_inner);
     let of_some = PROGRAMS_OF_SOME.iter().filter(|(.., scripts)| scripts.contains(&script));
     let missing: Vec<&str> = PROGRAMS

@@ -1,4 +1,4 @@
-//! Machine rooms: the simulator, built with optimization, and which rooms it is to live through.
+//! Machine rooms: the simulator, built with optimization, and the choice of rooms to run.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -36,7 +36,8 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    /// What the simulator is told; `cores`: of each machine, instead of as many as the seed says.
+    /// The simulator's arguments; `cores`: of each machine, in place of the number that the seed
+    /// gives.
     pub(super) fn arguments(&self, cores: Option<u8>) -> Vec<String> {
         let number = |name: &str, value: Option<u64>| value.map(|value| [name.to_string(), value.to_string()]);
         let text = |name: &str, value: &Option<String>| value.clone().map(|value| [name.to_string(), value]);
@@ -54,13 +55,13 @@ impl Rooms {
     }
 }
 
-/// The simulator, built; what cargo says goes to `log`, or to the terminal.
+/// The built simulator; cargo's output goes to `log`, or to the terminal.
 pub(super) fn program(house: &House, log: Option<&std::fs::File>, stop: &Stop) -> Result<Command, Failure> {
     simulator::build(house, log, stop)?;
     Ok(hold::command(simulator::rooms(house)))
 }
 
-/// Lives through the rooms that were asked for, and tells the terminal.
+/// Runs the requested rooms, and prints their results.
 ///
 /// Errors: told when a room broke a promise.
 pub(super) fn live(house: &House, arguments: &[String], stop: &Stop) -> Result<(), Failure> {

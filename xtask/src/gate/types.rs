@@ -1,4 +1,4 @@
-//! Whether the webmail's script is what the types in its comments say, as strictly as TypeScript can ask.
+//! Checks the webmail's script against the types in its comments, as strictly as TypeScript can.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,16 +8,16 @@ use host::{Failure, House, Stop, hold, packages};
 
 use crate::gate::npm;
 
-/// Where its files are: one program, since they are served as one.
+/// The script's files. They are checked as one program, since they are served as one.
 const FOLDER: &str = "engine/webmail/static";
 
-/// What is asked. The files name what browsers have had since 2023.
+/// The options of the check. The files use only what browsers have had since 2023.
 const QUESTIONS: &str = "--noEmit --allowJs --checkJs --strict --noUncheckedIndexedAccess --noImplicitReturns \
     --noFallthroughCasesInSwitch --noUnusedLocals --noUnusedParameters --target es2023 --lib es2023,dom,dom.iterable";
 
 /// The command that checks it.
 ///
-/// Errors: refused, when TypeScript cannot be got.
+/// Errors: refused when TypeScript is not available.
 pub(super) fn checker(house: &House, stop: &Stop) -> Result<Command, Failure> {
     let folder = npm::TYPESCRIPT.fetch(house, stop)?;
     let mut check = hold::command(packages::program("node", "nodejs", stop)?);

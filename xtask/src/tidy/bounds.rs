@@ -1,19 +1,19 @@
-//! How large circles, crates, files, functions and types may be.
+//! Upper bounds for import circles, crates, files, functions and types.
 //!
-//! Each bound has its final value and a table of what is not there yet, with the value that holds
-//! now. An entry is a ratchet: what is worse than its entry fails. A commit that makes something
-//! better lowers the entry, and removes the line when the final value is reached.
+//! Each bound has its final value, and a table of the current values that still exceed it. An entry
+//! is a ratchet: a larger value fails. A commit that lowers a value lowers its entry, and removes
+//! the entry when the final value is reached.
 
-/// A number that nothing may exceed.
+/// An upper bound.
 pub(super) struct Bound {
     /// The final value.
     pub(super) most: usize,
-    /// What is above it, by name, and how far it may be.
+    /// Names with a higher value, and their current limits.
     pub(super) not_yet: &'static [(&'static str, usize)],
 }
 
 impl Bound {
-    /// How much `name` may have.
+    /// The limit for `name`.
     pub(super) fn of(&self, name: &str) -> usize {
         let entry = self.not_yet.iter().find(|(known, _)| *known == name);
         entry.map_or(self.most, |(_, now)| *now)
@@ -27,23 +27,23 @@ pub(super) const CIRCLE: Bound = Bound { most: 3, not_yet: &[] };
 /// The same, counting also what a file calls `child::name`.
 pub(super) const CIRCLE_WITH_CHILDREN: Bound = Bound { most: 12, not_yet: &[] };
 
-/// Lines of a crate's sources without its tests, by crate. Only crates that are named here have
-/// such a bound.
+/// The lines of a crate's sources without its tests, by crate. Only the crates in this table have a
+/// limit.
 pub(super) const CRATE_LINES: &[(&str, usize)] = &[
     ("engine/server", 3_999),
     ("cli", 5_000),
-    // A program of developers, built before each run of the tests.
+    // A program for developers, built before each run of the tests.
     ("xtask", 4_000),
 ];
 
-/// Lines of a file that is no test, by file. What is named here grew when lines became narrower.
+/// The lines of a file that is not a test, by file.
 pub(super) const FILE_LINES: Bound = Bound { most: 500, not_yet: &[] };
 
-/// Lines of a function that is no test, by file and function.
+/// The lines of a function that is not a test, by file and function.
 pub(super) const FUNCTION_LINES: Bound = Bound { most: 100, not_yet: &[] };
 
-/// Files that implement one type of the engine's, by crate and type. `Tcb` may end at 6.
+/// The number of files that implement a type of the engine, by crate and type. `Tcb` may end at 6.
 pub(super) const FILES_OF_TYPE: Bound = Bound { most: 4, not_yet: &[("engine/net:Tcb", 6)] };
 
-/// Open fields of a type of the engine's with methods that change it, by file and type.
+/// Public fields of an engine type that has methods which change it, by file and type.
 pub(super) const OPEN_FIELDS: Bound = Bound { most: 12, not_yet: &[] };

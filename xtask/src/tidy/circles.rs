@@ -1,8 +1,8 @@
-//! Circles of files: files of a crate that all import each other, directly or through others.
+//! Circles of files: files of a crate that import each other, directly or through others.
 //!
-//! A crate's files are to form a staircase. A file imports another when it names the other's
-//! module by a path that begins with `crate::`, `super::` or `self::`. A parent also imports a
-//! child when it calls the child's names `child::name`; the second bound is for that.
+//! A crate's files must form a staircase. A file imports another when it names the other's module
+//! by a path that begins with `crate::`, `super::` or `self::`. A parent also imports a child when
+//! it uses the child's names as `child::name`; the second bound counts those imports too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +12,9 @@ use super::source::{code, without_tests};
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// Which module a file is, below its crate.
+/// The path of a file's module below its crate.
 type Module = Vec<String>;
-/// Which modules each module imports.
+/// The modules that each module imports.
 type Graph = BTreeMap<Module, BTreeSet<Module>>;
 
 pub(super) fn circles(tree: &Tree) -> Vec<Violation> {
@@ -58,7 +58,7 @@ fn graph(files: &[(&str, &str)], with_children: bool) -> Graph {
             let is_child = path.start == Start::Name && child.is_some_and(|child| modules.contains(&child));
             let is_child = is_child && with_children && !path.is_handed_on;
             let Some(target) = target(&own, &path.words, is_child) else { continue };
-            // The module itself, or else the nearest one around what is named.
+            // The module itself, or the nearest one around the named item.
             let target = (1..=target.len()).rev().filter_map(|length| target.get(..length));
             imported.extend(target.map(<[_]>::to_vec).find(|target| modules.contains(target) && *target != own));
         }
@@ -67,7 +67,7 @@ fn graph(files: &[(&str, &str)], with_children: bool) -> Graph {
     graph
 }
 
-/// From a crate's root, what `words` lead to in the module `own`.
+/// The module that `words` lead to from the crate's root, if `own` uses them.
 ///
 /// `is_child`: they may begin with the name of a child.
 fn target(own: &Module, words: &[String], is_child: bool) -> Option<Module> {
@@ -95,7 +95,7 @@ fn module_of(path: &str) -> Module {
     parts
 }
 
-/// The circles of a graph, by the closure of what each module reaches.
+/// The circles of a graph, by the closure of the modules that each module reaches.
 fn strongly_connected(graph: &Graph) -> Vec<BTreeSet<Module>> {
     let reached: BTreeMap<&Module, BTreeSet<&Module>> = graph.keys().map(|from| (from, reach(graph, from))).collect();
     let mut circles = BTreeSet::new();
@@ -131,7 +131,7 @@ mod tests {
         check(&tree).iter().map(ToString::to_string).collect()
     }
 
-    /// Files a, b, c, … in a circle by `path`, such as `use crate::?;`.
+    /// Files a, b, c, … in a circle of imports by `path`, such as `use crate::?;`.
     fn ring(count: usize, path: &str) -> Vec<(String, String)> {
         let name = |index: usize| char::from(b'a' + (index % count) as u8).to_string();
         let file = |index: usize| {

@@ -1,4 +1,4 @@
-//! The picture of the floors, drawn from the table in ARCHITECTURE.md.
+//! The picture of the floors, generated from the table in ARCHITECTURE.md.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,10 +9,10 @@ use super::violation::Violation;
 
 /// Where the picture is.
 pub(super) const PICTURE: &str = "docs/figures/floors.svg";
-/// Where the right one is left, below `target`.
+/// Where the correct picture is written, below `target`.
 pub(super) const DRAWN: &str = "test/floors.svg";
 
-/// Crates beside each other, and the size of their boxes.
+/// The number of crates in a row, and the size of their boxes.
 const COLUMNS: usize = 6;
 const BOX_WIDTH: usize = 150;
 const BOX_HEIGHT: usize = 32;
@@ -26,7 +26,7 @@ const STYLE: &str = "text{font-family:system-ui,sans-serif;font-size:13px}\
                      @media (prefers-color-scheme: dark){.floor{fill:#23211d;stroke:#77705f}\
                      .crate{fill:#171b20;stroke:#8d97a3}.name{fill:#eef2f6}.level{fill:#a79f8e}}";
 
-/// The picture is the one of the table.
+/// Rule: the picture matches the table.
 pub(super) fn drawn(tree: &Tree) -> Vec<Violation> {
     if tree.text(PICTURE) == Some(&picture(tree)) {
         return Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn drawn(tree: &Tree) -> Vec<Violation> {
     )]
 }
 
-/// The floors, the highest one above all others, with the crates of each.
+/// The floors as a picture, the highest at the top, with the crates of each.
 pub(super) fn picture(tree: &Tree) -> String {
     let mut floors: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
     for (folder, floor) in floor_table(tree) {

@@ -10,11 +10,12 @@ use toml::{Table, Value};
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// Where the rules are written down.
+/// The page with the rules.
 pub(super) const PAGE: &str = "ARCHITECTURE.md";
 const ROOT: &str = "Cargo.toml";
 
-/// A crate imports only from floors below its own; crates on one floor do not know each other.
+/// A crate imports only from floors below its own. Crates on the same floor do not import each
+/// other.
 pub(super) fn floors(tree: &Tree) -> Vec<Violation> {
     let floors = floor_table(tree);
     let mut found = Vec::new();
@@ -38,7 +39,7 @@ pub(super) fn floors(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// Versions are exact, and ARCHITECTURE.md says what each dependency is for.
+/// Versions are exact, and ARCHITECTURE.md gives a reason for each dependency.
 pub(super) fn dependencies(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     let page = tree.text(PAGE).unwrap_or_default();
@@ -75,7 +76,7 @@ pub(super) fn dependencies(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// Folder to floor.
+/// The floor of each folder.
 pub(super) fn floor_table(tree: &Tree) -> BTreeMap<&str, u32> {
     let rows = tree.text(PAGE).unwrap_or_default().lines();
     let mut floors = BTreeMap::new();
@@ -83,7 +84,7 @@ pub(super) fn floor_table(tree: &Tree) -> BTreeMap<&str, u32> {
         let mut cells = row.split('|').map(str::trim).skip(1);
         let (Some(floor), Some(folders)) = (cells.next(), cells.next()) else { continue };
         let Ok(floor) = floor.parse() else { continue };
-        // A cell may hold several folders of one floor.
+        // A cell may name several folders of one floor.
         floors.extend(folders.split('`').skip(1).step_by(2).map(|folder| (folder, floor)));
     }
     floors
@@ -100,7 +101,7 @@ fn root_manifest(tree: &Tree) -> Table {
     manifest(tree, ROOT)
 }
 
-/// A manifest that is not there or no TOML is cargo's to complain about.
+/// Cargo reports a manifest that is missing or not TOML.
 fn manifest(tree: &Tree, path: &str) -> Table {
     tree.text(path).and_then(|text| text.parse().ok()).unwrap_or_default()
 }

@@ -1,9 +1,8 @@
-//! `tidy`: what no compiler checks about the house, checked.
+//! `tidy`: checks rules of this repository that no compiler checks.
 //!
 //! Every check is a function of the tree's text, so that its tests can build a small tree that
-//! breaks one rule and see it found. The rules themselves are in ARCHITECTURE.md; where it lists
-//! something (floors, places of `unsafe`, dependencies) that list is read from there, so that page
-//! and check cannot part.
+//! breaks one rule. The rules are in ARCHITECTURE.md. Its lists (floors, places of `unsafe`,
+//! dependencies) are read from there, so that page and check cannot differ.
 
 mod bounds;
 mod circles;
@@ -31,13 +30,13 @@ use host::{Failure, House};
 use supply::Metadata;
 use violation::Violation;
 
-/// A rule of the house.
+/// A rule of this repository.
 pub(crate) struct Rule {
     pub(crate) name: &'static str,
     pub(crate) check: fn(&Tree) -> Vec<Violation>,
 }
 
-/// All rules that need nothing but the tree.
+/// All rules that need only the tree.
 pub(crate) const RULES: &[Rule] = &[
     Rule { name: "floors import downwards only", check: manifest::floors },
     Rule { name: "every dependency is pinned and has its reason", check: manifest::dependencies },
@@ -57,7 +56,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule { name: "every integration test is run", check: promises::integration_tests },
 ];
 
-/// A rule about the crates that cargo tells of.
+/// A rule about the crates in cargo's metadata.
 struct SupplyRule {
     name: &'static str,
     check: fn(&Tree, &Metadata) -> Vec<Violation>,
@@ -69,7 +68,7 @@ const SUPPLY_RULES: &[SupplyRule] = &[
     SupplyRule { name: "every crate comes from the registry", check: supply::sources },
 ];
 
-/// Checks every rule; prints what is broken. Returns how many hold and how many do not.
+/// Checks every rule and prints the violations. Returns how many rules hold and how many do not.
 pub(crate) fn run(house: &House, mut print: impl FnMut(fmt::Arguments<'_>)) -> Result<(usize, usize), Failure> {
     let tree = Tree::read(house)?;
     let foreign = tree::foreign_words(house);

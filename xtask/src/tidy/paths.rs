@@ -1,11 +1,11 @@
-//! The paths that a source names: `crate::a::B`, `super::c`, and what it calls `child::D`.
+//! The paths in a source: `crate::a::B`, `super::c`, and names such as `child::D`.
 
-/// Where a path begins.
+/// The beginning of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Start {
     /// `crate::`, `super::` or `self::`.
     Keyword,
-    /// A name of the source's own: a crate's, a child's, or that of something imported.
+    /// A name that the source knows: a crate, a child, or an imported item.
     Name,
 }
 
@@ -14,7 +14,7 @@ pub(super) enum Start {
 pub(super) struct Named {
     pub(super) start: Start,
     pub(super) words: Vec<String>,
-    /// It stands in a `pub use`: others get it under a name from here.
+    /// Whether it is in a `pub use`, which gives other modules the name from here.
     pub(super) is_handed_on: bool,
 }
 
@@ -26,7 +26,7 @@ enum Token<'a> {
     Other(char),
 }
 
-/// All paths in `code`, from which comments and literals are blanked. A group in braces is a path
+/// All paths in `code`, which has its comments and literals blanked. A group in braces gives a path
 /// for each of its members.
 pub(super) fn paths(code: &str) -> Vec<Named> {
     let tokens = tokens(code);
@@ -55,7 +55,7 @@ pub(super) fn paths(code: &str) -> Vec<Named> {
     found
 }
 
-/// One path or group from `at` on, each member behind `before`. Returns where it ends.
+/// Parses a path or group at `at`, each member behind `before`. Returns the position of its end.
 fn tree(tokens: &[Token<'_>], mut at: usize, before: &[String], found: &mut Vec<Vec<String>>) -> usize {
     let mut words = before.to_vec();
     loop {
@@ -74,7 +74,7 @@ fn tree(tokens: &[Token<'_>], mut at: usize, before: &[String], found: &mut Vec<
     at
 }
 
-/// The members of a group, from behind its brace on. Returns where it ends.
+/// Parses the members of a group, from after its opening brace. Returns the position of its end.
 fn group(tokens: &[Token<'_>], mut at: usize, before: &[String], found: &mut Vec<Vec<String>>) -> usize {
     loop {
         match tokens.get(at) {

@@ -1,4 +1,4 @@
-//! Rules about promises and the tests that keep them.
+//! Rules about the promises in SPECIFICATION.md and the tests that keep them.
 //!
 //! SPECIFICATION.md holds one promise a bullet: `- What is promised — ``name_of_the_test```, with
 //! several names where it takes several tests. A name is that of a test function or of a part of
@@ -31,7 +31,7 @@ pub(super) fn promises(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// Every Python file that can be run as a test is in the table of parts, and the other way round.
+/// Every Python file with tests is in the table of parts, and every script of the table exists.
 pub(super) fn integration_tests(tree: &Tree) -> Vec<Violation> {
     let listed: Vec<&str> = parts::scripts().collect();
     let missing = listed.iter().filter(|path| tree.text(path).is_none());
@@ -47,7 +47,7 @@ pub(super) fn integration_tests(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// The bullets of a page with the lines that continue them, and the line on which each starts.
+/// The bullets of a page with their continuation lines, and the line on which each starts.
 fn bullets(page: &str) -> Vec<(usize, String)> {
     let mut bullets: Vec<(usize, String)> = Vec::new();
     let mut is_open = false;

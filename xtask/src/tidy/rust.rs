@@ -5,7 +5,7 @@ use super::source::{code, has_word, without_tests};
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// What reaches time, chance or shared state behind the back of `Machine`.
+/// Names that give access to time, randomness or shared state without `Machine`.
 const WORLDS: &[&str] = &[
     "std::time",
     "Instant::now",
@@ -18,7 +18,7 @@ const WORLDS: &[&str] = &[
     "_rdrand64_step",
     "_rdseed64_step",
 ];
-/// Where the world is at home.
+/// Folders that may use those names.
 const WORLDLY: &[&str] = &["machines/", "host/", "cli/", "xtask/", "bench/", "fuzz/", "tests/"];
 
 pub(super) fn no_hidden_world(tree: &Tree) -> Vec<Violation> {
@@ -41,7 +41,7 @@ pub(super) fn no_hidden_world(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// The section of ARCHITECTURE.md that holds one bullet `- PATH: REASON` a place.
+/// The section of ARCHITECTURE.md with one bullet `- PATH: REASON` for each place.
 const UNSAFE_SECTION: &str = "## Where unsafe lives";
 
 pub(super) fn unsafe_places(tree: &Tree) -> Vec<Violation> {
@@ -70,7 +70,7 @@ fn bullets_of_unsafe_places(tree: &Tree) -> Option<impl Iterator<Item = &str>> {
     Some(section.lines().filter_map(|line| line.strip_prefix("- ")))
 }
 
-/// The place that a bullet names, if it gives a reason.
+/// The place in a bullet, if the bullet gives a reason.
 fn place_in(bullet: &str) -> Option<&str> {
     let (place, reason) = bullet.split_once(':')?;
     (!reason.trim().is_empty()).then(|| place.trim_matches(['`', ' ']))
@@ -92,7 +92,7 @@ pub(super) fn engine_attributes(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for (path, text) in tree.rust().filter(|(path, _)| path.starts_with("engine/") && path.ends_with("/src/lib.rs")) {
         let attributes = ["#![no_std]", "#![forbid(unsafe_code)]"];
-        // Where unsafe lives it cannot be forbidden.
+        // A file with `unsafe` cannot forbid it.
         let required = if may_be_unsafe(tree, path) { 1 } else { 2 };
         for attribute in attributes.iter().take(required) {
             if !code(text).lines().any(|line| line.trim() == *attribute) {

@@ -1,17 +1,17 @@
-//! How long functions are, which types a source implements, and how many fields of its types are
-//! open, all read from its text.
+//! Measures a source's text: the length of its functions, the types that it implements, and the
+//! number of their public fields.
 
 /// A function with a body.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Function<'a> {
     pub(super) name: &'a str,
-    /// Where it starts, counted from 1.
+    /// The line where it starts, counted from 1.
     pub(super) line: usize,
-    /// From its name to its last brace.
+    /// The lines from its name to its last brace.
     pub(super) lines: usize,
 }
 
-/// The functions in `code`, from which comments and literals are blanked.
+/// The functions in `code`, which has its comments and literals blanked.
 pub(super) fn functions(code: &str) -> Vec<Function<'_>> {
     let mut functions = Vec::new();
     for (at, _) in code.match_indices("fn ") {
@@ -30,12 +30,12 @@ pub(super) fn functions(code: &str) -> Vec<Function<'_>> {
     functions
 }
 
-/// The types that `code` implements, by traits too, each as often as it has an `impl`.
+/// The types that `code` implements, also by traits, each once for every `impl`.
 pub(super) fn implemented(code: &str) -> impl Iterator<Item = &str> {
     code.lines().filter_map(implemented_by)
 }
 
-/// `line`: the first one of an `impl`, at the left margin.
+/// `line`: the first line of an `impl`, without indentation.
 fn implemented_by(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("impl")?;
     let rest = match rest.chars().next()? {
@@ -49,8 +49,8 @@ fn implemented_by(line: &str) -> Option<&str> {
     name.starts_with(char::is_uppercase).then_some(name)
 }
 
-/// Types of `code` that have open fields and methods that change them, and how many fields are
-/// open.
+/// The types in `code` with public fields and methods that change them, and the number of those
+/// fields.
 pub(super) fn open_fields(code: &str) -> Vec<(&str, usize)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("struct ") {
@@ -107,13 +107,13 @@ fn body_end(item: &str) -> Option<usize> {
     None
 }
 
-/// The length of generic parameters, which `text` starts with.
+/// The length of the generic parameters at the start of `text`.
 fn generics(text: &str) -> usize {
     let mut depth = 0_usize;
     for (at, c) in text.char_indices() {
         match c {
             '<' => depth = depth.saturating_add(1),
-            // No arrow of a function's type.
+            // This is not the arrow of a function type.
             '>' if !text.get(..at).is_some_and(|before| before.ends_with('-')) => depth = depth.saturating_sub(1),
             _ => {}
         }

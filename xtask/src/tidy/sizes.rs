@@ -8,7 +8,7 @@ use super::source::{code, without_tests};
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// The crates with types that the rules are about.
+/// The crates that the rules about types apply to.
 const ENGINE: &str = "engine/";
 
 pub(super) fn crate_lines(tree: &Tree) -> Vec<Violation> {
@@ -52,7 +52,7 @@ pub(super) fn function_lines(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// A type is implemented in the file that defines it, and in a few more.
+/// A type is implemented in the file that defines it, and in few others.
 pub(super) fn files_of_types(tree: &Tree) -> Vec<Violation> {
     let mut files: BTreeMap<(&str, String), BTreeSet<&str>> = BTreeMap::new();
     for (folder, below, text) in sources(tree).filter(|(folder, ..)| folder.starts_with(ENGINE)) {
@@ -71,7 +71,7 @@ pub(super) fn files_of_types(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// A type that has methods which change it keeps its fields to itself.
+/// A type with methods that change it keeps its fields private.
 pub(super) fn open_types(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for (folder, below, text) in sources(tree).filter(|(folder, ..)| folder.starts_with(ENGINE)) {
@@ -87,7 +87,7 @@ pub(super) fn open_types(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// The sources that are no tests: folder of the crate, path below it, text.
+/// The sources that are not tests: the crate's folder, the path below it, the text.
 fn sources(tree: &Tree) -> impl Iterator<Item = (&str, &str, &str)> {
     tree.crates()
         .into_iter()
@@ -100,7 +100,7 @@ mod tests {
 
     type Check = fn(&Tree) -> Vec<Violation>;
 
-    /// What `check` finds in a crate with these files.
+    /// The violations that `check` finds in a crate with these files.
     fn found(check: Check, folder: &str, files: &[(&str, &str)]) -> Vec<String> {
         let manifest = (format!("{folder}/Cargo.toml"), "[dependencies]\n");
         let files = files.iter().map(|(path, text)| (format!("{folder}/src/{path}"), *text));

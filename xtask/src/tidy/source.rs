@@ -1,7 +1,7 @@
 //! Rust source without its comments and the insides of its strings, line by line, so that a rule
 //! about code is not broken by prose about it.
 
-/// Blanks comments, and the text of string and character literals. Lines stay lines.
+/// Blanks comments and the text of string and character literals. Line breaks stay.
 pub(super) fn code(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -19,7 +19,7 @@ pub(super) fn code(text: &str) -> String {
     code
 }
 
-/// The part of a source that is compiled into the product: up to the tests at its end.
+/// The part of a source that is compiled into the product, which ends at the tests.
 pub(super) fn without_tests(code: &str) -> &str {
     match code.find("#[cfg(test)]\nmod tests {") {
         Some(at) => code.get(..at).unwrap_or(code),
@@ -27,7 +27,7 @@ pub(super) fn without_tests(code: &str) -> &str {
     }
 }
 
-/// Whether `word` stands in `line` as a whole word.
+/// Whether `line` contains `word` as a whole word.
 pub(super) fn has_word(line: &str, word: &str) -> bool {
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     line.match_indices(word).any(|(at, _)| {
@@ -37,7 +37,7 @@ pub(super) fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// How many bytes of comment or literal `rest` starts with; 0 if it starts with code.
+/// The bytes of a comment or literal at the start of `rest`; 0 if code is there.
 fn prose(rest: &str, before: Option<char>) -> usize {
     if rest.starts_with("//") {
         return rest.find('\n').unwrap_or(rest.len());
@@ -94,7 +94,7 @@ fn quoted(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// A character literal, told from a lifetime by the quote behind it.
+/// The length of a character literal. The quote behind it tells it from a lifetime.
 fn character(rest: &str) -> usize {
     let mut inside = rest.chars().skip(1);
     match (inside.next(), inside.next()) {

@@ -1,8 +1,8 @@
-//! Rules about what comes in from outside: licences, crates in several versions, and sources.
+//! Rules about code from outside: licences, duplicate crates, and sources.
 //!
-//! What is allowed stands in `deny.toml`, which cargo-deny reads as well. Licences and versions are
-//! those that `cargo metadata` tells of the graph that is built; sources are those of every
-//! `Cargo.lock`, of all platforms.
+//! `deny.toml`, which cargo-deny also reads, lists what is allowed. Licences and versions come from
+//! the dependency graph of `cargo metadata`. Sources come from every `Cargo.lock`, for all
+//! platforms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -13,10 +13,10 @@ use serde::Deserialize;
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// Where it is written down what is allowed.
+/// The page that lists what is allowed.
 const PAGE: &str = "deny.toml";
 
-/// What `cargo metadata` says; of its many fields those that the rules look at.
+/// The output of `cargo metadata`, with only the fields that the rules use.
 #[derive(Deserialize)]
 pub(super) struct Metadata {
     packages: Vec<Package>,
@@ -28,13 +28,13 @@ struct Package {
     name: String,
     version: String,
     license: Option<String>,
-    /// `None` for a crate that lies in a folder.
+    /// `None` for a crate in a folder.
     source: Option<String>,
     manifest_path: String,
 }
 
 impl Metadata {
-    /// Of the graph that is built here.
+    /// Reads the metadata of the graph that is built here.
     pub(super) fn read(house: &House) -> Result<Metadata, Failure> {
         let doing = "asking cargo for the crates";
         let output = Command::new("cargo")
@@ -54,7 +54,7 @@ impl Metadata {
     }
 }
 
-/// What `deny.toml` allows.
+/// The contents of `deny.toml`.
 #[derive(Deserialize)]
 struct Allowed {
     licenses: Licences,
@@ -80,7 +80,7 @@ struct Bans {
     skip: Vec<Skip>,
 }
 
-/// A version of a crate that may stand beside another.
+/// A crate version that may exist beside another.
 #[derive(Deserialize)]
 struct Skip {
     /// `NAME@VERSION`.
@@ -100,7 +100,7 @@ fn allowed(tree: &Tree) -> Result<Allowed, Vec<Violation>> {
     toml::from_str(text).map_err(|error| vec![Violation::of_file(PAGE, error.message())])
 }
 
-/// Each crate is under a licence that is allowed.
+/// Each crate has an allowed licence.
 pub(super) fn licences(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
     let Licences { allow, exceptions } = match allowed(tree) {
         Ok(allowed) => allowed.licenses,
@@ -127,7 +127,7 @@ pub(super) fn licences(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
     found
 }
 
-/// No crate is there in several versions, but for those that have a reason.
+/// No crate has several versions, except those with a reason.
 pub(super) fn duplicates(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
     let Bans { skip } = match allowed(tree) {
         Ok(allowed) => allowed.bans,
@@ -157,7 +157,7 @@ pub(super) fn duplicates(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
     found
 }
 
-/// Each crate comes from an allowed registry, with its digest, or lies in this repository.
+/// Each crate comes from an allowed registry, with its digest, or is in this repository.
 pub(super) fn sources(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
     let Sources { registries } = match allowed(tree) {
         Ok(allowed) => allowed.sources,
@@ -209,7 +209,7 @@ struct Locked {
 }
 
 /// Whether `terms`, an SPDX expression, can be met: each part of an `AND` and one of an `OR`, for
-/// which old manifests write `/`. What is no expression is never met.
+/// which old manifests write `/`. An invalid expression is never met.
 fn are_met(terms: &str, is_allowed: &dyn Fn(&str) -> bool) -> bool {
     let spaced = terms.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -218,7 +218,7 @@ fn are_met(terms: &str, is_allowed: &dyn Fn(&str) -> bool) -> bool {
     met == Some(true) && rest.is_empty()
 }
 
-/// `all (OR all)*`; `None`: it is no expression.
+/// Parses `all (OR all)*`; `None`: it is not an expression.
 fn any(words: &mut &[&str], is_allowed: &dyn Fn(&str) -> bool) -> Option<bool> {
     let mut met = all(words, is_allowed)?;
     while let Some(rest) = words.strip_prefix(&["OR"]) {
@@ -228,7 +228,7 @@ fn any(words: &mut &[&str], is_allowed: &dyn Fn(&str) -> bool) -> Option<bool> {
     Some(met)
 }
 
-/// `one (AND one)*`
+/// Parses `one (AND one)*`.
 fn all(words: &mut &[&str], is_allowed: &dyn Fn(&str) -> bool) -> Option<bool> {
     let mut met = one(words, is_allowed)?;
     while let Some(rest) = words.strip_prefix(&["AND"]) {
@@ -238,7 +238,7 @@ fn all(words: &mut &[&str], is_allowed: &dyn Fn(&str) -> bool) -> Option<bool> {
     Some(met)
 }
 
-/// `( any )`, or a licence with its exception if it has one.
+/// Parses `( any )`, or a licence with an optional exception.
 fn one(words: &mut &[&str], is_allowed: &dyn Fn(&str) -> bool) -> Option<bool> {
     let (first, rest) = words.split_first()?;
     *words = rest;
@@ -271,7 +271,7 @@ mod tests {
                         source = 'registry+https://registry.test/index'\nchecksum = 'abc'\n";
     type Check = fn(&Tree, &Metadata) -> Vec<Violation>;
 
-    /// A crate as cargo tells of it.
+    /// A crate as `cargo metadata` describes it.
     fn package(name: &str, version: &str, license: &str) -> String {
         format!(
             "{{\"name\": \"{name}\", \"version\": \"{version}\", \"license\": \"{license}\", \"source\": \"registry\", \
@@ -287,7 +287,7 @@ mod tests {
         ]
     }
 
-    /// What `check` finds of these crates, with these rules and this lock.
+    /// The violations that `check` finds in these crates, with these rules and this lock file.
     fn found(check: Check, packages: &[String], rules: &str, lock: &str) -> Vec<String> {
         let json = format!("{{\"packages\": [{}], \"workspace_root\": \"/here\"}}", packages.join(","));
         let tree = Tree::of(&[("deny.toml", rules), ("fuzz/Cargo.lock", lock)]);

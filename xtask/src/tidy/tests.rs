@@ -1,4 +1,5 @@
-//! Each rule finds its violation in a small tree that breaks it, and nothing in one that does not.
+//! Each rule finds its violation in a small tree that breaks it, and nothing in a tree that keeps
+//! it.
 
 use super::violation::Violation;
 use super::*;
@@ -11,7 +12,7 @@ const ROOT: &str = "[workspace]\nmembers = ['engine/low', 'engine/net', 'engine/
                     store = { path = 'engine/store' }\ntoml = { version = '=1.2.1' }\n";
 const IMPORTS_LOW: &str = "[dependencies]\nlow.workspace = true\ntoml.workspace = true\n";
 
-/// What `check` finds in a good house with these files added or replaced.
+/// The violations that `check` finds in a correct tree with these files added or replaced.
 fn found(check: fn(&Tree) -> Vec<Violation>, changed: &[(&str, &str)]) -> Vec<String> {
     let mut files = vec![
         ("ARCHITECTURE.md", PAGE),

@@ -1,4 +1,4 @@
-//! The text files of the repository: what git tracks, and what it would track.
+//! The text files of the repository: those that git tracks or would track.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use std::process::Command;
 use super::violation::Violation;
 use host::{Failure, House};
 
-/// Path below the root, with `/` between its parts, to text.
+/// The text of each file, by its path below the root, with `/` as the separator.
 pub(crate) struct Tree {
     files: BTreeMap<String, String>,
 }
 
 impl Tree {
-    /// Reads the text files of the house; files that are not text are passed over.
+    /// Reads the repository's text files; other files are skipped.
     pub(crate) fn read(house: &House) -> Result<Tree, Failure> {
         let doing = "listing the files of the repository";
         let listing = Command::new("git")
@@ -53,7 +53,8 @@ impl Tree {
         self.files().filter(|(path, _)| path.ends_with(".rs"))
     }
 
-    /// The crates: the folder of each, and its Rust sources that are no tests, with paths below it.
+    /// The crates by folder, each with its Rust sources that are not tests, by path below the
+    /// folder.
     pub(super) fn crates(&self) -> BTreeMap<&str, Vec<(&str, &str)>> {
         let folders: Vec<&str> = self.files().filter_map(|(path, _)| path.strip_suffix("/Cargo.toml")).collect();
         let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
@@ -70,15 +71,15 @@ impl Tree {
     }
 }
 
-/// Whether a source is compiled into tests alone; `path`: below its crate.
+/// Whether a source is compiled only into tests; `path`: below its crate.
 pub(super) fn is_test(path: &str) -> bool {
     let mut folders = path.split('/').rev();
     let file = folders.next().unwrap_or_default();
     file == "tests.rs" || file.ends_with("_tests.rs") || folders.any(|folder| ["tests", "examples"].contains(&folder))
 }
 
-/// Words that only this machine knows: where this checkout and its user live, and which registry
-/// its cargo asks.
+/// Words that are private to this machine: the paths of this checkout and its user's home, and the
+/// hosts of cargo's registry.
 pub(super) fn foreign_words(house: &House) -> Vec<String> {
     let mut words = Vec::new();
     let mut folder = |path: Option<PathBuf>| {
@@ -100,14 +101,14 @@ pub(super) fn foreign_words(house: &House) -> Vec<String> {
     words
 }
 
-/// The hosts of the addresses in `text`, crates.io's own excepted.
+/// The hosts of the addresses in `text`, except those of crates.io.
 fn hosts(text: &str) -> impl Iterator<Item = String> {
     let after_scheme = text.split("://").skip(1);
     let hosts = after_scheme.filter_map(|rest| rest.split(['/', ':', '"', '\'', '\n']).next());
     hosts.filter(|host| host.contains('.') && !host.ends_with("crates.io") && *host != "github.com").map(str::to_string)
 }
 
-/// A repository speaks of itself alone: no path or host of the machine that it was written on.
+/// No file contains a path or host of the machine on which it was written.
 pub(super) fn names_no_workplace(tree: &Tree, foreign: &[String]) -> Vec<Violation> {
     let lines =
         tree.files().flat_map(|(path, text)| text.lines().enumerate().map(move |(index, line)| (path, index, line)));

@@ -1,12 +1,12 @@
-//! What a rule finds.
+//! A violation of a rule.
 
 use std::fmt;
 
-/// A broken rule, and where.
+/// A broken rule, and its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Violation {
     pub(crate) path: String,
-    /// Counted from 1; `None` when the file as a whole is meant.
+    /// Counted from 1; `None` if it is about the whole file.
     pub(crate) line: Option<usize>,
     pub(crate) what: String,
 }

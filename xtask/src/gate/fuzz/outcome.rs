@@ -1,22 +1,22 @@
-//! How a fuzz target went, read from what libFuzzer printed.
+//! Reads a fuzz target's result from libFuzzer's output.
 
 use std::path::Path;
 
-/// How a target went.
+/// The result of a target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Outcome {
     executions: u64,
-    /// Edges of the program's control flow that some input went along.
+    /// The edges of the program's control flow that inputs covered.
     edges: u64,
     new_inputs: u64,
     broken: Option<Broken>,
 }
 
-/// What broke.
+/// A failure.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Broken {
     why: String,
-    /// The command that shows it again; `None` when there is no input to show.
+    /// The command that reproduces it; `None` if there is no input to reproduce it with.
     again: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl Outcome {
         self.broken.is_none()
     }
 
-    /// One line, and two more when something broke.
+    /// One line, and two more after a failure.
     pub(super) fn told(&self, name: &str) -> String {
         let Outcome { executions, edges, new_inputs, broken } = self;
         let line = format!("{name:<14} {executions:>9} executions, {edges:>5} edges, {new_inputs:>4} new inputs");

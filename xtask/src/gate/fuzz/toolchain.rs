@@ -1,6 +1,7 @@
-//! What fuzzing takes beside the house's own compiler: a nightly one, `cargo fuzz`, and a C++ compiler for libFuzzer.
+//! The tools that fuzzing needs beside the pinned compiler: a nightly compiler, `cargo fuzz`, and a
+//! C++ compiler for libFuzzer.
 //!
-//! Versions are pinned. What is missing is got; what can't be got is said in one line.
+//! Versions are pinned. Missing tools are installed; if that fails, one line says so.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -15,7 +16,7 @@ pub(super) const NIGHTLY: &str = "nightly-2026-05-20";
 const CARGO_FUZZ: Tool = Tool { name: "cargo-fuzz", version: "0.13.2", purpose: "fuzzing" };
 const INSTALL_BUDGET: Duration = Duration::from_secs(900);
 
-/// Gets what is missing. Returns the search path with which cargo finds `cargo fuzz`.
+/// Installs missing tools. Returns the search path on which cargo finds `cargo fuzz`.
 ///
 /// Errors: refused, with what is missing.
 pub(super) fn fetch(house: &House, stop: &Stop) -> Result<OsString, Failure> {
