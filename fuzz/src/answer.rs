@@ -1,9 +1,10 @@
-//! What a web server answers to what we ask of it: a filter to a letter, or a domain to who wants its policy for mail.
+//! Answers from web servers to our own requests: from a filter for a message, or from a recipient
+//! domain for its MTA-STS policy.
 //!
 //! Oracles:
-//! - Whatever comes, no panic, and when the server has said all it is known what came of it.
-//! - Where it is cut on its way changes nothing, nor does what comes when it is over.
-//! - What a filter says to be said on is printable ASCII, in one line, and not long.
+//! - Any input: no panic. When the server has sent everything, the result is known.
+//! - Where the answer is cut on its way changes nothing, and neither do bytes after its end.
+//! - What a filter says to be passed on is printable ASCII, in one line, and short.
 
 use std::fmt::Debug;
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,7 +16,7 @@ use relay::{Fetch, Lost, Speaker};
 /// Words of a filter's are no longer, with the points and the names of what they are for.
 const WORDS_BYTES_MAX: usize = 500;
 
-/// Runs one input: who is asked, how the answer is cut, and the answer.
+/// Runs one input: which service is asked, how the answer is cut, and the answer.
 pub fn run(data: &[u8]) {
     let [who, size, answer @ ..] = data else { return };
     // Large and small pieces.

@@ -1,6 +1,7 @@
 //! `barepost.toml`: any bytes.
 //!
-//! Oracles: an error names a line and a column that exist; what is accepted keeps the invariants of a configuration.
+//! Oracles: an error names a line and a column that exist. An accepted configuration keeps the
+//! invariants of a configuration.
 
 use server::configuration::{Configuration, ConfigurationError};
 

@@ -1,5 +1,6 @@
-//! A conversation with a session: a script of client bytes and events, carried out at one of three paces. What a session is
-//! told and what it waits for is its protocol's; how bytes come, are kept and are offered again is the same for all.
+//! A conversation with a session: a script of client bytes and events, run at one of three paces.
+//! The protocol decides what a session is told and what it waits for. All protocols receive, keep
+//! and offer bytes again in the same way.
 
 use crate::script::{Event, Pace, Step};
 
@@ -22,7 +23,8 @@ pub(crate) trait Party {
 
     fn is_closed(&self) -> bool;
 
-    /// What the session waits for. If that is something that we can give, it is given; not what takes time, when `held`.
+    /// What the session waits for. If it is something that this harness can give, the call gives
+    /// it. While `held`, slow results are not given.
     fn is_served(&mut self, pace: Pace, held: bool) -> Waits;
 }
 
@@ -88,7 +90,8 @@ impl<P: Party> Conversation<P> {
         self.arrives(&[]);
     }
 
-    /// Bytes arrive; the session gets what it waits for until it wants nothing but more, or what is held back.
+    /// Bytes arrive. The session gets what it waits for, until it wants only more bytes, or
+    /// something that is held back.
     fn arrives(&mut self, bytes: &[u8]) {
         self.kept.extend_from_slice(bytes);
         loop {

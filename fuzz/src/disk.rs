@@ -1,11 +1,13 @@
-//! The store on any disk: a small valid image, made once by the store itself, with what the fuzzer's bytes change in it.
+//! The store on any disk: a small valid image, made once by the store itself, with changes from the
+//! fuzzer's bytes.
 //!
-//! Changes of single fields are sealed again with the disk's own key, as whoever wrote the store could have written them,
-//! or no change would get past the hashes; or they are left as they are, as a disk rots.
+//! Changed fields are sealed again with the disk's own key, as a writer of the store could have
+//! written them. Otherwise no change would get past the hashes. Other changes stay unsealed, as on
+//! a decaying disk.
 //!
-//! Oracles: opening never panics and comes to its end after a bounded number of reads; a disk that is refused is never
-//! written to; on one that serves, everything that is listed can be asked for, new mail is stored, read back as it was, and
-//! is there after a restart; the check of a disk comes to its end too.
+//! Oracles: opening never panics and ends after a bounded number of reads. A refused disk is never
+//! written to. On a disk that serves, every listed item can be read. New mail is stored, reads back
+//! unchanged, and survives a restart. The check of a disk also ends.
 
 mod change;
 mod image;

@@ -1,15 +1,18 @@
-//! Signatures under messages and chains of seals: what anybody sends, what domains publish as keys, and what we sign and seal.
+//! DKIM signatures and ARC chains: from any sender, with any published keys, and those that we sign
+//! and seal.
 //!
 //! Oracles:
-//! - Whatever comes, no panic; verdicts do not depend on how the message was cut, and only names of keys are asked for.
+//! - Any input: no panic. Verdicts do not depend on how the message was cut, and only names of keys
+//!   are asked for.
 //! - A verdict is one line of text that a header field may hold.
-//! - What we sign or seal passes, whatever it is, with what we publish, and the lines of that need no folding.
+//! - What we sign or seal passes with the key that we publish, whatever it is, and its lines need
+//!   no folding.
 
 use dkim::{ChainVerdict, Message, Outcome, Reading, Sealing, SigningKey};
 use dns::{Answer, Knowledge, Missing, Name, Record, RecordKind};
 use machine::UnixTime;
 
-/// A key of Ed25519 in PKCS#8, whose secret is 32 zeros.
+/// An Ed25519 key in PKCS#8. Its secret is 32 zeros.
 const KEY: [u8; 48] = {
     let mut key = [0; 48];
     let head = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];

@@ -1,10 +1,12 @@
-//! The resolver: who asks what, what servers and strangers send, how streams go, and how time passes.
+//! The resolver: clients' questions, what servers and unauthenticated hosts send, how streams go,
+//! and how time passes.
 //!
 //! Oracles:
-//! - Whatever comes, no panic; whoever asks is told once, at once or within the span that is promised.
-//! - A port is bound once and released once, a stream is hung up once; when nobody waits none is left.
-//! - Of records there are only those of the kind that was asked for.
-//! - No client holds more than half of the places for askers of one question.
+//! - Any input: no panic. Each client is told once, at once or within the promised span.
+//! - A port is bound once and released once. A stream is closed once. When no client waits, none is
+//!   left.
+//! - Only records of the requested kind are returned.
+//! - No client holds more than half of the places for clients of one question.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -39,7 +41,7 @@ enum Deed<'a> {
         /// The host that causes the question; zero: this machine itself.
         host: u8,
     },
-    /// The server replies to one of the questions: with a head and a body that are somebody's choice.
+    /// The server replies to one of the questions, with an arbitrary head and body.
     Reply {
         which: u8,
         flags: [u8; 2],
@@ -260,7 +262,8 @@ fn is_of(record: &Record, kind: RecordKind) -> bool {
     }
 }
 
-/// A reply that repeats the question: with these flags beside that it is one, and so many records in what follows.
+/// A reply that repeats the question: with these flags besides the reply flag, and so many records
+/// in what follows.
 fn reply(
     sent: &[u8],
     flags: [u8; 2],

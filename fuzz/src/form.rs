@@ -1,4 +1,5 @@
-//! A letter's form as anybody sends it: what is read of it does not depend on where it is cut on its way, and nothing is read that it does not say.
+//! The form of a message from any sender: what is read does not depend on where the message is cut,
+//! and nothing is read that it does not contain.
 
 use std::collections::VecDeque;
 
@@ -7,7 +8,8 @@ use webmail::{FormError, FileEvent, MESSAGE_TEXT_BYTES_MAX, FormReader};
 /// A form with files, and one without.
 const TYPES: [&str; 2] = ["multipart/form-data; boundary=B", "application/x-www-form-urlencoded"];
 
-/// What was read: how its texts are written down, and for each file what was said of it and what is in it.
+/// What was read: how its texts are written down, and for each file its description and its
+/// content.
 type Read = (String, Vec<(String, Vec<u8>)>);
 
 /// Runs one input: how it is cut, and a form.

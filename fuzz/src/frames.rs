@@ -1,8 +1,10 @@
-//! The network alone: frames in any order, raw ones and such as a peer would send, and a user who does anything.
+//! The network alone: frames in any order, raw ones and ones that a peer would send, and a user
+//! that does anything.
 //!
-//! Oracles: no panic; every frame that leaves is well-formed (`network::check`); bytes of a connection are those that the
-//! peer's segments have at these numbers, whatever they overlap; when all connections are aborted and time has passed
-//! everything that was lent is back, and a peer who behaves is served.
+//! Oracles: no panic. Every frame that leaves is well-formed (`network::check`). The bytes of a
+//! connection are those that the peer's segments have at these numbers, however the segments
+//! overlap. When all connections are aborted and time has passed, everything that was lent is back,
+//! and a well-behaved peer is served.
 
 mod action;
 mod peers;
@@ -178,7 +180,7 @@ impl World {
         assert_whole(&self.net, SIZES);
     }
 
-    /// A peer that nobody has spoken of opens a connection, and its bytes arrive.
+    /// A new peer opens a connection, and its bytes arrive.
     fn serves_who_behaves(&mut self) {
         self.net.listen(PORT, Service(1));
         let mut friend = peers::Friend::new();

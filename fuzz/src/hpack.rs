@@ -1,11 +1,14 @@
 //! HPACK: blocks of fields, decoded and encoded.
 //!
-//! The first byte says whether the rest are blocks that somebody sends, or a response whose head is to be encoded.
+//! The first byte says whether the rest are blocks from a peer, or a response with a head to be
+//! encoded.
 //!
 //! Oracles:
-//! - Whatever comes, no panic, and no more is kept than the limits say.
-//! - What both decode, another decoder reads the same in, block after block: also behind one that said more than is kept.
-//! - What is encoded both decoders read, and there is room for all of it or the encoder says that there is not.
+//! - Any input: no panic, and no more is kept than the limits say.
+//! - What both decoders decode, they read alike, block after block. This holds also after a block
+//!   that said more than is kept.
+//! - Both decoders read what is encoded. Either there is room for all of it, or the encoder says
+//!   that there is not.
 
 use heapless::Vec as Block;
 use http2::{

@@ -1,12 +1,17 @@
-//! HTTP/2: a script of a client's frames and of events, carried out at three paces, and judged by a reader that keeps the client's books.
+//! HTTP/2: a script of a client's frames and of events, run at three paces. A reader that tracks
+//! the client's state judges it.
 //!
 //! Oracles:
-//! - Whatever comes, no panic, nothing is asked after the end, and nothing is queued without room for it (`http_session::world`).
-//! - What is said is frames of the kinds that a server sends; each answer is a head and a body as long as that says, of the
-//!   site's bytes; nothing follows the end of a stream but its reset, nor the word why the connection ends (`reading`).
-//! - No more is sent than the windows of the connection and of the stream allow, and no more is asked for than came (`reading`).
-//! - Who brings nothing is not answered for ever: answers, and streams that end badly, have their price (`reading`).
-//! - What a program admits is taken and released; room and answers always bring a connection on.
+//! - Any input: no panic, nothing is asked after the end, and nothing is queued without room for it
+//!   (`http_session::world`).
+//! - The server sends only frames of the kinds that a server sends. Each answer is a head and a
+//!   body of the declared length, with the site's bytes. After the end of a stream only its reset
+//!   follows, or the reason why the connection ends (`reading`).
+//! - No more is sent than the windows of the connection and of the stream allow, and no more is
+//!   asked for than came (`reading`).
+//! - A client that sends nothing is not answered for ever: answers, and streams that end badly,
+//!   count against a budget (`reading`).
+//! - What a program admits is taken and released. Room and answers always advance a connection.
 
 mod reading;
 mod script;

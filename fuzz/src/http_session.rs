@@ -1,12 +1,15 @@
-//! HTTP: a script of client bytes and events, carried out at three paces, and judged by a reading of its own.
+//! HTTP: a script of client bytes and events, run at three paces, and judged by an independent
+//! reader.
 //!
 //! Oracles:
-//! - Whatever comes, no panic, nothing is asked after the end, and no response is begun without room for its head (`world`).
-//! - Responses are well-formed, one for each request that the server says it has answered, in order; bodies are the site's,
-//!   as long as the head says (`reading`).
-//! - What a program is asked it is asked once, and what it admits is taken and released; it says the same to everything.
-//! - How the bytes are cut into segments, and how little room there is, changes neither which requests are seen nor what is
-//!   answered: nothing can be smuggled by a cut.
+//! - Any input: no panic, nothing is asked after the end, and no response is begun without room for
+//!   its head (`world`).
+//! - Responses are well-formed, one for each request that the server says it has answered, in
+//!   order. Bodies are the site's, as long as the head says (`reading`).
+//! - A program is asked each question once. What it admits is taken and released. It gives the same
+//!   answer to everything.
+//! - How the bytes are cut into segments, and how little room there is, changes neither which
+//!   requests are seen nor what is answered: nothing can be smuggled by a cut.
 
 pub(crate) mod reading;
 pub(crate) mod world;

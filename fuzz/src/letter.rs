@@ -1,4 +1,5 @@
-//! Messages: what anybody sends is taken apart, decoded and summarized however it is cut, and what people write is what is read again.
+//! Messages: a message from any sender is parsed, decoded and summarized however it is cut. A
+//! message that a user writes reads back unchanged.
 
 use arbitrary::{Arbitrary, Unstructured};
 use machine::UnixTime;
@@ -119,7 +120,7 @@ fn summary(message: &[u8]) {
     }
 }
 
-/// A letter as somebody writes it, which is read as he wrote it.
+/// A message as a user writes it. It reads back as it was written.
 fn written(input: &Input<'_>) -> Vec<u8> {
     let from = Mailbox { name: input.name.to_string(), address: "ada@example.org".to_string() };
     let letter = Letter {

@@ -1,4 +1,5 @@
-//! Dates, trace fields, and what becomes of a header on its way through, each against an oracle that takes the long way round.
+//! Dates, trace fields, and the changes to a relayed header, each against a slower and simpler
+//! oracle.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -54,8 +55,8 @@ fn dates([first, second]: [u64; 2]) {
     }
 }
 
-/// Year, month from 0 and day from 1 of a day after 1970-01-01: counted year by year and month by month, after whole
-/// rounds of the calendar, which are of 400 years.
+/// Year, month from 0 and day from 1 of a day after 1970-01-01. It counts year by year and month by
+/// month, after whole cycles of the calendar, which are 400 years long.
 fn calendar(mut days: u64) -> (u64, usize, u64) {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
@@ -119,7 +120,8 @@ fn paths(input: &Input<'_>) {
     );
 }
 
-/// So many lines, each with its CRLF, all but the first folded, and no other control character but the tab of a fold.
+/// So many lines, each with its CRLF, all but the first folded, and no control character except the
+/// tab of a fold.
 fn check_field(field: &[u8], lines: usize) {
     let text: Vec<&[u8]> = field.split_inclusive(|byte| *byte == b'\n').collect();
     assert_eq!(text.len(), lines, "a peer adds no line: {:?}", String::from_utf8_lossy(field));
@@ -141,7 +143,8 @@ fn hops(message: &[u8], cuts: [u8; 4]) {
     assert_eq!(revised(message, &cuts), whole, "what comes out does not depend on cuts");
 }
 
-/// What another server's message becomes that comes in pieces of these sizes, while no more than a piece's size is taken at a time; and its hops.
+/// The result for another server's message that arrives in pieces of these sizes, and its hops. No
+/// more than one piece's size is taken at a time.
 fn revised(message: &[u8], cuts: &[u8]) -> (Vec<u8>, u16) {
     let now = date_time(UnixTime::from_seconds(0));
     let own = Reviser { hostname: "mail.test", identifier: b"x", author: "", now: &now };
@@ -172,7 +175,7 @@ fn revised(message: &[u8], cuts: &[u8]) -> (Vec<u8>, u16) {
     (out, revision.hops())
 }
 
-/// The lines of the header whose name, without white space behind it, is that of the field.
+/// The header lines with the field's name, ignoring white space after the name.
 fn hops_line_by_line(message: &[u8]) -> u16 {
     let lines = message.split_inclusive(|byte| *byte == b'\n');
     let header = lines.take_while(|line| *line != b"\n" && *line != b"\r\n");

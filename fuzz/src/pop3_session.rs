@@ -1,10 +1,11 @@
-//! POP3: a script of client bytes and events, carried out at three paces, and judged by a reading of its own.
+//! POP3: a script of client bytes and events, run at three paces, and judged by an independent
+//! reader.
 //!
 //! Oracles:
-//! - Whatever comes, no panic, nothing is asked after the end, what was opened is left exactly once, and nothing is deleted
-//!   but by QUIT (`world`).
-//! - One well-formed response for each command; messages and lists come whole and undo to what is in the maildrop; what
-//!   QUIT deletes is what was marked (`reading`).
+//! - Any input: no panic, nothing is asked after the end, an opened maildrop is closed exactly
+//!   once, and only QUIT deletes (`world`).
+//! - There is one well-formed response for each command. Messages and lists come whole and decode
+//!   to what is in the maildrop. QUIT deletes what was marked (`reading`).
 //! - How bytes are cut, and how little room there is, changes nothing that the client hears.
 
 mod reading;

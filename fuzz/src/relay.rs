@@ -1,13 +1,15 @@
-//! Mail that leaves: what a peer says to our client, and what else happens in between.
+//! Outbound mail: what a peer says to our client, and what else happens in between.
 //!
-//! A segment ends at a cut or an event, and only then the client's words go out: what comes in one segment came before the client said anything more.
+//! A segment ends at a cut or an event, and only then do the client's words go out. Bytes in one
+//! segment came before the client said anything more.
 //!
 //! Oracles:
-//! - Whatever comes, no panic, and each recipient of each letter has exactly one outcome when it is over.
-//! - How the bytes of a segment are cut changes neither what is said nor what becomes of anybody.
-//! - Nobody has a letter whose end was not said, or whose peer has never said that it has it.
-//! - Nobody who has not offered to takes more than ASCII.
-//! - What waits to be sent is bounded, and after the end nothing is said but goodbye.
+//! - Any input: no panic, and at the end each recipient of each message has exactly one outcome.
+//! - How the bytes of a segment are cut changes neither what is said nor any outcome.
+//! - No recipient counts as delivered unless the end of the message was sent and the peer has
+//!   confirmed it.
+//! - A peer that has not offered to take more than ASCII gets only ASCII.
+//! - What waits to be sent is bounded, and after the end only QUIT is said.
 
 use relay::{
     Action, BODY_ROOM_BYTES, Client, Content, Envelope, Letter, Login, Lost, Notify, Outcome,
@@ -16,7 +18,7 @@ use relay::{
 
 use crate::script::{Event, Step, steps};
 
-/// The commands of a letter take no more than this.
+/// The commands of a message take no more than this.
 const COMMANDS_BYTES_MAX: usize = 2_048;
 const LETTERS_MAX: u16 = 3;
 /// Messages, of which one is more than ASCII.
@@ -36,7 +38,7 @@ pub fn run(data: &[u8]) {
     assert_eq!(whole.told, cut.told, "outcomes do not depend on cuts");
 }
 
-/// Who has a client.
+/// The caller that owns the client.
 struct Caller {
     client: Client,
     /// So many bytes arrive together.

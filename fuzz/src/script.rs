@@ -1,7 +1,8 @@
 //! Scripts of a conversation: the client's bytes as they are, and what else happens in between.
 //!
-//! The fuzzer's bytes are the client's. A few values that stand in no UTF-8 text are events, so that seeds can be read,
-//! words of a dictionary fit in anywhere, and a mutation of one byte moves a cut or lets the power of a deadline strike.
+//! The fuzzer's bytes are the client's. A few byte values that occur in no UTF-8 text are events.
+//! So seeds are readable, words of a dictionary fit in anywhere, and a mutation of one byte moves a
+//! cut or makes the deadline expire.
 //!
 //! | byte | what happens |
 //! |---|---|
@@ -11,8 +12,8 @@
 //! | FB | the peer closes |
 //! | FC x | the client sends the byte x, whatever it is |
 //! | FD x n | the client sends x, 16 × n times |
-//! | FE | what takes time is not answered until FF |
-//! | FF | what takes time is answered again |
+//! | FE | slow results are not given until FF |
+//! | FF | slow results are given again |
 
 /// One step of a script.
 #[derive(Clone, PartialEq, Eq, Debug)]

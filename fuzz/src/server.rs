@@ -1,10 +1,13 @@
-//! The whole server: the engine in the simulated machine, with clients that speak SMTP, POP3 and HTTP over IPv4 and IPv6 at the
-//! same time, a wire that does not always carry, and a disk that carries out what it was asked for in any order.
+//! The whole server: the engine in the simulated machine, with clients that speak SMTP, POP3 and
+//! HTTP over IPv4 and IPv6 at the same time. The wire does not always carry, and the disk carries
+//! out requests in any order.
 //!
-//! The bytes say what happens, one thing after the other. Then all faults are over: clients end, and who behaves is served.
+//! The bytes say what happens, one event after the other. Then all faults end: clients finish, and
+//! a well-behaved client is served.
 //!
-//! Oracles: no panic; every frame that the engine sends is well-formed (`network::check`); the engine neither spins nor ends;
-//! what was acknowledged is in the mailbox, and no letter more than were sent; in the end nobody holds anything.
+//! Oracles: no panic. Every frame that the engine sends is well-formed (`network::check`). The
+//! engine neither spins nor ends. Acknowledged messages are in the mailbox, and no more messages
+//! than were sent. In the end nothing is held.
 
 mod action;
 mod room;

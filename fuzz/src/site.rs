@@ -1,7 +1,7 @@
-//! The packed site: a right pack, changed here and there, or any bytes; looked through and then served.
+//! The packed site: a valid pack with changes, or any bytes. It is checked and then served.
 //!
-//! Oracles: no panic; what is accepted hands out only what lies inside of the pack, in order, each file found by its path; and
-//! a client that asks for each of them gets well-formed responses.
+//! Oracles: no panic. An accepted pack serves only what lies inside it, in order, and each file is
+//! found by its path. A client that requests each file gets well-formed responses.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,7 +14,8 @@ use crate::http_session::world::World;
 /// Where the header ends, and the bytes of an entry.
 const HEADER_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 112;
-/// A site lives for ever, so what one process may spend on them is limited: inputs beyond are passed over.
+/// A site lives for ever, so what one process may spend on them is limited. Inputs beyond the limit
+/// are skipped.
 const SPENT_BYTES_MAX: usize = 1 << 30;
 
 static SPENT_BYTES: AtomicUsize = AtomicUsize::new(0);

@@ -1,10 +1,13 @@
-//! SMTP: a script of client bytes and events, carried out at three paces, and judged by a reading of its own.
+//! SMTP: a script of client bytes and events, run at three paces, and judged by an independent
+//! reader.
 //!
 //! Oracles:
-//! - Whatever comes, no panic, nothing is asked after the end, and what was begun is ended exactly once (`world`).
-//! - Replies are well-formed and exactly one for each command, and what is stored is what a simple dot-unstuffer finds in
-//!   the client's bytes (`reading`): nothing can be smuggled.
-//! - How the bytes are cut into segments, and how little room there is, changes neither the replies nor what is stored.
+//! - Any input: no panic, nothing is asked after the end, and what was begun is ended exactly once
+//!   (`world`).
+//! - Replies are well-formed and exactly one for each command. A simple dot-unstuffer finds the
+//!   stored messages in the client's bytes (`reading`): nothing can be smuggled.
+//! - How the bytes are cut into segments, and how little room there is, changes neither the replies
+//!   nor what is stored.
 
 mod reading;
 mod world;

@@ -1,11 +1,13 @@
-//! TCP: two of our own networks, one that connects and one that listens, over a wire that does what the fuzzer's bytes say.
+//! TCP: two of our own networks, one that connects and one that listens, over a wire that does what
+//! the fuzzer's bytes say.
 //!
-//! The bytes are choices in the order in which they come up: what a session takes and writes, what becomes of a frame. When
-//! they run out the weather is fair, so every conversation has an end, and a good one unless somebody aborted it or a great
-//! deal was lost.
+//! The bytes are choices in the order in which they come up: what a session takes and writes, and
+//! what happens to a frame. When they run out there are no more faults, so every conversation ends.
+//! It ends well unless a side aborted it or many frames were lost.
 //!
-//! Oracles: bytes arrive as they were sent; who is told of a normal end has heard and was heard in full; in the end no
-//! connection is left and nothing is lent; every frame is well-formed (`network::check`).
+//! Oracles: bytes arrive as they were sent. An end that is told of a normal close has heard and was
+//! heard in full. In the end no connection is left and nothing is lent. Every frame is well-formed
+//! (`network::check`).
 
 mod end;
 mod wire;

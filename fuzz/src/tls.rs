@@ -1,16 +1,17 @@
-//! TLS: what a client of rustls' says, and what becomes of it on its way: cut, changed, doubled, put in another order, or something else in between.
+//! TLS: the bytes of a rustls client on their way to the server: cut, changed, doubled, reordered,
+//! or with other bytes in between.
 //!
 //! The first byte chooses the version and how far the connection has come when the script begins.
 //!
 //! | byte (mod 16) | and behind it | what happens |
 //! |---|---|---|
-//! | 0 to 3 | n | the client says the next n bytes of its text, and what TLS has to say before |
-//! | 4 | | the client says what TLS alone has to say |
-//! | 5 | place, 2 bytes | what the client said last and did not arrive yet is changed in one bit |
+//! | 0 to 3 | n | the client says the next n bytes of its text, and its pending TLS messages first |
+//! | 4 | | the client sends its pending TLS messages alone |
+//! | 5 | place, 2 bytes | one bit changes in the client's last words that did not arrive yet |
 //! | 6 | n | the same is cut: its last n bytes are lost |
 //! | 7 | | the same comes twice |
 //! | 8 | n | the same comes in pieces of n bytes |
-//! | 9 | n, n bytes | somebody else says these |
+//! | 9 | n, n bytes | another party says these |
 //! | 10 | kind, n, n bytes | or these, in a record of this kind |
 //! | 11 | | the client renews its keys |
 //! | 12 | | the client closes |
@@ -19,11 +20,13 @@
 //! | 15 | how | the session takes plaintext in another way |
 //!
 //! Oracles:
-//! - Whatever comes, no panic, no end of steps, and never more bytes kept than a record and what the session left (`wire`).
-//! - Plaintext is a part of what the client said, from its beginning on; none before the handshake is done, none of a record
-//!   that was harmed once it is, and none behind a failure.
-//! - What nobody harmed arrives wholly, both ways; the client of a connection that nobody harmed has nothing to complain of.
-//! - After a failure nothing is said but the alert, and what arrives is passed over (`wire`).
+//! - Any input: no panic, steps end, and never more bytes are kept than a record and what the
+//!   session left (`wire`).
+//! - Plaintext is a prefix of what the client said. None arrives before the handshake is done, none
+//!   from a damaged record after that, and none behind a failure.
+//! - Undamaged data arrives wholly, both ways. The client of an undamaged connection reports no
+//!   error.
+//! - After a failure nothing is said but the alert, and arriving bytes are ignored (`wire`).
 
 mod house;
 mod wire;
@@ -77,13 +80,13 @@ struct Harmed {
     said: Vec<u8>,
     /// Where records begin in it, and how much of the text lies before each.
     marks: Vec<(usize, usize)>,
-    /// What of it is on its way, as far as nobody has changed that.
+    /// The part of it that is on its way, in its present form.
     flight: Vec<u8>,
     /// How much of what was said has arrived as it was said.
     arrived: usize,
     /// All of the client's text.
     text: Vec<u8>,
-    /// How much of the text may be heard at most, once something else has arrived than was said with keys.
+    /// The most text that may be heard, once different bytes have arrived than were said with keys.
     limit: Option<usize>,
     renewals: usize,
     was_harmed: bool,
@@ -126,7 +129,8 @@ impl Harmed {
 
     fn arrives(&mut self, cut: usize) {
         let flight = std::mem::take(&mut self.flight);
-        // Some of what a handshake says may be harmed and nothing comes of it; what follows is looked at from its own beginning on.
+        // Some of a handshake's bytes may be damaged without effect. The following bytes are
+        // compared from their own beginning.
         let is_sealed = self.wire.is_established;
         for bytes in flight.chunks(cut.max(1)) {
             if is_sealed {
@@ -140,7 +144,8 @@ impl Harmed {
         }
     }
 
-    /// Compares what is about to arrive with what was said: of the record in which they differ first nothing may be heard. Bytes that were lost may be the same as those that follow them.
+    /// Compares the bytes about to arrive with what was said. Nothing may be heard of the first
+    /// record that differs. Lost bytes may be equal to those that follow them.
     fn is_compared(&mut self, bytes: &[u8]) {
         let same = bytes
             .iter()
@@ -153,7 +158,8 @@ impl Harmed {
         }
     }
 
-    /// How much of the text lies before the record that this place of what was said, or will be, is in.
+    /// How much of the text lies before the record that holds this place of what was said or will
+    /// be said.
     fn text_before(&self, place: usize) -> usize {
         let behind = self.marks.partition_point(|(start, _)| *start <= place);
         match behind.checked_sub(1) {

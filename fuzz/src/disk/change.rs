@@ -22,7 +22,8 @@ pub(super) enum Change {
         from: u16,
         to: u16,
     },
-    /// A field is something else, and the seal is right: in both copies, if it is a journal's block.
+    /// A field changes and the checksum is right: in both copies, if the page is a block of a
+    /// journal.
     Field {
         page: u16,
         at: Place,

@@ -17,7 +17,7 @@ pub(super) struct Image {
     bytes: Vec<u8>,
     /// Pages that hold something, by number.
     pub(super) used: Vec<usize>,
-    /// Pages whose fields were changed on purpose.
+    /// Pages with fields that were changed on purpose.
     pub(super) to_seal: Vec<usize>,
 }
 
@@ -34,7 +34,8 @@ impl Image {
         image
     }
 
-    /// An image with some of everything: accounts, small, empty and large messages, a removal, a restart.
+    /// An image with some of everything: accounts, small, empty and large messages, a removal, a
+    /// restart.
     pub(super) fn make() -> Image {
         let mut rig = Rig::open(Image::blank(), Vec::new(), 7);
         let ada = rig.account("ada@barepost.test").expect("there is room");

@@ -1,4 +1,5 @@
-//! The seals of the disk: hashes under its key, and the chain of them in a journal. From `docs/format.md`, sections 3 to 5.
+//! The checksums of the disk: hashes under its key, and their chain in a journal. From
+//! `docs/format.md`, sections 3 to 5.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +52,8 @@ fn key_in(page: &[u8]) -> [u8; 16] {
     page[56..72].try_into().expect("16 bytes")
 }
 
-/// Seals again what was changed on purpose; where blocks of a journal follow, they name the new hashes.
+/// Recomputes the checksums of pages changed on purpose. Journal blocks that follow get the new
+/// hashes.
 pub(super) fn renew(image: &mut Image) {
     for page in SUPERBLOCKS {
         if !image.to_seal.contains(&page) {
@@ -79,8 +81,8 @@ pub(super) fn renew(image: &mut Image) {
     }
 }
 
-/// Brings back a count that is just within what is believed. The next one would be beyond it and mail would be lost, but
-/// only who has the key can bring that about, so it is not held against the store.
+/// Reduces a count to just within what is believed. The next value would exceed the limit and mail
+/// would be lost. Only a holder of the key can cause that, so it is not held against the store.
 fn tame(count: &mut [u8]) {
     let value = count.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
     if (1 << 47..=1 << 48).contains(&value) {

@@ -115,7 +115,7 @@ pub(super) enum PeerFrame {
     Raw(Vec<u8>),
 }
 
-/// A segment whose numbers are told from what its receiver said last.
+/// A segment with numbers relative to what its receiver said last.
 #[derive(Arbitrary, Clone, Debug)]
 pub(super) struct TcpFields {
     pub(super) peer: u8,

@@ -1,6 +1,8 @@
-//! The peers on the wire: a few hosts, each with a few ports, who remember what the network said last.
+//! The peers on the wire: a few hosts, each with a few ports, that remember what the network said
+//! last.
 //!
-//! The byte that a peer sends under a sequence number is always the same, so however segments overlap there is one stream.
+//! The byte that a peer sends under a sequence number is always the same. So there is one stream,
+//! however segments overlap.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -45,9 +47,9 @@ pub(super) struct Peers {
     known: BTreeMap<Name, Known>,
     /// The network's last DHCP transaction.
     transaction: [u8; 4],
-    /// IPv6 is spoken: packets whose peer or protocol has its highest bit set are of it.
+    /// IPv6 is spoken: packets are IPv6 where the highest bit of their peer or protocol is set.
     pub(super) speak_ipv6: bool,
-    /// Something was sent whose bytes are not those of their numbers.
+    /// Something was sent with bytes that do not match their sequence numbers.
     pub(super) spoke_freely: bool,
 }
 
@@ -256,8 +258,8 @@ impl Peers {
     }
 }
 
-/// A packet of IPv6 in its frame, from a peer to an address of ours or to a group that we may be in. Where the protocol has a
-/// checksum, it is right.
+/// A packet of IPv6 in its frame, from a peer to an address of ours or to a group that we may be
+/// in. Where the protocol has a checksum, it is right.
 fn ipv6_frame(peer: u8, to: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let payload = &payload[..payload.len().min(1_400)];
     let from = match peer % 4 {
@@ -282,7 +284,7 @@ fn arp(peer: u8, operation: u8, target: u8, last: u8) -> Vec<u8> {
     packets::ethernet(hardware(last), machine::Ethernet([0xff; 6]), ARP, &packet)
 }
 
-/// A peer that nobody has spoken of before, and that does all as the RFCs want it.
+/// A peer that was not mentioned before, and that follows the RFCs in everything.
 pub(super) struct Friend {
     name: Name,
     sequence: u32,

@@ -1,7 +1,9 @@
-//! The client's books: what it has said, what it has heard, and what it may hear (RFC 9113 sections 5 and 6).
+//! The client's state: what it has said, what it has heard, and what it may hear (RFC 9113 sections
+//! 5 and 6).
 //!
-//! What the client has said counts as soon as it was offered to the server, so windows are never thought narrower than they are; another
-//! initial window counts from the server's word that it knows (section 6.5.3).
+//! What the client has said counts once it was offered to the server, so windows are never
+//! underestimated. Another initial window counts from the server's acknowledgment of it (section
+//! 6.5.3).
 
 use std::collections::{HashMap, VecDeque};
 
@@ -31,7 +33,7 @@ const RESET_PRICE: u64 = 20;
 const ANSWER_EARNS: u64 = 5;
 const BYTES_PER_POINT: u64 = 1024;
 
-/// A frame: its kind, its flags, its stream, how long it is, and its payload as far as that is there.
+/// A frame: its kind, its flags, its stream, its length, and as much of its payload as has arrived.
 struct Frame<'a> {
     kind: u8,
     flags: u8,
@@ -69,7 +71,7 @@ impl<'a> Frame<'a> {
 pub(super) struct Client {
     said: Vec<u8>,
     read: usize,
-    /// Whether the bytes of a body whose frame begins at `read` are counted.
+    /// Whether the bytes of the body in the frame that begins at `read` are counted.
     is_counted: bool,
     last_stream: u32,
     /// By how much windows were opened, by stream; 0 is the connection's.

@@ -1,4 +1,4 @@
-//! Scripts of a client of HTTP/2: frames that are as long as they say, frames that are not, and what else happens.
+//! Scripts of a client of HTTP/2: frames of the declared length, other frames, and other events.
 //!
 //! | byte (mod 24) | and behind it | what happens |
 //! |---|---|---|
@@ -13,7 +13,7 @@
 //! | 19 | | the server is about to stop |
 //! | 20 | | the deadline expires |
 //! | 21 | | the peer closes |
-//! | 22 | | what takes time is not answered, or is again |
+//! | 22 | | slow results are held back, or are given again |
 //! | 23 | | a segment ends |
 
 use crate::script::{Event, Step, send};
@@ -166,7 +166,8 @@ pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     [&length[..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A request. `what`: which, and in its higher bits whether a body follows, how long that is said to be, and how the head comes.
+/// A request. `what` selects it. Its higher bits say whether a body follows, its declared length,
+/// and how the head comes.
 fn request(what: u8, stream: u32) -> Vec<u8> {
     let (method, path) = REQUESTS[usize::from(what % 8)];
     let mut fields =

@@ -1,4 +1,5 @@
-//! A reader of responses (RFC 9112 section 6.3), simple and strict: it finds as many as the server says it has given.
+//! A reader of responses (RFC 9112 section 6.3), simple and strict: it finds as many as the server
+//! says it has given.
 
 use super::world::{Answered, World};
 
@@ -48,7 +49,7 @@ pub(crate) fn check(world: &World) {
     assert!(!ends || world.closed, "who says that he closes does");
 }
 
-/// Whether what comes next is the answer to a request that nobody can read.
+/// Whether the next response is the answer to an unreadable request.
 fn starts_with_refusal(rest: &[u8]) -> bool {
     [b"HTTP/1.1 400 ", b"HTTP/1.1 408 ", b"HTTP/1.1 431 "]
         .iter()

@@ -1,5 +1,5 @@
-//! The server around an HTTP session: a site, a connection whose room can run out, a record of everything, and what a
-//! session owes to it.
+//! The server around an HTTP session: a site, a connection that can run out of buffer space, a
+//! record of everything, and the session's obligations.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -104,7 +104,7 @@ impl World {
         World { has_program: true, ..World::new(*site, contents) }
     }
 
-    /// A server with `site`, whose files have these `contents`.
+    /// A server with `site`. Its files have these `contents`.
     pub(crate) fn new(site: Site, contents: Vec<&'static [u8]>) -> World {
         World {
             sent: Vec::new(),

@@ -1,4 +1,5 @@
-//! A machine that is nothing but a card: it does what a card does for the engine, and checks every frame that leaves.
+//! A machine with nothing but a card: it does what a card does for the engine, and checks every
+//! frame that leaves.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -40,7 +41,8 @@ impl CheckedCard {
         self.sent.push_back(frame);
     }
 
-    /// Cuts TCP over IPv4 into frames of `segment_bytes` each, as a card with segmentation offload does.
+    /// Cuts TCP over IPv4 into frames of `segment_bytes` each, as a card with segmentation offload
+    /// does.
     fn cut(&mut self, head: &[u8], payload: &[u8], segment_bytes: usize, offload: ChecksumOffload) {
         let start = usize::from(offload.start);
         for (number, part) in payload.chunks(segment_bytes).enumerate() {

@@ -46,7 +46,8 @@ pub(crate) fn ipv4(
     [&header, payload].concat()
 }
 
-/// An IPv6 packet (RFC 8200), as neighbours send it. A checksum that its payload has room for is made right.
+/// An IPv6 packet (RFC 8200), as neighbours send it. If its payload has room for a checksum, the
+/// checksum is made right.
 pub(crate) fn ipv6(from: Ipv6Addr, to: Ipv6Addr, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x60, 0, 0, 0];
     packet.extend_from_slice(&(payload.len() as u16).to_be_bytes());

@@ -1,5 +1,5 @@
-//! A second reading of a conversation: from the client's bytes and the maildrop, what each response must be. Written from
-//! RFC 1939 and RFC 5034.
+//! An independent reader of a conversation: from the client's bytes and the maildrop it tells what
+//! each response must be. Written from RFC 1939 and RFC 5034.
 
 use pop3::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
 
@@ -181,7 +181,8 @@ impl Reading<'_> {
         assert_eq!(String::from_utf8_lossy(&lines), expected);
     }
 
-    /// A message, or as much of it as was asked for; false when reading has failed and so the session ends.
+    /// A message, or the part of it that was asked for. False when reading has failed and so the
+    /// session ends.
     fn message(&mut self, verb: &[u8], arguments: &[u8], number: usize) -> bool {
         let message = &self.world.messages[number - 1];
         assert!(!self.marked[number - 1], "a deleted message is not read");

@@ -1,5 +1,5 @@
-//! The server around a POP3 session: what it answers is in the names that the script uses; it keeps a record of
-//! everything, and asserts what a session owes to it.
+//! The server around a POP3 session. The names in the script select its answers. It keeps a record
+//! of everything, and asserts the session's obligations.
 
 use machine::Micros;
 use pop3::{

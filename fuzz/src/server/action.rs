@@ -48,12 +48,13 @@ pub(super) enum Action {
     Disk {
         count: u8,
     },
-    /// Of the frames on their way to the engine one is lost, comes twice, overtakes, or arrives spoiled.
+    /// Of the frames on their way to the engine, one is lost, comes twice, overtakes, or arrives
+    /// damaged.
     Mishap {
         kind: Mishap,
         frame: u8,
     },
-    /// Somebody sends a frame.
+    /// A host sends a frame.
     Frame {
         kind: u8,
         bytes: [u8; 24],
@@ -64,8 +65,8 @@ pub(super) enum Action {
     },
 }
 
-/// One byte says what happens, and those that follow how: a whole conversation has room in a short input. Half of all bytes are
-/// something that a client says.
+/// One byte says what happens, and the following bytes say how. So a whole conversation fits in a
+/// short input. Half of all bytes are something that a client says.
 impl Arbitrary<'_> for Action {
     fn arbitrary(input: &mut Unstructured<'_>) -> Result<Action> {
         let what = u8::arbitrary(input)?;

@@ -1,4 +1,5 @@
-//! The room: one engine in a simulated machine, a client host with TCP of its own, and what both have said.
+//! The test world: one engine in a simulated machine, a client host with TCP of its own, and what
+//! both have said.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::OnceLock;
@@ -84,13 +85,13 @@ pub(super) struct Room {
     dice: Dice,
     next: Next,
     idle_turns: u32,
-    /// Letters that were acknowledged, and how often one may have been deleted.
+    /// Messages that were acknowledged, and how often one may have been deleted.
     pub(super) acknowledged: usize,
     pub(super) deleted_at_most: usize,
 }
 
 impl Room {
-    /// A room whose engine serves.
+    /// A test world with an engine that serves.
     pub(super) fn new(seed: u64) -> Room {
         let mut machine = SimulatedMachine::new(seed, MemoryDisk::blank(DISK_BYTES));
         let configuration =
@@ -230,7 +231,7 @@ impl Room {
         self.step();
     }
 
-    /// One turn of everybody who has something to do. Time passes when nobody has.
+    /// One turn of every part that has something to do. Time passes when no part has.
     fn step(&mut self) {
         let now = self.machine.now;
         let is_woken = !self.machine.to_engine.is_empty() || self.machine.disk.has_completions();
@@ -324,8 +325,8 @@ impl Room {
         }
     }
 
-    /// A client that behaves: says `lines`, each when the answer to the one before has ended with `ends`, and returns all that
-    /// it heard.
+    /// A client that behaves. It says `lines`, each when the answer to the one before has ended
+    /// with `ends`, and returns all that it heard.
     pub(super) fn converse(&mut self, port: Port, turns: &[(&str, &str)]) -> String {
         let connection = self.host.connect(SERVER, port.number());
         let mut heard = String::new();

@@ -1,5 +1,6 @@
-//! A second reading of a conversation: from the client's bytes and the server's replies, how many replies there must be
-//! and what must have been stored. Written from RFC 5321, RFC 3030 and RFC 4954, and simple: it looks at one byte after the other.
+//! An independent reader of a conversation. From the client's bytes and the server's replies it
+//! tells how many replies there must be and what must have been stored. Written from RFC 5321, RFC
+//! 3030 and RFC 4954. It is simple: it looks at one byte after the other.
 
 use std::collections::VecDeque;
 
@@ -269,7 +270,8 @@ impl Reading<'_> {
         self.goes_on_after(&reply)
     }
 
-    /// The end of the message is not there: no reply, unless so much came that it is not waited for.
+    /// The end of the message is missing. There is no reply, unless so much came that the server
+    /// stops waiting for the end.
     fn unfinished(&mut self, sent: &[u8], message_bytes_max: u64, world: &World) -> bool {
         if world.closed && is_flood(sent, message_bytes_max) {
             self.replies.pop_front();

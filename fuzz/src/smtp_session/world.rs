@@ -1,5 +1,5 @@
-//! The server around an SMTP session: it refuses what the addresses in the script say, keeps a record of everything,
-//! and asserts what a session owes to it.
+//! The server around an SMTP session. It refuses what the addresses in the script say, keeps a
+//! record of everything, and asserts the session's obligations.
 
 use machine::Micros;
 use sasl::{Credentials, Host, Proof, Puzzle, Signature};
@@ -16,18 +16,19 @@ const SHORT_REPLY_BYTES: usize = 128;
 pub(super) struct World {
     pub(super) sent: Vec<u8>,
     pub(super) log: Vec<String>,
-    /// Messages whose answer was that they are stored.
+    /// Messages that the server acknowledged as stored.
     pub(super) stored: Vec<Vec<u8>>,
     pub(super) send_room: usize,
     pub(super) message_room: usize,
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
-    /// A message was dropped while its bytes came: when that is noticed depends on how they are cut.
+    /// A message was dropped while its bytes came. When that is noticed depends on how they are
+    /// cut.
     pub(super) dropped_bytes: bool,
     settings: Settings,
     /// The local part of the open transaction's sender: it says what goes wrong.
     sender: Option<String>,
-    /// Something has been found out about him.
+    /// A check of the sender has given a result.
     pub(super) is_known: bool,
     /// The message that arrives.
     message: Option<Vec<u8>>,
@@ -35,7 +36,7 @@ pub(super) struct World {
     whole: Option<Vec<u8>>,
     /// What is to be answered to the login that was asked for.
     login: Option<Result<Option<Signature>, LoginRefusal>>,
-    /// Whoever was let in may not want to be yet.
+    /// A login was granted. The client may still be waiting for its reply.
     is_signed: bool,
 }
 

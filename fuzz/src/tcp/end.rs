@@ -1,4 +1,5 @@
-//! One end of the conversation: a network, its card, and a session that writes one stream and reads another.
+//! One end of the conversation: a network, its card, and a session that writes one stream and reads
+//! another.
 
 use std::net::Ipv4Addr;
 
@@ -190,7 +191,8 @@ impl End {
         }
     }
 
-    /// The session's turn: it reads some, writes some, closes when all is written; or it has had enough.
+    /// The session's turn: it reads some, writes some, and closes when all is written. Or it gives
+    /// up early.
     pub(super) fn works(&mut self, now: Instant, choices: &mut Choices<'_>) {
         let Some(connection) =
             self.connection.filter(|_| self.closed.is_none() && !self.has_aborted)

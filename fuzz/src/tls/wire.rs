@@ -1,4 +1,5 @@
-//! The two ends of a connection and the wire between them: what arrives at the server, what it makes of that, and what the client hears.
+//! The two ends of a connection and the wire between them: what arrives at the server, how the
+//! server handles it, and what the client hears.
 
 use rustls::ClientConnection;
 use tls::{
@@ -81,8 +82,9 @@ impl Wire {
             steps += 1;
             assert!(steps < 20_000 + self.stream.len() + bytes.len(), "it comes to an end");
         }
-        // What is left is plaintext that the session left, a message of a handshake that is not whole, and less than a record; but behind a farewell nobody looks
-        // as long as the session has not taken what lay before it.
+        // The rest is plaintext that the session left, an incomplete handshake message, and less
+        // than a record. Behind a close_notify the server does not look further while the session
+        // has not taken the plaintext before it.
         let held = self.server.held();
         assert!(held <= self.stream.len() && held <= RECORD_BYTES_MAX + LEFT_BYTES_MAX);
         let waits_behind_end = self.is_peer_closed && held > 0;
