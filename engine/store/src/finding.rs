@@ -71,6 +71,8 @@ pub enum Damage {
     Rebuilt(u32),
     /// This many messages were found but not restored, because the disk has no space for them.
     LeftOut(u32),
+    /// So many messages were found and not restored: their mailboxes have no UID left.
+    NoUid(u32),
     /// A part of a message is not what was written, or cannot be read.
     Body(AccountId, Uid),
 }
@@ -134,6 +136,12 @@ impl fmt::Display for Finding {
                 write!(
                     out,
                     "{messages} of the oldest messages found were not restored: the disk is full"
+                )
+            }
+            Damage::NoUid(messages) => {
+                write!(
+                    out,
+                    "{messages} messages found were not restored: their mailboxes have no UID left"
                 )
             }
             Damage::Body(account, Uid(uid)) => {

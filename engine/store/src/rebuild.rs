@@ -143,7 +143,7 @@ impl Rebuild {
         missing.sort_unstable_by_key(|((_, guid), _)| core::cmp::Reverse(guid & GUID_NUMBER));
         let needs = self.segments_needed(parts, missing.len() as u64);
         let mut free = parts.segments.count(|owner| owner == Owner::Free);
-        let (mut back, mut left_out) = (PerShard::new(|_| 0), 0);
+        let (mut back, mut left_out, mut without_uid) = (PerShard::new(|_| 0), 0, 0);
         for ((account, guid), found) in missing {
             let segments: BTreeSet<_> =
                 found.chunks.values().filter_map(|page| parts.segments.unclaimed(*page)).collect();
@@ -157,7 +157,7 @@ impl Rebuild {
                     free -= unclaimed;
                     *back.of_mut(account.shard()) += 1;
                 }
-                Err(NotBack::NoUid) => left_out += 1,
+                Err(NotBack::NoUid) => without_uid += 1,
                 Err(NotBack::Misplaced(page, uid)) => {
                     findings.note(page.sector(), Damage::Misplaced(account, uid))
                 }
@@ -165,6 +165,9 @@ impl Rebuild {
         }
         if left_out > 0 {
             findings.note(Page(0).sector(), Damage::LeftOut(left_out));
+        }
+        if without_uid > 0 {
+            findings.note(Page(0).sector(), Damage::NoUid(without_uid));
         }
         for shard in self.damaged.iter() {
             let root = parts.superblock.root(shard);

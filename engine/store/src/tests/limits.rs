@@ -10,6 +10,7 @@ use crate::mailbox::RECIPIENTS_UNDER_WAY_MAX;
 use crate::outcome::{Outcome, Refusal};
 use crate::record;
 use crate::types::{AccountId, Filed, Head, INBOX, MailboxId, Recipient, SENT, Uid};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use machine::SECTOR_BYTES;
 
@@ -91,6 +92,36 @@ fn message_with_the_highest_uid_is_moved_once() {
     assert!(matches!(outcome, Outcome::Filed(Filed { count: 1, .. })), "{outcome:?}");
     let rig = rig.cut(Cut::Prefix(0));
     assert_eq!((uids(&rig, ada, INBOX), uids(&rig, ada, SENT)), (Vec::new(), alloc::vec![1]));
+}
+
+/// A rebuild finds a removed message with a UID that another message has.
+#[test]
+fn a_rebuild_tells_which_messages_have_no_uid() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    (1..=3).for_each(|number| rig.deliver(&[ada], &body(number, 300)).unwrap());
+    rig.remove(ada, &[1]).unwrap();
+    for (uid, new, modseq) in [(2, 1, 20), (3, u32::MAX, 21)] {
+        let index = rig.store.parts().indexes.of(ada.shard());
+        let known = *index.mailbox(ada, INBOX.0).unwrap().messages().find(uid).unwrap();
+        let gathered = rig.store.parts_mut().journals.gather(ada.shard());
+        let from = (crate::types::Place { mailbox: INBOX.0, uid }, modseq);
+        record::put_filed(gathered, ada, from, (INBOX.0, 1), &known.filed(new, modseq));
+        rig.settle();
+    }
+    assert_eq!(uids(&rig, ada, INBOX), [1, u32::MAX]);
+    let journal = rig.store.parts().journals.of(ada.shard()).unwrap();
+    let end = rig.store.parts().segments.geometry().place_page(journal.segment(), journal.place());
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    rig.disk.unreadable.extend([end.sector().0, end.plus(1).sector().0]);
+    let mut rig = Rig::opening(rig.disk);
+    rig.until_serving();
+    let findings = rig.store.findings();
+    let told: Vec<_> = findings.iter().map(|one| one.to_string()).collect();
+    assert!(findings.iter().any(|one| one.damage == Damage::NoUid(1)), "{told:?}");
+    assert!(told.iter().any(|one| one.contains("no UID left")), "{told:?}");
+    assert!(!told.iter().any(|one| one.contains("the disk is full")), "{told:?}");
+    assert!([1, u32::MAX].iter().all(|uid| uids(&rig, ada, INBOX).contains(uid)));
 }
 
 #[test]
