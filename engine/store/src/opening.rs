@@ -59,6 +59,7 @@ pub(crate) struct Opening {
     inspect: bool,
     /// The disk was blank.
     is_new: bool,
+    /// Pages of the disk; once a superblock was found, those of its store.
     disk_pages: u32,
     lanes: Lanes,
     replays: [Option<Box<Replay>>; LANES],
@@ -80,9 +81,8 @@ impl Opening {
     /// Begins to read a disk. `inspect`: the disk is only inspected.
     pub(crate) fn begin(sectors: u64, inspect: bool, parts: &mut Parts) -> Opening {
         let disk_pages = pages_of(sectors);
-        let pieces = superblock_pieces(disk_pages);
         let mut opening = Opening {
-            phase: Phase::Superblocks(pieces.len()),
+            phase: Phase::Superblocks(0),
             inspect,
             is_new: false,
             disk_pages,
@@ -96,11 +96,17 @@ impl Opening {
             wants_newest_format: false,
             is_converted: false,
         };
-        let patience = opening.patience();
-        for (lane, page) in Lanes::all().zip(pieces) {
-            opening.lanes.read(lane, (page, PIECE_PAGES), patience, &mut parts.backing);
-        }
+        opening.read_superblocks(parts);
         opening
+    }
+
+    /// Reads what surrounds the segments.
+    fn read_superblocks(&mut self, parts: &mut Parts) {
+        let (pieces, patience) = (superblock_pieces(self.disk_pages), self.patience());
+        self.phase = Phase::Superblocks(pieces.len());
+        for (lane, page) in Lanes::all().zip(pieces) {
+            self.lanes.read(lane, (page, PIECE_PAGES), patience, &mut parts.backing);
+        }
     }
 
     /// The final state, once the disk is open or opening has failed.
@@ -253,6 +259,11 @@ impl Opening {
 
     fn superblocks_read(&mut self, parts: &mut Parts, findings: &mut Findings) {
         match superblocks::look(&self.lanes, self.disk_pages) {
+            // The disk has grown: slots 2 and 3 lie where its end was.
+            Ok(Found::Store { superblock, .. }) if superblock.geometry.pages < self.disk_pages => {
+                self.disk_pages = superblock.geometry.pages;
+                self.read_superblocks(parts);
+            }
             Ok(Found::Store {
                 superblock,
                 damaged,

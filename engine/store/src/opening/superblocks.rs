@@ -57,7 +57,6 @@ pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<Found, Reason> {
         let sectors = |pages: u32| u64::from(pages) * PAGE_SECTORS;
         return Err(Reason::Shrunk { needs: sectors(needs), has: sectors(pages) });
     }
-    damaged.retain(|page| needs == pages || page.0 < PIECE_PAGES * 3);
     let is_sole = versions.iter().any(|(_, journals)| *journals != superblock.journals());
     let of_format = versions.iter().filter(|(format, _)| *format == superblock.format).count();
     let is_of_one_format = of_format == slots(pages).len();

@@ -190,3 +190,36 @@ fn lost_slot_causes_a_rewrite_of_all_slots_before_serving() {
         assert_eq!(opened.list(ada).len(), 1);
     }
 }
+
+/// Slots 2 and 3 lie where the end of the disk was when it was formatted.
+#[test]
+fn a_grown_disk_has_its_four_slots_where_they_were() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    rig.deliver(&[ada], &body(1, 600)).unwrap();
+    rig = rig.cut(Cut::Prefix(usize::MAX));
+    let (sequence, slots) = {
+        let superblock = &rig.store.parts().superblock;
+        (superblock.sequence, superblock.geometry.slots())
+    };
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    rig.disk.resize(8 * MIB);
+    for life in 0..3 {
+        rig = Rig::on(rig.disk);
+        assert!(rig.serving() && rig.store.findings().is_empty());
+        assert_eq!(
+            rig.store.parts().superblock.sequence,
+            sequence,
+            "life {life} writes no version"
+        );
+        rig.disk.cut(Cut::Prefix(usize::MAX));
+    }
+    // One of them is lost, and written again.
+    rig.disk.rot(slots[2].sector().0);
+    rig = Rig::on(rig.disk);
+    assert_eq!(rig.store.findings().len(), 1, "{:?}", rig.store.findings());
+    assert!(rig.serving() && rig.store.parts().superblock.sequence > sequence);
+    rig = rig.cut(Cut::Prefix(usize::MAX));
+    assert!(rig.store.findings().is_empty());
+    assert_eq!(rig.list(ada).len(), 1);
+}
