@@ -9,10 +9,13 @@
 //! - A known policy applies until its time is over, whatever is announced meanwhile, and whether or
 //!   not its server can be reached. So an attacker can only prevent the first fetch.
 //! - After a failed fetch, the server is left alone for [`PAUSE`].
-//! - At most [`POLICIES_MAX`] domains are known, with at most [`BYTES_MAX`] in total. The policy
-//!   that ends first is evicted, but never the one that was just stored. A policy of more than
-//!   [`KEPT_BYTES_MAX`] is not stored, so a few domains cannot evict all others. It does not
-//!   replace an earlier version.
+//! - At most [`POLICIES_MAX`] domains are known, with at most [`BYTES_MAX`] in total. A policy that
+//!   has ended is evicted first, then the one with the fewest connections, but never the one that
+//!   was just stored. Counts end at [`USES_MAX`]; among equal ones the least recently used policy
+//!   is evicted. The remaining time of a policy does not count. So a client that causes one message
+//!   to each of many domains of its own evicts no domain to which our users write.
+//! - A policy of more than [`KEPT_BYTES_MAX`] is not stored, so a few domains cannot evict all
+//!   others. It does not replace an earlier version.
 //!
 //! Implements: RFC 8461 sections 3.3, 5 and 5.1.
 
@@ -32,13 +35,28 @@ const BYTES_MAX: usize = 1 << 20;
 /// The largest policy that is stored: hundreds of hosts.
 const KEPT_BYTES_MAX: usize = BYTES_MAX / 64;
 
+/// Connections that are counted for a policy: enough to tell a domain of our users' from one that a
+/// client has made us write to, and few enough that a domain of last year's gives way.
+const USES_MAX: u8 = 16;
+
 /// After a failed fetch there is no other for this time.
 const PAUSE: Micros = Micros::from_secs(300);
 
 /// What is known of the policies of domains, by keyed hashes of their names.
 #[derive(Default)]
 pub struct Policies {
-    known: BTreeMap<u64, Arc<KnownPolicy>>,
+    known: BTreeMap<u64, Row>,
+    /// Uses of all policies so far.
+    uses: u64,
+}
+
+/// What is known of one domain's, and how it is used.
+struct Row {
+    known: Arc<KnownPolicy>,
+    /// Connections that were made by it.
+    uses: u8,
+    /// Of all uses, the number of its last one.
+    last_use: u64,
 }
 
 /// What is known of one domain's policy.
@@ -122,27 +140,49 @@ impl KnownPolicy {
 
 impl Policies {
     /// What is known of a domain's policy.
-    pub fn of(&self, name: u64) -> Option<Arc<KnownPolicy>> {
-        self.known.get(&name).cloned()
+    #[cfg(test)]
+    fn of(&self, name: u64) -> Option<Arc<KnownPolicy>> {
+        self.known.get(&name).map(|row| Arc::clone(&row.known))
+    }
+
+    /// What is known of a domain's policy, for a connection to it, which is counted.
+    pub fn used(&mut self, name: u64) -> Option<Arc<KnownPolicy>> {
+        let row = self.known.get_mut(&name)?;
+        self.uses += 1;
+        (row.uses, row.last_use) = ((row.uses + 1).min(USES_MAX), self.uses);
+        Some(Arc::clone(&row.known))
     }
 
     /// Takes in the result of a fetch.
     pub fn learn(&mut self, name: u64, fetched: &Fetched) {
-        let known = self.known.get(&name).map(|known| &**known);
+        let known = self.known.get(&name).map(|row| &*row.known);
         let Some(now_known) = KnownPolicy::after(known, fetched) else { return };
-        self.known.insert(name, Arc::new(now_known));
-        while self.known.len() > POLICIES_MAX || self.bytes() > BYTES_MAX {
-            let others = self.known.iter().filter(|(known, _)| **known != name);
-            let Some((first, _)) = others.min_by_key(|(_, known)| known.until) else {
-                unreachable!("one domain takes more than all may")
-            };
-            let first = *first;
-            self.known.remove(&first);
+        let now_known = Arc::new(now_known);
+        if let Some(row) = self.known.get_mut(&name) {
+            row.known = now_known;
+        } else {
+            // It was fetched for a connection.
+            self.uses += 1;
+            self.known.insert(name, Row { known: now_known, uses: 1, last_use: self.uses });
         }
-        assert!(self.known.contains_key(&name), "what was just learnt stays");
+        while self.known.len() > POLICIES_MAX || self.bytes() > BYTES_MAX {
+            self.evict(name, fetched.at);
+        }
+        assert!(self.known.contains_key(&name), "the policy that was just stored stays");
+    }
+
+    /// Makes room for the policy that was just stored.
+    fn evict(&mut self, stored: u64, now: Instant) {
+        let others = self.known.iter().filter(|(known, _)| **known != stored);
+        let worth = |row: &Row| (now < row.known.until, row.uses, row.last_use);
+        let Some((first, _)) = others.min_by_key(|(_, row)| worth(row)) else {
+            unreachable!("one domain takes more than all may")
+        };
+        let first = *first;
+        self.known.remove(&first);
     }
 
     fn bytes(&self) -> usize {
-        self.known.values().map(|known| known.bytes()).sum()
+        self.known.values().map(|row| row.known.bytes()).sum()
     }
 }

@@ -53,8 +53,12 @@ impl Facts {
         })
     }
 
-    fn leave(&self, at: Continuation, destination: u64, leave: Leave) -> DestinationNotice {
-        DestinationNotice::Leave(at, destination, leave, self.policies.of(destination))
+    fn leave(&mut self, at: Continuation, destination: u64, leave: Leave) -> DestinationNotice {
+        let policy = match leave {
+            Leave::Granted(_) => self.policies.used(destination),
+            Leave::NotFor(_) => None,
+        };
+        DestinationNotice::Leave(at, destination, leave, policy)
     }
 }
 

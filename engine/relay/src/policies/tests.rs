@@ -44,6 +44,39 @@ fn new_policy_is_stored_in_a_full_table() {
     }
 }
 
+/// The domains of a stranger have policies for a year, and those of our users short ones.
+#[test]
+fn many_domains_push_out_none_that_is_written_to() {
+    let mut policies = Policies::default();
+    let ours = 1_000..1_100;
+    for name in ours.clone() {
+        policies.learn(name, &fetched(id(), Some(policy(1, 86_400))));
+        (0..2).for_each(|_| assert!(policies.used(name).is_some()));
+    }
+    for name in 10_000..12_000 {
+        policies.learn(name, &fetched(id(), Some(policy(1, 31_557_600))));
+        assert!(policies.used(name).is_some());
+    }
+    assert!(ours.clone().all(|name| policies.of(name).is_some()));
+    // Counts end somewhere: domains that are written to now take the place of earlier ones.
+    for name in 20_000..20_000 + POLICIES_MAX as u64 {
+        policies.learn(name, &fetched(id(), Some(policy(1, 86_400))));
+        (0..USES_MAX).for_each(|_| assert!(policies.used(name).is_some()));
+    }
+    assert!(ours.clone().all(|name| policies.of(name).is_none()));
+}
+
+#[test]
+fn a_policy_that_has_ended_is_evicted_first() {
+    let mut policies = full();
+    policies.learn(7, &fetched(id(), Some(policy(1, 60))));
+    (0..USES_MAX).for_each(|_| assert!(policies.used(7).is_some()));
+    let later = Instant::START + Micros::from_secs(60);
+    policies.learn(u64::MAX, &Fetched { at: later, ..fetched(id(), Some(policy(1, 86_400))) });
+    assert!(policies.of(7).is_none());
+    assert_eq!(policies.known.len(), POLICIES_MAX);
+}
+
 #[test]
 fn large_policies_do_not_evict_all_others() {
     let mut policies = full();
