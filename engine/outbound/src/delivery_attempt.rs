@@ -124,11 +124,10 @@ impl DeliveryAttempt {
             "an attempt that ends has left its route"
         );
         // Where no delivery was tried, an earlier reason stays.
-        let is_news = |why: &&FailureReason| {
-            self.destination_try == DestinationTry::Tried
-                || matches!(why, FailureReason::MailboxFull)
-        };
-        let why = self.round.last_reason().filter(is_news);
+        let is_tried = self.destination_try == DestinationTry::Tried;
+        let is_news = |why: &&FailureReason| is_tried || why.is_of_mailbox();
+        let has_no_room = self.round.has_no_room().then_some(&FailureReason::NoRoom);
+        let why = self.round.last_reason().filter(is_news).or(has_no_room);
         let is_unread = self.round.is_damaged() || self.notice.is_some();
         let words = if is_unread {
             Some(self.why_unreadable().words())
@@ -439,6 +438,10 @@ impl DeliveryAttempt {
             (DeliveryKind::Message(bit, _), Refusal::OverQuota) => {
                 cx.queue.index.tried(self.place);
                 self.settle_here(bit, DeliveryResult::Later(FailureReason::MailboxFull), cx);
+            }
+            (DeliveryKind::Message(bit, _) | DeliveryKind::Forward(bit), Refusal::TooMany) => {
+                cx.queue.index.tried(self.place);
+                self.settle_here(bit, DeliveryResult::Later(FailureReason::MailboxClosed), cx);
             }
             (DeliveryKind::Message(bit, _), Refusal::LargerThanQuota) => {
                 self.settle_here(bit, DeliveryResult::Never(FailureReason::NeverFits), cx);

@@ -19,6 +19,11 @@ pub(super) enum FailureReason {
     MailboxFull,
     /// The message is larger than the mailbox's quota.
     NeverFits,
+    /// The recipient's mailbox, on this machine, takes no more messages: it has no UID left, or
+    /// too many messages are arriving there.
+    MailboxClosed,
+    /// There is no room for a report, or for the message, whatever is known of its recipients.
+    NoRoom,
     /// The message was here before: it is in a forwarding loop.
     Loop,
     /// This machine had no time for an attempt.
@@ -44,6 +49,8 @@ impl FailureReason {
             FailureReason::MailboxFull | FailureReason::NeverFits => {
                 Enhanced { class, subject: 2, detail: 2 }
             }
+            FailureReason::MailboxClosed => Enhanced { class, subject: 2, detail: 1 },
+            FailureReason::NoRoom => Enhanced { class, subject: 3, detail: 1 },
             FailureReason::Loop => Enhanced { class, subject: 4, detail: 6 },
             FailureReason::Busy => Enhanced { class, subject: 4, detail: 5 },
             FailureReason::Returned => Enhanced { class, subject: 7, detail: 1 },
@@ -51,6 +58,11 @@ impl FailureReason {
                 Enhanced { class, subject: 3, detail: 0 }
             }
         }
+    }
+
+    /// Whether a mailbox of this machine has refused the message for now.
+    pub(super) fn is_of_mailbox(&self) -> bool {
+        matches!(self, FailureReason::MailboxFull | FailureReason::MailboxClosed)
     }
 
     /// The name of the host.
@@ -71,6 +83,10 @@ impl FailureReason {
             FailureReason::MailboxFull => "the mailbox is full".to_string(),
             FailureReason::NeverFits => {
                 "it is larger than all that the mailbox may hold".to_string()
+            }
+            FailureReason::MailboxClosed => "the mailbox takes no more messages".to_string(),
+            FailureReason::NoRoom => {
+                "this server has no room for it, or for the report to its sender".to_string()
             }
             FailureReason::Loop => {
                 "it was here before: mail for this address is sent on in a circle".to_string()

@@ -165,10 +165,15 @@ impl Round {
     }
 }
 
-/// Whether a mailbox or the disk has no space. That lasts until messages are deleted.
+/// Whether a mailbox or the disk has no space. That lasts until messages are deleted, and for ever
+/// where a mailbox has no UID left.
 fn is_for_want_of_room(refusal: Refusal) -> bool {
     matches!(
         refusal,
-        Refusal::OverQuota | Refusal::LargerThanQuota | Refusal::DiskFull | Refusal::IndexFull
+        Refusal::OverQuota
+            | Refusal::LargerThanQuota
+            | Refusal::DiskFull
+            | Refusal::IndexFull
+            | Refusal::TooMany
     )
 }

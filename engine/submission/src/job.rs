@@ -221,6 +221,12 @@ impl SubmissionJob {
                 host.abort();
                 (self.stage, self.has_no_quota) = (Stage::BeginDelivery, true);
             }
+            (Stage::BeginDelivery | Stage::Append | Stage::Commit, Refusal::TooMany)
+                if !self.has_no_quota && self.next < self.recipients.len() =>
+            {
+                host.abort();
+                (self.stage, self.has_no_quota) = (Stage::BeginDelivery, true);
+            }
             // The answered message may be gone. That flag does not matter much.
             (Stage::MarkAnswered, _) => self.stage = Stage::ForgetArrivals,
             (Stage::ForgetArrivals, Refusal::NoSuchNote) => self.next += 1,

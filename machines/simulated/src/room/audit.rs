@@ -9,8 +9,8 @@ use machine::UnixTime;
 use message::Summary;
 use server::Sizes;
 use store::{
-    AccountId, Damage, Flags, INBOX, MailboxId, MailboxInfo, MessageInfo, Outcome, Recipient,
-    Refusal, Space, State, Store,
+    ARRIVALS_MAX, AccountId, Damage, Flags, Guid, INBOX, MailboxId, MailboxInfo, MessageInfo,
+    Origin, Outcome, Recipient, Refusal, Space, State, Store,
 };
 use tasks::{Continuation, Entry, FrameId};
 
@@ -108,17 +108,21 @@ pub fn with_message(
     reading.store.summarize_with(message::summarize);
     let account = reading.store.find(account).expect("there is such an account");
     let recipient = Recipient { mailbox, flags, keywords, ..Recipient::inbox(account) };
-    let delivery = reading.store.begin(&[recipient]).expect("there is room for it");
-    let continuation = Continuation { frame: FrameId::new(0, 0), entry: Entry(0) };
-    assert_eq!(reading.store.append(delivery, octets, continuation), Ok(octets.len()));
-    reading
-        .store
-        .commit(delivery, UnixTime::from_seconds(1_234_567_890), continuation)
-        .expect("it is complete");
-    while reading.outcomes.is_empty() {
-        reading.step();
+    reading.deliver(recipient, octets);
+    reading.disk
+}
+
+/// A copy of `disk` on which a mailbox of an account has had as many arrivals as are kept account
+/// of: none more that is delivered once gets in before one of them is forgotten.
+pub fn with_all_arrivals(disk: &MemoryDisk, (account, mailbox): (&str, MailboxId)) -> MemoryDisk {
+    let mut reading = DiskReader::open(disk, 0);
+    reading.store.summarize_with(message::summarize);
+    let account = reading.store.find(account).expect("there is such an account");
+    for number in 0..ARRIVALS_MAX {
+        let once = Some(Origin::of(account, Guid(1 << 100 | number as u128)));
+        let recipient = Recipient { mailbox, once, ..Recipient::inbox(account) };
+        reading.deliver(recipient, b"Subject: Arrived\r\n\r\n");
     }
-    assert!(matches!(reading.outcomes.get(&0), Some(Outcome::Delivered)));
     reading.disk
 }
 
@@ -130,6 +134,20 @@ struct DiskReader {
 }
 
 impl DiskReader {
+    /// Delivers a message.
+    fn deliver(&mut self, recipient: Recipient, octets: &[u8]) {
+        let delivery = self.store.begin(&[recipient]).expect("there is room for it");
+        let continuation = Continuation { frame: FrameId::new(0, 0), entry: Entry(0) };
+        assert_eq!(self.store.append(delivery, octets, continuation), Ok(octets.len()));
+        self.store
+            .commit(delivery, UnixTime::from_seconds(1_234_567_890), continuation)
+            .expect("it is complete");
+        while self.outcomes.is_empty() {
+            self.step();
+        }
+        assert!(matches!(self.outcomes.remove(&0), Some(Outcome::Delivered)));
+    }
+
     fn open(disk: &MemoryDisk, seed: u64) -> DiskReader {
         let mut disk = disk.truth();
         disk.mood = Mood::Works;

@@ -59,7 +59,9 @@ mod world;
 
 use std::sync::{Mutex, PoisonError};
 
-pub use audit::{Contents, Mailbox, contents_on, messages_on, summaries_on, with_message};
+pub use audit::{
+    Contents, Mailbox, contents_on, messages_on, summaries_on, with_all_arrivals, with_message,
+};
 pub use chronicle::{RoomCounts, Trace};
 pub use fault::{FAULTS, Fault, Faults};
 pub use scenario::Scenario;

@@ -44,6 +44,7 @@ mod outbound_dane;
 mod outbound_fairness;
 mod outbound_heads;
 mod outbound_mta_sts;
+mod outbound_refused;
 mod outbound_reuse;
 mod outbound_smarthost;
 mod outbound_tls;

@@ -1,0 +1,96 @@
+//! Mailboxes of this machine that take no more messages: the sender hears of it when the time for
+//! attempts is over, and what cannot be told is shown on the queue page.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
+
+use chance::Dice;
+use simulated::MemoryDisk;
+use simulated::room::with_all_arrivals;
+use store::SENT;
+
+use super::queue_page::{at_rest, look, serving_on};
+use super::relay::{MESSAGE, Mood, World};
+use super::room::tls_stream::Trust;
+use super::room::{DISK_BYTES, Room};
+use super::webmail::Browser;
+
+const DAY: u64 = 24 * 3600;
+
+/// A machine on which no message that is delivered once gets into the mailboxes of this user.
+fn closed(user: &str, seed: u64, mood: Mood, trust: &Trust) -> (Room, World) {
+    let (room, _) = serving_on("", seed, MemoryDisk::blank(DISK_BYTES), mood, trust);
+    let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
+    let disk = with_all_arrivals(&disk, (&format!("{user}@barepost.test"), SENT));
+    serving_on("", seed + 1, disk, mood, trust)
+}
+
+fn queue(room: &mut Room, trust: &Trust) -> String {
+    let mut grace = Browser::new(trust);
+    grace.log_in(room, "grace", "lovelace");
+    let page = look(&mut grace, room).text();
+    grace.hang_up(room);
+    page
+}
+
+fn failures(world: &mut World, room: &mut Room) -> Vec<String> {
+    let inbox = world.inbox(room, "ada");
+    inbox.into_iter().filter(|text| text.contains("Action: failed")).collect()
+}
+
+#[test]
+fn a_mailbox_that_takes_no_more_is_reported_in_time() {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut room, mut world) = closed("grace", 1_000, Mood::Takes, &trust);
+    world.submit(&mut room, &["grace@barepost.test", "bob@far.test"], MESSAGE);
+    world.pass(&mut room, DAY);
+    assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "grace").len()), (1, 0));
+    let page = queue(&mut room, &trust);
+    assert!(page.contains("the mailbox takes no more messages"), "{page}");
+    assert!(failures(&mut world, &mut room).is_empty());
+    world.pass(&mut room, 5 * DAY);
+    let failures = failures(&mut world, &mut room);
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert!(failures[0].contains("Final-Recipient: rfc822; grace@barepost.test"), "{failures:?}");
+    assert!(failures[0].contains("the mailbox takes no more messages"), "{failures:?}");
+    assert_eq!(room.engines.queue_entries(), 0);
+    at_rest(&mut world, &mut room);
+}
+
+#[test]
+fn a_report_that_the_sender_cannot_get_is_shown() {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut room, mut world) = closed("ada", 1_010, Mood::RefusesBob, &trust);
+    world.submit(&mut room, &["bob@far.test"], MESSAGE);
+    world.pass(&mut room, 6 * DAY);
+    assert_eq!((failures(&mut world, &mut room).len(), room.engines.queue_entries()), (0, 1));
+    let page = queue(&mut room, &trust);
+    assert!(page.contains("no room for it, or for the report to its sender"), "{page}");
+    let named = world.peer.named;
+    world.pass(&mut room, DAY);
+    assert!(world.peer.named - named <= 25, "{} tries a day", world.peer.named - named);
+}
+
+#[test]
+fn a_webmail_message_to_a_closed_mailbox_is_reported_in_time() {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut room, mut world) = closed("grace", 1_020, Mood::Takes, &trust);
+    let mut ada = Browser::new(&trust);
+    ada.log_in(&mut room, "ada", "lovelace");
+    let token = ada.get(&mut room, "/mail/compose").token();
+    let form = [
+        ("token", token.as_str()),
+        ("to", "grace@barepost.test"),
+        ("subject", "Held"),
+        ("text", "Words."),
+        ("do", "send"),
+    ];
+    assert!(ada.post(&mut room, "/mail/compose", &form).text().contains("Sending…"));
+    ada.hang_up(&mut room);
+    world.pass(&mut room, 300);
+    let drafts = ada.get(&mut room, "/mail/box/2").text();
+    assert!(!drafts.contains("Sending…"), "{drafts}");
+    ada.hang_up(&mut room);
+    world.pass(&mut room, 6 * DAY);
+    assert_eq!((failures(&mut world, &mut room).len(), room.engines.queue_entries()), (1, 0));
+    at_rest(&mut world, &mut room);
+}
