@@ -65,6 +65,8 @@ struct HeldMessage {
     place: Place,
     /// The account's message that it replies to, if that is known.
     answers: Option<(MailboxId, Uid)>,
+    /// Jobs that could not read it.
+    unread: u8,
     stage: Stage,
 }
 
@@ -116,7 +118,8 @@ impl Submission {
         if self.places.contains_key(&place) {
             return;
         }
-        match self.messages.insert(HeldMessage { place, answers, stage: Stage::Waiting }) {
+        match self.messages.insert(HeldMessage { place, answers, unread: 0, stage: Stage::Waiting })
+        {
             Ok(frame) => {
                 self.places.insert(place, frame);
                 self.deadlines.set(frame, now + after.min(Micros::from_secs(HOLD_SECONDS_MAX + 1)));
@@ -218,8 +221,8 @@ impl Submission {
             // Some were taken back meanwhile.
             let Some(held) = self.messages.get_mut(frame) else { continue };
             let (account, uid) = held.place;
-            held.stage =
-                Stage::Leaving(Box::new(SubmissionJob::new(account, uid, held.answers)), None);
+            let job = SubmissionJob::new(account, uid, held.answers, held.unread);
+            held.stage = Stage::Leaving(Box::new(job), None);
             self.jobs += 1;
             return Some(frame);
         }
@@ -254,7 +257,9 @@ impl Submission {
                 self.jobs -= 1;
                 self.forget(frame);
             }
-            SubmissionProgress::Over(SubmissionEnd::Retry) => {
+            SubmissionProgress::Over(end @ (SubmissionEnd::Retry | SubmissionEnd::Unreadable)) => {
+                held.unread =
+                    held.unread.saturating_add(u8::from(end == SubmissionEnd::Unreadable));
                 self.jobs -= 1;
                 self.deadlines.set(frame, now + RETRY_AFTER);
             }

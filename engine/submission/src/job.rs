@@ -21,6 +21,9 @@
 //! - A local recipient without quota gets it by an outbox entry of its own, and delivery attempts
 //!   repeat. That entry has a note too. So the recipient does not get the message twice if it has
 //!   quota after a power cut.
+//! - An unreadable message is tried [`READS_MAX`] times in a life of the machine. Then its writer
+//!   gets a notice, and it is a draft again (`notice`). If it was `LEAVING`, some recipients may
+//!   have it.
 //! - One store request is in progress at a time.
 //! - A message's signatures are its head. They are appended last to each copy. They do not cover
 //!   `Bcc`.
@@ -39,12 +42,16 @@ use store::{
 };
 
 use super::context::JobHost;
+use super::notice;
 
 /// The bits of a message's GUID. The bits above them tell the outbox entry of an origin.
 const GUID_BITS: u32 = 48;
 
 /// Above these bits, this flag marks the entry of a local recipient without quota.
 const NO_QUOTA: u128 = 1 << 15;
+
+/// Jobs that try to read a message before it is given up, in one life of the machine.
+const READS_MAX: u8 = 5;
 
 /// Delivers one message to all its recipients.
 #[derive(Debug)]
@@ -53,6 +60,12 @@ pub(super) struct SubmissionJob {
     uid: Uid,
     answers: Option<(MailboxId, Uid)>,
     stage: Stage,
+    /// Earlier jobs that could not read it.
+    unread: u8,
+    /// It is given up, because a part of it cannot be read.
+    is_given_up: bool,
+    /// The origin of the notice to its writer, until the note of that arrival is removed.
+    notice: Option<Origin>,
     /// Local recipients, and their addresses.
     recipients: Vec<(AccountId, String)>,
     /// Remote addresses.
@@ -104,6 +117,8 @@ pub(super) enum SubmissionEnd {
     Done,
     /// A request was refused: another job continues from here later.
     Retry,
+    /// The same, because a part of the message cannot be read.
+    Unreadable,
 }
 
 /// The result of a step.
@@ -120,16 +135,21 @@ pub(super) enum SubmissionProgress {
 impl SubmissionJob {
     /// A job for a draft of the account. `answers`: the message that it replies to, if that is
     /// known.
+    /// `unread`: earlier jobs that could not read it.
     pub(super) fn new(
         account: AccountId,
         uid: Uid,
         answers: Option<(MailboxId, Uid)>,
+        unread: u8,
     ) -> SubmissionJob {
         SubmissionJob {
             account,
             uid,
             answers,
             stage: Stage::ReadRecipients,
+            unread,
+            is_given_up: false,
+            notice: None,
             recipients: Vec::new(),
             remote: Vec::new(),
             next: 0,
@@ -150,7 +170,9 @@ impl SubmissionJob {
                     return SubmissionProgress::Over(end);
                 }
                 Stage::ReadRecipients => self.open(host),
-                Stage::ReturnToDrafts => self.mark(MarkChange::clear(Flags::HELD), host),
+                Stage::ReturnToDrafts => {
+                    self.mark(MarkChange::clear(Flags::HELD.with(Flags::LEAVING)), host)
+                }
                 Stage::MarkLeaving => self.mark(MarkChange::of(Flags::HELD, Flags::LEAVING), host),
                 Stage::BeginDelivery => self.begin_delivery(host),
                 Stage::Append => self.append_next(host),
@@ -190,6 +212,9 @@ impl SubmissionJob {
                 self.body_arrived(&body, host);
                 host.store_mut().give_back(body);
             }
+            (Outcome::Changed, Stage::ReturnToDrafts) if self.is_given_up => {
+                (self.stage, self.next) = (Stage::ForgetArrivals, 0);
+            }
             (Outcome::Changed, Stage::ReturnToDrafts) => {
                 self.stage = Stage::Over(SubmissionEnd::Done)
             }
@@ -214,6 +239,14 @@ impl SubmissionJob {
                 host.abort();
                 self.delivered();
             }
+            // The draft is shown also without the notice.
+            (
+                Stage::BeginDelivery | Stage::Append | Stage::Commit,
+                Refusal::OverQuota | Refusal::LargerThanQuota | Refusal::TooMany,
+            ) if self.is_given_up => {
+                host.abort();
+                self.stage = Stage::ReturnToDrafts;
+            }
             (
                 Stage::BeginDelivery | Stage::Append | Stage::Commit,
                 Refusal::OverQuota | Refusal::LargerThanQuota,
@@ -230,12 +263,34 @@ impl SubmissionJob {
             // The answered message may be gone. That flag does not matter much.
             (Stage::MarkAnswered, _) => self.stage = Stage::ForgetArrivals,
             (Stage::ForgetArrivals, Refusal::NoSuchNote) => self.next += 1,
+            (Stage::ReadRecipients | Stage::Append, Refusal::Damaged | Refusal::Unreadable) => {
+                host.abort();
+                self.unreadable(host);
+            }
             _ => self.stage = Stage::Over(SubmissionEnd::Retry),
         }
     }
 
-    /// The next recipient has it.
+    /// A part of it cannot be read. The disk may read it later, but mostly does not.
+    fn unreadable(&mut self, host: &JobHost<'_, '_>) {
+        let flags = self.info(host).map_or(Flags::default(), |info| info.flags);
+        self.stage = match flags.contains(Flags::LEFT) {
+            // All recipients have it.
+            true => Stage::MarkAnswered,
+            false if self.unread + 1 < READS_MAX => Stage::Over(SubmissionEnd::Unreadable),
+            false => {
+                (self.is_given_up, self.next) = (true, 0);
+                Stage::BeginDelivery
+            }
+        };
+    }
+
+    /// The next recipient has it, or the writer has the notice.
     fn delivered(&mut self) {
+        if self.is_given_up {
+            self.stage = Stage::ReturnToDrafts;
+            return;
+        }
         (self.stage, self.next, self.has_no_quota) = (Stage::BeginDelivery, self.next + 1, false);
     }
 
@@ -314,8 +369,23 @@ impl SubmissionJob {
         };
     }
 
+    /// Begins the delivery of the notice to the writer.
+    fn begin_notice(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
+        let info = self.info(host)?;
+        let once = notice::origin(self.account, &info);
+        self.notice = Some(once);
+        host.begin(&[Recipient { once: Some(once), ..Recipient::inbox(self.account) }])?;
+        let text = notice::text(self.account, &info, self.beginning.octets(), host)?;
+        // The message itself is not read for it.
+        (self.offset, self.rest, self.stage) = (info.octets, text, Stage::Append);
+        Ok(())
+    }
+
     /// Begins the delivery to the next recipient that does not have the message.
     fn begin_delivery(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
+        if self.is_given_up {
+            return self.begin_notice(host);
+        }
         let Some((recipient, head)) = self.next_one(host)? else {
             self.stage = Stage::MarkLeft;
             return Ok(());
@@ -366,7 +436,8 @@ impl SubmissionJob {
         if self.offset < info.octets {
             return self.read_on(host);
         }
-        let head = Head::of(info.head as usize).unwrap_or(Head::NONE);
+        let octets = if self.is_given_up { 0 } else { info.head as usize };
+        let head = Head::of(octets).unwrap_or(Head::NONE);
         host.commit(Closing { head, ..host.cx.turn.wall.into() })
             .map_err(Refusal::of_begun_delivery)?;
         (self.stage, self.is_waiting) = (Stage::Commit, true);
@@ -386,7 +457,15 @@ impl SubmissionJob {
 
     fn forget(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         let Some((Recipient { account, once: Some(origin), .. }, _)) = self.next_one(host)? else {
-            self.stage = Stage::File;
+            let Some(notice) = self.notice else {
+                self.stage = match self.is_given_up {
+                    true => Stage::Over(SubmissionEnd::Done),
+                    false => Stage::File,
+                };
+                return Ok(());
+            };
+            host.forget_arrival(self.account, notice)?;
+            (self.notice, self.is_waiting) = (None, true);
             return Ok(());
         };
         host.forget_arrival(account, origin)?;

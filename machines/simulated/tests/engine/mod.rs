@@ -26,6 +26,7 @@ mod filtered;
 mod flags;
 mod forwarding;
 mod future_release;
+mod held_damaged;
 mod held_files;
 mod hostile;
 mod http2;
