@@ -40,6 +40,7 @@ mod row_totals;
 mod rows;
 mod search;
 mod settings;
+mod tidying;
 pub(crate) mod trusted_senders;
 mod undo_send;
 mod upload;

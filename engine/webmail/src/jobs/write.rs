@@ -26,8 +26,8 @@ use machine::UnixTime;
 use message::compose::{Composer, Files, Letter, Unwritable};
 use message::header::Mailbox;
 use store::{
-    AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, INBOX, MailboxId,
-    MarkChange, Recipient, Refusal, Uid, UidRange,
+    AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, INBOX, MailboxId, Recipient,
+    Refusal,
 };
 
 use crate::context::JobContext;
@@ -43,6 +43,7 @@ use super::attachment_copy::AttachmentCopy;
 use super::draft::Draft;
 use super::recipients::{mailboxes, recipients};
 use super::reply_references::ReplyReferences;
+use super::tidying::Tidying;
 use super::upload::{MessageUpload, UploadPiece};
 
 /// What is done with the message.
@@ -97,8 +98,10 @@ pub(super) enum Stage {
     Appended,
     /// The delivery is being committed.
     Committed,
-    /// The message is delivered. The next step removes the replaced draft.
+    /// The message is delivered.
     Delivered,
+    /// The replaced draft is to be removed, and the answered message to be flagged.
+    Tidied(Tidying),
     /// The job is done or has failed.
     Over,
 }
@@ -172,7 +175,11 @@ impl WriteJob {
                 }
                 Stage::Ready => self.begin(client.account, cx),
                 Stage::Appended => self.append(client.account, cx),
-                Stage::Delivered => Ok(self.tidy_up(client.account, cx)),
+                Stage::Delivered => {
+                    self.hold_and_tidy(client.account, cx);
+                    Ok(0)
+                }
+                Stage::Tidied(tidying) => self.tidy_up(tidying, client.account, cx),
                 Stage::Committed | Stage::Over => return JobProgress::Waiting,
             };
             match asked {
@@ -397,11 +404,7 @@ impl WriteJob {
         match self.stage {
             Stage::Appended | Stage::Committed => self.failed(self.why_not_written(refusal).into()),
             // The message that it replies to may be gone, and so may the draft.
-            Stage::MessageUpload
-            | Stage::Answered
-            | Stage::Ready
-            | Stage::Delivered
-            | Stage::Over => {}
+            _ => {}
         }
     }
 
@@ -418,42 +421,37 @@ impl WriteJob {
         }
     }
 
-    /// Removes the replaced draft and flags the answered message; submission does the latter for a
-    /// held message. Failures are ignored: the message itself is safe.
-    fn tidy_up(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> usize {
-        self.stage = Stage::Over;
-        let continuation = cx.continuation();
-        let mut asked = 0;
+    /// Holds the message, if it is to be held. Then the replaced draft is to be removed, and the
+    /// answered message to be flagged; submission does the latter for a held message.
+    fn hold_and_tidy(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) {
         let newest = cx
             .store()
             .messages_below(account, DRAFTS, None)
             .find(|info| Some(info.guid) == self.guid);
         self.saved = newest.map(|info| MessageKey { mailbox: DRAFTS.0, uid: info.uid.0 });
-        let answers = self
-            .draft
-            .answers
-            .filter(|_| self.action == DraftAction::Send)
-            .map(MessageKey::in_store);
+        let is_sent = self.action == DraftAction::Send;
+        let answers = self.draft.answers.filter(|_| is_sent).map(MessageKey::in_store);
         if let (Some(info), Some((_, until))) = (newest, self.hold) {
             cx.hold(account, info.uid, answers, until);
         }
-        let is_draft = |(mailbox, uid): &(MailboxId, Uid)| {
-            let info = cx.store().message(account, *mailbox, *uid);
-            *mailbox == DRAFTS && info.is_some_and(|info| !info.flags.are_on_their_way())
-        };
-        if let Some((mailbox, uid)) = self.draft.draft.map(MessageKey::in_store).filter(is_draft) {
-            let removed =
-                cx.store_mut().remove(account, mailbox, &[UidRange::one(uid)], continuation);
-            asked += usize::from(removed.is_ok());
+        let draft = self.draft.draft.map(MessageKey::in_store);
+        self.stage = Stage::Tidied(Tidying::new(draft, answers.filter(|_| self.hold.is_none())));
+    }
+
+    fn tidy_up(
+        &mut self,
+        mut tidying: Tidying,
+        account: AccountId,
+        cx: &mut JobContext<'_, '_>,
+    ) -> Result<usize, Refusal> {
+        let tidied = tidying.ask(|step| step.ask(account, cx));
+        self.stage = Stage::Tidied(tidying);
+        let asked = tidied?;
+        if asked == 0 {
+            self.stage = Stage::Over;
+            self.go_on_with_draft(cx);
         }
-        if let Some((mailbox, uid)) = answers.filter(|_| self.hold.is_none()) {
-            let change = MarkChange::set(Flags::ANSWERED);
-            asked += usize::from(
-                cx.store_mut().mark(account, mailbox, uid, change, continuation).is_ok(),
-            );
-        }
-        self.go_on_with_draft(cx);
-        asked
+        Ok(asked)
     }
 
     pub(super) fn done(
