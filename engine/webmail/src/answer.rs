@@ -154,11 +154,12 @@ pub(crate) fn logged_out() -> Reply {
     to_be_forgotten(login(Destination::default()))
 }
 
-/// The same when the disk failed to store the end of the session: it is over only until the machine
-/// restarts.
+/// The same when the disk failed to store the end of the session: it is over until the machine
+/// restarts, and for good once the store has removed its note.
 pub(crate) fn logged_out_until_restart(host: &str) -> Reply {
-    let error = "You are logged out here, but the disk failed to note it: when this server starts anew, whoever has this session's cookie is let in again. \
-                 Log in then, and end the session in the settings.";
+    let error = "You are logged out, but the disk failed to note it. This server tries again until \
+                 it is noted. If it restarts before that, this session's cookie is valid again: \
+                 log in then, and end the session in the settings.";
     let next = Destination::default();
     let page = LoginPage { host, name: "", next: next.as_str(), error: Some(error), draft: "" };
     to_be_forgotten(page_of(Status::ServiceUnavailable, &page))

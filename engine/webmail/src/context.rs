@@ -27,6 +27,11 @@ tasks::points! {
     Signed,
 }
 
+/// The continuation of a request to the store whose outcome is not awaited: no handler ever has
+/// this frame.
+pub(crate) const UNAWAITED: Continuation =
+    Continuation { frame: FrameId::new(u32::MAX, 0), entry: Point::Asked.entry() };
+
 /// A question about entries of the queue.
 pub struct QueueQuestion {
     /// The core that owns the accounts of the entries.

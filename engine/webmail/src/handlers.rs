@@ -16,19 +16,21 @@ use alloc::vec::Vec;
 
 use channel::Ticket;
 use http::{End, Reply};
-use machine::CoreId;
+use machine::{CoreId, Instant};
 use outbound::QueueTold;
 use shards::DeliveryHandle;
 use signing::Signing;
 use store::{AccountId, AccountInfo, Outcome, Store};
 use tasks::{Continuation, FrameId, FrameTable};
 
-use crate::context::{Context, JobContext, Point, QueueQuestion};
+use crate::context::{Context, JobContext, Point, QueueQuestion, UNAWAITED};
 use crate::handler_reply::{AddressedReply, HandlerReply};
 use crate::jobs::{Job, UploadPiece};
 use crate::layout::AuthenticatedClient;
 use crate::listeners::{Listeners, number_of};
-use crate::numbered::{MoreWanted, NUMBERED_MAX, Numbered, too_many_messages, too_many_replies};
+use crate::numbered::{
+    MoreWanted, NUMBERED_MAX, Numbered, numbered, too_many_messages, too_many_replies,
+};
 use crate::request::{self, Request};
 use crate::sessions::{Digest, WebSessions};
 use crate::step::{self, JobProgress};
@@ -40,9 +42,6 @@ const HANDLERS_MAX: usize = 64;
 
 /// Sessions of which a core has state that the store does not have: about two hundred bytes each.
 const SESSIONS_MAX: usize = 4096;
-
-/// The frame of a handler that never exists.
-const NO_FRAME: FrameId = FrameId::new(u32::MAX, 0);
 
 /// The request handlers of a core.
 pub struct RequestHandlers {
@@ -142,6 +141,7 @@ impl RequestHandlers {
         {
             self.begin(ticket, *request, cx);
         }
+        self.sessions.ended_mut().look(&mut cx.archive.own.store, cx.turn.now, UNAWAITED);
         self.tell_listeners(cx);
     }
 
@@ -152,7 +152,7 @@ impl RequestHandlers {
         let (form_bytes, core, at_work) = (request.form_bytes(), cx.archive.core(), &self.at_work);
         let sessions = request::SessionContext {
             sessions: &mut self.sessions,
-            unawaited: Continuation { frame: NO_FRAME, entry: Point::Asked.entry() },
+            unawaited: UNAWAITED,
             is_changing: &|account| {
                 at_work
                     .iter()
@@ -432,10 +432,17 @@ impl RequestHandlers {
         self.acknowledged(frame)
     }
 
+    /// The time of the next check of ended sessions.
+    #[inline]
+    pub fn next_deadline(&self) -> Instant {
+        self.sessions.ended().look_at()
+    }
+
     /// Whether a handler can go on at once, or a listener must be notified of a change.
     #[inline]
-    pub fn has_work(&self, store: &Store) -> bool {
+    pub fn has_work(&self, store: &Store, now: Instant) -> bool {
         !self.again.is_empty()
+            || self.sessions.ended().look_at() <= now
             || !self.replies.is_empty()
             || self.can_go_on()
             || self.listeners.has_changes(store)
@@ -472,12 +479,6 @@ impl RequestHandlers {
 /// Request handlers of this account that count for [`HANDLERS_MAX`].
 fn of_account(at_work: &FrameTable<Handler>, account: AccountId) -> usize {
     at_work.iter().filter(|(_, one)| one.number.is_none() && one.client.account == account).count()
-}
-
-/// The number of a reply or message that is transferred in pieces.
-fn numbered(number: Option<u64>) -> u64 {
-    let Some(number) = number else { unreachable!("a transfer in pieces has a number") };
-    number
 }
 
 impl Handler {

@@ -23,6 +23,7 @@
 //! | `router`, `request` | requests on the core of the connection, and on the core of the account |
 //! | `handlers`, `waiting` | the request handlers of a core, and the requests that wait for them |
 //! | `context`, `jobs`, `step` | a handler's context, its jobs, and the result of a step |
+//! | `sessions`, `ended_sessions` | the sessions of a core, and the removal of their notes |
 //! | `listeners` | pages that are notified of changes |
 //! | `numbered`, `stream` | replies and uploads that are transferred in pieces |
 #![no_std]
@@ -36,6 +37,7 @@ mod assets;
 mod compose;
 mod context;
 mod conversation;
+mod ended_sessions;
 mod flash;
 mod form;
 mod frame;

@@ -109,6 +109,12 @@ impl<T> Numbered<T> {
     }
 }
 
+/// The number of a reply or message that is transferred in pieces.
+pub(crate) fn numbered(number: Option<u64>) -> u64 {
+    let Some(number) = number else { unreachable!("a transfer in pieces has a number") };
+    number
+}
+
 /// The reply when there are too many downloads.
 pub(crate) fn too_many_replies() -> Reply {
     let words = "Too much is being downloaded just now. Nothing is lost: go back, and try again when a download has ended.\n";

@@ -13,6 +13,9 @@ use mail::PasswordMark;
 /// The longest description of a program, in bytes.
 const PROGRAM_BYTES_MAX: usize = 64;
 
+/// The digest of a ticket: the key of the session's note.
+pub(crate) type Digest = [u8; 32];
+
 /// A persisted session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PersistedSession {

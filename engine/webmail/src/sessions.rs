@@ -16,7 +16,8 @@
 //!   and only a page with that number in its address takes it. At most [`FLASH_MAX`] of a session
 //!   are pending.
 //! - The time of the last request is persisted once a day, so requests cause no disk writes.
-//! - A session that has ended stays ended until the next restart, even if the disk fails.
+//! - A session that has ended stays ended until the next restart, even if the disk fails, and after
+//!   it once its note is removed ([`EndedSessions`]).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::ToString;
@@ -27,7 +28,9 @@ use machine::UnixTime;
 use mail::PasswordMark;
 use store::{AccountId, AccountInfo, NoteChange};
 
+use crate::ended_sessions::EndedSessions;
 use crate::flash::FlashMessage;
+pub(crate) use crate::persisted_session::Digest;
 use crate::persisted_session::PersistedSession;
 use crate::{MessageKey, SessionTicket};
 
@@ -46,14 +49,12 @@ const FLASH_MAX: usize = 8;
 /// Earlier than any other time.
 const NEVER: UnixTime = UnixTime::from_seconds(0);
 
-/// The digest of a ticket.
-pub(crate) type Digest = [u8; 32];
-
 /// The known sessions of a core.
 #[derive(Debug)]
 pub(crate) struct WebSessions {
     known: BTreeMap<Digest, Session>,
     most: usize,
+    ended: EndedSessions,
 }
 
 #[derive(Debug)]
@@ -88,7 +89,7 @@ pub(crate) enum SessionLookup {
 impl WebSessions {
     /// An empty table with room for `most` sessions.
     pub(crate) fn new(most: usize) -> WebSessions {
-        WebSessions { known: BTreeMap::new(), most }
+        WebSessions { known: BTreeMap::new(), most, ended: EndedSessions::default() }
     }
 
     /// A client has logged in. Returns the changes to persist. Sessions that have ended are
@@ -190,7 +191,19 @@ impl WebSessions {
         now: UnixTime,
     ) -> NoteChange {
         self.remember(account.id(), *digest, now).is_over = true;
+        self.ended.add(*digest, account.id());
         NoteChange::Remove(digest[..].into())
+    }
+
+    /// Ended sessions with a note that may still be in the store.
+    #[inline]
+    pub(crate) fn ended(&self) -> &EndedSessions {
+        &self.ended
+    }
+
+    /// The same, to ask the store again to remove the notes.
+    pub(crate) fn ended_mut(&mut self) -> &mut EndedSessions {
+        &mut self.ended
     }
 
     /// A valid session.
@@ -206,6 +219,7 @@ impl WebSessions {
             account.note(digest).and_then(PersistedSession::of).or_else(|| begun.cloned())?;
         persisted.seen = persisted.seen.max(here.map_or(persisted.seen, |session| session.seen));
         let is_over = here.is_some_and(|session| session.is_over)
+            || self.ended.contains(digest)
             || persisted.password != PasswordMark::of(account.password_hash())
             || now.seconds().saturating_sub(persisted.seen.seconds()) > IDLE_SECONDS;
         (!is_over).then_some(persisted)

@@ -124,10 +124,10 @@ services! {
         stop: |server| server.let_outbound(Outbound::stop),
     }
     webmail: Webmail {
-        has_work: |webmail, parts| webmail.handlers.has_work(&parts.store.own.store),
+        has_work: |webmail, parts| webmail.handlers.has_work(&parts.store.own.store, parts.turn.now),
         run: Server::run_handlers,
         can_go_on: |webmail| webmail.handlers.can_go_on(),
-        next_deadline: |_| Instant::NEVER,
+        next_deadline: |webmail| webmail.handlers.next_deadline(),
         in_flight: |webmail| webmail.handlers.under_way(),
         stop: |_| (),
     }

@@ -89,6 +89,28 @@ fn an_unstored_logout_says_so_and_holds_until_the_restart() {
     }
 }
 
+/// The disk fails at the moment of the logout, and works again some time later.
+#[test]
+fn a_logout_that_the_disk_did_not_note_is_noted_later() {
+    let (mut room, trust) = serving(29);
+    let [mut first, mut second] = [(); 2].map(|()| Browser::new(&trust));
+    first.log_in(&mut room, "ada", "lovelace");
+    second.log_in(&mut room, "ada", "lovelace");
+    let (ticket, token) = (first.cookie.clone(), first.get(&mut room, "/mail/box/1").token());
+    room.machine.disk.mood = Mood::FailsWrites;
+    let out = first.send(&mut room, "/mail/logout", &[("token", &token)]);
+    assert!(out.text().contains("the disk failed to note it"), "{}", out.text());
+    [&mut first, &mut second].into_iter().for_each(|browser| browser.hang_up(&mut room));
+    room.pass(Micros::from_secs(600));
+    room.machine.disk.mood = Mood::Works;
+    room.pass(Micros::from_secs(600));
+    let mut room = again(room, 29, &trust, CONFIGURATION);
+    forget_connections(&mut [&mut first, &mut second]);
+    first.cookie.clone_from(&ticket);
+    assert!(asks_for_login(&first.get(&mut room, "/mail/box/1")));
+    assert_eq!(second.get(&mut room, "/mail/box/1").status, 200, "it has not ended");
+}
+
 #[test]
 fn a_login_beyond_the_limit_evicts_the_oldest_session() {
     let (mut room, trust) = serving(24);
