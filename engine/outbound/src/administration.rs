@@ -253,8 +253,10 @@ impl AdminRequest {
             }
             Err(Unreadable::Malformed) => return self.cannot_read(place, cx),
         };
+        let Some(all) = entry::recipients(&envelope, record) else {
+            return self.cannot_read(place, cx);
+        };
         self.cursor = Some(place);
-        let all = entry::recipients(&envelope, record);
         let domain =
             all.first().map_or_else(String::new, |first| entries::domain_of(&first.address));
         if record.is_some() {

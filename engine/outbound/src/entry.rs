@@ -187,9 +187,10 @@ pub(super) fn is_forwarding_entry(record: Option<OutboxEntry>) -> bool {
 }
 
 /// The recipients that an entry is for. A lost entry may be for any recipient of its envelope.
-pub(super) fn recipients(envelope: &Envelope, record: Option<OutboxEntry>) -> &[Recipient] {
-    let Some(record) = record else { return &envelope.recipients };
-    entries::recipients_of(&record, envelope).unwrap_or_default()
+/// `None`: the entry names recipients that its envelope lacks.
+pub(super) fn recipients(envelope: &Envelope, record: Option<OutboxEntry>) -> Option<&[Recipient]> {
+    let Some(record) = record else { return Some(&envelope.recipients) };
+    entries::recipients_of(&record, envelope)
 }
 
 /// What must happen to an entry.

@@ -110,6 +110,14 @@ fn an_entry_for_a_missing_recipient_is_reported_and_kept() {
     world.pass(&mut room, DAY);
     assert!(room.console_says(LINE));
     assert_eq!(notices(&mut world, &mut room), 1);
+    assert_eq!(world.peer.taken.len(), 0);
+    let mut grace = Browser::new(&trust);
+    grace.log_in(&mut room, "grace", "lovelace");
+    let page = look(&mut grace, &mut room).text();
+    grace.hang_up(&mut room);
+    for words in ["Cannot be sent", UNKNOWN, "the outbox of ada@barepost.test"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
     let disk = room.machine.disk.power_cut(&mut Dice::new(967));
     assert!(
         messages_on(&disk, "ada@barepost.test").iter().any(|(_, octets)| *octets == entry),
