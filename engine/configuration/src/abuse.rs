@@ -1,12 +1,14 @@
 //! `[abuse]`: checks and limits for unauthenticated external clients.
 
+use alloc::format;
 use alloc::vec::Vec;
 
 use machine::Micros;
-use mail::StrangerLimits;
+use mail::{NETWORK_SHARE, StrangerLimits};
 
-use super::document::Section;
+use super::document::{Section, Table};
 use super::error::ConfigurationError;
+use super::keys::keys;
 use super::values::{HostName, Span};
 use super::{LISTS_MAX, parsed_once};
 
@@ -20,6 +22,134 @@ const GREYLIST_MAX: Micros = Micros::from_secs(6 * 3_600);
 const SEALERS_MAX: usize = 64;
 /// The longest name of a DNS list, in bytes: an IPv6 address precedes it (RFC 5782 §2.4).
 const LIST_BYTES_MAX: usize = 253 - 64;
+
+keys! {
+    KEYS, described, "[abuse]", [],
+    format!(
+        "Checks and limits for external clients: those that are in none of this machine's own \
+        networks, whose address is not private or link-local, and that `unthrottled_from` in \
+        `[access]` does not name.\n\n\
+        If the machine knows a name server, it checks each message that an external client brings \
+        to port 25 with SPF, DKIM, DMARC and ARC. The results are in the field \
+        `Authentication-Results:`. A message that fails DMARC is rejected or filed into Junk, as \
+        the domain of its author asks. The field `X-Barepost-Reason:` says why a message is in \
+        Junk. If name servers do not answer, DMARC rejects nothing.\n\n\
+        DNS lists (`dnsbl`, `dnsbl_junk`, `dnswl`) learn which addresses send mail to this server. \
+        Some lists answer only to registered users, or not to public name servers. A list that \
+        does not answer within five seconds does not count, and is not asked again for a minute. \
+        Each network has a share of the lookups that may wait at a time. A client whose network \
+        exceeds its share is not looked up; it is asked to try again later (`451 4.7.0`).\n\n\
+        The numbers from `connections` on are limits for one address. One IPv6 /64 counts as one \
+        address. A network (an IPv4 /24 or an IPv6 /48) has {NETWORK_SHARE} times each limit."
+    );
+    "dnsbl" {
+        form: "list of domain names",
+        default: "no lists",
+        range: format!("up to {LISTS_MAX} names of at most {LIST_BYTES_MAX} characters"),
+        example: r#"["zen.spamhaus.org"]"#,
+        meaning: "DNS blocklists. Mail from a listed address is rejected (`554 5.7.1`) with the \
+            text of the list. Mail to the postmaster is accepted all the same.",
+    }
+    "dnsbl_junk" {
+        form: "list of domain names",
+        default: "no lists",
+        range: format!("up to {LISTS_MAX} names of at most {LIST_BYTES_MAX} characters"),
+        example: r#"["bl.spamcop.net"]"#,
+        meaning: "DNS blocklists. Mail from a listed address is filed into Junk.",
+    }
+    "dnswl" {
+        form: "list of domain names",
+        default: "no lists",
+        range: format!("up to {LISTS_MAX} names of at most {LIST_BYTES_MAX} characters"),
+        example: r#"["list.dnswl.org"]"#,
+        meaning: "DNS allowlists. For an address on one of them the blocklists do not count.",
+    }
+    "trusted_arc" {
+        form: "list of domain names",
+        default: "no domains",
+        range: format!("up to {SEALERS_MAX} names, none twice"),
+        example: r#"["lists.example.org"]"#,
+        meaning: "Domains whose ARC results we trust, including those of their subdomains. A \
+            message that one of them sealed after it had passed authentication is not rejected or \
+            filed into Junk because it fails DMARC now. Mailing lists are the usual case.",
+    }
+    "greeting_delay" {
+        form: "duration",
+        default: format!("`\"{}s\"`", GREETING_DELAY.as_secs()),
+        range: format!("`\"0s\"` (no delay) to `\"{}s\"`", GREETING_DELAY_MAX.as_secs()),
+        example: r#""1s""#,
+        meaning: "The time for which an external client waits for the greeting of port 25. A \
+            client that speaks before the greeting is rejected (`554`). So is a client that sends \
+            a command before a reply that it has to wait for.",
+    }
+    "greylist" {
+        form: "duration",
+        default: "no greylisting",
+        range: format!(
+            "`\"{}s\"` to `\"{}h\"`",
+            GREYLIST_MIN.as_secs(),
+            GREYLIST_MAX.as_secs() / 3_600
+        ),
+        example: r#""5m""#,
+        meaning: "The delay of greylisting. The first message of a sender to a recipient is \
+            deferred (`450`) for this time. A sender is an envelope address together with a \
+            network (/24 or /64), or with a domain for which SPF passes. If the message comes \
+            again within a day, further mail from that network or domain is accepted at once, \
+            until none has come for 35 days. Mail to the postmaster, and from an address on a list \
+            of `dnswl`, is never deferred. This is kept in memory, so after a restart everything \
+            is deferred once more.",
+    }
+    "connections" {
+        form: "integer",
+        default: StrangerLimits::default().connections,
+        range: format!("1 to {}", u16::MAX),
+        example: "100",
+        meaning: "Concurrent connections to port 25 from one address, on each core.",
+    }
+    "client_connections" {
+        form: "integer",
+        default: StrangerLimits::default().client_connections,
+        range: format!("1 to {}", u16::MAX),
+        example: "400",
+        meaning: "Concurrent connections from one address to all other services together, on each \
+            core. More are refused. It holds for every client that `unthrottled_from` does not \
+            name, also for local ones. When connections run short, the addresses with the most \
+            lose idle ones first.",
+    }
+    "connections_a_minute" {
+        form: "integer",
+        default: StrangerLimits::default().arrivals,
+        range: format!("1 to {}", u16::MAX),
+        example: "200",
+        meaning: "New connections a minute to port 25 from one address, on all cores together. \
+            Further ones are closed with `421`.",
+    }
+    "messages_a_minute" {
+        form: "integer",
+        default: StrangerLimits::default().messages,
+        range: format!("1 to {}", u16::MAX),
+        example: "600",
+        meaning: "Messages a minute from one address, on all cores together. Further ones are \
+            deferred (`450`).",
+    }
+    "recipients_a_minute" {
+        form: "integer",
+        default: StrangerLimits::default().recipients,
+        range: format!("1 to {}", u16::MAX),
+        example: "2000",
+        meaning: "Recipients a minute from one address, on all cores together. Further ones are \
+            deferred (`450`).",
+    }
+    "unknown_recipients_an_hour" {
+        form: "integer",
+        default: StrangerLimits::default().guesses,
+        range: format!("1 to {}", u16::MAX),
+        example: "50",
+        meaning: "Recipients that do not exist, an hour and from one address, on all cores \
+            together. After that the client no longer learns which recipients exist, and is \
+            disconnected (`421`).",
+    }
+}
 
 /// Checks and limits for external clients. The default has only rate limits and the greeting delay.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,21 +184,8 @@ impl Default for Abuse {
     }
 }
 
-pub(super) fn abuse(section: &Section<'_, '_>) -> Result<Abuse, ConfigurationError> {
-    section.refuse_unknown(&[
-        "dnsbl",
-        "dnsbl_junk",
-        "dnswl",
-        "trusted_arc",
-        "greeting_delay",
-        "greylist",
-        "connections",
-        "client_connections",
-        "connections_a_minute",
-        "messages_a_minute",
-        "recipients_a_minute",
-        "unknown_recipients_an_hour",
-    ])?;
+pub(super) fn abuse(table: Table<'_, '_>) -> Result<Abuse, ConfigurationError> {
+    let section = &table.section(KEYS)?;
     Ok(Abuse {
         dnsbl: lists(section, "dnsbl")?,
         dnsbl_junk: lists(section, "dnsbl_junk")?,

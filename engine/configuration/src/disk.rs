@@ -1,10 +1,26 @@
 //! `[disk]`: the format of the disk.
 
-use super::document::Section;
+use alloc::format;
+
+use super::document::Table;
 use super::error::ConfigurationError;
+use super::keys::keys;
 
 /// The format that a disk is converted to.
 pub const DISK_FORMAT: u32 = 4;
+
+keys! {
+    KEYS, described, "[disk]", [],
+    "The format of the disk, see [format.md](format.md).";
+    "format" {
+        form: "integer",
+        default: format!("a disk keeps its format, and a new disk gets format {DISK_FORMAT}"),
+        range: DISK_FORMAT,
+        example: "4",
+        meaning: "Converts a disk of format 3 at the next start. Versions of Barepost that do not \
+            know format 4 refuse the disk after that.",
+    }
+}
 
 /// The format that the disk should have.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -17,8 +33,8 @@ pub enum DiskFormat {
 }
 
 /// The value of `format` in the section.
-pub(super) fn format(section: &Section<'_, '_>) -> Result<DiskFormat, ConfigurationError> {
-    section.refuse_unknown(&["format"])?;
+pub(super) fn format(table: Table<'_, '_>) -> Result<DiskFormat, ConfigurationError> {
+    let section = table.section(KEYS)?;
     let Some(item) = section.optional("format") else { return Ok(DiskFormat::Kept) };
     match item.integer() {
         Some(number) if number == u64::from(DISK_FORMAT) => Ok(DiskFormat::Newest),

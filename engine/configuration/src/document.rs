@@ -31,8 +31,8 @@ impl<'t> Document<'t> {
     }
 
     /// The keys outside of any section.
-    pub(super) fn root(&self) -> Section<'_, 't> {
-        Section {
+    pub(super) fn root(&self) -> Table<'_, 't> {
+        Table {
             text: self.text,
             at: self.text.len(),
             name: "the file",
@@ -49,8 +49,8 @@ fn syntax_error(text: &str, message: &str, span: Option<Range<usize>>) -> Config
     ConfigurationError::new(text, at, what, expected)
 }
 
-/// A table of the document: the root or a `[section]`.
-pub(super) struct Section<'a, 't> {
+/// A table of the document, with keys that are not checked yet: the root or a `[section]`.
+pub(super) struct Table<'a, 't> {
     text: &'t str,
     /// The place that an error about the whole section points to.
     at: usize,
@@ -58,9 +58,18 @@ pub(super) struct Section<'a, 't> {
     table: &'a DeTable<'t>,
 }
 
-impl<'a, 't> Section<'a, 't> {
-    /// Refuses keys that are not in `known`, and names the nearest known one.
-    pub(super) fn refuse_unknown(&self, known: &[&str]) -> Result<(), ConfigurationError> {
+/// A table without unknown keys. Only known keys can be read.
+pub(super) struct Section<'a, 't> {
+    table: Table<'a, 't>,
+    known: &'static [&'static str],
+}
+
+impl<'a, 't> Table<'a, 't> {
+    /// Errors: a key is not in `known`. The error names the nearest known one.
+    pub(super) fn section(
+        self,
+        known: &'static [&'static str],
+    ) -> Result<Section<'a, 't>, ConfigurationError> {
         for (key, _) in self.keys_in_order() {
             let name = key.get_ref().as_ref();
             if known.contains(&name) {
@@ -73,12 +82,26 @@ impl<'a, 't> Section<'a, 't> {
             let what = format_args!("`{name}` is not known in {}", self.name);
             return Err(ConfigurationError::new(self.text, key.span().start, what, expected));
         }
-        Ok(())
+        Ok(Section { table: self, known })
     }
 
+    /// The keys in the order of the file, in which errors are reported. The parser sorts keys by
+    /// name.
+    fn keys_in_order(
+        &self,
+    ) -> Vec<(&'a Spanned<alloc::borrow::Cow<'t, str>>, &'a Spanned<DeValue<'t>>)> {
+        let mut keys: Vec<_> = self.table.iter().collect();
+        keys.sort_by_key(|(key, _)| key.span().start);
+        keys
+    }
+}
+
+impl<'a, 't> Section<'a, 't> {
     /// The value of `key`, if it is present.
     pub(super) fn optional(&self, key: &str) -> Option<Item<'a, 't>> {
-        self.table.get(key).map(|value| Item { text: self.text, value })
+        assert!(self.known.contains(&key), "a key that is read is in the table of its section");
+        let Table { text, table, .. } = self.table;
+        table.get(key).map(|value| Item { text, value })
     }
 
     /// Errors: `key` is missing.
@@ -88,29 +111,26 @@ impl<'a, 't> Section<'a, 't> {
         expected: &str,
     ) -> Result<Item<'a, 't>, ConfigurationError> {
         self.optional(key).ok_or_else(|| {
-            self.error(format_args!("`{key}` is missing in {}", self.name), expected)
+            self.error(format_args!("`{key}` is missing in {}", self.table.name), expected)
         })
     }
 
     /// The table `[name]`, if it is present. Errors: `name` is not a table.
-    pub(super) fn section(
-        &self,
-        name: &'a str,
-    ) -> Result<Option<Section<'a, 't>>, ConfigurationError> {
+    pub(super) fn table(&self, name: &'a str) -> Result<Option<Table<'a, 't>>, ConfigurationError> {
         let Some(item) = self.optional(name) else { return Ok(None) };
-        item.section(name, &format!("a section `[{name}]`")).map(Some)
+        item.table(name, &format!("a section `[{name}]`")).map(Some)
     }
 
     /// The tables `[[name]]`, at most `most` of them. Errors: `name` is anything else, or there are
     /// too many.
-    pub(super) fn sections(
+    pub(super) fn tables(
         &self,
         name: &'a str,
         most: usize,
-    ) -> Result<Vec<Section<'a, 't>>, ConfigurationError> {
+    ) -> Result<Vec<Table<'a, 't>>, ConfigurationError> {
         let Some(item) = self.optional(name) else { return Ok(Vec::new()) };
         let expected = format!("sections `[[{name}]]`");
-        item.list(most, &expected)?.iter().map(|item| item.section(name, &expected)).collect()
+        item.list(most, &expected)?.iter().map(|item| item.table(name, &expected)).collect()
     }
 
     /// The line in which the section begins, counted from 1.
@@ -124,17 +144,7 @@ impl<'a, 't> Section<'a, 't> {
         what: impl fmt::Display,
         expected: impl ToString,
     ) -> ConfigurationError {
-        ConfigurationError::new(self.text, self.at, what, expected)
-    }
-
-    /// The keys in the order of the file, in which errors are reported. The parser sorts keys by
-    /// name.
-    fn keys_in_order(
-        &self,
-    ) -> Vec<(&'a Spanned<alloc::borrow::Cow<'t, str>>, &'a Spanned<DeValue<'t>>)> {
-        let mut keys: Vec<_> = self.table.iter().collect();
-        keys.sort_by_key(|(key, _)| key.span().start);
-        keys
+        ConfigurationError::new(self.table.text, self.table.at, what, expected)
     }
 }
 
@@ -231,13 +241,9 @@ impl<'a, 't> Item<'a, 't> {
         ConfigurationError::new(self.text, self.value.span().start, what, expected)
     }
 
-    fn section(
-        &self,
-        name: &'a str,
-        expected: &str,
-    ) -> Result<Section<'a, 't>, ConfigurationError> {
+    fn table(&self, name: &'a str, expected: &str) -> Result<Table<'a, 't>, ConfigurationError> {
         let table = self.value.get_ref().as_table().ok_or_else(|| self.wrong_type(expected))?;
-        Ok(Section { text: self.text, at: self.value.span().start, name, table })
+        Ok(Table { text: self.text, at: self.value.span().start, name, table })
     }
 
     fn wrong_type(&self, expected: &str) -> ConfigurationError {

@@ -1,15 +1,17 @@
 //! `[filter]`: an external mail filter for messages of unauthenticated clients, and what happens if
 //! it does not answer.
 
+use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
 use machine::Micros;
 
-use super::document::Section;
+use super::document::{Section, Table};
 use super::error::ConfigurationError;
+use super::keys::keys;
 use super::relay::Place;
-use super::users::sayable;
+use super::users::{PASSWORD_BYTES_MAX, sayable};
 use super::values::{Span, Value};
 
 const TIMEOUT: Micros = Micros::from_secs(5);
@@ -17,6 +19,55 @@ const TIMEOUT_MIN: Micros = Micros::from_secs(1);
 /// Clients wait for ten minutes (RFC 5321 section 4.5.3.2.6), and impatient ones for less. DNS
 /// lookups may have used a part of it.
 const TIMEOUT_MAX: Micros = Micros::from_secs(60);
+
+keys! {
+    KEYS, described, "[filter]", [],
+    "An external mail filter that speaks the protocol of rspamd. Without this section there is no \
+    filter.\n\n\
+    The filter is asked about each message of an external client of up to 512 KiB, after the whole \
+    message has arrived and unless DMARC rejects it. The request is `POST /checkv2`. It contains \
+    the message as it came, the address of the client, the name in its EHLO command, the sender, \
+    and the account of each recipient.\n\n\
+    A message that the filter rejects is rejected with the text of the filter (`550 5.7.1`). A \
+    soft reject and a greylisting are a deferral (`451 4.7.1`). A message to which the filter \
+    would add a header, or whose subject it would rewrite, is filed into Junk. The field \
+    `X-Barepost-Reason:` then has its score and the main reasons. The message itself is not \
+    changed.\n\n\
+    A filter that does not answer in time, or not as rspamd does, is away: `when_away` applies, \
+    the console reports it once, and the filter is not asked for a minute. Each core asks about 16 \
+    messages at a time. The memory for their copies is as large as the memory for message bodies \
+    on their way to the disk, at least 2 MiB. For messages beyond that the filter counts as \
+    away.";
+    "url" {
+        form: "string",
+        default: "none, the key is required",
+        range: "`http://`, then the name or address of a host, a colon and a port",
+        example: r#""http://10.0.0.5:11333""#,
+        meaning: "Where the filter listens. It is asked without TLS, so use a network of your own.",
+    }
+    "password" {
+        form: "string",
+        default: "no password is sent",
+        range: format!("1 to {PASSWORD_BYTES_MAX} bytes without control characters"),
+        example: r#""q1""#,
+        meaning: "The password that the filter requires.",
+    }
+    "timeout" {
+        form: "duration",
+        default: format!("`\"{}s\"`", TIMEOUT.as_secs()),
+        range: format!("`\"{}s\"` to `\"{}s\"`", TIMEOUT_MIN.as_secs(), TIMEOUT_MAX.as_secs()),
+        example: r#""5s""#,
+        meaning: "The time for which a message waits for an answer.",
+    }
+    "when_away" {
+        form: "string",
+        default: "`\"accept\"`",
+        range: "`\"accept\"`, `\"junk\"` or `\"defer\"`",
+        example: r#""accept""#,
+        meaning: "What happens to messages while the filter is away. They are accepted as if there \
+            were no filter, filed into Junk, or deferred (`451 4.7.1`).",
+    }
+}
 
 /// A filter that is asked about messages.
 #[derive(Clone, PartialEq, Eq)]
@@ -83,8 +134,8 @@ impl Value for WhenAway {
     }
 }
 
-pub(super) fn filter(section: &Section<'_, '_>) -> Result<Filter, ConfigurationError> {
-    section.refuse_unknown(&["url", "password", "timeout", "when_away"])?;
+pub(super) fn filter(table: Table<'_, '_>) -> Result<Filter, ConfigurationError> {
+    let section = &table.section(KEYS)?;
     let Url(place) = section.required("url", Url::FORM)?.parsed()?;
     Ok(Filter {
         place,

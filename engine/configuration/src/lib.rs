@@ -24,9 +24,11 @@ mod disk;
 mod document;
 mod error;
 mod filter;
+mod keys;
 mod limits;
 mod network;
 pub mod pack;
+mod reference;
 mod relay;
 mod users;
 mod values;
@@ -42,6 +44,7 @@ pub use error::ConfigurationError;
 pub use filter::{Filter, WhenAway};
 pub use limits::{Limits, PER_DAY_MAX, PerDay, Quota};
 pub use network::{Access, AccessRange, Network};
+pub use reference::reference;
 pub use relay::{
     AuthorityFile, Place, PlaceHost, Relay, Smarthost, SmarthostLogin, SmarthostTls, Way,
 };
@@ -49,6 +52,7 @@ pub use users::{Forwarding, Keep, PASSWORD_BYTES_MAX, Password, User};
 pub use values::{Address, HostName, InterfaceAddress, Prefix};
 pub use web::{POLICY_PATH, PolicyMode, Web};
 
+use alloc::format;
 use alloc::vec::Vec;
 use document::{Document, Item, Section};
 
@@ -89,10 +93,28 @@ pub const SMARTHOSTS_MAX: usize = 64;
 /// The most files of authorities.
 pub const AUTHORITY_FILES_MAX: usize = 16;
 
-const KEYS: &[&str] = &[
-    "hostname", "domains", "network", "user", "access", "abuse", "disk", "filter", "limits", "web",
-    "tls", "relay",
-];
+keys::keys! {
+    KEYS, described, "",
+    ["network", "user", "access", "abuse", "disk", "filter", "limits", "web", "tls", "relay"],
+    "These two keys stand at the top of the file, before the first section.";
+    "hostname" {
+        form: "string",
+        default: "none, the key is required",
+        range: "a full host name",
+        example: r#""mail.example.org""#,
+        meaning: "The name of this server. It is in the greetings of SMTP and POP3, and its MX \
+            records name it. An internationalized name is written with its A-labels, such as \
+            `xn--bcher-kva.example`.",
+    }
+    "domains" {
+        form: "list of domain names",
+        default: "none, the key is required",
+        range: format!("1 to {DOMAINS_MAX} names, none twice"),
+        example: r#"["example.org"]"#,
+        meaning: "The domains that this server accepts mail for. Every address and alias of an \
+            account is in one of them.",
+    }
+}
 
 /// The content of `barepost.toml`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -138,45 +160,22 @@ impl Configuration {
             ));
         }
         let document = Document::parse(text)?;
-        let root = document.root();
-        root.refuse_unknown(KEYS)?;
+        let root = document.root().section(KEYS)?;
 
         let hostname = root
             .required("hostname", "the server's own name, such as \"mail.example.org\"")?
             .parsed()?;
         let domains = domains(&root)?;
-        let network =
-            root.section("network")?.map(|section| network::network(&section)).transpose()?;
+        let network = root.table("network")?.map(network::network).transpose()?;
         let users = users::users(&root, &domains)?;
-        let access = root
-            .section("access")?
-            .map(|section| network::access(&section))
-            .transpose()?
-            .unwrap_or_default();
-        let abuse = root
-            .section("abuse")?
-            .map(|section| abuse::abuse(&section))
-            .transpose()?
-            .unwrap_or_default();
-        let disk = root
-            .section("disk")?
-            .map(|section| disk::format(&section))
-            .transpose()?
-            .unwrap_or_default();
-        let filter = root.section("filter")?.map(|section| filter::filter(&section)).transpose()?;
-        let limits = root
-            .section("limits")?
-            .map(|section| limits::limits(&section))
-            .transpose()?
-            .unwrap_or_default();
-        let web =
-            root.section("web")?.map(|section| web::web(&section)).transpose()?.unwrap_or_default();
+        let access = root.table("access")?.map(network::access).transpose()?.unwrap_or_default();
+        let abuse = root.table("abuse")?.map(abuse::abuse).transpose()?.unwrap_or_default();
+        let disk = root.table("disk")?.map(disk::format).transpose()?.unwrap_or_default();
+        let filter = root.table("filter")?.map(filter::filter).transpose()?;
+        let limits = root.table("limits")?.map(limits::limits).transpose()?.unwrap_or_default();
+        let web = root.table("web")?.map(web::web).transpose()?.unwrap_or_default();
         let certificates = certificates::certificates(&root)?;
-        let relay = root
-            .section("relay")?
-            .map(|section| relay::relay(&section))
-            .transpose()?
-            .unwrap_or_default();
+        let relay = root.table("relay")?.map(relay::relay).transpose()?.unwrap_or_default();
         Ok(Configuration {
             hostname,
             domains,

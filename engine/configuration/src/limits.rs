@@ -1,11 +1,47 @@
 //! `[limits]`: quotas and sending limits of accounts, unless a `[[user]]` has its own.
 
-use super::document::{Item, Section};
+use alloc::format;
+
+use super::document::{Item, Section, Table};
 use super::error::ConfigurationError;
+use super::keys::keys;
 use super::values::Value;
 
 /// The smallest quota, in bytes.
 const QUOTA_MIN: u64 = 1 << 20;
+/// The default limits of an account.
+const MESSAGES_PER_DAY: u32 = 2_000;
+const NEW_RECIPIENTS_PER_DAY: u32 = 500;
+
+keys! {
+    KEYS, described, "[limits]", [],
+    "Limits of every account. A `[[user]]` section may have its own. They are read at each start.";
+    "quota" {
+        form: "size",
+        default: "half of the disk",
+        range: "at least `\"1M\"`, or `\"unlimited\"`",
+        example: r#""2G""#,
+        meaning: "The size that the mailboxes of an account may have together. Half as much may \
+            wait in its outbox. The default applies once half of the disk is in use. \
+            `\"unlimited\"` means as much as the disk has space for.",
+    }
+    "messages_per_day" {
+        form: "integer or string",
+        default: MESSAGES_PER_DAY,
+        range: format!("1 to {PER_DAY_MAX}, or `\"unlimited\"`"),
+        example: "2_000",
+        meaning: "The messages that an account may send in a day (UTC), on ports 465 and 587 and \
+            in the webmail. Further ones are refused until the next day (`451 4.7.0`).",
+    }
+    "new_recipients_per_day" {
+        form: "integer or string",
+        default: NEW_RECIPIENTS_PER_DAY,
+        range: format!("1 to {PER_DAY_MAX}, or `\"unlimited\"`"),
+        example: "500",
+        meaning: "The recipients on other servers to which an account may write in a day (UTC) \
+            without having written to them before.",
+    }
+}
 
 /// The limits of every account without its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,8 +56,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        let (messages_per_day, new_recipients_per_day) = (PerDay::Most(2000), PerDay::Most(500));
-        Limits { quota: Quota::default(), messages_per_day, new_recipients_per_day }
+        Limits {
+            quota: Quota::default(),
+            messages_per_day: PerDay::Most(MESSAGES_PER_DAY),
+            new_recipients_per_day: PerDay::Most(NEW_RECIPIENTS_PER_DAY),
+        }
     }
 }
 
@@ -92,8 +131,8 @@ impl Value for Quota {
     }
 }
 
-pub(super) fn limits(section: &Section<'_, '_>) -> Result<Limits, ConfigurationError> {
-    section.refuse_unknown(&["quota", "messages_per_day", "new_recipients_per_day"])?;
+pub(super) fn limits(table: Table<'_, '_>) -> Result<Limits, ConfigurationError> {
+    let section = &table.section(KEYS)?;
     let usual = Limits::default();
     Ok(Limits {
         quota: section

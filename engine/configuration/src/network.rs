@@ -1,13 +1,81 @@
 //! `[network]`: the fixed addresses of the machine. `[access]`: clients with more rights than other
 //! external clients.
 
+use alloc::format;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::document::{Item, Section};
+use super::document::{Item, Section, Table};
 use super::error::ConfigurationError;
+use super::keys::keys;
 use super::values::{InterfaceAddress, Prefix};
 use super::{ADDRESSES_MAX, DNS_SERVERS_MAX, IPV6_ADDRESSES_MAX, PREFIXES_MAX, parsed_once};
+
+keys! {
+    KEYS, described, "[network]", [],
+    "Fixed addresses of this machine. Without this section the machine uses DHCP for IPv4 (QEMU \
+    answers it if there is no `--tap`) and router advertisements for IPv6. With it neither is \
+    used, and a family without an address here is not used at all.";
+    "address" {
+        form: "string or list of strings",
+        default: "none, the key is required",
+        range: format!(
+            "one IPv4 address and up to {IPV6_ADDRESSES_MAX} IPv6 addresses, each with its prefix"
+        ),
+        example: r#"["10.0.0.2/24", "2001:db8::2/64"]"#,
+        meaning: "The addresses of this machine, and with them its networks.",
+    }
+    "gateway" {
+        form: "string or list of strings",
+        default: "no router: only hosts of the machine's own networks can be reached",
+        range: "at most one address of each family, within a network of the machine; for IPv6 also \
+            a link-local one",
+        example: r#"["10.0.0.1", "2001:db8::1"]"#,
+        meaning: "The routers to all other networks.",
+    }
+    "dns" {
+        form: "list of strings",
+        default: "no name servers",
+        range: format!("up to {DNS_SERVERS_MAX} addresses of either family, none twice"),
+        example: r#"["10.0.0.1"]"#,
+        meaning: "The name servers, in the order in which they are asked. They are needed to send \
+            mail to other servers, and to authenticate incoming mail. Without `[network]` the \
+            machine uses the ones that DHCP and routers name.",
+    }
+    "dnssec" {
+        form: "boolean",
+        default: "`false`",
+        range: "`true` or `false`",
+        example: "true",
+        meaning: "Whether answers that are marked as authenticated are trusted. Set it only if the \
+            name servers check DNSSEC signatures, and no attacker can change packets between them \
+            and this machine. DANE needs it.",
+    }
+}
+
+keys! {
+    ACCESS_KEYS, access_described, "[access]", [],
+    "Clients with more rights than others. At each start the console warns of a range that is \
+    wider than a /16, or a /48 for IPv6.\n\n\
+    The demo names `10.0.2.0/24`, from which all connections through forwarded ports come. With \
+    `--tap` or `[network]` that range is refused; name the range of your own clients instead.";
+    "plaintext_auth_from" {
+        form: "list of strings",
+        default: "no clients",
+        range: format!("up to {PREFIXES_MAX} prefixes, none twice"),
+        example: r#"["10.0.0.0/24"]"#,
+        meaning: "The clients that may log in without TLS. All others must use TLS: ports 465 and \
+            995, or STARTTLS and STLS.",
+    }
+    "unthrottled_from" {
+        form: "list of strings",
+        default: "no clients",
+        range: format!("up to {PREFIXES_MAX} prefixes, none twice"),
+        example: r#"["10.0.0.0/24"]"#,
+        meaning: "The clients that are never delayed after a failed login, and that `[abuse]` does \
+            not limit.",
+    }
+}
 
 /// Fixed addresses, which replace DHCP and router advertisements. A family without an address here
 /// is not used.
@@ -27,8 +95,8 @@ pub struct Network {
     pub dnssec: bool,
 }
 
-pub(super) fn network(section: &Section<'_, '_>) -> Result<Network, ConfigurationError> {
-    section.refuse_unknown(&["address", "gateway", "dns", "dnssec"])?;
+pub(super) fn network(table: Table<'_, '_>) -> Result<Network, ConfigurationError> {
+    let section = &table.section(KEYS)?;
     let addresses = addresses(section)?;
     let (gateway, ipv6_gateway) = match section.optional("gateway") {
         Some(item) => gateways(&item, &addresses)?,
@@ -137,8 +205,8 @@ impl Access {
     }
 }
 
-pub(super) fn access(section: &Section<'_, '_>) -> Result<Access, ConfigurationError> {
-    section.refuse_unknown(&["plaintext_auth_from", "unthrottled_from"])?;
+pub(super) fn access(table: Table<'_, '_>) -> Result<Access, ConfigurationError> {
+    let section = &table.section(ACCESS_KEYS)?;
     Ok(Access {
         plaintext_auth_from: ranges(section, "plaintext_auth_from")?,
         unthrottled_from: ranges(section, "unthrottled_from")?,

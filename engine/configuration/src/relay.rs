@@ -7,17 +7,130 @@
 //! - A domain is named once.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 
-use super::document::{Item, Section};
+use super::document::{Item, Section, Table};
 use super::error::ConfigurationError;
-use super::users::sayable;
+use super::keys::keys;
+use super::users::{PASSWORD_BYTES_MAX, sayable};
 use super::values::{HostName, Prefix, Value};
 use super::{AUTHORITY_FILES_MAX, DOMAINS_MAX, PREFIXES_MAX, SMARTHOSTS_MAX, parsed_once};
+
+keys! {
+    KEYS, described, "[relay]", ["domain"],
+    "How mail to other servers leaves. Without this section it goes directly to the MX hosts of \
+    each domain, on port 25.";
+    "smarthost" {
+        form: "string",
+        default: "mail is sent directly",
+        range: "the name or address of a host, a colon and a port; IPv6 in brackets",
+        example: r#""mail.isp.example:587""#,
+        meaning: "A host that all mail to other servers is sent through, for example because port \
+            25 is blocked. An address is written as `\"10.0.0.9:25\"` or \
+            `\"[2001:db8::9]:587\"`.",
+    }
+    "tls" {
+        form: "string",
+        default: "TLS is used if the smarthost offers it, and is required if there is a password",
+        range: "`\"starttls\"`, `\"implicit\"` or `\"none\"`; needs `smarthost`",
+        example: r#""starttls""#,
+        meaning: "The use of TLS with the smarthost. `\"starttls\"` requires STARTTLS, \
+            `\"implicit\"` starts with TLS, as on port 465, and `\"none\"` uses no TLS.",
+    }
+    "user" {
+        form: "string",
+        default: "no login",
+        range: format!(
+            "1 to {PASSWORD_BYTES_MAX} bytes without control characters; needs `password`"
+        ),
+        example: r#""ada""#,
+        meaning: "The user name for the smarthost. The login is by SCRAM-SHA-256 if the smarthost \
+            offers it, else by PLAIN or LOGIN.",
+    }
+    "password" {
+        form: "string",
+        default: "no login",
+        range: format!("1 to {PASSWORD_BYTES_MAX} bytes without control characters; needs `user`"),
+        example: r#""another one""#,
+        meaning: "The password for the smarthost. It is sent only to a host whose certificate is \
+            valid for its name, unless `tls` is `\"none\"`.",
+    }
+    "ca" {
+        form: "file name or list of file names",
+        default: "only the certificate authorities of the web",
+        range: format!("up to {AUTHORITY_FILES_MAX} PEM files, relative to the configuration"),
+        example: r#""isp.pem""#,
+        meaning: "Certificate authorities that are trusted in addition to those of the web. A file \
+            may also contain the very certificate that the smarthost shows.",
+    }
+    "private_networks" {
+        form: "list of strings",
+        default: "no networks",
+        range: format!("up to {PREFIXES_MAX} prefixes, none twice"),
+        example: r#"["10.0.0.0/24"]"#,
+        meaning: "Networks in which hosts that the DNS records of other domains name may be \
+            contacted. Otherwise the server contacts no such host at a private, link-local, shared \
+            or otherwise reserved address. A smarthost or a filter may have any address.",
+    }
+}
+
+keys! {
+    DOMAIN_KEYS, domain_described, "[[relay.domain]]", [],
+    format!(
+        "How mail to some domains leaves, instead of what `[relay]` says. There may be up to \
+        {SMARTHOSTS_MAX} sections. Each has either `smarthost` or `direct = true`. A smarthost is \
+        named once in the file, and so is a domain."
+    );
+    "domains" {
+        form: "list of domain names",
+        default: "none, the key is required",
+        range: format!("1 to {DOMAINS_MAX} names"),
+        example: r#"["example.com", "example.net"]"#,
+        meaning: "The domains. Subdomains are not included.",
+    }
+    "direct" {
+        form: "boolean",
+        default: "`false`",
+        range: "`true` or `false`",
+        example: "true",
+        meaning: "Whether the mail goes directly to the MX hosts of the domain.",
+    }
+    "smarthost" {
+        form: "string",
+        default: "none, `direct = true` is required",
+        range: "as in `[relay]`",
+        example: r#""smtp.example.com:465""#,
+        meaning: "The smarthost for these domains.",
+    }
+    "tls" {
+        form: "string",
+        default: "as in `[relay]`",
+        range: "`\"starttls\"`, `\"implicit\"` or `\"none\"`; needs `smarthost`",
+        example: r#""implicit""#,
+        meaning: "The use of TLS with this smarthost.",
+    }
+    "user" {
+        form: "string",
+        default: "no login",
+        range: format!(
+            "1 to {PASSWORD_BYTES_MAX} bytes without control characters; needs `password`"
+        ),
+        example: r#""ada""#,
+        meaning: "The user name for this smarthost.",
+    }
+    "password" {
+        form: "string",
+        default: "no login",
+        range: format!("1 to {PASSWORD_BYTES_MAX} bytes without control characters; needs `user`"),
+        example: r#""a third one""#,
+        meaning: "The password for this smarthost.",
+    }
+}
 
 /// How outgoing mail leaves.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -184,21 +297,13 @@ impl Value for SmarthostTls {
 
 const SMARTHOST_KEYS: [&str; 4] = ["smarthost", "tls", "user", "password"];
 
-pub(super) fn relay(section: &Section<'_, '_>) -> Result<Relay, ConfigurationError> {
-    section.refuse_unknown(&[
-        "smarthost",
-        "tls",
-        "user",
-        "password",
-        "ca",
-        "private_networks",
-        "domain",
-    ])?;
+pub(super) fn relay(table: Table<'_, '_>) -> Result<Relay, ConfigurationError> {
+    let section = &table.section(KEYS)?;
     let mut places = BTreeSet::new();
     let everybody = smarthost(section, &mut places)?.map_or(Way::Direct, Way::By);
     let mut others = BTreeMap::new();
-    for section in section.sections("domain", SMARTHOSTS_MAX)? {
-        domains(&section, &mut others, &mut places)?;
+    for table in section.tables("domain", SMARTHOSTS_MAX)? {
+        domains(table, &mut others, &mut places)?;
     }
     let authorities = match section.optional("ca") {
         Some(item) => authorities(&item)?,
@@ -212,11 +317,11 @@ pub(super) fn relay(section: &Section<'_, '_>) -> Result<Relay, ConfigurationErr
 }
 
 fn domains(
-    section: &Section<'_, '_>,
+    table: Table<'_, '_>,
     others: &mut BTreeMap<HostName, Way>,
     places: &mut BTreeSet<Place>,
 ) -> Result<(), ConfigurationError> {
-    section.refuse_unknown(&["domains", "smarthost", "tls", "user", "password", "direct"])?;
+    let section = &table.section(DOMAIN_KEYS)?;
     let list = section
         .required("domains", "the domains whose mail leaves so, such as [\"example.org\"]")?;
     let items = list.list(DOMAINS_MAX, "a list of domains")?;

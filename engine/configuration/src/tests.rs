@@ -1,6 +1,7 @@
 //! The settings of a `barepost.toml`, and the error for each mistake.
 
 mod filter;
+mod reference;
 mod relay;
 
 use alloc::format;

@@ -7,9 +7,10 @@ use alloc::vec::Vec;
 
 use mail::{HashError, MEMORY_KIB_MAX, WORK_KIB_MAX};
 
-use super::document::{Item, Section};
+use super::document::{Item, Section, Table};
 use super::error::ConfigurationError;
-use super::limits::{PerDay, Quota, per_day};
+use super::keys::keys;
+use super::limits::{PER_DAY_MAX, PerDay, Quota, per_day};
 use super::values::{Address, HostName};
 use super::{ALIASES_MAX, DOMAINS_MAX, FORWARDS_MAX, USERS_MAX};
 
@@ -18,6 +19,110 @@ use super::{ALIASES_MAX, DOMAINS_MAX, FORWARDS_MAX, USERS_MAX};
 pub const PASSWORD_BYTES_MAX: usize = 200;
 /// The shortest password of an account, in characters. The webmail requires the same.
 const PASSWORD_CHARACTERS_MIN: usize = 8;
+
+keys! {
+    KEYS, described, "[[user]]", [],
+    format!(
+        "An account. It is created at the start if it does not exist; after that its record on the \
+        disk is authoritative. `quota`, `forward`, `keep`, `admin` and the limits are read from \
+        the file at each start. A change of `aliases` has no effect, and neither has the removal \
+        of a section. A changed `password_hash` replaces the password of the account, and so may a \
+        changed `password`. There may be up to {USERS_MAX} sections."
+    );
+    "address" {
+        form: "string",
+        default: "none, the key is required",
+        range: "an address in one of `domains`, which no other account has",
+        example: r#""ada@example.org""#,
+        meaning: "The address of the account, which is also its login name. Mail to an address \
+            with `+` and further text after the name, such as `ada+shop@example.org`, is delivered \
+            to the account, too.",
+    }
+    "password" {
+        form: "string",
+        default: "none, this or `password_hash` is required",
+        range: format!(
+            "at least {PASSWORD_CHARACTERS_MIN} characters and at most {PASSWORD_BYTES_MAX} bytes, \
+            without control characters"
+        ),
+        example: r#""correct horse battery""#,
+        meaning: "The initial password. The disk has it only as an argon2id hash and a SCRAM \
+            verifier.",
+    }
+    "password_hash" {
+        form: "string",
+        default: "none, this or `password` is required",
+        range: format!(
+            "an argon2id hash of version 19 in PHC form, with m at most {MEMORY_KIB_MAX}, and m \
+            times t at most {WORK_KIB_MAX}"
+        ),
+        example: "\"$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA\
+            $4x0SWUhwAkvSPcWYL6FYLzDtcyMOW9ezJ5LRZr/0XW0\"",
+        meaning: "The hash of the initial password. Such an account has no SCRAM verifier, so set \
+            its mail programs to PLAIN.",
+    }
+    "aliases" {
+        form: "list of strings",
+        default: "no aliases",
+        range: format!("up to {ALIASES_MAX} addresses in `domains`, which no other account has"),
+        example: r#"["ada.lovelace@example.org"]"#,
+        meaning: "Other addresses of the account. It may also send from them.",
+    }
+    "catch_all" {
+        form: "list of domain names",
+        default: "mail to unknown recipients is rejected",
+        range: format!("up to {DOMAINS_MAX} of `domains`, each in one account only"),
+        example: r#"["example.org"]"#,
+        meaning: "The domains for which the account gets the mail to recipients that do not exist.",
+    }
+    "quota" {
+        form: "size",
+        default: "`quota` in `[limits]`",
+        range: "at least `\"1M\"`, or `\"unlimited\"`",
+        example: r#""10G""#,
+        meaning: "The size that the mailboxes of the account may have together.",
+    }
+    "forward" {
+        form: "list of strings",
+        default: "mail is not forwarded",
+        range: format!("1 to {FORWARDS_MAX} addresses, none of the account's own"),
+        example: r#"["ada@elsewhere.example"]"#,
+        meaning: "The addresses that the account's mail is forwarded to, on this server or others. \
+            Mail in Junk is not forwarded.",
+    }
+    "keep" {
+        form: "boolean",
+        default: "`true`",
+        range: "`true` or `false`; needs `forward`",
+        example: "true",
+        meaning: "Whether forwarded mail is also delivered to the inbox of the account.",
+    }
+    "messages_per_day" {
+        form: "integer or string",
+        default: "`messages_per_day` in `[limits]`",
+        range: format!("1 to {PER_DAY_MAX}, or `\"unlimited\"`"),
+        example: "10_000",
+        meaning: "The messages that the account may send in a day.",
+    }
+    "new_recipients_per_day" {
+        form: "integer or string",
+        default: "`new_recipients_per_day` in `[limits]`",
+        range: format!("1 to {PER_DAY_MAX}, or `\"unlimited\"`"),
+        example: "2_000",
+        meaning: "The recipients on other servers to which the account may write in a day without \
+            having written to them before.",
+    }
+    "admin" {
+        form: "boolean",
+        default: "`false`",
+        range: "`true` or `false`",
+        example: "true",
+        meaning: "Whether the account is an administrator. An administrator replaces certificates, \
+            and sees the queue of outgoing mail and holds or deletes messages in it. The first \
+            administrator (or else the first account) gets the mail to the postmaster, unless an \
+            account has that address or alias.",
+    }
+}
 
 /// An account that is created if it does not exist. After that the log is authoritative.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,9 +189,9 @@ pub(super) fn users(
     domains: &[HostName],
 ) -> Result<Vec<User>, ConfigurationError> {
     let mut taken = Taken::default();
-    root.sections("user", USERS_MAX)?
-        .iter()
-        .map(|section| user(section, domains, &mut taken))
+    root.tables("user", USERS_MAX)?
+        .into_iter()
+        .map(|table| user(table, domains, &mut taken))
         .collect()
 }
 
@@ -98,23 +203,11 @@ struct Taken {
 }
 
 fn user(
-    section: &Section<'_, '_>,
+    table: Table<'_, '_>,
     domains: &[HostName],
     taken: &mut Taken,
 ) -> Result<User, ConfigurationError> {
-    section.refuse_unknown(&[
-        "address",
-        "password",
-        "password_hash",
-        "aliases",
-        "catch_all",
-        "admin",
-        "quota",
-        "forward",
-        "keep",
-        "messages_per_day",
-        "new_recipients_per_day",
-    ])?;
+    let section = &table.section(KEYS)?;
     let item = section.required("address", "the account's address, such as \"ada@example.org\"")?;
     let address = address(&item, domains, &mut taken.addresses)?;
     let password = password(section)?;

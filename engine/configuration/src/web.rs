@@ -3,8 +3,9 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use super::document::Section;
+use super::document::Table;
 use super::error::ConfigurationError;
+use super::keys::keys;
 use super::values::{HostName, Value};
 
 /// The path of the MTA-STS policy of a domain, at its host `mta-sts` (RFC 8461 §3.3).
@@ -12,6 +13,46 @@ pub const POLICY_PATH: &str = "/.well-known/mta-sts.txt";
 
 /// The `max_age` of the policy: two weeks.
 const POLICY_SECONDS: u32 = 14 * 24 * 3600;
+
+keys! {
+    KEYS, described, "[web]", [],
+    "The HTTP service on ports 80 and 443.";
+    "site" {
+        form: "folder name",
+        default: "no site",
+        range: "a folder with up to 64 MiB of packed files, relative to the configuration",
+        example: r#""site/""#,
+        meaning: "The folder of the files that are served. It is packed when the machine starts, \
+            with gzip and brotli forms of files that become shorter so. `404.html` at its top is \
+            the page for files that do not exist, and pages for other statuses are named likewise. \
+            Names that begin with a dot are not served, except `.well-known`.",
+    }
+    "https_only" {
+        form: "boolean",
+        default: "`false`",
+        range: "`true` or `false`",
+        example: "false",
+        meaning: "Whether requests on port 80 are redirected to port 443, and browsers are told to \
+            use TLS only (HSTS). Browsers are told so in any case while an authority of the web \
+            has issued every certificate.",
+    }
+    "access_log" {
+        form: "boolean",
+        default: "`false`",
+        range: "`true` or `false`",
+        example: "false",
+        meaning: "Whether every request is logged to the console.",
+    }
+    "mta_sts" {
+        form: "string",
+        default: "no policy",
+        range: "`\"testing\"`, `\"enforce\"` or `\"none\"`",
+        example: r#""testing""#,
+        meaning: "The mode of the MTA-STS policy of all domains. With `\"enforce\"` other servers \
+            deliver mail for them only to this host, over TLS with a valid certificate. With \
+            `\"testing\"` they only report problems. `\"none\"` withdraws an earlier policy.",
+    }
+}
 
 /// The settings of the HTTP service.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -67,8 +108,8 @@ impl Web {
     }
 }
 
-pub(super) fn web(section: &Section<'_, '_>) -> Result<Web, ConfigurationError> {
-    section.refuse_unknown(&["site", "https_only", "access_log", "mta_sts"])?;
+pub(super) fn web(table: Table<'_, '_>) -> Result<Web, ConfigurationError> {
+    let section = table.section(KEYS)?;
     let site = section.optional("site").map(|item| -> Result<String, ConfigurationError> {
         let expected = "the folder of the site's files, such as \"site/\"";
         match item.string(expected)? {
