@@ -70,7 +70,7 @@ pub(super) struct AdminRequest {
     cursor: Option<Place>,
     /// The entry that is read, and its beginning.
     beginning: Option<(Place, Beginning)>,
-    /// The entry whose next part is being read.
+    /// The entry that is being read, at its next part.
     reading: Option<Place>,
     work: RequestKind,
 }

@@ -24,8 +24,8 @@ const GUID_BITS: u32 = 48;
 #[derive(Default)]
 pub(super) struct ArrivalNotes {
     notes: Vec<(AccountId, Origin)>,
-    /// The results whose notes were looked up: recipients that are done or reported, and the delay
-    /// report.
+    /// The results with notes that were looked up: recipients that are done or reported, and the
+    /// delay report.
     looked_for: u32,
 }
 

@@ -6,12 +6,19 @@
 //! keeps a copy. For each forwarding address it puts the message into the same outbox once more, in
 //! an envelope of its own. From there the message leaves like any other.
 //!
-//! | | |
-//! |---|---|
-//! | the account that forwards it | `Delivered-To:` above it names the account, for people and other servers. A mark names it for this server (`relay::loops`). A message with the account's mark was here: it is in a loop, and goes no further |
-//! | its reverse path | an address at the account's domain that stands for the sender (`relay::srs`), if the sender is authenticated (`authentic`). An empty path stays empty, and an address that was made here stays unchanged. The account's own address replaces a sender that is not authenticated, is too long or has quotes |
-//! | its check results | stay above it, and go into the ARC set (`sealing`) |
-//! | the recipient of failure reports | the sender, if it is authenticated, by a report that leaves by the same outbox. Otherwise the account, by a report in its inbox. So no address gets reports of mail that it did not send, and no accepted message is lost silently |
+//! What becomes of the message's parts:
+//!
+//! - The forwarding account: `Delivered-To:` above the message names it, for people and other
+//!   servers. A mark names it for this server (`relay::loops`). A message with the account's mark
+//!   was here: it is in a loop, and goes no further.
+//! - The reverse path: an address at the account's domain that stands for the sender
+//!   (`relay::srs`), if the sender is authenticated (`authentic`). An empty path stays empty, and
+//!   an address that was made here stays unchanged. The account's own address replaces a sender
+//!   that is not authenticated, is too long or has quotes.
+//! - The check results: they stay above the message, and go into the ARC set (`sealing`).
+//! - The recipient of failure reports: the sender, if it is authenticated, by a report that leaves
+//!   by the same outbox. Otherwise the account, by a report in its inbox. So no address gets
+//!   reports of mail that it did not send, and no accepted message is lost silently.
 //!
 //! Invariants:
 //! - The recipients are the account, with bit 0, and the forwarding addresses in the order of the
@@ -20,9 +27,9 @@
 //!   whenever the power fails.
 //! - A message in Junk is never here. Servers that get mail from here trust this machine to filter
 //!   it, and would blame this machine for forwarded spam (`inbound::ending`).
-//! - A message whose author is at a domain of this server, and that fails the domain's DMARC
-//!   policy, stays in the account's inbox. A forwarded copy would have a reverse path of that
-//!   domain and come from its host, so it would pass DMARC elsewhere.
+//! - A message stays in the account's inbox if its author is at a domain of this server and it
+//!   fails the domain's DMARC policy. A forwarded copy would have a reverse path of that domain and
+//!   come from its host, so it would pass DMARC elsewhere.
 //! - If an account does not forward its mail any more, the messages that wait go into its inbox.
 
 use alloc::string::{String, ToString};

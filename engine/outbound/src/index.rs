@@ -25,7 +25,7 @@ use super::waiting::{Place, Waiting};
 #[cfg(test)]
 mod tests;
 
-/// The number of entries whose last result is remembered, and the bytes of one result.
+/// The number of entries with a remembered last result, and the bytes of one result.
 const WORDS_MAX: usize = 4096;
 const WORDS_BYTES_MAX: usize = 400;
 /// An entry of an earlier life is tried at least for this time, however old it is by its date.

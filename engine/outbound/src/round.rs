@@ -26,8 +26,8 @@ pub(super) struct Round {
     later: Vec<(u8, FailureReason)>,
     /// Recipients that do not get the message, which must be reported.
     failed: VecDeque<(u8, FailureReason)>,
-    /// Remote recipients whose hosts have accepted the message since the core began to serve. To be
-    /// reported.
+    /// Remote recipients that must be reported: their hosts have accepted the message since the
+    /// core began to serve.
     taken: Vec<(u8, Acceptance)>,
     /// The delay report cannot be delivered in this round.
     is_delay_report_deferred: bool,
@@ -119,7 +119,7 @@ impl Round {
         self.to_mark = EntryChange::default();
     }
 
-    /// The first recipient whose failure must be reported.
+    /// The first recipient with a failure that must be reported.
     pub(super) fn first_failed(&self) -> Option<u8> {
         self.failed.front().map(|(bit, _)| *bit)
     }

@@ -54,7 +54,7 @@ struct Unsealed {
     sealing: Sealing,
     /// The domain that signs the set.
     domain: Name,
-    /// The next field, whose signature is being computed.
+    /// The next field. Its signature is being computed.
     field: UnsignedField,
     job: JobNumber,
 }

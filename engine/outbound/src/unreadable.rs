@@ -2,8 +2,8 @@
 //!
 //! Such an entry comes from a fault of this server or of its disk, never from a sender. It was
 //! accepted, so it is not lost silently: a line on the console names it, the queue page shows it,
-//! and the account whose outbox holds it gets a notice. It stays until an administrator deletes it,
-//! and is read again in the machine's next life.
+//! and the account with the outbox that holds it gets a notice. It stays until an administrator
+//! deletes it, and is read again in the machine's next life.
 //!
 //! Invariants:
 //! - The notice comes once, whenever the power fails: it has an origin of its own, and a mark once

@@ -98,8 +98,8 @@ impl DeliveryAttempt {
         }
         let after = match self.next_attempt(cx) {
             Next::After(after) => after,
-            // A recipient that is given up is in `failed`, but not one whose delivery the store has
-            // refused.
+            // A recipient that is given up is in `failed`, unless the store has refused its
+            // delivery.
             Next::GiveUp if self.round.has_no_room() => ROOM_AGAIN,
             Next::GiveUp => AGAIN,
         };
