@@ -27,7 +27,7 @@ const SENDER_BYTES_MAX: usize = 320;
 #[derive(Debug, Default)]
 pub struct MboxWriter {
     line: Line,
-    /// Whether the last byte was a CR, whose meaning depends on the next byte.
+    /// Whether the last byte was a CR; the next byte decides what the CR means.
     has_cr: bool,
 }
 

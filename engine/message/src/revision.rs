@@ -20,8 +20,8 @@
 //! - The output does not depend on how the message is cut into pieces, nor on how much is taken at
 //!   a time.
 //! - The beginning of a line is held back only until its kind is known, and at most
-//!   [`HELD_BYTES_MAX`] bytes. A field whose claim to be ours comes later than that is removed, and
-//!   a line that is not a field by then is text.
+//!   [`HELD_BYTES_MAX`] bytes. A field is removed if it claims to be ours only later than that. A
+//!   line that is not a field by then is text.
 
 mod line;
 
@@ -314,8 +314,8 @@ impl Revision {
         count
     }
 
-    /// Takes more of a line whose beginning is held, and looks whether its kind is known now.
-    /// Returns how many bytes were taken.
+    /// Takes more of a line with a held beginning, and looks whether its kind is known now. Returns
+    /// how many bytes were taken.
     fn look_again(&mut self, bytes: &[u8], own: &Reviser<'_>) -> usize {
         let before = self.held_to;
         let more = self.hold(bytes);

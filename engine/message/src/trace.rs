@@ -15,7 +15,7 @@ use core::net::IpAddr;
 use crate::date::DATE_TIME_BYTES;
 use crate::writer::Writer;
 
-/// Enough bytes for every [`Received::write`] whose texts keep the limits of RFC 5321 section
+/// Enough bytes for every [`Received::write`] with texts that keep the limits of RFC 5321 section
 /// 4.5.3.1: names of 255 bytes, a path of 256, an identifier of 64.
 pub const RECEIVED_BYTES_MAX: usize = 1024;
 

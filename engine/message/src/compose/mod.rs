@@ -90,7 +90,7 @@ pub enum Unwritable {
     Identifier,
 }
 
-/// A message whose files are being written.
+/// A message while its files are being written.
 #[derive(Debug)]
 pub struct Composer {
     secret: u128,

@@ -26,14 +26,14 @@ enum Expect {
     Quote(char),
     /// Before `-->`, of which this many characters were seen.
     CommentEnd(u8),
-    /// Before `</` and the name of an element whose content is no text: this many characters were
-    /// seen.
+    /// Before `</` and the name of an element with content that is not text: this many characters
+    /// were seen.
     ElementEnd { element: &'static str, seen: usize },
     /// After `&`.
     Entity,
 }
 
-/// Elements whose content is no text.
+/// Elements with content that is not text.
 const MUTE: [&str; 5] = ["style", "script", "title", "noscript", "template"];
 
 /// Elements that do not separate words.

@@ -11,8 +11,8 @@
 //! | 2 | 8 | when it was sent, by its own date: seconds since 1970, or zero |
 //! | 10 | 8 | its identifier, hashed; zero if it has none |
 //! | 18 | 8 | the identifier of the message that it answers, hashed; zero if it answers none |
-//! | 26 | 8 | its conversation: the hash of the identifier of the conversation's first message; zero for none |
-//! | 34 | 5 | the lengths of the texts: sender's name, sender's address, recipients, subject, snippet |
+//! | 26 | 8 | its conversation: the hash of its first message's identifier; zero for none |
+//! | 34 | 5 | text lengths: sender's name, sender's address, recipients, subject, snippet |
 //! | 39 | | the texts, in UTF-8 |
 //!
 //! Invariants:

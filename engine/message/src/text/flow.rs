@@ -36,7 +36,7 @@ enum Before {
 }
 
 impl Joining {
-    /// `None` for a text whose lines are not joined.
+    /// `None` for a text with lines that are not joined.
     pub(super) fn new(flow: Flow) -> Option<Joining> {
         let keeps_space = match flow {
             Flow::Fixed => return None,

@@ -35,7 +35,7 @@ enum Letters {
 }
 
 impl TextDecoder {
-    /// For a part whose body begins.
+    /// For the beginning of a part's body.
     pub fn new(part: &Part) -> TextDecoder {
         let encoding = part.charset.as_deref().and_then(|name| charset::encoding(name.as_bytes()));
         TextDecoder {
