@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Return-Path: <ada@us.test>
-//!   Envelope-Options: BODY=8BITMIME SMTPUTF8 RET=HDRS ENVID=QQ1 HELDUNTIL=1795521600     (optional)
+//!   Envelope-Options: BODY=8BITMIME SMTPUTF8 RET=HDRS ENVID=QQ1 HELDUNTIL=1795521600 (optional)
 //!   Envelope-To: <bob@there.test> NOTIFY=FAILURE,DELAY ORCPT=rfc822;bob@old.test,
 //!       <"a b"@there.test>
 //! ```

@@ -5,7 +5,7 @@
 //! | the filter's action | the message |
 //! |---|---|
 //! | `no action` | is accepted |
-//! | `add header`, `rewrite subject` | is suspicious, with its score and its highest symbols as the reason |
+//! | `add header`, `rewrite subject` | is suspicious; the reason is its score and highest symbols |
 //! | `soft reject`, `greylist` | is refused for now |
 //! | `reject` | is refused |
 //!

@@ -2,9 +2,12 @@
 //! becomes responsible for the message (SPF), and bounces come back through it.
 //!
 //! ```text
-//!   bob@there.test                               ──▸  SRS0=HASH=DAY=there.test=bob@us.test
-//!   SRS0=theirs=DAY=there.test=bob@first.test    ──▸  SRS1=HASHDAY=first.test==theirs=DAY=there.test=bob@us.test
-//!   SRS1=other=first.test==theirs=…@second.test  ──▸  SRS1=HASHDAY=first.test==theirs=…@us.test
+//!   bob@there.test
+//!     ──▸  SRS0=HASH=DAY=there.test=bob@us.test
+//!   SRS0=theirs=DAY=there.test=bob@first.test
+//!     ──▸  SRS1=HASHDAY=first.test==theirs=DAY=there.test=bob@us.test
+//!   SRS1=other=first.test==theirs=…@second.test
+//!     ──▸  SRS1=HASHDAY=first.test==theirs=…@us.test
 //! ```
 //! The hash is keyed, so only this server can make it. It does not depend on case, since some
 //! servers change that. The day is when the address was made. Only the first forwarder of an

@@ -4,9 +4,10 @@
 //! else that must be done comes out of [`Client::next_action`]. The order of the conversation:
 //!
 //! ```text
-//!   greeting ── EHLO ─┬─ STARTTLS ── handshake ── EHLO ─┬─ AUTH ─┬─▸ idle ── MAIL, RCPT…, DATA ── message ── . ─┐
-//!                └ HELO ────────────────────────────────────────┘    ▴     all at once, if the peer can      │
-//!                                                                     └── RSET, if a transaction is open ◂────┘
+//!   greeting ── EHLO ─┬─ STARTTLS ── handshake ── EHLO ─┬─ AUTH ─┬─▸ idle
+//!                └ HELO ─────────────────────────────────────────┘
+//!   idle ── MAIL, RCPT…, DATA ── message ── . ──▸ idle
+//!           all at once, if the peer can    └── RSET, if a transaction is open ──▸ idle
 //! ```
 //! For a peer that accepts only ASCII, a message is inspected before MAIL, whatever its envelope
 //! says of it.
@@ -374,7 +375,7 @@ impl Client {
         self.actions.push_back(Action::HangUp);
     }
 
-    /// The stage whose answer is awaited or being read.
+    /// The stage of the reply that is awaited or being read.
     fn stage(&self) -> Stage {
         match (self.state, self.asked.front().map(|(asked, _)| *asked)) {
             (State::Handshake, _) => Stage::Tls,

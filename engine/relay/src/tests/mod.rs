@@ -70,7 +70,7 @@ impl House {
         House::new(Settings { hello: "us.test".to_string(), tls, login })
     }
 
-    /// An idle client whose peer sends this reply to EHLO.
+    /// An idle client after the peer sent this reply to EHLO.
     fn greeted(hello: &str) -> House {
         let mut house = House::with_tls(Tls::Never);
         house.exchange(&[("220 mail.test ESMTP\r\n", "EHLO us.test\r\n"), (hello, "")]);
