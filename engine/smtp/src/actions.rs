@@ -313,7 +313,7 @@ pub enum MessageRefusal {
     TooManyNewToday,
     /// An address in its `From` field is not one of the account's: 550 5.7.1.
     NotTheirs,
-    /// It does not have one `From` field whose addresses are unambiguous: 550 5.6.0.
+    /// It does not have exactly one `From` field with unambiguous addresses: 550 5.6.0.
     NoAuthor,
     /// A limit was reached before it was known whether it is its author's: 451 4.7.0.
     Unchecked,

@@ -125,7 +125,7 @@ pub(crate) enum Fault {
     UnknownParameter,
     /// A non-ASCII address without SMTPUTF8.
     NeedsSmtpUtf8,
-    /// BDAT whose size cannot be read: where the next command begins is unknown.
+    /// BDAT with a size that cannot be read: where the next command begins is unknown.
     BadChunk,
 }
 

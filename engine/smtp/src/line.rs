@@ -19,7 +19,7 @@ pub const RESPONSE_LINE_BYTES_MAX: usize = sasl::RESPONSE_BYTES_MAX + LINE_END_B
 pub(crate) enum Line<'a> {
     /// A whole line, without the CRLF that follows it.
     Whole(&'a [u8]),
-    /// A line whose end has not come yet.
+    /// A line without its end, which has not come yet.
     Partial,
     /// More bytes than a line may have, without a line end.
     TooLong,

@@ -22,7 +22,7 @@ pub const REPLY_BYTES_MAX: usize = 576;
 /// The longest line of a reply.
 const LINE_BYTES_MAX: usize = 512;
 
-/// The reply to a client whose address has too many connections, before this one is closed.
+/// The reply to a client from an address with too many connections, before this one is closed.
 pub const TOO_MANY_CONNECTIONS: &[u8] =
     b"421 4.7.0 Too many connections from your address, try again later\r\n";
 

@@ -22,7 +22,7 @@ use crate::reply::{self, Reply};
 use super::{Expect, Greeted, Identity, Session, WaitsFor};
 
 impl Session {
-    /// The reply to a client whose mail is not accepted before it has logged in.
+    /// The reply to a client that must log in before its mail is accepted.
     pub(super) fn needs_login(&self, actions: &impl Actions) -> Option<Reply> {
         match (self.identity, actions.settings().login) {
             (Identity::Proved, _) | (_, Login::Absent) => None,

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::world::Conversation;
 use crate::content::{Dots, Position, Run, next_run};
 
-/// The bytes that a client sends for `message`, whose lines all end in CRLF.
+/// The bytes that a client sends for `message`. All lines of the message end in CRLF.
 pub(super) fn stuffed(message: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut at_line_start = true;

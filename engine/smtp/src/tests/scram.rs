@@ -27,7 +27,7 @@ fn talk() -> Conversation {
     talk
 }
 
-/// A client whose proof was accepted, and that was sent our signature.
+/// A client with an accepted proof, after our signature was sent.
 fn signed() -> Conversation {
     let mut talk = talk();
     talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{LAST}\r\n"));
