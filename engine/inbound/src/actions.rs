@@ -28,8 +28,8 @@ use super::{ending, login, recipients};
 /// A message with this many `Received:` fields is in a loop (RFC 5321 section 6.3).
 const HOPS_MAX: u16 = 100;
 
-/// A message whose header has more fields is not accepted: its checks and its signature cost work
-/// for each field.
+/// A message with more header fields is not accepted: its checks and its signature cost work for
+/// each field.
 const FIELDS_MAX: u16 = 1_000;
 
 /// The longest hold of a submitted message: 60 days.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | the account's outbox is full | 452 4.2.2 |
 //! | the account has sent as many messages as it may | 451 4.7.0 |
-//! | the message has more new remote recipients than the account may still write to | 451 4.7.0, in other words |
+//! | the message has more new remote recipients than allowed | 451 4.7.0, in other words |
 
 use alloc::string::String;
 use alloc::vec::Vec;

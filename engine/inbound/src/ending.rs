@@ -1,10 +1,10 @@
 //! The end of a message: the steps between its last byte and its commit.
 //!
 //! ```text
-//!   Revising ── missing fields ──▸ Proving ── origin ──▸ Asking ── verdict ──┬─▸ Saying ── fields above it ──▸ Committed
-//!       └─ space ─┘  │               └─ names, the gate ─┘   └─ the filter ─┘ │     └─ space ─┘
-//!                    └─ submitted ──▸ Signing ── signatures ─────────────────┘
-//!                                        └─ the gate ─┘
+//!   Revising ─ missing fields ▸ Proving ─ origin ▸ Asking ─ verdict ┬▸ Saying ─ fields ▸ Committed
+//!      └─ space ─┘  │              └─ names, gate ─┘ └─ filter ─┘   │     └─ space ─┘
+//!                   └─ submitted ▸ Signing ─ signatures ────────────┘
+//!                                     └─ the gate ─┘
 //! ```
 //! A submitted message from another author than the account is refused in `Revising`.
 //! Invariant: a message is committed once or given up, whatever its client does meanwhile.

@@ -9,14 +9,14 @@
 //! |---|---|
 //! | `conversation` | an SMTP connection and its events |
 //! | `shared` | what all sessions of a core share |
-//! | `context`, `waiting` | the parts of a core that sessions use, and the events that they wait for |
+//! | `context`, `waiting` | the parts of a core that sessions use, and the awaited events |
 //! | `host`, `actions` | what a session acts on, and its actions |
-//! | `transaction`, `incoming`, `trace` | an open transaction, its message on the way into the store, and our fields above it |
+//! | `transaction`, `incoming`, `trace` | an open transaction, its message, our fields above it |
 //! | `login` | logging in |
 //! | `strangers`, `limits` | which clients are external, and their rate limits |
 //! | `lists`, `sender` | the listings of a client, and whether it may send for a domain (SPF) |
 //! | `greylist`, `deferral` | greylisting |
-//! | `recipients`, `quota`, `allowance`, `posting` | the recipients, their quotas, how much an account may send, and mail for other servers |
+//! | `recipients`, `quota`, `allowance`, `posting` | recipients, quotas, sending limits, mail out |
 //! | `proof` | which domains answer for a message (DKIM, ARC, DMARC) |
 //! | `ending` | the end of a message |
 #![no_std]

@@ -3,7 +3,7 @@
 //!
 //! | the client is on | |
 //! |---|---|
-//! | a list of `dnsbl` | each recipient but the postmaster is refused (554 5.7.1), with the list and its text |
+//! | a list of `dnsbl` | recipients but the postmaster are refused (554 5.7.1) with list and text |
 //! | a list of `dnsbl_junk` | its mail goes to Junk, for that reason |
 //! | a list of `dnswl` | neither applies |
 //!

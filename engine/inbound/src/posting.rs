@@ -44,7 +44,7 @@ pub(super) struct Posting {
     elsewhere: Vec<(String, Wishes)>,
     /// Local recipients with report parameters.
     here: Vec<(AccountId, Wishes)>,
-    /// The account whose outbox is used if the sender has none.
+    /// The account that provides the outbox if the sender has none.
     pub(super) keeper: Option<AccountId>,
     is_eight_bit: bool,
     is_utf8: bool,

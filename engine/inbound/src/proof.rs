@@ -322,8 +322,8 @@ impl Proof {
         policy.iter().filter(|policy| !is_asked(policy)).cloned().chain(keys).collect()
     }
 
-    /// The verdict of the author's domain, if there is one author domain. A message whose proof
-    /// depends on a missing answer of name servers gets a temporary error instead of a failure.
+    /// The verdict of the author's domain, if there is one author domain. If a message's proof
+    /// depends on a missing answer of name servers, it gets a temporary error instead of a failure.
     fn author_says(&self) -> Result<Option<dmarc::Verdict>, Missing> {
         let Author::Of(author) = &self.author else { return Ok(None) };
         let verdict = self.check(author, &[Outcome::Pass], &[spf::Verdict::Pass])?;
@@ -361,7 +361,7 @@ impl Proof {
         }
     }
 
-    /// What must happen with a message whose check is complete.
+    /// What must happen with a completely checked message.
     pub(super) fn judgement(&self) -> Judgement {
         match (&self.author, self.author_says()) {
             (Author::Of(_), _) if self.voucher.is_some() => Judgement::Accept,

@@ -3,7 +3,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | the message does not fit into the mailboxes as they are | 452 4.2.2: it may fit later, and can be tried again |
+//! | the message does not fit into the mailboxes now | 452 4.2.2: it can be tried again later |
 //! | the message is larger than the quota | 552 5.2.2: it never fits |
 //!
 //! The client declares the size of a message (SIZE, RFC 1870); otherwise the message counts as

@@ -3,7 +3,7 @@
 //! | recipient | where the message goes |
 //! |---|---|
 //! | an account | into its inbox, or into the outbox from which its mail is forwarded |
-//! | an address of ours that stands for the sender of a forwarded message | out again (`posting`), if the reverse path is empty |
+//! | our address for a forwarded message's sender (SRS) | out again, if the reverse path is empty |
 //! | a remote address, named by a logged-in client | out again |
 //!
 //! A message that goes out again is not checked here (DMARC, lists, filter): the next server does
