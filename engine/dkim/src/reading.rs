@@ -31,7 +31,7 @@ enum Expect {
     Body(Box<Opened>),
 }
 
-/// A message whose header is complete.
+/// A message after its complete header.
 struct Opened {
     header: Header,
     signatures: Vec<Signed>,
@@ -41,7 +41,7 @@ struct Opened {
 }
 
 impl Reading {
-    /// A message whose signatures and chain are to be verified.
+    /// For a message with signatures and a chain that must be verified.
     pub fn to_verify() -> Reading {
         Reading { expect: Expect::Header(Vec::new()), is_to_be_signed: false }
     }

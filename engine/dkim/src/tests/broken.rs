@@ -233,7 +233,7 @@ fn object(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
 fn rsa(bits: usize, is_wrapped: bool) -> String {
     let mut modulus = Vec::from([0xff_u8 >> (7 - (bits - 1) % 8)]);
     modulus.resize(bits.div_ceil(8), 0xff);
-    // Without a leading zero, a number whose first bit is set would be negative.
+    // Without a leading zero, a number with its first bit set would be negative.
     let sign: &[u8] = if bits.is_multiple_of(8) { &[0] } else { &[] };
     let key = object(0x30, &[&object(2, &[sign, &modulus]), &[2, 3, 1, 0, 1]]);
     let kind = [0x30, 13, 6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 1, 1, 5, 0];

@@ -66,7 +66,7 @@ fn with(sets: &[Set]) -> String {
     format!("{sets}{}\r\n{BODY}", FIELDS.concat())
 }
 
-/// The verdict on a chain whose keys are all the same, and the number of steps.
+/// The verdict on a chain with the same key everywhere, and the number of steps.
 fn judged(message: &str, keys: Texts<'_>) -> (ChainVerdict, usize) {
     let message = read(message.as_bytes());
     let (mut knowledge, mut step) = (Knowledge::default(), 0);

@@ -59,7 +59,7 @@ fn signatures_beyond_the_limit_are_neutral() {
     assert_eq!(reason(SIGNATURES_MAX + 1), Reason::NotSigned);
 }
 
-/// A message whose header has this many bytes, with the empty line after it.
+/// A message with a header of this many bytes, with the empty line after it.
 fn with_header_of(bytes: usize) -> String {
     let message = signed(TAGS, &FIELDS, BODY);
     let present = message.find("\r\n\r\n").unwrap() + 4;
