@@ -30,7 +30,7 @@ pub struct Sender<'a> {
     pub hello: &'a str,
     /// The local part of the sender's address; `postmaster` if there is none.
     pub local_part: &'a str,
-    /// The domain whose policy is checked. For the null sender it is the EHLO name.
+    /// The domain of the policy that is checked. For the null sender it is the EHLO name.
     pub domain: &'a str,
 }
 
@@ -218,8 +218,8 @@ impl<'a> Evaluation<'a> {
         Ok(false)
     }
 
-    /// The validated names of the sending host: those whose addresses include its address. Empty if
-    /// name servers do not answer.
+    /// The validated names of the sending host: names with its address among their addresses. Empty
+    /// if name servers do not answer.
     fn validated_names(&mut self) -> Result<Vec<Name>, Stop> {
         let reverse =
             Question { name: Name::reverse(self.sender.address), kind: RecordKind::Pointer };

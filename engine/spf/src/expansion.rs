@@ -12,7 +12,7 @@ const NAME_BYTES_MAX: usize = 253;
 /// The values of macros.
 pub(crate) struct Values<'a> {
     pub(crate) sender: &'a Sender<'a>,
-    /// The domain whose policy it is.
+    /// The domain of the policy.
     pub(crate) domain: &'a [u8],
     /// The validated name of the sending host.
     pub(crate) validated: &'a [u8],

@@ -15,7 +15,7 @@ const VERSION: &[u8] = b"v=spf1";
 pub(crate) struct Policy {
     /// The directives, in the order in which they are tried.
     pub(crate) directives: Vec<Directive>,
-    /// The domain whose policy applies if nothing matches.
+    /// The domain that provides the policy if nothing matches.
     pub(crate) redirect: Option<Specification>,
 }
 
