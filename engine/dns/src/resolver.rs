@@ -204,7 +204,7 @@ impl<A: OnBehalf> Resolver<A> {
         self.open.iter().map(Open::deadline).min().unwrap_or(Instant::NEVER)
     }
 
-    /// Gives up attempts whose servers were silent for too long.
+    /// Gives up attempts if their servers were silent for too long.
     pub fn time_passed(&mut self, now: Instant) {
         while let Some(late) = self.open.iter().position(|open| open.deadline() <= now) {
             let open = self.take(late);

@@ -5,7 +5,7 @@ use super::*;
 /// A failure of a stream.
 type Way = fn(&mut House, StreamId);
 
-/// A resolver whose answer was truncated, and the stream that it wants.
+/// A resolver after a truncated answer, and the stream that it wants.
 fn cut_short() -> (House, StreamId) {
     let mut house = House::new(&[FIRST, SECOND]);
     house.ask(1, "big.test", RecordKind::Ipv4);
