@@ -16,7 +16,7 @@ pub struct Letter<'a> {
     pub author: &'a Name,
     /// The domain for which SPF has passed.
     pub sender: Option<&'a Name>,
-    /// The domains whose signatures have passed.
+    /// The domains with signatures that have passed.
     pub signers: &'a [Name],
 }
 
