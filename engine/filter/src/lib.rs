@@ -56,9 +56,9 @@ pub struct Filter {
     hostname: String,
     /// Private networks in which it may be.
     private_networks: Vec<Prefix>,
-    /// The sessions whose messages are being asked about.
+    /// The sessions with an open request about their message.
     asking: Vec<FrameId>,
-    /// The sessions whose messages wait for that.
+    /// The sessions that wait to make a request about their message.
     waiting: VecDeque<FrameId>,
     /// The bytes of messages in memory, and their limit.
     kept: usize,
