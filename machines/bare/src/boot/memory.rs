@@ -61,7 +61,8 @@ pub(super) unsafe fn set_up(
             // boot loader does not need it any more.
             unsafe { StartPage::fill(page) }
         });
-    // SAFETY: 1. mapped by the boot tables, and by `map_image` below; 2. just taken out of the free memory.
+    // SAFETY: 1. mapped by the boot tables, and by `map_image` below; 2. just taken out of the free
+    // memory.
     let mut paging = unsafe { Paging::new(tables, processor.gigabyte_pages) };
     paging.map_image();
     // SAFETY: image, stacks and tables are mapped, and nothing else is in use.
@@ -76,7 +77,8 @@ pub(super) unsafe fn set_up(
     paging.map_memory(&free);
     paging.check_image();
     stacks.clone().for_each(|stacks| paging.check_stacks(&stacks));
-    // SAFETY: the ranges are mapped writable just above, and free: neither image, nor tables, nor stacks, nor the boot loader's.
+    // SAFETY: the ranges are mapped writable just above, and free: they contain neither image, nor
+    // tables, nor stacks, nor the boot loader's data.
     unsafe { allocator.add(&free) };
     let image = paging::image();
     print!(

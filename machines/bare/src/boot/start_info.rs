@@ -67,7 +67,8 @@ impl Handover {
         if info.is_null() || !info.is_aligned() {
             return Err("the boot loader passed no start info");
         }
-        // SAFETY: 1. and 2. by the caller's condition; the address is aligned, and any bits are a valid `StartInfo`.
+        // SAFETY: 1. and 2. by the caller's condition; the address is aligned, and any bits are a
+        // valid `StartInfo`.
         let info = unsafe { &*info };
         if info.magic != MAGIC {
             return Err("the boot loader passed no start info");

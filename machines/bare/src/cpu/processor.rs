@@ -17,7 +17,8 @@ pub(crate) struct Processor {
     pub(crate) invariant_tsc: bool,
     /// The time-stamp counter's rate in hertz, if the processor or the hypervisor reports it.
     pub(crate) tsc_hertz: Option<u64>,
-    /// Whether the hypervisor's local interrupt controller counts nanoseconds (QEMU's and KVM's do).
+    /// Whether the hypervisor's local interrupt controller counts nanoseconds, as QEMU's and KVM's
+    /// do.
     pub(crate) apic_counts_nanoseconds: bool,
     /// The vector state that was enabled: bits of XCR0, or zero if there is only SSE.
     pub(crate) vector_state: u64,
@@ -113,7 +114,8 @@ fn has_qemu_or_kvm() -> bool {
 /// here, so more state costs nothing. Returns XCR0.
 fn enable_vector_state(has_avx: bool) -> u64 {
     const CR4_OSXSAVE: u64 = 1 << 18;
-    // SAFETY: 1. the caller saw XSAVE in CPUID, so that the bit may be set; 2. no code before this relies on its being clear.
+    // SAFETY: 1. the caller saw XSAVE in CPUID, so the bit may be set; 2. no earlier code relies on
+    // the bit being clear.
     unsafe {
         asm!("mov {old}, cr4", "or {old}, {bit}", "mov cr4, {old}", old = out(reg) _, bit = in(reg) CR4_OSXSAVE, options(nostack));
     }
@@ -126,7 +128,8 @@ fn enable_vector_state(has_avx: bool) -> u64 {
             wanted |= STATE_AVX512;
         }
     }
-    // SAFETY: 1. OSXSAVE is set; 2. the processor offers each bit; 3. AVX comes with SSE, and AVX-512 whole and with AVX.
+    // SAFETY: 1. OSXSAVE is set; 2. the processor offers each bit; 3. AVX comes with SSE, and
+    // AVX-512 whole and with AVX.
     unsafe {
         asm!("xsetbv", in("ecx") 0, in("eax") wanted as u32, in("edx") (wanted >> 32) as u32, options(nomem, nostack));
     }

@@ -364,7 +364,8 @@ impl Pool {
     #[inline]
     unsafe fn give_back(&mut self, block: *mut u8) {
         let block = block.cast::<Link>();
-        // SAFETY: 1. the block is ours again; 2. every class is at least a link long and as aligned.
+        // SAFETY: 1. the block is ours again; 2. every class is at least a link long and as
+        // aligned.
         unsafe { block.write(Link { next: self.free }) };
         self.free = block;
     }

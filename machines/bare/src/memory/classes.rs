@@ -26,7 +26,8 @@ impl Class {
             if layout.align() > CLASS_ALIGN_MAX {
                 return None;
             }
-            // A power of two is a multiple of every alignment up to itself, and slabs begin on a page.
+            // A power of two is a multiple of every alignment up to itself, and slabs begin on a
+            // page.
             bytes = bytes.max(layout.align()).checked_next_power_of_two()?;
         }
         (bytes <= CLASS_BYTES_MAX).then(|| Class::of_bytes(bytes))

@@ -258,7 +258,8 @@ impl Requests {
         } else {
             let flags = if kind == KIND_READ { WRITE | NEXT } else { NEXT };
             self.queue.link(head, head + 1);
-            // SAFETY: the buffer is in `pending`, untouched, until the chain is used or the device is reset.
+            // SAFETY: the buffer is in `pending`, untouched, until the chain is used or the device
+            // is reset.
             unsafe { self.queue.describe(head + 1, lent.address(), lent.bytes() as u32, flags) };
         }
         *place = Some(Pending { token: request.token, operation: request.operation, lent });

@@ -195,7 +195,8 @@ impl Transmitter {
             left -= 1;
             let bytes = piece.bytes();
             let flags = if left > 0 { NEXT } else { 0 };
-            // SAFETY: the bytes are shared and only read, and the clone in `held` keeps them until the chain is used.
+            // SAFETY: the bytes are shared and only read, and the clone in `held` keeps them until
+            // the chain is used.
             unsafe { self.queue.describe(last, bytes.as_ptr() as u64, bytes.len() as u32, flags) };
             if let Some(place) = self.held.get_mut(usize::from(last)) {
                 *place = Some(piece.clone());
