@@ -193,9 +193,9 @@ impl Rebuild {
     }
 }
 
-/// Corrects the places of a message that the index has. The record that compaction moved a chunk may
-/// be lost; then another body may be at the place that the index knows. A chunk that was found is
-/// whole wherever it is.
+/// Corrects the places of a message that the index has. The record that compaction moved a chunk
+/// may be lost; then another body may be at the place that the index knows. A chunk that was found
+/// is whole wherever it is.
 fn correct_places(parts: &mut Parts, account: AccountId, guid: u64, found: &Found) {
     let shard = account.shard();
     let index = parts.indexes.of_mut(shard);

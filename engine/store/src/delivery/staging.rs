@@ -1,7 +1,7 @@
 //! The staging buffer of a delivery: the octets of the chunk that is being filled.
 //!
-//! Invariant: the first [`HEADER_BYTES`] of the buffer are space for the header, and `length` octets
-//! follow.
+//! Invariant: the first [`HEADER_BYTES`] of the buffer are space for the header, and `length`
+//! octets follow.
 
 use crate::chunk::{self, HEADER_BYTES};
 use crate::delivery::Delivery;
