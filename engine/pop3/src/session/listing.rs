@@ -14,8 +14,8 @@ use super::{VISITED_PER_TURN_MAX, WaitsFor};
 
 /// A list in progress.
 ///
-/// Invariant between two calls of [`MaildropList::send`]: exactly the lines of messages before `next`
-/// that are not marked as deleted were sent.
+/// Invariant between two calls of [`MaildropList::send`]: exactly the lines of messages before
+/// `next` that are not marked as deleted were sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct MaildropList {
     column: Column,
