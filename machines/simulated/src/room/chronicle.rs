@@ -59,7 +59,8 @@ impl RoomCounts {
         )
     }
 
-    /// The counters that [`RoomCounts::to_words`] wrote. A word that is not a number counts as zero.
+    /// The counters that [`RoomCounts::to_words`] wrote. A word that is not a number counts as
+    /// zero.
     pub fn from_words(words: &[&str]) -> RoomCounts {
         let number = |at: usize| words.get(at).and_then(|word| word.parse().ok()).unwrap_or(0);
         RoomCounts {
