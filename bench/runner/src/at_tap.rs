@@ -1,6 +1,8 @@
-//! Our image with several cores at a tap interface, its instructions counted by core: for benches of what cores have to do with each other.
+//! Our image with several cores at a tap interface, its instructions counted by core: for benches
+//! of how cores affect each other.
 //!
-//! To be used in a thread that has entered a network of its own (see `network`), where the interface is.
+//! For use in a thread that has entered a network of its own (see `network`). The interface is in
+//! that network.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -23,7 +25,7 @@ pub(super) const PAGE: &str = "4k.bin";
 const PAGE_BYTES: u32 = 4 << 10;
 /// Accounts that get mail: so many that each core owns about as many as every other.
 pub(super) const ACCOUNTS: u32 = 1024;
-/// Nobody logs in.
+/// A fixed password hash. No client logs in.
 const HASH: &str =
     "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ";
 
@@ -36,7 +38,7 @@ const LOAD_BUDGET: Duration = Duration::from_secs(60);
 /// How many queues the card has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Queues {
-    /// One, whose frames the first core receives for all.
+    /// One queue. The first core receives its frames for all cores.
     One,
     /// One for each core.
     Each,
@@ -50,7 +52,8 @@ pub(super) struct Equipment {
     pub(super) users: String,
     /// Lines of the configuration's table `[network]`.
     pub(super) network: &'static str,
-    /// Keys with which it signs, each a file called after its selector; if there is none, those of a first run.
+    /// Keys that the image signs with. Each is a file named after its selector. If there is none,
+    /// the image uses the keys of a first run.
     pub(super) signing_keys: &'static [(&'static str, &'static str)],
 }
 
@@ -157,7 +160,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // What cannot be removed lies under target/ and harms nobody.
+        // A remainder under target/ does no harm.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

@@ -1,6 +1,7 @@
 //! `barepost bench`: measures the machine, against peers where there is a fair one.
 //!
-//! Each bench prints a Markdown table, writes `bench/results/NAME.json`, and says what it compared against.
+//! Each bench prints a Markdown table, writes `bench/results/NAME.json`, and says what it compared
+//! against.
 
 use clap::Args;
 use host::{Failure, House, Stop, say};

@@ -52,7 +52,8 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     })
 }
 
-/// What an idle machine takes: memory that it has taken from its own, as it says, and memory and time of the host.
+/// The resources of an idle machine: the memory that it reports as taken, and memory and time of
+/// the host.
 fn at_rest(serving: &mut Serving) -> Result<Vec<Row>, Failure> {
     serving.rest(Duration::from_secs(1))?;
     let before = processor_seconds(serving.process_id())?;
@@ -81,8 +82,8 @@ fn milliseconds_to_serving(lines: &[String]) -> Option<f64> {
     Some(seconds * 1000.0)
 }
 
-/// The guest says `memory: … KiB free, image N KiB at …, page tables N KiB`, and when it has made all its tables and
-/// pools `memory: … KiB for the engine, N KiB of them taken`.
+/// The guest says `memory: … KiB free, image N KiB at …, page tables N KiB`. When it has made all
+/// its tables and pools, it says `memory: … KiB for the engine, N KiB of them taken`.
 fn memory_mib(lines: &[String]) -> Option<f64> {
     let number = |before: &str, after: &str| {
         let line = lines.iter().find(|line| {
@@ -99,7 +100,8 @@ fn memory_mib(lines: &[String]) -> Option<f64> {
 
 /// Time in user and kernel mode of a process so far.
 fn processor_seconds(process: u32) -> Result<f64, Failure> {
-    // proc(5): fields 14 and 15 of stat, in ticks of 1/100 s; the second field may hold blanks but ends with `)`.
+    // proc(5): fields 14 and 15 of stat, in ticks of 1/100 s. The second field may hold blanks but
+    // ends with `)`.
     let stat = read(process, "stat")?;
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
     Ok(fields.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0)

@@ -30,14 +30,15 @@ impl Client {
         Ok(client)
     }
 
-    /// Sends `command`, whose lines end as they must, and reads a reply of one or (SMTP) several lines that starts with
-    /// `reply`.
+    /// Sends `command`, with line ends as they must be, and reads a reply of one or (SMTP) several
+    /// lines that starts with `reply`.
     pub(super) fn command(&mut self, command: &[u8], reply: &str) -> Result<(), Failure> {
         self.connection.get_mut().write_all(command).map_err(Failure::io("sending a command"))?;
         self.expect(reply)
     }
 
-    /// Sends `command` and reads a reply of POP3 that ends with a line of one dot. Returns its size in bytes.
+    /// Sends `command` and reads a POP3 reply that ends with a line of one dot. Returns its size in
+    /// bytes.
     pub(super) fn fetch(&mut self, command: &[u8]) -> Result<usize, Failure> {
         self.command(command, "+OK")?;
         let mut bytes = 0;

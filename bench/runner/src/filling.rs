@@ -1,4 +1,5 @@
-//! Many letters, by SMTP to the engine as a process: that is the image's own, and fills the disk that the image then boots from.
+//! Many messages, sent by SMTP to the engine as a process. The engine is the image's own, and fills
+//! the disk that the image then boots from.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,7 +18,7 @@ use super::network::ip;
 use super::statistics::median;
 use super::workplace::refuse_if_stopped;
 
-/// Sessions at once that fill a disk soon. Each of them waits until its letter is there.
+/// Sessions at once that fill a disk quickly. Each of them waits until its message is stored.
 pub(super) const SESSIONS: usize = 64;
 const LETTER_BYTES: usize = 1_000;
 const READY_BUDGET: Duration = Duration::from_secs(20);
@@ -27,21 +28,22 @@ const SETTLE: Duration = Duration::from_secs(2);
 const STOP_BUDGET: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Letters that somebody sends.
+/// Messages that a sender sends.
 pub(super) struct Letters {
-    /// Whom they are brought to.
+    /// The address of the server that receives them.
     pub(super) server: SocketAddr,
     /// Sessions at once.
     pub(super) sessions: usize,
-    /// What he says before the first, if anything: one command, which is granted.
+    /// What the sender says before the first message, if anything: one command, which is granted.
     pub(super) login: String,
     pub(super) from: String,
-    /// Whom they are for, one after the other.
+    /// The recipients, one after the other.
     pub(super) to: Vec<String>,
     pub(super) count: usize,
 }
 
-/// Sends all of them to a machine of so much memory. To be called in a network of its own, while nobody serves from the place.
+/// Sends all of them to a machine of so much memory. Call it in a network of its own, while nothing
+/// serves from the place.
 pub(super) fn fill(place: &Place, all: &[Letters], stop: &Stop) -> Result<(), Failure> {
     make_interface(1)?;
     let taps = Hosted::attach(INTERFACE, 1)?;
@@ -131,7 +133,8 @@ impl Letters {
         })
     }
 
-    /// One session, whose commands do not wait for each other's replies (RFC 2920): only a letter does.
+    /// One session. Its commands do not wait for each other's replies (RFC 2920). Only a message
+    /// does.
     fn send(&self, next: impl Fn() -> Option<usize>) -> Result<(), Failure> {
         let doing = "sending letters";
         let connect = || {

@@ -1,8 +1,11 @@
-//! Guest instructions for one transaction: what the machine's own work is, whatever the host does meanwhile.
+//! Guest instructions for one transaction: the machine's own work, whatever the host does
+//! meanwhile.
 //!
-//! A transaction's count is the difference of two samples, with the guest at rest at both, less what an idle guest executes in the
-//! same time, divided by the number of transactions; and of several repetitions the median. The peer's figures were counted in the
-//! same way, with a plugin of this kind, in a Linux guest of one core under QEMU's translator; they are recorded here.
+//! A transaction's count is the difference of two samples, with the guest at rest at both. Subtract
+//! what an idle guest executes in the same time, and divide by the number of transactions. The
+//! result is the median of several repetitions. The peer's figures were counted in the same way,
+//! with a plugin of this kind, in a Linux guest of one core under QEMU's translator. They are
+//! recorded here.
 
 use std::time::{Duration, Instant};
 
@@ -31,9 +34,11 @@ const MESSAGES: u32 = 200;
 const FETCHES: u32 = 40;
 const LOGINS: u32 = 50;
 const REPETITIONS: usize = 5;
-/// After this nothing of a transaction is under way any more: delayed acknowledgements, the last write.
+/// The time after which a transaction has no more work in progress, such as delayed
+/// acknowledgements and the last write.
 const SETTLE: Duration = Duration::from_millis(400);
-/// How long a machine that serves already may go on finding its addresses: it asks whether anybody has them, and for routers.
+/// How long a serving machine may go on finding its addresses. It probes for other users of them,
+/// and asks for routers.
 const ARRIVAL: Duration = Duration::from_secs(15);
 const IDLE: Duration = Duration::from_secs(10);
 

@@ -1,4 +1,5 @@
-//! Peers are made of Debian's packages as they are: fetched and unpacked under `target/`. Nothing is installed on this machine.
+//! Peers are made of Debian's packages as they are: fetched and unpacked under `target/`. Nothing
+//! is installed on this machine.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -9,7 +10,8 @@ use host::{Failure, Stop, hold, remark};
 
 pub(super) const FETCH_BUDGET: Duration = Duration::from_secs(600);
 
-/// Of the kernel, each after those that it needs: what a card needs, and then a disk with its file system.
+/// Kernel modules, each after those that it needs: the modules for a card, then those for a disk
+/// with its file system.
 pub(super) const MODULES: &[&str] = &[
     "virtio_ring",
     "virtio",
@@ -76,7 +78,8 @@ fn fetch(
     stop: &Stop,
     names: impl FnOnce() -> Result<Vec<String>, Failure>,
 ) -> Result<(), Failure> {
-    // The lists may be fresh although no mirror answers now, or we may not fetch them; what is fetched next is what counts.
+    // The lists may be fresh although no mirror answers now, or fetching may be forbidden. The next
+    // fetch shows whether they serve.
     let _ = hold::run(
         hold::command("apt-get").args(["-qq", "update"]).stderr(Stdio::null()),
         FETCH_BUDGET,
@@ -109,7 +112,8 @@ fn kernel_package() -> Result<String, Failure> {
     })
 }
 
-/// What the kernel boots from: busybox, modules, and what `init` is, in the folder `root`, where there may be more.
+/// Prepares the kernel's boot files in the folder `root`: busybox, modules, and the `init` script.
+/// The folder may hold more.
 pub(super) fn prepare_boot(
     root: &Path,
     unpacked: &Unpacked,
@@ -156,7 +160,8 @@ pub(super) fn pack(root: &Path, initramfs: &Path, stop: &Stop) -> Result<(), Fai
     hold::run_to_success(&mut command, doing, FETCH_BUDGET, stop)
 }
 
-/// The first file below `folder` whose name is wanted. Links are files: copying one copies what it leads to.
+/// The first file below `folder` with a wanted name. Links are files: copying one copies its
+/// target.
 pub(super) fn find(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<PathBuf, Failure> {
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {

@@ -8,7 +8,7 @@ use host::{Failure, House, Stop, hold, packages};
 use super::Peer;
 use super::debian::{self, Unpacked, write_program};
 
-/// What packages need to be installed, which nobody does here.
+/// Packages that are needed only to install other packages, which does not happen here.
 const UNUSED: &[&str] =
     &["dmsetup", "dpkg", "mount", "systemd", "sysvinit-utils", "tar", "usrmerge"];
 const BOOT: &str = include_str!("boot");
@@ -67,7 +67,7 @@ impl Installation {
         })
     }
 
-    /// All packages that whoever installed the wanted ones on nothing would get.
+    /// All packages that installing the wanted ones on an empty system would bring.
     fn packages_wanted(&self) -> Result<Vec<String>, Failure> {
         let mut command = Command::new("apt-get");
         command.args([

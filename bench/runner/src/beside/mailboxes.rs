@@ -1,32 +1,33 @@
-//! Accounts that both machines have, with the same letters.
+//! Accounts that both machines have, with the same messages.
 
 /// Everybody's.
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
 /// The same, as both keep it: with the strength that our machine gives to new ones.
 pub(crate) const HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$ISO7kkvFzh19GM8qB7patN3C3Y9HHsjlVTfEZ9T600Y";
 
-/// Bytes of the text of letters that are read and written, as in the studies: to 120,000 there, to 16 KB with TLS.
+/// Text sizes, in bytes, of the messages that are read and written, as in the studies: up to
+/// 120,000 there, and to 16 KB with TLS.
 pub(crate) const SIZES: [usize; 7] = [1_000, 4_000, 8_000, 16_000, 40_000, 80_000, 120_000];
-/// Letters in an inbox.
+/// Messages in an inbox.
 pub(crate) const INBOXES: [usize; 3] = [6, 10, 50];
-/// Those who put load on the machine, and the letters of each.
+/// The users that put load on the machine, and the messages of each.
 pub(crate) const USERS: usize = 10;
 const LETTERS: usize = 10;
 const LETTER_BYTES: usize = 1_000;
 
-/// Who reads letters of all sizes.
+/// The account that reads messages of all sizes.
 pub(crate) const READER: &str = "reader";
-/// Who writes.
+/// The account that writes messages.
 pub(crate) const WRITER: &str = "writer";
-/// Who gets what is written.
+/// The recipient of what is written.
 pub(crate) const GRACE: &str = "grace";
-/// Who gets files.
+/// The recipient of files.
 pub(crate) const KEEPER: &str = "keeper";
 
 /// An account.
 pub(crate) struct Account {
     pub(crate) name: String,
-    /// The bytes of the text of each letter in its inbox.
+    /// The text size, in bytes, of each message in its inbox.
     pub(crate) letters: Vec<usize>,
 }
 
@@ -40,12 +41,12 @@ pub(crate) fn address(name: &str) -> String {
     format!("{name}@barepost.test")
 }
 
-/// Whose inbox has so many letters.
+/// The account with this number of messages in its inbox.
 pub(crate) fn inbox(letters: usize) -> String {
     format!("inbox{letters}")
 }
 
-/// One of those who put load on the machine.
+/// One of the users that put load on the machine.
 pub(crate) fn user(number: usize) -> String {
     format!("user{number}")
 }
@@ -60,7 +61,7 @@ pub(crate) fn accounts() -> Vec<Account> {
     inboxes.into_iter().chain(others).chain(empty).chain(users).collect()
 }
 
-/// Which of the reader's letters has a text of so many bytes, the first being 1.
+/// The number of the reader's message with a text of so many bytes. The first is 1.
 pub(crate) fn number(text_bytes: usize) -> usize {
     SIZES.iter().position(|size| *size == text_bytes).map_or(0, |index| index + 1)
 }
@@ -80,10 +81,10 @@ pub(crate) fn passwords<'a>(accounts: impl Iterator<Item = &'a Account>) -> Stri
     accounts.map(|account| format!("{}:{{ARGON2ID}}{HASH}\n", account.address())).collect()
 }
 
-/// Somebody elsewhere, who writes to the accounts.
+/// An external sender that writes to the accounts.
 pub(crate) const CHARLES: &str = "charles@client.test";
 
-/// A letter from somebody to somebody whose text has so many bytes.
+/// A message with a text of so many bytes.
 pub(crate) fn letter(from: &str, to: &str, number: usize, text_bytes: usize) -> String {
     let head = format!(
         "From: Charles Babbage <{from}>\r\nTo: {to}\r\nSubject: Notes on the engine, part {number}\r\n\

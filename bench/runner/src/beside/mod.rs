@@ -1,7 +1,9 @@
-//! Two guests side by side: our image, and a peer in a Linux guest, in the same QEMU with the same flags and the same card.
+//! Two guests side by side: our image, and a peer in a Linux guest, in the same QEMU with the same
+//! flags and the same card.
 //!
-//! Both run at the same time, each on a tap interface of its own, and sleep while they have nothing to do. They serve the same files, or the same mail, and over TLS with the same
-//! certificate, of ECDSA P-256.
+//! Both run at the same time, each on a tap interface of its own, and sleep while they have nothing
+//! to do. They serve the same files, or the same mail. Over TLS they use the same certificate, of
+//! ECDSA P-256.
 
 mod debian;
 mod installed;
@@ -31,12 +33,12 @@ const READY_BUDGET: Duration = Duration::from_secs(120);
 const MEMORY_MIB: u32 = 256;
 /// What PHP needs besides.
 const WEBMAIL_MEMORY_MIB: u32 = 512;
-/// For a hundred thousand letters and their index.
+/// For a hundred thousand messages and their index.
 const MAIL_MEMORY_MIB: u32 = 1024;
 const MAIL_DISK_BYTES: u64 = 8 << 30;
 const PEER_DISK_BYTES: u64 = 1 << 20;
 
-/// Whose guest.
+/// The guest: ours or the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Side {
     Ours,
@@ -199,7 +201,8 @@ impl Beside {
         if side == Side::Ours { ours } else { peers }
     }
 
-    /// Boots a guest, and waits until it serves at all `ports`: both with the same flags, card, disk and plugin, apart from what is booted. To be called in a network of its own.
+    /// Boots a guest, and waits until it serves at all `ports`. Both guests have the same flags,
+    /// card, disk and plugin and differ in what is booted. Call it in a network of its own.
     pub(super) fn boot(&self, side: Side, ports: &[u16], stop: &Stop) -> Result<Guest, Failure> {
         let interface = side.interface();
         ip(&format!("tuntap add dev {interface} mode tap vnet_hdr"))?;
@@ -244,7 +247,7 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // What cannot be removed lies under target/ and harms nobody.
+        // A remainder under target/ does no harm.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

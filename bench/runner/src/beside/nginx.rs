@@ -41,7 +41,8 @@ const FOLDERS: &[&str] = &[
     "var/lib/nginx",
 ];
 
-/// Makes the peer, with the files of `site`, and with the certificate and the key that lie in the folder `identity`.
+/// Makes the peer with the files of `site`. The folder `identity` holds the certificate and the
+/// key.
 ///
 /// Errors: refused where there is no Debian to take it from.
 pub(super) fn make(

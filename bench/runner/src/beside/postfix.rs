@@ -1,6 +1,9 @@
-//! Postfix and Dovecot as the peer: a Linux guest that takes mail by SMTP, flushes it to its queue, brings it into a Maildir, and lets it be fetched by POP3.
+//! Postfix and Dovecot as the peer: a Linux guest that takes mail by SMTP, flushes it to its queue,
+//! delivers it into a Maildir, and serves it by POP3.
 //!
-//! Tuned as people tune it: no name is looked up, nobody is slowed down, nothing is logged; Postfix's own agent delivers, which is the shortest way. The flush behind a 250 is as Postfix makes it.
+//! It is tuned as administrators tune it: no name is looked up, no client is slowed down, and
+//! nothing is logged. Postfix's own agent delivers, which is the shortest way. The flush behind a
+//! 250 is Postfix's own.
 
 use super::Peer;
 use super::installed::{Installation, write};

@@ -1,7 +1,10 @@
-//! Roundcube as the peer: a Linux guest with nginx, PHP-FPM, Roundcube with SQLite, and Dovecot, on a disk of its own.
+//! Roundcube as the peer: a Linux guest with nginx, PHP-FPM, Roundcube with SQLite, and Dovecot, on
+//! a disk of its own.
 //!
-//! Tuned as people tune it: PHP keeps what it has compiled, and looks at no file again; nginx keeps its connections to PHP; Dovecot remembers passwords that were right. Letters that are
-//! sent go through a small SMTP server to Dovecot's delivery agent, which is less than a mail server would do. Roundcube's processes and Dovecot's are one user.
+//! It is tuned as administrators tune it. PHP caches compiled code and does not check files again.
+//! nginx keeps its connections to PHP. Dovecot remembers correct passwords. Sent messages go
+//! through a small SMTP server to Dovecot's delivery agent, which is less work than a mail server
+//! does. Roundcube's processes and Dovecot's run as one user.
 
 use std::path::Path;
 
@@ -56,7 +59,8 @@ const ROUNDCUBE: Installation = Installation {
     name: "Roundcube of Debian 12, its nginx, PHP-FPM, SQLite and Dovecot",
 };
 
-/// Makes the peer, with the bench's mailboxes, and with the certificate and the key that lie in the folder `identity`.
+/// Makes the peer with the bench's mailboxes. The folder `identity` holds the certificate and the
+/// key.
 ///
 /// Errors: refused where there is no Debian to take it from.
 pub(super) fn make(house: &House, identity: &Path, stop: &Stop) -> Result<Peer, Failure> {

@@ -1,4 +1,5 @@
-//! A mail server under load: what it executes for a letter, until it has nothing more to do.
+//! A mail server under load: the instructions that it executes for a message, until it has nothing
+//! more to do.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use host::Failure;
 use super::{Beside, Side};
 use crate::counters::{Counters, Sample};
 
-/// What a server still does when the last letter is acknowledged, it has to have done by then.
+/// The time for the work that a server still does after it has acknowledged the last message.
 const REST_BUDGET: Duration = Duration::from_secs(180);
 const LOOK: Duration = Duration::from_millis(500);
 /// Looks in a row that have to find a server at rest.
@@ -16,12 +17,12 @@ const LOOKS: u32 = 4;
 const RESTING: f64 = 3_000_000.0;
 const IDLE: Duration = Duration::from_secs(4);
 
-/// What letters that were put on a server came to.
+/// The result of a load of messages on a server.
 #[derive(Clone, Copy)]
 pub(crate) struct Outcome {
-    /// Letters.
+    /// Messages.
     pub(crate) per_second: f64,
-    /// Guest instructions for a letter.
+    /// Guest instructions for a message.
     pub(crate) instructions: f64,
 }
 
@@ -44,7 +45,7 @@ impl Target<'_> {
         Ok(Target { side, counters, idle })
     }
 
-    /// What `work` on so many letters comes to, which tells how long they took.
+    /// The result of `work` on so many messages. `work` returns how long they took.
     pub(crate) fn count(
         &self,
         letters: u32,
@@ -65,7 +66,8 @@ impl Target<'_> {
     }
 }
 
-/// Returns when a guest has nothing more to do, which executes so much in a second in which nothing happens: for how long it has had something to do since.
+/// Returns when a guest has nothing more to do, with the time for which it was busy. `idle`:
+/// instructions that it executes in a second in which nothing happens.
 pub(crate) fn rest(counters: &Counters, idle: f64, budget: Duration) -> Result<Duration, Failure> {
     let (began, mut busy, mut looks) = (Instant::now(), Duration::ZERO, 0);
     while looks < LOOKS {

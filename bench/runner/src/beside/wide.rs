@@ -1,4 +1,5 @@
-//! A wide network between the host and the guests: a wire (`tests/wire`) that delays and loses, put into the way while they serve.
+//! A wide network between the host and the guests: a wire (`tests/wire`) that delays and loses
+//! frames, inserted while they serve.
 
 use std::path::Path;
 
@@ -21,7 +22,9 @@ impl Side {
         format!("{}-far", self.interface())
     }
 
-    /// Moves the host away from the guest's interface, which a bridge joins to where a wire may end. Nobody is connected now; who was finds the host's new card when he has something for it.
+    /// Moves the host away from the guest's interface. A bridge joins that interface to one where a
+    /// wire may end. No client is connected now. A guest that knew the host finds its new card when
+    /// it has something to send.
     pub(crate) fn withdraw(self) -> Result<(), Failure> {
         let interface = self.interface();
         let (near, far, bridge) = (self.near(), self.far(), format!("{interface}-br"));
@@ -37,7 +40,8 @@ impl Side {
         for name in [&near, &far] {
             ip(&format!("link set {name} up"))?;
         }
-        // Linux would answer there for the address at this end of the wire, and frames for it would come in past the wire.
+        // Linux would answer there for the address at this end of the wire, and frames for it would
+        // come in past the wire.
         ip(&format!("link set {bridge} arp off up"))
     }
 

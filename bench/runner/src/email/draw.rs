@@ -1,4 +1,5 @@
-//! The figures of the email servers: time against letters, time and throughput against sizes, and the steps of a letter.
+//! The figures of the email servers: time against messages, time and throughput against sizes, and
+//! the steps of a message.
 
 use super::steps::{STEPS, Timing};
 use super::{All, Case, KIB, PEER, SESSIONS, SIZES_SESSIONS};
@@ -89,7 +90,7 @@ pub(super) fn panel_of_steps(title: &str, steps: &[Timing; 2]) -> Panel {
     }
 }
 
-/// The sizes of letters.
+/// The sizes of messages.
 pub(super) fn sizes_axis() -> Axis {
     Axis::logarithmic("KB of a letter")
 }

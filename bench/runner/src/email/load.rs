@@ -1,4 +1,4 @@
-//! Letters put on a mail server, and what they took there.
+//! Loads of messages on a mail server, and what they took there.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::workplace::refuse_if_stopped;
 
 const BUDGET: Duration = Duration::from_secs(900);
 
-/// Bytes that a turn of large letters comes to, ours and the peer's.
+/// The bytes of one turn of large messages, ours and the peer's.
 const OURS_BYTES: usize = 64 << 20;
 const PEERS_BYTES: usize = 32 << 20;
 
@@ -23,18 +23,19 @@ const PEERS_BYTES: usize = 32 << 20;
 pub(super) struct Load {
     pub(super) sessions: u32,
     pub(super) bytes: usize,
-    /// Whether a session sends one letter after the other, or each has a connection of its own.
+    /// Whether a session sends one message after the other, or each message has a connection of its
+    /// own.
     pub(super) is_kept: bool,
     pub(super) letters: u32,
 }
 
 impl Load {
-    /// Letters of 1 KB, each with a connection of its own; how many is left open.
+    /// Messages of 1 KB, each with a connection of its own. Their number is left open.
     pub(super) fn small(sessions: u32) -> Load {
         Load { sessions, bytes: KIB, is_kept: false, letters: 0 }
     }
 
-    /// How many letters one turn has.
+    /// The number of messages in one turn.
     pub(super) fn letters_for(self, side: Side) -> u32 {
         let (most, bytes) = match (side, self.sessions) {
             (Side::Ours, 1) => (1_000, OURS_BYTES),
@@ -46,19 +47,19 @@ impl Load {
     }
 }
 
-/// Where letters come from.
+/// The source of messages.
 pub(super) struct Source {
     pub(super) program: PathBuf,
     pub(super) stop: Stop,
 }
 
 impl Source {
-    /// Puts `load` on `target`. Errors: not every letter was acknowledged.
+    /// Puts `load` on `target`. Errors: not every message was acknowledged.
     pub(super) fn put(&self, load: Load, target: &Target<'_>) -> Result<Outcome, Failure> {
         self.put_to(SINK, load, target)
     }
 
-    /// The same with letters for an account.
+    /// The same with messages for an account.
     pub(super) fn put_to(
         &self,
         name: &str,

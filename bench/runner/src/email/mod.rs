@@ -1,7 +1,10 @@
-//! `email`: letters beside Postfix and Dovecot in a Linux guest, and the figures of the paper of the bare PC email server.
+//! `email`: messages beside Postfix and Dovecot in a Linux guest, and the figures of the paper of
+//! the bare PC email server.
 //!
-//! Both guests run at the same time, in the same QEMU with the same flags, and sleep while they have nothing to do; each load is put on each of them by turns. Both say 250 only after a
-//! flush. Letters come from Postfix's own load generator, `smtp-source`, and are fetched by a client in lock step.
+//! Both guests run at the same time, in the same QEMU with the same flags, and sleep while they
+//! have nothing to do. Each load is put on each of them in turn. Both say 250 only after a flush.
+//! Messages come from Postfix's own load generator, `smtp-source`. A client in lock step fetches
+//! them.
 
 mod draw;
 mod load;
@@ -29,22 +32,23 @@ const PAPER: &str = "paper: the best of its peers";
 const KIB: usize = 1 << 10;
 const SESSIONS: [u32; 3] = [1, 10, 100];
 const SIZES: [usize; 6] = [KIB, 8 * KIB, 64 * KIB, 256 * KIB, KIB * KIB, 2 * KIB * KIB];
-/// Sessions at once that send letters of these sizes.
+/// Sessions at once that send messages of these sizes.
 const SIZES_SESSIONS: u32 = 10;
-/// Letters one after another: ours as many as the paper's, the peer's as many as it takes in a minute.
+/// Messages one after another: ours as many as the paper's, the peer's as many as it takes in a
+/// minute.
 const OURS_IN_ALL: [u32; 3] = [1_000, 10_000, 100_000];
 const OURS_IN_ONE_SESSION: [u32; 3] = [1_000, 10_000, 80_000];
 const PEERS_IN_ALL: [u32; 2] = [100, 1_000];
 const ROUNDS: usize = 2;
 const FETCHED: u32 = 200;
-/// Letters whose steps are looked at.
+/// The messages that are watched step by step.
 const WATCHED: Sending = Sending { clients: 1, letters: 10, bytes: KIB };
 
-/// Who gets letters that nobody fetches, and who fetches.
+/// The recipient of messages that no client fetches, and the account that fetches.
 const SINK: &str = "user0";
 const READER: &str = "user1";
 
-/// What is asked for, by sessions at once, and for the largest letters.
+/// The required target, by sessions at once, and for the largest messages.
 fn target(load: Load) -> Option<f64> {
     match load {
         Load { sessions: 1, bytes: KIB, .. } => Some(15.0),
@@ -60,7 +64,7 @@ struct Case {
     peers: Outcome,
 }
 
-/// Many letters: sessions at once, letters and seconds.
+/// Many messages: sessions at once, messages and seconds.
 struct Many {
     side: Side,
     sessions: u32,
@@ -87,7 +91,8 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let tshark = packages::program("tshark", "tshark", stop)?;
     let accounts = [SINK, READER].map(|name| Account { name: name.into(), letters: Vec::new() });
     let beside = Beside::make_mail_servers(house, "email", &accounts, &More::default(), stop)?;
-    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    // The measurement needs its own thread, because the thread moves into a network of its own and
+    // cannot come back. The thread holds what it starts.
     let measure = || {
         enter()?;
         widen()?;
@@ -154,7 +159,7 @@ fn by_turns(source: &Source, load: Load, targets: &[Target<'_>; 2]) -> Result<Ca
     Ok(Case { load, ours, peers })
 }
 
-/// Somebody fetches letters of 1 KB, one after the other.
+/// A client fetches messages of 1 KB, one after the other.
 fn fetch(source: &Source, target: &Target<'_>) -> Result<Outcome, Failure> {
     source.put_to(READER, Load { letters: FETCHED, is_kept: true, ..Load::small(10) }, target)?;
     let mut client = Client::connect(SocketAddr::from((target.side.guest(), 110)), "+OK")?;
@@ -261,7 +266,7 @@ fn row_of_many(many: &Many) -> Row {
     )
 }
 
-/// The most letters that each has got, by sessions.
+/// The most messages that each has taken, by sessions.
 fn rows_of_most(all: &All) -> impl Iterator<Item = Row> {
     let most = |side, sessions| {
         let many =

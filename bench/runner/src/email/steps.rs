@@ -1,4 +1,5 @@
-//! How long each step of a letter takes a server, as it is seen on the tap: from the last octet of the client's to the answer.
+//! How long each step of a message takes a server, as seen on the tap: from the client's last octet
+//! to the answer.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,18 +28,19 @@ pub(super) const STEPS: [&str; 9] = [
     "SYN to the last FIN",
 ];
 
-/// How long tshark looks, and for each letter of a client besides.
+/// How long tshark captures, and the additional time for each message of a client.
 const CAPTURE: Duration = Duration::from_secs(10);
 const CAPTURE_FOR_LETTER: Duration = Duration::from_millis(500);
 /// Until tshark looks.
 const BEGIN: Duration = Duration::from_secs(4);
 
-/// The steps of a letter.
+/// The steps of a message.
 pub(super) struct Timing {
     pub(super) milliseconds: [f64; STEPS.len()],
 }
 
-/// What is sent: so many letters of so many bytes by each of some clients, one after the other and each with a connection of its own.
+/// The load: each client sends so many messages of so many bytes, one after the other and each with
+/// a connection of its own.
 #[derive(Clone, Copy)]
 pub(super) struct Sending {
     pub(super) clients: u32,
@@ -47,7 +49,7 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    /// Letters of all clients.
+    /// Messages of all clients.
     pub(super) fn count(self) -> u32 {
         self.clients * self.letters
     }
@@ -63,7 +65,7 @@ impl Sending {
     }
 }
 
-/// Who looks, and where to.
+/// The capture program and where it captures.
 pub(super) struct Watch<'a> {
     pub(super) tshark: &'a Path,
     pub(super) folder: &'a Path,
@@ -71,7 +73,7 @@ pub(super) struct Watch<'a> {
     pub(super) interface: &'a str,
 }
 
-/// The median over all letters.
+/// The median over all messages.
 pub(super) fn measure(watch: &Watch<'_>, side: Side, sending: Sending) -> Result<Timing, Failure> {
     let doing = "watching the tap with tshark";
     let capture = CAPTURE + CAPTURE_FOR_LETTER * sending.letters;
@@ -195,7 +197,7 @@ mod tests {
             lines.push(line(10 + step * 10, 4000, 0, 0, 20));
             lines.push(line(14 + step * 10, 25, 0, 0, 9));
         }
-        // The letter comes in two segments.
+        // The message comes in two segments.
         lines.extend([
             line(50, 4000, 0, 0, 900),
             line(51, 4000, 0, 0, 100),

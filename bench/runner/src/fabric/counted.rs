@@ -1,7 +1,9 @@
-//! What each core executes for a page or a letter, in QEMU, with 1, 2, 4 and 8 cores.
+//! The instructions that each core executes for a page or a message, in QEMU, with 1, 2, 4 and 8
+//! cores.
 //!
-//! Cores that never wait for each other do as much a second as the busiest of them has time for: so where the busiest of n executes an
-//! m-th of what one alone does for the same request, n cores do at most m times as much.
+//! Cores that never wait for each other do as much a second as the busiest of them has time for.
+//! Suppose the busiest of n cores executes one m-th of what one core alone does for the same
+//! request. Then n cores do at most m times as much.
 
 use std::path::Path;
 use std::time::Duration;
@@ -35,7 +37,7 @@ pub(super) enum Counting {
 pub(super) const COUNTINGS: [Counting; 3] =
     [Counting::Pages, Counting::PagesInNewConnections, Counting::Letters];
 
-/// What was counted for each page or letter.
+/// The counts for each page or message.
 pub(super) struct Counted {
     pub(super) load: Counting,
     pub(super) cores: u32,
@@ -51,7 +53,7 @@ impl Counting {
         }
     }
 
-    /// Puts the load on the guest; how many pages or letters that were.
+    /// Puts the load on the guest. Returns the number of pages or messages.
     fn put(self, h2load: &Path) -> Result<u32, Failure> {
         match self {
             Counting::Pages => {
@@ -83,7 +85,8 @@ impl Counted {
     }
 }
 
-/// To be called in a thread of its own, because it moves into a network of its own and cannot come back.
+/// Call it in a thread of its own, because the thread moves into a network of its own and cannot
+/// come back.
 pub(super) fn count(house: &House, stop: &Stop) -> Result<Vec<Counted>, Failure> {
     let h2load = packages::program("h2load", "nghttp2-client", stop)?;
     let place = Place::make(house, "fabric", stop)?;
@@ -140,7 +143,7 @@ fn send_letters() -> Result<(), Failure> {
     })
 }
 
-/// `first`: the account that the first letter is for; each is for another one.
+/// `first`: the account that the first message is for. Each message is for another account.
 fn send_in_a_session(first: u32, letter: &[u8]) -> Result<(), Failure> {
     let mut session = Client::connect(service(25), "220")?;
     session.command(b"EHLO client.test\r\n", "250")?;

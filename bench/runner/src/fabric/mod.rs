@@ -1,5 +1,6 @@
-//! `fabric`: engines and client engines in one process with nothing in between, on as many processors as there are; and where
-//! processors lack, counted: what each core of a machine executes for a request, which bounds from above what more cores can do.
+//! `fabric`: engines and client engines in one process with nothing in between, on as many
+//! processors as there are. Where processors are missing, it counts what each core executes for a
+//! request. This bounds from above what more cores can do.
 
 mod counted;
 mod draw;
@@ -14,7 +15,8 @@ use super::report::{Report, Row};
 use super::workplace::refuse_if_stopped;
 use counted::Counted;
 
-/// How long is counted, and how often; the best counts, since whatever else runs there only takes away.
+/// The duration and the number of counts. The best one is used, since other load on the host only
+/// reduces the result.
 const SPAN: Duration = Duration::from_secs(1);
 const REPETITIONS: usize = 3;
 

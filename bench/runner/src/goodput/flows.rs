@@ -44,15 +44,16 @@ impl fmt::Display for Way {
 
 type Connection = BufReader<TcpStream>;
 
-/// A flow whose connection stands and waits for nothing but to begin; gives its goodput in Mbit/s.
+/// A flow with an established connection, ready to begin. It returns its goodput in Mbit/s.
 pub(super) type Flow = Box<dyn FnOnce() -> Result<f64, Failure> + Send>;
 
-/// Whose mail the flow at `place` among several is: a maildrop is open to one at a time.
+/// The user of the flow at `place` among several. A maildrop is open to one session at a time.
 pub(super) fn user(place: usize) -> String {
     format!("ada{place}@barepost.test")
 }
 
-/// Sends a message to the first `users` in chunks, all of them at once; each is answered once it was taken.
+/// Sends a message to each of the first `users` in chunks, all at once. Each chunk is answered once
+/// it was taken.
 pub(super) fn deliver_to_machine(users: usize, bytes: usize) -> Result<Flow, Failure> {
     let mut connection = connect(SMTP.port)?;
     expect(&mut connection, "220")?;
@@ -118,7 +119,7 @@ pub(super) fn listen() -> Result<(), Failure> {
 
 fn for_each(listener: &TcpListener, serve: fn(TcpStream) -> std::io::Result<()>) {
     for connection in listener.incoming().flatten() {
-        // Whoever leaves early has measured enough.
+        // A client that leaves early has measured enough.
         std::thread::spawn(move || connection.set_nodelay(true).and_then(|()| serve(connection)));
     }
 }
@@ -151,7 +152,7 @@ fn send(
     let started = Instant::now();
     let writing = std::thread::spawn(move || {
         let written = writer.write_all(&framed);
-        // After the budget nobody wants the rest.
+        // After the budget the rest is not needed.
         if is_over_there.load(Ordering::Relaxed) { Ok(()) } else { written }
     });
     connection.get_ref().set_read_timeout(Some(FLOW_BUDGET / 20)).map_err(Failure::io(doing))?;
@@ -217,7 +218,8 @@ fn connect(port: u16) -> Result<Connection, Failure> {
     Ok(BufReader::new(connection))
 }
 
-/// The congestion control that most of the Internet has, whatever this host prefers. A listener's connections have its own.
+/// Sets CUBIC, the congestion control that is most common on the Internet, whatever this host
+/// prefers. A listener's connections have their own.
 fn use_cubic(socket: &impl AsFd) -> Result<(), Failure> {
     setsockopt(socket, TcpCongestion, &OsString::from("cubic")).map_err(|error| {
         Failure::refused(format_args!("this Linux does not let us use CUBIC: {error}"))

@@ -1,9 +1,11 @@
-//! Goodput over bad wires: our TCP beside Linux's, over the same wire with the same seed, in the same run.
+//! Goodput over bad wires: our TCP beside Linux's, over the same wire with the same seed, in the
+//! same run.
 //!
-//! Linux stands at one end. At the other stands first our machine, then Linux again, in a network of its own. Into it goes
-//! a message in chunks (BDAT), each of which is answered once it was taken; out of it comes a message (RETR). The
-//! reference does the same without a mail server. A flow ends when all its bytes have arrived, or after
-//! [`FLOW_BUDGET`]; its goodput is what had arrived by then.
+//! Linux stands at one end. At the other end is first our machine, then Linux again, in a network
+//! of its own. It receives a message in chunks (BDAT), and each chunk is answered once it was
+//! taken. It sends a message (RETR). The reference does the same without a mail server. A flow ends
+//! when all its bytes have arrived, or after [`FLOW_BUDGET`]. Its goodput is what had arrived by
+//! then.
 
 mod flows;
 mod room;
@@ -30,11 +32,12 @@ const TARGET: f64 = 0.9;
 const FLOW_BUDGET: Duration = Duration::from_secs(12);
 const SEED: u64 = 1;
 
-/// Flows side by side where losses keep a single one from filling the wire: which frames are lost, and whether a timeout
-/// follows, makes two of them differ by a factor of two.
+/// Flows side by side where losses keep a single one from filling the wire. Which frames are lost,
+/// and whether a timeout follows, makes two of them differ by a factor of two.
 const FLOWS: usize = 8;
 
-/// What the wire does beside its rate, in both directions, and through how many flows. Delays are of the way there and back.
+/// What the wire does besides its rate, in both directions, and the number of flows. Delays are
+/// round-trip times.
 const WIRES: &[(&str, &str, usize)] = &[
     ("0 ms", "", 1),
     ("0 ms, 1 % lost", "loss=0.01", 1),
@@ -50,7 +53,7 @@ const WIRES: &[(&str, &str, usize)] = &[
     ("20 ms, 1 % corrupted", "delay=10,corrupt=0.01", FLOWS),
 ];
 
-/// Which machine is measured, and how fast a wire it gets: one that neither side's processor limits.
+/// The machine to measure, and the rate of its wire: one that neither side's processor limits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Hosted,
@@ -95,14 +98,15 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     run_only(house, "", stop)
 }
 
-/// Measures the rows whose case contains `only`.
+/// Measures the rows with cases that contain `only`.
 pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report, Failure> {
     let tools = Tools::get(house, stop)?;
     let (stop_of_thread, only) = (stop.clone(), only.to_owned());
-    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    // The measurement needs its own thread, because the thread moves into a network of its own and
+    // cannot come back. The thread holds what it starts.
     let measuring = std::thread::spawn(move || {
         let rows = room::enter().and_then(|()| measure(&tools, &only, &stop_of_thread));
-        // What cannot be removed lies under target/ and harms nobody.
+        // A remainder under target/ does no harm.
         let _ = std::fs::remove_dir_all(&tools.folder);
         rows
     });

@@ -1,8 +1,8 @@
 //! Two ends of a wire, in a network of their own: Linux here, and there our machine or Linux.
 //!
-//! Here is the network of this thread. Our machine is there at a tap interface, which a bridge joins to the wire's; Linux is
-//! there in the network of another thread, into which the wire's interface is moved. Everything is made anew for
-//! each room, and gone with it.
+//! "Here" is the network of this thread. Our machine is there at a tap interface, which a bridge
+//! joins to the wire's. Linux is there in the network of another thread, into which the wire's
+//! interface is moved. Everything is made anew for each room, and removed with it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,8 @@ use super::flows::{self, Way};
 use super::wire::Wire;
 use crate::network::{self, ip};
 
-/// What makes Linux forget a path with its last connection: no flow begins with what another has learned.
+/// Makes Linux forget a path with its last connection, so no flow begins with what another has
+/// learned.
 const FORGETFUL: &str = "/proc/sys/net/ipv4/tcp_no_metrics_save";
 
 /// Moves this thread into a network of its own.
@@ -45,7 +46,7 @@ pub(super) enum Machine {
     Guest(Guest),
 }
 
-/// A wire with somebody at each end.
+/// A wire with a machine at each end.
 pub(super) struct Room {
     /// Ended before its interfaces are removed.
     wire: Option<Wire>,
@@ -75,7 +76,8 @@ impl Room {
         for name in [TAP, "there"] {
             ip(&format!("link set {name} up"))?;
         }
-        // Linux would answer there for the address at this end of the wire, and frames for it would come in past the wire.
+        // Linux would answer there for the address at this end of the wire, and frames for it would
+        // come in past the wire.
         ip("link set bridge arp off up")?;
         let wire = Some(Wire::between(wire, "here", "there", spec, seed)?);
         let room = Room { wire, there: There::Machine(start()?) };
@@ -101,7 +103,7 @@ impl Room {
         let thread = std::thread::spawn(move || {
             let entered = enter().map(|()| gettid());
             let is_in = entered.is_ok();
-            // Nobody who waits is gone before this thread has ended.
+            // A waiting receiver is not gone before this thread has ended.
             let _ = moved.send(entered);
             if is_in && asked_to_begin.recv().is_ok() {
                 let _ = listens.send(take_interface().and_then(|()| flows::listen()));

@@ -23,7 +23,8 @@ impl Wire {
         Ok(house.target("release/wire"))
     }
 
-    /// Starts `program` between two interfaces of this thread's network, with `spec` in both directions.
+    /// Starts `program` between two interfaces of this thread's network, with `spec` in both
+    /// directions.
     pub(crate) fn between(
         program: &Path,
         here: &str,

@@ -1,4 +1,5 @@
-//! One load on one machine: boots it, lays the load on it, looks at it from all sides, and stops it.
+//! One load on one machine: boots it, puts the load on it, measures it in several ways, and stops
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,12 +48,14 @@ pub(super) struct Point {
     pub(super) split: Split,
     /// Requests that the first core served, in percent.
     pub(super) first_served: f64,
-    /// Segments from core to core: microseconds on their way, mean and most. None with a queue each.
+    /// Segments passed from core to core: microseconds on their way, mean and maximum. None with a
+    /// queue for each core.
     pub(super) passed: Option<(f64, f64)>,
 }
 
 impl Point {
-    /// How busy each core would be at this load on the paper's processors, if they did an instruction a clock: in percent.
+    /// How busy each core would be at this load on the paper's processors, at one instruction a
+    /// clock: in percent.
     pub(super) fn clocked(&self) -> Vec<f64> {
         let busy = |instructions: &f64| {
             instructions * f64::from(self.asked) * 100.0 / PAPER_CLOCKS_PER_SECOND
@@ -71,7 +74,8 @@ impl Tools {
         Ok(Tools { place, h2load, tcpdump, functions, caught })
     }
 
-    /// To be called in a network of its own. Lays the load on a machine of its own, several times; the turn counts in which requests stayed least, as with all times.
+    /// Call it in a network of its own. Puts the load on a machine of its own, several times. The
+    /// turn in which requests stayed least counts, as with all times.
     pub(super) fn measure(&self, house: &House, way: Way, asked: u32) -> Result<Point, Failure> {
         let serving = self.place.boot(house, CORES, way.queues())?;
         let parked = if way == Way::OnlyCard { park(&serving)? } else { Vec::new() };
@@ -129,7 +133,8 @@ impl Tools {
     }
 }
 
-/// A connection for each request; so many of them begin in a second, a few at a time in a period of milliseconds.
+/// A connection for each request. So many of them begin in a second, a few at a time in a period of
+/// milliseconds.
 fn ask(h2load: &Path, requests: u32, per_second: u32) -> Result<(), Failure> {
     let period_ms = (1_000 / per_second).max(1);
     let at_a_time = per_second * period_ms / 1_000;
@@ -167,7 +172,8 @@ fn shares(said: &[String]) -> Result<Vec<Share>, Failure> {
     })
 }
 
-/// `line`: of the console, such as `[    1.000000] core 1: 10 connections, 50 frames from other cores, on the way 70 us, 300 us at most`.
+/// `line`: of the console, such as `[    1.000000] core 1: 10 connections, 50 frames from other
+/// cores, on the way 70 us, 300 us at most`.
 fn share(line: &str, core: u32) -> Option<Share> {
     let (_, share) = line.split_once(&format!("core {core}: "))?;
     let mut figures = share.split_whitespace().filter_map(|word| word.parse().ok());

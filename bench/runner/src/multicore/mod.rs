@@ -1,7 +1,9 @@
-//! `multicore-web`: what each of four cores does while a load of pages lies on them, after the paper of the multi-core web server.
+//! `multicore-web`: what each of four cores does under a load of pages, after the paper of the
+//! multi-core web server.
 //!
-//! Three machines: two where the first core receives and sends for all, as the paper's does, once serving pages itself and once only looking
-//! after the card (the two cases of the paper's figure 11); and one where each core has a pair of the card's queues.
+//! There are three machines. In two of them the first core receives and sends for all, as the
+//! paper's does. It serves pages itself, or it only handles the card (the two cases of the paper's
+//! figure 11). In the third each core has a pair of the card's queues.
 
 mod draw;
 mod measure;
@@ -23,10 +25,12 @@ const LOADS: [u32; 6] = [500, 1_000, 2_000, 4_000, 6_000, 8_000];
 
 /// Of these that at which is told what cores execute for a request.
 const COUNTED: u32 = 2_000;
-/// A load of which less than this part is begun is too much for the machine, or for its host, and is left out.
+/// If less than this part of a load begins, the load is too much for the machine or its host, and
+/// is left out.
 const FOLLOWS: f64 = 0.75;
 
-/// What the paper came to at its most: requests a second; of the first core's time, without HTTP, in percent; requests at once. And on what.
+/// The paper's highest values: requests a second, percent of the first core's time without HTTP,
+/// and requests at once. Then its hardware.
 const PAPER_PER_SECOND: f64 = 8_400.0;
 const PAPER_BUSY: f64 = 92.0;
 const PAPER_AT_ONCE: f64 = 100.0;
@@ -58,7 +62,7 @@ impl Way {
         if self == Way::QueueEach { Queues::Each } else { Queues::One }
     }
 
-    /// In the figure, whose caption says more.
+    /// The label in the figure. The figure's caption says more.
     fn sign(self) -> &'static str {
         match self {
             Way::Serves => "serves too",
@@ -69,7 +73,8 @@ impl Way {
 }
 
 pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
-    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    // The measurement needs its own thread, because the thread moves into a network of its own and
+    // cannot come back. The thread holds what it starts.
     let measuring = std::thread::scope(|scope| scope.spawn(|| measure(house, stop)).join());
     let points = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {

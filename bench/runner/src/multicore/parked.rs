@@ -1,10 +1,12 @@
-//! A first core that serves nothing but the card: because it has connections enough.
+//! A first core that serves nothing but the card, because it has connections enough.
 //!
-//! Steering gives a new connection to the core with the fewest. So idle sessions are opened until the first core has more of them than any
-//! other will ever have requests at once, and those that came to other cores are closed again. From then on nothing new comes to the first
-//! core, but for what falls into the buckets of its idle sessions: one of 4,096 for each.
+//! Steering gives a new connection to the core with the fewest. So the bench opens idle sessions
+//! until the first core has more of them than any other will ever have requests at once. It closes
+//! those that came to other cores. From then on nothing new comes to the first core, except what
+//! falls into the buckets of its idle sessions: one of 4,096 for each.
 //!
-//! Which core a session came to is seen by who executes its greeting: for the first core's own nobody else executes as much.
+//! The core that executes the greeting tells where a session came to. For the first core's sessions
+//! no other core executes as much.
 
 use std::time::Duration;
 
@@ -18,7 +20,8 @@ use crate::client::Client;
 const PARKED: usize = 64;
 /// A fourth of them come to the first of four cores.
 const OPENED_MAX: usize = 16 * PARKED;
-/// More instructions than a core executes for a segment that it does not answer, and less than for a connection and its greeting.
+/// More instructions than a core executes for a segment that it does not answer, and fewer than for
+/// a connection and its greeting.
 const GREETING: u64 = 8_000;
 /// After this nothing of an opened session is under way any more.
 const SETTLE: Duration = Duration::from_millis(2);

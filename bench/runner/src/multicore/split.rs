@@ -1,7 +1,8 @@
 //! What a core was busy with: its instructions by the part of the machine that they belong to.
 //!
-//! A block of instructions belongs to the innermost file of ours that says so: the lines of the libraries, and those of ours that serve both
-//! ways, belong to whoever they were inlined into. What is left over is the turn's own, and sleep, and whatever was not inlined.
+//! A block of instructions belongs to its innermost file of ours that names a part. The lines of
+//! the libraries, and our lines that serve both ways, belong to the part that they were inlined
+//! into. The rest belongs to the turn itself, to sleep, and to code that was not inlined.
 
 use std::ops::AddAssign;
 

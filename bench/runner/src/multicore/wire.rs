@@ -1,6 +1,7 @@
-//! What a load looks like on the wire, as the paper looked at it: frames caught at the tap interface, with the times at which they passed.
+//! A load as seen on the wire, as the paper looked at it: frames captured at the tap interface,
+//! with the times at which they passed.
 //!
-//! `tcpdump` catches them. A connection here is one request: from its SYN to the FIN of its client.
+//! `tcpdump` captures them. A connection here is one request: from its SYN to its client's FIN.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -16,7 +17,7 @@ use crate::at_tap::INTERFACE;
 
 /// As much of a frame as holds the longest headers of Ethernet, IPv4 and TCP.
 const CAUGHT_BYTES: &str = "--snapshot-length=134";
-/// `tcpdump` gets frames from the kernel by the block, and what waits for as long as this in any case.
+/// `tcpdump` gets frames from the kernel in blocks. A frame waits at most this long.
 const HANDED_OVER: Duration = Duration::from_millis(1_200);
 /// Times in nanoseconds, fields as this processor has them: how a file of `tcpdump`'s begins.
 const MAGIC: [u8; 4] = 0xA1B2_3C4D_u32.to_le_bytes();

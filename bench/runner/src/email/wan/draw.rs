@@ -1,4 +1,4 @@
-//! The figures of letters over a wide network.
+//! The figures of messages over a wide network.
 
 use super::{All, CLIENTS_OF_SIZES, Case, MANY, ROUNDS_MS, WATCHED, name};
 use crate::beside::Side;

@@ -1,6 +1,8 @@
-//! `email-wan`: letters over a wide network, which a wire between the host and both guests stands for, and the figures of the email server's paper.
+//! `email-wan`: messages over a wide network, and the figures of the email server's paper. A wire
+//! between the host and both guests stands for the network.
 //!
-//! The paper's client stood 40 miles and 18 hops away. Here the way there and back takes 20 or 50 ms, and one frame of a thousand is lost.
+//! The paper's client stood 40 miles and 18 hops away. Here the round trip takes 20 or 50 ms, and
+//! one frame of a thousand is lost.
 
 mod draw;
 
@@ -23,7 +25,8 @@ const ROUNDS_MS: [u32; 2] = [20, 50];
 const LOSS: f64 = 0.001;
 /// As many as the paper's.
 const MANY: Sending = Sending { clients: 100, letters: 55, bytes: KIB };
-/// A client that sends one letter after the other waits for the way more than for the server: fewer of them tell as much.
+/// A client that sends one message after the other waits longer for the network than for the
+/// server. So fewer messages give as much information.
 const ONE: Sending = Sending { clients: 1, letters: 50, bytes: KIB };
 const CLIENTS_OF_SIZES: u32 = 10;
 const LETTERS_OF_SIZES: u32 = 10;
@@ -37,7 +40,7 @@ const WATCHED: [Sending; 3] = [
 const PAPER_JAVA: &str = "paper: its server in Java";
 const PAPER_MAIL_PRO: &str = "paper: ShareMailPro";
 
-/// Letters a second over a wide network of so many milliseconds.
+/// Messages a second over a wide network of so many milliseconds.
 struct Case {
     round_ms: u32,
     sending: Sending,
@@ -56,7 +59,8 @@ pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let wire = Wire::build(house, stop)?;
     let accounts = [Account { name: SINK.into(), letters: Vec::new() }];
     let beside = Beside::make_mail_servers(house, "email-wan", &accounts, &More::default(), stop)?;
-    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    // The measurement needs its own thread, because the thread moves into a network of its own and
+    // cannot come back. The thread holds what it starts.
     let measure = || {
         enter()?;
         widen()?;
@@ -103,7 +107,7 @@ pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     })
 }
 
-/// The paper's many letters, its one session, and its sizes.
+/// The paper's many messages, its one session, and its sizes.
 fn loads() -> impl Iterator<Item = Sending> {
     let sizes =
         SIZES.map(|bytes| Sending { clients: CLIENTS_OF_SIZES, letters: LETTERS_OF_SIZES, bytes });
