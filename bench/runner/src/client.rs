@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_of_several_lines_are_read_whole_and_wrong_ones_are_told() {
+    fn multiline_replies_are_read_whole_and_wrong_ones_reported() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {

@@ -1,4 +1,5 @@
-//! How busy the processors of a guest were: the time that their threads took of the host. A processor that sleeps (HLT) takes none.
+//! How busy the processors of a guest were: the host time that their threads took. A processor that
+//! sleeps (HLT) takes none.
 
 use std::fs;
 use std::path::Path;

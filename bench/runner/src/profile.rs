@@ -1,8 +1,9 @@
-//! Where instructions went: counts by address, told by function.
+//! Where instructions were executed: counts by address, reported by function.
 //!
-//! Twice: by function as compiled, which says what a call costs with all that was inlined into it, and by function as
-//! written, which says whose lines they are. Blocks of code are counted whole, so a block that begins in one function's
-//! lines and goes on in another's counts for the first.
+//! There are two reports. By function as compiled, it says what a call costs with all that was
+//! inlined into it. By function as written, it says which function's lines they are. Blocks of code
+//! are counted whole. A block that begins in one function's lines and continues in another's counts
+//! for the first.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,7 +14,8 @@ use host::{Failure, House, image};
 
 use super::counters::Sample;
 
-/// What keeps where the instructions of our image went in a bench: `target/bench/BENCH-CASE.profile`.
+/// Records where the instructions of our image were executed in a bench:
+/// `target/bench/BENCH-CASE.profile`.
 pub(super) struct Profiler {
     pub(super) functions: Functions,
     folder: PathBuf,
@@ -61,7 +63,8 @@ impl Functions {
         })
     }
 
-    /// The functions that executed most, as lines of instructions for each transaction, share and name.
+    /// The functions that executed most, as lines of instructions for each transaction, share and
+    /// name.
     pub(super) fn profile(&self, sample: &Sample, transactions: u32) -> Result<String, Failure> {
         let compiled =
             sample.by_address().map(|(address, count)| (self.compiled_name(address), count));
@@ -72,7 +75,8 @@ impl Functions {
         Ok(format!("As compiled:\n{compiled}\nAs written:\n{}", ranking(written, transactions)))
     }
 
-    /// How many instructions of the sample were executed in functions, as compiled, whose names are so.
+    /// How many instructions of the sample were executed in functions, as compiled, with names for
+    /// which `is_so` is true.
     pub(super) fn executed_in(&self, sample: &Sample, is_so: impl Fn(&str) -> bool) -> u64 {
         sample
             .by_address()
@@ -85,7 +89,8 @@ impl Functions {
         self.compiled.range(..=address).next_back().map_or("outside of the image", |(_, name)| name)
     }
 
-    /// For each address of the sample the function whose line it is, however deep it was inlined.
+    /// For each address of the sample, the function that holds its line, however deep it was
+    /// inlined.
     fn written_names(&self, sample: &Sample) -> Result<Vec<String>, Failure> {
         // A line with the function, a line with its file and line, for each address.
         Ok(self
@@ -96,7 +101,8 @@ impl Functions {
             .collect())
     }
 
-    /// For each address of the sample the places whose lines it is, as `FILE:LINE`: the innermost first, then those that it was inlined into.
+    /// For each address of the sample, the places of its lines, as `FILE:LINE`: the innermost
+    /// first, then those that it was inlined into.
     pub(super) fn places(&self, sample: &Sample) -> Result<Vec<Vec<String>>, Failure> {
         Ok(by_address(&self.lines_of(sample, &["-a", "-i"])?))
     }
@@ -126,7 +132,8 @@ impl Functions {
     }
 }
 
-/// Whose the instructions at some places are, of which the innermost comes first: the first of these that lies in a file of `owners` says so, and of its owners the first.
+/// The owner of the instructions at some places, with the innermost first. The first place in a
+/// file of `owners` decides, and then the first matching owner.
 pub(super) fn whose<P: Copy>(places: &[String], owners: &[(&str, P)]) -> Option<P> {
     let owner = |place: &String| {
         owners.iter().find(|(file, _)| place.contains(file)).map(|(_, owner)| *owner)

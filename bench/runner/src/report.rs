@@ -46,7 +46,8 @@ impl Row {
         }
     }
 
-    /// A measurement of which more is better, beside a peer's; `target` is the part of the peer's that ours is to be at least.
+    /// A measurement where more is better, beside a peer's. `target` is the part of the peer's
+    /// value that ours must reach.
     pub(super) fn ahead_of(
         mut self,
         peer_name: &'static str,
@@ -60,7 +61,7 @@ impl Row {
         self
     }
 
-    /// A measurement of which less is better, beside a peer's, where `aim` is what ours is to be at most.
+    /// A measurement where less is better, beside a peer's. `aim` is the most that ours may be.
     pub(super) fn beside(mut self, peer_name: &'static str, peer: f64, aim: Option<f64>) -> Row {
         self.peer_name = Some(peer_name);
         self.peer = Some(rounded(peer));

@@ -108,7 +108,7 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        // What cannot be removed lies under target/ and harms nobody.
+        // A remainder under target/ does no harm.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
@@ -159,7 +159,7 @@ fn free_base() -> Result<u16, Failure> {
     let is_free = |base: &u16| {
         SERVICES.iter().all(|service| TcpListener::bind(service.forwarded(*base)).is_ok())
     };
-    // Starting at another place for each process, so that two of them do not race for the same ports.
+    // Each process starts at another place, so that two of them do not race for the same ports.
     let first = 23_000_u16.saturating_add((std::process::id() % 100) as u16 * 200);
     let bases = (first..base_max()).step_by(200);
     bases.into_iter().find(is_free).ok_or_else(|| Failure::broke("no ports are free"))

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_on_the_wire_says_how_long_requests_took_and_stayed() {
+    fn request_times_are_read_from_captured_frames() {
         let mut records =
             [request(5_000, 0, 10), request(5_001, 4, 20), request(5_002, 100, 4)].concat();
         records.sort_by_key(|record| u32::from_le_bytes(*record[4..].first_chunk().unwrap()));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_used_again_is_another_request_and_a_syn_that_comes_again_is_not() {
+    fn reused_port_is_a_new_request_and_repeated_syn_is_not() {
         let again = record(1, (5_000, 80), SYN, 0);
         let records =
             [vec![again.clone(), again], request(5_000, 3, 5), request(5_000, 50, 5)].concat();

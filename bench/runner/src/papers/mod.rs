@@ -1,7 +1,8 @@
-//! The experiments of the papers, run and drawn: models of the crate `experiments`, each beside what its paper says.
+//! The experiments of the papers, run and drawn: models of the crate `experiments`, each beside
+//! what its paper says.
 //!
-//! Work is counted in threads and clocks of a model, so the same commit gives the same figures everywhere. Where time is taken it is a
-//! ratio within one run.
+//! Work is counted in threads and clocks of a model, so the same commit gives the same figures
+//! everywhere. A measured time is always a ratio within one run.
 
 pub(super) mod livelock;
 pub(super) mod queues;

@@ -1,4 +1,5 @@
-//! `queues`: 100,000 emails with one queue that polls its tasks, and with resume and delay queue (bare PC email server, figures 16 and 17).
+//! `queues`: 100,000 emails with one queue that polls its tasks, and with resume and delay queue
+//! (bare PC email server, figures 16 and 17).
 
 use experiments::Clocks;
 use experiments::queues::{EVENTS, Load, Outcome, Scheduling, run as simulate};
@@ -18,7 +19,8 @@ const PAPER_TWO_QUEUES: f64 = 137.0;
 const EMAILS: u64 = 100_000;
 /// Of the stress tool, as in the paper.
 const THREADS: &[usize] = &[1, 10, 100];
-/// Handling an event: an eighth of what a 1 KB message in a new connection takes, in guest instructions.
+/// Handling an event: an eighth of what a 1 KB message in a new connection takes, in guest
+/// instructions.
 const HANDLE: u64 = 6_000;
 /// Taking a task from a queue, and putting it into one: as counted natively.
 const STEP: u64 = 100;
@@ -121,7 +123,8 @@ impl Pair {
     }
 }
 
-/// 100 threads, where taking a task from a queue takes `step`. Tasks linger as long as it takes a server that polls to end so many others.
+/// 100 threads. Taking a task from a queue takes `step`. Tasks linger as long as it takes a server
+/// that polls to end so many others.
 fn load(step: u64) -> Load {
     let each = u64::from(EVENTS) * (HANDLE + step * PAPER_ONE_QUEUE as u64 / 100);
     Load {

@@ -1,4 +1,5 @@
-//! `cefos-scaling`: throughput of system calls against devices and units (CEFOS, figure 5), on simulated units and on this machine's cores.
+//! `cefos-scaling`: throughput of system calls against devices and units (CEFOS, figure 5), on
+//! simulated units and on this machine's cores.
 
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use crate::report::{Report, Row};
 use crate::workplace::refuse_if_stopped;
 
 const PAPER: &str = "the paper";
-/// Of a device, in microseconds; and what the paper found at three devices and three units, where it says so.
+/// Round trips of a device, in microseconds, and the paper's result at three devices and three
+/// units, where it gives one.
 const ROUND_TRIPS: [(u64, Option<f64>); 4] = [(0, None), (2, Some(2.5)), (4, None), (6, Some(3.1))];
 /// Devices and units, as in the paper.
 const PAIRS: [(u32, usize); 9] =
@@ -21,7 +23,8 @@ const PAIRS: [(u32, usize); 9] =
 const PAIRS_MAX: u32 = 8;
 /// The series of the round trips.
 const TONES: [Tone; 4] = [Tone::Ours, Tone::Second, Tone::Third, Tone::Fourth];
-/// On real cores: how long calls are counted, and how often; the best counts, since whatever else runs there only takes away.
+/// On real cores: the duration and the number of counts. The best one is used, since other load on
+/// the host only reduces the result.
 const COUNTED: Duration = Duration::from_millis(5);
 const REPETITIONS: usize = 150;
 

@@ -1,5 +1,5 @@
-//! `cefos-selfcontinuation`: senders that contend for one gate, by self-continuation and with the gate's software queue (CEFOS,
-//! figures 7 to 11).
+//! `cefos-selfcontinuation`: senders that contend for one gate, by self-continuation and with the
+//! gate's software queue (CEFOS, figures 7 to 11).
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const PAPERS: &[usize] = &[5, 10, 20, 40, 60, 80];
 const MORE: &[usize] = &[100, 300, 1_000, 3_000, 10_000];
 /// Of the device behind the gate.
 const ROUND_TRIP: Clocks = Clocks::from_micros(2);
-/// Contenders of whom the time is taken.
+/// The number of contenders that are timed.
 const TIMED: usize = 1_000;
 const TIMES: usize = 5;
 

@@ -1,7 +1,9 @@
-//! Figures for the benches' pages: SVG, drawn like the papers' figures, legible on light and on dark pages.
+//! Figures for the benches' pages: SVG, drawn like the papers' figures, legible on light and on
+//! dark pages.
 //!
-//! Our own, since plotting libraries write colours into each element, and a page's own scheme (`prefers-color-scheme`) needs
-//! classes. A figure is panels beside and below each other; a panel is two axes, a legend and series of points.
+//! It is our own, since plotting libraries write colours into each element, and a page's own scheme
+//! (`prefers-color-scheme`) needs classes. A figure is panels beside and below each other. A panel
+//! is two axes, a legend and series of points.
 
 mod axis;
 
@@ -36,7 +38,7 @@ pub(super) struct Series {
     pub(super) points: Vec<(f64, f64)>,
 }
 
-/// Who stands behind a series; each has a colour of its own.
+/// The subject of a series. Each subject has a colour of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Tone {
     /// What the engine does.
@@ -79,7 +81,7 @@ const CAPTION_LETTERS_MAX: usize = 125;
 const LEGEND_LINE: f64 = 17.0;
 /// The part of a value's place that bars take.
 const BARS_PART: f64 = 0.7;
-/// As wide as a letter of the legend is, about.
+/// The approximate width of a character of the legend.
 const LETTER: f64 = 6.3;
 
 const STYLE: &str = "\
@@ -199,7 +201,8 @@ impl Panel {
         self.bars(svg, place, plot.bottom(), |point| (x(point.0), y(point.1)));
     }
 
-    /// The series that are bars, side by side around each value. `place`: how wide they are together.
+    /// The series that are bars, side by side around each value. `place`: how wide they are
+    /// together.
     fn bars(&self, svg: &mut Svg, place: f64, ground: f64, at: impl Fn((f64, f64)) -> (f64, f64)) {
         let series = || self.series.iter().filter(|series| series.shape == Shape::Bars);
         let width = place / series().count().max(1) as f64;
@@ -311,7 +314,7 @@ impl Svg {
     }
 }
 
-/// `text` in lines of `letters_max` letters at most, unless a word is longer.
+/// `text` in lines of at most `letters_max` characters, unless a word is longer.
 fn lines_of(text: &str, letters_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -1,4 +1,5 @@
-//! The figure: letters through the queue, a slow destination beside a fast one, and what a queue costs that is long.
+//! The figure: messages through the queue, a slow destination beside a fast one, and the cost of a
+//! long queue.
 
 use super::through::{Load, OtherHalf, Way};
 use super::waiting::Found;

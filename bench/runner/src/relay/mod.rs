@@ -1,7 +1,10 @@
-//! `relay`: letters that come in and leave for other servers, beside Postfix in a Linux guest; and a queue of up to a million entries.
+//! `relay`: messages that arrive and leave for other servers, beside Postfix in a Linux guest, and
+//! a queue of up to a million entries.
 //!
-//! Both guests run at the same time, in the same QEMU with the same flags; each load is put on each of them by turns. Both say 250 only after a flush, both ask the same name server, and both bring
-//! letters to the same program (smtp-sink). At ours whoever sends to others logs in first; the peer takes letters for others from who is near.
+//! Both guests run at the same time, in the same QEMU with the same flags. Each load is put on each
+//! of them in turn. Both say 250 only after a flush, both ask the same name server, and both
+//! deliver messages to the same program (smtp-sink). At ours, a client that sends to others logs in
+//! first. The peer relays messages from its local network.
 
 mod draw;
 mod outside;
@@ -21,20 +24,21 @@ use through::{Load, Mixed, OtherHalf, Through};
 use waiting::{Found, SIZES};
 
 const PEER: &str = "Postfix";
-/// As many times the peer's letters a second as are asked for.
+/// The target: this multiple of the peer's messages a second.
 const TARGET: f64 = 30.0;
 const WITHOUT: &str = "an empty queue";
 
-/// Who sends to others, and who else does.
+/// The account that sends to others, and a second one that does.
 const SENDER: &str = "sender";
 const ANOTHER: &str = "another";
 
 /// For a million entries: an eighth of a GiB of the store's index, and as much of the queue's own.
 const MEMORY_MIB: u32 = 1024;
-/// A letter takes a page of 4 KiB.
+/// A message takes a page of 4 KiB.
 const DISK_BYTES: u64 = 8 << 30;
 
-/// With which the letters of a long queue are signed, RFC 8463's: a signature of RSA for each of a million would take half an hour.
+/// The key that signs the messages of a long queue, from RFC 8463. An RSA signature for each of a
+/// million would take half an hour.
 const SIGNING_KEYS: &[(&str, &str)] = &[(
     "measured.pem",
     "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n-----END PRIVATE KEY-----\n",
@@ -58,7 +62,7 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     measure(house, |_| true, stop)
 }
 
-/// The cases whose names contain `only`.
+/// The cases with names that contain `only`.
 pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report, Failure> {
     measure(house, |name| name.contains(only), stop)
 }
@@ -106,7 +110,8 @@ fn measure(
     })
 }
 
-/// A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+/// The measurement needs its own thread, because the thread moves into a network of its own and
+/// cannot come back. The thread holds what it starts.
 fn in_own_network<T: Send>(
     measure: impl FnOnce() -> Result<T, Failure> + Send,
 ) -> Result<T, Failure> {
@@ -138,7 +143,7 @@ fn make_servers(house: &House, stop: &Stop) -> Result<Beside, Failure> {
     Beside::make_mail_servers(house, "relay", &[sender], &more, stop)
 }
 
-/// What is written of each account whose mail is sent on, and of where to.
+/// One line for each account with forwarded mail, from the account and its destination.
 fn of_each(line: impl Fn(String, Destination) -> String) -> String {
     Destination::ALL.map(|destination| line(destination.account(), destination)).concat()
 }
@@ -253,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_sends_logs_in_as_himself() {
+    fn each_sender_logs_in_as_itself() {
         assert_eq!(
             login(SENDER),
             "AUTH PLAIN AHNlbmRlckBiYXJlcG9zdC50ZXN0AGNvcnJlY3QgaG9yc2UgYmF0dGVyeSBzdGFwbGU=\r\n"

@@ -1,4 +1,5 @@
-//! What is outside of both servers: a name server (NSD), which both ask, and hosts that take mail (Postfix's smtp-sink).
+//! The hosts outside both servers: a name server (NSD), which both ask, and hosts that take mail
+//! (Postfix's smtp-sink).
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -23,14 +24,14 @@ const BACKLOG: &str = "1024";
 /// How long a record holds, so that a measurement asks for none twice.
 const TTL: u32 = 86_400;
 
-/// A domain elsewhere, and the host that takes its mail: of each there is one outside of either server.
+/// An external domain, and the host that takes its mail. Each server has one of each outside it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Destination {
     Fast,
     /// As fast.
     Other,
     Slow,
-    /// Nobody is there until somebody is put there.
+    /// Down until a sink is started there.
     Down,
 }
 
@@ -42,7 +43,7 @@ impl Destination {
         format!("{self:?}").to_ascii_lowercase()
     }
 
-    /// The address of an account, of both servers, whose mail is sent on to there.
+    /// The address of an account that both servers have. Its mail is forwarded to there.
     pub(super) fn account(self) -> String {
         address(&self.name())
     }
@@ -55,7 +56,7 @@ impl Destination {
         Ipv4Addr::new(10, 9, side as u8, 11 + self as u8)
     }
 
-    /// Somebody whose mail goes there.
+    /// An address with mail that goes there.
     pub(super) fn somebody(self, side: Side) -> String {
         format!("somebody@{}", self.domain(side))
     }
@@ -80,7 +81,8 @@ impl Outside {
         })
     }
 
-    /// Makes the hosts, in a network of this thread's own, and starts their name server, which has its files in `folder`.
+    /// Makes the hosts, in a network of this thread's own, and starts their name server. Its files
+    /// are in `folder`.
     pub(super) fn begin(&self, folder: &Path) -> Result<Names, Failure> {
         for side in [Side::Ours, Side::Peer] {
             let hosts = Destination::ALL.map(|destination| destination.host(side));
@@ -91,7 +93,7 @@ impl Outside {
         Names::start(&self.name_server, folder)
     }
 
-    /// Puts somebody there who takes mail; a letter takes him so many seconds.
+    /// Starts a sink there that takes mail. A message takes it so many seconds.
     pub(super) fn open(
         &self,
         destination: Destination,
@@ -159,7 +161,7 @@ impl Drop for Names {
     }
 }
 
-/// Who takes mail. Dropped, he is gone.
+/// A sink that takes mail. It ends when dropped.
 pub(super) struct Sink {
     process: Child,
     taken: Arc<AtomicU32>,
@@ -199,7 +201,7 @@ impl Sink {
         Err(Failure::broke(format_args!("{doing}: nobody is at {host}")))
     }
 
-    /// Letters that it has taken.
+    /// Messages that it has taken.
     pub(super) fn taken(&self) -> u32 {
         self.taken.load(Ordering::Relaxed)
     }
@@ -233,7 +235,7 @@ impl Drop for Sink {
     }
 }
 
-/// How many letters smtp-sink says that it has taken: `sess=1 quit=0 mesg=1`.
+/// The number of messages that smtp-sink says it has taken: `sess=1 quit=0 mesg=1`.
 fn letters(said: &[u8]) -> Option<u32> {
     let (_, count) = std::str::from_utf8(said).ok()?.rsplit_once("mesg=")?;
     count.trim().parse().ok()

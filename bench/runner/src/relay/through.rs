@@ -1,4 +1,4 @@
-//! Letters that come in and leave again, by turns at our server and at the peer's.
+//! Messages that arrive and leave again, in turn at our server and at the peer's.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,21 +19,21 @@ use crate::workplace::refuse_if_stopped;
 const ROUNDS: usize = 2;
 const BUDGET: Duration = Duration::from_secs(300);
 const WARMING: usize = 20;
-/// Sessions that bring letters for two destinations.
+/// Sessions that bring messages for two destinations.
 const MIXED_SESSIONS: usize = 10;
-/// What a letter takes a slow destination.
+/// The seconds that a message takes a slow destination.
 pub(super) const SLOW_SECONDS: u32 = 1;
 
-/// How a letter comes that is to leave.
+/// How an outbound message arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
-    /// Somebody elsewhere sends it to an account whose mail is sent on.
+    /// An external sender sends it to an account with forwarding.
     Forwarded,
-    /// Somebody of ours sends it. It is signed, which is not so at the peer's.
+    /// A local user sends it. Ours is signed, and the peer's is not.
     Sent,
 }
 
-/// So many sessions bring letters in one way.
+/// So many sessions bring messages in one way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Load {
     pub(super) way: Way,
@@ -48,7 +48,7 @@ impl Load {
         Load { way: Way::Sent, sessions: 100 },
     ];
 
-    /// How many letters one turn has.
+    /// The number of messages in one turn.
     fn letters_for(self, side: Side) -> usize {
         match (side, self.way) {
             (Side::Ours, Way::Forwarded) => 4_000,
@@ -66,19 +66,20 @@ impl Load {
     }
 }
 
-/// A load, and what came of it here and there: letters a second from the first that came in to the last that left.
+/// A load and its results at both servers: messages a second, from the first that came in to the
+/// last that left.
 pub(super) struct Through {
     pub(super) load: Load,
     pub(super) ours: Outcome,
     pub(super) peers: Outcome,
 }
 
-/// The other half of the letters, of which one half is for a fast destination.
+/// The other half of the messages. One half is for a fast destination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum OtherHalf {
     /// It is for another one that is as fast.
     Fast,
-    /// It is for one that takes a second for a letter.
+    /// It is for one that takes a second for a message.
     Slow,
 }
 
@@ -97,7 +98,7 @@ impl OtherHalf {
     }
 }
 
-/// Letters a second of the fast destination's, at each.
+/// Messages a second to the fast destination, at each server.
 pub(super) struct Mixed {
     pub(super) other_half: OtherHalf,
     pub(super) ours: f64,
@@ -182,7 +183,7 @@ impl Measurement<'_> {
         Ok(Through { load, ours, peers })
     }
 
-    /// Errors: not every letter came out, or one twice.
+    /// Errors: a message did not come out, or came out twice.
     fn put(
         &self,
         load: Load,
@@ -244,7 +245,7 @@ impl Measurement<'_> {
     }
 }
 
-/// Letters for these destinations, one after the other.
+/// Messages for these destinations, one after the other.
 fn letters(side: Side, load: Load, to: &[Destination], count: usize) -> Letters {
     let to = to
         .iter()
@@ -253,7 +254,7 @@ fn letters(side: Side, load: Load, to: &[Destination], count: usize) -> Letters 
     let (port, login, from) = match (load.way, side) {
         (Way::Forwarded, _) => (25, String::new(), CHARLES.into()),
         (Way::Sent, Side::Ours) => (587, login(SENDER), address(SENDER)),
-        // Who is near may send to others there.
+        // A client in the local network may send to others there.
         (Way::Sent, Side::Peer) => (25, String::new(), address(SENDER)),
     };
     Letters {

@@ -1,7 +1,9 @@
-//! Our image with a long queue, all of it for a destination that is down: what it takes to start with it, how much memory it has, what a letter waits that comes now and is for somebody else, and how
-//! fast the queue is emptied when the destination is there again.
+//! Our image with a long queue, all of it for a destination that is down. The bench measures the
+//! start, the memory, the delay of a new message for another destination, and how fast the queue
+//! empties when the destination is up again.
 //!
-//! The letters come by SMTP, to the engine as a process; the image boots from the disk that this has filled.
+//! The messages come by SMTP, to the engine as a process. The image boots from the disk that the
+//! engine has filled.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,16 +25,19 @@ use crate::workplace::refuse_if_stopped;
 
 /// Entries of the queue, in the order in which it grows.
 pub(super) const SIZES: [u32; 3] = [10_000, 100_000, 1_000_000];
-/// Letters in whose leaving it is seen how fast the queue is emptied, and half of it at most.
+/// The number of departing messages that shows how fast the queue empties: at most half of the
+/// queue.
 const DRAINED_MAX: u32 = 20_000;
-/// For how long letters come that are for somebody else: a destination that is down is tried again after a minute, and all that waits is looked at then.
+/// How long messages for another destination come. A destination that is down is tried again after
+/// a minute, and all waiting entries are looked at then.
 const WATCH: Duration = Duration::from_secs(150);
 /// From one to the next.
 const PAUSE: Duration = Duration::from_millis(250);
 const LETTER_BYTES: usize = 1_000;
 const BUDGET: Duration = Duration::from_secs(600);
 
-/// What a letter waits that has come beside a long queue and is for somebody else, until its destination has it, in milliseconds.
+/// The delay, in milliseconds, of a message that arrives beside a long queue and is for another
+/// destination, until that destination has it.
 #[derive(Clone, Copy)]
 pub(super) struct Waits {
     pub(super) median: f64,
@@ -49,16 +54,18 @@ impl Waits {
 pub(super) struct Found {
     pub(super) entries: u32,
     pub(super) start: Start,
-    /// From then until it rests, in seconds: each entry has been looked at by then, some more than once where that takes more than a minute.
+    /// The seconds from then until it rests. Each entry has been looked at by then, some more than
+    /// once where that takes more than a minute.
     pub(super) rests_after: f64,
     /// Guest instructions for that, by entry.
     pub(super) for_each: f64,
     /// Memory of the host's that the machine has then.
     pub(super) mib: f64,
-    /// Of who has nothing else in the queue, and of whom all of it is.
+    /// For a sender with nothing else in the queue, and for the sender of all of it.
     pub(super) others: Waits,
     pub(super) own: Waits,
-    /// Letters a second that leave when the destination is there, and guest instructions for each, if there is a queue.
+    /// Messages a second that leave when the destination is up, and guest instructions for each, if
+    /// there is a queue.
     pub(super) drained: Option<(f64, f64)>,
 }
 
@@ -71,7 +78,8 @@ pub(super) struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// The first is what there is without a queue. To be called in a thread of its own, which moves into a network of its own.
+    /// The first result is without a queue. Call it in a thread of its own, because the thread
+    /// moves into a network of its own.
     pub(super) fn make(&self, folder: &Path) -> Result<Vec<Found>, Failure> {
         enter()?;
         widen()?;
@@ -123,7 +131,7 @@ impl Measurement<'_> {
         self.place.boot(self.house, 1, Queues::One)
     }
 
-    /// Sends letters to a destination that takes them at once.
+    /// Sends messages to a destination that takes them at once.
     fn watch(&self) -> Result<[Waits; 2], Failure> {
         let sink = self.outside.open(Destination::Fast, Side::Ours, 0)?;
         let mut clients = [submit(ANOTHER)?, submit(SENDER)?];
@@ -138,7 +146,7 @@ impl Measurement<'_> {
         Ok(waits.map(|waits| Waits::of(&waits)))
     }
 
-    /// How long a letter took to get there, in milliseconds, from when it was acknowledged.
+    /// How long a message took to get there, in milliseconds, from its acknowledgment.
     fn send(&self, client: &mut Client, name: &str, sink: &Sink) -> Result<f64, Failure> {
         let (from, to) = (address(name), Destination::Fast.somebody(Side::Ours));
         let wanted = sink.taken() + 1;
@@ -152,7 +160,8 @@ impl Measurement<'_> {
         Ok(began.elapsed().as_secs_f64() * 1000.0)
     }
 
-    /// The destination is there again when the machine starts. What leaves in a second, until so many have left; and how many have when it stops.
+    /// The destination is up again when the machine starts. Returns the messages that leave in a
+    /// second, until so many have left, and how many have left when it stops.
     fn drain(&self, letters: u32) -> Result<(Option<(f64, f64)>, u32), Failure> {
         let sink = self.outside.open(Destination::Down, Side::Ours, 0)?;
         let serving = self.boot()?;
@@ -178,7 +187,7 @@ fn old_letters(count: u32) -> Letters {
     }
 }
 
-/// A session in which somebody sends.
+/// A submission session of one account.
 fn submit(name: &str) -> Result<Client, Failure> {
     let server: SocketAddr = service(587);
     let mut client = Client::connect(server, "220")?;

@@ -1,4 +1,5 @@
-//! A browser to measure with: one connection, on TLS or in the clear, whose steps are done one at a time.
+//! A browser to measure with: one connection, over TLS or in the clear. Its steps are done one at a
+//! time.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -51,7 +52,8 @@ impl Question {
         self.status == "200"
     }
 
-    /// A body of so many bytes for a file: it is read to its end, and the answer is that a file takes none.
+    /// A POST of so many bytes to a file. The server reads the body to its end, and answers that a
+    /// file takes none.
     pub(super) fn post(name: &str, bytes: usize) -> Question {
         let head =
             format!("POST /{name} HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {bytes}\r\n\r\n");
@@ -179,7 +181,8 @@ impl Client {
     }
 }
 
-/// How long the answer is that `heard` begins with, head and body; `None` as long as nobody can know.
+/// The length of the answer at the start of `heard`, head and body. `None` while it cannot be
+/// known.
 fn answer_bytes(heard: &[u8], status: &str) -> Result<Option<usize>, Failure> {
     const END: &[u8] = b"\r\n\r\n";
     let Some(end) = heard.windows(END.len()).position(|window| window == END) else {
@@ -203,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_as_long_as_it_says_and_has_the_status_that_is_expected() {
+    fn answer_has_declared_length_and_expected_status() {
         let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc";
         assert_eq!(answer_bytes(answer, "200").unwrap(), Some(answer.len()));
         assert_eq!(answer_bytes(b"HTTP/1.1 200 OK\r\nContent-L", "200").unwrap(), None);

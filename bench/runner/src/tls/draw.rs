@@ -5,7 +5,7 @@ use super::{Channel, of, steps};
 use crate::beside::Side;
 use crate::plot::{Axis, Figure, Panel, Series, Shape, Tone};
 
-/// Who, how and in which colour.
+/// The server, the channel, the label and the colour.
 const KINDS: [(Side, Channel, &str, Tone); 4] = [
     (Side::Ours, Channel::Tls, "Barepost, TLS", Tone::Ours),
     (Side::Ours, Channel::Plain, "in the clear", Tone::Second),
@@ -13,7 +13,8 @@ const KINDS: [(Side, Channel, &str, Tone); 4] = [
     (Side::Peer, Channel::Plain, "in the clear", Tone::Fourth),
 ];
 
-/// What the paper's text says of messages with TLS: three times and more when they are retrieved, twice when they are composed, from 10 KB on.
+/// The paper's text on messages with TLS: three times and more when retrieved, twice when composed,
+/// from 10 KB on.
 const PAPER_RETRIEVED: f64 = 3.0;
 const PAPER_COMPOSED: f64 = 2.0;
 const PAPER_FROM_KB: f64 = 10.0;

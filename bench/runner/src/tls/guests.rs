@@ -1,7 +1,9 @@
-//! What a transaction takes in our guest and in the peer's, step by step: guest instructions, and the client's time.
+//! The cost of a transaction in our guest and in the peer's, step by step: guest instructions, and
+//! the client's time.
 //!
-//! Many connections go through a step together, one after the other, and the guest comes to rest before the next step begins. What it executed meanwhile, less what it
-//! executes at rest, is the step's, whatever else the host does.
+//! Many connections go through a step together, one after the other, and the guest comes to rest
+//! before the next step begins. The step's cost is what the guest executed meanwhile, less what it
+//! executes at rest, whatever else the host does.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -87,7 +89,8 @@ struct Target<'a> {
     stop: &'a Stop,
 }
 
-/// To be called in a thread of its own, because it moves into a network of its own and cannot come back.
+/// Call it in a thread of its own, because the thread moves into a network of its own and cannot
+/// come back.
 pub(super) fn measure(house: &House, beside: &Beside, stop: &Stop) -> Result<Vec<Found>, Failure> {
     let profiler = Profiler::new(house, "tls")?;
     enter()?;

@@ -1,7 +1,9 @@
-//! `tls`: what TLS takes. Natively, engines and clients in one process, beside the libraries alone on the same processor; and in QEMU, guest instructions
-//! beside those of nginx with OpenSSL in a Linux guest with the same certificate.
+//! `tls`: the cost of TLS. Natively, engines and clients run in one process, beside the libraries
+//! alone on the same processor. In QEMU, guest instructions stand beside those of nginx with
+//! OpenSSL in a Linux guest with the same certificate.
 //!
-//! Its figure stands beside figures 5 to 13 of the paper on a TLS webmail server, as far as they are web: what the webmail does has no place here before there is one.
+//! Its figure stands beside figures 5 to 13 of the paper on a TLS webmail server, as far as they
+//! concern the web. The paper's webmail figures are not covered here.
 
 mod client;
 mod draw;
@@ -52,7 +54,8 @@ impl Channel {
 pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let native = native::measure(stop)?;
     let beside = Beside::make(house, "tls", &FILES, stop)?;
-    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    // The measurement needs its own thread, because the thread moves into a network of its own and
+    // cannot come back. The thread holds what it starts.
     let measuring =
         std::thread::scope(|scope| scope.spawn(|| guests::measure(house, &beside, stop)).join());
     let found = measuring.map_err(|_| Failure::broke("the bench panicked"))??;

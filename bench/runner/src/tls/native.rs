@@ -1,4 +1,5 @@
-//! TLS natively: what a core of the server does in the time in which it is busy, beside what the libraries alone do on the same processor.
+//! TLS natively: what a core of the server does in its busy time, beside what the libraries alone
+//! do on the same processor.
 
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use host::{Failure, Stop, remark};
 use crate::report::Row;
 use crate::workplace::refuse_if_stopped;
 
-/// How long is counted, and how often; the best counts, since whatever else runs there only takes away.
+/// The duration and the number of counts. The best one is used, since other load on the host only
+/// reduces the result.
 const SPAN: Duration = Duration::from_secs(1);
 const REPETITIONS: usize = 3;
 
@@ -58,7 +60,8 @@ pub(super) fn measure(stop: &Stop) -> Result<Native, Failure> {
     Ok(native)
 }
 
-/// How much is done in a second in which the core is busy: it waits for the client, who has the same to do.
+/// How much is done in a second of the core's busy time. The core also waits for the client, which
+/// has the same work to do.
 fn most(load: Load, stop: &Stop) -> Result<f64, Failure> {
     let mut most = 0.0_f64;
     for _ in 0..REPETITIONS {

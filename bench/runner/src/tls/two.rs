@@ -1,4 +1,5 @@
-//! HTTP/2 with one stream at a time (RFC 9113): as much as it takes to ask for a file and to know that it came whole.
+//! HTTP/2 with one stream at a time (RFC 9113): enough to request a file and to know that it
+//! arrived whole.
 
 use super::client::Client;
 use host::Failure;
@@ -24,7 +25,8 @@ pub(super) struct Two {
 }
 
 impl Two {
-    /// TLS stands; says what is said first. Windows are so wide that nobody has to open them again.
+    /// TLS is established. Sends the connection preface. The windows are so wide that no update is
+    /// needed.
     pub(super) fn begin(mut client: Client) -> Result<Two, Failure> {
         let [high, low] = INITIAL_WINDOW_SIZE.to_be_bytes();
         let setting = [&[high, low], WINDOW_MAX.to_be_bytes().as_slice()].concat();

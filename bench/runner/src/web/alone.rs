@@ -1,4 +1,5 @@
-//! Our image alone, and what a request takes of it part by part, in the last round: what there is to see while one works on it.
+//! Our image alone, and the cost of a request part by part, in the last round: for use during work
+//! on the server.
 
 use super::load::{self, Generator, Target};
 use super::parts::parts;
@@ -12,7 +13,7 @@ use host::{Failure, House, Stop};
 const MEMORY_MIB: u32 = 256;
 const DISK_BYTES: u64 = 1 << 30;
 
-/// Loads with the file of 4 KB whose case contains `only`.
+/// Loads of the 4 KB file with a case that contains `only`.
 pub(crate) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report, Failure> {
     let equipment = Equipment {
         memory_mib: MEMORY_MIB,
@@ -24,7 +25,8 @@ pub(crate) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report,
     let place = Place::with(house, "web", equipment, stop)?;
     let generator = Generator::get(&house.target("bench"), stop)?;
     let profiler = Profiler::new(house, "web")?;
-    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    // The measurement needs its own thread, because the thread moves into a network of its own and
+    // cannot come back. The thread holds what it starts.
     let measuring =
         || enter().and_then(|()| measure(house, &place, &generator, &profiler, only, stop));
     let measuring = std::thread::scope(|scope| scope.spawn(measuring).join());

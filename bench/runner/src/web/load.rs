@@ -49,14 +49,15 @@ pub(super) struct Target<'a> {
     pub(super) idle: f64,
 }
 
-/// The load generators: the one that asks as fast as it is answered, with its script, and the one that asks at fixed times.
+/// The load generators: one asks as fast as it is answered, with its script. The other asks at
+/// fixed times.
 pub(super) struct Generator {
     pub(super) wrk: PathBuf,
     pub(super) h2load: PathBuf,
     pub(super) script: PathBuf,
 }
 
-/// Instructions that a guest executes in a second while nobody asks for anything.
+/// Instructions that a guest executes in a second without any request.
 pub(super) fn idle(counters: &Counters) -> Result<f64, Failure> {
     let (before, started) = (counters.sample()?, Instant::now());
     std::thread::sleep(IDLE);
@@ -80,7 +81,8 @@ impl Generator {
         Ok(Generator { wrk, h2load, script })
     }
 
-    /// Puts `load` on `target`. One that answers nothing in that time has no figures for a request (NaN).
+    /// Puts `load` on `target`. A target that answers nothing in that time has no figures for a
+    /// request (NaN).
     pub(super) fn put(
         &self,
         load: Load,
@@ -138,7 +140,7 @@ struct Taken {
 impl Taken {
     fn now(target: &Target<'_>) -> Result<Taken, Failure> {
         let doing = "reading the interface's counters";
-        // Of this thread, whose network it is.
+        // Of this thread, which has its own network.
         let text = std::fs::read_to_string(Path::new("/proc/thread-self/net/dev"))
             .map_err(Failure::io(doing))?;
         let packets = packets(&text, target.interface).ok_or_else(|| Failure::broke(doing))?;
@@ -146,7 +148,8 @@ impl Taken {
     }
 }
 
-/// Frames of `interface` in both directions. The second and the tenth figure of its line are packets.
+/// Frames of `interface` in both directions. The second and the tenth figure of its line are
+/// packets.
 fn packets(text: &str, interface: &str) -> Option<f64> {
     let line =
         text.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'))?;

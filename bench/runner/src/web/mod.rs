@@ -1,7 +1,10 @@
-//! Web servers side by side: our image, and nginx in a Linux guest, in the same QEMU with the same flags and the same card.
+//! Web servers side by side: our image, and nginx in a Linux guest, in the same QEMU with the same
+//! flags and the same card.
 //!
-//! Both guests run at the same time, each on a tap interface of its own, and sleep while they have nothing to do. Every load is put on
-//! each of them by turns, several times; rates and times are those of the best turn, counts the median. nginx serves with `sendfile` on one port and without on another.
+//! Both guests run at the same time, each on a tap interface of its own, and sleep while they have
+//! nothing to do. Every load is put on each of them in turn, several times. Rates and times are
+//! those of the best turn, and counts are the median. nginx serves with `sendfile` on one port and
+//! without on another.
 
 mod alone;
 mod draw;
@@ -31,7 +34,8 @@ const FILES: [SiteFile; 2] = [(SMALL, 4 << 10), (LARGE, 10 << 20)];
 const CONNECTIONS: [u32; 4] = [1, 16, 100, 1_000];
 const LARGE_CONNECTIONS: [u32; 2] = [1, 16];
 
-/// Times the peer's requests a second; and guest instructions for a request, with a connection of its own and without.
+/// The target multiple of the peer's requests a second, and guest instructions for a request, with
+/// and without a connection of its own.
 const TARGET_TIMES: f64 = 10.0;
 const AIM_CLOSES: f64 = 10_000.0;
 const AIM_KEPT: f64 = 3_000.0;
@@ -54,7 +58,8 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let tools = Tools::get(house, stop)?;
     let machine = format!("{}; wrk with one thread", tools.beside.machine());
     let stop_of_thread = stop.clone();
-    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    // The measurement needs its own thread, because the thread moves into a network of its own and
+    // cannot come back. The thread holds what it starts.
     let measuring =
         std::thread::spawn(move || enter().and_then(|()| measure(&tools, &stop_of_thread)));
     let (cases, paced) = measuring.join().map_err(|_| Failure::broke("the bench panicked"))??;
@@ -122,7 +127,8 @@ fn loads() -> impl Iterator<Item = Load> {
     }))
 }
 
-/// The summary of several rounds, in each of which every target has its turn; of ours a profile, too.
+/// The summary of several rounds. In each round every target has its turn. Ours also gets a
+/// profile.
 fn by_turns(
     tools: &Tools,
     load: Load,
@@ -142,7 +148,8 @@ fn by_turns(
     Ok(rounds.map(|outcomes| summary(&outcomes)))
 }
 
-/// Rates and times of the best round, since whatever else runs on the host only takes away; of what is counted the median.
+/// Rates and times of the best round, since other load on the host only reduces them. Counts are
+/// the median.
 fn summary(outcomes: &[Outcome]) -> Outcome {
     let best = |figure: fn(&Outcome) -> f64| outcomes.iter().map(figure).fold(f64::NAN, f64::max);
     let least = |figure: fn(&Outcome) -> f64| outcomes.iter().map(figure).fold(f64::NAN, f64::min);

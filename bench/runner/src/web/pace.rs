@@ -1,8 +1,10 @@
-//! Latency below the most that a server does: requests at a steady pace, seven tenths of the server's own most.
+//! Latency below the most that a server does: requests at a steady pace, seven tenths of the
+//! server's own maximum.
 //!
-//! `wrk` asks as soon as it has been answered, so its latencies are those of a server that is always full. Here `h2load` asks at fixed
-//! times, on connections enough that hardly ever one is still busy when its next request is due, and that begin one after the other so
-//! that they don't ask all at once.
+//! `wrk` asks as soon as it has been answered, so its latencies are those of a server that is
+//! always full. Here `h2load` asks at fixed times. It uses so many connections that hardly any is
+//! still busy when its next request is due. They begin one after the other, so they do not ask all
+//! at once.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -38,8 +40,8 @@ pub(super) struct Paced {
     peer: Outcome,
 }
 
-/// Puts both servers to their pace by turns, several times; `folder`: for what `h2load` writes down. The best turn counts, as with all
-/// times.
+/// Runs both servers at their pace in turn, several times. `folder`: for the log of `h2load`. The
+/// best turn counts, as with all times.
 pub(super) fn measure(
     generator: &Generator,
     cases: &[Case],
@@ -125,7 +127,8 @@ fn pace(
     outcome(&text).ok_or_else(|| Failure::broke(format_args!("h2load said\n{said}")))
 }
 
-/// `log`: a line a request, of its start in microseconds, its status, and the microseconds that it took. None unless all came to a page.
+/// `log`: a line for each request, with its start in microseconds, its status, and its duration in
+/// microseconds. None unless every request got a page.
 fn outcome(log: &str) -> Option<Outcome> {
     let (mut took_ms, mut starts): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     for line in log.lines() {

@@ -1,4 +1,5 @@
-//! The figure: our webmail and Roundcube, beside the studies' figures as far as their text gives values.
+//! The figure: our webmail and Roundcube, beside the studies' figures as far as their text gives
+//! values.
 
 use super::guests::{Found, Step};
 use super::load::{LARGE, Loaded, PAPER_HZ};
@@ -7,7 +8,8 @@ use super::wide::{Deed, Far, ROUND_MS};
 use crate::beside::Side;
 use crate::plot::{Axis, Figure, Panel, Series, Shape, Tone};
 
-/// Milliseconds, as the studies' texts say them, each for theirs and for the others: an inbox of 6 in a LAN and a WAN, and one of 10 over TLS.
+/// Milliseconds from the studies' texts, for theirs and for the others: an inbox of 6 in a LAN and
+/// a WAN, and one of 10 over TLS.
 const PAPER_INBOX: [(usize, f64, f64); 2] = [(6, 0.1, 1.1), (10, 42.0, 6.5 * 42.0)];
 const PAPER_WIDE_INBOX: (f64, f64) = (0.392, 230.0);
 /// What takes the studies' processor a millisecond, at an instruction a clock.
@@ -193,7 +195,7 @@ fn of_tls(title: &str, found: &[Found], bytes_of: fn(Step) -> Option<usize>) -> 
     }
 }
 
-/// A large letter is read and sent alone, and while ten users ask as often as they do.
+/// A large message is read and sent alone, and while ten users ask as often as they do.
 fn stressed(found: &[Found], loaded: &[Loaded]) -> Panel {
     let alone =
         |side, step| found.iter().find(|one| one.step == step).map(|one| taken(one, side).ms);
@@ -254,7 +256,7 @@ fn wide_by_size(title: &str, far: &[Far], bytes_of: fn(Deed) -> Option<usize>) -
     }
 }
 
-/// What went in a second while a letter was sent, near and far.
+/// The throughput while a message was sent, near and far.
 fn throughput(found: &[Found], far: &[Far]) -> Panel {
     let point = |bytes: usize, ms: f64| (bytes as f64 / 1000.0, bytes as f64 / ms);
     let near = |side| {

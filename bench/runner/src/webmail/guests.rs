@@ -1,4 +1,5 @@
-//! What a step at a webmail takes in our guest and in the peer's. Each step is done at both before the next.
+//! The cost of a webmail step in our guest and in the peer's. Each step is done at both before the
+//! next.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -16,7 +17,8 @@ use crate::client::Client;
 use crate::profile::Profiler;
 use crate::workplace::refuse_if_stopped;
 
-/// How often a step is done: ours so often that what a step leaves behind for later (summaries of letters, pieces of the log) counts as it does on the average.
+/// How often a step is done. Ours is done so often that deferred work (message summaries, pieces of
+/// the log) counts at its average.
 const OURS: usize = 24;
 const PEERS: usize = 3;
 /// Bytes of the files that are sent and fetched, as with TLS in the paper.
@@ -27,17 +29,17 @@ pub(super) const FILES: [usize; 3] = [1_000, 8_000, 16_000];
 pub(super) enum Step {
     /// The page for a login.
     LoginPage,
-    /// The form of somebody whose password was not seen yet.
+    /// The login form, with a password that was not seen yet.
     FirstLogin,
     /// The form again.
     Login,
-    /// An inbox with so many letters is opened.
+    /// An inbox with so many messages is opened.
     Inbox(usize),
     /// What is in it is shown again, by the least that does.
     List(usize),
-    /// A letter with so many bytes of text is opened.
+    /// A message with so many bytes of text is opened.
     Read(usize),
-    /// The page for writing a letter is opened.
+    /// The page for writing a message is opened.
     Compose,
     /// One with so many bytes of text is sent.
     Send(usize),
@@ -64,7 +66,8 @@ pub(super) struct Found {
     pub(super) peers: Taken,
 }
 
-/// Both, for as long as they are to serve, with letters in their mailboxes. To be called in a network of its own.
+/// Boots both, for as long as they are to serve, with messages in their mailboxes. Call it in a
+/// network of its own.
 pub(super) fn boot(beside: &Beside, stop: &Stop) -> Result<[Guest; 2], Failure> {
     let guests =
         [beside.boot(Side::Ours, &[25, 443], stop)?, beside.boot(Side::Peer, &[443], stop)?];
@@ -113,7 +116,7 @@ fn steps() -> impl Iterator<Item = Step> {
         .chain(files)
 }
 
-/// Those of all steps that are chosen, at our guest alone, whose place this is.
+/// The results of all chosen steps, at our guest alone, which has this place.
 pub(super) fn measure_ours(
     house: &House,
     place: &Place,
@@ -187,7 +190,7 @@ impl Target<'_> {
                     Side::Ours => {
                         self.hear(&mut writer.browser, &[Reader::page_for_letter()], index)
                     }
-                    // Who begins a letter is sent on from one page to another.
+                    // The peer redirects a client that begins a message from one page to another.
                     Side::Peer => {
                         let began = Instant::now();
                         writer.begin_letter()?;
@@ -223,7 +226,7 @@ impl Target<'_> {
         })
     }
 
-    /// Somebody looks at the same again and again.
+    /// A user looks at the same page again and again.
     fn see(
         &self,
         step: Step,
@@ -236,7 +239,7 @@ impl Target<'_> {
         self.same(step, self.times(), &mut reader.browser, &questions, profiler)
     }
 
-    /// Letters that are sent. What is asked for before somebody can write one is no part of it.
+    /// Messages that are sent. Requests before the user can write one are not counted.
     fn letters(
         &self,
         step: Step,

@@ -1,8 +1,11 @@
-//! Load on a webmail, as in the study: 1 to 10 users of whom each asks 100 times a second, over 10 connections each. At most 100 requests are under way.
+//! Load on a webmail, as in the study: 1 to 10 users. Each user asks 100 times a second, over 10
+//! connections. At most 100 requests are in progress.
 //!
-//! Each asks for the least that shows his inbox. Who is not answered in time for his next question asks it as soon as he is: the machine decides then how many are asked. A load
-//! is on for a few seconds, and is over when all that was asked has been answered; both webmails have each load one after the other. Only ours is pressed besides: the other one is by as many
-//! users as ask 100 times a second each.
+//! Each connection asks for the least that shows the user's inbox. A connection with a late answer
+//! asks its next question as soon as the answer arrives. The machine then decides how many are
+//! asked. A load lasts a few seconds, and is over when all questions have been answered. Both
+//! webmails have each load one after the other. Only ours also gets a pressing load. The other one
+//! gets as many users as ask 100 times a second each.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,7 +26,7 @@ const AT_ONCE: [usize; 3] = [1, 5, USERS];
 const CONNECTIONS: usize = 10;
 const PER_SECOND: f64 = 100.0;
 const SPAN: Duration = Duration::from_secs(4);
-/// Letters that somebody else reads and sends under the greatest load.
+/// The text size of the messages that other users read and send under the greatest load.
 pub(super) const LARGE: usize = 120_000;
 /// The clock of the studies' processors, of which each is taken to do an instruction.
 pub(super) const PAPER_HZ: f64 = 3.2e9;
@@ -44,7 +47,7 @@ pub(super) struct Loaded {
     pub(super) busy_there: f64,
     /// Questions that were not answered as they are to be.
     pub(super) failed: usize,
-    /// Somebody else's reading and sending of a large letter meanwhile, if he did.
+    /// The times in which other users read and sent a large message meanwhile, if they did.
     pub(super) others_ms: Option<[f64; 2]>,
 }
 
@@ -52,7 +55,7 @@ pub(super) struct Loaded {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Load {
     pub(super) users: usize,
-    /// Whether each asks as soon as he is answered.
+    /// Whether each connection asks as soon as it is answered.
     pub(super) is_pressing: bool,
 }
 
@@ -66,7 +69,7 @@ impl Load {
         }
     }
 
-    /// Whether somebody else works meanwhile. What he takes is less than what a few of the askers do.
+    /// Whether other users work meanwhile. Their work is less than that of a few askers.
     fn has_others(self) -> bool {
         self.users == USERS && !self.is_pressing
     }
@@ -76,7 +79,7 @@ impl Load {
 struct Asker {
     browser: Browser,
     questions: Vec<Question>,
-    /// When he asks for the first time, after the load begins.
+    /// The time of its first question, after the load begins.
     first: Duration,
 }
 
@@ -160,7 +163,7 @@ impl Target<'_> {
         Ok(processors::taken(self.process, 1)?.iter().sum())
     }
 
-    /// Somebody who reads a large letter and somebody who sends one, each with what he asks for.
+    /// A user that reads a large message and a user that sends one, each with its questions.
     fn others(&self) -> Result<[(Browser, Vec<Question>); 2], Failure> {
         let reader = self.log_in(READER)?;
         let mut writer = self.log_in(WRITER)?;
@@ -173,7 +176,7 @@ impl Target<'_> {
     }
 }
 
-/// The connections of those who put this load on: each begins a little after the other.
+/// The connections of the users that put this load on. Each begins a little after the one before.
 fn askers(load: Load, users: &[Reader]) -> Result<Vec<Asker>, Failure> {
     let chosen =
         users.iter().take(load.users).flat_map(|reader| std::iter::repeat_n(reader, CONNECTIONS));
@@ -186,7 +189,7 @@ fn askers(load: Load, users: &[Reader]) -> Result<Vec<Asker>, Failure> {
 }
 
 impl Asker {
-    /// Asks as long as the load is on. Who is not answered as he should be leaves.
+    /// Asks as long as the load is on. A connection with a wrong answer ends.
     fn work(mut self, load: Load, began: Instant, answers: &Mutex<Answers>) {
         let mut next = began + self.first;
         while next.duration_since(began) < SPAN {

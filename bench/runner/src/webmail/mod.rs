@@ -1,6 +1,7 @@
 //! `webmail`: our webmail beside Roundcube in a Linux guest, step by step.
 //!
-//! It stands beside the figures of the two studies of bare PC webmail servers. Everything goes over TLS: our webmail is not served in the clear.
+//! It stands beside the figures of the two studies of bare PC webmail servers. Everything goes over
+//! TLS: our webmail is not served in the clear.
 
 mod browser;
 mod draw;
@@ -43,7 +44,8 @@ struct All {
 
 pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let beside = Beside::make_webmails(house, "webmail", stop)?;
-    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    // The measurement needs its own thread, because the thread moves into a network of its own and
+    // cannot come back. The thread holds what it starts.
     let measuring =
         std::thread::scope(|scope| scope.spawn(|| measure(house, &beside, stop)).join());
     let All { found, loaded, far } =
@@ -63,7 +65,8 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     })
 }
 
-/// Our own steps whose case contains `only`, with nothing beside them: what there is to see while one works on them. A file is fetched only where it was sent.
+/// Our own steps with a case that contains `only`, without a peer, for use during work on them. A
+/// file is fetched only where it was sent.
 pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report, Failure> {
     let users = mailboxes::users();
     let equipment = Equipment {

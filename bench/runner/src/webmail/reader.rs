@@ -1,6 +1,8 @@
-//! Somebody who reads and writes his mail in a browser, at our webmail or at Roundcube: what his browser asks for at each step.
+//! A user that reads and writes mail in a browser, at our webmail or at Roundcube: the browser's
+//! requests at each step.
 //!
-//! Of Roundcube's pages what its scripts ask for belongs to a step; files that a browser keeps (scripts, styles, pictures) belong to none, here as there.
+//! For Roundcube, the requests of a page's scripts belong to the step. Files that a browser caches
+//! (scripts, styles, pictures) belong to no step, for both webmails.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,15 +14,15 @@ use super::browser::{Browser, Question};
 use crate::beside::Side;
 use crate::beside::mailboxes::{PASSWORD, address, text};
 
-/// What stands in each letter, in each list of letters, and on the page of a letter that is written.
+/// Text in each message, in each message list, and on the page for writing a message.
 const IN_LETTER: &str = "The quick brown fox";
 const IN_LIST: &str = "Notes on the engine";
 
-/// Somebody who is logged in.
+/// A user that is logged in.
 pub(super) struct Reader {
     side: Side,
     pub(super) browser: Browser,
-    /// What his forms carry.
+    /// The token in the user's forms.
     token: String,
 }
 
@@ -113,12 +115,13 @@ impl Reader {
         inbox(self.side).into_iter().map(|question| self.known(question)).collect()
     }
 
-    /// The least that shows what is in an inbox: ours is one page, the other's is what its scripts ask for on an open page.
+    /// The least that shows what is in an inbox. Ours is one page. The other's is what its scripts
+    /// ask for on an open page.
     pub(super) fn list(&self) -> Vec<Question> {
         self.inbox().pop().into_iter().collect()
     }
 
-    /// A letter of the inbox, the first being 1.
+    /// A message of the inbox. The first is 1.
     pub(super) fn letter(&self, number: usize) -> Question {
         let target = match self.side {
             Side::Ours => format!("/mail/box/1/{number}"),
@@ -141,21 +144,21 @@ impl Reader {
         Question::get(target, "zzzz")
     }
 
-    /// Something is done with letters, by our form's fields.
+    /// An action on messages, by our form's fields.
     pub(super) fn act(&self, fields: &[(&str, &str)]) -> Question {
         let token = [("token", self.token.as_str()), ("here", "/mail/box/1")];
         Question::form("/mail/act", &[&token, fields].concat()).expecting(303, "")
     }
 
-    /// Our page on which a letter is written.
+    /// Our page for writing a message.
     pub(super) fn page_for_letter() -> Question {
         Question::get("/mail/compose", "name=\"text\"")
     }
 
-    /// The page on which a letter is written, opened. What it is known by at the other's.
+    /// Opens the page for writing a message. Returns the peer's identifier for it.
     pub(super) fn begin_letter(&mut self) -> Result<String, Failure> {
         if self.side == Side::Ours {
-            // What is measured is how letters get to those whom they are for: none is held before.
+            // The measured time is until messages reach their recipients, so none is held before.
             let fields = [("token", self.token.as_str()), ("hold", "0"), ("do", "save")];
             self.browser.ask(&Question::form("/mail/settings", &fields).expecting(303, ""))?;
             self.browser.ask(&Reader::page_for_letter())?;
@@ -168,7 +171,7 @@ impl Reader {
         Ok(begun.location.rsplit_once("_id=").unwrap_or_default().1.to_string())
     }
 
-    /// A letter with a text of so many bytes is sent, and perhaps a file with it.
+    /// A message with a text of so many bytes is sent, and perhaps a file with it.
     pub(super) fn send(
         &self,
         begun: &str,

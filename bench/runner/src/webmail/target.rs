@@ -1,7 +1,9 @@
 //! A guest with a webmail, and what is counted in it.
 //!
-//! Something is done several times, one after the other, and then the guest comes to rest. What it executed meanwhile, less what it executes at rest, is theirs, whatever
-//! else the host does. What it has executed when the first byte of an answer is here is known as well: a little too much of it, for it goes on while that is read.
+//! A step is done several times, one after the other, and then the guest comes to rest. Its cost is
+//! what the guest executed meanwhile, less what it executes at rest, whatever else the host does.
+//! The count at the first byte of an answer is also known. It is slightly too high, because the
+//! guest goes on while the counters are read.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
@@ -56,7 +58,7 @@ pub(super) struct Heard {
 }
 
 impl<'a> Target<'a> {
-    /// A guest that is at rest, whose webmail is at `address`.
+    /// A guest that is at rest, with a webmail at `address`.
     pub(super) fn at(
         side: Side,
         address: SocketAddr,
@@ -99,7 +101,8 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// Asks. Every second time, `index` counting, looks at the counters when the first byte of all that comes is here.
+    /// Asks. Every second time, by `index`, it reads the counters when the first byte of the
+    /// answers is here.
     pub(super) fn hear(
         &self,
         browser: &mut Browser,
@@ -160,7 +163,8 @@ fn idle(counters: &Counters) -> Result<f64, Failure> {
     Ok((counters.total_of(0)? - before) as f64 / started.elapsed().as_secs_f64())
 }
 
-/// Whether a function of the image is there for TLS alone: records, and what seals and opens them. What copies bytes to where they are sealed is not among them.
+/// Whether a function of the image exists for TLS alone: records, and their encryption and
+/// decryption. Copies of bytes to where they are encrypted are not among them.
 fn is_of_tls(function: &str) -> bool {
     const PARTS: [&str; 9] = [
         "tls::",
@@ -182,7 +186,7 @@ mod tests {
     use crate::profile::tests::is_in_the_repository;
 
     #[test]
-    fn what_seals_records_is_there_for_tls_and_what_makes_pages_is_not() {
+    fn record_encryption_counts_as_tls_and_page_making_does_not() {
         for function in [
             "_aesni_ctr32_ghash_6x",
             "tls::protection::Half::seal_record",

@@ -1,4 +1,5 @@
-//! A wide network between the browser and both webmails: a wire (`tests/wire`) that delays, put into the way while the guests serve.
+//! A wide network between the browser and both webmails: a wire (`tests/wire`) that delays frames,
+//! inserted while the guests serve.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::statistics::median;
 /// There and back.
 pub(super) const ROUND_MS: u32 = 20;
 const TIMES: usize = 3;
-/// Bytes of letters that are read and sent.
+/// Text sizes, in bytes, of messages that are read and sent.
 pub(super) const BYTES: [usize; 4] = [1_000, 16_000, 40_000, 120_000];
 
 /// What is done.
@@ -35,7 +36,7 @@ pub(super) struct Far {
     pub(super) peers: f64,
 }
 
-/// To be called in the network where the guests are, which are not reached directly any more after that.
+/// Call it in the guests' network. After that the guests are no longer directly reachable.
 pub(super) fn measure(
     house: &House,
     targets: &[Target<'_>; 2],

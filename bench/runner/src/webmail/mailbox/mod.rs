@@ -1,6 +1,7 @@
-//! `mailbox`: a mailbox of 200,000 letters beside one of 20, and one of 50, which is a page: what listing, reading, searching and filing takes in each, and what the machine takes to start.
+//! `mailbox`: a mailbox of 200,000 messages beside one of 20, and one of 50, which is a page: the
+//! cost of listing, reading, searching and filing in each, and of the machine's start.
 //!
-//! The letters come by SMTP, to the engine as a process.
+//! The messages come by SMTP, to the engine as a process.
 
 use super::browser::Question;
 use super::reader::Reader;
@@ -15,21 +16,21 @@ use crate::report::{Report, Row};
 use crate::workplace::refuse_if_stopped;
 use host::{Failure, House, Stop, remark};
 
-/// Letters of each. On a page there are fifty.
+/// The messages in each mailbox. A page shows fifty.
 const MANY: usize = 200_000;
 const FIFTY: usize = 50;
 const FEW: usize = 20;
 
 const MEMORY_MIB: u32 = 256;
-/// A letter takes a page of 4 KiB.
+/// A message takes a page of 4 KiB.
 const DISK_BYTES: u64 = 2 << 30;
 /// How often something is done.
 const TIMES: usize = 12;
-/// What none of the letters has, and all have.
+/// A word in none of the messages, and a word in all.
 const NOWHERE: &str = "nowhere";
 const EVERYWHERE: &str = "engine";
 
-/// What is done in a mailbox of so many letters.
+/// An action in a mailbox of so many messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Deed {
     /// The page with the newest.
@@ -40,14 +41,14 @@ enum Deed {
     MiddleUpwards,
     /// The page with the oldest.
     Oldest,
-    /// A letter is read.
+    /// A message is read.
     ReadNewest,
     ReadOldest,
-    /// A search ends with its first page, for all letters have it.
+    /// A search ends with its first page, because all messages match.
     SearchEverywhere,
-    /// A search looks at as many letters as one does for a page, and finds none.
+    /// A search looks at as many messages as one does for a page, and finds none.
     SearchNowhere,
-    /// A letter from the middle gets a star, and another is filed.
+    /// A message from the middle gets a star, and another is filed.
     Star,
     Archive,
 }
@@ -114,7 +115,7 @@ fn key(number: usize) -> String {
     format!("1.{number}")
 }
 
-/// What a deed took in a mailbox of so many letters.
+/// The cost of an action in a mailbox of so many messages.
 struct Found {
     deed: Deed,
     letters: usize,
@@ -140,7 +141,8 @@ pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
         signing_keys: &[],
     };
     let place = Place::with(house, "mailbox", equipment, stop)?;
-    // A thread of its own, because it moves into a network of its own and cannot come back. What it starts is held by it.
+    // The measurement needs its own thread, because the thread moves into a network of its own and
+    // cannot come back. The thread holds what it starts.
     let measuring = std::thread::scope(|scope| scope.spawn(|| measure(house, &place, stop)).join());
     let all = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
