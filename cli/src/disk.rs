@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_served_as_long_as_somebody_holds_it() {
+    fn disk_is_in_use_as_long_as_its_lock_is_held() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("disk.img");
         let machine = File::create(&path).unwrap();

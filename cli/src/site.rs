@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_served_is_named() {
+    fn unservable_files_are_named() {
         let place = tempfile::tempdir().unwrap();
         let site = place.path().join("site");
         let refusal = |words: &str| {

@@ -43,7 +43,7 @@ fn a_held_program_dies_with_its_parent() {
 }
 
 #[test]
-fn a_program_whose_parent_is_gone_already_does_not_start() {
+fn program_of_a_dead_parent_does_not_start() {
     let nobody = std::process::id() + 1;
     let status =
         Command::new(BAREPOST).args(["--held", &nobody.to_string(), "true"]).status().unwrap();

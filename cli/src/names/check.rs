@@ -334,12 +334,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_right() {
+    fn present_records_are_right() {
         assert!(findings("elsewhere.test", &[]).is_empty());
     }
 
     #[test]
-    fn what_is_not_there_is_missing() {
+    fn absent_records_are_missing() {
         assert_eq!(findings("_smtp._tls.a.test", &[]).len(), 1);
         assert!(
             findings("_smtp._tls.a.test", &[])[0].starts_with("missing  _smtp._tls.a.test. IN TXT")
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn another_wish_of_the_domain_is_as_good_if_it_is_one() {
+    fn another_valid_dmarc_policy_is_as_good() {
         let found = findings("_dmarc.a.test", &[text("v=DMARC1; p=none")]);
         assert!(found[0].starts_with("right    _dmarc.a.test."), "{found:?}");
         let found = findings("_dmarc.a.test", &[text("v=DMARC1 p=none")]);
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn name_servers_that_say_nothing_are_no_proof() {
+    fn silent_name_servers_leave_records_unknown() {
         let all = wanted(&Configuration::parse(CONFIGURATION).unwrap(), &[], &[]).unwrap();
         let finding = judge(&all[0], &[], &Senders { own: &[], smarthosts: &[] }, &mut |_| {
             Err(Unanswered::Silence)

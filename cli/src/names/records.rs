@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_called_as_its_domain_has_one_policy() {
+    fn host_named_like_its_domain_has_one_spf_policy() {
         let lines = lines("hostname = 'a.test'\ndomains = ['a.test']\n", &[]);
         let policies: Vec<_> = lines.iter().filter(|line| line.contains("spf1")).collect();
         assert_eq!(policies, ["a.test. IN TXT \"v=spf1 mx -all\""]);

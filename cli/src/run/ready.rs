@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_is_not_ready() {
+    fn port_without_listener_is_not_ready() {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         assert!(!greets(&SMTP, free, Duration::from_millis(200)));
     }

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_asked_to_stop_is_not_told_that_the_machine_is_gone() {
+    fn requested_stop_does_not_report_a_lost_machine() {
         let interrupted = || End::Other("QEMU ended (signal: 2)".into());
         let asked = verdict(interrupted(), &Stop::requested()).unwrap_err().to_string();
         assert!(asked.contains("before it had stopped"), "{asked}");
