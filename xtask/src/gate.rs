@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_runs_only_if_it_runs_always() {
+    fn unnamed_part_runs_only_if_it_always_runs() {
         assert!(chosen(&[]).unwrap().iter().all(|part| part.when == When::Always));
         assert_eq!(chosen(&["unit".into()]).unwrap().len(), 1);
     }

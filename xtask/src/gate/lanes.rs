@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_is_done_two_at_a_time_and_stands_in_its_order() {
+    fn work_runs_two_at_a_time_and_results_keep_their_order() {
         // No item passes the barrier alone.
         let pairs = Barrier::new(LANES);
         let double = |item: &usize| {

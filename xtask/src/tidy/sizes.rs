@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_two_stories_is_found() {
+    fn too_long_file_is_found() {
         let long = "x();\n".repeat(501);
         assert_eq!(found(file_lines, "engine/low", &[("a.rs", &long)]).len(), 1);
         assert_eq!(found(file_lines, "engine/low", &[("tests.rs", &long), ("tests/a.rs", &long)]), [""; 0]);

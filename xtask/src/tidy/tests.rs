@@ -74,7 +74,7 @@ fn a_dependency_without_pin_reason_or_common_version_is_found() {
 }
 
 #[test]
-fn a_world_of_the_engines_own_is_found() {
+fn hidden_time_randomness_or_shared_state_is_found() {
     for line in [
         "let now = std::time::Instant::now();",
         "static mut COUNT: u32 = 0;",
@@ -139,7 +139,7 @@ fn a_promise_without_a_test_is_found() {
 }
 
 #[test]
-fn an_integration_test_that_nobody_runs_is_found() {
+fn integration_test_outside_the_table_is_found() {
     let forgotten = ("tests/forgotten.py", "if __name__ == \"__main__\":\n    main()\n");
     let library = ("tests/library.py", "def main(): ...\n");
     let listed: Vec<(&str, &str)> = crate::gate::parts::scripts().map(|path| (path, "")).collect();

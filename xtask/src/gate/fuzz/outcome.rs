@@ -82,14 +82,14 @@ mod tests {
                           stat::number_of_executed_units: 99\n";
 
     #[test]
-    fn what_libfuzzer_counts_is_told() {
+    fn libfuzzer_counts_are_reported() {
         let outcome = Outcome::read(WELL, true, Path::new("target/a"));
         assert!(outcome.holds());
         assert_eq!(outcome.told("a"), "a                  91451 executions,  1018 edges, 2265 new inputs");
     }
 
     #[test]
-    fn what_breaks_is_told_with_the_command_that_shows_it_again() {
+    fn failure_is_reported_with_a_command_to_reproduce_it() {
         let outcome = Outcome::read(BROKEN, false, Path::new("target/a"));
         assert!(!outcome.holds());
         let told = outcome.told("a");
