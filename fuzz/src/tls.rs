@@ -5,7 +5,7 @@
 //!
 //! | byte (mod 16) | and behind it | what happens |
 //! |---|---|---|
-//! | 0 to 3 | n | the client says the next n bytes of its text, and its pending TLS messages first |
+//! | 0 to 3 | n | the client sends its pending TLS messages, then the next n bytes of text |
 //! | 4 | | the client sends its pending TLS messages alone |
 //! | 5 | place, 2 bytes | one bit changes in the client's last words that did not arrive yet |
 //! | 6 | n | the same is cut: its last n bytes are lost |

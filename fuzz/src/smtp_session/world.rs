@@ -28,7 +28,7 @@ pub(super) struct World {
     settings: Settings,
     /// The local part of the open transaction's sender: it says what goes wrong.
     sender: Option<String>,
-    /// A check of the sender has given a result.
+    /// The check of the sender has ended.
     pub(super) is_known: bool,
     /// The message that arrives.
     message: Option<Vec<u8>>,
