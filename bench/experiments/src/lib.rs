@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`Chain`] | zero-wait threads from a system call to its result (CEFOS, figure 4) |
 //! | [`Units`] | execution units that share one ready queue (CEFOS, section 3.1) |
-//! | [`scaling`], [`cores`] | throughput by devices and units (CEFOS, figure 5), simulated and real |
+//! | [`scaling`], [`cores`] | throughput by devices and units, simulated and real (figure 5) |
 //! | [`contention`] | the cost of contending for a gate (CEFOS, figures 7 to 11) |
 //! | [`livelock`] | useful work against offered load (CEFOS, figure 6) |
 //! | [`queues`] | one polling queue, or resume and delay queue (email server, figures 16, 17) |

@@ -270,7 +270,7 @@ impl Server {
         }
     }
 
-    /// Tasks whose events never come.
+    /// Tasks of silent clients: their events never come.
     fn silent_tasks(&mut self) -> impl Iterator<Item = FrameId> {
         let silent = (0..self.load.silent)
             .filter_map(|_| self.tasks.insert(Task { events_left: EVENTS, has_event: false }).ok());

@@ -25,8 +25,8 @@ use crate::workplace::refuse_if_stopped;
 
 /// Entries of the queue, in the order in which it grows.
 pub(super) const SIZES: [u32; 3] = [10_000, 100_000, 1_000_000];
-/// The number of departing messages that shows how fast the queue empties: at most half of the
-/// queue.
+/// The most messages that leave while the bench measures how fast the queue empties. It is never
+/// more than half of the queue.
 const DRAINED_MAX: u32 = 20_000;
 /// How long messages for another destination come. A destination that is down is tried again after
 /// a minute, and all waiting entries are looked at then.
