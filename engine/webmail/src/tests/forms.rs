@@ -101,8 +101,8 @@ fn urlencoded_form_is_parsed_as_browsers_write_it() {
         );
         assert_eq!(form.text("text"), Some("café & crème\r\n+1"));
         assert_eq!(form.text("bad"), Some("\u{fffd}%zz"));
-        let form = MessageForm::of(content_type, body.chunks(3)).expect("a form");
-        assert_eq!(format!("{:?}", form.form), format!("{form:?}"));
+        let in_pieces = MessageForm::of(content_type, body.chunks(3)).expect("a form");
+        assert_eq!(format!("{:?}", in_pieces.form), format!("{form:?}"));
     }
     assert_eq!(Form::of(URLENCODED, b"").expect("a form").text(""), None);
     for content_type in [
