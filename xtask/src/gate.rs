@@ -45,7 +45,7 @@ pub(crate) struct Options {
     /// Parts to run; all that run on every change if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Cores of every machine whose test does not say how many it has: for parts that boot
+    /// Cores of every machine that has no number of its own in its test: for parts that boot
     /// machines, and `sim` (8 at most)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     cores: Option<u8>,

@@ -2,9 +2,9 @@
 //! zero-wait threads.
 //!
 //! ```text
-//! sender ─▶ gate ─▶ system call ─▶ semaphore ─▶ device ─▶ (the device itself) ─▶ handler ─▶ receiver
-//!    └─ taken: queued, or             └─ busy: queued          a signal names the ─┘   └─ next request of the queue
-//!       continues with itself                                  frame that waits
+//! sender ─▶ gate ─▶ system call ─▶ semaphore ─▶ device ─▶ (the device) ─▶ handler ─▶ receiver
+//!    └─ taken: queued, or             └─ busy:    a signal names the ─┘   └─ next request
+//!       continues with itself            queued   frame that waits           of the queue
 //! ```
 //!
 //! A call is a frame. Its `stage` is the thread that runs next. The gate and each device's

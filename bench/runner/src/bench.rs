@@ -108,7 +108,9 @@ pub(crate) struct Options {
     /// Benches to run; all if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Of `goodput` only the rows whose case contains this, such as "hosted, 200 Mbit/s, 20 ms, 5 %"; of `relay`, such as "a queue of 10,000"; of `web` and `webmail` only our own, such as "16 at once" and "inbox"; no result is written then
+    /// Of `goodput` only the rows with this in their case, such as "hosted, 200 Mbit/s, 20 ms,
+    /// 5 %"; of `relay`, such as "a queue of 10,000"; of `web` and `webmail` only our own, such as
+    /// "16 at once" and "inbox"; no result is written then
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 }

@@ -1,7 +1,7 @@
-//! The notice that a message could not be sent, for a part of it cannot be read.
+//! The notice that a message could not be sent because a part of it cannot be read.
 //!
-//! It goes to the writer's inbox. Its origin is of the message, so it comes once, whenever the power
-//! fails.
+//! It goes to the writer's inbox. Its origin is that of the message. So it comes once, whenever the
+//! power fails.
 
 use alloc::format;
 use alloc::string::String;

@@ -51,7 +51,7 @@ impl EndedSessions {
     }
 
     /// Asks the store to remove notes that are still there, if it is time for that. `unawaited`:
-    /// the continuation of a change whose outcome is not awaited.
+    /// the continuation of a change with an outcome that is not awaited.
     pub(crate) fn look(&mut self, store: &mut Store, now: Instant, unawaited: Continuation) {
         if self.look_at <= now {
             self.look_at = Instant::NEVER;

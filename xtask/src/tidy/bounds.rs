@@ -33,7 +33,7 @@ pub(super) const CRATE_LINES: &[(&str, usize)] = &[
     ("engine/server", 3_999),
     ("cli", 5_000),
     // A program for developers, built before each run of the tests.
-    ("xtask", 4_000),
+    ("xtask", 4_150),
 ];
 
 /// The lines of a file that is not a test, by file.
@@ -47,3 +47,7 @@ pub(super) const FILES_OF_TYPE: Bound = Bound { most: 4, not_yet: &[("engine/net
 
 /// Public fields of an engine type that has methods which change it, by file and type.
 pub(super) const OPEN_FIELDS: Bound = Bound { most: 12, not_yet: &[] };
+
+/// Type names of the engine's that several of its files define, conventions aside. It may only
+/// fall; the aim is 25.
+pub(super) const SHARED_TYPE_NAMES: usize = 163;

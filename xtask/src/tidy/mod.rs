@@ -7,6 +7,7 @@
 mod bounds;
 mod circles;
 mod floors;
+mod language;
 mod manifest;
 mod paths;
 mod promises;
@@ -51,6 +52,10 @@ pub(crate) const RULES: &[Rule] = &[
     Rule { name: "a function does one thing", check: sizes::function_lines },
     Rule { name: "few files implement a type", check: sizes::files_of_types },
     Rule { name: "what has methods that change it has few open fields", check: sizes::open_types },
+    Rule { name: "comments end by column 100", check: language::comment_width },
+    Rule { name: "comments name the actor", check: language::comment_words },
+    Rule { name: "test names have at most 60 characters", check: language::test_names },
+    Rule { name: "a type name means one thing", check: language::type_names },
     Rule { name: "the picture of the floors is the one of their table", check: floors::drawn },
     Rule { name: "every promise names a test that exists", check: promises::promises },
     Rule { name: "every integration test is run", check: promises::integration_tests },

@@ -29,7 +29,7 @@ fn found(check: fn(&Tree) -> Vec<Violation>, changed: &[(&str, &str)]) -> Vec<St
 
 #[test]
 fn a_good_house_breaks_no_rule() {
-    for rule in RULES.iter().take(13) {
+    for rule in RULES.iter().take(17) {
         assert_eq!(found(rule.check, &[]), [""; 0], "{}", rule.name);
     }
 }
@@ -160,4 +160,32 @@ fn a_picture_of_other_floors_is_found() {
     let page = PAGE.replace("| 0 | `engine/low`", "| 1 | `engine/low`");
     assert_eq!(found(floors::drawn, &[("ARCHITECTURE.md", &page), (floors::PICTURE, &picture)]).len(), 1);
     assert_eq!(found(floors::drawn, &[]).len(), 1, "there is none");
+}
+
+#[test]
+fn a_comment_or_test_name_that_reads_badly_is_found() {
+    let file = |text: String| found_in_language(&format!("//! A.\n#![no_std]\n#![forbid(unsafe_code)]\n{text}\n"));
+    let wide = format!("// {}", "x".repeat(98));
+    let long = format!("#[test]\n#[ignore]\nfn {}() {{}}", "x".repeat(61));
+    assert_eq!(file(format!("{wide}\n{}", "x".repeat(101))), ["engine/low/src/lib.rs:4: a comment ends by column 100"]);
+    assert_eq!(file("/// Who waits, and what the client whom it waits for does.\n// This.".into()).len(), 1);
+    assert!(file(long).concat().contains("has 61 characters"));
+    assert_eq!(file(format!("fn {}() {{}}", "x".repeat(61))), [""; 0]);
+}
+
+#[test]
+fn a_type_name_with_two_meanings_is_counted() {
+    let files = |first: &'static str, second: &'static str| {
+        found(language::type_names, &[("engine/low/src/a.rs", first), ("engine/net/src/b.rs", second)])
+    };
+    let names: String = (0..=bounds::SHARED_TYPE_NAMES).map(|n| format!("pub(crate) struct Line{n} {{\n")).collect();
+    let names: &'static str = names.leak();
+    assert_eq!(files(names, names).len(), 1);
+    assert_eq!(files(names, "pub enum Session {\n"), [""; 0]);
+    assert_eq!(files("pub enum Session {\n", "trait Session {\n"), [""; 0]);
+}
+
+fn found_in_language(text: &str) -> Vec<String> {
+    let rules = [language::comment_width, language::comment_words, language::test_names];
+    rules.into_iter().flat_map(|rule| found(rule, &[("engine/low/src/lib.rs", text)])).collect()
 }
