@@ -3,7 +3,7 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use machine::UnixTime;
-use message::compose::{Composer, File, Files, Letter};
+use message::compose::{Composer, File, Files, NewMessage};
 use message::header::{Address, Field, Header, Mailbox};
 use message::structure::{DEPTH_MAX, PARTS_MAX, Part, Reader, Structure};
 use message::{BodyDecoder, SUMMARY_BYTES, Summary, TextDecoder, summarize};
@@ -123,7 +123,7 @@ fn summary(message: &[u8]) {
 /// A message as a user writes it. It reads back as it was written.
 fn written(input: &Input<'_>) -> Vec<u8> {
     let from = Mailbox { name: input.name.to_string(), address: "ada@example.org".to_string() };
-    let letter = Letter {
+    let letter = NewMessage {
         from: &from,
         to: &[from.clone(), from.clone()],
         cc: &[],

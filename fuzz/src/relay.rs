@@ -12,7 +12,7 @@
 //! - What waits to be sent is bounded, and after the end only QUIT is said.
 
 use relay::{
-    Action, BODY_ROOM_BYTES, Client, Content, Envelope, Letter, Login, Lost, Notify, Outcome,
+    Action, BODY_ROOM_BYTES, Client, Content, Envelope, OutgoingMessage, Login, Lost, Notify, Outcome,
     Recipient, Return, Script, Settings, Speaker, Tls,
 };
 
@@ -135,7 +135,7 @@ impl Caller {
         };
         self.letters += 1;
         self.taken = 0;
-        self.client.deliver(Letter { envelope, bytes: self.message.len() as u64 });
+        self.client.deliver(OutgoingMessage { envelope, bytes: self.message.len() as u64 });
     }
 
     /// Does what the client wants done, until it wants nothing.

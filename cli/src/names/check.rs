@@ -248,8 +248,8 @@ fn policy(
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
 ) -> dmarc::Verdict {
     let Some(author) = wanted.owner.parent() else { return dmarc::Verdict::None };
-    let letter = dmarc::Letter { author: &author, sender: None, signers: &[] };
-    learned(ask, |knowledge| dmarc::check(&letter, knowledge))
+    let origins = dmarc::MessageOrigins { author: &author, sender: None, signers: &[] };
+    learned(ask, |knowledge| dmarc::check(&origins, knowledge))
 }
 
 /// The result of a check that has all the answers that it needs.

@@ -25,13 +25,13 @@ use core::fmt;
 use dns::{Knowledge, Missing, Name};
 use machine::UnixTime;
 
+use crate::arc_results;
 use crate::body::Form;
 use crate::header::Header;
 use crate::message::{Message, Stop, keys_of, prove};
 use crate::signature::Signature;
 use crate::tags::{Tags, number};
 use crate::verdict::Reason;
-use crate::vouching;
 
 /// The most sets of a chain (RFC 8617 §4.2.1).
 pub const SETS_MAX: usize = 50;
@@ -65,12 +65,12 @@ pub enum ChainVerdict {
     /// All forwarders' statements are authentic, and the last forwarder saw the message as it is.
     Pass,
     /// The chain proves nothing, for this reason.
-    Fail(Flaw),
+    Fail(ArcError),
 }
 
 /// Why a chain fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Flaw {
+pub enum ArcError {
     /// It has more sets than a chain may have.
     TooLong,
     /// It needs more keys than are looked up.
@@ -93,19 +93,19 @@ impl Chain {
     /// Reads the chain of a message. It may have no sets.
     ///
     /// Errors: its fault, regardless of its signatures.
-    pub(crate) fn read(header: &Header) -> Result<Chain, Flaw> {
+    pub(crate) fn read(header: &Header) -> Result<Chain, ArcError> {
         let kinds = [RESULTS, MESSAGE, SEAL].map(|name| header.named(name));
         let count = kinds.iter().map(|fields| fields.len()).max().unwrap_or(0);
         if count > SETS_MAX {
-            return Err(Flaw::TooLong);
+            return Err(ArcError::TooLong);
         }
         let mut sets = vec![[None; 3]; count];
         for (kind, fields) in kinds.into_iter().enumerate() {
             for field in fields {
-                let instance = instance(header.value(*field), kind == 0).ok_or(Flaw::Syntax)?;
+                let instance = instance(header.value(*field), kind == 0).ok_or(ArcError::Syntax)?;
                 let set = instance.checked_sub(1).and_then(|number| sets.get_mut(number));
                 // If a field occurs twice, one is missing in another place.
-                *set.and_then(|set| set.get_mut(kind)).ok_or(Flaw::Incomplete)? = Some(*field);
+                *set.and_then(|set| set.get_mut(kind)).ok_or(ArcError::Incomplete)? = Some(*field);
             }
         }
         let sets = sets.into_iter().enumerate().map(|(number, fields)| match fields {
@@ -113,9 +113,9 @@ impl Chain {
                 let signature = seal_of(header.value(seal), number + 1, count)?;
                 Ok(Set { results, message, seal, signature })
             }
-            _ => Err(Flaw::Incomplete),
+            _ => Err(ArcError::Incomplete),
         });
-        let sets = sets.collect::<Result<Vec<Set>, Flaw>>()?;
+        let sets = sets.collect::<Result<Vec<Set>, ArcError>>()?;
         let newest = sets
             .last()
             .map(|set| message_signature(header.value(set.message), count))
@@ -124,7 +124,7 @@ impl Chain {
         let mut keys: Vec<_> = chain.signatures().map(|signature| signature.question()).collect();
         keys.sort_unstable();
         keys.dedup();
-        if keys.len() > CHAIN_KEYS_MAX { Err(Flaw::TooManyKeys) } else { Ok(chain) }
+        if keys.len() > CHAIN_KEYS_MAX { Err(ArcError::TooManyKeys) } else { Ok(chain) }
     }
 
     /// The canonicalization of the body in its newest signature.
@@ -138,12 +138,12 @@ impl Chain {
         authors: usize,
         now: UnixTime,
     ) -> impl Iterator<Item = &Signature> {
-        let could_count = self.flaw_at(authors, now).is_none();
+        let could_count = self.error_at(authors, now).is_none();
         self.signatures().filter(move |_| could_count)
     }
 
     /// The first fault at this time that does not depend on keys.
-    fn flaw_at(&self, authors: usize, now: UnixTime) -> Option<Flaw> {
+    fn error_at(&self, authors: usize, now: UnixTime) -> Option<ArcError> {
         let of_message =
             self.newest.iter().map(|newest| (self.sets.len(), newest.judge(authors, now)));
         let seals = self
@@ -154,7 +154,7 @@ impl Chain {
             .map(|(before, set)| (before + 1, set.signature.judge_itself(now)));
         of_message
             .chain(seals)
-            .find_map(|(instance, judged)| Some(Flaw::Link(instance, judged.err()?)))
+            .find_map(|(instance, judged)| Some(ArcError::Link(instance, judged.err()?)))
     }
 
     /// Its approximate size in memory, in bytes.
@@ -174,10 +174,10 @@ impl Message {
     pub fn chain_at_once(&self, now: UnixTime) -> Option<ChainVerdict> {
         let chain = match &self.chain {
             Ok(chain) => chain,
-            Err(flaw) => return Some(ChainVerdict::Fail(*flaw)),
+            Err(error) => return Some(ChainVerdict::Fail(*error)),
         };
-        let flaw = chain.flaw_at(self.header.named(b"from").len(), now);
-        if chain.sets.is_empty() { Some(ChainVerdict::None) } else { flaw.map(ChainVerdict::Fail) }
+        let error = chain.error_at(self.header.named(b"from").len(), now);
+        if chain.sets.is_empty() { Some(ChainVerdict::None) } else { error.map(ChainVerdict::Fail) }
     }
 
     /// Verifies one step of its chain. The first step has the number 0. `None`: it was valid, and
@@ -212,7 +212,7 @@ impl Message {
             Ok(()) if step > 0 && instance <= 1 => Ok(Some(ChainVerdict::Pass)),
             Ok(()) => Ok(None),
             Err(Stop::Because(reason)) => {
-                Ok(Some(ChainVerdict::Fail(Flaw::Link(instance, reason))))
+                Ok(Some(ChainVerdict::Fail(ArcError::Link(instance, reason))))
             }
             Err(Stop::Missing(missing)) => Err(missing),
         }
@@ -246,12 +246,12 @@ impl Message {
     /// The trusted forwarder which found that the message was of its author's domain (DMARC). Only
     /// the newest sets are used, as far as their domains are trusted. The result means nothing
     /// while the chain does not pass.
-    pub fn vouched_by(&self, is_trusted: impl Fn(&Name) -> bool) -> Option<&Name> {
+    pub fn trusted_forwarder(&self, is_trusted: impl Fn(&Name) -> bool) -> Option<&Name> {
         let sets = self.chain.as_ref().map_or(&[][..], |chain| &chain.sets);
         let trusted = sets.iter().rev().take_while(|set| is_trusted(&set.signature.signer.domain));
-        let mut vouching =
-            trusted.filter(|set| vouching::has_found_pass(self.header.value(set.results)));
-        vouching.next().map(|set| &set.signature.signer.domain)
+        let mut arc_results =
+            trusted.filter(|set| arc_results::has_found_pass(self.header.value(set.results)));
+        arc_results.next().map(|set| &set.signature.signer.domain)
     }
 }
 
@@ -269,28 +269,29 @@ fn instance(value: &[u8], is_of_results: bool) -> Option<usize> {
 }
 
 /// Reads a seal (RFC 8617 §4.1.3). `count`: the number of sets.
-fn seal_of(value: &[u8], instance: usize, count: usize) -> Result<Signature, Flaw> {
-    let tags = Tags::read(value).ok_or(Flaw::Syntax)?;
+fn seal_of(value: &[u8], instance: usize, count: usize) -> Result<Signature, ArcError> {
+    let tags = Tags::read(value).ok_or(ArcError::Syntax)?;
     if tags.get(b"h").is_some() {
-        return Err(Flaw::Syntax);
+        return Err(ArcError::Syntax);
     }
-    match (tags.get(b"cv").ok_or(Flaw::Syntax)?, instance) {
+    match (tags.get(b"cv").ok_or(ArcError::Syntax)?, instance) {
         (b"none", 1) => {}
         (b"pass", 2..) => {}
-        (b"fail", _) if instance == count => return Err(Flaw::SealedAsBroken),
-        _ => return Err(Flaw::WrongStatus),
+        (b"fail", _) if instance == count => return Err(ArcError::SealedAsBroken),
+        _ => return Err(ArcError::WrongStatus),
     }
-    Signature::of_nothing(&tags).map_err(|reason| Flaw::Link(instance, reason))
+    Signature::of_nothing(&tags).map_err(|reason| ArcError::Link(instance, reason))
 }
 
 /// Reads the message signature of the set with this number (RFC 8617 §4.1.2).
-fn message_signature(value: &[u8], instance: usize) -> Result<Signature, Flaw> {
-    let tags = Tags::read(value).ok_or(Flaw::Syntax)?;
-    let signature = Signature::of_message(&tags).map_err(|reason| Flaw::Link(instance, reason))?;
+fn message_signature(value: &[u8], instance: usize) -> Result<Signature, ArcError> {
+    let tags = Tags::read(value).ok_or(ArcError::Syntax)?;
+    let signature =
+        Signature::of_message(&tags).map_err(|reason| ArcError::Link(instance, reason))?;
     let is_of_chain =
         |name: &[u8]| [RESULTS, MESSAGE, SEAL].iter().any(|field| name.eq_ignore_ascii_case(field));
     if signature.names.iter().any(|name| is_of_chain(name)) {
-        Err(Flaw::CoversItself)
+        Err(ArcError::CoversItself)
     } else {
         Ok(signature)
     }
@@ -299,7 +300,7 @@ fn message_signature(value: &[u8], instance: usize) -> Result<Signature, Flaw> {
 impl ChainVerdict {
     /// Whether the verdict could be another one if name servers answered.
     pub fn is_open(&self) -> bool {
-        matches!(self, ChainVerdict::Fail(Flaw::Link(_, Reason::KeyUnanswered(_))))
+        matches!(self, ChainVerdict::Fail(ArcError::Link(_, Reason::KeyUnanswered(_))))
     }
 }
 
@@ -309,23 +310,23 @@ impl fmt::Display for ChainVerdict {
         match self {
             ChainVerdict::None => out.write_str("arc=none"),
             ChainVerdict::Pass => out.write_str("arc=pass"),
-            ChainVerdict::Fail(flaw) => write!(out, "arc=fail reason=\"{flaw}\""),
+            ChainVerdict::Fail(error) => write!(out, "arc=fail reason=\"{error}\""),
         }
     }
 }
 
-impl fmt::Display for Flaw {
+impl fmt::Display for ArcError {
     /// The fault for people, in words that are allowed in a quoted string.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Flaw::TooLong => "the chain is too long",
-            Flaw::TooManyKeys => "the chain needs too many keys",
-            Flaw::Incomplete => "the chain is incomplete",
-            Flaw::Syntax => "the chain is not written as chains are",
-            Flaw::SealedAsBroken => "the chain was broken before",
-            Flaw::WrongStatus => "a seal says of the chain what cannot be",
-            Flaw::CoversItself => "the chain signs itself",
-            Flaw::Link(instance, reason) => return write!(out, "set {instance}: {reason}"),
+            ArcError::TooLong => "the chain is too long",
+            ArcError::TooManyKeys => "the chain needs too many keys",
+            ArcError::Incomplete => "the chain is incomplete",
+            ArcError::Syntax => "the chain is not written as chains are",
+            ArcError::SealedAsBroken => "the chain was broken before",
+            ArcError::WrongStatus => "a seal says of the chain what cannot be",
+            ArcError::CoversItself => "the chain signs itself",
+            ArcError::Link(instance, reason) => return write!(out, "set {instance}: {reason}"),
         })
     }
 }

@@ -32,6 +32,7 @@
 
 extern crate alloc;
 
+mod arc_results;
 mod body;
 mod chain;
 mod header;
@@ -45,9 +46,8 @@ mod tags;
 #[cfg(test)]
 mod tests;
 mod verdict;
-mod vouching;
 
-pub use chain::{CHAIN_KEYS_MAX, ChainVerdict, Flaw, SETS_MAX};
+pub use chain::{ArcError, CHAIN_KEYS_MAX, ChainVerdict, SETS_MAX};
 pub use header::FIELDS_MAX;
 pub use key::KEYS_MAX;
 pub use message::{Message, SIGNATURES_MAX};

@@ -6,7 +6,7 @@ use dns::{Knowledge, Missing, Question, Record};
 use machine::UnixTime;
 
 use crate::body::{Form, Hashed};
-use crate::chain::{Chain, Flaw};
+use crate::chain::{ArcError, Chain};
 use crate::header::Header;
 use crate::key::{KEYS_MAX, Key};
 use crate::signature::Signature;
@@ -22,7 +22,7 @@ const FIELD: &[u8] = b"dkim-signature";
 pub struct Message {
     pub(crate) header: Header,
     pub(crate) signatures: Vec<Signed>,
-    pub(crate) chain: Result<Chain, Flaw>,
+    pub(crate) chain: Result<Chain, ArcError>,
     /// `None` if the header is too long, or has too many fields.
     pub(crate) bodies: Option<Bodies<Hashed>>,
     pub(crate) is_to_be_signed: bool,
@@ -139,7 +139,7 @@ impl Signed {
 pub(crate) fn missing(
     header: &Header,
     signatures: &[Signed],
-    chain: &Result<Chain, Flaw>,
+    chain: &Result<Chain, ArcError>,
     knowledge: &Knowledge,
     now: UnixTime,
 ) -> Vec<Question> {

@@ -8,7 +8,7 @@ use machine::UnixTime;
 use memchr::memmem;
 
 use crate::body::{BodyHash, Form};
-use crate::chain::{Chain, Flaw};
+use crate::chain::{ArcError, Chain};
 use crate::header::Header;
 use crate::message::{self, Bodies, Message, Signed};
 use crate::signing::SIGNED_FORM;
@@ -35,7 +35,7 @@ enum Expect {
 struct Opened {
     header: Header,
     signatures: Vec<Signed>,
-    chain: Result<Chain, Flaw>,
+    chain: Result<Chain, ArcError>,
     /// `None` if the header is too long, or has too many fields: then the body is not hashed.
     bodies: Option<Bodies<BodyHash>>,
 }

@@ -10,7 +10,7 @@ use crate::walk::{Stop, Walk};
 
 /// The claimed and proved origins of a message.
 #[derive(Clone, Copy, Debug)]
-pub struct Letter<'a> {
+pub struct MessageOrigins<'a> {
     /// The domain of the one address in `From`. If there is none, or addresses of several domains,
     /// nothing can be checked.
     pub author: &'a Name,
@@ -48,23 +48,23 @@ impl fmt::Display for Verdict {
 /// The verdict of the author's domain on a message.
 ///
 /// Errors: [`Missing`] says what must be looked up first.
-pub fn check(letter: &Letter<'_>, knowledge: &Knowledge) -> Result<Verdict, Missing> {
-    match evaluate(letter, knowledge) {
+pub fn check(origins: &MessageOrigins<'_>, knowledge: &Knowledge) -> Result<Verdict, Missing> {
+    match evaluate(origins, knowledge) {
         Ok(verdict) => Ok(verdict),
         Err(Stop::Temporary) => Ok(Verdict::TempError),
         Err(Stop::Missing(missing)) => Err(missing),
     }
 }
 
-fn evaluate(letter: &Letter<'_>, knowledge: &Knowledge) -> Result<Verdict, Stop> {
-    let walk = Walk::from(letter.author, knowledge)?;
+fn evaluate(origins: &MessageOrigins<'_>, knowledge: &Knowledge) -> Result<Verdict, Stop> {
+    let walk = Walk::from(origins.author, knowledge)?;
     let Some((domain, record)) = walk.record() else { return Ok(Verdict::None) };
     let organization = walk.organization();
     let mut is_unknown = false;
-    let signers = letter.signers.iter().map(|signer| (signer, record.is_strict_for_signatures));
-    let sender = letter.sender.map(|sender| (sender, record.is_strict_for_senders));
+    let signers = origins.signers.iter().map(|signer| (signer, record.is_strict_for_signatures));
+    let sender = origins.sender.map(|sender| (sender, record.is_strict_for_senders));
     for (proved, is_strict) in sender.into_iter().chain(signers) {
-        match is_aligned(letter.author, &organization, proved, is_strict, knowledge) {
+        match is_aligned(origins.author, &organization, proved, is_strict, knowledge) {
             Ok(true) => return Ok(Verdict::Pass),
             Ok(false) => {}
             Err(Stop::Temporary) => is_unknown = true,
@@ -74,7 +74,7 @@ fn evaluate(letter: &Letter<'_>, knowledge: &Knowledge) -> Result<Verdict, Stop>
     if is_unknown {
         return Err(Stop::Temporary);
     }
-    let handling = wanted(letter.author, domain, record, knowledge)?;
+    let handling = wanted(origins.author, domain, record, knowledge)?;
     Ok(Verdict::Fail(if record.is_test { milder(handling) } else { handling }))
 }
 

@@ -23,6 +23,6 @@ mod record;
 mod tests;
 mod walk;
 
-pub use evaluation::{Letter, Verdict, check};
+pub use evaluation::{MessageOrigins, Verdict, check};
 pub use record::Handling;
 pub use walk::WALK_MAX;

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::Handling::{Quarantine, Reject};
 use crate::Verdict::{Fail, None as Nothing, Pass, TempError};
-use crate::{Handling, Letter, Verdict, WALK_MAX, check};
+use crate::{Handling, MessageOrigins, Verdict, WALK_MAX, check};
 
 /// The domains with their records.
 type World<'a> = &'a [(&'a str, &'a str)];
@@ -29,10 +29,10 @@ fn asked(
     let name = |text: &str| Name::parse(text).unwrap();
     let (author, sender) = (name(author), sender.map(name));
     let signers: Vec<Name> = signers.iter().map(|signer| name(signer)).collect();
-    let letter = Letter { author: &author, sender: sender.as_ref(), signers: &signers };
+    let origins = MessageOrigins { author: &author, sender: sender.as_ref(), signers: &signers };
     let (mut knowledge, mut asked) = (Knowledge::default(), Vec::new());
     loop {
-        let Missing(question) = match check(&letter, &knowledge) {
+        let Missing(question) = match check(&origins, &knowledge) {
             Ok(verdict) => return (verdict, asked),
             Err(missing) => missing,
         };

@@ -34,12 +34,12 @@ pub(crate) struct Attempt {
     /// The server's index in the list.
     pub(crate) server: usize,
     pub(crate) sent: Sent,
-    pub(crate) way: Way,
+    pub(crate) transport: Transport,
     pub(crate) deadline: Instant,
 }
 
 /// The transport of a question.
-pub(crate) enum Way {
+pub(crate) enum Transport {
     /// From a secret port.
     Datagram { port: u16 },
     /// A stream, with the bytes read so far.
@@ -48,13 +48,18 @@ pub(crate) enum Way {
 
 impl Attempt {
     pub(crate) fn by_datagram(server: usize, sent: Sent, port: u16, now: Instant) -> Attempt {
-        Attempt { server, sent, way: Way::Datagram { port }, deadline: now + DATAGRAM_PATIENCE }
+        Attempt {
+            server,
+            sent,
+            transport: Transport::Datagram { port },
+            deadline: now + DATAGRAM_PATIENCE,
+        }
     }
 
     /// The same question on a stream.
     pub(crate) fn by_stream(self, now: Instant) -> Attempt {
         Attempt {
-            way: Way::Stream { received: Vec::new() },
+            transport: Transport::Stream { received: Vec::new() },
             deadline: now + STREAM_PATIENCE,
             ..self
         }
@@ -74,12 +79,12 @@ impl<A> Open<A> {
     }
 
     pub(crate) fn is_at_port(&self, wanted: u16) -> bool {
-        matches!(self.attempt.way, Way::Datagram { port } if port == wanted)
+        matches!(self.attempt.transport, Transport::Datagram { port } if port == wanted)
     }
 
     /// Takes bytes of a stream. Bytes after the first message are dropped.
     pub(crate) fn stream_arrived(&mut self, bytes: &[u8]) {
-        if let Way::Stream { received } = &mut self.attempt.way {
+        if let Transport::Stream { received } = &mut self.attempt.transport {
             let room = (LENGTH_BYTES + usize::from(u16::MAX)).saturating_sub(received.len());
             received.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
         }
@@ -87,7 +92,7 @@ impl<A> Open<A> {
 
     /// The message on the stream, once it is complete.
     pub(crate) fn stream_message(&self) -> Option<&[u8]> {
-        let Way::Stream { received } = &self.attempt.way else { return None };
+        let Transport::Stream { received } = &self.attempt.transport else { return None };
         let (length, rest) = received.split_first_chunk::<LENGTH_BYTES>()?;
         rest.get(..u16::from_be_bytes(*length).into())
     }

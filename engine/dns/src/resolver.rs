@@ -24,7 +24,7 @@ use siphasher::sip::SipHasher24;
 
 use crate::cache::Cache;
 use crate::message::{self, Reading, Sent};
-use crate::open::{Attempt, Open, Way};
+use crate::open::{Attempt, Open, Transport};
 use crate::question::{Answer, Question, Unanswered};
 use crate::share::{Client, OnBehalf, may_wait};
 
@@ -330,9 +330,9 @@ impl<A: OnBehalf> Resolver<A> {
 
     /// The port or the stream of an attempt is not needed any more.
     fn give_up_attempt(&mut self, open: &Open<A>) {
-        self.actions.push_back(match open.attempt.way {
-            Way::Datagram { port } => Action::Release { port },
-            Way::Stream { .. } => Action::HangUp { stream: StreamId(open.number) },
+        self.actions.push_back(match open.attempt.transport {
+            Transport::Datagram { port } => Action::Release { port },
+            Transport::Stream { .. } => Action::HangUp { stream: StreamId(open.number) },
         });
     }
 

@@ -55,7 +55,7 @@ pub struct Inquiry {
     asked: Option<(QuestionNumber, dns::Question)>,
     /// The filter's addresses that were not called yet.
     addresses: VecDeque<SocketAddr>,
-    line: Option<Line>,
+    line: Option<FilterConnection>,
 }
 
 /// The stage of the question.
@@ -73,7 +73,7 @@ enum Stage {
 }
 
 /// A connection to the filter.
-struct Line {
+struct FilterConnection {
     wire: Wire,
     is_open: bool,
 }
@@ -232,7 +232,7 @@ impl Inquiry {
             Owner::Filter(self.session()),
             (cx.turn, cx.connections),
         ) {
-            self.line = Some(Line { wire, is_open: false });
+            self.line = Some(FilterConnection { wire, is_open: false });
         }
         true
     }

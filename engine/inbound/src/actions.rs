@@ -17,13 +17,13 @@ use smtp::{
 use sometimes::buggify;
 use store::State;
 
+use super::dmarc_check::DmarcCheck;
+use super::external_clients::is_local;
 use super::host::{Client, SmtpHost};
-use super::incoming::{Ending, Incoming, message_refusal};
-use super::proof::Proof;
-use super::strangers::is_near;
+use super::incoming::{EndOfData, Incoming, message_refusal};
 use super::transaction::Transaction;
-use super::waiting::{Point, name_known_at};
-use super::{ending, login, recipients};
+use super::waiting::{WaitPoint, name_known_at};
+use super::{end_of_data, login, recipients};
 
 /// A message with this many `Received:` fields is in a loop (RFC 5321 section 6.3).
 const HOPS_MAX: u16 = 100;
@@ -62,8 +62,11 @@ impl smtp::Actions for SmtpHost<'_, '_> {
             // For external mail, the answer is final: the message is in a mailbox, or it is not
             // accepted. So no reports are offered.
             let extensions = settings.extensions.without(Extensions::DSN);
-            let haste =
-                if self.cx.is_judged(self.caller) { Haste::Refused } else { Haste::Tolerated };
+            let haste = if self.cx.inbound_policy_applies(self.caller) {
+                Haste::Refused
+            } else {
+                Haste::Tolerated
+            };
             return Settings { tls, login, haste, extensions, ..settings };
         }
         let holds = Some(Holds { seconds_max: HOLD_SECONDS_MAX, now: self.cx.turn.wall });
@@ -140,7 +143,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
             standing.forget(lists, now);
         }
         if let Some(transaction) = self.transaction.as_deref_mut() {
-            transaction.finding.forget(self.caller, &mut self.inbound.checks);
+            transaction.spf_state.forget(self.caller, &mut self.inbound.checks);
         }
         // Otherwise an uncommitted message could wait for space after its client has left.
         self.abort_message();
@@ -154,40 +157,50 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         let account = self.account();
         let origin = match account {
             Some(_) => Origin::Submitted,
-            None if is_near(self.caller.address, self.cx.connections.net()) => Origin::Relayed,
+            None if is_local(self.caller.address, self.cx.connections.net()) => Origin::Relayed,
             None => Origin::Stranger,
         };
         let submitter = account.and_then(|account| self.cx.store.account(account));
         let author = submitter.map_or_else(String::new, |submitter| submitter.address.into());
         let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
         transaction.permission.check()?;
-        let (letter, head) = transaction.begin(account, self.cx.store)?;
+        let (delivery, head) = transaction.begin(account, self.cx.store)?;
         let queue_id = self.inbound.queue_ids.draw();
         let proof = transaction
-            .finding
+            .spf_state
             .sender((&transaction.reverse_path, envelope.greeting_name))
-            .map(Proof::new);
-        let inquiry =
-            (self.inbound.filter.is_some() && account.is_none() && self.cx.is_judged(self.caller))
-                .then(|| {
-                    Inquiry::begin(
-                        envelope.greeting_name,
-                        self.caller,
-                        name_known_at(self.caller.connection.0),
-                    )
-                });
+            .map(DmarcCheck::new);
+        let inquiry = (self.inbound.filter.is_some()
+            && account.is_none()
+            && self.cx.inbound_policy_applies(self.caller))
+        .then(|| {
+            Inquiry::begin(
+                envelope.greeting_name,
+                self.caller,
+                name_known_at(self.caller.connection.0),
+            )
+        });
         let revision = Revision::new(origin);
         let signing =
             (origin == Origin::Submitted).then(|| self.cx.signer.begin(self.caller.address));
-        let ending = Ending::NotYet;
-        let message =
-            Incoming { letter, head, queue_id, author, revision, proof, inquiry, signing, ending };
+        let ending = EndOfData::NotYet;
+        let message = Incoming {
+            delivery,
+            head,
+            queue_id,
+            author,
+            revision,
+            proof,
+            inquiry,
+            signing,
+            ending,
+        };
         transaction.message = Some(message);
-        trace(self, envelope, letter, queue_id).inspect_err(|_| self.abort_message())
+        trace(self, envelope, delivery, queue_id).inspect_err(|_| self.abort_message())
     }
 
     fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal> {
-        let (continuation, caller) = (self.continuation(Point::Room), self.caller);
+        let (continuation, caller) = (self.continuation(WaitPoint::Room), self.caller);
         let (incoming, inbound, cx) = self.message()?;
         let taken = incoming.put(bytes, &mut inbound.trace, cx, continuation);
         let taken = match &incoming.revision {
@@ -211,7 +224,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
     }
 
     fn message_end(&mut self) -> Result<(), MessageRefusal> {
-        ending::begin(self)
+        end_of_data::begin(self)
     }
 
     fn message_abort(&mut self) {
@@ -236,10 +249,10 @@ impl smtp::Actions for SmtpHost<'_, '_> {
 fn trace(
     host: &mut SmtpHost<'_, '_>,
     envelope: &Envelope<'_>,
-    letter: DeliveryHandle,
+    delivery: DeliveryHandle,
     queue_id: QueueId,
 ) -> Result<(), MessageRefusal> {
-    let continuation = host.continuation(Point::Room);
+    let continuation = host.continuation(WaitPoint::Room);
     let assurance = match (host.caller.channel, host.account()) {
         (Channel::Plain, None) => Assurance::None,
         (Channel::Plain, Some(_)) => Assurance::Login,
@@ -265,7 +278,7 @@ fn trace(
     let trace = inbound.trace.buffer.as_mut_slice();
     let message = transaction.message.as_ref();
     let is_said_last = message.is_some_and(|message| {
-        message.is_judged() || message.signing.is_some() && cx.signer.has_keys()
+        message.inbound_policy_applies() || message.signing.is_some() && cx.signer.has_keys()
     });
     let is_elsewhere = transaction.posting.is_wanted();
     let above = if is_said_last || is_elsewhere {
@@ -281,7 +294,7 @@ fn trace(
         message.head.extend_from_slice(trace);
         return Ok(());
     }
-    let taken = cx.store.append(letter, trace, continuation).map_err(message_refusal)?;
+    let taken = cx.store.append(delivery, trace, continuation).map_err(message_refusal)?;
     // The rest goes with the first bytes of the message, when the store has buffer space.
     if let (Some(message), Some(rest)) = (&mut transaction.message, trace.get(taken..)) {
         message.head.extend_from_slice(rest);

@@ -11,7 +11,7 @@ use signing::Signer;
 use smtp::{ForwardPath, RecipientRefusal};
 use store::AccountId;
 
-use super::strangers::is_judged;
+use super::external_clients::inbound_policy_applies;
 
 /// The parts of a core that SMTP sessions use.
 pub struct Context<'c> {
@@ -37,8 +37,8 @@ pub struct Context<'c> {
 
 impl Context<'_> {
     /// Whether the rules for external mail apply to the client.
-    pub(super) fn is_judged(&self, caller: Caller) -> bool {
-        is_judged(caller, self.connections.net(), self.logins.access())
+    pub(super) fn inbound_policy_applies(&self, caller: Caller) -> bool {
+        inbound_policy_applies(caller, self.connections.net(), self.logins.access())
     }
 
     /// The account that mail for `path` is delivered to.

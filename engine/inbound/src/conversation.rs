@@ -13,8 +13,8 @@ use super::host::{Client, SmtpHost};
 use super::incoming::{Incoming, message_refusal};
 use super::shared::SmtpCall;
 use super::transaction::Transaction;
-use super::waiting::Point;
-use super::{ending, login};
+use super::waiting::WaitPoint;
+use super::{end_of_data, login};
 
 /// One SMTP connection.
 pub struct SmtpConversation {
@@ -55,7 +55,7 @@ impl SmtpConversation {
 
     /// Whether a message of it is being written to a core that is short of buffers or places.
     pub fn holds_what_is_short(&self, store: &ShardedStore) -> bool {
-        self.message().is_some_and(|message| store.is_short_for(message.letter))
+        self.message().is_some_and(|message| store.is_short_for(message.delivery))
     }
 
     /// Whether the session waits for a message that holds buffers that other sessions may wait for.
@@ -63,17 +63,18 @@ impl SmtpConversation {
     pub fn holds_and_waits(&self, store: &ShardedStore) -> bool {
         // While the delivery begins, it waits only for places, and no circle of waiting sessions is
         // possible.
-        let begun = self.spread_letter().filter(|letter| !store.is_beginning(*letter));
-        begun.is_some_and(|letter| match self.session.waits_for() {
+        let begun = self.spread_delivery().filter(|delivery| !store.is_beginning(*delivery));
+        begun.is_some_and(|delivery| match self.session.waits_for() {
             smtp::WaitsFor::MessageRoom => true,
-            smtp::WaitsFor::Stored => self.ends_without_room() || store.is_preparing(letter),
+            smtp::WaitsFor::Stored => self.ends_without_room() || store.is_preparing(delivery),
             _ => false,
         })
     }
 
     /// Refuses its complete message if possible. False: it is not possible.
-    pub fn give_up_letter(&self, store: &mut ShardedStore) -> bool {
-        self.spread_letter().is_some_and(|letter| store.refuse_preparing(letter, Refusal::Busy))
+    pub fn give_up_message(&self, store: &mut ShardedStore) -> bool {
+        self.spread_delivery()
+            .is_some_and(|delivery| store.refuse_preparing(delivery, Refusal::Busy))
     }
 
     fn message(&self) -> Option<&Incoming> {
@@ -85,9 +86,9 @@ impl SmtpConversation {
         self.message().is_some_and(|message| message.ending.waits_for_room())
     }
 
-    fn spread_letter(&self) -> Option<FrameId> {
-        match self.message()?.letter {
-            DeliveryHandle::MultiShard(letter) => Some(letter),
+    fn spread_delivery(&self) -> Option<FrameId> {
+        match self.message()?.delivery {
+            DeliveryHandle::MultiShard(delivery) => Some(delivery),
             DeliveryHandle::Local(_) | DeliveryHandle::Remote(_) => None,
         }
     }
@@ -112,7 +113,7 @@ impl SmtpConversation {
     pub fn resumed(&mut self, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
             login::decide(session, host);
-            ending::resumed(session, host);
+            end_of_data::resumed(session, host);
         });
     }
 
@@ -133,14 +134,14 @@ impl SmtpConversation {
     pub fn stopping(&mut self, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
             session.stopping(host);
-            ending::given_up(session, host);
+            end_of_data::given_up(session, host);
         });
     }
 
     /// The answer to a question about the sender, or about a message.
     pub fn name_known(&mut self, number: QuestionNumber, known: Known, call: &mut SmtpCall<'_>) {
         self.with(call, |session, host| {
-            let Some(known) = ending::name_known(number, known, session, host) else { return };
+            let Some(known) = end_of_data::name_known(number, known, session, host) else { return };
             if is_last_answer(number, known, host) {
                 session.sender_known(host);
             }
@@ -177,7 +178,7 @@ impl SmtpConversation {
 
     /// Something has happened to the connection to the filter.
     pub fn filter_stirred(&mut self, stir: Stir, call: &mut SmtpCall<'_>) {
-        self.with(call, |session, host| ending::filter_stirred(stir, session, host));
+        self.with(call, |session, host| end_of_data::filter_stirred(stir, session, host));
     }
 
     /// A deadline has passed: of the session, of a delayed answer, or of a check of the sender or
@@ -192,7 +193,7 @@ impl SmtpConversation {
             {
                 return session.sender_known(host);
             }
-            if !ending::given_up(session, host) {
+            if !end_of_data::given_up(session, host) {
                 session.deadline_expired(host);
             }
         });
@@ -200,11 +201,11 @@ impl SmtpConversation {
 
     /// The store has answered what the session waited for.
     pub fn woken(&mut self, entry: Entry, outcome: Outcome, call: &mut SmtpCall<'_>) {
-        let Some(point) = Point::of(entry) else { return call.cx.store.forget(outcome) };
+        let Some(point) = WaitPoint::of(entry) else { return call.cx.store.forget(outcome) };
         self.with(call, |session, host| match (point, outcome) {
-            (Point::Room, _) => {
+            (WaitPoint::Room, _) => {
                 session.message_room(host);
-                ending::room_found(session, host);
+                end_of_data::room_found(session, host);
             }
             (_, Outcome::Refused(refusal)) => {
                 session.message_stored(Err(message_refusal(refusal)), host)
@@ -233,7 +234,7 @@ fn is_last_answer(number: QuestionNumber, known: Known, host: &mut SmtpHost<'_, 
         _ => known,
     };
     let Some(transaction) = transaction.as_deref_mut() else { return false };
-    transaction.finding.name_known(number, known, *caller, &mut inbound.checks)
+    transaction.spf_state.name_known(number, known, *caller, &mut inbound.checks)
 }
 
 /// Ends the lookup of the client. False: no lookup was under way.
@@ -245,5 +246,5 @@ fn is_search_given_up(host: &mut SmtpHost<'_, '_>) -> bool {
 /// Ends the check of the sender. False: no check was under way.
 fn is_check_given_up(host: &mut SmtpHost<'_, '_>) -> bool {
     let Some(transaction) = host.transaction.as_deref_mut() else { return false };
-    transaction.finding.give_up(host.caller, &mut host.inbound.checks)
+    transaction.spf_state.give_up(host.caller, &mut host.inbound.checks)
 }

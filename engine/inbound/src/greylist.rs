@@ -1,7 +1,7 @@
 //! Greylisting of external mail, if the configuration asks for it (`mail::Greylist`). The origin is
 //! the domain that authorizes the client, or else its network. So the SPF check runs before the
-//! first RCPT is answered, and RCPT waits only for that check (`sender`). Mail for the postmaster
-//! is never deferred, nor is mail from a host on a `dnswl` list.
+//! first RCPT is answered, and RCPT waits only for that check (`spf_check`). Mail for the
+//! postmaster is never deferred, nor is mail from a host on a `dnswl` list.
 //!
 //! One core knows the state of an origin for all cores ([`shards::Facts`]), and RCPT waits for its
 //! reply. No question is asked about a recipient that is refused for another reason: a message that
@@ -15,7 +15,7 @@ use store::AccountId;
 use super::deferral::Deferral;
 use super::host::SmtpHost;
 use super::limits;
-use super::lists::Standing;
+use super::lists::Listings;
 use super::transaction::Transaction;
 use super::waiting::replied_at;
 
@@ -35,7 +35,7 @@ pub(super) fn is_known(
 /// Whether there is no other known reason to refuse the recipient. Only then the try is counted.
 fn is_welcome(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
     let is_refused =
-        |standing: &Standing| standing.is_not_looked_up() || standing.refusal().is_some();
+        |standing: &Listings| standing.is_not_looked_up() || standing.refusal().is_some();
     if host.standing().is_some_and(is_refused) {
         return false;
     }
@@ -51,7 +51,7 @@ fn is_welcome(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
 fn is_decided(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     let SmtpHost { cx, caller, transaction: Some(transaction), .. } = host else { return true };
     let origin = transaction
-        .finding
+        .spf_state
         .authorized_domain(&transaction.reverse_path)
         .map_or(Origin::Host(caller.address), Origin::Domain);
     let Some(triplet) = cx.store.own.facts.triplet(origin, &transaction.reverse_path, path.text())
@@ -91,9 +91,9 @@ pub(super) fn check(
 }
 
 fn concerns(path: &ForwardPath<'_>, host: &SmtpHost<'_, '_>) -> bool {
-    let is_trusted = host.standing().is_some_and(Standing::is_trusted);
+    let is_trusted = host.standing().is_some_and(Listings::is_trusted);
     host.cx.store.own.facts.is_greylisting()
         && !path.is_postmaster()
-        && host.cx.is_judged(host.caller)
+        && host.cx.inbound_policy_applies(host.caller)
         && !is_trusted
 }

@@ -13,10 +13,10 @@ use tasks::Continuation;
 use super::context::Context;
 use super::incoming::Incoming;
 use super::limits;
-use super::lists::Standing;
+use super::lists::Listings;
 use super::shared::{Inbound, SmtpCall};
 use super::transaction::Transaction;
-use super::waiting::Point;
+use super::waiting::WaitPoint;
 
 /// What is known of a client beside its address: its login, or its listings.
 pub(super) enum Client {
@@ -25,12 +25,12 @@ pub(super) enum Client {
     /// It has logged in to this account.
     User(AccountId),
     /// It was looked up in lists of addresses.
-    Stranger(Standing),
+    Stranger(Listings),
 }
 
 impl Client {
     /// The listings of a client, if it was looked up.
-    pub(super) fn standing(client: Option<&Client>) -> Option<&Standing> {
+    pub(super) fn standing(client: Option<&Client>) -> Option<&Listings> {
         if let Some(Client::Stranger(standing)) = client { Some(standing) } else { None }
     }
 }
@@ -83,7 +83,7 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
         }
     }
 
-    pub(super) fn continuation(&self, point: Point) -> Continuation {
+    pub(super) fn continuation(&self, point: WaitPoint) -> Continuation {
         Continuation { frame: self.caller.connection.0, entry: point.entry() }
     }
 
@@ -96,7 +96,7 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
     }
 
     /// The listings of the client, if it was looked up.
-    pub(super) fn standing(&self) -> Option<&Standing> {
+    pub(super) fn standing(&self) -> Option<&Listings> {
         Client::standing(self.client.as_deref())
     }
 
@@ -104,10 +104,10 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
     pub(super) fn is_sender_known(&mut self, greeting_name: &str) -> bool {
         let is_logged_in = self.account().is_some();
         let SmtpHost { inbound, cx, caller, transaction, .. } = self;
-        let Some(Transaction { reverse_path, finding, .. }) = transaction.as_deref_mut() else {
+        let Some(Transaction { reverse_path, spf_state, .. }) = transaction.as_deref_mut() else {
             return true;
         };
-        finding.is_known(
+        spf_state.is_known(
             (reverse_path, greeting_name),
             is_logged_in,
             *caller,
@@ -124,7 +124,7 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
     /// Gives the message up, if there is one.
     pub(super) fn abort_message(&mut self) {
         if let Ok((incoming, _, cx)) = self.message() {
-            cx.store.abort(incoming.letter);
+            cx.store.abort(incoming.delivery);
         }
         self.message_dropped();
     }

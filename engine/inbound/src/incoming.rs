@@ -16,12 +16,12 @@ use store::{Closing, Head, JUNK, Refusal};
 use tasks::Continuation;
 
 use super::context::Context;
-use super::proof::Proof;
+use super::dmarc_check::DmarcCheck;
 use super::trace::Trace;
 
 /// A message on its way into the store.
 pub(super) struct Incoming {
-    pub(super) letter: DeliveryHandle,
+    pub(super) delivery: DeliveryHandle,
     /// The fields above it that are not in the store yet.
     pub(super) head: Vec<u8>,
     pub(super) queue_id: QueueId,
@@ -29,17 +29,17 @@ pub(super) struct Incoming {
     pub(super) author: String,
     pub(super) revision: Revision,
     /// The checks of an external message.
-    pub(super) proof: Option<Box<Proof>>,
+    pub(super) proof: Option<Box<DmarcCheck>>,
     /// The question to the filter, if it is asked.
     pub(super) inquiry: Option<Box<Inquiry>>,
     /// The signing of a submitted message.
     pub(super) signing: Option<Box<Signing>>,
-    pub(super) ending: Ending,
+    pub(super) ending: EndOfData,
 }
 
 impl Incoming {
     /// Whether check results are written above it.
-    pub(super) fn is_judged(&self) -> bool {
+    pub(super) fn inbound_policy_applies(&self) -> bool {
         self.proof.is_some() || self.inquiry.is_some()
     }
 
@@ -67,7 +67,7 @@ impl Incoming {
     ) -> Result<bool, MessageRefusal> {
         if !self.head.is_empty() {
             let taken =
-                store.append(self.letter, &self.head, continuation).map_err(message_refusal)?;
+                store.append(self.delivery, &self.head, continuation).map_err(message_refusal)?;
             self.head.drain(..taken);
         }
         Ok(self.head.is_empty())
@@ -96,7 +96,7 @@ impl Incoming {
             &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>,
         ) -> Result<R, Refusal>,
     ) -> Result<R, MessageRefusal> {
-        let Incoming { letter, queue_id, author, revision, signing, .. } = self;
+        let Incoming { delivery, queue_id, author, revision, signing, .. } = self;
         let Trace { hostname, date_now, .. } = trace;
         let Context { store, turn, signer, .. } = cx;
         let own = Reviser {
@@ -106,7 +106,7 @@ impl Incoming {
             now: date_now.at(turn.wall),
         };
         let result = act(revision, &own, &mut |bytes| {
-            let taken = store.append(*letter, bytes, continuation)?;
+            let taken = store.append(*delivery, bytes, continuation)?;
             if let Some(signing) = signing {
                 signing.arrived(bytes.get(..taken).unwrap_or_default());
             }
@@ -118,7 +118,7 @@ impl Incoming {
 }
 
 /// How far the end of a message has come.
-pub(super) enum Ending {
+pub(super) enum EndOfData {
     /// More bytes of it are expected.
     NotYet,
     /// Missing fields go into the store.
@@ -130,26 +130,27 @@ pub(super) enum Ending {
     /// A signature is being computed.
     Signing,
     /// The fields above it go into the store.
-    Saying(Saying),
+    FinalFields(FinalFields),
     Committed,
 }
 
 /// Trace fields and signatures on their way into the store.
-pub(super) struct Saying {
+pub(super) struct FinalFields {
     pub(super) fields: Vec<u8>,
     pub(super) taken: usize,
     pub(super) is_suspect: bool,
 }
 
-impl Ending {
+impl EndOfData {
     /// Whether it waits for buffer space in the store, if it waits.
     pub(super) fn waits_for_room(&self) -> bool {
-        matches!(self, Ending::Revising | Ending::Saying(_))
+        matches!(self, EndOfData::Revising | EndOfData::FinalFields(_))
     }
 }
 
-impl Saying {
-    pub(super) const NOTHING: Saying = Saying { fields: Vec::new(), taken: 0, is_suspect: false };
+impl FinalFields {
+    pub(super) const NOTHING: FinalFields =
+        FinalFields { fields: Vec::new(), taken: 0, is_suspect: false };
 
     pub(super) fn closing(&self, date: UnixTime) -> Closing {
         let head = Head::of(self.fields.len()).unwrap_or(Head::NONE);

@@ -13,12 +13,12 @@
 //! | `host`, `actions` | what a session acts on, and its actions |
 //! | `transaction`, `incoming`, `trace` | an open transaction, its message, our fields above it |
 //! | `login` | logging in |
-//! | `strangers`, `limits` | which clients are external, and their rate limits |
-//! | `lists`, `sender` | the listings of a client, and whether it may send for a domain (SPF) |
+//! | `external_clients`, `limits` | which clients are external, and their rate limits |
+//! | `lists`, `spf_check` | the listings of a client, and whether it may send for a domain (SPF) |
 //! | `greylist`, `deferral` | greylisting |
 //! | `recipients`, `quota`, `allowance`, `posting` | recipients, quotas, sending limits, mail out |
-//! | `proof` | which domains answer for a message (DKIM, ARC, DMARC) |
-//! | `ending` | the end of a message |
+//! | `dmarc_check` | which domains answer for a message (DKIM, ARC, DMARC) |
+//! | `end_of_data` | the end of a message |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -29,7 +29,9 @@ mod allowance;
 mod context;
 mod conversation;
 mod deferral;
-mod ending;
+mod dmarc_check;
+mod end_of_data;
+mod external_clients;
 mod greylist;
 mod host;
 mod incoming;
@@ -37,17 +39,15 @@ mod limits;
 mod lists;
 mod login;
 mod posting;
-mod proof;
 mod quota;
 mod recipients;
-mod sender;
 mod shared;
-mod strangers;
+mod spf_check;
 mod trace;
 mod transaction;
 mod waiting;
 
 pub use context::Context;
 pub use conversation::SmtpConversation;
+pub use external_clients::inbound_policy_applies;
 pub use shared::{Inbound, InboundInUse, InboundSeed, SmtpCall};
-pub use strangers::is_judged;

@@ -13,7 +13,7 @@ pub(super) fn may_do(
     strangers: &mut Strangers,
     cx: &Context<'_>,
 ) -> bool {
-    !cx.is_judged(caller) || strangers.may(deed, caller.address, cx.turn.now)
+    !cx.inbound_policy_applies(caller) || strangers.may(deed, caller.address, cx.turn.now)
 }
 
 /// Whether a client may name one more recipient. It is not counted.
@@ -25,8 +25,9 @@ pub(super) fn could_name_another(
     strangers: &mut Strangers,
     cx: &Context<'_>,
 ) -> Result<(), RecipientRefusal> {
-    let mut could =
-        |deed| !cx.is_judged(caller) || strangers.could(deed, caller.address, cx.turn.now);
+    let mut could = |deed| {
+        !cx.inbound_policy_applies(caller) || strangers.could(deed, caller.address, cx.turn.now)
+    };
     match () {
         () if !could(Deed::Guess) => Err(RecipientRefusal::Guessing),
         () if !could(Deed::Recipient) => Err(RecipientRefusal::TooOften),
@@ -41,7 +42,7 @@ pub(super) fn may_name_another(
     cx: &Context<'_>,
 ) -> Result<(), RecipientRefusal> {
     could_name_another(caller, strangers, cx)?;
-    if cx.is_judged(caller) {
+    if cx.inbound_policy_applies(caller) {
         strangers.has_done(Deed::Recipient, caller.address, cx.turn.now);
     }
     Ok(())
@@ -54,7 +55,7 @@ pub(super) fn note_guess(
     strangers: &mut Strangers,
     cx: &Context<'_>,
 ) {
-    if refusal == RecipientRefusal::UnknownUser && cx.is_judged(caller) {
+    if refusal == RecipientRefusal::UnknownUser && cx.inbound_policy_applies(caller) {
         strangers.has_done(Deed::Guess, caller.address, cx.turn.now);
     }
 }

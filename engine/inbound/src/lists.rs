@@ -60,7 +60,7 @@ enum Meaning {
 }
 
 /// The listings of a client, as far as known.
-pub(super) struct Standing {
+pub(super) struct Listings {
     /// The questions that are not answered.
     asked: Vec<(QuestionNumber, Inquiry)>,
     /// The questions that could not be asked because too many wait. Each answer makes space for
@@ -120,19 +120,19 @@ impl Inquiry {
     }
 }
 
-impl Standing {
+impl Listings {
     /// Begins to look a client up, if the rules apply to it.
     pub(super) fn begin(
         caller: Caller,
         lists: &mut Lists,
         cx: &mut Context<'_>,
-    ) -> Option<Standing> {
-        if !cx.is_judged(caller) || !cx.names.can_be_asked() {
+    ) -> Option<Listings> {
+        if !cx.inbound_policy_applies(caller) || !cx.names.can_be_asked() {
             return None;
         }
         let until = cx.turn.now + PATIENCE;
         let (asked, put_off, listings) = (Vec::new(), Vec::new(), Vec::new());
-        let mut standing = Standing { asked, put_off, until, listings, is_limited: false };
+        let mut standing = Listings { asked, put_off, until, listings, is_limited: false };
         for number in 0..lists.lists.len() {
             standing.ask(Inquiry::Whether(number), caller, lists, cx);
         }

@@ -45,7 +45,7 @@ pub(super) struct Posting {
     /// Local recipients with report parameters.
     here: Vec<(AccountId, Wishes)>,
     /// The account that provides the outbox if the sender has none.
-    pub(super) keeper: Option<AccountId>,
+    pub(super) postmaster: Option<AccountId>,
     is_eight_bit: bool,
     is_utf8: bool,
     returned: Option<Return>,
@@ -177,10 +177,11 @@ impl Transaction {
         account: Option<AccountId>,
         store: &mut ShardedStore,
     ) -> Result<(DeliveryHandle, Vec<u8>), MessageRefusal> {
-        let Some(account) = account.or(self.posting.keeper).filter(|_| self.posting.is_wanted())
+        let Some(account) =
+            account.or(self.posting.postmaster).filter(|_| self.posting.is_wanted())
         else {
-            let letter = store.begin(&self.recipients).map_err(message_refusal)?;
-            return Ok((letter, Vec::new()));
+            let delivery = store.begin(&self.recipients).map_err(message_refusal)?;
+            return Ok((delivery, Vec::new()));
         };
         let Transaction { recipients, posting, .. } = self;
         let here = recipients.iter().map(|Recipient { account, .. }| {

@@ -28,7 +28,7 @@ const ADDED_OCTETS: u64 = 2 * TRACE_BYTES_MAX as u64;
 
 /// The usage of the account that RCPT names, as far as known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Taken {
+pub(super) enum KnownUsage {
     #[default]
     NotAsked,
     Asked(AccountId),
@@ -44,7 +44,7 @@ pub(super) enum Room {
     ForThis,
 }
 
-impl Taken {
+impl KnownUsage {
     /// Whether the account's usage is known, or does not matter. If not, it is asked for.
     pub(super) fn is_known(
         &mut self,
@@ -52,24 +52,25 @@ impl Taken {
         caller: Caller,
         cx: &mut Context<'_>,
     ) -> bool {
-        if matches!(self, Taken::Known(known, _) if *known == account)
+        if matches!(self, KnownUsage::Known(known, _) if *known == account)
             || allowed(account, cx).is_none()
         {
             return true;
         }
-        if *self == Taken::Asked(account) {
+        if *self == KnownUsage::Asked(account) {
             return false;
         }
         let used = cx.store.ask_owner(UsageOf(account), replied_at(caller.connection.0));
-        *self = used.map_or(Taken::Asked(account), |used| Taken::Known(account, used.usage));
+        *self =
+            used.map_or(KnownUsage::Asked(account), |used| KnownUsage::Known(account, used.usage));
         used.is_some()
     }
 
     /// Takes in the usage of an account. Returns whether it was asked for.
     pub(super) fn learn(&mut self, Used { account, usage }: Used) -> bool {
-        let is_asked = *self == Taken::Asked(account);
+        let is_asked = *self == KnownUsage::Asked(account);
         if is_asked {
-            *self = Taken::Known(account, usage);
+            *self = KnownUsage::Known(account, usage);
         }
         is_asked
     }
@@ -77,7 +78,7 @@ impl Taken {
     /// Whether an account has space for a message of `declared` bytes, or of `largest` at most. The
     /// usage may change until the next recipient is named, so it is forgotten.
     ///
-    /// Errors: as [`Taken::room`].
+    /// Errors: as [`KnownUsage::room`].
     pub(super) fn check(
         &mut self,
         account: AccountId,
@@ -101,7 +102,9 @@ impl Taken {
         let Some(allowed) = allowed(account, cx) else { return Ok(Room::ForAll) };
         // Forwarded mail goes through the outbox.
         let sends_on = cx.directory.forwards(cx.store, account);
-        let Taken::Known(known, usage) = *self else { return Err(RecipientRefusal::Unavailable) };
+        let KnownUsage::Known(known, usage) = *self else {
+            return Err(RecipientRefusal::Unavailable);
+        };
         if known != account {
             return Err(RecipientRefusal::Unavailable);
         }

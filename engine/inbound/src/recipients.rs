@@ -17,7 +17,7 @@ use smtp::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 use store::AccountId;
 
 use super::host::{Client, SmtpHost};
-use super::lists::Standing;
+use super::lists::Listings;
 use super::login::check_relaying;
 use super::posting::Wishes;
 use super::transaction::Transaction;
@@ -43,7 +43,7 @@ fn is_looked_up(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     }
     let SmtpHost { inbound, cx, caller, client, .. } = host;
     if client.is_none() {
-        let standing = Standing::begin(*caller, &mut inbound.lists, cx);
+        let standing = Listings::begin(*caller, &mut inbound.lists, cx);
         **client = standing.map(|standing| Box::new(Client::Stranger(standing)));
     }
     Client::standing(client.as_deref()).is_none_or(|standing| standing.is_known(*caller, cx))
@@ -118,13 +118,14 @@ fn is_returning(
     };
     let transaction =
         host.transaction.as_mut().filter(|transaction| transaction.reverse_path.is_empty());
-    let keeper = cx.directory.postmaster(cx.store).ok();
-    let (transaction, keeper) = transaction.zip(keeper).ok_or(RecipientRefusal::UnknownUser)?;
+    let postmaster = cx.directory.postmaster(cx.store).ok();
+    let (transaction, postmaster) =
+        transaction.zip(postmaster).ok_or(RecipientRefusal::UnknownUser)?;
     if !is_user && !transaction.recipients.is_empty() {
         return Err(RecipientRefusal::TooMany);
     }
     transaction.add_elsewhere(&sender, Wishes::default(), cx.store)?;
-    transaction.posting.keeper = Some(keeper);
+    transaction.posting.postmaster = Some(postmaster);
     Ok(true)
 }
 

@@ -15,9 +15,9 @@ use relay::QueueIds;
 use smtp::Settings;
 
 use super::context::Context;
+use super::dmarc_check::Checks;
+use super::external_clients::inbound_policy_applies;
 use super::lists::Lists;
-use super::proof::Checks;
-use super::strangers::is_judged;
 use super::trace::Trace;
 use super::transaction::Transaction;
 
@@ -115,7 +115,7 @@ impl Inbound {
 
     /// How long the client must wait for the greeting, if it must.
     pub fn greeting_delay(&self, caller: Caller, net: &Net, access: &Access) -> Option<Micros> {
-        self.greeting_delay.filter(|_| is_judged(caller, net, access))
+        self.greeting_delay.filter(|_| inbound_policy_applies(caller, net, access))
     }
 
     /// How much of it is in use now.

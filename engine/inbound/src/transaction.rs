@@ -10,8 +10,8 @@ use super::allowance::Permission;
 use super::deferral::Deferral;
 use super::incoming::Incoming;
 use super::posting::Posting;
-use super::quota::{Room, Taken};
-use super::sender::Finding;
+use super::quota::{KnownUsage, Room};
+use super::spf_check::SpfState;
 
 /// The state of an open SMTP transaction.
 #[derive(Default)]
@@ -22,10 +22,10 @@ pub(crate) struct Transaction {
     /// The local recipients.
     pub(super) recipients: Vec<Recipient>,
     pub(super) posting: Posting,
-    pub(super) finding: Finding,
+    pub(super) spf_state: SpfState,
     /// The size that the client has declared.
     pub(super) declared: Option<u64>,
-    pub(super) taken: Taken,
+    pub(super) taken: KnownUsage,
     pub(super) permission: Permission,
     pub(super) deferral: Deferral,
     /// The one recipient has no space for the largest message, and no size is declared.
@@ -43,9 +43,9 @@ impl Transaction {
             first_recipient: String::with_capacity(smtp::PATH_BYTES_MAX),
             recipients: Vec::with_capacity(8),
             posting: Posting::default(),
-            finding: Finding::NotSought,
+            spf_state: SpfState::NotSought,
             declared: None,
-            taken: Taken::NotAsked,
+            taken: KnownUsage::NotAsked,
             permission: Permission::NotAsked,
             deferral: Deferral::NotAsked,
             is_narrow: false,
@@ -59,8 +59,8 @@ impl Transaction {
         self.first_recipient.clear();
         self.recipients.clear();
         self.posting = Posting::default();
-        self.finding = Finding::NotSought;
-        (self.declared, self.taken, self.is_narrow) = (None, Taken::NotAsked, false);
+        self.spf_state = SpfState::NotSought;
+        (self.declared, self.taken, self.is_narrow) = (None, KnownUsage::NotAsked, false);
         (self.permission, self.deferral) = (Permission::NotAsked, Deferral::NotAsked);
         self.reason.clear();
         self.message = None;

@@ -14,7 +14,7 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().unwrap_or_default();
     let size = arguments.next().and_then(|size| size.parse().ok()).unwrap_or(31 * 1_024);
-    let Some(letter) = usual(&name).or_else(|| hostile(&name, size)) else {
+    let Some(message) = usual(&name).or_else(|| hostile(&name, size)) else {
         println!(
             "one of {:?}, or one of {:?}",
             USUAL.map(|(name, _)| name),
@@ -25,14 +25,14 @@ fn main() {
     let mut out = [0; SUMMARY_BYTES];
     let mut length = 0;
     for _ in 0..ROUNDS {
-        (length, _) = black_box(summarize(black_box(&letter), black_box(&mut out)));
+        (length, _) = black_box(summarize(black_box(&message), black_box(&mut out)));
     }
-    println!("{name}: {} octets: {:?}", letter.len(), out.get(..length).and_then(Summary::read));
+    println!("{name}: {} octets: {:?}", message.len(), out.get(..length).and_then(Summary::read));
 }
 
 fn usual(name: &str) -> Option<Vec<u8>> {
-    let (_, letter) = USUAL.into_iter().find(|(known, _)| *known == name)?;
-    Some(letter.replace('\n', "\r\n").into_bytes())
+    let (_, message) = USUAL.into_iter().find(|(known, _)| *known == name)?;
+    Some(message.replace('\n', "\r\n").into_bytes())
 }
 
 /// A beginning, and then repetitions, up to this size.

@@ -26,14 +26,14 @@ const SENDER_BYTES_MAX: usize = 320;
 /// Writes a message into such a file.
 #[derive(Debug, Default)]
 pub struct MboxWriter {
-    line: Line,
+    line: LinePosition,
     /// Whether the last byte was a CR; the next byte decides what the CR means.
     has_cr: bool,
 }
 
 /// The position in a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Line {
+enum LinePosition {
     /// At its beginning.
     #[default]
     Beginning,
@@ -86,7 +86,7 @@ impl MboxWriter {
         if core::mem::take(&mut self.has_cr) {
             self.octet(b'\r', out);
         }
-        if self.line != Line::Beginning {
+        if self.line != LinePosition::Beginning {
             self.octet(b'\n', out);
         }
         out.push(b'\n');
@@ -94,31 +94,32 @@ impl MboxWriter {
 
     fn octet(&mut self, octet: u8, out: &mut Vec<u8>) {
         let came = match self.line {
-            Line::Within => {
+            LinePosition::Within => {
                 out.push(octet);
-                self.line = if octet == b'\n' { Line::Beginning } else { Line::Within };
+                self.line =
+                    if octet == b'\n' { LinePosition::Beginning } else { LinePosition::Within };
                 return;
             }
-            Line::Beginning | Line::Quoted => 0,
-            Line::Envelope(came) => came,
+            LinePosition::Beginning | LinePosition::Quoted => 0,
+            LinePosition::Envelope(came) => came,
         };
         let held_back = ENVELOPE.get(..came).unwrap_or_default();
         match ENVELOPE.get(came) {
             Some(next) if *next == octet && came + 1 < ENVELOPE.len() => {
-                self.line = Line::Envelope(came + 1)
+                self.line = LinePosition::Envelope(came + 1)
             }
             Some(next) if *next == octet => {
                 out.push(b'>');
                 out.extend_from_slice(ENVELOPE);
-                self.line = Line::Within;
+                self.line = LinePosition::Within;
             }
             _ => {
                 out.extend_from_slice(held_back);
                 out.push(octet);
                 self.line = match octet {
-                    b'\n' => Line::Beginning,
-                    b'>' if came == 0 => Line::Quoted,
-                    _ => Line::Within,
+                    b'\n' => LinePosition::Beginning,
+                    b'>' if came == 0 => LinePosition::Quoted,
+                    _ => LinePosition::Within,
                 };
             }
         }

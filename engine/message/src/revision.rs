@@ -27,7 +27,7 @@ mod line;
 
 use crate::writer::Writer;
 
-use line::{Classifier, HELD_BYTES_MAX, Line};
+use line::{Classifier, HELD_BYTES_MAX, HeaderLine};
 
 pub use line::{Origin, Reviser};
 
@@ -82,17 +82,21 @@ enum Fate {
 
 impl Known {
     /// Counts the field that begins with this line. A line of an unknown kind may be no field.
-    fn note(&mut self, line: Line) {
+    fn note(&mut self, line: HeaderLine) {
         let is_field = !matches!(
             line,
-            Line::Unknown | Line::Folded | Line::Empty | Line::Text | Line::OtherField
+            HeaderLine::Unknown
+                | HeaderLine::Folded
+                | HeaderLine::Empty
+                | HeaderLine::Text
+                | HeaderLine::OtherField
         );
         self.fields = self.fields.saturating_add(u16::from(is_field));
-        self.awaits_colon = line == Line::OtherField;
-        self.hops = self.hops.saturating_add(u16::from(line == Line::Received));
-        self.has_author |= line == Line::Author;
-        self.has_date |= line == Line::Date;
-        self.has_identifier |= line == Line::Identifier;
+        self.awaits_colon = line == HeaderLine::OtherField;
+        self.hops = self.hops.saturating_add(u16::from(line == HeaderLine::Received));
+        self.has_author |= line == HeaderLine::Author;
+        self.has_date |= line == HeaderLine::Date;
+        self.has_identifier |= line == HeaderLine::Identifier;
     }
 
     /// More of a line passes.
@@ -187,7 +191,7 @@ impl Revision {
                 held => !held.ends_with(b"\n"),
             };
             if !self.is_released {
-                self.note_held(Line::OtherField);
+                self.note_held(HeaderLine::OtherField);
             }
             self.is_released = true;
             if !self.release(&mut to)? {
@@ -201,7 +205,7 @@ impl Revision {
     }
 
     /// Notes that the held bytes are the beginning of this line.
-    fn note_held(&mut self, line: Line) {
+    fn note_held(&mut self, line: HeaderLine) {
         let mut known = self.known;
         known.note(line);
         known.look_for_colon(self.held());
@@ -256,21 +260,21 @@ impl Revision {
                 },
                 At::LineStart(before) => {
                     match self.line(rest, own) {
-                        Line::Folded if before == Fate::Kept => {}
-                        line @ (Line::Received
-                        | Line::Author
-                        | Line::Date
-                        | Line::Identifier
-                        | Line::OtherField) => known.note(line),
-                        Line::Empty if !self.lacks_anything(known) => {
+                        HeaderLine::Folded if before == Fate::Kept => {}
+                        line @ (HeaderLine::Received
+                        | HeaderLine::Author
+                        | HeaderLine::Date
+                        | HeaderLine::Identifier
+                        | HeaderLine::OtherField) => known.note(line),
+                        HeaderLine::Empty if !self.lacks_anything(known) => {
                             known.at = At::Body;
                             continue;
                         }
-                        Line::Unknown
-                        | Line::Folded
-                        | Line::Unwanted
-                        | Line::Empty
-                        | Line::Text => break,
+                        HeaderLine::Unknown
+                        | HeaderLine::Folded
+                        | HeaderLine::Unwanted
+                        | HeaderLine::Empty
+                        | HeaderLine::Text => break,
                     }
                     known.at = At::Within(Fate::Kept);
                 }
@@ -289,12 +293,12 @@ impl Revision {
             return line_end.map_or(bytes.len(), |line_end| line_end + 1);
         }
         match self.line(bytes, own) {
-            Line::Unknown => return self.hold(bytes),
-            line @ (Line::Folded | Line::Unwanted) => {
+            HeaderLine::Unknown => return self.hold(bytes),
+            line @ (HeaderLine::Folded | HeaderLine::Unwanted) => {
                 self.known.note(line);
                 self.known.at = At::Within(Fate::Dropped);
             }
-            Line::Text => self.complete(b"", b"\r\n", own),
+            HeaderLine::Text => self.complete(b"", b"\r\n", own),
             // Bytes that pass were handled before.
             _ => self.complete(b"", b"", own),
         }
@@ -320,20 +324,20 @@ impl Revision {
         let before = self.held_to;
         let more = self.hold(bytes);
         let line = self.line(self.held(), own);
-        if line == Line::Unknown {
+        if line == HeaderLine::Unknown {
             return more;
         }
         self.held_to = before;
         let ends_here = self.held().ends_with(b"\n");
         let goes_on = |fate| if ends_here { At::LineStart(fate) } else { At::Within(fate) };
         match line {
-            Line::Unwanted => {
+            HeaderLine::Unwanted => {
                 self.known.note(line);
                 self.known.at = goes_on(Fate::Dropped);
                 self.forget();
             }
-            Line::Text => self.complete(b"", b"\r\n", own),
-            Line::Empty => self.complete(b"", b"", own),
+            HeaderLine::Text => self.complete(b"", b"\r\n", own),
+            HeaderLine::Empty => self.complete(b"", b"", own),
             field => {
                 self.note_held(field);
                 self.known.at = goes_on(Fate::Kept);
@@ -384,7 +388,7 @@ impl Revision {
     /// The kind of the line that begins here. `bytes`: as much as there is of it, and of the bytes
     /// after it.
     #[inline]
-    fn line(&self, bytes: &[u8], own: &Reviser<'_>) -> Line {
+    fn line(&self, bytes: &[u8], own: &Reviser<'_>) -> HeaderLine {
         Classifier { origin: self.origin, fields_before: self.known.fields, own }.line(bytes)
     }
 }

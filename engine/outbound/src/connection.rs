@@ -33,7 +33,7 @@ use machine::{Instant, Micros};
 use net::ConnectionId;
 use relay::tally::{Rule, Shortfall};
 use relay::{
-    Action, Cause, Client, Letter, Login, Lost, Outcome, Reason, Settings, Speaker,
+    Action, Cause, Client, Login, Lost, Outcome, OutgoingMessage, Reason, Settings, Speaker,
     Stage as SmtpStage, Tls,
 };
 use store::Refusal;
@@ -174,7 +174,7 @@ impl OutboundConnection {
     }
 
     /// The host has accepted the connection, and now gets this message.
-    pub(super) fn opened(&mut self, message: Letter, parts: &mut Context<'_>) {
+    pub(super) fn opened(&mut self, message: OutgoingMessage, parts: &mut Context<'_>) {
         self.usage = ConnectionUse::Message;
         self.client.deliver(message);
         if self.host.tls == Tls::Implicit {
@@ -309,7 +309,7 @@ impl OutboundConnection {
     }
 
     /// Sends this message on the kept connection.
-    pub(super) fn reuse(&mut self, message: Letter) {
+    pub(super) fn reuse(&mut self, message: OutgoingMessage) {
         assert!(
             self.is_kept() && self.came.is_empty(),
             "a connection carries one message at a time"

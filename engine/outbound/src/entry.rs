@@ -13,7 +13,7 @@ use machine::{Instant, UnixTime};
 use relay::loops::Mark;
 use relay::report::Kind;
 use relay::schedule::LIFETIME;
-use relay::{Envelope, Letter, Recipient};
+use relay::{Envelope, OutgoingMessage, Recipient};
 use store::{AccountId, EntrySource, EntryState, MessageInfo, OUTBOX, OutboxEntry, Packing, Store};
 
 use super::Place;
@@ -130,12 +130,15 @@ impl Entry {
     }
 
     /// The message of `octets` bytes as it goes to a host, for the recipients with these bits.
-    pub(super) fn for_host(&self, recipients: u16, octets: u32) -> Letter {
+    pub(super) fn for_host(&self, recipients: u16, octets: u32) -> OutgoingMessage {
         // The SMTP client knows them by their bits.
         let known =
             |bit: u8| Some(Recipient { number: bit.into(), ..self.recipient(bit)?.clone() });
         let recipients = bits(recipients).filter_map(known).collect();
-        Letter { envelope: Envelope { recipients, ..self.envelope.clone() }, bytes: octets.into() }
+        OutgoingMessage {
+            envelope: Envelope { recipients, ..self.envelope.clone() },
+            bytes: octets.into(),
+        }
     }
 
     /// The field above the message when it is delivered to an account of this machine.

@@ -26,7 +26,7 @@
 //!   and is then marked, like every recipient of `delivery_attempt`. So none gets it twice,
 //!   whenever the power fails.
 //! - A message in Junk is never here. Servers that get mail from here trust this machine to filter
-//!   it, and would blame this machine for forwarded spam (`inbound::ending`).
+//!   it, and would blame this machine for forwarded spam (`inbound::end_of_data`).
 //! - A message stays in the account's inbox if its author is at a domain of this server and it
 //!   fails the domain's DMARC policy. A forwarded copy would have a reverse path of that domain and
 //!   come from its host, so it would pass DMARC elsewhere.

@@ -73,12 +73,12 @@ impl LocalDelivery {
         reader: &mut EntryReader,
         cx: &mut AttemptCx<'_, '_>,
     ) -> Result<HandoverStep, Refusal> {
-        let Some(letter) = self.under_way else {
+        let Some(delivery_id) = self.under_way else {
             unreachable!("a delivery is handed over that has not begun")
         };
         let continuation = cx.continuation(WaitPoint::Attempt);
         if !reader.octets().is_empty() {
-            let taken = cx.parts.store.append(letter, reader.octets(), continuation);
+            let taken = cx.parts.store.append(delivery_id, reader.octets(), continuation);
             reader.used(taken.map_err(Refusal::of_begun_delivery)?);
             return Ok(if reader.octets().is_empty() {
                 HandoverStep::Taken
@@ -99,7 +99,7 @@ impl LocalDelivery {
         }
         cx.parts
             .store
-            .commit(letter, cx.parts.turn.wall, continuation)
+            .commit(delivery_id, cx.parts.turn.wall, continuation)
             .map_err(Refusal::of_begun_delivery)?;
         Ok(HandoverStep::Complete)
     }
@@ -111,8 +111,8 @@ impl LocalDelivery {
 
     /// Gives the delivery up, if there is one.
     pub(super) fn abort(&mut self, cx: &mut AttemptCx<'_, '_>) {
-        if let Some(letter) = self.under_way.take() {
-            cx.parts.store.abort(letter);
+        if let Some(delivery_id) = self.under_way.take() {
+            cx.parts.store.abort(delivery_id);
         }
     }
 }

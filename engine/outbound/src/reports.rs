@@ -166,7 +166,7 @@ impl ReportWriter<'_> {
             arrived: info.internal_date,
             envelope_id: entry.envelope().envelope_id.as_deref(),
             recipients: &fates,
-            letter: returned.unwrap_or(Returned::Header(entry.header())),
+            returned: returned.unwrap_or(Returned::Header(entry.header())),
         };
         report::write(&report, text);
         Ok(secret)

@@ -26,7 +26,7 @@ use core::str;
 use machine::UnixTime;
 use smtp::{Notify, Return};
 
-use crate::letter::{
+use crate::outgoing_message::{
     Content, Envelope, Recipient, Script, is_forward_path, is_parameter, is_reverse_path,
     write_wishes,
 };

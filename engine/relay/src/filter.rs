@@ -72,7 +72,7 @@ pub enum Verdict {
 /// A question about one message.
 pub struct Question {
     head: Vec<u8>,
-    letter: Vec<u8>,
+    message: Vec<u8>,
     /// The number of bytes of both that were sent.
     sent: usize,
     response: Response,
@@ -103,11 +103,16 @@ struct Messages {
 }
 
 impl Question {
-    /// `host`: the name of the filter, with its port. `letter`: the message as it came.
-    pub fn about(letter: Vec<u8>, said: &Said<'_>, host: &str, password: Option<&str>) -> Question {
-        let head = head(letter.len(), said, host, password).into_bytes();
+    /// `host`: the name of the filter, with its port. `message`: the message as it came.
+    pub fn about(
+        message: Vec<u8>,
+        said: &Said<'_>,
+        host: &str,
+        password: Option<&str>,
+    ) -> Question {
+        let head = head(message.len(), said, host, password).into_bytes();
         let response = Response::of("application/json", ANSWER_BYTES_MAX);
-        Question { head, letter, sent: 0, response, verdict: None }
+        Question { head, message, sent: 0, response, verdict: None }
     }
 
     /// The same question, for another address, from the beginning.
@@ -131,7 +136,7 @@ impl Question {
 impl Speaker for Question {
     fn output(&self) -> &[u8] {
         let of_letter =
-            || self.letter.get(self.sent.saturating_sub(self.head.len())..).unwrap_or_default();
+            || self.message.get(self.sent.saturating_sub(self.head.len())..).unwrap_or_default();
         self.head.get(self.sent..).filter(|rest| !rest.is_empty()).unwrap_or_else(of_letter)
     }
 

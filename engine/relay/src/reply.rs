@@ -99,7 +99,7 @@ impl Reader {
             let (line, rest) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
             *bytes = rest.get(1..).unwrap_or_default();
             self.keep(line)?;
-            if self.line_ended()? == Line::Last {
+            if self.line_ended()? == ReplyLine::Last {
                 let Reader { code, enhanced, text, extensions, .. } = core::mem::take(self);
                 return Ok(Some(Heard { reply: Reply { code, enhanced, text }, extensions }));
             }
@@ -118,7 +118,7 @@ impl Reader {
         Ok(())
     }
 
-    fn line_ended(&mut self) -> Result<Line, Misbehaviour> {
+    fn line_ended(&mut self) -> Result<ReplyLine, Misbehaviour> {
         let line = core::mem::take(&mut self.line);
         self.line_bytes = 0;
         let line = line.strip_suffix(b"\r").unwrap_or(&line);
@@ -162,22 +162,22 @@ impl Reader {
 
 /// Whether a line is the last one of its reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Line {
+enum ReplyLine {
     Last,
     Another,
 }
 
 /// Parses a line: the code, whether another line follows, and the text.
-fn parse(line: &[u8]) -> Option<(u16, Line, &[u8])> {
+fn parse(line: &[u8]) -> Option<(u16, ReplyLine, &[u8])> {
     let (code, rest) = line.split_first_chunk::<3>()?;
     if !matches!(code, [b'2'..=b'5', b'0'..=b'9', b'0'..=b'9']) {
         return None;
     }
     let code = code.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0'));
     match rest.split_first() {
-        None => Some((code, Line::Last, &[])),
-        Some((b' ', text)) => Some((code, Line::Last, text)),
-        Some((b'-', text)) => Some((code, Line::Another, text)),
+        None => Some((code, ReplyLine::Last, &[])),
+        Some((b' ', text)) => Some((code, ReplyLine::Last, text)),
+        Some((b'-', text)) => Some((code, ReplyLine::Another, text)),
         Some(_) => None,
     }
 }

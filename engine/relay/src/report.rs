@@ -31,7 +31,7 @@ use machine::UnixTime;
 use message::date_time;
 use smtp::Notify;
 
-use crate::letter::{Envelope, Recipient, Script};
+use crate::outgoing_message::{Envelope, Recipient, Script};
 use crate::reply::{Enhanced, Reply};
 
 /// The bytes of a message's header that are returned.
@@ -103,7 +103,7 @@ pub struct Report<'a> {
     /// The recipients that the report is about.
     pub recipients: &'a [Fate<'a>],
     /// The part of the message that is returned.
-    pub letter: Returned<'a>,
+    pub returned: Returned<'a>,
 }
 
 /// The part of a message that is returned.
@@ -158,9 +158,9 @@ pub fn write(report: &Report<'_>, out: &mut Vec<u8>) {
     text.extend(["\r\n--", &boundary, "\r\nContent-Type: message/delivery-status\r\n\r\n"]);
     write_status(report, &mut text);
     let header;
-    let (kind, encoding, letter) = match report.letter {
-        Returned::Header(letter) => {
-            header = self::header(letter);
+    let (kind, encoding, message) = match report.returned {
+        Returned::Header(message) => {
+            header = self::header(message);
             let is_ascii = header.is_ascii();
             let (kind, encoding) = if is_ascii {
                 ("text/rfc822-headers", "7bit")
@@ -174,9 +174,9 @@ pub fn write(report: &Report<'_>, out: &mut Vec<u8>) {
         Returned::Whole(Script::Utf8) => ("message/global", "8bit", ""),
     };
     text.extend(["\r\n--", &boundary, "\r\nContent-Type: ", kind]);
-    text.extend(["\r\nContent-Transfer-Encoding: ", encoding, "\r\n\r\n", letter]);
+    text.extend(["\r\nContent-Transfer-Encoding: ", encoding, "\r\n\r\n", message]);
     out.extend_from_slice(text.as_bytes());
-    if matches!(report.letter, Returned::Header(_)) {
+    if matches!(report.returned, Returned::Header(_)) {
         write_end(report.secret, out);
     }
 }
@@ -252,7 +252,7 @@ fn write_words(report: &Report<'_>, out: &mut String) {
     paragraph("", after, out);
     out.push_str("\r\n");
     let came = date(report.arrived);
-    let what = if matches!(report.letter, Returned::Whole(_)) { "It" } else { "Its header" };
+    let what = if matches!(report.returned, Returned::Whole(_)) { "It" } else { "Its header" };
     let hostname = report.hostname;
     paragraph(
         "",
@@ -389,8 +389,8 @@ fn from_xtext(text: &str) -> String {
 }
 
 /// The header of a message, line by line. A line that is not UTF-8 gets question marks.
-fn header(letter: &[u8]) -> String {
-    let most = letter.get(..HEADER_BYTES_MAX).unwrap_or(letter);
+fn header(message: &[u8]) -> String {
+    let most = message.get(..HEADER_BYTES_MAX).unwrap_or(message);
     let mut header = String::with_capacity(most.len().min(4096));
     for line in most.split_inclusive(|byte| *byte == b'\n') {
         let Some(line) = line.strip_suffix(b"\n") else { break };

@@ -27,7 +27,7 @@ use alloc::string::String;
 use machine::UnixTime;
 use siphasher::sip::SipHasher24;
 
-use crate::letter::is_reverse_path;
+use crate::outgoing_message::is_reverse_path;
 
 /// How long a bounce may take to come back.
 pub const DAYS: u64 = 21;

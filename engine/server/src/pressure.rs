@@ -251,7 +251,7 @@ impl Session {
             Shortage::Buffers | Shortage::AllBuffers | Shortage::Handshakes => {
                 cx.parts.connections.reset(self.caller.connection);
             }
-            Shortage::BodyBuffers if self.give_up_letter(&mut cx.parts.store) => {}
+            Shortage::BodyBuffers if self.give_up_message(&mut cx.parts.store) => {}
             Shortage::BodyBuffers | Shortage::Transactions | Shortage::Memory | Shortage::Connections => {
                 self.deadline_expired(cx)
             }

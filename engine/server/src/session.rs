@@ -16,7 +16,7 @@ mod waits_for;
 
 use certificates::Replaced;
 use connections::{Caller, Channel, Connections, Stir};
-use inbound::{SmtpConversation, is_judged};
+use inbound::{SmtpConversation, inbound_policy_applies};
 use machine::{Micros, Protocol, ServiceEntry};
 use mail::ConnectionKind;
 use resolver::{Known, QuestionNumber};
@@ -104,7 +104,7 @@ impl Guest {
         if cx.parts.logins.access().is_unthrottled(caller.address) {
             return Guest::Exempt;
         }
-        let kind = if is_judged(caller, cx.parts.connections.net(), cx.parts.logins.access()) {
+        let kind = if inbound_policy_applies(caller, cx.parts.connections.net(), cx.parts.logins.access()) {
             ConnectionKind::Mail
         } else {
             ConnectionKind::Client
@@ -239,8 +239,8 @@ impl Session {
     }
 
     /// Refuses the message that it waits for, if that is possible. Returns whether it was.
-    pub(crate) fn give_up_letter(&self, store: &mut ShardedStore) -> bool {
-        matches!(&self.talk, Talk::Smtp(talk) if talk.give_up_letter(store))
+    pub(crate) fn give_up_message(&self, store: &mut ShardedStore) -> bool {
+        matches!(&self.talk, Talk::Smtp(talk) if talk.give_up_message(store))
     }
 
     /// Whether the client is authenticated.

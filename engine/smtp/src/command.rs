@@ -27,7 +27,7 @@ pub(crate) enum Command<'a> {
     /// BDAT.
     Chunk {
         bytes: u64,
-        place: Place,
+        place: ChunkPlace,
     },
     Reset,
     Noop,
@@ -45,7 +45,7 @@ pub(crate) enum Command<'a> {
 
 /// Whether a chunk is the last one of its message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum ChunkPlace {
     /// Others follow.
     NotLast,
     /// It ends the message.
@@ -225,9 +225,9 @@ fn without_leading_spaces(text: &str) -> &str {
 
 fn chunk<'a>(arguments: &str) -> Result<Command<'a>, Fault> {
     let (size, place) = match split_at_byte(arguments, b' ') {
-        None => (arguments, Place::NotLast),
+        None => (arguments, ChunkPlace::NotLast),
         Some((size, last)) if without_leading_spaces(last).eq_ignore_ascii_case("LAST") => {
-            (size, Place::Last)
+            (size, ChunkPlace::Last)
         }
         Some(_) => return Err(Fault::BadChunk),
     };

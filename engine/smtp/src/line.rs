@@ -16,7 +16,7 @@ pub const RESPONSE_LINE_BYTES_MAX: usize = sasl::RESPONSE_BYTES_MAX + LINE_END_B
 
 /// The beginning of the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Line<'a> {
+pub(crate) enum SmtpLine<'a> {
     /// A whole line, without the CRLF that follows it.
     Whole(&'a [u8]),
     /// A line without its end, which has not come yet.
@@ -31,15 +31,15 @@ pub(crate) enum Line<'a> {
 pub(crate) const LINE_END_BYTES: usize = 2;
 
 /// The first line of `bytes`, which has at most `limit` bytes with its CRLF.
-pub(crate) fn first_line(bytes: &[u8], limit: usize) -> Line<'_> {
+pub(crate) fn first_line(bytes: &[u8], limit: usize) -> SmtpLine<'_> {
     let within_limit = bytes.get(..limit).unwrap_or(bytes);
     let Some(end) = memchr::memchr2(b'\r', b'\n', within_limit) else {
-        return if bytes.len() >= limit { Line::TooLong } else { Line::Partial };
+        return if bytes.len() >= limit { SmtpLine::TooLong } else { SmtpLine::Partial };
     };
     match (bytes.get(end), bytes.get(end + 1)) {
-        (Some(b'\r'), Some(b'\n')) => Line::Whole(bytes.get(..end).unwrap_or_default()),
-        (Some(b'\r'), None) => Line::Partial,
-        _ => Line::BareEnd,
+        (Some(b'\r'), Some(b'\n')) => SmtpLine::Whole(bytes.get(..end).unwrap_or_default()),
+        (Some(b'\r'), None) => SmtpLine::Partial,
+        _ => SmtpLine::BareEnd,
     }
 }
 

@@ -29,10 +29,11 @@ use machine::Micros;
 use sasl::Exchange;
 
 use crate::actions::{Actions, MessageRefusal};
-use crate::command::{CharacterSet, Command, Place, parse};
+use crate::command::{CharacterSet, ChunkPlace, Command, parse};
 use crate::content::Position;
 use crate::line::{
-    LINE_BYTES_MAX, LINE_END_BYTES, Line, RESPONSE_LINE_BYTES_MAX, Rest, first_line, rest_of_line,
+    LINE_BYTES_MAX, LINE_END_BYTES, RESPONSE_LINE_BYTES_MAX, Rest, SmtpLine, first_line,
+    rest_of_line,
 };
 use crate::name::Name;
 use crate::reply::{self, REPLY_BYTES_MAX, Reply};
@@ -74,7 +75,7 @@ enum Expect {
     /// The message after DATA, up to its line of one dot.
     MessageData(Incoming),
     /// The rest of a chunk after BDAT.
-    ChunkData { chunk: Incoming, bytes_left: u64, place: Place },
+    ChunkData { chunk: Incoming, bytes_left: u64, place: ChunkPlace },
     /// The store's answer to a complete message.
     Stored,
     /// The client's next response in its login.
@@ -367,7 +368,7 @@ impl Session {
             LINE_BYTES_MAX
         };
         match first_line(bytes, limit) {
-            Line::Whole(line) => {
+            SmtpLine::Whole(line) => {
                 let command = (self.expect == Expect::Command).then(|| parse(line));
                 let is_last = bytes.len() == line.len() + LINE_END_BYTES;
                 match command {
@@ -387,13 +388,13 @@ impl Session {
                 }
                 Taken::AndGoOn(line.len() + LINE_END_BYTES)
             }
-            Line::Partial => Taken::AndWait(0, WaitsFor::Bytes),
-            Line::TooLong => {
+            SmtpLine::Partial => Taken::AndWait(0, WaitsFor::Bytes),
+            SmtpLine::TooLong => {
                 self.exchange_over(actions);
                 self.expect = Expect::LongLineEnd;
                 Taken::AndGoOn(0)
             }
-            Line::BareEnd => {
+            SmtpLine::BareEnd => {
                 self.end(reply::BARE_LINE_END_IN_COMMAND, actions);
                 Taken::AndGoOn(0)
             }

@@ -8,7 +8,7 @@ use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unansw
 
 use crate::expansion::Values;
 use crate::policy::{Mechanism, Policy, Prefixes, Qualifier, is_policy};
-use crate::specification::{Letter, Macro, Piece, Specification};
+use crate::specification::{Macro, MacroLetter, Piece, Specification};
 
 /// The most terms of one check that may look up names (RFC 7208 §4.6.4).
 const LOOKUPS_MAX: usize = 10;
@@ -278,7 +278,7 @@ impl<'a> Evaluation<'a> {
         domain: &Name,
     ) -> Result<Option<Name>, Stop> {
         let wants_name = |piece: &Piece| {
-            matches!(piece, Piece::Macro(Macro { letter: Letter::ValidatedName, .. }))
+            matches!(piece, Piece::Macro(Macro { letter: MacroLetter::ValidatedName, .. }))
         };
         let names = match specification.0.iter().any(wants_name) {
             true => self.validated_names()?,

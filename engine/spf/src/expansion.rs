@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use crate::evaluation::Sender;
-use crate::specification::{Letter, Macro, Piece, Specification};
+use crate::specification::{Macro, MacroLetter, Piece, Specification};
 
 /// The most bytes of a name as text.
 const NAME_BYTES_MAX: usize = 253;
@@ -55,18 +55,18 @@ impl Values<'_> {
         }
     }
 
-    fn value(&self, letter: Letter) -> Vec<u8> {
+    fn value(&self, letter: MacroLetter) -> Vec<u8> {
         let Sender { address, hello, local_part, domain } = self.sender;
         match letter {
-            Letter::Sender => [local_part.as_bytes(), domain.as_bytes()].join(&b'@'),
-            Letter::LocalPart => local_part.as_bytes().into(),
-            Letter::SenderDomain => domain.as_bytes().into(),
-            Letter::Domain => self.domain.into(),
-            Letter::Address => address_text(*address),
-            Letter::ValidatedName => self.validated.into(),
-            Letter::Version => if address.is_ipv4() { &b"in-addr"[..] } else { b"ip6" }.into(),
-            Letter::Hello => hello.as_bytes().into(),
-            Letter::OfExplanations => Vec::new(),
+            MacroLetter::Sender => [local_part.as_bytes(), domain.as_bytes()].join(&b'@'),
+            MacroLetter::LocalPart => local_part.as_bytes().into(),
+            MacroLetter::SenderDomain => domain.as_bytes().into(),
+            MacroLetter::Domain => self.domain.into(),
+            MacroLetter::Address => address_text(*address),
+            MacroLetter::ValidatedName => self.validated.into(),
+            MacroLetter::Version => if address.is_ipv4() { &b"in-addr"[..] } else { b"ip6" }.into(),
+            MacroLetter::Hello => hello.as_bytes().into(),
+            MacroLetter::OfExplanations => Vec::new(),
         }
     }
 }

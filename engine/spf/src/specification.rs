@@ -16,7 +16,7 @@ pub(crate) enum Piece {
 /// `%{` letter transformers delimiters `}`.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Macro {
-    pub(crate) letter: Letter,
+    pub(crate) letter: MacroLetter,
     /// For an upper-case letter: characters that are not allowed in URLs are escaped.
     pub(crate) is_escaped: bool,
     /// Only this many labels, from the right.
@@ -28,7 +28,7 @@ pub(crate) struct Macro {
 
 /// The value of a macro.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Letter {
+pub(crate) enum MacroLetter {
     Sender,
     LocalPart,
     SenderDomain,
@@ -41,18 +41,18 @@ pub(crate) enum Letter {
     OfExplanations,
 }
 
-impl Letter {
-    fn named(letter: u8) -> Option<Letter> {
+impl MacroLetter {
+    fn named(letter: u8) -> Option<MacroLetter> {
         Some(match letter.to_ascii_lowercase() {
-            b's' => Letter::Sender,
-            b'l' => Letter::LocalPart,
-            b'o' => Letter::SenderDomain,
-            b'd' => Letter::Domain,
-            b'i' => Letter::Address,
-            b'p' => Letter::ValidatedName,
-            b'v' => Letter::Version,
-            b'h' => Letter::Hello,
-            b'c' | b'r' | b't' => Letter::OfExplanations,
+            b's' => MacroLetter::Sender,
+            b'l' => MacroLetter::LocalPart,
+            b'o' => MacroLetter::SenderDomain,
+            b'd' => MacroLetter::Domain,
+            b'i' => MacroLetter::Address,
+            b'p' => MacroLetter::ValidatedName,
+            b'v' => MacroLetter::Version,
+            b'h' => MacroLetter::Hello,
+            b'c' | b'r' | b't' => MacroLetter::OfExplanations,
             _ => return None,
         })
     }
@@ -91,7 +91,7 @@ impl Specification {
     pub(crate) fn of_domain(text: &[u8]) -> Option<Specification> {
         let read = Specification::of_text(text)?;
         let has_letter_of_explanations = read.0.iter().any(|piece| {
-            matches!(piece, Piece::Macro(Macro { letter: Letter::OfExplanations, .. }))
+            matches!(piece, Piece::Macro(Macro { letter: MacroLetter::OfExplanations, .. }))
         });
         let ends_well = match read.0.last()? {
             Piece::Macro(_) => true,
@@ -133,7 +133,7 @@ impl Macro {
         let is_sound = labels != Some(0) && delimiters.iter().all(|byte| b".-+,/_=".contains(byte));
         let delimiters = if delimiters.is_empty() { b"." } else { delimiters };
         is_sound.then_some(Macro {
-            letter: Letter::named(letter)?,
+            letter: MacroLetter::named(letter)?,
             is_escaped: letter.is_ascii_uppercase(),
             labels,
             is_reversed,

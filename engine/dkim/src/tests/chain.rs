@@ -1,7 +1,7 @@
 //! Chains from a simple implementation in the tests, and the verdicts on them (RFC 8617 §5.2).
 
 use super::*;
-use crate::{CHAIN_KEYS_MAX, ChainVerdict, Flaw, SETS_MAX};
+use crate::{ArcError, CHAIN_KEYS_MAX, ChainVerdict, SETS_MAX};
 
 /// Results, message signature, and seal.
 type Set = [String; 3];
@@ -10,40 +10,41 @@ const SIGNER: &str = "a=ed25519-sha256; d=example.test; s=key";
 const COVERED: &str = "c=relaxed/relaxed; h=From:To:Subject";
 
 /// Deviations of a set from a valid one.
-struct Wish<'a> {
+struct SetOptions<'a> {
     results: &'a str,
     message: &'a str,
     seal: &'a str,
     status: &'a str,
 }
 
-const USUAL: Wish<'static> = Wish { results: "", message: SIGNER, seal: SIGNER, status: "" };
+const USUAL: SetOptions<'static> =
+    SetOptions { results: "", message: SIGNER, seal: SIGNER, status: "" };
 
 /// The next set of a chain, on top of a message.
-fn set(before: &[Set], wish: &Wish<'_>, fields: &[&str], body: &str) -> Set {
+fn set(before: &[Set], options: &SetOptions<'_>, fields: &[&str], body: &str) -> Set {
     let instance = before.len() + 1;
-    let results = match wish.results {
+    let results = match options.results {
         "" => format!(
             "ARC-Authentication-Results: i={instance}; mx.example.test;\r\n\tdmarc=pass header.from=example.test\r\n"
         ),
         results => format!("ARC-Authentication-Results: {results}\r\n"),
     };
-    let tags = if wish.message.contains("h=") {
-        wish.message.into()
+    let tags = if options.message.contains("h=") {
+        options.message.into()
     } else {
-        format!("{}; {COVERED}", wish.message)
+        format!("{}; {COVERED}", options.message)
     };
     let numbered = |tags: &str| match tags.split(';').any(|tag| tag.trim().starts_with('i')) {
         true => tags.to_string(),
         false => format!("i={instance}; {tags}"),
     };
     let message = signature("ARC-Message-Signature", &numbered(&tags), fields, body);
-    let status = match (wish.status, instance) {
+    let status = match (options.status, instance) {
         ("", 1) => "none",
         ("", _) => "pass",
         (status, _) => status,
     };
-    let seal = format!("ARC-Seal: {}; cv={status}; b=", numbered(wish.seal));
+    let seal = format!("ARC-Seal: {}; cv={status}; b=", numbered(options.seal));
     let sets =
         before.iter().flatten().chain([&results, &message]).map(|field| field_in("relaxed", field));
     let covered = sets.collect::<String>()
@@ -93,9 +94,9 @@ fn comes_to(message: &str) -> ChainVerdict {
     judged(message, Ok(&[record("").as_bytes()])).0
 }
 
-fn fails(message: &str) -> Flaw {
+fn fails(message: &str) -> ArcError {
     match comes_to(message) {
-        ChainVerdict::Fail(flaw) => flaw,
+        ChainVerdict::Fail(error) => error,
         other => panic!("{other:?}: {message}"),
     }
 }
@@ -113,7 +114,7 @@ fn chain_is_verified_one_signature_at_a_time() {
     let said = [
         ChainVerdict::None,
         ChainVerdict::Pass,
-        ChainVerdict::Fail(Flaw::Link(2, Reason::BodyChanged)),
+        ChainVerdict::Fail(ArcError::Link(2, Reason::BodyChanged)),
     ];
     let said = said.map(|verdict| verdict.to_string());
     assert_eq!(
@@ -164,7 +165,10 @@ fn chain_passes_however_its_message_is_cut() {
 fn changed_message_fails_unless_it_was_sealed_again() {
     let [first, ..] = &sets(1)[..] else { panic!("one") };
     let second = set(core::slice::from_ref(first), &USUAL, &FIELDS, "Hi.\r\n");
-    assert_eq!(fails(&with(&[first.clone(), second.clone()])), Flaw::Link(2, Reason::BodyChanged));
+    assert_eq!(
+        fails(&with(&[first.clone(), second.clone()])),
+        ArcError::Link(2, Reason::BodyChanged)
+    );
     let resealed = with(&[first.clone(), second]).replace(BODY, "Hi.\r\n");
     assert_eq!(
         comes_to(&resealed),
@@ -173,14 +177,14 @@ fn changed_message_fails_unless_it_was_sealed_again() {
     );
     assert_eq!(
         fails(&with(&sets(3)).replace("hungry", "angry")),
-        Flaw::Link(3, Reason::BodyChanged)
+        ArcError::Link(3, Reason::BodyChanged)
     );
     assert_eq!(
         fails(&with(&sets(3)).replace("dinner", "sinner")),
-        Flaw::Link(3, Reason::SignatureWrong)
+        ArcError::Link(3, Reason::SignatureWrong)
     );
     let hidden = with(&sets(1)).replace("Subject:", "From: eve@other.test\r\nSubject:");
-    assert_eq!(fails(&hidden), Flaw::Link(1, Reason::FromNotSigned));
+    assert_eq!(fails(&hidden), ArcError::Link(1, Reason::FromNotSigned));
 }
 
 #[test]
@@ -194,7 +198,7 @@ fn any_change_of_a_chain_breaks_a_seal() {
         assert_ne!(changed, whole);
         assert_eq!(
             fails(&with(&changed)),
-            Flaw::Link(3, Reason::SignatureWrong),
+            ArcError::Link(3, Reason::SignatureWrong),
             "{number} {field}"
         );
     }
@@ -208,7 +212,7 @@ fn any_change_of_a_chain_breaks_a_seal() {
             }
             sets.push(next);
         }
-        assert_eq!(fails(&with(&sets)), Flaw::Link(broken, Reason::SignatureWrong));
+        assert_eq!(fails(&with(&sets)), ArcError::Link(broken, Reason::SignatureWrong));
     }
 }
 
@@ -219,26 +223,30 @@ fn chain_with_missing_or_repeated_fields_fails() {
         for field in 0..3 {
             let mut lacking = whole.clone();
             lacking[number][field] = String::new();
-            assert_eq!(fails(&with(&lacking)), Flaw::Incomplete, "{number} {field}");
+            assert_eq!(fails(&with(&lacking)), ArcError::Incomplete, "{number} {field}");
             let mut twice = whole.clone();
             twice[number][field] = whole[number][field].repeat(2);
-            assert_eq!(fails(&with(&twice)), Flaw::Incomplete, "{number} {field}");
+            assert_eq!(fails(&with(&twice)), ArcError::Incomplete, "{number} {field}");
         }
         let mut gap = whole.clone();
         gap.remove(number);
-        let expected = if number == 2 { None } else { Some(Flaw::Incomplete) };
+        let expected = if number == 2 { None } else { Some(ArcError::Incomplete) };
         assert_eq!(expected.is_none(), comes_to(&with(&gap)) == ChainVerdict::Pass);
     }
     let one = with(&sets(1));
     for number in ["0", "2", "50", "51", "99"] {
         assert_eq!(
             fails(&one.replace("i=1", &format!("i={number}"))),
-            Flaw::Incomplete,
+            ArcError::Incomplete,
             "{number}"
         );
     }
     for number in ["", "-1", "1.", "one", "100", "001", "1 1"] {
-        assert_eq!(fails(&one.replace("i=1", &format!("i={number}"))), Flaw::Syntax, "{number}");
+        assert_eq!(
+            fails(&one.replace("i=1", &format!("i={number}"))),
+            ArcError::Syntax,
+            "{number}"
+        );
     }
     for (field, broken) in [
         ("Results: i=1; ", "Results: "),
@@ -246,11 +254,11 @@ fn chain_with_missing_or_repeated_fields_fails() {
         ("Seal: i=1; ", "Seal: "),
     ] {
         assert!(one.contains(field));
-        assert_eq!(fails(&one.replace(field, broken)), Flaw::Syntax, "{broken}");
+        assert_eq!(fails(&one.replace(field, broken)), ArcError::Syntax, "{broken}");
     }
     assert_eq!(
         fails(&one.replace("Message-Signature: i=1; ", "Message-Signature: ")),
-        Flaw::Syntax
+        ArcError::Syntax
     );
 }
 
@@ -260,7 +268,8 @@ fn set_numbers_may_be_anywhere_with_spaces_and_zeros() {
         [("i=1; mx", "i=1"), (" i = 01 ; mx", "i=01"), ("\r\n i\r\n\t=1\r\n ;mx", "i = 1")]
     {
         let tags = format!("{SIGNER}; {tags}");
-        let one = set(&[], &Wish { results, message: &tags, seal: &tags, ..USUAL }, &FIELDS, BODY);
+        let one =
+            set(&[], &SetOptions { results, message: &tags, seal: &tags, ..USUAL }, &FIELDS, BODY);
         assert_eq!(comes_to(&with(&[one])), ChainVerdict::Pass, "{results}");
     }
 }
@@ -270,33 +279,33 @@ fn seal_status_must_fit_its_position() {
     let sealed = |statuses: &[&str]| {
         let mut sets = Vec::new();
         for status in statuses {
-            sets.push(set(&sets, &Wish { status, ..USUAL }, &FIELDS, BODY));
+            sets.push(set(&sets, &SetOptions { status, ..USUAL }, &FIELDS, BODY));
         }
         comes_to(&with(&sets))
     };
     for (statuses, expected) in [
         (&["none", "pass", "pass"][..], ChainVerdict::Pass),
-        (&["pass"], ChainVerdict::Fail(Flaw::WrongStatus)),
-        (&["fail"], ChainVerdict::Fail(Flaw::SealedAsBroken)),
-        (&["none", "none"], ChainVerdict::Fail(Flaw::WrongStatus)),
-        (&["none", "fail"], ChainVerdict::Fail(Flaw::SealedAsBroken)),
-        (&["none", "fail", "pass"], ChainVerdict::Fail(Flaw::WrongStatus)),
-        (&["fail", "fail"], ChainVerdict::Fail(Flaw::WrongStatus)),
-        (&["none", "PASS"], ChainVerdict::Fail(Flaw::WrongStatus)),
-        (&["none", "maybe"], ChainVerdict::Fail(Flaw::WrongStatus)),
+        (&["pass"], ChainVerdict::Fail(ArcError::WrongStatus)),
+        (&["fail"], ChainVerdict::Fail(ArcError::SealedAsBroken)),
+        (&["none", "none"], ChainVerdict::Fail(ArcError::WrongStatus)),
+        (&["none", "fail"], ChainVerdict::Fail(ArcError::SealedAsBroken)),
+        (&["none", "fail", "pass"], ChainVerdict::Fail(ArcError::WrongStatus)),
+        (&["fail", "fail"], ChainVerdict::Fail(ArcError::WrongStatus)),
+        (&["none", "PASS"], ChainVerdict::Fail(ArcError::WrongStatus)),
+        (&["none", "maybe"], ChainVerdict::Fail(ArcError::WrongStatus)),
     ] {
         assert_eq!(sealed(statuses), expected, "{statuses:?}");
     }
-    assert_eq!(fails(&with(&sets(1)).replace("; cv=none", "")), Flaw::Syntax);
+    assert_eq!(fails(&with(&sets(1)).replace("; cv=none", "")), ArcError::Syntax);
 }
 
 #[test]
 fn invalid_signatures_fail_the_chain() {
-    let made = |wish: &Wish<'_>| {
-        let first = set(&[], wish, &FIELDS, BODY);
+    let made = |options: &SetOptions<'_>| {
+        let first = set(&[], options, &FIELDS, BODY);
         fails(&with(&[first]))
     };
-    let link = |reason| Flaw::Link(1, reason);
+    let link = |reason| ArcError::Link(1, reason);
     for (from, to, of_seal, of_message) in [
         ("ed25519-sha256", "rsa-sha1", link(Reason::Sha1), link(Reason::Sha1)),
         ("ed25519-sha256", "ed448", link(Reason::Unknown), link(Reason::Unknown)),
@@ -304,32 +313,32 @@ fn invalid_signatures_fail_the_chain() {
         ("s=key", "s=", link(Reason::Syntax), link(Reason::Syntax)),
         ("s=key", "s=key; x=1999999", link(Reason::Expired), link(Reason::Expired)),
         ("s=key", "s=key; t=2003601", link(Reason::FromTheFuture), link(Reason::FromTheFuture)),
-        ("s=key", "s=key; s=key", Flaw::Syntax, Flaw::Syntax),
+        ("s=key", "s=key; s=key", ArcError::Syntax, ArcError::Syntax),
     ] {
         let tags = SIGNER.replace(from, to);
-        assert_eq!(made(&Wish { seal: &tags, ..USUAL }), of_seal, "{to}");
-        assert_eq!(made(&Wish { message: &tags, ..USUAL }), of_message, "{to}");
+        assert_eq!(made(&SetOptions { seal: &tags, ..USUAL }), of_seal, "{to}");
+        assert_eq!(made(&SetOptions { message: &tags, ..USUAL }), of_message, "{to}");
     }
     assert_eq!(
-        made(&Wish { seal: &format!("{SIGNER}; h=From"), ..USUAL }),
-        Flaw::Syntax,
+        made(&SetOptions { seal: &format!("{SIGNER}; h=From"), ..USUAL }),
+        ArcError::Syntax,
         "RFC 8617 §4.1.3"
     );
     for (covered, expected) in [
         ("h=To:Subject", link(Reason::FromNotSigned)),
-        ("h=From:ARC-Seal", Flaw::CoversItself),
-        ("h=From:arc-authentication-results", Flaw::CoversItself),
+        ("h=From:ARC-Seal", ArcError::CoversItself),
+        ("h=From:arc-authentication-results", ArcError::CoversItself),
         ("c=loose; h=From", link(Reason::Unknown)),
         ("l=5; h=From", link(Reason::BodyPartlySigned)),
     ] {
         assert_eq!(
-            made(&Wish { message: &format!("{SIGNER}; {covered}"), ..USUAL }),
+            made(&SetOptions { message: &format!("{SIGNER}; {covered}"), ..USUAL }),
             expected,
             "{covered}"
         );
     }
     let unheard = format!("v=7; x_y=z; {SIGNER}");
-    let one = set(&[], &Wish { message: &unheard, seal: &unheard, ..USUAL }, &FIELDS, BODY);
+    let one = set(&[], &SetOptions { message: &unheard, seal: &unheard, ..USUAL }, &FIELDS, BODY);
     assert_eq!(
         comes_to(&with(&[one])),
         ChainVerdict::Pass,
@@ -340,7 +349,7 @@ fn invalid_signatures_fail_the_chain() {
 #[test]
 fn chain_without_key_answers_is_open() {
     let judged = |keys: Texts<'_>| judged(&with(&sets(2)), keys).0;
-    let fail = |reason| ChainVerdict::Fail(Flaw::Link(2, reason));
+    let fail = |reason| ChainVerdict::Fail(ArcError::Link(2, reason));
     assert_eq!(judged(Ok(&[])), fail(Reason::NoKey));
     assert_eq!(judged(Ok(&[b"v=DKIM1; k=ed25519; p="])), fail(Reason::KeyRevoked));
     assert_eq!(judged(Ok(&[record("t=y; ").as_bytes()])), fail(Reason::Testing));
@@ -355,17 +364,17 @@ fn sets_and_keys_of_a_chain_are_limited() {
     let longest = sets(SETS_MAX);
     assert_eq!(comes_to(&with(&longest)), ChainVerdict::Pass);
     let one_more = with(&[&longest[..], &sets(1)].concat());
-    assert_eq!(fails(&one_more), Flaw::TooLong);
+    assert_eq!(fails(&one_more), ArcError::TooLong);
     for (count, expected) in [
         (CHAIN_KEYS_MAX, ChainVerdict::Pass),
-        (CHAIN_KEYS_MAX + 1, ChainVerdict::Fail(Flaw::TooManyKeys)),
+        (CHAIN_KEYS_MAX + 1, ChainVerdict::Fail(ArcError::TooManyKeys)),
     ] {
         let mut sets: Vec<Set> = Vec::new();
         for number in 0..count {
             let signer = SIGNER.replace("s=key", &format!("s=key{number}"));
             sets.push(set(
                 &sets,
-                &Wish { message: &signer, seal: &signer, ..USUAL },
+                &SetOptions { message: &signer, seal: &signer, ..USUAL },
                 &FIELDS,
                 BODY,
             ));
@@ -377,8 +386,12 @@ fn sets_and_keys_of_a_chain_are_limited() {
         assert_eq!(asked.is_empty(), count > CHAIN_KEYS_MAX, "{asked:?}");
     }
     // No key is asked for if the newest signature cannot count.
-    let old =
-        with(&[set(&[], &Wish { message: &format!("{SIGNER}; x=5"), ..USUAL }, &FIELDS, BODY)]);
+    let old = with(&[set(
+        &[],
+        &SetOptions { message: &format!("{SIGNER}; x=5"), ..USUAL },
+        &FIELDS,
+        BODY,
+    )]);
     assert_eq!(read(old.as_bytes()).missing(&Knowledge::default(), NOW), []);
 }
 
@@ -387,7 +400,7 @@ fn chain_in_a_too_long_header_fails() {
     let long = format!("X: {}\r\n", "x".repeat(crate::HEADER_BYTES_MAX));
     assert_eq!(
         fails(&with(&sets(1)).replace("Subject: ", &format!("{long}Subject: "))),
-        Flaw::Link(1, Reason::HeaderTooLong)
+        ArcError::Link(1, Reason::HeaderTooLong)
     );
 }
 
@@ -401,14 +414,16 @@ fn trusted_forwarders_vouch_while_all_newer_are_trusted() {
             let results = format!("i={}; {results}", sets.len() + 1);
             sets.push(set(
                 &sets,
-                &Wish { results: &results, message: &tags, seal: &tags, ..USUAL },
+                &SetOptions { results: &results, message: &tags, seal: &tags, ..USUAL },
                 &FIELDS,
                 BODY,
             ));
         }
         let message = read(with(&sets).as_bytes());
         let trusted = Name::parse("good.test").unwrap();
-        message.vouched_by(|name| name.is_within(&trusted)).map(|name| name.as_str().to_string())
+        message
+            .trusted_forwarder(|name| name.is_within(&trusted))
+            .map(|name| name.as_str().to_string())
     };
     let good = |name: &str| Some(name.to_string());
     assert_eq!(vouched(&[]), None);

@@ -6,23 +6,23 @@ const PATIENCE: Micros = Micros::from_secs(3);
 
 #[test]
 fn asker_is_told_the_answer() {
-    let mut house = House::new(&[FIRST]);
-    assert_eq!(house.ask(1, "Mail.Example.test.", RecordKind::Ipv4), None);
-    let asked = house.heard();
+    let mut harness = ResolverHarness::new(&[FIRST]);
+    assert_eq!(harness.ask(1, "Mail.Example.test.", RecordKind::Ipv4), None);
+    let asked = harness.heard();
     assert_eq!(asked.to, FIRST);
-    house.replies(
+    harness.replies(
         &asked,
         &reply(&asked.bytes, Rcode::NOERROR, |answer| address(answer, "mail.example.test", 5)),
     );
-    assert_eq!(house.told(), [(1, found(5))]);
-    assert_eq!(house.ports, []);
+    assert_eq!(harness.told(), [(1, found(5))]);
+    assert_eq!(harness.ports, []);
 }
 
 #[test]
 fn question_sets_rd_ad_and_the_datagram_size() {
-    let mut house = House::new(&[FIRST]);
-    house.ask(1, "example.test", RecordKind::Exchanger);
-    let bytes = house.heard().bytes;
+    let mut harness = ResolverHarness::new(&[FIRST]);
+    harness.ask(1, "example.test", RecordKind::Exchanger);
+    let bytes = harness.heard().bytes;
     let message = Message::from_slice(&bytes).unwrap();
     let header = message.header();
     assert!(header.rd() && header.ad() && !header.qr() && !header.cd());
@@ -32,132 +32,132 @@ fn question_sets_rd_ad_and_the_datagram_size() {
 
 #[test]
 fn same_question_is_asked_once_and_all_are_told() {
-    let mut house = House::new(&[FIRST]);
+    let mut harness = ResolverHarness::new(&[FIRST]);
     for asker in 1..=4 {
-        assert_eq!(house.ask(asker, "a.test", RecordKind::Ipv4), None);
+        assert_eq!(harness.ask(asker, "a.test", RecordKind::Ipv4), None);
     }
     assert_eq!(
-        house.ask(5, "a.test", RecordKind::Ipv4),
+        harness.ask(5, "a.test", RecordKind::Ipv4),
         Some(Err(Unanswered::Busy)),
         "so many may wait for one answer"
     );
-    let asked = house.heard();
-    house.replies(
+    let asked = harness.heard();
+    harness.replies(
         &asked,
         &reply(&asked.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 9)),
     );
-    assert_eq!(house.told(), [1, 2, 3, 4].map(|asker| (asker, found(9))));
+    assert_eq!(harness.told(), [1, 2, 3, 4].map(|asker| (asker, found(9))));
 }
 
 #[test]
 fn next_server_follows_silence_and_becomes_preferred() {
-    let mut house = House::new(&[FIRST, SECOND]);
-    house.ask(1, "a.test", RecordKind::Ipv4);
-    let to_first = house.heard();
+    let mut harness = ResolverHarness::new(&[FIRST, SECOND]);
+    harness.ask(1, "a.test", RecordKind::Ipv4);
+    let to_first = harness.heard();
     assert_eq!(to_first.to, FIRST);
-    house.passes(PATIENCE);
-    let asked = house.heard();
+    harness.passes(PATIENCE);
+    let asked = harness.heard();
     assert_eq!(asked.to, SECOND);
-    assert_eq!(house.ports, [asked.port], "the first server's port is released");
-    house.replies(
+    assert_eq!(harness.ports, [asked.port], "the first server's port is released");
+    harness.replies(
         &asked,
         &reply(&asked.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 1)),
     );
-    assert_eq!(house.told(), [(1, found(1))]);
-    house.ask(2, "b.test", RecordKind::Ipv4);
-    assert_eq!(house.heard().to, SECOND);
+    assert_eq!(harness.told(), [(1, found(1))]);
+    harness.ask(2, "b.test", RecordKind::Ipv4);
+    assert_eq!(harness.heard().to, SECOND);
 }
 
 #[test]
 fn silence_of_all_servers_is_reported_in_bounded_time() {
     for (servers, attempts) in [(&[FIRST][..], 3), (&[FIRST, SECOND], 4)] {
-        let mut house = House::new(servers);
-        house.ask(1, "a.test", RecordKind::Ipv4);
+        let mut harness = ResolverHarness::new(servers);
+        harness.ask(1, "a.test", RecordKind::Ipv4);
         for attempt in 0..attempts {
-            assert_eq!(house.heard().to, servers[attempt % servers.len()]);
-            assert_eq!(house.told(), []);
-            house.passes(PATIENCE);
+            assert_eq!(harness.heard().to, servers[attempt % servers.len()]);
+            assert_eq!(harness.told(), []);
+            harness.passes(PATIENCE);
         }
-        assert_eq!(house.told(), [(1, Err(Unanswered::Silence))]);
-        assert!(house.is_quiet());
+        assert_eq!(harness.told(), [(1, Err(Unanswered::Silence))]);
+        assert!(harness.is_quiet());
     }
 }
 
 #[test]
 fn waiting_is_bounded_whatever_servers_do() {
-    let mut house = House::new(&[FIRST, SECOND]);
-    house.ask(1, "a.test", RecordKind::Ipv4);
+    let mut harness = ResolverHarness::new(&[FIRST, SECOND]);
+    harness.ask(1, "a.test", RecordKind::Ipv4);
     // Each attempt is truncated, and each stream hangs.
-    while house.told.is_empty() {
-        let until_deadline = house.resolver.next_deadline().since(house.now);
-        if house.is_quiet() {
-            house.passes(until_deadline);
+    while harness.told.is_empty() {
+        let until_deadline = harness.resolver.next_deadline().since(harness.now);
+        if harness.is_quiet() {
+            harness.passes(until_deadline);
             continue;
         }
-        let asked = house.heard();
+        let asked = harness.heard();
         let mut cut = reply(&asked.bytes, Rcode::NOERROR, |_| {});
         cut[2] |= 2;
-        house.passes(just_before(until_deadline));
-        house.replies(&asked, &cut);
+        harness.passes(just_before(until_deadline));
+        harness.replies(&asked, &cut);
     }
-    assert_eq!(house.told(), [(1, Err(Unanswered::Silence))]);
-    assert!(house.now.since(Instant::START) <= crate::QUESTION_SPAN_MAX, "at {}", house.now);
+    assert_eq!(harness.told(), [(1, Err(Unanswered::Silence))]);
+    assert!(harness.now.since(Instant::START) <= crate::QUESTION_SPAN_MAX, "at {}", harness.now);
 }
 
 #[test]
 fn next_server_follows_a_refusal_at_once() {
-    let mut house = House::new(&[FIRST, SECOND]);
-    house.ask(1, "a.test", RecordKind::Ipv4);
+    let mut harness = ResolverHarness::new(&[FIRST, SECOND]);
+    harness.ask(1, "a.test", RecordKind::Ipv4);
     for (server, code) in [
         (FIRST, Rcode::SERVFAIL),
         (SECOND, Rcode::REFUSED),
         (FIRST, Rcode::SERVFAIL),
         (SECOND, Rcode::REFUSED),
     ] {
-        let asked = house.heard();
+        let asked = harness.heard();
         assert_eq!(asked.to, server);
-        house.replies(&asked, &reply(&asked.bytes, code, |_| {}));
+        harness.replies(&asked, &reply(&asked.bytes, code, |_| {}));
     }
-    assert_eq!(house.told(), [(1, Err(Unanswered::Refused(Rcode::REFUSED)))]);
+    assert_eq!(harness.told(), [(1, Err(Unanswered::Refused(Rcode::REFUSED)))]);
 }
 
 #[test]
 fn format_error_need_not_repeat_the_question() {
-    let mut house = House::new(&[FIRST, SECOND]);
-    house.ask(1, "a.test", RecordKind::Ipv4);
-    let asked = house.heard();
+    let mut harness = ResolverHarness::new(&[FIRST, SECOND]);
+    harness.ask(1, "a.test", RecordKind::Ipv4);
+    let asked = harness.heard();
     let mut refusal = asked.bytes[..12].to_vec();
     // A reply, a format error, and no question, no record.
     refusal[2..].copy_from_slice(&[0x80, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
-    house.replies(&asked, &refusal);
-    assert_eq!(house.heard().to, SECOND);
+    harness.replies(&asked, &refusal);
+    assert_eq!(harness.heard().to, SECOND);
 }
 
 #[test]
 fn question_without_server_or_place_fails_at_once() {
-    let mut house = House::new(&[]);
-    assert_eq!(house.ask(1, "a.test", RecordKind::Ipv4), Some(Err(Unanswered::NoServer)));
-    let mut house = House::with(Limits { questions: 2, ..LIMITS }, &[FIRST]);
-    assert_eq!(house.ask(1, "a.test", RecordKind::Ipv4), None);
-    assert_eq!(house.ask(2, "b.test", RecordKind::Ipv4), None);
-    assert_eq!(house.ask(3, "c.test", RecordKind::Ipv4), Some(Err(Unanswered::Busy)));
+    let mut harness = ResolverHarness::new(&[]);
+    assert_eq!(harness.ask(1, "a.test", RecordKind::Ipv4), Some(Err(Unanswered::NoServer)));
+    let mut harness = ResolverHarness::with(Limits { questions: 2, ..LIMITS }, &[FIRST]);
+    assert_eq!(harness.ask(1, "a.test", RecordKind::Ipv4), None);
+    assert_eq!(harness.ask(2, "b.test", RecordKind::Ipv4), None);
+    assert_eq!(harness.ask(3, "c.test", RecordKind::Ipv4), Some(Err(Unanswered::Busy)));
 }
 
 #[test]
 fn waiting_questions_move_to_new_servers() {
-    let mut house = House::new(&[FIRST]);
-    house.ask(1, "a.test", RecordKind::Ipv4);
-    let former = house.heard();
-    house.resolver.set_servers([SECOND.ip()], house.now);
-    house.work();
-    let asked = house.heard();
+    let mut harness = ResolverHarness::new(&[FIRST]);
+    harness.ask(1, "a.test", RecordKind::Ipv4);
+    let former = harness.heard();
+    harness.resolver.set_servers([SECOND.ip()], harness.now);
+    harness.work();
+    let asked = harness.heard();
     assert_eq!(asked.to, SECOND);
-    house.replies(
+    harness.replies(
         &former,
         &reply(&former.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 6)),
     );
-    assert_eq!(house.told(), [], "the former server is not believed any more");
-    house.resolver.set_servers([], house.now);
-    house.work();
-    assert_eq!(house.told(), [(1, Err(Unanswered::NoServer))]);
+    assert_eq!(harness.told(), [], "the former server is not believed any more");
+    harness.resolver.set_servers([], harness.now);
+    harness.work();
+    assert_eq!(harness.told(), [(1, Err(Unanswered::NoServer))]);
 }

@@ -6,11 +6,11 @@ use super::*;
 type Change = fn(&mut Vec<u8>);
 
 /// A resolver that has asked for the address of `forged.example.test`, and the question.
-fn asking() -> (House, Asked) {
-    let mut house = House::new(&[FIRST, SECOND]);
-    house.ask(1, "forged.example.test", RecordKind::Ipv4);
-    let asked = house.heard();
-    (house, asked)
+fn asking() -> (ResolverHarness, Asked) {
+    let mut harness = ResolverHarness::new(&[FIRST, SECOND]);
+    harness.ask(1, "forged.example.test", RecordKind::Ipv4);
+    let asked = harness.heard();
+    (harness, asked)
 }
 
 fn answer(asked: &[u8]) -> Vec<u8> {
@@ -19,13 +19,13 @@ fn answer(asked: &[u8]) -> Vec<u8> {
 
 #[test]
 fn ports_identifiers_and_letter_cases_vary() {
-    let mut house = House::with(Limits { questions: 200, ..LIMITS }, &[FIRST]);
+    let mut harness = ResolverHarness::with(Limits { questions: 200, ..LIMITS }, &[FIRST]);
     let (mut ports, mut identifiers, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..200 {
         // Another kind of record of the same name would be another question too, but there are few
         // kinds.
-        house.ask(number, &alloc::format!("abcdefghijklmnop.{number}.test"), RecordKind::Ipv4);
-        let asked = house.heard();
+        harness.ask(number, &alloc::format!("abcdefghijklmnop.{number}.test"), RecordKind::Ipv4);
+        let asked = harness.heard();
         ports.push(asked.port);
         identifiers.push([asked.bytes[0], asked.bytes[1]]);
         names.push(spelled(&asked.bytes)[..16].to_string());
@@ -47,14 +47,14 @@ fn ports_identifiers_and_letter_cases_vary() {
 
 #[test]
 fn only_the_asked_server_is_heard() {
-    let (mut house, asked) = asking();
+    let (mut harness, asked) = asking();
     let forged = answer(&asked.bytes);
-    house.comes(asked.port, SECOND, &forged);
-    house.comes(asked.port, SocketAddr::new(FIRST.ip(), 5353), &forged);
-    house.comes(asked.port ^ 1, FIRST, &forged);
-    assert_eq!((house.told(), house.streams.len()), (Vec::new(), 0));
-    house.replies(&asked, &forged);
-    assert_eq!(house.told(), [(1, found(66))]);
+    harness.comes(asked.port, SECOND, &forged);
+    harness.comes(asked.port, SocketAddr::new(FIRST.ip(), 5353), &forged);
+    harness.comes(asked.port ^ 1, FIRST, &forged);
+    assert_eq!((harness.told(), harness.streams.len()), (Vec::new(), 0));
+    harness.replies(&asked, &forged);
+    assert_eq!(harness.told(), [(1, found(66))]);
 }
 
 #[test]
@@ -68,30 +68,30 @@ fn wrong_guess_moves_the_question_to_a_stream() {
     let cut_off: Change = |bytes| bytes.truncate(11);
     assert_eq!(spelled(&right).to_lowercase(), "forged.example.test");
     for change in [wrong_identifier, wrong_case, wrong_name, wrong_kind, a_question, cut_off] {
-        let (mut house, asked) = asking();
+        let (mut harness, asked) = asking();
         let mut forged = answer(&asked.bytes);
         change(&mut forged);
-        house.replies(&asked, &forged);
-        assert_eq!(house.ports, [], "the port is given up");
-        assert_eq!(house.streams.len(), 1);
-        assert_eq!(house.streams[0].1, FIRST);
-        house.replies(&asked, &answer(&asked.bytes));
-        assert_eq!(house.told(), [], "the next guess would have been right, but comes too late");
+        harness.replies(&asked, &forged);
+        assert_eq!(harness.ports, [], "the port is given up");
+        assert_eq!(harness.streams.len(), 1);
+        assert_eq!(harness.streams[0].1, FIRST);
+        harness.replies(&asked, &answer(&asked.bytes));
+        assert_eq!(harness.told(), [], "the next guess would have been right, but comes too late");
     }
 }
 
 #[test]
 fn records_of_other_names_are_ignored() {
-    let (mut house, asked) = asking();
+    let (mut harness, asked) = asking();
     let bytes = reply(&asked.bytes, Rcode::NOERROR, |answer| {
         address(answer, "victim.test", 66);
         address(answer, "forged.example.test", 1);
         address(answer, "sub.forged.example.test", 67);
     });
-    house.replies(&asked, &bytes);
-    assert_eq!(house.told(), [(1, found(1))]);
+    harness.replies(&asked, &bytes);
+    assert_eq!(harness.told(), [(1, found(1))]);
     assert_eq!(
-        house.ask(2, "victim.test", RecordKind::Ipv4),
+        harness.ask(2, "victim.test", RecordKind::Ipv4),
         None,
         "an unrequested record is not cached"
     );

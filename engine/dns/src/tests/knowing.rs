@@ -5,92 +5,92 @@ use super::*;
 const KINDS: [RecordKind; 2] = [RecordKind::Ipv4, RecordKind::Text];
 
 /// Asks a question that the answer of `make` answers.
-fn learn(house: &mut House, name: &str, make: impl FnOnce(&[u8]) -> Vec<u8>) {
-    assert_eq!(house.ask(0, name, RecordKind::Ipv4), None, "it isn't known");
-    let asked = house.heard();
-    house.replies(&asked, &make(&asked.bytes));
-    assert_eq!(house.told().len(), 1);
+fn learn(harness: &mut ResolverHarness, name: &str, make: impl FnOnce(&[u8]) -> Vec<u8>) {
+    assert_eq!(harness.ask(0, name, RecordKind::Ipv4), None, "it isn't known");
+    let asked = harness.heard();
+    harness.replies(&asked, &make(&asked.bytes));
+    assert_eq!(harness.told().len(), 1);
 }
 
 #[test]
 fn answer_is_cached_until_its_ttl_ends() {
-    let mut house = House::new(&[FIRST]);
-    learn(&mut house, "a.test", |asked| {
+    let mut harness = ResolverHarness::new(&[FIRST]);
+    learn(&mut harness, "a.test", |asked| {
         reply(asked, Rcode::NOERROR, |answer| address(answer, "a.test", 4))
     });
-    house.passes(just_before(Micros::from_secs(300)));
-    assert_eq!(house.ask(1, "A.TEST", RecordKind::Ipv4), Some(found(4)));
-    assert!(house.is_quiet());
-    house.passes(Micros(1));
-    assert_eq!(house.ask(2, "a.test", RecordKind::Ipv4), None);
+    harness.passes(just_before(Micros::from_secs(300)));
+    assert_eq!(harness.ask(1, "A.TEST", RecordKind::Ipv4), Some(found(4)));
+    assert!(harness.is_quiet());
+    harness.passes(Micros(1));
+    assert_eq!(harness.ask(2, "a.test", RecordKind::Ipv4), None);
 }
 
 #[test]
 fn record_kinds_are_cached_separately() {
-    let mut house = House::new(&[FIRST]);
-    learn(&mut house, "a.test", |asked| {
+    let mut harness = ResolverHarness::new(&[FIRST]);
+    learn(&mut harness, "a.test", |asked| {
         reply(asked, Rcode::NOERROR, |answer| address(answer, "a.test", 4))
     });
-    assert_eq!(KINDS.map(|kind| house.ask(1, "a.test", kind).is_some()), [true, false]);
+    assert_eq!(KINDS.map(|kind| harness.ask(1, "a.test", kind).is_some()), [true, false]);
 }
 
 #[test]
 fn ttl_of_an_alias_limits_the_answer() {
-    let mut house = House::new(&[FIRST]);
-    learn(&mut house, "a.test", |asked| {
+    let mut harness = ResolverHarness::new(&[FIRST]);
+    learn(&mut harness, "a.test", |asked| {
         reply(asked, Rcode::NOERROR, |answer| {
             alias(answer, "a.test", "b.test", 10);
             address(answer, "b.test", 4);
         })
     });
-    assert_eq!(house.ask(1, "a.test", RecordKind::Ipv4), Some(found(4)));
-    house.passes(Micros::from_secs(10));
-    assert_eq!(house.ask(1, "a.test", RecordKind::Ipv4), None);
+    assert_eq!(harness.ask(1, "a.test", RecordKind::Ipv4), Some(found(4)));
+    harness.passes(Micros::from_secs(10));
+    assert_eq!(harness.ask(1, "a.test", RecordKind::Ipv4), None);
 }
 
 #[test]
 fn negative_answer_is_cached_as_the_zone_says() {
     for (code, exists) in [(Rcode::NXDOMAIN, false), (Rcode::NOERROR, true)] {
         for (ttl, minimum, span) in [(60, 900, 60), (900, 60, 60), (90_000, 90_000, 3_600)] {
-            let mut house = House::new(&[FIRST]);
-            learn(&mut house, "a.example.test", |asked| nothing(asked, code, ttl, minimum));
-            house.passes(just_before(Micros::from_secs(span)));
+            let mut harness = ResolverHarness::new(&[FIRST]);
+            learn(&mut harness, "a.example.test", |asked| nothing(asked, code, ttl, minimum));
+            harness.passes(just_before(Micros::from_secs(span)));
             let known = Answer { records: Vec::new(), exists, is_authenticated: false };
-            assert_eq!(house.ask(1, "a.example.test", RecordKind::Ipv4), Some(Ok(known)));
-            house.passes(Micros(1));
-            assert_eq!(house.ask(1, "a.example.test", RecordKind::Ipv4), None);
+            assert_eq!(harness.ask(1, "a.example.test", RecordKind::Ipv4), Some(Ok(known)));
+            harness.passes(Micros(1));
+            assert_eq!(harness.ask(1, "a.example.test", RecordKind::Ipv4), None);
         }
     }
 }
 
 #[test]
 fn cache_time_is_between_zero_and_a_day() {
-    let mut house = House::new(&[FIRST]);
+    let mut harness = ResolverHarness::new(&[FIRST]);
     // Without an SOA record, the answer has no lifetime.
-    learn(&mut house, "a.test", |asked| reply(asked, Rcode::NXDOMAIN, |_| {}));
-    learn(&mut house, "a.test", |asked| {
+    learn(&mut harness, "a.test", |asked| reply(asked, Rcode::NXDOMAIN, |_| {}));
+    learn(&mut harness, "a.test", |asked| {
         reply(asked, Rcode::NOERROR, |answer| {
             answer
                 .push((labels("a.test"), Ttl::from_secs(10_000_000), A::from_octets(192, 0, 2, 4)))
                 .unwrap();
         })
     });
-    house.passes(just_before(Micros::from_secs(86_400)));
-    assert_eq!(house.ask(1, "a.test", RecordKind::Ipv4), Some(found(4)));
-    house.passes(Micros(1));
-    assert_eq!(house.ask(1, "a.test", RecordKind::Ipv4), None);
+    harness.passes(just_before(Micros::from_secs(86_400)));
+    assert_eq!(harness.ask(1, "a.test", RecordKind::Ipv4), Some(found(4)));
+    harness.passes(Micros(1));
+    assert_eq!(harness.ask(1, "a.test", RecordKind::Ipv4), None);
 }
 
 #[test]
 fn refusals_are_not_cached() {
-    let mut house = House::new(&[FIRST]);
-    house.ask(1, "a.test", RecordKind::Ipv4);
+    let mut harness = ResolverHarness::new(&[FIRST]);
+    harness.ask(1, "a.test", RecordKind::Ipv4);
     for _ in 0..3 {
-        let asked = house.heard();
-        house.replies(&asked, &reply(&asked.bytes, Rcode::SERVFAIL, |_| {}));
+        let asked = harness.heard();
+        harness.replies(&asked, &reply(&asked.bytes, Rcode::SERVFAIL, |_| {}));
     }
-    assert_eq!(house.told(), [(1, Err(Unanswered::Refused(Rcode::SERVFAIL)))]);
-    assert_eq!(house.ask(1, "a.test", RecordKind::Ipv4), None);
+    assert_eq!(harness.told(), [(1, Err(Unanswered::Refused(Rcode::SERVFAIL)))]);
+    assert_eq!(harness.ask(1, "a.test", RecordKind::Ipv4), None);
 }
 
 #[test]

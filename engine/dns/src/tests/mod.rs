@@ -47,7 +47,7 @@ impl OnBehalf for u32 {
 }
 
 /// A resolver, its time, and its effects.
-pub(super) struct House {
+pub(super) struct ResolverHarness {
     pub(super) resolver: Resolver<u32>,
     pub(super) now: Instant,
     /// Ports that are bound.
@@ -58,16 +58,16 @@ pub(super) struct House {
     asked: Vec<Asked>,
 }
 
-impl House {
-    pub(super) fn new(servers: &[SocketAddr]) -> House {
-        House::with(LIMITS, servers)
+impl ResolverHarness {
+    pub(super) fn new(servers: &[SocketAddr]) -> ResolverHarness {
+        ResolverHarness::with(LIMITS, servers)
     }
 
-    pub(super) fn with(limits: Limits, servers: &[SocketAddr]) -> House {
+    pub(super) fn with(limits: Limits, servers: &[SocketAddr]) -> ResolverHarness {
         let mut resolver = Resolver::new(limits, [7; 16]);
         resolver.set_servers(servers.iter().map(SocketAddr::ip), Instant::START);
         let (ports, streams, written, told, asked) = Default::default();
-        House { resolver, now: Instant::START, ports, streams, written, told, asked }
+        ResolverHarness { resolver, now: Instant::START, ports, streams, written, told, asked }
     }
 
     /// Carries out the resolver's actions.

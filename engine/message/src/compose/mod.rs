@@ -1,7 +1,7 @@
 //! Writes a message: the author's text and attached files.
 //!
-//! A [`Letter`] is written at once, and then each file in pieces, into bytes that the caller may
-//! take away at any time. No file is ever held as a whole.
+//! A [`NewMessage`] is written at once, and then each file in pieces, into bytes that the caller
+//! may take away at any time. No file is ever held as a whole.
 //!
 //! Invariants:
 //! - The message is ASCII except for addresses beyond it (RFC 6532). Its lines end in CRLF, and
@@ -30,7 +30,7 @@ pub const REFERENCES_MAX: usize = 20;
 
 /// The content of a message to write.
 #[derive(Clone, Copy, Debug)]
-pub struct Letter<'a> {
+pub struct NewMessage<'a> {
     /// The author.
     pub from: &'a Mailbox,
     /// The recipients.
@@ -104,26 +104,26 @@ const LINE_BYTES: usize = 57;
 
 impl Composer {
     /// Writes the header and the text. Errors: nothing is written then.
-    pub fn begin(letter: &Letter<'_>, out: &mut Vec<u8>) -> Result<Composer, Unwritable> {
+    pub fn begin(message: &NewMessage<'_>, out: &mut Vec<u8>) -> Result<Composer, Unwritable> {
         let mailboxes =
-            [letter.to, letter.cc, letter.bcc].into_iter().flatten().chain([letter.from]);
+            [message.to, message.cc, message.bcc].into_iter().flatten().chain([message.from]);
         if !mailboxes.into_iter().all(|mailbox| field::is_address(&mailbox.address)) {
             return Err(Unwritable::Address);
         }
-        if !field::is_identifier(letter.message_id.as_bytes()) {
+        if !field::is_identifier(message.message_id.as_bytes()) {
             return Err(Unwritable::Identifier);
         }
-        write_header(letter, out);
+        write_header(message, out);
         let composer = Composer {
-            secret: letter.secret,
-            files: letter.files,
+            secret: message.secret,
+            files: message.files,
             held: Vec::with_capacity(LINE_BYTES),
         };
         if composer.files == Files::Some {
             multipart(b"mixed", &composer.boundary(MIXED), out);
             composer.delimiter(out);
         }
-        composer.write_texts(letter, out);
+        composer.write_texts(message, out);
         Ok(composer)
     }
 
@@ -170,15 +170,15 @@ impl Composer {
         }
     }
 
-    fn write_texts(&self, letter: &Letter<'_>, out: &mut Vec<u8>) {
-        let Some(html) = letter.html else {
-            text::write_plain(letter.text, out);
+    fn write_texts(&self, message: &NewMessage<'_>, out: &mut Vec<u8>) {
+        let Some(html) = message.html else {
+            text::write_plain(message.text, out);
             return;
         };
         let boundary = self.boundary(ALTERNATIVE);
         multipart(b"alternative", &boundary, out);
         delimit(&boundary, b"", out);
-        text::write_plain(letter.text, out);
+        text::write_plain(message.text, out);
         delimit(&boundary, b"", out);
         text::write_html(html, out);
         delimit(&boundary, b"--", out);
@@ -199,22 +199,23 @@ impl Composer {
 const MIXED: u8 = b'm';
 const ALTERNATIVE: u8 = b'a';
 
-fn write_header(letter: &Letter<'_>, out: &mut Vec<u8>) {
-    FieldWriter::new("Date", out).word(&date_time(letter.date)).end();
-    FieldWriter::new("From", out).mailboxes(core::slice::from_ref(letter.from)).end();
-    for (name, mailboxes) in [("To", letter.to), ("Cc", letter.cc), ("Bcc", letter.bcc)] {
+fn write_header(message: &NewMessage<'_>, out: &mut Vec<u8>) {
+    FieldWriter::new("Date", out).word(&date_time(message.date)).end();
+    FieldWriter::new("From", out).mailboxes(core::slice::from_ref(message.from)).end();
+    for (name, mailboxes) in [("To", message.to), ("Cc", message.cc), ("Bcc", message.bcc)] {
         if !mailboxes.is_empty() {
             FieldWriter::new(name, out).mailboxes(mailboxes).end();
         }
     }
-    FieldWriter::new("Subject", out).text(letter.subject).end();
-    FieldWriter::new("Message-ID", out).identifiers([letter.message_id.as_bytes()]).end();
-    if let Some(answered) = letter.in_reply_to.filter(|identifier| field::is_identifier(identifier))
+    FieldWriter::new("Subject", out).text(message.subject).end();
+    FieldWriter::new("Message-ID", out).identifiers([message.message_id.as_bytes()]).end();
+    if let Some(answered) =
+        message.in_reply_to.filter(|identifier| field::is_identifier(identifier))
     {
         FieldWriter::new("In-Reply-To", out).identifiers([answered]).end();
     }
     let known =
-        letter.references.iter().copied().filter(|identifier| field::is_identifier(identifier));
+        message.references.iter().copied().filter(|identifier| field::is_identifier(identifier));
     let beyond = known.clone().count().saturating_sub(REFERENCES_MAX);
     let mut kept = known.clone().take(1).chain(known.skip(1 + beyond)).peekable();
     if kept.peek().is_some() {

@@ -32,7 +32,7 @@ pub struct Reviser<'a> {
 
 /// The kind of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Line {
+pub(super) enum HeaderLine {
     /// Unknown: more bytes are needed.
     Unknown,
     /// A continuation of the field before it.
@@ -62,30 +62,30 @@ impl Classifier<'_> {
     /// The kind of the line that begins here. `bytes`: as much as there is of it, and of the bytes
     /// after it.
     #[inline]
-    pub(super) fn line(&self, bytes: &[u8]) -> Line {
-        let Some(first) = bytes.first() else { return Line::Unknown };
+    pub(super) fn line(&self, bytes: &[u8]) -> HeaderLine {
+        let Some(first) = bytes.first() else { return HeaderLine::Unknown };
         match (first, self.origin) {
-            (b' ' | b'\t', _) => Line::Folded,
-            (b'\n', _) => Line::Empty,
+            (b' ' | b'\t', _) => HeaderLine::Folded,
+            (b'\n', _) => HeaderLine::Empty,
             (b'\r', _) => match bytes.get(1) {
-                None => Line::Unknown,
-                Some(b'\n') => Line::Empty,
+                None => HeaderLine::Unknown,
+                Some(b'\n') => HeaderLine::Empty,
                 Some(_) => self.text(),
             },
             // Nearly all lines.
             (first, Origin::Relayed) if !matches!(first, b'A' | b'a' | b'R' | b'r') => {
-                Line::OtherField
+                HeaderLine::OtherField
             }
             (first, Origin::Stranger)
                 if !matches!(first, b'A' | b'a' | b'D' | b'd' | b'R' | b'r' | b'X' | b'x') =>
             {
-                Line::OtherField
+                HeaderLine::OtherField
             }
             _ => self.field(bytes),
         }
     }
 
-    fn field(&self, bytes: &[u8]) -> Line {
+    fn field(&self, bytes: &[u8]) -> HeaderLine {
         // Only as many bytes count as can be held.
         let bytes = bytes.get(..HELD_BYTES_MAX).unwrap_or(bytes);
         let is_enough = bytes.len() == HELD_BYTES_MAX;
@@ -93,10 +93,10 @@ impl Classifier<'_> {
         let (name, rest) =
             bytes.split_at_checked(name_end.unwrap_or(bytes.len())).unwrap_or_default();
         let in_doubt = match is_enough {
-            false => Line::Unknown,
+            false => HeaderLine::Unknown,
             // A reader may take it for the field with this beginning.
             true if self.may_be_taken_for_ours(name) || name.eq_ignore_ascii_case(RESULTS) => {
-                Line::Unwanted
+                HeaderLine::Unwanted
             }
             true => self.text(),
         };
@@ -112,36 +112,36 @@ impl Classifier<'_> {
             None => in_doubt,
             Some([b':', value @ ..]) if !name.is_empty() => self.named(name, value, is_enough),
             Some(_) if self.is_envelope_line(name, rest) || self.may_be_taken_for_ours(name) => {
-                Line::Unwanted
+                HeaderLine::Unwanted
             }
             Some(_) => self.text(),
         }
     }
 
-    fn named(&self, name: &[u8], value: &[u8], is_enough: bool) -> Line {
+    fn named(&self, name: &[u8], value: &[u8], is_enough: bool) -> HeaderLine {
         let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
         let is_submitted = self.origin == Origin::Submitted;
         if is("Received") {
-            Line::Received
+            HeaderLine::Received
         } else if name.eq_ignore_ascii_case(RESULTS) {
             match server_of(value).map(|server| self.is_own_name(server)) {
-                Some(false) => Line::OtherField,
-                None if !is_enough => Line::Unknown,
-                Some(true) | None => Line::Unwanted,
+                Some(false) => HeaderLine::OtherField,
+                None if !is_enough => HeaderLine::Unknown,
+                Some(true) | None => HeaderLine::Unwanted,
             }
         } else if is("Return-Path")
             || self.is_ours(name)
             || is_submitted && (is("Bcc") || is("Resent-Bcc"))
         {
-            Line::Unwanted
+            HeaderLine::Unwanted
         } else if is_submitted && is("From") {
-            Line::Author
+            HeaderLine::Author
         } else if is_submitted && is("Date") {
-            Line::Date
+            HeaderLine::Date
         } else if is_submitted && is("Message-ID") {
-            Line::Identifier
+            HeaderLine::Identifier
         } else {
-            Line::OtherField
+            HeaderLine::OtherField
         }
     }
 
@@ -183,10 +183,10 @@ impl Classifier<'_> {
     }
 
     /// The kind of a line that is not a field: headers from other servers are left unchanged.
-    fn text(&self) -> Line {
+    fn text(&self) -> HeaderLine {
         match self.origin {
-            Origin::Relayed | Origin::Stranger => Line::OtherField,
-            Origin::Submitted => Line::Text,
+            Origin::Relayed | Origin::Stranger => HeaderLine::OtherField,
+            Origin::Submitted => HeaderLine::Text,
         }
     }
 }

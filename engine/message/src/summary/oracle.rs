@@ -194,11 +194,11 @@ const BYTES_MAX: usize = SNIPPET_BYTES_MAX + 8;
 struct Snippet {
     text: String,
     is_spaced: bool,
-    line: Line,
+    line: SnippetLine,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Line {
+enum SnippetLine {
     Begins,
     GoesOn,
     /// A quote.
@@ -207,7 +207,11 @@ enum Line {
 
 impl Default for Snippet {
     fn default() -> Snippet {
-        Snippet { text: String::with_capacity(BYTES_MAX + 8), is_spaced: false, line: Line::Begins }
+        Snippet {
+            text: String::with_capacity(BYTES_MAX + 8),
+            is_spaced: false,
+            line: SnippetLine::Begins,
+        }
     }
 }
 
@@ -246,14 +250,15 @@ impl Snippet {
             if self.is_full() {
                 return;
             }
-            if self.line == Line::Begins {
-                self.line = if line.starts_with('>') { Line::IsQuote } else { Line::GoesOn };
+            if self.line == SnippetLine::Begins {
+                self.line =
+                    if line.starts_with('>') { SnippetLine::IsQuote } else { SnippetLine::GoesOn };
             }
-            if self.line == Line::GoesOn {
+            if self.line == SnippetLine::GoesOn {
                 self.push_all(line);
             }
             if line.ends_with('\n') {
-                self.line = Line::Begins;
+                self.line = SnippetLine::Begins;
             }
         }
     }

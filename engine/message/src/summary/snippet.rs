@@ -11,11 +11,11 @@ const BYTES_MAX: usize = super::SNIPPET_BYTES_MAX + 8;
 pub(super) struct Snippet {
     text: Text<{ BYTES_MAX + 8 }>,
     is_spaced: bool,
-    line: Line,
+    line: SnippetLine,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Line {
+enum SnippetLine {
     Begins,
     GoesOn,
     /// A quote.
@@ -24,7 +24,7 @@ enum Line {
 
 impl Default for Snippet {
     fn default() -> Snippet {
-        Snippet { text: Text::default(), is_spaced: false, line: Line::Begins }
+        Snippet { text: Text::default(), is_spaced: false, line: SnippetLine::Begins }
     }
 }
 
@@ -83,14 +83,15 @@ impl Snippet {
         while !rest.is_empty() && !self.is_full() {
             let end = memchr::memchr(b'\n', rest.as_bytes()).map_or(rest.len(), |at| at + 1);
             let (line, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
-            if self.line == Line::Begins {
-                self.line = if line.starts_with('>') { Line::IsQuote } else { Line::GoesOn };
+            if self.line == SnippetLine::Begins {
+                self.line =
+                    if line.starts_with('>') { SnippetLine::IsQuote } else { SnippetLine::GoesOn };
             }
-            if self.line == Line::GoesOn {
+            if self.line == SnippetLine::GoesOn {
                 self.push_all(line);
             }
             if line.ends_with('\n') {
-                self.line = Line::Begins;
+                self.line = SnippetLine::Begins;
             }
             rest = after;
         }

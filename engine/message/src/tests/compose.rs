@@ -10,15 +10,15 @@ use mail_parser::MimeHeaders as _;
 use proptest::prelude::*;
 
 use super::messages::{body, meant, read, text};
-use crate::compose::{Composer, File, Files, Letter, REFERENCES_MAX, Unwritable};
+use crate::compose::{Composer, File, Files, NewMessage, REFERENCES_MAX, Unwritable};
 use crate::header::{Address, Header, Mailbox};
 
 fn mailbox(name: &str, address: &str) -> Mailbox {
     Mailbox { name: name.to_string(), address: address.to_string() }
 }
 
-fn letter<'a>(from: &'a Mailbox, to: &'a [Mailbox], text: &'a str) -> Letter<'a> {
-    Letter {
+fn draft<'a>(from: &'a Mailbox, to: &'a [Mailbox], text: &'a str) -> NewMessage<'a> {
+    NewMessage {
         from,
         to,
         cc: &[],
@@ -36,9 +36,9 @@ fn letter<'a>(from: &'a Mailbox, to: &'a [Mailbox], text: &'a str) -> Letter<'a>
 }
 
 /// `cut`: files are given in pieces of this length.
-fn written(letter: &Letter<'_>, files: &[(File<'_>, &[u8])], cut: usize) -> Vec<u8> {
+fn written(draft: &NewMessage<'_>, files: &[(File<'_>, &[u8])], cut: usize) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut composer = Composer::begin(letter, &mut out).unwrap();
+    let mut composer = Composer::begin(draft, &mut out).unwrap();
     for (file, bytes) in files {
         composer.file_began(file, &mut out);
         bytes.chunks(cut).for_each(|piece| composer.bytes_arrived(piece, &mut out));
@@ -78,13 +78,13 @@ fn message_is_written_as_the_rfcs_say() {
         mailbox("Doe, \"J.\"", "j@example.org"),
         mailbox("Jörg", "joerg@example.org"),
     ];
-    let letter = Letter {
+    let draft = NewMessage {
         subject: "Grüße",
         in_reply_to: Some(b"0@example.net"),
         references: &[b"a@example.net", b"0@example.net"],
-        ..letter(&from, &to, "Hello,\n\n> you said\nFrom here on. ")
+        ..draft(&from, &to, "Hello,\n\n> you said\nFrom here on. ")
     };
-    let message = String::from_utf8(written(&letter, &[], 1)).unwrap();
+    let message = String::from_utf8(written(&draft, &[], 1)).unwrap();
     assert_eq!(
         message,
         "Date: Fri, 21 Nov 1997 15:55:06 +0000\r\nFrom: Ada <ada@example.org>\r\n\
@@ -100,8 +100,8 @@ fn message_is_written_as_the_rfcs_say() {
 fn files_and_html_are_written() {
     let from = mailbox("Ada", "ada@example.org");
     let to = [mailbox("", "bob@example.net")];
-    let letter =
-        Letter { html: Some("<p>Grüße"), files: Files::Some, ..letter(&from, &to, "Grüße") };
+    let draft =
+        NewMessage { html: Some("<p>Grüße"), files: Files::Some, ..draft(&from, &to, "Grüße") };
     let files = [
         (
             File {
@@ -113,7 +113,7 @@ fn files_and_html_are_written() {
         (File { name: "a \"b\".eml", media_type: "message/rfc822" }, &[7; 1_000][..]),
         (File { name: "../x\r\nX: y", media_type: "no type\r\nX: y" }, b""),
     ];
-    let message = written(&letter, &files, 10);
+    let message = written(&draft, &files, 10);
     let structure = read(&message);
     let types: Vec<(usize, &str)> =
         structure.parts.iter().map(|part| (part.depth, &*part.media_type)).collect();
@@ -143,15 +143,15 @@ fn files_and_html_are_written() {
     assert_eq!(theirs.attachment(0).unwrap().attachment_name(), Some(files[0].0.name));
     assert_eq!(theirs.attachment(1).unwrap().contents(), files[1].1);
     // In one piece, it is the same.
-    assert_eq!(written(&letter, &files, usize::MAX), message);
+    assert_eq!(written(&draft, &files, usize::MAX), message);
 }
 
 #[test]
 fn text_that_could_contain_a_boundary_is_encoded() {
     let from = mailbox("", "ada@example.org");
-    let letter = letter(&from, &[], "--=_m0000\n--=_a");
+    let draft = draft(&from, &[], "--=_m0000\n--=_a");
     let message = String::from_utf8(written(
-        &Letter { html: Some("=_"), files: Files::Some, ..letter },
+        &NewMessage { html: Some("=_"), files: Files::Some, ..draft },
         &[],
         1,
     ))
@@ -162,9 +162,9 @@ fn text_that_could_contain_a_boundary_is_encoded() {
 #[test]
 fn invalid_address_or_identifier_is_not_written() {
     let from = mailbox("Ada", "ada@example.org");
-    let refused = |letter: &Letter<'_>| {
+    let refused = |draft: &NewMessage<'_>| {
         let mut out = Vec::new();
-        let refused = Composer::begin(letter, &mut out).err();
+        let refused = Composer::begin(draft, &mut out).err();
         assert!(refused.is_none() || out.is_empty());
         refused
     };
@@ -184,7 +184,7 @@ fn invalid_address_or_identifier_is_not_written() {
         "a\u{85}b@c",
     ] {
         let to = [mailbox("x", address)];
-        assert_eq!(refused(&letter(&from, &to, "")), Some(Unwritable::Address), "{address}");
+        assert_eq!(refused(&draft(&from, &to, "")), Some(Unwritable::Address), "{address}");
     }
     for address in [
         "a@b",
@@ -195,22 +195,22 @@ fn invalid_address_or_identifier_is_not_written() {
         "a@[IPv6:2001:db8::1]",
     ] {
         let to = [mailbox("x", address)];
-        assert_eq!(refused(&letter(&from, &to, "")), None, "{address}");
-        let message = written(&letter(&from, &to, ""), &[], 1);
+        assert_eq!(refused(&draft(&from, &to, "")), None, "{address}");
+        let message = written(&draft(&from, &to, ""), &[], 1);
         assert_eq!(
             Header::new(&message).field("To").unwrap().addresses(),
             [Address::Mailbox(to[0].clone())]
         );
     }
     assert_eq!(
-        refused(&Letter { message_id: "a> <b", ..letter(&from, &[], "") }),
+        refused(&NewMessage { message_id: "a> <b", ..draft(&from, &[], "") }),
         Some(Unwritable::Identifier)
     );
     // Invalid ones of other messages are left out.
-    let others = Letter {
+    let others = NewMessage {
         in_reply_to: Some(b"a\r\nX: y"),
         references: &[b"", b"a b", b"good@one"],
-        ..letter(&from, &[], "")
+        ..draft(&from, &[], "")
     };
     let message = written(&others, &[], 1);
     let header = Header::new(&message);
@@ -223,7 +223,7 @@ fn words_of_any_length_are_folded() {
     for length in 1..200 {
         for name in ["a".repeat(length), "\"".repeat(length), "b ".repeat(length)] {
             let from = mailbox(&name, "ada@example.org");
-            let message = written(&Letter { subject: &name, ..letter(&from, &[], "") }, &[], 1);
+            let message = written(&NewMessage { subject: &name, ..draft(&from, &[], "") }, &[], 1);
             let header = Header::new(&message);
             assert_eq!(header.field("Subject").unwrap().text(), name.trim());
             let expected = Address::Mailbox(mailbox(name.trim(), "ada@example.org"));
@@ -231,7 +231,7 @@ fn words_of_any_length_are_folded() {
         }
     }
     let from = mailbox("=?utf-8?q?a?=", "ada@example.org");
-    let message = written(&Letter { subject: &from.name, ..letter(&from, &[], "") }, &[], 1);
+    let message = written(&NewMessage { subject: &from.name, ..draft(&from, &[], "") }, &[], 1);
     let header = Header::new(&message);
     assert_eq!(header.field("Subject").unwrap().text(), from.name);
     assert_eq!(header.field("From").unwrap().addresses(), [Address::Mailbox(from.clone())]);
@@ -243,7 +243,7 @@ fn first_and_latest_references_are_written() {
     let known: Vec<Vec<u8>> =
         (0..50).map(|number| format!("{number}@example.org").into_bytes()).collect();
     let known: Vec<&[u8]> = known.iter().map(Vec::as_slice).collect();
-    let message = written(&Letter { references: &known, ..letter(&from, &[], "") }, &[], 1);
+    let message = written(&NewMessage { references: &known, ..draft(&from, &[], "") }, &[], 1);
     let kept: Vec<&[u8]> =
         Header::new(&message).field("References").unwrap().identifiers().collect();
     assert_eq!(kept, [&known[..1], &known[50 - (REFERENCES_MAX - 1)..]].concat());
@@ -272,7 +272,7 @@ proptest! {
     ) {
         let said = lines.join("\n");
         let from = mailbox("", "a@b");
-        let message = written(&letter(&from, &[], &said), &[], 1);
+        let message = written(&draft(&from, &[], &said), &[], 1);
         let part = &read(&message).parts[0];
         let read_back = text(part, &[body(&message, part)]);
         prop_assert_eq!(read_back, as_read(&said));
@@ -286,7 +286,7 @@ proptest! {
     ) {
         let from = mailbox(&name, "ada@example.org");
         let to = vec![from.clone(); many];
-        let message = written(&Letter { subject: &subject, ..letter(&from, &to, "") }, &[], 1);
+        let message = written(&NewMessage { subject: &subject, ..draft(&from, &to, "") }, &[], 1);
         let as_line = |text: &str| text.replace(|c: char| c.is_control(), " ").trim().to_string();
         let header = Header::new(&message);
         prop_assert_eq!(header.field("Subject").unwrap().text(), as_line(&subject));
@@ -299,7 +299,7 @@ proptest! {
     fn file_is_read_as_it_was_written(name in ".{0,80}", bytes in proptest::collection::vec(any::<u8>(), 0..500), cut in 1usize..200) {
         let from = mailbox("", "ada@example.org");
         let file = File { name: &name, media_type: "application/pdf" };
-        let message = written(&Letter { files: Files::Some, ..letter(&from, &[], "x") }, &[(file, &bytes)], cut);
+        let message = written(&NewMessage { files: Files::Some, ..draft(&from, &[], "x") }, &[(file, &bytes)], cut);
         let structure = read(&message);
         prop_assert_eq!(structure.parts.len(), 3);
         prop_assert_eq!(meant(&message, &structure.parts[2]), bytes);

@@ -11,7 +11,7 @@
 
 use connections::Stir;
 use relay::destinations::{Ended, Leave};
-use relay::{Letter, Lost};
+use relay::{Lost, OutgoingMessage};
 use shards::{DestinationEvent, DomainPolicy};
 use store::Refusal;
 
@@ -171,7 +171,7 @@ impl DeliveryAttempt {
     }
 
     /// The message, for the recipients of this route.
-    fn message_for_host(&mut self) -> Letter {
+    fn message_for_host(&mut self) -> OutgoingMessage {
         let recipient_bits = self.route().recipient_bits();
         self.entry().for_host(recipient_bits, self.reader.message_octets())
     }

@@ -43,8 +43,8 @@ use machine::Micros;
 use sasl::Claim;
 
 use crate::extensions::Extensions;
-use crate::letter::Letter;
 use crate::outcome::{Cause, Lost, Misbehaviour, Outcome, Reason, Stage};
+use crate::outgoing_message::OutgoingMessage;
 use crate::reply::{Heard, Reader, Reply};
 use crate::speaker::Speaker;
 use output::Output;
@@ -239,13 +239,13 @@ impl Client {
 
     /// Sends a message: at the beginning, or after [`Action::Idle`]. On a closed connection its
     /// outcomes come at once.
-    pub fn deliver(&mut self, letter: Letter) {
+    pub fn deliver(&mut self, message: OutgoingMessage) {
         assert!(self.transaction.is_none() && !self.is_quitting, "one message at a time");
         assert!(
-            (1..=RECIPIENTS_MAX).contains(&letter.envelope.recipients.len()),
+            (1..=RECIPIENTS_MAX).contains(&message.envelope.recipients.len()),
             "a message has recipients, and not too many"
         );
-        self.transaction = Some(Transaction::new(letter));
+        self.transaction = Some(Transaction::new(message));
         self.actions.retain(|action| *action != Action::Idle);
         match self.state {
             State::Idle => self.begin_transaction(),

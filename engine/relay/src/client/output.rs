@@ -20,12 +20,12 @@ pub(super) struct Output {
     start: usize,
     /// The number of bytes that were sent before the first of them.
     before: u64,
-    place: Place,
+    position_in_line: LinePosition,
 }
 
 /// The position of a message's next byte in its line.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum Place {
+enum LinePosition {
     #[default]
     LineStart,
     InLine,
@@ -80,16 +80,16 @@ impl Output {
             if room < 2 {
                 break;
             }
-            rest = match (self.place, first) {
-                (Place::AfterCr, b'\n') => self.put(b"\n", Place::LineStart, after),
-                (Place::AfterCr, _) => self.put(b"\n", Place::LineStart, rest),
-                (_, b'\r') => self.put(b"\r", Place::AfterCr, after),
-                (_, b'\n') => self.put(b"\r\n", Place::LineStart, after),
-                (Place::LineStart, b'.') => self.put(b"..", Place::InLine, after),
+            rest = match (self.position_in_line, first) {
+                (LinePosition::AfterCr, b'\n') => self.put(b"\n", LinePosition::LineStart, after),
+                (LinePosition::AfterCr, _) => self.put(b"\n", LinePosition::LineStart, rest),
+                (_, b'\r') => self.put(b"\r", LinePosition::AfterCr, after),
+                (_, b'\n') => self.put(b"\r\n", LinePosition::LineStart, after),
+                (LinePosition::LineStart, b'.') => self.put(b"..", LinePosition::InLine, after),
                 _ => {
                     let run = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len()).min(room);
                     let (run, after) = rest.split_at_checked(run).unwrap_or((rest, &[]));
-                    self.put(run, Place::InLine, after)
+                    self.put(run, LinePosition::InLine, after)
                 }
             };
         }
@@ -98,17 +98,22 @@ impl Output {
 
     /// Ends the message.
     pub(super) fn end_body(&mut self) {
-        self.bytes.extend_from_slice(match self.place {
-            Place::LineStart => b".\r\n",
-            Place::InLine => b"\r\n.\r\n",
-            Place::AfterCr => b"\n.\r\n",
+        self.bytes.extend_from_slice(match self.position_in_line {
+            LinePosition::LineStart => b".\r\n",
+            LinePosition::InLine => b"\r\n.\r\n",
+            LinePosition::AfterCr => b"\n.\r\n",
         });
-        self.place = Place::LineStart;
+        self.position_in_line = LinePosition::LineStart;
     }
 
-    fn put<'a>(&mut self, bytes: &[u8], place: Place, rest: &'a [u8]) -> &'a [u8] {
+    fn put<'a>(
+        &mut self,
+        bytes: &[u8],
+        position_in_line: LinePosition,
+        rest: &'a [u8],
+    ) -> &'a [u8] {
         self.bytes.extend_from_slice(bytes);
-        self.place = place;
+        self.position_in_line = position_in_line;
         rest
     }
 }

@@ -8,18 +8,18 @@ use core::fmt::Write as _;
 use core::mem;
 
 use super::{Action, Asked, Client, State};
-use crate::letter::{
-    Content, Letter, Recipient, Script, is_forward_path, is_parameter, is_reverse_path,
+use crate::outcome::{Cause, Lost, Outcome, Reason, Stage};
+use crate::outgoing_message::{
+    Content, OutgoingMessage, Recipient, Script, is_forward_path, is_parameter, is_reverse_path,
     write_wishes,
 };
-use crate::outcome::{Cause, Lost, Outcome, Reason, Stage};
 use crate::reply::{Enhanced, Reply};
 
 /// The message that is being sent.
 #[derive(Debug)]
 pub(super) struct Transaction {
-    letter: Letter,
-    standings: Vec<Standing>,
+    message: OutgoingMessage,
+    progress: Vec<RecipientProgress>,
     /// Whether the peer has the transaction open.
     is_open: bool,
     /// Whether the message was inspected, and all of it is ASCII.
@@ -28,7 +28,7 @@ pub(super) struct Transaction {
 
 /// The state of a recipient.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Standing {
+enum RecipientProgress {
     /// The peer has said nothing.
     Open,
     /// RCPT was accepted.
@@ -38,16 +38,17 @@ enum Standing {
 }
 
 impl Transaction {
-    pub(super) fn new(letter: Letter) -> Transaction {
-        let standings = letter.envelope.recipients.iter().map(|_| Standing::Open).collect();
-        Transaction { letter, standings, is_open: false, is_inspected: false }
+    pub(super) fn new(message: OutgoingMessage) -> Transaction {
+        let progress =
+            message.envelope.recipients.iter().map(|_| RecipientProgress::Open).collect();
+        Transaction { message, progress, is_open: false, is_inspected: false }
     }
 
-    fn first(&self, wanted: Standing, from: usize) -> Option<usize> {
-        self.standings
+    fn first(&self, wanted: RecipientProgress, from: usize) -> Option<usize> {
+        self.progress
             .iter()
             .skip(from)
-            .position(|standing| *standing == wanted)
+            .position(|progress| *progress == wanted)
             .map(|index| from + index)
     }
 }
@@ -57,7 +58,9 @@ impl Client {
     pub(super) fn begin_transaction(&mut self) {
         self.state = State::Envelope;
         self.refuse_what_cannot_be();
-        let Some(first) = self.next(Standing::Open, 0) else { return self.transaction_over() };
+        let Some(first) = self.next(RecipientProgress::Open, 0) else {
+            return self.transaction_over();
+        };
         if !self.extensions.eight_bit && !self.is_inspected() {
             (self.state, self.is_body_asked) = (State::Inspection, false);
             return;
@@ -69,7 +72,7 @@ impl Client {
         let mut next = Some(first);
         while let Some(index) = next {
             self.say_recipient(index);
-            next = self.next(Standing::Open, index + 1);
+            next = self.next(RecipientProgress::Open, index + 1);
         }
         self.ask(Asked::Data, "DATA");
     }
@@ -79,7 +82,7 @@ impl Client {
     fn refuse_what_cannot_be(&mut self) {
         let Some(transaction) = &self.transaction else { return };
         let (bytes, envelope, extensions) =
-            (transaction.letter.bytes, &transaction.letter.envelope, self.extensions);
+            (transaction.message.bytes, &transaction.message.envelope, self.extensions);
         let is_sender = is_reverse_path(&envelope.reverse_path);
         let cause = match extensions.size {
             _ if !is_sender => Some(Cause::BadAddress),
@@ -90,7 +93,7 @@ impl Client {
         };
         if let Some(cause) = cause {
             let reason = Reason { stage: Stage::Sender, cause };
-            return self.tell(Standing::Open, &Outcome::Never(reason));
+            return self.tell(RecipientProgress::Open, &Outcome::Never(reason));
         }
         let of_recipient = |recipient: &Recipient| match () {
             () if !is_forward_path(&recipient.address) => Some(Cause::BadAddress),
@@ -108,7 +111,7 @@ impl Client {
     fn say_mail(&mut self) {
         let Some(transaction) = &self.transaction else { return };
         let (bytes, envelope, extensions) =
-            (transaction.letter.bytes, &transaction.letter.envelope, self.extensions);
+            (transaction.message.bytes, &transaction.message.envelope, self.extensions);
         let is_ascii = envelope.reverse_path.is_ascii()
             && envelope.recipients.iter().all(|to| to.address.is_ascii());
         let mut line = alloc::format!("MAIL FROM:<{}>", envelope.reverse_path);
@@ -131,7 +134,7 @@ impl Client {
 
     fn say_recipient(&mut self, index: usize) {
         let recipients =
-            self.transaction.as_ref().map(|transaction| &transaction.letter.envelope.recipients);
+            self.transaction.as_ref().map(|transaction| &transaction.message.envelope.recipients);
         let Some(recipient) = recipients.and_then(|recipients| recipients.get(index)) else {
             return;
         };
@@ -151,7 +154,7 @@ impl Client {
                 self.say_next(0);
             }
             _ => {
-                self.tell(Standing::Open, &self.refusal(Stage::Sender, reply));
+                self.tell(RecipientProgress::Open, &self.refusal(Stage::Sender, reply));
                 // The other commands of the same pipeline are answered too.
                 if self.asked.is_empty() {
                     self.transaction_over();
@@ -163,12 +166,12 @@ impl Client {
     pub(super) fn recipient_answered(&mut self, index: usize, reply: Reply) {
         match reply.class() {
             2 => {
-                let standings =
-                    self.transaction.as_mut().map(|transaction| &mut transaction.standings);
-                if let Some(standing @ Standing::Open) =
-                    standings.and_then(|standings| standings.get_mut(index))
+                let progress =
+                    self.transaction.as_mut().map(|transaction| &mut transaction.progress);
+                if let Some(progress @ RecipientProgress::Open) =
+                    progress.and_then(|progress| progress.get_mut(index))
                 {
-                    *standing = Standing::Accepted;
+                    *progress = RecipientProgress::Accepted;
                 }
             }
             _ => {
@@ -184,9 +187,9 @@ impl Client {
         if !self.asked.is_empty() {
             return;
         }
-        if let Some(index) = self.next(Standing::Open, from) {
+        if let Some(index) = self.next(RecipientProgress::Open, from) {
             self.say_recipient(index);
-        } else if self.next(Standing::Accepted, 0).is_some() {
+        } else if self.next(RecipientProgress::Accepted, 0).is_some() {
             self.ask(Asked::Data, "DATA");
         } else {
             self.transaction_over();
@@ -195,7 +198,7 @@ impl Client {
 
     pub(super) fn data_answered(&mut self, reply: Reply) {
         match reply.class() {
-            3 if self.next(Standing::Accepted, 0).is_some() => {
+            3 if self.next(RecipientProgress::Accepted, 0).is_some() => {
                 self.state = State::Body;
                 self.is_body_asked = false;
             }
@@ -203,7 +206,7 @@ impl Client {
             // 3.1).
             3 => self.end_message(),
             _ => {
-                self.tell(Standing::Accepted, &self.refusal(Stage::Data, reply));
+                self.tell(RecipientProgress::Accepted, &self.refusal(Stage::Data, reply));
                 self.transaction_over();
             }
         }
@@ -217,7 +220,7 @@ impl Client {
             State::Body => return self.output.body(octets),
             State::Inspection if !octets.is_ascii() => {
                 let reason = Reason { stage: Stage::Sender, cause: Cause::EightBit };
-                self.tell(Standing::Open, &Outcome::Never(reason));
+                self.tell(RecipientProgress::Open, &Outcome::Never(reason));
                 self.transaction_over();
             }
             _ => {}
@@ -250,7 +253,7 @@ impl Client {
             2 => Outcome::Delivered(reply),
             _ => self.refusal(Stage::MessageEnd, reply),
         };
-        self.tell(Standing::Accepted, &outcome);
+        self.tell(RecipientProgress::Accepted, &outcome);
         if let Some(transaction) = &mut self.transaction {
             transaction.is_open = false;
         }
@@ -260,7 +263,7 @@ impl Client {
     /// The peer does not want the rest of the message. Where it expects the next command is
     /// unknown, so the connection ends.
     pub(super) fn refused_early(&mut self, reply: Reply) {
-        self.tell(Standing::Accepted, &self.refusal(Stage::Message, reply));
+        self.tell(RecipientProgress::Accepted, &self.refusal(Stage::Message, reply));
         self.fail(Cause::Lost(Lost::Closed), Outcome::Later);
     }
 
@@ -278,26 +281,26 @@ impl Client {
     /// The connection is over, and all open recipients with it.
     pub(super) fn tell_all(&mut self) {
         if let Some(outcome) = self.end.clone() {
-            self.tell(Standing::Open, &outcome);
-            self.tell(Standing::Accepted, &outcome);
+            self.tell(RecipientProgress::Open, &outcome);
+            self.tell(RecipientProgress::Accepted, &outcome);
         }
         self.transaction = None;
     }
 
-    fn tell(&mut self, standing: Standing, outcome: &Outcome) {
-        let mut next = self.next(standing, 0);
+    fn tell(&mut self, progress: RecipientProgress, outcome: &Outcome) {
+        let mut next = self.next(progress, 0);
         while let Some(index) = next {
             self.tell_one(index, outcome.clone());
-            next = self.next(standing, index + 1);
+            next = self.next(progress, index + 1);
         }
     }
 
     fn tell_one(&mut self, index: usize, outcome: Outcome) {
         let Some(transaction) = &mut self.transaction else { return };
-        let Some(standing) = transaction.standings.get_mut(index) else { return };
-        if let (Standing::Open | Standing::Accepted, Some(recipient)) = (
-            mem::replace(standing, Standing::Told),
-            transaction.letter.envelope.recipients.get(index),
+        let Some(progress) = transaction.progress.get_mut(index) else { return };
+        if let (RecipientProgress::Open | RecipientProgress::Accepted, Some(recipient)) = (
+            mem::replace(progress, RecipientProgress::Told),
+            transaction.message.envelope.recipients.get(index),
         ) {
             self.actions.push_back(Action::Done { recipient: recipient.number, outcome });
         }
@@ -307,8 +310,8 @@ impl Client {
         self.transaction.as_ref().is_some_and(|transaction| transaction.is_inspected)
     }
 
-    fn next(&self, standing: Standing, from: usize) -> Option<usize> {
-        self.transaction.as_ref()?.first(standing, from)
+    fn next(&self, progress: RecipientProgress, from: usize) -> Option<usize> {
+        self.transaction.as_ref()?.first(progress, from)
     }
 
     /// The outcome of a refusal.

@@ -5,23 +5,23 @@ use crate::BODY_ROOM_BYTES;
 
 /// The bytes that are sent for a message that is given in pieces of this length.
 pub(super) fn sent(message: &[u8], piece: usize) -> Vec<u8> {
-    let mut house = House::greeted(ABLE);
-    house.is_bringing = false;
-    house.deliver(letter(&["bob@there.test"]));
-    house.hears("250 ok\r\n250 ok\r\n354 go\r\n");
+    let mut harness = ClientHarness::greeted(ABLE);
+    harness.is_bringing = false;
+    harness.deliver(outgoing(&["bob@there.test"]));
+    harness.hears("250 ok\r\n250 ok\r\n354 go\r\n");
     let mut sent = Vec::new();
     for piece in message.chunks(piece) {
         let mut rest = piece;
         while !rest.is_empty() {
-            rest = &rest[house.client.body(rest)..];
-            sent.extend_from_slice(house.client.output());
-            house.client.sent(house.client.output().len());
+            rest = &rest[harness.client.body(rest)..];
+            sent.extend_from_slice(harness.client.output());
+            harness.client.sent(harness.client.output().len());
         }
     }
-    house.client.body_ended();
-    sent.extend_from_slice(house.client.output());
-    house.client.sent(house.client.output().len());
-    assert!(house.hears("250 taken\r\n").is_empty() && house.is_idle);
+    harness.client.body_ended();
+    sent.extend_from_slice(harness.client.output());
+    harness.client.sent(harness.client.output().len());
+    assert!(harness.hears("250 taken\r\n").is_empty() && harness.is_idle);
     sent
 }
 
@@ -49,32 +49,32 @@ fn dots_are_doubled_and_lines_end_in_crlf() {
 
 #[test]
 fn output_is_bounded() {
-    let mut house = House::greeted(ABLE);
-    house.is_bringing = false;
-    house.deliver(letter(&["bob@there.test"]));
-    house.hears("250 ok\r\n250 ok\r\n354 go\r\n");
+    let mut harness = ClientHarness::greeted(ABLE);
+    harness.is_bringing = false;
+    harness.deliver(outgoing(&["bob@there.test"]));
+    harness.hears("250 ok\r\n250 ok\r\n354 go\r\n");
     let message = b".\n".repeat(BODY_ROOM_BYTES);
-    let taken = house.client.body(&message);
-    assert!(taken < BODY_ROOM_BYTES && house.client.output().len() <= BODY_ROOM_BYTES + 4);
-    assert_eq!(house.client.body(&message), 0);
-    assert_eq!(house.client.next_action(), None, "there is no room");
-    house.client.sent(BODY_ROOM_BYTES / 4);
-    assert_eq!(house.client.next_action(), None, "nor much yet");
-    house.client.sent(BODY_ROOM_BYTES / 2);
-    assert_eq!(house.client.next_action(), Some(Action::NeedBody));
-    assert_eq!(house.client.next_action(), None, "it is said once");
-    assert!(house.client.body(&message) > 0);
+    let taken = harness.client.body(&message);
+    assert!(taken < BODY_ROOM_BYTES && harness.client.output().len() <= BODY_ROOM_BYTES + 4);
+    assert_eq!(harness.client.body(&message), 0);
+    assert_eq!(harness.client.next_action(), None, "there is no room");
+    harness.client.sent(BODY_ROOM_BYTES / 4);
+    assert_eq!(harness.client.next_action(), None, "nor much yet");
+    harness.client.sent(BODY_ROOM_BYTES / 2);
+    assert_eq!(harness.client.next_action(), Some(Action::NeedBody));
+    assert_eq!(harness.client.next_action(), None, "it is said once");
+    assert!(harness.client.body(&message) > 0);
 }
 
 #[test]
 fn body_is_requested_again_while_there_is_space() {
-    let mut house = House::greeted(ABLE);
-    house.is_bringing = false;
-    house.deliver(letter(&["bob@there.test"]));
-    house.hears("250 ok\r\n250 ok\r\n354 go\r\n");
-    assert_eq!(house.client.next_action(), None, "it was said");
-    assert_eq!(house.client.body(b"little"), 6);
-    assert_eq!(house.client.next_action(), Some(Action::NeedBody));
-    house.client.body_ended();
-    assert_eq!(house.client.next_action(), None);
+    let mut harness = ClientHarness::greeted(ABLE);
+    harness.is_bringing = false;
+    harness.deliver(outgoing(&["bob@there.test"]));
+    harness.hears("250 ok\r\n250 ok\r\n354 go\r\n");
+    assert_eq!(harness.client.next_action(), None, "it was said");
+    assert_eq!(harness.client.body(b"little"), 6);
+    assert_eq!(harness.client.next_action(), Some(Action::NeedBody));
+    harness.client.body_ended();
+    assert_eq!(harness.client.next_action(), None);
 }

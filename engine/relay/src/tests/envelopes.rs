@@ -15,7 +15,7 @@ fn written(envelope: &Envelope) -> String {
 
 #[test]
 fn envelope_is_fields_above_the_message() {
-    let plain = letter(&["bob@there.test"]).envelope;
+    let plain = outgoing(&["bob@there.test"]).envelope;
     assert_eq!(written(&plain), "Return-Path: <ada@us.test>\r\nEnvelope-To: <bob@there.test>\r\n");
     let full = Envelope {
         reverse_path: String::new(),
@@ -51,17 +51,17 @@ fn envelope_is_fields_above_the_message() {
 
 #[test]
 fn message_after_envelope_may_look_like_an_envelope() {
-    let text = written(&letter(&["bob@there.test"]).envelope);
-    for letter in ["", "Envelope-To: <eve@there.test>\r\n", "\t<eve@there.test>\r\n", "\0"] {
-        let (read, length) = envelope::read(std::format!("{text}{letter}").as_bytes()).unwrap();
-        assert_eq!((read.recipients.len(), length), (1, text.len()), "{letter:?}");
+    let text = written(&outgoing(&["bob@there.test"]).envelope);
+    for message in ["", "Envelope-To: <eve@there.test>\r\n", "\t<eve@there.test>\r\n", "\0"] {
+        let (read, length) = envelope::read(std::format!("{text}{message}").as_bytes()).unwrap();
+        assert_eq!((read.recipients.len(), length), (1, text.len()), "{message:?}");
     }
 }
 
 #[test]
 fn invalid_envelope_is_neither_written_nor_read() {
     let refused = |change: fn(&mut Envelope)| {
-        let mut envelope = letter(&["bob@there.test"]).envelope;
+        let mut envelope = outgoing(&["bob@there.test"]).envelope;
         change(&mut envelope);
         let mut out = Vec::new();
         let refusal = envelope::write(&envelope, &mut out).unwrap_err();

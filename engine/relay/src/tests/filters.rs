@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use crate::filter::{Question, Said, Verdict};
 use crate::{Lost, Speaker};
 
-fn question(letter: &[u8], said: &Said<'_>) -> Question {
-    Question::about(letter.to_vec(), said, "filter.test:11333", Some("secret"))
+fn question(outgoing: &[u8], said: &Said<'_>) -> Question {
+    Question::about(outgoing.to_vec(), said, "filter.test:11333", Some("secret"))
 }
 
 fn said(recipients: &[String]) -> Said<'_> {

@@ -5,13 +5,13 @@ use super::*;
 /// A message to a peer that sends these segments one after the other. Returns the outcomes in
 /// words.
 fn fate(segments: &[&str]) -> String {
-    let mut house = House::with_tls(Tls::Never);
-    house.deliver(letter(&["bob@there.test"]));
+    let mut harness = ClientHarness::with_tls(Tls::Never);
+    harness.deliver(outgoing(&["bob@there.test"]));
     for segment in segments {
-        house.hears(segment);
+        harness.hears(segment);
     }
-    assert!(house.is_over, "{segments:?}");
-    let outcomes = house.outcomes();
+    assert!(harness.is_over, "{segments:?}");
+    let outcomes = harness.outcomes();
     assert_eq!(outcomes.len(), 1, "{outcomes:?}");
     outcomes.into_iter().next().unwrap()
 }
@@ -65,22 +65,22 @@ fn reply_before_its_command_is_not_trusted() {
         fate(&["220 x\r\n", ABLE, "250 ok\r\n250 ok\r\n354 go\r\n250 taken\r\n"]),
         misbehaved(EARLY, "during the message")
     );
-    let mut house = House::greeted(PLAIN);
-    house.hears("250 more\r\n");
-    assert!(house.is_over);
+    let mut harness = ClientHarness::greeted(PLAIN);
+    harness.hears("250 more\r\n");
+    assert!(harness.is_over);
 }
 
 #[test]
 fn reply_to_a_half_sent_command_is_early() {
-    let mut house = House::greeted(ABLE);
-    house.client.deliver(letter(&["bob@there.test"]));
-    let length = house.client.output().len();
-    house.client.sent(length - 1);
-    house.client.arrived(b"250 ok\r\n250 ok\r\n");
-    assert_eq!(house.client.next_action(), None, "these were said");
-    house.client.arrived(b"354 go\r\n");
+    let mut harness = ClientHarness::greeted(ABLE);
+    harness.client.deliver(outgoing(&["bob@there.test"]));
+    let length = harness.client.output().len();
+    harness.client.sent(length - 1);
+    harness.client.arrived(b"250 ok\r\n250 ok\r\n");
+    assert_eq!(harness.client.next_action(), None, "these were said");
+    harness.client.arrived(b"354 go\r\n");
     assert!(matches!(
-        house.client.next_action(),
+        harness.client.next_action(),
         Some(Action::Done { outcome: Outcome::Later(_), .. })
     ));
 }
@@ -109,22 +109,22 @@ fn reply_out_of_place_is_not_trusted() {
 
 #[test]
 fn bytes_after_the_end_are_ignored() {
-    let mut house = House::greeted(PLAIN);
-    house.hears("nonsense\r\n");
-    house.exchange(&[("250 ok\r\n", ""), ("354 go\r\n", "")]);
-    assert_eq!(house.deliver(letter(&["bob@there.test"])), "");
-    assert_eq!(house.outcomes(), [misbehaved("a line that is no reply", "between two messages")]);
+    let mut harness = ClientHarness::greeted(PLAIN);
+    harness.hears("nonsense\r\n");
+    harness.exchange(&[("250 ok\r\n", ""), ("354 go\r\n", "")]);
+    assert_eq!(harness.deliver(outgoing(&["bob@there.test"])), "");
+    assert_eq!(harness.outcomes(), [misbehaved("a line that is no reply", "between two messages")]);
 }
 
 #[test]
 fn peer_that_refuses_rset_is_left() {
-    let mut house = House::greeted(PLAIN);
-    house.deliver(letter(&["bob@there.test"]));
-    house.exchange(&[
+    let mut harness = ClientHarness::greeted(PLAIN);
+    harness.deliver(outgoing(&["bob@there.test"]));
+    harness.exchange(&[
         ("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n"),
         ("550 no\r\n", "RSET\r\n"),
         ("500 ?\r\n", ""),
     ]);
-    assert!(house.is_over && !house.is_idle);
-    assert_eq!(house.outcomes().len(), 1);
+    assert!(harness.is_over && !harness.is_idle);
+    assert_eq!(harness.outcomes().len(), 1);
 }

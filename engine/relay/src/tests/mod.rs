@@ -4,7 +4,7 @@ mod bodies;
 mod envelopes;
 mod filters;
 mod hostile;
-mod letters;
+mod messages;
 mod opening;
 mod ours;
 mod policies;
@@ -20,8 +20,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::{
-    Action, Client, Content, Envelope, Letter, Login, Lost, Outcome, Recipient, Script, Settings,
-    Speaker, Tls,
+    Action, Client, Content, Envelope, Login, Lost, Outcome, OutgoingMessage, Recipient, Script,
+    Settings, Speaker, Tls,
 };
 
 /// The extensions of a peer that supports everything, and of one that supports nothing.
@@ -29,7 +29,7 @@ const ABLE: &str = "250-mail.test\r\n250-PIPELINING\r\n250-SIZE 1000\r\n250-8BIT
 const PLAIN: &str = "250 mail.test\r\n";
 
 /// A client with its peer and its caller.
-struct House {
+struct ClientHarness {
     client: Client,
     said: Vec<u8>,
     outcomes: Vec<(u16, Outcome)>,
@@ -44,9 +44,9 @@ struct House {
     is_over: bool,
 }
 
-impl House {
-    fn new(settings: Settings) -> House {
-        House {
+impl ClientHarness {
+    fn new(settings: Settings) -> ClientHarness {
+        ClientHarness {
             client: Client::new(settings),
             said: Vec::new(),
             outcomes: Vec::new(),
@@ -60,27 +60,27 @@ impl House {
         }
     }
 
-    fn with_tls(tls: Tls) -> House {
-        House::new(Settings { hello: "us.test".to_string(), tls, login: None })
+    fn with_tls(tls: Tls) -> ClientHarness {
+        ClientHarness::new(Settings { hello: "us.test".to_string(), tls, login: None })
     }
 
-    fn with_login(tls: Tls) -> House {
+    fn with_login(tls: Tls) -> ClientHarness {
         let [user, password, nonce] = ["user", "pencil", "rOprNGfwEbeRWgbNEkqO"].map(String::from);
         let login = Some(Login { user, password, nonce });
-        House::new(Settings { hello: "us.test".to_string(), tls, login })
+        ClientHarness::new(Settings { hello: "us.test".to_string(), tls, login })
     }
 
     /// An idle client after the peer sent this reply to EHLO.
-    fn greeted(hello: &str) -> House {
-        let mut house = House::with_tls(Tls::Never);
-        house.exchange(&[("220 mail.test ESMTP\r\n", "EHLO us.test\r\n"), (hello, "")]);
-        assert!(core::mem::take(&mut house.is_idle));
-        house
+    fn greeted(hello: &str) -> ClientHarness {
+        let mut harness = ClientHarness::with_tls(Tls::Never);
+        harness.exchange(&[("220 mail.test ESMTP\r\n", "EHLO us.test\r\n"), (hello, "")]);
+        assert!(core::mem::take(&mut harness.is_idle));
+        harness
     }
 
-    fn deliver(&mut self, letter: Letter) -> String {
+    fn deliver(&mut self, outgoing: OutgoingMessage) -> String {
         self.taken = 0;
-        self.client.deliver(letter);
+        self.client.deliver(outgoing);
         self.says()
     }
 
@@ -149,7 +149,7 @@ fn to(number: u16, address: &str) -> Recipient {
     Recipient { number, address: address.to_string(), notify: None, original: None }
 }
 
-fn letter(recipients: &[&str]) -> Letter {
+fn outgoing(recipients: &[&str]) -> OutgoingMessage {
     let envelope = Envelope {
         reverse_path: "ada@us.test".to_string(),
         recipients: recipients
@@ -163,5 +163,5 @@ fn letter(recipients: &[&str]) -> Letter {
         envelope_id: None,
         held_until: None,
     };
-    Letter { envelope, bytes: 19 }
+    OutgoingMessage { envelope, bytes: 19 }
 }

@@ -4,9 +4,9 @@ use super::*;
 
 #[test]
 fn first_message_follows_the_greeting() {
-    let mut house = House::with_tls(Tls::IfOffered);
-    house.deliver(letter(&["bob@there.test"]));
-    house.exchange(&[
+    let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+    harness.deliver(outgoing(&["bob@there.test"]));
+    harness.exchange(&[
         ("220-mail.test\r\n220 ready\r\n", "EHLO us.test\r\n"),
         ("250 mail.test\r\n", "MAIL FROM:<ada@us.test>\r\n"),
     ]);
@@ -14,15 +14,15 @@ fn first_message_follows_the_greeting() {
 
 #[test]
 fn helo_is_sent_to_a_peer_without_ehlo() {
-    let mut house = House::with_tls(Tls::IfOffered);
-    house.exchange(&[
+    let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+    harness.exchange(&[
         ("220 mail.test\r\n", "EHLO us.test\r\n"),
         ("502 what?\r\n", "HELO us.test\r\n"),
         ("250-mail.test\r\n250 PIPELINING\r\n", ""),
     ]);
-    assert!(house.is_idle);
+    assert!(harness.is_idle);
     assert_eq!(
-        house.deliver(letter(&["bob@there.test"])),
+        harness.deliver(outgoing(&["bob@there.test"])),
         "MAIL FROM:<ada@us.test>\r\n",
         "HELO offers nothing"
     );
@@ -52,34 +52,34 @@ fn refusal_at_greeting_is_temporary_or_final() {
             "1 later 4.3.0 the other server does not want to speak with us: 450 no",
         ),
     ] {
-        let mut house = House::with_tls(Tls::IfOffered);
-        house.deliver(letter(&["bob@there.test"]));
-        let said: Vec<_> = theirs.iter().map(|theirs| house.hears(theirs)).collect();
+        let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+        harness.deliver(outgoing(&["bob@there.test"]));
+        let said: Vec<_> = theirs.iter().map(|theirs| harness.hears(theirs)).collect();
         assert_eq!(said.last().map(String::as_str), Some("QUIT\r\n"));
-        assert_eq!(house.outcomes(), [expected]);
-        assert!(house.is_over);
+        assert_eq!(harness.outcomes(), [expected]);
+        assert!(harness.is_over);
         // The next message has the same outcome.
-        house.deliver(letter(&["bob@there.test"]));
-        assert_eq!(house.outcomes(), [expected]);
+        harness.deliver(outgoing(&["bob@there.test"]));
+        assert_eq!(harness.outcomes(), [expected]);
     }
 }
 
 #[test]
 fn tls_is_used_if_offered_and_ehlo_is_repeated() {
     for tls in [Tls::IfOffered, Tls::Required] {
-        let mut house = House::with_tls(tls);
-        house.exchange(&[
+        let mut harness = ClientHarness::with_tls(tls);
+        harness.exchange(&[
             ("220 mail.test\r\n", "EHLO us.test\r\n"),
             ("250-mail.test\r\n250-SIZE 1\r\n250 STARTTLS\r\n", "STARTTLS\r\n"),
             ("220 go\r\n", ""),
         ]);
-        assert!(house.wants_tls && !house.is_idle);
-        house.client.secured();
-        assert_eq!(house.says(), "EHLO us.test\r\n");
-        house.exchange(&[("250-mail.test\r\n250 STARTTLS\r\n", "")]);
-        assert!(house.is_idle, "it is not begun twice");
+        assert!(harness.wants_tls && !harness.is_idle);
+        harness.client.secured();
+        assert_eq!(harness.says(), "EHLO us.test\r\n");
+        harness.exchange(&[("250-mail.test\r\n250 STARTTLS\r\n", "")]);
+        assert!(harness.is_idle, "it is not begun twice");
         assert_eq!(
-            house.deliver(letter(&["bob@there.test"])),
+            harness.deliver(outgoing(&["bob@there.test"])),
             "MAIL FROM:<ada@us.test>\r\n",
             "SIZE is forgotten"
         );
@@ -88,37 +88,37 @@ fn tls_is_used_if_offered_and_ehlo_is_repeated() {
 
 #[test]
 fn extensions_from_before_tls_are_forgotten() {
-    let mut house = House::with_tls(Tls::IfOffered);
-    house.deliver(letter(&["bob@there.test"]));
-    house.exchange(&[
+    let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+    harness.deliver(outgoing(&["bob@there.test"]));
+    harness.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
         (ABLE, "STARTTLS\r\n"),
         ("220 go\r\n", ""),
     ]);
-    house.client.secured();
-    house.exchange(&[("", "EHLO us.test\r\n"), ("500 ?\r\n", "HELO us.test\r\n")]);
-    house.exchange(&[("250 x\r\n", "MAIL FROM:<ada@us.test>\r\n")]);
+    harness.client.secured();
+    harness.exchange(&[("", "EHLO us.test\r\n"), ("500 ?\r\n", "HELO us.test\r\n")]);
+    harness.exchange(&[("250 x\r\n", "MAIL FROM:<ada@us.test>\r\n")]);
 }
 
 #[test]
 fn bytes_after_the_starttls_reply_end_the_connection() {
     for theirs in [&["220 go\r\n250 SIZE 1\r\n"][..], &["220 go\r\n", "2"]] {
-        let mut house = House::with_tls(Tls::IfOffered);
-        house.deliver(letter(&["bob@there.test"]));
-        house.exchange(&[
+        let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+        harness.deliver(outgoing(&["bob@there.test"]));
+        harness.exchange(&[
             ("220 x\r\n", "EHLO us.test\r\n"),
             ("250-x\r\n250 STARTTLS\r\n", "STARTTLS\r\n"),
         ]);
-        theirs.iter().for_each(|theirs| assert_eq!(house.hears(theirs), ""));
-        assert!(house.is_over);
+        theirs.iter().for_each(|theirs| assert_eq!(harness.hears(theirs), ""));
+        assert!(harness.is_over);
         assert_eq!(
-            house.outcomes(),
+            harness.outcomes(),
             [
                 "1 later 4.5.0 the other server does not speak SMTP (a reply before its command) while TLS was begun"
             ]
         );
-        house.client.secured();
-        assert_eq!(house.says(), "", "nothing follows");
+        harness.client.secured();
+        assert_eq!(harness.says(), "", "nothing follows");
     }
 }
 
@@ -135,55 +135,55 @@ fn nothing_is_sent_without_required_tls() {
             NOT_NOW,
         ),
     ] {
-        let mut house = House::with_tls(Tls::Required);
-        house.deliver(letter(&["bob@there.test"]));
-        house.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
-        house.exchange(lines);
-        assert_eq!(house.outcomes(), [expected]);
+        let mut harness = ClientHarness::with_tls(Tls::Required);
+        harness.deliver(outgoing(&["bob@there.test"]));
+        harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
+        harness.exchange(lines);
+        assert_eq!(harness.outcomes(), [expected]);
     }
-    let mut house = House::with_tls(Tls::IfOffered);
-    house.exchange(&[
+    let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+    harness.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
         ("250-x\r\n250 STARTTLS\r\n", "STARTTLS\r\n"),
         ("454 not now\r\n", ""),
     ]);
-    assert!(house.is_idle, "without required TLS, the message is sent in the clear");
+    assert!(harness.is_idle, "without required TLS, the message is sent in the clear");
 }
 
 #[test]
 fn failed_handshake_is_tried_again() {
-    let mut house = House::with_tls(Tls::IfOffered);
-    house.deliver(letter(&["bob@there.test"]));
-    house.exchange(&[
+    let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+    harness.deliver(outgoing(&["bob@there.test"]));
+    harness.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
         ("250-x\r\n250 STARTTLS\r\n", "STARTTLS\r\n"),
         ("220 go\r\n", ""),
     ]);
-    house.lost(Lost::Tls);
+    harness.lost(Lost::Tls);
     assert_eq!(
-        house.outcomes(),
+        harness.outcomes(),
         ["1 later 4.7.10 TLS with the other server failed while TLS was begun"]
     );
 }
 
 #[test]
 fn login_uses_plain_or_else_login() {
-    let mut house = House::with_login(Tls::Implicit);
-    house.exchange(&[
+    let mut harness = ClientHarness::with_login(Tls::Implicit);
+    harness.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
         ("250-x\r\n250 AUTH LOGIN PLAIN\r\n", "AUTH PLAIN AHVzZXIAcGVuY2ls\r\n"),
         ("235 2.7.0 welcome\r\n", ""),
     ]);
-    assert!(house.is_idle);
-    let mut house = House::with_login(Tls::Never);
-    house.exchange(&[
+    assert!(harness.is_idle);
+    let mut harness = ClientHarness::with_login(Tls::Never);
+    harness.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
         ("250-x\r\n250 AUTH=LOGIN\r\n", "AUTH LOGIN\r\n"),
         ("334 VXNlcm5hbWU6\r\n", "dXNlcg==\r\n"),
         ("334 UGFzc3dvcmQ6\r\n", "cGVuY2ls\r\n"),
         ("235 welcome\r\n", ""),
     ]);
-    assert!(house.is_idle);
+    assert!(harness.is_idle);
 }
 
 /// The example of RFC 7677.
@@ -195,15 +195,15 @@ const SCRAM: &str = "250-x\r\n250 AUTH PLAIN SCRAM-SHA-256-PLUS scram-sha-256 LO
 
 #[test]
 fn scram_is_preferred_to_sending_the_password() {
-    let mut house = House::with_login(Tls::Implicit);
-    house.exchange(&[
+    let mut harness = ClientHarness::with_login(Tls::Implicit);
+    harness.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
         (SCRAM, CLAIM),
         (CHALLENGE, PROOF),
         (SIGNATURE, "\r\n"),
         ("235 welcome\r\n", ""),
     ]);
-    assert!(house.is_idle);
+    assert!(harness.is_idle);
 }
 
 #[test]
@@ -221,12 +221,12 @@ fn peer_without_scram_proof_gets_nothing() {
         (&[("334 \r\n", "QUIT\r\n")], "(a challenge that is none) while we logged in"),
         (&[("235 come in\r\n", "")], "(a 235 out of place) while we logged in"),
     ] {
-        let mut house = House::with_login(Tls::Implicit);
-        house.deliver(letter(&["bob@there.test"]));
-        house.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (SCRAM, CLAIM)]);
-        house.exchange(lines);
-        assert_eq!(house.outcomes(), [[NOT_SMTP, expected].join(" ")]);
-        assert!(house.is_over);
+        let mut harness = ClientHarness::with_login(Tls::Implicit);
+        harness.deliver(outgoing(&["bob@there.test"]));
+        harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (SCRAM, CLAIM)]);
+        harness.exchange(lines);
+        assert_eq!(harness.outcomes(), [[NOT_SMTP, expected].join(" ")]);
+        assert!(harness.is_over);
     }
 }
 
@@ -237,11 +237,14 @@ fn refused_scram_defers_and_sends_no_password() {
         &[(CHALLENGE, PROOF), ("504 no\r\n", "QUIT\r\n")],
         &[(CHALLENGE, PROOF), (SIGNATURE, "\r\n"), ("504 no\r\n", "QUIT\r\n")],
     ] {
-        let mut house = House::with_login(Tls::Implicit);
-        house.deliver(letter(&["bob@there.test"]));
-        house.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (SCRAM, CLAIM)]);
-        house.exchange(lines);
-        assert_eq!(house.outcomes(), ["1 later 4.3.0 the other server refused our login: 504 no"]);
+        let mut harness = ClientHarness::with_login(Tls::Implicit);
+        harness.deliver(outgoing(&["bob@there.test"]));
+        harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (SCRAM, CLAIM)]);
+        harness.exchange(lines);
+        assert_eq!(
+            harness.outcomes(),
+            ["1 later 4.3.0 the other server refused our login: 504 no"]
+        );
     }
 }
 
@@ -249,20 +252,20 @@ fn refused_scram_defers_and_sends_no_password() {
 /// does not wait for it gets none.
 #[test]
 fn scram_proof_is_computed_in_steps() {
-    let mut house = House::with_login(Tls::Implicit);
-    house.deliver(letter(&["bob@there.test"]));
-    house.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (SCRAM, CLAIM)]);
-    house.client.arrived(CHALLENGE.as_bytes());
+    let mut harness = ClientHarness::with_login(Tls::Implicit);
+    harness.deliver(outgoing(&["bob@there.test"]));
+    harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (SCRAM, CLAIM)]);
+    harness.client.arrived(CHALLENGE.as_bytes());
     for _ in 0..15 {
-        assert_eq!(house.client.next_action(), Some(Action::Compute));
-        house.client.compute();
-        assert_eq!(house.client.output(), b"");
+        assert_eq!(harness.client.next_action(), Some(Action::Compute));
+        harness.client.compute();
+        assert_eq!(harness.client.output(), b"");
     }
-    assert_eq!(house.client.patience().as_secs(), 300);
-    house.client.arrived(b"250 hurry\r\n");
-    assert_eq!(house.says(), "");
+    assert_eq!(harness.client.patience().as_secs(), 300);
+    harness.client.arrived(b"250 hurry\r\n");
+    assert_eq!(harness.says(), "");
     assert_eq!(
-        house.outcomes(),
+        harness.outcomes(),
         [
             "1 later 4.5.0 the other server does not speak SMTP (a reply before its command) while we logged in"
         ]
@@ -272,11 +275,11 @@ fn scram_proof_is_computed_in_steps() {
 #[test]
 fn password_is_not_sent_in_the_clear() {
     for hello in ["250-x\r\n250 AUTH PLAIN\r\n", "250 x\r\n"] {
-        let mut house = House::with_login(Tls::IfOffered);
-        house.deliver(letter(&["bob@there.test"]));
-        house.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (hello, "QUIT\r\n")]);
+        let mut harness = ClientHarness::with_login(Tls::IfOffered);
+        harness.deliver(outgoing(&["bob@there.test"]));
+        harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (hello, "QUIT\r\n")]);
         assert_eq!(
-            house.outcomes(),
+            harness.outcomes(),
             ["1 later 4.7.10 the other server offers no TLS, and without it nothing is sent there"]
         );
     }
@@ -301,58 +304,58 @@ fn refused_login_defers_the_message() {
             "1 later 4.5.0 the other server does not speak SMTP (a 235 out of place) while we logged in",
         ),
     ] {
-        let mut house = House::with_login(Tls::Implicit);
-        house.deliver(letter(&["bob@there.test"]));
-        house.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
-        house.exchange(lines);
-        assert_eq!(house.outcomes(), [expected]);
+        let mut harness = ClientHarness::with_login(Tls::Implicit);
+        harness.deliver(outgoing(&["bob@there.test"]));
+        harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
+        harness.exchange(lines);
+        assert_eq!(harness.outcomes(), [expected]);
     }
 }
 
 #[test]
 fn quit_waits_for_the_message() {
-    let mut house = House::greeted(PLAIN);
-    house.client.quit();
-    assert_eq!(house.says(), "QUIT\r\n");
-    house.exchange(&[("221 bye\r\n", "")]);
-    assert!(house.is_over);
+    let mut harness = ClientHarness::greeted(PLAIN);
+    harness.client.quit();
+    assert_eq!(harness.says(), "QUIT\r\n");
+    harness.exchange(&[("221 bye\r\n", "")]);
+    assert!(harness.is_over);
 
-    let mut house = House::greeted(PLAIN);
-    house.deliver(letter(&["bob@there.test"]));
-    house.client.quit();
-    house.exchange(&[
+    let mut harness = ClientHarness::greeted(PLAIN);
+    harness.deliver(outgoing(&["bob@there.test"]));
+    harness.client.quit();
+    harness.exchange(&[
         ("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n"),
         ("550 no\r\n", "RSET\r\n"),
         ("250 ok\r\n", "QUIT\r\n"),
     ]);
-    assert!(!house.is_idle && !house.is_over);
-    house.lost(Lost::Closed);
+    assert!(!harness.is_idle && !harness.is_over);
+    harness.lost(Lost::Closed);
 }
 
 #[test]
 fn each_stage_has_its_timeout() {
-    let mut house = House::with_tls(Tls::Never);
-    let minutes = |house: &House| house.client.patience().as_secs() / 60;
-    house.is_bringing = false;
-    house.deliver(letter(&["bob@there.test"]));
-    let mut found = Vec::from([minutes(&house)]);
+    let mut harness = ClientHarness::with_tls(Tls::Never);
+    let minutes = |harness: &ClientHarness| harness.client.patience().as_secs() / 60;
+    harness.is_bringing = false;
+    harness.deliver(outgoing(&["bob@there.test"]));
+    let mut found = Vec::from([minutes(&harness)]);
     for theirs in
         ["220 x\r\n", "250-x\r\n250 8BITMIME\r\n", "250 ok\r\n", "250 ok\r\n", "354 go\r\n"]
     {
-        house.hears(theirs);
-        found.push(minutes(&house));
+        harness.hears(theirs);
+        found.push(minutes(&harness));
     }
-    house.client.body_ended();
-    found.push(minutes(&house));
+    harness.client.body_ended();
+    found.push(minutes(&harness));
     assert_eq!(found, [5, 5, 5, 5, 2, 3, 10]);
-    house.hears("250 ok\r\n");
-    assert_eq!(house.client.patience().as_secs(), 30);
+    harness.hears("250 ok\r\n");
+    assert_eq!(harness.client.patience().as_secs(), 30);
 }
 
 #[test]
 fn password_is_not_printed() {
-    let house = House::with_login(Tls::Required);
-    let printed = std::format!("{:?}", house.client);
+    let harness = ClientHarness::with_login(Tls::Required);
+    let printed = std::format!("{:?}", harness.client);
     assert!(printed.contains("user") && !printed.contains("pencil"), "{printed}");
 }
 
@@ -369,16 +372,16 @@ fn peer_that_requires_failed_tls_defers_the_message() {
         (Tls::Never, "250-x\r\n250 STARTTLS\r\n", &later),
         (Tls::IfOffered, "250 x\r\n", &never),
     ] {
-        let mut house = House::with_tls(tls);
-        house.client.deliver(letter(&["bob@there.test"]));
-        house.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
-        let said = house.hears(hello);
+        let mut harness = ClientHarness::with_tls(tls);
+        harness.client.deliver(outgoing(&["bob@there.test"]));
+        harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
+        let said = harness.hears(hello);
         if said == "STARTTLS\r\n" {
-            house.exchange(&[("454 4.7.0 not now\r\n", mail)]);
+            harness.exchange(&[("454 4.7.0 not now\r\n", mail)]);
         } else {
             assert_eq!(said, mail);
         }
-        house.exchange(&[(&std::format!("{wants}\r\n"), "")]);
-        assert_eq!(house.outcomes(), [expected.as_str()], "{tls:?} {hello}");
+        harness.exchange(&[(&std::format!("{wants}\r\n"), "")]);
+        assert_eq!(harness.outcomes(), [expected.as_str()], "{tls:?} {hello}");
     }
 }

@@ -116,25 +116,25 @@ impl Actions for World {
 
 /// The client and the server, with a connection between them.
 struct Pair {
-    house: House,
+    harness: ClientHarness,
     session: Box<Session>,
     world: World,
     kept: Vec<u8>,
 }
 
 impl Pair {
-    fn new(house: House, settings: smtp::Settings) -> Pair {
+    fn new(harness: ClientHarness, settings: smtp::Settings) -> Pair {
         let (sent, envelope, message, taken, logins, signature) = Default::default();
         let mut world =
             World { settings, sent, envelope, message, taken, is_over: false, logins, signature };
         let session = Box::new(Session::connected(&mut world));
-        Pair { house, session, world, kept: Vec::new() }
+        Pair { harness, session, world, kept: Vec::new() }
     }
 
-    fn deliver(&mut self, letter: Letter) -> Vec<String> {
-        let said = self.house.deliver(letter);
+    fn deliver(&mut self, outgoing: OutgoingMessage) -> Vec<String> {
+        let said = self.harness.deliver(outgoing);
         self.talk(said);
-        self.house.outcomes()
+        self.harness.outcomes()
     }
 
     fn talk(&mut self, said: String) {
@@ -142,8 +142,8 @@ impl Pair {
         self.serve();
         loop {
             let heard = core::mem::take(&mut self.world.sent);
-            self.house.client.arrived(&heard);
-            let said = self.house.says();
+            self.harness.client.arrived(&heard);
+            let said = self.harness.says();
             if heard.is_empty() && said.is_empty() {
                 break;
             }
@@ -163,14 +163,14 @@ impl Pair {
                 }
                 WaitsFor::Handshake => {
                     let heard = core::mem::take(&mut self.world.sent);
-                    self.house.client.arrived(&heard);
-                    assert_eq!(self.house.says(), "");
-                    assert!(core::mem::take(&mut self.house.wants_tls));
+                    self.harness.client.arrived(&heard);
+                    assert_eq!(self.harness.says(), "");
+                    assert!(core::mem::take(&mut self.harness.wants_tls));
                     self.world.settings.tls = smtp::Tls::Spoken;
                     self.world.settings.login = smtp::Login::Required;
                     *self.session = Session::secured(&mut self.world);
-                    self.house.client.secured();
-                    self.kept.extend_from_slice(self.house.says().as_bytes());
+                    self.harness.client.secured();
+                    self.kept.extend_from_slice(self.harness.says().as_bytes());
                 }
                 _ => break,
             }
@@ -184,9 +184,9 @@ fn our_own_server_accepts_what_the_client_sends() {
     let poor =
         smtp::Settings { extensions: Extensions::ALL.without(Extensions::PIPELINING), ..pipelined };
     for settings in [pipelined, poor] {
-        let mut pair = Pair::new(House::with_tls(Tls::IfOffered), settings);
+        let mut pair = Pair::new(ClientHarness::with_tls(Tls::IfOffered), settings);
         for round in 1..=3 {
-            let outcomes = pair.deliver(letter(&[
+            let outcomes = pair.deliver(outgoing(&[
                 "bob@mail.test",
                 "nobody@mail.test",
                 "full@mail.test",
@@ -210,14 +210,14 @@ fn our_own_server_accepts_what_the_client_sends() {
             pair.world.taken.last(),
             Some(&(envelope, b"Subject: x\r\n\r\n.dot\r\n".to_vec()))
         );
-        assert!(pair.deliver(letter(&["nobody@mail.test"]))[0].starts_with("1 never 5.1.1"));
-        let mut busy = letter(&["bob@mail.test"]);
+        assert!(pair.deliver(outgoing(&["nobody@mail.test"]))[0].starts_with("1 never 5.1.1"));
+        let mut busy = outgoing(&["bob@mail.test"]);
         busy.envelope.reverse_path = "busy@us.test".to_string();
         assert!(pair.deliver(busy)[0].starts_with("1 later 4.3.2"));
-        pair.house.client.quit();
-        let said = pair.house.says();
+        pair.harness.client.quit();
+        let said = pair.harness.says();
         pair.talk(said);
-        assert!(pair.house.is_over && pair.world.is_over);
+        assert!(pair.harness.is_over && pair.world.is_over);
     }
 }
 
@@ -228,8 +228,8 @@ fn our_own_server_accepts_a_login_under_tls() {
         login: smtp::Login::AfterTls,
         ..smtp::Settings::default()
     };
-    let mut pair = Pair::new(House::with_login(Tls::Required), settings);
-    let outcomes = pair.deliver(letter(&["bob@mail.test"]));
+    let mut pair = Pair::new(ClientHarness::with_login(Tls::Required), settings);
+    let outcomes = pair.deliver(outgoing(&["bob@mail.test"]));
     assert!(outcomes[0].starts_with("1 delivered"), "{outcomes:?}");
     assert_eq!(pair.world.logins, ["user"]);
 }
@@ -237,9 +237,9 @@ fn our_own_server_accepts_a_login_under_tls() {
 proptest! {
     #[test]
     fn received_message_equals_sent_message(message in "([.]{0,2}[ab.]{0,3}\r\n){0,12}") {
-        let mut pair = Pair::new(House::with_tls(Tls::IfOffered), smtp::Settings::default());
-        pair.house.message = message.clone().into_bytes();
-        pair.deliver(letter(&["bob@mail.test"]));
+        let mut pair = Pair::new(ClientHarness::with_tls(Tls::IfOffered), smtp::Settings::default());
+        pair.harness.message = message.clone().into_bytes();
+        pair.deliver(outgoing(&["bob@mail.test"]));
         prop_assert_eq!(&pair.world.taken[0].1, message.as_bytes());
     }
 }

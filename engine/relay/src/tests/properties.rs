@@ -28,21 +28,21 @@ fn words() -> impl Strategy<Value = Vec<u8>> {
 
 /// The whole conversation. Each segment arrives in pieces of this length before anything is sent.
 fn run(segments: &[Vec<u8>], piece: usize) -> (Vec<String>, String) {
-    let mut house = House::with_tls(Tls::IfOffered);
-    house.deliver(letter(&["bob@there.test", "eve@there.test"]));
+    let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+    harness.deliver(outgoing(&["bob@there.test", "eve@there.test"]));
     let mut said = String::new();
     for segment in segments {
-        segment.chunks(piece).for_each(|piece| house.client.arrived(piece));
-        said.push_str(&house.says());
-        if core::mem::take(&mut house.wants_tls) {
-            house.client.secured();
-            said.push_str(&house.says());
+        segment.chunks(piece).for_each(|piece| harness.client.arrived(piece));
+        said.push_str(&harness.says());
+        if core::mem::take(&mut harness.wants_tls) {
+            harness.client.secured();
+            said.push_str(&harness.says());
         }
     }
-    house.client.lost(Lost::Closed);
-    said.push_str(&house.says());
-    assert!(house.is_over);
-    (house.outcomes(), said)
+    harness.client.lost(Lost::Closed);
+    said.push_str(&harness.says());
+    assert!(harness.is_over);
+    (harness.outcomes(), said)
 }
 
 proptest! {

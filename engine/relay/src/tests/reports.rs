@@ -11,12 +11,12 @@ use crate::{Enhanced, Notify, Reply};
 const UNTIL: UnixTime = UnixTime::from_seconds(1_800_000_000);
 const STATUS: Enhanced = Enhanced { class: 5, subject: 1, detail: 1 };
 
-fn written(kind: Kind, fates: &[Fate<'_>], letter: &[u8]) -> String {
-    written_for(ReportTo::Sender, kind, fates, letter)
+fn written(kind: Kind, fates: &[Fate<'_>], original: &[u8]) -> String {
+    written_for(ReportTo::Sender, kind, fates, original)
 }
 
-fn written_for(reader: ReportTo, kind: Kind, fates: &[Fate<'_>], letter: &[u8]) -> String {
-    let text = begun(reader, kind, fates, Returned::Header(letter));
+fn written_for(reader: ReportTo, kind: Kind, fates: &[Fate<'_>], original: &[u8]) -> String {
+    let text = begun(reader, kind, fates, Returned::Header(original));
     assert!(
         text.split_inclusive('\n').all(|line| line.ends_with("\r\n") && line.len() <= 1000),
         "{text}"
@@ -25,7 +25,7 @@ fn written_for(reader: ReportTo, kind: Kind, fates: &[Fate<'_>], letter: &[u8]) 
     text
 }
 
-fn begun(reader: ReportTo, kind: Kind, fates: &[Fate<'_>], letter: Returned<'_>) -> String {
+fn begun(reader: ReportTo, kind: Kind, fates: &[Fate<'_>], original: Returned<'_>) -> String {
     let report = Report {
         kind,
         hostname: "mail.us.test",
@@ -38,7 +38,7 @@ fn begun(reader: ReportTo, kind: Kind, fates: &[Fate<'_>], letter: Returned<'_>)
         arrived: UnixTime::from_seconds(1_789_000_000),
         envelope_id: Some("QQ+2B+0D+zz"),
         recipients: fates,
-        letter,
+        returned: original,
     };
     let mut out = b"before".to_vec();
     report::write(&report, &mut out);
@@ -108,16 +108,16 @@ fn whole_message_is_returned_if_requested() {
     let fate = Fate { recipient: &recipient, status: STATUS, words: "no", reply: None, host: None };
     for (script, kind) in [(Script::Ascii, "rfc822"), (Script::Utf8, "global")] {
         // Even a message that looks like the end of a report.
-        let letter = "Subject: lunch\r\n\r\n--=_r\r\nAt t\u{fc}welve?\r\n";
+        let original = "Subject: lunch\r\n\r\n--=_r\r\nAt t\u{fc}welve?\r\n";
         let mut text = begun(ReportTo::Sender, Kind::Failed, &[fate], Returned::Whole(script));
-        text.push_str(letter);
+        text.push_str(original);
         let mut end = Vec::new();
         report::write_end(7, &mut end);
         text.push_str(&String::from_utf8(end).unwrap());
         let [words, status, whole] = parts(&text);
         assert!(words.contains("+0000. It is\r\nbelow, after a report for programs."), "{words}");
         assert!(status.contains("Action: failed\r\n"));
-        assert_eq!(whole, letter);
+        assert_eq!(whole, original);
         assert!(text.contains(&std::format!(
             "Content-Type: message/{kind}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"
         )));
@@ -216,17 +216,17 @@ fn report_is_bounded_whatever_the_message() {
     let long = "x".repeat(3000);
     let fate =
         Fate { recipient: &recipient, status: STATUS, words: &long, reply: None, host: None };
-    let mut letter = b"Subject: x\n".to_vec();
-    letter.resize(3000, b'y');
-    letter.extend(b"\r\n");
-    letter.extend(b"X: y\r\n".repeat(HEADER_BYTES_MAX));
-    let text = written(Kind::Failed, &[fate], &letter);
+    let mut original = b"Subject: x\n".to_vec();
+    original.resize(3000, b'y');
+    original.extend(b"\r\n");
+    original.extend(b"X: y\r\n".repeat(HEADER_BYTES_MAX));
+    let text = written(Kind::Failed, &[fate], &original);
     assert!(text.len() < HEADER_BYTES_MAX + 8 * 1024);
 }
 
 #[test]
 fn reports_are_sent_only_if_wanted() {
-    let mut envelope = letter(&["bob@there.test"]).envelope;
+    let mut envelope = outgoing(&["bob@there.test"]).envelope;
     let kinds = [Kind::Failed, Kind::Delayed { until: UNTIL }, Kind::Relayed, Kind::Delivered];
     let wanted =
         |envelope: &Envelope| kinds.map(|kind| is_wanted(envelope, &envelope.recipients[0], kind));
@@ -251,12 +251,12 @@ proptest! {
     fn peer_text_never_begins_a_field_or_part(
         words in "\\PC{0,80}|[\r\n:a-]{0,40}",
         reply in "[ -~]{0,200}",
-        letter in proptest::collection::vec(prop_oneof![Just(b"\r\n--=_r".to_vec()), Just(b"\n\r".to_vec()), proptest::collection::vec(any::<u8>(), 0..40)], 0..10),
+        original in proptest::collection::vec(prop_oneof![Just(b"\r\n--=_r".to_vec()), Just(b"\n\r".to_vec()), proptest::collection::vec(any::<u8>(), 0..40)], 0..10),
     ) {
         let recipient = to(0, "bob@there.test");
         let reply = Reply { code: 550, enhanced: None, text: reply };
         let fate = Fate { recipient: &recipient, status: STATUS, words: &words, reply: Some(&reply), host: Some(&words) };
-        let text = written(Kind::Failed, &[fate], &letter.concat());
+        let text = written(Kind::Failed, &[fate], &original.concat());
         let [_, status, _] = parts(&text);
         let names: Vec<_> = status.lines().filter(|line| !line.starts_with(' ')).map(|line| line.split(':').next().unwrap()).collect();
         prop_assert_eq!(

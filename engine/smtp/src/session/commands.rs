@@ -5,7 +5,7 @@
 use crate::actions::{
     Actions, Envelope, Haste, MessageRefusal, Protocol, RecipientRefusal, Settings, Tls,
 };
-use crate::command::{CharacterSet, Command, Fault, Mail, Place, Recipient};
+use crate::command::{CharacterSet, ChunkPlace, Command, Fault, Mail, Recipient};
 use crate::content::Position;
 use crate::hold::Hold;
 use crate::name::Name;
@@ -196,7 +196,7 @@ impl Session {
     }
 
     /// BDAT. The chunk follows at once, so it is read even if it is refused.
-    fn chunk_arrived(&mut self, bytes: u64, place: Place, actions: &mut impl Actions) {
+    fn chunk_arrived(&mut self, bytes: u64, place: ChunkPlace, actions: &mut impl Actions) {
         let mut chunk = self.chunk_to_fill(actions);
         if chunk.bytes.saturating_add(bytes) > actions.settings().message_bytes_max {
             self.refuse(&mut chunk, reply::TOO_BIG, actions);

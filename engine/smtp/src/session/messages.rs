@@ -6,7 +6,7 @@
 //! Implements: RFC 5321 sections 4.1.1.4 and 4.5.2, RFC 1870 section 6.1, RFC 3030 section 2.
 
 use crate::actions::{Actions, MessageRefusal};
-use crate::command::Place;
+use crate::command::ChunkPlace;
 use crate::content::{Dots, Position, Run, next_run};
 use crate::reply::{self, Reply};
 
@@ -44,7 +44,7 @@ impl Session {
         &mut self,
         mut chunk: Incoming,
         mut bytes_left: u64,
-        place: Place,
+        place: ChunkPlace,
         bytes: &[u8],
         actions: &mut impl Actions,
     ) -> Taken {
@@ -157,14 +157,14 @@ impl Session {
     pub(super) fn chunk_completed(
         &mut self,
         mut chunk: Incoming,
-        place: Place,
+        place: ChunkPlace,
         actions: &mut impl Actions,
     ) {
-        if place == Place::Last && chunk.position == Position::AfterCr {
+        if place == ChunkPlace::Last && chunk.position == Position::AfterCr {
             self.refuse(&mut chunk, reply::BARE_LINE_END_IN_MESSAGE, actions);
         }
         match (chunk.fate, place) {
-            (Fate::Kept, Place::NotLast) => {
+            (Fate::Kept, ChunkPlace::NotLast) => {
                 self.set_message(Message::BetweenChunks(chunk));
                 actions.reply(reply::CHUNK_OK);
                 self.expect = Expect::Command;

@@ -42,7 +42,7 @@ struct Zone {
 
 /// The sender.
 #[derive(Clone, Debug)]
-struct Who {
+struct TestSender {
     address: IpAddr,
     hello: &'static str,
     local_part: &'static str,
@@ -83,7 +83,7 @@ impl Zone {
     }
 
     /// Our verdict and questions.
-    fn ours(&self, who: &Who) -> Seen {
+    fn ours(&self, test_sender: &TestSender) -> Seen {
         let asked = RefCell::new(BTreeSet::new());
         let world: World<'_> = &|question| {
             let kind = match question.kind {
@@ -96,17 +96,23 @@ impl Zone {
             asked.borrow_mut().insert((kind, question.name.as_str().into()));
             self.answer(question)
         };
-        let Who { address, hello, local_part } = *who;
+        let TestSender { address, hello, local_part } = *test_sender;
         let verdict = in_world(&Sender { address, hello, local_part, domain: "d0.test" }, world).0;
         (verdict.to_string(), asked.into_inner())
     }
 
     /// The verdict and questions of mail-auth, and the number of lookups that found nothing, which
     /// it does not count.
-    fn theirs(&self, who: &Who) -> (Seen, usize) {
+    fn theirs(&self, test_sender: &TestSender) -> (Seen, usize) {
         let cache = Cache::of(self);
-        let reverse_path = format!("{}@d0.test", who.local_part);
-        let asked = SpfParameters::new(who.address, "d0.test", who.hello, "mx.test", &reverse_path);
+        let reverse_path = format!("{}@d0.test", test_sender.local_part);
+        let asked = SpfParameters::new(
+            test_sender.address,
+            "d0.test",
+            test_sender.hello,
+            "mx.test",
+            &reverse_path,
+        );
         let asked =
             Parameters::new(asked).with_txt_cache(&cache.texts).with_mx_cache(&cache.exchangers);
         let asked = asked
@@ -337,13 +343,11 @@ fn hosts() -> impl Strategy<Value = Zone> {
     })
 }
 
-fn who() -> impl Strategy<Value = Who> {
+fn test_sender() -> impl Strategy<Value = TestSender> {
     let address = prop_oneof![3 => select(&IPV4[..]), 2 => select(&IPV6[..])];
     let local_part = select(&["ada", "strong-bad", "a.b.c", "x+y-z", "Ada_L=q/r,s"][..]);
-    (address, select(&DOMAINS[1..]), local_part).prop_map(|(address, hello, local_part)| Who {
-        address: address.parse().unwrap(),
-        hello,
-        local_part,
+    (address, select(&DOMAINS[1..]), local_part).prop_map(|(address, hello, local_part)| {
+        TestSender { address: address.parse().unwrap(), hello, local_part }
     })
 }
 
@@ -439,8 +443,8 @@ fn greedy() -> impl Strategy<Value = Zone> {
 }
 
 /// The common verdict, where there is no known difference.
-fn agreed(zone: &Zone, who: &Who) -> Result<String, TestCaseError> {
-    let (ours, (theirs, voids)) = (zone.ours(who), zone.theirs(who));
+fn agreed(zone: &Zone, test_sender: &TestSender) -> Result<String, TestCaseError> {
+    let (ours, (theirs, voids)) = (zone.ours(test_sender), zone.theirs(test_sender));
     if voids > VOIDS_MAX {
         prop_assert_eq!(&ours.0, "permerror", "{:?}", theirs);
     } else {
@@ -453,23 +457,23 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn verdicts_agree_with_mail_auth(zone in flat(), who in who()) {
-        agreed(&zone, &who)?;
+    fn verdicts_agree_with_mail_auth(zone in flat(), test_sender in test_sender()) {
+        agreed(&zone, &test_sender)?;
     }
 
     #[test]
-    fn nested_policies_agree_with_mail_auth(zone in deep(), who in who()) {
-        agreed(&zone, &who)?;
+    fn nested_policies_agree_with_mail_auth(zone in deep(), test_sender in test_sender()) {
+        agreed(&zone, &test_sender)?;
     }
 
     #[test]
-    fn lookup_counts_agree_with_mail_auth(zone in greedy(), who in who()) {
-        agreed(&zone, &who)?;
+    fn lookup_counts_agree_with_mail_auth(zone in greedy(), test_sender in test_sender()) {
+        agreed(&zone, &test_sender)?;
     }
 
     #[test]
-    fn pointer_lookups_agree_with_mail_auth(zone in pointed(), who in who()) {
-        agreed(&zone, &who)?;
+    fn pointer_lookups_agree_with_mail_auth(zone in pointed(), test_sender in test_sender()) {
+        agreed(&zone, &test_sender)?;
     }
 }
 
@@ -496,8 +500,9 @@ fn with_addresses(zone: Zone, named: &[(&str, &str)]) -> Zone {
 
 /// Both verdicts, if they differ.
 fn otherwise(zone: &Zone, address: &str) -> [String; 2] {
-    let who = Who { address: address.parse().unwrap(), hello: "d4.test", local_part: "d1" };
-    [zone.ours(&who).0, zone.theirs(&who).0.0]
+    let test_sender =
+        TestSender { address: address.parse().unwrap(), hello: "d4.test", local_part: "d1" };
+    [zone.ours(&test_sender).0, zone.theirs(&test_sender).0.0]
 }
 
 #[test]

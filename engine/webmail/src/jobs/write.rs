@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 
 use http::Reply;
 use machine::UnixTime;
-use message::compose::{Composer, Files, Letter, Unwritable};
+use message::compose::{Composer, Files, NewMessage, Unwritable};
 use message::header::Mailbox;
 use store::{
     AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, INBOX, MailboxId, Recipient,
@@ -304,7 +304,7 @@ impl WriteJob {
         let secret = u128::from_le_bytes(cx.random());
         let message_id = format!("{:032x}@{}", u128::from_le_bytes(cx.random()), cx.host());
         let references = self.reply_references.references();
-        let content = Letter {
+        let content = NewMessage {
             from: &from,
             to: &to,
             cc: &cc,

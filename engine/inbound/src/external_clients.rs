@@ -9,7 +9,7 @@ use machine::Protocol;
 use net::Net;
 
 /// Whether a host is in a local network: one of ours, or one that is not part of the Internet.
-pub(crate) fn is_near(address: IpAddr, net: &Net) -> bool {
+pub(crate) fn is_local(address: IpAddr, net: &Net) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => {
             let is_nobodys =
@@ -26,12 +26,12 @@ pub(crate) fn is_near(address: IpAddr, net: &Net) -> bool {
 }
 
 /// Whether the client is external, and brings mail for us without a login.
-pub(crate) fn is_strange(caller: Caller, net: &Net) -> bool {
-    caller.service_entry().protocol == Protocol::Smtp && !is_near(caller.address, net)
+pub(crate) fn is_external(caller: Caller, net: &Net) -> bool {
+    caller.service_entry().protocol == Protocol::Smtp && !is_local(caller.address, net)
 }
 
 /// Whether the rules for external mail apply to the client: it is external, and its network is not
 /// exempt.
-pub fn is_judged(caller: Caller, net: &Net, access: &Access) -> bool {
-    is_strange(caller, net) && !access.is_unthrottled(caller.address)
+pub fn inbound_policy_applies(caller: Caller, net: &Net, access: &Access) -> bool {
+    is_external(caller, net) && !access.is_unthrottled(caller.address)
 }

@@ -32,7 +32,7 @@ use alloc::vec::Vec;
 use budget::{Charge, MemoryBudget};
 use connections::{Caller, TurnGate};
 use dkim::{ChainVerdict, Outcome, SIGNATURES_MAX};
-use dmarc::{Handling, Letter};
+use dmarc::{Handling, MessageOrigins};
 use dns::{Knowledge, Missing, Name, Question, Unanswered};
 use machine::{Instant, Micros, UnixTime};
 use message::{Findings, SenderDomain};
@@ -57,19 +57,19 @@ pub(super) struct Checks {
     /// The memory of messages and senders that are being checked.
     pub(super) kept: MemoryBudget,
     /// Domains with ARC results that we trust.
-    trusted_sealers: Vec<Name>,
+    trusted_arc_domains: Vec<Name>,
 }
 
 impl Checks {
     /// `pool_bytes`: the memory of all messages above [`LEAST_BYTES`] each. `key` is random.
-    pub(super) fn new(trusted_sealers: Vec<Name>, pool_bytes: usize, key: [u8; 16]) -> Checks {
-        Checks { under_way: 0, kept: MemoryBudget::new(pool_bytes, key), trusted_sealers }
+    pub(super) fn new(trusted_arc_domains: Vec<Name>, pool_bytes: usize, key: [u8; 16]) -> Checks {
+        Checks { under_way: 0, kept: MemoryBudget::new(pool_bytes, key), trusted_arc_domains }
     }
 }
 
 /// The check of a message's origin.
-pub(super) struct Proof {
-    sender: Sender,
+pub(super) struct DmarcCheck {
+    sender: SpfResult,
     stage: Stage,
     author: Author,
     knowledge: Knowledge,
@@ -81,7 +81,7 @@ pub(super) struct Proof {
     chain_step: usize,
     chain: Option<ChainVerdict>,
     /// The trusted forwarder that found that the message was its author's own.
-    voucher: Option<Name>,
+    trusted_forwarder: Option<Name>,
     /// The memory of this check, in [`Checks::kept`].
     charge: Charge,
     /// Whether a fact is unknown because of a limit of ours.
@@ -94,7 +94,7 @@ pub(super) struct Proof {
 }
 
 /// The result of the SPF check of the sender.
-pub(super) struct Sender {
+pub(super) struct SpfResult {
     pub(super) spf: spf::Verdict,
     /// Whether the verdict is `temperror` because of a limit of ours.
     pub(super) is_limited: bool,
@@ -130,9 +130,9 @@ pub(super) enum Judgement {
     Defer,
 }
 
-impl Proof {
-    pub(super) fn new(sender: Sender) -> Box<Proof> {
-        Box::new(Proof {
+impl DmarcCheck {
+    pub(super) fn new(sender: SpfResult) -> Box<DmarcCheck> {
+        Box::new(DmarcCheck {
             is_limited: sender.is_limited,
             sender,
             stage: Stage::Arriving(dkim::Reading::to_verify()),
@@ -142,7 +142,7 @@ impl Proof {
             verdicts: Vec::new(),
             chain_step: 0,
             chain: None,
-            voucher: None,
+            trusted_forwarder: None,
             charge: Charge::new(LEAST_BYTES),
             until: None,
             asks: Asks::Yes,
@@ -165,7 +165,7 @@ impl Proof {
         if matches!(self.author, Author::Unknown) {
             if let Some(header) = reading.header() {
                 self.author = Author::of(header, reading.is_cut());
-                self.seek(caller, cx);
+                self.ask_open_questions(caller, cx);
             }
             self.count(caller, checks)?;
         }
@@ -183,7 +183,7 @@ impl Proof {
             self.chain = message.chain_at_once(cx.turn.wall);
             self.stage = Stage::Arrived(Box::new(message));
         }
-        self.seek(caller, cx);
+        self.ask_open_questions(caller, cx);
     }
 
     /// Goes on with the check of a complete message. Returns whether the check is complete.
@@ -195,7 +195,7 @@ impl Proof {
         checks: &mut Checks,
         cx: &mut Context<'_>,
     ) -> Result<bool, MessageRefusal> {
-        self.seek(caller, cx);
+        self.ask_open_questions(caller, cx);
         self.count(caller, checks)?;
         if !self.asked.is_empty() {
             let left = self.until.map_or(PATIENCE, |until| until.since(cx.turn.now));
@@ -226,11 +226,13 @@ impl Proof {
             message.judge_chain(self.chain_step, &self.knowledge, cx.turn.wall)
         {
             (self.chain, self.chain_step) = (verdict, self.chain_step + 1);
-            let is_trusted =
-                |name: &Name| checks.trusted_sealers.iter().any(|trusted| name.is_within(trusted));
+            let is_trusted = |name: &Name| {
+                checks.trusted_arc_domains.iter().any(|trusted| name.is_within(trusted))
+            };
             let is_told =
                 verdict.is_some_and(|verdict| verdict == ChainVerdict::Pass || verdict.is_open());
-            self.voucher = message.vouched_by(is_trusted).filter(|_| is_told).cloned();
+            self.trusted_forwarder =
+                message.trusted_forwarder(is_trusted).filter(|_| is_told).cloned();
         }
     }
 
@@ -273,7 +275,7 @@ impl Proof {
     }
 
     /// Asks the questions that are open.
-    pub(super) fn seek(&mut self, caller: Caller, cx: &mut Context<'_>) {
+    pub(super) fn ask_open_questions(&mut self, caller: Caller, cx: &mut Context<'_>) {
         if self.knowledge.bytes() > KNOWN_BYTES_MAX || !cx.names.can_be_asked() {
             self.is_limited = true;
             self.give_up(if self.asks == Asks::Yes { Asks::NoMore } else { self.asks });
@@ -331,7 +333,7 @@ impl Proof {
         let outcomes = [Outcome::Pass, Outcome::TempError];
         let best = || self.check(author, &outcomes, &[spf::Verdict::Pass, spf::Verdict::TempError]);
         let may_be_vouched_for =
-            self.voucher.is_some() && self.chain.is_some_and(|chain| chain.is_open());
+            self.trusted_forwarder.is_some() && self.chain.is_some_and(|chain| chain.is_open());
         let is_open = is_unproved && (may_be_vouched_for || best()? == dmarc::Verdict::Pass);
         Ok(Some(if is_open { dmarc::Verdict::TempError } else { verdict }))
     }
@@ -349,7 +351,7 @@ impl Proof {
         let signers: Vec<Name> =
             proving.filter_map(|verdict| Some(verdict.signer.as_ref()?.domain.clone())).collect();
         let sender = sender.as_ref().filter(|_| senders.contains(&self.sender.spf));
-        dmarc::check(&Letter { author, sender, signers: &signers }, &self.knowledge)
+        dmarc::check(&MessageOrigins { author, sender, signers: &signers }, &self.knowledge)
     }
 
     fn is_verified(&self) -> bool {
@@ -364,7 +366,7 @@ impl Proof {
     /// What must happen with a completely checked message.
     pub(super) fn judgement(&self) -> Judgement {
         match (&self.author, self.author_says()) {
-            (Author::Of(_), _) if self.voucher.is_some() => Judgement::Accept,
+            (Author::Of(_), _) if self.trusted_forwarder.is_some() => Judgement::Accept,
             (Author::Of(_), Ok(Some(dmarc::Verdict::Fail(Handling::Reject)))) => Judgement::Refuse,
             (Author::Of(author), Ok(Some(dmarc::Verdict::Fail(Handling::Quarantine)))) => {
                 Judgement::Suspect(format!(
@@ -395,10 +397,14 @@ impl Proof {
         }
         match (&self.author, self.author_says()) {
             (Author::Of(author), Ok(Some(verdict @ dmarc::Verdict::Fail(_))))
-                if self.voucher.is_some() =>
+                if self.trusted_forwarder.is_some() =>
             {
-                let voucher = self.voucher.as_ref().map_or("", |voucher| voucher.as_str());
-                let verdict = format_args!("{verdict} reason=\"{voucher} vouches for it (ARC)\"");
+                let trusted_forwarder = self
+                    .trusted_forwarder
+                    .as_ref()
+                    .map_or("", |trusted_forwarder| trusted_forwarder.as_str());
+                let verdict =
+                    format_args!("{verdict} reason=\"{trusted_forwarder} vouches for it (ARC)\"");
                 findings.author(verdict, Some(author.as_str()));
             }
             (Author::Of(author), Ok(Some(verdict))) => {

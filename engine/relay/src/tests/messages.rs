@@ -7,54 +7,54 @@ use crate::{Notify, Return};
 
 #[test]
 fn message_is_sent_step_by_step_without_pipelining() {
-    let mut house = House::greeted(PLAIN);
+    let mut harness = ClientHarness::greeted(PLAIN);
     assert_eq!(
-        house.deliver(letter(&["bob@there.test", "eve@there.test"])),
+        harness.deliver(outgoing(&["bob@there.test", "eve@there.test"])),
         "MAIL FROM:<ada@us.test>\r\n"
     );
-    house.exchange(&[
+    harness.exchange(&[
         ("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n"),
         ("251 forwarded\r\n", "RCPT TO:<eve@there.test>\r\n"),
         ("250 ok\r\n", "DATA\r\n"),
         ("354 go\r\n", "Subject: x\r\n\r\n..dot\r\n.\r\n"),
         ("250 2.0.0 taken\r\n", ""),
     ]);
-    assert_eq!(house.outcomes(), ["1 delivered 250 2.0.0 taken", "2 delivered 250 2.0.0 taken"]);
-    assert!(house.is_idle && !house.is_over);
+    assert_eq!(harness.outcomes(), ["1 delivered 250 2.0.0 taken", "2 delivered 250 2.0.0 taken"]);
+    assert!(harness.is_idle && !harness.is_over);
 }
 
 #[test]
 fn message_is_pipelined_if_the_peer_offers_it() {
-    let mut house = House::greeted(ABLE);
+    let mut harness = ClientHarness::greeted(ABLE);
     assert_eq!(
-        house.deliver(letter(&["bob@there.test", "eve@there.test"])),
+        harness.deliver(outgoing(&["bob@there.test", "eve@there.test"])),
         "MAIL FROM:<ada@us.test> SIZE=19\r\nRCPT TO:<bob@there.test>\r\nRCPT TO:<eve@there.test>\r\nDATA\r\n"
     );
-    house.exchange(&[
+    harness.exchange(&[
         ("250 ok\r\n250 ok\r\n", ""),
         ("550 5.1.1 unknown\r\n354 go\r\n", "Subject: x\r\n\r\n..dot\r\n.\r\n"),
         ("250 taken\r\n", ""),
     ]);
     assert_eq!(
-        house.outcomes(),
+        harness.outcomes(),
         [
             "2 never 5.1.1 the other server refused the recipient: 550 5.1.1 unknown",
             "1 delivered 250 taken"
         ]
     );
-    assert!(house.is_idle);
+    assert!(harness.is_idle);
 }
 
 #[test]
 fn messages_follow_each_other_on_one_connection() {
     for hello in [ABLE, PLAIN] {
-        let mut house = House::greeted(hello);
+        let mut harness = ClientHarness::greeted(hello);
         for _ in 0..3 {
-            house.deliver(letter(&["bob@there.test"]));
+            harness.deliver(outgoing(&["bob@there.test"]));
             let replies = ["250 ok\r\n", "250 ok\r\n", "354 go\r\n", "250 taken\r\n"];
-            replies.iter().for_each(|reply| drop(house.hears(reply)));
-            assert!(core::mem::take(&mut house.is_idle));
-            assert_eq!(house.outcomes(), ["1 delivered 250 taken"]);
+            replies.iter().for_each(|reply| drop(harness.hears(reply)));
+            assert!(core::mem::take(&mut harness.is_idle));
+            assert_eq!(harness.outcomes(), ["1 delivered 250 taken"]);
         }
     }
 }
@@ -64,8 +64,8 @@ fn messages_follow_each_other_on_one_connection() {
 /// A reply is empty where there is nothing to answer.
 fn come_to(replies: [&str; 5], expected: &[&str], is_idle: bool) {
     for hello in ["250-x\r\n250 PIPELINING\r\n", PLAIN] {
-        let mut house = House::greeted(hello);
-        house.deliver(letter(&["bob@there.test", "eve@there.test"]));
+        let mut harness = ClientHarness::greeted(hello);
+        harness.deliver(outgoing(&["bob@there.test", "eve@there.test"]));
         let is_pipelined = hello != PLAIN;
         let mut last = String::new();
         for (place, reply) in replies.iter().enumerate() {
@@ -75,17 +75,21 @@ fn come_to(replies: [&str; 5], expected: &[&str], is_idle: bool) {
             } else {
                 reply
             };
-            if !reply.is_empty() && !house.is_over {
-                last = house.hears(&std::format!("{reply}\r\n"));
+            if !reply.is_empty() && !harness.is_over {
+                last = harness.hears(&std::format!("{reply}\r\n"));
             }
         }
         if last == "RSET\r\n" {
-            assert_eq!(house.hears("250 ok\r\n"), "");
+            assert_eq!(harness.hears("250 ok\r\n"), "");
         }
-        let mut found = house.outcomes();
+        let mut found = harness.outcomes();
         found.sort();
         assert_eq!(found, expected, "{hello:?} {replies:?}");
-        assert_eq!((house.is_idle, house.is_over), (is_idle, !is_idle), "{hello:?} {replies:?}");
+        assert_eq!(
+            (harness.is_idle, harness.is_over),
+            (is_idle, !is_idle),
+            "{hello:?} {replies:?}"
+        );
     }
 }
 
@@ -141,26 +145,26 @@ fn message_is_refused_at_data_or_after_its_end() {
 
 #[test]
 fn empty_message_is_sent_if_all_recipients_were_refused() {
-    let mut house = House::greeted(ABLE);
-    house.deliver(letter(&["bob@there.test"]));
-    house.exchange(&[("250 ok\r\n550 5.1.1 no\r\n354 go\r\n", ".\r\n"), ("250 taken\r\n", "")]);
+    let mut harness = ClientHarness::greeted(ABLE);
+    harness.deliver(outgoing(&["bob@there.test"]));
+    harness.exchange(&[("250 ok\r\n550 5.1.1 no\r\n354 go\r\n", ".\r\n"), ("250 taken\r\n", "")]);
     assert_eq!(
-        house.outcomes(),
+        harness.outcomes(),
         ["1 never 5.1.1 the other server refused the recipient: 550 5.1.1 no"]
     );
-    assert!(house.is_idle);
+    assert!(harness.is_idle);
 }
 
 #[test]
 fn reply_421_ends_the_connection_at_any_time() {
     let replies = ["220 x\r\n", ABLE, "250 ok\r\n", "550 5.1.1 no\r\n", "250 ok\r\n", "354 go\r\n"];
     for count in 0..=replies.len() {
-        let mut house = House::with_tls(Tls::Never);
-        house.deliver(letter(&["bob@there.test", "eve@there.test"]));
-        replies.iter().take(count).for_each(|reply| drop(house.hears(reply)));
-        house.hears("421 4.3.2 going\r\n");
-        assert!(house.is_over);
-        let outcomes = house.outcomes();
+        let mut harness = ClientHarness::with_tls(Tls::Never);
+        harness.deliver(outgoing(&["bob@there.test", "eve@there.test"]));
+        replies.iter().take(count).for_each(|reply| drop(harness.hears(reply)));
+        harness.hears("421 4.3.2 going\r\n");
+        assert!(harness.is_over);
+        let outcomes = harness.outcomes();
         let is_told = |outcome: &String| outcome.contains("later 4.3.2 the other server");
         assert_eq!(outcomes.len(), 2, "{count}: {outcomes:?}");
         assert_eq!(
@@ -168,9 +172,9 @@ fn reply_421_ends_the_connection_at_any_time() {
             if count > 3 { 1 } else { 2 }
         );
     }
-    let mut house = House::greeted(PLAIN);
-    house.exchange(&[("421 idle for too long\r\n", "")]);
-    assert!(house.is_over && house.outcomes.is_empty());
+    let mut harness = ClientHarness::greeted(PLAIN);
+    harness.exchange(&[("421 idle for too long\r\n", "")]);
+    assert!(harness.is_over && harness.outcomes.is_empty());
 }
 
 #[test]
@@ -186,34 +190,34 @@ fn lost_connection_defers_open_recipients() {
         "after the whole message, which it may have taken",
     ];
     for (count, stage) in stages.iter().enumerate() {
-        let mut house = House::with_tls(Tls::Never);
-        house.deliver(letter(&["bob@there.test", "eve@there.test"]));
-        replies.iter().take(count).for_each(|reply| drop(house.hears(reply)));
-        house.lost(Lost::Silence);
+        let mut harness = ClientHarness::with_tls(Tls::Never);
+        harness.deliver(outgoing(&["bob@there.test", "eve@there.test"]));
+        replies.iter().take(count).for_each(|reply| drop(harness.hears(reply)));
+        harness.lost(Lost::Silence);
         let last = std::format!("2 later 4.4.2 the other server fell silent {stage}");
-        assert_eq!(house.outcomes().last(), Some(&last));
-        house.client.lost(Lost::Closed);
-        assert!(house.client.next_action().is_none(), "it is lost once");
+        assert_eq!(harness.outcomes().last(), Some(&last));
+        harness.client.lost(Lost::Closed);
+        assert!(harness.client.next_action().is_none(), "it is lost once");
     }
 }
 
 #[test]
 fn refusal_during_the_message_is_its_answer() {
-    let mut house = House::greeted(ABLE);
-    house.is_bringing = false;
-    house.deliver(letter(&["bob@there.test"]));
-    house.exchange(&[("250 ok\r\n250 ok\r\n354 go\r\n", "")]);
-    assert!(house.wants_body);
-    house.client.body(b"so much\r\n");
-    assert_eq!(house.says(), "so much\r\n");
-    house.exchange(&[("552 5.3.4 too much\r\n", "")]);
+    let mut harness = ClientHarness::greeted(ABLE);
+    harness.is_bringing = false;
+    harness.deliver(outgoing(&["bob@there.test"]));
+    harness.exchange(&[("250 ok\r\n250 ok\r\n354 go\r\n", "")]);
+    assert!(harness.wants_body);
+    harness.client.body(b"so much\r\n");
+    assert_eq!(harness.says(), "so much\r\n");
+    harness.exchange(&[("552 5.3.4 too much\r\n", "")]);
     assert_eq!(
-        house.outcomes(),
+        harness.outcomes(),
         ["1 never 5.3.4 the other server refused the message: 552 5.3.4 too much"]
     );
-    assert!(house.is_over);
-    assert_eq!(house.client.body(b"more"), 4, "what is still brought goes nowhere");
-    assert_eq!(house.says(), "");
+    assert!(harness.is_over);
+    assert_eq!(harness.client.body(b"more"), 4, "what is still brought goes nowhere");
+    assert_eq!(harness.says(), "");
 }
 
 #[test]
@@ -226,17 +230,17 @@ fn reply_552_to_rcpt_means_too_many_recipients() {
         ),
         ("552 5.2.2 full", "1 never 5.2.2 the other server refused the recipient: 552 5.2.2 full"),
     ] {
-        let mut house = House::greeted(PLAIN);
-        house.deliver(letter(&["bob@there.test"]));
-        house.hears("250 ok\r\n");
-        house.hears(&std::format!("{reply}\r\n"));
-        assert_eq!(house.outcomes(), [expected]);
+        let mut harness = ClientHarness::greeted(PLAIN);
+        harness.deliver(outgoing(&["bob@there.test"]));
+        harness.hears("250 ok\r\n");
+        harness.hears(&std::format!("{reply}\r\n"));
+        assert_eq!(harness.outcomes(), [expected]);
     }
 }
 
 #[test]
 fn unsupported_message_is_not_sent() {
-    type Change = fn(&mut Letter);
+    type Change = fn(&mut OutgoingMessage);
     let cases: [(&str, Change, &str); 6] = [
         (
             "250-x\r\n250 SIZE 18\r\n",
@@ -270,35 +274,38 @@ fn unsupported_message_is_not_sent() {
         ),
     ];
     for (hello, change, expected) in cases {
-        let mut house = House::greeted(hello);
-        let mut letter = letter(&["bob@there.test"]);
-        change(&mut letter);
-        assert_eq!(house.deliver(letter), "");
-        assert_eq!(house.outcomes(), [std::format!("1 never {expected}")]);
-        assert!(house.is_idle);
+        let mut harness = ClientHarness::greeted(hello);
+        let mut outgoing = outgoing(&["bob@there.test"]);
+        change(&mut outgoing);
+        assert_eq!(harness.deliver(outgoing), "");
+        assert_eq!(harness.outcomes(), [std::format!("1 never {expected}")]);
+        assert!(harness.is_idle);
     }
 }
 
 /// A message with an envelope that states this content.
-fn of(content: Content) -> Letter {
-    let mut letter = letter(&["bob@there.test"]);
-    letter.envelope.content = content;
-    letter
+fn of(content: Content) -> OutgoingMessage {
+    let mut outgoing = outgoing(&["bob@there.test"]);
+    outgoing.envelope.content = content;
+    outgoing
 }
 
 #[test]
 fn ascii_message_is_sent_to_ascii_only_peer() {
     for content in [Content::SevenBit, Content::EightBit] {
-        let mut house = House::greeted(PLAIN);
-        house.message = b"Subject: x\r\n\r\n.dot\r\n".repeat(2000);
-        assert_eq!(house.deliver(of(content)), "MAIL FROM:<ada@us.test>\r\n");
-        house.exchange(&[
+        let mut harness = ClientHarness::greeted(PLAIN);
+        harness.message = b"Subject: x\r\n\r\n.dot\r\n".repeat(2000);
+        assert_eq!(harness.deliver(of(content)), "MAIL FROM:<ada@us.test>\r\n");
+        harness.exchange(&[
             ("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n"),
             ("250 ok\r\n", "DATA\r\n"),
         ]);
-        assert_eq!(house.hears("354 go\r\n"), "Subject: x\r\n\r\n..dot\r\n".repeat(2000) + ".\r\n");
-        house.hears("250 taken\r\n");
-        assert_eq!(house.outcomes(), ["1 delivered 250 taken"]);
+        assert_eq!(
+            harness.hears("354 go\r\n"),
+            "Subject: x\r\n\r\n..dot\r\n".repeat(2000) + ".\r\n"
+        );
+        harness.hears("250 taken\r\n");
+        assert_eq!(harness.outcomes(), ["1 delivered 250 taken"]);
     }
 }
 
@@ -306,18 +313,18 @@ fn ascii_message_is_sent_to_ascii_only_peer() {
 #[test]
 fn eight_bit_message_is_not_sent_to_ascii_only_peer() {
     for content in [Content::SevenBit, Content::EightBit] {
-        let mut house = House::greeted(PLAIN);
-        house.message =
+        let mut harness = ClientHarness::greeted(PLAIN);
+        harness.message =
             [b"Subject: x\r\n\r\n", &[b'a'; 40_000][..], "\u{e6}".as_bytes(), b"\r\n"].concat();
-        assert_eq!(house.deliver(of(content)), "");
+        assert_eq!(harness.deliver(of(content)), "");
         assert_eq!(
-            house.outcomes(),
+            harness.outcomes(),
             ["1 never 5.6.3 the other server takes ASCII only, and the message has more"]
         );
-        assert!(core::mem::take(&mut house.is_idle));
-        house.message = b"Subject: y\r\n\r\n".to_vec();
+        assert!(core::mem::take(&mut harness.is_idle));
+        harness.message = b"Subject: y\r\n\r\n".to_vec();
         assert_eq!(
-            house.deliver(letter(&["eve@there.test"])),
+            harness.deliver(outgoing(&["eve@there.test"])),
             "MAIL FROM:<ada@us.test>\r\n",
             "the next one goes"
         );
@@ -327,23 +334,23 @@ fn eight_bit_message_is_not_sent_to_ascii_only_peer() {
 #[test]
 fn connection_lost_during_inspection_defers_the_message() {
     let looking = || {
-        let mut house = House::greeted(PLAIN);
-        house.is_bringing = false;
-        assert_eq!(house.deliver(of(Content::EightBit)), "");
-        assert!(house.wants_body);
-        house
+        let mut harness = ClientHarness::greeted(PLAIN);
+        harness.is_bringing = false;
+        assert_eq!(harness.deliver(of(Content::EightBit)), "");
+        assert!(harness.wants_body);
+        harness
     };
-    let mut house = looking();
-    house.lost(Lost::Closed);
+    let mut harness = looking();
+    harness.lost(Lost::Closed);
     assert_eq!(
-        house.outcomes(),
+        harness.outcomes(),
         ["1 later 4.4.2 the other server ended the connection before the sender was named"]
     );
-    let mut house = looking();
-    assert_eq!(house.hears("421 busy\r\n"), "");
-    assert!(house.is_over);
+    let mut harness = looking();
+    assert_eq!(harness.hears("421 busy\r\n"), "");
+    assert!(harness.is_over);
     assert_eq!(
-        house.outcomes(),
+        harness.outcomes(),
         ["1 later 4.3.0 the other server does not want to speak with us: 421 busy"]
     );
 }
@@ -361,14 +368,14 @@ fn invalid_address_does_not_stop_other_recipients() {
         "@a,@b:bob@x",
         "b b@x",
     ] {
-        let mut house = House::greeted(PLAIN);
+        let mut harness = ClientHarness::greeted(PLAIN);
         assert_eq!(
-            house.deliver(letter(&[bad, "eve@there.test"])),
+            harness.deliver(outgoing(&[bad, "eve@there.test"])),
             "MAIL FROM:<ada@us.test>\r\n",
             "{bad:?}"
         );
-        assert_eq!(house.outcomes(), ["1 never 5.1.3 the address is not a valid one"], "{bad:?}");
-        house.exchange(&[("250 ok\r\n", "RCPT TO:<eve@there.test>\r\n")]);
+        assert_eq!(harness.outcomes(), ["1 never 5.1.3 the address is not a valid one"], "{bad:?}");
+        harness.exchange(&[("250 ok\r\n", "RCPT TO:<eve@there.test>\r\n")]);
     }
 }
 
@@ -379,9 +386,9 @@ fn size_without_a_number_is_no_limit() {
         "250-x\r\n250 SIZE 0\r\n",
         "250-x\r\n250 SIZE 99999999999999999999999\r\n",
     ] {
-        let mut house = House::greeted(hello);
+        let mut harness = ClientHarness::greeted(hello);
         assert_eq!(
-            house.deliver(letter(&["bob@there.test"])),
+            harness.deliver(outgoing(&["bob@there.test"])),
             "MAIL FROM:<ada@us.test> SIZE=19\r\n"
         );
     }
@@ -389,7 +396,7 @@ fn size_without_a_number_is_no_limit() {
 
 #[test]
 fn needed_extensions_are_requested() {
-    let mut house = House::greeted(ABLE);
+    let mut harness = ClientHarness::greeted(ABLE);
     let envelope = Envelope {
         content: Content::EightBit,
         script: Script::Utf8,
@@ -410,22 +417,22 @@ fn needed_extensions_are_requested() {
             },
         ]),
     };
-    let wanted = Letter { envelope, bytes: 19 };
+    let wanted = OutgoingMessage { envelope, bytes: 19 };
     assert_eq!(
-        house.deliver(wanted.clone()),
+        harness.deliver(wanted.clone()),
         "MAIL FROM:<> SIZE=19 BODY=8BITMIME SMTPUTF8 RET=HDRS ENVID=QQ+2B1\r\n\
          RCPT TO:<bob@there.test> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;bob@old.test\r\n\
          RCPT TO:<\"a b\"@there.test> NOTIFY=NEVER\r\nDATA\r\n"
     );
-    assert!(house.client.passes_on_reports());
-    let mut house = House::greeted("250-x\r\n250-8BITMIME\r\n250 SMTPUTF8\r\n");
-    assert_eq!(house.deliver(wanted), "MAIL FROM:<> BODY=8BITMIME SMTPUTF8\r\n");
-    assert!(!house.client.passes_on_reports());
-    house.exchange(&[("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n")]);
-    let mut house = House::greeted(ABLE);
+    assert!(harness.client.passes_on_reports());
+    let mut harness = ClientHarness::greeted("250-x\r\n250-8BITMIME\r\n250 SMTPUTF8\r\n");
+    assert_eq!(harness.deliver(wanted), "MAIL FROM:<> BODY=8BITMIME SMTPUTF8\r\n");
+    assert!(!harness.client.passes_on_reports());
+    harness.exchange(&[("250 ok\r\n", "RCPT TO:<bob@there.test>\r\n")]);
+    let mut harness = ClientHarness::greeted(ABLE);
     assert!(
-        house
-            .deliver(letter(&["bøb@there.test"]))
+        harness
+            .deliver(outgoing(&["bøb@there.test"]))
             .starts_with("MAIL FROM:<ada@us.test> SIZE=19 SMTPUTF8\r\n")
     );
 }
@@ -435,39 +442,39 @@ fn message_for_a_hundred_recipients_is_pipelined() {
     let addresses: Vec<_> =
         (0..crate::RECIPIENTS_MAX).map(|number| std::format!("u{number}@there.test")).collect();
     let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
-    let mut house = House::greeted(ABLE);
-    assert_eq!(house.deliver(letter(&addresses)).lines().count(), 102);
-    house.hears(&"250 ok\r\n".repeat(101));
-    house.hears("354 go\r\n");
-    house.hears("250 taken\r\n");
-    assert_eq!(house.outcomes().len(), 100);
+    let mut harness = ClientHarness::greeted(ABLE);
+    assert_eq!(harness.deliver(outgoing(&addresses)).lines().count(), 102);
+    harness.hears(&"250 ok\r\n".repeat(101));
+    harness.hears("354 go\r\n");
+    harness.hears("250 taken\r\n");
+    assert_eq!(harness.outcomes().len(), 100);
 }
 
 #[test]
 fn message_may_be_given_before_the_greeting() {
-    let mut house = House::with_tls(Tls::Never);
-    house.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
-    house.client.arrived(b"250 x\r\n");
-    house.client.deliver(letter(&["bob@there.test"]));
-    assert_eq!(house.says(), "MAIL FROM:<ada@us.test>\r\n");
-    assert!(!house.is_idle, "nothing is asked for while it is on its way");
+    let mut harness = ClientHarness::with_tls(Tls::Never);
+    harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
+    harness.client.arrived(b"250 x\r\n");
+    harness.client.deliver(outgoing(&["bob@there.test"]));
+    assert_eq!(harness.says(), "MAIL FROM:<ada@us.test>\r\n");
+    assert!(!harness.is_idle, "nothing is asked for while it is on its way");
 }
 
 #[test]
 fn next_message_waits_for_all_answers() {
-    let mut house = House::greeted(ABLE);
-    house.deliver(letter(&["bob@there.test"]));
-    house.exchange(&[("550 no\r\n", ""), ("503 ?\r\n", "")]);
-    assert!(!house.is_idle);
-    house.exchange(&[("503 ?\r\n", "")]);
-    assert!(house.is_idle);
+    let mut harness = ClientHarness::greeted(ABLE);
+    harness.deliver(outgoing(&["bob@there.test"]));
+    harness.exchange(&[("550 no\r\n", ""), ("503 ?\r\n", "")]);
+    assert!(!harness.is_idle);
+    harness.exchange(&[("503 ?\r\n", "")]);
+    assert!(harness.is_idle);
 }
 
 #[test]
 fn nothing_is_sent_after_the_end() {
-    let mut house = House::greeted(ABLE);
-    house.client.deliver(letter(&["bob@there.test"]));
-    house.client.arrived(b"nonsense\r\n");
-    assert_eq!(house.says(), "");
-    assert!(house.is_over);
+    let mut harness = ClientHarness::greeted(ABLE);
+    harness.client.deliver(outgoing(&["bob@there.test"]));
+    harness.client.arrived(b"nonsense\r\n");
+    assert_eq!(harness.says(), "");
+    assert!(harness.is_over);
 }

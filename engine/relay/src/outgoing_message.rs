@@ -10,7 +10,7 @@ use smtp::{ForwardPath, Notify, Return, ReversePath};
 
 /// One message for one peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Letter {
+pub struct OutgoingMessage {
     /// The sender and the recipients: one to [`crate::RECIPIENTS_MAX`].
     pub envelope: Envelope,
     /// The length of the content in bytes.

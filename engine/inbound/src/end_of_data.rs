@@ -21,17 +21,17 @@ use smtp::MessageRefusal;
 use store::{AccountId, Head};
 
 use super::context::Context;
+use super::dmarc_check::{DmarcCheck, Judgement};
 use super::host::{Client, SmtpHost};
-use super::incoming::{Ending, Incoming, Saying, message_refusal};
-use super::lists::Standing;
-use super::proof::{Judgement, Proof};
+use super::incoming::{EndOfData, FinalFields, Incoming, message_refusal};
+use super::lists::Listings;
 use super::trace::Trace;
 use super::transaction::Transaction;
-use super::waiting::{Point, signed};
+use super::waiting::{WaitPoint, signed};
 
 /// The result of a step.
 enum Step {
-    Done(Ending),
+    Done(EndOfData),
     /// The step waits for an event.
     Waits,
 }
@@ -40,7 +40,7 @@ enum Step {
 pub(super) fn begin(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
     let caller = host.caller;
     let (message, _, cx) = host.message()?;
-    message.ending = Ending::Revising;
+    message.ending = EndOfData::Revising;
     if let Some(proof) = &mut message.proof {
         proof.ended(caller, cx);
     }
@@ -59,10 +59,10 @@ pub(super) fn resumed(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) 
     let caller = host.caller;
     let Ok((message, inbound, cx)) = host.message() else { return };
     match (&message.ending, &mut message.proof, &mut message.signing) {
-        (Ending::Proving, Some(proof), _) => proof.verify(caller, &inbound.checks, cx),
+        (EndOfData::Proving, Some(proof), _) => proof.verify(caller, &inbound.checks, cx),
         // The question to the filter may begin now.
-        (Ending::Asking, ..) => {}
-        (Ending::Signing, _, Some(signing)) => {
+        (EndOfData::Asking, ..) => {}
+        (EndOfData::Signing, _, Some(signing)) => {
             if !signing.take_signature(cx.compute) {
                 return;
             }
@@ -83,7 +83,7 @@ pub(super) fn name_known(
     let caller = host.caller;
     let Ok((message, _, cx)) = host.message() else { return Some(known) };
     let known = match (&message.ending, &mut message.inquiry) {
-        (Ending::Asking, Some(inquiry)) => inquiry.name_known(number, known),
+        (EndOfData::Asking, Some(inquiry)) => inquiry.name_known(number, known),
         _ => Some(known),
     };
     let Some(known) = known else {
@@ -94,8 +94,8 @@ pub(super) fn name_known(
     let others = proof.name_known(number, known);
     if others.is_none() {
         match message.ending {
-            Ending::Proving => go_on_later(session, host),
-            _ => proof.seek(caller, cx),
+            EndOfData::Proving => go_on_later(session, host),
+            _ => proof.ask_open_questions(caller, cx),
         }
     }
     others
@@ -104,7 +104,7 @@ pub(super) fn name_known(
 /// Something has happened to the connection to the filter.
 pub(super) fn filter_stirred(stir: Stir, session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
     if let Ok((message, _, cx)) = host.message()
-        && let (Ending::Asking, Some(inquiry)) = (&message.ending, &mut message.inquiry)
+        && let (EndOfData::Asking, Some(inquiry)) = (&message.ending, &mut message.inquiry)
     {
         inquiry.stirred(stir, &mut cx.for_filter());
         go_on_later(session, host);
@@ -115,7 +115,7 @@ pub(super) fn filter_stirred(stir: Stir, session: &mut smtp::Session, host: &mut
 pub(super) fn given_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
     let Ok((message, inbound, cx)) = host.message() else { return false };
     match (&message.ending, &mut message.proof) {
-        (Ending::Asking, _) => {
+        (EndOfData::Asking, _) => {
             let (Some(inquiry), Some(filter)) = (&mut message.inquiry, &mut inbound.filter) else {
                 return false;
             };
@@ -126,11 +126,11 @@ pub(super) fn given_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>)
             }
             go_on_later(session, host);
         }
-        (Ending::Proving, Some(proof)) => {
+        (EndOfData::Proving, Some(proof)) => {
             proof.time_is_up();
             go_on_later(session, host);
         }
-        (Ending::Revising | Ending::Saying(_), _) => {
+        (EndOfData::Revising | EndOfData::FinalFields(_), _) => {
             refuse(MessageRefusal::TryLater, session, host)
         }
         _ => return false,
@@ -167,7 +167,7 @@ fn go_on(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
 
 fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
     tell_filter(host);
-    let (room, stored) = (host.continuation(Point::Room), host.continuation(Point::Stored));
+    let (room, stored) = (host.continuation(WaitPoint::Room), host.continuation(WaitPoint::Stored));
     let (caller, account) = (host.caller, host.account());
     let transaction = host.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
     let (inbound, cx) = (&mut *host.inbound, &mut *host.cx);
@@ -178,21 +178,21 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
     // into the message.
     let is_elsewhere = posting.is_wanted();
     let message = message.as_mut().ok_or(MessageRefusal::TryLater)?;
-    let letter = message.letter;
+    let delivery = message.delivery;
     match (&mut message.ending, &mut message.proof) {
-        (Ending::Revising, _) => {
+        (EndOfData::Revising, _) => {
             let is_all = message.complete(&mut inbound.trace, cx, room)?;
             let Some(signing) = message.signing.as_mut().filter(|_| is_all) else {
-                return Ok(if is_all { Step::Done(Ending::Proving) } else { Step::Waits });
+                return Ok(if is_all { Step::Done(EndOfData::Proving) } else { Step::Waits });
             };
             check_authors(signing, account, cx)?;
             if cx.signer.has_keys() {
-                return Ok(Step::Done(Ending::Signing));
+                return Ok(Step::Done(EndOfData::Signing));
             }
             signing.forget(cx.signer, cx.compute);
-            Ok(Step::Done(Ending::Proving))
+            Ok(Step::Done(EndOfData::Proving))
         }
-        (Ending::Signing, _) => {
+        (EndOfData::Signing, _) => {
             let signing = message.signing.as_mut().ok_or(MessageRefusal::TryLater)?;
             if signing.ask(signed(caller.connection.0), cx.signer, cx.compute, cx.turn.wall) {
                 return Ok(Step::Waits);
@@ -200,10 +200,10 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             let saying =
                 above(signing, Some(reverse_path).filter(|_| !is_elsewhere), &mut inbound.trace)?;
             signing.forget(cx.signer, cx.compute);
-            Ok(Step::Done(Ending::Saying(saying)))
+            Ok(Step::Done(EndOfData::FinalFields(saying)))
         }
-        (Ending::Proving, None) => Ok(Step::Done(Ending::Asking)),
-        (Ending::Proving, Some(proof)) => {
+        (EndOfData::Proving, None) => Ok(Step::Done(EndOfData::Asking)),
+        (EndOfData::Proving, Some(proof)) => {
             if !proof.is_known(caller, &mut inbound.checks, cx)? {
                 return Ok(Step::Waits);
             }
@@ -212,10 +212,10 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             match proof.judgement() {
                 Judgement::Refuse => Err(MessageRefusal::Unproved),
                 Judgement::Defer => Err(MessageRefusal::Unchecked),
-                Judgement::Accept | Judgement::Suspect(_) => Ok(Step::Done(Ending::Asking)),
+                Judgement::Accept | Judgement::Suspect(_) => Ok(Step::Done(EndOfData::Asking)),
             }
         }
-        (Ending::Asking, _) => {
+        (EndOfData::Asking, _) => {
             let Some(verdict) =
                 verdict(message.inquiry.as_deref_mut(), inbound.filter.as_mut(), caller, cx)
             else {
@@ -233,7 +233,8 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
                     return Err(MessageRefusal::Unwanted);
                 }
             };
-            let path = Some(reverse_path).filter(|_| !is_elsewhere && message.is_judged());
+            let path =
+                Some(reverse_path).filter(|_| !is_elsewhere && message.inbound_policy_applies());
             let saying = say(
                 message.proof.as_deref(),
                 (standing, filtered.as_deref()),
@@ -244,19 +245,19 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
             if let Some(mut proof) = message.proof.take() {
                 proof.forget(caller, &mut inbound.checks, cx);
             }
-            Ok(Step::Done(Ending::Saying(saying)))
+            Ok(Step::Done(EndOfData::FinalFields(saying)))
         }
-        (Ending::Saying(saying), _) => {
+        (EndOfData::FinalFields(saying), _) => {
             let rest = saying.fields.get(saying.taken..).unwrap_or_default();
-            saying.taken += cx.store.append(letter, rest, room).map_err(message_refusal)?;
+            saying.taken += cx.store.append(delivery, rest, room).map_err(message_refusal)?;
             if saying.taken < saying.fields.len() {
                 return Ok(Step::Waits);
             }
             let closing = saying.closing(cx.turn.wall);
-            cx.store.commit(letter, closing, stored).map_err(message_refusal)?;
-            Ok(Step::Done(Ending::Committed))
+            cx.store.commit(delivery, closing, stored).map_err(message_refusal)?;
+            Ok(Step::Done(EndOfData::Committed))
         }
-        (Ending::NotYet | Ending::Committed, _) => Ok(Step::Waits),
+        (EndOfData::NotYet | EndOfData::Committed, _) => Ok(Step::Waits),
     }
 }
 
@@ -305,7 +306,7 @@ fn verdict(
 fn tell_filter(host: &mut SmtpHost<'_, '_>) {
     let SmtpHost { inbound, cx, transaction: Some(transaction), .. } = host else { return };
     let is_to_begin = |message: &Incoming| {
-        matches!(message.ending, Ending::Asking)
+        matches!(message.ending, EndOfData::Asking)
             && message.inquiry.as_ref().is_some_and(|inquiry| inquiry.is_to_begin())
     };
     if !transaction.message.as_ref().is_some_and(is_to_begin) {
@@ -325,19 +326,19 @@ fn tell_filter(host: &mut SmtpHost<'_, '_>) {
 ///
 /// Errors: there is no space for them.
 fn say(
-    proof: Option<&Proof>,
-    (standing, filtered): (Option<&Standing>, Option<&str>),
+    proof: Option<&DmarcCheck>,
+    (standing, filtered): (Option<&Listings>, Option<&str>),
     path: Option<&String>,
     caller: Caller,
     trace: &mut Trace,
-) -> Result<Saying, MessageRefusal> {
+) -> Result<FinalFields, MessageRefusal> {
     // The last server makes checks of its own.
-    let Some(reverse_path) = path else { return Ok(Saying::NOTHING) };
-    let unproved = match proof.map(Proof::judgement) {
+    let Some(reverse_path) = path else { return Ok(FinalFields::NOTHING) };
+    let unproved = match proof.map(DmarcCheck::judgement) {
         Some(Judgement::Suspect(reason)) => Some(reason),
         _ => None,
     };
-    let listed = standing.into_iter().flat_map(Standing::suspicions);
+    let listed = standing.into_iter().flat_map(Listings::suspicions);
     let reason = reason(unproved.as_deref().into_iter().chain(listed).chain(filtered));
     let start =
         return_path(reverse_path, trace.buffer.as_mut_slice()).ok_or(MessageRefusal::TryLater)?;
@@ -349,7 +350,7 @@ fn say(
     }
     let length = findings.end(reason.as_deref(), Head::UNIT);
     let fields = trace.buffer.get(..length).unwrap_or_default().to_vec();
-    Ok(Saying { fields, taken: 0, is_suspect: reason.is_some() })
+    Ok(FinalFields { fields, taken: 0, is_suspect: reason.is_some() })
 }
 
 /// Why a message is suspicious, in one line. `None`: it is not.
@@ -364,12 +365,12 @@ fn above(
     signing: &Signing,
     path: Option<&String>,
     trace: &mut Trace,
-) -> Result<Saying, MessageRefusal> {
+) -> Result<FinalFields, MessageRefusal> {
     let buffer = trace.buffer.as_mut_slice();
     let length =
         path.map_or(Some(0), |path| return_path(path, buffer)).ok_or(MessageRefusal::TryLater)?;
     let fields = signing.head(trace.buffer.get(..length).unwrap_or_default());
-    Ok(Saying { fields, taken: 0, is_suspect: false })
+    Ok(FinalFields { fields, taken: 0, is_suspect: false })
 }
 
 /// The longest text that fits into a line of a header (RFC 5322 section 2.1.1).

@@ -3,12 +3,12 @@
 //!
 //! DATA, or the first BDAT, waits for the check. So a connection has at most one question under
 //! way, and none before it has named a local recipient. The result goes into the trace, and counts
-//! in the check of the message itself (`proof`). It alone refuses nothing.
+//! in the check of the message itself (`dmarc_check`). It alone refuses nothing.
 //!
 //! Invariants:
 //! - Mail does not wait longer than [`PATIENCE`], whatever name servers do. Then, or if a limit of
-//!   ours was reached, the verdict is `temperror`. The check of the message (`proof`) knows of a
-//!   limit: it neither counts against the domain, nor lets anything through.
+//!   ours was reached, the verdict is `temperror`. The check of the message (`dmarc_check`) knows
+//!   of a limit: it neither counts against the domain, nor lets anything through.
 //! - If no name server is known, nothing is checked and no result is written.
 //! - For each sender, [`KNOWN_BYTES_MAX`] and one answer are kept, from the memory budget of
 //!   message checks.
@@ -25,8 +25,8 @@ use signing::LEAST_BYTES;
 use spf::Verdict;
 
 use super::context::Context;
-use super::proof::{Checks, Sender};
-use super::strangers::is_strange;
+use super::dmarc_check::{Checks, SpfResult};
+use super::external_clients::is_external;
 use super::waiting::name_known_at;
 
 /// The shortest limit for a check that RFC 7208 section 4.6.4 allows.
@@ -36,7 +36,7 @@ const KNOWN_BYTES_MAX: usize = 32 * 1024;
 
 /// The state of the SPF check.
 #[derive(Default)]
-pub(super) enum Finding {
+pub(super) enum SpfState {
     /// Not begun.
     #[default]
     NotSought,
@@ -61,7 +61,7 @@ pub(super) struct Check {
     is_limited: bool,
 }
 
-impl Finding {
+impl SpfState {
     /// Whether the check is complete. Goes on with it.
     pub(super) fn is_known(
         &mut self,
@@ -71,11 +71,11 @@ impl Finding {
         checks: &mut Checks,
         cx: &mut Context<'_>,
     ) -> bool {
-        if matches!(self, Finding::NotSought) {
+        if matches!(self, SpfState::NotSought) {
             *self =
-                if is_logged_in { Finding::Nothing } else { Finding::begin(caller, checks, cx) };
+                if is_logged_in { SpfState::Nothing } else { SpfState::begin(caller, checks, cx) };
         }
-        let Finding::Sought(check) = self else { return true };
+        let SpfState::Sought(check) = self else { return true };
         let local_part =
             reverse_path.rsplit_once('@').map_or("postmaster", |(local_part, _)| local_part);
         let (SenderDomain::Path(domain) | SenderDomain::Greeting(domain)) =
@@ -86,10 +86,10 @@ impl Finding {
             spf::Sender { address: caller.address, hello: greeting_name, local_part, domain };
         let known = check.knowledge.bytes();
         let is_kept = checks.kept.charge(&mut check.charge, caller.address, known).is_ok();
-        let finding = match spf::check(&sender, &check.knowledge) {
-            Ok(Verdict::TempError) if check.is_limited => Finding::Limited,
-            Ok(verdict) => Finding::Found(verdict),
-            Err(_) if !is_kept || known > KNOWN_BYTES_MAX => Finding::Limited,
+        let spf_state = match spf::check(&sender, &check.knowledge) {
+            Ok(Verdict::TempError) if check.is_limited => SpfState::Limited,
+            Ok(verdict) => SpfState::Found(verdict),
+            Err(_) if !is_kept || known > KNOWN_BYTES_MAX => SpfState::Limited,
             Err(Missing(question)) => {
                 let number = cx.names.ask_about(
                     caller.address,
@@ -102,14 +102,14 @@ impl Finding {
                 return false;
             }
         };
-        self.settle(finding, caller, checks);
+        self.settle(spf_state, caller, checks);
         true
     }
 
     /// Begins the check of an external sender.
-    fn begin(caller: Caller, checks: &mut Checks, cx: &mut Context<'_>) -> Finding {
-        if !is_strange(caller, cx.connections.net()) || !cx.names.can_be_asked() {
-            return Finding::Nothing;
+    fn begin(caller: Caller, checks: &mut Checks, cx: &mut Context<'_>) -> SpfState {
+        if !is_external(caller, cx.connections.net()) || !cx.names.can_be_asked() {
+            return SpfState::Nothing;
         }
         checks.under_way += 1;
         let (until, charge) = (cx.turn.now + PATIENCE, Charge::new(LEAST_BYTES));
@@ -120,7 +120,7 @@ impl Finding {
             charge,
             is_limited: false,
         };
-        Finding::Sought(Box::new(check))
+        SpfState::Sought(Box::new(check))
     }
 
     /// Takes in the answer to a question. False: the check does not wait for this answer.
@@ -131,12 +131,12 @@ impl Finding {
         caller: Caller,
         checks: &mut Checks,
     ) -> bool {
-        let Finding::Sought(check) = self else { return false };
+        let SpfState::Sought(check) = self else { return false };
         let Some((_, question)) = check.asked.take_if(|(asked, _)| *asked == number) else {
             return false;
         };
         match known {
-            Err(Unanswered::NoServer) => self.settle(Finding::Nothing, caller, checks),
+            Err(Unanswered::NoServer) => self.settle(SpfState::Nothing, caller, checks),
             known => {
                 check.is_limited |= known == Err(Unanswered::Busy);
                 check.knowledge.learn(question, known);
@@ -147,20 +147,20 @@ impl Finding {
 
     /// A deadline has passed: ends the check. False: no check was under way.
     pub(super) fn give_up(&mut self, caller: Caller, checks: &mut Checks) -> bool {
-        let is_sought = matches!(self, Finding::Sought(_));
+        let is_sought = matches!(self, SpfState::Sought(_));
         if is_sought {
-            self.settle(Finding::Found(Verdict::TempError), caller, checks);
+            self.settle(SpfState::Found(Verdict::TempError), caller, checks);
         }
         is_sought
     }
 
     /// The transaction is over.
     pub(super) fn forget(&mut self, caller: Caller, checks: &mut Checks) {
-        self.settle(Finding::NotSought, caller, checks);
+        self.settle(SpfState::NotSought, caller, checks);
     }
 
-    fn settle(&mut self, finding: Finding, caller: Caller, checks: &mut Checks) {
-        if let Finding::Sought(mut check) = core::mem::replace(self, finding) {
+    fn settle(&mut self, spf_state: SpfState, caller: Caller, checks: &mut Checks) {
+        if let SpfState::Sought(mut check) = core::mem::replace(self, spf_state) {
             checks.under_way -= 1;
             checks.kept.release(&mut check.charge, caller.address);
         }
@@ -169,21 +169,21 @@ impl Finding {
     /// The domain of the reverse path, if it is known to authorize this host.
     pub(super) fn authorized_domain<'a>(&self, reverse_path: &'a str) -> Option<&'a str> {
         let (_, domain) = reverse_path.rsplit_once('@')?;
-        matches!(self, Finding::Found(Verdict::Pass)).then_some(domain)
+        matches!(self, SpfState::Found(Verdict::Pass)).then_some(domain)
     }
 
     /// The result, if there is one.
-    pub(super) fn sender(&self, (reverse_path, greeting_name): (&str, &str)) -> Option<Sender> {
+    pub(super) fn sender(&self, (reverse_path, greeting_name): (&str, &str)) -> Option<SpfResult> {
         let (spf, is_limited) = match *self {
-            Finding::Found(verdict) => (verdict, false),
-            Finding::Limited => (Verdict::TempError, true),
-            Finding::NotSought | Finding::Sought(_) | Finding::Nothing => return None,
+            SpfState::Found(verdict) => (verdict, false),
+            SpfState::Limited => (Verdict::TempError, true),
+            SpfState::NotSought | SpfState::Sought(_) | SpfState::Nothing => return None,
         };
         let (domain, is_in_path) = match domain_of(reverse_path, greeting_name) {
             SenderDomain::Path(domain) => (domain, true),
             SenderDomain::Greeting(name) => (name, false),
         };
-        Some(Sender { spf, is_limited, domain: domain.into(), is_in_path })
+        Some(SpfResult { spf, is_limited, domain: domain.into(), is_in_path })
     }
 }
 
