@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use webmail::{FormError, FileEvent, MESSAGE_TEXT_BYTES_MAX, FormReader};
+use webmail::{FileEvent, FormError, FormReader, MESSAGE_TEXT_BYTES_MAX};
 
 /// A form with files, and one without.
 const TYPES: [&str; 2] = ["multipart/form-data; boundary=B", "application/x-www-form-urlencoded"];

@@ -12,8 +12,8 @@
 //! - What waits to be sent is bounded, and after the end only QUIT is said.
 
 use relay::{
-    Action, BODY_ROOM_BYTES, Client, Content, Envelope, OutgoingMessage, Login, Lost, Notify, Outcome,
-    Recipient, Return, Script, Settings, Speaker, Tls,
+    Action, BODY_ROOM_BYTES, Client, Content, Envelope, Login, Lost, Notify, Outcome,
+    OutgoingMessage, Recipient, Return, Script, Settings, Speaker, Tls,
 };
 
 use crate::script::{Event, Step, steps};
