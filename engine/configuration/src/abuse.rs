@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use machine::Micros;
 use mail::{NETWORK_SHARE, StrangerLimits};
 
-use super::document::{Section, Table};
+use super::document::{Section, UncheckedSection};
 use super::error::ConfigurationError;
 use super::keys::keys;
 use super::values::{HostName, Span};
@@ -184,7 +184,7 @@ impl Default for Abuse {
     }
 }
 
-pub(super) fn abuse(table: Table<'_, '_>) -> Result<Abuse, ConfigurationError> {
+pub(super) fn abuse(table: UncheckedSection<'_, '_>) -> Result<Abuse, ConfigurationError> {
     let section = &table.section(KEYS)?;
     Ok(Abuse {
         dnsbl: lists(section, "dnsbl")?,

@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::CERTIFICATES_MAX;
-use super::document::{Section, Table};
+use super::document::{Section, UncheckedSection};
 use super::error::ConfigurationError;
 use super::keys::keys;
 
@@ -59,7 +59,7 @@ pub(super) fn certificates(
     root.tables("tls", CERTIFICATES_MAX)?.into_iter().map(files).collect()
 }
 
-fn files(table: Table<'_, '_>) -> Result<CertificateFiles, ConfigurationError> {
+fn files(table: UncheckedSection<'_, '_>) -> Result<CertificateFiles, ConfigurationError> {
     let section = &table.section(KEYS)?;
     Ok(CertificateFiles {
         certificate: name(

@@ -2,7 +2,7 @@
 
 use alloc::format;
 
-use super::document::Table;
+use super::document::UncheckedSection;
 use super::error::ConfigurationError;
 use super::keys::keys;
 
@@ -33,7 +33,7 @@ pub enum DiskFormat {
 }
 
 /// The value of `format` in the section.
-pub(super) fn format(table: Table<'_, '_>) -> Result<DiskFormat, ConfigurationError> {
+pub(super) fn format(table: UncheckedSection<'_, '_>) -> Result<DiskFormat, ConfigurationError> {
     let section = table.section(KEYS)?;
     let Some(item) = section.optional("format") else { return Ok(DiskFormat::Kept) };
     match item.integer() {

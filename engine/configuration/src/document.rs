@@ -31,8 +31,8 @@ impl<'t> Document<'t> {
     }
 
     /// The keys outside of any section.
-    pub(super) fn root(&self) -> Table<'_, 't> {
-        Table {
+    pub(super) fn root(&self) -> UncheckedSection<'_, 't> {
+        UncheckedSection {
             text: self.text,
             at: self.text.len(),
             name: "the file",
@@ -50,7 +50,7 @@ fn syntax_error(text: &str, message: &str, span: Option<Range<usize>>) -> Config
 }
 
 /// A table of the document, with keys that are not checked yet: the root or a `[section]`.
-pub(super) struct Table<'a, 't> {
+pub(super) struct UncheckedSection<'a, 't> {
     text: &'t str,
     /// The place that an error about the whole section points to.
     at: usize,
@@ -60,11 +60,11 @@ pub(super) struct Table<'a, 't> {
 
 /// A table without unknown keys. Only known keys can be read.
 pub(super) struct Section<'a, 't> {
-    table: Table<'a, 't>,
+    table: UncheckedSection<'a, 't>,
     known: &'static [&'static str],
 }
 
-impl<'a, 't> Table<'a, 't> {
+impl<'a, 't> UncheckedSection<'a, 't> {
     /// Errors: a key is not in `known`. The error names the nearest known one.
     pub(super) fn section(
         self,
@@ -100,7 +100,7 @@ impl<'a, 't> Section<'a, 't> {
     /// The value of `key`, if it is present.
     pub(super) fn optional(&self, key: &str) -> Option<Item<'a, 't>> {
         assert!(self.known.contains(&key), "a key that is read is in the table of its section");
-        let Table { text, table, .. } = self.table;
+        let UncheckedSection { text, table, .. } = self.table;
         table.get(key).map(|value| Item { text, value })
     }
 
@@ -116,7 +116,10 @@ impl<'a, 't> Section<'a, 't> {
     }
 
     /// The table `[name]`, if it is present. Errors: `name` is not a table.
-    pub(super) fn table(&self, name: &'a str) -> Result<Option<Table<'a, 't>>, ConfigurationError> {
+    pub(super) fn table(
+        &self,
+        name: &'a str,
+    ) -> Result<Option<UncheckedSection<'a, 't>>, ConfigurationError> {
         let Some(item) = self.optional(name) else { return Ok(None) };
         item.table(name, &format!("a section `[{name}]`")).map(Some)
     }
@@ -127,7 +130,7 @@ impl<'a, 't> Section<'a, 't> {
         &self,
         name: &'a str,
         most: usize,
-    ) -> Result<Vec<Table<'a, 't>>, ConfigurationError> {
+    ) -> Result<Vec<UncheckedSection<'a, 't>>, ConfigurationError> {
         let Some(item) = self.optional(name) else { return Ok(Vec::new()) };
         let expected = format!("sections `[[{name}]]`");
         item.list(most, &expected)?.iter().map(|item| item.table(name, &expected)).collect()
@@ -241,9 +244,13 @@ impl<'a, 't> Item<'a, 't> {
         ConfigurationError::new(self.text, self.value.span().start, what, expected)
     }
 
-    fn table(&self, name: &'a str, expected: &str) -> Result<Table<'a, 't>, ConfigurationError> {
+    fn table(
+        &self,
+        name: &'a str,
+        expected: &str,
+    ) -> Result<UncheckedSection<'a, 't>, ConfigurationError> {
         let table = self.value.get_ref().as_table().ok_or_else(|| self.wrong_type(expected))?;
-        Ok(Table { text: self.text, at: self.value.span().start, name, table })
+        Ok(UncheckedSection { text: self.text, at: self.value.span().start, name, table })
     }
 
     fn wrong_type(&self, expected: &str) -> ConfigurationError {

@@ -7,7 +7,7 @@ use core::fmt;
 
 use machine::Micros;
 
-use super::document::{Section, Table};
+use super::document::{Section, UncheckedSection};
 use super::error::ConfigurationError;
 use super::keys::keys;
 use super::relay::Place;
@@ -134,7 +134,7 @@ impl Value for WhenAway {
     }
 }
 
-pub(super) fn filter(table: Table<'_, '_>) -> Result<Filter, ConfigurationError> {
+pub(super) fn filter(table: UncheckedSection<'_, '_>) -> Result<Filter, ConfigurationError> {
     let section = &table.section(KEYS)?;
     let Url(place) = section.required("url", Url::FORM)?.parsed()?;
     Ok(Filter {

@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 /// A key of the configuration, as the reference describes it.
-pub(super) struct Key {
+pub(super) struct DescribedKey {
     /// Its name in the file.
     pub(super) name: &'static str,
     /// The type of its value.
@@ -24,17 +24,17 @@ pub(super) struct Key {
 }
 
 /// The keys of a section, as the reference describes them.
-pub(super) struct SectionKeys {
+pub(super) struct DescribedSection {
     /// `[name]`, or `[[name]]` for a section that may occur several times. Empty for the keys
     /// outside of any section.
     pub(super) heading: &'static str,
     /// What the section is for. An empty line separates paragraphs.
     pub(super) about: String,
     /// Its keys, in the order of the reference.
-    pub(super) keys: Vec<Key>,
+    pub(super) keys: Vec<DescribedKey>,
 }
 
-impl SectionKeys {
+impl DescribedSection {
     /// The heading without brackets.
     pub(super) fn name(&self) -> &'static str {
         self.heading.trim_matches(['[', ']'])
@@ -57,9 +57,9 @@ macro_rules! keys {
     ) => {
         const $names: &[&str] = &[$($name,)* $($below,)*];
 
-        pub(crate) fn $described() -> $crate::keys::SectionKeys {
+        pub(crate) fn $described() -> $crate::keys::DescribedSection {
             use alloc::string::ToString as _;
-            let keys = alloc::vec![$($crate::keys::Key {
+            let keys = alloc::vec![$($crate::keys::DescribedKey {
                 name: $name,
                 form: $form,
                 default: $default.to_string(),
@@ -67,7 +67,7 @@ macro_rules! keys {
                 example: $example,
                 meaning: $meaning.to_string(),
             }),*];
-            $crate::keys::SectionKeys { heading: $heading, about: $about.to_string(), keys }
+            $crate::keys::DescribedSection { heading: $heading, about: $about.to_string(), keys }
         }
     };
 }

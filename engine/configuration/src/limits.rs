@@ -2,7 +2,7 @@
 
 use alloc::format;
 
-use super::document::{Item, Section, Table};
+use super::document::{Item, Section, UncheckedSection};
 use super::error::ConfigurationError;
 use super::keys::keys;
 use super::values::Value;
@@ -131,7 +131,7 @@ impl Value for Quota {
     }
 }
 
-pub(super) fn limits(table: Table<'_, '_>) -> Result<Limits, ConfigurationError> {
+pub(super) fn limits(table: UncheckedSection<'_, '_>) -> Result<Limits, ConfigurationError> {
     let section = &table.section(KEYS)?;
     let usual = Limits::default();
     Ok(Limits {

@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::document::{Item, Section, Table};
+use super::document::{Item, Section, UncheckedSection};
 use super::error::ConfigurationError;
 use super::keys::keys;
 use super::values::{InterfaceAddress, Prefix};
@@ -95,7 +95,7 @@ pub struct Network {
     pub dnssec: bool,
 }
 
-pub(super) fn network(table: Table<'_, '_>) -> Result<Network, ConfigurationError> {
+pub(super) fn network(table: UncheckedSection<'_, '_>) -> Result<Network, ConfigurationError> {
     let section = &table.section(KEYS)?;
     let addresses = addresses(section)?;
     let (gateway, ipv6_gateway) = match section.optional("gateway") {
@@ -205,7 +205,7 @@ impl Access {
     }
 }
 
-pub(super) fn access(table: Table<'_, '_>) -> Result<Access, ConfigurationError> {
+pub(super) fn access(table: UncheckedSection<'_, '_>) -> Result<Access, ConfigurationError> {
     let section = &table.section(ACCESS_KEYS)?;
     Ok(Access {
         plaintext_auth_from: ranges(section, "plaintext_auth_from")?,

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::keys::{Key, SectionKeys};
+use super::keys::{DescribedKey, DescribedSection};
 use super::{abuse, certificates, disk, filter, limits, network, relay, users, web};
 
 /// The width at which text is wrapped, in characters.
@@ -44,7 +44,7 @@ pub fn reference() -> String {
 }
 
 /// All sections. The first one has the keys outside of any section.
-pub(super) fn sections() -> [SectionKeys; 12] {
+pub(super) fn sections() -> [DescribedSection; 12] {
     [
         super::described(),
         network::described(),
@@ -68,7 +68,7 @@ pub(super) fn example(absent: &[(&str, &str)]) -> String {
         if !section.heading.is_empty() {
             example.push_str(&format!("\n{}\n", section.heading));
         }
-        for Key { name, example: value, .. } in &section.keys {
+        for DescribedKey { name, example: value, .. } in &section.keys {
             if !absent.contains(&(section.name(), name)) {
                 example.push_str(&format!("{name} = {value}\n"));
             }
@@ -77,7 +77,7 @@ pub(super) fn example(absent: &[(&str, &str)]) -> String {
     example
 }
 
-fn describe(section: &SectionKeys, page: &mut String) {
+fn describe(section: &DescribedSection, page: &mut String) {
     match section.heading {
         "" => page.push_str("\n## The top of the file\n"),
         heading => page.push_str(&format!("\n## `{heading}`\n")),
@@ -86,7 +86,7 @@ fn describe(section: &SectionKeys, page: &mut String) {
         page.push('\n');
         wrap(paragraph, page);
     }
-    for Key { name, form, default, range, example, meaning } in &section.keys {
+    for DescribedKey { name, form, default, range, example, meaning } in &section.keys {
         let separator = if section.heading.is_empty() { "" } else { "." };
         page.push_str(&format!("\n### `{}{separator}{name}`\n\n", section.name()));
         wrap(meaning, page);

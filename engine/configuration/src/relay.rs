@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 
-use super::document::{Item, Section, Table};
+use super::document::{Item, Section, UncheckedSection};
 use super::error::ConfigurationError;
 use super::keys::keys;
 use super::users::{PASSWORD_BYTES_MAX, sayable};
@@ -297,7 +297,7 @@ impl Value for SmarthostTls {
 
 const SMARTHOST_KEYS: [&str; 4] = ["smarthost", "tls", "user", "password"];
 
-pub(super) fn relay(table: Table<'_, '_>) -> Result<Relay, ConfigurationError> {
+pub(super) fn relay(table: UncheckedSection<'_, '_>) -> Result<Relay, ConfigurationError> {
     let section = &table.section(KEYS)?;
     let mut places = BTreeSet::new();
     let everybody = smarthost(section, &mut places)?.map_or(Way::Direct, Way::By);
@@ -317,7 +317,7 @@ pub(super) fn relay(table: Table<'_, '_>) -> Result<Relay, ConfigurationError> {
 }
 
 fn domains(
-    table: Table<'_, '_>,
+    table: UncheckedSection<'_, '_>,
     others: &mut BTreeMap<HostName, Way>,
     places: &mut BTreeSet<Place>,
 ) -> Result<(), ConfigurationError> {

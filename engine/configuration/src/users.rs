@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use mail::{HashError, MEMORY_KIB_MAX, WORK_KIB_MAX};
 
-use super::document::{Item, Section, Table};
+use super::document::{Item, Section, UncheckedSection};
 use super::error::ConfigurationError;
 use super::keys::keys;
 use super::limits::{PER_DAY_MAX, PerDay, Quota, per_day};
@@ -203,7 +203,7 @@ struct Taken {
 }
 
 fn user(
-    table: Table<'_, '_>,
+    table: UncheckedSection<'_, '_>,
     domains: &[HostName],
     taken: &mut Taken,
 ) -> Result<User, ConfigurationError> {

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use super::document::Table;
+use super::document::UncheckedSection;
 use super::error::ConfigurationError;
 use super::keys::keys;
 use super::values::{HostName, Value};
@@ -108,7 +108,7 @@ impl Web {
     }
 }
 
-pub(super) fn web(table: Table<'_, '_>) -> Result<Web, ConfigurationError> {
+pub(super) fn web(table: UncheckedSection<'_, '_>) -> Result<Web, ConfigurationError> {
     let section = table.section(KEYS)?;
     let site = section.optional("site").map(|item| -> Result<String, ConfigurationError> {
         let expected = "the folder of the site's files, such as \"site/\"";
