@@ -33,7 +33,8 @@ keys! {
         to port 25 with SPF, DKIM, DMARC and ARC. The results are in the field \
         `Authentication-Results:`. A message that fails DMARC is rejected or filed into Junk, as \
         the domain of its author asks. The field `X-Barepost-Reason:` says why a message is in \
-        Junk. If name servers do not answer, DMARC rejects nothing.\n\n\
+        Junk. If name servers do not answer, DMARC rejects nothing. ARC seals change nothing of \
+        this, unless `trusted_arc` names their domain.\n\n\
         DNS lists (`dnsbl`, `dnsbl_junk`, `dnswl`) learn which addresses send mail to this server. \
         Some lists answer only to registered users, or not to public name servers. A list that \
         does not answer within five seconds does not count, and is not asked again for a minute. \
@@ -70,8 +71,8 @@ keys! {
         range: format!("up to {SEALERS_MAX} names, none twice"),
         example: r#"["lists.example.org"]"#,
         meaning: "Domains whose ARC results we trust, including those of their subdomains. A \
-            message that one of them sealed after it had passed authentication is not rejected or \
-            filed into Junk because it fails DMARC now. Mailing lists are the usual case.",
+            message that one of them sealed with the result `dmarc=pass` is not rejected or filed \
+            into Junk because it fails DMARC now. Mailing lists are the usual case.",
     }
     "greeting_delay" {
         form: "duration",

@@ -27,7 +27,7 @@ keys! {
     The filter is asked about each message of an external client of up to 512 KiB, after the whole \
     message has arrived and unless DMARC rejects it. The request is `POST /checkv2`. It contains \
     the message as it came, the address of the client, the name in its EHLO command, the sender, \
-    and the account of each recipient.\n\n\
+    and the address of the account of each recipient.\n\n\
     A message that the filter rejects is rejected with the text of the filter (`550 5.7.1`). A \
     soft reject and a greylisting are a deferral (`451 4.7.1`). A message to which the filter \
     would add a header, or whose subject it would rewrite, is filed into Junk. The field \

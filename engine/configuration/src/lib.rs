@@ -102,8 +102,8 @@ keys::keys! {
         default: "none, the key is required",
         range: "a full host name",
         example: r#""mail.example.org""#,
-        meaning: "The name of this server. It is in the greetings of SMTP and POP3, and its MX \
-            records name it. An internationalized name is written with its A-labels, such as \
+        meaning: "The name of this server. It is in the greeting of SMTP, and MX records name it. \
+            An internationalized name is written with its A-labels, such as \
             `xn--bcher-kva.example`.",
     }
     "domains" {

@@ -26,6 +26,10 @@ The format is [TOML](https://toml.io). Some strings have a form of their own:
 - A *prefix* is a range of addresses: `\"10.0.2.0/24\"`, or for one address `\"10.0.2.2/32\"`.
 - A *domain name* or *host name* has at least two labels of letters, digits and hyphens.
 - A *file name* or *folder name* is relative to the folder of the configuration.
+
+[accounts.md](accounts.md) explains passwords, quotas, forwarding and sending limits,
+[sending.md](sending.md) mail to other servers, and [running.md](running.md) everything that is set
+on the command line.
 ";
 
 /// Keys that exclude each other: section and name. The example contains all other keys.

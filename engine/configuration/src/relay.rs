@@ -23,8 +23,8 @@ use super::{AUTHORITY_FILES_MAX, DOMAINS_MAX, PREFIXES_MAX, SMARTHOSTS_MAX, pars
 
 keys! {
     KEYS, described, "[relay]", ["domain"],
-    "How mail to other servers leaves. Without this section it goes directly to the MX hosts of \
-    each domain, on port 25.";
+    "How mail to other servers leaves, see [sending.md](sending.md). Without this section it goes \
+    directly to the MX hosts of each domain, on port 25.";
     "smarthost" {
         form: "string",
         default: "mail is sent directly",

@@ -27,7 +27,8 @@ keys! {
         disk is authoritative. `quota`, `forward`, `keep`, `admin` and the limits are read from \
         the file at each start. A change of `aliases` has no effect, and neither has the removal \
         of a section. A changed `password_hash` replaces the password of the account, and so may a \
-        changed `password`. There may be up to {USERS_MAX} sections."
+        changed `password`; see [accounts.md](accounts.md). There may be up to {USERS_MAX} \
+        sections."
     );
     "address" {
         form: "string",

@@ -50,7 +50,8 @@ keys! {
         example: r#""testing""#,
         meaning: "The mode of the MTA-STS policy of all domains. With `\"enforce\"` other servers \
             deliver mail for them only to this host, over TLS with a valid certificate. With \
-            `\"testing\"` they only report problems. `\"none\"` withdraws an earlier policy.",
+            `\"testing\"` they only report problems. `\"none\"` withdraws an earlier policy. See \
+            [sending.md](sending.md#the-policy-of-your-own-domains).",
     }
 }
 
