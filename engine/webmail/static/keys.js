@@ -2,7 +2,8 @@
 //
 // Invariants:
 // - A key that is typed into a field is no shortcut.
-// - Single-key shortcuts can be turned off in the dialog that lists them (WCAG 2.2, 2.1.4). The browser remembers that.
+// - Single-key shortcuts can be turned off in the dialog that lists them (WCAG 2.2, 2.1.4). The
+//   browser remembers that.
 // @ts-check
 
 /** The name in local storage under which single-key shortcuts are turned off. */

@@ -1,7 +1,8 @@
 // News: the server sends an event when a mailbox has changed, and the page updates in place.
 //
 // Invariants:
-// - An update does not disturb the user: in a list only the rows change and selections stay; on other pages only the layout around the contents changes.
+// - An update does not disturb the user: in a list only the rows change and selections stay; on
+//   other pages only the layout around the contents changes.
 // - An event has the whole state: a page that missed an event is up to date after the next one.
 // @ts-check
 

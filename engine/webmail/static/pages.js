@@ -1,6 +1,8 @@
-// Navigation in place: the page of a link or a form is fetched, and replaces <main> and the layout around it.
+// Navigation in place: the page of a link or a form is fetched, and replaces <main> and the layout
+// around it.
 //
-// The server sends whole pages, as it does without this script. If anything fails here, the browser follows the link or sends the form itself.
+// The server sends whole pages, as it does without this script. If anything fails here, the browser
+// follows the link or sends the form itself.
 //
 // Invariants:
 // - The page shows the result of the last navigation: a response that was overtaken is dropped.
@@ -237,7 +239,8 @@ function focusAgain({ selector, value, row, number }) {
     return;
   }
   const isKeyed = number >= 0;
-  // If the row is gone, the focus moves to the row at its place; other elements that are gone get none.
+  // If the row is gone, the focus moves to the row at its place; other elements that are gone get
+  // none.
   const found = isKeyed ? keyed().find(one => keyOf(one) === row) ?? rows()[Math.min(number, rows().length - 1)] : document;
   const like = [...(found?.querySelectorAll(selector) ?? [])].filter(one => one.checkVisibility() && isKeyed === (one.closest(KEYED) !== null));
   const same = like.find(one => (one.getAttribute("value") ?? null) === (value ?? null)) ?? (isKeyed ? like[0] : undefined);

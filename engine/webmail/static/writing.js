@@ -1,4 +1,5 @@
-// The compose page: saves the message by itself, accepts dropped files, and shows the progress of the upload.
+// The compose page: saves the message by itself, accepts dropped files, and shows the progress of
+// the upload.
 //
 // Invariants:
 // - The text stays on the page until the server has it: an error is shown beside it.
