@@ -220,7 +220,7 @@ fn choose_victim(segments: &mut Segments) -> Option<Job> {
 }
 
 /// Returns the move to make if the index refers to a chunk at this page.
-fn living(indexes: &Indexes, chunk: &Chunk, page: Page) -> Option<Move> {
+pub(crate) fn living(indexes: &Indexes, chunk: &Chunk, page: Page) -> Option<Move> {
     let header = &chunk.header;
     let index = indexes.of(header.account.shard());
     let found = match (header.last, index.placed(header.guid)) {

@@ -9,6 +9,7 @@
 
 use crate::block::RECORDS_MAX;
 use crate::chunk::{self, Header, chunks_of, pages_of_chunk, pages_to_next};
+use crate::cleaning::living;
 use crate::finding::{Damage, Findings};
 use crate::index::Index;
 use crate::lanes::{LANES, Lanes, Patience};
@@ -17,7 +18,7 @@ use crate::mailbox::Mailbox;
 use crate::messages::{ENTRY_BYTES, Entry};
 use crate::parts::Parts;
 use crate::record::Record;
-use crate::segments::{COMPACTION_RESERVE, Owner};
+use crate::segments::{COMPACTION_RESERVE, Owner, Segments};
 use crate::shards::{PerShard, ShardSet};
 use crate::types::{AccountId, Place, Uid};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -33,7 +34,15 @@ const GUID_NUMBER: u64 = (1 << 42) - 1;
 #[derive(Debug, Default)]
 struct Found {
     last: Option<Header>,
-    chunks: BTreeMap<u32, Page>,
+    chunks: BTreeMap<u32, ChunkCopy>,
+}
+
+/// One of the copies of a chunk that compaction has left. The greatest counts: the one at the place
+/// that the index knows, or else the one at the highest page.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct ChunkCopy {
+    is_at_known_place: bool,
+    page: Page,
 }
 
 /// The scan of all segments that do not belong to a journal. Each lane scans a segment of its own.
@@ -100,7 +109,8 @@ impl Rebuild {
         while !rest.is_empty() {
             let pages = match chunk::parse(rest, &parts.superblock.key, page) {
                 Some(chunk) => {
-                    self.take_in(&chunk.header, page);
+                    let is_at_known_place = living(&parts.indexes, &chunk, page).is_some();
+                    self.take_in(&chunk.header, ChunkCopy { is_at_known_place, page });
                     chunk.pages
                 }
                 // The chunk may continue behind the piece.
@@ -118,13 +128,12 @@ impl Rebuild {
         self.read_next(lane, lanes, parts);
     }
 
-    /// Notes a chunk found at `page`. If compaction has made a second copy, the copy at the higher
-    /// page counts.
-    fn take_in(&mut self, header: &Header, page: Page) {
+    /// Notes a copy of a chunk.
+    fn take_in(&mut self, header: &Header, copy: ChunkCopy) {
         if self.damaged.has(header.account.shard()) {
             let found = self.found.entry((header.account, header.guid)).or_default();
-            let place = found.chunks.entry(header.index).or_insert(page);
-            *place = page.max(*place);
+            let best = found.chunks.entry(header.index).or_insert(copy);
+            *best = copy.max(*best);
             found.last = header.last.map(|_| *header).or(found.last);
         }
     }
@@ -132,22 +141,24 @@ impl Rebuild {
     /// Restores the messages that were found and are missing in the index, and corrects the places
     /// of those that are not.
     pub(crate) fn complete_index(&mut self, parts: &mut Parts, findings: &mut Findings) {
-        let found = core::mem::take(&mut self.found);
-        for ((account, guid), found) in &found {
-            correct_places(parts, *account, *guid, found);
-        }
-        let mut missing: Vec<_> = found
+        let (mut missing, known): (Vec<_>, Vec<_>) = core::mem::take(&mut self.found)
             .into_iter()
-            .filter(|((account, guid), found)| lacks(parts, *account, *guid, found))
-            .collect();
+            .partition(|((account, guid), found)| lacks(parts, *account, *guid, found));
         missing.sort_unstable_by_key(|((_, guid), _)| core::cmp::Reverse(guid & GUID_NUMBER));
         let needs = self.segments_needed(parts, missing.len() as u64);
         let mut free = parts.segments.count(|owner| owner == Owner::Free);
         let (mut back, mut left_out, mut without_uid) = (PerShard::new(|_| 0), 0, 0);
+        for ((account, guid), found) in known {
+            let unclaimed = found.unclaimed(&parts.segments, |copy| !copy.is_at_known_place);
+            if unclaimed > 0 && free < needs + unclaimed {
+                left_out += 1;
+                continue;
+            }
+            free -= unclaimed;
+            correct_places(parts, account, guid, &found);
+        }
         for ((account, guid), found) in missing {
-            let segments: BTreeSet<_> =
-                found.chunks.values().filter_map(|page| parts.segments.unclaimed(*page)).collect();
-            let unclaimed = segments.len() as u32;
+            let unclaimed = found.unclaimed(&parts.segments, |_| true);
             if unclaimed > 0 && free < needs + unclaimed {
                 left_out += 1;
                 continue;
@@ -194,22 +205,23 @@ impl Rebuild {
 }
 
 /// Corrects the places of a message that the index has. The record that compaction moved a chunk
-/// may be lost; then another body may be at the place that the index knows. A chunk that was found
-/// is whole wherever it is.
+/// may be lost; then another body may be at the place that the index knows. A place that has the
+/// chunk stays.
 fn correct_places(parts: &mut Parts, account: AccountId, guid: u64, found: &Found) {
     let shard = account.shard();
     let index = parts.indexes.of_mut(shard);
     let Some(Place { mailbox, uid }) = found.known_place(index, account, guid) else { return };
-    for (number, to) in &found.chunks {
+    for (number, copy) in found.chunks.iter().filter(|(_, copy)| !copy.is_at_known_place) {
+        let to = copy.page;
         let known = index.mailbox(account, mailbox).and_then(|one| one.messages().find(uid));
         let Some(entry) = known.filter(|entry| entry.guid() == guid) else { return };
         let Some((from, pages)) = index.chunk(entry, *number) else { continue };
-        if from == *to || !parts.segments.may_hold_body(*to, pages) {
+        if !parts.segments.may_hold_body(to, pages) {
             continue;
         }
-        let moved = Record::Moved { account, mailbox, uid, guid, index: *number, from, to: *to };
+        let moved = Record::Moved { account, mailbox, uid, guid, index: *number, from, to };
         index.apply(&moved, &mut |_| {});
-        let is_claimed = parts.segments.claim_body(*to, pages, shard);
+        let is_claimed = parts.segments.claim_body(to, pages, shard);
         assert!(is_claimed, "pages that may hold a body and were not claimed");
         if parts.segments.may_hold_body(from, pages) {
             parts.segments.died(from, pages);
@@ -291,12 +303,21 @@ impl Found {
         Some(Place { mailbox: header.mailbox, uid: header.last?.uid })
     }
 
+    /// The number of free segments that these copies are in.
+    fn unclaimed(&self, segments: &Segments, wanted: impl Fn(&ChunkCopy) -> bool) -> u32 {
+        let copies = self.chunks.values().filter(|copy| wanted(copy));
+        let free: BTreeSet<_> = copies.filter_map(|copy| segments.unclaimed(copy.page)).collect();
+        free.len() as u32
+    }
+
     /// The pages of the chunks, if all were found.
     fn pages(&self) -> Option<Vec<u32>> {
         let header = self.last?;
         let chunks = chunks_of(header.last?.octets);
-        let pages: Vec<u32> =
-            (0..chunks).map_while(|index| self.chunks.get(&index)).map(|page| page.0).collect();
+        let pages: Vec<u32> = (0..chunks)
+            .map_while(|index| self.chunks.get(&index))
+            .map(|copy| copy.page.0)
+            .collect();
         (pages.len() == chunks as usize && header.index + 1 == chunks).then_some(pages)
     }
 }

@@ -296,6 +296,48 @@ fn unreadable_journal_end_is_seen_until_the_next_checkpoint() {
     assert!(without_checkpoint > 4, "the power failed too late");
 }
 
+/// The places of all chunks in the index.
+fn places(rig: &Rig, account: AccountId) -> Vec<(u32, Vec<u32>)> {
+    let index = rig.store.parts().indexes.of(account.shard());
+    let known = index.accounts().find(|known| known.id() == account).unwrap();
+    let entries = known.mailboxes().flat_map(|mailbox| mailbox.messages().iter());
+    entries
+        .map(|entry| (entry.uid, index.chunks(entry).map(|(page, _)| page.0).collect()))
+        .collect()
+}
+
+/// Compaction leaves copies of chunks in segments that are free now. They must not take space from
+/// deletions.
+#[test]
+fn rebuild_keeps_sound_places_beside_stale_copies() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    let mut number = 0;
+    for _ in 0..6 {
+        while rig.deliver(&[ada], &body(number, 9_000)).is_ok() {
+            number += 1;
+        }
+        let list = rig.list(ada);
+        let gone: Vec<u32> = list.iter().step_by(3).map(|message| message.uid.0).collect();
+        rig.remove(ada, &gone).unwrap();
+        rig.settle();
+    }
+    rig.store.cleaner_mut().turn_off();
+    let before = places(&rig, ada);
+    let journal = rig.store.parts().journals.of(ada.shard()).unwrap();
+    let end = rig.store.parts().segments.geometry().place_page(journal.segment(), journal.place());
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    rig.disk.unreadable.extend([end.sector().0, end.plus(1).sector().0]);
+    let mut rig = Rig::opening(rig.disk);
+    rig.store.cleaner_mut().turn_off();
+    rig.until_serving();
+    let rebuilt = |finding: &crate::Finding| matches!(finding.damage, Damage::Rebuilt(_));
+    assert!(rig.store.findings().iter().any(rebuilt), "{:?}", rig.store.findings());
+    let after = places(&rig, ada);
+    assert!(before.len() > 20, "{before:?}");
+    assert!(before.iter().all(|place| after.contains(place)), "{before:?}\n{after:?}");
+}
+
 #[test]
 fn rebuild_leaves_the_space_that_deleting_needs() {
     let mut rig = Rig::new(2 * MIB);
