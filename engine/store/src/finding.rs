@@ -71,7 +71,7 @@ pub enum Damage {
     Rebuilt(u32),
     /// This many messages were found but not restored, because the disk has no space for them.
     LeftOut(u32),
-    /// So many messages were found and not restored: their mailboxes have no UID left.
+    /// This many messages were found and not restored: their mailboxes have no UID left.
     NoUid(u32),
     /// A part of a message is not what was written, or cannot be read.
     Body(AccountId, Uid),

@@ -149,16 +149,12 @@ impl Rebuild {
         let mut free = parts.segments.count(|owner| owner == Owner::Free);
         let (mut back, mut left_out, mut without_uid) = (PerShard::new(|_| 0), 0, 0);
         for ((account, guid), found) in known {
-            let unclaimed = found.unclaimed(&parts.segments, |copy| !copy.is_at_known_place);
-            if unclaimed > 0 && free < needs + unclaimed {
+            if !correct_places(parts, account, guid, &found, Spare { free: &mut free, needs }) {
                 left_out += 1;
-                continue;
             }
-            free -= unclaimed;
-            correct_places(parts, account, guid, &found);
         }
         for ((account, guid), found) in missing {
-            let unclaimed = found.unclaimed(&parts.segments, |_| true);
+            let unclaimed = found.unclaimed(&parts.segments);
             if unclaimed > 0 && free < needs + unclaimed {
                 left_out += 1;
                 continue;
@@ -198,26 +194,52 @@ impl Rebuild {
     fn segments_needed(&self, parts: &Parts, restored: u64) -> u32 {
         let places = parts.segments.geometry().places();
         let blocks = |shard| parts.indexes.of(shard).checkpoint_blocks();
-        let known: u32 = self.damaged.iter().map(|shard| blocks(shard).div_ceil(places) + 1).sum();
+        let checkpoints = |shard| 2 * u32::div_ceil(blocks(shard), places) + 1;
+        let known: u32 = self.damaged.iter().map(checkpoints).sum();
         let more = (restored * ENTRY_BYTES as u64).div_ceil(RECORDS_MAX as u64) as u32;
         known + more.div_ceil(places) + COMPACTION_RESERVE
     }
 }
 
+/// The free segments of which a rebuild may take some.
+struct Spare<'a> {
+    free: &'a mut u32,
+    /// The number that stays free.
+    needs: u32,
+}
+
+impl Spare<'_> {
+    /// Takes a free segment, if one more than the needed ones is left.
+    fn take(&mut self) -> bool {
+        let may_take = *self.free > self.needs;
+        *self.free -= u32::from(may_take);
+        may_take
+    }
+}
+
 /// Corrects the places of a message that the index has. The record that compaction moved a chunk
 /// may be lost; then another body may be at the place that the index knows. A place that has the
-/// chunk stays.
-fn correct_places(parts: &mut Parts, account: AccountId, guid: u64, found: &Found) {
+/// chunk stays. Returns false if there is no segment for a chunk.
+fn correct_places(
+    parts: &mut Parts,
+    account: AccountId,
+    guid: u64,
+    found: &Found,
+    mut spare: Spare<'_>,
+) -> bool {
     let shard = account.shard();
     let index = parts.indexes.of_mut(shard);
-    let Some(Place { mailbox, uid }) = found.known_place(index, account, guid) else { return };
+    let Some(Place { mailbox, uid }) = found.known_place(index, account, guid) else { return true };
     for (number, copy) in found.chunks.iter().filter(|(_, copy)| !copy.is_at_known_place) {
         let to = copy.page;
         let known = index.mailbox(account, mailbox).and_then(|one| one.messages().find(uid));
-        let Some(entry) = known.filter(|entry| entry.guid() == guid) else { return };
+        let Some(entry) = known.filter(|entry| entry.guid() == guid) else { return true };
         let Some((from, pages)) = index.chunk(entry, *number) else { continue };
         if !parts.segments.may_hold_body(to, pages) {
             continue;
+        }
+        if parts.segments.unclaimed(to).is_some() && !spare.take() {
+            return false;
         }
         let moved = Record::Moved { account, mailbox, uid, guid, index: *number, from, to };
         index.apply(&moved, &mut |_| {});
@@ -227,6 +249,7 @@ fn correct_places(parts: &mut Parts, account: AccountId, guid: u64, found: &Foun
             parts.segments.died(from, pages);
         }
     }
+    true
 }
 
 /// Whether all of a message was found, and the index does not have it.
@@ -280,7 +303,8 @@ fn bring_back(
     let Some(first) = pages.first() else { unreachable!("a message without a chunk") };
     let entry = Entry::new(uid, last.octets, *first, last.date, last.modseq, guid);
     let entry = entry.in_conversation(header.conversation).with_head(last.head);
-    if pages.len() > 1 {
+    // Where a chunk says another UID than the index, the index keeps the place apart.
+    if pages.len() > 1 || uid != last.uid {
         index.announce(guid, 0, pages.iter().copied());
     }
     if !index.insert(account, header.mailbox, header.uid_validity, entry) {
@@ -304,8 +328,8 @@ impl Found {
     }
 
     /// The number of free segments that these copies are in.
-    fn unclaimed(&self, segments: &Segments, wanted: impl Fn(&ChunkCopy) -> bool) -> u32 {
-        let copies = self.chunks.values().filter(|copy| wanted(copy));
+    fn unclaimed(&self, segments: &Segments) -> u32 {
+        let copies = self.chunks.values();
         let free: BTreeSet<_> = copies.filter_map(|copy| segments.unclaimed(copy.page)).collect();
         free.len() as u32
     }

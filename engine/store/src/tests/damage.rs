@@ -338,6 +338,64 @@ fn rebuild_keeps_sound_places_beside_stale_copies() {
     assert!(before.iter().all(|place| after.contains(place)), "{before:?}\n{after:?}");
 }
 
+/// Chunks of removed messages without their first one belong to nothing. They take no space from
+/// messages that come back.
+#[test]
+fn rebuild_leaves_nothing_out_for_remains_of_removed_messages() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    rig.store.cleaner_mut().turn_off();
+    while rig.deliver(&[ada], &body(1, 100_000)).is_ok() {}
+    let removed = places(&rig, ada);
+    let uids: Vec<u32> = removed.iter().map(|(uid, _)| *uid).collect();
+    rig.remove(ada, &uids).unwrap();
+    rig.deliver(&[ada], &body(2, 300)).unwrap();
+    let last = rig.list(ada)[0].uid.0;
+    let journal = rig.store.parts().journals.of(ada.shard()).unwrap();
+    let place = journal.place() - 1;
+    let lost = rig.store.parts().segments.geometry().place_page(journal.segment(), place);
+    rig.disk.cut(Cut::Prefix(usize::MAX));
+    rig.disk.unreadable.extend([lost.sector().0, lost.plus(1).sector().0]);
+    for (_, pages) in &removed {
+        rig.disk.rot(Page(pages[0]).sector().0);
+    }
+    let mut rig = Rig::opening(rig.disk);
+    rig.until_serving();
+    let findings: Vec<_> = rig.store.findings().iter().map(|one| &one.damage).collect();
+    assert!(findings.iter().any(|one| matches!(one, Damage::Rebuilt(1..))), "{findings:?}");
+    assert!(!findings.iter().any(|one| matches!(one, Damage::LeftOut(_))), "{findings:?}");
+    assert!(rig.list(ada).iter().any(|message| message.uid.0 == last), "{findings:?}");
+}
+
+/// A message that came back under another UID than its chunk says does not come back once more.
+#[test]
+fn rebuild_restores_a_message_once() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    (1..=2).for_each(|number| rig.deliver(&[ada], &body(number, 300)).unwrap());
+    let first = rig.list(ada)[0].guid;
+    rig.remove(ada, &[1]).unwrap();
+    let index = rig.store.parts().indexes.of(ada.shard());
+    let second = *index.mailbox(ada, INBOX.0).unwrap().messages().find(2).unwrap();
+    let from = (crate::types::Place { mailbox: INBOX.0, uid: 2 }, 20);
+    let gathered = rig.store.parts_mut().journals.gather(ada.shard());
+    record::put_filed(gathered, ada, from, (INBOX.0, 1), &second.filed(1, 20));
+    rig.settle();
+    let mut counts = Vec::new();
+    for _ in 0..3 {
+        let journal = rig.store.parts().journals.of(ada.shard()).unwrap();
+        let geometry = rig.store.parts().segments.geometry();
+        let end = geometry.place_page(journal.segment(), journal.place());
+        rig.disk.cut(Cut::Prefix(usize::MAX));
+        rig.disk.unreadable.extend([end.sector().0, end.plus(1).sector().0]);
+        rig = Rig::opening(rig.disk);
+        rig.until_serving();
+        rig.settle();
+        counts.push(rig.list(ada).iter().filter(|message| message.guid == first).count());
+    }
+    assert_eq!(counts, [1; 3]);
+}
+
 #[test]
 fn rebuild_leaves_the_space_that_deleting_needs() {
     let mut rig = Rig::new(2 * MIB);
