@@ -29,8 +29,9 @@ keys! {
         "Checks and limits for external clients: those that are in none of this machine's own \
         networks, whose address is not private or link-local, and that `unthrottled_from` in \
         `[access]` does not name.\n\n\
-        If the machine knows a name server, it checks each message that an external client brings \
-        to port 25 with SPF, DKIM, DMARC and ARC. The results are in the field \
+        If the machine knows a name server, it checks each message that a client outside of local \
+        networks brings to port 25 with SPF, DKIM, DMARC and ARC, also one that `unthrottled_from` \
+        names. The results are in the field \
         `Authentication-Results:`. A message that fails DMARC is rejected or filed into Junk, as \
         the domain of its author asks. The field `X-Barepost-Reason:` says why a message is in \
         Junk. If name servers do not answer, DMARC rejects nothing. ARC seals change nothing of \

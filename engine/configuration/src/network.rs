@@ -20,7 +20,8 @@ keys! {
         form: "string or list of strings",
         default: "none, the key is required",
         range: format!(
-            "one IPv4 address and up to {IPV6_ADDRESSES_MAX} IPv6 addresses, each with its prefix"
+            "at least one address: at most one of IPv4 and up to {IPV6_ADDRESSES_MAX} of IPv6, none \
+            twice, each with its prefix"
         ),
         example: r#"["10.0.0.2/24", "2001:db8::2/64"]"#,
         meaning: "The addresses of this machine, and with them its networks.",
@@ -72,8 +73,8 @@ keys! {
         default: "no clients",
         range: format!("up to {PREFIXES_MAX} prefixes, none twice"),
         example: r#"["10.0.0.0/24"]"#,
-        meaning: "The clients that are never delayed after a failed login, and that `[abuse]` does \
-            not limit.",
+        meaning: "The clients that are never delayed after a failed login, and to which nothing \
+            of `[abuse]` applies. A filter is not asked about them either.",
     }
 }
 

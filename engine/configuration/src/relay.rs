@@ -46,7 +46,7 @@ keys! {
         form: "string",
         default: "no login",
         range: format!(
-            "1 to {PASSWORD_BYTES_MAX} bytes without control characters; needs `password`"
+            "1 to {PASSWORD_BYTES_MAX} bytes without control characters; needs `smarthost` and `password`"
         ),
         example: r#""ada""#,
         meaning: "The user name for the smarthost. The login is by SCRAM-SHA-256 if the smarthost \
@@ -55,7 +55,7 @@ keys! {
     "password" {
         form: "string",
         default: "no login",
-        range: format!("1 to {PASSWORD_BYTES_MAX} bytes without control characters; needs `user`"),
+        range: format!("1 to {PASSWORD_BYTES_MAX} bytes without control characters; needs `smarthost` and `user`"),
         example: r#""another one""#,
         meaning: "The password for the smarthost. It is sent only to a host whose certificate is \
             valid for its name, unless `tls` is `\"none\"`.",
@@ -109,7 +109,7 @@ keys! {
     }
     "tls" {
         form: "string",
-        default: "as in `[relay]`",
+        default: "TLS is used if the smarthost offers it, and is required if there is a password",
         range: "`\"starttls\"`, `\"implicit\"` or `\"none\"`; needs `smarthost`",
         example: r#""implicit""#,
         meaning: "The use of TLS with this smarthost.",
@@ -118,7 +118,7 @@ keys! {
         form: "string",
         default: "no login",
         range: format!(
-            "1 to {PASSWORD_BYTES_MAX} bytes without control characters; needs `password`"
+            "1 to {PASSWORD_BYTES_MAX} bytes without control characters; needs `smarthost` and `password`"
         ),
         example: r#""ada""#,
         meaning: "The user name for this smarthost.",
@@ -126,7 +126,7 @@ keys! {
     "password" {
         form: "string",
         default: "no login",
-        range: format!("1 to {PASSWORD_BYTES_MAX} bytes without control characters; needs `user`"),
+        range: format!("1 to {PASSWORD_BYTES_MAX} bytes without control characters; needs `smarthost` and `user`"),
         example: r#""a third one""#,
         meaning: "The password for this smarthost.",
     }
