@@ -79,7 +79,7 @@ impl Relief {
         if cx.parts.connections.is_low_on_memory() {
             return self.shed(sessions, cx);
         }
-        (self.shedding, self.wake_others_at) = (Shedding::default(), Instant::START);
+        self.shedding = Shedding::default();
         if !self.runs_short {
             return;
         }

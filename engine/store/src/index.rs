@@ -179,10 +179,11 @@ impl Index {
     /// message that is delivered once.
     pub(crate) fn guid_for(&mut self, recipient: &Recipient) -> Result<u64, Refusal> {
         let account = self.accounts.get(&recipient.account).ok_or(Refusal::NoSuchAccount)?;
-        check_takes_mail(account, recipient.mailbox)?;
+        // What has arrived has arrived, also if it took the last UID.
         if let Some(origin) = recipient.once {
             notes::check_arrival(account.notes(), origin)?;
         }
+        check_takes_mail(account, recipient.mailbox)?;
         let guid = self.guid_next;
         self.guid_next += 1;
         Ok(guid)
