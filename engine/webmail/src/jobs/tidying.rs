@@ -2,7 +2,8 @@
 //! that it answers is flagged.
 //!
 //! Invariants:
-//! - If the store refuses one of them, it is left out: the message itself is safe.
+//! - If the store refuses one of them, it is left out: the message itself is safe. If the draft
+//!   is to be discarded there is no message, and the refusal is reported.
 //! - A busy store is asked again. So no draft stays beside the message that was sent.
 
 use store::{AccountId, DRAFTS, Flags, MailboxId, MarkChange, Refusal, Uid, UidRange};
@@ -14,6 +15,7 @@ use crate::context::JobContext;
 pub(super) struct Tidying {
     draft: Option<(MailboxId, Uid)>,
     answers: Option<(MailboxId, Uid)>,
+    is_strict: bool,
 }
 
 /// What the store is asked for.
@@ -31,20 +33,31 @@ impl Tidying {
         draft: Option<(MailboxId, Uid)>,
         answers: Option<(MailboxId, Uid)>,
     ) -> Tidying {
-        Tidying { draft: draft.filter(|(mailbox, _)| *mailbox == DRAFTS), answers }
+        let draft = draft.filter(|(mailbox, _)| *mailbox == DRAFTS);
+        Tidying { draft, answers, is_strict: false }
+    }
+
+    /// `draft`: the draft that is discarded.
+    pub(super) fn of_discarded(draft: Option<(MailboxId, Uid)>) -> Tidying {
+        Tidying { is_strict: true, ..Tidying::new(draft, None) }
+    }
+
+    /// Whether a refusal is to be reported.
+    pub(super) fn is_strict(&self) -> bool {
+        self.is_strict
     }
 
     /// Asks for the next thing that the store does not refuse. Returns how many outcomes follow;
     /// 0: all is done.
     ///
-    /// Errors: `Busy`: the same is to be asked for again.
+    /// Errors: `Busy`: the same is to be asked for again. Any other if it is strict.
     pub(super) fn ask(
         &mut self,
         mut ask: impl FnMut(TidyingStep) -> Result<usize, Refusal>,
     ) -> Result<usize, Refusal> {
         while let Some(step) = self.next() {
             let asked = match ask(step) {
-                Err(Refusal::Busy) => return Err(Refusal::Busy),
+                Err(refusal) if refusal == Refusal::Busy || self.is_strict => return Err(refusal),
                 asked => asked.unwrap_or_default(),
             };
             match step {

@@ -5,10 +5,8 @@
 //! Sent, or to none.
 //!
 //! Invariants:
-//! - The text is never lost. When something is refused, the page comes back with all fields and the
-//!   reason.
-//! - Uploaded files are written to a draft as they come, and are copied from there
-//!   ([`MessageUpload`]).
+//! - The text is never lost: after a refusal the page comes back with all fields and the reason.
+//! - Uploaded files are written to a draft as they come, then copied ([`MessageUpload`]).
 //! - A draft keeps its files: those that the page names are copied from the draft that is replaced
 //!   ([`AttachmentCopy`]).
 //! - A message is signed once, when it is written, with its author's domain. All copies have these
@@ -403,6 +401,7 @@ impl WriteJob {
     pub(super) fn refused(&mut self, refusal: Refusal) {
         match self.stage {
             Stage::Appended | Stage::Committed => self.failed(self.why_not_written(refusal).into()),
+            Stage::Tidied(tidying) if tidying.is_strict() => self.failed(why(refusal).into()),
             // The message that it replies to may be gone, and so may the draft.
             _ => {}
         }
@@ -435,7 +434,10 @@ impl WriteJob {
             cx.hold(account, info.uid, answers, until);
         }
         let draft = self.draft.draft.map(MessageKey::in_store);
-        self.stage = Stage::Tidied(Tidying::new(draft, answers.filter(|_| self.hold.is_none())));
+        self.stage = Stage::Tidied(match self.action {
+            DraftAction::Discard => Tidying::of_discarded(draft),
+            _ => Tidying::new(draft, answers.filter(|_| self.hold.is_none())),
+        });
     }
 
     fn tidy_up(

@@ -337,6 +337,27 @@ fn only_an_undo_changes_a_held_message() {
     assert_eq!(people.copies(&mut room), DELIVERED);
 }
 
+/// The store cannot remove the draft, and the page says so.
+#[test]
+fn a_draft_that_is_not_discarded_is_reported() {
+    let (mut room, trust) = serving(308);
+    let mut people = People::logged_in(&mut room, &trust);
+    let draft = [("token", people.token.as_str()), ("text", "Words."), ("do", "save")];
+    people.ada.post(&mut room, "/mail/compose", &draft);
+    room.machine.disk.mood = simulated::Mood::FailsWrites;
+    let form = [("token", people.token.as_str()), ("draft", "2.1"), ("do", "discard")];
+    for _ in 0..2 {
+        let page = people.ada.send(&mut room, "/mail/compose", &form).text();
+        assert!(page.contains("disk has failed"), "{page}");
+    }
+    people.ada.hang_up(&mut room);
+    room.machine.disk.mood = simulated::Mood::Works;
+    room.pass(Micros::from_secs(120));
+    assert!(people.ada.get(&mut room, "/mail/box/2").text().contains("class=\"rows\""));
+    let page = people.ada.post(&mut room, "/mail/compose", &form).text();
+    assert!(page.contains("discarded"), "{page}");
+}
+
 /// A refused recipient is refused before the message is held. A user without a hold sends at once.
 #[test]
 fn unknown_recipients_are_refused_before_the_hold() {
