@@ -27,9 +27,9 @@ pub const NOTE_KEY_MAX: usize = 64;
 /// The most bytes of a value.
 pub const NOTE_BYTES_MAX: usize = 3840;
 
-/// The most arrivals noted in one account. Each is kept only as long as the sender of the message
-/// needs it.
-pub const ARRIVALS_MAX: usize = 64;
+/// The most arrivals noted in one account: more than one message has recipients. Each is kept only
+/// as long as the sender of the message needs it.
+pub const ARRIVALS_MAX: usize = 128;
 
 /// The prefix and the length of an arrival's key.
 const ARRIVED: &[u8; 8] = b"arrived ";

@@ -65,8 +65,8 @@ struct HeldMessage {
     place: Place,
     /// The account's message that it replies to, if that is known.
     answers: Option<(MailboxId, Uid)>,
-    /// Jobs that could not read it.
-    unread: u8,
+    /// Jobs that were hindered.
+    hindered: u8,
     stage: Stage,
 }
 
@@ -118,8 +118,12 @@ impl Submission {
         if self.places.contains_key(&place) {
             return;
         }
-        match self.messages.insert(HeldMessage { place, answers, unread: 0, stage: Stage::Waiting })
-        {
+        match self.messages.insert(HeldMessage {
+            place,
+            answers,
+            hindered: 0,
+            stage: Stage::Waiting,
+        }) {
             Ok(frame) => {
                 self.places.insert(place, frame);
                 self.deadlines.set(frame, now + after.min(Micros::from_secs(HOLD_SECONDS_MAX + 1)));
@@ -221,7 +225,7 @@ impl Submission {
             // Some were taken back meanwhile.
             let Some(held) = self.messages.get_mut(frame) else { continue };
             let (account, uid) = held.place;
-            let job = SubmissionJob::new(account, uid, held.answers, held.unread);
+            let job = SubmissionJob::new(account, uid, held.answers, held.hindered);
             held.stage = Stage::Leaving(Box::new(job), None);
             self.jobs += 1;
             return Some(frame);
@@ -257,9 +261,9 @@ impl Submission {
                 self.jobs -= 1;
                 self.forget(frame);
             }
-            SubmissionProgress::Over(end @ (SubmissionEnd::Retry | SubmissionEnd::Unreadable)) => {
-                held.unread =
-                    held.unread.saturating_add(u8::from(end == SubmissionEnd::Unreadable));
+            SubmissionProgress::Over(end @ (SubmissionEnd::Retry | SubmissionEnd::Hindered)) => {
+                held.hindered =
+                    held.hindered.saturating_add(u8::from(end == SubmissionEnd::Hindered));
                 self.jobs -= 1;
                 self.deadlines.set(frame, now + RETRY_AFTER);
             }

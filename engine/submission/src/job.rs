@@ -21,9 +21,9 @@
 //! - A local recipient without quota gets it by an outbox entry of its own, and delivery attempts
 //!   repeat. That entry has a note too. So the recipient does not get the message twice if it has
 //!   quota after a power cut.
-//! - An unreadable message is tried [`READS_MAX`] times in a life of the machine. Then its writer
-//!   gets a notice, and it is a draft again (`notice`). If it was `LEAVING`, some recipients may
-//!   have it.
+//! - A message that cannot be read, or that an account has no place for, is tried [`TRIES_MAX`]
+//!   times in a life of the machine. Then its writer gets a notice, and it is a draft again
+//!   (`notice`). If it was `LEAVING`, some recipients may have it.
 //! - One store request is in progress at a time.
 //! - A message's signatures are its head. They are appended last to each copy. They do not cover
 //!   `Bcc`.
@@ -42,16 +42,13 @@ use store::{
 };
 
 use super::context::JobHost;
-use super::notice;
-
-/// The bits of a message's GUID. The bits above them tell the outbox entry of an origin.
-const GUID_BITS: u32 = 48;
+use super::notice::{self, GUID_BITS, Hindrance};
 
 /// Above these bits, this flag marks the entry of a local recipient without quota.
 const NO_QUOTA: u128 = 1 << 15;
 
-/// Jobs that try to read a message before it is given up, in one life of the machine.
-const READS_MAX: u8 = 5;
+/// Jobs that try to deliver a message before it is given up, in one life of the machine.
+const TRIES_MAX: u8 = 5;
 
 /// Delivers one message to all its recipients.
 #[derive(Debug)]
@@ -60,10 +57,10 @@ pub(super) struct SubmissionJob {
     uid: Uid,
     answers: Option<(MailboxId, Uid)>,
     stage: Stage,
-    /// Earlier jobs that could not read it.
-    unread: u8,
-    /// It is given up, because a part of it cannot be read.
-    is_given_up: bool,
+    /// Earlier jobs that were hindered.
+    hindered: u8,
+    /// Why it is given up, if it is.
+    given_up: Option<Hindrance>,
     /// The origin of the notice to its writer, until the note of that arrival is removed.
     notice: Option<Origin>,
     /// Local recipients, and their addresses.
@@ -117,8 +114,8 @@ pub(super) enum SubmissionEnd {
     Done,
     /// A request was refused: another job continues from here later.
     Retry,
-    /// The same, because a part of the message cannot be read.
-    Unreadable,
+    /// The same, and only a few such jobs follow.
+    Hindered,
 }
 
 /// The result of a step.
@@ -134,21 +131,20 @@ pub(super) enum SubmissionProgress {
 
 impl SubmissionJob {
     /// A job for a draft of the account. `answers`: the message that it replies to, if that is
-    /// known.
-    /// `unread`: earlier jobs that could not read it.
+    /// known. `hindered`: earlier jobs that ended so.
     pub(super) fn new(
         account: AccountId,
         uid: Uid,
         answers: Option<(MailboxId, Uid)>,
-        unread: u8,
+        hindered: u8,
     ) -> SubmissionJob {
         SubmissionJob {
             account,
             uid,
             answers,
             stage: Stage::ReadRecipients,
-            unread,
-            is_given_up: false,
+            hindered,
+            given_up: None,
             notice: None,
             recipients: Vec::new(),
             remote: Vec::new(),
@@ -212,7 +208,7 @@ impl SubmissionJob {
                 self.body_arrived(&body, host);
                 host.store_mut().give_back(body);
             }
-            (Outcome::Changed, Stage::ReturnToDrafts) if self.is_given_up => {
+            (Outcome::Changed, Stage::ReturnToDrafts) if self.given_up.is_some() => {
                 (self.stage, self.next) = (Stage::ForgetArrivals, 0);
             }
             (Outcome::Changed, Stage::ReturnToDrafts) => {
@@ -243,7 +239,7 @@ impl SubmissionJob {
             (
                 Stage::BeginDelivery | Stage::Append | Stage::Commit,
                 Refusal::OverQuota | Refusal::LargerThanQuota | Refusal::TooMany,
-            ) if self.is_given_up => {
+            ) if self.given_up.is_some() => {
                 host.abort();
                 self.stage = Stage::ReturnToDrafts;
             }
@@ -264,22 +260,26 @@ impl SubmissionJob {
             (Stage::MarkAnswered, _) => self.stage = Stage::ForgetArrivals,
             (Stage::ForgetArrivals, Refusal::NoSuchNote) => self.next += 1,
             (Stage::ReadRecipients | Stage::Append, Refusal::Damaged | Refusal::Unreadable) => {
-                host.abort();
-                self.unreadable(host);
+                self.hindered_by(Hindrance::Unreadable, host);
+            }
+            // Messages that are on their way to the same account may take all places for arrivals.
+            (Stage::BeginDelivery | Stage::Append | Stage::Commit, Refusal::TooMany) => {
+                self.hindered_by(Hindrance::NoPlace, host);
             }
             _ => self.stage = Stage::Over(SubmissionEnd::Retry),
         }
     }
 
-    /// A part of it cannot be read. The disk may read it later, but mostly does not.
-    fn unreadable(&mut self, host: &JobHost<'_, '_>) {
+    /// This may end, but mostly does not.
+    fn hindered_by(&mut self, hindrance: Hindrance, host: &mut JobHost<'_, '_>) {
+        host.abort();
         let flags = self.info(host).map_or(Flags::default(), |info| info.flags);
         self.stage = match flags.contains(Flags::LEFT) {
             // All recipients have it.
             true => Stage::MarkAnswered,
-            false if self.unread + 1 < READS_MAX => Stage::Over(SubmissionEnd::Unreadable),
+            false if self.hindered + 1 < TRIES_MAX => Stage::Over(SubmissionEnd::Hindered),
             false => {
-                (self.is_given_up, self.next) = (true, 0);
+                (self.given_up, self.next) = (Some(hindrance), 0);
                 Stage::BeginDelivery
             }
         };
@@ -287,7 +287,7 @@ impl SubmissionJob {
 
     /// The next recipient has it, or the writer has the notice.
     fn delivered(&mut self) {
-        if self.is_given_up {
+        if self.given_up.is_some() {
             self.stage = Stage::ReturnToDrafts;
             return;
         }
@@ -370,12 +370,16 @@ impl SubmissionJob {
     }
 
     /// Begins the delivery of the notice to the writer.
-    fn begin_notice(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
+    fn begin_notice(
+        &mut self,
+        hindrance: Hindrance,
+        host: &mut JobHost<'_, '_>,
+    ) -> Result<(), Refusal> {
         let info = self.info(host)?;
         let once = notice::origin(self.account, &info);
         self.notice = Some(once);
         host.begin(&[Recipient { once: Some(once), ..Recipient::inbox(self.account) }])?;
-        let text = notice::text(self.account, &info, self.beginning.octets(), host)?;
+        let text = notice::text(hindrance, self.account, &info, self.beginning.octets(), host)?;
         // The message itself is not read for it.
         (self.offset, self.rest, self.stage) = (info.octets, text, Stage::Append);
         Ok(())
@@ -383,8 +387,8 @@ impl SubmissionJob {
 
     /// Begins the delivery to the next recipient that does not have the message.
     fn begin_delivery(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
-        if self.is_given_up {
-            return self.begin_notice(host);
+        if let Some(hindrance) = self.given_up {
+            return self.begin_notice(hindrance, host);
         }
         let Some((recipient, head)) = self.next_one(host)? else {
             self.stage = Stage::MarkLeft;
@@ -436,7 +440,7 @@ impl SubmissionJob {
         if self.offset < info.octets {
             return self.read_on(host);
         }
-        let octets = if self.is_given_up { 0 } else { info.head as usize };
+        let octets = if self.given_up.is_some() { 0 } else { info.head as usize };
         let head = Head::of(octets).unwrap_or(Head::NONE);
         host.commit(Closing { head, ..host.cx.turn.wall.into() })
             .map_err(Refusal::of_begun_delivery)?;
@@ -458,9 +462,9 @@ impl SubmissionJob {
     fn forget(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         let Some((Recipient { account, once: Some(origin), .. }, _)) = self.next_one(host)? else {
             let Some(notice) = self.notice else {
-                self.stage = match self.is_given_up {
-                    true => Stage::Over(SubmissionEnd::Done),
-                    false => Stage::File,
+                self.stage = match self.given_up {
+                    Some(_) => Stage::Over(SubmissionEnd::Done),
+                    None => Stage::File,
                 };
                 return Ok(());
             };

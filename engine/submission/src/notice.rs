@@ -1,4 +1,4 @@
-//! The notice that a message could not be sent because a part of it cannot be read.
+//! The notice that a message could not be sent.
 //!
 //! It goes to the writer's inbox. Its origin is that of the message. So it comes once, whenever the
 //! power fails.
@@ -13,16 +13,36 @@ use store::{AccountId, Flags, Guid, MessageInfo, Origin, Refusal};
 
 use super::context::JobHost;
 
-/// With this above a message's number an origin is of the notice: no entry of an outbox has it.
+/// The bit above a message's number in the origin of its notice. No outbox entry has it.
 const NOTICE: u128 = 1 << 14;
 
-/// Bits of a message's number.
-const GUID_BITS: u32 = 48;
+/// The bits of a message's GUID. The bits above them tell the places of one origin.
+pub(super) const GUID_BITS: u32 = 48;
 
 /// Characters of a subject that the notice says.
 const SUBJECT_MAX: usize = 100;
 
-/// Under which origin the notice is delivered.
+/// Why a message could not be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Hindrance {
+    /// A part of it cannot be read.
+    Unreadable,
+    /// An account has no place for one more message that is on its way.
+    NoPlace,
+}
+
+impl Hindrance {
+    fn words(self) -> &'static str {
+        match self {
+            Hindrance::Unreadable => {
+                "a part of it cannot be read from this server's disk any more.\r\n"
+            }
+            Hindrance::NoPlace => "too many messages are on their way at the moment.\r\n",
+        }
+    }
+}
+
+/// The origin of the notice.
 pub(super) fn origin(account: AccountId, info: &MessageInfo) -> Origin {
     let Guid(guid) = info.guid;
     Origin::of(account, Guid(guid ^ NOTICE << GUID_BITS))
@@ -32,6 +52,7 @@ pub(super) fn origin(account: AccountId, info: &MessageInfo) -> Origin {
 ///
 /// Errors: `NoSuchAccount`.
 pub(super) fn text(
+    hindrance: Hindrance,
     account: AccountId,
     info: &MessageInfo,
     beginning: &[u8],
@@ -40,6 +61,7 @@ pub(super) fn text(
     let known = host.store().account(account).ok_or(Refusal::NoSuchAccount)?;
     let (to, Guid(guid)) = (known.address(), info.guid);
     let domain = to.rsplit_once('@').map_or("", |(_, domain)| domain);
+    let why = hindrance.words();
     let now = String::from_utf8_lossy(&date_time(host.cx.turn.wall)).into_owned();
     let subject = match subject_of(beginning) {
         Some(subject) => format!("Its subject is: {subject}\r\n"),
@@ -63,7 +85,7 @@ pub(super) fn text(
          Content-Transfer-Encoding: 8bit\r\n\
          \r\n\
          Your message could not be sent:\r\n\
-         a part of it cannot be read from this server's disk any more.\r\n\
+         {why}\
          {subject}\
          {reached}\
          \r\n\

@@ -94,3 +94,51 @@ fn a_webmail_message_to_a_closed_mailbox_is_reported_in_time() {
     assert_eq!((failures(&mut world, &mut room).len(), room.engines.queue_entries()), (1, 0));
     at_rest(&mut world, &mut room);
 }
+
+/// Ada sends a message to this many domains by the webmail.
+fn send_to_domains(room: &mut Room, ada: &mut Browser, domains: usize) {
+    ada.log_in(room, "ada", "lovelace");
+    let token = ada.get(room, "/mail/compose").token();
+    let to: Vec<String> = (0..domains).map(|number| format!("bob@d{number}.far.test")).collect();
+    let to = to.join(", ");
+    let form = [
+        ("token", token.as_str()),
+        ("to", to.as_str()),
+        ("subject", "Held"),
+        ("text", "Words."),
+        ("do", "send"),
+    ];
+    assert!(ada.post(room, "/mail/compose", &form).text().contains("Sending…"));
+    ada.hang_up(room);
+}
+
+#[test]
+fn a_webmail_message_goes_to_as_many_domains_as_it_may_have() {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut room, mut world) =
+        serving_on("", 1_030, MemoryDisk::blank(DISK_BYTES), Mood::Takes, &trust);
+    let mut ada = Browser::new(&trust);
+    send_to_domains(&mut room, &mut ada, 99);
+    world.pass(&mut room, 3600);
+    // None of the domains exists, so that a report of each comes back.
+    assert_eq!((failures(&mut world, &mut room).len(), room.engines.queue_entries()), (99, 0));
+    let sent = ada.get(&mut room, "/mail/box/3").text();
+    assert!(sent.contains("class=\"rows\""), "{sent}");
+    ada.hang_up(&mut room);
+    at_rest(&mut world, &mut room);
+}
+
+/// No place for the arrival of one more entry is left in the writer's account.
+#[test]
+fn a_webmail_message_without_a_place_is_a_draft_again() {
+    let trust = Trust::new("mail.barepost.test");
+    let (mut room, mut world) = closed("ada", 1_040, Mood::Takes, &trust);
+    let mut ada = Browser::new(&trust);
+    send_to_domains(&mut room, &mut ada, 3);
+    world.pass(&mut room, 3600);
+    assert_eq!((world.peer.taken.len(), room.engines.queue_entries()), (0, 0));
+    let drafts = ada.get(&mut room, "/mail/box/2").text();
+    assert!(!drafts.contains("Sending…") && drafts.contains("class=\"rows\""), "{drafts}");
+    ada.hang_up(&mut room);
+    at_rest(&mut world, &mut room);
+}
