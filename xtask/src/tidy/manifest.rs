@@ -28,10 +28,10 @@ pub(super) fn floors(tree: &Tree) -> Vec<Violation> {
         for name in dependency_names(&manifest, "dependencies") {
             let Some(other) = workspace_folder(tree, &name) else { continue };
             match floors.get(other.as_str()) {
-                Some(floor) if floor < own => {}
+                Some(row) if row.floor < own.floor => {}
                 _ => found.push(Violation::of_file(
                     &path,
-                    format_args!("{folder} (floor {own}) imports {other}, which is not on a floor below"),
+                    format_args!("{folder} (floor {}) imports {other}, which is not on a floor below", own.floor),
                 )),
             }
         }
@@ -76,16 +76,23 @@ pub(super) fn dependencies(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// The floor of each folder.
-pub(super) fn floor_table(tree: &Tree) -> BTreeMap<&str, u32> {
+/// A row of the table of floors.
+pub(super) struct Row<'a> {
+    pub(super) floor: u32,
+    /// What the crate is, up to the first colon.
+    pub(super) phrase: &'a str,
+}
+
+/// The floors and phrases of all folders.
+pub(super) fn floor_table(tree: &Tree) -> BTreeMap<&str, Row<'_>> {
     let rows = tree.text(PAGE).unwrap_or_default().lines();
     let mut floors = BTreeMap::new();
     for row in rows {
         let mut cells = row.split('|').map(str::trim).skip(1);
-        let (Some(floor), Some(folders)) = (cells.next(), cells.next()) else { continue };
+        let (Some(floor), Some(folder), Some(about)) = (cells.next(), cells.next(), cells.next()) else { continue };
         let Ok(floor) = floor.parse() else { continue };
-        // A cell may name several folders of one floor.
-        floors.extend(folders.split('`').skip(1).step_by(2).map(|folder| (folder, floor)));
+        let phrase = about.split(':').next().unwrap_or_default();
+        floors.insert(folder.trim_matches('`'), Row { floor, phrase });
     }
     floors
 }

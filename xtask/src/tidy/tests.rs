@@ -4,8 +4,8 @@
 use super::violation::Violation;
 use super::*;
 
-const PAGE: &str = "# House\n| floor | crate | |\n|---|---|---|\n| 0 | `engine/low` | |\n| 2 | `engine/net`, `engine/store` | |\n\
-                    | 5 | `machines/bare` | |\n\n## Where unsafe lives\n\n- machines/bare: the devices\n\n\
+const PAGE: &str = "# House\n| floor | crate | |\n|---|---|---|\n| 0 | `engine/low` | values: small ones |\n\
+                    | 2 | `engine/net` | TCP |\n| 2 | `engine/store` | mail |\n| 5 | `machines/bare` | a PC |\n\n## Where unsafe lives\n\n- machines/bare: the devices\n\n\
                     ## Dependencies\n\n| crate | why |\n|---|---|\n| `toml` | files |\n\n## Else\n";
 const ROOT: &str = "[workspace]\nmembers = ['engine/low', 'engine/net', 'engine/store']\n\
                     [workspace.dependencies]\nlow = { path = 'engine/low' }\nnet = { path = 'engine/net' }\n\
@@ -49,7 +49,7 @@ fn an_import_from_the_same_floor_or_above_is_found() {
 
 #[test]
 fn a_crate_without_a_floor_is_found() {
-    let page = PAGE.replace("`engine/net`, ", "");
+    let page = PAGE.replace("| 2 | `engine/net` | TCP |\n", "");
     let found = found(manifest::floors, &[("ARCHITECTURE.md", &page)]);
     assert_eq!(found, ["engine/net/Cargo.toml: engine/net has no floor in the table of ARCHITECTURE.md"]);
 }
@@ -155,11 +155,13 @@ fn integration_test_outside_the_table_is_found() {
 fn a_picture_of_other_floors_is_found() {
     let tree = Tree::of(&[("ARCHITECTURE.md", PAGE)]);
     let picture = floors::picture(&tree);
-    assert!(["floor 0", "floor 2", "engine/low", "engine/store"].iter().all(|text| picture.contains(text)));
+    assert!(["floor 0", "floor 2", "engine/low", ">values<"].iter().all(|text| picture.contains(text)));
     assert_eq!(found(floors::drawn, &[(floors::PICTURE, &picture)]), [""; 0]);
     let page = PAGE.replace("| 0 | `engine/low`", "| 1 | `engine/low`");
     assert_eq!(found(floors::drawn, &[("ARCHITECTURE.md", &page), (floors::PICTURE, &picture)]).len(), 1);
     assert_eq!(found(floors::drawn, &[]).len(), 1, "there is none");
+    let page = PAGE.replace("values:", "values that are far too many to fit:");
+    assert_eq!(found(floors::drawn, &[("ARCHITECTURE.md", &page)]).len(), 2, "the phrase is too long");
 }
 
 #[test]
