@@ -5,6 +5,8 @@
 //! - The state is read when no group is in flight. It precedes the changes of the same group.
 //! - The root moves only after everything behind the new root is durable. The old segments are free
 //!   only after two versions of the superblock have the new root.
+//! - A checkpoint that is interrupted continues behind its last durable group, also in another
+//!   life. So interruptions do not fill the disk with parts of checkpoints.
 
 use crate::account::Account;
 use crate::format4::QueuedRecord;
@@ -18,6 +20,7 @@ use crate::record::{self, RANGE_ENTRIES};
 use crate::shards::ShardSet;
 use crate::superblock::{Format, Root};
 use crate::types::{AccountId, OUTBOX, Uid};
+use crate::walk::{UnfinishedCheckpoint, WalkCursor};
 use crate::writing::{extend_journal, has_places};
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
@@ -34,20 +37,9 @@ struct Checkpoint {
     shard: ShardId,
     root: Root,
     old: Vec<SegmentIndex>,
-    cursor: Cursor,
-}
-
-/// The next position of the walk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Cursor {
-    Shard,
-    /// The first account with this id or a higher one.
-    Account(AccountId),
-    /// The first mailbox of the account with this id or a higher one.
-    Mailbox(AccountId, u32),
-    /// The mailbox's messages from this UID on.
-    Messages(AccountId, u32, u32),
-    End,
+    cursor: WalkCursor,
+    /// The cursor behind the records that are durable.
+    durable: WalkCursor,
 }
 
 /// The walk over a shard's index. There is one at a time.
@@ -67,7 +59,7 @@ impl Checkpointer {
 
     /// Whether the walk is complete except that its last records are not durable yet.
     pub(crate) fn is_at_end(&self) -> bool {
-        self.0.as_ref().is_some_and(|checkpoint| checkpoint.cursor == Cursor::End)
+        self.0.as_ref().is_some_and(|checkpoint| checkpoint.cursor == WalkCursor::End)
     }
 
     /// The next records of the checkpoint in progress, or of one that is due.
@@ -79,7 +71,7 @@ impl Checkpointer {
         let number = checkpoint.shard;
         let index = parts.indexes.of(number);
         let mut cursor = checkpoint.cursor;
-        while out.len() < STEP_BYTES && cursor != Cursor::End {
+        while out.len() < STEP_BYTES && cursor != WalkCursor::End {
             cursor = step(index, parts.superblock.format, cursor, out);
         }
         let blocks = blocks_of(out) + parts.journals.gathered_blocks(number) + 1;
@@ -98,7 +90,11 @@ impl Checkpointer {
 
     /// A group is durable. If it ended the walk, the root moves with the next superblock.
     pub(crate) fn flushed(&mut self, parts: &mut Parts) {
-        let Some(checkpoint) = self.0.take_if(|checkpoint| checkpoint.cursor == Cursor::End) else {
+        if let Some(checkpoint) = &mut self.0 {
+            checkpoint.durable = checkpoint.cursor;
+        }
+        let Some(checkpoint) = self.0.take_if(|checkpoint| checkpoint.cursor == WalkCursor::End)
+        else {
             return;
         };
         let Checkpoint { shard, root, old: segments, .. } = checkpoint;
@@ -110,15 +106,12 @@ impl Checkpointer {
         parts.role.root_changed(&mut parts.superblock, shard, root);
     }
 
-    /// The disk has failed. The journal keeps its previous beginning, and the next checkpoint
-    /// starts from the beginning.
+    /// The disk has failed. The journal keeps its previous beginning, and the checkpoint continues
+    /// behind what is durable.
     pub(crate) fn give_up(&mut self, journals: &mut Journals) {
-        let Some(Checkpoint { shard, old, .. }) = self.0.take() else { return };
-        journals.needs_mending(shard);
-        let Some(journal) = journals.of_mut(shard) else {
-            unreachable!("a checkpoint of no journal")
-        };
-        journal.begins_before(old);
+        let Some(Checkpoint { shard, root, old, durable, .. }) = self.0.take() else { return };
+        let unfinished = UnfinishedCheckpoint { root, cursor: durable, blocks_before: 0 };
+        journals.interrupt_checkpoint(shard, old, unfinished);
     }
 
     /// Splits off the checkpoint if it belongs to one of those shards.
@@ -127,28 +120,34 @@ impl Checkpointer {
     }
 }
 
+/// Begins a checkpoint that is due and finds space, or continues an unfinished one. These come
+/// first: at most one for each core takes space in the journals.
 fn begin_if_due(parts: &mut Parts) -> Option<Checkpoint> {
-    let is_due =
-        |shard: &ShardId| parts.journals.is_due(*shard, parts.indexes.of(*shard), &parts.segments);
-    let shard = parts.journals.candidates().iter().find(is_due)?;
-    let needed = parts.indexes.of(shard).checkpoint_blocks();
-    if !has_places(parts, shard, needed) || !extend_journal(parts, shard) {
+    let journals = &parts.journals;
+    let may_begin = |shard: &ShardId| {
+        let index = parts.indexes.of(*shard);
+        let is_due =
+            journals.unfinished().has(*shard) || journals.is_due(*shard, index, &parts.segments);
+        is_due && has_places(parts, *shard, index.checkpoint_blocks())
+    };
+    let shard = journals.unfinished().iter().chain(journals.candidates().iter()).find(may_begin)?;
+    if !extend_journal(parts, shard) {
         return None;
     }
-    let (root, old) = parts.journals.begin_anew(shard);
+    let (root, cursor, old) = parts.journals.begin_anew(shard);
     sometimes!(CheckpointBegun);
-    Some(Checkpoint { shard, root, old, cursor: Cursor::Shard })
+    Some(Checkpoint { shard, root, old, cursor, durable: cursor })
 }
 
 /// Appends the state at the cursor. Returns the next cursor.
-fn step(index: &Index, format: Format, cursor: Cursor, out: &mut Vec<u8>) -> Cursor {
+fn step(index: &Index, format: Format, cursor: WalkCursor, out: &mut Vec<u8>) -> WalkCursor {
     match cursor {
-        Cursor::Shard => {
+        WalkCursor::Shard => {
             record::put_shard(out, index.guid_next());
             index.kept().for_each(|record| out.extend_from_slice(record));
-            Cursor::Account(AccountId(0))
+            WalkCursor::Account(AccountId(0))
         }
-        Cursor::Account(from) => match index.account_from(from) {
+        WalkCursor::Account(from) => match index.account_from(from) {
             Some(account) => {
                 if account.is_named() {
                     record::put_account(out, account.texts());
@@ -163,11 +162,11 @@ fn step(index: &Index, format: Format, cursor: Cursor, out: &mut Vec<u8>) -> Cur
                 if account.mailbox(last).is_none() {
                     record::put_gone(out, account.id(), last);
                 }
-                Cursor::Mailbox(account.id(), 0)
+                WalkCursor::Mailbox(account.id(), 0)
             }
-            None => Cursor::End,
+            None => WalkCursor::End,
         },
-        Cursor::Mailbox(id, from) => match known(index, id).mailbox_from(from) {
+        WalkCursor::Mailbox(id, from) => match known(index, id).mailbox_from(from) {
             Some(mailbox) => {
                 let counts = mailbox.counts();
                 record::put_mailbox(
@@ -178,17 +177,13 @@ fn step(index: &Index, format: Format, cursor: Cursor, out: &mut Vec<u8>) -> Cur
                     counts,
                     mailbox.name(),
                 );
-                Cursor::Messages(id, mailbox.id(), 1)
+                WalkCursor::Messages(id, mailbox.id(), 1)
             }
-            None => behind_account(id),
+            None => WalkCursor::behind_account(id),
         },
-        Cursor::Messages(id, number, from) => messages(index, format, (id, number, from), out),
-        Cursor::End => Cursor::End,
+        WalkCursor::Messages(id, number, from) => messages(index, format, (id, number, from), out),
+        WalkCursor::End => WalkCursor::End,
     }
-}
-
-fn behind_account(id: AccountId) -> Cursor {
-    id.0.checked_add(1).map_or(Cursor::End, |next| Cursor::Account(AccountId(next)))
 }
 
 /// An account that the walk has reached. Accounts are never removed.
@@ -207,9 +202,8 @@ fn messages(
     format: Format,
     (id, number, from): (AccountId, u32, u32),
     out: &mut Vec<u8>,
-) -> Cursor {
-    let next_mailbox =
-        number.checked_add(1).map_or_else(|| behind_account(id), |next| Cursor::Mailbox(id, next));
+) -> WalkCursor {
+    let next_mailbox = WalkCursor::behind_mailbox(id, number);
     let account = known(index, id);
     // A client may have removed the mailbox while the walk was paused.
     let Some(mailbox) = account.mailbox(number) else { return next_mailbox };
@@ -240,8 +234,5 @@ fn messages(
             record::put_queued(out, &record);
         }
     }
-    match last.checked_add(1) {
-        Some(next) => Cursor::Messages(id, number, next),
-        None => next_mailbox,
-    }
+    WalkCursor::behind(id, number, last)
 }

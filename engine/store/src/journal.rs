@@ -9,6 +9,8 @@
 use crate::block::Header;
 use crate::layout::{Geometry, Page, SegmentIndex, ShardId};
 use crate::superblock::Root;
+use crate::types::AccountId;
+use crate::walk::{UnfinishedCheckpoint, WalkCursor};
 use alloc::vec::Vec;
 
 /// Added to the sequence of a damaged journal: more blocks than any journal has. So every later
@@ -33,6 +35,7 @@ pub(crate) struct Journal {
     fenced: bool,
     /// The last durable position, while more of it is in flight.
     mark: Option<Mark>,
+    unfinished: Option<UnfinishedCheckpoint>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +61,7 @@ impl Journal {
             fresh_segment: false,
             fenced: true,
             mark: None,
+            unfinished: None,
         }
     }
 
@@ -174,13 +178,36 @@ impl Journal {
         self.previous = later.previous;
     }
 
-    /// Replaying: the journal ends here.
+    /// Replaying: a group that stood `before` the present position begins a checkpoint. The one at
+    /// the root is complete.
+    pub(crate) fn found_checkpoint(&mut self, before: &Journal) {
+        self.unfinished = (before.blocks > 0).then(|| UnfinishedCheckpoint {
+            root: before.root(),
+            cursor: WalkCursor::Account(AccountId(0)),
+            blocks_before: before.blocks,
+        });
+    }
+
+    /// Replaying: the walk of a checkpoint has come to this position.
+    pub(crate) fn found_walk(&mut self, cursor: WalkCursor) {
+        if let Some(unfinished) = &mut self.unfinished {
+            unfinished.cursor = cursor;
+        }
+    }
+
+    /// Replaying: the journal ends here. A damaged one needs a whole checkpoint.
     pub(crate) fn has_ended(&mut self, is_damaged: bool) {
         if is_damaged {
             self.sequence += SEQUENCES_SKIPPED;
+            self.unfinished = None;
         }
         self.fresh_segment = is_damaged;
         self.fenced = false;
+    }
+
+    /// Whether an unfinished checkpoint can be continued.
+    pub(crate) fn has_unfinished_checkpoint(&self) -> bool {
+        self.unfinished.is_some()
     }
 
     /// The next block goes into a new segment.
@@ -189,27 +216,45 @@ impl Journal {
         self.fresh_segment = true;
     }
 
-    /// Begins anew with its next block. Returns that position, and the segments that it leaves
-    /// behind.
-    pub(crate) fn begins_anew(&mut self) -> (Root, Vec<SegmentIndex>) {
-        let (segment, place) = (self.segment(), self.place as u16);
-        let root = Root {
-            segment,
-            place,
+    /// The root of a journal that begins with the next block.
+    fn root(&self) -> Root {
+        Root {
+            segment: self.segment(),
+            place: self.place as u16,
             started: true,
             sequence: self.sequence,
             previous: self.previous,
-        };
-        let mut old = core::mem::replace(&mut self.chain, alloc::vec![segment]);
-        old.pop();
-        self.blocks = 0;
-        (root, old)
+        }
     }
 
-    /// Undoes [`Journal::begins_anew`]: its old segments belong to it again.
-    pub(crate) fn begins_before(&mut self, mut old: Vec<SegmentIndex>) {
+    /// Begins anew with its next block, or where its unfinished checkpoint began. Returns that
+    /// position, the position of the checkpoint's walk, and the segments that it leaves behind.
+    pub(crate) fn begins_anew(&mut self) -> (Root, WalkCursor, Vec<SegmentIndex>) {
+        let begun = self.unfinished.take().unwrap_or_else(|| UnfinishedCheckpoint {
+            root: self.root(),
+            cursor: WalkCursor::Shard,
+            blocks_before: self.blocks,
+        });
+        let UnfinishedCheckpoint { root, cursor, blocks_before } = begun;
+        let Some(first) = self.chain.iter().position(|segment| *segment == root.segment) else {
+            unreachable!("a checkpoint outside of its journal")
+        };
+        let chain = self.chain.split_off(first);
+        let old = core::mem::replace(&mut self.chain, chain);
+        self.blocks -= blocks_before;
+        (root, cursor, old)
+    }
+
+    /// Undoes [`Journal::begins_anew`]: its old segments belong to it again. The checkpoint is
+    /// unfinished, unless nothing of it is durable.
+    pub(crate) fn begins_before(
+        &mut self,
+        mut old: Vec<SegmentIndex>,
+        unfinished: UnfinishedCheckpoint,
+    ) {
         old.append(&mut self.chain);
         self.chain = old;
+        self.unfinished = Some(unfinished).filter(|one| one.cursor != WalkCursor::Shard);
     }
 
     /// All of it is durable.

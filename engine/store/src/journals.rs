@@ -19,6 +19,7 @@ use crate::replay::Dropped;
 use crate::segments::{COMPACTION_RESERVE, Segments, Want};
 use crate::shards::{PerShard, ShardSet};
 use crate::superblock::Root;
+use crate::walk::{UnfinishedCheckpoint, WalkCursor};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use sometimes::buggify;
@@ -50,6 +51,8 @@ pub(crate) struct Journals {
     /// The shards that need a checkpoint because their journal holds a damaged copy, or segments
     /// that are needed elsewhere.
     heal: ShardSet,
+    /// The shards with an unfinished checkpoint in their journal.
+    unfinished: ShardSet,
 }
 
 impl Journals {
@@ -58,6 +61,7 @@ impl Journals {
             shards: PerShard::new(|_| Shard::default()),
             dirty: ShardSet::EMPTY,
             heal: ShardSet::EMPTY,
+            unfinished: ShardSet::EMPTY,
         }
     }
 
@@ -71,6 +75,9 @@ impl Journals {
 
     /// Sets the journal of a shard, which is new or was replayed.
     pub(crate) fn begin(&mut self, shard: ShardId, journal: Journal) -> &mut Journal {
+        if journal.has_unfinished_checkpoint() {
+            self.unfinished.insert(shard);
+        }
         self.shards.of_mut(shard).journal.insert(journal)
     }
 
@@ -87,7 +94,12 @@ impl Journals {
     /// repair.
     #[inline]
     pub(crate) fn candidates(&self) -> ShardSet {
-        self.dirty.or(self.heal)
+        self.dirty.or(self.heal).or(self.unfinished)
+    }
+
+    /// The shards with an unfinished checkpoint.
+    pub(crate) fn unfinished(&self) -> ShardSet {
+        self.unfinished
     }
 
     /// Marks a shard that only a checkpoint can repair.
@@ -95,11 +107,32 @@ impl Journals {
         self.heal.insert(shard);
     }
 
-    /// Begins the shard's journal anew with its next block.
-    pub(crate) fn begin_anew(&mut self, shard: ShardId) -> (Root, Vec<SegmentIndex>) {
-        self.heal.remove(shard);
+    /// Begins the shard's journal anew: with its next block, or where its unfinished checkpoint
+    /// began. Returns that position, the position of the walk, and the segments left behind.
+    pub(crate) fn begin_anew(&mut self, shard: ShardId) -> (Root, WalkCursor, Vec<SegmentIndex>) {
+        if self.unfinished.has(shard) {
+            self.unfinished.remove(shard);
+        } else {
+            self.heal.remove(shard);
+        }
         let Some(journal) = self.of_mut(shard) else { unreachable!("a checkpoint of no journal") };
         journal.begins_anew()
+    }
+
+    /// Undoes [`Journals::begin_anew`] for a checkpoint that cannot end now.
+    pub(crate) fn interrupt_checkpoint(
+        &mut self,
+        shard: ShardId,
+        old: Vec<SegmentIndex>,
+        unfinished: UnfinishedCheckpoint,
+    ) {
+        let Some(journal) = self.of_mut(shard) else { unreachable!("a checkpoint of no journal") };
+        journal.begins_before(old, unfinished);
+        if journal.has_unfinished_checkpoint() {
+            self.unfinished.insert(shard);
+        } else {
+            self.heal.insert(shard);
+        }
     }
 
     /// Whether a checkpoint of the shard is due.
@@ -133,8 +166,8 @@ impl Journals {
     /// The number of free segments that deliveries to these shards must leave alone. Section 8 of
     /// `docs/format.md`.
     ///
-    /// The largest checkpoint counts twice. A power cut or a write that fails leaves the blocks of
-    /// an unfinished checkpoint in the journal until another one is complete.
+    /// The largest checkpoint counts twice. Each life that continues an unfinished one takes places
+    /// for fences, and the changes of that time stand between its groups.
     pub(crate) fn reserve_of(
         &self,
         shards: ShardSet,
@@ -327,6 +360,7 @@ impl Journals {
             core::mem::swap(self.shards.of_mut(shard), others.shards.of_mut(shard))
         });
         (others.dirty, others.heal) = (self.dirty.split_off(theirs), self.heal.split_off(theirs));
+        others.unfinished = self.unfinished.split_off(theirs);
         others
     }
 }

@@ -95,6 +95,7 @@ mod superblock;
 #[cfg(test)]
 mod tests;
 mod types;
+mod walk;
 mod writing;
 
 pub use account::{AccountInfo, NewAccount, NewPassword};

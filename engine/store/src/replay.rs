@@ -25,6 +25,7 @@ use crate::lanes::Piece;
 use crate::layout::{Geometry, PIECE_PAGES, Page, SegmentIndex, ShardId};
 use crate::record::{self, Record};
 use crate::superblock::{Format, Root};
+use crate::walk::WalkCursor;
 
 use alloc::vec::Vec;
 use last_group::Recent;
@@ -283,7 +284,7 @@ impl Replay {
         let complete = header.sequence + 1 - partial.first == u64::from(partial.blocks);
         self.journal.block_follows(hash);
         if complete && let Some(partial) = self.partial.take() {
-            self.apply(&partial.records, partial.page);
+            self.apply(&partial);
             self.settled = [self.settled[1], self.findings.len()];
         }
     }
@@ -293,7 +294,8 @@ impl Replay {
         self.format == Format::Four || kind < record::QUEUED
     }
 
-    fn apply(&mut self, records: &[u8], page: Page) {
+    fn apply(&mut self, Partial { records, page, before, .. }: &Partial) {
+        let page = *page;
         self.recent.clear();
         for record in record::read(records) {
             let record = match record {
@@ -315,14 +317,16 @@ impl Replay {
                 return;
             }
             self.index.apply(&record, &mut |_| {});
-            if let Record::Delivered { account, mailbox, entry, check, .. } = record {
-                self.recent.push(Recent {
-                    account,
-                    mailbox,
-                    uid: entry.uid,
-                    guid: entry.guid(),
-                    check,
-                });
+            match record {
+                Record::Delivered { account, mailbox, entry, check, .. } => {
+                    let (uid, guid) = (entry.uid, entry.guid());
+                    self.recent.push(Recent { account, mailbox, uid, guid, check });
+                }
+                Record::Shard { .. } => self.journal.found_checkpoint(before),
+                Record::Range { account, mailbox, last, .. } => {
+                    self.journal.found_walk(WalkCursor::behind(account, mailbox, last));
+                }
+                _ => {}
             }
         }
         self.index.group_ended();

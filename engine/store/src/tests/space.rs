@@ -93,6 +93,31 @@ fn deletions_always_work_on_a_full_disk() {
     assert_eq!(rig.store.space().body_bytes, 0);
 }
 
+/// The power fails again and again after two groups of a checkpoint.
+#[test]
+fn deletions_find_space_after_many_cut_checkpoints() {
+    let mut rig = Rig::new(8 * MIB);
+    let ada = rig.create("ada@example.org");
+    fill(&mut rig, &[ada], 100);
+    let mut cut = 0;
+    for _ in 0..60 {
+        rig.store.parts_mut().journals.needs_mending(ada.shard());
+        let walking = (0..100).filter(|_| {
+            rig.turn(1);
+            rig.store.is_walking()
+        });
+        cut += u32::from(walking.take(12).count() == 12);
+        rig = rig.cut_while_opening(Cut::Prefix(usize::MAX));
+        rig.until_serving();
+    }
+    assert!(cut > 20, "{cut} checkpoints were cut");
+    rig.settle();
+    while let Some(message) = rig.list(ada).first().copied() {
+        rig.remove(ada, &[message.uid.0]).unwrap();
+    }
+    assert_eq!(rig.store.space().body_bytes, 0);
+}
+
 /// The accounts with grown journals do not change, so no checkpoint is made by itself.
 #[test]
 fn body_without_space_gets_surplus_journal_segments() {

@@ -1,0 +1,55 @@
+//! The position of a checkpoint's walk over a shard's index. Section 7 of `docs/format.md`.
+//!
+//! Invariant: from the root of an unfinished checkpoint on, the journal has everything that the
+//! walk has passed, and all changes since then. So another life continues the walk.
+
+use crate::superblock::Root;
+use crate::types::AccountId;
+
+/// The next position of the walk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WalkCursor {
+    Shard,
+    /// The first account with this id or a higher one.
+    Account(AccountId),
+    /// The first mailbox of the account with this id or a higher one.
+    Mailbox(AccountId, u32),
+    /// The mailbox's messages from this UID on.
+    Messages(AccountId, u32, u32),
+    End,
+}
+
+impl WalkCursor {
+    /// The position behind the messages up to this UID.
+    pub(crate) fn behind(account: AccountId, mailbox: u32, last: u32) -> WalkCursor {
+        match last.checked_add(1) {
+            Some(next) => WalkCursor::Messages(account, mailbox, next),
+            None => WalkCursor::behind_mailbox(account, mailbox),
+        }
+    }
+
+    pub(crate) fn behind_mailbox(account: AccountId, mailbox: u32) -> WalkCursor {
+        match mailbox.checked_add(1) {
+            Some(next) => WalkCursor::Mailbox(account, next),
+            None => WalkCursor::behind_account(account),
+        }
+    }
+
+    pub(crate) fn behind_account(account: AccountId) -> WalkCursor {
+        match account.0.checked_add(1) {
+            Some(next) => WalkCursor::Account(AccountId(next)),
+            None => WalkCursor::End,
+        }
+    }
+}
+
+/// A checkpoint that a power cut or a failed write has interrupted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnfinishedCheckpoint {
+    /// The root of the journal once the checkpoint is complete.
+    pub(crate) root: Root,
+    /// All behind this position is missing.
+    pub(crate) cursor: WalkCursor,
+    /// Blocks of the journal before that root.
+    pub(crate) blocks_before: u32,
+}
