@@ -36,8 +36,11 @@ const BYTES_MAX: usize = 1 << 20;
 const KEPT_BYTES_MAX: usize = BYTES_MAX / 64;
 
 /// Connections that are counted for a policy: enough to tell a domain of our users' from one that a
-/// client has made us write to, and few enough that a domain of last year's gives way.
+/// client has made us write to.
 const USES_MAX: u8 = 16;
+
+/// The time without a connection in which a count halves.
+const HALF_LIFE: Micros = Micros::from_secs(7 * 24 * 3600);
 
 /// After a failed fetch there is no other for this time.
 const PAUSE: Micros = Micros::from_secs(300);
@@ -46,8 +49,6 @@ const PAUSE: Micros = Micros::from_secs(300);
 #[derive(Default)]
 pub struct Policies {
     known: BTreeMap<u64, Row>,
-    /// Uses of all policies so far.
-    uses: u64,
 }
 
 /// What is known of one domain's, and how it is used.
@@ -55,8 +56,15 @@ struct Row {
     known: Arc<KnownPolicy>,
     /// Connections that were made by it.
     uses: u8,
-    /// Of all uses, the number of its last one.
-    last_use: u64,
+    last_use: Instant,
+}
+
+impl Row {
+    /// The connections that still count.
+    fn uses_at(&self, now: Instant) -> u8 {
+        let halvings = now.since(self.last_use).as_secs() / HALF_LIFE.as_secs();
+        self.uses >> halvings.min(7)
+    }
 }
 
 /// What is known of one domain's policy.
@@ -146,10 +154,9 @@ impl Policies {
     }
 
     /// What is known of a domain's policy, for a connection to it, which is counted.
-    pub fn used(&mut self, name: u64) -> Option<Arc<KnownPolicy>> {
+    pub fn used(&mut self, name: u64, now: Instant) -> Option<Arc<KnownPolicy>> {
         let row = self.known.get_mut(&name)?;
-        self.uses += 1;
-        (row.uses, row.last_use) = ((row.uses + 1).min(USES_MAX), self.uses);
+        (row.uses, row.last_use) = ((row.uses_at(now) + 1).min(USES_MAX), now);
         Some(Arc::clone(&row.known))
     }
 
@@ -162,8 +169,7 @@ impl Policies {
             row.known = now_known;
         } else {
             // It was fetched for a connection.
-            self.uses += 1;
-            self.known.insert(name, Row { known: now_known, uses: 1, last_use: self.uses });
+            self.known.insert(name, Row { known: now_known, uses: 1, last_use: fetched.at });
         }
         while self.known.len() > POLICIES_MAX || self.bytes() > BYTES_MAX {
             self.evict(name, fetched.at);
@@ -174,7 +180,7 @@ impl Policies {
     /// Makes room for the policy that was just stored.
     fn evict(&mut self, stored: u64, now: Instant) {
         let others = self.known.iter().filter(|(known, _)| **known != stored);
-        let worth = |row: &Row| (now < row.known.until, row.uses, row.last_use);
+        let worth = |row: &Row| (now < row.known.until, row.uses_at(now), row.last_use);
         let Some((first, _)) = others.min_by_key(|(_, row)| worth(row)) else {
             unreachable!("one domain takes more than all may")
         };

@@ -55,7 +55,7 @@ impl Facts {
 
     fn leave(&mut self, at: Continuation, destination: u64, leave: Leave) -> DestinationNotice {
         let policy = match leave {
-            Leave::Granted(_) => self.policies.used(destination),
+            Leave::Granted(_) => self.policies.used(destination, self.latest),
             Leave::NotFor(_) => None,
         };
         DestinationNotice::Leave(at, destination, leave, policy)
@@ -72,6 +72,7 @@ impl Question for MayConnect {
 
     fn answer(self, owned: &mut Owned) -> Option<DestinationNotice> {
         let MayConnect { destination, core, at, now } = self;
+        owned.facts.latest = owned.facts.latest.max(now);
         let leave = owned.facts.destinations.ask(destination, core, at, now)?;
         Some(owned.facts.leave(at, destination, leave))
     }

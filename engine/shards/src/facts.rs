@@ -28,6 +28,8 @@ pub struct Facts {
     pub(crate) destinations: Destinations<Continuation>,
     /// The policies of destination domains.
     pub(crate) policies: Policies,
+    /// The latest time that a core has told with a question about a destination.
+    pub(crate) latest: Instant,
     key: [u8; 16],
 }
 
@@ -38,6 +40,7 @@ impl Facts {
             greylist,
             destinations: Destinations::new(DESTINATIONS),
             policies: Policies::default(),
+            latest: Instant::START,
             key,
         }
     }

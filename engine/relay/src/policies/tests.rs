@@ -44,33 +44,44 @@ fn new_policy_is_stored_in_a_full_table() {
     }
 }
 
-/// The domains of a stranger have policies for a year, and those of our users short ones.
+/// The domains of an external client have policies for a year, and those of our users short ones.
 #[test]
 fn many_domains_push_out_none_that_is_written_to() {
     let mut policies = Policies::default();
     let ours = 1_000..1_100;
     for name in ours.clone() {
         policies.learn(name, &fetched(id(), Some(policy(1, 86_400))));
-        (0..2).for_each(|_| assert!(policies.used(name).is_some()));
+        (0..2).for_each(|_| assert!(policies.used(name, Instant::START).is_some()));
     }
     for name in 10_000..12_000 {
         policies.learn(name, &fetched(id(), Some(policy(1, 31_557_600))));
-        assert!(policies.used(name).is_some());
+        assert!(policies.used(name, Instant::START).is_some());
     }
     assert!(ours.clone().all(|name| policies.of(name).is_some()));
-    // Counts end somewhere: domains that are written to now take the place of earlier ones.
-    for name in 20_000..20_000 + POLICIES_MAX as u64 {
-        policies.learn(name, &fetched(id(), Some(policy(1, 86_400))));
-        (0..USES_MAX).for_each(|_| assert!(policies.used(name).is_some()));
+}
+
+#[test]
+fn domains_that_are_not_written_to_any_more_are_evicted() {
+    let mut policies = Policies::default();
+    let year = Some(policy(1, 31_557_600));
+    for name in 0..POLICIES_MAX as u64 {
+        policies.learn(name, &fetched(id(), year.clone()));
+        (0..USES_MAX).for_each(|_| assert!(policies.used(name, Instant::START).is_some()));
     }
-    assert!(ours.clone().all(|name| policies.of(name).is_none()));
+    let later = Instant::START + Micros::from_secs(5 * HALF_LIFE.as_secs());
+    assert!(policies.used(7, later).is_some());
+    for name in 10_000..10_000 + POLICIES_MAX as u64 - 1 {
+        policies.learn(name, &Fetched { at: later, ..fetched(id(), year.clone()) });
+        assert!(policies.used(name, later).is_some());
+    }
+    assert!((0..POLICIES_MAX as u64).all(|name| policies.of(name).is_some() == (name == 7)));
 }
 
 #[test]
 fn a_policy_that_has_ended_is_evicted_first() {
     let mut policies = full();
     policies.learn(7, &fetched(id(), Some(policy(1, 60))));
-    (0..USES_MAX).for_each(|_| assert!(policies.used(7).is_some()));
+    (0..USES_MAX).for_each(|_| assert!(policies.used(7, Instant::START).is_some()));
     let later = Instant::START + Micros::from_secs(60);
     policies.learn(u64::MAX, &Fetched { at: later, ..fetched(id(), Some(policy(1, 86_400))) });
     assert!(policies.of(7).is_none());
