@@ -16,8 +16,8 @@ use arbitrary::{Arbitrary, Unstructured};
 use machine::{Checksum, Frame, Instant, Machine, Micros, Offloads};
 use net::tcp::PoolSizes;
 use net::{
-    Address, Addressing, Config, Cores, Event, Events, Ipv6Address, Ipv6Addressing, Net, Route,
-    Service,
+    Addressing, Config, Cores, Event, Events, Ipv4Interface, Ipv6Address, Ipv6Addressing, Net,
+    Route, Service,
 };
 use tasks::Budget;
 
@@ -80,8 +80,11 @@ impl World {
             ..Offloads::default()
         };
         let card = CheckedCard::new(hardware(2), offloads);
-        let own =
-            Address { address: US, prefix_bits: 24, gateway: Some(Ipv4Addr::new(10, 0, 0, 1)) };
+        let own = Ipv4Interface {
+            address: US,
+            prefix_bits: 24,
+            gateway: Some(Ipv4Addr::new(10, 0, 0, 1)),
+        };
         let addressing =
             if has(ASKS_FOR_ADDRESS) { Addressing::Dhcp } else { Addressing::Static(own) };
         let ipv6 = match (has(SPEAKS_IPV6), has(LISTENS_TO_ROUTERS)) {

@@ -12,7 +12,8 @@ use std::sync::atomic::AtomicBool;
 use machine::{Entropy, Instant, Machine};
 use net::tcp::PoolSizes;
 use net::{
-    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Addressing, Limits, Net,
+    Addressing, Config, ConnectionId, Cores, Event, Events, Ipv4Interface, Ipv6Addressing, Limits,
+    Net,
 };
 use tasks::Budget;
 
@@ -64,8 +65,11 @@ impl Client {
         let mut seed = [0; 32];
         machine.random(&mut seed);
         let [a, b, c, _] = ADDRESS;
-        let own =
-            Address { address: Ipv4Addr::new(a, b, c, 10 + end), prefix_bits: 24, gateway: None };
+        let own = Ipv4Interface {
+            address: Ipv4Addr::new(a, b, c, 10 + end),
+            prefix_bits: 24,
+            gateway: None,
+        };
         // Twice as many, since one that is over may still have something to say.
         let slots = connections.max(CONNECTIONS_LEAST) * 2;
         let pools = PoolSizes { blocks: slots * 4, send_queues: slots, receive_queues: slots };

@@ -4,10 +4,10 @@ use alloc::string::String;
 use core::fmt::Write;
 
 use machine::{ConsoleLines, CoreId};
-use net::{Address, Counter, Net};
+use net::{Counter, Ipv4Interface, Net};
 
 /// The machine's address has changed, or it has lost it.
-pub fn announce_address(address: Option<Address>, console: &mut ConsoleLines) {
+pub fn announce_address(address: Option<Ipv4Interface>, console: &mut ConsoleLines) {
     match address {
         Some(own) => console.print(format_args!("net: {}/{}", own.address, own.prefix_bits)),
         None => console.print(format_args!("net: no address")),

@@ -149,7 +149,8 @@ impl Link {
         let Some((ethernet, rest)) = frame.split_first_chunk_mut() else {
             unreachable!("the room is as long as was asked for")
         };
-        *ethernet = ethernet::Header { destination: to, source: own, kind: TYPE_ARP }.bytes();
+        *ethernet =
+            ethernet::EthernetHeader { destination: to, source: own, kind: TYPE_ARP }.bytes();
         let repr = ArpRepr::EthernetIpv4 {
             operation,
             source_hardware_addr: EthernetAddress(own.0),

@@ -5,7 +5,7 @@ use core::net::Ipv6Addr;
 
 use machine::CoreId;
 
-use crate::interface::Address;
+use crate::interface::Ipv4Interface;
 use crate::tcp::PoolSizes;
 
 /// Where our IPv4 address comes from.
@@ -16,7 +16,7 @@ pub enum Addressing {
     /// A DHCP server.
     Dhcp,
     /// The configuration.
-    Static(Address),
+    Static(Ipv4Interface),
 }
 
 /// The most fixed IPv6 addresses.

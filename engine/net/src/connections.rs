@@ -25,7 +25,7 @@ use crate::config::{Config, Service};
 use crate::cores::OtherCores;
 use crate::counters::Counters;
 use crate::event::{ConnectionId, Event, Events, has_room};
-use crate::flow::{Caller, Entry, Flow, FlowTable};
+use crate::flow::{Flow, FlowTable, FlowTarget, SynSender};
 use crate::ipv4::IPV4_BYTES;
 use crate::link::Link;
 use crate::random::Random;
@@ -51,7 +51,7 @@ const SEGMENTATION_BYTES: u32 = 65_535 - 60 - 60;
 const FORGOTTEN_AT_ONCE: usize = 64;
 
 /// A connection: its TCB, the headers of its segments, and what the tables need to find it.
-struct Connection {
+struct TcpConnection {
     tcb: Tcb,
     template: Template,
     /// The deadline that is set for it; never later than the TCB's own.
@@ -62,15 +62,15 @@ struct Connection {
     user_is_done: bool,
 }
 
-const _: () = assert!(size_of::<Connection>() <= 240, "an idle connection costs little here");
+const _: () = assert!(size_of::<TcpConnection>() <= 240, "an idle connection costs little here");
 
 /// All connections of one core.
 pub(crate) struct Tcp {
     offloads: Offloads,
     listeners: Vec<(u16, Service), LISTENERS_MAX>,
     flows: FlowTable,
-    connections: FrameTable<Connection>,
-    half_open: ChangeTracked<HalfOpenTable<Caller>>,
+    connections: FrameTable<TcpConnection>,
+    half_open: ChangeTracked<HalfOpenTable<SynSender>>,
     syn_retries: SynRetryFilter,
     cookies: Cookies,
     time_wait: ChangeTracked<TimeWaitTable<Flow>>,
@@ -90,7 +90,7 @@ pub(crate) struct Tcp {
 
 impl Tcp {
     /// Bytes of memory for a connection with nothing to send and no buffered data.
-    pub(crate) const IDLE_CONNECTION_BYTES: usize = FrameTable::<Connection>::SLOT_BYTES
+    pub(crate) const IDLE_CONNECTION_BYTES: usize = FrameTable::<TcpConnection>::SLOT_BYTES
         + FlowTable::ENTRY_BYTES
         + DelayQueue::SLOT_BYTES
         + ResumeQueue::SLOT_BYTES;
@@ -416,7 +416,7 @@ impl Tcp {
                 if let Some(forgotten) = forgotten {
                     self.flows.remove(&forgotten);
                 }
-                self.flows.set(flow, Entry::TimeWait(id.0));
+                self.flows.set(flow, FlowTarget::TimeWait(id.0));
             }
             None => self.flows.remove(&flow),
         }

@@ -48,7 +48,7 @@ pub(crate) use message::{Contents, LinkNews, Message, PassedFrame};
 use message::{Home, Onward, PassReason};
 use sorting::FrameClass;
 use steering::{Holdings, Load, Steering};
-pub(crate) use strays::Fit;
+pub(crate) use strays::SegmentMatch;
 
 /// The state of a network that concerns the other cores.
 pub(crate) struct OtherCores {

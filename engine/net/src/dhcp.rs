@@ -21,13 +21,13 @@ use core::net::Ipv4Addr;
 
 use machine::{Ethernet, Instant, Micros};
 
-use crate::interface::Address;
+use crate::interface::Ipv4Interface;
 use crate::random::Random;
 
 mod message;
 
-use message::{Answer, AnswerKind};
 pub(crate) use message::{CLIENT_PORT, SERVER_PORT};
+use message::{DhcpReply, DhcpReplyKind};
 
 /// How long after its acknowledgement an address is declined if another machine claims it.
 pub(crate) const PROBATION: Micros = Micros::from_secs(10);
@@ -49,7 +49,7 @@ pub(crate) type NameServers = heapless::Vec<Ipv4Addr, NAME_SERVERS_MAX>;
 /// The lease that a server granted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Lease {
-    pub(crate) address: Address,
+    pub(crate) address: Ipv4Interface,
     pub(crate) name_servers: NameServers,
     server: Ipv4Addr,
     acknowledged_at: Instant,
@@ -195,7 +195,7 @@ impl Dhcp {
             return Outcome::Nothing;
         }
         match (self.expect, answer.kind) {
-            (Expect::Offer { .. }, AnswerKind::Offer)
+            (Expect::Offer { .. }, DhcpReplyKind::Offer)
                 if crate::ipv4::is_possible_source(answer.address) =>
             {
                 let (offered, server) = (answer.address, answer.server);
@@ -205,16 +205,16 @@ impl Dhcp {
             (Expect::Acknowledgement { server, .. }, _) if answer.server != server => {
                 Outcome::Nothing
             }
-            (Expect::Acknowledgement { offered, .. }, AnswerKind::Acknowledgement)
+            (Expect::Acknowledgement { offered, .. }, DhcpReplyKind::Acknowledgement)
                 if answer.address != offered =>
             {
                 Outcome::Nothing
             }
             (
                 Expect::Acknowledgement { .. } | Expect::Extension { .. },
-                AnswerKind::Acknowledgement,
+                DhcpReplyKind::Acknowledgement,
             ) => self.acknowledged(now, answer),
-            (Expect::Acknowledgement { .. } | Expect::Extension { .. }, AnswerKind::Refusal) => {
+            (Expect::Acknowledgement { .. } | Expect::Extension { .. }, DhcpReplyKind::Refusal) => {
                 self.start_over(now);
                 Outcome::Refused
             }
@@ -265,7 +265,7 @@ impl Dhcp {
         Some(self.send(now, RequestKind::Extend, server, source))
     }
 
-    fn acknowledged(&mut self, now: Instant, answer: Answer) -> Outcome {
+    fn acknowledged(&mut self, now: Instant, answer: DhcpReply) -> Outcome {
         let previous =
             self.lease.as_ref().map(|lease| (lease.address.address, lease.acknowledged_at));
         let changed = previous.is_some_and(|(address, _)| address != answer.address);
@@ -280,7 +280,7 @@ impl Dhcp {
         let renew =
             answer.renew.filter(|renew| *renew < rebind).unwrap_or(Micros(span.0 / 2).min(rebind));
         self.lease = Some(Lease {
-            address: Address {
+            address: Ipv4Interface {
                 address: answer.address,
                 prefix_bits: answer.prefix_bits,
                 gateway: answer.router.filter(|router| crate::ipv4::is_possible_source(*router)),

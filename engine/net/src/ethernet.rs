@@ -17,22 +17,22 @@ pub(crate) const BROADCAST: Ethernet = Ethernet([0xff; 6]);
 
 /// The fields of a frame's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct EthernetHeader {
     pub(crate) destination: Ethernet,
     pub(crate) source: Ethernet,
     pub(crate) kind: u16,
 }
 
-impl Header {
+impl EthernetHeader {
     /// The header of `frame`, and what follows it; `None` when it is too short.
     #[inline]
-    pub(crate) fn parse(frame: &[u8]) -> Option<(Header, &[u8])> {
+    pub(crate) fn parse(frame: &[u8]) -> Option<(EthernetHeader, &[u8])> {
         let (header, rest) = frame.split_first_chunk::<ETHERNET_BYTES>()?;
         let (destination, others) = header.split_first_chunk()?;
         let (source, kind) = others.split_first_chunk()?;
         let kind = u16::from_be_bytes(*kind.first_chunk()?);
         Some((
-            Header { destination: Ethernet(*destination), source: Ethernet(*source), kind },
+            EthernetHeader { destination: Ethernet(*destination), source: Ethernet(*source), kind },
             rest,
         ))
     }

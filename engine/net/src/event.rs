@@ -6,7 +6,7 @@ use core::ops::Range;
 use tasks::FrameId;
 
 use crate::config::Service;
-use crate::interface::Address;
+use crate::interface::Ipv4Interface;
 use crate::tcp::CloseReason;
 
 /// Identifies a connection for as long as it lives. Afterwards it identifies nothing.
@@ -116,7 +116,7 @@ pub enum Event {
     /// address are closed.
     AddressChanged {
         /// The current address.
-        address: Option<Address>,
+        address: Option<Ipv4Interface>,
     },
 }
 

@@ -37,15 +37,15 @@ pub(crate) struct Flow {
 /// A remote end that opens a connection: its flow, and the neighbour that its SYN came through. The
 /// SYN-ACK goes to that neighbour while the route is unresolved.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Caller {
+pub(crate) struct SynSender {
     pub(crate) flow: Flow,
     pub(crate) came_from: Ethernet,
 }
 
-impl PartialEq for Caller {
+impl PartialEq for SynSender {
     /// The neighbour is not part of the identity: the same caller may come through another one next
     /// time.
-    fn eq(&self, other: &Caller) -> bool {
+    fn eq(&self, other: &SynSender) -> bool {
         self.flow == other.flow
     }
 }
@@ -84,7 +84,7 @@ impl Hash for Endpoints {
 
 /// What a flow leads to: an index into one of three tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Entry {
+pub(crate) enum FlowTarget {
     Connection(u32),
     HalfOpen(u32),
     TimeWait(u32),
@@ -123,21 +123,21 @@ struct PackedEntry(u32);
 impl PackedEntry {
     const NONE: PackedEntry = PackedEntry(u32::MAX);
 
-    fn pack(entry: Entry) -> PackedEntry {
+    fn pack(entry: FlowTarget) -> PackedEntry {
         let (table, index) = match entry {
-            Entry::Connection(index) => (0, index),
-            Entry::HalfOpen(index) => (1, index),
-            Entry::TimeWait(index) => (2, index),
+            FlowTarget::Connection(index) => (0, index),
+            FlowTarget::HalfOpen(index) => (1, index),
+            FlowTarget::TimeWait(index) => (2, index),
         };
         PackedEntry(table << 30 | (index & INDEX_MASK))
     }
 
-    fn unpack(self) -> Option<Entry> {
+    fn unpack(self) -> Option<FlowTarget> {
         let index = self.0 & INDEX_MASK;
         match self.0 >> 30 {
-            0 => Some(Entry::Connection(index)),
-            1 => Some(Entry::HalfOpen(index)),
-            2 => Some(Entry::TimeWait(index)),
+            0 => Some(FlowTarget::Connection(index)),
+            1 => Some(FlowTarget::HalfOpen(index)),
+            2 => Some(FlowTarget::TimeWait(index)),
             _ => None,
         }
     }
@@ -215,13 +215,13 @@ impl FlowTable {
 
     /// The entry of `flow`.
     #[inline(always)]
-    pub(crate) fn find(&self, flow: &Flow) -> Option<Entry> {
+    pub(crate) fn find(&self, flow: &Flow) -> Option<FlowTarget> {
         let at = self.position(flow)?;
         self.slot(at).entry.unpack()
     }
 
     /// Sets the entry of `flow`, and replaces an existing one.
-    pub(crate) fn set(&mut self, flow: Flow, entry: Entry) {
+    pub(crate) fn set(&mut self, flow: Flow, entry: FlowTarget) {
         let entry = PackedEntry::pack(entry);
         let name = self.name(&flow);
         let (mut at, capacity) = (self.home(name.hash), self.slots.len());
@@ -336,7 +336,7 @@ impl FlowTable {
 
 #[cfg(test)]
 mod tests {
-    use super::{Endpoints, Entry, Flow, FlowTable};
+    use super::{Endpoints, Flow, FlowTable, FlowTarget};
     use crate::ip::{Ip, Local};
     use core::hash::{Hash, Hasher};
     use core::net::{Ipv4Addr, Ipv6Addr};
@@ -387,12 +387,12 @@ mod tests {
         fn behaves_like_a_map(steps in proptest::collection::vec((0u8..3, 0u32..32, any::<u8>()), 0..500), key: [u8; 16]) {
             // Up to half of the slots are taken, so that many searches collide.
             let mut table = FlowTable::new(32, &key);
-            let mut model: HashMap<u32, Entry> = HashMap::new();
+            let mut model: HashMap<u32, FlowTarget> = HashMap::new();
             for (step, number, index) in steps {
                 let entry = match index % 3 {
-                    0 => Entry::Connection(u32::from(index)),
-                    1 => Entry::HalfOpen(u32::from(index)),
-                    _ => Entry::TimeWait(u32::from(index)),
+                    0 => FlowTarget::Connection(u32::from(index)),
+                    1 => FlowTarget::HalfOpen(u32::from(index)),
+                    _ => FlowTarget::TimeWait(u32::from(index)),
                 };
                 if step > 0 {
                     table.set(flow(number), entry);

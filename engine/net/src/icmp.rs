@@ -202,7 +202,7 @@ fn answer(
 /// The report of a received error, if it quotes a TCP segment that we sent.
 fn report(link: &mut Link, received: &Received<'_>, error: TransportError) -> Option<IcmpReport> {
     let quoted = received.payload.get(ERROR_BYTES..)?;
-    let Ok(ip) = ipv4::Header::parse_quoted(quoted) else {
+    let Ok(ip) = ipv4::Ipv4Header::parse_quoted(quoted) else {
         link.counters.count(Counter::DroppedMalformed);
         return None;
     };

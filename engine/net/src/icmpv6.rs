@@ -23,7 +23,7 @@ use crate::ipv4::PROTOCOL_TCP;
 use crate::ipv6::extensions::{self, Problem};
 use crate::ipv6::{self, IPV6_BYTES, MTU_MIN, PROTOCOL_ICMPV6};
 use crate::link::{HEADERS_IPV6, Link, Packet};
-use crate::ndp::Claim;
+use crate::ndp::AdvertisedNeighbour;
 use crate::rate::RateLimit;
 use crate::received::Received;
 
@@ -61,7 +61,7 @@ pub(crate) enum Icmpv6Outcome {
     /// A neighbour has advertised itself.
     Neighbour {
         address: Ipv6Addr,
-        claim: Claim,
+        claim: AdvertisedNeighbour,
     },
     /// An error about a segment of ours.
     TransportError(IcmpReport),
@@ -189,7 +189,7 @@ impl Icmpv6 {
 /// The report of a received error, if it quotes a TCP segment that we sent.
 fn report(link: &mut Link, received: &Received<'_>, error: TransportError) -> Option<IcmpReport> {
     let quoted = received.payload.get(ERROR_BYTES..)?;
-    let Some(ip) = ipv6::Header::parse(quoted) else {
+    let Some(ip) = ipv6::Ipv6Header::parse(quoted) else {
         link.counters.count(Counter::DroppedMalformed);
         return None;
     };
@@ -242,7 +242,7 @@ pub(crate) fn seal(source: Ip, destination: Ip, message: &mut [u8]) {
 /// Whether a packet carries an ICMPv6 error or a redirect. No error is sent about these, or it
 /// would go on for ever.
 fn is_about_error(packet: &[u8]) -> bool {
-    let Some(ip) = ipv6::Header::parse(packet) else { return true };
+    let Some(ip) = ipv6::Ipv6Header::parse(packet) else { return true };
     let (protocol, at) = extensions::upper(packet, ip.next_header, IPV6_BYTES);
     let kind = packet.get(at).copied().unwrap_or(0);
     protocol == PROTOCOL_ICMPV6 && (kind < ECHO_REQUEST || kind == REDIRECT)

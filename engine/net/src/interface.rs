@@ -9,7 +9,7 @@ use machine::Ethernet;
 
 /// An address of ours with its network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Address {
+pub struct Ipv4Interface {
     /// Our own address.
     pub address: Ipv4Addr,
     /// The length of the network prefix in bits, 0 to 32.
@@ -18,7 +18,7 @@ pub struct Address {
     pub gateway: Option<Ipv4Addr>,
 }
 
-impl Address {
+impl Ipv4Interface {
     /// Whether `other` is in our network.
     pub fn is_on_link(&self, other: Ipv4Addr) -> bool {
         (self.address.to_bits() ^ other.to_bits()) & self.mask() == 0
@@ -48,7 +48,7 @@ pub(crate) struct Interface {
     /// The largest IP packet that we send, in bytes.
     pub(crate) mtu: u16,
     /// `None` until the configuration or DHCP provides one.
-    pub(crate) address: Option<Address>,
+    pub(crate) address: Option<Ipv4Interface>,
 }
 
 impl Interface {
@@ -87,13 +87,14 @@ impl Interface {
 
 #[cfg(test)]
 mod tests {
-    use super::{Address, Addressee, Interface};
+    use super::{Addressee, Interface, Ipv4Interface};
     use core::net::Ipv4Addr;
     use machine::Ethernet;
 
     fn interface(prefix_bits: u8) -> Interface {
         let gateway = Some(Ipv4Addr::new(10, 0, 0, 1));
-        let address = Some(Address { address: Ipv4Addr::new(10, 0, 0, 2), prefix_bits, gateway });
+        let address =
+            Some(Ipv4Interface { address: Ipv4Addr::new(10, 0, 0, 2), prefix_bits, gateway });
         Interface { hardware: Ethernet([2, 0, 0, 0, 0, 1]), mtu: 1500, address }
     }
 

@@ -26,7 +26,7 @@ const OFFSET_MASK: u16 = 0x1fff;
 
 /// The fields of a received header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct Ipv4Header {
     pub(crate) source: Ipv4Addr,
     pub(crate) destination: Ipv4Addr,
     /// Whether both ECN bits are set: congestion experienced.
@@ -42,49 +42,49 @@ pub(crate) struct Header {
 
 /// Why a packet is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum Ipv4Error {
     /// Too short, too long for its frame, or not version 4.
     Malformed,
     /// The header's checksum is wrong.
     Checksum,
 }
 
-impl Header {
+impl Ipv4Header {
     /// Reads and checks the header that `packet` starts with. The packet may be followed by
     /// padding.
     #[inline]
-    pub(crate) fn parse(packet: &[u8]) -> Result<Header, Broken> {
-        let fixed = packet.first_chunk::<IPV4_BYTES>().ok_or(Broken::Malformed)?;
-        let header = Header::read(fixed)?;
+    pub(crate) fn parse(packet: &[u8]) -> Result<Ipv4Header, Ipv4Error> {
+        let fixed = packet.first_chunk::<IPV4_BYTES>().ok_or(Ipv4Error::Malformed)?;
+        let header = Ipv4Header::read(fixed)?;
         if packet.len() < usize::from(header.total_bytes) {
-            return Err(Broken::Malformed);
+            return Err(Ipv4Error::Malformed);
         }
         // Nearly all headers have no options. A length known at compile time makes their sum fast.
         let mut sum = Sum::of(fixed);
         if usize::from(header.header_bytes) > IPV4_BYTES {
             let options = packet
                 .get(IPV4_BYTES..usize::from(header.header_bytes))
-                .ok_or(Broken::Malformed)?;
+                .ok_or(Ipv4Error::Malformed)?;
             sum = sum.and(options);
         }
-        if sum.is_valid() { Ok(header) } else { Err(Broken::Checksum) }
+        if sum.is_valid() { Ok(header) } else { Err(Ipv4Error::Checksum) }
     }
 
     /// Reads the header of a packet that an ICMP error quotes. The payload is truncated, and
     /// routers may have changed fields without updating the checksum (RFC 1812 §4.3.2.3 requires no
     /// more).
-    pub(crate) fn parse_quoted(packet: &[u8]) -> Result<Header, Broken> {
-        let fixed = packet.first_chunk::<IPV4_BYTES>().ok_or(Broken::Malformed)?;
-        let header = Header::read(fixed)?;
+    pub(crate) fn parse_quoted(packet: &[u8]) -> Result<Ipv4Header, Ipv4Error> {
+        let fixed = packet.first_chunk::<IPV4_BYTES>().ok_or(Ipv4Error::Malformed)?;
+        let header = Ipv4Header::read(fixed)?;
         if usize::from(header.header_bytes) > packet.len() {
-            Err(Broken::Malformed)
+            Err(Ipv4Error::Malformed)
         } else {
             Ok(header)
         }
     }
 
     #[inline]
-    fn read(bytes: &[u8; IPV4_BYTES]) -> Result<Header, Broken> {
+    fn read(bytes: &[u8; IPV4_BYTES]) -> Result<Ipv4Header, Ipv4Error> {
         let [
             version_and_length,
             service,
@@ -114,9 +114,9 @@ impl Header {
             || header_bytes < IPV4_BYTES as u16
             || header_bytes > total_bytes
         {
-            return Err(Broken::Malformed);
+            return Err(Ipv4Error::Malformed);
         }
-        Ok(Header {
+        Ok(Ipv4Header {
             source: Ipv4Addr::new(s0, s1, s2, s3),
             destination: Ipv4Addr::new(d0, d1, d2, d3),
             is_marked: service & 3 == 3,

@@ -28,7 +28,7 @@ pub(crate) const NETWORK_BITS: u8 = 64;
 
 /// The fields of a received header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct Ipv6Header {
     pub(crate) source: Ipv6Addr,
     pub(crate) destination: Ipv6Addr,
     /// Whether both ECN bits are set: congestion experienced.
@@ -38,15 +38,15 @@ pub(crate) struct Header {
     pub(crate) payload_bytes: u16,
 }
 
-impl Header {
+impl Ipv6Header {
     /// Reads the header that `packet` starts with. `None` when it is too short or not of version 6.
-    /// The payload may be truncated: [`Header::cut`] checks that.
+    /// The payload may be truncated: [`Ipv6Header::cut`] checks that.
     #[inline]
-    pub(crate) fn parse(packet: &[u8]) -> Option<Header> {
+    pub(crate) fn parse(packet: &[u8]) -> Option<Ipv6Header> {
         let (fixed, addresses) = packet.first_chunk::<IPV6_BYTES>()?.split_first_chunk::<8>()?;
         let [version, service, _, _, high, low, next_header, hop_limit] = *fixed;
         let (source, destination) = addresses.split_first_chunk::<16>()?;
-        (version >> 4 == 6).then_some(Header {
+        (version >> 4 == 6).then_some(Ipv6Header {
             source: Ipv6Addr::from_octets(*source),
             destination: Ipv6Addr::from_octets(*destination.first_chunk()?),
             is_marked: (service >> 4) & 3 == 3,

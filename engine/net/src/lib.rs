@@ -71,7 +71,7 @@ pub use config::{
 pub use cores::{Arrived, NetMessage, Route};
 pub use counters::{Counter, Counters};
 pub use event::{ConnectionId, DatagramPlace, EVENTS_MAX, Event, Events};
-pub use interface::Address;
+pub use interface::Ipv4Interface;
 pub use link::Unsent;
 pub use net::{Net, Output};
 pub use parcels::{Parcel, Sending, Through};

@@ -10,9 +10,9 @@ use crate::change_tracked::ChangeTracked;
 use crate::config::Ipv6Addressing;
 use crate::counters::{Counter, Counters};
 use crate::ethernet::{self, BROADCAST, ETHERNET_BYTES, TYPE_IPV4, TYPE_IPV6};
-use crate::flow::{Caller, Flow};
+use crate::flow::{Flow, SynSender};
 use crate::held::Held;
-use crate::interface::{Address, Addressee, Interface};
+use crate::interface::{Addressee, Interface, Ipv4Interface};
 use crate::ip::{Ip, Local};
 use crate::ipv4::{self, IPV4_BYTES};
 use crate::ipv6::{self, IPV6_BYTES};
@@ -75,7 +75,7 @@ impl Link {
 
     /// Sets or removes our address. The first core also announces a new address on the link (RFC
     /// 5227 §2.3).
-    pub(crate) fn set_address(&mut self, now: Instant, address: Option<Address>) {
+    pub(crate) fn set_address(&mut self, now: Instant, address: Option<Ipv4Interface>) {
         let before = core::mem::replace(&mut self.interface.address, address);
         if before != address {
             self.neighbours.clear();
@@ -184,7 +184,7 @@ impl Link {
     }
 
     /// The headers for segments to a caller. `None` when there is no route to it.
-    pub(crate) fn template_for(&mut self, now: Instant, caller: &Caller) -> Option<Template> {
+    pub(crate) fn template_for(&mut self, now: Instant, caller: &SynSender) -> Option<Template> {
         let own = self.own_address(caller.flow.local)?;
         let hardware = self.hardware_to_answer(now, caller.flow.peer, caller.came_from)?;
         Some(self.template(hardware, own, &caller.flow))
@@ -237,7 +237,7 @@ impl Link {
             return Err(Unsent::Full);
         };
         let kind = if destination.is_some() { TYPE_IPV4 } else { TYPE_IPV6 };
-        let header = ethernet::Header {
+        let header = ethernet::EthernetHeader {
             destination: hardware.unwrap_or(BROADCAST),
             source: self.interface.hardware,
             kind,

@@ -40,9 +40,9 @@ use crate::interface::Addressee;
 use crate::ip::{Ip, Local};
 use crate::ipv6;
 use crate::random::Random;
-use cache::Cache;
-pub(crate) use cache::Claim;
-use identifier::Identifiers;
+pub(crate) use cache::AdvertisedNeighbour;
+use cache::NeighbourCache;
+use identifier::InterfaceIdentifiers;
 use listening::Listening;
 use own::{Origin, OwnAddresses};
 use routers::{NameServers, Networks, Routers};
@@ -92,12 +92,12 @@ pub(crate) struct Ndp {
     hardware: Ethernet,
     link_mtu: u16,
     /// Set when IPv6 has started, on the core that forms addresses.
-    identifiers: Option<Identifiers>,
+    identifiers: Option<InterfaceIdentifiers>,
     /// Changes whenever [`Knowledge`] may have changed; zero while IPv6 is off.
     revision: u32,
     random: Random,
     own: OwnAddresses,
-    cache: Cache,
+    cache: NeighbourCache,
     routers: Routers,
     networks: Networks,
     name_servers: NameServers,
@@ -120,7 +120,7 @@ impl Ndp {
             revision: 0,
             random,
             own: OwnAddresses::default(),
-            cache: Cache::new(ETHERNET_BYTES + usize::from(card.mtu)),
+            cache: NeighbourCache::new(ETHERNET_BYTES + usize::from(card.mtu)),
             routers: Routers::default(),
             networks: Networks::default(),
             name_servers: NameServers::default(),
@@ -146,7 +146,7 @@ impl Ndp {
         {
             return;
         }
-        self.identifiers = Some(Identifiers::new(secret, self.hardware));
+        self.identifiers = Some(InterfaceIdentifiers::new(secret, self.hardware));
         self.revise();
         self.form_address(now, LINK_LOCAL, Origin::LinkLocal, 0, (Instant::NEVER, Instant::NEVER));
         if let Ipv6Addressing::Static { addresses, gateway } = self.addressing {

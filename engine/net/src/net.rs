@@ -19,7 +19,7 @@ use crate::dhcp::Dhcp;
 use crate::event::{ConnectionId, DatagramPlace, EVENTS_AT_ONCE, Event, Events};
 use crate::icmp::Icmp;
 use crate::icmpv6::Icmpv6;
-use crate::interface::Address;
+use crate::interface::Ipv4Interface;
 use crate::link::{Link, Unsent};
 use crate::random::Random;
 use crate::reassembly::Reassembly;
@@ -126,7 +126,7 @@ impl Net {
     }
 
     /// Our IPv4 address, if we have one.
-    pub fn address(&self) -> Option<Address> {
+    pub fn address(&self) -> Option<Ipv4Interface> {
         self.link.interface.address
     }
 
@@ -351,7 +351,7 @@ impl Net {
     }
 
     /// Sets a new address, or none, and ends what was bound to the former one.
-    fn change_address(&mut self, now: Instant, address: Option<Address>) {
+    fn change_address(&mut self, now: Instant, address: Option<Ipv4Interface>) {
         let before = self.link.interface.address;
         self.link.set_address(now, address);
         if before == address {

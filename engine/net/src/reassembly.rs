@@ -57,7 +57,7 @@ pub(crate) struct ReassembledDatagram {
     pub(crate) begins_with: u8,
 }
 
-struct Datagram {
+struct PartialDatagram {
     key: DatagramKey,
     expires_at: Instant,
     /// Known once the last fragment has arrived.
@@ -83,7 +83,7 @@ pub(crate) enum Progress {
 }
 
 pub(crate) struct Reassembly {
-    datagrams: Vec<Option<Datagram>>,
+    datagrams: Vec<Option<PartialDatagram>>,
     /// Buffers of the slots that are empty.
     spare: Vec<Box<[u8]>>,
     /// How many datagrams were evicted by newer ones, since last read.
@@ -177,12 +177,13 @@ impl Reassembly {
     }
 
     fn find_or_start(&mut self, now: Instant, key: DatagramKey) -> usize {
-        let known =
-            |slot: &Option<Datagram>| slot.as_ref().is_some_and(|datagram| datagram.key == key);
+        let known = |slot: &Option<PartialDatagram>| {
+            slot.as_ref().is_some_and(|datagram| datagram.key == key)
+        };
         if let Some(index) = self.datagrams.iter().position(known) {
             return index;
         }
-        let age = |slot: &Option<Datagram>| {
+        let age = |slot: &Option<PartialDatagram>| {
             slot.as_ref().map_or(Instant::START, |datagram| datagram.expires_at)
         };
         let Some((index, slot)) =
@@ -195,7 +196,7 @@ impl Reassembly {
             self.spare.push(oldest.bytes);
         }
         let Some(bytes) = self.spare.pop() else { unreachable!("there is a buffer for each slot") };
-        *slot = Some(Datagram {
+        *slot = Some(PartialDatagram {
             key,
             expires_at: now + LIFETIME,
             total_bytes: None,
@@ -209,7 +210,7 @@ impl Reassembly {
     }
 }
 
-impl Datagram {
+impl PartialDatagram {
     /// Copies a fragment to its place. False when it contradicts earlier fragments.
     fn place(&mut self, start: usize, end: usize, payload: &[u8], more_fragments: bool) -> bool {
         let units = start / UNIT_BYTES..end.div_ceil(UNIT_BYTES);

@@ -7,7 +7,7 @@ use crate::ip::{Ip, Local};
 /// A received packet of either family, with its link and IP header fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received<'a> {
-    pub(crate) ethernet: ethernet::Header,
+    pub(crate) ethernet: ethernet::EthernetHeader,
     pub(crate) source: Ip,
     pub(crate) destination: Ip,
     /// Our address that the packet was sent to. Without meaning unless `addressee` says that it is

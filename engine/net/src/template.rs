@@ -50,7 +50,7 @@ pub(crate) struct Template {
 
 /// The buffer for the headers of one segment. [`Template::head`] writes them in place; before that
 /// it is empty.
-pub(crate) struct Head {
+pub(crate) struct SegmentHeaders {
     bytes: [u8; HEAD_BYTES_MAX],
     start: usize,
     end: usize,
@@ -68,7 +68,7 @@ impl Template {
         let mut bytes = [0; TEMPLATE_BYTES];
         let is_ipv4 = flow.local.is_ipv4();
         let kind = if is_ipv4 { TYPE_IPV4 } else { TYPE_IPV6 };
-        let ethernet = ethernet::Header { destination: peer, source: own, kind }.bytes();
+        let ethernet = ethernet::EthernetHeader { destination: peer, source: own, kind }.bytes();
         let mut ip_sum = Sum::default();
         if let (true, Some(from), Some(to)) = (is_ipv4, address.to_v4(), flow.peer.to_v4()) {
             bytes[20..34].copy_from_slice(&ethernet);
@@ -138,11 +138,11 @@ impl Template {
     #[inline]
     pub(crate) fn head<'a>(
         &self,
-        head: &'a mut Head,
+        head: &'a mut SegmentHeaders,
         segment: &SegmentToSend,
         pieces: &[Piece],
         offloads: Offloads,
-    ) -> &'a Head {
+    ) -> &'a SegmentHeaders {
         let options = segment.options.len().min(OPTIONS_BYTES_MAX);
         (head.start, head.end) = (self.start(), TEMPLATE_BYTES + options);
         let bytes = &mut head.bytes;
@@ -196,8 +196,9 @@ impl Template {
     }
 }
 
-impl Head {
-    pub(crate) const NONE: Head = Head { bytes: [0; HEAD_BYTES_MAX], start: 0, end: 0 };
+impl SegmentHeaders {
+    pub(crate) const NONE: SegmentHeaders =
+        SegmentHeaders { bytes: [0; HEAD_BYTES_MAX], start: 0, end: 0 };
 
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {

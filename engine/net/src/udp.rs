@@ -47,27 +47,27 @@ pub(crate) struct Datagram<'a> {
 
 /// Why a datagram is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum UdpError {
     Malformed,
     Checksum,
 }
 
 /// Parses and checks the datagram in an IP packet.
-pub(crate) fn parse<'a>(received: &Received<'a>) -> Result<Datagram<'a>, Broken> {
-    let packet = UdpPacket::new_checked(received.payload).map_err(|_| Broken::Malformed)?;
+pub(crate) fn parse<'a>(received: &Received<'a>) -> Result<Datagram<'a>, UdpError> {
+    let packet = UdpPacket::new_checked(received.payload).map_err(|_| UdpError::Malformed)?;
     // Port 0 is reserved. As a source it means "do not answer", so no client that expects an answer
     // uses it.
     if packet.dst_port() == 0 {
-        return Err(Broken::Malformed);
+        return Err(UdpError::Malformed);
     }
-    let datagram = received.payload.get(..usize::from(packet.len())).ok_or(Broken::Malformed)?;
+    let datagram = received.payload.get(..usize::from(packet.len())).ok_or(UdpError::Malformed)?;
     // A zero checksum means that the sender did not compute it. IPv6 does not allow that (RFC 8200
     // §8.1).
     let is_summed = packet.checksum() != 0 || !received.source.is_ipv4();
     let sum = Sum::pseudo_header(received.source, received.destination, PROTOCOL_UDP, packet.len())
         .and(datagram);
     if !received.verified && is_summed && (packet.checksum() == 0 || !sum.is_valid()) {
-        return Err(Broken::Checksum);
+        return Err(UdpError::Checksum);
     }
     Ok(Datagram {
         source_port: packet.src_port(),

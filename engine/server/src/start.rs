@@ -13,7 +13,7 @@ use connections::{Connections, TlsTable};
 use inbound::{Inbound, InboundSeed};
 use machine::{Card, ConsoleLines, CoreId, Entropy, Machine, Turn};
 use mail::Greylist;
-use net::{Address, Addressing, Config, Cores, Ipv6Address, Ipv6Addressing, Limits, Net};
+use net::{Addressing, Config, Cores, Ipv4Interface, Ipv6Address, Ipv6Addressing, Limits, Net};
 use outbound::{self, Outbound};
 use pop3_server::Pop3;
 use relay::QueueIds;
@@ -128,7 +128,7 @@ fn network(configuration: &Configuration, sizes: &Sizes, cores: Cores) -> Config
 
 fn ipv4_addressing(network: &Network) -> Addressing {
     let own = network.addresses.iter().find_map(|own| match own.address {
-        IpAddr::V4(address) => Some(Address { address, prefix_bits: own.length, gateway: network.gateway }),
+        IpAddr::V4(address) => Some(Ipv4Interface { address, prefix_bits: own.length, gateway: network.gateway }),
         IpAddr::V6(_) => None,
     });
     own.map_or(Addressing::None, Addressing::Static)

@@ -2,16 +2,16 @@
 
 use crate::checksum::Sum;
 use crate::event::DatagramPlace;
-use crate::flow::{Caller, Flow};
+use crate::flow::{Flow, SynSender};
 use crate::ip::Ip;
 use crate::ipv4::PROTOCOL_TCP;
 use crate::received::Received;
-use crate::tcp::{Flags, Options, SegmentRepr, SequenceNumber};
+use crate::tcp::{Options, SegmentRepr, SequenceNumber, TcpFlags};
 use crate::template::TCP_BYTES;
 
 /// A parsed segment with its flow.
 pub(super) struct Arrival<'a> {
-    pub(super) caller: Caller,
+    pub(super) caller: SynSender,
     pub(super) segment: SegmentRepr<'a>,
     /// Where the segment's payload lies.
     pub(super) place: DatagramPlace,
@@ -35,13 +35,13 @@ pub(super) fn parse<'a>(received: &Received<'a>, place: &DatagramPlace) -> Optio
     let segment = SegmentRepr {
         sequence: SequenceNumber(u32::from_be_bytes([s0, s1, s2, s3])),
         acknowledgment: SequenceNumber(u32::from_be_bytes([a0, a1, a2, a3])),
-        flags: Flags(flags),
+        flags: TcpFlags(flags),
         window: u16::from_be_bytes([w0, w1]),
         congestion_experienced: received.is_marked,
         options: if options.is_empty() { Options::default() } else { Options::parse(options) },
         payload,
     };
-    let caller = Caller { flow, came_from: received.ethernet.source };
+    let caller = SynSender { flow, came_from: received.ethernet.source };
     Some(Arrival { caller, segment, place: place.part(header_bytes, payload.len()) })
 }
 

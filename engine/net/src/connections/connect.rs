@@ -18,19 +18,19 @@ use sometimes::buggify;
 
 use super::arrival::Arrival;
 use super::segments::{ArrivalContext, answer};
-use super::{Connection, Tcp};
+use super::{Tcp, TcpConnection};
 use crate::config::Cores;
 use crate::cores::OtherCores;
 use crate::counters::Counter;
 use crate::ethernet::BROADCAST;
 use crate::event::{ConnectionId, Event};
-use crate::flow::{Caller, Endpoints, Entry, Flow};
+use crate::flow::{Endpoints, Flow, FlowTarget, SynSender};
 use crate::ip::{Ip, Local};
 use crate::link::{Link, Unsent};
 use crate::tcp::{
-    Full, HalfOpenId, Handshake, Room, SegmentToSend, SendLimits, SequenceNumber, Tcb,
+    CardFull, HalfOpenId, Room, SegmentToSend, SendLimits, SequenceNumber, Tcb, TcpHandshake,
 };
-use crate::template::{Head, Template};
+use crate::template::{SegmentHeaders, Template};
 
 /// The first local port of outgoing connections, and how many there are (RFC 6335 §6).
 const FIRST_PORT: u16 = 49_152;
@@ -65,7 +65,7 @@ impl Tcp {
         let beginning = self.initial_sequences.next(now, &Endpoints { flow, own });
         let hardware = link.hardware_for(now, address).unwrap_or(UNKNOWN);
         let mss = if local.is_ipv4() { self.local_mss } else { link.mss_ipv6() };
-        let new = Connection {
+        let new = TcpConnection {
             tcb: Tcb::connect(now, beginning, mss),
             template: link.template(hardware, own, &flow),
             armed_for: Instant::NEVER,
@@ -73,7 +73,7 @@ impl Tcp {
             user_is_done: false,
         };
         let id = self.connections.insert(new).map_err(|_| Unsent::Full)?;
-        self.flows.set(flow, Entry::Connection(id.index() as u32));
+        self.flows.set(flow, FlowTarget::Connection(id.index() as u32));
         self.flow_opened(&flow, other_cores);
         link.counters.count(Counter::Connects);
         self.touch(ConnectionId(id));
@@ -114,7 +114,7 @@ impl Tcp {
         machine: &mut impl Machine,
         link: &mut Link,
         other_cores: &mut Option<OtherCores>,
-    ) -> Result<(), Full> {
+    ) -> Result<(), CardFull> {
         let Some(found) = self.connections.get_mut(connection.0) else {
             unreachable!("its output was just requested")
         };
@@ -127,7 +127,7 @@ impl Tcp {
         let limits = SendLimits { local_mss, ..self.send_limits };
         let template = &found.template;
         let mut hold = |segment: &SegmentToSend, _: &[Piece]| {
-            let mut head = Head::NONE;
+            let mut head = SegmentHeaders::NONE;
             link.hold(peer, template.head(&mut head, segment, &[], Offloads::default()).bytes());
             Ok(())
         };
@@ -143,11 +143,11 @@ impl Tcp {
         &mut self,
         now: Instant,
         id: Option<HalfOpenId>,
-        handshake: &Handshake,
+        handshake: &TcpHandshake,
         arrival: &Arrival<'_>,
         context: &mut ArrivalContext<'_>,
     ) {
-        let Caller { flow, .. } = arrival.caller;
+        let SynSender { flow, .. } = arrival.caller;
         let Some(service) = self.service_of(flow.local_port) else {
             // The listener was closed in the meantime.
             if let Some(id) = id {
@@ -159,8 +159,13 @@ impl Tcp {
         let Some(template) = context.link.template_for(now, &arrival.caller) else { return };
         let tcb = Tcb::accepted(now, handshake);
         let sent_to = handshake.iss + 1;
-        let new =
-            Connection { tcb, template, armed_for: Instant::NEVER, sent_to, user_is_done: false };
+        let new = TcpConnection {
+            tcb,
+            template,
+            armed_for: Instant::NEVER,
+            sent_to,
+            user_is_done: false,
+        };
         let Ok(connection) = self.connections.insert(new) else {
             // The entry stays: the peer's next segment tries again.
             context.link.counters.count(Counter::RefusedFull);
@@ -170,7 +175,7 @@ impl Tcp {
             Some(id) => self.half_open.remove(id, &arrival.caller),
             None => self.flow_opened(&flow, context.other_cores),
         }
-        self.flows.set(flow, Entry::Connection(connection.index() as u32));
+        self.flows.set(flow, FlowTarget::Connection(connection.index() as u32));
         context.link.counters.count(Counter::Accepted);
         let peer = SocketAddr::new(flow.peer.into(), flow.peer_port);
         let pushed = context.events.push(Event::Accepted {
@@ -244,7 +249,7 @@ impl Tcp {
         };
         match entry {
             Some(id) => {
-                self.flows.set(caller.flow, Entry::HalfOpen(id.0));
+                self.flows.set(caller.flow, FlowTarget::HalfOpen(id.0));
                 self.flow_opened(&caller.flow, context.other_cores);
             }
             None => {
@@ -263,7 +268,7 @@ impl Tcp {
         now: Instant,
         arrival: &Arrival<'_>,
         link: &Link,
-    ) -> Option<Handshake> {
+    ) -> Option<TcpHandshake> {
         let key = endpoints(arrival.caller.flow, link);
         let offset = self.initial_sequences.timestamp_offset(&key);
         self.cookies.completed(now, &key, &arrival.segment, offset)

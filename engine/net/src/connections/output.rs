@@ -12,8 +12,8 @@ use crate::cores::OtherCores;
 use crate::counters::{Counter, Counters};
 use crate::event::ConnectionId;
 use crate::link::Link;
-use crate::tcp::{Ended, Flags, Full, SegmentToSend, SendLimits};
-use crate::template::{Head, Template};
+use crate::tcp::{CardFull, CloseOutcome, SegmentToSend, SendLimits, TcpFlags};
+use crate::template::{SegmentHeaders, Template};
 
 impl Tcp {
     /// Produces the output of the touched connections.
@@ -26,7 +26,7 @@ impl Tcp {
         link: &mut Link,
         other_cores: &mut Option<OtherCores>,
         budget: &mut Budget,
-    ) -> Result<(), Full> {
+    ) -> Result<(), CardFull> {
         self.touched.begin_turn();
         while !budget.is_spent() {
             let Some(id) = self.touched.next_ready() else { break };
@@ -48,7 +48,7 @@ impl Tcp {
         machine: &mut impl Machine,
         link: &mut Link,
         other_cores: &mut Option<OtherCores>,
-    ) -> Result<(), Full> {
+    ) -> Result<(), CardFull> {
         // The connection may have been closed since it was touched.
         let Some(found) = self.connections.get_mut(connection.0) else { return Ok(()) };
         if connect::is_unresolved(&found.template) {
@@ -99,8 +99,8 @@ impl Tcp {
             self.timers.set(connection.0, deadline);
         }
         match found.tcb.ended() {
-            Some(Ended::Gone) => self.remove_closed(now, connection, None, other_cores),
-            Some(Ended::TimeWait(time_wait)) => {
+            Some(CloseOutcome::Gone) => self.remove_closed(now, connection, None, other_cores),
+            Some(CloseOutcome::TimeWait(time_wait)) => {
                 self.remove_closed(now, connection, Some(time_wait), other_cores)
             }
             None => {}
@@ -127,11 +127,11 @@ impl Tcp {
         machine: &mut impl Machine,
         link: &mut Link,
         budget: &mut Budget,
-    ) -> Result<(), Full> {
+    ) -> Result<(), CardFull> {
         let offloads = self.offloads;
         self.half_open.output(now, |caller, segment| {
             if !budget.take() {
-                return Err(Full);
+                return Err(CardFull);
             }
             let Some(template) = link.template_for(now, caller) else {
                 link.counters.count(Counter::DroppedNoRoute);
@@ -153,18 +153,18 @@ fn transmit(
     pieces: &[Piece],
     offloads: Offloads,
     counters: &mut Counters,
-) -> Result<(), Full> {
-    let mut head = Head::NONE;
+) -> Result<(), CardFull> {
+    let mut head = SegmentHeaders::NONE;
     let head = template.head(&mut head, segment, pieces, offloads);
     match machine.transmit(&head.outgoing(segment, pieces, offloads)) {
         Ok(()) => {
             counters.count(Counter::FramesOut);
             counters.add(Counter::BytesOut, (head.bytes().len() + segment.payload_bytes) as u64);
             counters.count(Counter::SegmentsOut);
-            counters.add(Counter::ResetsOut, u64::from(segment.flags.has(Flags::RST)));
+            counters.add(Counter::ResetsOut, u64::from(segment.flags.has(TcpFlags::RST)));
             Ok(())
         }
-        Err(TransmitError::Full) => Err(Full),
+        Err(TransmitError::Full) => Err(CardFull),
         // The card would refuse it every time, so it counts as lost in the network.
         Err(TransmitError::Malformed) => {
             counters.count(Counter::DroppedOut);

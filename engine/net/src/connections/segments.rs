@@ -4,20 +4,20 @@ use machine::Instant;
 use sometimes::sometimes;
 
 use super::arrival::{Arrival, is_intact, parse};
-use super::{Connection, Tcp};
-use crate::cores::{Fit, OtherCores};
+use super::{Tcp, TcpConnection};
+use crate::cores::{OtherCores, SegmentMatch};
 use crate::counters::{Counter, Counters};
 use crate::event::{ConnectionId, DatagramPlace, Event, Events};
-use crate::flow::{Caller, Entry};
+use crate::flow::{FlowTarget, SynSender};
 use crate::icmp::{IcmpReport, TransportError};
 use crate::interface::Addressee;
 use crate::link::Link;
 use crate::received::Received;
 use crate::tcp::{
-    Actions, CloseReason, Flags, HalfOpenId, HalfOpenVerdict, SegmentRepr, SegmentToSend,
-    SequenceNumber, TimeWaitId, TimeWaitVerdict, reset_for,
+    Actions, CloseReason, HalfOpenId, HalfOpenVerdict, SegmentRepr, SegmentToSend, SequenceNumber,
+    TcpFlags, TimeWaitId, TimeWaitVerdict, reset_for,
 };
-use crate::template::Head;
+use crate::template::SegmentHeaders;
 
 /// What a segment may change outside its connection: the link, the other cores, and the events.
 pub(super) struct ArrivalContext<'a> {
@@ -58,7 +58,7 @@ impl Tcp {
         }
         link.counters.count(Counter::SegmentsIn);
         match self.flows.find(&caller.flow) {
-            Some(Entry::Connection(index))
+            Some(FlowTarget::Connection(index))
                 if other_cores.is_none() || self.is_meant_for(index, &segment) =>
             {
                 self.hand_over(now, index, &caller, &segment, &place, link, events);
@@ -81,7 +81,7 @@ impl Tcp {
     fn other_arrived(
         &mut self,
         now: Instant,
-        entry: Option<Entry>,
+        entry: Option<FlowTarget>,
         arrival: &Arrival<'_>,
         received: &Received<'_>,
         context: &mut ArrivalContext<'_>,
@@ -90,14 +90,16 @@ impl Tcp {
             entry
                 if context.other_cores.is_some()
                     && self.forward_stray(now, entry, arrival, received, context) => {}
-            Some(Entry::Connection(index)) => self.connected_arrived(now, index, arrival, context),
-            Some(Entry::HalfOpen(index)) => {
+            Some(FlowTarget::Connection(index)) => {
+                self.connected_arrived(now, index, arrival, context)
+            }
+            Some(FlowTarget::HalfOpen(index)) => {
                 self.half_open_arrived(now, HalfOpenId(index), arrival, context)
             }
-            Some(Entry::TimeWait(index)) => {
+            Some(FlowTarget::TimeWait(index)) => {
                 self.time_wait_arrived(now, TimeWaitId(index), arrival, context)
             }
-            None if arrival.segment.flags.has(Flags::SYN) => {
+            None if arrival.segment.flags.has(TcpFlags::SYN) => {
                 self.unmatched_syn_arrived(now, arrival, None, context)
             }
             None => self.stray_arrived(now, arrival, context),
@@ -117,7 +119,7 @@ impl Tcp {
     fn forward_stray(
         &mut self,
         now: Instant,
-        entry: Option<Entry>,
+        entry: Option<FlowTarget>,
         arrival: &Arrival<'_>,
         received: &Received<'_>,
         context: &mut ArrivalContext<'_>,
@@ -128,7 +130,7 @@ impl Tcp {
             return false;
         }
         match self.fit(now, entry, arrival, context) {
-            Fit::Exact => false,
+            SegmentMatch::Exact => false,
             fit => context.other_cores.as_mut().is_some_and(|other_cores| {
                 other_cores.send_round(fit, &arrival.place, received, &mut context.link.counters)
             }),
@@ -138,35 +140,35 @@ impl Tcp {
     fn fit(
         &mut self,
         now: Instant,
-        entry: Option<Entry>,
+        entry: Option<FlowTarget>,
         arrival: &Arrival<'_>,
         context: &mut ArrivalContext<'_>,
-    ) -> Fit {
+    ) -> SegmentMatch {
         let Arrival { caller, segment, .. } = arrival;
         let fits = match entry {
-            _ if segment.flags.opens() => return Fit::Exact,
+            _ if segment.flags.opens() => return SegmentMatch::Exact,
             // The fast path has checked it already.
-            Some(Entry::Connection(_)) => false,
+            Some(FlowTarget::Connection(_)) => false,
             None if self.cookie_completed(now, arrival, context.link).is_some() => {
-                return Fit::Exact;
+                return SegmentMatch::Exact;
             }
-            None => return Fit::None,
-            Some(Entry::HalfOpen(index))
+            None => return SegmentMatch::None,
+            Some(FlowTarget::HalfOpen(index))
                 if self.half_open.is_reset_by(HalfOpenId(index), caller, segment) =>
             {
                 // It may be for this handshake or for a connection on another core: it ends both.
                 self.half_open.remove(HalfOpenId(index), caller);
                 self.handshake_removed(&caller.flow, context.other_cores);
-                return Fit::None;
+                return SegmentMatch::None;
             }
-            Some(Entry::HalfOpen(index)) => {
+            Some(FlowTarget::HalfOpen(index)) => {
                 self.half_open.is_completed_by(HalfOpenId(index), caller, segment)
             }
-            Some(Entry::TimeWait(index)) => {
+            Some(FlowTarget::TimeWait(index)) => {
                 self.time_wait.is_ended_by(TimeWaitId(index), &caller.flow, segment)
             }
         };
-        if fits { Fit::Exact } else { Fit::FlowOnly }
+        if fits { SegmentMatch::Exact } else { SegmentMatch::FlowOnly }
     }
 
     pub(super) fn connected_arrived(
@@ -187,7 +189,7 @@ impl Tcp {
         &mut self,
         now: Instant,
         index: u32,
-        caller: &Caller,
+        caller: &SynSender,
         segment: &SegmentRepr<'_>,
         place: &DatagramPlace,
         link: &mut Link,
@@ -268,7 +270,7 @@ impl Tcp {
             tell(Event::Closed { connection, reason });
         }
         // A user that gets data mostly answers. Anything else but an acknowledgment is rare.
-        let is_at_rest = |found: &Connection| found.tcb.is_at_rest(now, found.armed_for);
+        let is_at_rest = |found: &TcpConnection| found.tcb.is_at_rest(now, found.armed_for);
         if !actions.data.is_empty() || !self.connections.get(connection.0).is_some_and(is_at_rest) {
             self.touch(connection);
         }
@@ -343,7 +345,7 @@ impl Tcp {
             }
             // A listener ignores segments without SYN or ACK, but refuses unexpected
             // acknowledgments (RFC 9293 §3.10.7.2).
-            None if !arrival.segment.flags.has(Flags::ACK)
+            None if !arrival.segment.flags.has(TcpFlags::ACK)
                 && self.service_of(arrival.caller.flow.local_port).is_some() => {}
             None => self.refuse(now, &arrival.caller, &arrival.segment, context.link),
         }
@@ -352,7 +354,7 @@ impl Tcp {
     pub(super) fn refuse(
         &mut self,
         now: Instant,
-        caller: &Caller,
+        caller: &SynSender,
         segment: &SegmentRepr<'_>,
         link: &mut Link,
     ) {
@@ -388,7 +390,7 @@ impl Tcp {
     ) -> bool {
         let Some(entry) = self.flows.find(&report.flow) else { return false };
         counters.count(Counter::IcmpErrorsIn);
-        let Entry::Connection(index) = entry else { return true };
+        let FlowTarget::Connection(index) = entry else { return true };
         let Some(id) = self.connections.id_at(index as usize) else {
             unreachable!("a flow that leads nowhere")
         };
@@ -414,12 +416,12 @@ impl Tcp {
 }
 
 /// Queues a segment that belongs to no connection.
-pub(super) fn answer(link: &mut Link, now: Instant, caller: &Caller, segment: &SegmentToSend) {
+pub(super) fn answer(link: &mut Link, now: Instant, caller: &SynSender, segment: &SegmentToSend) {
     let Some(template) = link.template_for(now, caller) else {
         link.counters.count(Counter::DroppedNoRoute);
         return;
     };
-    let mut head = Head::NONE;
+    let mut head = SegmentHeaders::NONE;
     let head = template.head(&mut head, segment, &[], machine::Offloads::default());
     let Some(room) = link.outbox.reserve(head.bytes().len()) else {
         link.counters.count(Counter::DroppedOut);
@@ -427,5 +429,5 @@ pub(super) fn answer(link: &mut Link, now: Instant, caller: &Caller, segment: &S
     };
     room.copy_from_slice(head.bytes());
     link.counters.count(Counter::SegmentsOut);
-    link.counters.add(Counter::ResetsOut, u64::from(segment.flags.has(Flags::RST)));
+    link.counters.add(Counter::ResetsOut, u64::from(segment.flags.has(TcpFlags::RST)));
 }

@@ -10,7 +10,7 @@ use alloc::collections::VecDeque;
 
 use machine::{CoreId, Frame};
 
-use crate::interface::Address;
+use crate::interface::Ipv4Interface;
 use crate::link::Link;
 
 use super::message::{LinkNews, Message, PassReason, PassedFrame};
@@ -29,7 +29,7 @@ pub(super) struct CoreQueue {
     buffers: VecDeque<(Frame, CoreId)>,
     link_news: VecDeque<LinkNews>,
     /// The addresses that were last sent.
-    sent_address: Option<Address>,
+    sent_address: Option<Ipv4Interface>,
     sent_ipv6: u32,
 }
 

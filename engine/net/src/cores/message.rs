@@ -6,8 +6,8 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use machine::{CoreId, Ethernet, Frame, Instant};
 
 use crate::icmp::IcmpReport;
-use crate::interface::Address;
-use crate::ndp::{Claim, Knowledge};
+use crate::interface::Ipv4Interface;
+use crate::ndp::{AdvertisedNeighbour, Knowledge};
 
 use super::steering::Load;
 
@@ -27,7 +27,7 @@ pub(crate) enum Message {
     /// The buffer of a frame that returns home, and the core that it was charged to.
     Buffer(Frame, CoreId),
     /// The machine's IPv4 address.
-    Address(Option<Address>),
+    Address(Option<Ipv4Interface>),
     /// The machine's IPv6 state.
     Ipv6(Box<Knowledge>),
     /// The load of a core.
@@ -42,7 +42,7 @@ pub(crate) enum LinkNews {
     /// A neighbour has announced its hardware address by ARP.
     Neighbour { address: Ipv4Addr, hardware: Ethernet },
     /// A neighbour has advertised itself.
-    Ipv6Neighbour { address: Ipv6Addr, claim: Claim },
+    Ipv6Neighbour { address: Ipv6Addr, claim: AdvertisedNeighbour },
     /// An ICMP error about a segment that the first core did not send.
     TransportError(IcmpReport),
 }

@@ -9,7 +9,7 @@ use crate::ip::{Ip, Local};
 use crate::ipv4::{self, PROTOCOL_TCP};
 use crate::ipv6;
 use crate::link::Link;
-use crate::tcp::Flags;
+use crate::tcp::TcpFlags;
 use crate::template::TCP_BYTES;
 
 /// Which core a frame is for.
@@ -24,7 +24,9 @@ pub(super) enum FrameClass {
 }
 
 pub(super) fn classify(frame: &[u8], link: &Link) -> FrameClass {
-    let Some((header, packet)) = ethernet::Header::parse(frame) else { return FrameClass::Nothing };
+    let Some((header, packet)) = ethernet::EthernetHeader::parse(frame) else {
+        return FrameClass::Nothing;
+    };
     if header.destination != link.interface.hardware && !ethernet::is_group(header.destination) {
         return FrameClass::Nothing;
     }
@@ -37,7 +39,7 @@ pub(super) fn classify(frame: &[u8], link: &Link) -> FrameClass {
 }
 
 fn classify_ipv4(packet: &[u8], link: &Link) -> FrameClass {
-    let Ok(ip) = ipv4::Header::parse(packet) else { return FrameClass::Nothing };
+    let Ok(ip) = ipv4::Ipv4Header::parse(packet) else { return FrameClass::Nothing };
     // The fragments of a datagram must be reassembled on one core.
     if ip.protocol != PROTOCOL_TCP || ip.is_fragment() {
         return FrameClass::Other;
@@ -49,7 +51,7 @@ fn classify_ipv4(packet: &[u8], link: &Link) -> FrameClass {
 }
 
 fn classify_ipv6(packet: &[u8], link: &Link) -> FrameClass {
-    let Some(ip) = ipv6::Header::parse(packet) else { return FrameClass::Nothing };
+    let Some(ip) = ipv6::Ipv6Header::parse(packet) else { return FrameClass::Nothing };
     // Extension headers are rare, and the first core walks them.
     if ip.next_header != PROTOCOL_TCP {
         return FrameClass::Other;
@@ -75,5 +77,5 @@ fn classify_tcp(segment: &[u8], peer: Ip, local: Local) -> FrameClass {
         peer_port: u16::from_be_bytes([a, b]),
         local_port: u16::from_be_bytes([c, d]),
     };
-    FrameClass::Segment { flow, opens: Flags(flags).opens() }
+    FrameClass::Segment { flow, opens: TcpFlags(flags).opens() }
 }

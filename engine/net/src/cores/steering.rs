@@ -134,7 +134,7 @@ impl Holdings {
 }
 
 #[derive(Clone, Copy)]
-struct Bucket {
+struct SteeringBucket {
     /// The index of the member that owns it.
     owner: u8,
     /// Its connections, as reported by the owner.
@@ -143,7 +143,7 @@ struct Bucket {
     last_syn: u32,
 }
 
-impl Bucket {
+impl SteeringBucket {
     /// Whether it has no connection, and none is about to open.
     fn is_free(&self, members: &[Member]) -> bool {
         self.connections == 0 && member(members, self.owner).has_seen(self.last_syn)
@@ -172,7 +172,7 @@ impl Member {
 
 /// The owner of each bucket.
 pub(super) struct Steering {
-    buckets: Box<[Bucket]>,
+    buckets: Box<[SteeringBucket]>,
     /// This core is the first.
     members: Vec<Member, CORES_MAX>,
     /// The most connections of each member.
@@ -185,7 +185,7 @@ impl Steering {
     pub(super) fn new(members: impl Iterator<Item = CoreId>, connections_max: usize) -> Steering {
         let member = |core| Member { core, connections: 0, syns_seen: 0, syns_given: 0 };
         let members: Vec<Member, CORES_MAX> = members.map(member).collect();
-        let bucket = |number: usize| Bucket {
+        let bucket = |number: usize| SteeringBucket {
             owner: (number % members.len()) as u8,
             connections: 0,
             last_syn: 0,
@@ -246,8 +246,11 @@ impl Steering {
             bucket.connections = load.of_bucket;
         } else if load.of_bucket > 0 && bucket.is_free(&self.members) {
             // The owner of this connection opened it itself.
-            *bucket =
-                Bucket { owner: at as u8, connections: load.of_bucket, last_syn: load.syns_seen };
+            *bucket = SteeringBucket {
+                owner: at as u8,
+                connections: load.of_bucket,
+                last_syn: load.syns_seen,
+            };
         }
     }
 }

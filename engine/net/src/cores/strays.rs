@@ -34,7 +34,7 @@ use crate::received::Received;
 
 /// How well a segment fits the state of a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fit {
+pub(crate) enum SegmentMatch {
     /// It is for this core.
     Exact,
     /// This core knows its flow, but another core may fit it better.
@@ -46,13 +46,13 @@ impl OtherCores {
     /// Passes a segment on to the next core. False: it is answered here.
     pub(crate) fn send_round(
         &mut self,
-        fit: Fit,
+        fit: SegmentMatch,
         place: &DatagramPlace,
         received: &Received<'_>,
         counters: &mut Counters,
     ) -> bool {
         let (own, hops) = (self.cores.own, self.hops + 1);
-        let answerer = self.answerer.or((fit == Fit::FlowOnly).then_some(own));
+        let answerer = self.answerer.or((fit == SegmentMatch::FlowOnly).then_some(own));
         // The last core passes it to the answering core, which may be this one.
         let core = answerer.filter(|_| hops == self.cores.count).unwrap_or(self.cores.next());
         if core == own {
@@ -95,7 +95,7 @@ fn whole_frame(received: &Received<'_>) -> Frame {
             (header.len(), TYPE_IPV6)
         }
     };
-    write(&mut bytes, 0, &ethernet::Header { kind, ..received.ethernet }.bytes());
+    write(&mut bytes, 0, &ethernet::EthernetHeader { kind, ..received.ethernet }.bytes());
     write(&mut bytes, ETHERNET_BYTES + ip_bytes, payload);
     let end = ETHERNET_BYTES + ip_bytes + payload.len();
     Frame::new(Box::from(bytes), 0..end, Checksum::Verified)

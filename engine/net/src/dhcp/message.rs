@@ -23,7 +23,7 @@ const WANTED: &[u8] = &[1, 3, 6, 51, 58, 59];
 const FOR_EVER: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum AnswerKind {
+pub(super) enum DhcpReplyKind {
     Offer,
     Acknowledgement,
     Refusal,
@@ -31,8 +31,8 @@ pub(super) enum AnswerKind {
 
 /// The parsed answer of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Answer {
-    pub(super) kind: AnswerKind,
+pub(super) struct DhcpReply {
+    pub(super) kind: DhcpReplyKind,
     pub(super) transaction: u32,
     pub(super) address: Ipv4Addr,
     pub(super) prefix_bits: u8,
@@ -45,16 +45,16 @@ pub(super) struct Answer {
 }
 
 /// Reads a message; `None` unless it is an answer to the client with this card.
-pub(super) fn parse(bytes: &[u8], hardware: Ethernet) -> Option<Answer> {
+pub(super) fn parse(bytes: &[u8], hardware: Ethernet) -> Option<DhcpReply> {
     let packet = DhcpPacket::new_checked(bytes).ok()?;
     let repr = DhcpRepr::parse(&packet).ok()?;
     if repr.client_hardware_address != EthernetAddress(hardware.0) {
         return None;
     }
     let kind = match repr.message_type {
-        DhcpMessageType::Offer => AnswerKind::Offer,
-        DhcpMessageType::Ack => AnswerKind::Acknowledgement,
-        DhcpMessageType::Nak => AnswerKind::Refusal,
+        DhcpMessageType::Offer => DhcpReplyKind::Offer,
+        DhcpMessageType::Ack => DhcpReplyKind::Acknowledgement,
+        DhcpMessageType::Nak => DhcpReplyKind::Refusal,
         _ => return None,
     };
     // Without a mask, the former address class gives the prefix length (RFC 1122 §3.2.2.9).
@@ -69,7 +69,7 @@ pub(super) fn parse(bytes: &[u8], hardware: Ethernet) -> Option<Answer> {
     let seconds = |count: u32| {
         if count == FOR_EVER { Micros(u64::MAX) } else { Micros::from_secs(u64::from(count)) }
     };
-    Some(Answer {
+    Some(DhcpReply {
         kind,
         transaction: repr.transaction_id,
         address: repr.your_ip,

@@ -7,7 +7,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::extensions::{Fragment, HEADERS_MAX, OPTIONS_MAX, Problem, Walked, walk};
-use super::{Header, common_bits, header, is_possible, shares_prefix, solicited_node};
+use super::{Ipv6Header, common_bits, header, is_possible, shares_prefix, solicited_node};
 
 fn address(text: &str) -> Ipv6Addr {
     text.parse().unwrap()
@@ -18,11 +18,11 @@ fn a_header_of_ours_is_read_as_it_was_written() {
     let (source, destination) = (address("2001:db8::1"), address("fe80::2"));
     let mut packet = header(source, destination, 58, 255, 4).to_vec();
     packet.extend([1, 2, 3, 4, 5]);
-    let read = Header::parse(&packet).unwrap();
+    let read = Ipv6Header::parse(&packet).unwrap();
     let is_marked = false;
     assert_eq!(
         read,
-        Header {
+        Ipv6Header {
             source,
             destination,
             is_marked,
@@ -34,8 +34,8 @@ fn a_header_of_ours_is_read_as_it_was_written() {
     assert_eq!(read.cut(&packet).unwrap().len(), 44, "what follows is padding");
     assert_eq!(read.cut(&packet[..43]), None);
     packet[0] = 0x45;
-    assert_eq!(Header::parse(&packet), None);
-    assert_eq!(Header::parse(&packet[..39]), None);
+    assert_eq!(Ipv6Header::parse(&packet), None);
+    assert_eq!(Ipv6Header::parse(&packet[..39]), None);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::link::{Link, release_held};
 use crate::received::Received;
 
 use super::Ndp;
-use super::cache::{Claim, REACHABLE};
+use super::cache::{AdvertisedNeighbour, REACHABLE};
 use super::message::{self, Message, Outgoing, Prefix};
 use super::own::{self, AddressPhase, Origin};
 
@@ -40,7 +40,7 @@ impl Link {
         &mut self,
         now: Instant,
         received: &Received<'_>,
-    ) -> Option<(Ipv6Addr, Claim)> {
+    ) -> Option<(Ipv6Addr, AdvertisedNeighbour)> {
         let from = From {
             source: received.source.to_v6(),
             destination: received.destination.to_v6(),
@@ -75,7 +75,12 @@ impl Link {
     }
 
     /// A neighbour has advertised itself to another core.
-    pub(crate) fn ipv6_neighbour_heard(&mut self, now: Instant, address: Ipv6Addr, claim: Claim) {
+    pub(crate) fn ipv6_neighbour_heard(
+        &mut self,
+        now: Instant,
+        address: Ipv6Addr,
+        claim: AdvertisedNeighbour,
+    ) {
         self.ndp.cache.advertised(now, address, claim);
         self.release_found(address);
     }

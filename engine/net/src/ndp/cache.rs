@@ -63,7 +63,7 @@ pub(super) enum Step {
 
 /// The claim of an advertisement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Claim {
+pub(crate) struct AdvertisedNeighbour {
     pub(super) hardware: Option<Ethernet>,
     /// It answers a solicitation of ours.
     pub(super) solicited: bool,
@@ -71,7 +71,7 @@ pub(crate) struct Claim {
     pub(super) overrides: bool,
 }
 
-pub(super) struct Cache {
+pub(super) struct NeighbourCache {
     entries: Vec<Neighbour>,
     /// The packets that wait for an answer.
     pub(super) held: Held<Ipv6Addr>,
@@ -81,10 +81,10 @@ pub(super) struct Cache {
     next_due: Instant,
 }
 
-impl Cache {
+impl NeighbourCache {
     /// `frame_bytes`: the longest frame that may have to wait.
-    pub(super) fn new(frame_bytes: usize) -> Cache {
-        Cache {
+    pub(super) fn new(frame_bytes: usize) -> NeighbourCache {
+        NeighbourCache {
             entries: Vec::with_capacity(NEIGHBOURS_MAX),
             held: Held::new(frame_bytes),
             reachable: REACHABLE,
@@ -179,7 +179,12 @@ impl Cache {
 
     /// `address` has advertised itself (RFC 4861 §7.2.5). An unsolicited advertisement adds no
     /// entry.
-    pub(super) fn advertised(&mut self, now: Instant, address: Ipv6Addr, claim: Claim) {
+    pub(super) fn advertised(
+        &mut self,
+        now: Instant,
+        address: Ipv6Addr,
+        claim: AdvertisedNeighbour,
+    ) {
         let until = now + self.reachable;
         let Some(neighbour) =
             self.entries.iter_mut().find(|neighbour| neighbour.address == address)

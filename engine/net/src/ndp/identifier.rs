@@ -16,15 +16,15 @@ pub(super) const ATTEMPTS_MAX: u8 = 3;
 const RESERVED_MAX: u8 = 8;
 
 /// The function F of RFC 7217 §5, with its secret.
-pub(super) struct Identifiers {
+pub(super) struct InterfaceIdentifiers {
     hasher: SipHasher24,
 }
 
-impl Identifiers {
-    pub(super) fn new(secret: &[u8; 16], hardware: Ethernet) -> Identifiers {
+impl InterfaceIdentifiers {
+    pub(super) fn new(secret: &[u8; 16], hardware: Ethernet) -> InterfaceIdentifiers {
         let mut hasher = SipHasher24::new_with_key(secret);
         hasher.write(&hardware.0);
-        Identifiers { hasher }
+        InterfaceIdentifiers { hasher }
     }
 
     /// The address in the network of `prefix` for this attempt, or for the next attempt without a
@@ -54,7 +54,7 @@ fn is_reserved(identifier: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Identifiers, is_reserved};
+    use super::{InterfaceIdentifiers, is_reserved};
     use core::net::Ipv6Addr;
     use machine::Ethernet;
 
@@ -63,23 +63,23 @@ mod tests {
         let (network, other): (Ipv6Addr, Ipv6Addr) =
             ("2001:db8::".parse().unwrap(), "2001:db8:1::".parse().unwrap());
         let card = Ethernet([2, 0, 0, 0, 0, 1]);
-        let ours = Identifiers::new(&[1; 16], card);
+        let ours = InterfaceIdentifiers::new(&[1; 16], card);
         let (address, attempt) = ours.address(network, 0);
         assert_eq!(
             (address.segments()[..4].to_vec(), attempt),
             (network.segments()[..4].to_vec(), 0)
         );
         let identifier = |address: Ipv6Addr| address.to_bits() as u64;
-        assert_eq!(Identifiers::new(&[1; 16], card).address(network, 0).0, address);
+        assert_eq!(InterfaceIdentifiers::new(&[1; 16], card).address(network, 0).0, address);
         assert_ne!(identifier(ours.address(other, 0).0), identifier(address));
         assert_ne!(identifier(ours.address(network, 1).0), identifier(address));
         assert_ne!(
-            identifier(Identifiers::new(&[2; 16], card).address(network, 0).0),
+            identifier(InterfaceIdentifiers::new(&[2; 16], card).address(network, 0).0),
             identifier(address)
         );
         let other_card = Ethernet([2, 0, 0, 0, 0, 2]);
         assert_ne!(
-            identifier(Identifiers::new(&[1; 16], other_card).address(network, 0).0),
+            identifier(InterfaceIdentifiers::new(&[1; 16], other_card).address(network, 0).0),
             identifier(address)
         );
     }

@@ -12,7 +12,7 @@ use smoltcp::wire::{
 
 use crate::ethernet;
 
-use super::cache::Claim;
+use super::cache::AdvertisedNeighbour;
 
 /// The types of the messages (RFC 4861 §4).
 pub(super) const ROUTER_ADVERTISEMENT: u8 = 134;
@@ -90,9 +90,9 @@ impl<'a> Message<'a> {
     }
 
     /// The target of an advertisement, and the claim about it.
-    pub(super) fn claim(&self) -> (Ipv6Addr, Claim) {
+    pub(super) fn claim(&self) -> (Ipv6Addr, AdvertisedNeighbour) {
         let flags = self.packet().neighbor_flags();
-        let claim = Claim {
+        let claim = AdvertisedNeighbour {
             hardware: self.target_hardware(),
             solicited: flags.contains(NdiscNeighborFlags::SOLICITED),
             overrides: flags.contains(NdiscNeighborFlags::OVERRIDE),

@@ -54,7 +54,7 @@ impl Net {
         if let Some(buffer) = self.reassembled.take() {
             self.reassembly.put_back(buffer);
         }
-        let Some((header, rest)) = ethernet::Header::parse(bytes) else {
+        let Some((header, rest)) = ethernet::EthernetHeader::parse(bytes) else {
             self.link.counters.count(Counter::DroppedMalformed);
             return;
         };
@@ -97,18 +97,18 @@ impl Net {
     fn ipv4_arrived(
         &mut self,
         now: Instant,
-        ethernet: ethernet::Header,
+        ethernet: ethernet::EthernetHeader,
         packet: &[u8],
         verified: bool,
         events: &mut Events,
     ) {
-        let ip = match ipv4::Header::parse(packet) {
+        let ip = match ipv4::Ipv4Header::parse(packet) {
             Ok(ip) => ip,
-            Err(ipv4::Broken::Malformed) => {
+            Err(ipv4::Ipv4Error::Malformed) => {
                 self.link.counters.count(Counter::DroppedMalformed);
                 return;
             }
-            Err(ipv4::Broken::Checksum) => {
+            Err(ipv4::Ipv4Error::Checksum) => {
                 self.link.counters.count(Counter::DroppedChecksum);
                 return;
             }
@@ -278,11 +278,11 @@ impl Net {
     ) {
         let datagram = match udp::parse(received) {
             Ok(datagram) => datagram,
-            Err(udp::Broken::Malformed) => {
+            Err(udp::UdpError::Malformed) => {
                 self.link.counters.count(Counter::DroppedMalformed);
                 return;
             }
-            Err(udp::Broken::Checksum) => {
+            Err(udp::UdpError::Checksum) => {
                 self.link.counters.count(Counter::DroppedChecksum);
                 return;
             }
@@ -323,7 +323,7 @@ impl Net {
     fn ipv6_arrived(
         &mut self,
         now: Instant,
-        ethernet: ethernet::Header,
+        ethernet: ethernet::EthernetHeader,
         packet: &[u8],
         verified: bool,
         events: &mut Events,
@@ -332,7 +332,7 @@ impl Net {
             self.link.counters.count(Counter::DroppedUnknownProtocol);
             return;
         }
-        let header = ipv6::Header::parse(packet);
+        let header = ipv6::Ipv6Header::parse(packet);
         let Some((ip, packet)) = header.and_then(|ip| Some((ip, ip.cut(packet)?))) else {
             self.link.counters.count(Counter::DroppedMalformed);
             return;

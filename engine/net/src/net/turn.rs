@@ -10,7 +10,7 @@ use super::Net;
 use crate::counters::Counter;
 use crate::dhcp::{CLIENT_PORT, Dhcp, SERVER_PORT, Step};
 use crate::event::Events;
-use crate::tcp::Full;
+use crate::tcp::CardFull;
 use crate::udp;
 
 /// How far the out phase came.
@@ -106,15 +106,15 @@ impl Net {
                 .handshakes_output(now, machine, &mut self.link, budget)
                 .and_then(|()| self.connections_output(now, machine, budget)),
             true => self.connections_output(now, machine, budget),
-            false => Err(Full),
+            false => Err(CardFull),
         };
         self.cache_timers();
         match result {
             Ok(()) if !self.tcp.wants_output() => Output::All,
             Ok(()) => Output::More,
             // Handshake output reports a full card when the budget is spent.
-            Err(Full) if budget.is_spent() => Output::More,
-            Err(Full) => {
+            Err(CardFull) if budget.is_spent() => Output::More,
+            Err(CardFull) => {
                 self.link.counters.count(Counter::CardFull);
                 Output::CardFull
             }
@@ -127,7 +127,7 @@ impl Net {
         now: Instant,
         machine: &mut impl Machine,
         budget: &mut Budget,
-    ) -> Result<(), Full> {
+    ) -> Result<(), CardFull> {
         self.tcp.connections_output(now, machine, &mut self.link, &mut self.other_cores, budget)
     }
 

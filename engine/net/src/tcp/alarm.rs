@@ -80,7 +80,7 @@ const NOT_SET: i32 = i32::MAX;
 
 /// What the retransmit alarm waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Awaited {
+pub(super) enum AlarmReason {
     /// An acknowledgment of data in flight: RFC 6298.
     Acknowledgment,
     /// The same, but on expiry only a tail loss probe is sent: RFC 8985 §7.

@@ -1,26 +1,26 @@
 //! The answer to a segment that belongs to no connection (RFC 9293 §3.10.7.1).
 
-use super::segment::{Flags, SegmentRepr, SegmentToSend};
+use super::segment::{SegmentRepr, SegmentToSend, TcpFlags};
 use super::sequence::SequenceNumber;
 
 /// The reset for a segment without a connection. `None` for a reset, which is never answered.
 ///
 /// The caller limits the rate: each reset tells a scanner something, and costs a frame.
 pub fn reset_for(segment: &SegmentRepr<'_>) -> Option<SegmentToSend> {
-    if segment.flags.has(Flags::RST) {
+    if segment.flags.has(TcpFlags::RST) {
         return None;
     }
-    if segment.flags.has(Flags::ACK) {
+    if segment.flags.has(TcpFlags::ACK) {
         return Some(SegmentToSend {
             sequence: segment.acknowledgment,
-            flags: Flags::RST,
+            flags: TcpFlags::RST,
             ..SegmentToSend::default()
         });
     }
     Some(SegmentToSend {
         sequence: SequenceNumber(0),
         acknowledgment: segment.sequence + segment.sequence_len(),
-        flags: Flags::RST.with(Flags::ACK),
+        flags: TcpFlags::RST.with(TcpFlags::ACK),
         ..SegmentToSend::default()
     })
 }

@@ -13,9 +13,9 @@ use core::hash::{Hash, Hasher};
 use machine::{Instant, Micros};
 use siphasher::sip::SipHasher24;
 
-use super::handshake::{Handshake, MSS_MIN, mss_agreed};
+use super::handshake::{MSS_MIN, TcpHandshake, mss_agreed};
 use super::options::{Options, SackBlocks, Timestamps};
-use super::segment::{Flags, SegmentRepr, SegmentToSend};
+use super::segment::{SegmentRepr, SegmentToSend, TcpFlags};
 use super::sequence::SequenceNumber;
 use super::timestamps::{TIMESTAMP_BYTES, TimestampClock};
 use super::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
@@ -70,11 +70,13 @@ impl Cookies {
         SegmentToSend {
             sequence: self.cookie(key, syn.sequence, period(now), size),
             acknowledgment: syn.sequence + 1,
-            flags: Flags::SYN.with(Flags::ACK).with(if timestamps.is_some() && knows_marks(syn) {
-                Flags::ECE
-            } else {
-                Flags::NONE
-            }),
+            flags: TcpFlags::SYN.with(TcpFlags::ACK).with(
+                if timestamps.is_some() && knows_marks(syn) {
+                    TcpFlags::ECE
+                } else {
+                    TcpFlags::NONE
+                },
+            ),
             window: WINDOW_ON_SYN,
             options: Options {
                 mss: Some(self.local_mss),
@@ -98,10 +100,12 @@ impl Cookies {
         key: &impl Hash,
         segment: &SegmentRepr<'_>,
         timestamp_offset: u32,
-    ) -> Option<Handshake> {
+    ) -> Option<TcpHandshake> {
         let is_good_for = Micros(2 * PERIOD.0);
         self.given_at.filter(|given| now.since(*given) < is_good_for)?;
-        if !segment.flags.has(Flags::ACK) || segment.flags.has_any(Flags::SYN.with(Flags::RST)) {
+        if !segment.flags.has(TcpFlags::ACK)
+            || segment.flags.has_any(TcpFlags::SYN.with(TcpFlags::RST))
+        {
             return None;
         }
         let (iss, irs) = (segment.acknowledgment - 1, segment.sequence - 1);
@@ -109,7 +113,7 @@ impl Cookies {
         let periods = [period(now), period(now).wrapping_sub(1)];
         periods.iter().find(|period| self.cookie(key, irs, **period, size) == iss)?;
         let mss = SIZES.get(size as usize).copied()?.min(self.local_mss);
-        let mut handshake = Handshake {
+        let mut handshake = TcpHandshake {
             iss,
             irs,
             mss,
@@ -160,5 +164,5 @@ fn with_agreed(value: u32, syn: &SegmentRepr<'_>) -> u32 {
 }
 
 fn knows_marks(syn: &SegmentRepr<'_>) -> bool {
-    syn.flags.has(Flags::ECE.with(Flags::CWR))
+    syn.flags.has(TcpFlags::ECE.with(TcpFlags::CWR))
 }

@@ -7,28 +7,30 @@
 //! - Every segment echoes a mark until the peer reports that it has reduced its window.
 //! - An echo lowers the window like a loss, once for all data in flight (§6.1.2).
 
-use super::segment::{Flags, SegmentRepr};
-use super::state::{Agreed, State};
+use super::segment::{SegmentRepr, TcpFlags};
+use super::state::{State, TcpFeatures};
 
 /// What a SYN or SYN-ACK agrees to. A SYN-ACK that sets both bits only mirrors ours. `proposed`: by
 /// us; `attempts`: how often our SYN was retransmitted.
-pub(super) fn agreed(syn: &SegmentRepr<'_>, proposed: Agreed, attempts: u8) -> Agreed {
-    let both = Flags::ECE.with(Flags::CWR);
-    let agrees = if syn.flags.has(Flags::ACK) {
-        syn.flags.has(Flags::ECE) && !syn.flags.has(Flags::CWR) && proposed.has(Agreed::ECN)
+pub(super) fn agreed(syn: &SegmentRepr<'_>, proposed: TcpFeatures, attempts: u8) -> TcpFeatures {
+    let both = TcpFlags::ECE.with(TcpFlags::CWR);
+    let agrees = if syn.flags.has(TcpFlags::ACK) {
+        syn.flags.has(TcpFlags::ECE)
+            && !syn.flags.has(TcpFlags::CWR)
+            && proposed.has(TcpFeatures::ECN)
     } else {
         syn.flags.has(both)
     };
     // If our SYN was retransmitted without ECN, our data is not ECN-capable, but we still echo
     // marks (§6.1.1).
-    Agreed::ECN.given(agrees).and(Agreed::ECN_DATA.given(agrees && attempts == 0))
+    TcpFeatures::ECN.given(agrees).and(TcpFeatures::ECN_DATA.given(agrees && attempts == 0))
 }
 
 /// The ECN flags of our SYN or SYN-ACK.
-pub(super) fn on_syn(state: State, agreed: Agreed, attempts: u8) -> Flags {
+pub(super) fn on_syn(state: State, features: TcpFeatures, attempts: u8) -> TcpFlags {
     match state {
-        State::SynSent if attempts == 0 => Flags::ECE.with(Flags::CWR),
-        State::SynReceived if agreed.has(Agreed::ECN) => Flags::ECE,
-        _ => Flags::NONE,
+        State::SynSent if attempts == 0 => TcpFlags::ECE.with(TcpFlags::CWR),
+        State::SynReceived if features.has(TcpFeatures::ECN) => TcpFlags::ECE,
+        _ => TcpFlags::NONE,
     }
 }

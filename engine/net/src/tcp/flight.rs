@@ -1,5 +1,5 @@
 //! The data in flight: for every byte between SND.UNA and SND.MAX, when it was last sent and its
-//! fate, as a list of runs. This combines the scoreboard of RFC 6675 with the list of transmission
+//! state, as a list of runs. This combines the scoreboard of RFC 6675 with the list of transmission
 //! times of RFC 8985.
 //!
 //! A run is cut when only a part of it is acknowledged, lost or retransmitted. It is joined with
@@ -9,13 +9,13 @@
 //!
 //! Invariants:
 //! - The runs are in order and without gaps, and none is empty.
-//! - `arrived` and `lost` are the bytes of the runs of that fate.
+//! - `arrived` and `lost` are the bytes of the runs of that state.
 //! - Bytes that arrived beyond a gap are kept until they are acknowledged in order, because a peer
 //!   may renege (RFC 2018 §8).
 
 use super::blocks::BlockPool;
 use super::options::SackBlock;
-use super::run::{Fate, Run};
+use super::run::{Run, RunState};
 use super::runs::Runs;
 use super::sequence::SequenceNumber;
 
@@ -46,7 +46,7 @@ impl Flight {
     #[inline]
     pub(super) fn take_single_run(&mut self) -> Option<u32> {
         match self.runs.all() {
-            [Run { fate: Fate::OnTheWay, ambiguous: false, sent_at, .. }] => {
+            [Run { state: RunState::OnTheWay, ambiguous: false, sent_at, .. }] => {
                 let sent_at = *sent_at;
                 self.runs.all_mut().clear();
                 Some(sent_at)
@@ -83,7 +83,7 @@ impl Flight {
     pub(super) fn first_lost(&self) -> Option<SackBlock> {
         let mut start = self.start;
         for run in self.runs.all() {
-            if run.fate == Fate::Lost {
+            if run.state == RunState::Lost {
                 return Some(SackBlock { start, end: run.end });
             }
             start = run.end;
@@ -92,14 +92,14 @@ impl Flight {
     }
 
     /// The bytes from `start` to `end` were sent: for the first time if they follow the last run,
-    /// otherwise again. `fate`: their new fate.
+    /// otherwise again. `state`: their new state.
     #[inline]
     pub(super) fn sent(
         &mut self,
         clock: u32,
         start: SequenceNumber,
         end: SequenceNumber,
-        fate: Fate,
+        state: RunState,
     ) {
         let sent_to = match self.runs.all().last() {
             Some(run) => run.end,
@@ -110,10 +110,10 @@ impl Flight {
         };
         if start.is_before(sent_to) {
             let (start, end) = self.widen(start, end.earlier(sent_to));
-            self.mark(start, end, |_| Run { end, sent_at: clock, fate, ambiguous: true });
+            self.mark(start, end, |_| Run { end, sent_at: clock, state, ambiguous: true });
         }
         if end.is_after(sent_to) {
-            self.append(end.since(sent_to), Run { end, sent_at: clock, fate, ambiguous: false });
+            self.append(end.since(sent_to), Run { end, sent_at: clock, state, ambiguous: false });
         }
     }
 
@@ -135,25 +135,25 @@ impl Flight {
             let Some(last) = self.runs.all_mut().last_mut() else {
                 unreachable!("a list that is full and empty")
             };
-            *last = Run { fate: Fate::OnTheWay, ambiguous: true, ..run };
+            *last = Run { state: RunState::OnTheWay, ambiguous: true, ..run };
             return self.count_anew();
         }
-        self.account(run.fate, count);
+        self.account(run.state, count);
     }
 
-    fn account(&mut self, fate: Fate, count: u32) {
-        match fate {
-            Fate::OnTheWay => {}
-            Fate::Arrived => self.arrived += count,
-            Fate::Lost => self.lost += count,
+    fn account(&mut self, state: RunState, count: u32) {
+        match state {
+            RunState::OnTheWay => {}
+            RunState::Arrived => self.arrived += count,
+            RunState::Lost => self.lost += count,
         }
     }
 
-    fn discount(&mut self, fate: Fate, count: u32) {
-        match fate {
-            Fate::OnTheWay => {}
-            Fate::Arrived => self.arrived -= count,
-            Fate::Lost => self.lost -= count,
+    fn discount(&mut self, state: RunState, count: u32) {
+        match state {
+            RunState::OnTheWay => {}
+            RunState::Arrived => self.arrived -= count,
+            RunState::Lost => self.lost -= count,
         }
     }
 
@@ -168,8 +168,8 @@ impl Flight {
             if !end.is_after(self.start) {
                 break;
             }
-            self.discount(run.fate, count);
-            if run.fate != Fate::Arrived {
+            self.discount(run.state, count);
+            if run.state != RunState::Arrived {
                 bytes += count;
                 each(&Run { end, ..run });
             }
@@ -193,40 +193,40 @@ impl Flight {
         let before = self.arrived;
         let (start, end) = (block.start.later(self.start), block.end.earlier(self.end()));
         let first = self.runs.all().get(self.runs.ended_by(start));
-        if first.is_some_and(|run| run.fate == Fate::Arrived && !run.end.is_before(end)) {
+        if first.is_some_and(|run| run.state == RunState::Arrived && !run.end.is_before(end)) {
             // The usual case: a block is reported several times.
             return 0;
         }
         self.mark(start, end, |run| {
-            if run.fate != Fate::Arrived {
+            if run.state != RunState::Arrived {
                 each(run);
             }
-            Run { fate: Fate::Arrived, ..*run }
+            Run { state: RunState::Arrived, ..*run }
         });
         self.arrived - before
     }
 
     /// Whether the first byte was acknowledged selectively, but not in order: the peer has reneged.
     pub(super) fn is_reneged(&self) -> bool {
-        self.runs.all().first().is_some_and(|run| run.fate == Fate::Arrived)
+        self.runs.all().first().is_some_and(|run| run.state == RunState::Arrived)
     }
 
     /// Drops all selective acknowledgments.
     pub(super) fn forget_arrived(&mut self) {
         for run in self.runs.all_mut().iter_mut() {
-            if run.fate == Fate::Arrived {
-                run.fate = Fate::OnTheWay;
+            if run.state == RunState::Arrived {
+                run.state = RunState::OnTheWay;
             }
         }
         self.arrived = 0;
     }
 
     /// Lets `judge` change the fates of the runs in flight.
-    pub(super) fn judge(&mut self, mut judge: impl FnMut(&Run) -> Fate) {
+    pub(super) fn judge(&mut self, mut judge: impl FnMut(&Run) -> RunState) {
         let mut has_changed = false;
-        for run in self.runs.all_mut().iter_mut().filter(|run| run.fate == Fate::OnTheWay) {
-            run.fate = judge(run);
-            has_changed |= run.fate != Fate::OnTheWay;
+        for run in self.runs.all_mut().iter_mut().filter(|run| run.state == RunState::OnTheWay) {
+            run.state = judge(run);
+            has_changed |= run.state != RunState::OnTheWay;
         }
         if has_changed {
             self.runs.join_equal(0..self.runs.all().len());
@@ -237,8 +237,8 @@ impl Flight {
     /// Bytes that were marked lost are in flight after all.
     pub(super) fn unmark_lost(&mut self) {
         for run in self.runs.all_mut().iter_mut() {
-            if run.fate == Fate::Lost {
-                run.fate = Fate::OnTheWay;
+            if run.state == RunState::Lost {
+                run.state = RunState::OnTheWay;
             }
         }
         self.lost = 0;
@@ -247,8 +247,8 @@ impl Flight {
     /// Marks the first `count` bytes as lost, unless they have arrived.
     pub(super) fn lose_first(&mut self, count: u32) {
         let (start, end) = self.widen(self.start, (self.start + count).earlier(self.end()));
-        self.mark(start, end, |run| match run.fate {
-            Fate::OnTheWay => Run { fate: Fate::Lost, ..*run },
+        self.mark(start, end, |run| match run.state {
+            RunState::OnTheWay => Run { state: RunState::Lost, ..*run },
             _ => *run,
         });
     }
@@ -273,8 +273,8 @@ impl Flight {
             };
             let count = run.end.since(self.begin_of(place));
             let changed = Run { end: run.end, ..change(&run) };
-            self.discount(run.fate, count);
-            self.account(changed.fate, count);
+            self.discount(run.state, count);
+            self.account(changed.state, count);
             let Some(target) = self.runs.all_mut().get_mut(place) else {
                 unreachable!("a run behind the last one")
             };
@@ -325,10 +325,10 @@ impl Flight {
         let (mut at, mut arrived, mut lost) = (self.start, 0, 0);
         for run in self.runs.all() {
             assert!(run.end.is_after(at), "runs lie in order, and none is empty");
-            match run.fate {
-                Fate::OnTheWay => {}
-                Fate::Arrived => arrived += run.end.since(at),
-                Fate::Lost => lost += run.end.since(at),
+            match run.state {
+                RunState::OnTheWay => {}
+                RunState::Arrived => arrived += run.end.since(at),
+                RunState::Lost => lost += run.end.since(at),
             }
             at = run.end;
         }

@@ -21,9 +21,9 @@
 use machine::{Instant, Micros};
 
 use super::ageing::Ageing;
-use super::handshake::{Beginning, Handshake, mss_agreed};
+use super::handshake::{InitialNumbers, TcpHandshake, mss_agreed};
 use super::options::{Options, SackBlocks};
-use super::segment::{Flags, Full, SegmentRepr, SegmentToSend};
+use super::segment::{CardFull, SegmentRepr, SegmentToSend, TcpFlags};
 use super::sequence::SequenceNumber;
 use super::syn_retry_filter::SynHistory;
 use super::timestamps::{TIMESTAMP_BYTES, TimestampClock};
@@ -80,7 +80,7 @@ pub enum HalfOpenVerdict {
     /// The handshake is complete. The caller creates a TCB with [`super::Tcb::accepted`], passes it
     /// this same segment, and removes the entry. If no TCB is available, the entry stays, and the
     /// peer's next segment tries again.
-    Completed(Handshake),
+    Completed(TcpHandshake),
     /// The peer has reset the connection, and the entry is gone.
     Removed,
 }
@@ -167,7 +167,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         now: Instant,
         key: K,
         segment: &SegmentRepr<'_>,
-        beginning: Beginning,
+        beginning: InitialNumbers,
     ) -> Option<HalfOpenId> {
         if self.entries.is_full() {
             return None;
@@ -185,7 +185,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
                 recent: stamps.value,
             }),
             sack_permitted: segment.options.sack_permitted,
-            ecn: segment.flags.has(Flags::ECE.with(Flags::CWR)),
+            ecn: segment.flags.has(TcpFlags::ECE.with(TcpFlags::CWR)),
             sent: 0,
             challenges: 0,
         };
@@ -205,16 +205,16 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         };
         let rcv_nxt = entry.irs + 1;
         let in_window = segment.sequence.since(rcv_nxt) < u32::from(WINDOW_ON_SYN);
-        if segment.flags.has(Flags::RST) {
+        if segment.flags.has(TcpFlags::RST) {
             if segment.sequence == rcv_nxt {
                 self.entries.remove(id.0);
                 return HalfOpenVerdict::Removed;
             }
             return if in_window { entry.challenge(now) } else { HalfOpenVerdict::Nothing };
         }
-        if segment.flags.has(Flags::SYN)
+        if segment.flags.has(TcpFlags::SYN)
             && segment.sequence == entry.irs
-            && !segment.flags.has(Flags::ACK)
+            && !segment.flags.has(TcpFlags::ACK)
         {
             if let (Some(clock), Some(stamps)) = (&mut entry.timestamps, segment.options.timestamps)
             {
@@ -225,16 +225,16 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             }
             return HalfOpenVerdict::Nothing;
         }
-        if !in_window || segment.flags.has(Flags::SYN) || entry.is_older(segment) {
+        if !in_window || segment.flags.has(TcpFlags::SYN) || entry.is_older(segment) {
             return entry.challenge(now);
         }
-        if !segment.flags.has(Flags::ACK) || entry.lacks_timestamps(segment) {
+        if !segment.flags.has(TcpFlags::ACK) || entry.lacks_timestamps(segment) {
             return HalfOpenVerdict::Nothing;
         }
         if segment.acknowledgment != entry.iss + 1 {
             let reset = SegmentToSend {
                 sequence: segment.acknowledgment,
-                flags: Flags::RST,
+                flags: TcpFlags::RST,
                 ..SegmentToSend::default()
             };
             return HalfOpenVerdict::Respond(reset);
@@ -248,8 +248,8 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
         let Some(entry) = self.entries.get(id.0).filter(|entry| entry.key == *key) else {
             return false;
         };
-        segment.flags.has(Flags::ACK)
-            && !segment.flags.has_any(Flags::SYN.with(Flags::RST))
+        segment.flags.has(TcpFlags::ACK)
+            && !segment.flags.has_any(TcpFlags::SYN.with(TcpFlags::RST))
             && segment.sequence.since(entry.irs + 1) < u32::from(WINDOW_ON_SYN)
             && segment.acknowledgment == entry.iss + 1
             && !entry.is_older(segment)
@@ -260,7 +260,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
     /// [`HalfOpenVerdict::Removed`].
     pub fn is_reset_by(&self, id: HalfOpenId, key: &K, segment: &SegmentRepr<'_>) -> bool {
         let entry = self.entries.get(id.0).filter(|entry| entry.key == *key);
-        segment.flags.has(Flags::RST)
+        segment.flags.has(TcpFlags::RST)
             && entry.is_some_and(|entry| segment.sequence == entry.irs + 1)
     }
 
@@ -273,12 +273,12 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
 
     /// Sends every SYN-ACK that is due, first ones and retransmissions.
     ///
-    /// Errors: `Full` from `emit`; the rest waits for the next call.
+    /// Errors: `CardFull` from `emit`; the rest waits for the next call.
     pub fn output(
         &mut self,
         now: Instant,
-        mut emit: impl FnMut(&K, &SegmentToSend) -> Result<(), Full>,
-    ) -> Result<(), Full> {
+        mut emit: impl FnMut(&K, &SegmentToSend) -> Result<(), CardFull>,
+    ) -> Result<(), CardFull> {
         if self.entries.is_empty() {
             return Ok(());
         }
@@ -334,10 +334,10 @@ impl<K> HalfOpen<K> {
         SegmentToSend {
             sequence: self.iss,
             acknowledgment: self.irs + 1,
-            flags: Flags::SYN.with(Flags::ACK).with(if self.ecn {
-                Flags::ECE
+            flags: TcpFlags::SYN.with(TcpFlags::ACK).with(if self.ecn {
+                TcpFlags::ECE
             } else {
-                Flags::NONE
+                TcpFlags::NONE
             }),
             window: WINDOW_ON_SYN,
             options: Options {
@@ -354,7 +354,7 @@ impl<K> HalfOpen<K> {
     /// For a peer that takes the connection for established because its completing segment was
     /// lost.
     fn reset(&self) -> SegmentToSend {
-        SegmentToSend { sequence: self.iss + 1, flags: Flags::RST, ..SegmentToSend::default() }
+        SegmentToSend { sequence: self.iss + 1, flags: TcpFlags::RST, ..SegmentToSend::default() }
     }
 
     fn challenge(&mut self, now: Instant) -> HalfOpenVerdict {
@@ -365,7 +365,7 @@ impl<K> HalfOpen<K> {
         HalfOpenVerdict::Respond(SegmentToSend {
             sequence: self.iss + 1,
             acknowledgment: self.irs + 1,
-            flags: Flags::ACK,
+            flags: TcpFlags::ACK,
             window: WINDOW_ON_SYN
                 >> if self.peer_window_shift.is_some() { WINDOW_SHIFT } else { 0 },
             options: Options {
@@ -376,8 +376,8 @@ impl<K> HalfOpen<K> {
         })
     }
 
-    fn handshake(&self, now: Instant) -> Handshake {
-        Handshake {
+    fn handshake(&self, now: Instant) -> TcpHandshake {
+        TcpHandshake {
             iss: self.iss,
             irs: self.irs,
             mss: self.mss - self.timestamps.map_or(0, |_| TIMESTAMP_BYTES),

@@ -17,7 +17,7 @@ pub const MSS_MIN: u16 = 64;
 
 /// What both ends have agreed on when a connection is established.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Handshake {
+pub struct TcpHandshake {
     /// Our initial sequence number.
     pub iss: SequenceNumber,
     /// The peer's initial sequence number.
@@ -38,7 +38,7 @@ pub struct Handshake {
 
 /// The initial numbers of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Beginning {
+pub struct InitialNumbers {
     /// Our initial sequence number.
     pub iss: SequenceNumber,
     /// How far this connection's timestamp clock is ahead of the machine's.
@@ -67,10 +67,10 @@ impl InitialSequences {
 
     /// The initial numbers of a connection with the key `key` (addresses and ports of both ends)
     /// that is opened now.
-    pub fn next(&self, now: Instant, key: &impl Hash) -> Beginning {
+    pub fn next(&self, now: Instant, key: &impl Hash) -> InitialNumbers {
         let hash = self.hash(key);
         let iss = SequenceNumber((hash as u32).wrapping_add((now.0 / 4) as u32));
-        Beginning { iss, timestamp_offset: (hash >> 32) as u32 }
+        InitialNumbers { iss, timestamp_offset: (hash >> 32) as u32 }
     }
 
     /// The timestamp offset of all connections with the key `key`.
@@ -87,9 +87,9 @@ impl InitialSequences {
     /// The same, for a connection that follows another one with the same key. That one has used all
     /// numbers before `snd_nxt`. A connection that sent faster than the clock ticks is ahead of it
     /// (RFC 1122 §4.2.2.13).
-    pub fn beyond(&self, snd_nxt: SequenceNumber, now: Instant, key: &impl Hash) -> Beginning {
+    pub fn beyond(&self, snd_nxt: SequenceNumber, now: Instant, key: &impl Hash) -> InitialNumbers {
         let next = self.next(now, key);
         let ahead = snd_nxt + 1 + (next.iss.0 >> 16);
-        if next.iss.is_after(snd_nxt) { next } else { Beginning { iss: ahead, ..next } }
+        if next.iss.is_after(snd_nxt) { next } else { InitialNumbers { iss: ahead, ..next } }
     }
 }

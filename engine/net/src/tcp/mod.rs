@@ -91,17 +91,17 @@ pub use blocks::RECEIVE_RESERVE;
 pub use closed::reset_for;
 pub use cookies::Cookies;
 pub use half_open::{HalfOpenId, HalfOpenTable, HalfOpenVerdict, Room, SYN_ACK_WAIT, SYN_ACKS_MAX};
-pub use handshake::{Beginning, Handshake, InitialSequences, MSS_DEFAULT, MSS_MIN};
+pub use handshake::{InitialNumbers, InitialSequences, MSS_DEFAULT, MSS_MIN, TcpHandshake};
 pub use options::{
     OPTIONS_BYTES_MAX, Options, SACK_BLOCKS_MAX, SackBlock, SackBlocks, Timestamps,
     WINDOW_SHIFT_MAX,
 };
 pub use pools::{PoolSizes, Pools};
 pub use round_trip::{RTO_INITIAL, RTO_MAX, RTO_MIN};
-pub use segment::{Flags, Full, SegmentRepr, SegmentToSend};
+pub use segment::{CardFull, SegmentRepr, SegmentToSend, TcpFlags};
 pub use send_queue::{SEND_BYTES, SEND_BYTES_MAX};
 pub use sequence::SequenceNumber;
-pub use state::Ended;
+pub use state::CloseOutcome;
 pub use syn_retry_filter::{SynHistory, SynRetryFilter};
 pub use tcb::{CHALLENGE_INTERVAL, SendLimits, Tcb};
 pub use time_wait::{TIME_WAIT, TimeWait, TimeWaitId, TimeWaitTable, TimeWaitVerdict};

@@ -1,10 +1,10 @@
-//! A run: a stretch of bytes with the same time of last transmission and the same fate.
+//! A run: a stretch of bytes with the same time of last transmission and the same state.
 
 use super::sequence::SequenceNumber;
 
-/// The fate of sent bytes.
+/// The state of sent bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fate {
+pub(super) enum RunState {
     OnTheWay,
     /// Acknowledged selectively.
     Arrived,
@@ -18,7 +18,7 @@ pub(super) struct Run {
     pub(super) end: SequenceNumber,
     /// When it was last sent, in microseconds modulo 2^32.
     pub(super) sent_at: u32,
-    pub(super) fate: Fate,
+    pub(super) state: RunState,
     /// Its round trip is unusable: it was sent more than once, or parts of it were sent at other
     /// times.
     pub(super) ambiguous: bool,
@@ -28,7 +28,7 @@ impl Run {
     /// Whether the two may be joined, apart from their times.
     #[inline]
     pub(super) fn is_like(&self, other: &Run) -> bool {
-        self.fate == other.fate
-            && (self.ambiguous == other.ambiguous || self.fate != Fate::OnTheWay)
+        self.state == other.state
+            && (self.ambiguous == other.ambiguous || self.state != RunState::OnTheWay)
     }
 }

@@ -1,5 +1,5 @@
 //! The runs of a flight: stretches of bytes with the same time of last transmission and the same
-//! fate, in order.
+//! state, in order.
 //!
 //! A few runs are stored in place. When a full queue on a long path drops every other segment,
 //! there are hundreds; then a long list is borrowed from the pool. Runs are found by binary search.
@@ -20,7 +20,7 @@ use heapless::{Vec, VecView};
 
 use super::blocks::BlockPool;
 use super::nodes::{LongRuns, MANY_RUNS};
-use super::run::{Fate, Run};
+use super::run::{Run, RunState};
 use super::sequence::SequenceNumber;
 
 /// The most runs stored in place.
@@ -105,7 +105,7 @@ impl Runs {
     /// Joins neighbours within `range` that do not differ.
     pub(super) fn join_equal(&mut self, range: Range<usize>) {
         self.join(range, |one, other| {
-            one.is_like(other) && (one.sent_at == other.sent_at || one.fate != Fate::OnTheWay)
+            one.is_like(other) && (one.sent_at == other.sent_at || one.state != RunState::OnTheWay)
         });
     }
 
@@ -144,7 +144,7 @@ impl Runs {
         let runs = self.all_mut();
         for place in 1..runs.len() {
             if let Some([one, other]) = runs.get_mut(place - 1..=place)
-                && one.fate == other.fate
+                && one.state == other.state
                 && one.sent_at / part == other.sent_at / part
             {
                 (one.ambiguous, other.ambiguous) = (true, true);
@@ -169,7 +169,7 @@ impl Runs {
                 // Arrived or lost runs may count as in flight again.
                 ambiguous: one.ambiguous
                     || other.ambiguous
-                    || one.fate != Fate::OnTheWay && one.sent_at != other.sent_at,
+                    || one.state != RunState::OnTheWay && one.sent_at != other.sent_at,
                 ..other
             };
             kept += usize::from(!joins);

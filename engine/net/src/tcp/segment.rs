@@ -9,62 +9,63 @@ use super::sequence::SequenceNumber;
 
 /// The control bits of a segment, in wire format (RFC 9293 §3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Flags(pub u8);
+pub struct TcpFlags(pub u8);
 
-impl Flags {
+impl TcpFlags {
     /// No bit.
-    pub const NONE: Flags = Flags(0);
+    pub const NONE: TcpFlags = TcpFlags(0);
     /// The sender has sent its last byte.
-    pub const FIN: Flags = Flags(0x01);
+    pub const FIN: TcpFlags = TcpFlags(0x01);
     /// Synchronize sequence numbers.
-    pub const SYN: Flags = Flags(0x02);
+    pub const SYN: TcpFlags = TcpFlags(0x02);
     /// Reset the connection.
-    pub const RST: Flags = Flags(0x04);
+    pub const RST: TcpFlags = TcpFlags(0x04);
     /// Deliver what has arrived so far.
-    pub const PSH: Flags = Flags(0x08);
+    pub const PSH: TcpFlags = TcpFlags(0x08);
     /// The acknowledgment number is valid.
-    pub const ACK: Flags = Flags(0x10);
+    pub const ACK: TcpFlags = TcpFlags(0x10);
     /// Echoes a congestion mark; on a SYN: the sender supports ECN (RFC 3168).
-    pub const ECE: Flags = Flags(0x40);
+    pub const ECE: TcpFlags = TcpFlags(0x40);
     /// The congestion window was reduced; on a SYN: the sender supports ECN.
-    pub const CWR: Flags = Flags(0x80);
+    pub const CWR: TcpFlags = TcpFlags(0x80);
 
     /// Both sets of bits together.
-    pub const fn with(self, other: Flags) -> Flags {
-        Flags(self.0 | other.0)
+    pub const fn with(self, other: TcpFlags) -> TcpFlags {
+        TcpFlags(self.0 | other.0)
     }
 
     /// The bits without those of `other`.
-    pub const fn without(self, other: Flags) -> Flags {
-        Flags(self.0 & !other.0)
+    pub const fn without(self, other: TcpFlags) -> TcpFlags {
+        TcpFlags(self.0 & !other.0)
     }
 
     /// Whether every bit of `other` is set.
-    pub const fn has(self, other: Flags) -> bool {
+    pub const fn has(self, other: TcpFlags) -> bool {
         self.0 & other.0 == other.0
     }
 
     /// Whether any bit of `other` is set.
-    pub const fn has_any(self, other: Flags) -> bool {
+    pub const fn has_any(self, other: TcpFlags) -> bool {
         self.0 & other.0 != 0
     }
 
     /// Whether a segment with these flags may open a connection: a SYN without ACK, RST or FIN.
     pub const fn opens(self) -> bool {
-        self.has(Flags::SYN) && !self.has_any(Flags::ACK.with(Flags::RST).with(Flags::FIN))
+        self.has(TcpFlags::SYN)
+            && !self.has_any(TcpFlags::ACK.with(TcpFlags::RST).with(TcpFlags::FIN))
     }
 }
 
-impl fmt::Debug for Flags {
+impl fmt::Debug for TcpFlags {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = [
-            (Flags::SYN, 'S'),
-            (Flags::FIN, 'F'),
-            (Flags::RST, 'R'),
-            (Flags::PSH, 'P'),
-            (Flags::ECE, 'E'),
-            (Flags::CWR, 'W'),
-            (Flags::ACK, '.'),
+            (TcpFlags::SYN, 'S'),
+            (TcpFlags::FIN, 'F'),
+            (TcpFlags::RST, 'R'),
+            (TcpFlags::PSH, 'P'),
+            (TcpFlags::ECE, 'E'),
+            (TcpFlags::CWR, 'W'),
+            (TcpFlags::ACK, '.'),
         ];
         names
             .iter()
@@ -78,10 +79,10 @@ impl fmt::Debug for Flags {
 pub struct SegmentRepr<'a> {
     /// The sequence number of the first byte of the payload, or of the SYN.
     pub sequence: SequenceNumber,
-    /// The next byte that the peer expects; valid only with [`Flags::ACK`].
+    /// The next byte that the peer expects; valid only with [`TcpFlags::ACK`].
     pub acknowledgment: SequenceNumber,
     /// The control bits.
-    pub flags: Flags,
+    pub flags: TcpFlags,
     /// The window as on the wire, not scaled.
     pub window: u16,
     /// Whether a router has marked it (the codepoint CE of RFC 3168).
@@ -97,8 +98,8 @@ impl SegmentRepr<'_> {
     /// (SEG.LEN of RFC 9293).
     pub fn sequence_len(&self) -> u32 {
         self.payload.len() as u32
-            + u32::from(self.flags.has(Flags::SYN))
-            + u32::from(self.flags.has(Flags::FIN))
+            + u32::from(self.flags.has(TcpFlags::SYN))
+            + u32::from(self.flags.has(TcpFlags::FIN))
     }
 }
 
@@ -107,10 +108,10 @@ impl SegmentRepr<'_> {
 pub struct SegmentToSend {
     /// The sequence number of the first byte of the payload, or of the SYN.
     pub sequence: SequenceNumber,
-    /// The next byte that we expect; zero without [`Flags::ACK`].
+    /// The next byte that we expect; zero without [`TcpFlags::ACK`].
     pub acknowledgment: SequenceNumber,
     /// The control bits.
-    pub flags: Flags,
+    pub flags: TcpFlags,
     /// The window as on the wire, already scaled.
     pub window: u16,
     /// Whether routers may mark it instead of dropping it (the codepoint ECT(0) of RFC 3168).
@@ -126,4 +127,4 @@ pub struct SegmentToSend {
 
 /// The card has no room for another frame now. Nothing was queued; try again in a later turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Full;
+pub struct CardFull;

@@ -1,4 +1,4 @@
-//! The values of a connection's state: what it owes, what was agreed on, and how it ended.
+//! The values of a connection's state: what it owes, its TCP features, and how it ended.
 
 use super::time_wait::TimeWait;
 
@@ -70,45 +70,45 @@ impl Owed {
     }
 }
 
-/// What both ends have agreed on, or what we propose before the handshake is complete. A set of
-/// bits.
+/// The features that both ends support, or that we propose before the handshake is complete. A set
+/// of bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Agreed(u8);
+pub(super) struct TcpFeatures(u8);
 
-impl Agreed {
-    pub(super) const NOTHING: Agreed = Agreed(0);
-    pub(super) const TIMESTAMPS: Agreed = Agreed(1);
+impl TcpFeatures {
+    pub(super) const NOTHING: TcpFeatures = TcpFeatures(0);
+    pub(super) const TIMESTAMPS: TcpFeatures = TcpFeatures(1);
     /// Windows are scaled, each by its receiver's shift.
-    pub(super) const SCALING: Agreed = Agreed(2);
+    pub(super) const SCALING: TcpFeatures = TcpFeatures(2);
     /// Selective acknowledgments.
-    pub(super) const SACK: Agreed = Agreed(4);
+    pub(super) const SACK: TcpFeatures = TcpFeatures(4);
 
     /// Congestion marks are echoed and obeyed.
-    pub(super) const ECN: Agreed = Agreed(8);
+    pub(super) const ECN: TcpFeatures = TcpFeatures(8);
     /// Our data is sent as ECN-capable.
-    pub(super) const ECN_DATA: Agreed = Agreed(16);
+    pub(super) const ECN_DATA: TcpFeatures = TcpFeatures(16);
 
     /// Everything that we propose.
-    pub(super) const PROPOSED: Agreed = Agreed(1 | 2 | 4 | 8);
+    pub(super) const PROPOSED: TcpFeatures = TcpFeatures(1 | 2 | 4 | 8);
 
     #[inline]
-    pub(super) fn has(self, on: Agreed) -> bool {
+    pub(super) fn has(self, on: TcpFeatures) -> bool {
         self.0 & on.0 != 0
     }
 
-    pub(super) fn and(self, other: Agreed) -> Agreed {
-        Agreed(self.0 | other.0)
+    pub(super) fn and(self, other: TcpFeatures) -> TcpFeatures {
+        TcpFeatures(self.0 | other.0)
     }
 
     /// This, if `condition` holds.
-    pub(super) fn given(self, condition: bool) -> Agreed {
-        if condition { self } else { Agreed::NOTHING }
+    pub(super) fn given(self, condition: bool) -> TcpFeatures {
+        if condition { self } else { TcpFeatures::NOTHING }
     }
 }
 
 /// How a connection ended, once nothing is left to be sent for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
+pub enum CloseOutcome {
     /// Nothing needs to be stored.
     Gone,
     /// An entry for the [`super::TimeWaitTable`].

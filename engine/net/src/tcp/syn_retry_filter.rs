@@ -46,14 +46,14 @@ pub enum SynHistory {
 /// The filter.
 pub struct SynRetryFilter {
     hasher: SipHasher13,
-    buckets: Box<[Bucket]>,
+    buckets: Box<[SynBucket]>,
 }
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Bucket([SynEntry; ENTRIES]);
+struct SynBucket([SynEntry; ENTRIES]);
 
-const _: () = assert!(size_of::<Bucket>() == 64, "a bucket is one cache line");
+const _: () = assert!(size_of::<SynBucket>() == 64, "a bucket is one cache line");
 
 /// Part of the hash in the upper 24 bits, and the time in steps modulo a minute.
 #[derive(Clone, Copy)]
@@ -80,7 +80,7 @@ impl SynEntry {
 impl SynRetryFilter {
     /// `secret`: random, so that no outsider can choose which entries are evicted.
     pub fn new(secret: &[u8; 16]) -> SynRetryFilter {
-        let buckets = vec![Bucket([SynEntry::NONE; ENTRIES]); BUCKETS].into_boxed_slice();
+        let buckets = vec![SynBucket([SynEntry::NONE; ENTRIES]); BUCKETS].into_boxed_slice();
         SynRetryFilter { hasher: SipHasher13::new_with_key(secret), buckets }
     }
 
@@ -91,7 +91,7 @@ impl SynRetryFilter {
         key.hash(&mut hasher);
         let hash = hasher.finish();
         let here = SynEntry(((hash >> 40) as u32).max(1) << 8 | u32::from((now.0 / STEP.0) as u8));
-        let Some(Bucket(places)) = self.buckets.get_mut(hash as usize % BUCKETS) else {
+        let Some(SynBucket(places)) = self.buckets.get_mut(hash as usize % BUCKETS) else {
             unreachable!("a bucket above the last one")
         };
         let (at, is_known) = match places.iter().position(|place| place.is_of(here)) {

@@ -24,19 +24,19 @@ use alloc::boxed::Box;
 use machine::{Instant, Micros};
 
 use super::actions::{Actions, CloseReason};
-use super::alarm::{Alarm, Awaited, Timers, USER_TIMEOUT, millis};
+use super::alarm::{Alarm, AlarmReason, Timers, USER_TIMEOUT, millis};
 use super::congestion::Congestion;
 use super::ecn;
-use super::handshake::{Beginning, Handshake, MSS_DEFAULT, mss_agreed};
+use super::handshake::{InitialNumbers, MSS_DEFAULT, TcpHandshake, mss_agreed};
 use super::path;
 use super::pools::Pools;
 use super::receive_queue::ReceiveQueue;
 use super::round_trip::RoundTrip;
-use super::run::Fate;
-use super::segment::{Flags, SegmentRepr};
+use super::run::RunState;
+use super::segment::{SegmentRepr, TcpFlags};
 use super::send_queue::SendQueue;
 use super::sequence::SequenceNumber;
-use super::state::{Agreed, Ended, Owed, State};
+use super::state::{CloseOutcome, Owed, State, TcpFeatures};
 use super::time_wait::TimeWait;
 use super::timestamps::{TIMESTAMP_BYTES, TimestampClock};
 use super::window::{RECEIVE_WINDOW_MAX, ReceiveWindow, WINDOW_SHIFT};
@@ -66,7 +66,7 @@ pub struct Tcb {
     tail: SequenceNumber,
     timers: Timers,
     /// What the retransmit alarm waits for.
-    awaited: Awaited,
+    awaited: AlarmReason,
     timestamps: TimestampClock,
     /// When the peer was last heard from, in milliseconds modulo 2^32.
     heard_at: u32,
@@ -74,7 +74,7 @@ pub struct Tcb {
     /// none was.
     challenged_at: u16,
     owed: Owed,
-    agreed: Agreed,
+    features: TcpFeatures,
     /// The largest payload of one segment to the peer, without the timestamps. Until the peer's SYN
     /// arrives: of one segment to us.
     mss: u16,
@@ -94,15 +94,15 @@ const _: () = assert!(size_of::<Tcb>() <= 128, "an idle connection costs 128 byt
 impl Tcb {
     /// A connection after a handshake in a [`super::HalfOpenTable`]. The caller passes it
     /// the completing segment next.
-    pub fn accepted(now: Instant, handshake: &Handshake) -> Tcb {
+    pub fn accepted(now: Instant, handshake: &TcpHandshake) -> Tcb {
         let syn_lost = handshake.round_trip.is_none();
-        let beginning = Beginning { iss: handshake.iss, timestamp_offset: 0 };
+        let beginning = InitialNumbers { iss: handshake.iss, timestamp_offset: 0 };
         let mut tcb = Tcb::new(now, beginning, handshake.mss, State::Established);
-        tcb.agreed = Agreed::TIMESTAMPS
+        tcb.features = TcpFeatures::TIMESTAMPS
             .given(handshake.timestamps.is_some())
-            .and(Agreed::SCALING.given(handshake.peer_window_shift.is_some()))
-            .and(Agreed::SACK.given(handshake.sack_permitted))
-            .and(Agreed::ECN.and(Agreed::ECN_DATA).given(handshake.ecn));
+            .and(TcpFeatures::SCALING.given(handshake.peer_window_shift.is_some()))
+            .and(TcpFeatures::SACK.given(handshake.sack_permitted))
+            .and(TcpFeatures::ECN.and(TcpFeatures::ECN_DATA).given(handshake.ecn));
         tcb.timestamps = handshake.timestamps.unwrap_or(tcb.timestamps);
         tcb.snd_una = handshake.iss + 1;
         tcb.snd_max = tcb.snd_una;
@@ -118,11 +118,11 @@ impl Tcb {
     /// A connection that we open. The next `output` sends the SYN. `local_mss`: the largest payload
     /// that we receive in one segment, in bytes. `beginning`: from
     /// [`super::InitialSequences::next`].
-    pub fn connect(now: Instant, beginning: Beginning, local_mss: u16) -> Tcb {
+    pub fn connect(now: Instant, beginning: InitialNumbers, local_mss: u16) -> Tcb {
         Tcb::new(now, beginning, local_mss, State::SynSent)
     }
 
-    fn new(now: Instant, beginning: Beginning, mss: u16, state: State) -> Tcb {
+    fn new(now: Instant, beginning: InitialNumbers, mss: u16, state: State) -> Tcb {
         let iss = beginning.iss;
         Tcb {
             send_queue: None,
@@ -140,12 +140,12 @@ impl Tcb {
             recover: iss,
             tail: iss,
             timers: Timers::NONE,
-            awaited: Awaited::Acknowledgment,
+            awaited: AlarmReason::Acknowledgment,
             timestamps: TimestampClock { offset: beginning.timestamp_offset, recent: 0 },
             heard_at: millis(now),
             challenged_at: 0,
             owed: Owed::NONE,
-            agreed: Agreed::PROPOSED,
+            features: TcpFeatures::PROPOSED,
             mss,
             state,
             peer_shift: 0,
@@ -173,11 +173,11 @@ impl Tcb {
         self.receive = ReceiveWindow::after_syn(now, segment.sequence);
         self.peer_shift = segment.options.window_scale.unwrap_or(0);
         self.mss = mss_agreed(self.mss, segment.options.mss);
-        let ecn = ecn::agreed(segment, self.agreed, self.attempts);
-        self.agreed = ecn
-            .and(Agreed::TIMESTAMPS.given(segment.options.timestamps.is_some()))
-            .and(Agreed::SCALING.given(segment.options.window_scale.is_some()))
-            .and(Agreed::SACK.given(segment.options.sack_permitted));
+        let ecn = ecn::agreed(segment, self.features, self.attempts);
+        self.features = ecn
+            .and(TcpFeatures::TIMESTAMPS.given(segment.options.timestamps.is_some()))
+            .and(TcpFeatures::SCALING.given(segment.options.window_scale.is_some()))
+            .and(TcpFeatures::SACK.given(segment.options.sack_permitted));
         if let Some(stamps) = segment.options.timestamps {
             self.timestamps.recent = stamps.value;
             self.mss -= TIMESTAMP_BYTES;
@@ -288,15 +288,15 @@ impl Tcb {
     }
 
     /// How the connection ended. `None` while it is open or has a last segment to send.
-    pub fn ended(&self) -> Option<Ended> {
+    pub fn ended(&self) -> Option<CloseOutcome> {
         match self.state {
             _ if self.owes(Owed::URGENT) => None,
-            State::Closed => Some(Ended::Gone),
-            State::TimeWait => Some(Ended::TimeWait(TimeWait {
+            State::Closed => Some(CloseOutcome::Gone),
+            State::TimeWait => Some(CloseOutcome::TimeWait(TimeWait {
                 snd_nxt: self.snd_max,
                 rcv_nxt: self.receive.nxt,
                 window: self.receive.on_wire(self.shift()),
-                timestamps: self.has_agreed(Agreed::TIMESTAMPS).then_some(self.timestamps),
+                timestamps: self.has_agreed(TcpFeatures::TIMESTAMPS).then_some(self.timestamps),
             })),
             _ => None,
         }
@@ -363,13 +363,13 @@ impl Tcb {
     /// The shift of our windows on the wire.
     #[inline]
     fn shift(&self) -> u8 {
-        if self.has_agreed(Agreed::SCALING) { WINDOW_SHIFT } else { 0 }
+        if self.has_agreed(TcpFeatures::SCALING) { WINDOW_SHIFT } else { 0 }
     }
 
     /// Whether both ends have agreed on this.
     #[inline]
-    fn has_agreed(&self, on: Agreed) -> bool {
-        self.agreed.has(on)
+    fn has_agreed(&self, on: TcpFeatures) -> bool {
+        self.features.has(on)
     }
 
     /// Clears what a sent segment has settled: each carries an acknowledgment.
@@ -396,7 +396,7 @@ impl Tcb {
         let is_near = ahead <= self.receive.open() || behind <= RECEIVE_WINDOW_MAX;
         let acknowledged = self.snd_max.since(segment.acknowledgment);
         let ever_acknowledged = self.snd_max.since(self.snd_una) + self.snd_wnd_max;
-        is_near && (!segment.flags.has(Flags::ACK) || acknowledged <= ever_acknowledged)
+        is_near && (!segment.flags.has(TcpFlags::ACK) || acknowledged <= ever_acknowledged)
     }
 
     /// A router reports that the segment at `sequence` was too long for a link, and that `mss`
@@ -410,7 +410,7 @@ impl Tcb {
             && self.shorten(mss)
             && let Some(queue) = self.send_queue.as_deref_mut()
         {
-            queue.flight.judge(|_| Fate::Lost);
+            queue.flight.judge(|_| RunState::Lost);
         }
     }
 
@@ -426,7 +426,7 @@ impl Tcb {
 
     /// Lowers the MSS to `mss`, unless it is already lower. Returns whether it has changed.
     fn shorten(&mut self, mss: u16) -> bool {
-        let timestamps = if self.has_agreed(Agreed::TIMESTAMPS) { TIMESTAMP_BYTES } else { 0 };
+        let timestamps = if self.has_agreed(TcpFeatures::TIMESTAMPS) { TIMESTAMP_BYTES } else { 0 };
         let mss = mss.max(MSS_DEFAULT) - timestamps;
         let is_shorter = mss < self.mss;
         self.mss = self.mss.min(mss);

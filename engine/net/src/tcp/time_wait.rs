@@ -11,7 +11,7 @@ use machine::{Instant, Micros};
 
 use super::ageing::Ageing;
 use super::options::Options;
-use super::segment::{Flags, SegmentRepr, SegmentToSend};
+use super::segment::{SegmentRepr, SegmentToSend, TcpFlags};
 use super::sequence::SequenceNumber;
 use super::timestamps::TimestampClock;
 
@@ -115,13 +115,13 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
         let Some((_, known)) = self.entries.get(id.0).filter(|(held, _)| held == key) else {
             return TimeWaitVerdict::Nothing;
         };
-        let says_nothing =
-            segment.sequence_len() == 0 || !segment.flags.has_any(Flags::ACK.with(Flags::SYN));
-        if segment.flags.has(Flags::RST) || says_nothing {
+        let says_nothing = segment.sequence_len() == 0
+            || !segment.flags.has_any(TcpFlags::ACK.with(TcpFlags::SYN));
+        if segment.flags.has(TcpFlags::RST) || says_nothing {
             return TimeWaitVerdict::Nothing;
         }
-        if segment.flags.has(Flags::SYN)
-            && !segment.flags.has(Flags::ACK)
+        if segment.flags.has(TcpFlags::SYN)
+            && !segment.flags.has(TcpFlags::ACK)
             && known.is_followed_by(segment)
         {
             let snd_nxt = known.snd_nxt;
@@ -131,7 +131,7 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
         let answer = SegmentToSend {
             sequence: known.snd_nxt,
             acknowledgment: known.rcv_nxt,
-            flags: Flags::ACK,
+            flags: TcpFlags::ACK,
             window: known.window,
             options: Options {
                 timestamps: known.timestamps.map(|clock| clock.stamps(now)),
@@ -139,7 +139,7 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
             },
             ..SegmentToSend::default()
         };
-        if segment.flags.has(Flags::FIN)
+        if segment.flags.has(TcpFlags::FIN)
             && segment.sequence + segment.sequence_len() == known.rcv_nxt
         {
             self.entries.move_to(id.0, 0, now + TIME_WAIT);
@@ -150,7 +150,7 @@ impl<K: Copy + PartialEq> TimeWaitTable<K> {
     /// Whether the segment ends where the peer's FIN did, that is, repeats that FIN.
     pub fn is_ended_by(&self, id: TimeWaitId, key: &K, segment: &SegmentRepr<'_>) -> bool {
         let known = self.entries.get(id.0).filter(|(held, _)| held == key);
-        segment.flags.has(Flags::FIN)
+        segment.flags.has(TcpFlags::FIN)
             && known.is_some_and(|(_, known)| {
                 segment.sequence + segment.sequence_len() == known.rcv_nxt
             })

@@ -20,7 +20,7 @@ const NO_CARD: Ethernet = Ethernet([0; 6]);
 
 /// A request of the client.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct ClientMessage {
     kind: DhcpMessageType,
     transaction: u32,
     requested: Option<Ipv4Addr>,
@@ -31,14 +31,14 @@ pub(super) struct Asked {
     card: Ethernet,
 }
 
-pub(super) fn read(frame: &[u8]) -> Asked {
+pub(super) fn read(frame: &[u8]) -> ClientMessage {
     let (card, ip, ports, payload) = read_udp(frame);
     assert_eq!(ports, (68, 67));
     assert!(payload.len() >= 300, "BOOTP relays drop shorter ones");
     let packet = DhcpPacket::new_checked(payload.as_slice()).unwrap();
     let repr = DhcpRepr::parse(&packet).unwrap();
     assert_eq!(repr.client_hardware_address, EthernetAddress(CARD.0));
-    Asked {
+    ClientMessage {
         kind: repr.message_type,
         transaction: repr.transaction_id,
         requested: repr.requested_ip,
@@ -52,7 +52,7 @@ pub(super) fn read(frame: &[u8]) -> Asked {
 
 /// A server's answer, sent to the address that it assigns, as servers do unless the client wants a
 /// broadcast.
-pub(super) fn answer(kind: DhcpMessageType, asked: &Asked) -> DhcpRepr<'static> {
+pub(super) fn answer(kind: DhcpMessageType, asked: &ClientMessage) -> DhcpRepr<'static> {
     let refuses = kind == DhcpMessageType::Nak;
     DhcpRepr {
         message_type: kind,
@@ -114,7 +114,7 @@ fn bound_for(seconds: u32) -> World {
 
 /// Goes to the next deadline that makes the client send a request, and returns it. Servers answer
 /// ARP on the way.
-fn asks(world: &mut World) -> Asked {
+fn asks(world: &mut World) -> ClientMessage {
     for _ in 0..200 {
         world.next_deadline();
         for frame in world.says() {

@@ -537,7 +537,7 @@ fn ecn_marks_are_read_from_and_ect_is_set_in_the_ip_header() {
     assert_eq!(world.net.send(world.now, connection, b"220 "), 4);
     let text = world.says_one();
     assert_eq!(text[15], 2, "ECT(0)");
-    assert!(crate::ipv4::Header::parse(&text[14..]).is_ok());
+    assert!(crate::ipv4::Ipv4Header::parse(&text[14..]).is_ok());
     peer.hears(&Tcp::read(&text).1);
     let mut marked = peer.segment(TcpControl::None, b"EHLO").frame(PEER_CARD);
     marked[15] = 3;

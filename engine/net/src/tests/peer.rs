@@ -90,16 +90,16 @@ struct Weather {
 }
 
 /// One direction of the wire.
-struct Wire {
+struct LossyPath {
     weather: Weather,
     dice: Dice,
     under_way: VecDeque<Vec<u8>>,
     late: Option<Vec<u8>>,
 }
 
-impl Wire {
-    fn new(weather: Weather, seed: u64) -> Wire {
-        Wire { weather, dice: Dice::new(seed), under_way: VecDeque::new(), late: None }
+impl LossyPath {
+    fn new(weather: Weather, seed: u64) -> LossyPath {
+        LossyPath { weather, dice: Dice::new(seed), under_way: VecDeque::new(), late: None }
     }
 
     fn happens(&mut self, in_a_thousand: u64) -> bool {
@@ -139,8 +139,8 @@ const DOWN: u8 = 0x22;
 
 struct Talk {
     world: World,
-    to_us: Wire,
-    from_us: Wire,
+    to_us: LossyPath,
+    from_us: LossyPath,
     interface: Interface,
     card: PeerCard,
     sockets: SocketSet<'static>,
@@ -174,8 +174,8 @@ impl Talk {
         let mut sockets = SocketSet::new(Vec::new());
         Talk {
             world,
-            to_us: Wire::new(weather, 1),
-            from_us: Wire::new(weather, 2),
+            to_us: LossyPath::new(weather, 1),
+            from_us: LossyPath::new(weather, 2),
             interface,
             card,
             socket: sockets.add(socket),

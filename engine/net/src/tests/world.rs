@@ -11,8 +11,8 @@ use super::messages::{GATEWAY, Tcp, US};
 use super::messages_ipv6;
 use crate::tcp::{CloseReason, PoolSizes};
 use crate::{
-    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Addressing, Limits, Net,
-    Output, Route, Service,
+    Addressing, Config, ConnectionId, Cores, Event, Events, Ipv4Interface, Ipv6Addressing, Limits,
+    Net, Output, Route, Service,
 };
 
 /// An event with the bytes that it refers to.
@@ -26,7 +26,7 @@ pub(super) enum Told {
     PeerClosed(ConnectionId),
     Closed(ConnectionId, CloseReason),
     Datagram(u16, SocketAddr, Vec<u8>),
-    Address(Option<Address>),
+    Address(Option<Ipv4Interface>),
     Ipv6Addresses(Vec<Ipv6Addr>),
     AddressTaken(Ipv6Addr),
 }
@@ -41,8 +41,8 @@ pub(super) const SMTP: Service = Service(1);
 /// The secret of our IPv6 addresses.
 pub(super) const SECRET: [u8; 16] = [9; 16];
 
-pub(super) fn our_address() -> Address {
-    Address { address: US, prefix_bits: 24, gateway: Some(GATEWAY) }
+pub(super) fn our_address() -> Ipv4Interface {
+    Ipv4Interface { address: US, prefix_bits: 24, gateway: Some(GATEWAY) }
 }
 
 pub(super) fn limits() -> Limits {

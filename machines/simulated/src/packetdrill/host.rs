@@ -14,8 +14,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use machine::{Checksum, Frame, Instant, Machine};
 use net::tcp::{CloseReason, PoolSizes};
 use net::{
-    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Address, Ipv6Addressing,
-    Limits, Net, Output, Route, Service, Unsent,
+    Addressing, Config, ConnectionId, Cores, Event, Events, Ipv4Interface, Ipv6Address,
+    Ipv6Addressing, Limits, Net, Output, Route, Service, Unsent,
 };
 use tasks::Budget;
 
@@ -211,7 +211,7 @@ fn addressing(own: IpAddr) -> (Addressing, Ipv6Addressing) {
         IpAddr::V4(own) => {
             let [a, b, ..] = own.octets();
             let gateway = Some(Ipv4Addr::new(a, b, 255, 254));
-            let address = Address { address: own, prefix_bits: 16, gateway };
+            let address = Ipv4Interface { address: own, prefix_bits: 16, gateway };
             (Addressing::Static(address), Ipv6Addressing::None)
         }
         IpAddr::V6(own) => {

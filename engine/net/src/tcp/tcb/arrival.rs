@@ -5,11 +5,11 @@ use machine::{Instant, Micros};
 
 use super::Tcb;
 use crate::tcp::actions::{Actions, CloseReason};
-use crate::tcp::alarm::{ACKNOWLEDGE_DELAY, Alarm, Awaited, millis};
+use crate::tcp::alarm::{ACKNOWLEDGE_DELAY, Alarm, AlarmReason, millis};
 use crate::tcp::pools::Pools;
-use crate::tcp::segment::{Flags, SegmentRepr};
+use crate::tcp::segment::{SegmentRepr, TcpFlags};
 use crate::tcp::sequence::SequenceNumber;
-use crate::tcp::state::{Agreed, Owed, State};
+use crate::tcp::state::{Owed, State, TcpFeatures};
 use crate::tcp::timestamps::TIMESTAMP_VALID;
 
 /// The shortest time between two challenge acknowledgments of a connection (RFC 5961 §7). A limit
@@ -33,7 +33,7 @@ impl Tcb {
                 let window = segment.window >> self.peer_shift;
                 let rest = SegmentRepr {
                     sequence: segment.sequence + 1,
-                    flags: Flags::ACK,
+                    flags: TcpFlags::ACK,
                     window,
                     payload: &[],
                     ..*segment
@@ -46,7 +46,8 @@ impl Tcb {
 
     /// In a simultaneous open, the peer's SYN comes again, now with the acknowledgment of ours.
     fn is_repeated_syn_ack(&self, segment: &SegmentRepr<'_>) -> bool {
-        segment.flags.has(Flags::SYN.with(Flags::ACK)) && segment.sequence + 1 == self.receive.nxt
+        segment.flags.has(TcpFlags::SYN.with(TcpFlags::ACK))
+            && segment.sequence + 1 == self.receive.nxt
     }
 
     fn syn_sent_arrive(
@@ -56,23 +57,23 @@ impl Tcb {
         pools: &mut Pools,
         actions: &mut Actions,
     ) {
-        let acknowledges = segment.flags.has(Flags::ACK);
+        let acknowledges = segment.flags.has(TcpFlags::ACK);
         if acknowledges
             && (segment.acknowledgment != self.snd_una + 1 || self.snd_max == self.snd_una)
         {
-            if !segment.flags.has(Flags::RST) {
+            if !segment.flags.has(TcpFlags::RST) {
                 self.snd_wl1 = segment.acknowledgment;
                 self.owe(Owed::REFUSAL);
             }
             return;
         }
-        if segment.flags.has(Flags::RST) {
+        if segment.flags.has(TcpFlags::RST) {
             if acknowledges {
                 self.finish(CloseReason::Refused, pools, actions);
             }
             return;
         }
-        if !segment.flags.has(Flags::SYN) {
+        if !segment.flags.has(TcpFlags::SYN) {
             return;
         }
         self.learn_syn(now, segment);
@@ -91,13 +92,13 @@ impl Tcb {
         pools: &mut Pools,
         actions: &mut Actions,
     ) {
-        if segment.flags.has(Flags::RST) {
+        if segment.flags.has(TcpFlags::RST) {
             return self.reset_arrived(now, segment, pools, actions);
         }
-        if segment.flags.has(Flags::SYN) {
+        if segment.flags.has(TcpFlags::SYN) {
             return self.challenge(now);
         }
-        if self.has_agreed(Agreed::TIMESTAMPS) && segment.options.timestamps.is_none() {
+        if self.has_agreed(TcpFeatures::TIMESTAMPS) && segment.options.timestamps.is_none() {
             // It is forged, or damaged by a middlebox (RFC 7323 §3.2).
             return;
         }
@@ -109,7 +110,7 @@ impl Tcb {
                 return;
             }
         }
-        if !segment.flags.has(Flags::ACK) {
+        if !segment.flags.has(TcpFlags::ACK) {
             return;
         }
         if is_new {
@@ -164,7 +165,7 @@ impl Tcb {
     #[inline]
     fn is_too_old(&self, now: Instant, segment: &SegmentRepr<'_>) -> bool {
         segment.options.timestamps.is_some_and(|stamps| {
-            self.has_agreed(Agreed::TIMESTAMPS)
+            self.has_agreed(TcpFeatures::TIMESTAMPS)
                 && self.timestamps.has_seen_later_than(stamps.value)
                 && self.silent_for(now) < TIMESTAMP_VALID
         })
@@ -251,7 +252,7 @@ impl Tcb {
         let end = len.min(behind.saturating_add(room));
         let fresh = segment.payload.get(behind.min(end)..end);
         let Some(fresh) = fresh else { unreachable!("the part ends within the segment") };
-        let fin = segment.flags.has(Flags::FIN) && end == len;
+        let fin = segment.flags.has(TcpFlags::FIN) && end == len;
         self.note_duplicate(segment.sequence, len);
         if start != nxt {
             self.out_of_order_arrived(start, fresh, fin, pools);
@@ -281,7 +282,7 @@ impl Tcb {
             None => return,
         };
         let count = end.since(start);
-        if self.has_agreed(Agreed::SACK) && count > 0 {
+        if self.has_agreed(TcpFeatures::SACK) && count > 0 {
             self.duplicate_at = start;
             self.duplicate_bytes = u16::try_from(count).unwrap_or(u16::MAX);
         }
@@ -377,10 +378,10 @@ impl Tcb {
     /// received.
     #[inline]
     fn note_congestion(&mut self, segment: &SegmentRepr<'_>) {
-        if !self.has_agreed(Agreed::ECN) {
+        if !self.has_agreed(TcpFeatures::ECN) {
             return;
         }
-        if segment.flags.has(Flags::CWR) {
+        if segment.flags.has(TcpFlags::CWR) {
             self.forgive(Owed::ECHO);
         }
         if segment.congestion_experienced && !segment.payload.is_empty() {
@@ -402,7 +403,7 @@ impl Tcb {
             let behind = self.snd_una.since(acknowledgment);
             return if behind <= self.snd_wnd_max { Ok(()) } else { Err(Unacceptable) };
         }
-        if outstanding == 0 || self.awaited == Awaited::Window {
+        if outstanding == 0 || self.awaited == AlarmReason::Window {
             // The peer is alive and answers, which is all that a probe asks.
             self.attempts = 0;
         }
@@ -415,7 +416,7 @@ impl Tcb {
             self.progress(now, segment, pools, actions);
         } else if outstanding > 0 {
             let duplicate = self.is_duplicate(segment);
-            if duplicate || !segment.options.sack.is_empty() || segment.flags.has(Flags::ECE) {
+            if duplicate || !segment.options.sack.is_empty() || segment.flags.has(TcpFlags::ECE) {
                 self.flight_acknowledged(now, segment, 0, duplicate);
             }
         }
@@ -472,7 +473,7 @@ impl Tcb {
     fn is_duplicate(&self, segment: &SegmentRepr<'_>) -> bool {
         segment.sequence_len() == 0
             && u32::from(segment.window) << self.peer_shift == self.snd_wnd
-            && self.awaited != Awaited::Window
+            && self.awaited != AlarmReason::Window
     }
 
     /// Updates the send window from a segment that is not older than the last one used.
@@ -484,7 +485,7 @@ impl Tcb {
         self.snd_wnd = u32::from(segment.window) << self.peer_shift;
         self.snd_wnd_max = self.snd_wnd_max.max(self.snd_wnd);
         self.snd_wl1 = segment.sequence;
-        if self.snd_wnd > before && self.awaited == Awaited::Window {
+        if self.snd_wnd > before && self.awaited == AlarmReason::Window {
             // Only probes were unanswered, which says nothing about the path.
             self.backoff = 0;
         }

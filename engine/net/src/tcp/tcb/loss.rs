@@ -26,12 +26,12 @@ use super::Tcb;
 use crate::tcp::congestion::{Growth, Reduction};
 use crate::tcp::options::SackBlock;
 use crate::tcp::recovery::{Phase, Undo};
-use crate::tcp::run::{Fate, Run};
-use crate::tcp::segment::{Flags, SegmentRepr};
+use crate::tcp::run::{Run, RunState};
+use crate::tcp::segment::{SegmentRepr, TcpFlags};
 use crate::tcp::send_queue::SendQueue;
 use crate::tcp::sequence::SequenceNumber;
 use crate::tcp::slow_start::Pace;
-use crate::tcp::state::{Agreed, Owed};
+use crate::tcp::state::{Owed, TcpFeatures};
 
 /// Duplicates that mean a loss (RFC 5681 §3.2). With this many segments beyond a gap, RACK is sure
 /// of a loss.
@@ -116,7 +116,7 @@ impl Tcb {
     /// Grows the window: data has arrived outside of recovery. `flight`: bytes in flight before.
     fn grow(&mut self, now: Instant, ahead: u32, flight: u32, effects: &AcknowledgmentEffects) {
         let (mss, round_trip) = (u32::from(self.mss), self.round_trip.smoothed());
-        let selective = self.has_agreed(Agreed::SACK);
+        let selective = self.has_agreed(TcpFeatures::SACK);
         let Some(SendQueue { recovery, slow_start, epoch, .. }) = self.send_queue.as_deref_mut()
         else {
             return;
@@ -149,7 +149,7 @@ impl Tcb {
     /// reordered. False: it is another kind of acknowledgment.
     #[inline]
     fn all_arrived_at_once(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32) -> bool {
-        let is_plain = segment.options.sack.is_empty() && !segment.flags.has(Flags::ECE);
+        let is_plain = segment.options.sack.is_empty() && !segment.flags.has(TcpFlags::ECE);
         if self.snd_una != self.snd_max || self.owes(Owed::TAIL) || !is_plain {
             return false;
         }
@@ -183,7 +183,7 @@ impl Tcb {
         duplicate: bool,
     ) -> Option<AcknowledgmentEffects> {
         let (una, max, mss) = (self.snd_una, self.snd_max, u32::from(self.mss));
-        let selective = self.has_agreed(Agreed::SACK);
+        let selective = self.has_agreed(TcpFeatures::SACK);
         let (clock, smoothed) = (now.0 as u32, self.round_trip.smoothed());
         let SendQueue { flight, recovery, .. } = self.send_queue.as_deref_mut()?;
         let rack = &mut recovery.rack;
@@ -244,7 +244,7 @@ impl Tcb {
         let Some(run) = effects.newest else { return };
         let span = if !run.ambiguous {
             Some(Micros(u64::from((now.0 as u32).wrapping_sub(run.sent_at))))
-        } else if self.agreed.has(Agreed::TIMESTAMPS) {
+        } else if self.features.has(TcpFeatures::TIMESTAMPS) {
             segment.options.timestamps.and_then(|stamps| self.timestamps.since(now, stamps.echo))
         } else {
             None
@@ -262,7 +262,7 @@ impl Tcb {
     /// Marks losses after data has arrived or time has passed.
     pub(super) fn find_losses(&mut self, now: Instant, ahead: u32) {
         let before = self.lost();
-        if self.has_agreed(Agreed::SACK) {
+        if self.has_agreed(TcpFeatures::SACK) {
             if let Some(wait) = self.judge_by_time(now) {
                 self.wait_for_reordered(now, wait);
             }
@@ -291,10 +291,10 @@ impl Tcb {
         let window = recovery.rack.window(is_sure, smoothed);
         let mut wait = None;
         flight.judge(|run| match recovery.rack.time_left(now.0 as u32, run, window) {
-            Some(Micros(0)) => Fate::Lost,
+            Some(Micros(0)) => RunState::Lost,
             left => {
                 wait = wait.max(left);
-                Fate::OnTheWay
+                RunState::OnTheWay
             }
         });
         wait
@@ -319,7 +319,7 @@ impl Tcb {
 
     /// The next new data tells the peer that our window was reduced (RFC 3168 §6.1.2).
     fn report_reduced_window(&mut self) {
-        if self.has_agreed(Agreed::ECN_DATA) {
+        if self.has_agreed(TcpFeatures::ECN_DATA) {
             self.owe(Owed::REDUCED);
         }
     }
@@ -369,7 +369,8 @@ impl Tcb {
     /// Undoes a loss that was only a delay. That is so when an acknowledgment echoes a time before
     /// the first retransmission (Eifel, RFC 3522), or comes before there was any.
     fn undo_if_spurious(&mut self, now: Instant, segment: &SegmentRepr<'_>, ahead: u32) {
-        let stamps = segment.options.timestamps.filter(|_| self.has_agreed(Agreed::TIMESTAMPS));
+        let stamps =
+            segment.options.timestamps.filter(|_| self.has_agreed(TcpFeatures::TIMESTAMPS));
         let Some(SendQueue { flight, recovery, .. }) = self.send_queue.as_deref_mut() else {
             return;
         };
@@ -396,7 +397,8 @@ impl Tcb {
     pub(super) fn time_out(&mut self, now: Instant) {
         let (outstanding, mss) = (self.snd_max.since(self.snd_una), u32::from(self.mss));
         let undo = Undo { congestion: self.congestion, stamp: None };
-        let (selective, smoothed) = (self.has_agreed(Agreed::SACK), self.round_trip.smoothed());
+        let (selective, smoothed) =
+            (self.has_agreed(TcpFeatures::SACK), self.round_trip.smoothed());
         self.congestion.timed_out(outstanding, mss, self.attempts == 1);
         self.recover = self.snd_max;
         self.report_reduced_window();
@@ -415,7 +417,7 @@ impl Tcb {
         flight.judge(|run| {
             let age = u64::from((now.0 as u32).wrapping_sub(run.sent_at));
             let is_lost = core::mem::take(&mut is_first) || !selective || age >= patience;
-            if is_lost { Fate::Lost } else { Fate::OnTheWay }
+            if is_lost { RunState::Lost } else { RunState::OnTheWay }
         });
         (recovery.phase, recovery.duplicates, recovery.assumed) = (Phase::TimedOut, 0, 0);
         recovery.undo = recovery.undo.or(Some(undo));
@@ -460,7 +462,7 @@ impl Tcb {
     /// Whether a tail loss probe may be sent, now or later (RFC 8985 §7.2).
     pub(super) fn may_probe_tail(&self) -> bool {
         let Some(queue) = &self.send_queue else { return false };
-        self.has_agreed(Agreed::SACK)
+        self.has_agreed(TcpFeatures::SACK)
             && !self.owes(Owed::TAIL)
             && queue.recovery.phase == Phase::Open
             && queue.flight.arrived() == 0
@@ -473,7 +475,8 @@ impl Tcb {
     /// did. `flight`: bytes in flight before the acknowledgment.
     fn reacts_to_echo(&mut self, segment: &SegmentRepr<'_>, flight: u32) -> bool {
         let is_news = self.phase() == Phase::Open && self.snd_una.is_after(self.recover);
-        let reacts = segment.flags.has(Flags::ECE) && self.has_agreed(Agreed::ECN) && is_news;
+        let reacts =
+            segment.flags.has(TcpFlags::ECE) && self.has_agreed(TcpFeatures::ECN) && is_news;
         if reacts {
             self.reduce_window(flight);
         }

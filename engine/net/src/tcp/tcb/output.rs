@@ -2,8 +2,8 @@
 //! allow.
 //!
 //! Each segment is accounted for after `emit` has accepted it, so the next call continues an output
-//! that ended with `Full`. Small segments are sent at once (no Nagle). A segment that is small only
-//! because of the peer's window waits for a wider one, or for the persist timer (RFC 9293
+//! that ended with `CardFull`. Small segments are sent at once (no Nagle). A segment that is small
+//! only because of the peer's window waits for a wider one, or for the persist timer (RFC 9293
 //! §3.8.6.2.1).
 
 use core::num::NonZeroU16;
@@ -15,11 +15,11 @@ use crate::tcp::alarm::millis;
 use crate::tcp::ecn;
 use crate::tcp::options::{Options, SackBlock, SackBlocks, Timestamps};
 use crate::tcp::pools::Pools;
-use crate::tcp::run::Fate;
-use crate::tcp::segment::{Flags, Full, SegmentToSend};
+use crate::tcp::run::RunState;
+use crate::tcp::segment::{CardFull, SegmentToSend, TcpFlags};
 use crate::tcp::send_queue::Pieces;
 use crate::tcp::sequence::SequenceNumber;
-use crate::tcp::state::{Agreed, Owed, State};
+use crate::tcp::state::{Owed, State, TcpFeatures};
 use crate::tcp::window::{WINDOW_ON_SYN, WINDOW_SHIFT};
 
 /// The size limits of one output.
@@ -44,14 +44,14 @@ impl Tcb {
     /// Sends everything that may be sent now: data, acknowledgments, FIN, probes, resets. Sets the
     /// timer for the rest. The caller checks `deadline` and `ended` afterwards.
     ///
-    /// Errors: `Full` from `emit`. The next call sends the rest, and nothing twice.
+    /// Errors: `CardFull` from `emit`. The next call sends the rest, and nothing twice.
     pub fn output(
         &mut self,
         now: Instant,
         limits: SendLimits,
         pools: &Pools,
-        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
-    ) -> Result<(), Full> {
+        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), CardFull>,
+    ) -> Result<(), CardFull> {
         match self.state {
             State::Closed => return self.send_reset(now, emit),
             State::SynSent | State::SynReceived => {
@@ -71,8 +71,8 @@ impl Tcb {
         now: Instant,
         limits: SendLimits,
         pools: &Pools,
-        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
-    ) -> Result<(), Full> {
+        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), CardFull>,
+    ) -> Result<(), CardFull> {
         if self.owes(Owed::ACK) && self.has_sack_news() {
             // Sent alone, so that segments with data keep their full size.
             self.send_empty(now, self.snd_max, pools, emit)?;
@@ -216,8 +216,8 @@ impl Tcb {
         &mut self,
         now: Instant,
         pools: &Pools,
-        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
-    ) -> Result<(), Full> {
+        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), CardFull>,
+    ) -> Result<(), CardFull> {
         let (queued, mss) = (self.queued(), u32::from(self.mss));
         let outstanding = self.snd_max.since(self.snd_una);
         let unsent = queued
@@ -255,8 +255,8 @@ impl Tcb {
         now: Instant,
         stretch: Stretch,
         pools: &Pools,
-        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
-    ) -> Result<(), Full> {
+        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), CardFull>,
+    ) -> Result<(), CardFull> {
         self.open_window(now, pools);
         let mut pieces = Pieces::new();
         let len = match &self.send_queue {
@@ -268,16 +268,16 @@ impl Tcb {
         let fin = stretch.fin && len == stretch.len;
         assert!(len > 0 || fin, "a stretch is of queued bytes, or of a FIN");
         let start = self.snd_una + stretch.offset;
-        let mut flags = Flags::ACK;
+        let mut flags = TcpFlags::ACK;
         if len > 0 && stretch.offset + len == self.queued() {
-            flags = flags.with(Flags::PSH);
+            flags = flags.with(TcpFlags::PSH);
         }
         if fin {
-            flags = flags.with(Flags::FIN);
+            flags = flags.with(TcpFlags::FIN);
         }
         let may_be_marked = len > 0 && self.may_be_marked(start);
         if may_be_marked && self.owes(Owed::REDUCED) {
-            flags = flags.with(Flags::CWR);
+            flags = flags.with(TcpFlags::CWR);
         }
         let segment = SegmentToSend {
             payload_bytes: len as usize,
@@ -286,7 +286,7 @@ impl Tcb {
             ..self.header(now, start, flags)
         };
         emit(&segment, &pieces)?;
-        if flags.has(Flags::CWR) {
+        if flags.has(TcpFlags::CWR) {
             self.forgive(Owed::REDUCED);
         }
         self.sent(now, start, len + u32::from(fin));
@@ -302,9 +302,9 @@ impl Tcb {
         }
         // A probe beyond the window is not in flight: it is sent again when the window opens.
         let is_beyond_window = is_probe && end.since(self.snd_una) > self.snd_wnd;
-        let fate = if is_beyond_window { Fate::Lost } else { Fate::OnTheWay };
+        let state = if is_beyond_window { RunState::Lost } else { RunState::OnTheWay };
         if let Some(queue) = self.send_queue.as_deref_mut() {
-            queue.flight.sent(now.0 as u32, start, end, fate);
+            queue.flight.sent(now.0 as u32, start, end, state);
         }
         self.recovery_sent(now, count, start != self.snd_max);
         self.snd_max = self.snd_max.later(end);
@@ -316,10 +316,10 @@ impl Tcb {
         now: Instant,
         sequence: SequenceNumber,
         pools: &Pools,
-        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
-    ) -> Result<(), Full> {
+        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), CardFull>,
+    ) -> Result<(), CardFull> {
         self.open_window(now, pools);
-        let mut header = self.header(now, sequence, Flags::ACK);
+        let mut header = self.header(now, sequence, TcpFlags::ACK);
         if self.has_sack_news() {
             header.options.sack = self.sack_news();
         }
@@ -333,7 +333,7 @@ impl Tcb {
     #[inline]
     fn has_sack_news(&self) -> bool {
         let has_ranges = self.receive_queue.as_ref().is_some_and(|queue| queue.has_ranges());
-        (has_ranges || self.duplicate_bytes > 0) && self.has_agreed(Agreed::SACK)
+        (has_ranges || self.duplicate_bytes > 0) && self.has_agreed(TcpFeatures::SACK)
     }
 
     /// The duplicate first, then the ranges beyond gaps, newest first (RFC 2018 §4, RFC 2883 §4).
@@ -361,8 +361,8 @@ impl Tcb {
     }
 
     #[inline]
-    fn header(&self, now: Instant, sequence: SequenceNumber, flags: Flags) -> SegmentToSend {
-        let flags = if self.owes(Owed::ECHO) { flags.with(Flags::ECE) } else { flags };
+    fn header(&self, now: Instant, sequence: SequenceNumber, flags: TcpFlags) -> SegmentToSend {
+        let flags = if self.owes(Owed::ECHO) { flags.with(TcpFlags::ECE) } else { flags };
         SegmentToSend {
             sequence,
             acknowledgment: self.receive.nxt,
@@ -376,7 +376,7 @@ impl Tcb {
     /// The timestamps of the next segment, if they were agreed on.
     #[inline]
     fn stamps(&self, now: Instant) -> Option<Timestamps> {
-        self.has_agreed(Agreed::TIMESTAMPS).then(|| self.timestamps.stamps(now))
+        self.has_agreed(TcpFeatures::TIMESTAMPS).then(|| self.timestamps.stamps(now))
     }
 
     /// Resets the peer. If sent data fills its window, a second reset is sent within the window. A
@@ -385,12 +385,12 @@ impl Tcb {
     fn send_reset(
         &mut self,
         now: Instant,
-        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
-    ) -> Result<(), Full> {
+        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), CardFull>,
+    ) -> Result<(), CardFull> {
         if self.owes(Owed::RESET) {
             let last_in_window = self.snd_una + (self.snd_wnd.max(1) - 1);
             for sequence in [self.snd_max, last_in_window] {
-                let header = self.header(now, sequence, Flags::RST.with(Flags::ACK));
+                let header = self.header(now, sequence, TcpFlags::RST.with(TcpFlags::ACK));
                 emit(&SegmentToSend { window: 0, ..header }, &[])?;
                 if !self.snd_max.is_after(last_in_window) {
                     break;
@@ -405,12 +405,12 @@ impl Tcb {
         &mut self,
         now: Instant,
         local_mss: u16,
-        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), Full>,
-    ) -> Result<(), Full> {
+        emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), CardFull>,
+    ) -> Result<(), CardFull> {
         if self.owes(Owed::REFUSAL) {
             let reset = SegmentToSend {
                 sequence: self.snd_wl1,
-                flags: Flags::RST,
+                flags: TcpFlags::RST,
                 ..SegmentToSend::default()
             };
             emit(&reset, &[])?;
@@ -426,7 +426,7 @@ impl Tcb {
             self.forgive(Owed::RETRANSMIT);
             self.arm_retransmit(now);
         } else if self.owes(Owed::ACK) {
-            emit(&self.header(now, self.snd_max, Flags::ACK), &[])?;
+            emit(&self.header(now, self.snd_max, TcpFlags::ACK), &[])?;
         }
         self.forgive(Owed::ACK);
         Ok(())
@@ -437,17 +437,17 @@ impl Tcb {
         SegmentToSend {
             sequence: self.snd_una,
             acknowledgment: if answers { self.receive.nxt } else { SequenceNumber(0) },
-            flags: ecn::on_syn(self.state, self.agreed, self.attempts).with(if answers {
-                Flags::SYN.with(Flags::ACK)
+            flags: ecn::on_syn(self.state, self.features, self.attempts).with(if answers {
+                TcpFlags::SYN.with(TcpFlags::ACK)
             } else {
-                Flags::SYN
+                TcpFlags::SYN
             }),
             window: WINDOW_ON_SYN,
             options: Options {
                 mss: Some(local_mss),
-                window_scale: self.has_agreed(Agreed::SCALING).then_some(WINDOW_SHIFT),
+                window_scale: self.has_agreed(TcpFeatures::SCALING).then_some(WINDOW_SHIFT),
                 timestamps: self.stamps(now),
-                sack_permitted: self.has_agreed(Agreed::SACK),
+                sack_permitted: self.has_agreed(TcpFeatures::SACK),
                 sack: SackBlocks::default(),
             },
             ..SegmentToSend::default()
@@ -492,7 +492,7 @@ impl Tcb {
     /// Whether data that begins at `start` is sent as ECN-capable.
     #[inline]
     fn may_be_marked(&self, start: SequenceNumber) -> bool {
-        self.has_agreed(Agreed::ECN_DATA)
+        self.has_agreed(TcpFeatures::ECN_DATA)
             && start == self.snd_max
             && !self.owes(Owed::PROBE.with(Owed::TAIL_PROBE))
     }

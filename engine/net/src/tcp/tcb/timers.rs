@@ -1,5 +1,5 @@
 //! The timers of a connection: three alarms, the earliest of which is its one deadline.
-//! - `retransmit`: one of four, see [`Awaited`]. While data is in flight it is the timer of RFC
+//! - `retransmit`: one of four, see [`AlarmReason`]. While data is in flight it is the timer of RFC
 //!   6298. Before that one expires, it may be the timer of the tail loss probe, or of segments that
 //!   may only be reordered (RFC 8985). While data waits and none may be sent, it is the persist
 //!   timer (RFC 9293 §3.8.6.1). Never two of them.
@@ -13,7 +13,7 @@ use machine::{Instant, Micros};
 use super::Tcb;
 use crate::tcp::actions::{Actions, CloseReason};
 use crate::tcp::alarm::{
-    Alarm, Awaited, FIN_WAIT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, ROOM_RETRY,
+    Alarm, AlarmReason, FIN_WAIT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, ROOM_RETRY,
     SYN_ATTEMPTS_MAX, USER_TIMEOUT_MAX, millis,
 };
 use crate::tcp::pools::Pools;
@@ -39,12 +39,14 @@ impl Tcb {
     /// Only notes what to do: `output` does it, and sets the timer again.
     fn retransmit_expired(&mut self, now: Instant, pools: &mut Pools, actions: &mut Actions) {
         match self.awaited {
-            Awaited::Reordered => {
+            AlarmReason::Reordered => {
                 self.find_losses(now, 0);
                 self.settle_retransmit_alarm(now);
             }
-            Awaited::TailAcknowledgment => self.tail_unacknowledged(now),
-            Awaited::Acknowledgment | Awaited::Window => self.unanswered(now, pools, actions),
+            AlarmReason::TailAcknowledgment => self.tail_unacknowledged(now),
+            AlarmReason::Acknowledgment | AlarmReason::Window => {
+                self.unanswered(now, pools, actions)
+            }
         }
     }
 
@@ -59,7 +61,7 @@ impl Tcb {
             return;
         }
         match self.awaited {
-            Awaited::Window => self.owe(Owed::PROBE),
+            AlarmReason::Window => self.owe(Owed::PROBE),
             _ => {
                 self.suspect_path();
                 self.time_out(now);
@@ -73,7 +75,7 @@ impl Tcb {
         if self.attempts == 0 {
             return Micros(0);
         }
-        let count = self.attempts.saturating_sub(u8::from(self.awaited == Awaited::Window));
+        let count = self.attempts.saturating_sub(u8::from(self.awaited == AlarmReason::Window));
         let timeouts =
             (1..=count).map(|ago| self.round_trip.timeout_after(self.backoff.saturating_sub(ago)));
         Micros(timeouts.map(|timeout| timeout.0).sum())
@@ -114,7 +116,7 @@ impl Tcb {
 
     /// Checks again for losses after `wait`.
     pub(super) fn wait_for_reordered(&mut self, now: Instant, wait: Micros) {
-        self.awaited = Awaited::Reordered;
+        self.awaited = AlarmReason::Reordered;
         self.timers.retransmit = Alarm::after(now, wait);
     }
 
@@ -163,15 +165,15 @@ impl Tcb {
     /// Keeps the retransmit alarm in step with the data in flight and the unsent data.
     pub(super) fn settle_retransmit_alarm(&mut self, now: Instant) {
         if self.snd_max.since(self.snd_una) > self.lost() {
-            if !self.timers.retransmit.is_set() || self.awaited == Awaited::Window {
+            if !self.timers.retransmit.is_set() || self.awaited == AlarmReason::Window {
                 self.arm_for_flight(now);
             }
         } else if self.has_unsent() {
-            if !self.timers.retransmit.is_set() || self.awaited != Awaited::Window {
-                self.arm(now, Awaited::Window);
+            if !self.timers.retransmit.is_set() || self.awaited != AlarmReason::Window {
+                self.arm(now, AlarmReason::Window);
             }
         } else {
-            self.awaited = Awaited::Acknowledgment;
+            self.awaited = AlarmReason::Acknowledgment;
             self.timers.retransmit = Alarm::NONE;
         }
     }
@@ -184,15 +186,15 @@ impl Tcb {
         if is_single || patience >= self.round_trip.timeout() || !self.may_probe_tail() {
             return self.arm_retransmit(now);
         }
-        self.awaited = Awaited::TailAcknowledgment;
+        self.awaited = AlarmReason::TailAcknowledgment;
         self.timers.retransmit = Alarm::after(now, patience);
     }
 
     pub(super) fn arm_retransmit(&mut self, now: Instant) {
-        self.arm(now, Awaited::Acknowledgment);
+        self.arm(now, AlarmReason::Acknowledgment);
     }
 
-    fn arm(&mut self, now: Instant, awaited: Awaited) {
+    fn arm(&mut self, now: Instant, awaited: AlarmReason) {
         self.awaited = awaited;
         let left = self.user_timeout().0.saturating_sub(self.unanswered_for().0);
         let timeout = self.round_trip.timeout_after(self.backoff);

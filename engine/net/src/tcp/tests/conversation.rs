@@ -17,9 +17,9 @@ use alloc::{format, vec};
 use machine::{Instant, Micros, Piece};
 
 use crate::tcp::{
-    Actions, Beginning, CloseReason, Ended, Flags, Full, Handshake, Options, PoolSizes, Pools,
-    SackBlock, SackBlocks, SegmentRepr, SegmentToSend, SendLimits, SequenceNumber, Tcb,
-    TimestampClock, Timestamps,
+    Actions, CardFull, CloseOutcome, CloseReason, InitialNumbers, Options, PoolSizes, Pools,
+    SackBlock, SackBlocks, SegmentRepr, SegmentToSend, SendLimits, SequenceNumber, Tcb, TcpFlags,
+    TcpHandshake, TimestampClock, Timestamps,
 };
 
 pub(super) const MSS: u16 = 1000;
@@ -67,7 +67,7 @@ pub(super) struct Conversation {
 
 /// One segment in the notation of the tests.
 struct Written {
-    flags: Flags,
+    flags: TcpFlags,
     from: u32,
     to: u32,
     ack: Option<u32>,
@@ -106,17 +106,17 @@ impl Written {
 
 fn parse(text: &str) -> Written {
     let mut words = text.split_whitespace();
-    let mut flags = Flags::NONE;
+    let mut flags = TcpFlags::NONE;
     for flag in words.next().unwrap().chars() {
         flags = flags.with(match flag {
-            'S' => Flags::SYN,
-            'F' => Flags::FIN,
-            'R' => Flags::RST,
-            'P' => Flags::PSH,
-            '.' => Flags::ACK,
-            'E' => Flags::ECE,
-            'W' => Flags::CWR,
-            '-' => Flags::NONE,
+            'S' => TcpFlags::SYN,
+            'F' => TcpFlags::FIN,
+            'R' => TcpFlags::RST,
+            'P' => TcpFlags::PSH,
+            '.' => TcpFlags::ACK,
+            'E' => TcpFlags::ECE,
+            'W' => TcpFlags::CWR,
+            '-' => TcpFlags::NONE,
             other => panic!("no such flag: {other}"),
         });
     }
@@ -174,7 +174,7 @@ impl Conversation {
 
     /// The same at the given initial sequence numbers.
     pub(super) fn established_at(iss: u32, irs: u32) -> Conversation {
-        Conversation::with_handshake(Handshake {
+        Conversation::with_handshake(TcpHandshake {
             iss: SequenceNumber(iss),
             irs: SequenceNumber(irs),
             mss: MSS,
@@ -198,7 +198,7 @@ impl Conversation {
 
     fn with_stamps(recent: u32, sack_permitted: bool) -> Conversation {
         let (offset, sent_at) = (0u32.wrapping_sub(1_000_000), Instant(1_000_000_000));
-        let handshake = Handshake {
+        let handshake = TcpHandshake {
             iss: SequenceNumber(10_000),
             irs: SequenceNumber(500_000),
             mss: MSS,
@@ -216,7 +216,7 @@ impl Conversation {
 
     /// An established connection with selective acknowledgments.
     pub(super) fn selective() -> Conversation {
-        Conversation::with_handshake(Handshake {
+        Conversation::with_handshake(TcpHandshake {
             iss: SequenceNumber(10_000),
             irs: SequenceNumber(500_000),
             mss: MSS,
@@ -230,7 +230,7 @@ impl Conversation {
 
     /// An established connection with ECN.
     pub(super) fn marking() -> Conversation {
-        Conversation::with_handshake(Handshake {
+        Conversation::with_handshake(TcpHandshake {
             iss: SequenceNumber(10_000),
             irs: SequenceNumber(500_000),
             mss: MSS,
@@ -242,12 +242,12 @@ impl Conversation {
         })
     }
 
-    pub(super) fn with_handshake(handshake: Handshake) -> Conversation {
+    pub(super) fn with_handshake(handshake: TcpHandshake) -> Conversation {
         Conversation::with_window(handshake, 64_000)
     }
 
     /// The same; `window` is the peer's first window.
-    pub(super) fn with_window(handshake: Handshake, window: u32) -> Conversation {
+    pub(super) fn with_window(handshake: TcpHandshake, window: u32) -> Conversation {
         let now = Instant(1_000_000_000);
         let mut conversation =
             Conversation::with_tcb(Tcb::accepted(now, &handshake), now, handshake.iss);
@@ -262,7 +262,7 @@ impl Conversation {
     pub(super) fn connecting() -> Conversation {
         let now = Instant(1_000_000_000);
         let iss = SequenceNumber(10_000);
-        let beginning = Beginning { iss, timestamp_offset: 0u32.wrapping_sub(1_000_000) };
+        let beginning = InitialNumbers { iss, timestamp_offset: 0u32.wrapping_sub(1_000_000) };
         let mut conversation = Conversation::with_tcb(Tcb::connect(now, beginning, MSS), now, iss);
         conversation.turn();
         conversation
@@ -296,7 +296,7 @@ impl Conversation {
     /// A segment arrives, and more happens before the connection may produce output.
     pub(super) fn peer_quietly(&mut self, text: &str) -> &mut Self {
         let written = parse(text);
-        let control = u32::from(written.flags.has(Flags::SYN));
+        let control = u32::from(written.flags.has(TcpFlags::SYN));
         let payload = bytes_at(
             written.from.wrapping_sub(1).wrapping_add(control),
             (written.to.wrapping_sub(written.from)) as usize,
@@ -399,7 +399,7 @@ impl Conversation {
         let result =
             tcb.output(*now, *limits, pools, &mut |segment: &SegmentToSend, pieces: &[Piece]| {
                 if *card_room == 0 {
-                    return Err(Full);
+                    return Err(CardFull);
                 }
                 *card_room -= 1;
                 let payload: Vec<u8> =
@@ -458,8 +458,8 @@ impl Conversation {
         let flags = sent.segment.flags;
         let from = sent.segment.sequence.since(self.iss);
         assert_eq!(flags, written.flags, "expected `{text}`, sent `{told}`");
-        if !flags.has(Flags::RST) || written.flags.has(Flags::ACK) {
-            let ack = flags.has(Flags::ACK).then(|| sent.segment.acknowledgment.since(self.irs));
+        if !flags.has(TcpFlags::RST) || written.flags.has(TcpFlags::ACK) {
+            let ack = flags.has(TcpFlags::ACK).then(|| sent.segment.acknowledgment.since(self.irs));
             assert_eq!(ack, written.ack, "expected `{text}`, sent `{told}`");
         }
         assert_eq!(
@@ -534,7 +534,7 @@ impl Conversation {
     fn tell(&self, sent: &Sent) -> String {
         let from = sent.segment.sequence.since(self.iss);
         let to = from.wrapping_add(sent.payload.len() as u32);
-        let ack = match sent.segment.flags.has(Flags::ACK) {
+        let ack = match sent.segment.flags.has(TcpFlags::ACK) {
             true => format!(" ack {}", sent.segment.acknowledgment.since(self.irs)),
             false => String::new(),
         };
@@ -550,8 +550,8 @@ impl Conversation {
     /// Asserts that the connection has ended and returned all borrowed buffers.
     pub(super) fn ended(&mut self, ended: &str) {
         match (ended, self.tcb.ended()) {
-            ("gone", Some(Ended::Gone))
-            | ("time-wait", Some(Ended::TimeWait(_)))
+            ("gone", Some(CloseOutcome::Gone))
+            | ("time-wait", Some(CloseOutcome::TimeWait(_)))
             | ("no", None) => {}
             (_, other) => panic!("expected {ended}, ended {other:?}"),
         }
@@ -577,7 +577,7 @@ impl Conversation {
 #[test]
 fn segments_are_written_as_they_are_meant() {
     let written = parse("SP. -1:9 ack 7 win 100 mss 5 wscale 3");
-    assert_eq!(written.flags, Flags::SYN.with(Flags::PSH).with(Flags::ACK));
+    assert_eq!(written.flags, TcpFlags::SYN.with(TcpFlags::PSH).with(TcpFlags::ACK));
     assert_eq!((written.from, written.to), (u32::MAX, 9));
     assert_eq!(
         (written.ack, written.win, written.mss, written.wscale),

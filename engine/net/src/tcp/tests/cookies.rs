@@ -9,7 +9,7 @@ const IRS: SequenceNumber = SequenceNumber(u32::MAX);
 const OFFSET: u32 = 12_345;
 
 fn syn(options: Options) -> SegmentRepr<'static> {
-    SegmentRepr { sequence: IRS, flags: Flags::SYN, options, ..SegmentRepr::default() }
+    SegmentRepr { sequence: IRS, flags: TcpFlags::SYN, options, ..SegmentRepr::default() }
 }
 
 fn completing(answer: &SegmentToSend) -> SegmentRepr<'static> {
@@ -18,7 +18,7 @@ fn completing(answer: &SegmentToSend) -> SegmentRepr<'static> {
     SegmentRepr {
         sequence: answer.acknowledgment,
         acknowledgment: answer.sequence + 1,
-        flags: Flags::ACK,
+        flags: TcpFlags::ACK,
         options: Options { timestamps, ..Options::default() },
         ..SegmentRepr::default()
     }
@@ -32,7 +32,10 @@ fn a_cookie_returns_the_segment_size() {
         let mut cookies = Cookies::new(&[1; 16], 1460);
         let answer =
             cookies.answer(NOW, &9u64, &syn(Options { mss: said, ..Options::default() }), OFFSET);
-        assert_eq!((answer.flags, answer.acknowledgment), (Flags::SYN.with(Flags::ACK), IRS + 1));
+        assert_eq!(
+            (answer.flags, answer.acknowledgment),
+            (TcpFlags::SYN.with(TcpFlags::ACK), IRS + 1)
+        );
         let handshake = cookies.completed(NOW, &9u64, &completing(&answer), OFFSET).unwrap();
         assert_eq!((handshake.iss, handshake.irs, handshake.mss), (answer.sequence, IRS, kept));
         assert_eq!((handshake.peer_window_shift, handshake.sack_permitted), (None, false));
@@ -87,7 +90,7 @@ fn a_cookie_is_valid_for_one_peer_one_secret_and_two_minutes() {
     assert_eq!(cookies.completed(NOW + Micros::from_secs(130), &9u64, &segment, OFFSET), None);
     let other = SegmentRepr { sequence: segment.sequence + 1, ..segment };
     assert_eq!(cookies.completed(NOW, &9u64, &other, OFFSET), None);
-    let reset = SegmentRepr { flags: Flags::ACK.with(Flags::RST), ..segment };
+    let reset = SegmentRepr { flags: TcpFlags::ACK.with(TcpFlags::RST), ..segment };
     assert_eq!(cookies.completed(NOW, &9u64, &reset, OFFSET), None);
 }
 

@@ -28,14 +28,14 @@ fn a_retransmitted_syn_does_not_propose_ecn() {
 fn a_peers_ecn_proposal_is_accepted() {
     for (flags, answer) in [
         (
-            Flags::SYN.with(Flags::ECE).with(Flags::CWR),
-            Flags::SYN.with(Flags::ACK).with(Flags::ECE),
+            TcpFlags::SYN.with(TcpFlags::ECE).with(TcpFlags::CWR),
+            TcpFlags::SYN.with(TcpFlags::ACK).with(TcpFlags::ECE),
         ),
-        (Flags::SYN.with(Flags::ECE), Flags::SYN.with(Flags::ACK)),
-        (Flags::SYN, Flags::SYN.with(Flags::ACK)),
+        (TcpFlags::SYN.with(TcpFlags::ECE), TcpFlags::SYN.with(TcpFlags::ACK)),
+        (TcpFlags::SYN, TcpFlags::SYN.with(TcpFlags::ACK)),
     ] {
         let mut table = HalfOpenTable::new(1, 1460);
-        let beginning = Beginning { iss: SequenceNumber(1), timestamp_offset: 0 };
+        let beginning = InitialNumbers { iss: SequenceNumber(1), timestamp_offset: 0 };
         let now = machine::Instant(1);
         let syn = SegmentRepr { flags, ..SegmentRepr::default() };
         table.syn_arrived(now, 1, &syn, beginning).unwrap();
@@ -77,7 +77,7 @@ fn an_echo_lowers_the_window_once_a_round_trip() {
     for at in 1..=10 {
         talk.wait(1).peer(&alloc::format!("E. 1:1 ack {}", at * 1000 + 1));
         while let Some(segment) = talk.next_sent() {
-            told += u32::from(segment.flags.has(Flags::CWR));
+            told += u32::from(segment.flags.has(TcpFlags::CWR));
             assert!(
                 segment.sequence.since(SequenceNumber(10_000)) > 10_000,
                 "nothing is sent again"

@@ -10,7 +10,7 @@ use machine::{BLOCK_BYTES, Instant, Micros, Piece};
 use super::Conversation;
 use super::pipe::{cut, heard, joined};
 use crate::tcp::flight::Flight;
-use crate::tcp::run::Fate;
+use crate::tcp::run::RunState;
 use crate::tcp::{PoolSizes, Pools, SEND_BYTES, SegmentToSend, SendLimits, SequenceNumber, Tcb};
 
 /// The pools of a machine with 256 MiB.
@@ -27,7 +27,7 @@ const PERIOD: usize = 65_537;
 
 /// One direction of a path: segments follow each other at a fixed rate, with the same delay.
 #[derive(Default)]
-struct Wire {
+struct SlowPath {
     free_at: Instant,
     on_the_way: VecDeque<(Instant, SegmentToSend, Vec<u8>)>,
     /// Segments that found the queue full, or were lost.
@@ -44,7 +44,7 @@ struct Wire {
 /// Two ends and the path between them. Each end sends and consumes data unless told otherwise.
 struct Talk {
     ends: [Tcb; 2],
-    wires: [Wire; 2],
+    wires: [SlowPath; 2],
     sends: [bool; 2],
     takes: [bool; 2],
     sent: [usize; 2],
@@ -82,7 +82,7 @@ impl World {
     fn begin(&mut self, sends: [bool; 2]) -> usize {
         let ends = joined(self.now, DELAY, [10_000, 0u32.wrapping_sub(500_000)], [1460, 1460]);
         self.now = self.now + Micros(3 * DELAY.0);
-        let wires = [Wire::default(), Wire::default()];
+        let wires = [SlowPath::default(), SlowPath::default()];
         self.talks.push(Talk { ends, wires, sends, takes: [true; 2], sent: [0; 2], given: [0; 2] });
         self.talks.len() - 1
     }
@@ -201,7 +201,7 @@ impl Talk {
     }
 }
 
-impl Wire {
+impl SlowPath {
     fn carry(
         &mut self,
         now: Instant,
@@ -439,7 +439,7 @@ fn send_times_stay_known_however_much_is_in_flight() {
     let mut flight = Flight::default();
     let at = |segment: u32| SequenceNumber(segment * 1448);
     for segment in 0..3000 {
-        flight.sent(segment * 100, at(segment), at(segment + 1), Fate::OnTheWay);
+        flight.sent(segment * 100, at(segment), at(segment + 1), RunState::OnTheWay);
     }
     for segment in 0..3000 {
         let mut sent_at = None;

@@ -172,7 +172,7 @@ fn a_window_closed_over_data_in_flight_gets_probes() {
 
 #[test]
 fn a_retransmitted_handshake_sets_window_1_and_timeout_3_s() {
-    let mut talk = Conversation::with_handshake(crate::tcp::Handshake {
+    let mut talk = Conversation::with_handshake(crate::tcp::TcpHandshake {
         iss: crate::tcp::SequenceNumber(5),
         irs: crate::tcp::SequenceNumber(6),
         mss: 1000,
@@ -229,7 +229,7 @@ fn lost_small_segments_are_merged_and_carry_no_fin() {
 
 #[test]
 fn repeatedly_lost_long_segments_become_smaller() {
-    let mut talk = Conversation::with_handshake(crate::tcp::Handshake {
+    let mut talk = Conversation::with_handshake(crate::tcp::TcpHandshake {
         iss: crate::tcp::SequenceNumber(10_000),
         irs: crate::tcp::SequenceNumber(500_000),
         mss: 1460,

@@ -8,8 +8,8 @@ use machine::{Instant, Micros, Piece};
 
 use super::conversation::{SIZES, bytes_at};
 use crate::tcp::{
-    Beginning, CloseReason, Ended, Flags, Full, HalfOpenTable, HalfOpenVerdict, PoolSizes, Pools,
-    SegmentRepr, SegmentToSend, SendLimits, SequenceNumber, Tcb,
+    CardFull, CloseOutcome, CloseReason, HalfOpenTable, HalfOpenVerdict, InitialNumbers, PoolSizes,
+    Pools, SegmentRepr, SegmentToSend, SendLimits, SequenceNumber, Tcb, TcpFlags,
 };
 
 /// What the pipe does, in percent, and its delay in milliseconds with the random part that is
@@ -33,7 +33,7 @@ struct InFlight {
     payload: Vec<u8>,
 }
 
-struct End {
+struct Endpoint {
     tcb: Tcb,
     pools: Pools,
     /// Bytes of our stream: in total, queued so far, and received. And whether the peer has closed.
@@ -46,12 +46,12 @@ struct End {
     limits: SendLimits,
 }
 
-impl End {
-    fn new(tcb: Tcb, total: u32, sizes: PoolSizes, segmentation: bool) -> End {
+impl Endpoint {
+    fn new(tcb: Tcb, total: u32, sizes: PoolSizes, segmentation: bool) -> Endpoint {
         let limits =
             SendLimits { segmentation_bytes: segmentation.then_some(20_000), local_mss: 1000 };
         let pools = Pools::new(sizes);
-        End {
+        Endpoint {
             tcb,
             pools,
             total,
@@ -107,8 +107,8 @@ impl End {
     }
 }
 
-fn beginning(iss: u32) -> Beginning {
-    Beginning { iss: SequenceNumber(iss), timestamp_offset: 0u32.wrapping_sub(iss) }
+fn beginning(iss: u32) -> InitialNumbers {
+    InitialNumbers { iss: SequenceNumber(iss), timestamp_offset: 0u32.wrapping_sub(iss) }
 }
 
 /// A server's end from the half-open table, and a client's end. Their handshake has no losses, and
@@ -179,7 +179,7 @@ pub(super) fn cut(segment: &SegmentToSend, payload: &[u8]) -> Vec<(SegmentToSend
         let mut header =
             SegmentToSend { sequence: segment.sequence + (place * size) as u32, ..*segment };
         if place + 1 < count {
-            header.flags = header.flags.without(Flags::FIN.with(Flags::PSH));
+            header.flags = header.flags.without(TcpFlags::FIN.with(TcpFlags::PSH));
         }
         (header, part.to_vec())
     });
@@ -201,7 +201,7 @@ fn run(seed: u64, weather: Weather, totals: [u32; 2], sizes: PoolSizes) -> Insta
     let mut place = 0;
     let mut ends = joined(now, Micros(0), iss, mss).map(|tcb| {
         place += 1;
-        End::new(tcb, totals[place - 1], sizes, place == 1 && seed.is_multiple_of(2))
+        Endpoint::new(tcb, totals[place - 1], sizes, place == 1 && seed.is_multiple_of(2))
     });
     let mut pipe: Vec<InFlight> = Vec::new();
     let mut idle_turns = 0;
@@ -220,7 +220,7 @@ fn run(seed: u64, weather: Weather, totals: [u32; 2], sizes: PoolSizes) -> Insta
                 end.limits,
                 &end.pools,
                 &mut |segment: &SegmentToSend, pieces: &[Piece]| {
-                    room = room.checked_sub(1).ok_or(Full)?;
+                    room = room.checked_sub(1).ok_or(CardFull)?;
                     let payload: Vec<u8> =
                         pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
                     sent.extend(cut(segment, &payload));
@@ -284,7 +284,7 @@ fn run(seed: u64, weather: Weather, totals: [u32; 2], sizes: PoolSizes) -> Insta
         }
     }
     for end in &mut ends {
-        assert!(matches!(end.tcb.ended(), Some(Ended::Gone | Ended::TimeWait(_))));
+        assert!(matches!(end.tcb.ended(), Some(CloseOutcome::Gone | CloseOutcome::TimeWait(_))));
         end.tcb.release(&mut end.pools);
         end.pools.blocks.collect_retired();
         assert_eq!(end.pools.free_blocks(), sizes.blocks);

@@ -172,7 +172,7 @@ fn the_window_shrinks_with_kept_bytes_and_opens_as_they_go() {
 
 #[test]
 fn a_window_without_scaling_fits_its_field() {
-    let mut talk = Conversation::with_handshake(crate::tcp::Handshake {
+    let mut talk = Conversation::with_handshake(crate::tcp::TcpHandshake {
         iss: crate::tcp::SequenceNumber(5),
         irs: crate::tcp::SequenceNumber(6),
         mss: 1000,

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::Conversation;
 use crate::tcp::flight::Flight;
 use crate::tcp::recovery::Phase;
-use crate::tcp::run::Fate;
+use crate::tcp::run::RunState;
 use crate::tcp::*;
 
 /// A connection that sent segments up to `to` at once, a round trip ago.
@@ -219,7 +219,7 @@ proptest! {
             let to = (from + count).min(max);
             match kind {
                 0 | 1 => {
-                    flight.sent(clock, start + max, start + max + count, Fate::OnTheWay);
+                    flight.sent(clock, start + max, start + max + count, RunState::OnTheWay);
                     said.resize((max + count) as usize, false);
                 }
                 2 => {
@@ -231,10 +231,10 @@ proptest! {
                     una = to.min(una + count);
                     flight.acknowledge(start + una, &mut |_| {});
                 }
-                4 => flight.judge(|run| if (run.sent_at / 10) % 3 == 0 { Fate::Lost } else { Fate::OnTheWay }),
+                4 => flight.judge(|run| if (run.sent_at / 10) % 3 == 0 { RunState::Lost } else { RunState::OnTheWay }),
                 _ => {
                     if let Some(lost) = flight.first_lost() {
-                        flight.sent(clock, lost.start, (lost.start + count).earlier(lost.end), Fate::OnTheWay);
+                        flight.sent(clock, lost.start, (lost.start + count).earlier(lost.end), RunState::OnTheWay);
                     } else {
                         flight.lose_first(count);
                     }
@@ -252,7 +252,7 @@ fn too_many_gaps_are_merged_without_false_arrivals() {
     let mut flight = Flight::default();
     let at = |segment: u32| SequenceNumber(segment * 1000);
     for segment in 0..400 {
-        flight.sent(segment, at(segment), at(segment + 1), Fate::OnTheWay);
+        flight.sent(segment, at(segment), at(segment + 1), RunState::OnTheWay);
         flight.assert_invariants(at(0), at(segment + 1));
     }
     for segment in (1..400).step_by(2) {
@@ -262,8 +262,8 @@ fn too_many_gaps_are_merged_without_false_arrivals() {
         flight.assert_invariants(at(0), at(400));
     }
     assert!(flight.arrived() >= 28_000, "as many gaps are told apart as there is room for");
-    flight.judge(|_| Fate::Lost);
-    flight.sent(1000, at(0), at(1), Fate::OnTheWay);
+    flight.judge(|_| RunState::Lost);
+    flight.sent(1000, at(0), at(1), RunState::OnTheWay);
     flight.assert_invariants(at(0), at(400));
     flight.acknowledge(at(400), &mut |_| {});
     flight.assert_invariants(at(400), at(400));
@@ -274,7 +274,7 @@ fn merged_runs_give_no_round_trip_sample() {
     let at = |segment: u32| SequenceNumber(segment * 1000);
     let mut flight = Flight::default();
     for segment in 0..400 {
-        flight.sent(segment * 100, at(segment), at(segment + 1), Fate::OnTheWay);
+        flight.sent(segment * 100, at(segment), at(segment + 1), RunState::OnTheWay);
     }
     for segment in (1..120).step_by(2) {
         flight
@@ -289,9 +289,9 @@ fn merged_runs_give_no_round_trip_sample() {
         });
     }
     for segment in 400..410 {
-        flight.sent(segment * 100, at(segment), at(segment + 1), Fate::OnTheWay);
+        flight.sent(segment * 100, at(segment), at(segment + 1), RunState::OnTheWay);
     }
-    flight.judge(|_| Fate::Lost);
+    flight.judge(|_| RunState::Lost);
     flight.unmark_lost();
     flight.acknowledge(at(401), &mut |run| {
         assert!(run.ambiguous, "what was lost together is found together: {run:?}")

@@ -331,7 +331,7 @@ fn a_small_window_is_not_filled_with_a_small_segment() {
 
 #[test]
 fn half_of_the_largest_window_is_worth_a_segment() {
-    let handshake = crate::tcp::Handshake {
+    let handshake = crate::tcp::TcpHandshake {
         iss: crate::tcp::SequenceNumber(5),
         irs: crate::tcp::SequenceNumber(6),
         mss: 1000,

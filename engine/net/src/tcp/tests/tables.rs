@@ -8,11 +8,11 @@ use crate::tcp::*;
 
 const NOW: Instant = Instant(5_000_000);
 const ISS: SequenceNumber = SequenceNumber(u32::MAX);
-const BEGINNING: Beginning = Beginning { iss: ISS, timestamp_offset: 7 };
+const BEGINNING: InitialNumbers = InitialNumbers { iss: ISS, timestamp_offset: 7 };
 const IRS: SequenceNumber = SequenceNumber(u32::MAX - 1);
 
 fn segment(
-    flags: Flags,
+    flags: TcpFlags,
     sequence: SequenceNumber,
     acknowledgment: SequenceNumber,
 ) -> SegmentRepr<'static> {
@@ -21,7 +21,7 @@ fn segment(
 
 fn syn() -> SegmentRepr<'static> {
     let options = Options { mss: Some(1400), window_scale: Some(7), ..Options::default() };
-    SegmentRepr { options, ..segment(Flags::SYN, IRS, SequenceNumber(0)) }
+    SegmentRepr { options, ..segment(TcpFlags::SYN, IRS, SequenceNumber(0)) }
 }
 
 fn sent(table: &mut HalfOpenTable<u32>, now: Instant) -> Vec<(u32, SegmentToSend)> {
@@ -41,14 +41,14 @@ fn a_completed_handshake_returns_the_agreed_options() {
     let answers = sent(&mut table, NOW);
     assert_eq!(answers.len(), 1);
     let (key, answer) = answers[0];
-    assert_eq!((key, answer.flags), (9, Flags::SYN.with(Flags::ACK)));
+    assert_eq!((key, answer.flags), (9, TcpFlags::SYN.with(TcpFlags::ACK)));
     assert_eq!((answer.sequence, answer.acknowledgment), (ISS, IRS + 1));
     assert_eq!(
         answer.options,
         Options { mss: Some(1460), window_scale: Some(WINDOW_SHIFT), ..Options::default() }
     );
     let later = NOW + Micros::from_millis(30);
-    let verdict = table.segment_arrived(later, id, &9, &segment(Flags::ACK, IRS + 1, ISS + 1));
+    let verdict = table.segment_arrived(later, id, &9, &segment(TcpFlags::ACK, IRS + 1, ISS + 1));
     let HalfOpenVerdict::Completed(handshake) = verdict else { panic!("{verdict:?}") };
     assert_eq!(handshake.round_trip, Some(Micros::from_millis(30)));
     assert_eq!((handshake.mss, handshake.peer_window_shift), (1400, Some(7)));
@@ -59,7 +59,7 @@ fn a_completed_handshake_returns_the_agreed_options() {
 #[test]
 fn a_peer_that_does_not_scale_gets_no_scale() {
     let mut table = HalfOpenTable::new(4, 1460);
-    table.syn_arrived(NOW, 9, &segment(Flags::SYN, IRS, IRS), BEGINNING);
+    table.syn_arrived(NOW, 9, &segment(TcpFlags::SYN, IRS, IRS), BEGINNING);
     let (_, answer) = sent(&mut table, NOW)[0];
     assert_eq!(answer.options, Options { mss: Some(1460), ..Options::default() });
 }
@@ -87,7 +87,7 @@ fn an_unanswered_syn_ack_is_repeated_five_times_and_given_up() {
 fn a_syn_ack_that_the_card_refused_is_sent_later() {
     let mut table = HalfOpenTable::new(4, 1460);
     table.syn_arrived(NOW, 9, &syn(), BEGINNING);
-    assert_eq!(table.output(NOW, |_, _| Err(Full)), Err(Full));
+    assert_eq!(table.output(NOW, |_, _| Err(CardFull)), Err(CardFull));
     assert_eq!(sent(&mut table, NOW).len(), 1);
     assert_eq!(sent(&mut table, NOW).len(), 0);
 }
@@ -101,8 +101,8 @@ fn a_repeated_syn_makes_the_round_trip_unknown() {
         assert_eq!(table.segment_arrived(NOW, id, &9, &syn()), HalfOpenVerdict::Nothing);
         sent(&mut table, NOW);
     }
-    let verdict = table.segment_arrived(NOW, id, &9, &segment(Flags::ACK, IRS + 1, ISS + 1));
-    assert!(matches!(verdict, HalfOpenVerdict::Completed(Handshake { round_trip: None, .. })));
+    let verdict = table.segment_arrived(NOW, id, &9, &segment(TcpFlags::ACK, IRS + 1, ISS + 1));
+    assert!(matches!(verdict, HalfOpenVerdict::Completed(TcpHandshake { round_trip: None, .. })));
 }
 
 #[test]
@@ -123,21 +123,21 @@ fn only_valid_segments_change_a_half_open_connection() {
     let id = table.syn_arrived(NOW, 9, &syn(), BEGINNING).unwrap();
     sent(&mut table, NOW);
     let mut hear = |segment: &SegmentRepr<'_>| table.segment_arrived(NOW, id, &9, segment);
-    let wrong_acknowledgment = hear(&segment(Flags::ACK, IRS + 1, ISS + 2));
+    let wrong_acknowledgment = hear(&segment(TcpFlags::ACK, IRS + 1, ISS + 2));
     let HalfOpenVerdict::Respond(reset) = wrong_acknowledgment else {
         panic!("{wrong_acknowledgment:?}")
     };
-    assert_eq!((reset.flags, reset.sequence), (Flags::RST, ISS + 2));
-    assert_eq!(hear(&segment(Flags::RST, IRS, ISS)), HalfOpenVerdict::Nothing);
-    assert!(matches!(hear(&segment(Flags::RST, IRS + 2, ISS)), HalfOpenVerdict::Respond(_)));
-    assert!(matches!(hear(&segment(Flags::SYN, IRS + 1, ISS)), HalfOpenVerdict::Respond(_)));
+    assert_eq!((reset.flags, reset.sequence), (TcpFlags::RST, ISS + 2));
+    assert_eq!(hear(&segment(TcpFlags::RST, IRS, ISS)), HalfOpenVerdict::Nothing);
+    assert!(matches!(hear(&segment(TcpFlags::RST, IRS + 2, ISS)), HalfOpenVerdict::Respond(_)));
+    assert!(matches!(hear(&segment(TcpFlags::SYN, IRS + 1, ISS)), HalfOpenVerdict::Respond(_)));
     assert!(matches!(
-        hear(&segment(Flags::ACK, IRS + 70_000, ISS + 1)),
+        hear(&segment(TcpFlags::ACK, IRS + 70_000, ISS + 1)),
         HalfOpenVerdict::Respond(_)
     ));
-    assert_eq!(hear(&segment(Flags::FIN, IRS + 1, ISS)), HalfOpenVerdict::Nothing);
-    assert_eq!(hear(&segment(Flags::RST, IRS + 1, ISS)), HalfOpenVerdict::Removed);
-    assert_eq!(hear(&segment(Flags::ACK, IRS + 1, ISS + 1)), HalfOpenVerdict::Nothing);
+    assert_eq!(hear(&segment(TcpFlags::FIN, IRS + 1, ISS)), HalfOpenVerdict::Nothing);
+    assert_eq!(hear(&segment(TcpFlags::RST, IRS + 1, ISS)), HalfOpenVerdict::Removed);
+    assert_eq!(hear(&segment(TcpFlags::ACK, IRS + 1, ISS + 1)), HalfOpenVerdict::Nothing);
     assert!(table.is_empty());
 }
 
@@ -161,7 +161,7 @@ fn a_stale_entry_id_finds_nothing() {
     table.remove(id, &1);
     table.syn_arrived(NOW, 2, &syn(), BEGINNING).unwrap();
     assert_eq!(
-        table.segment_arrived(NOW, id, &1, &segment(Flags::ACK, IRS + 1, ISS + 1)),
+        table.segment_arrived(NOW, id, &1, &segment(TcpFlags::ACK, IRS + 1, ISS + 1)),
         HalfOpenVerdict::Nothing
     );
     table.remove(id, &1);
@@ -179,13 +179,13 @@ const OVER: TimeWait = TimeWait {
 fn time_wait_repeats_the_last_ack_for_a_minute() {
     let mut table = TimeWaitTable::with_capacity(4);
     let (id, _) = table.insert(NOW, 9u32, OVER);
-    let fin = segment(Flags::FIN.with(Flags::ACK), SequenceNumber(2), SequenceNumber(7));
+    let fin = segment(TcpFlags::FIN.with(TcpFlags::ACK), SequenceNumber(2), SequenceNumber(7));
     let later = NOW + Micros::from_secs(10);
     let verdict = table.segment_arrived(later, id, &9, &fin);
     let TimeWaitVerdict::Respond(answer) = verdict else { panic!("{verdict:?}") };
     assert_eq!(
         (answer.sequence, answer.acknowledgment, answer.flags),
-        (OVER.snd_nxt, OVER.rcv_nxt, Flags::ACK)
+        (OVER.snd_nxt, OVER.rcv_nxt, TcpFlags::ACK)
     );
     assert_eq!(
         table.next_deadline(),
@@ -202,7 +202,7 @@ fn time_wait_ignores_resets_and_acknowledgments() {
     let mut table = TimeWaitTable::with_capacity(4);
     let (id, _) = table.insert(NOW, 9u32, OVER);
     for sequence in 0..10 {
-        for flags in [Flags::RST, Flags::ACK, Flags::RST.with(Flags::ACK)] {
+        for flags in [TcpFlags::RST, TcpFlags::ACK, TcpFlags::RST.with(TcpFlags::ACK)] {
             let stray = segment(flags, SequenceNumber(sequence), SequenceNumber(7));
             assert_eq!(table.segment_arrived(NOW, id, &9, &stray), TimeWaitVerdict::Nothing);
         }
@@ -215,7 +215,7 @@ fn time_wait_ignores_segments_without_ack_or_syn() {
     let mut table = TimeWaitTable::with_capacity(4);
     let (id, _) = table.insert(NOW, 9u32, OVER);
     for sequence in 0..10 {
-        let stray = segment(Flags::FIN, SequenceNumber(sequence), SequenceNumber(0));
+        let stray = segment(TcpFlags::FIN, SequenceNumber(sequence), SequenceNumber(0));
         assert_eq!(table.segment_arrived(NOW, id, &9, &stray), TimeWaitVerdict::Nothing);
     }
 }
@@ -224,9 +224,9 @@ fn time_wait_ignores_segments_without_ack_or_syn() {
 fn only_a_newer_syn_reopens_a_time_wait_connection() {
     let mut table = TimeWaitTable::with_capacity(4);
     let (id, _) = table.insert(NOW, 9u32, OVER);
-    let old = segment(Flags::SYN, SequenceNumber(2), SequenceNumber(0));
+    let old = segment(TcpFlags::SYN, SequenceNumber(2), SequenceNumber(0));
     assert!(matches!(table.segment_arrived(NOW, id, &9, &old), TimeWaitVerdict::Respond(_)));
-    let new = segment(Flags::SYN, SequenceNumber(3), SequenceNumber(0));
+    let new = segment(TcpFlags::SYN, SequenceNumber(3), SequenceNumber(0));
     let verdict = table.segment_arrived(NOW, id, &9, &new);
     assert_eq!(verdict, TimeWaitVerdict::NewConnection { snd_nxt: OVER.snd_nxt });
     assert!(table.is_empty());
@@ -243,14 +243,18 @@ fn a_full_time_wait_table_evicts_its_oldest() {
 
 #[test]
 fn strays_are_reset_acceptably_and_resets_are_not_answered() {
-    let acknowledging = segment(Flags::ACK, SequenceNumber(5), SequenceNumber(6));
+    let acknowledging = segment(TcpFlags::ACK, SequenceNumber(5), SequenceNumber(6));
     let reset = reset_for(&acknowledging).unwrap();
-    assert_eq!((reset.flags, reset.sequence), (Flags::RST, SequenceNumber(6)));
-    let bare = SegmentRepr { payload: b"abc", ..segment(Flags::SYN.with(Flags::FIN), ISS, IRS) };
+    assert_eq!((reset.flags, reset.sequence), (TcpFlags::RST, SequenceNumber(6)));
+    let bare =
+        SegmentRepr { payload: b"abc", ..segment(TcpFlags::SYN.with(TcpFlags::FIN), ISS, IRS) };
     let reset = reset_for(&bare).unwrap();
-    assert_eq!((reset.flags, reset.sequence), (Flags::RST.with(Flags::ACK), SequenceNumber(0)));
+    assert_eq!(
+        (reset.flags, reset.sequence),
+        (TcpFlags::RST.with(TcpFlags::ACK), SequenceNumber(0))
+    );
     assert_eq!(reset.acknowledgment, ISS + 5);
-    assert_eq!(reset_for(&segment(Flags::RST, ISS, IRS)), None);
+    assert_eq!(reset_for(&segment(TcpFlags::RST, ISS, IRS)), None);
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn each_connection_has_its_own_timestamp_offset() {
 
 const NOW: Instant = Instant(5_000_000);
 
-fn stamped(flags: Flags, sequence: u32, value: u32) -> SegmentRepr<'static> {
+fn stamped(flags: TcpFlags, sequence: u32, value: u32) -> SegmentRepr<'static> {
     let options = Options { timestamps: Some(Timestamps { value, echo: 0 }), ..Options::default() };
     let (sequence, acknowledgment) = (SequenceNumber(sequence), SequenceNumber(11));
     SegmentRepr { sequence, acknowledgment, flags, options, ..SegmentRepr::default() }
@@ -125,19 +125,19 @@ fn stamped(flags: Flags, sequence: u32, value: u32) -> SegmentRepr<'static> {
 #[test]
 fn syn_ack_echoes_the_latest_syn_and_older_acks_are_refused() {
     let mut table = HalfOpenTable::new(1, 1460);
-    let beginning = Beginning { iss: SequenceNumber(10), timestamp_offset: 7 };
-    let id = table.syn_arrived(NOW, 1, &stamped(Flags::SYN, 0, 50), beginning).unwrap();
-    table.segment_arrived(NOW, id, &1, &stamped(Flags::SYN, 0, 60));
+    let beginning = InitialNumbers { iss: SequenceNumber(10), timestamp_offset: 7 };
+    let id = table.syn_arrived(NOW, 1, &stamped(TcpFlags::SYN, 0, 50), beginning).unwrap();
+    table.segment_arrived(NOW, id, &1, &stamped(TcpFlags::SYN, 0, 60));
     let sent = table.output(NOW, |_, answer| {
         assert_eq!(answer.options.timestamps, Some(Timestamps { value: 5007, echo: 60 }));
         Ok(())
     });
     assert!(sent.is_ok());
-    let old = table.segment_arrived(NOW, id, &1, &stamped(Flags::ACK, 1, 59));
-    assert!(matches!(old, HalfOpenVerdict::Respond(answer) if answer.flags == Flags::ACK));
-    let bare = SegmentRepr { options: Options::default(), ..stamped(Flags::ACK, 1, 0) };
+    let old = table.segment_arrived(NOW, id, &1, &stamped(TcpFlags::ACK, 1, 59));
+    assert!(matches!(old, HalfOpenVerdict::Respond(answer) if answer.flags == TcpFlags::ACK));
+    let bare = SegmentRepr { options: Options::default(), ..stamped(TcpFlags::ACK, 1, 0) };
     assert_eq!(table.segment_arrived(NOW, id, &1, &bare), HalfOpenVerdict::Nothing);
-    let verdict = table.segment_arrived(NOW, id, &1, &stamped(Flags::ACK, 1, 61));
+    let verdict = table.segment_arrived(NOW, id, &1, &stamped(TcpFlags::ACK, 1, 61));
     let HalfOpenVerdict::Completed(handshake) = verdict else { panic!("{verdict:?}") };
     assert_eq!((handshake.mss, handshake.timestamps.is_some()), (536 - 12, true));
 }
@@ -156,7 +156,7 @@ fn a_later_timestamp_reopens_a_time_wait_connection() {
     {
         let mut table = TimeWaitTable::with_capacity(1);
         let (id, _) = table.insert(NOW, 1, over);
-        let verdict = table.segment_arrived(NOW, id, &1, &stamped(Flags::SYN, sequence, value));
+        let verdict = table.segment_arrived(NOW, id, &1, &stamped(TcpFlags::SYN, sequence, value));
         assert_eq!(
             matches!(verdict, TimeWaitVerdict::NewConnection { .. }),
             opens,

@@ -17,8 +17,8 @@ use super::world::{MultiCoreWorld, Told};
 use crate::Counter;
 use crate::tcp::PoolSizes;
 use crate::{
-    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Address, Ipv6Addressing,
-    Limits, Net, Route,
+    Addressing, Config, ConnectionId, Cores, Event, Events, Ipv4Interface, Ipv6Address,
+    Ipv6Addressing, Limits, Net, Route,
 };
 
 const US_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 2);
@@ -78,7 +78,7 @@ impl Talk {
         );
         let mut card = TestMachine::new(Offloads::default());
         card.card.address = PEER_CARD;
-        let own = Address { address: PEER, ..our_address() };
+        let own = Ipv4Interface { address: PEER, ..our_address() };
         let config = Config {
             addressing: Addressing::Static(own),
             ipv6: fixed(PEER_IPV6),
