@@ -17,7 +17,7 @@
 //!   lock and its handler.
 
 use tasks::{
-    Continuation, Countdown, Entry, FrameId, FrameTable, GateId, Gates, Passage, ResumeQueue,
+    Continuation, Countdown, EntryPoint, FrameId, FrameTable, GateId, Gates, Passage, ResumeQueue,
 };
 
 /// How senders contend for the gate.
@@ -93,7 +93,7 @@ struct Call {
 
 const GATE: GateId = GateId(0);
 /// Where a call goes on when its device is done.
-const COMPLETED: Entry = Entry(1);
+const COMPLETED: EntryPoint = EntryPoint(1);
 
 /// Calls on their way, and the gates that they pass.
 pub struct Chain {

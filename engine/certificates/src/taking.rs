@@ -51,7 +51,7 @@ impl Certificates {
     }
 
     /// The store has completed a request about a certificate.
-    pub fn woken(&mut self, entry: tasks::Entry, outcome: Outcome, cx: &mut Context<'_>) {
+    pub fn woken(&mut self, entry: tasks::EntryPoint, outcome: Outcome, cx: &mut Context<'_>) {
         match Point::of(entry) {
             Some(Point::Read) => self.was_read(outcome, cx),
             Some(Point::Kept) => self.was_kept(outcome, cx),

@@ -4,7 +4,7 @@ use super::*;
 use alloc::string::ToString;
 use core::net::Ipv4Addr;
 use machine::Micros;
-use tasks::{Entry, FrameId};
+use tasks::{EntryPoint, FrameId};
 
 const NOW: Instant = Instant::START;
 const HASH: Micros = Micros::from_millis(20);
@@ -14,7 +14,7 @@ fn jobs_of(core: u8, cores: u8) -> Compute {
 }
 
 fn at(index: u32) -> Continuation {
-    Continuation { frame: FrameId::new(index, 0), entry: Entry(0) }
+    Continuation { frame: FrameId::new(index, 0), entry: EntryPoint(0) }
 }
 
 fn address(network: u8, host: u8) -> IpAddr {

@@ -7,7 +7,7 @@ use connections::Stir;
 use resolver::{Known, QuestionNumber};
 use shards::{DeliveryHandle, Reply, ShardedStore};
 use store::{AccountId, Outcome, Refusal};
-use tasks::{Entry, FrameId};
+use tasks::{EntryPoint, FrameId};
 
 use super::host::{Client, SmtpHost};
 use super::incoming::{Incoming, message_refusal};
@@ -200,7 +200,7 @@ impl SmtpConversation {
     }
 
     /// The store has answered what the session waited for.
-    pub fn woken(&mut self, entry: Entry, outcome: Outcome, call: &mut SmtpCall<'_>) {
+    pub fn woken(&mut self, entry: EntryPoint, outcome: Outcome, call: &mut SmtpCall<'_>) {
         let Some(point) = WaitPoint::of(entry) else { return call.cx.store.forget(outcome) };
         self.with(call, |session, host| match (point, outcome) {
             (WaitPoint::Room, _) => {

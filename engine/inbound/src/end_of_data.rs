@@ -18,7 +18,7 @@ use message::{Findings, return_path};
 use resolver::{Known, QuestionNumber};
 use signing::Signing;
 use smtp::MessageRefusal;
-use store::{AccountId, Head};
+use store::{AccountId, HeadLength};
 
 use super::context::Context;
 use super::dmarc_check::{DmarcCheck, Judgement};
@@ -348,7 +348,7 @@ fn say(
         Some(proof) => proof.write(caller, &mut findings),
         None => findings.nothing(),
     }
-    let length = findings.end(reason.as_deref(), Head::UNIT);
+    let length = findings.end(reason.as_deref(), HeadLength::UNIT);
     let fields = trace.buffer.get(..length).unwrap_or_default().to_vec();
     Ok(FinalFields { fields, taken: 0, is_suspect: reason.is_some() })
 }

@@ -23,7 +23,7 @@ use accounts::entries;
 use channel::Ticket;
 use relay::Envelope;
 use relay::envelope::Unreadable;
-use store::{Beginning, OUTBOX, Outcome, Packing, Refusal};
+use store::{OUTBOX, Outcome, Packing, PartialMessage, Refusal};
 use tasks::{Continuation, FrameId, FrameTable};
 
 use super::context::Context;
@@ -69,7 +69,7 @@ pub(super) struct AdminRequest {
     /// The entry behind which it goes on.
     cursor: Option<Place>,
     /// The entry that is read, and its beginning.
-    beginning: Option<(Place, Beginning)>,
+    beginning: Option<(Place, PartialMessage)>,
     /// The entry that is being read, at its next part.
     reading: Option<Place>,
     work: RequestKind,
@@ -230,7 +230,7 @@ impl AdminRequest {
         let Some(place) = self.reading.take() else { return };
         let Some(bytes) = bytes else { return self.cannot_read(place, cx) };
         let known = self.beginning.take().filter(|(own, _)| *own == place);
-        let (_, mut beginning) = known.unwrap_or((place, Beginning::from(0)));
+        let (_, mut beginning) = known.unwrap_or((place, PartialMessage::from(0)));
         beginning.arrived(bytes);
         let store = &cx.parts.store.own.store;
         let Some((info, own)) = store.message(place.0, OUTBOX, place.1).zip(store.account(place.0))

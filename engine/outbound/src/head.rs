@@ -2,7 +2,7 @@
 //!
 //! Both are read from the entry's beginning, however that is cut. The signatures were appended last
 //! and may lie across the edge of a chunk. The envelope begins in a part of its own behind them
-//! (`store::Beginning`).
+//! (`store::PartialMessage`).
 //!
 //! Invariants:
 //! - A head is the same wherever the store cuts what it gives: it is parsed again from the front
@@ -11,10 +11,10 @@
 
 use relay::Envelope;
 use relay::envelope::{self, Unreadable};
-use store::{Beginning, Head};
+use store::{HeadLength, PartialMessage};
 
 /// The greatest length of a head.
-const BYTES_MAX: usize = Head::OCTETS_MAX + envelope::BYTES_MAX;
+const BYTES_MAX: usize = HeadLength::OCTETS_MAX + envelope::BYTES_MAX;
 
 /// The beginning of a field that is a signature.
 const SIGNATURE: &[u8] = b"DKIM-Signature:";
@@ -40,7 +40,7 @@ pub(super) enum EntryExtent {
 
 impl EntryExtent {
     /// The extent that was read of an entry of `octets` bytes.
-    pub(super) fn of(beginning: &Beginning, octets: u32) -> EntryExtent {
+    pub(super) fn of(beginning: &PartialMessage, octets: u32) -> EntryExtent {
         if beginning.is_all_of(octets) { EntryExtent::Whole } else { EntryExtent::Beginning }
     }
 }
@@ -112,7 +112,7 @@ mod tests {
 
     /// Reads the head of an entry that comes in parts of these lengths, as a reader does.
     fn gathered(entry: &[u8], mut part: impl FnMut() -> usize) -> Result<EntryHead, Unreadable> {
-        let mut beginning = Beginning::from(0);
+        let mut beginning = PartialMessage::from(0);
         loop {
             let rest = &entry[beginning.next() as usize..];
             beginning.arrived(&rest[..part().min(rest.len())]);

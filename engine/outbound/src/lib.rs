@@ -105,7 +105,7 @@ use relay::destinations::{Ended, Leave};
 use resolver::{Known, QuestionNumber};
 use shards::{DestinationEvent, DestinationNotice};
 use store::{AccountId, Outcome, Store, Uid};
-use tasks::{Entry, FrameId, FrameTable, Subsystem};
+use tasks::{EntryPoint, FrameId, FrameTable, Subsystem};
 
 use administration::{AdminCx, Administration};
 use attempt_context::AttemptCx;
@@ -241,7 +241,7 @@ impl Outbound {
     pub fn woken(
         &mut self,
         frame: FrameId,
-        entry: Entry,
+        entry: EntryPoint,
         outcome: Outcome,
         parts: &mut Context<'_>,
     ) {

@@ -12,7 +12,7 @@
 
 use alloc::vec::Vec;
 
-use store::{Beginning, OUTBOX, Outcome, Refusal};
+use store::{OUTBOX, Outcome, PartialMessage, Refusal};
 
 use super::WaitPoint;
 use super::attempt_context::AttemptCx;
@@ -23,7 +23,7 @@ pub(super) struct EntryReader {
     /// Whether a requested part has not come yet, and whether it is still wanted.
     asked: Option<Wanted>,
     /// The beginning of the entry, until it is opened.
-    beginning: Beginning,
+    beginning: PartialMessage,
     /// Where the message begins below its signatures. `None`: the entry is not opened.
     message_at: Option<u32>,
     /// The signatures of the message, above the rest of the entry.
@@ -65,7 +65,7 @@ impl EntryReader {
     pub(super) fn new() -> EntryReader {
         EntryReader {
             asked: None,
-            beginning: Beginning::from(0),
+            beginning: PartialMessage::from(0),
             message_at: None,
             signatures: Vec::new(),
             entry_octets: 0,
@@ -126,7 +126,7 @@ impl EntryReader {
     pub(super) fn opened(&mut self, signatures: usize, message_at: u32, entry_octets: u32) {
         self.signatures = self.beginning.octets().get(..signatures).unwrap_or_default().to_vec();
         self.entry_octets = entry_octets;
-        (self.beginning, self.message_at) = (Beginning::default(), Some(message_at));
+        (self.beginning, self.message_at) = (PartialMessage::default(), Some(message_at));
     }
 
     fn message_at(&self) -> u32 {

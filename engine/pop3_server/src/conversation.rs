@@ -3,7 +3,7 @@
 
 use shards::Reply;
 use store::{AccountId, Outcome};
-use tasks::Entry;
+use tasks::EntryPoint;
 
 use super::host::{Point, Pop3Call, Pop3Host};
 use super::state::State;
@@ -81,7 +81,7 @@ impl Pop3Conversation {
     }
 
     /// The store has answered a request of the session.
-    pub fn woken(&mut self, entry: Entry, outcome: Outcome, call: &mut Pop3Call<'_>) {
+    pub fn woken(&mut self, entry: EntryPoint, outcome: Outcome, call: &mut Pop3Call<'_>) {
         let Some(point) = Point::of(entry) else { return call.cx.store.forget(outcome) };
         self.with(call, |session, host| match point {
             Point::Deleted => deletion::part_ended(&outcome, session, host),

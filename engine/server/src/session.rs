@@ -23,7 +23,7 @@ use resolver::{Known, QuestionNumber};
 use shards::{Reply, ShardedStore};
 use sometimes::{buggify, sometimes};
 use store::{AccountId, Outcome};
-use tasks::Entry;
+use tasks::EntryPoint;
 use web::HttpConversation;
 use webmail::handler_reply::HandlerReply;
 
@@ -295,7 +295,7 @@ impl Session {
         }
     }
 
-    fn woken(&mut self, entry: Entry, outcome: Outcome, cx: &mut Context<'_>) {
+    fn woken(&mut self, entry: EntryPoint, outcome: Outcome, cx: &mut Context<'_>) {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.woken(entry, outcome, &mut cx.smtp(self.caller)),
             Talk::Pop3(talk) => talk.woken(entry, outcome, &mut cx.pop3(self.caller)),

@@ -30,14 +30,14 @@ impl<'a> KnownAccount<'a> {
 /// The snapshot. Changed passwords are kept beside it.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
-    known: BTreeMap<AccountId, Account>,
+    known: BTreeMap<AccountId, AccountSnapshot>,
     addresses: BTreeMap<Box<str>, AccountId>,
     secret_of_nobody: [u8; 16],
     secret_of_paths: [u8; 16],
 }
 
 #[derive(Debug)]
-struct Account {
+struct AccountSnapshot {
     address: Box<str>,
     password_hash: Box<str>,
     verifier: Box<str>,
@@ -49,7 +49,7 @@ impl Accounts {
         let (secret_of_nobody, secret_of_paths) = (secret_of_nobody(store), secret_of_paths(store));
         let mut accounts = Accounts { secret_of_nobody, secret_of_paths, ..Accounts::default() };
         for info in store.accounts() {
-            let account = Account {
+            let account = AccountSnapshot {
                 address: info.address().into(),
                 password_hash: info.password_hash().into(),
                 verifier: info.verifier().into(),
@@ -68,7 +68,7 @@ impl Accounts {
 
     pub(crate) fn account(&self, id: AccountId) -> Option<KnownAccount<'_>> {
         let account = self.known.get(&id)?;
-        let Account { address, password_hash, verifier } = account;
+        let AccountSnapshot { address, password_hash, verifier } = account;
         Some(KnownAccount { id, address, password_hash, verifier })
     }
 

@@ -14,7 +14,7 @@ use crate::destination::DestinationNotice;
 use crate::known::{Accounts, Changed};
 use crate::maildrop::Maildrop;
 use crate::purpose::Purpose;
-use crate::question::{Asked, Reply};
+use crate::question::{OwnerQuestion, Reply};
 
 /// Octets in one page.
 pub(crate) const PAGE_OCTETS: usize = 4096;
@@ -35,7 +35,7 @@ pub(crate) enum Kind {
 }
 
 /// An event from another core that concerns more than the stores.
-pub enum Event {
+pub enum CoreEvent {
     /// The password of this account has changed: its sessions on this core must be ended.
     PasswordChanged(AccountId),
     /// A core knows the new password that this frame has announced.
@@ -89,7 +89,7 @@ pub(crate) struct Page {
 /// A request to the core that owns an account.
 pub(crate) enum Request {
     /// Octets of a message.
-    Octets { page: Box<Page>, end: Option<End> },
+    Octets { page: Box<Page>, end: Option<MessageCompletion> },
     /// Delivers a prepared message.
     Commit(RemoteDeliveryId, Closing),
     /// Aborts a message.
@@ -103,7 +103,7 @@ pub(crate) enum Request {
     /// Forgets that this message has arrived.
     ForgetArrival { account: AccountId, origin: Origin, continuation: Continuation },
     /// A question. Its reply goes to the frame that waits at this point.
-    Asked(Continuation, Asked),
+    Question(Continuation, OwnerQuestion),
     /// Returns a maildrop, to be unlocked.
     CloseMaildrop(Box<Maildrop>),
     /// This core knows the new password that a request handler in this frame has announced.
@@ -119,7 +119,7 @@ pub(crate) enum Request {
 
 /// What happens with a complete message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum End {
+pub(crate) enum MessageCompletion {
     /// It is delivered.
     Commit(Closing),
     /// Its space is allocated, and it waits for its commit.

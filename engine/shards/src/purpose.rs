@@ -2,7 +2,7 @@
 //! contain the core and the kind of the request.
 
 use machine::CoreId;
-use tasks::{Continuation, Entry};
+use tasks::{Continuation, EntryPoint};
 
 /// The kind of a request from another core to the owner of an account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,22 +26,22 @@ pub(crate) fn on_core(
     continuation: Continuation,
 ) -> Continuation {
     let of_core = (u32::from(core.0) + 1) << CORE_SHIFT | (purpose as u32) << PURPOSE_SHIFT;
-    Continuation { entry: Entry(continuation.entry.0 | of_core), ..continuation }
+    Continuation { entry: EntryPoint(continuation.entry.0 | of_core), ..continuation }
 }
 
 /// The core and the kind of the request in a continuation of [`on_core`], and the original
 /// continuation.
 pub(crate) fn core_of(continuation: Continuation) -> (Option<(CoreId, Purpose)>, Continuation) {
-    let Entry(bits) = continuation.entry;
+    let EntryPoint(bits) = continuation.entry;
     let core = (bits >> CORE_SHIFT & 0xff).checked_sub(1).map(|core| CoreId(core as u8));
     let purpose = Purpose::ALL.get((bits >> PURPOSE_SHIFT) as usize).copied();
     (
         core.zip(purpose),
-        Continuation { entry: Entry(bits & ((1 << CORE_SHIFT) - 1)), ..continuation },
+        Continuation { entry: EntryPoint(bits & ((1 << CORE_SHIFT) - 1)), ..continuation },
     )
 }
 
-const CORE_SHIFT: u32 = Entry::BITS;
+const CORE_SHIFT: u32 = EntryPoint::BITS;
 const PURPOSE_SHIFT: u32 = CORE_SHIFT + 8;
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod tests {
     fn continuation_of_another_core_survives_the_round_trip() {
         let continuation = Continuation {
             frame: FrameId::new(3, 4),
-            entry: Entry::new(Subsystem::Outbound as u8, 15),
+            entry: EntryPoint::new(Subsystem::Outbound as u8, 15),
         };
         assert_eq!(core_of(continuation), (None, continuation), "a continuation of this core");
         for core in [0, 1, 15].map(CoreId) {

@@ -15,7 +15,7 @@ use crate::usage::UsageOf;
 macro_rules! questions {
     ($($(#[$of:meta])* $name:ident($question:ty),)+) => {
         /// A question on its way to the owner.
-        pub enum Asked {
+        pub enum OwnerQuestion {
             $($(#[$of])* $name($question),)+
         }
 
@@ -24,16 +24,16 @@ macro_rules! questions {
             $($(#[$of])* $name(<$question as Question>::Reply),)+
         }
 
-        $(impl From<$question> for Asked {
-            fn from(question: $question) -> Asked {
-                Asked::$name(question)
+        $(impl From<$question> for OwnerQuestion {
+            fn from(question: $question) -> OwnerQuestion {
+                OwnerQuestion::$name(question)
             }
         })+
 
-        impl Asked {
+        impl OwnerQuestion {
             pub(crate) fn answer(self, owned: &mut Owned) -> Reply {
                 match self {
-                    $(Asked::$name(question) => Reply::$name(question.answer(owned)),)+
+                    $(OwnerQuestion::$name(question) => Reply::$name(question.answer(owned)),)+
                 }
             }
         }

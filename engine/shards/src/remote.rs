@@ -21,14 +21,16 @@ use store::{
 };
 use tasks::{Continuation, FrameId, FrameTable};
 
-use crate::messages::{End, PAGE_OCTETS, Page, RemoteDeliveryId, Request, Status, end_of};
+use crate::messages::{
+    MessageCompletion, PAGE_OCTETS, Page, RemoteDeliveryId, Request, Status, end_of,
+};
 use crate::purpose::Purpose;
 
 /// The client for all other cores.
 pub(crate) struct RemoteShards {
     /// For each core: the state of its store, and the requests for it.
     owners: Vec<Owner>,
-    deliveries: FrameTable<Gathering>,
+    deliveries: FrameTable<RemoteDelivery>,
     pages: Vec<Box<Page>>,
     /// Parts of bodies that were requested and not given back.
     reads: usize,
@@ -43,7 +45,7 @@ struct Owner {
 }
 
 /// A message that is being sent to its owner.
-struct Gathering {
+struct RemoteDelivery {
     owner: CoreId,
     page: Option<Box<Page>>,
     expect: Expect,
@@ -103,7 +105,7 @@ impl RemoteShards {
         }
         let mut page = self.pages.pop().ok_or(Refusal::Busy)?;
         page.recipients.extend_from_slice(recipients);
-        let gathering = Gathering {
+        let gathering = RemoteDelivery {
             owner,
             page: Some(page),
             expect: Expect::Octets,
@@ -179,7 +181,7 @@ impl RemoteShards {
         closing: Closing,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
-        self.complete(delivery, End::Commit(closing), Expect::Stored, continuation)
+        self.complete(delivery, MessageCompletion::Commit(closing), Expect::Stored, continuation)
     }
 
     /// Has a complete message prepared. `continuation` is woken with [`Outcome::Room`] when it is.
@@ -188,7 +190,7 @@ impl RemoteShards {
         delivery: RemoteDeliveryId,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
-        self.complete(delivery, End::Prepare, Expect::Prepared, continuation)
+        self.complete(delivery, MessageCompletion::Prepare, Expect::Prepared, continuation)
     }
 
     /// Commits a prepared message.
@@ -220,7 +222,7 @@ impl RemoteShards {
     fn complete(
         &mut self,
         delivery: RemoteDeliveryId,
-        end: End,
+        end: MessageCompletion,
         expect: Expect,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
@@ -396,7 +398,7 @@ impl RemoteShards {
     }
 
     /// Sends the page of `delivery`, which is complete with it if it has an end.
-    fn send_page(&mut self, delivery: RemoteDeliveryId, end: Option<End>) {
+    fn send_page(&mut self, delivery: RemoteDeliveryId, end: Option<MessageCompletion>) {
         let Some(gathering) = self.deliveries.get_mut(delivery.0) else {
             unreachable!("a message that has ended")
         };
@@ -433,7 +435,7 @@ impl RemoteShards {
     }
 }
 
-impl Gathering {
+impl RemoteDelivery {
     fn waits_for_page(&self) -> bool {
         self.expect == Expect::Octets && self.page.is_none() && self.continuation.is_some()
     }

@@ -21,7 +21,9 @@ use sometimes::sometimes;
 use store::{Closing, DeliveryId, INBOX, Refusal, Store, Wake};
 use tasks::Continuation;
 
-use crate::messages::{End, Limits, News, Page, RemoteDeliveryId, Request, Status, refused};
+use crate::messages::{
+    Limits, MessageCompletion, News, Page, RemoteDeliveryId, Request, Status, refused,
+};
 use crate::point::Point;
 use crate::purpose::{Purpose, core_of, on_core};
 
@@ -56,7 +58,7 @@ struct IncomingDelivery {
     /// `None` if it has not begun yet.
     local: Option<Result<DeliveryId, Refusal>>,
     /// Pages that the store has not taken yet, and the octets taken from the first one.
-    pages: VecDeque<(Box<Page>, Option<End>)>,
+    pages: VecDeque<(Box<Page>, Option<MessageCompletion>)>,
     taken: usize,
     /// It is complete, and waits for its space.
     is_preparing: bool,
@@ -93,7 +95,7 @@ impl ShardServer {
             Request::TookOver => self.at(from, |client| client.has_taken_over = true),
             Request::Serving => self.at(from, |client| client.is_serving = true),
             Request::Left => self.at(from, |client| client.has_left = true),
-            Request::Asked(..) | Request::CloseMaildrop(_) | Request::PasswordKnown(_) => {
+            Request::Question(..) | Request::CloseMaildrop(_) | Request::PasswordKnown(_) => {
                 unreachable!("a request that is not for the store")
             }
             request @ (Request::Read { .. }
@@ -254,7 +256,7 @@ impl ShardServer {
         &mut self,
         core: CoreId,
         page: Box<Page>,
-        end: Option<End>,
+        end: Option<MessageCompletion>,
         store: &mut Store,
     ) {
         let delivery = page.delivery;
@@ -316,14 +318,16 @@ impl ShardServer {
             let Some((page, end)) = arrival.pages.pop_front() else { return };
             arrival.taken = 0;
             let is_lost = !matches!(arrival.local, Some(Ok(_)));
-            arrival.is_preparing = end == Some(End::Prepare) && !is_lost;
+            arrival.is_preparing = end == Some(MessageCompletion::Prepare) && !is_lost;
             if let Some(refusal) = refused {
                 self.refuse(core, delivery, refusal);
             }
             self.tell(core, News::PageDone(page));
             match end {
-                Some(End::Commit(closing)) => self.commit(core, delivery, closing, store),
-                Some(End::Prepare) if is_lost => self.forget(core, delivery),
+                Some(MessageCompletion::Commit(closing)) => {
+                    self.commit(core, delivery, closing, store)
+                }
+                Some(MessageCompletion::Prepare) if is_lost => self.forget(core, delivery),
                 _ => {}
             }
         }

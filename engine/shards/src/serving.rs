@@ -9,17 +9,17 @@ use store::{AccountId, Owners};
 use tasks::FrameId;
 
 use crate::known::Changed;
-use crate::messages::{Event, Kind, Message, News, Request};
+use crate::messages::{CoreEvent, Kind, Message, News, Request};
 use crate::question::Reply;
 use crate::sharded_store::{OtherCores, ShardedStore};
 
 impl ShardedStore {
     /// A message of another core has arrived. Returns the event, if it concerns more than the
     /// stores.
-    pub fn message_arrived(&mut self, from: CoreId, message: Message) -> Option<Event> {
+    pub fn message_arrived(&mut self, from: CoreId, message: Message) -> Option<CoreEvent> {
         match message.0 {
             Kind::Request(Request::PasswordKnown(frame)) => {
-                return Some(Event::PasswordKnown(frame));
+                return Some(CoreEvent::PasswordKnown(frame));
             }
             Kind::Request(request) => return self.requested(from, request),
             Kind::News(news) => return self.news_arrived(from, news),
@@ -57,13 +57,18 @@ impl ShardedStore {
             || self.others.as_ref().is_some_and(has_messages)
     }
 
-    fn requested(&mut self, from: CoreId, request: Request) -> Option<Event> {
+    fn requested(&mut self, from: CoreId, request: Request) -> Option<CoreEvent> {
         let Some(others) = &mut self.others else { unreachable!("a request without other cores") };
         match request {
-            Request::Asked(at, asked) => {
+            Request::Question(at, asked) => {
                 let reply = asked.answer(&mut self.own);
                 others.server.tell(from, News::Replied(at, reply));
-                return self.own.facts.destinations.has_told().then_some(Event::DestinationNotice);
+                return self
+                    .own
+                    .facts
+                    .destinations
+                    .has_told()
+                    .then_some(CoreEvent::DestinationNotice);
             }
             Request::CloseMaildrop(maildrop) => self.own.maildrops.close(&maildrop),
             request => others.server.requested(from, request, &mut self.own.store),
@@ -71,7 +76,7 @@ impl ShardedStore {
         None
     }
 
-    fn news_arrived(&mut self, from: CoreId, news: News) -> Option<Event> {
+    fn news_arrived(&mut self, from: CoreId, news: News) -> Option<CoreEvent> {
         let Some(others) = &mut self.others else { unreachable!("a message without other cores") };
         match news {
             News::PageDone(page) => others.remote.page_done(page),
@@ -80,12 +85,12 @@ impl ShardedStore {
             News::Replied(_, Reply::DestinationReport(())) => {}
             News::Replied(_, Reply::MayConnect(told)) => return self.called(told),
             News::Destination(told) => return self.called(Some(told)),
-            News::Replied(at, reply) => return Some(Event::Replied(at, reply)),
+            News::Replied(at, reply) => return Some(CoreEvent::Replied(at, reply)),
             News::Status(status) => others.remote.status_changed(from, status),
             News::Password(frame, changed) => {
                 let account = others.password_changed(changed);
                 others.remote.ask(from, Request::PasswordKnown(frame));
-                return Some(Event::PasswordChanged(account));
+                return Some(CoreEvent::PasswordChanged(account));
             }
             News::Share(share) => {
                 self.own.store.take_over(share);
@@ -95,9 +100,9 @@ impl ShardedStore {
                 others.accounts = accounts;
                 others.remote.ask(from, Request::Serving);
                 self.owners = owners;
-                return Some(Event::Serve);
+                return Some(CoreEvent::Serve);
             }
-            News::Stop => return Some(Event::Stop),
+            News::Stop => return Some(CoreEvent::Stop),
         }
         None
     }

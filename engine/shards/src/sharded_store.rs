@@ -21,11 +21,11 @@ use crate::destination::{
 use crate::facts::Facts;
 use crate::known::{self, Accounts, Changed, KnownAccount};
 use crate::maildrop::{Maildrop, Maildrops};
-use crate::messages::{Event, Limits, News, Request, Status};
+use crate::messages::{CoreEvent, Limits, News, Request, Status};
 use crate::multi_shard::MultiShardDeliveries;
 use crate::owned::Owned;
 use crate::point::Point;
-use crate::question::{Asked, Reply};
+use crate::question::{OwnerQuestion, Reply};
 use crate::remote::RemoteShards;
 use crate::server::ShardServer;
 
@@ -211,13 +211,13 @@ impl ShardedStore {
     /// Asks the owner of a subject. `None`: the reply comes later, to the frame that waits at `at`.
     pub fn ask_owner<Q: Question>(&mut self, question: Q, at: Continuation) -> Option<Q::Reply>
     where
-        Asked: From<Q>,
+        OwnerQuestion: From<Q>,
     {
         let owner = self.owner_of(question.subject());
         match self.remote_at(owner) {
             None => Some(question.answer(&mut self.own)),
             Some(remote) => {
-                remote.ask(owner, Request::Asked(at, question.into()));
+                remote.ask(owner, Request::Question(at, question.into()));
                 None
             }
         }
@@ -269,9 +269,9 @@ impl ShardedStore {
     }
 
     /// A destination owner's message has arrived.
-    pub(crate) fn called(&mut self, told: Option<DestinationNotice>) -> Option<Event> {
+    pub(crate) fn called(&mut self, told: Option<DestinationNotice>) -> Option<CoreEvent> {
         self.called.push_back(told?);
-        Some(Event::DestinationNotice)
+        Some(CoreEvent::DestinationNotice)
     }
 
     /// Reads from an inbox, as [`store::Store::read`].

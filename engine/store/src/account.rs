@@ -10,7 +10,7 @@ use crate::conversations::Conversations;
 use crate::format3;
 use crate::format4::{ProgressRecord, QueuedRecord};
 use crate::mailbox::{Mailbox, UID_VALIDITY_LOST};
-use crate::messages::Entry;
+use crate::messages::MessageEntry;
 use crate::notes::Notes;
 use crate::outbox::OutboxEntry;
 use crate::outcome::Refusal;
@@ -265,7 +265,7 @@ impl Account {
     }
 
     /// Puts a message into a mailbox. Returns false if its UID is taken.
-    pub(crate) fn insert(&mut self, mailbox: u32, uid_validity: u32, entry: Entry) -> bool {
+    pub(crate) fn insert(&mut self, mailbox: u32, uid_validity: u32, entry: MessageEntry) -> bool {
         let known = self.mailbox_or_new(mailbox, uid_validity);
         known.raise_counters(entry.uid.saturating_add(1), entry.modseq());
         let (entry, queued) = if mailbox == OUTBOX.0 { taken_apart(entry) } else { (entry, None) };
@@ -286,7 +286,7 @@ impl Account {
         mailbox: u32,
         first: u32,
         last: u32,
-        removed: &mut impl FnMut(&Entry),
+        removed: &mut impl FnMut(&MessageEntry),
     ) {
         let Account { mailboxes, outbox, conversations, quota, .. } = self;
         let Some(known) = mailboxes.get_mut(&mailbox) else { return };
@@ -351,7 +351,7 @@ impl Account {
     }
 
     /// A message of a mailbox in the form that format 3 stores.
-    pub(crate) fn recorded(&self, mailbox: u32, entry: &Entry) -> Entry {
+    pub(crate) fn recorded(&self, mailbox: u32, entry: &MessageEntry) -> MessageEntry {
         let queued = if mailbox == OUTBOX.0 { self.outbox.get(&entry.uid).copied() } else { None };
         entry.with_marks(format3::join(entry.marks(), queued))
     }
@@ -370,7 +370,7 @@ impl Account {
 }
 
 /// Splits an outbox message as it is stored on the disk into the message and its entry.
-fn taken_apart(entry: Entry) -> (Entry, Option<OutboxEntry>) {
+fn taken_apart(entry: MessageEntry) -> (MessageEntry, Option<OutboxEntry>) {
     let (marks, queued) = format3::split(entry.marks());
     (entry.with_marks(marks), queued)
 }

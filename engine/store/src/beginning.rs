@@ -2,8 +2,8 @@
 //!
 //! One read returns octets that are contiguous on the disk. Their number depends on the layout: a
 //! chunk may end, or a head may begin or end, in the middle of a line. A reader that needs a whole
-//! structure gathers it here, continues reading at [`Beginning::next`], and parses again after each
-//! part.
+//! structure gathers it here, continues reading at [`PartialMessage::next`], and parses again after
+//! each part.
 //!
 //! Invariants:
 //! - The octets are those of the message from the first offset on, in order, without a gap.
@@ -14,15 +14,15 @@ use alloc::vec::Vec;
 
 /// The octets of a message from one offset on, as far as they have been read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Beginning {
+pub struct PartialMessage {
     from: u32,
     octets: Vec<u8>,
 }
 
-impl Beginning {
+impl PartialMessage {
     /// An empty part that begins at this offset.
-    pub const fn from(offset: u32) -> Beginning {
-        Beginning { from: offset, octets: Vec::new() }
+    pub const fn from(offset: u32) -> PartialMessage {
+        PartialMessage { from: offset, octets: Vec::new() }
     }
 
     /// The offset at which the next read begins.
@@ -30,7 +30,7 @@ impl Beginning {
         self.from.saturating_add(self.octets.len() as u32)
     }
 
-    /// Appends octets that a read from [`Beginning::next`] returned.
+    /// Appends octets that a read from [`PartialMessage::next`] returned.
     pub fn arrived(&mut self, octets: &[u8]) {
         self.octets.extend_from_slice(octets);
     }

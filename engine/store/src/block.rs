@@ -5,7 +5,7 @@
 //! - The two copies have the same bytes as far as these have a meaning, so that one hash serves
 //!   both.
 
-use crate::bytes::{Fields, Reader};
+use crate::bytes::{HeaderWriter, Reader};
 use crate::hash::{HASH_BYTES, Hash, Key};
 use crate::layout::{PAGE_BYTES, Page, SegmentIndex, ShardId};
 
@@ -21,7 +21,7 @@ const KIND_LINK: u8 = 2;
 
 /// The header fields of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Header {
+pub(crate) struct BlockHeader {
     pub(crate) shard: ShardId,
     pub(crate) sequence: u64,
     pub(crate) group_first: u64,
@@ -31,9 +31,9 @@ pub(crate) struct Header {
 
 /// A block as it was read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Block<'a> {
-    Records { header: Header, hash: u64, records: &'a [u8] },
-    Link { header: Header, hash: u64, next: SegmentIndex },
+pub(crate) enum JournalBlock<'a> {
+    Records { header: BlockHeader, hash: u64, records: &'a [u8] },
+    Link { header: BlockHeader, hash: u64, next: SegmentIndex },
 }
 
 /// Fills `pair`, the buffer of both copies, with a block of `records` for `page`. Returns the
@@ -42,7 +42,7 @@ pub(crate) fn emit_records(
     pair: &mut [u8],
     key: &Key,
     page: Page,
-    header: Header,
+    header: BlockHeader,
     records: &[u8],
 ) -> u64 {
     emit(pair, key, page, header, KIND_RECORDS, 0, records).short()
@@ -54,7 +54,7 @@ pub(crate) fn emit_link(
     pair: &mut [u8],
     key: &Key,
     page: Page,
-    header: Header,
+    header: BlockHeader,
     next: SegmentIndex,
 ) -> u64 {
     emit(pair, key, page, header, KIND_LINK, next.0, &[]).short()
@@ -64,14 +64,14 @@ fn emit(
     pair: &mut [u8],
     key: &Key,
     page: Page,
-    header: Header,
+    header: BlockHeader,
     kind: u8,
     next: u32,
     records: &[u8],
 ) -> Hash {
     assert!(records.len() <= RECORDS_MAX, "a journal block of more records than fit");
     let mut fields = [0; HEADER_BYTES];
-    Fields::of(&mut fields)
+    HeaderWriter::of(&mut fields)
         .skip(HASH_BYTES)
         .u32(MAGIC)
         .u8(kind)
@@ -108,7 +108,7 @@ pub(crate) fn parse<'a>(
     key: &Key,
     page: Page,
     shard: ShardId,
-) -> Option<Block<'a>> {
+) -> Option<JournalBlock<'a>> {
     let mut reader = Reader::new(bytes);
     reader.take(HASH_BYTES)?;
     if reader.u32()? != MAGIC {
@@ -126,12 +126,14 @@ pub(crate) fn parse<'a>(
     let previous = reader.u64()?;
     let group_blocks = reader.u32()?;
     let next = SegmentIndex(reader.u32()?);
-    let header = Header { shard, sequence, group_first, group_blocks, previous };
+    let header = BlockHeader { shard, sequence, group_first, group_blocks, previous };
     match kind {
-        KIND_RECORDS => {
-            Some(Block::Records { header, hash: hash.short(), records: reader.take(length)? })
-        }
-        KIND_LINK => Some(Block::Link { header, hash: hash.short(), next }),
+        KIND_RECORDS => Some(JournalBlock::Records {
+            header,
+            hash: hash.short(),
+            records: reader.take(length)?,
+        }),
+        KIND_LINK => Some(JournalBlock::Link { header, hash: hash.short(), next }),
         _ => None,
     }
 }

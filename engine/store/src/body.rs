@@ -48,7 +48,7 @@ impl Body {
 
     /// Octets from the requested offset on, at most 32,256. They are empty only if the body is.
     /// Where they end has no meaning: a reader that needs more at once gathers it with
-    /// [`crate::Beginning`].
+    /// [`crate::PartialMessage`].
     pub fn bytes(&self) -> &[u8] {
         let Some(octets) = self.buffer.get(self.range.clone()) else {
             unreachable!("octets outside of their buffer")

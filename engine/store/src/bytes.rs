@@ -68,47 +68,47 @@ impl<'a> Reader<'a> {
 
 /// Writes fields one after another to the front of a fixed-size header. It is passed by value and
 /// is only a slice. With a known size the compiler reduces it to the stores.
-pub(crate) struct Fields<'a> {
+pub(crate) struct HeaderWriter<'a> {
     rest: &'a mut [u8],
 }
 
-impl<'a> Fields<'a> {
-    pub(crate) fn of(header: &'a mut [u8]) -> Fields<'a> {
-        Fields { rest: header }
+impl<'a> HeaderWriter<'a> {
+    pub(crate) fn of(header: &'a mut [u8]) -> HeaderWriter<'a> {
+        HeaderWriter { rest: header }
     }
 
     #[inline]
-    pub(crate) fn put(self, field: &[u8]) -> Fields<'a> {
+    pub(crate) fn put(self, field: &[u8]) -> HeaderWriter<'a> {
         assert!(field.len() <= self.rest.len(), "a header of more fields than bytes");
         let (place, rest) = self.rest.split_at_mut(field.len());
         place.copy_from_slice(field);
-        Fields { rest }
+        HeaderWriter { rest }
     }
 
     /// Leaves `count` bytes as they are.
     #[inline]
-    pub(crate) fn skip(self, count: usize) -> Fields<'a> {
+    pub(crate) fn skip(self, count: usize) -> HeaderWriter<'a> {
         assert!(count <= self.rest.len(), "a header of more fields than bytes");
-        Fields { rest: self.rest.split_at_mut(count).1 }
+        HeaderWriter { rest: self.rest.split_at_mut(count).1 }
     }
 
     #[inline]
-    pub(crate) fn u8(self, value: u8) -> Fields<'a> {
+    pub(crate) fn u8(self, value: u8) -> HeaderWriter<'a> {
         self.put(&[value])
     }
 
     #[inline]
-    pub(crate) fn u16(self, value: u16) -> Fields<'a> {
+    pub(crate) fn u16(self, value: u16) -> HeaderWriter<'a> {
         self.put(&value.to_le_bytes())
     }
 
     #[inline]
-    pub(crate) fn u32(self, value: u32) -> Fields<'a> {
+    pub(crate) fn u32(self, value: u32) -> HeaderWriter<'a> {
         self.put(&value.to_le_bytes())
     }
 
     #[inline]
-    pub(crate) fn u64(self, value: u64) -> Fields<'a> {
+    pub(crate) fn u64(self, value: u64) -> HeaderWriter<'a> {
         self.put(&value.to_le_bytes())
     }
 }

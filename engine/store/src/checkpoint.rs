@@ -14,7 +14,7 @@ use crate::group::Superseded;
 use crate::index::Index;
 use crate::journals::{Journals, blocks_of};
 use crate::layout::{SegmentIndex, ShardId};
-use crate::messages::Entry;
+use crate::messages::MessageEntry;
 use crate::parts::Parts;
 use crate::record::{self, RANGE_ENTRIES};
 use crate::shards::ShardSet;
@@ -218,7 +218,7 @@ fn messages(
         if out.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     let Some(last) = last else { return next_mailbox };
-    let recorded = |entry: &Entry| {
+    let recorded = |entry: &MessageEntry| {
         if format == Format::Three { account.recorded(number, entry) } else { *entry }
     };
     record::put_range(out, id, number, (from, last), entries().take(count).map(recorded));

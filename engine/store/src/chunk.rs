@@ -6,10 +6,10 @@
 //! - The octets of a body are in its chunks in order, [`CHUNK_OCTETS`] in each but the last. If the
 //!   body has a head, that comes last.
 
-use crate::bytes::{Fields, Reader};
+use crate::bytes::{HeaderWriter, Reader};
 use crate::hash::{HASH_BYTES, Key};
 use crate::layout::{PAGE_BYTES, PIECE_BYTES, PIECE_PAGES, Page};
-use crate::types::{AccountId, Head};
+use crate::types::{AccountId, HeadLength};
 use core::ops::Range;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BODY");
@@ -39,7 +39,7 @@ const KIND_LAST: u8 = 2;
 
 /// The header fields of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Header {
+pub(crate) struct ChunkHeader {
     pub(crate) account: AccountId,
     pub(crate) guid: u64,
     pub(crate) index: u32,
@@ -58,7 +58,7 @@ pub(crate) struct Last {
     pub(crate) octets: u32,
     pub(crate) modseq: u64,
     pub(crate) date: u32,
-    pub(crate) head: Head,
+    pub(crate) head: HeadLength,
 }
 
 /// The number of chunks of a body of `octets`.
@@ -85,16 +85,21 @@ pub(crate) fn emit(
     buffer: &mut [u8],
     key: &Key,
     page: Page,
-    header: &Header,
+    header: &ChunkHeader,
     summary: &[u8],
 ) -> u64 {
     let pages = (buffer.len() / PAGE_BYTES) as u8;
     let kind = if header.last.is_some() { KIND_LAST } else { KIND_PART };
-    let last =
-        header.last.unwrap_or(Last { uid: 0, octets: 0, modseq: 0, date: 0, head: Head::NONE });
+    let last = header.last.unwrap_or(Last {
+        uid: 0,
+        octets: 0,
+        modseq: 0,
+        date: 0,
+        head: HeadLength::NONE,
+    });
     let octets = key.hash([octets_of(buffer, header.length)]);
     let mut head = [0; HEADER_BYTES];
-    Fields::of(&mut head)
+    HeaderWriter::of(&mut head)
         .skip(HASH_BYTES)
         .u32(MAGIC)
         .u8(kind)
@@ -143,7 +148,7 @@ pub(crate) fn readdress(buffer: &mut [u8], key: &Key, page: Page, chunk: &Chunk)
 /// A chunk that was read and verified.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chunk {
-    pub(crate) header: Header,
+    pub(crate) header: ChunkHeader,
     pub(crate) pages: u32,
     pub(crate) hash: u64,
     summary: usize,
@@ -197,12 +202,13 @@ pub(crate) fn parse_head(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
         octets: reader.u32()?,
         modseq: reader.count()?,
         date: reader.u32()?,
-        head: Head(reader.u8()?),
+        head: HeadLength(reader.u8()?),
     };
     reader.take(3)?;
     let conversation = reader.u64()?;
     let last = (kind == KIND_LAST).then_some(last);
-    let header = Header { account, guid, index, length, mailbox, uid_validity, conversation, last };
+    let header =
+        ChunkHeader { account, guid, index, length, mailbox, uid_validity, conversation, last };
     Some(Chunk { header, pages, hash, summary })
 }
 

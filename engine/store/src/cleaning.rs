@@ -26,7 +26,7 @@ const MOVES_MAX: usize = 64;
 
 /// The segment that is being emptied.
 #[derive(Clone, Copy, Debug)]
-struct Job {
+struct CleaningJob {
     victim: SegmentIndex,
     shard: ShardId,
     /// The next page of the segment, counted from its first page.
@@ -35,7 +35,7 @@ struct Job {
 }
 
 pub(crate) struct Cleaner {
-    job: Option<Job>,
+    job: Option<CleaningJob>,
     moves: FrameTable<Move>,
     /// False until it is known which core owns which shard.
     is_on: bool,
@@ -82,13 +82,13 @@ impl Cleaner {
         let pages = PIECE_PAGES.min(geometry.segment_pages - job.at);
         let Some(buffer) = parts.pool.take(pages) else { return };
         let page = geometry.first_page(job.victim).plus(job.at);
-        self.job = Some(Job { reading: true, ..job });
+        self.job = Some(CleaningJob { reading: true, ..job });
         parts.segments.read_began(page);
         parts.backing.read(page, buffer, Purpose::Victim);
     }
 
     /// Everything that can be moved has been moved. The remaining live pages cannot be read.
-    fn end_job(&mut self, job: Job, segments: &mut Segments) {
+    fn end_job(&mut self, job: CleaningJob, segments: &mut Segments) {
         if segments.owner(job.victim) == Owner::Body(job.shard) && segments.live_in(job.victim) > 0
         {
             segments.damaged(job.victim);
@@ -126,12 +126,12 @@ impl Cleaner {
             None => 1,
         };
         parts.pool.give(buffer);
-        self.job = Some(Job { at: job.at + step, ..job });
+        self.job = Some(CleaningJob { at: job.at + step, ..job });
     }
 
     fn move_chunk(
         &mut self,
-        job: Job,
+        job: CleaningJob,
         (chunk, moved): (&Chunk, Move),
         buffer: Box<[u8]>,
         pages_to_leave: usize,
@@ -166,7 +166,7 @@ impl Cleaner {
             unreachable!("a piece read without a place for its move")
         };
         sometimes!(ChunkMoved);
-        self.job = Some(Job { at: job.at + chunk.pages, ..job });
+        self.job = Some(CleaningJob { at: job.at + chunk.pages, ..job });
         parts.backing.write(to, copy, Purpose::Moved { number });
     }
 
@@ -207,7 +207,7 @@ impl Cleaner {
     }
 }
 
-fn choose_victim(segments: &mut Segments) -> Option<Job> {
+fn choose_victim(segments: &mut Segments) -> Option<CleaningJob> {
     if !segments.are_scarce() && !buggify!(CompactionEarly) {
         return None;
     }
@@ -216,7 +216,12 @@ fn choose_victim(segments: &mut Segments) -> Option<Job> {
     if !segments.is_worth_a_look(dead_min) {
         return None;
     }
-    segments.emptiest(dead_min).map(|(victim, shard)| Job { victim, shard, at: 0, reading: false })
+    segments.emptiest(dead_min).map(|(victim, shard)| CleaningJob {
+        victim,
+        shard,
+        at: 0,
+        reading: false,
+    })
 }
 
 /// Returns the move to make if the index refers to a chunk at this page.

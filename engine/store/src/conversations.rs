@@ -9,7 +9,7 @@
 //! Invariant: a message is in the set exactly as long as it is in its mailbox (`index` inserts and
 //! removes it).
 
-use crate::messages::Entry;
+use crate::messages::MessageEntry;
 use crate::types::Place;
 use alloc::collections::BTreeSet;
 
@@ -22,11 +22,11 @@ pub(crate) const CONVERSED_BYTES: usize = 48;
 pub(crate) struct Conversations(BTreeSet<(u64, Place)>);
 
 impl Conversations {
-    pub(crate) fn insert(&mut self, mailbox: u32, entry: &Entry) {
+    pub(crate) fn insert(&mut self, mailbox: u32, entry: &MessageEntry) {
         self.0.insert((entry.conversation, Place { mailbox, uid: entry.uid }));
     }
 
-    pub(crate) fn remove(&mut self, mailbox: u32, entry: &Entry) {
+    pub(crate) fn remove(&mut self, mailbox: u32, entry: &MessageEntry) {
         self.0.remove(&(entry.conversation, Place { mailbox, uid: entry.uid }));
     }
 

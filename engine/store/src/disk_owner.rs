@@ -67,7 +67,7 @@ pub(crate) enum NoticeKind {
 /// The role of a store: disk owner or client.
 pub(crate) enum Role {
     DiskOwner(DiskOwner),
-    Client(Client),
+    Client(DiskClient),
 }
 
 /// The requester of a flush.
@@ -78,7 +78,7 @@ pub(crate) enum Requester {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Flight {
+enum SuperblockWrite {
     #[default]
     Idle,
     /// This many slots of the superblock are being written.
@@ -89,7 +89,7 @@ enum Flight {
 /// The disk owner's state: requests of its clients, and the flushes of all stores.
 #[derive(Default)]
 pub(crate) struct DiskOwner {
-    flight: Flight,
+    superblock_write: SuperblockWrite,
     requesters: Vec<Requester>,
     covered: Vec<Requester>,
     superblock_due: bool,
@@ -106,16 +106,16 @@ pub(crate) struct DiskOwner {
 
 /// The state of a client.
 #[derive(Default)]
-pub(crate) struct Client {
+pub(crate) struct DiskClient {
     requests: VecDeque<ClientRequest>,
-    asked: Asked,
+    requested: SegmentRequest,
     /// Whether half of the disk is in use, as the disk owner has said last.
     is_half_full: bool,
 }
 
 /// Whether segments have been requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Asked {
+enum SegmentRequest {
     #[default]
     No,
     Yes,
@@ -155,7 +155,7 @@ impl DiskOwner {
     /// Begins a flush for all requesters, unless one is in flight. After a failure the flush ends
     /// at once.
     fn flush_next(&mut self, slots: &mut Slots<'_>) -> Option<Flushed> {
-        if self.flight != Flight::Idle || self.requesters.is_empty() {
+        if self.superblock_write != SuperblockWrite::Idle || self.requesters.is_empty() {
             return None;
         }
         core::mem::swap(&mut self.requesters, &mut self.covered);
@@ -163,10 +163,10 @@ impl DiskOwner {
             return Some(self.flushed(Err(WhyReadOnly::FlushFailed)));
         }
         if core::mem::take(&mut self.superblock_due) {
-            self.flight = Flight::Slots(2);
+            self.superblock_write = SuperblockWrite::Slots(2);
             self.write_superblock(slots);
         } else {
-            self.flight = Flight::Flushing;
+            self.superblock_write = SuperblockWrite::Flushing;
             slots.backing.flush();
         }
         None
@@ -186,23 +186,25 @@ impl DiskOwner {
     }
 
     fn slot_written(&mut self, ok: bool, slots: &mut Slots<'_>) -> Option<Flushed> {
-        let Flight::Slots(left) = self.flight else { unreachable!("a slot of no superblock") };
+        let SuperblockWrite::Slots(left) = self.superblock_write else {
+            unreachable!("a slot of no superblock")
+        };
         self.has_failed |= !ok;
-        self.flight = Flight::Slots(left - 1);
+        self.superblock_write = SuperblockWrite::Slots(left - 1);
         if left > 1 {
             return None;
         }
         if self.has_failed {
             return Some(self.flushed(Err(WhyReadOnly::WriteFailed)));
         }
-        self.flight = Flight::Flushing;
+        self.superblock_write = SuperblockWrite::Flushing;
         slots.backing.flush();
         None
     }
 
     /// The flush in flight has ended. The clients that it was for are notified.
     fn flushed(&mut self, result: Result<(), WhyReadOnly>) -> Flushed {
-        self.flight = Flight::Idle;
+        self.superblock_write = SuperblockWrite::Idle;
         let mut is_for_own = false;
         let mut covered = core::mem::take(&mut self.covered);
         for requester in covered.drain(..) {
@@ -263,7 +265,7 @@ impl DiskOwner {
     }
 }
 
-impl Client {
+impl DiskClient {
     fn ask(&mut self, kind: RequestKind) {
         self.requests.push_back(ClientRequest(kind));
     }
@@ -271,9 +273,9 @@ impl Client {
     /// Requests segments in advance, or gives one back that others may need.
     fn balance(&mut self, segments: &mut Segments) {
         let (free, reserve) = (segments.free(), segments.reserve());
-        if free < reserve + AHEAD && self.asked == Asked::No {
+        if free < reserve + AHEAD && self.requested == SegmentRequest::No {
             self.ask(RequestKind::Segments(reserve + 2 * AHEAD - free));
-            self.asked = Asked::Yes;
+            self.requested = SegmentRequest::Yes;
         }
         if free > reserve + AHEAD_MAX
             && let Some(segment) = segments.give_away()
@@ -379,7 +381,7 @@ impl Role {
 
     /// Whether the disk owner may have a segment for this store that it has not offered yet.
     pub(crate) fn awaits_segments(&self) -> bool {
-        matches!(self, Role::Client(client) if client.asked != Asked::NoneLeft)
+        matches!(self, Role::Client(client) if client.requested != SegmentRequest::NoneLeft)
     }
 
     /// At the end of a turn: requests segments in advance, or gives some to the stores that wait.
@@ -413,7 +415,8 @@ impl Role {
         segments: &mut Segments,
     ) {
         let Role::Client(client) = self else { unreachable!("segments given to the disk owner") };
-        client.asked = if granted.is_empty() { Asked::NoneLeft } else { Asked::No };
+        client.requested =
+            if granted.is_empty() { SegmentRequest::NoneLeft } else { SegmentRequest::No };
         granted.into_iter().for_each(|segment| segments.take_back(segment));
         segments.set_elsewhere(left);
     }

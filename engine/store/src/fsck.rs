@@ -15,7 +15,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use machine::{DiskCompletion, DiskError, DiskOperation, Sector};
-use tasks::{Continuation, Entry, FrameId};
+use tasks::{Continuation, EntryPoint, FrameId};
 
 /// The sectors cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -197,7 +197,7 @@ fn chunk_is_sound(
     (id, mailbox, uid): MessageKey,
     index: u32,
 ) -> bool {
-    let unused = Continuation { frame: FrameId::new(0, 0), entry: Entry(0) };
+    let unused = Continuation { frame: FrameId::new(0, 0), entry: EntryPoint(0) };
     let entry = store
         .parts()
         .indexes

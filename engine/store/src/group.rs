@@ -14,7 +14,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Flight {
+enum GroupWrite {
     #[default]
     Idle,
     Writing(Parity),
@@ -33,7 +33,7 @@ pub(crate) struct Superseded {
 
 /// The group in flight, and the state of the next group beside the records that are being gathered.
 pub(crate) struct Commit {
-    flight: Flight,
+    flight: GroupWrite,
     blocks: Vec<(ShardId, Option<Box<[u8]>>)>,
     pending: Vec<Pending>,
     covered: Vec<Awaiting>,
@@ -55,7 +55,7 @@ pub(crate) struct Commit {
 impl Commit {
     pub(crate) fn new() -> Commit {
         Commit {
-            flight: Flight::Idle,
+            flight: GroupWrite::Idle,
             blocks: Vec::new(),
             pending: Vec::new(),
             covered: Vec::new(),
@@ -72,7 +72,7 @@ impl Commit {
     /// Whether no group is in flight.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.flight == Flight::Idle
+        self.flight == GroupWrite::Idle
     }
 
     /// Whether the next group has operations that wait for it, or a superblock.
@@ -133,7 +133,7 @@ impl Commit {
         }
         if !self.blocks.is_empty() || !self.awaiting.is_empty() || superblock {
             core::mem::swap(&mut self.covered, &mut self.awaiting);
-            self.flight = Flight::Writing(self.gathering);
+            self.flight = GroupWrite::Writing(self.gathering);
             self.gathering = self.gathering.other();
         }
         superblock
@@ -150,23 +150,25 @@ impl Commit {
             unreachable!("a block of no group")
         };
         assert!(place.replace(pair).is_none(), "a block that was written twice");
-        let Flight::Writing(group) = self.flight else { unreachable!("a group without its block") };
+        let GroupWrite::Writing(group) = self.flight else {
+            unreachable!("a group without its block")
+        };
         self.written(group);
     }
 
     /// Whether the flush of the group in flight must be requested now. True once per group.
     pub(crate) fn takes_flush(&mut self) -> bool {
-        let Flight::Writing(group) = self.flight else { return false };
+        let GroupWrite::Writing(group) = self.flight else { return false };
         let is_due = *self.writes_of(group) == 0;
         if is_due {
-            self.flight = Flight::Flushing;
+            self.flight = GroupWrite::Flushing;
         }
         is_due
     }
 
     /// The group in flight is durable. Returns its blocks.
     pub(crate) fn flushed(&mut self) -> impl Iterator<Item = (ShardId, Option<Box<[u8]>>)> + '_ {
-        self.flight = Flight::Idle;
+        self.flight = GroupWrite::Idle;
         self.blocks.drain(..)
     }
 
@@ -199,7 +201,7 @@ impl Commit {
     /// buffers. Segments that its superblock was to release stay on the list.
     pub(crate) fn give_up(&mut self) -> impl Iterator<Item = Box<[u8]>> + '_ {
         assert!(self.writes == [0; 2], "writes of a group in flight that has ended");
-        self.flight = Flight::Idle;
+        self.flight = GroupWrite::Idle;
         self.awaiting.clear();
         self.pending.clear();
         self.covered.clear();

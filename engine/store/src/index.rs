@@ -13,7 +13,7 @@ use crate::chunk::{CHUNKS_MAX, chunks_of, pages_of_chunk};
 use crate::conversations::CONVERSED_BYTES;
 use crate::layout::{Page, ShardId};
 use crate::mailbox::Mailbox;
-use crate::messages::{ENTRY_BYTES, Entry};
+use crate::messages::{ENTRY_BYTES, MessageEntry};
 use crate::notes::{self, bytes_of_note};
 use crate::outbox::RESIDENT_BYTES_QUEUED;
 use crate::outcome::Refusal;
@@ -197,7 +197,7 @@ impl Index {
     }
 
     /// The place of the chunk with `index` of a message, and its number of pages.
-    pub(crate) fn chunk(&self, entry: &Entry, index: u32) -> Option<(Page, u32)> {
+    pub(crate) fn chunk(&self, entry: &MessageEntry, index: u32) -> Option<(Page, u32)> {
         let chunks = chunks_of(entry.octets);
         if index >= chunks {
             return None;
@@ -210,7 +210,7 @@ impl Index {
     }
 
     /// All chunks of a message.
-    pub(crate) fn chunks(&self, entry: &Entry) -> impl Iterator<Item = (Page, u32)> {
+    pub(crate) fn chunks(&self, entry: &MessageEntry) -> impl Iterator<Item = (Page, u32)> {
         (0..chunks_of(entry.octets)).filter_map(move |index| self.chunk(entry, index))
     }
 
@@ -328,7 +328,7 @@ impl Index {
         account: AccountId,
         mailbox: u32,
         uid_validity: u32,
-        entry: Entry,
+        entry: MessageEntry,
     ) -> bool {
         let guid = entry.guid();
         self.guid_next = self.guid_next.max(guid + 1);
@@ -359,7 +359,7 @@ impl Index {
         account: AccountId,
         (from, modseq): (Place, u64),
         (to, uid_validity): (u32, u32),
-        entry: Entry,
+        entry: MessageEntry,
     ) {
         let known = self
             .mailbox(account, from.mailbox)
@@ -402,7 +402,7 @@ impl Index {
         let Some(account) = self.accounts.get_mut(&account) else { return };
         let (placed, messages, placed_chunks) =
             (&mut self.placed, &mut self.messages, &mut self.placed_chunks);
-        let mut removed = |entry: &Entry| {
+        let mut removed = |entry: &MessageEntry| {
             *messages -= 1;
             let Some(gone) = placed.remove(&entry.guid()) else {
                 return space(PageChange::Dead(Page(entry.page), pages_of_chunk(entry.octets, 0)));

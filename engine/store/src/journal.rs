@@ -6,7 +6,7 @@
 //! - From the first write of a group until the group is durable, the journal can go back to its
 //!   position before the group.
 
-use crate::block::Header;
+use crate::block::BlockHeader;
 use crate::layout::{Geometry, Page, SegmentIndex, ShardId};
 use crate::superblock::Root;
 use crate::types::AccountId;
@@ -113,13 +113,17 @@ impl Journal {
     }
 
     /// Whether a block with this header is the next one.
-    pub(crate) fn continues_with(&self, header: &Header) -> bool {
+    pub(crate) fn continues_with(&self, header: &BlockHeader) -> bool {
         header.sequence == self.sequence && header.previous == self.previous
     }
 
     /// The header of its next block, which belongs to this group.
-    pub(crate) fn header(&self, shard: ShardId, (group_first, group_blocks): (u64, u32)) -> Header {
-        Header {
+    pub(crate) fn header(
+        &self,
+        shard: ShardId,
+        (group_first, group_blocks): (u64, u32),
+    ) -> BlockHeader {
+        BlockHeader {
             shard,
             sequence: self.sequence,
             group_first,
@@ -172,7 +176,7 @@ impl Journal {
     }
 
     /// Replaying: continues with a later block, because the blocks before it are lost.
-    pub(crate) fn continue_at(&mut self, place: u32, later: &Header) {
+    pub(crate) fn continue_at(&mut self, place: u32, later: &BlockHeader) {
         self.place = place;
         self.sequence = later.sequence;
         self.previous = later.previous;

@@ -99,7 +99,7 @@ mod walk;
 mod writing;
 
 pub use account::{AccountInfo, NewAccount, NewPassword};
-pub use beginning::Beginning;
+pub use beginning::PartialMessage;
 pub use body::Body;
 pub use chunk::{BODY_OCTETS_MAX, CHUNK_OCTETS, SUMMARY_BYTES, Summarize};
 pub use delivery::DeliveryId;
@@ -121,7 +121,7 @@ pub use segments::{Room, Space};
 pub use store::{Owners, Share, Store};
 pub use superblock::FORMAT_VERSION;
 pub use types::{
-    ARCHIVE, AccountId, BUILT_IN, Closing, DRAFTS, Filed, Flags, Guid, Head, INBOX, JUNK, Limits,
-    MailboxId, MailboxInfo, MarkChange, Marks, MessageInfo, Modseq, OUTBOX, Origin, Recipient,
-    SENT, TRASH, Uid, UidRange,
+    ARCHIVE, AccountId, BUILT_IN, Closing, DRAFTS, Filed, Flags, Guid, HeadLength, INBOX, JUNK,
+    Limits, MailboxId, MailboxInfo, MarkChange, Marks, MessageInfo, Modseq, OUTBOX, Origin,
+    Recipient, SENT, TRASH, Uid, UidRange,
 };

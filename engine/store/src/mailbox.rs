@@ -4,7 +4,7 @@
 //! - UIDNEXT and HIGHESTMODSEQ never fall.
 //! - No UID and no MODSEQ is given out twice, durable or not.
 
-use crate::messages::{Entry, Messages};
+use crate::messages::{MessageEntry, Messages};
 use crate::types::{BUILT_IN, MailboxInfo, MarkChange, Modseq, Uid};
 use alloc::boxed::Box;
 
@@ -87,7 +87,7 @@ impl Mailbox {
     }
 
     /// For a chunk of a message that has moved.
-    pub(crate) fn find_mut(&mut self, uid: u32) -> Option<&mut Entry> {
+    pub(crate) fn find_mut(&mut self, uid: u32) -> Option<&mut MessageEntry> {
         self.messages.find_mut(uid)
     }
 

@@ -4,7 +4,7 @@
 //! - UIDs ascend strictly, within a block and from block to block; no block is empty.
 //! - Two neighbouring blocks never fit into one, so at most half of the places are unused.
 
-use crate::types::{Flags, Guid, Head, MarkChange, Marks, MessageInfo, Modseq, Uid};
+use crate::types::{Flags, Guid, HeadLength, MarkChange, Marks, MessageInfo, Modseq, Uid};
 use alloc::vec::Vec;
 use machine::UnixTime;
 
@@ -19,7 +19,7 @@ const HEAD_SHIFT: u32 = 56;
 
 /// One message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct MessageEntry {
     pub(crate) uid: u32,
     pub(crate) octets: u32,
     /// The page of the first chunk.
@@ -33,9 +33,9 @@ pub(crate) struct Entry {
     pub(crate) conversation: u64,
 }
 
-const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES);
+const _: () = assert!(size_of::<MessageEntry>() == ENTRY_BYTES);
 
-impl Entry {
+impl MessageEntry {
     /// A message that is a conversation by itself.
     pub(crate) fn new(
         uid: u32,
@@ -44,9 +44,9 @@ impl Entry {
         date: u32,
         modseq: u64,
         guid: u64,
-    ) -> Entry {
+    ) -> MessageEntry {
         let modseq_and_keywords = modseq & LOW_48;
-        Entry {
+        MessageEntry {
             uid,
             octets,
             page,
@@ -58,21 +58,21 @@ impl Entry {
     }
 
     /// The same message in another conversation.
-    pub(crate) fn in_conversation(self, conversation: u64) -> Entry {
-        Entry { conversation, ..self }
+    pub(crate) fn in_conversation(self, conversation: u64) -> MessageEntry {
+        MessageEntry { conversation, ..self }
     }
 
     /// The same message with this head.
-    pub(crate) fn with_head(self, Head(head): Head) -> Entry {
-        Entry {
+    pub(crate) fn with_head(self, HeadLength(head): HeadLength) -> MessageEntry {
+        MessageEntry {
             guid_and_flags: self.guid_and_flags & !(0xff << HEAD_SHIFT)
                 | u64::from(head) << HEAD_SHIFT,
             ..self
         }
     }
 
-    pub(crate) fn head(&self) -> Head {
-        Head((self.guid_and_flags >> HEAD_SHIFT) as u8)
+    pub(crate) fn head(&self) -> HeadLength {
+        HeadLength((self.guid_and_flags >> HEAD_SHIFT) as u8)
     }
 
     /// The position on the disk of the octet at `offset`, and the end of the octets that follow it
@@ -85,7 +85,7 @@ impl Entry {
         }
     }
 
-    /// The offset of the octet at this position: the inverse of [`Entry::stands_at`].
+    /// The offset of the octet at this position: the inverse of [`MessageEntry::stands_at`].
     pub(crate) fn offset_of(&self, position: u32) -> u32 {
         let behind_head = self.octets.saturating_sub(self.head().octets());
         if position < behind_head {
@@ -135,7 +135,7 @@ impl Entry {
     }
 
     /// The same message with these marks.
-    pub(crate) fn with_marks(self, Marks { flags, keywords }: Marks) -> Entry {
+    pub(crate) fn with_marks(self, Marks { flags, keywords }: Marks) -> MessageEntry {
         let mut entry = self;
         entry.set_flags(flags.0, keywords, self.modseq());
         entry
@@ -148,15 +148,15 @@ impl Entry {
 
     /// The same message under another UID, after a move to another mailbox. A moved message is no
     /// longer on its way.
-    pub(crate) fn filed(&self, uid: u32, modseq: u64) -> Entry {
-        let mut filed = Entry { uid, ..*self };
+    pub(crate) fn filed(&self, uid: u32, modseq: u64) -> MessageEntry {
+        let mut filed = MessageEntry { uid, ..*self };
         filed.set_flags(Flags(self.flags()).without(Flags::ON_ITS_WAY).0, self.keywords(), modseq);
         filed
     }
 
     pub(crate) fn to_bytes(self) -> [u8; ENTRY_BYTES] {
         let mut bytes = [0; ENTRY_BYTES];
-        crate::bytes::Fields::of(&mut bytes)
+        crate::bytes::HeaderWriter::of(&mut bytes)
             .u32(self.uid)
             .u32(self.octets)
             .u32(self.page)
@@ -167,15 +167,15 @@ impl Entry {
         bytes
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8; ENTRY_BYTES]) -> Entry {
-        let Some(entry) = Entry::read(crate::bytes::Reader::new(bytes)) else {
+    pub(crate) fn from_bytes(bytes: &[u8; ENTRY_BYTES]) -> MessageEntry {
+        let Some(entry) = MessageEntry::read(crate::bytes::Reader::new(bytes)) else {
             unreachable!("an entry that is shorter than its fields")
         };
         entry
     }
 
-    fn read(mut reader: crate::bytes::Reader<'_>) -> Option<Entry> {
-        Some(Entry {
+    fn read(mut reader: crate::bytes::Reader<'_>) -> Option<MessageEntry> {
+        Some(MessageEntry {
             uid: reader.u32()?,
             octets: reader.u32()?,
             page: reader.u32()?,
@@ -190,7 +190,7 @@ impl Entry {
 /// All messages of a mailbox.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
-    blocks: Vec<Vec<Entry>>,
+    blocks: Vec<Vec<MessageEntry>>,
     count: u32,
     unseen: u32,
     octets: u64,
@@ -210,12 +210,12 @@ impl Messages {
         self.octets
     }
 
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &MessageEntry> {
         self.blocks.iter().flatten()
     }
 
     /// The entries from `uid` on.
-    pub(crate) fn iter_from(&self, uid: u32) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn iter_from(&self, uid: u32) -> impl Iterator<Item = &MessageEntry> {
         let (_, blocks) = self.blocks.split_at(self.block_of(uid));
         let (first, others) =
             blocks.split_first().map_or((&[][..], &[][..]), |(first, others)| (first, others));
@@ -224,7 +224,7 @@ impl Messages {
     }
 
     /// The entries below `uid`, or all entries, the highest first.
-    pub(crate) fn iter_below(&self, uid: Option<u32>) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn iter_below(&self, uid: Option<u32>) -> impl Iterator<Item = &MessageEntry> {
         let blocks = self.blocks.get(..=self.block_of(uid.unwrap_or(u32::MAX))).unwrap_or_default();
         let entries = blocks.iter().rev().flat_map(|block| block.iter().rev());
         entries.skip_while(move |entry| uid.is_some_and(|uid| entry.uid >= uid))
@@ -235,13 +235,14 @@ impl Messages {
         let (before, rest) = self.blocks.split_at(self.block_of(uid));
         let within =
             rest.first().map_or(0, |block| block.partition_point(|entry| entry.uid < uid)) as u32;
-        let entries = |blocks: &[Vec<Entry>]| blocks.iter().map(Vec::len).sum::<usize>() as u32;
+        let entries =
+            |blocks: &[Vec<MessageEntry>]| blocks.iter().map(Vec::len).sum::<usize>() as u32;
         within
             + if before.len() < rest.len() { entries(before) } else { self.count - entries(rest) }
     }
 
     /// The entry at `index`, counted from the lowest UID.
-    pub(crate) fn nth(&self, mut index: usize) -> Option<&Entry> {
+    pub(crate) fn nth(&self, mut index: usize) -> Option<&MessageEntry> {
         for block in &self.blocks {
             match block.get(index) {
                 Some(entry) => return Some(entry),
@@ -251,12 +252,12 @@ impl Messages {
         None
     }
 
-    pub(crate) fn find(&self, uid: u32) -> Option<&Entry> {
+    pub(crate) fn find(&self, uid: u32) -> Option<&MessageEntry> {
         let block = self.blocks.get(self.block_of(uid))?;
         block.get(block.binary_search_by_key(&uid, |entry| entry.uid).ok()?)
     }
 
-    pub(crate) fn find_mut(&mut self, uid: u32) -> Option<&mut Entry> {
+    pub(crate) fn find_mut(&mut self, uid: u32) -> Option<&mut MessageEntry> {
         let number = self.block_of(uid);
         let block = self.blocks.get_mut(number)?;
         let index = block.binary_search_by_key(&uid, |entry| entry.uid).ok()?;
@@ -274,7 +275,7 @@ impl Messages {
     }
 
     /// Inserts an entry in its place. Returns false if its UID is taken.
-    pub(crate) fn insert(&mut self, entry: Entry) -> bool {
+    pub(crate) fn insert(&mut self, entry: MessageEntry) -> bool {
         // UIDs ascend as mail arrives, and in the replay of a journal.
         if let Some(block) = self.blocks.last_mut()
             && block.len() < BLOCK_ENTRIES
@@ -310,7 +311,12 @@ impl Messages {
     }
 
     /// Removes the entries from `first` to `last`, and calls `removed` with each.
-    pub(crate) fn remove(&mut self, first: u32, last: u32, removed: &mut impl FnMut(&Entry)) {
+    pub(crate) fn remove(
+        &mut self,
+        first: u32,
+        last: u32,
+        removed: &mut impl FnMut(&MessageEntry),
+    ) {
         let (mut count, mut unseen, mut octets) = (0, 0, 0);
         let start = self.block_of(first);
         let mut end = start;
@@ -338,7 +344,7 @@ impl Messages {
         }
     }
 
-    fn counted(&mut self, entry: &Entry) {
+    fn counted(&mut self, entry: &MessageEntry) {
         self.count += 1;
         self.unseen += u32::from(!entry.is_seen());
         self.octets += u64::from(entry.octets);
@@ -358,7 +364,7 @@ impl Messages {
         let Some(touched) = self.blocks.get_mut(places.clone()) else {
             unreachable!("blocks behind the last one")
         };
-        let mut merged: Vec<Vec<Entry>> = Vec::with_capacity(touched.len());
+        let mut merged: Vec<Vec<MessageEntry>> = Vec::with_capacity(touched.len());
         for mut block in touched.iter_mut().map(core::mem::take) {
             match merged.last_mut() {
                 Some(before) if before.len() + block.len() <= BLOCK_ENTRIES => {

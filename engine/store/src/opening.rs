@@ -31,7 +31,7 @@ use alloc::vec::Vec;
 use blank::Look;
 use machine::Sector;
 use sometimes::sometimes;
-use superblocks::Found;
+use superblocks::DiskContent;
 
 /// The number of superblock versions that must be written until all four slots have one of them.
 const RENEWALS_OF_ALL_SLOTS: u8 = 2;
@@ -260,11 +260,13 @@ impl Opening {
     fn superblocks_read(&mut self, parts: &mut Parts, findings: &mut Findings) {
         match superblocks::look(&self.lanes, self.disk_pages) {
             // The disk has grown: slots 2 and 3 lie where its end was.
-            Ok(Found::Store { superblock, .. }) if superblock.geometry.pages < self.disk_pages => {
+            Ok(DiskContent::Store { superblock, .. })
+                if superblock.geometry.pages < self.disk_pages =>
+            {
                 self.disk_pages = superblock.geometry.pages;
                 self.read_superblocks(parts);
             }
-            Ok(Found::Store {
+            Ok(DiskContent::Store {
                 superblock,
                 damaged,
                 is_sole,
@@ -286,7 +288,7 @@ impl Opening {
                 parts.segments = Segments::new(parts.superblock.geometry);
                 self.begin_replay(parts, findings);
             }
-            Ok(Found::Nothing) => {
+            Ok(DiskContent::Nothing) => {
                 self.phase = Phase::LookingForUse(Look::at(self.disk_pages, self.patience()));
                 Lanes::all().for_each(|lane| self.look_at_next(lane, parts));
             }

@@ -8,14 +8,14 @@
 //!   newest messages are restored first.
 
 use crate::block::RECORDS_MAX;
-use crate::chunk::{self, Header, chunks_of, pages_of_chunk, pages_to_next};
+use crate::chunk::{self, ChunkHeader, chunks_of, pages_of_chunk, pages_to_next};
 use crate::cleaning::living;
 use crate::finding::{Damage, Findings};
 use crate::index::Index;
 use crate::lanes::{LANES, Lanes, Patience};
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex};
 use crate::mailbox::Mailbox;
-use crate::messages::{ENTRY_BYTES, Entry};
+use crate::messages::{ENTRY_BYTES, MessageEntry};
 use crate::parts::Parts;
 use crate::record::Record;
 use crate::segments::{COMPACTION_RESERVE, Owner, Segments};
@@ -32,8 +32,8 @@ const GUID_NUMBER: u64 = (1 << 42) - 1;
 
 /// The chunks found of one message.
 #[derive(Debug, Default)]
-struct Found {
-    last: Option<Header>,
+struct MessageChunks {
+    last: Option<ChunkHeader>,
     chunks: BTreeMap<u32, ChunkCopy>,
 }
 
@@ -53,13 +53,13 @@ pub(crate) struct Rebuild {
     patience: Patience,
     /// The first segment that no lane has begun.
     next: u32,
-    cursors: [Option<Cursor>; LANES],
-    found: BTreeMap<(AccountId, u64), Found>,
+    cursors: [Option<LaneCursor>; LANES],
+    found: BTreeMap<(AccountId, u64), MessageChunks>,
 }
 
 /// The next position of a lane.
 #[derive(Clone, Copy, Debug)]
-struct Cursor {
+struct LaneCursor {
     segment: SegmentIndex,
     at: u32,
 }
@@ -92,10 +92,10 @@ impl Rebuild {
             let segment = SegmentIndex(self.next);
             self.next += 1;
             if !matches!(parts.segments.owner(segment), Owner::Journal(_)) {
-                *cursor = Some(Cursor { segment, at: 0 });
+                *cursor = Some(LaneCursor { segment, at: 0 });
             }
         }
-        if let Some(Cursor { segment, at }) = *cursor {
+        if let Some(LaneCursor { segment, at }) = *cursor {
             let page = geometry.first_page(segment).plus(at);
             let pages = PIECE_PAGES.min(geometry.segment_pages - at);
             lanes.read(lane, (page, pages), self.patience, &mut parts.backing);
@@ -129,7 +129,7 @@ impl Rebuild {
     }
 
     /// Notes a copy of a chunk.
-    fn take_in(&mut self, header: &Header, copy: ChunkCopy) {
+    fn take_in(&mut self, header: &ChunkHeader, copy: ChunkCopy) {
         if self.damaged.has(header.account.shard()) {
             let found = self.found.entry((header.account, header.guid)).or_default();
             let best = found.chunks.entry(header.index).or_insert(copy);
@@ -224,7 +224,7 @@ fn correct_places(
     parts: &mut Parts,
     account: AccountId,
     guid: u64,
-    found: &Found,
+    found: &MessageChunks,
     mut spare: Spare<'_>,
 ) -> bool {
     let shard = account.shard();
@@ -253,7 +253,7 @@ fn correct_places(
 }
 
 /// Whether all of a message was found, and the index does not have it.
-fn lacks(parts: &Parts, account: AccountId, guid: u64, found: &Found) -> bool {
+fn lacks(parts: &Parts, account: AccountId, guid: u64, found: &MessageChunks) -> bool {
     let Some((header, last)) = found.last.and_then(|header| Some((header, header.last?))) else {
         return false;
     };
@@ -278,7 +278,7 @@ fn bring_back(
     parts: &mut Parts,
     account: AccountId,
     guid: u64,
-    found: &Found,
+    found: &MessageChunks,
 ) -> Result<(), NotBack> {
     let last = found.last.and_then(|header| Some((header, header.last?)));
     let (Some((header, last)), Some(pages)) = (last, found.pages()) else {
@@ -301,7 +301,7 @@ fn bring_back(
         return Err(NotBack::Misplaced(page, Uid(uid)));
     }
     let Some(first) = pages.first() else { unreachable!("a message without a chunk") };
-    let entry = Entry::new(uid, last.octets, *first, last.date, last.modseq, guid);
+    let entry = MessageEntry::new(uid, last.octets, *first, last.date, last.modseq, guid);
     let entry = entry.in_conversation(header.conversation).with_head(last.head);
     // Where a chunk says another UID than the index, the index keeps the place apart.
     if pages.len() > 1 || uid != last.uid {
@@ -317,7 +317,7 @@ fn bring_back(
     Ok(())
 }
 
-impl Found {
+impl MessageChunks {
     /// The place of the message in the index, if it is there.
     fn known_place(&self, index: &Index, account: AccountId, guid: u64) -> Option<Place> {
         if let Some(placed) = index.placed(guid) {

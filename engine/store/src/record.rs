@@ -13,7 +13,7 @@ use crate::bytes::Reader;
 use crate::format4::{ProgressRecord, QueuedRecord};
 use crate::frame::{FRAME_BYTES, Unread, frames};
 use crate::layout::Page;
-use crate::messages::{ENTRY_BYTES, Entry};
+use crate::messages::{ENTRY_BYTES, MessageEntry};
 use crate::types::{AccountId, Flags, MarkChange, Marks, Place};
 
 const ACCOUNT: u8 = 1;
@@ -67,7 +67,7 @@ pub(crate) enum Record<'a> {
         account: AccountId,
         mailbox: u32,
         uid_validity: u32,
-        entry: Entry,
+        entry: MessageEntry,
         check: u64,
     },
     Chunks {
@@ -112,7 +112,7 @@ pub(crate) enum Record<'a> {
         modseq: u64,
         to: u32,
         uid_validity: u32,
-        entry: Entry,
+        entry: MessageEntry,
     },
     /// See [`put_life`].
     Life,
@@ -164,8 +164,8 @@ impl<'a> Words<'a> {
 pub(crate) struct Entries<'a>(&'a [u8]);
 
 impl<'a> Entries<'a> {
-    pub(crate) fn iter(self) -> impl Iterator<Item = Entry> + 'a {
-        self.0.as_chunks::<ENTRY_BYTES>().0.iter().map(Entry::from_bytes)
+    pub(crate) fn iter(self) -> impl Iterator<Item = MessageEntry> + 'a {
+        self.0.as_chunks::<ENTRY_BYTES>().0.iter().map(MessageEntry::from_bytes)
     }
 }
 
@@ -220,7 +220,7 @@ fn parse(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
             account: AccountId(reader.u64()?),
             mailbox: reader.u32()?,
             uid_validity: reader.u32()?,
-            entry: Entry::from_bytes(reader.take(ENTRY_BYTES)?.first_chunk()?),
+            entry: MessageEntry::from_bytes(reader.take(ENTRY_BYTES)?.first_chunk()?),
             check: reader.u64()?,
         },
         CHUNKS => Record::Chunks {
@@ -269,7 +269,7 @@ fn parse_small(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
             modseq: reader.count()?,
             to: reader.u32()?,
             uid_validity: reader.u32()?,
-            entry: Entry::from_bytes(reader.take(ENTRY_BYTES)?.first_chunk()?),
+            entry: MessageEntry::from_bytes(reader.take(ENTRY_BYTES)?.first_chunk()?),
         },
         LIFE => Record::Life,
         GONE => Record::Gone { account: AccountId(reader.u64()?), mailbox: reader.u32()? },

@@ -15,7 +15,7 @@ mod last_group;
 
 pub(crate) use last_group::Dropped;
 
-use crate::block::{self, Block, GROUP_BLOCKS_MAX, Header};
+use crate::block::{self, BlockHeader, GROUP_BLOCKS_MAX, JournalBlock};
 use crate::finding::{Damage, Finding};
 use crate::frame::Unread;
 use crate::hash::Key;
@@ -104,12 +104,12 @@ pub(crate) struct Replay {
 /// The content of one place of a segment: two copies of one block, or blocks that different lives
 /// left there.
 struct Look<'a> {
-    copies: [Option<Block<'a>>; 2],
+    copies: [Option<JournalBlock<'a>>; 2],
     unreadable: bool,
 }
 
 /// The fitting block of a place.
-struct Fit<T> {
+struct MatchingBlock<T> {
     block: T,
     /// The other copy, if it fits and differs.
     rival: Option<T>,
@@ -120,12 +120,15 @@ struct Fit<T> {
 impl<'a> Look<'a> {
     /// The wanted copy. Both are checked: a valid older block in one copy must not hide the right
     /// one in the other. Otherwise a later torn write would bring the older block back.
-    fn find<T: PartialEq>(&self, wanted: impl Fn(Block<'a>) -> Option<T>) -> Option<Fit<T>> {
+    fn find<T: PartialEq>(
+        &self,
+        wanted: impl Fn(JournalBlock<'a>) -> Option<T>,
+    ) -> Option<MatchingBlock<T>> {
         let [first, second] = self.copies.map(|copy| copy.and_then(&wanted));
         let lame = first != second;
         let (block, rival) =
             if first.is_some() { (first, second.filter(|_| lame)) } else { (second, None) };
-        block.map(|block| Fit { block, rival, lame })
+        block.map(|block| MatchingBlock { block, rival, lame })
     }
 }
 
@@ -208,12 +211,12 @@ impl Replay {
         let (segment, place) = (self.journal.segment(), self.journal.place());
         let look = self.look(piece, key, geometry, segment, place)?;
         let next = look.find(|block| match block {
-            Block::Records { header, hash, records } if self.continues(&header) => {
+            JournalBlock::Records { header, hash, records } if self.continues(&header) => {
                 Some((header, hash, records))
             }
             _ => None,
         });
-        if let Some(Fit { block, rival, lame }) = next {
+        if let Some(MatchingBlock { block, rival, lame }) = next {
             let page = geometry.place_page(segment, place);
             self.note_lame(lame, page);
             self.accept_either(block, rival, page);
@@ -225,7 +228,7 @@ impl Replay {
     }
 
     /// Whether a block with this header is the next one.
-    fn continues(&self, header: &Header) -> bool {
+    fn continues(&self, header: &BlockHeader) -> bool {
         let group_fits = match &self.partial {
             Some(partial) => {
                 header.group_first == partial.first && header.group_blocks == partial.blocks
@@ -244,17 +247,17 @@ impl Replay {
     /// applied.
     fn accept_either(
         &mut self,
-        block: (Header, u64, &[u8]),
-        rival: Option<(Header, u64, &[u8])>,
+        block: (BlockHeader, u64, &[u8]),
+        rival: Option<(BlockHeader, u64, &[u8])>,
         page: Page,
     ) {
-        let is_fence = |one: &(Header, u64, &[u8])| record::begin_life(one.2);
+        let is_fence = |one: &(BlockHeader, u64, &[u8])| record::begin_life(one.2);
         let (block, rival) = match rival {
             Some(rival) if is_fence(&rival) && !is_fence(&block) => (rival, None),
             rival => (block, rival.filter(is_fence)),
         };
         let are_fences =
-            |other: &(Header, u64, &[u8])| block.0.group_blocks.min(other.0.group_blocks) > 1;
+            |other: &(BlockHeader, u64, &[u8])| block.0.group_blocks.min(other.0.group_blocks) > 1;
         let rival = rival.filter(|other| self.partial.is_none() && are_fences(other));
         self.rival = rival.map(|(header, hash, records)| {
             let before = Rival { journal: self.journal.clone(), partial: None };
@@ -272,7 +275,7 @@ impl Replay {
         }
     }
 
-    fn accept(&mut self, header: &Header, hash: u64, records: &[u8], page: Page) {
+    fn accept(&mut self, header: &BlockHeader, hash: u64, records: &[u8], page: Page) {
         let partial = self.partial.get_or_insert_with(|| Partial {
             first: header.group_first,
             blocks: header.group_blocks,
@@ -337,9 +340,9 @@ impl Replay {
         let segment = self.journal.segment();
         let look = self.look(piece, key, geometry, segment, geometry.link_place())?;
         let sequence = self.journal.sequence();
-        let leads_on = |wanted: &dyn Fn(&Header) -> bool| {
+        let leads_on = |wanted: &dyn Fn(&BlockHeader) -> bool| {
             look.find(|block| match block {
-                Block::Link { header, hash, next }
+                JournalBlock::Link { header, hash, next }
                     if next.0 < geometry.segments() && wanted(&header) =>
                 {
                     Some((next, hash))
@@ -349,7 +352,7 @@ impl Replay {
             .filter(|fit| !self.journal.chain().contains(&fit.block.0))
         };
         let fits = leads_on(&|header| self.journal.continues_with(header));
-        if let Some(Fit { block: (next, hash), lame, .. }) = fits {
+        if let Some(MatchingBlock { block: (next, hash), lame, .. }) = fits {
             (self.rival, self.unreadable) = (None, None);
             self.journal.link_follows(next, hash);
             self.mode = Mode::Following;
@@ -400,7 +403,7 @@ impl Replay {
         let look = self.look(piece, key, geometry, self.journal.segment(), place)?;
         let missing = self.journal.sequence();
         let later = look.find(|block| match block {
-            Block::Records { header, .. }
+            JournalBlock::Records { header, .. }
                 if header.sequence == header.group_first && header.sequence > missing =>
             {
                 Some(header)
@@ -415,7 +418,7 @@ impl Replay {
     }
 
     /// Continues behind a block that was durable and is lost.
-    fn skip_hole(&mut self, header: &Header, place: u32, geometry: Geometry) {
+    fn skip_hole(&mut self, header: &BlockHeader, place: u32, geometry: Geometry) {
         let missing = geometry
             .place_page(self.journal.segment(), self.journal.place().min(geometry.link_place()));
         self.findings.push(Finding { sector: missing.sector(), damage: Damage::JournalBlock });

@@ -6,7 +6,7 @@
 //! - Magic and format version are checked before anything else is read. They are at the same offset
 //!   in every format.
 
-use crate::bytes::{Fields, Reader};
+use crate::bytes::{HeaderWriter, Reader};
 use crate::hash::{Hash, Key};
 use crate::layout::{Geometry, PAGE_BYTES, Page, SHARDS, SegmentIndex, ShardId};
 use alloc::boxed::Box;
@@ -113,8 +113,8 @@ impl Superblock {
     /// valid page.
     pub(crate) fn emit(&self, page: Page, stamp: u64) -> Box<[u8]> {
         let mut bytes = alloc::vec![0; PAGE_BYTES].into_boxed_slice();
-        Fields::of(&mut bytes).put(MAGIC).u32(self.format.version()).u32(page.0);
-        let mut fields = Fields::of(&mut bytes)
+        HeaderWriter::of(&mut bytes).put(MAGIC).u32(self.format.version()).u32(page.0);
+        let mut fields = HeaderWriter::of(&mut bytes)
             .skip(32)
             .u64(self.sequence)
             .put(&self.id)

@@ -37,8 +37,8 @@ use alloc::vec::Vec;
 use accounts::entries::Posting;
 use message::header::{Address, Header};
 use store::{
-    AccountId, Beginning, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, MailboxId,
-    MarkChange, MessageInfo, Origin, Outcome, Recipient, Refusal, SENT, Uid, UidRange,
+    AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, HeadLength, MailboxId, MarkChange,
+    MessageInfo, Origin, Outcome, PartialMessage, Recipient, Refusal, SENT, Uid, UidRange,
 };
 
 use super::context::JobHost;
@@ -72,7 +72,7 @@ pub(super) struct SubmissionJob {
     /// Whether the next recipient has no quota for it.
     has_no_quota: bool,
     /// The beginning of the message without its signatures: all of its header.
-    beginning: Beginning,
+    beginning: PartialMessage,
     /// Octets that were read, with the signatures counted last, and octets that the delivery has
     /// not taken yet.
     offset: u32,
@@ -150,7 +150,7 @@ impl SubmissionJob {
             remote: Vec::new(),
             next: 0,
             has_no_quota: false,
-            beginning: Beginning::default(),
+            beginning: PartialMessage::default(),
             offset: 0,
             rest: Vec::new(),
             is_waiting: false,
@@ -305,7 +305,7 @@ impl SubmissionJob {
             return Ok(());
         };
         if self.beginning.octets().is_empty() {
-            self.beginning = Beginning::from(info.head);
+            self.beginning = PartialMessage::from(info.head);
         }
         let continuation = host.continuation;
         host.store_mut().read(
@@ -441,7 +441,7 @@ impl SubmissionJob {
             return self.read_on(host);
         }
         let octets = if self.given_up.is_some() { 0 } else { info.head as usize };
-        let head = Head::of(octets).unwrap_or(Head::NONE);
+        let head = HeadLength::of(octets).unwrap_or(HeadLength::NONE);
         host.commit(Closing { head, ..host.cx.turn.wall.into() })
             .map_err(Refusal::of_begun_delivery)?;
         (self.stage, self.is_waiting) = (Stage::Commit, true);

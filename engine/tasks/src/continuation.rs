@@ -3,25 +3,25 @@
 use crate::FrameId;
 
 /// The wait point that a continuation leads to: the subsystem of the frame, and a point in the code
-/// of that subsystem. The bits above [`Entry::BITS`] are for the carriers of continuations between
-/// cores.
+/// of that subsystem. The bits above [`EntryPoint::BITS`] are for the carriers of continuations
+/// between cores.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Entry(pub u32);
+pub struct EntryPoint(pub u32);
 
-impl Entry {
+impl EntryPoint {
     /// The number of bits of a subsystem and a point.
     pub const BITS: u32 = 8;
     const POINT_BITS: u32 = 4;
 
     /// A point of a subsystem. Both are below 16.
-    pub const fn new(subsystem: u8, point: u8) -> Entry {
+    pub const fn new(subsystem: u8, point: u8) -> EntryPoint {
         assert!(subsystem < 16 && point < 16, "a subsystem and a point take four bits each");
-        Entry((subsystem as u32) << Entry::POINT_BITS | point as u32)
+        EntryPoint((subsystem as u32) << EntryPoint::POINT_BITS | point as u32)
     }
 
     /// The subsystem.
     pub const fn subsystem(self) -> u8 {
-        ((self.0 >> Entry::POINT_BITS) & 0xf) as u8
+        ((self.0 >> EntryPoint::POINT_BITS) & 0xf) as u8
     }
 
     /// The point in the subsystem's code.
@@ -43,12 +43,12 @@ macro_rules! points {
             const ALL: &[$name] = &[$($name::$point),+];
 
             /// The point as an entry.
-            $visibility const fn entry(self) -> $crate::Entry {
-                $crate::Entry::new($subsystem as u8, self as u8)
+            $visibility const fn entry(self) -> $crate::EntryPoint {
+                $crate::EntryPoint::new($subsystem as u8, self as u8)
             }
 
             /// The point of this subsystem at `entry`. `None` if the entry belongs to another one.
-            $visibility fn of(entry: $crate::Entry) -> Option<$name> {
+            $visibility fn of(entry: $crate::EntryPoint) -> Option<$name> {
                 let point = $name::ALL.get(usize::from(entry.point())).copied();
                 point.filter(|_| entry.subsystem() == $subsystem as u8)
             }
@@ -63,7 +63,7 @@ pub struct Continuation {
     /// The frame that waits.
     pub frame: FrameId,
     /// The point at which it waits.
-    pub entry: Entry,
+    pub entry: EntryPoint,
 }
 
 /// A synchronization counter: it joins several events, and the last one lets the frame continue.

@@ -35,7 +35,7 @@ mod subsystem;
 mod tests;
 
 pub use budget::Budget;
-pub use continuation::{Continuation, Countdown, Entry};
+pub use continuation::{Continuation, Countdown, EntryPoint};
 pub use delay::DelayQueue;
 pub use frame::{FrameId, FrameTable};
 pub use gate::{GateId, Gates, Passage};

@@ -1,6 +1,6 @@
 //! The subsystems with frames that wait for the store, or for a computation.
 
-use crate::Entry;
+use crate::EntryPoint;
 
 /// A subsystem.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +40,7 @@ impl Subsystem {
     ];
 
     /// The subsystem of a frame that waits at this entry.
-    pub fn of(entry: Entry) -> Option<Subsystem> {
+    pub fn of(entry: EntryPoint) -> Option<Subsystem> {
         Subsystem::ALL.get(usize::from(entry.subsystem())).copied()
     }
 }
@@ -53,9 +53,9 @@ mod tests {
     fn the_entries_of_a_subsystem_lead_to_it() {
         for subsystem in Subsystem::ALL {
             for point in 0..16 {
-                assert_eq!(Subsystem::of(Entry::new(subsystem as u8, point)), Some(subsystem));
+                assert_eq!(Subsystem::of(EntryPoint::new(subsystem as u8, point)), Some(subsystem));
             }
         }
-        assert_eq!(Subsystem::of(Entry::new(Subsystem::ALL.len() as u8, 0)), None);
+        assert_eq!(Subsystem::of(EntryPoint::new(Subsystem::ALL.len() as u8, 0)), None);
     }
 }

@@ -8,7 +8,8 @@ use machine::{Instant, Micros};
 
 use crate::points;
 use crate::{
-    Budget, Countdown, DelayQueue, Entry, FrameId, FrameTable, GateId, Gates, Passage, ResumeQueue,
+    Budget, Countdown, DelayQueue, EntryPoint, FrameId, FrameTable, GateId, Gates, Passage,
+    ResumeQueue,
 };
 
 extern crate std;
@@ -270,5 +271,5 @@ fn a_point_belongs_to_one_subsystem_only() {
         (Early::of(Late::Only.entry()), Late::of(Late::Only.entry())),
         (None, Some(Late::Only))
     );
-    assert_eq!(Late::of(Entry::new(4, 1)), None, "there is no such point");
+    assert_eq!(Late::of(EntryPoint::new(4, 1)), None, "there is no such point");
 }

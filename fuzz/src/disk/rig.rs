@@ -9,7 +9,7 @@ use store::{
     AccountId, INBOX, Limits, MessageInfo, NewAccount, Outcome, PAGE_BYTES, ReadSectors, Recipient,
     Refusal, Store, Uid, Unreadable,
 };
-use tasks::{Continuation, Entry, FrameId};
+use tasks::{Continuation, EntryPoint, FrameId};
 
 use super::image::{Image, SECTORS};
 
@@ -116,7 +116,7 @@ impl Rig {
 
     fn continuation(&mut self) -> Continuation {
         self.next += 1;
-        Continuation { frame: FrameId::new(self.next, 0), entry: Entry(0) }
+        Continuation { frame: FrameId::new(self.next, 0), entry: EntryPoint(0) }
     }
 
     /// Waits for the answer to the last request.

@@ -42,7 +42,7 @@ use alloc::sync::Arc;
 use channel::{Class, Ticket};
 use machine::{CoreId, Entropy, Machine};
 use outbound::Outbound;
-use shards::{Event, ShardedStore};
+use shards::{CoreEvent, ShardedStore};
 use sometimes::sometimes;
 
 use crate::links::Message;
@@ -129,21 +129,21 @@ impl Engine {
     }
 
     /// Handles a message of another core's stores that concerns more than the stores.
-    fn heard_of_shards(&mut self, event: Event, entropy: &mut dyn Entropy) {
+    fn heard_of_shards(&mut self, event: CoreEvent, entropy: &mut dyn Entropy) {
         let server = &mut self.server;
         match event {
-            Event::PasswordChanged(account) => server.end_sessions_of(account),
-            Event::PasswordKnown(frame) => server.password_known(frame, entropy),
-            Event::Replied(at, reply) => {
+            CoreEvent::PasswordChanged(account) => server.end_sessions_of(account),
+            CoreEvent::PasswordKnown(frame) => server.password_known(frame, entropy),
+            CoreEvent::Replied(at, reply) => {
                 server.let_sessions(|sessions, cx| sessions.replied(at.frame, reply, cx));
             }
-            Event::DestinationNotice => server.let_outbound(Outbound::hear),
-            Event::Serve => {
+            CoreEvent::DestinationNotice => server.let_outbound(Outbound::hear),
+            CoreEvent::Serve => {
                 let Parts { compute, store, .. } = &mut server.parts;
                 compute.make_room_for(store.password_hashes());
                 self.lifecycle.listen(server);
             }
-            Event::Stop => self.lifecycle.begin_stopping(server),
+            CoreEvent::Stop => self.lifecycle.begin_stopping(server),
         }
     }
 

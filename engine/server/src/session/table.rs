@@ -15,7 +15,7 @@ use machine::{SERVICES, Security};
 use net::{ConnectionId, Service};
 use shards::Reply;
 use store::{AccountId, Outcome};
-use tasks::{Entry, FrameId};
+use tasks::{EntryPoint, FrameId};
 use webmail::handler_reply::AddressedReply;
 
 use super::{Context, Session};
@@ -94,7 +94,7 @@ impl Sessions {
         self.tell(frame, cx, |_, _| {});
     }
 
-    pub(crate) fn woken(&mut self, frame: FrameId, entry: Entry, outcome: Outcome, cx: &mut Context<'_>) {
+    pub(crate) fn woken(&mut self, frame: FrameId, entry: EntryPoint, outcome: Outcome, cx: &mut Context<'_>) {
         match self.of(frame) {
             Some(_) => self.tell(frame, cx, |session, cx| session.woken(entry, outcome, cx)),
             None if pop3_server::Point::of(entry) == Some(pop3_server::Point::Deleted) => {

@@ -8,7 +8,7 @@ use crate::delivery::{Deliveries, Expect, Progress};
 use crate::format3;
 use crate::format4::QueuedRecord;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
-use crate::messages::Entry;
+use crate::messages::MessageEntry;
 use crate::outcome::{Outcome, Refusal};
 use crate::parts::Parts;
 use crate::pending::Pending;
@@ -176,7 +176,7 @@ impl Deliveries {
         let uid_validity = known.uid_validity();
         let (head, date) = (delivery.head, delivery.date);
         let last = chunk::Last { uid, octets: delivery.octets, modseq, date, head };
-        let header = chunk::Header { uid_validity, ..delivery.header(recipient, Some(last)) };
+        let header = chunk::ChunkHeader { uid_validity, ..delivery.header(recipient, Some(last)) };
         let check =
             chunk::emit(&mut buffer, &parts.superblock.key, page, &header, &delivery.summary);
         let mut first_page = page.0;
@@ -189,7 +189,7 @@ impl Deliveries {
             let Some(first) = pages.first() else { unreachable!("a message without a chunk") };
             first_page = *first;
         }
-        let entry = Entry::new(uid, delivery.octets, first_page, date, modseq, guid);
+        let entry = MessageEntry::new(uid, delivery.octets, first_page, date, modseq, guid);
         let entry = entry.in_conversation(header.conversation).with_head(head);
         let format = parts.superblock.format;
         let marks = Marks { flags, keywords };
@@ -326,7 +326,7 @@ mod tests {
     fn records_of_the_largest_message_fit_the_reserved_bytes() {
         let (mut out, account) = (Vec::new(), AccountId(1));
         record::put_chunks(&mut out, 1, &[0; CHUNKS_MAX as usize]);
-        record::put_delivered(&mut out, account, 1, 1, &Entry::new(1, 1, 1, 1, 1, 1), 1);
+        record::put_delivered(&mut out, account, 1, 1, &MessageEntry::new(1, 1, 1, 1, 1, 1), 1);
         let record =
             QueuedRecord { account, uid: Uid(1), modseq: 1, entry: OutboxEntry::submitted(0, 8) };
         record::put_queued(&mut out, &record);

@@ -5,12 +5,12 @@ use alloc::collections::BTreeMap;
 
 const UIDS: u32 = 4_000;
 
-fn entry(uid: u32) -> Entry {
-    Entry::new(uid, 100 + uid, uid, 0, 1, u64::from(uid))
+fn entry(uid: u32) -> MessageEntry {
+    MessageEntry::new(uid, 100 + uid, uid, 0, 1, u64::from(uid))
 }
 
 /// The invariants at the head of the module.
-fn check(messages: &Messages, known: &BTreeMap<u32, Entry>) {
+fn check(messages: &Messages, known: &BTreeMap<u32, MessageEntry>) {
     assert!(messages.iter().eq(known.values()));
     assert_eq!(messages.len() as usize, known.len());
     assert_eq!(messages.octets(), known.values().map(|entry| u64::from(entry.octets)).sum::<u64>());

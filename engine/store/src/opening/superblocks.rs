@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// The content around the segments of a disk.
-pub(super) enum Found {
+pub(super) enum DiskContent {
     /// This superblock is the current one.
     Store {
         superblock: Box<Superblock>,
@@ -27,7 +27,7 @@ pub(super) enum Found {
 /// The result of the lanes on a disk with this many pages.
 ///
 /// Errors: the disk is not touched.
-pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<Found, Reason> {
+pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<DiskContent, Reason> {
     let mut newest: Option<Box<Superblock>> = None;
     let (mut damaged, mut other, mut versions) = (Vec::new(), None, Vec::new());
     for page in slots(pages) {
@@ -49,7 +49,7 @@ pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<Found, Reason> {
             Some(version) => Err(Reason::OtherFormat(version)),
             None if is_partly_unreadable(lanes, pages) => Err(Reason::Unreadable),
             None if !is_blank(lanes, pages) => Err(Reason::NotOurs),
-            None => Ok(Found::Nothing),
+            None => Ok(DiskContent::Nothing),
         };
     };
     let needs = superblock.geometry.pages;
@@ -61,7 +61,7 @@ pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<Found, Reason> {
     let of_format = versions.iter().filter(|(format, _)| *format == superblock.format).count();
     let is_of_one_format = of_format == slots(pages).len();
     let is_partly_converted = superblock.format == Format::Four && of_format < versions.len();
-    Ok(Found::Store { superblock, damaged, is_sole, is_of_one_format, is_partly_converted })
+    Ok(DiskContent::Store { superblock, damaged, is_sole, is_of_one_format, is_partly_converted })
 }
 
 fn slot(lanes: &Lanes, page: Page) -> Slot {

@@ -9,7 +9,7 @@ use crate::bytes::put_text;
 use crate::format4::{ProgressRecord, QueuedRecord};
 use crate::frame::FRAME_BYTES;
 use crate::layout::Page;
-use crate::messages::Entry;
+use crate::messages::MessageEntry;
 use crate::types::{AccountId, MarkChange, Marks, Place};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -83,7 +83,7 @@ pub(crate) fn put_delivered(
     account: AccountId,
     mailbox: u32,
     uid_validity: u32,
-    entry: &Entry,
+    entry: &MessageEntry,
     check: u64,
 ) {
     put(out, DELIVERED, |out| {
@@ -111,7 +111,7 @@ pub(crate) fn put_range(
     account: AccountId,
     mailbox: u32,
     (first, last): (u32, u32),
-    entries: impl Iterator<Item = Entry>,
+    entries: impl Iterator<Item = MessageEntry>,
 ) {
     put(out, RANGE, |out| {
         put_u64(out, account.0);
@@ -200,7 +200,7 @@ pub(crate) fn put_filed(
     account: AccountId,
     (from, modseq): (Place, u64),
     (to, uid_validity): (u32, u32),
-    entry: &Entry,
+    entry: &MessageEntry,
 ) {
     put(out, FILED, |out| {
         put_u64(out, account.0);

@@ -12,7 +12,9 @@
 
 use crate::backing::Purpose;
 use crate::checkpoint::Checkpointer;
-use crate::disk_owner::{self, Client, ClientRequest, NoticeKind, OwnerNotice, RequestKind, Role};
+use crate::disk_owner::{
+    self, ClientRequest, DiskClient, NoticeKind, OwnerNotice, RequestKind, Role,
+};
 use crate::index::Index;
 use crate::journals::Journals;
 use crate::layout::ShardId;
@@ -78,7 +80,7 @@ impl Owners {
 impl Store {
     /// A store that waits for its share of the shards: see [`Store::take_over`].
     pub fn client(limits: Limits, seed: [u8; 32]) -> Store {
-        Store::unopened(limits, None, seed, Role::Client(Client::default()), 1)
+        Store::unopened(limits, None, seed, Role::Client(DiskClient::default()), 1)
     }
 
     /// Hands out the shares of the other cores, as soon as the store is open and no operation is in

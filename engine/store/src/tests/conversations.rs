@@ -4,7 +4,7 @@ use super::disk::Cut;
 use super::rig::{MIB, Rig};
 use crate::chunk::{CHUNK_OCTETS, SUMMARY_BYTES};
 use crate::conversations::{CONVERSED_BYTES, Conversations};
-use crate::messages::Entry;
+use crate::messages::MessageEntry;
 use crate::types::{ARCHIVE, AccountId, INBOX, MailboxId, SENT, Uid};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -75,8 +75,9 @@ fn conversation_lookup_finds_all_its_messages_and_no_others() {
 
 #[test]
 fn conversation_index_memory_per_message_is_bounded() {
-    let entry =
-        |number: u32, conversation| Entry::new(number, 1, 1, 1, 1, 1).in_conversation(conversation);
+    let entry = |number: u32, conversation| {
+        MessageEntry::new(number, 1, 1, 1, 1, 1).in_conversation(conversation)
+    };
     for scatter in [1, 0x9e37_79b9_7f4a_7c15] {
         let mut set = Conversations::default();
         let held = |set: &mut Conversations, act: &dyn Fn(&mut Conversations)| {

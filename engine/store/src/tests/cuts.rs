@@ -394,7 +394,8 @@ fn older_valid_block_never_hides_the_other_copy() {
     let page = rig.store.parts().segments.geometry().place_page(journal.segment(), journal.place());
     // A block that an earlier use of the segment left in the place of the next block.
     let mut pair = alloc::vec![0; 2 * crate::PAGE_BYTES];
-    let header = block::Header { shard, sequence: 1, group_first: 1, group_blocks: 1, previous: 7 };
+    let header =
+        block::BlockHeader { shard, sequence: 1, group_first: 1, group_blocks: 1, previous: 7 };
     block::emit_records(&mut pair, &rig.store.parts().superblock.key, page, header, &[]);
     let poke = |rig: &mut Rig, bytes: &[u8]| {
         for (sector, number) in bytes[..crate::PAGE_BYTES].chunks(512).zip(page.sector().0..) {

@@ -1,6 +1,6 @@
 //! Bit rot, misdirected writes, lost journals, foreign and newer disks, failing devices.
 
-use super::disk::{Cut, Fate, TestDisk};
+use super::disk::{Cut, CutEffect, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, limits, password};
 use crate::account::{Account, NewAccount};
 use crate::finding::Damage;
@@ -491,7 +491,7 @@ fn torn_message_keeps_its_pages_until_its_removal_is_durable() {
             (*first..first + u64::from(*pages) * PAGE_SECTORS).contains(&sector)
         })
     };
-    disk.cut_each(|sector| if is_body(sector) { Fate::New } else { Fate::Old });
+    disk.cut_each(|sector| if is_body(sector) { CutEffect::New } else { CutEffect::Old });
     let mut again = Rig::on(disk);
     let message = again.list(ada)[0];
     assert!(again.read(ada, &message) == Ok(body(1, 70_000)), "a listed message cannot be read");

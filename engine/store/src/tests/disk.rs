@@ -74,7 +74,7 @@ pub(crate) enum Cut {
 
 /// The effect of a power cut on an unflushed sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fate {
+pub(crate) enum CutEffect {
     Old,
     New,
     Garbage,
@@ -351,14 +351,14 @@ impl TestDisk {
 
     /// The power fails, and each unflushed sector has its own fate. The newest version is the new
     /// one.
-    pub(crate) fn cut_each(&mut self, fate: impl Fn(u64) -> Fate) {
+    pub(crate) fn cut_each(&mut self, fate: impl Fn(u64) -> CutEffect) {
         self.queue.clear();
         for write in core::mem::take(&mut self.volatile) {
             for (bytes, number) in write.bytes.chunks(SECTOR_BYTES).zip(write.sector..) {
                 let bytes = match fate(number) {
-                    Fate::Old => continue,
-                    Fate::New => Durable::of(bytes),
-                    Fate::Garbage => Durable::of(&self.garbage()),
+                    CutEffect::Old => continue,
+                    CutEffect::New => Durable::of(bytes),
+                    CutEffect::Garbage => Durable::of(&self.garbage()),
                 };
                 self.durable.insert(number, bytes);
             }

@@ -1,7 +1,7 @@
 //! Short scenarios cut at every point, and cut again at every point of the recovery. All bounded
 //! sets of sectors that differ in fate from the rest are tried.
 
-use super::disk::{Cut, Fate, TestDisk};
+use super::disk::{Cut, CutEffect, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
 use crate::account::NewAccount;
 use crate::outcome::Outcome;
@@ -16,15 +16,16 @@ const PAGES_MAX: usize = 5;
 /// are few.
 fn remains(disk: &TestDisk) -> Vec<TestDisk> {
     let sectors = disk.unflushed();
-    let cut = |fate: &dyn Fn(u64) -> Fate| {
+    let cut = |fate: &dyn Fn(u64) -> CutEffect| {
         let mut disk = disk.clone();
         disk.cut_each(fate);
         disk
     };
     let mut all = Vec::new();
-    for (usual, others) in
-        [(Fate::Old, [Fate::New, Fate::Garbage]), (Fate::New, [Fate::Old, Fate::Garbage])]
-    {
+    for (usual, others) in [
+        (CutEffect::Old, [CutEffect::New, CutEffect::Garbage]),
+        (CutEffect::New, [CutEffect::Old, CutEffect::Garbage]),
+    ] {
         all.push(cut(&|_| usual));
         for (at, first) in sectors.iter().enumerate() {
             for one in others {
@@ -48,7 +49,8 @@ fn remains(disk: &TestDisk) -> Vec<TestDisk> {
         for combination in 0..3_usize.pow(pages.len() as u32) {
             all.push(cut(&|sector| {
                 let digit = pages.iter().position(|page| *page == sector / 8).unwrap() as u32;
-                [Fate::Old, Fate::New, Fate::Garbage][combination / 3_usize.pow(digit) % 3]
+                [CutEffect::Old, CutEffect::New, CutEffect::Garbage]
+                    [combination / 3_usize.pow(digit) % 3]
             }));
         }
     }
@@ -168,7 +170,7 @@ fn any_written_pages_of_a_delivery_leave_a_clean_disk() {
                 let mut left = disk.clone();
                 left.cut_each(|sector| {
                     let place = pages.iter().position(|page| *page == sector / 8).unwrap();
-                    if combination >> place & 1 == 1 { Fate::New } else { Fate::Old }
+                    if combination >> place & 1 == 1 { CutEffect::New } else { CutEffect::Old }
                 });
                 let report = crate::fsck(&mut left);
                 assert!(report.is_clean(), "{report}");
@@ -227,9 +229,11 @@ fn recovery_cut_anywhere_loses_nothing_after_any_first_cut() {
         |rig| deliver(rig, ada),
         |disk, acknowledged| {
             for sector in [None].into_iter().chain(disk.unflushed().into_iter().map(Some)) {
-                for usual in [Fate::Old, Fate::New] {
+                for usual in [CutEffect::Old, CutEffect::New] {
                     let mut left = disk.clone();
-                    left.cut_each(|one| if Some(one) == sector { Fate::Garbage } else { usual });
+                    left.cut_each(
+                        |one| if Some(one) == sector { CutEffect::Garbage } else { usual },
+                    );
                     let was_there = Rig::on(left.clone()).list(ada).len() == 2;
                     at_every_point_of_recovery(left, |again| {
                         is_delivered_or_not(again, ada, acknowledged || was_there);

@@ -2,7 +2,7 @@
 
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, Rig, body};
-use crate::block::{self, Header};
+use crate::block::{self, BlockHeader};
 use crate::bytes::COUNT_MAX;
 use crate::chunk::HEADER_BYTES;
 use crate::hash::Key;
@@ -76,8 +76,13 @@ fn superblock_with_an_impossible_count_is_rejected() {
 fn journal_block_with_an_impossible_count_is_rejected() {
     let (key, shard) = (Key::new([2; 16]), ShardId(3));
     for (sequence, is_believed) in [(COUNT_MAX, true), (u64::MAX, false)] {
-        let header =
-            Header { shard, sequence, group_first: sequence, group_blocks: 1, previous: u64::MAX };
+        let header = BlockHeader {
+            shard,
+            sequence,
+            group_first: sequence,
+            group_blocks: 1,
+            previous: u64::MAX,
+        };
         let mut pair = alloc::vec![0; 2 * PAGE_BYTES];
         block::emit_records(&mut pair, &key, Page(24), header, &[]);
         assert_eq!(block::parse(&pair[..PAGE_BYTES], &key, Page(24), shard).is_some(), is_believed);

@@ -6,7 +6,7 @@ use crate::MAILBOXES_MAX;
 use crate::chunk::CHUNK_OCTETS;
 use crate::index::Index;
 use crate::layout::{Page, ShardId};
-use crate::messages::Entry;
+use crate::messages::MessageEntry;
 use crate::outcome::{Outcome, Refusal};
 use crate::record::Record;
 use crate::types::{
@@ -365,13 +365,13 @@ fn compaction_finds_a_chunk_of_a_moved_message() {
         account,
         mailbox: 1,
         uid_validity: 1,
-        entry: Entry::new(1, 10, 30, 0, 1, guid),
+        entry: MessageEntry::new(1, 10, 30, 0, 1, guid),
         check: 0,
     });
     index.announce(guid, 0, core::iter::once(30));
     let mut apply = |record| index.apply(&record, &mut |_| {});
     let from = Place { mailbox: 1, uid: 1 };
-    let entry = Entry::new(9, 10, 30, 0, 2, guid);
+    let entry = MessageEntry::new(9, 10, 30, 0, 2, guid);
     apply(Record::Filed { account, from, modseq: 2, to: 4, uid_validity: 1, entry });
     apply(Record::Moved {
         account,

@@ -10,7 +10,7 @@ use super::rig::{NOW, Rig, body, password as in_place};
 use crate::outcome::{Outcome, Refusal};
 use crate::superblock::Format;
 use crate::types::{
-    ARCHIVE, AccountId, BUILT_IN, Closing, Flags, Head, INBOX, MailboxId, MarkChange, Marks,
+    ARCHIVE, AccountId, BUILT_IN, Closing, Flags, HeadLength, INBOX, MailboxId, MarkChange, Marks,
     OUTBOX, Recipient, TRASH, Uid, UidRange,
 };
 use crate::{DeliveryId, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use chance::Dice;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
+enum MessageState {
     /// Committed, not acknowledged yet.
     Asked,
     /// Acknowledged, or seen after a restart.
@@ -38,7 +38,7 @@ enum Fate {
 #[derive(Clone, Debug)]
 struct Message {
     length: usize,
-    fate: Fate,
+    fate: MessageState,
     mailbox: MailboxId,
     uid: Option<Uid>,
     /// Its possible flags, with the last known ones first.
@@ -46,7 +46,7 @@ struct Message {
 }
 
 impl Message {
-    fn new(length: usize, fate: Fate) -> Message {
+    fn new(length: usize, fate: MessageState) -> Message {
         Message { length, fate, mailbox: INBOX, uid: None, flags: alloc::vec![0] }
     }
 }
@@ -83,7 +83,7 @@ struct Stream {
     to: Vec<usize>,
     /// In the order of appending: the head comes last.
     octets: Vec<u8>,
-    head: Head,
+    head: HeadLength,
     appended: usize,
     waits_for: Option<u32>,
 }
@@ -178,7 +178,7 @@ impl World {
             length.min(8 * self.dice.below(256)) as usize / 8 * 8
         };
         octets.rotate_left(head);
-        let head = Head::of(head).unwrap();
+        let head = HeadLength::of(head).unwrap();
         self.streams.push(Stream { id, token, to, octets, head, appended: 0, waits_for: None });
         self.stream();
     }
@@ -219,7 +219,7 @@ impl World {
             let closing = Closing { head: stream.head, ..NOW.into() };
             if store.commit(stream.id, closing, continuation).is_ok() {
                 for account in &stream.to {
-                    let message = Message::new(stream.octets.len(), Fate::Asked);
+                    let message = Message::new(stream.octets.len(), MessageState::Asked);
                     self.accounts[*account].messages.insert(stream.token, message);
                 }
                 self.waiting.insert(number, Waiting::Delivery(stream.token, stream.to));
@@ -235,7 +235,9 @@ impl World {
             .messages
             .iter()
             .filter(|(_, message)| {
-                message.fate == Fate::There && message.mailbox == mailbox && message.uid.is_some()
+                message.fate == MessageState::There
+                    && message.mailbox == mailbox
+                    && message.uid.is_some()
             })
             .map(|(token, _)| *token)
             .collect();
@@ -257,7 +259,7 @@ impl World {
         match self.rig.at(known.id).remove(known.id, mailbox, &uids, continuation) {
             Ok(()) => {
                 for token in &tokens {
-                    known.messages.get_mut(token).unwrap().fate = Fate::Leaving;
+                    known.messages.get_mut(token).unwrap().fate = MessageState::Leaving;
                 }
                 self.waiting.insert(number, Waiting::Removal(account, tokens));
             }
@@ -294,7 +296,7 @@ impl World {
             tokens.iter().map(|token| UidRange::one(known.messages[token].uid.unwrap())).collect();
         if self.rig.at(known.id).file(known.id, from, &uids, to, continuation).is_ok() {
             for token in &tokens {
-                known.messages.get_mut(token).unwrap().fate = Fate::Filing(to);
+                known.messages.get_mut(token).unwrap().fate = MessageState::Filing(to);
             }
             self.waiting.insert(number, Waiting::Filing(account, tokens, to));
         }
@@ -354,7 +356,7 @@ impl World {
             let length = 60_000;
             match self.rig.deliver(&[self.accounts[number].id], &body(token, length)) {
                 Ok(()) => {
-                    let message = Message::new(length, Fate::There);
+                    let message = Message::new(length, MessageState::There);
                     self.accounts[number].messages.insert(token, message);
                 }
                 Err(refusal) => {
@@ -380,7 +382,7 @@ impl World {
             self.accounts[number]
                 .messages
                 .values_mut()
-                .for_each(|message| message.fate = Fate::Gone);
+                .for_each(|message| message.fate = MessageState::Gone);
         }
     }
 
@@ -399,17 +401,22 @@ impl World {
                 (Waiting::Delivery(token, to), Outcome::Refused(Refusal::WriteFailed))
                     if self.has_failed =>
                 {
-                    to.iter().for_each(|account| self.set_fate(*account, token, Fate::Gone));
+                    to.iter()
+                        .for_each(|account| self.set_fate(*account, token, MessageState::Gone));
                 }
                 (Waiting::Delivery(token, to), Outcome::Delivered) => {
-                    to.iter().for_each(|account| self.set_fate(*account, token, Fate::There));
+                    to.iter()
+                        .for_each(|account| self.set_fate(*account, token, MessageState::There));
                 }
                 (Waiting::Delivery(token, to), Outcome::Refused(Refusal::DiskFull)) => {
                     self.full += 1;
-                    to.iter().for_each(|account| self.set_fate(*account, token, Fate::Gone));
+                    to.iter()
+                        .for_each(|account| self.set_fate(*account, token, MessageState::Gone));
                 }
                 (Waiting::Removal(account, tokens), Outcome::Changed) => {
-                    tokens.iter().for_each(|token| self.set_fate(account, *token, Fate::Gone));
+                    tokens
+                        .iter()
+                        .for_each(|token| self.set_fate(account, *token, MessageState::Gone));
                 }
                 (Waiting::Flags(account, token, flags), Outcome::Changed) => {
                     let known = &mut self.accounts[account].messages.get_mut(&token).unwrap().flags;
@@ -423,7 +430,7 @@ impl World {
                     for (token, uid) in tokens.iter().zip(uids) {
                         let message = self.accounts[account].messages.get_mut(token).unwrap();
                         assert_eq!((message.mailbox, message.uid), (to, Some(Uid(uid))));
-                        message.fate = Fate::There;
+                        message.fate = MessageState::There;
                     }
                 }
                 (Waiting::Password(account, password), Outcome::Changed) => {
@@ -444,7 +451,7 @@ impl World {
         }
     }
 
-    fn set_fate(&mut self, account: usize, token: u64, fate: Fate) {
+    fn set_fate(&mut self, account: usize, token: u64, fate: MessageState) {
         self.accounts[account].messages.get_mut(&token).unwrap().fate = fate;
     }
 
@@ -471,7 +478,7 @@ impl World {
         let account = &mut self.accounts[account];
         let message = account.messages.get_mut(&token).expect("a message that was not committed");
         assert_eq!(octets, body(token, message.length), "a part of a message");
-        if let Fate::Filing(to) = message.fate
+        if let MessageState::Filing(to) = message.fate
             && (mailbox != message.mailbox || message.uid != Some(uid))
         {
             assert_eq!(to, mailbox, "a message was moved to another mailbox");
@@ -580,7 +587,7 @@ impl World {
                 let token = self.saw(number, mailbox, message.uid, &octets);
                 assert!(seen.insert(token), "a message is there twice");
                 let known = self.accounts[number].messages.get_mut(&token).unwrap();
-                assert!(known.fate != Fate::Gone, "a removed message came back");
+                assert!(known.fate != MessageState::Gone, "a removed message came back");
                 assert!(
                     known.flags.contains(&message.flags.0),
                     "{:?} has {:?}",
@@ -588,7 +595,7 @@ impl World {
                     message.flags
                 );
                 known.flags = alloc::vec![message.flags.0];
-                known.fate = Fate::There;
+                known.fate = MessageState::There;
             }
             let counted = BUILT_IN
                 .map(|(mailbox, _)| mailbox)
@@ -619,11 +626,11 @@ impl World {
             for (token, message) in &mut self.accounts[number].messages {
                 if !seen.contains(token) {
                     assert!(
-                        message.fate != Fate::There,
+                        message.fate != MessageState::There,
                         "message {token} of {} octets is lost",
                         message.length
                     );
-                    message.fate = Fate::Gone;
+                    message.fate = MessageState::Gone;
                 }
             }
         }

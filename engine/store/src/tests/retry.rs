@@ -1,7 +1,7 @@
 //! After a failed write or flush the store serves again when the disk works, and the failed changes
 //! never come back.
 
-use super::disk::{Cut, Fate, TestDisk};
+use super::disk::{Cut, CutEffect, TestDisk};
 use super::model::World;
 use super::rig::{MIB, NOW, Rig, body};
 use crate::account::NewAccount;
@@ -129,7 +129,7 @@ fn durable_superblock_is_not_overwritten() {
         rig.turn(seed as usize % 4);
         assert!(!rig.serving());
         // All unflushed writes are lost, including the version that failed before.
-        rig.disk.cut_each(|_| Fate::Garbage);
+        rig.disk.cut_each(|_| CutEffect::Garbage);
         let mut rig = Rig::on(rig.disk);
         assert!(rig.serving(), "{:?}", rig.store.state());
         let list = rig.list(ada);

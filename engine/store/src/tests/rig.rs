@@ -13,7 +13,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use chance::Dice;
 use machine::{CoreId, UnixTime};
-use tasks::{Continuation, Entry, FrameId};
+use tasks::{Continuation, EntryPoint, FrameId};
 
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
@@ -209,7 +209,7 @@ impl Rig {
 
     pub(crate) fn continuation(&mut self) -> (u32, Continuation) {
         self.next += 1;
-        (self.next, Continuation { frame: FrameId::new(self.next, 0), entry: Entry(0) })
+        (self.next, Continuation { frame: FrameId::new(self.next, 0), entry: EntryPoint(0) })
     }
 
     /// Passes requests to the disk, and wakes to the outcomes.

@@ -11,13 +11,14 @@
 
 extern crate std;
 
-use super::disk::{Cut, Fate, TestDisk};
+use super::disk::{Cut, CutEffect, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
 use crate::outbox::{EntryChange, EntryState, OutboxEntry, Packing};
 use crate::outcome::Outcome;
 use crate::superblock::Format;
 use crate::types::{
-    AccountId, Closing, Flags, Head, INBOX, MailboxId, MarkChange, OUTBOX, Recipient, UidRange,
+    AccountId, Closing, Flags, HeadLength, INBOX, MailboxId, MarkChange, OUTBOX, Recipient,
+    UidRange,
 };
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -99,7 +100,7 @@ struct World {
 }
 
 /// A requested operation: the number of its outcome, and its change.
-struct Asked {
+struct RequestedOperation {
     number: u32,
     change: Change,
 }
@@ -123,7 +124,7 @@ impl World {
     }
 
     /// Requests `operation`, which has position `place` in its group.
-    fn ask(&mut self, operation: Operation, place: usize) -> Asked {
+    fn ask(&mut self, operation: Operation, place: usize) -> RequestedOperation {
         let (number, continuation) = self.rig.continuation();
         let target = self.rig.list(self.ada).get(place).copied();
         let target_number =
@@ -161,7 +162,7 @@ impl World {
             }
             (operation, None) => panic!("there is no message for {operation:?}"),
         };
-        Asked { number, change }
+        RequestedOperation { number, change }
     }
 
     /// Delivers the next message.
@@ -177,12 +178,12 @@ impl World {
         octets.rotate_left(head);
         let delivery = self.rig.store.begin(&[recipient]).unwrap();
         self.rig.append(delivery, &octets).unwrap();
-        let closing = Closing { head: Head::of(head).unwrap(), ..NOW.into() };
+        let closing = Closing { head: HeadLength::of(head).unwrap(), ..NOW.into() };
         self.rig.store.commit(delivery, closing, continuation).unwrap();
         Change::Add(recipient.mailbox, number, recipient.flags.0.into())
     }
 
-    fn ask_all(&mut self, group: &[Operation]) -> Vec<Asked> {
+    fn ask_all(&mut self, group: &[Operation]) -> Vec<RequestedOperation> {
         let asked = group
             .iter()
             .enumerate()
@@ -237,7 +238,7 @@ impl World {
 
     /// The contents that are allowed if the power fails now: all acknowledged changes, and any part
     /// of the others.
-    fn allowed(&self, asked: &[Asked]) -> BTreeSet<Contents> {
+    fn allowed(&self, asked: &[RequestedOperation]) -> BTreeSet<Contents> {
         let mut allowed = BTreeSet::from([self.contents.clone()]);
         for one in asked {
             let with = allowed.iter().map(|contents| applied(contents, one.change)).collect();
@@ -255,22 +256,22 @@ impl World {
 /// consecutive sectors, with the others all arrived or all not, and each sector as garbage.
 fn for_each_remains(disk: &TestDisk, mut look: impl FnMut(TestDisk)) {
     let sectors = disk.changing();
-    let mut cut = |fate: &dyn Fn(usize) -> Fate| {
+    let mut cut = |fate: &dyn Fn(usize) -> CutEffect| {
         let mut left = disk.clone();
-        left.cut_each(|sector| sectors.binary_search(&sector).map_or(Fate::New, fate));
+        left.cut_each(|sector| sectors.binary_search(&sector).map_or(CutEffect::New, fate));
         look(left);
     };
     for start in 0..=sectors.len().saturating_sub(SUBSET_SECTORS) {
         let window = start..sectors.len().min(start + SUBSET_SECTORS);
         for subset in 0..1_usize << window.len() {
             let in_window = |place: usize| {
-                if subset >> (place - start) & 1 == 1 { Fate::New } else { Fate::Old }
+                if subset >> (place - start) & 1 == 1 { CutEffect::New } else { CutEffect::Old }
             };
             let last = in_window(window.end.saturating_sub(1).max(start));
-            for usual in [Fate::Old, Fate::New] {
+            for usual in [CutEffect::Old, CutEffect::New] {
                 // A subset in which the last sector has the same fate as the others belonged to the
                 // previous window.
-                if start == 0 && usual == Fate::Old
+                if start == 0 && usual == CutEffect::Old
                     || window.len() < sectors.len() && (start == 0 || last != usual)
                 {
                     cut(&|place| if window.contains(&place) { in_window(place) } else { usual });
@@ -279,8 +280,8 @@ fn for_each_remains(disk: &TestDisk, mut look: impl FnMut(TestDisk)) {
         }
     }
     for garbage in 0..sectors.len() {
-        for usual in [Fate::Old, Fate::New] {
-            cut(&|place| if place == garbage { Fate::Garbage } else { usual });
+        for usual in [CutEffect::Old, CutEffect::New] {
+            cut(&|place| if place == garbage { CutEffect::Garbage } else { usual });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Versions of the superblock: a version is needed only until the next one is durable, and none is
 //! written while the one before it may be lost.
 
-use super::disk::{Cut, Fate};
+use super::disk::{Cut, CutEffect};
 use super::rig::{MIB, Rig, body};
 use crate::finding::Damage;
 use crate::layout::PAGE_SECTORS;
@@ -157,7 +157,9 @@ fn no_superblock_is_written_before_the_current_is_durable() {
             next.turn(1);
             let mut disk = next.disk.clone();
             renewed += usize::from(disk.unflushed().into_iter().any(is_slot));
-            disk.cut_each(|sector| if is_slot(sector) { Fate::Garbage } else { Fate::New });
+            disk.cut_each(
+                |sector| if is_slot(sector) { CutEffect::Garbage } else { CutEffect::New },
+            );
             let last = Rig::on(disk);
             assert_eq!(last.store.state(), State::Serving);
             assert_eq!(last.list(ada).len(), 4);

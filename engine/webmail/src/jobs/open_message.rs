@@ -9,8 +9,8 @@ use message::header::{ADDRESSES_MAX, Address, Field, Mailbox};
 use message::structure::{ADDRESS_FIELD_BYTES_MAX, Disposition, Listener, Part, Reader};
 use message::{Summary, TextDecoder};
 use store::{
-    AccountId, AccountInfo, Beginning, Body as Octets, CHUNK_OCTETS, Flags, MarkChange,
-    MessageInfo, Refusal,
+    AccountId, AccountInfo, Body as Octets, CHUNK_OCTETS, Flags, MarkChange, MessageInfo,
+    PartialMessage, Refusal,
 };
 
 use crate::answer;
@@ -54,7 +54,7 @@ pub(crate) struct OpenMessage {
     is_marked: bool,
     /// The summary for lists, and the beginning of the message that it is made from.
     summary: Summary,
-    beginning: Option<Beginning>,
+    beginning: Option<PartialMessage>,
     verified: VerifiedAuthor,
     reader: Reader,
     contents: MessageContents,
@@ -175,7 +175,7 @@ impl OpenMessage {
     fn summarize(&mut self, octets: &[u8]) {
         let Some(info) = self.info else { return };
         if self.offset == 0 {
-            self.beginning = Some(Beginning::from(info.head));
+            self.beginning = Some(PartialMessage::from(info.head));
         }
         let Some(beginning) = &mut self.beginning else { return };
         let above = info.head.saturating_sub(self.offset) as usize;

@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use message::header::Header;
-use store::{AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, Refusal};
+use store::{AccountId, Body, CHUNK_OCTETS, DRAFTS, PartialMessage, Refusal};
 
 use crate::MessageKey;
 use crate::context::JobContext;
@@ -27,7 +27,7 @@ pub(super) struct ReplyReferences {
 struct ReferencedMessage {
     key: MessageKey,
     octets: u32,
-    beginning: Beginning,
+    beginning: PartialMessage,
 }
 
 impl ReplyReferences {
@@ -49,7 +49,7 @@ impl ReplyReferences {
             let first = || ReferencedMessage {
                 key,
                 octets: info.octets,
-                beginning: Beginning::from(info.head),
+                beginning: PartialMessage::from(info.head),
             };
             let read = known.unwrap_or_else(first);
             let from = read.beginning.next();

@@ -7,7 +7,8 @@ use core::cell::LazyCell;
 use machine::UnixTime;
 use message::Summary;
 use store::{
-    AccountId, Beginning, Body, CHUNK_OCTETS, DRAFTS, MailboxId, MessageInfo, Refusal, SENT, Store,
+    AccountId, Body, CHUNK_OCTETS, DRAFTS, MailboxId, MessageInfo, PartialMessage, Refusal, SENT,
+    Store,
 };
 
 use crate::context::JobContext;
@@ -41,9 +42,9 @@ pub(super) enum RowState {
     /// Its summary is being read.
     Asked,
     /// It has no summary: more of its beginning must be read.
-    NoSummary(Beginning),
+    NoSummary(PartialMessage),
     /// More of its beginning is being read.
-    BeginningAsked(Beginning),
+    BeginningAsked(PartialMessage),
     /// Its summary.
     Summary(Summary),
     /// Its rendered row from the cache.
@@ -128,7 +129,7 @@ pub(super) fn body_arrived(rows: &mut [FoundMessage], body: &Body) {
     row.known = match core::mem::replace(&mut row.known, RowState::Nothing) {
         RowState::Asked => match Summary::read(body.bytes()) {
             Some(summary) => RowState::Summary(summary),
-            None => RowState::NoSummary(Beginning::from(row.info.head)),
+            None => RowState::NoSummary(PartialMessage::from(row.info.head)),
         },
         RowState::BeginningAsked(mut beginning) => {
             beginning.arrived(body.bytes());

@@ -24,8 +24,8 @@ use machine::UnixTime;
 use message::compose::{Composer, Files, NewMessage, Unwritable};
 use message::header::Mailbox;
 use store::{
-    AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, Head, INBOX, MailboxId, Recipient,
-    Refusal,
+    AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, HeadLength, INBOX, MailboxId,
+    Recipient, Refusal,
 };
 
 use crate::context::JobContext;
@@ -77,7 +77,7 @@ pub(crate) struct WriteJob {
     /// The GUID of the draft.
     guid: Option<Guid>,
     /// The size of its signatures, once they are known.
-    head: Option<Head>,
+    head: Option<HeadLength>,
     pub(super) saved: Option<MessageKey>,
     error: Option<String>,
     /// The reply, if the form is not processed any further.
@@ -380,10 +380,11 @@ impl WriteJob {
             self.attachment_copy = Some(attachment_copy);
             return is_asked.map(usize::from);
         }
-        let Some(head) = self.head.or((self.action != DraftAction::Send).then_some(Head::NONE))
+        let Some(head) =
+            self.head.or((self.action != DraftAction::Send).then_some(HeadLength::NONE))
         else {
             let Some(signatures) = cx.signatures() else { return Ok(1) };
-            self.head = Some(Head::of(signatures.len()).unwrap_or(Head::NONE));
+            self.head = Some(HeadLength::of(signatures.len()).unwrap_or(HeadLength::NONE));
             self.message = signatures;
             return Ok(0);
         };

@@ -12,7 +12,7 @@ use store::{
     ARRIVALS_MAX, AccountId, Damage, Flags, Guid, INBOX, MailboxId, MailboxInfo, MessageInfo,
     Origin, Outcome, Recipient, Refusal, Space, State, Store,
 };
-use tasks::{Continuation, Entry, FrameId};
+use tasks::{Continuation, EntryPoint, FrameId};
 
 use super::departure::SendState;
 use super::fixture::ACCOUNTS;
@@ -137,7 +137,7 @@ impl DiskReader {
     /// Delivers a message.
     fn deliver(&mut self, recipient: Recipient, octets: &[u8]) {
         let delivery = self.store.begin(&[recipient]).expect("there is room for it");
-        let continuation = Continuation { frame: FrameId::new(0, 0), entry: Entry(0) };
+        let continuation = Continuation { frame: FrameId::new(0, 0), entry: EntryPoint(0) };
         assert_eq!(self.store.append(delivery, octets, continuation), Ok(octets.len()));
         self.store
             .commit(delivery, UnixTime::from_seconds(1_234_567_890), continuation)
@@ -280,7 +280,8 @@ impl DiskReader {
         read: impl FnOnce(&mut Store, Continuation) -> Result<(), Refusal>,
     ) -> Vec<u8> {
         self.asked += 1;
-        let continuation = Continuation { frame: FrameId::new(self.asked, 0), entry: Entry(0) };
+        let continuation =
+            Continuation { frame: FrameId::new(self.asked, 0), entry: EntryPoint(0) };
         assert_eq!(read(&mut self.store, continuation), Ok(()), "{what}");
         let outcome = loop {
             self.step();
