@@ -13,7 +13,7 @@ use configuration::POLICY_PATH;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use host::Failure;
-use http::File;
+use http::SiteFile;
 
 /// The largest pack that a machine takes, in bytes: the limit of the image's `fw_cfg` reader.
 const PACK_BYTES_MAX: usize = 64 << 20;
@@ -47,17 +47,17 @@ pub(crate) fn pack(folder: Option<&Path>, policy: Option<String>) -> Result<Vec<
 }
 
 /// A text file that changes with the configuration.
-fn text(text: String) -> File {
+fn text(text: String) -> SiteFile {
     let (content_type, modified) =
         ("text/plain; charset=utf-8".to_string(), httpdate::fmt_http_date(SystemTime::now()));
-    File { content_type, modified, gzip: None, brotli: None, plain: text.into_bytes() }
+    SiteFile { content_type, modified, gzip: None, brotli: None, plain: text.into_bytes() }
 }
 
 fn collect(
     root: &Path,
     folder: &Path,
     prefix: &str,
-    files: &mut BTreeMap<String, File>,
+    files: &mut BTreeMap<String, SiteFile>,
 ) -> Result<(), Failure> {
     for entry in fs::read_dir(folder).map_err(|error| refused(folder, error))? {
         let path = entry.map_err(|error| refused(folder, error))?.path();
@@ -93,7 +93,7 @@ fn inside(root: &Path, path: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-fn file(path: &Path) -> Result<File, Failure> {
+fn file(path: &Path) -> Result<SiteFile, Failure> {
     let plain = fs::read(path).map_err(|error| refused(path, error))?;
     let modified = fs::metadata(path)
         .and_then(|metadata| metadata.modified())
@@ -103,7 +103,7 @@ fn file(path: &Path) -> Result<File, Failure> {
     let gzip = Some(gzip(&plain).map_err(|error| refused(path, error))?).filter(is_worthwhile);
     let brotli = Some(brotli(&plain).map_err(|error| refused(path, error))?).filter(is_worthwhile);
     let modified = httpdate::fmt_http_date(modified.max(SystemTime::UNIX_EPOCH));
-    Ok(File { content_type: content_type(path), modified, gzip, brotli, plain })
+    Ok(SiteFile { content_type: content_type(path), modified, gzip, brotli, plain })
 }
 
 /// The content type of a file, by its name. Text is UTF-8.

@@ -13,8 +13,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use arbitrary::{Arbitrary, Unstructured};
 use dns::{
-    Action, Answer, Client, Limits, Name, OnBehalf, QUESTION_SPAN_MAX, Question, Record,
-    RecordKind, Resolver, SERVER_PORT, StreamId, Unanswered,
+    Answer, Limits, LookupClient, Name, OnBehalf, QUESTION_SPAN_MAX, Question, Record, RecordKind,
+    Resolver, ResolverAction, SERVER_PORT, StreamId, Unanswered,
 };
 use machine::{Instant, Micros};
 
@@ -99,10 +99,10 @@ struct Asker {
 }
 
 impl OnBehalf for Asker {
-    fn client(&self) -> Option<Client> {
+    fn client(&self) -> Option<LookupClient> {
         // Hosts of two networks.
         let address = Ipv4Addr::new(192, 0, self.host & 1, self.host);
-        (self.host != 0).then(|| Client::at(address.into()))
+        (self.host != 0).then(|| LookupClient::at(address.into()))
     }
 }
 
@@ -202,28 +202,28 @@ impl House {
     fn works(&mut self) {
         while let Some(action) = self.resolver.next_action() {
             match action {
-                Action::Send { port, to, bytes } => {
+                ResolverAction::Send { port, to, bytes } => {
                     assert!(self.ports.insert(port, (to, bytes)).is_none(), "a port is bound once");
                 }
-                Action::Release { port } => {
+                ResolverAction::Release { port } => {
                     assert!(self.ports.remove(&port).is_some(), "what is released was bound")
                 }
-                Action::Connect { stream, .. } => {
+                ResolverAction::Connect { stream, .. } => {
                     assert!(
                         self.streams.insert(stream, Vec::new()).is_none(),
                         "a stream is opened once"
                     );
                 }
-                Action::Write { stream, bytes } => {
+                ResolverAction::Write { stream, bytes } => {
                     assert!(
                         self.streams.insert(stream, bytes).is_some(),
                         "what is written to is open"
                     );
                 }
-                Action::HangUp { stream } => {
+                ResolverAction::HangUp { stream } => {
                     assert!(self.streams.remove(&stream).is_some(), "what is hung up was open");
                 }
-                Action::Tell { asker, answer } => {
+                ResolverAction::Tell { asker, answer } => {
                     let (question, since, _) = self
                         .waiting
                         .remove(&asker.number)

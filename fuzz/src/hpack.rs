@@ -12,7 +12,7 @@
 
 use heapless::Vec as Block;
 use http2::{
-    Decoder, FIELDS_MAX, Fields, LIST_BYTES_MAX, encode_field, encode_secret, encode_status,
+    Decoder, FIELDS_MAX, FieldList, LIST_BYTES_MAX, encode_field, encode_secret, encode_status,
 };
 
 /// What a field counts beside its name and its value (RFC 9113 section 6.5.2).
@@ -38,7 +38,7 @@ fn decode(mut bytes: &[u8]) {
     while let Some((&length, rest)) = bytes.split_first() {
         let (block, rest) = rest.split_at(usize::from(length).min(rest.len()));
         bytes = rest;
-        let mut fields = Fields::new();
+        let mut fields = FieldList::new();
         let result = ours.decode(block, &mut fields);
         let pairs = pairs(&fields);
         let Ok(()) = result else { return };
@@ -57,7 +57,7 @@ fn decode(mut bytes: &[u8]) {
 }
 
 /// What was kept of a block, which is never more than there is room for.
-fn pairs(fields: &Fields) -> Vec<Pair> {
+fn pairs(fields: &FieldList) -> Vec<Pair> {
     let pairs: Vec<Pair> =
         fields.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
     let bytes: usize =
@@ -92,7 +92,7 @@ fn encode(bytes: &[u8]) {
     }
     let theirs = loona_hpack::Decoder::new().decode(&block);
     assert_eq!(theirs.as_ref().ok(), Some(&expected), "another decoder reads what was encoded");
-    let mut fields = Fields::new();
+    let mut fields = FieldList::new();
     assert_eq!(Decoder::new().decode(&block, &mut fields), Ok(()));
     assert!(fields.is_too_large() || pairs(&fields) == expected, "and so does our own");
 }

@@ -17,7 +17,7 @@ mod reading;
 mod script;
 
 use http::h2::Http2Session;
-use http::{Admission, Field, HEAD_BYTES_MAX, Method, Reply, Status, WaitsFor};
+use http::{BodyAdmission, HEAD_BYTES_MAX, Method, Reply, ReplyField, Status, WaitsFor};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::http_session::world::{BODY_BYTES_MAX, KEPT_BYTES_MAX, REPLY, Stage, World};
@@ -135,11 +135,13 @@ impl Party for Server {
                 match self.world.stage.take() {
                     Some(Stage::Asked(Method::Post | Method::Put)) => {
                         self.world.admitted += BODY_BYTES_MAX;
-                        self.session.admitted(Admission::whole(BODY_BYTES_MAX), &mut self.world);
+                        self.session
+                            .admitted(BodyAdmission::whole(BODY_BYTES_MAX), &mut self.world);
                     }
                     Some(_) => {
                         let reply = Reply::new(Status::Ok, "text/plain", REPLY.to_vec());
-                        self.session.replied(reply.with(Field::SetCookie, "a=b"), &mut self.world);
+                        self.session
+                            .replied(reply.with(ReplyField::SetCookie, "a=b"), &mut self.world);
                     }
                     None => unreachable!("it waits for what it has asked"),
                 }

@@ -15,7 +15,8 @@ pub(crate) mod reading;
 pub(crate) mod world;
 
 use http::{
-    Admission, Field, HEAD_BYTES_MAX, HttpsPolicy, Method, Reply, Session, Status, WaitsFor,
+    BodyAdmission, HEAD_BYTES_MAX, HttpsPolicy, Method, Reply, ReplyField, Session, Status,
+    WaitsFor,
 };
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
@@ -96,16 +97,17 @@ impl Party for Server {
                 }
                 match self.world.stage.take() {
                     Some(Stage::Asked(method @ (Method::Post | Method::Put))) => {
-                        let admission = Admission {
+                        let admission = BodyAdmission {
                             number: (method == Method::Put).then_some(NUMBER),
-                            ..Admission::whole(BODY_BYTES_MAX)
+                            ..BodyAdmission::whole(BODY_BYTES_MAX)
                         };
                         self.world.admitted += admission.memory;
                         self.session.admitted(admission, &mut self.world);
                     }
                     Some(_) => {
                         let reply = Reply::new(Status::Ok, "text/plain", REPLY.to_vec());
-                        self.session.replied(reply.with(Field::SetCookie, "a=b"), &mut self.world);
+                        self.session
+                            .replied(reply.with(ReplyField::SetCookie, "a=b"), &mut self.world);
                     }
                     None => unreachable!("it waits for what it has asked"),
                 }

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arbitrary::{Arbitrary, Unstructured};
-use http::{File, Session, Site, SiteError, pack};
+use http::{Session, Site, SiteError, SiteFile, pack};
 
 use crate::http_session::reading;
 use crate::http_session::world::World;
@@ -75,7 +75,7 @@ pub fn run(data: &[u8]) {
 }
 
 fn right() -> Vec<u8> {
-    let file = |plain: &[u8]| File {
+    let file = |plain: &[u8]| SiteFile {
         content_type: "text/plain".into(),
         modified: "Sun, 06 Nov 1994 08:49:37 GMT".into(),
         plain: plain.to_vec(),

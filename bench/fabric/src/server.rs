@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use http::{File, Site};
+use http::{Site, SiteFile};
 use machine::{Entropy, Instant, Machine};
 use server::configuration::Configuration;
 use server::{Engine, Next, Papers, Seed, Sizes};
@@ -133,8 +133,8 @@ fn site() -> Result<Site, String> {
     Site::new(pack.leak()).map_err(|error| error.to_string())
 }
 
-fn file(bytes: usize) -> File {
-    File {
+fn file(bytes: usize) -> SiteFile {
+    SiteFile {
         content_type: "application/octet-stream".into(),
         modified: "Sun, 06 Nov 1994 08:49:37 GMT".into(),
         plain: (0..bytes as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect(),

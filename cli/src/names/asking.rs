@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant as HostInstant};
 
-use dns::{Action, Answer, Limits, Question, Resolver, StreamId, Unanswered};
+use dns::{Answer, Limits, Question, Resolver, ResolverAction, StreamId, Unanswered};
 use machine::Instant;
 
 const LIMITS: Limits = Limits { questions: 1, of_clients: 1, askers: 1, cache_bytes: 1 << 20 };
@@ -60,17 +60,17 @@ impl Servers {
     }
 
     /// Does what the resolver requests. A failure here is treated as a packet lost on its way.
-    fn act(&mut self, action: Action<()>) -> Option<Result<Answer, Unanswered>> {
+    fn act(&mut self, action: ResolverAction<()>) -> Option<Result<Answer, Unanswered>> {
         match action {
-            Action::Send { port, to, bytes } => {
+            ResolverAction::Send { port, to, bytes } => {
                 if let Ok(socket) = open(port, to)
                     && socket.send_to(&bytes, to).is_ok()
                 {
                     self.sockets.insert(port, socket);
                 }
             }
-            Action::Release { port } => drop(self.sockets.remove(&port)),
-            Action::Connect { stream, to } => {
+            ResolverAction::Release { port } => drop(self.sockets.remove(&port)),
+            ResolverAction::Connect { stream, to } => {
                 match TcpStream::connect_timeout(&to, CONNECT_PATIENCE) {
                     Ok(connection) if connection.set_read_timeout(Some(GLANCE)).is_ok() => {
                         self.streams.insert(stream, connection);
@@ -79,15 +79,15 @@ impl Servers {
                     _ => self.resolver.stream_closed(stream, self.now()),
                 }
             }
-            Action::Write { stream, bytes } => {
+            ResolverAction::Write { stream, bytes } => {
                 let written =
                     self.streams.get_mut(&stream).map(|connection| connection.write_all(&bytes));
                 if !matches!(written, Some(Ok(()))) {
                     self.resolver.stream_closed(stream, self.now());
                 }
             }
-            Action::HangUp { stream } => drop(self.streams.remove(&stream)),
-            Action::Tell { answer, .. } => return Some(answer),
+            ResolverAction::HangUp { stream } => drop(self.streams.remove(&stream)),
+            ResolverAction::Tell { answer, .. } => return Some(answer),
         }
         None
     }

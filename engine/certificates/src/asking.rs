@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use connections::Channel;
-use http::{Field, HandlerRequest, Method, Reply, Status};
+use http::{HandlerRequest, Method, Reply, ReplyField, Status};
 
 use super::shown::{Obstacle, Replaced};
 
@@ -57,7 +57,7 @@ impl Wish {
 
 /// The reply to a client without valid credentials.
 pub fn unknown() -> Reply {
-    Reply::refusal(Status::Unauthorized).with(Field::WwwAuthenticate, CHALLENGE)
+    Reply::refusal(Status::Unauthorized).with(ReplyField::WwwAuthenticate, CHALLENGE)
 }
 
 /// The reply to the client that has uploaded a certificate.

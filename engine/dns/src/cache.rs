@@ -21,7 +21,7 @@ struct Known {
     learned: u64,
 }
 
-pub(crate) struct Cache {
+pub(crate) struct AnswerCache {
     known: BTreeMap<Question, Known>,
     /// The same answers, oldest first.
     learned: BTreeMap<u64, Question>,
@@ -30,9 +30,15 @@ pub(crate) struct Cache {
     bytes_max: usize,
 }
 
-impl Cache {
-    pub(crate) fn new(bytes_max: usize) -> Cache {
-        Cache { known: BTreeMap::new(), learned: BTreeMap::new(), answers: 0, bytes: 0, bytes_max }
+impl AnswerCache {
+    pub(crate) fn new(bytes_max: usize) -> AnswerCache {
+        AnswerCache {
+            known: BTreeMap::new(),
+            learned: BTreeMap::new(),
+            answers: 0,
+            bytes: 0,
+            bytes_max,
+        }
     }
 
     pub(crate) fn find(&self, question: &Question, now: Instant) -> Option<&Answer> {

@@ -33,6 +33,6 @@ pub use knowledge::{Knowledge, Missing};
 pub use name::{Name, NotAName};
 pub use question::{Answer, Question, Record, RecordKind, Unanswered};
 pub use resolver::{
-    Action, Limits, QUESTION_SPAN_MAX, Resolver, SERVER_PORT, SERVERS_MAX, StreamId,
+    Limits, QUESTION_SPAN_MAX, Resolver, ResolverAction, SERVER_PORT, SERVERS_MAX, StreamId,
 };
-pub use share::{Client, OnBehalf};
+pub use share::{LookupClient, OnBehalf};

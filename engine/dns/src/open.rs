@@ -6,7 +6,7 @@ use machine::{Instant, Micros};
 
 use crate::message::Sent;
 use crate::question::Question;
-use crate::share::Client;
+use crate::share::LookupClient;
 
 /// How long a server may take to answer a datagram, and to answer on a stream, including the
 /// connection.
@@ -22,15 +22,15 @@ pub(crate) struct Open<A> {
     pub(crate) number: u64,
     pub(crate) question: Question,
     /// The client that caused it first. `None`: this machine itself.
-    pub(crate) client: Option<Client>,
+    pub(crate) client: Option<LookupClient>,
     pub(crate) askers: Vec<A>,
-    pub(crate) attempt: Attempt,
+    pub(crate) attempt: QueryAttempt,
     /// The number of attempts before this one.
     pub(crate) failures: usize,
     pub(crate) give_up_at: Instant,
 }
 
-pub(crate) struct Attempt {
+pub(crate) struct QueryAttempt {
     /// The server's index in the list.
     pub(crate) server: usize,
     pub(crate) sent: Sent,
@@ -46,9 +46,9 @@ pub(crate) enum Transport {
     Stream { received: Vec<u8> },
 }
 
-impl Attempt {
-    pub(crate) fn by_datagram(server: usize, sent: Sent, port: u16, now: Instant) -> Attempt {
-        Attempt {
+impl QueryAttempt {
+    pub(crate) fn by_datagram(server: usize, sent: Sent, port: u16, now: Instant) -> QueryAttempt {
+        QueryAttempt {
             server,
             sent,
             transport: Transport::Datagram { port },
@@ -57,8 +57,8 @@ impl Attempt {
     }
 
     /// The same question on a stream.
-    pub(crate) fn by_stream(self, now: Instant) -> Attempt {
-        Attempt {
+    pub(crate) fn by_stream(self, now: Instant) -> QueryAttempt {
+        QueryAttempt {
             transport: Transport::Stream { received: Vec::new() },
             deadline: now + STREAM_PATIENCE,
             ..self

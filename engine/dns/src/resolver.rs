@@ -11,7 +11,7 @@
 //!   (`share`). A question above a share is [`Unanswered::Busy`] at once. That says nothing about
 //!   the name.
 //!
-//! Invariant: each asker is told once: at once, or by [`Action::Tell`] within
+//! Invariant: each asker is told once: at once, or by [`ResolverAction::Tell`] within
 //! [`QUESTION_SPAN_MAX`], if the resolver is told the time.
 
 use alloc::collections::VecDeque;
@@ -22,11 +22,11 @@ use core::net::{IpAddr, SocketAddr};
 use machine::{Instant, Micros};
 use siphasher::sip::SipHasher24;
 
-use crate::cache::Cache;
+use crate::cache::AnswerCache;
 use crate::message::{self, Reading, Sent};
-use crate::open::{Attempt, Open, Transport};
+use crate::open::{Open, QueryAttempt, Transport};
 use crate::question::{Answer, Question, Unanswered};
-use crate::share::{Client, OnBehalf, may_wait};
+use crate::share::{LookupClient, OnBehalf, may_wait};
 
 /// The port of name servers.
 pub const SERVER_PORT: u16 = 53;
@@ -60,7 +60,7 @@ pub struct StreamId(u64);
 
 /// An action for the caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Action<A> {
+pub enum ResolverAction<A> {
     /// Accept datagrams for this port from now on, and send one from it.
     Send {
         /// The port.
@@ -110,8 +110,8 @@ pub struct Resolver<A> {
     /// The server that is asked first.
     preferred: usize,
     open: Vec<Open<A>>,
-    cache: Cache,
-    actions: VecDeque<Action<A>>,
+    cache: AnswerCache,
+    actions: VecDeque<ResolverAction<A>>,
     hasher: SipHasher24,
     drawn: u64,
 }
@@ -124,7 +124,7 @@ impl<A: OnBehalf> Resolver<A> {
             servers: heapless::Vec::new(),
             preferred: 0,
             open: Vec::with_capacity(limits.questions),
-            cache: Cache::new(limits.cache_bytes),
+            cache: AnswerCache::new(limits.cache_bytes),
             actions: VecDeque::new(),
             hasher: SipHasher24::new_with_key(&key),
             drawn: 0,
@@ -185,7 +185,7 @@ impl<A: OnBehalf> Resolver<A> {
     }
 
     /// The client of each waiting question that a client has caused.
-    fn clients(&self) -> impl Iterator<Item = Client> {
+    fn clients(&self) -> impl Iterator<Item = LookupClient> {
         self.open.iter().filter_map(|open| open.client)
     }
 
@@ -195,7 +195,7 @@ impl<A: OnBehalf> Resolver<A> {
     }
 
     /// The next action.
-    pub fn next_action(&mut self) -> Option<Action<A>> {
+    pub fn next_action(&mut self) -> Option<ResolverAction<A>> {
         self.actions.pop_front()
     }
 
@@ -213,7 +213,7 @@ impl<A: OnBehalf> Resolver<A> {
         }
     }
 
-    /// A datagram has come for a port that [`Action::Send`] named.
+    /// A datagram has come for a port that [`ResolverAction::Send`] named.
     pub fn datagram_arrived(&mut self, port: u16, from: SocketAddr, bytes: &[u8], now: Instant) {
         let asked = |open: &Open<A>| {
             open.is_at_port(port) && self.address(open.attempt.server) == Some(from)
@@ -229,7 +229,8 @@ impl<A: OnBehalf> Resolver<A> {
     /// A stream is open.
     pub fn stream_opened(&mut self, stream: StreamId) {
         if let Some(open) = self.open.iter().find(|open| open.number == stream.0) {
-            self.actions.push_back(Action::Write { stream, bytes: open.attempt.with_length() });
+            self.actions
+                .push_back(ResolverAction::Write { stream, bytes: open.attempt.with_length() });
         }
     }
 
@@ -311,11 +312,16 @@ impl<A: OnBehalf> Resolver<A> {
             return self.tell(open, Err(Unanswered::NoServer));
         };
         open.attempt = open.attempt.by_stream(now);
-        self.actions.push_back(Action::Connect { stream: StreamId(open.number), to });
+        self.actions.push_back(ResolverAction::Connect { stream: StreamId(open.number), to });
         self.open.push(open);
     }
 
-    fn new_attempt(&mut self, question: &Question, server: usize, now: Instant) -> Option<Attempt> {
+    fn new_attempt(
+        &mut self,
+        question: &Question,
+        server: usize,
+        now: Instant,
+    ) -> Option<QueryAttempt> {
         let to = self.address(server)?;
         let identifier = self.draw() as u16;
         // A name has at most 255 letters.
@@ -324,20 +330,20 @@ impl<A: OnBehalf> Resolver<A> {
             cases.iter().flat_map(|bits| (0..u64::BITS).map(move |bit| bits >> bit & 1 == 1));
         let sent = Sent::new(question, identifier, || bits.next().unwrap_or(false))?;
         let port = self.free_port();
-        self.actions.push_back(Action::Send { port, to, bytes: sent.bytes.clone() });
-        Some(Attempt::by_datagram(server, sent, port, now))
+        self.actions.push_back(ResolverAction::Send { port, to, bytes: sent.bytes.clone() });
+        Some(QueryAttempt::by_datagram(server, sent, port, now))
     }
 
     /// The port or the stream of an attempt is not needed any more.
     fn give_up_attempt(&mut self, open: &Open<A>) {
         self.actions.push_back(match open.attempt.transport {
-            Transport::Datagram { port } => Action::Release { port },
-            Transport::Stream { .. } => Action::HangUp { stream: StreamId(open.number) },
+            Transport::Datagram { port } => ResolverAction::Release { port },
+            Transport::Stream { .. } => ResolverAction::HangUp { stream: StreamId(open.number) },
         });
     }
 
     fn tell(&mut self, open: Open<A>, answer: Result<Answer, Unanswered>) {
-        let tell = |asker| Action::Tell { asker, answer: answer.clone() };
+        let tell = |asker| ResolverAction::Tell { asker, answer: answer.clone() };
         self.actions.extend(open.askers.into_iter().map(tell));
     }
 
@@ -362,6 +368,10 @@ impl<A: OnBehalf> Resolver<A> {
 
 /// Whether one more may wait for `client`. `others`: the client of each that waits now. `most`: how
 /// many may wait in total.
-fn has_share(client: Option<Client>, others: impl Iterator<Item = Client>, most: usize) -> bool {
+fn has_share(
+    client: Option<LookupClient>,
+    others: impl Iterator<Item = LookupClient>,
+    most: usize,
+) -> bool {
     client.is_none_or(|client| may_wait(client, others, most))
 }

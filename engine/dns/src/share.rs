@@ -18,15 +18,15 @@ use core::net::IpAddr;
 
 /// A client that causes lookups: its IPv4 address, or its IPv6 /64.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Client(u64);
+pub struct LookupClient(u64);
 
 /// The bits above an IPv4 address. No IPv6 host has such an address (RFC 4291 section 2.4).
 const IPV4: u64 = 0xffff << 32;
 
-impl Client {
+impl LookupClient {
     /// The client at an address.
-    pub fn at(address: IpAddr) -> Client {
-        Client(match address.to_canonical() {
+    pub fn at(address: IpAddr) -> LookupClient {
+        LookupClient(match address.to_canonical() {
             IpAddr::V4(address) => IPV4 | u64::from(address.to_bits()),
             IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
         })
@@ -41,18 +41,22 @@ impl Client {
 /// An asker of a resolver.
 pub trait OnBehalf {
     /// The client that causes the question. `None`: this machine itself asks it.
-    fn client(&self) -> Option<Client>;
+    fn client(&self) -> Option<LookupClient>;
 }
 
 impl OnBehalf for () {
-    fn client(&self) -> Option<Client> {
+    fn client(&self) -> Option<LookupClient> {
         None
     }
 }
 
 /// Whether one more may wait for `client`. `waiting`: the client of each that waits now. `most`:
 /// how many may wait in total.
-pub(crate) fn may_wait(client: Client, waiting: impl Iterator<Item = Client>, most: usize) -> bool {
+pub(crate) fn may_wait(
+    client: LookupClient,
+    waiting: impl Iterator<Item = LookupClient>,
+    most: usize,
+) -> bool {
     let (mut all, mut of_network, mut of_address) = (1, 1, 1);
     for other in waiting {
         all += 1;
@@ -73,12 +77,12 @@ mod tests {
 
     const MOST: usize = 96;
 
-    fn at(address: &str) -> Client {
-        Client::at(address.parse().unwrap())
+    fn at(address: &str) -> LookupClient {
+        LookupClient::at(address.parse().unwrap())
     }
 
     /// How many wait for `client` beside `others` when it asks as often as it can.
-    fn share(client: Client, others: &[Client]) -> usize {
+    fn share(client: LookupClient, others: &[LookupClient]) -> usize {
         let mut waiting = others.to_vec();
         while may_wait(client, waiting.iter().copied(), MOST) {
             waiting.push(client);
@@ -97,7 +101,8 @@ mod tests {
                 false => at(&format!("{network}.{number}")),
             };
             assert_eq!(share(host(1), &[]), 32, "{network}");
-            let network: Vec<Client> = (0..).map(|number| host(number % 250)).take(48).collect();
+            let network: Vec<LookupClient> =
+                (0..).map(|number| host(number % 250)).take(48).collect();
             assert!((0..48).all(|held| may_wait(
                 network[held],
                 network[..held].iter().copied(),
@@ -141,7 +146,7 @@ mod tests {
 
     #[test]
     fn first_asker_of_a_network_needs_only_one_place() {
-        let others: Vec<Client> =
+        let others: Vec<LookupClient> =
             (0..MOST).map(|number| at(&format!("198.51.{number}.1"))).collect();
         let (all, but_one) = (&others[..], &others[1..]);
         assert!(may_wait(at("192.0.2.1"), but_one.iter().copied(), MOST));

@@ -78,7 +78,7 @@ pub trait Actions: Outlet {
     /// A request has its response: for an access log. If the request has a body, the response is
     /// sent after the body has arrived. If the body is malformed or does not arrive, another
     /// exchange without a method follows, and its response is sent instead.
-    fn answered<'a>(&mut self, exchange: impl FnOnce() -> Exchange<'a>);
+    fn answered<'a>(&mut self, exchange: impl FnOnce() -> ExchangeSummary<'a>);
 
     /// Calls [`crate::Session::deadline_expired`] after this time. Replaces any deadline set
     /// before. `None` means no deadline.
@@ -90,7 +90,7 @@ pub trait Actions: Outlet {
 
 /// A summary of a request and its response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Exchange<'a> {
+pub struct ExchangeSummary<'a> {
     /// The method, as the client wrote it. Empty if the request could not be read.
     pub method: &'a str,
     /// The target, as the client wrote it: visible ASCII. Empty if the request could not be read.

@@ -8,11 +8,11 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::ops::Range;
 
-use crate::actions::{Actions, Exchange};
+use crate::actions::{Actions, ExchangeSummary};
 use crate::coding::{Accepted, Coding};
 use crate::conditions::{self, Selected, Verdict};
 use crate::handler_request::PendingRequest;
-use crate::head::{Head, Name, Version};
+use crate::head::{Name, RequestHead, Version};
 use crate::ranges::{self, Parts};
 use crate::reply::Reply;
 use crate::response::{ALLOW, ResponseHead};
@@ -35,8 +35,8 @@ const INDEX_BELOW: &[u8] = b"/index.html";
 
 /// An answer that is decided and not sent yet.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    content: Content,
+pub(crate) struct PendingResponse {
+    content: ResponseContent,
     /// Whether the client asked only for the head.
     head_only: bool,
     after: After,
@@ -45,7 +45,7 @@ pub(crate) struct Answer {
 /// The result of reading the head of a request.
 pub(crate) enum Course {
     /// The answer is known.
-    Known(Answer),
+    Known(PendingResponse),
     /// A handler must be asked.
     Handler(Box<PendingRequest>),
 }
@@ -57,11 +57,11 @@ impl Course {
     fn of(
         path: &[u8],
         methods: &'static [Method],
-        head: &Head<'_, '_>,
+        head: &RequestHead<'_, '_>,
         after: After,
     ) -> Result<Course, Status> {
         let head_only = head.method == b"HEAD";
-        let refused = |reply| Ok(Course::Known(Answer::replied(reply, head_only, after)));
+        let refused = |reply| Ok(Course::Known(PendingResponse::replied(reply, head_only, after)));
         let Some(method) = Method::of(head.method).filter(|method| methods.contains(method)) else {
             return refused(Reply::only_these(methods));
         };
@@ -73,7 +73,7 @@ impl Course {
 }
 
 #[derive(Debug)]
-enum Content {
+enum ResponseContent {
     /// A file.
     Whole(Representation),
     /// Parts of a file.
@@ -101,11 +101,11 @@ enum Part {
     Many(Box<Parts>),
 }
 
-impl Answer {
+impl PendingResponse {
     /// The answer to a request, or the request for a handler that decides it.
     ///
     /// Errors: the request is malformed, and the connection must end.
-    pub(crate) fn to(head: &Head<'_, '_>, actions: &impl Actions) -> Result<Course, Status> {
+    pub(crate) fn to(head: &RequestHead<'_, '_>, actions: &impl Actions) -> Result<Course, Status> {
         let site = actions.site();
         let mut room = PathBuffer::default();
         let target = match Target::parse(head.target, &mut room) {
@@ -118,7 +118,7 @@ impl Answer {
                 .values(Name::Expect)
                 .any(|value| !value.eq_ignore_ascii_case(b"100-continue")) =>
             {
-                Content::error(Status::ExpectationFailed, site)
+                ResponseContent::error(Status::ExpectationFailed, site)
             }
             (_, Ok(Target::Path(_))) if actions.https_policy() == HttpsPolicy::Redirect => {
                 over_tls(head, actions)
@@ -128,26 +128,34 @@ impl Answer {
             }
             (b"GET" | b"HEAD", Ok(Target::Path(path))) => file(path, head, site),
             (b"GET" | b"HEAD", Ok(Target::Server)) => return Err(Status::BadRequest),
-            (b"OPTIONS", Ok(_)) => Content::Options,
-            (b"GET" | b"HEAD" | b"OPTIONS", Err(status)) => Content::error(status, site),
+            (b"OPTIONS", Ok(_)) => ResponseContent::Options,
+            (b"GET" | b"HEAD" | b"OPTIONS", Err(status)) => ResponseContent::error(status, site),
             (b"POST" | b"PUT" | b"DELETE" | b"CONNECT" | b"TRACE" | b"PATCH", _) => {
-                Content::error(Status::MethodNotAllowed, site)
+                ResponseContent::error(Status::MethodNotAllowed, site)
             }
-            _ => Content::error(Status::NotImplemented, site),
+            _ => ResponseContent::error(Status::NotImplemented, site),
         };
-        Ok(Course::Known(Answer { content, head_only: head.method == b"HEAD", after: after(head) }))
+        Ok(Course::Known(PendingResponse {
+            content,
+            head_only: head.method == b"HEAD",
+            after: after(head),
+        }))
     }
 
     /// The answer to bytes that are no valid request. `head_only`: whether only the head of the
     /// answer may be sent.
-    pub(crate) fn refusal(status: Status, head_only: bool, site: &Site) -> Answer {
-        Answer { content: Content::error(status, site), head_only, after: After::Close }
+    pub(crate) fn refusal(status: Status, head_only: bool, site: &Site) -> PendingResponse {
+        PendingResponse {
+            content: ResponseContent::error(status, site),
+            head_only,
+            after: After::Close,
+        }
     }
 
     /// The reply of a handler.
-    fn replied(mut reply: Reply, head_only: bool, after: After) -> Answer {
+    fn replied(mut reply: Reply, head_only: bool, after: After) -> PendingResponse {
         let after = reply.sent_to(after);
-        Answer { content: Content::Reply(Box::new(reply)), head_only, after }
+        PendingResponse { content: ResponseContent::Reply(Box::new(reply)), head_only, after }
     }
 
     /// The answer to `asked`. Reports it to `actions` for the access log.
@@ -155,10 +163,10 @@ impl Answer {
         asked: &PendingRequest,
         reply: Reply,
         actions: &mut impl Actions,
-    ) -> Answer {
-        let answer = Answer::replied(reply, asked.method() == Method::Head, asked.after());
+    ) -> PendingResponse {
+        let answer = PendingResponse::replied(reply, asked.method() == Method::Head, asked.after());
         let (status, bytes) = (answer.status().code(), answer.body_bytes());
-        actions.answered(|| Exchange {
+        actions.answered(|| ExchangeSummary {
             method: asked.method().name(),
             target: asked.target(),
             status,
@@ -169,33 +177,33 @@ impl Answer {
 
     /// Bytes of memory that it holds until it is sent.
     pub(crate) fn own_bytes(&self) -> usize {
-        if let Content::Reply(reply) = &self.content { reply.body_bytes() } else { 0 }
+        if let ResponseContent::Reply(reply) = &self.content { reply.body_bytes() } else { 0 }
     }
 
     /// Bytes of memory that it takes in addition to those.
     pub(crate) fn kept_bytes(&self) -> usize {
         let content = match &self.content {
-            Content::Reply(reply) => reply.kept_bytes(),
-            Content::Moved(target) | Content::OverTls(target) => target.capacity(),
-            Content::Parts { part: Part::Many(_), .. } => size_of::<Parts>(),
+            ResponseContent::Reply(reply) => reply.kept_bytes(),
+            ResponseContent::Moved(target) | ResponseContent::OverTls(target) => target.capacity(),
+            ResponseContent::Parts { part: Part::Many(_), .. } => size_of::<Parts>(),
             _ => 0,
         };
-        size_of::<Answer>() + content
+        size_of::<PendingResponse>() + content
     }
 
     /// The number of its open reply, if it is one.
     pub(crate) fn number(&self) -> Option<u64> {
-        if let Content::Reply(reply) = &self.content { reply.number() } else { None }
+        if let ResponseContent::Reply(reply) = &self.content { reply.number() } else { None }
     }
 
     /// Whether its body must be framed in chunks, in HTTP/1.1.
     pub(crate) fn is_in_chunks(&self) -> bool {
-        matches!(&self.content, Content::Reply(reply) if reply.is_in_chunks())
+        matches!(&self.content, ResponseContent::Reply(reply) if reply.is_in_chunks())
     }
 
     /// The handler gives more before the reply has begun.
     pub(crate) fn say(&mut self, number: u64, bytes: &[u8]) {
-        if let Content::Reply(reply) = &mut self.content {
+        if let ResponseContent::Reply(reply) = &mut self.content {
             reply.say(number, bytes);
         }
     }
@@ -203,7 +211,7 @@ impl Answer {
     /// The whole file, if that is the answer.
     pub(crate) fn page(&self) -> Option<Page> {
         match self.content {
-            Content::Whole(representation) => {
+            ResponseContent::Whole(representation) => {
                 Some(Page { representation, head_only: self.head_only, after: self.after })
             }
             _ => None,
@@ -221,15 +229,15 @@ impl Answer {
 
     pub(crate) fn status(&self) -> Status {
         match &self.content {
-            Content::Whole(_) => Status::Ok,
-            Content::Parts { .. } => Status::PartialContent,
-            Content::NotModified { .. } => Status::NotModified,
-            Content::Moved(_) => Status::MovedPermanently,
-            Content::OverTls(_) => Status::PermanentRedirect,
-            Content::Options => Status::NoContent,
-            Content::OutOfRange(_) => Status::RangeNotSatisfiable,
-            Content::Error(status, _) => *status,
-            Content::Reply(reply) => reply.status(),
+            ResponseContent::Whole(_) => Status::Ok,
+            ResponseContent::Parts { .. } => Status::PartialContent,
+            ResponseContent::NotModified { .. } => Status::NotModified,
+            ResponseContent::Moved(_) => Status::MovedPermanently,
+            ResponseContent::OverTls(_) => Status::PermanentRedirect,
+            ResponseContent::Options => Status::NoContent,
+            ResponseContent::OutOfRange(_) => Status::RangeNotSatisfiable,
+            ResponseContent::Error(status, _) => *status,
+            ResponseContent::Reply(reply) => reply.status(),
         }
     }
 
@@ -237,15 +245,15 @@ impl Answer {
     pub(crate) fn body_bytes(&self) -> u64 {
         match &self.content {
             _ if self.head_only => 0,
-            Content::Whole(representation) => representation.bytes.len() as u64,
-            Content::Parts { resource, coding, part } => part.length(resource, *coding),
-            Content::Error(status, page) => error_length(*status, page.as_ref()),
-            Content::Reply(reply) => reply.body_bytes() as u64,
-            Content::NotModified { .. }
-            | Content::Moved(_)
-            | Content::OverTls(_)
-            | Content::Options
-            | Content::OutOfRange(_) => 0,
+            ResponseContent::Whole(representation) => representation.bytes.len() as u64,
+            ResponseContent::Parts { resource, coding, part } => part.length(resource, *coding),
+            ResponseContent::Error(status, page) => error_length(*status, page.as_ref()),
+            ResponseContent::Reply(reply) => reply.body_bytes() as u64,
+            ResponseContent::NotModified { .. }
+            | ResponseContent::Moved(_)
+            | ResponseContent::OverTls(_)
+            | ResponseContent::Options
+            | ResponseContent::OutOfRange(_) => 0,
         }
     }
 
@@ -258,7 +266,7 @@ impl Answer {
         head.begin(self.status(), self.after, &actions.date(), actions.https_policy());
         let head_only = self.head_only;
         match &mut self.content {
-            Content::Whole(representation) => {
+            ResponseContent::Whole(representation) => {
                 head.bytes(representation.head);
                 return if head_only {
                     Outgoing::Nothing
@@ -266,25 +274,25 @@ impl Answer {
                     Outgoing::Bytes(representation.bytes)
                 };
             }
-            Content::Parts { resource, coding, part } => {
+            ResponseContent::Parts { resource, coding, part } => {
                 let outgoing = part.begin(head, resource, *coding);
                 return if head_only { Outgoing::Nothing } else { outgoing };
             }
-            Content::Error(status, page) => {
+            ResponseContent::Error(status, page) => {
                 return begin_error(head, *status, page.as_ref(), head_only);
             }
-            Content::Reply(reply) => {
+            ResponseContent::Reply(reply) => {
                 let outgoing = reply.begin(head);
                 return if head_only { Outgoing::Nothing } else { outgoing };
             }
-            Content::NotModified { resource, coding } => {
+            ResponseContent::NotModified { resource, coding } => {
                 head.validators(*coding, resource.digits(), resource.modified(), resource.varies())
             }
-            Content::Moved(location) | Content::OverTls(location) => {
+            ResponseContent::Moved(location) | ResponseContent::OverTls(location) => {
                 head.field("Location", location).number_field("Content-Length", 0)
             }
-            Content::Options => head.text(ALLOW),
-            Content::OutOfRange(length) => head
+            ResponseContent::Options => head.text(ALLOW),
+            ResponseContent::OutOfRange(length) => head
                 .formatted_field("Content-Range", format_args!("bytes */{length}"))
                 .number_field("Content-Length", 0),
         };
@@ -292,22 +300,22 @@ impl Answer {
     }
 }
 
-impl From<Page> for Answer {
-    fn from(page: Page) -> Answer {
-        Answer {
-            content: Content::Whole(page.representation),
+impl From<Page> for PendingResponse {
+    fn from(page: Page) -> PendingResponse {
+        PendingResponse {
+            content: ResponseContent::Whole(page.representation),
             head_only: page.head_only,
             after: page.after,
         }
     }
 }
 
-impl Content {
+impl ResponseContent {
     /// The page of the site for a status is its file `404.html`, and so on.
-    fn error(status: Status, site: &Site) -> Content {
+    fn error(status: Status, site: &Site) -> ResponseContent {
         let text = status.text();
         let code = text.split(' ').next().unwrap_or_default();
-        Content::Error(status, site.find(&alloc::format!("/{code}.html")))
+        ResponseContent::Error(status, site.find(&alloc::format!("/{code}.html")))
     }
 }
 
@@ -389,15 +397,15 @@ fn outgoing_part(bytes: &'static [u8], range: &Range<u64>) -> &'static [u8] {
 }
 
 /// The file at `path`, or the reason why it is not sent.
-fn file(path: &[u8], head: &Head<'_, '_>, site: &Site) -> Content {
+fn file(path: &[u8], head: &RequestHead<'_, '_>, site: &Site) -> ResponseContent {
     let found =
         if path.ends_with(b"/") { site.find_in(path, INDEX) } else { site.find_in(path, b"") };
     match found {
         Some(resource) => form(resource, head),
         None if is_folder(path, site) && head.target.len() <= MOVED_BYTES_MAX => {
-            Content::Moved(moved(head.target))
+            ResponseContent::Moved(moved(head.target))
         }
-        None => Content::error(Status::NotFound, site),
+        None => ResponseContent::error(Status::NotFound, site),
     }
 }
 
@@ -420,50 +428,50 @@ fn moved(target: &[u8]) -> String {
 
 /// The same page over TLS. The host stays if it is one of our names. The port is always the
 /// default.
-fn over_tls(head: &Head<'_, '_>, actions: &impl Actions) -> Content {
+fn over_tls(head: &RequestHead<'_, '_>, actions: &impl Actions) -> ResponseContent {
     let target = core::str::from_utf8(head.target).unwrap_or_default();
     let (authority, path) =
         (authority(head), split_absolute(target).map_or(target, |(_, path)| path));
     let host =
         authority.split(':').next().filter(|host| host.len() <= HOST_BYTES_MAX).unwrap_or_default();
     if path.len() > MOVED_BYTES_MAX {
-        return Content::error(Status::UriTooLong, actions.site());
+        return ResponseContent::error(Status::UriTooLong, actions.site());
     }
     let slash = if path.starts_with('/') { "" } else { "/" };
-    Content::OverTls(alloc::format!("https://{}{slash}{path}", actions.name_over_tls(host)))
+    ResponseContent::OverTls(alloc::format!("https://{}{slash}{path}", actions.name_over_tls(host)))
 }
 
 /// Decides which form of a file is sent, and which part of it.
-fn form(resource: Resource, head: &Head<'_, '_>) -> Content {
+fn form(resource: Resource, head: &RequestHead<'_, '_>) -> ResponseContent {
     let accepted = Accepted::from_fields(head.values(Name::AcceptEncoding));
     let coding = accepted.best(|coding| resource.representation(coding).is_some());
     let own = Selected { resource: &resource, coding };
     match conditions::evaluate(head, own) {
-        Verdict::NotModified => return Content::NotModified { resource, coding },
-        Verdict::Failed => return Content::Error(Status::PreconditionFailed, None),
+        Verdict::NotModified => return ResponseContent::NotModified { resource, coding },
+        Verdict::Failed => return ResponseContent::Error(Status::PreconditionFailed, None),
         Verdict::Proceed => {}
     }
     let Some(representation) = resource.representation(coding) else {
-        return Content::Error(Status::NotFound, None);
+        return ResponseContent::Error(Status::NotFound, None);
     };
     match head.only(Name::Range) {
         // Ranges are defined for GET alone (RFC 9110 section 14.2).
         Ok(Some(range)) if head.method == b"GET" && conditions::allows_range(head, own) => {
             let length = representation.bytes.len() as u64;
             match ranges::parse(range, length) {
-                ranges::Asked::Nothing => Content::OutOfRange(length),
-                ranges::Asked::Whole => Content::Whole(representation),
-                ranges::Asked::Parts(parts) => {
-                    Content::Parts { resource, coding, part: Part::of(parts) }
+                ranges::RequestedRanges::Nothing => ResponseContent::OutOfRange(length),
+                ranges::RequestedRanges::Whole => ResponseContent::Whole(representation),
+                ranges::RequestedRanges::Parts(parts) => {
+                    ResponseContent::Parts { resource, coding, part: Part::of(parts) }
                 }
             }
         }
-        _ => Content::Whole(representation),
+        _ => ResponseContent::Whole(representation),
     }
 }
 
 /// Whether the connection stays open (RFC 9112 section 9.3).
-fn after(head: &Head<'_, '_>) -> After {
+fn after(head: &RequestHead<'_, '_>) -> After {
     match head.version {
         _ if head.lists(Name::Connection, "close") => After::Close,
         Version::Http11 => After::Open,

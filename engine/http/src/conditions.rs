@@ -4,7 +4,7 @@
 
 use crate::coding::Coding;
 use crate::date;
-use crate::head::{Head, Name, list};
+use crate::head::{Name, RequestHead, list};
 use crate::site::{Resource, Tag};
 
 /// The result of a request's conditions.
@@ -36,7 +36,7 @@ impl Selected<'_> {
 }
 
 /// Evaluates the conditions of a GET or HEAD in the order of RFC 9110 section 13.2.2.
-pub(crate) fn evaluate(head: &Head<'_, '_>, own: Selected<'_>) -> Verdict {
+pub(crate) fn evaluate(head: &RequestHead<'_, '_>, own: Selected<'_>) -> Verdict {
     if head.values(Name::IfMatch).next().is_some() {
         if !head.values(Name::IfMatch).any(|value| names(value, &own.tag(), Comparison::Strong)) {
             return Verdict::Failed;
@@ -60,7 +60,7 @@ pub(crate) fn evaluate(head: &Head<'_, '_>, own: Selected<'_>) -> Verdict {
 
 /// Whether to honour a `Range`. It is honoured only for the exact representation of which the
 /// client has the rest (RFC 9110 section 13.1.5).
-pub(crate) fn allows_range(head: &Head<'_, '_>, own: Selected<'_>) -> bool {
+pub(crate) fn allows_range(head: &RequestHead<'_, '_>, own: Selected<'_>) -> bool {
     match head.only(Name::IfRange) {
         Ok(None) => true,
         Ok(Some(value)) if value.first() == Some(&b'"') => own.tag().as_bytes() == value,
@@ -87,6 +87,6 @@ fn names(value: &[u8], own: &Tag, comparison: Comparison) -> bool {
 }
 
 /// The date in a conditional field. A date that is malformed or given twice is ignored.
-fn date_of(head: &Head<'_, '_>, name: Name) -> Option<u64> {
+fn date_of(head: &RequestHead<'_, '_>, name: Name) -> Option<u64> {
     date::parse(head.only(name).ok()??)
 }

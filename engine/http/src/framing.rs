@@ -6,35 +6,37 @@
 //! Implements: RFC 9112 sections 6.1, 6.2, 6.3, 7 and 9.3.
 
 use crate::chunked::Chunked;
-use crate::head::{Head, Name, Version, list};
+use crate::head::{Name, RequestHead, Version, list};
 use crate::types::Status;
 
 /// The part of a request body that is still to come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Body {
+pub(crate) enum BodyFraming {
     /// This many bytes. Zero means that there is no body.
     Length(u64),
     /// Chunks.
     Chunked(Chunked),
 }
 
-impl Body {
-    pub(crate) const NONE: Body = Body::Length(0);
+impl BodyFraming {
+    pub(crate) const NONE: BodyFraming = BodyFraming::Length(0);
 
     /// The body that a head announces.
     ///
     /// Errors: the end of the body cannot be known.
-    pub(crate) fn of(head: &Head<'_, '_>) -> Result<Body, Status> {
+    pub(crate) fn of(head: &RequestHead<'_, '_>) -> Result<BodyFraming, Status> {
         let length = head.only(Name::ContentLength)?;
         match (head.only(Name::TransferEncoding)?, length) {
-            (None, None) => Ok(Body::NONE),
-            (None, Some(length)) => decimal(length).map(Body::Length).ok_or(Status::BadRequest),
+            (None, None) => Ok(BodyFraming::NONE),
+            (None, Some(length)) => {
+                decimal(length).map(BodyFraming::Length).ok_or(Status::BadRequest)
+            }
             (Some(_), Some(_)) => Err(Status::BadRequest),
             // HTTP/1.0 has no transfer codings. Some proxy before us forwards a field that it does
             // not understand.
             (Some(_), None) if head.version == Version::Http10 => Err(Status::BadRequest),
             (Some(coding), None) if coding.eq_ignore_ascii_case(b"chunked") => {
-                Ok(Body::Chunked(Chunked::new()))
+                Ok(BodyFraming::Chunked(Chunked::new()))
             }
             (Some(coding), None) => Err(unknown_coding(coding)),
         }
@@ -42,8 +44,8 @@ impl Body {
 
     pub(crate) fn is_over(&self) -> bool {
         match self {
-            Body::Length(left) => *left == 0,
-            Body::Chunked(chunks) => chunks.is_over(),
+            BodyFraming::Length(left) => *left == 0,
+            BodyFraming::Chunked(chunks) => chunks.is_over(),
         }
     }
 
@@ -63,13 +65,13 @@ impl Body {
         mut keep: impl FnMut(&[u8]),
     ) -> Result<usize, Status> {
         match self {
-            Body::Length(left) => {
+            BodyFraming::Length(left) => {
                 let count = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 keep(bytes.get(..count).unwrap_or_default());
                 *left -= count as u64;
                 Ok(count)
             }
-            Body::Chunked(chunks) => chunks.read(bytes, keep),
+            BodyFraming::Chunked(chunks) => chunks.read(bytes, keep),
         }
     }
 }

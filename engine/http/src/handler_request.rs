@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use base64ct::{Base64, Encoding};
 
-use crate::head::{Head, Name};
+use crate::head::{Name, RequestHead};
 use crate::target::authority;
 use crate::types::{After, Announced, Method, Status};
 
@@ -74,7 +74,7 @@ pub(crate) struct PendingRequest {
 /// The value of a field that may occur once. For cookies, all values.
 ///
 /// Errors: the field occurs more than once.
-fn value(name: Name, head: &Head<'_, '_>) -> Result<Option<String>, Status> {
+fn value(name: Name, head: &RequestHead<'_, '_>) -> Result<Option<String>, Status> {
     let value = match name {
         Name::Cookie if head.has(name) => {
             Some(head.values(name).collect::<Vec<_>>().join(&b"; "[..]))
@@ -91,7 +91,7 @@ impl PendingRequest {
     pub(crate) fn read(
         method: Method,
         path: &str,
-        head: &Head<'_, '_>,
+        head: &RequestHead<'_, '_>,
         after: After,
     ) -> Result<PendingRequest, Status> {
         let mut values = [const { None }; FIELDS.len()];

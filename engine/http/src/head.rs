@@ -127,7 +127,7 @@ impl Name {
 pub(crate) type FieldBuffer<'a> = Vec<(Name, &'a [u8]), FIELDS_MAX>;
 
 /// A request's head.
-pub(crate) struct Head<'a, 'r> {
+pub(crate) struct RequestHead<'a, 'r> {
     /// A token.
     pub(crate) method: &'a [u8],
     /// Visible ASCII.
@@ -140,7 +140,7 @@ pub(crate) struct Head<'a, 'r> {
     names: u32,
 }
 
-impl<'a, 'r> Head<'a, 'r> {
+impl<'a, 'r> RequestHead<'a, 'r> {
     /// Reads the head that `bytes` begin with.
     ///
     /// Errors: the status that says what is wrong with a whole head. The end of the request is
@@ -148,7 +148,7 @@ impl<'a, 'r> Head<'a, 'r> {
     pub(crate) fn read(
         bytes: &'a [u8],
         room: &'r mut FieldBuffer<'a>,
-    ) -> Result<Head<'a, 'r>, Status> {
+    ) -> Result<RequestHead<'a, 'r>, Status> {
         let bytes = bytes.get(..HEAD_BYTES_MAX).unwrap_or(bytes);
         if !bytes.first().is_some_and(u8::is_ascii_alphabetic) {
             return Err(Status::BadRequest);
@@ -168,7 +168,7 @@ impl<'a, 'r> Head<'a, 'r> {
         rest.expect(b"\r\n")?;
         rest.fields(room)?;
         let length = bytes.len() - rest.0.len();
-        let head = Head { version, length, ..Head::of(method, target, room) };
+        let head = RequestHead { version, length, ..RequestHead::of(method, target, room) };
         head.check_host()?;
         Ok(head)
     }
@@ -191,9 +191,9 @@ impl<'a, 'r> Head<'a, 'r> {
         method: &'a [u8],
         target: &'a [u8],
         fields: &'r [(Name, &'a [u8])],
-    ) -> Head<'a, 'r> {
+    ) -> RequestHead<'a, 'r> {
         let names = fields.iter().fold(0, |names, (name, _)| names | 1 << *name as u16);
-        Head { method, target, version: Version::Http11, length: 0, fields, names }
+        RequestHead { method, target, version: Version::Http11, length: 0, fields, names }
     }
 
     /// The values of all fields called `name`, in order.

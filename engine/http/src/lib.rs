@@ -68,20 +68,20 @@ mod target;
 mod types;
 mod upload;
 
-pub use actions::{Actions, Exchange};
+pub use actions::{Actions, ExchangeSummary};
 pub use coding::Coding;
 pub use date::DATE_BYTES;
 pub use handler_request::{HandlerRequest, credentials};
 pub use head::HEAD_BYTES_MAX;
-pub use open_reply::{End, Open, Pace};
+pub use open_reply::{Open, Pace, ReplyEnd};
 pub use outlet::Outlet;
-pub use reply::{Field, REPLY_FIELDS_BYTES_MAX, Reply};
+pub use reply::{REPLY_FIELDS_BYTES_MAX, Reply, ReplyField};
 pub use response::{BUSY, RESPONSE_HEAD_BYTES_MAX};
 pub use response_cache::ResponseCache;
 pub use session::{Session, WaitsFor};
-pub use site::{File, Representation, Resource, Site, SiteError, pack};
+pub use site::{Representation, Resource, Site, SiteError, SiteFile, pack};
 pub use types::{Announced, HttpsPolicy, Method, Status};
-pub use upload::{Admission, PIECE_BYTES_MAX};
+pub use upload::{BodyAdmission, PIECE_BYTES_MAX};
 
 #[cfg(test)]
 mod tests;

@@ -32,7 +32,7 @@ pub enum Pace {
 
 /// How an open reply ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum ReplyEnd {
     /// All of it was sent.
     Whole,
     /// A part is missing. The client must be able to see that, as far as its protocol can show it.

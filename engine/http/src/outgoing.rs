@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::open_reply::{End, Open, Pace};
+use crate::open_reply::{Open, Pace, ReplyEnd};
 use crate::outlet::Outlet;
 use crate::ranges::Parts;
 use crate::site::Resource;
@@ -36,7 +36,7 @@ pub(crate) const UNSAID_BYTES_MAX: usize = 4096;
 pub(crate) struct OpenLeft {
     open: Open,
     own: OwnLeft,
-    over: Option<End>,
+    over: Option<ReplyEnd>,
     /// Whether the handler was asked for more and has not given it yet.
     is_asked: bool,
     /// Whether the body is framed in chunks.
@@ -153,14 +153,14 @@ impl Outgoing {
             left.is_asked = false;
             left.say(bytes);
         } else if left.own.bytes.len() + bytes.len() > UNSAID_BYTES_MAX {
-            left.over = Some(End::Cut);
+            left.over = Some(ReplyEnd::Cut);
         } else {
             left.say(bytes);
         }
     }
 
     /// The handler gives no more.
-    pub(crate) fn end(&mut self, end: End) {
+    pub(crate) fn end(&mut self, end: ReplyEnd) {
         if let Outgoing::Open(left) = self {
             left.end(end);
         }
@@ -170,13 +170,13 @@ impl Outgoing {
     /// sent to its end.
     pub(crate) fn end_if_handler_paced(&mut self) {
         if self.open_reply().is_some_and(|open| !open.is_paced_by_client()) {
-            self.end(End::Whole);
+            self.end(ReplyEnd::Whole);
         }
     }
 
     /// Whether the reply ends before all of it was sent.
     pub(crate) fn is_cut(&self) -> bool {
-        matches!(self, Outgoing::Open(left) if left.over == Some(End::Cut))
+        matches!(self, Outgoing::Open(left) if left.over == Some(ReplyEnd::Cut))
     }
 
     /// Queues `head`, and after it as many bytes as there is space for that need no head of their
@@ -249,12 +249,12 @@ impl OpenLeft {
         }
     }
 
-    fn end(&mut self, end: End) {
+    fn end(&mut self, end: ReplyEnd) {
         if self.over.is_some() {
             return;
         }
-        let is_whole = end == End::Whole && self.left.is_none_or(|left| left == 0);
-        self.over = Some(if is_whole { End::Whole } else { End::Cut });
+        let is_whole = end == ReplyEnd::Whole && self.left.is_none_or(|left| left == 0);
+        self.over = Some(if is_whole { ReplyEnd::Whole } else { ReplyEnd::Cut });
         if is_whole && self.in_chunks {
             self.own.bytes.extend_from_slice(b"0\r\n\r\n");
         }

@@ -15,7 +15,7 @@ pub(crate) type Parts = Vec<Range<u64>, RANGES_MAX>;
 
 /// The meaning of a `Range` field.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Asked {
+pub(crate) enum RequestedRanges {
     /// The whole file: the field is not understood, or asks for too much.
     Whole,
     /// One part, or several.
@@ -25,33 +25,33 @@ pub(crate) enum Asked {
 }
 
 /// Reads the value of a `Range` field for a representation of `length` bytes.
-pub(crate) fn parse(value: &[u8], length: u64) -> Asked {
-    let Some((unit, set)) = value.split_at_checked(6) else { return Asked::Whole };
+pub(crate) fn parse(value: &[u8], length: u64) -> RequestedRanges {
+    let Some((unit, set)) = value.split_at_checked(6) else { return RequestedRanges::Whole };
     if !unit.eq_ignore_ascii_case(b"bytes=") {
-        return Asked::Whole;
+        return RequestedRanges::Whole;
     }
     let mut parts = Parts::new();
     for item in
         set.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|item| !item.is_empty())
     {
         match part(item, length) {
-            None => return Asked::Whole,
+            None => return RequestedRanges::Whole,
             Some(part) if part.is_empty() => {}
             Some(part) => {
                 if parts.push(part).is_err() {
-                    return Asked::Whole;
+                    return RequestedRanges::Whole;
                 }
             }
         }
     }
     if parts.is_empty() {
-        return Asked::Nothing;
+        return RequestedRanges::Nothing;
     }
     // The parts are larger than the whole file together: the client tries to cause work.
     if parts.iter().map(|part| part.end - part.start).sum::<u64>() > length {
-        return Asked::Whole;
+        return RequestedRanges::Whole;
     }
-    Asked::Parts(parts)
+    RequestedRanges::Parts(parts)
 }
 
 /// One `first-last`, `first-` or `-count`. The result is empty if the part is outside of the file,

@@ -23,7 +23,7 @@ pub const REPLY_FIELDS_BYTES_MAX: usize = 1536;
 /// A field that a reply may have. Each may occur several times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "they are the protocol's words")]
-pub enum Field {
+pub enum ReplyField {
     Allow,
     CacheControl,
     ClearSiteData,
@@ -39,22 +39,22 @@ pub enum Field {
     XDnsPrefetchControl,
 }
 
-impl Field {
+impl ReplyField {
     fn name(self) -> &'static str {
         match self {
-            Field::Allow => "Allow",
-            Field::CacheControl => "Cache-Control",
-            Field::ClearSiteData => "Clear-Site-Data",
-            Field::ContentDisposition => "Content-Disposition",
-            Field::ContentSecurityPolicy => "Content-Security-Policy",
-            Field::CrossOriginOpenerPolicy => "Cross-Origin-Opener-Policy",
-            Field::CrossOriginResourcePolicy => "Cross-Origin-Resource-Policy",
-            Field::Location => "Location",
-            Field::ReferrerPolicy => "Referrer-Policy",
-            Field::SetCookie => "Set-Cookie",
-            Field::WwwAuthenticate => "WWW-Authenticate",
-            Field::XContentTypeOptions => "X-Content-Type-Options",
-            Field::XDnsPrefetchControl => "X-DNS-Prefetch-Control",
+            ReplyField::Allow => "Allow",
+            ReplyField::CacheControl => "Cache-Control",
+            ReplyField::ClearSiteData => "Clear-Site-Data",
+            ReplyField::ContentDisposition => "Content-Disposition",
+            ReplyField::ContentSecurityPolicy => "Content-Security-Policy",
+            ReplyField::CrossOriginOpenerPolicy => "Cross-Origin-Opener-Policy",
+            ReplyField::CrossOriginResourcePolicy => "Cross-Origin-Resource-Policy",
+            ReplyField::Location => "Location",
+            ReplyField::ReferrerPolicy => "Referrer-Policy",
+            ReplyField::SetCookie => "Set-Cookie",
+            ReplyField::WwwAuthenticate => "WWW-Authenticate",
+            ReplyField::XContentTypeOptions => "X-Content-Type-Options",
+            ReplyField::XDnsPrefetchControl => "X-DNS-Prefetch-Control",
         }
     }
 }
@@ -114,7 +114,7 @@ impl Reply {
     /// A text that no cache may store.
     pub fn text(status: Status, text: String) -> Reply {
         Reply::new(status, "text/plain; charset=utf-8", text.into_bytes())
-            .with(Field::CacheControl, "no-store")
+            .with(ReplyField::CacheControl, "no-store")
     }
 
     /// A reply with its status line as text.
@@ -125,13 +125,13 @@ impl Reply {
     /// A refusal that lists the supported methods.
     pub(crate) fn only_these(methods: &[Method]) -> Reply {
         let names: Vec<&str> = methods.iter().map(|method| method.name()).collect();
-        Reply::refusal(Status::MethodNotAllowed).with(Field::Allow, &names.join(", "))
+        Reply::refusal(Status::MethodNotAllowed).with(ReplyField::Allow, &names.join(", "))
     }
 
     /// Adds a field. A malformed value is left out, and so is a field that does not fit into
     /// [`REPLY_FIELDS_BYTES_MAX`] with the fields before it.
     #[must_use]
-    pub fn with(mut self, field: Field, value: &str) -> Reply {
+    pub fn with(mut self, field: ReplyField, value: &str) -> Reply {
         let value = value.trim_matches([' ', '\t']);
         let line = [field.name(), ": ", value, "\r\n"];
         let bytes: usize = line.iter().map(|part| part.len()).sum();

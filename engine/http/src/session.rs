@@ -19,10 +19,10 @@ use alloc::boxed::Box;
 
 use machine::Micros;
 
-use crate::actions::{Actions, Exchange};
-use crate::answer::{Answer, Course};
-use crate::framing::Body;
-use crate::head::{self, Head, Name, Start};
+use crate::actions::{Actions, ExchangeSummary};
+use crate::answer::{Course, PendingResponse};
+use crate::framing::BodyFraming;
+use crate::head::{self, Name, RequestHead, Start};
 use crate::open_reply::Pace;
 use crate::outgoing::Outgoing;
 use crate::response::{RESPONSE_HEAD_BYTES_MAX, ResponseHead};
@@ -57,14 +57,14 @@ enum Expect {
     /// A request. The first `searched` bytes of its head were searched for its end.
     Head { searched: usize },
     /// The rest of a request body, of which at most `left` bytes are read. Then the answer is sent.
-    Body { body: Body, left: usize, answer: Box<Answer> },
+    Body { body: BodyFraming, left: usize, answer: Box<PendingResponse> },
     /// The handler's reply.
     Us(Box<Request>),
     /// The rest of an admitted request body.
     Upload(Box<Coming>),
     /// Space for the head of a reply. If the request has a body that no handler wanted, it comes
     /// first.
-    Reply { body: Body, waits: Waits, answer: Box<Answer> },
+    Reply { body: BodyFraming, waits: Waits, answer: Box<PendingResponse> },
     /// Space for the rest of a response.
     Room { after: After },
     /// More from the handler of an open reply.
@@ -191,7 +191,7 @@ impl Session {
         }
         let mut room = head::FieldBuffer::new();
         if searched == 0
-            && let Ok(head) = Head::read(bytes, &mut room)
+            && let Ok(head) = RequestHead::read(bytes, &mut room)
         {
             return self.head_arrived(bytes, &head, actions);
         }
@@ -207,7 +207,7 @@ impl Session {
             }
             Start::Whole => {
                 room.clear();
-                match Head::read(bytes, &mut room) {
+                match RequestHead::read(bytes, &mut room) {
                     Ok(head) => self.head_arrived(bytes, &head, actions),
                     Err(status) => self.refuse(status, actions),
                 }
@@ -220,7 +220,7 @@ impl Session {
     fn head_arrived(
         &mut self,
         bytes: &[u8],
-        head: &Head<'_, '_>,
+        head: &RequestHead<'_, '_>,
         actions: &mut impl Actions,
     ) -> Taken {
         match self.request_arrived(bytes, head, actions) {
@@ -235,11 +235,11 @@ impl Session {
     fn request_arrived(
         &mut self,
         bytes: &[u8],
-        head: &Head<'_, '_>,
+        head: &RequestHead<'_, '_>,
         actions: &mut impl Actions,
     ) -> Result<(), Status> {
-        let body = Body::of(head)?;
-        let course = Answer::to(head, actions)?;
+        let body = BodyFraming::of(head)?;
+        let course = PendingResponse::to(head, actions)?;
         let is_told = !body.is_over() && head.lists(Name::Expect, "100-continue");
         let waits = if is_told { Waits::Yes } else { Waits::No };
         let answer = match course {
@@ -260,12 +260,12 @@ impl Session {
     /// Sends the answer, or waits for the body first.
     fn answer_behind(
         &mut self,
-        body: Body,
-        mut answer: Answer,
+        body: BodyFraming,
+        mut answer: PendingResponse,
         waits: Waits,
         actions: &mut impl Actions,
     ) {
-        let is_long = matches!(body, Body::Length(length) if length > BODY_BYTES_MAX as u64);
+        let is_long = matches!(body, BodyFraming::Length(length) if length > BODY_BYTES_MAX as u64);
         if !body.is_over() && !is_long && waits == Waits::No {
             actions.set_deadline(Some(REQUEST_TIMEOUT));
             self.expect = Expect::Body { body, left: BODY_BYTES_MAX, answer: Box::new(answer) };
@@ -291,7 +291,7 @@ impl Session {
         Taken::AndGoOn(taken)
     }
 
-    fn respond(&mut self, answer: &mut Answer, actions: &mut impl Actions) {
+    fn respond(&mut self, answer: &mut PendingResponse, actions: &mut impl Actions) {
         let mut head = ResponseHead::default();
         self.outgoing = answer.begin(&mut head, actions);
         self.outgoing.send_behind(head.end(), actions);
@@ -340,8 +340,8 @@ impl Session {
     fn refuse(&mut self, status: Status, actions: &mut impl Actions) -> Taken {
         self.upload_given_up(actions);
         self.listener_left(actions);
-        let mut answer = Answer::refusal(status, false, actions.site());
-        actions.answered(|| Exchange {
+        let mut answer = PendingResponse::refusal(status, false, actions.site());
+        actions.answered(|| ExchangeSummary {
             method: "",
             target: "",
             status: status.code(),
@@ -401,8 +401,12 @@ impl Session {
 }
 
 /// The log entry for a request that was read. `method` and `target`: visible ASCII.
-fn exchange<'a>(method: &'a [u8], target: &'a [u8], answer: &Answer) -> Exchange<'a> {
+fn exchange<'a>(
+    method: &'a [u8],
+    target: &'a [u8],
+    answer: &PendingResponse,
+) -> ExchangeSummary<'a> {
     let [method, target] =
         [method, target].map(|word| core::str::from_utf8(word).unwrap_or_default());
-    Exchange { method, target, status: answer.status().code(), bytes: answer.body_bytes() }
+    ExchangeSummary { method, target, status: answer.status().code(), bytes: answer.body_bytes() }
 }

@@ -273,7 +273,7 @@ fn is_of_one_line(value: &str) -> bool {
 
 /// A file to pack.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct File {
+pub struct SiteFile {
     /// The value of `Content-Type`: ASCII without control characters, at most 128 bytes.
     pub content_type: String,
     /// The date of its last change: an `IMF-fixdate`.
@@ -289,7 +289,7 @@ pub struct File {
 /// Packs files, each under its path, which begins with `/`.
 ///
 /// Errors: more than 4 GiB in all, or a path, a type or a date that [`Site::new`] would refuse.
-pub fn pack(files: &BTreeMap<String, File>) -> Result<Vec<u8>, SiteError> {
+pub fn pack(files: &BTreeMap<String, SiteFile>) -> Result<Vec<u8>, SiteError> {
     let mut entries = Vec::with_capacity(files.len() * ENTRY_BYTES);
     let mut body = Vec::new();
     let body_start = HEADER_BYTES + files.len() * ENTRY_BYTES;
@@ -352,7 +352,7 @@ fn place(bytes: &[u8], body_start: usize, body: &mut Vec<u8>) -> Result<[u8; 8],
 
 /// A hash of the bytes and the type of a file, in 16 digits. Another version of the file has
 /// another hash.
-fn tag_of(file: &File) -> String {
+fn tag_of(file: &SiteFile) -> String {
     let mut hasher = SipHasher13::new();
     hasher.write(file.content_type.as_bytes());
     hasher.write(&file.plain);

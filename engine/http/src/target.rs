@@ -4,7 +4,7 @@
 
 use heapless::Vec;
 
-use crate::head::{Head, Name, is_of_authority};
+use crate::head::{Name, RequestHead, is_of_authority};
 use crate::types::Status;
 
 /// The longest path, decoded, in bytes.
@@ -123,7 +123,7 @@ fn escaped(digits: &mut impl Iterator<Item = u8>) -> Option<u8> {
 }
 
 /// The host that the client asks for, with its port if the client gave one.
-pub(crate) fn authority<'a>(head: &Head<'a, '_>) -> &'a str {
+pub(crate) fn authority<'a>(head: &RequestHead<'a, '_>) -> &'a str {
     let said = head.only(Name::Host).ok().flatten().unwrap_or_default();
     let [said, target] =
         [said, head.target].map(|bytes| core::str::from_utf8(bytes).unwrap_or_default());

@@ -10,7 +10,7 @@
 use alloc::vec::Vec;
 
 use crate::actions::Actions;
-use crate::answer::Answer;
+use crate::answer::PendingResponse;
 use crate::handler_request::PendingRequest;
 use crate::types::Announced;
 
@@ -26,7 +26,7 @@ pub const PIECE_BYTES_MAX: usize = 80 * 1024;
 
 /// How a body may arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Admission {
+pub struct BodyAdmission {
     /// The most bytes that the body may have.
     pub bytes: u64,
     /// Bytes of memory that are reserved for it.
@@ -35,10 +35,10 @@ pub struct Admission {
     pub number: Option<u64>,
 }
 
-impl Admission {
+impl BodyAdmission {
     /// The body is kept until it is complete.
-    pub fn whole(bytes: usize) -> Admission {
-        Admission { bytes: bytes as u64, memory: bytes, number: None }
+    pub fn whole(bytes: usize) -> BodyAdmission {
+        BodyAdmission { bytes: bytes as u64, memory: bytes, number: None }
     }
 
     /// The body does not arrive, or no more of it.
@@ -48,10 +48,14 @@ impl Admission {
     }
 
     /// The body is larger than admitted. Returns the answer to the request.
-    pub(crate) fn refuse(&self, asked: &PendingRequest, actions: &mut impl Actions) -> Answer {
+    pub(crate) fn refuse(
+        &self,
+        asked: &PendingRequest,
+        actions: &mut impl Actions,
+    ) -> PendingResponse {
         self.give_up(actions);
         let reply = actions.too_large(&asked.question(Announced::Something), self.bytes);
-        Answer::from_reply(asked, reply, actions)
+        PendingResponse::from_reply(asked, reply, actions)
     }
 }
 
@@ -59,7 +63,7 @@ impl Admission {
 #[derive(Debug)]
 pub(crate) struct Upload {
     bytes: Vec<u8>,
-    admission: Admission,
+    admission: BodyAdmission,
     /// Bytes that have arrived.
     came: u64,
     is_too_large: bool,
@@ -69,7 +73,7 @@ pub(crate) struct Upload {
 
 impl Upload {
     /// `announced`: the length of the body in bytes, if the client announced it.
-    pub(crate) fn begin(admission: Admission, announced: Option<u64>) -> Upload {
+    pub(crate) fn begin(admission: BodyAdmission, announced: Option<u64>) -> Upload {
         let announced = announced.unwrap_or(0);
         let is_too_large = announced > admission.bytes;
         let at_once =
@@ -152,7 +156,7 @@ impl Upload {
     }
 
     /// The admission of this body.
-    pub(crate) fn admission(&self) -> Admission {
+    pub(crate) fn admission(&self) -> BodyAdmission {
         self.admission
     }
 }

@@ -13,10 +13,10 @@ mod statics;
 mod table;
 
 pub use decoder::Decoder;
-pub use encoder::{Full, encode_field, encode_secret, encode_status};
-pub use fields::{FIELDS_MAX, Fields, LIST_BYTES_MAX};
+pub use encoder::{BufferFull, encode_field, encode_secret, encode_status};
+pub use fields::{FIELDS_MAX, FieldList, LIST_BYTES_MAX};
 pub use table::TABLE_BYTES_MAX;
 
 /// A block that cannot be decoded. The tables of the two sides differ from now on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Broken;
+pub struct HpackError;

@@ -6,9 +6,9 @@
 //!
 //! Invariants:
 //! - No input makes it hold more than a table of [`TABLE_BYTES_MAX`], or write more than fits into
-//!   [`Fields`].
+//!   [`FieldList`].
 //! - A block of fields is decoded to its end even if it has more than is kept, so that the tables
-//!   of both sides stay equal. Otherwise it is [`Broken`], and the connection is over.
+//!   of both sides stay equal. Otherwise it is [`HpackError`], and the connection is over.
 //! - The encoder has no dynamic table and uses only the static one. So no setting of the peer
 //!   affects it, and the compression reveals no secret.
 //!
@@ -19,7 +19,7 @@
 //! | `frame` | the head of a frame, its kinds and flags |
 //! | `settings` | the settings that each side sends |
 //! | `error` | why a stream or a connection ends |
-//! | `hpack` | blocks of fields: decoded into [`Fields`], encoded one by one |
+//! | `hpack` | blocks of fields: decoded into [`FieldList`], encoded one by one |
 //!
 //! Implements: RFC 9113 sections 4, 6 and 7; RFC 7541.
 #![no_std]
@@ -37,8 +37,8 @@ mod settings;
 pub use error::ErrorCode;
 pub use frame::{FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, PREFACE, flags};
 pub use hpack::{
-    Broken, Decoder, FIELDS_MAX, Fields, Full, LIST_BYTES_MAX, TABLE_BYTES_MAX, encode_field,
-    encode_secret, encode_status,
+    BufferFull, Decoder, FIELDS_MAX, FieldList, HpackError, LIST_BYTES_MAX, TABLE_BYTES_MAX,
+    encode_field, encode_secret, encode_status,
 };
 pub use settings::{Setting, settings};
 

@@ -8,7 +8,7 @@
 //!   names, or, if it says nothing of the network, those that the network names.
 //! - Waiting is bounded: questions to the servers, of which some are reserved for outgoing mail,
 //!   askers of each, and bytes in the cache. Each address and each network of clients has a share
-//!   of the questions and of the askers (`dns::Client`). A question above the share is
+//!   of the questions and of the askers (`dns::LookupClient`). A question above the share is
 //!   [`Unanswered::Busy`] at once.
 //! - Ports and streams belong to waiting questions, and end with them.
 
@@ -20,7 +20,8 @@ use core::net::{IpAddr, SocketAddr};
 use configuration::Network;
 use connections::{Channel, Connections, Owner, Stir};
 use dns::{
-    Action, Answer, Client, Limits, OnBehalf, Question, Resolver, SERVERS_MAX, StreamId, Unanswered,
+    Answer, Limits, LookupClient, OnBehalf, Question, Resolver, ResolverAction, SERVERS_MAX,
+    StreamId, Unanswered,
 };
 use machine::{CoreId, Instant};
 use net::{ConnectionId, Net};
@@ -40,11 +41,11 @@ pub struct Asker {
     /// The number of the core's question.
     number: QuestionNumber,
     /// The client that the question is about. `None`: this machine itself asks it.
-    client: Option<Client>,
+    client: Option<LookupClient>,
 }
 
 impl OnBehalf for Asker {
-    fn client(&self) -> Option<Client> {
+    fn client(&self) -> Option<LookupClient> {
         self.client
     }
 }
@@ -142,12 +143,12 @@ impl Names {
         at: Continuation,
         question: Question,
     ) -> QuestionNumber {
-        self.ask_for(Some(Client::at(client)), at, question)
+        self.ask_for(Some(LookupClient::at(client)), at, question)
     }
 
     fn ask_for(
         &mut self,
-        client: Option<Client>,
+        client: Option<LookupClient>,
         at: Continuation,
         question: Question,
     ) -> QuestionNumber {
@@ -270,17 +271,17 @@ impl Names {
         {
             match action {
                 // A datagram that is not sent is repeated later.
-                Action::Send { port, to, bytes } => {
+                ResolverAction::Send { port, to, bytes } => {
                     connections.send_datagram(now, port, to, &bytes)
                 }
-                Action::Release { port } => connections.release(port),
-                Action::Connect { stream, to } => {
+                ResolverAction::Release { port } => connections.release(port),
+                ResolverAction::Connect { stream, to } => {
                     match connections.connect(now, to, Owner::Resolver) {
                         Ok(connection) => self.streams.push((stream, connection)),
                         Err(_) => self.stream_failed(stream, now),
                     }
                 }
-                Action::Write { stream, bytes } => {
+                ResolverAction::Write { stream, bytes } => {
                     let connection =
                         self.streams.iter().find(|(own, _)| *own == stream).map(|(_, own)| *own);
                     let is_cut =
@@ -289,12 +290,12 @@ impl Names {
                         self.stream_failed(stream, now);
                     }
                 }
-                Action::HangUp { stream } => {
+                ResolverAction::HangUp { stream } => {
                     if let Some(connection) = self.take_stream(stream) {
                         connections.hang_up(connection);
                     }
                 }
-                Action::Tell { asker, answer } => self.tell(asker, answer),
+                ResolverAction::Tell { asker, answer } => self.tell(asker, answer),
             }
         }
     }

@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use accounts::logins::Decision;
 use budget::Charge;
 use certificates::{UPLOAD_BYTES_MAX, Wish, described};
-use http::{Admission, Reply, Status};
+use http::{BodyAdmission, Reply, Status};
 use mail::PasswordMark;
 use store::AccountId;
 use webmail::handler_reply::HandlerReply;
@@ -187,7 +187,7 @@ impl HttpConversation {
         };
         match self.take_pending() {
             Some(PendingRequest::Turn(reply)) => self.replied(reply, call),
-            Some(PendingRequest::Admission(bytes)) => self.admit(Admission::whole(bytes), call),
+            Some(PendingRequest::Admission(bytes)) => self.admit(BodyAdmission::whole(bytes), call),
             Some(PendingRequest::Login { attempt, purpose }) => {
                 call.cx.logins.end(&attempt, call.cx.turn.now);
                 match (decision, purpose) {
@@ -242,7 +242,7 @@ impl HttpConversation {
     }
 
     /// A body may come, if there is memory for it.
-    fn admit(&mut self, admission: Admission, call: &mut HttpCall<'_>) {
+    fn admit(&mut self, admission: BodyAdmission, call: &mut HttpCall<'_>) {
         if call.web.bodies + admission.memory > call.web.bodies_max {
             admission
                 .number
@@ -264,7 +264,7 @@ impl HttpConversation {
             Wish::Replace if call.web.bodies + UPLOAD_BYTES_MAX > CERTIFICATES_BYTES_MAX => {
                 Reply::text(Status::ServiceUnavailable, "too many at a time\n".into())
             }
-            Wish::Replace => return self.admit(Admission::whole(UPLOAD_BYTES_MAX), call),
+            Wish::Replace => return self.admit(BodyAdmission::whole(UPLOAD_BYTES_MAX), call),
         };
         self.replied(reply, call);
     }
@@ -353,14 +353,14 @@ impl HttpConversation {
                 let Some(PendingRequest::FormAdmission { bytes }) = self.take_pending() else {
                     unreachable!("no form waits")
                 };
-                self.admit(Admission::whole(bytes), call);
+                self.admit(BodyAdmission::whole(bytes), call);
             }
             HandlerReply::UploadAdmitted(number) => {
                 let Some(PendingRequest::UploadAdmission { bytes, memory }) = self.take_pending()
                 else {
                     unreachable!("no message waits")
                 };
-                self.admit(Admission { bytes, memory, number: Some(number) }, call);
+                self.admit(BodyAdmission { bytes, memory, number: Some(number) }, call);
             }
         }
     }

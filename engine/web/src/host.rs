@@ -10,7 +10,8 @@ use budget::Charge;
 use certificates::{CERTIFICATE_PATH, METHODS};
 use connections::Channel;
 use http::{
-    DATE_BYTES, Exchange, HandlerRequest, HttpsPolicy, Method, Reply, ResponseCache, Site, Status,
+    DATE_BYTES, ExchangeSummary, HandlerRequest, HttpsPolicy, Method, Reply, ResponseCache, Site,
+    Status,
 };
 use machine::{Micros, Piece};
 use tls::Text;
@@ -187,9 +188,9 @@ impl http::Actions for HttpHost<'_, '_> {
         date
     }
 
-    fn answered<'a>(&mut self, exchange: impl FnOnce() -> Exchange<'a>) {
+    fn answered<'a>(&mut self, exchange: impl FnOnce() -> ExchangeSummary<'a>) {
         if self.call.web.logs_requests {
-            let Exchange { method, target, status, bytes } = exchange();
+            let ExchangeSummary { method, target, status, bytes } = exchange();
             let target = target.get(..LOGGED_BYTES_MAX).unwrap_or(target);
             self.call.cx.console.print(format_args!(
                 "web: {} \"{method} {target}\" {status} {bytes}",

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use http::{Admission, End, Reply};
+use http::{BodyAdmission, Reply, ReplyEnd};
 
 use super::host::HttpHost;
 
@@ -36,7 +36,7 @@ impl HttpSession {
         }
     }
 
-    pub(super) fn admitted(&mut self, admission: Admission, host: &mut HttpHost<'_, '_>) {
+    pub(super) fn admitted(&mut self, admission: BodyAdmission, host: &mut HttpHost<'_, '_>) {
         match self {
             HttpSession::One(session) => session.admitted(admission, host),
             HttpSession::Two(session) => session.admitted(admission, host),
@@ -57,7 +57,7 @@ impl HttpSession {
         }
     }
 
-    pub(super) fn end_reply(&mut self, number: u64, end: End, host: &mut HttpHost<'_, '_>) {
+    pub(super) fn end_reply(&mut self, number: u64, end: ReplyEnd, host: &mut HttpHost<'_, '_>) {
         match self {
             HttpSession::One(session) => session.end_reply(number, end, host),
             HttpSession::Two(session) => session.end_reply(number, end, host),

@@ -20,7 +20,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use askama::Template;
-use http::{Field, Open, Reply, Status};
+use http::{Open, Reply, ReplyField, Status};
 use store::Refusal;
 
 use crate::address::with_flash;
@@ -97,10 +97,10 @@ fn written(status: Status, page: &impl Template, bytes: usize) -> Reply {
     let _ = page.render_into(&mut text);
     // With `no-referrer` a browser would send no `Origin` with our own forms either.
     private(status, "text/html; charset=utf-8", text.into_bytes())
-        .with(Field::ReferrerPolicy, "same-origin")
-        .with(Field::XDnsPrefetchControl, "off")
-        .with(Field::ContentSecurityPolicy, PAGE_POLICY)
-        .with(Field::CrossOriginOpenerPolicy, "same-origin")
+        .with(ReplyField::ReferrerPolicy, "same-origin")
+        .with(ReplyField::XDnsPrefetchControl, "off")
+        .with(ReplyField::ContentSecurityPolicy, PAGE_POLICY)
+        .with(ReplyField::CrossOriginOpenerPolicy, "same-origin")
 }
 
 /// The page does not exist.
@@ -132,8 +132,8 @@ pub(crate) fn not_of_session() -> Reply {
 /// A redirect. `path`: one of ours.
 pub(crate) fn redirect(path: &str) -> Reply {
     private(Status::SeeOther, "text/plain; charset=utf-8", Vec::new())
-        .with(Field::ContentSecurityPolicy, NOTHING_POLICY)
-        .with(Field::Location, path)
+        .with(ReplyField::ContentSecurityPolicy, NOTHING_POLICY)
+        .with(ReplyField::Location, path)
 }
 
 /// A redirect to a page that shows this flash message, if it was stored.
@@ -167,8 +167,8 @@ pub(crate) fn logged_out_until_restart(host: &str) -> Reply {
 
 fn to_be_forgotten(reply: Reply) -> Reply {
     reply
-        .with(Field::SetCookie, &clear_cookie().to_string())
-        .with(Field::ClearSiteData, "\"cache\"")
+        .with(ReplyField::SetCookie, &clear_cookie().to_string())
+        .with(ReplyField::ClearSiteData, "\"cache\"")
 }
 
 /// A document from an account's mail: a file to download, or HTML to show.
@@ -185,13 +185,13 @@ fn titled(title: &Title, reply: Reply) -> Reply {
     let reply = with_private_fields(reply);
     match title {
         Title::File { name, .. } => reply
-            .with(Field::ContentDisposition, &disposition(name))
-            .with(Field::ContentSecurityPolicy, NOTHING_POLICY),
+            .with(ReplyField::ContentDisposition, &disposition(name))
+            .with(ReplyField::ContentSecurityPolicy, NOTHING_POLICY),
         Title::Html { is_loaded } => reply
-            .with(Field::ReferrerPolicy, "no-referrer")
-            .with(Field::XDnsPrefetchControl, "off")
+            .with(ReplyField::ReferrerPolicy, "no-referrer")
+            .with(ReplyField::XDnsPrefetchControl, "off")
             .with(
-                Field::ContentSecurityPolicy,
+                ReplyField::ContentSecurityPolicy,
                 if *is_loaded { MESSAGE_POLICY_LOADED } else { MESSAGE_POLICY },
             ),
     }
@@ -203,9 +203,9 @@ fn private(status: Status, media_type: &'static str, body: Vec<u8>) -> Reply {
 
 fn with_private_fields(reply: Reply) -> Reply {
     reply
-        .with(Field::CacheControl, "no-store")
-        .with(Field::XContentTypeOptions, "nosniff")
-        .with(Field::CrossOriginResourcePolicy, "same-origin")
+        .with(ReplyField::CacheControl, "no-store")
+        .with(ReplyField::XContentTypeOptions, "nosniff")
+        .with(ReplyField::CrossOriginResourcePolicy, "same-origin")
 }
 
 /// RFC 6266 section 5, appendix D: a name in ASCII for all browsers, and the true name for those

@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
-use http::{Field, Reply, Status};
+use http::{Reply, ReplyField, Status};
 
 /// The style of all pages.
 pub const STYLE: &str = include_str!("../static/style.css");
@@ -72,8 +72,8 @@ impl Asset {
             Asset::Script => "text/javascript; charset=utf-8",
         };
         Reply::new(Status::Ok, media_type, self.text().into())
-            .with(Field::CacheControl, "max-age=31536000, immutable")
-            .with(Field::XContentTypeOptions, "nosniff")
+            .with(ReplyField::CacheControl, "max-age=31536000, immutable")
+            .with(ReplyField::XContentTypeOptions, "nosniff")
     }
 }
 

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use channel::Ticket;
-use http::{End, Reply};
+use http::{Reply, ReplyEnd};
 
 /// The answer to a request, or something that follows it.
 pub struct AddressedReply {
@@ -30,7 +30,7 @@ pub enum HandlerReply {
     /// More of the reply with this number, which stays open.
     More(u64, Vec<u8>),
     /// The reply with this number has ended, and how.
-    NoMore(u64, End),
+    NoMore(u64, ReplyEnd),
 }
 
 impl HandlerReply {

@@ -15,7 +15,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use channel::Ticket;
-use http::{End, Reply};
+use http::{Reply, ReplyEnd};
 use machine::{CoreId, Instant};
 use outbound::QueueTold;
 use shards::DeliveryHandle;
@@ -386,12 +386,12 @@ impl RequestHandlers {
         if self.is_known(frame, cx) {
             self.go_on(frame, cx);
         } else {
-            self.end_reply(frame, End::Cut);
+            self.end_reply(frame, ReplyEnd::Cut);
         }
     }
 
     /// This reply ends.
-    fn end_reply(&mut self, frame: FrameId, end: End) {
+    fn end_reply(&mut self, frame: FrameId, end: ReplyEnd) {
         let Handler { ticket, number, .. } = self.remove(frame);
         let number = numbered(number);
         let ended = self.streams.end(number);

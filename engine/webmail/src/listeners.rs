@@ -14,7 +14,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use channel::Ticket;
-use http::{End, Reply};
+use http::{Reply, ReplyEnd};
 use machine::CoreId;
 use store::{AccountId, AccountInfo, Store};
 
@@ -78,7 +78,7 @@ impl Listeners {
     fn end(&mut self, number: u64) -> Option<(Ticket, HandlerReply)> {
         self.all
             .remove(&number)
-            .map(|listener| (listener.client, HandlerReply::NoMore(number, End::Whole)))
+            .map(|listener| (listener.client, HandlerReply::NoMore(number, ReplyEnd::Whole)))
     }
 
     /// The page with this number has stopped listening.
@@ -119,7 +119,7 @@ impl Listeners {
             let Some(listener) = self.all.get_mut(&number) else { continue };
             let account = store.account(listener.account);
             if !account.is_some_and(|account| is_known(&account, &listener.session)) {
-                tell(listener.client, HandlerReply::NoMore(number, End::Whole));
+                tell(listener.client, HandlerReply::NoMore(number, ReplyEnd::Whole));
                 self.all.remove(&number);
                 continue;
             }

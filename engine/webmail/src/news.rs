@@ -8,7 +8,7 @@
 use alloc::string::String;
 use core::fmt::Write;
 
-use http::{Field, Open, Pace, Reply};
+use http::{Open, Pace, Reply, ReplyField};
 use machine::Micros;
 use store::{AccountId, OUTBOX, Store};
 
@@ -63,7 +63,7 @@ impl MailboxEvent {
         let open =
             Open { number, pace: Pace::Handler { silence: SILENCE, sign_of_life: SIGN_OF_LIFE } };
         Reply::open("text/event-stream", self.0.into_bytes(), open)
-            .with(Field::CacheControl, "no-store")
-            .with(Field::XContentTypeOptions, "nosniff")
+            .with(ReplyField::CacheControl, "no-store")
+            .with(ReplyField::XContentTypeOptions, "nosniff")
     }
 }

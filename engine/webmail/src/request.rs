@@ -13,7 +13,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use http::{Field, Reply, Status};
+use http::{Reply, ReplyField, Status};
 use mail::PasswordMark;
 use store::{ARCHIVE, AccountId, Flags, INBOX, JUNK, MailboxId, NoteChange, Store, TRASH};
 use tasks::Continuation;
@@ -168,7 +168,9 @@ pub(crate) fn job_for(
                     )
                 }
             };
-            Err(HandlerReply::Reply(reply.with(Field::SetCookie, &ticket.set_cookie().to_string())))
+            Err(HandlerReply::Reply(
+                reply.with(ReplyField::SetCookie, &ticket.set_cookie().to_string()),
+            ))
         }
         Request::Form(ticket) => Err(match cx.known(&ticket) {
             Some(_) => HandlerReply::FormAdmitted,

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use http::{End, Reply};
+use http::{Reply, ReplyEnd};
 use store::Refusal;
 
 use crate::answer;
@@ -33,7 +33,7 @@ pub(crate) enum JobProgress {
     /// The next piece of the reply.
     Piece(Vec<u8>),
     /// The reply ends.
-    End(End),
+    End(ReplyEnd),
 }
 
 /// A redirect to `path`, where the page shows this flash message.

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use http::{End, Open, Pace, Reply};
+use http::{Open, Pace, Reply, ReplyEnd};
 
 use crate::answer;
 use crate::answer::Title;
@@ -51,7 +51,7 @@ impl StreamStage {
     pub(crate) fn next(
         &mut self,
         bytes: Vec<u8>,
-        end: Option<End>,
+        end: Option<ReplyEnd>,
         title: impl FnOnce() -> Title,
     ) -> JobProgress {
         match (*self, end) {
@@ -63,12 +63,12 @@ impl StreamStage {
                 *self = StreamStage::Begun;
                 JobProgress::Begin(DocumentStart { title: title(), first: bytes })
             }
-            (StreamStage::Begun, Some(End::Cut)) => JobProgress::End(End::Cut),
-            (StreamStage::Begun, Some(End::Whole)) if bytes.is_empty() => {
-                JobProgress::End(End::Whole)
+            (StreamStage::Begun, Some(ReplyEnd::Cut)) => JobProgress::End(ReplyEnd::Cut),
+            (StreamStage::Begun, Some(ReplyEnd::Whole)) if bytes.is_empty() => {
+                JobProgress::End(ReplyEnd::Whole)
             }
             (StreamStage::Begun, _) => JobProgress::Piece(bytes),
-            (StreamStage::All, _) => JobProgress::End(End::Whole),
+            (StreamStage::All, _) => JobProgress::End(ReplyEnd::Whole),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use http::{
-    Actions, DATE_BYTES, Exchange, File, HandlerRequest, HttpsPolicy, Method, Outlet,
-    PIECE_BYTES_MAX, RESPONSE_HEAD_BYTES_MAX, Reply, ResponseCache, Site, Status, pack,
+    Actions, DATE_BYTES, ExchangeSummary, HandlerRequest, HttpsPolicy, Method, Outlet,
+    PIECE_BYTES_MAX, RESPONSE_HEAD_BYTES_MAX, Reply, ResponseCache, Site, SiteFile, Status, pack,
 };
 use machine::Micros;
 
@@ -53,15 +53,15 @@ pub(crate) const KEPT_BYTES_MAX: usize = 64 * 1024;
 /// What the program says to everything.
 pub(crate) const REPLY: &[u8] = b"what a program says";
 
-fn files() -> BTreeMap<String, File> {
-    let file = |content_type: &str, plain: &[u8]| File {
+fn files() -> BTreeMap<String, SiteFile> {
+    let file = |content_type: &str, plain: &[u8]| SiteFile {
         content_type: content_type.into(),
         modified: "Sun, 06 Nov 1994 08:49:37 GMT".into(),
         plain: plain.to_vec(),
         gzip: None,
         brotli: None,
     };
-    let coded = File {
+    let coded = SiteFile {
         gzip: Some(b"by gzip".to_vec()),
         brotli: Some(b"brotli".to_vec()),
         ..file("text/css", b"as it is")
@@ -222,8 +222,8 @@ impl Actions for World {
         *b"Tue, 03 Nov 2026 21:04:05 GMT"
     }
 
-    fn answered<'a>(&mut self, exchange: impl FnOnce() -> Exchange<'a>) {
-        let Exchange { method, target, status, bytes } = exchange();
+    fn answered<'a>(&mut self, exchange: impl FnOnce() -> ExchangeSummary<'a>) {
+        let ExchangeSummary { method, target, status, bytes } = exchange();
         self.log.push((method.into(), target.into(), status, bytes));
     }
 

@@ -6,7 +6,7 @@ use super::*;
 type Change = fn(&mut Vec<u8>);
 
 /// A resolver that has asked for the address of `forged.example.test`, and the question.
-fn asking() -> (ResolverHarness, Asked) {
+fn asking() -> (ResolverHarness, SentQuery) {
     let mut harness = ResolverHarness::new(&[FIRST, SECOND]);
     harness.ask(1, "forged.example.test", RecordKind::Ipv4);
     let asked = harness.heard();

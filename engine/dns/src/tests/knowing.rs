@@ -95,7 +95,7 @@ fn refusals_are_not_cached() {
 
 #[test]
 fn cache_is_bounded_and_evicts_the_oldest() {
-    let mut cache = crate::cache::Cache::new(LIMITS.cache_bytes);
+    let mut cache = crate::cache::AnswerCache::new(LIMITS.cache_bytes);
     let Ok(answer) = found(1) else { unreachable!() };
     let name = |number: u32| question(&alloc::format!("{number}.test"), RecordKind::Ipv4);
     let now = Instant::START;

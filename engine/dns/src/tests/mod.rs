@@ -20,8 +20,8 @@ use machine::{Instant, Micros};
 
 use crate::name::Labels;
 use crate::{
-    Action, Answer, Client, Knowledge, Limits, Name, OnBehalf, Question, Record, RecordKind,
-    Resolver, StreamId, Unanswered,
+    Answer, Knowledge, Limits, LookupClient, Name, OnBehalf, Question, Record, RecordKind,
+    Resolver, ResolverAction, StreamId, Unanswered,
 };
 
 pub(super) const LIMITS: Limits =
@@ -33,7 +33,7 @@ pub(super) const SECOND: SocketAddr =
 
 /// The datagram of a question.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct SentQuery {
     pub(super) port: u16,
     pub(super) to: SocketAddr,
     pub(super) bytes: Vec<u8>,
@@ -41,8 +41,8 @@ pub(super) struct Asked {
 
 impl OnBehalf for u32 {
     /// Askers below 1,000 are this machine itself. Other numbers are the IPv4 addresses of clients.
-    fn client(&self) -> Option<Client> {
-        (*self >= 1000).then(|| Client::at(IpAddr::V4((*self).into())))
+    fn client(&self) -> Option<LookupClient> {
+        (*self >= 1000).then(|| LookupClient::at(IpAddr::V4((*self).into())))
     }
 }
 
@@ -55,7 +55,7 @@ pub(super) struct ResolverHarness {
     pub(super) streams: Vec<(StreamId, SocketAddr)>,
     pub(super) written: Vec<Vec<u8>>,
     pub(super) told: Vec<(u32, Result<Answer, Unanswered>)>,
-    asked: Vec<Asked>,
+    asked: Vec<SentQuery>,
 }
 
 impl ResolverHarness {
@@ -74,25 +74,25 @@ impl ResolverHarness {
     fn work(&mut self) {
         while let Some(action) = self.resolver.next_action() {
             match action {
-                Action::Send { port, to, bytes } => {
+                ResolverAction::Send { port, to, bytes } => {
                     assert!(!self.ports.contains(&port), "a port for each attempt");
                     self.ports.push(port);
-                    self.asked.push(Asked { port, to, bytes });
+                    self.asked.push(SentQuery { port, to, bytes });
                 }
-                Action::Release { port } => {
+                ResolverAction::Release { port } => {
                     assert!(self.ports.contains(&port), "what is released was bound");
                     self.ports.retain(|bound| *bound != port);
                 }
-                Action::Connect { stream, to } => self.streams.push((stream, to)),
-                Action::Write { bytes, .. } => self.written.push(bytes),
-                Action::HangUp { stream } => {
+                ResolverAction::Connect { stream, to } => self.streams.push((stream, to)),
+                ResolverAction::Write { bytes, .. } => self.written.push(bytes),
+                ResolverAction::HangUp { stream } => {
                     assert!(
                         self.streams.iter().any(|(open, _)| *open == stream),
                         "what is hung up was opened"
                     );
                     self.streams.retain(|(open, _)| *open != stream);
                 }
-                Action::Tell { asker, answer } => self.told.push((asker, answer)),
+                ResolverAction::Tell { asker, answer } => self.told.push((asker, answer)),
             }
         }
         if self.resolver.next_deadline() == Instant::NEVER {
@@ -115,7 +115,7 @@ impl ResolverHarness {
     }
 
     /// The only question that was sent since the last call.
-    pub(super) fn heard(&mut self) -> Asked {
+    pub(super) fn heard(&mut self) -> SentQuery {
         assert_eq!(self.asked.len(), 1);
         self.asked.remove(0)
     }
@@ -136,7 +136,7 @@ impl ResolverHarness {
     }
 
     /// The server that was asked replies.
-    pub(super) fn replies(&mut self, asked: &Asked, bytes: &[u8]) {
+    pub(super) fn replies(&mut self, asked: &SentQuery, bytes: &[u8]) {
         self.comes(asked.port, asked.to, bytes);
     }
 

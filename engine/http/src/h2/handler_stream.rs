@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use crate::handler_request::PendingRequest;
 use crate::session::STRIDE_BYTES;
-use crate::upload::{Admission, Upload};
+use crate::upload::{BodyAdmission, Upload};
 
 /// A request without a reply.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl HandlerStream {
     }
 
     /// The admission of a body, while it is held.
-    pub(super) fn admitted(&self) -> Option<Admission> {
+    pub(super) fn admitted(&self) -> Option<BodyAdmission> {
         self.upload.as_ref().map(Upload::admission)
     }
 

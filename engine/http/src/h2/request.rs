@@ -3,10 +3,10 @@
 //! Implements: RFC 9113 sections 8.1.1 (malformed), 8.2 (fields), 8.3.1 (requests) and 8.5
 //! (CONNECT).
 
-use http2::Fields;
+use http2::FieldList;
 
 use crate::framing;
-use crate::head::{self, FieldBuffer, Head, Name};
+use crate::head::{self, FieldBuffer, Name, RequestHead};
 
 /// A malformed request. It ends its stream, and nothing else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,7 +62,7 @@ impl<'a> Pseudo<'a> {
 }
 
 impl<'a> Request<'a> {
-    pub(super) fn read(fields: &'a Fields) -> Result<Request<'a>, Malformed> {
+    pub(super) fn read(fields: &'a FieldList) -> Result<Request<'a>, Malformed> {
         let mut pseudo = Pseudo::default();
         let mut room = FieldBuffer::new();
         let mut length = None;
@@ -98,13 +98,13 @@ impl<'a> Request<'a> {
     }
 
     /// The equivalent head of HTTP/1.1.
-    pub(super) fn head(&self) -> Head<'a, '_> {
-        Head::of(self.method, self.target, &self.fields)
+    pub(super) fn head(&self) -> RequestHead<'a, '_> {
+        RequestHead::of(self.method, self.target, &self.fields)
     }
 }
 
 /// Checks that the fields are valid as trailers.
-pub(super) fn check_trailers(fields: &Fields) -> Result<(), Malformed> {
+pub(super) fn check_trailers(fields: &FieldList) -> Result<(), Malformed> {
     fields.iter().try_for_each(|(name, value)| {
         check(name, value)?;
         if name.starts_with(b":") { Err(Malformed) } else { known(name, value).map(|_| ()) }

@@ -8,21 +8,21 @@
 use alloc::boxed::Box;
 
 use heapless::Vec;
-use http2::{ErrorCode, FRAME_HEAD_BYTES, Fields, FrameHead, Kind, flags};
+use http2::{ErrorCode, FRAME_HEAD_BYTES, FieldList, FrameHead, Kind, flags};
 
 use super::flood_budget::FrameCost;
 use super::frames::BODY_BYTES_MAX;
 use super::handler_stream::HandlerStream;
 use super::request::{Request, check_trailers};
-use super::response::{self, Beginning};
+use super::response::{self, ResponseStart};
 use super::sending::Step;
 use super::session::{Http2Session, Taken};
 use super::stream::{self, ClientHalf, STREAMS_MAX, Stream};
 use super::streams::WAITING_BYTES_MAX;
-use crate::actions::{Actions, Exchange};
-use crate::answer::{Answer, Course};
+use crate::actions::{Actions, ExchangeSummary};
+use crate::answer::{Course, PendingResponse};
 use crate::handler_request::PendingRequest;
-use crate::head::{HEAD_BYTES_MAX, Head, Name};
+use crate::head::{HEAD_BYTES_MAX, Name, RequestHead};
 use crate::reply::Reply;
 use crate::session::WaitsFor;
 use crate::types::Status;
@@ -34,7 +34,7 @@ const FRAMES_MAX: usize = 16;
 const PRIORITY_BYTES: usize = 5;
 
 /// A field block.
-enum Block<'a> {
+enum FieldBlock<'a> {
     /// It is incomplete.
     Partial,
     /// It is in one frame. The number is the length of the frame.
@@ -43,11 +43,11 @@ enum Block<'a> {
     Several(Box<Vec<u8, HEAD_BYTES_MAX>>, usize),
 }
 
-impl Block<'_> {
+impl FieldBlock<'_> {
     /// The block in the frames at the start of `bytes`. The first frame has the head `first`.
     ///
     /// Errors: the frames are no valid block, or there are too many of them.
-    fn find<'a>(first: &FrameHead, bytes: &'a [u8]) -> Result<Block<'a>, ErrorCode> {
+    fn find<'a>(first: &FrameHead, bytes: &'a [u8]) -> Result<FieldBlock<'a>, ErrorCode> {
         let mut head = *first;
         let mut at = 0;
         let mut several: Option<Box<Vec<u8, HEAD_BYTES_MAX>>> = None;
@@ -57,20 +57,22 @@ impl Block<'_> {
                 return Err(ErrorCode::EnhanceYourCalm);
             }
             let Some(payload) = bytes.get(at + FRAME_HEAD_BYTES..end) else {
-                return Ok(Block::Partial);
+                return Ok(FieldBlock::Partial);
             };
             let part = if at == 0 { fragment(&head, payload)? } else { payload };
             if head.has(flags::END_HEADERS) && at == 0 {
-                return Ok(Block::One(part, end));
+                return Ok(FieldBlock::One(part, end));
             }
             let whole = several.get_or_insert_default();
             whole.extend_from_slice(part).map_err(|_| ErrorCode::EnhanceYourCalm)?;
             if head.has(flags::END_HEADERS) {
-                return Ok(several.map_or(Block::Partial, |whole| Block::Several(whole, end)));
+                return Ok(
+                    several.map_or(FieldBlock::Partial, |whole| FieldBlock::Several(whole, end))
+                );
             }
             at = end;
             let Some(next) = bytes.get(at..).and_then(FrameHead::parse) else {
-                return Ok(Block::Partial);
+                return Ok(FieldBlock::Partial);
             };
             if next.kind != Kind::Continuation || next.stream != first.stream {
                 return Err(ErrorCode::ProtocolError);
@@ -107,12 +109,12 @@ impl Http2Session {
         if head.stream.is_multiple_of(2) {
             return Err(ErrorCode::ProtocolError);
         }
-        let found = Block::find(head, bytes)?;
-        self.is_within_head = matches!(found, Block::Partial);
+        let found = FieldBlock::find(head, bytes)?;
+        self.is_within_head = matches!(found, FieldBlock::Partial);
         let (block, length, frames) = match &found {
-            Block::Partial => return Ok(Taken::AndWait(WaitsFor::Bytes)),
-            Block::One(block, length) => (*block, *length, FrameCost::Look),
-            Block::Several(block, length) => (block.as_slice(), *length, FrameCost::Nothing),
+            FieldBlock::Partial => return Ok(Taken::AndWait(WaitsFor::Bytes)),
+            FieldBlock::One(block, length) => (*block, *length, FrameCost::Look),
+            FieldBlock::Several(block, length) => (block.as_slice(), *length, FrameCost::Nothing),
         };
         if !self.output.has_room(actions) {
             return Ok(Taken::AndWait(WaitsFor::SendRoom));
@@ -120,7 +122,7 @@ impl Http2Session {
         if frames == FrameCost::Nothing {
             self.flood_budget.pay(frames)?;
         }
-        let mut fields = Fields::new();
+        let mut fields = FieldList::new();
         self.decoder.decode(block, &mut fields).map_err(|_| ErrorCode::CompressionError)?;
         match self.streams.client_half(head.stream) {
             Some(ClientHalf::Open) => self.trailers_arrived(head, &fields, actions)?,
@@ -143,7 +145,7 @@ impl Http2Session {
     fn trailers_arrived(
         &mut self,
         head: &FrameHead,
-        fields: &Fields,
+        fields: &FieldList,
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
         let is_right = head.has(flags::END_STREAM) && check_trailers(fields).is_ok();
@@ -158,7 +160,7 @@ impl Http2Session {
     fn stream_begins(
         &mut self,
         head: &FrameHead,
-        fields: &Fields,
+        fields: &FieldList,
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
         if self.is_ending {
@@ -220,7 +222,7 @@ impl Http2Session {
         let is_too_much =
             self.streams.asked_bytes() + handler_stream.asked().bytes() > WAITING_BYTES_MAX;
         if is_too_much || !actions.may_keep(self.kept_bytes() + handler_stream.kept_bytes()) {
-            let answer = Answer::from_reply(
+            let answer = PendingResponse::from_reply(
                 handler_stream.asked(),
                 Reply::refusal(Status::ServiceUnavailable),
                 actions,
@@ -242,11 +244,11 @@ impl Http2Session {
     fn answer(
         &mut self,
         id: u32,
-        mut answer: Answer,
+        mut answer: PendingResponse,
         is_whole: bool,
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
-        let mut beginning = Beginning::new();
+        let mut beginning = ResponseStart::new();
         let outgoing = response::begin(id, &mut answer, &mut beginning, actions);
         self.flood_budget.answered();
         let is_over = outgoing.is_nothing();
@@ -283,9 +285,9 @@ impl Http2Session {
     }
 }
 
-fn refusal(status: Status, head_only: bool, actions: &mut impl Actions) -> Answer {
-    let answer = Answer::refusal(status, head_only, actions.site());
-    actions.answered(|| Exchange {
+fn refusal(status: Status, head_only: bool, actions: &mut impl Actions) -> PendingResponse {
+    let answer = PendingResponse::refusal(status, head_only, actions.site());
+    actions.answered(|| ExchangeSummary {
         method: "",
         target: "",
         status: status.code(),
@@ -296,13 +298,13 @@ fn refusal(status: Status, head_only: bool, actions: &mut impl Actions) -> Answe
 
 /// The course that HTTP/1.1 would take, except that a malformed request gets a response on its
 /// stream, and the connection continues.
-fn course_of(head: &Head<'_, '_>, actions: &mut impl Actions) -> Course {
-    let answer = match head.check_host().and_then(|()| Answer::to(head, actions)) {
+fn course_of(head: &RequestHead<'_, '_>, actions: &mut impl Actions) -> Course {
+    let answer = match head.check_host().and_then(|()| PendingResponse::to(head, actions)) {
         Ok(Course::Known(answer)) => answer,
         Ok(asked) => return asked,
         Err(status) => return Course::Known(refusal(status, head.method == b"HEAD", actions)),
     };
-    actions.answered(|| Exchange {
+    actions.answered(|| ExchangeSummary {
         method: core::str::from_utf8(head.method).unwrap_or_default(),
         target: core::str::from_utf8(head.target).unwrap_or_default(),
         status: answer.status().code(),

@@ -7,11 +7,12 @@
 
 use heapless::Vec;
 use http2::{
-    FRAME_HEAD_BYTES, FrameHead, Full, Kind, encode_field, encode_secret, encode_status, flags,
+    BufferFull, FRAME_HEAD_BYTES, FrameHead, Kind, encode_field, encode_secret, encode_status,
+    flags,
 };
 
 use crate::actions::Actions;
-use crate::answer::Answer;
+use crate::answer::PendingResponse;
 use crate::outgoing::Outgoing;
 use crate::response::{RESPONSE_HEAD_BYTES_MAX, ResponseHead};
 
@@ -19,13 +20,13 @@ use crate::response::{RESPONSE_HEAD_BYTES_MAX, ResponseHead};
 pub(super) const HEAD_FRAME_BYTES_MAX: usize = RESPONSE_HEAD_BYTES_MAX + 128;
 
 /// The start of a response: the frame with its head, and the head of the first frame of its body.
-pub(super) type Beginning = Vec<u8, { HEAD_FRAME_BYTES_MAX + FRAME_HEAD_BYTES }>;
+pub(super) type ResponseStart = Vec<u8, { HEAD_FRAME_BYTES_MAX + FRAME_HEAD_BYTES }>;
 
 /// Writes the head of an answer into `frame`, which is empty, and returns the body.
 pub(super) fn begin(
     stream: u32,
-    answer: &mut Answer,
-    frame: &mut Beginning,
+    answer: &mut PendingResponse,
+    frame: &mut ResponseStart,
     actions: &mut impl Actions,
 ) -> Outgoing {
     let mut head = ResponseHead::default();
@@ -42,8 +43,8 @@ pub(super) fn begin(
 }
 
 /// Writes space for the frame head, then the status and the fields of `head`.
-fn encode(status: u16, head: &[u8], frame: &mut Beginning) -> Result<(), Full> {
-    frame.extend_from_slice(&[0; FRAME_HEAD_BYTES]).map_err(|_| Full)?;
+fn encode(status: u16, head: &[u8], frame: &mut ResponseStart) -> Result<(), BufferFull> {
+    frame.extend_from_slice(&[0; FRAME_HEAD_BYTES]).map_err(|_| BufferFull)?;
     encode_status(frame, status)?;
     // The first line is the status line.
     let mut rest = head

@@ -12,7 +12,7 @@
 use http2::{ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, flags};
 
 use super::flood_budget::{FloodBudget, FrameCost};
-use super::response::{self, Beginning, HEAD_FRAME_BYTES_MAX};
+use super::response::{self, HEAD_FRAME_BYTES_MAX, ResponseStart};
 use super::stream::{Expect, Stream};
 use crate::actions::Actions;
 use crate::outgoing::Outgoing;
@@ -114,7 +114,7 @@ impl StreamOutput {
         flood_budget: &mut FloodBudget,
         actions: &mut impl Actions,
     ) -> Result<Step, ErrorCode> {
-        let mut beginning = Beginning::new();
+        let mut beginning = ResponseStart::new();
         match &mut stream.expect {
             Expect::Body { .. } | Expect::Turn(_) | Expect::Us(_) | Expect::Upload(_) => {
                 return Ok(Step::Waits);
@@ -156,7 +156,7 @@ impl StreamOutput {
     pub(super) fn send_body(
         &mut self,
         stream: &mut Stream,
-        beginning: &mut Beginning,
+        beginning: &mut ResponseStart,
         flood_budget: &mut FloodBudget,
         actions: &mut impl Actions,
     ) -> Result<Step, ErrorCode> {
@@ -235,7 +235,7 @@ impl StreamOutput {
     fn data(
         &mut self,
         stream: u32,
-        beginning: &mut Beginning,
+        beginning: &mut ResponseStart,
         bytes: &'static [u8],
         flags: u8,
         actions: &mut impl Outlet,
@@ -304,7 +304,7 @@ impl<A: Actions> Outlet for Parts<'_, A> {
         if count > 0 {
             *self.window -= count as i32;
             let now = bytes.get(..count).unwrap_or_default();
-            self.output.data(self.stream, &mut Beginning::new(), now, 0, self.actions);
+            self.output.data(self.stream, &mut ResponseStart::new(), now, 0, self.actions);
         }
         count
     }

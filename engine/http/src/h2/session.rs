@@ -14,10 +14,10 @@ use super::stream::{STREAMS_MAX, Stream};
 use super::streams::StreamList;
 use crate::actions::Actions;
 use crate::head::HEAD_BYTES_MAX;
-use crate::open_reply::End;
+use crate::open_reply::ReplyEnd;
 use crate::reply::Reply;
 use crate::session::{IDLE_TIMEOUT, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, WaitsFor};
-use crate::upload::Admission;
+use crate::upload::BodyAdmission;
 
 /// Received bytes of bodies after which the window of the connection is opened again: half of its
 /// initial size.
@@ -298,7 +298,7 @@ impl Http2Session {
     /// pieces, and [`Actions::pieces_ended`] passes on the last one in its turn.
     #[cold]
     #[inline(never)]
-    pub fn admitted(&mut self, admission: Admission, actions: &mut impl Actions) {
+    pub fn admitted(&mut self, admission: BodyAdmission, actions: &mut impl Actions) {
         self.streams.admitted(admission, actions);
         self.renew_patience(actions);
     }
@@ -323,7 +323,7 @@ impl Http2Session {
     /// The handler ends this open reply.
     #[cold]
     #[inline(never)]
-    pub fn end_reply(&mut self, number: u64, end: End, actions: &mut impl Actions) {
+    pub fn end_reply(&mut self, number: u64, end: ReplyEnd, actions: &mut impl Actions) {
         self.streams.end_reply(number, end, actions);
     }
 

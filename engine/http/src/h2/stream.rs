@@ -9,10 +9,10 @@ use alloc::boxed::Box;
 use http2::ErrorCode;
 use machine::Micros;
 
-use crate::answer::Answer;
+use crate::answer::PendingResponse;
 use crate::open_reply::{Open, Pace};
 use crate::outgoing::Outgoing;
-use crate::upload::Admission;
+use crate::upload::BodyAdmission;
 
 use super::handler_stream::HandlerStream;
 
@@ -35,7 +35,7 @@ pub(super) struct Stream {
 #[derive(Debug)]
 pub(super) enum Expect {
     /// The rest of a request body, of which `came` bytes have arrived. Then the answer is sent.
-    Body { answer: Box<Answer>, length: Option<u64>, came: u64 },
+    Body { answer: Box<PendingResponse>, length: Option<u64>, came: u64 },
     /// Its turn to be passed to the handler, or to pass on its body.
     Turn(Box<HandlerStream>),
     /// The handler's reply.
@@ -43,7 +43,7 @@ pub(super) enum Expect {
     /// The rest of an admitted body.
     Upload(Box<HandlerStream>),
     /// Space for the head of its response.
-    Room(Box<Answer>),
+    Room(Box<PendingResponse>),
     /// Windows and space for the rest of the response body. If no body is left, space for the frame
     /// that ends it.
     Window(Outgoing),
@@ -123,7 +123,7 @@ impl Stream {
     }
 
     /// The admission of a body, while it is held.
-    pub(super) fn admitted(&self) -> Option<Admission> {
+    pub(super) fn admitted(&self) -> Option<BodyAdmission> {
         self.handler_stream().and_then(HandlerStream::admitted)
     }
 

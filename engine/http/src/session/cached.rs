@@ -3,7 +3,7 @@
 
 use super::{Expect, Session, WaitsFor, exchange};
 use crate::actions::Actions;
-use crate::answer::Answer;
+use crate::answer::PendingResponse;
 use crate::outgoing::Outgoing;
 use crate::response::ResponseHead;
 use crate::response_cache::{Page, PlaceNumber};
@@ -22,11 +22,11 @@ impl Session {
             exchange(
                 words.next().unwrap_or_default(),
                 words.next().unwrap_or_default(),
-                &Answer::from(page),
+                &PendingResponse::from(page),
             )
         });
         if !actions.shares() || !page.is_short() || !self.respond_at_once(page, place, actions) {
-            self.respond(&mut Answer::from(page), actions);
+            self.respond(&mut PendingResponse::from(page), actions);
         }
     }
 
@@ -42,7 +42,7 @@ impl Session {
         let mut ready = actions.response_cache().ready(place, &date);
         if ready.is_none() && actions.response_cache().is_given_again(place, &date) {
             let mut head = ResponseHead::default();
-            if let Outgoing::Bytes(bytes) = Answer::from(page).begin(&mut head, actions) {
+            if let Outgoing::Bytes(bytes) = PendingResponse::from(page).begin(&mut head, actions) {
                 actions.response_cache().make_ready(place, head.end(), bytes);
                 ready = actions.response_cache().ready(place, &date);
             }

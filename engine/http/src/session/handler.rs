@@ -7,13 +7,13 @@
 use alloc::boxed::Box;
 
 use crate::actions::Actions;
-use crate::answer::Answer;
-use crate::framing::Body;
+use crate::answer::PendingResponse;
+use crate::framing::BodyFraming;
 use crate::handler_request::PendingRequest;
 use crate::reply::Reply;
 use crate::response::RESPONSE_HEAD_BYTES_MAX;
 use crate::types::{Announced, Status};
-use crate::upload::{Admission, PIECE_BYTES, Upload};
+use crate::upload::{BodyAdmission, PIECE_BYTES, Upload};
 
 use super::{Expect, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, Session, Taken, WaitsFor};
 
@@ -30,7 +30,7 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 #[derive(Debug)]
 pub(super) struct Request {
     asked: Box<PendingRequest>,
-    body: Body,
+    body: BodyFraming,
     waits: Waits,
 }
 
@@ -53,11 +53,11 @@ pub(super) enum Waits {
 }
 
 /// The body that the request announces.
-fn announced(body: Body) -> Announced {
+fn announced(body: BodyFraming) -> Announced {
     match body {
-        Body::Length(0) => Announced::Nothing,
-        Body::Length(bytes) => Announced::Bytes(bytes),
-        Body::Chunked(_) => Announced::Something,
+        BodyFraming::Length(0) => Announced::Nothing,
+        BodyFraming::Length(bytes) => Announced::Bytes(bytes),
+        BodyFraming::Chunked(_) => Announced::Something,
     }
 }
 
@@ -68,12 +68,15 @@ impl Session {
     pub(super) fn handler_request_arrived(
         &mut self,
         asked: Box<PendingRequest>,
-        (body, waits): (Body, Waits),
+        (body, waits): (BodyFraming, Waits),
         actions: &mut impl Actions,
     ) {
         if !actions.may_keep(size_of::<Request>() + asked.kept_bytes()) {
-            let answer =
-                Answer::from_reply(&asked, Reply::refusal(Status::ServiceUnavailable), actions);
+            let answer = PendingResponse::from_reply(
+                &asked,
+                Reply::refusal(Status::ServiceUnavailable),
+                actions,
+            );
             return self.answer_behind(body, answer, waits, actions);
         }
         actions.set_deadline(None);
@@ -91,7 +94,7 @@ impl Session {
         let Expect::Us(request) = core::mem::replace(&mut self.expect, Expect::Closed) else {
             return;
         };
-        let answer = Answer::from_reply(&request.asked, reply, actions);
+        let answer = PendingResponse::from_reply(&request.asked, reply, actions);
         self.reply_is_due(*request, answer, actions);
     }
 
@@ -123,7 +126,12 @@ impl Session {
         }
     }
 
-    fn reply_is_due(&mut self, request: Request, answer: Answer, actions: &mut impl Actions) {
+    fn reply_is_due(
+        &mut self,
+        request: Request,
+        answer: PendingResponse,
+        actions: &mut impl Actions,
+    ) {
         actions.set_deadline(Some(RESPONSE_TIMEOUT));
         let Request { body, waits, .. } = request;
         self.expect = Expect::Reply { body, waits, answer: Box::new(answer) };
@@ -150,12 +158,13 @@ impl Session {
     /// [`Actions::pieces_ended`].
     #[cold]
     #[inline(never)]
-    pub fn admitted(&mut self, admission: Admission, actions: &mut impl Actions) {
+    pub fn admitted(&mut self, admission: BodyAdmission, actions: &mut impl Actions) {
         let Expect::Us(_) = self.expect else { return admission.give_up(actions) };
         let Expect::Us(request) = core::mem::replace(&mut self.expect, Expect::Closed) else {
             return;
         };
-        let length = if let Body::Length(length) = request.body { Some(length) } else { None };
+        let length =
+            if let BodyFraming::Length(length) = request.body { Some(length) } else { None };
         let upload = Upload::begin(admission, length);
         if upload.is_too_large() {
             let answer = admission.refuse(&request.asked, actions);
@@ -231,13 +240,13 @@ impl Session {
         if !coming.request.body.is_over() {
             answer.ends_connection();
         }
-        self.reply_is_due(Request { body: Body::NONE, ..coming.request }, answer, actions);
+        self.reply_is_due(Request { body: BodyFraming::NONE, ..coming.request }, answer, actions);
     }
 
     fn upload_ended(&mut self, coming: Coming, actions: &mut impl Actions) {
         let Coming { mut request, upload, .. } = coming;
         actions.set_deadline(None);
-        request.body = Body::NONE;
+        request.body = BodyFraming::NONE;
         upload.end(&request.asked, actions);
         self.expect = Expect::Us(Box::new(request));
         self.waits_for = WaitsFor::Us;

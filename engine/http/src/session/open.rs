@@ -4,7 +4,7 @@
 //! reply. If the client sets the pace, the next request waits until the reply is over.
 
 use crate::actions::Actions;
-use crate::open_reply::{End, Pace};
+use crate::open_reply::{Pace, ReplyEnd};
 use crate::types::After;
 
 use super::{Expect, IDLE_TIMEOUT, RESPONSE_TIMEOUT, Session, Taken, WaitsFor};
@@ -29,7 +29,7 @@ impl Session {
     /// The handler ends this open reply.
     #[cold]
     #[inline(never)]
-    pub fn end_reply(&mut self, number: u64, end: End, actions: &mut impl Actions) {
+    pub fn end_reply(&mut self, number: u64, end: ReplyEnd, actions: &mut impl Actions) {
         let is_open = self.outgoing.open_reply().is_some_and(|open| open.number == number);
         if is_open {
             self.outgoing.end(end);

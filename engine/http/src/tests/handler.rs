@@ -8,7 +8,7 @@ use machine::Micros;
 
 use super::world::{HELLO, Heard, Talk, request};
 use crate::{
-    Admission, Announced, HttpsPolicy, RESPONSE_HEAD_BYTES_MAX, Reply, Status, WaitsFor,
+    Announced, BodyAdmission, HttpsPolicy, RESPONSE_HEAD_BYTES_MAX, Reply, Status, WaitsFor,
     credentials,
 };
 
@@ -278,7 +278,7 @@ fn a_missing_body_gets_408_and_a_malformed_one_400() {
     assert!(talk.world.closed && talk.world.admitted == 0);
     talk.session.replied(Reply::refusal(Status::Ok), &mut talk.world);
     talk.world.admitted += 5;
-    talk.session.admitted(Admission::whole(5), &mut talk.world);
+    talk.session.admitted(BodyAdmission::whole(5), &mut talk.world);
     assert_eq!((talk.world.said.len(), talk.world.admitted), (0, 0), "the connection is closed");
 }
 

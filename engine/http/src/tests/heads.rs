@@ -1,6 +1,6 @@
 //! Heads of requests, parsed here and by `httparse`, a widely used parser.
 
-use crate::head::{FieldBuffer, Head, Name, Start, Version, start};
+use crate::head::{FieldBuffer, Name, RequestHead, Start, Version, start};
 use crate::types::Status;
 use proptest::prelude::*;
 use std::vec::Vec;
@@ -28,7 +28,7 @@ const NAMES: [(&str, Name); 14] = [
 
 fn ours(bytes: &[u8]) -> Result<Read<'_>, Status> {
     let mut room = FieldBuffer::new();
-    let head = Head::read(bytes, &mut room)?;
+    let head = RequestHead::read(bytes, &mut room)?;
     let fields =
         NAMES.iter().flat_map(|(_, name)| head.values(*name).map(|value| (*name, value))).collect();
     Ok((head.method, head.target, head.version, head.length, fields))

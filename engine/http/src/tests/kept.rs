@@ -7,7 +7,7 @@ use std::vec::Vec;
 use allocation_counter::measure;
 
 use super::world::{Talk, request};
-use crate::{Field, Reply, Status};
+use crate::{Reply, ReplyField, Status};
 
 fn question(cookie_bytes: usize) -> String {
     let cookie: String = "Cookie: ".chars().chain(std::iter::repeat_n('c', cookie_bytes)).collect();
@@ -33,7 +33,7 @@ fn http1_sessions_report_all_memory_that_they_hold() {
     talk.world.room = 0;
     let cookie = "c".repeat(700);
     talk.reply(
-        Reply::new(Status::Ok, "a/b", std::vec![b'x'; 9000]).with(Field::SetCookie, &cookie),
+        Reply::new(Status::Ok, "a/b", std::vec![b'x'; 9000]).with(ReplyField::SetCookie, &cookie),
     );
     assert_is_told(talk, "a reply");
     let mut talk = Talk::new();

@@ -7,7 +7,7 @@ use machine::Micros;
 
 use super::h2::client::{Client, frame, get};
 use super::world::{Talk, World, request};
-use crate::{End, Open, Pace, Reply, WaitsFor};
+use crate::{Open, Pace, Reply, ReplyEnd, WaitsFor};
 
 const SILENCE: Micros = Micros::from_secs(25);
 const LONG: &[u8] = &[b'x'; 5000];
@@ -55,7 +55,7 @@ fn an_open_reply_lasts_until_its_handler_ends_it() {
     assert_eq!(talk.session.held_bytes(), 7);
     talk.arrive(b"bytes that are dropped");
     assert_eq!((said(&mut talk.world), talk.session.held_bytes()), (b"second\n".to_vec(), 0));
-    talk.session.end_reply(7, End::Whole, &mut talk.world);
+    talk.session.end_reply(7, ReplyEnd::Whole, &mut talk.world);
     talk.arrive(b"");
     assert!(talk.world.closed && talk.world.left == [7]);
 
@@ -68,7 +68,7 @@ fn an_open_reply_lasts_until_its_handler_ends_it() {
     assert_eq!(client.session.held_bytes(), 0);
     // Other requests are answered meanwhile.
     assert_eq!(client.ask(3, "GET", "/hello.txt", &[]).status(), "200");
-    client.session.end_reply(7, End::Whole, &mut client.world);
+    client.session.end_reply(7, ReplyEnd::Whole, &mut client.world);
     client.arrive(b"");
     let last = client.frames();
     assert!(last.iter().any(|frame| frame.stream == 1 && frame.flags & flags::END_STREAM != 0));

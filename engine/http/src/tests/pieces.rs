@@ -11,10 +11,11 @@ use http2::Kind;
 use super::h2::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get};
 use super::world::{HELLO, Talk, World, request};
 use crate::upload::PIECE_BYTES;
-use crate::{Admission, PIECE_BYTES_MAX, Reply, Status, WaitsFor};
+use crate::{BodyAdmission, PIECE_BYTES_MAX, Reply, Status, WaitsFor};
 
 /// The number of the body, its longest length, and the memory that is reserved for it.
-const ADMISSION: Admission = Admission { bytes: 1 << 20, memory: 4 * PIECE_BYTES, number: Some(7) };
+const ADMISSION: BodyAdmission =
+    BodyAdmission { bytes: 1 << 20, memory: 4 * PIECE_BYTES, number: Some(7) };
 
 /// Bytes that a client may send on a stream without a window update.
 const WINDOW: usize = 65_535;
@@ -113,7 +114,7 @@ fn an_incomplete_body_in_pieces_is_given_up() {
     // Chunks do not announce a length.
     let mut talk = Talk::new();
     talk.arrive(request(&["POST /app/form HTTP/1.1", "Transfer-Encoding: chunked"]).as_bytes());
-    talk.admit_as(Admission { bytes: 50_000, ..ADMISSION });
+    talk.admit_as(BodyAdmission { bytes: 50_000, ..ADMISSION });
     talk.arrive(&in_chunks(&body(60_000)));
     talk.take_piece(7);
     assert_eq!(
@@ -209,7 +210,7 @@ fn a_reset_gives_up_only_the_body_of_its_own_stream() {
     client.arrive(&post(1, None));
     client.admit_as(ADMISSION);
     client.arrive(&[post(3, Some(5)), frame(Kind::Data, 0, 1, &body(10))].concat());
-    client.admit_as(Admission { number: Some(8), ..ADMISSION });
+    client.admit_as(BodyAdmission { number: Some(8), ..ADMISSION });
     client.arrive(&frame(Kind::ResetStream, 0, 1, &8_u32.to_be_bytes()));
     assert_eq!(client.world.left, [7]);
     client.arrive(&frame(Kind::Data, END_STREAM, 3, b"other"));

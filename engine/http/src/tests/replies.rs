@@ -10,7 +10,8 @@ use proptest::prelude::*;
 use super::h2::client::{Client, get, window};
 use super::world::{HELLO, Response, Talk, request};
 use crate::{
-    Field, HttpsPolicy, REPLY_FIELDS_BYTES_MAX, RESPONSE_HEAD_BYTES_MAX, Reply, Status, WaitsFor,
+    HttpsPolicy, REPLY_FIELDS_BYTES_MAX, RESPONSE_HEAD_BYTES_MAX, Reply, ReplyField, Status,
+    WaitsFor,
 };
 
 fn bytes(length: usize) -> Vec<u8> {
@@ -55,10 +56,10 @@ fn a_reply_is_the_same_over_http1_and_http2() {
     ] {
         let reply = || {
             Reply::new(status, "text/html; charset=utf-8", b"<p>\r\n\r\n".to_vec())
-                .with(Field::SetCookie, "a=1; Secure")
-                .with(Field::SetCookie, "b=2")
-                .with(Field::Location, "/app/elsewhere")
-                .with(Field::ContentSecurityPolicy, "default-src 'none'")
+                .with(ReplyField::SetCookie, "a=1; Secure")
+                .with(ReplyField::SetCookie, "b=2")
+                .with(ReplyField::Location, "/app/elsewhere")
+                .with(ReplyField::ContentSecurityPolicy, "default-src 'none'")
         };
         let expected = [
             ("set-cookie", "a=1; Secure"),
@@ -90,8 +91,8 @@ fn reply_fields_with_line_ends_or_too_long_are_left_out() {
     for value in ["a\r\nb: c", "a\nb", "a\rb", "a\0b", "a\u{7f}", "\u{1}"] {
         let reply = || {
             Reply::text(Status::Ok, String::new())
-                .with(Field::Location, value)
-                .with(Field::SetCookie, "x")
+                .with(ReplyField::Location, value)
+                .with(ReplyField::SetCookie, "x")
         };
         let response = said(reply());
         assert_eq!(
@@ -101,7 +102,7 @@ fn reply_fields_with_line_ends_or_too_long_are_left_out() {
         );
         assert!(!said_in_two(reply()).0.iter().any(|(name, _)| name == "location" || name == "b"));
     }
-    let spaced = Reply::text(Status::Ok, String::new()).with(Field::Location, " \t/x y\t ");
+    let spaced = Reply::text(Status::Ok, String::new()).with(ReplyField::Location, " \t/x y\t ");
     assert_eq!(said(spaced).field("location"), Some("/x y"));
     let line = "Location: \r\n".len();
     for (length, is_said) in
@@ -110,7 +111,7 @@ fn reply_fields_with_line_ends_or_too_long_are_left_out() {
         let reply = || {
             let empty =
                 Reply::new(Status::HeaderFieldsTooLarge, "text/plain; charset=utf-8", Vec::new());
-            empty.with(Field::Location, &"x".repeat(length))
+            empty.with(ReplyField::Location, &"x".repeat(length))
         };
         assert_eq!(said(reply()).field("location").is_some(), is_said);
         let mut client = Client::new();
@@ -131,7 +132,7 @@ fn reply_fields_with_line_ends_or_too_long_are_left_out() {
 fn set_cookie_over_http2_is_never_indexed() {
     let mut client = Client::new();
     client.arrive(&get(1, "/app/page"));
-    client.reply(Reply::text(Status::Ok, "x".to_string()).with(Field::SetCookie, "secret"));
+    client.reply(Reply::text(Status::Ok, "x".to_string()).with(ReplyField::SetCookie, "secret"));
     let frames = client.frames();
     let block = &frames[0].payload;
     // RFC 7541 section 6.2.3: name 55 of the static table, never indexed, and the value as six
@@ -217,9 +218,9 @@ proptest! {
         values in prop::collection::vec((0usize..12, "[ -~\r\n\0\t\u{80}-\u{ff}]{0,700}"), 0..12), length in 0usize..3000,
     ) {
         let fields = [
-            Field::Allow, Field::CacheControl, Field::ContentDisposition, Field::ContentSecurityPolicy, Field::Location,
-            Field::ReferrerPolicy, Field::SetCookie, Field::WwwAuthenticate, Field::XContentTypeOptions,
-            Field::XDnsPrefetchControl, Field::CrossOriginOpenerPolicy, Field::CrossOriginResourcePolicy,
+            ReplyField::Allow, ReplyField::CacheControl, ReplyField::ContentDisposition, ReplyField::ContentSecurityPolicy, ReplyField::Location,
+            ReplyField::ReferrerPolicy, ReplyField::SetCookie, ReplyField::WwwAuthenticate, ReplyField::XContentTypeOptions,
+            ReplyField::XDnsPrefetchControl, ReplyField::CrossOriginOpenerPolicy, ReplyField::CrossOriginResourcePolicy,
         ];
         let reply = || values.iter().fold(
             Reply::new(Status::Ok, "a/b", bytes(length)),

@@ -7,7 +7,7 @@ use http2::{Kind, flags};
 
 use super::h2::client::{Client, frame, get};
 use super::world::{Talk, World, request};
-use crate::{End, Open, Pace, Reply, WaitsFor};
+use crate::{Open, Pace, Reply, ReplyEnd, WaitsFor};
 
 const PIECE: &[u8] = &[b'x'; 40_000];
 
@@ -68,7 +68,7 @@ fn a_slow_client_has_one_piece_of_a_reply_held_for_it() {
     talk.arrive(request(&["GET /hello.txt HTTP/1.1"]).as_bytes());
     assert!(talk.world.said.is_empty());
     talk.world.room = 1 << 20;
-    talk.session.end_reply(7, End::Whole, &mut talk.world);
+    talk.session.end_reply(7, ReplyEnd::Whole, &mut talk.world);
     talk.arrive(b"");
     let rest = String::from_utf8(said(&mut talk.world)).expect("text");
     assert!(
@@ -94,7 +94,7 @@ fn without_chunks_the_end_of_the_connection_ends_the_reply() {
         talk.session.continue_reply(7, b"second\n");
         talk.arrive(b"");
         assert!(talk.world.said == b"second\n" && !talk.world.closed);
-        talk.session.end_reply(7, End::Whole, &mut talk.world);
+        talk.session.end_reply(7, ReplyEnd::Whole, &mut talk.world);
         talk.arrive(b"");
         assert!(talk.world.said == b"second\n" && talk.world.closed && talk.world.left == [7]);
     }
@@ -108,7 +108,7 @@ fn a_reply_shorter_than_announced_ends_the_connection() {
         "{head}"
     );
     talk.session.continue_reply(7, b"second\nand more than announced");
-    talk.session.end_reply(7, End::Whole, &mut talk.world);
+    talk.session.end_reply(7, ReplyEnd::Whole, &mut talk.world);
     talk.arrive(b"");
     assert_eq!(said(&mut talk.world), b"second\n");
     assert!(!talk.world.closed && talk.world.left == [7]);
@@ -116,7 +116,7 @@ fn a_reply_shorter_than_announced_ends_the_connection() {
 
     let (mut talk, _) = begun(&["GET /app/file HTTP/1.1"], Some(13));
     talk.session.continue_reply(7, b"second");
-    talk.session.end_reply(7, End::Whole, &mut talk.world);
+    talk.session.end_reply(7, ReplyEnd::Whole, &mut talk.world);
     talk.arrive(&request(&["GET /hello.txt HTTP/1.1"]).into_bytes());
     assert_eq!(said(&mut talk.world), b"second");
     assert!(
@@ -129,13 +129,13 @@ fn a_reply_shorter_than_announced_ends_the_connection() {
 fn a_client_can_detect_a_cut_reply() {
     let (mut talk, _) = begun(&["GET /app/file HTTP/1.1"], None);
     talk.session.continue_reply(7, b"second");
-    talk.session.end_reply(7, End::Cut, &mut talk.world);
+    talk.session.end_reply(7, ReplyEnd::Cut, &mut talk.world);
     talk.arrive(b"");
     assert_eq!(said(&mut talk.world), b"6\r\nsecond\r\n", "the last chunk is missing");
     assert!(talk.world.closed && talk.world.left == [7]);
 
     let mut client = begun_in_two();
-    client.session.end_reply(7, End::Cut, &mut client.world);
+    client.session.end_reply(7, ReplyEnd::Cut, &mut client.world);
     client.arrive(b"");
     let last = client.frames().pop().expect("a word");
     assert!(last.kind == Kind::ResetStream && last.payload == 2u32.to_be_bytes());
@@ -173,7 +173,7 @@ fn a_stopping_server_completes_client_paced_replies() {
     talk.arrive(b"");
     assert!(!talk.world.closed);
     talk.session.continue_reply(7, b"second");
-    talk.session.end_reply(7, End::Whole, &mut talk.world);
+    talk.session.end_reply(7, ReplyEnd::Whole, &mut talk.world);
     talk.arrive(b"");
     assert_eq!(said(&mut talk.world), b"6\r\nsecond\r\n0\r\n\r\n");
     assert!(talk.world.closed && talk.world.left == [7]);
@@ -181,7 +181,7 @@ fn a_stopping_server_completes_client_paced_replies() {
     let mut client = begun_in_two();
     client.session.stopping(&mut client.world);
     client.session.continue_reply(7, b"second");
-    client.session.end_reply(7, End::Whole, &mut client.world);
+    client.session.end_reply(7, ReplyEnd::Whole, &mut client.world);
     client.arrive(b"");
     let frames = client.frames();
     assert!(frames.iter().any(|frame| frame.payload == b"second") && client.world.closed);
@@ -220,7 +220,7 @@ fn http2_asks_for_the_next_piece_when_one_is_sent() {
     assert_eq!(body, 4 * PIECE.len());
     // Other requests are answered meanwhile.
     assert_eq!(client.ask(3, "GET", "/hello.txt", &[]).status(), "200");
-    client.session.end_reply(7, End::Whole, &mut client.world);
+    client.session.end_reply(7, ReplyEnd::Whole, &mut client.world);
     client.arrive(b"");
     assert!(
         client

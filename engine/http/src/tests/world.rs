@@ -10,15 +10,15 @@ use std::vec::Vec;
 use machine::{Micros, Piece};
 
 use crate::{
-    Actions, Admission, Announced, Exchange, File, HandlerRequest, HttpsPolicy, Method, Outlet,
-    Reply, ResponseCache, Session, Site, Status, WaitsFor, pack,
+    Actions, Announced, BodyAdmission, ExchangeSummary, HandlerRequest, HttpsPolicy, Method,
+    Outlet, Reply, ResponseCache, Session, Site, SiteFile, Status, WaitsFor, pack,
 };
 
 pub(super) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 pub(super) const HELLO: &[u8] = b"Hello, world, this is a file.\n";
 
-pub(super) fn file(content_type: &str, plain: &[u8]) -> File {
-    File {
+pub(super) fn file(content_type: &str, plain: &[u8]) -> SiteFile {
+    SiteFile {
         content_type: content_type.to_string(),
         modified: MODIFIED.to_string(),
         plain: plain.to_vec(),
@@ -27,14 +27,16 @@ pub(super) fn file(content_type: &str, plain: &[u8]) -> File {
     }
 }
 
-pub(super) fn files() -> BTreeMap<String, File> {
-    let style = File {
+pub(super) fn files() -> BTreeMap<String, SiteFile> {
+    let style = SiteFile {
         gzip: Some(b"gzipped".to_vec()),
         brotli: Some(b"brotli!".to_vec()),
         ..file("text/css", b"body { color: black }")
     };
-    let zipped =
-        File { gzip: Some(b"only gzipped".to_vec()), ..file("text/plain", b"plain, or gzipped") };
+    let zipped = SiteFile {
+        gzip: Some(b"only gzipped".to_vec()),
+        ..file("text/plain", b"plain, or gzipped")
+    };
     [
         ("/index.html", file("text/html; charset=utf-8", b"<h1>Index</h1>")),
         ("/hello.txt", file("text/plain; charset=utf-8", HELLO)),
@@ -50,7 +52,7 @@ pub(super) fn files() -> BTreeMap<String, File> {
 }
 
 /// A site that lives as long as the test.
-pub(super) fn site(files: &BTreeMap<String, File>) -> Site {
+pub(super) fn site(files: &BTreeMap<String, SiteFile>) -> Site {
     Site::new(Box::leak(pack(files).unwrap().into_boxed_slice())).unwrap()
 }
 
@@ -234,8 +236,8 @@ impl Actions for World {
         self.date
     }
 
-    fn answered<'a>(&mut self, exchange: impl FnOnce() -> Exchange<'a>) {
-        let Exchange { method, target, status, bytes } = exchange();
+    fn answered<'a>(&mut self, exchange: impl FnOnce() -> ExchangeSummary<'a>) {
+        let ExchangeSummary { method, target, status, bytes } = exchange();
         self.log.push((method.to_string(), target.to_string(), status, bytes));
     }
 
@@ -341,10 +343,10 @@ impl Talk {
 
     /// The handler admits a body.
     pub(super) fn admit(&mut self, limit: usize) {
-        self.admit_as(Admission::whole(limit));
+        self.admit_as(BodyAdmission::whole(limit));
     }
 
-    pub(super) fn admit_as(&mut self, admission: Admission) {
+    pub(super) fn admit_as(&mut self, admission: BodyAdmission) {
         self.world.admitted += admission.memory;
         self.session.admitted(admission, &mut self.world);
         self.arrive(b"");

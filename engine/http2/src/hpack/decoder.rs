@@ -1,7 +1,7 @@
 //! The decoder: RFC 7541 sections 3.2, 5.2 and 6.
 
-use super::Broken;
-use super::fields::{Begun, Fields};
+use super::HpackError;
+use super::fields::{FieldList, PartialField};
 use super::integer;
 use super::table::Table;
 
@@ -13,7 +13,7 @@ pub struct Decoder {
 
 /// The representation of a field in a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum FieldRepresentation {
     /// An index of the static or dynamic table.
     Indexed,
     /// A literal that is added to the dynamic table.
@@ -24,14 +24,14 @@ enum Form {
     Limit,
 }
 
-impl Form {
+impl FieldRepresentation {
     /// The form that begins with this byte, and the number of its low bits that begin an integer.
-    fn of(byte: u8) -> (Form, u32) {
+    fn of(byte: u8) -> (FieldRepresentation, u32) {
         match byte {
-            0x80.. => (Form::Indexed, 7),
-            0x40.. => (Form::Kept, 6),
-            0x20.. => (Form::Limit, 5),
-            _ => (Form::Said, 4),
+            0x80.. => (FieldRepresentation::Indexed, 7),
+            0x40.. => (FieldRepresentation::Kept, 6),
+            0x20.. => (FieldRepresentation::Limit, 5),
+            _ => (FieldRepresentation::Said, 4),
         }
     }
 }
@@ -51,22 +51,22 @@ impl Decoder {
     /// Decodes a whole block into `fields`.
     ///
     /// Errors: the block is malformed. Later blocks of the connection cannot be decoded.
-    pub fn decode(&mut self, block: &[u8], fields: &mut Fields) -> Result<(), Broken> {
+    pub fn decode(&mut self, block: &[u8], fields: &mut FieldList) -> Result<(), HpackError> {
         let mut rest = block;
         let mut is_at_start = true;
         while let Some(first) = rest.first() {
-            let (form, bits) = Form::of(*first);
+            let (form, bits) = FieldRepresentation::of(*first);
             let number = integer::take(&mut rest, bits)? as usize;
-            if form == Form::Limit {
+            if form == FieldRepresentation::Limit {
                 // RFC 7541 section 4.2: only at the start of a block.
                 let is_set = is_at_start && self.table.set_limit(number);
-                is_set.then_some(()).ok_or(Broken)?;
+                is_set.then_some(()).ok_or(HpackError)?;
                 continue;
             }
             is_at_start = false;
             let mut field = fields.begin();
             self.read(form, number, &mut rest, &mut field)?;
-            if form == Form::Kept {
+            if form == FieldRepresentation::Kept {
                 match field.field() {
                     Some((name, value)) => self.table.add(name, value),
                     None => self.table.clear(),
@@ -84,13 +84,13 @@ impl Decoder {
 
     fn read(
         &self,
-        form: Form,
+        form: FieldRepresentation,
         number: usize,
         rest: &mut &[u8],
-        field: &mut Begun<'_>,
-    ) -> Result<(), Broken> {
-        if form == Form::Indexed {
-            let (name, value) = self.table.get(number).ok_or(Broken)?;
+        field: &mut PartialField<'_>,
+    ) -> Result<(), HpackError> {
+        if form == FieldRepresentation::Indexed {
+            let (name, value) = self.table.get(number).ok_or(HpackError)?;
             field.push(name);
             field.name_ended();
             field.push(value);
@@ -98,7 +98,7 @@ impl Decoder {
         }
         match number {
             0 => string(rest, field)?,
-            _ => field.push(self.table.get(number).ok_or(Broken)?.0),
+            _ => field.push(self.table.get(number).ok_or(HpackError)?.0),
         }
         field.name_ended();
         string(rest, field)
@@ -106,10 +106,10 @@ impl Decoder {
 }
 
 /// Takes a string, with or without Huffman code, and appends it.
-fn string(rest: &mut &[u8], field: &mut Begun<'_>) -> Result<(), Broken> {
+fn string(rest: &mut &[u8], field: &mut PartialField<'_>) -> Result<(), HpackError> {
     let is_coded = rest.first().is_some_and(|first| first & 0x80 != 0);
     let length = integer::take(rest, 7)? as usize;
-    let (bytes, behind) = rest.split_at_checked(length).ok_or(Broken)?;
+    let (bytes, behind) = rest.split_at_checked(length).ok_or(HpackError)?;
     *rest = behind;
     if is_coded {
         return field.push_coded(bytes);

@@ -7,7 +7,7 @@ use super::statics;
 
 /// There was no space for all of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Full;
+pub struct BufferFull;
 
 /// The first byte of a literal field.
 const WITHOUT_INDEXING: u8 = 0;
@@ -23,9 +23,9 @@ const STATUSES: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
 pub fn encode_status<const BYTES: usize>(
     block: &mut Vec<u8, BYTES>,
     status: u16,
-) -> Result<(), Full> {
+) -> Result<(), BufferFull> {
     if let Some(nth) = STATUSES.iter().position(|known| *known == status) {
-        return block.push(0x80 | (STATUS_INDEX + nth) as u8).map_err(|_| Full);
+        return block.push(0x80 | (STATUS_INDEX + nth) as u8).map_err(|_| BufferFull);
     }
     let digits = [status / 100, status / 10, status].map(|number| b'0' + (number % 10) as u8);
     number(block, STATUS_INDEX, 4, WITHOUT_INDEXING)?;
@@ -39,7 +39,7 @@ pub fn encode_field<const BYTES: usize>(
     block: &mut Vec<u8, BYTES>,
     name: &[u8],
     value: &[u8],
-) -> Result<(), Full> {
+) -> Result<(), BufferFull> {
     literal(block, WITHOUT_INDEXING, name, value)
 }
 
@@ -50,7 +50,7 @@ pub fn encode_secret<const BYTES: usize>(
     block: &mut Vec<u8, BYTES>,
     name: &[u8],
     value: &[u8],
-) -> Result<(), Full> {
+) -> Result<(), BufferFull> {
     literal(block, NEVER_INDEXED, name, value)
 }
 
@@ -59,7 +59,7 @@ fn literal<const BYTES: usize>(
     above: u8,
     name: &[u8],
     value: &[u8],
-) -> Result<(), Full> {
+) -> Result<(), BufferFull> {
     match statics::ENTRIES.iter().position(|(known, _)| known.eq_ignore_ascii_case(name)) {
         Some(nth) => number(block, nth + 1, 4, above)?,
         None => {
@@ -68,16 +68,16 @@ fn literal<const BYTES: usize>(
         }
     }
     number(block, value.len(), 7, 0)?;
-    block.extend_from_slice(value).map_err(|_| Full)
+    block.extend_from_slice(value).map_err(|_| BufferFull)
 }
 
 fn string<const BYTES: usize>(
     block: &mut Vec<u8, BYTES>,
     bytes: impl ExactSizeIterator<Item = u8>,
-) -> Result<(), Full> {
+) -> Result<(), BufferFull> {
     number(block, bytes.len(), 7, 0)?;
     for byte in bytes {
-        block.push(byte).map_err(|_| Full)?;
+        block.push(byte).map_err(|_| BufferFull)?;
     }
     Ok(())
 }
@@ -87,8 +87,8 @@ fn number<const BYTES: usize>(
     value: usize,
     bits: u32,
     above: u8,
-) -> Result<(), Full> {
+) -> Result<(), BufferFull> {
     let mut fits = true;
     integer::put(value, bits, above, |byte| fits &= block.push(byte).is_ok());
-    fits.then_some(()).ok_or(Full)
+    fits.then_some(()).ok_or(BufferFull)
 }

@@ -2,9 +2,9 @@
 
 use heapless::Vec;
 
-use super::Broken;
+use super::HpackError;
 use super::huffman;
-use super::table::{Field, TABLE_BYTES_MAX};
+use super::table::{NameValue, TABLE_BYTES_MAX};
 
 /// The longest list of fields that is kept, in bytes. Each field counts 32 more, as in RFC 9113
 /// section 6.5.2.
@@ -21,7 +21,7 @@ const TEXT_BYTES: usize = LIST_BYTES_MAX + TABLE_BYTES_MAX;
 
 /// The fields of a block, in order. They are not validated here.
 #[derive(Default)]
-pub struct Fields {
+pub struct FieldList {
     text: Vec<u8, TEXT_BYTES>,
     /// The end of the name and of the value of each field, as offsets in the text.
     ends: Vec<(u16, u16), FIELDS_MAX>,
@@ -29,10 +29,10 @@ pub struct Fields {
     is_too_large: bool,
 }
 
-impl Fields {
+impl FieldList {
     /// An empty list.
-    pub fn new() -> Fields {
-        Fields::default()
+    pub fn new() -> FieldList {
+        FieldList::default()
     }
 
     /// Whether the block had more than is kept. Some of its fields are missing then.
@@ -51,27 +51,27 @@ impl Fields {
     }
 
     /// Begins a field that may be kept.
-    pub(crate) fn begin(&mut self) -> Begun<'_> {
+    pub(crate) fn begin(&mut self) -> PartialField<'_> {
         let start = self.text.len();
-        Begun { fields: self, start, name_end: start, is_whole: true }
+        PartialField { fields: self, start, name_end: start, is_whole: true }
     }
 }
 
 /// A field that is being written after those that are kept.
-pub(crate) struct Begun<'a> {
-    fields: &'a mut Fields,
+pub(crate) struct PartialField<'a> {
+    fields: &'a mut FieldList,
     start: usize,
     name_end: usize,
     /// Whether there was space for all of it.
     is_whole: bool,
 }
 
-impl Begun<'_> {
+impl PartialField<'_> {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.is_whole &= self.fields.text.extend_from_slice(bytes).is_ok();
     }
 
-    pub(crate) fn push_coded(&mut self, coded: &[u8]) -> Result<(), Broken> {
+    pub(crate) fn push_coded(&mut self, coded: &[u8]) -> Result<(), HpackError> {
         huffman::decode(coded, |byte| self.is_whole &= self.fields.text.push(byte).is_ok())
     }
 
@@ -81,7 +81,7 @@ impl Begun<'_> {
 
     /// The field, if there was space for all of it. A field that fits into the table is always
     /// complete.
-    pub(crate) fn field(&self) -> Option<Field<'_>> {
+    pub(crate) fn field(&self) -> Option<NameValue<'_>> {
         let text = self.fields.text.get(self.start..).filter(|_| self.is_whole)?;
         text.split_at_checked(self.name_end - self.start)
     }

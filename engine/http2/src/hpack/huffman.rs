@@ -7,7 +7,7 @@
 //! Nearly all common symbols have codes of at most 8 bits, which a table finds at once. For other
 //! symbols the decoder tries one length after another.
 
-use super::Broken;
+use super::HpackError;
 
 /// The longest code, in bits.
 const BITS_MAX: usize = 30;
@@ -110,7 +110,7 @@ impl Code {
 /// Decodes a string, byte by byte.
 ///
 /// Errors: it contains the end symbol, or its padding is not the start of the end symbol.
-pub(crate) fn decode(coded: &[u8], mut put: impl FnMut(u8)) -> Result<(), Broken> {
+pub(crate) fn decode(coded: &[u8], mut put: impl FnMut(u8)) -> Result<(), HpackError> {
     // Bits that were read and not decoded yet are the highest bits of `window`.
     let (mut window, mut there) = (0u64, 0);
     let mut rest = coded.iter();
@@ -123,7 +123,7 @@ pub(crate) fn decode(coded: &[u8], mut put: impl FnMut(u8)) -> Result<(), Broken
         }
         match CODE.find((window >> 32) as u32) {
             Some((symbol, bits)) if bits <= there => {
-                put(u8::try_from(symbol).map_err(|_| Broken)?);
+                put(u8::try_from(symbol).map_err(|_| HpackError)?);
                 window <<= bits;
                 there -= bits;
             }
@@ -132,7 +132,7 @@ pub(crate) fn decode(coded: &[u8], mut put: impl FnMut(u8)) -> Result<(), Broken
     }
     let is_padding =
         there < 8 && window >> 32 == (u64::from(u32::MAX) << (32 - there)) & u64::from(u32::MAX);
-    is_padding.then_some(()).ok_or(Broken)
+    is_padding.then_some(()).ok_or(HpackError)
 }
 
 /// The code of a symbol as digits, computed by counting as the RFC describes a canonical code.

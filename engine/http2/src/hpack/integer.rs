@@ -1,6 +1,6 @@
 //! Integers that begin in some bits of a byte: RFC 7541 section 5.1.
 
-use super::Broken;
+use super::HpackError;
 
 /// Larger values have no use.
 const VALUE_MAX: u32 = 1 << 24;
@@ -8,19 +8,19 @@ const VALUE_MAX: u32 = 1 << 24;
 /// Takes the integer that begins in the lowest `bits` bits of the first byte.
 ///
 /// Errors: it is incomplete, or larger than `VALUE_MAX`.
-pub(crate) fn take(input: &mut &[u8], bits: u32) -> Result<u32, Broken> {
-    let (first, mut rest) = input.split_first().ok_or(Broken)?;
+pub(crate) fn take(input: &mut &[u8], bits: u32) -> Result<u32, HpackError> {
+    let (first, mut rest) = input.split_first().ok_or(HpackError)?;
     let most = (1u32 << bits) - 1;
     let mut value = u32::from(*first) & most;
     if value == most {
         let mut shift = 0;
         loop {
-            let (byte, behind) = rest.split_first().ok_or(Broken)?;
+            let (byte, behind) = rest.split_first().ok_or(HpackError)?;
             rest = behind;
-            value += u32::from(byte & 0x7f).checked_shl(shift).ok_or(Broken)?;
+            value += u32::from(byte & 0x7f).checked_shl(shift).ok_or(HpackError)?;
             shift += 7;
             match byte & 0x80 {
-                _ if value > VALUE_MAX || shift > 28 => return Err(Broken),
+                _ if value > VALUE_MAX || shift > 28 => return Err(HpackError),
                 0 => break,
                 _ => {}
             }

@@ -18,12 +18,12 @@ pub const TABLE_BYTES_MAX: usize = 4096;
 const ENTRY_OVERHEAD: usize = 32;
 
 /// A name and its value.
-pub(crate) type Field<'a> = (&'a [u8], &'a [u8]);
+pub(crate) type NameValue<'a> = (&'a [u8], &'a [u8]);
 
 #[derive(Debug)]
 pub(crate) struct Table {
     /// The oldest entry first.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<TableEntry>,
     bytes: Vec<u8>,
     size: usize,
     limit: usize,
@@ -32,13 +32,13 @@ pub(crate) struct Table {
 /// The offset of an entry in the buffer, and the lengths of its parts, each below
 /// [`TABLE_BYTES_MAX`].
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct TableEntry {
     start: u16,
     name: u16,
     value: u16,
 }
 
-impl Entry {
+impl TableEntry {
     fn length(self) -> usize {
         usize::from(self.name) + usize::from(self.value)
     }
@@ -50,7 +50,7 @@ impl Table {
     }
 
     /// The field with this index, in the static or the dynamic table.
-    pub(crate) fn get(&self, index: usize) -> Option<Field<'_>> {
+    pub(crate) fn get(&self, index: usize) -> Option<NameValue<'_>> {
         let index = index.checked_sub(1)?;
         if let Some(field) = statics::ENTRIES.get(index) {
             return Some(*field);
@@ -92,7 +92,7 @@ impl Table {
             let capacity = wanted.max(2 * self.bytes.capacity()).min(TABLE_BYTES_MAX);
             self.bytes.reserve_exact(capacity - self.bytes.len());
         }
-        let entry = Entry {
+        let entry = TableEntry {
             start: self.bytes.len() as u16,
             name: name.len() as u16,
             value: value.len() as u16,
@@ -112,7 +112,7 @@ impl Table {
 
     /// Bytes of memory that it takes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>()
+        self.bytes.capacity() + self.entries.capacity() * size_of::<TableEntry>()
     }
 
     fn make_room(&mut self, size: usize) {

@@ -6,7 +6,9 @@ use heapless::Vec as Block;
 
 use super::speaker::{Text, Word, block, bytes, coded, decode};
 use crate::hpack::huffman;
-use crate::{Broken, Decoder, FIELDS_MAX, Full, LIST_BYTES_MAX, TABLE_BYTES_MAX, encode_field};
+use crate::{
+    BufferFull, Decoder, FIELDS_MAX, HpackError, LIST_BYTES_MAX, TABLE_BYTES_MAX, encode_field,
+};
 
 fn plain(text: &[u8]) -> Text {
     Text { bytes: text.to_vec(), is_coded: false }
@@ -34,7 +36,7 @@ fn malformed_header_blocks_are_rejected() {
         ("3fe2 1f", "a limit beyond the one that we set"),
         ("82 20", "a limit after a field"),
     ] {
-        assert_eq!(decode(&mut Decoder::new(), &bytes(block)), Err(Broken), "{why}");
+        assert_eq!(decode(&mut Decoder::new(), &bytes(block)), Err(HpackError), "{why}");
     }
     assert!(decode(&mut Decoder::new(), &bytes("3fe1 1f 20 82")).is_ok(), "limits at the start");
 }
@@ -47,7 +49,7 @@ fn an_entry_above_the_table_limit_empties_the_table() {
         assert!(decode(&mut decoder, &block(&[kept(b"a", &std::vec![b'x'; value])])).is_ok());
         let found = decode(&mut decoder, &block(&[Word::Indexed(62)]));
         assert_eq!(found.is_ok(), value == TABLE_BYTES_MAX - 33, "{value}");
-        assert_eq!(decode(&mut decoder, &block(&[Word::Indexed(63)])), Err(Broken));
+        assert_eq!(decode(&mut decoder, &block(&[Word::Indexed(63)])), Err(HpackError));
     }
 }
 
@@ -74,7 +76,7 @@ fn the_dynamic_table_never_exceeds_its_limit() {
     assert!(decode(&mut decoder, &block(&[Word::Limit(0)])).is_ok());
     assert_eq!(
         decode(&mut decoder, &block(&[Word::Indexed(62)])),
-        Err(Broken),
+        Err(HpackError),
         "a limit of 0 leaves nothing"
     );
     assert_eq!(decoder.memory_bytes(), 0, "nor any memory");
@@ -113,7 +115,7 @@ fn a_string_ends_with_less_than_a_byte_of_padding() {
     let coded = coded(b"aaaaa");
     assert_eq!(huffman::decode(&coded, |_| {}), Ok(()));
     let longer: Vec<u8> = coded.iter().copied().chain([0xff]).collect();
-    assert_eq!(huffman::decode(&longer, |_| {}), Err(Broken));
+    assert_eq!(huffman::decode(&longer, |_| {}), Err(HpackError));
     assert_eq!(huffman::decode(&[], |_| {}), Ok(()));
 }
 
@@ -121,6 +123,6 @@ fn a_string_ends_with_less_than_a_byte_of_padding() {
 fn encoding_fails_without_space() {
     let mut block = Block::<u8, 8>::new();
     assert_eq!(encode_field(&mut block, b"date", b"12345"), Ok(()));
-    assert_eq!(encode_field(&mut Block::<u8, 8>::new(), b"date", b"123456"), Err(Full));
-    assert_eq!(encode_field(&mut Block::<u8, 8>::new(), b"x-name", b""), Err(Full));
+    assert_eq!(encode_field(&mut Block::<u8, 8>::new(), b"date", b"123456"), Err(BufferFull));
+    assert_eq!(encode_field(&mut Block::<u8, 8>::new(), b"x-name", b""), Err(BufferFull));
 }

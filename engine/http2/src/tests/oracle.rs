@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::speaker::{Word, block, coded, decode, word};
 use crate::hpack::huffman;
-use crate::{Decoder, Fields, encode_field, encode_status};
+use crate::{Decoder, FieldList, encode_field, encode_status};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
@@ -42,7 +42,7 @@ proptest! {
     fn no_bytes_break_the_decoder(blocks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..5)) {
         let mut decoder = Decoder::new();
         for block in blocks {
-            let mut fields = Fields::new();
+            let mut fields = FieldList::new();
             if decoder.decode(&block, &mut fields).is_err() {
                 break;
             }

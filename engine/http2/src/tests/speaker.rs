@@ -8,13 +8,13 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use crate::hpack::huffman;
-use crate::{Broken, Decoder, Fields};
+use crate::{Decoder, FieldList, HpackError};
 
 /// A decoded field.
 pub(super) type Pair = (Vec<u8>, Vec<u8>);
 
-pub(super) fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<(Vec<Pair>, bool), Broken> {
-    let mut fields = Fields::new();
+pub(super) fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<(Vec<Pair>, bool), HpackError> {
+    let mut fields = FieldList::new();
     decoder.decode(block, &mut fields)?;
     let pairs = fields.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
     Ok((pairs, fields.is_too_large()))

@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use http::{End, Reply};
+use http::{Reply, ReplyEnd};
 use message::BodyDecoder;
 use message::header::Header;
 use message::structure::{Listener, Part, Reader};
@@ -163,8 +163,8 @@ impl DocumentJob {
         let bytes = core::mem::replace(&mut self.extracted.bytes, held_back);
         self.extracted.bytes_sent += bytes.len() as u64;
         let end = match self.pieces.refused {
-            Some(_) => Some(End::Cut),
-            None => is_over.then_some(End::Whole),
+            Some(_) => Some(ReplyEnd::Cut),
+            None => is_over.then_some(ReplyEnd::Whole),
         };
         let (extracted, key, octets) = (&self.extracted, self.pieces.key, self.pieces.octets);
         self.sent.next(bytes, end, || match &extracted.part {

@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use http::End;
+use http::ReplyEnd;
 use machine::UnixTime;
 use message::MboxWriter;
 use store::{AccountId, Body, MailboxId, Refusal, Uid};
@@ -177,7 +177,7 @@ impl ExportJob {
         if let Some(refusal) = self.refused {
             return JobProgress::Reply(answer::refused(refusal, why(refusal)));
         }
-        let end = self.is_over.then_some(End::Whole);
+        let end = self.is_over.then_some(ReplyEnd::Whole);
         let mailbox = self.mailbox;
         self.sent.next(core::mem::take(&mut self.written), end, || {
             let known = cx.store().account(account);

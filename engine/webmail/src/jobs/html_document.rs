@@ -12,7 +12,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use http::End;
+use http::ReplyEnd;
 use message::TextDecoder;
 use message::header::Field;
 use message::structure::{Listener, Part, Reader};
@@ -211,8 +211,8 @@ impl HtmlJob {
                 return JobProgress::Reply(answer::refused(refusal, why(refusal)));
             }
             (None, Stage::Nothing) => return JobProgress::Reply(answer::not_found()),
-            (Some(_), _) => Some(End::Cut),
-            (None, Stage::Over) => Some(End::Whole),
+            (Some(_), _) => Some(ReplyEnd::Cut),
+            (None, Stage::Over) => Some(ReplyEnd::Whole),
             (None, _) => None,
         };
         let (is_wanted, author, verified) =

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use http2::{Decoder, FRAME_HEAD_BYTES, Fields, FrameHead, Kind, PREFACE, flags};
+use http2::{Decoder, FRAME_HEAD_BYTES, FieldList, FrameHead, Kind, PREFACE, flags};
 
 use super::fixture::HOSTNAME;
 
@@ -98,7 +98,7 @@ impl Http2Client {
         match head.kind {
             Kind::Headers => {
                 assert!(head.has(flags::END_HEADERS), "heads are short");
-                let mut fields = Fields::new();
+                let mut fields = FieldList::new();
                 self.decoder.decode(payload, &mut fields).expect("it is a block of fields");
                 let response = self.responses.entry(head.stream).or_default();
                 for (name, value) in fields.iter() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use http::{File, Site};
+use http::{Site, SiteFile};
 
 /// When all pages last changed.
 pub(super) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -60,9 +60,12 @@ pub(super) fn packed() -> Site {
                 .strip_suffix('/')
                 .map_or(page.path.to_string(), |folder| format!("{folder}/index.html"));
             let (content_type, modified) = ("text/plain".to_string(), MODIFIED.to_string());
-            (path, File { content_type, modified, plain: plain.unwrap_or_default(), gzip, brotli })
+            (
+                path,
+                SiteFile { content_type, modified, plain: plain.unwrap_or_default(), gzip, brotli },
+            )
         };
-        let files: BTreeMap<String, File> = pages().iter().map(file).collect();
+        let files: BTreeMap<String, SiteFile> = pages().iter().map(file).collect();
         let pack = http::pack(&files).expect("it is a site");
         Site::new(Box::leak(pack.into_boxed_slice())).expect("it is a site")
     })

@@ -22,7 +22,7 @@ use http2::{ErrorCode, Kind};
 
 use super::StreamList;
 use crate::actions::Actions;
-use crate::answer::Answer;
+use crate::answer::PendingResponse;
 use crate::h2::flood_budget::{FloodBudget, FrameCost};
 use crate::h2::handler_stream::HandlerStream;
 use crate::h2::sending::{StreamOutput, send_frame};
@@ -30,7 +30,7 @@ use crate::h2::stream::{self, Stream};
 use crate::reply::Reply;
 use crate::session::STRIDE_BYTES;
 use crate::types::Announced;
-use crate::upload::{Admission, Upload};
+use crate::upload::{BodyAdmission, Upload};
 
 /// Bytes of memory for requests without a reply.
 pub(crate) const WAITING_BYTES_MAX: usize = 64 * 1024;
@@ -98,7 +98,7 @@ impl StreamList {
         let number = reply.number();
         match self.take_asker() {
             Some((stream, handler_stream)) => {
-                stream.expect = stream::Expect::Room(Box::new(Answer::from_reply(
+                stream.expect = stream::Expect::Room(Box::new(PendingResponse::from_reply(
                     handler_stream.asked(),
                     reply,
                     actions,
@@ -109,7 +109,7 @@ impl StreamList {
     }
 
     /// The handler wants the body: see [`crate::h2::Http2Session::admitted`].
-    pub(in crate::h2) fn admitted(&mut self, admission: Admission, actions: &mut impl Actions) {
+    pub(in crate::h2) fn admitted(&mut self, admission: BodyAdmission, actions: &mut impl Actions) {
         match self.take_asker() {
             None => admission.give_up(actions),
             Some((stream, mut handler_stream)) => {

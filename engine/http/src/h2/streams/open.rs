@@ -6,7 +6,7 @@ use machine::Micros;
 use super::StreamList;
 use crate::actions::Actions;
 use crate::h2::stream::{Expect, Stream};
-use crate::open_reply::{End, Pace};
+use crate::open_reply::{Pace, ReplyEnd};
 
 impl StreamList {
     /// The handler gives more for the open reply with this number.
@@ -23,15 +23,20 @@ impl StreamList {
     }
 
     /// The handler ends this open reply.
-    pub(in crate::h2) fn end_reply(&mut self, number: u64, end: End, actions: &mut impl Actions) {
+    pub(in crate::h2) fn end_reply(
+        &mut self,
+        number: u64,
+        end: ReplyEnd,
+        actions: &mut impl Actions,
+    ) {
         let Some(stream) = self.list.iter_mut().find(|stream| stream.number() == Some(number))
         else {
             return;
         };
-        if let (Expect::Window(outgoing), End::Whole) = (&mut stream.expect, end) {
+        if let (Expect::Window(outgoing), ReplyEnd::Whole) = (&mut stream.expect, end) {
             return outgoing.end(end);
         }
-        stream.expect = Expect::Reset(if end == End::Whole {
+        stream.expect = Expect::Reset(if end == ReplyEnd::Whole {
             ErrorCode::NoError
         } else {
             ErrorCode::InternalError

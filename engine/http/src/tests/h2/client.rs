@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-use http2::{Decoder, ErrorCode, FRAME_HEAD_BYTES, Fields, FrameHead, Kind, PREFACE, flags};
+use http2::{Decoder, ErrorCode, FRAME_HEAD_BYTES, FieldList, FrameHead, Kind, PREFACE, flags};
 
 use crate::h2::Http2Session;
 use crate::tests::world::{World, files, site};
-use crate::{Admission, Reply, ResponseCache, WaitsFor};
+use crate::{BodyAdmission, Reply, ResponseCache, WaitsFor};
 
 pub(in crate::tests) const END_STREAM: u8 = flags::END_STREAM;
 pub(in crate::tests) const END_HEADERS: u8 = flags::END_HEADERS;
@@ -24,7 +24,7 @@ pub(in crate::tests) struct Frame {
 
 /// The response on a stream.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub(in crate::tests) struct Answer {
+pub(in crate::tests) struct ClientResponse {
     pub(in crate::tests) fields: Vec<(String, String)>,
     pub(in crate::tests) body: Vec<u8>,
     pub(in crate::tests) is_over: bool,
@@ -32,7 +32,7 @@ pub(in crate::tests) struct Answer {
     pub(in crate::tests) reset: Option<u32>,
 }
 
-impl Answer {
+impl ClientResponse {
     pub(in crate::tests) fn field(&self, name: &str) -> Option<&str> {
         let mut found = self.fields.iter().filter(|(field, _)| field == name);
         let value = found.next().map(|(_, value)| value.as_str());
@@ -150,10 +150,10 @@ impl Client {
 
     /// The handler admits a body.
     pub(in crate::tests) fn admit(&mut self, limit: usize) {
-        self.admit_as(Admission::whole(limit));
+        self.admit_as(BodyAdmission::whole(limit));
     }
 
-    pub(in crate::tests) fn admit_as(&mut self, admission: Admission) {
+    pub(in crate::tests) fn admit_as(&mut self, admission: BodyAdmission) {
         self.world.admitted += admission.memory;
         self.session.admitted(admission, &mut self.world);
         self.arrive(b"");
@@ -188,8 +188,8 @@ impl Client {
     }
 
     /// All responses since the last call, by stream.
-    pub(in crate::tests) fn answers(&mut self) -> BTreeMap<u32, Answer> {
-        let mut answers = BTreeMap::<u32, Answer>::new();
+    pub(in crate::tests) fn answers(&mut self) -> BTreeMap<u32, ClientResponse> {
+        let mut answers = BTreeMap::<u32, ClientResponse>::new();
         for frame in self.frames() {
             if frame.stream == 0 {
                 continue;
@@ -198,7 +198,7 @@ impl Client {
             match frame.kind {
                 Kind::Headers => {
                     assert!(answer.fields.is_empty() && frame.flags & END_HEADERS != 0);
-                    let mut fields = Fields::new();
+                    let mut fields = FieldList::new();
                     self.decoder.decode(&frame.payload, &mut fields).unwrap();
                     let text = |bytes: &[u8]| std::str::from_utf8(bytes).unwrap().to_string();
                     answer.fields =
@@ -226,7 +226,7 @@ impl Client {
         method: &str,
         path: &str,
         more: &[(&str, &str)],
-    ) -> Answer {
+    ) -> ClientResponse {
         let fields: Vec<_> = fields(method, path).into_iter().chain(more.iter().copied()).collect();
         self.arrive(&frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&fields)));
         self.answers().remove(&stream).expect("an answer")

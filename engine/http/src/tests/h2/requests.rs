@@ -5,12 +5,12 @@ use std::vec::Vec;
 
 use http2::{ErrorCode, Kind};
 
-use super::client::{Answer, Client, END_HEADERS, END_STREAM, block, fields, frame, get};
+use super::client::{Client, ClientResponse, END_HEADERS, END_STREAM, block, fields, frame, get};
 use crate::HttpsPolicy;
 use crate::tests::world::Talk;
 
 /// The same request over HTTP/1.1.
-fn in_http1(method: &str, path: &str, more: &[(&str, &str)]) -> Answer {
+fn in_http1(method: &str, path: &str, more: &[(&str, &str)]) -> ClientResponse {
     let line = std::format!("{method} {path} HTTP/1.1");
     let lines = more.iter().map(|(name, value)| std::format!("{name}: {value}"));
     let head: Vec<String> = [line].into_iter().chain(lines).collect();
@@ -22,7 +22,7 @@ fn in_http1(method: &str, path: &str, more: &[(&str, &str)]) -> Answer {
         .into_iter()
         .chain(said.map(|(name, value)| (name.to_ascii_lowercase(), value)))
         .collect();
-    Answer { fields, body: response.body, is_over: true, reset: None }
+    ClientResponse { fields, body: response.body, is_over: true, reset: None }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use http::{File, Site};
+use http::{Site, SiteFile};
 
 /// The body of `/large`.
 pub(crate) fn large(bytes: usize) -> Vec<u8> {
@@ -11,7 +11,7 @@ pub(crate) fn large(bytes: usize) -> Vec<u8> {
 
 /// The site. Its `/large` has so many bytes.
 pub(crate) fn site(large_bytes: usize) -> Site {
-    let file = |bytes: &[u8]| File {
+    let file = |bytes: &[u8]| SiteFile {
         content_type: "text/plain".to_string(),
         modified: "Sun, 06 Nov 1994 08:49:37 GMT".to_string(),
         plain: bytes.to_vec(),
