@@ -11,7 +11,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use relay::{Content, Envelope, Script, envelope};
+use relay::{ContentWidth, Envelope, Script, envelope};
 use store::{AccountId, Flags, OUTBOX, OutboxEntry, Packing, Recipient};
 
 /// The most recipients of a message with an external recipient: eight bits number them.
@@ -101,7 +101,7 @@ pub fn envelope_of(reverse_path: &str, addresses: &[String]) -> Envelope {
     Envelope {
         reverse_path: reverse_path.to_string(),
         recipients: together_by_kind(addresses.iter().map(recipient).collect()),
-        content: Content::SevenBit,
+        content: ContentWidth::SevenBit,
         script: Script::Ascii,
         returned: None,
         envelope_id: None,

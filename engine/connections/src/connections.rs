@@ -9,7 +9,7 @@ use core::net::SocketAddr;
 use machine::{BLOCK_BYTES, Instant, Micros, Piece, Turn, UnixTime};
 use net::{ConnectionId, Net, Unsent};
 use tasks::{DelayQueue, FrameId, ResumeQueue};
-use tls::{Event, Text};
+use tls::{Text, TlsEvent};
 
 use crate::caller::{Caller, Channel};
 use crate::owner::{Owner, OwnerTable};
@@ -241,7 +241,7 @@ impl Connections {
 
     /// Queues `text.first` like [`Connections::say`], and as much of `text.second` as there is
     /// space for, encrypted together. Returns the number of bytes of the second.
-    pub fn seal(&mut self, now: Instant, caller: Caller, text: Text<'_>) -> usize {
+    pub fn encrypt(&mut self, now: Instant, caller: Caller, text: Text<'_>) -> usize {
         let taken = self.tls.send(now, caller.connection, text, &mut self.net);
         if taken < text.first.len() {
             self.reset(caller.connection);
@@ -355,9 +355,9 @@ impl Connections {
         connection: ConnectionId,
         bytes: &mut [u8],
         opening: Opening,
-    ) -> (usize, Event) {
+    ) -> (usize, TlsEvent) {
         let Some((tls, out, clock)) = self.tls.at_work(connection) else {
-            return (bytes.len(), Event::Bytes);
+            return (bytes.len(), TlsEvent::Bytes);
         };
         let progress = match opening {
             Opening::Next => tls.receive(bytes, out),
@@ -378,7 +378,7 @@ impl Connections {
     }
 
     /// Does one step of the connection's handshake.
-    pub fn step_in_handshake(&mut self, turn: Turn, connection: ConnectionId) -> Option<Event> {
+    pub fn step_in_handshake(&mut self, turn: Turn, connection: ConnectionId) -> Option<TlsEvent> {
         let mut happened = None;
         loop {
             let mut waiting = self.take_waiting(connection);

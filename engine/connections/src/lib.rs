@@ -18,19 +18,19 @@ extern crate alloc;
 
 mod announcements;
 mod caller;
+mod client_transport;
 mod connections;
 mod link;
 mod outcomes;
 mod owner;
 mod tls_table;
 mod turn_gates;
-mod wire;
 
 pub use announcements::{announce_address, announce_ipv6_addresses, announce_share};
 pub use caller::{Caller, Channel};
+pub use client_transport::{ClientTransport, TransportEvent};
 pub use connections::{Connections, Opening, Waiting};
 pub use outcomes::Handshakes;
 pub use owner::Owner;
-pub use tls_table::{Identity, TlsTable};
+pub use tls_table::{ServerIdentity, TlsTable};
 pub use turn_gates::TurnGate;
-pub use wire::{Stir, Wire};

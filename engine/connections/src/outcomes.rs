@@ -3,7 +3,7 @@
 use core::fmt;
 use core::iter::Sum;
 
-use tls::{Agreed, Failure, Reason};
+use tls::{Failure, NegotiatedParameters, Reason};
 
 /// How the handshakes of a core have ended since its start. A client that never sent a byte counts
 /// only if there was no space for it.
@@ -27,7 +27,7 @@ pub struct Handshakes {
 
 impl Handshakes {
     /// A handshake was completed.
-    pub fn was_established(&mut self, agreed: &Agreed) {
+    pub fn was_established(&mut self, agreed: &NegotiatedParameters) {
         self.established += 1;
         self.resumed += u64::from(agreed.is_resumed);
     }

@@ -23,8 +23,8 @@ use machine::{BLOCK_BYTES, Instant, Protocol, SERVICES, Security, ServiceEntry, 
 use net::{ConnectionId, Net, Service};
 use sometimes::{buggify, sometimes};
 use tls::{
-    Authorities, Certificate, ClientSettings, Clock, Connection, FLIGHT_BYTES_MAX, Offer,
-    Published, SEALED_OVERHEAD_MAX, Sealed, Settings, Text, TicketKeys,
+    Authorities, Certificate, ClientSettings, Clock, Connection, ENCRYPTION_OVERHEAD_MAX,
+    Encrypted, FLIGHT_BYTES_MAX, Offer, Published, Settings, Text, TicketKeys,
 };
 
 use crate::outcomes::Handshakes;
@@ -39,13 +39,13 @@ const HANDSHAKES_MIN: usize = 32;
 
 /// The identity that a host must prove when we connect to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Identity {
+pub enum ServerIdentity {
     /// None.
-    Anybody,
+    Unchecked,
     /// A certificate that matches one of these TLSA records. The string is the recipient domain.
     Published(Vec<Published>, String),
     /// Its name, or its address, proved by certificate authorities.
-    Vouched,
+    Authorities,
 }
 
 /// The TLS state of a core.
@@ -197,14 +197,14 @@ impl TlsTable {
         &mut self,
         connection: ConnectionId,
         host: Option<&str>,
-        identity: &Identity,
+        identity: &ServerIdentity,
     ) -> bool {
         let client = match identity {
-            Identity::Anybody => self.for_anybody.clone(),
-            Identity::Published(published, domain) => {
+            ServerIdentity::Unchecked => self.for_anybody.clone(),
+            ServerIdentity::Published(published, domain) => {
                 ClientSettings::for_published(published.clone(), domain, &self.clock).ok()
             }
-            Identity::Vouched => self.for_vouched.clone(),
+            ServerIdentity::Authorities => self.for_vouched.clone(),
         };
         let begun = client.and_then(|client| Connection::connect(&client, host).ok());
         let place = self.place(connection);
@@ -255,16 +255,16 @@ impl TlsTable {
         let mut taken = 0;
         while taken < text.len() {
             let rest = text.behind(taken);
-            let least = SEALED_OVERHEAD_MAX + rest.len().min(RECORD_BYTES_LEAST);
-            let mut sealed = Sealed { taken: 0, written: 0 };
+            let least = ENCRYPTION_OVERHEAD_MAX + rest.len().min(RECORD_BYTES_LEAST);
+            let mut encrypted = Encrypted { taken: 0, written: 0 };
             net.send_with(now, connection, least, |room| {
-                sealed = tls.seal(rest, room);
-                sealed.written
+                encrypted = tls.encrypt(rest, room);
+                encrypted.written
             });
-            if sealed.written == 0 {
+            if encrypted.written == 0 {
                 break;
             }
-            taken += sealed.taken;
+            taken += encrypted.taken;
         }
         taken
     }
@@ -272,7 +272,7 @@ impl TlsTable {
     /// Sends `close_notify`, if there is space for it.
     pub fn close(&mut self, now: Instant, connection: ConnectionId, net: &mut Net) {
         if let Some(tls) = self.of_mut(connection) {
-            net.send_with(now, connection, SEALED_OVERHEAD_MAX + 2, |room| tls.close(room));
+            net.send_with(now, connection, ENCRYPTION_OVERHEAD_MAX + 2, |room| tls.close(room));
         }
     }
 
@@ -334,5 +334,5 @@ fn settings(
 /// The plaintext that certainly fits into `room` bytes. Each block takes at least one record. One
 /// more may end earlier data, and one may begin later data.
 pub(crate) fn room_for_plaintext(room: usize) -> usize {
-    room.saturating_sub((room / BLOCK_BYTES + 3) * SEALED_OVERHEAD_MAX)
+    room.saturating_sub((room / BLOCK_BYTES + 3) * ENCRYPTION_OVERHEAD_MAX)
 }

@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use configuration::WhenAway;
-use connections::{Caller, Identity, Owner, Stir, Wire};
+use connections::{Caller, ClientTransport, Owner, ServerIdentity, TransportEvent};
 use dns::{Knowledge, Missing};
 use machine::Instant;
 use relay::filter::{Question, Said, Verdict};
@@ -74,7 +74,7 @@ enum Stage {
 
 /// A connection to the filter.
 struct FilterConnection {
-    wire: Wire,
+    transport: ClientTransport,
     is_open: bool,
 }
 
@@ -225,14 +225,14 @@ impl Inquiry {
             self.is_away("does not answer", filter, cx);
             return true;
         };
-        if let Some(wire) = Wire::to(
+        if let Some(transport) = ClientTransport::to(
             address,
-            Identity::Anybody,
+            ServerIdentity::Unchecked,
             None,
             Owner::Filter(self.session()),
             (cx.turn, cx.connections),
         ) {
-            self.line = Some(FilterConnection { wire, is_open: false });
+            self.line = Some(FilterConnection { transport, is_open: false });
         }
         true
     }
@@ -243,12 +243,12 @@ impl Inquiry {
             return false;
         };
         if line.is_open {
-            line.wire.say(&mut **question, cx.turn, cx.connections);
+            line.transport.say(&mut **question, cx.turn, cx.connections);
         }
         match question.verdict() {
             None => {
                 if line.is_open && !question.output().is_empty() {
-                    cx.connections.want_room(cx.turn.now, line.wire.connection());
+                    cx.connections.want_room(cx.turn.now, line.transport.connection());
                 }
                 return false;
             }
@@ -266,13 +266,13 @@ impl Inquiry {
     }
 
     /// Something has happened to the connection.
-    pub fn stirred(&mut self, stir: Stir, cx: &mut Context<'_>) {
+    pub fn transport_event(&mut self, event: TransportEvent, cx: &mut Context<'_>) {
         let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else { return };
-        match stir {
-            Stir::Made | Stir::Room => line.is_open = true,
-            Stir::Bytes => line.wire.hear(&mut **question, cx.turn, cx.connections),
-            Stir::Over => question.lost(Lost::Closed),
-            Stir::Turn => {}
+        match event {
+            TransportEvent::Made | TransportEvent::Room => line.is_open = true,
+            TransportEvent::Bytes => line.transport.hear(&mut **question, cx.turn, cx.connections),
+            TransportEvent::Over => question.lost(Lost::Closed),
+            TransportEvent::Turn => {}
         }
     }
 
@@ -324,9 +324,9 @@ impl Inquiry {
             .as_ref()
             .is_some_and(|question| matches!(question.verdict(), Some(Some(_))));
         if is_answered {
-            line.wire.close(cx.turn, cx.connections);
+            line.transport.close(cx.turn, cx.connections);
         } else {
-            line.wire.end(cx.connections);
+            line.transport.end(cx.connections);
         }
     }
 }

@@ -11,7 +11,7 @@ use relay::QueueId;
 use sasl::{Credentials, Puzzle};
 use shards::DeliveryHandle;
 use smtp::{
-    Envelope, Extensions, ForwardPath, Haste, Holds, Mail, MessageRefusal, RecipientRefusal,
+    Extensions, ForwardPath, Haste, Holds, Mail, MessageRefusal, MessageStart, RecipientRefusal,
     SenderRefusal, Settings, Tls,
 };
 use sometimes::buggify;
@@ -153,7 +153,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         }
     }
 
-    fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal> {
+    fn message_begin(&mut self, envelope: &MessageStart<'_>) -> Result<(), MessageRefusal> {
         let account = self.account();
         let origin = match account {
             Some(_) => Origin::Submitted,
@@ -248,7 +248,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
 /// only the `Received:` field is put here.
 fn trace(
     host: &mut SmtpHost<'_, '_>,
-    envelope: &Envelope<'_>,
+    envelope: &MessageStart<'_>,
     delivery: DeliveryHandle,
     queue_id: QueueId,
 ) -> Result<(), MessageRefusal> {

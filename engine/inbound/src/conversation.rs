@@ -3,7 +3,7 @@
 
 use alloc::boxed::Box;
 
-use connections::Stir;
+use connections::TransportEvent;
 use resolver::{Known, QuestionNumber};
 use shards::{DeliveryHandle, Reply, ShardedStore};
 use store::{AccountId, Outcome, Refusal};
@@ -177,8 +177,8 @@ impl SmtpConversation {
     }
 
     /// Something has happened to the connection to the filter.
-    pub fn filter_stirred(&mut self, stir: Stir, call: &mut SmtpCall<'_>) {
-        self.with(call, |session, host| end_of_data::filter_stirred(stir, session, host));
+    pub fn filter_event(&mut self, event: TransportEvent, call: &mut SmtpCall<'_>) {
+        self.with(call, |session, host| end_of_data::filter_event(event, session, host));
     }
 
     /// A deadline has passed: of the session, of a delayed answer, or of a check of the sender or

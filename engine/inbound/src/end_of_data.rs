@@ -12,13 +12,13 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use connections::{Caller, Stir};
+use connections::{Caller, TransportEvent};
 use filter::{Filter, Inquiry, Verdict};
 use message::{Findings, return_path};
 use resolver::{Known, QuestionNumber};
 use signing::Signing;
 use smtp::MessageRefusal;
-use store::{AccountId, HeadLength};
+use store::{AccountId, HeadSize};
 
 use super::context::Context;
 use super::dmarc_check::{DmarcCheck, Judgement};
@@ -102,11 +102,15 @@ pub(super) fn name_known(
 }
 
 /// Something has happened to the connection to the filter.
-pub(super) fn filter_stirred(stir: Stir, session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
+pub(super) fn filter_event(
+    event: TransportEvent,
+    session: &mut smtp::Session,
+    host: &mut SmtpHost<'_, '_>,
+) {
     if let Ok((message, _, cx)) = host.message()
         && let (EndOfData::Asking, Some(inquiry)) = (&message.ending, &mut message.inquiry)
     {
-        inquiry.stirred(stir, &mut cx.for_filter());
+        inquiry.transport_event(event, &mut cx.for_filter());
         go_on_later(session, host);
     }
 }
@@ -348,7 +352,7 @@ fn say(
         Some(proof) => proof.write(caller, &mut findings),
         None => findings.nothing(),
     }
-    let length = findings.end(reason.as_deref(), HeadLength::UNIT);
+    let length = findings.end(reason.as_deref(), HeadSize::UNIT);
     let fields = trace.buffer.get(..length).unwrap_or_default().to_vec();
     Ok(FinalFields { fields, taken: 0, is_suspect: reason.is_some() })
 }

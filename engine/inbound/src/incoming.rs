@@ -12,7 +12,7 @@ use relay::QueueId;
 use shards::{DeliveryHandle, ShardedStore};
 use signing::Signing;
 use smtp::MessageRefusal;
-use store::{Closing, HeadLength, JUNK, Refusal};
+use store::{Closing, HeadSize, JUNK, Refusal};
 use tasks::Continuation;
 
 use super::context::Context;
@@ -153,7 +153,7 @@ impl FinalFields {
         FinalFields { fields: Vec::new(), taken: 0, is_suspect: false };
 
     pub(super) fn closing(&self, date: UnixTime) -> Closing {
-        let head = HeadLength::of(self.fields.len()).unwrap_or(HeadLength::NONE);
+        let head = HeadSize::of(self.fields.len()).unwrap_or(HeadSize::NONE);
         Closing { date, head, mailbox: self.is_suspect.then_some(JUNK) }
     }
 }

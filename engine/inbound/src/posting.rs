@@ -23,9 +23,9 @@ use accounts::entries::{
     ENVELOPE_BYTES_MAX, RECIPIENTS_MAX, entries_for, envelope_of, together_by_kind,
 };
 use machine::UnixTime;
-use relay::{Content, Envelope, Notify, Return, Script, envelope};
+use relay::{ContentWidth, Envelope, Notify, Return, Script, envelope};
 use shards::{DeliveryHandle, ShardedStore};
-use smtp::{Body, CharacterSet, EnvelopeId, Mail, MessageRefusal, Original, RecipientRefusal};
+use smtp::{BodyType, CharacterSet, EnvelopeId, Mail, MessageRefusal, Original, RecipientRefusal};
 use store::{AccountId, Recipient};
 
 use super::incoming::message_refusal;
@@ -88,7 +88,7 @@ impl Wishes {
 impl Posting {
     /// Takes in the parameters of MAIL.
     pub(super) fn note(&mut self, mail: &Mail<'_>) {
-        self.is_eight_bit = mail.body != Body::SevenBit;
+        self.is_eight_bit = mail.body != BodyType::SevenBit;
         self.is_utf8 = mail.character_set == CharacterSet::Utf8;
         self.returned = mail.returned;
         self.envelope_id = mail.envelope_id.map(EnvelopeId::ascii);
@@ -191,7 +191,11 @@ impl Transaction {
             posting.elsewhere.iter().map(|(address, wishes)| wishes.recipient(address.clone()));
         let envelope = Envelope {
             recipients: together_by_kind(here.chain(elsewhere).collect()),
-            content: if posting.is_eight_bit { Content::EightBit } else { Content::SevenBit },
+            content: if posting.is_eight_bit {
+                ContentWidth::EightBit
+            } else {
+                ContentWidth::SevenBit
+            },
             script: if posting.is_utf8 { Script::Utf8 } else { Script::Ascii },
             returned: posting.returned,
             envelope_id: posting.envelope_id.clone(),

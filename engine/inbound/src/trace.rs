@@ -5,10 +5,10 @@ use alloc::string::String;
 
 use machine::UnixTime;
 use message::{DateTimeNow, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX};
-use store::HeadLength;
+use store::HeadSize;
 
 /// The most bytes of the trace fields: of those that come first, and of those that come last.
-pub(super) const TRACE_BYTES_MAX: usize = HeadLength::OCTETS_MAX;
+pub(super) const TRACE_BYTES_MAX: usize = HeadSize::OCTETS_MAX;
 
 const _: () = assert!(RETURN_PATH_BYTES_MAX + RECEIVED_BYTES_MAX <= TRACE_BYTES_MAX);
 

@@ -12,7 +12,7 @@
 //!
 //! Invariants:
 //! - Nothing of the conversation in the clear is left when TLS begins. Bytes after the host's 220
-//!   and before its handshake are a fault of the host (`relay::Client`).
+//!   and before its handshake are a fault of the host (`relay::SmtpClient`).
 //! - A host is called in the clear only where no TLS is demanded, because its TLS failed, once, and
 //!   only while it does not have the whole message. So no recipient gets the message twice.
 //! - While the connection is kept for another message, the client has no message, and the outcomes
@@ -27,17 +27,17 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use configuration::SmarthostLogin;
-use connections::{Connections, Owner, Wire};
+use connections::{ClientTransport, Connections, Owner};
 use dns::Name;
 use machine::{Instant, Micros};
 use net::ConnectionId;
 use relay::tally::{Rule, Shortfall};
 use relay::{
-    Action, Cause, Client, Login, Lost, Outcome, OutgoingMessage, Reason, Settings, Speaker,
+    Action, Cause, Login, Lost, Outcome, OutgoingMessage, Reason, Settings, SmtpClient, Speaker,
     Stage as SmtpStage, Tls,
 };
 use store::Refusal;
-use tls::Fault;
+use tls::CertificateFault;
 
 use super::attempt_context::AttemptCx;
 use super::context::Context;
@@ -70,8 +70,8 @@ pub(super) type Outcomes = Vec<(u8, Outcome)>;
 /// A connection to a host that accepts mail.
 pub(super) struct OutboundConnection {
     host: MailHost,
-    wire: Wire,
-    client: Client,
+    transport: ClientTransport,
+    client: SmtpClient,
     usage: ConnectionUse,
     /// The TLS result. `None`: the host was never asked to speak TLS, or has not offered it.
     secured: Option<Result<(), Shortfall>>,
@@ -131,7 +131,7 @@ impl OutboundConnection {
     pub(super) fn to(host: MailHost, cx: &mut AttemptCx<'_, '_>) -> Option<OutboundConnection> {
         let AttemptCx { frame, queue, parts, .. } = cx;
         let at = (parts.turn, &mut *parts.connections);
-        let wire = Wire::to(
+        let transport = ClientTransport::to(
             host.address,
             host.identity.clone(),
             host.called(),
@@ -147,8 +147,8 @@ impl OutboundConnection {
             Settings { hello: queue.config.hostname().to_string(), tls: host.tls, login };
         Some(OutboundConnection {
             host,
-            wire,
-            client: Client::new(settings),
+            transport,
+            client: SmtpClient::new(settings),
             usage: ConnectionUse::Calling,
             secured: None,
             since: parts.turn.now,
@@ -160,7 +160,7 @@ impl OutboundConnection {
 
     /// The connection's identifier in the network stack.
     pub(super) fn connection(&self) -> ConnectionId {
-        self.wire.connection()
+        self.transport.connection()
     }
 
     /// The host's name, if it has one.
@@ -189,7 +189,8 @@ impl OutboundConnection {
 
     /// The end of the present wait for the host.
     fn deadline(&self, now: Instant) -> Instant {
-        let patient = self.wire.handshake_until().unwrap_or_else(|| now + self.client.patience());
+        let patient =
+            self.transport.handshake_until().unwrap_or_else(|| now + self.client.patience());
         patient.min(self.since + CONVERSATION)
     }
 
@@ -252,27 +253,27 @@ impl OutboundConnection {
 
     /// Sends the client's output, as far as there is buffer space.
     fn say(&mut self, parts: &mut Context<'_>) {
-        self.wire.say(&mut self.client, parts.turn, parts.connections);
+        self.transport.say(&mut self.client, parts.turn, parts.connections);
     }
 
     /// Gives the client what has arrived.
     pub(super) fn hear(&mut self, parts: &mut Context<'_>) {
-        self.wire.hear(&mut self.client, parts.turn, parts.connections);
+        self.transport.hear(&mut self.client, parts.turn, parts.connections);
     }
 
     /// Begins the TLS handshake.
     fn begin_handshake(&mut self, parts: &mut Context<'_>) {
         // This holds until the handshake is done.
         self.secured = Some(Err(Shortfall::Failed));
-        self.wire.begin_handshake(&mut self.client, parts.turn, parts.connections);
+        self.transport.begin_handshake(&mut self.client, parts.turn, parts.connections);
     }
 
     /// Takes the next step of the handshake.
     pub(super) fn step(&mut self, parts: &mut Context<'_>) {
-        self.wire.step(&mut self.client, parts.turn, parts.connections);
-        if self.wire.is_sealed() {
+        self.transport.step(&mut self.client, parts.turn, parts.connections);
+        if self.transport.is_encrypted() {
             self.secured = Some(self.host.proven());
-        } else if let Some(fault) = self.wire.fault() {
+        } else if let Some(fault) = self.transport.fault() {
             self.secured = Some(Err(shortfall(fault)));
         }
     }
@@ -323,12 +324,12 @@ impl OutboundConnection {
     pub(super) fn say_goodbye(&mut self, parts: &mut Context<'_>) {
         self.client.quit();
         self.say(parts);
-        self.wire.close(parts.turn, parts.connections);
+        self.transport.close(parts.turn, parts.connections);
     }
 
     /// Ends the connection at once.
     pub(super) fn end(&mut self, connections: &mut Connections) {
-        self.wire.end(connections);
+        self.transport.end(connections);
     }
 
     /// Takes the outcomes for the message's recipients.
@@ -382,10 +383,10 @@ impl OutboundConnection {
     }
 }
 
-fn shortfall(fault: Fault) -> Shortfall {
+fn shortfall(fault: CertificateFault) -> Shortfall {
     match fault {
-        Fault::NotToday => Shortfall::Expired,
-        Fault::OtherName => Shortfall::OtherName,
-        Fault::NotProven => Shortfall::NotTrusted,
+        CertificateFault::NotToday => Shortfall::Expired,
+        CertificateFault::OtherName => Shortfall::OtherName,
+        CertificateFault::NotProven => Shortfall::NotTrusted,
     }
 }

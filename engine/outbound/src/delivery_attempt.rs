@@ -29,7 +29,7 @@
 
 use alloc::boxed::Box;
 
-use connections::Stir;
+use connections::TransportEvent;
 use machine::{Instant, Micros};
 use net::ConnectionId;
 use relay::{Lost, destinations, schedule::Next};
@@ -281,18 +281,21 @@ impl DeliveryAttempt {
         self.go_on(cx)
     }
 
-    /// Something has happened to its connection. A kept connection is dropped, unless it only has
-    /// more buffer space.
-    pub(super) fn stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
+    /// An event of its connection. A kept connection is dropped, unless it only has buffer space.
+    pub(super) fn transport_event(
+        &mut self,
+        event: TransportEvent,
+        cx: &mut AttemptCx<'_, '_>,
+    ) -> AttemptProgress {
         if self.keeps_connection() {
-            if !matches!(stir, Stir::Made | Stir::Room) {
+            if !matches!(event, TransportEvent::Made | TransportEvent::Room) {
                 self.drop_kept(cx);
             }
             return AttemptProgress::Waits;
         }
         match &mut self.policy_fetch {
-            Some(policy_fetch) => policy_fetch.stirred(stir, cx),
-            None => self.host_stirred(stir, cx),
+            Some(policy_fetch) => policy_fetch.transport_event(event, cx),
+            None => self.host_event(event, cx),
         }
         self.is_waiting = false;
         self.go_on(cx)
@@ -301,7 +304,7 @@ impl DeliveryAttempt {
     /// A host, a web server, or the next message for a connection took too long.
     pub(super) fn deadline_expired(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         if self.keeps_connection() || self.policy_fetch.is_some() {
-            return self.stirred(Stir::Over, cx);
+            return self.transport_event(TransportEvent::Over, cx);
         }
         self.lost(Lost::Silence, cx);
         self.is_waiting = false;
@@ -338,7 +341,7 @@ impl DeliveryAttempt {
                 if self.connection.is_some() {
                     self.hang_up(cx);
                 }
-                self.end_route(destinations::Ended::Unknown, cx);
+                self.end_route(destinations::ConnectionOutcome::Unknown, cx);
                 AttemptProgress::Over(Some(Instant::START))
             }
             _ => AttemptProgress::Waits,
@@ -351,8 +354,7 @@ impl DeliveryAttempt {
             && self.route.as_ref().is_some_and(|route| route.key() == key)
     }
 
-    /// Another core waits for a connection that this attempt was about to make. Its entry waits for
-    /// the next one.
+    /// Another core needs the connection that this attempt was about to make. Its entry waits.
     pub(super) fn give_way(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         let Some(route) = &self.route else { unreachable!("the attempt has no route") };
         self.destination_try = DestinationTry::Behind(route.destination().into());
@@ -378,8 +380,7 @@ impl DeliveryAttempt {
             || is_mark && matches!(refusal, Refusal::DiskFull | Refusal::ReadOnly)
     }
 
-    /// The same for an answer of the store that came later. A delivery that was refused is over: it
-    /// is begun anew.
+    /// The same for a later answer of the store. A refused delivery is over: it is begun anew.
     fn must_repeat_outcome(&self, refusal: Refusal) -> bool {
         !matches!(self.stage, Stage::HandOver(_) | Stage::Commit(_)) && self.must_repeat(refusal)
     }
@@ -484,8 +485,7 @@ impl DeliveryAttempt {
         self.stage = Stage::Choose;
     }
 
-    /// When an entry that could not be read is read again. A disk may recover, but mostly it does
-    /// not.
+    /// When an unreadable entry is read again. A disk may recover, but mostly it does not.
     fn after_damage(&self, cx: &mut AttemptCx<'_, '_>) -> Instant {
         cx.queue.index.tried(self.place);
         let tries = cx.queue.index.of(self.place).map_or(0, |status| status.tries);

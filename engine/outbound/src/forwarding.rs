@@ -41,7 +41,7 @@ use message::header::Header;
 use relay::loops::{self, Mark};
 use relay::report::{self, Kind};
 use relay::srs::{self, Restored};
-use relay::{Content, Envelope, Script, envelope};
+use relay::{ContentWidth, Envelope, Script, envelope};
 use store::{AccountId, Recipient, Refusal};
 
 use super::attempt_context::AttemptCx;
@@ -131,7 +131,7 @@ impl Entry {
         let addresses = core::slice::from_ref(&to.address);
         // Whether the message has 8-bit bytes was not counted.
         let envelope = Envelope {
-            content: Content::EightBit,
+            content: ContentWidth::EightBit,
             script,
             ..envelope_of(&reverse_path, addresses)
         };
@@ -206,8 +206,11 @@ pub(super) fn reported_to(
 ) -> Result<(Recipient, Vec<u8>), Refusal> {
     let script = if sender.is_ascii() { Script::Ascii } else { Script::Utf8 };
     // The report may show a header that has more than ASCII.
-    let envelope =
-        Envelope { content: Content::EightBit, script, ..envelope_of("", &[sender.to_string()]) };
+    let envelope = Envelope {
+        content: ContentWidth::EightBit,
+        script,
+        ..envelope_of("", &[sender.to_string()])
+    };
     posted(account, &envelope)
 }
 

@@ -11,10 +11,10 @@
 
 use relay::Envelope;
 use relay::envelope::{self, Unreadable};
-use store::{HeadLength, PartialMessage};
+use store::{HeadSize, PartialMessage};
 
 /// The greatest length of a head.
-const BYTES_MAX: usize = HeadLength::OCTETS_MAX + envelope::BYTES_MAX;
+const BYTES_MAX: usize = HeadSize::OCTETS_MAX + envelope::BYTES_MAX;
 
 /// The beginning of a field that is a signature.
 const SIGNATURE: &[u8] = b"DKIM-Signature:";

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use configuration::SmarthostLogin;
-use connections::Identity;
+use connections::ServerIdentity;
 use dns::{Name, Unanswered};
 use relay::Tls;
 use relay::route::{Hop, Unroutable};
@@ -43,7 +43,7 @@ pub(super) struct MailHost {
     pub(super) name: Option<Name>,
     pub(super) address: SocketAddr,
     pub(super) tls: Tls,
-    pub(super) identity: Identity,
+    pub(super) identity: ServerIdentity,
     pub(super) login: Option<SmarthostLogin>,
     /// The rule under which its TLS result is counted. `None`: it is not counted, or was already.
     pub(super) rule: Option<Rule>,
@@ -83,18 +83,20 @@ impl MailHost {
             |why, rule, shortfall| Err(RejectedHost { why, counts_as: Some((rule, shortfall)) });
         let (tls, identity, rule) = match demand {
             TlsDemand::Nothing => match policy.map(is_allowed) {
-                None => (Tls::IfOffered, Identity::Anybody, Rule::None),
-                Some(true) => (Tls::Required, Identity::Vouched, Rule::Sts),
+                None => (Tls::IfOffered, ServerIdentity::Unchecked, Rule::None),
+                Some(true) => (Tls::Required, ServerIdentity::Authorities, Rule::Sts),
                 Some(false) => {
                     return rejected(Unroutable::Forbidden, Rule::Sts, Shortfall::Failed);
                 }
             },
             TlsDemand::Tls(published) if published.is_empty() => {
-                (Tls::Required, Identity::Anybody, Rule::Tlsa)
+                (Tls::Required, ServerIdentity::Unchecked, Rule::Tlsa)
             }
-            TlsDemand::Tls(published) => {
-                (Tls::Required, Identity::Published(published, domain.to_string()), Rule::Tlsa)
-            }
+            TlsDemand::Tls(published) => (
+                Tls::Required,
+                ServerIdentity::Published(published, domain.to_string()),
+                Rule::Tlsa,
+            ),
             TlsDemand::Unknown(why) => {
                 return rejected(Unroutable::Unknown(why), Rule::Tlsa, Shortfall::DnssecInvalid);
             }
@@ -105,7 +107,8 @@ impl MailHost {
 
     /// Whether a TLS connection with it proves what must be proven.
     pub(super) fn proven(&self) -> Result<(), Shortfall> {
-        let is_of_no_use = self.rule == Some(Rule::Tlsa) && self.identity == Identity::Anybody;
+        let is_of_no_use =
+            self.rule == Some(Rule::Tlsa) && self.identity == ServerIdentity::Unchecked;
         if is_of_no_use { Err(Shortfall::TlsaInvalid) } else { Ok(()) }
     }
 
@@ -113,7 +116,7 @@ impl MailHost {
     pub(super) fn called(&self) -> Option<String> {
         match (&self.name, &self.identity) {
             (Some(name), _) => Some(name.as_str().to_string()),
-            (None, Identity::Vouched) => Some(self.address.ip().to_string()),
+            (None, ServerIdentity::Authorities) => Some(self.address.ip().to_string()),
             (None, _) => None,
         }
     }

@@ -98,10 +98,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use channel::Ticket;
-use connections::{Owner, Stir};
+use connections::{Owner, TransportEvent};
 use machine::{Instant, Micros};
 use relay::QueueIds;
-use relay::destinations::{Ended, Leave};
+use relay::destinations::{ConnectionOutcome, Leave};
 use resolver::{Known, QuestionNumber};
 use shards::{DestinationEvent, DestinationNotice};
 use store::{AccountId, Outcome, Store, Uid};
@@ -286,8 +286,13 @@ impl Outbound {
     }
 
     /// Something has happened to the connection of the attempt of this frame.
-    pub fn stirred(&mut self, frame: FrameId, stir: Stir, parts: &mut Context<'_>) {
-        self.step(frame, parts, |attempt, cx| attempt.stirred(stir, cx));
+    pub fn transport_event(
+        &mut self,
+        frame: FrameId,
+        event: TransportEvent,
+        parts: &mut Context<'_>,
+    ) {
+        self.step(frame, parts, |attempt, cx| attempt.transport_event(event, cx));
     }
 
     /// The signature that the attempt of this frame has asked for was computed.
@@ -339,8 +344,11 @@ fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut Context<'_>) {
             attempt.leave_told(destination, &mut leave, policy, cx)
         });
         if let Some(Leave::Granted(_)) = leave {
-            let event =
-                DestinationEvent::Ended { how: Ended::Unknown, now: parts.turn.now, random: 0 };
+            let event = DestinationEvent::Ended {
+                how: ConnectionOutcome::Unknown,
+                now: parts.turn.now,
+                random: 0,
+            };
             parts.store.report_destination(destination, event);
         }
     }

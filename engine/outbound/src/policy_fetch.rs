@@ -18,7 +18,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use core::net::SocketAddr;
 
-use connections::{Identity, Owner, Stir, Wire};
+use connections::{ClientTransport, Owner, ServerIdentity, TransportEvent};
 use dns::{Knowledge, Missing, Name};
 use machine::{Instant, Micros};
 use relay::policies::Fetched;
@@ -50,7 +50,7 @@ pub(super) struct PolicyFetch {
 
 /// A connection to the web server.
 struct PolicyServerConnection {
-    wire: Wire,
+    transport: ClientTransport,
     fetch: Fetch,
     is_open: bool,
 }
@@ -92,15 +92,15 @@ impl PolicyFetch {
 
     /// Sends what can be sent, calls the next address, or ends the fetch.
     pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> FetchStep {
-        let Some(PolicyServerConnection { wire, fetch, .. }) = &mut self.connection else {
+        let Some(PolicyServerConnection { transport, fetch, .. }) = &mut self.connection else {
             return self.call_next(cx);
         };
-        wire.say(fetch, cx.parts.turn, cx.parts.connections);
+        transport.say(fetch, cx.parts.turn, cx.parts.connections);
         match fetch.outcome() {
             None => FetchStep::Waits,
             Some(Ok(policy)) => {
                 let policy = Some(Arc::new(policy.clone()));
-                wire.close(cx.parts.turn, cx.parts.connections);
+                transport.close(cx.parts.turn, cx.parts.connections);
                 self.connection = None;
                 cx.queue.deadlines.cancel(cx.frame);
                 FetchStep::Over(self.fetched(policy, cx.parts.turn.now))
@@ -126,37 +126,47 @@ impl PolicyFetch {
         };
         let called = Some(self.server.as_str().to_string());
         let at = (parts.turn, &mut *parts.connections);
-        let wire = Wire::to(address, Identity::Vouched, called, Owner::Outbound(cx.frame), at);
-        let Some(wire) = wire else { return FetchStep::NextAddress };
+        let transport = ClientTransport::to(
+            address,
+            ServerIdentity::Authorities,
+            called,
+            Owner::Outbound(cx.frame),
+            at,
+        );
+        let Some(transport) = transport else { return FetchStep::NextAddress };
         cx.queue.deadlines.set(cx.frame, self.until);
-        self.connection =
-            Some(PolicyServerConnection { wire, fetch: Fetch::from(&self.server), is_open: false });
+        self.connection = Some(PolicyServerConnection {
+            transport,
+            fetch: Fetch::from(&self.server),
+            is_open: false,
+        });
         FetchStep::Waits
     }
 
     /// Something has happened to its connection.
-    pub(super) fn stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) {
-        let Some(PolicyServerConnection { wire, fetch, is_open }) = &mut self.connection else {
+    pub(super) fn transport_event(&mut self, event: TransportEvent, cx: &mut AttemptCx<'_, '_>) {
+        let Some(PolicyServerConnection { transport, fetch, is_open }) = &mut self.connection
+        else {
             unreachable!("an attempt is told only what happens to a connection that it has")
         };
         let parts = &mut *cx.parts;
-        match stir {
-            Stir::Made | Stir::Room if !*is_open => {
+        match event {
+            TransportEvent::Made | TransportEvent::Room if !*is_open => {
                 *is_open = true;
-                wire.begin_handshake(fetch, parts.turn, parts.connections);
+                transport.begin_handshake(fetch, parts.turn, parts.connections);
             }
-            Stir::Made | Stir::Room => {}
-            Stir::Bytes => wire.hear(fetch, parts.turn, parts.connections),
-            Stir::Turn => wire.step(fetch, parts.turn, parts.connections),
+            TransportEvent::Made | TransportEvent::Room => {}
+            TransportEvent::Bytes => transport.hear(fetch, parts.turn, parts.connections),
+            TransportEvent::Turn => transport.step(fetch, parts.turn, parts.connections),
             // A response without an end of its own may have been cut off, even over TLS.
-            Stir::Over => fetch.lost(Lost::Silence),
+            TransportEvent::Over => fetch.lost(Lost::Silence),
         }
     }
 
     /// This address has given no policy, or the policy is not wanted any more.
     pub(super) fn hang_up(&mut self, cx: &mut AttemptCx<'_, '_>) {
         if let Some(mut connection) = self.connection.take() {
-            connection.wire.end(cx.parts.connections);
+            connection.transport.end(cx.parts.connections);
             cx.queue.deadlines.cancel(cx.frame);
         }
     }

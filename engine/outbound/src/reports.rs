@@ -17,7 +17,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use dns::Name;
-use relay::report::{self, Fate, Kind, Report, ReportTo, Returned};
+use relay::report::{self, Kind, RecipientReport, Report, ReportTo, Returned};
 use relay::{Enhanced, Reply, Return};
 use store::Refusal;
 
@@ -142,10 +142,10 @@ impl ReportWriter<'_> {
         let queue_id = cx.queue.queue_ids.draw();
         let hostname = cx.queue.config.hostname();
         let queue_id = core::str::from_utf8(queue_id.as_bytes()).unwrap_or_default();
-        let mut fates: Vec<Fate<'_>> = Vec::new();
+        let mut recipients: Vec<RecipientReport<'_>> = Vec::new();
         for Told { bit, status, words, host, reply } in all {
             let recipient = entry.recipient(*bit).ok_or(Refusal::NoSuchMessage)?;
-            fates.push(Fate {
+            recipients.push(RecipientReport {
                 recipient,
                 status: *status,
                 words,
@@ -165,7 +165,7 @@ impl ReportWriter<'_> {
             secret,
             arrived: info.internal_date,
             envelope_id: entry.envelope().envelope_id.as_deref(),
-            recipients: &fates,
+            recipients: &recipients,
             returned: returned.unwrap_or(Returned::Header(entry.header())),
         };
         report::write(&report, text);

@@ -17,7 +17,7 @@ use alloc::string::{String, ToString};
 use core::net::SocketAddr;
 
 use configuration::{Smarthost, SmarthostTls, Way};
-use connections::Identity;
+use connections::ServerIdentity;
 use dns::{Knowledge, Missing};
 use relay::route::{Hop, Route, Unroutable, Us};
 use relay::{Outcome, Stage as SmtpStage, Tls};
@@ -54,9 +54,10 @@ pub(super) fn hosts(
 
 fn host(smarthost: &Smarthost, hop: Hop) -> MailHost {
     let Smarthost { place, tls, login } = smarthost;
-    let identity = if login.is_some() { Identity::Vouched } else { Identity::Anybody };
+    let identity =
+        if login.is_some() { ServerIdentity::Authorities } else { ServerIdentity::Unchecked };
     let (tls, identity) = match tls {
-        SmarthostTls::None => (Tls::Never, Identity::Anybody),
+        SmarthostTls::None => (Tls::Never, ServerIdentity::Unchecked),
         SmarthostTls::IfOffered if login.is_none() => (Tls::IfOffered, identity),
         SmarthostTls::IfOffered | SmarthostTls::StartTls => (Tls::Required, identity),
         SmarthostTls::Implicit => (Tls::Implicit, identity),

@@ -75,7 +75,7 @@ pub enum Told<W> {
 
 /// How a connection ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
+pub enum ConnectionOutcome {
     /// The destination spoke SMTP with us, whatever it said of the messages.
     Reached,
     /// It could not be reached.
@@ -164,15 +164,22 @@ impl<W: Copy> Destinations<W> {
     }
 
     /// A connection that was granted to this core is over, or was not made. `random`: any number.
-    pub fn ended(&mut self, name: u64, core: CoreId, how: Ended, now: Instant, random: u64) {
+    pub fn ended(
+        &mut self,
+        name: u64,
+        core: CoreId,
+        how: ConnectionOutcome,
+        now: Instant,
+        random: u64,
+    ) {
         let Some(known) = self.known.get_mut(&name) else {
             unreachable!("a connection ends that was not granted")
         };
         known.give_back(core);
         match how {
-            Ended::Reached => drop(known.forgive()),
+            ConnectionOutcome::Reached => drop(known.forgive()),
             // Connections that fail together count once.
-            Ended::Failed if now >= known.back_off_until => {
+            ConnectionOutcome::Failed if now >= known.back_off_until => {
                 let span = known.fail(now, random);
                 let waiting = known.waiting.drain(..);
                 self.told
@@ -180,7 +187,7 @@ impl<W: Copy> Destinations<W> {
                         Told::Leave(core, name, waiter, Leave::NotFor(span))
                     }));
             }
-            Ended::Failed | Ended::Unknown => {}
+            ConnectionOutcome::Failed | ConnectionOutcome::Unknown => {}
         }
         self.serve(name);
         self.rest(name);

@@ -27,7 +27,7 @@ use machine::UnixTime;
 use smtp::{Notify, Return};
 
 use crate::outgoing_message::{
-    Content, Envelope, Recipient, Script, is_forward_path, is_parameter, is_reverse_path,
+    ContentWidth, Envelope, Recipient, Script, is_forward_path, is_parameter, is_reverse_path,
     write_wishes,
 };
 
@@ -103,7 +103,7 @@ fn options(envelope: &Envelope) -> String {
         envelope.envelope_id.as_ref().map(|identifier| ["ENVID=", identifier].concat());
     let held = envelope.held_until.map(|until| format!("{HELD_UNTIL}={}", until.seconds()));
     let words = [
-        (envelope.content == Content::EightBit).then_some("BODY=8BITMIME"),
+        (envelope.content == ContentWidth::EightBit).then_some("BODY=8BITMIME"),
         (envelope.script == Script::Utf8).then_some("SMTPUTF8"),
         returned.as_deref(),
         identifier.as_deref(),
@@ -131,7 +131,7 @@ fn read_fields(bytes: &[u8]) -> Result<(Envelope, usize), Unreadable> {
     let mut envelope = Envelope {
         reverse_path: String::from(reverse_path),
         recipients: Vec::new(),
-        content: Content::SevenBit,
+        content: ContentWidth::SevenBit,
         script: Script::Ascii,
         returned: None,
         envelope_id: None,
@@ -161,7 +161,7 @@ fn read_fields(bytes: &[u8]) -> Result<(Envelope, usize), Unreadable> {
 
 fn read_option(word: &str, envelope: &mut Envelope) -> Option<()> {
     match word.split_once('=') {
-        Some(("BODY", "8BITMIME")) => envelope.content = Content::EightBit,
+        Some(("BODY", "8BITMIME")) => envelope.content = ContentWidth::EightBit,
         None if word == "SMTPUTF8" => envelope.script = Script::Utf8,
         Some(("RET", returned)) => envelope.returned = Some(Return::read(returned)?),
         Some(("ENVID", identifier)) if is_parameter(identifier) => {

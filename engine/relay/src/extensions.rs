@@ -4,7 +4,7 @@
 
 /// The extensions that we use. Others do not matter.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Extensions {
+pub(crate) struct ServerExtensions {
     pub(crate) starttls: bool,
     pub(crate) pipelining: bool,
     pub(crate) eight_bit: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Extensions {
     pub(crate) login: bool,
 }
 
-impl Extensions {
+impl ServerExtensions {
     /// Reads one line of the reply, without its code.
     pub(crate) fn learn(&mut self, line: &[u8]) {
         // Before RFC 2554 there was `AUTH=`, and some servers still send both forms.

@@ -81,7 +81,7 @@ pub struct Question {
 
 /// The filter's answer.
 #[derive(Deserialize)]
-struct Answer {
+struct FilterReply {
     action: String,
     score: f64,
     required_score: f64,
@@ -188,7 +188,7 @@ fn head(length: usize, said: &Said<'_>, host: &str, password: Option<&str>) -> S
 
 /// The verdict in an answer. `None`: the answer is not valid.
 fn read(text: &[u8]) -> Option<Verdict> {
-    let answer: Answer = serde_json::from_slice(text).ok()?;
+    let answer: FilterReply = serde_json::from_slice(text).ok()?;
     let words = answer.messages.smtp_message.as_deref().unwrap_or_default();
     let words = sayable(words, WORDS_CHARACTERS_MAX);
     match answer.action.as_str() {
@@ -201,8 +201,8 @@ fn read(text: &[u8]) -> Option<Verdict> {
 }
 
 /// Why a message is suspicious: its score, and the symbols with the highest scores.
-fn reason(answer: &Answer) -> String {
-    let Answer { score, required_score, symbols, .. } = answer;
+fn reason(answer: &FilterReply) -> String {
+    let FilterReply { score, required_score, symbols, .. } = answer;
     let mut symbols: Vec<(&String, f64)> =
         symbols.iter().map(|(name, symbol)| (name, symbol.score)).collect();
     symbols.retain(|(_, score)| *score > 0.0);

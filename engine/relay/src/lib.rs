@@ -1,15 +1,15 @@
 //! Outgoing mail: a message for another server, from the queue to the host that accepts it.
 //!
-//! A [`Client`] is the outgoing end of one SMTP connection. It is given the peer's bytes and keeps
-//! the bytes to send. It knows no TCB, no name server, no store and no clock, so a test reads like
-//! a conversation. Beside it are plain functions for the queue: where a message goes ([`route`]),
-//! when it is tried again ([`schedule`]), what its domain says of the hosts there ([`sts`], fetched
-//! by a [`Fetch`] and remembered by [`policies`]), whether a destination is worth a try
-//! ([`destinations`]), the TLS statistics ([`tally`]), how a waiting message stores its envelope
-//! ([`envelope`]), what its sender is told ([`report`]), the reverse path of a forwarded message
-//! ([`srs`]), and whether a message was forwarded before ([`loops`]). The verdict of a filter on an
-//! arriving message is here too ([`filter`]), since a filter is asked by the same means as a policy
-//! is fetched.
+//! A [`SmtpClient`] is the outgoing end of one SMTP connection. It is given the peer's bytes and
+//! keeps the bytes to send. It knows no TCB, no name server, no store and no clock, so a test reads
+//! like a conversation. Beside it are plain functions for the queue: where a message goes
+//! ([`route`]), when it is tried again ([`schedule`]), what its domain says of the hosts there
+//! ([`sts`], fetched by a [`Fetch`] and remembered by [`policies`]), whether a destination is worth
+//! a try ([`destinations`]), the TLS statistics ([`tally`]), how a waiting message stores its
+//! envelope ([`envelope`]), what its sender is told ([`report`]), the reverse path of a forwarded
+//! message ([`srs`]), and whether a message was forwarded before ([`loops`]). The verdict of a
+//! filter on an arriving message is here too ([`filter`]), since a filter is asked by the same
+//! means as a policy is fetched.
 //!
 //! The outcome for a recipient is one of three (RFC 5321 section 4.2.1). Delivered: the message got
 //! a `2yz`. Never: any command of the transaction got a `5yz`. Later: a command got a `4yz`, or the
@@ -53,10 +53,10 @@ pub mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Action, BODY_ROOM_BYTES, Client, Login, RECIPIENTS_MAX, Settings, Tls};
+pub use client::{Action, BODY_ROOM_BYTES, Login, RECIPIENTS_MAX, Settings, SmtpClient, Tls};
 pub use fetch::Fetch;
 pub use outcome::{Cause, Lost, Misbehaviour, Outcome, Reason, Stage};
-pub use outgoing_message::{Content, Envelope, OutgoingMessage, Recipient, Script};
+pub use outgoing_message::{ContentWidth, Envelope, OutgoingMessage, Recipient, Script};
 pub use queue_id::{QueueId, QueueIds};
 pub use reply::{Enhanced, Reply};
 pub use smtp::{Notify, Return};

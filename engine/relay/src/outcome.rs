@@ -85,7 +85,7 @@ pub enum Lost {
     NotMade,
     /// The peer closed it.
     Closed,
-    /// The peer did not answer within [`crate::Client::patience`].
+    /// The peer did not answer within [`crate::SmtpClient::patience`].
     Silence,
     /// The TLS handshake failed, or TLS failed later.
     Tls,

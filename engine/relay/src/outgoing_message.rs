@@ -25,7 +25,7 @@ pub struct Envelope {
     /// The recipients.
     pub recipients: Vec<Recipient>,
     /// The bytes of the content.
-    pub content: Content,
+    pub content: ContentWidth,
     /// The script of the header.
     pub script: Script,
     /// The part of the message that a report returns (RET).
@@ -51,7 +51,7 @@ pub struct Recipient {
 
 /// Which bytes a content has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Content {
+pub enum ContentWidth {
     /// ASCII only, as the sender has declared.
     SevenBit,
     /// Other bytes too, or not declared.

@@ -13,7 +13,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::extensions::Extensions;
+use crate::extensions::ServerExtensions;
 use crate::outcome::Misbehaviour;
 
 /// The longest line that is accepted. RFC 5321 has 512; some servers send pages of advice.
@@ -75,7 +75,7 @@ impl fmt::Display for Reply {
 #[derive(Debug)]
 pub(crate) struct Heard {
     pub(crate) reply: Reply,
-    pub(crate) extensions: Extensions,
+    pub(crate) extensions: ServerExtensions,
 }
 
 /// Assembles replies from bytes.
@@ -89,7 +89,7 @@ pub(crate) struct Reader {
     code: u16,
     enhanced: Option<Enhanced>,
     text: String,
-    extensions: Extensions,
+    extensions: ServerExtensions,
 }
 
 impl Reader {

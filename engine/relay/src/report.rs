@@ -101,7 +101,7 @@ pub struct Report<'a> {
     /// The sender's identifier of its envelope (ENVID), as xtext.
     pub envelope_id: Option<&'a str>,
     /// The recipients that the report is about.
-    pub recipients: &'a [Fate<'a>],
+    pub recipients: &'a [RecipientReport<'a>],
     /// The part of the message that is returned.
     pub returned: Returned<'a>,
 }
@@ -117,7 +117,7 @@ pub enum Returned<'a> {
 
 /// What a report says of one recipient.
 #[derive(Clone, Copy, Debug)]
-pub struct Fate<'a> {
+pub struct RecipientReport<'a> {
     /// The recipient.
     pub recipient: &'a Recipient,
     /// The status (RFC 3463).
@@ -243,10 +243,10 @@ fn write_words(report: &Report<'_>, out: &mut String) {
         }
     };
     paragraph("", &before, out);
-    for fate in report.recipients {
+    for recipient in report.recipients {
         out.push_str("\r\n");
-        paragraph("  ", &["<", &fate.recipient.address, ">"].concat(), out);
-        paragraph("    ", fate.words, out);
+        paragraph("  ", &["<", &recipient.recipient.address, ">"].concat(), out);
+        paragraph("    ", recipient.words, out);
     }
     out.push_str("\r\n");
     paragraph("", after, out);
@@ -270,14 +270,14 @@ fn write_status(report: &Report<'_>, out: &mut String) {
     }
     field("Reporting-MTA", &["dns; ", report.hostname].concat(), out);
     field("Arrival-Date", &date(report.arrived), out);
-    for fate in report.recipients {
+    for recipient in report.recipients {
         out.push_str("\r\n");
         if let Some((kind, address)) =
-            fate.recipient.original.as_ref().and_then(|original| original.split_once(';'))
+            recipient.recipient.original.as_ref().and_then(|original| original.split_once(';'))
         {
             field("Original-Recipient", &[kind, "; ", &from_xtext(address)].concat(), out);
         }
-        field("Final-Recipient", &typed(&fate.recipient.address), out);
+        field("Final-Recipient", &typed(&recipient.recipient.address), out);
         let action = match report.kind {
             Kind::Failed => "failed",
             Kind::Delayed { .. } => "delayed",
@@ -285,11 +285,11 @@ fn write_status(report: &Report<'_>, out: &mut String) {
             Kind::Delivered => "delivered",
         };
         field("Action", action, out);
-        field("Status", &alloc::format!("{}", fate.status), out);
-        if let Some(host) = fate.host {
+        field("Status", &alloc::format!("{}", recipient.status), out);
+        if let Some(host) = recipient.host {
             field("Remote-MTA", &["dns; ", host].concat(), out);
         }
-        if let Some(reply) = fate.reply {
+        if let Some(reply) = recipient.reply {
             field("Diagnostic-Code", &alloc::format!("smtp; {reply}"), out);
         }
         field("Last-Attempt-Date", &date(report.date), out);

@@ -174,12 +174,12 @@ pub fn route(
     let (mut why, mut missing) = (Unroutable::NoAddress, None);
     for (preference, host) in &hosts.names {
         match addresses(host, (us, trust), random, knowledge)? {
-            Ok(Found { is_ours: true, .. }) => {
+            Ok(HostAddresses { is_ours: true, .. }) => {
                 why = Unroutable::ComesBack;
                 hops.retain(|(before, _)| before < preference);
                 break;
             }
-            Ok(Found { addresses, has_private, .. }) => {
+            Ok(HostAddresses { addresses, has_private, .. }) => {
                 if has_private {
                     why = Unroutable::Private;
                 }
@@ -277,7 +277,7 @@ fn ordered(
 }
 
 /// The addresses of a host.
-struct Found {
+struct HostAddresses {
     /// Addresses to try, and whether each is authenticated.
     addresses: Vec<(IpAddr, bool)>,
     /// Whether one of its addresses is ours.
@@ -292,8 +292,8 @@ fn addresses(
     (us, trust): (&Us<'_>, Trust),
     random: u64,
     knowledge: &Knowledge,
-) -> Result<Result<Found, Unanswered>, Missing> {
-    let mut found = Found { addresses: Vec::new(), is_ours: false, has_private: false };
+) -> Result<Result<HostAddresses, Unanswered>, Missing> {
+    let mut found = HostAddresses { addresses: Vec::new(), is_ours: false, has_private: false };
     let mut unanswered = None;
     for kind in us.families.kinds() {
         let answer = match knowledge.of(Question { name: host.clone(), kind: *kind })? {

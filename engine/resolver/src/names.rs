@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use configuration::Network;
-use connections::{Channel, Connections, Owner, Stir};
+use connections::{Channel, Connections, Owner, TransportEvent};
 use dns::{
     Answer, Limits, LookupClient, OnBehalf, Question, Resolver, ResolverAction, SERVERS_MAX,
     StreamId, Unanswered,
@@ -90,7 +90,7 @@ pub struct Names {
     /// Streams to servers.
     streams: Vec<(StreamId, ConnectionId)>,
     /// Whether the resolver may have something to do.
-    is_stirred: bool,
+    needs_run: bool,
     /// When it has something to do, whatever happens.
     deadline: Instant,
     numbered: u64,
@@ -110,7 +110,7 @@ impl Names {
             servers: Vec::new(),
             asked: VecDeque::new(),
             streams: Vec::new(),
-            is_stirred: false,
+            needs_run: false,
             deadline: Instant::NEVER,
             numbered: 0,
             has_stopped: false,
@@ -181,8 +181,8 @@ impl Names {
 
     /// Whether there is something to do at once.
     #[inline]
-    pub fn is_stirred(&self) -> bool {
-        self.is_stirred || !self.asked.is_empty()
+    pub fn needs_run(&self) -> bool {
+        self.needs_run || !self.asked.is_empty()
     }
 
     /// When there is something to do, whatever happens.
@@ -202,7 +202,7 @@ impl Names {
         self.resolver = None;
         self.asked.clear();
         self.streams.drain(..).for_each(|(_, connection)| connections.hang_up(connection));
-        (self.is_stirred, self.deadline) = (false, Instant::NEVER);
+        (self.needs_run, self.deadline) = (false, Instant::NEVER);
     }
 
     /// Gives the resolver the present servers.
@@ -231,7 +231,7 @@ impl Names {
     /// Passes questions to the resolver or to the first core, and lets the resolver work.
     #[inline(never)]
     pub fn work(&mut self, now: Instant, connections: &mut Connections) {
-        self.is_stirred = false;
+        self.needs_run = false;
         if !self.asked.is_empty() {
             self.look_at_servers(connections.net(), now);
         }
@@ -316,27 +316,29 @@ impl Names {
     ) {
         if let Some(resolver) = &mut self.resolver {
             resolver.datagram_arrived(port, peer, bytes, now);
-            self.is_stirred = true;
+            self.needs_run = true;
         }
     }
 
     /// Something has happened to a connection to a name server.
     #[cold]
-    pub fn stream_stirred(
+    pub fn stream_event(
         &mut self,
         now: Instant,
         connection: ConnectionId,
-        stir: Stir,
+        event: TransportEvent,
         connections: &mut Connections,
     ) {
         let Some(stream) = self.stream_of(connection) else { return };
-        match (stir, &mut self.resolver) {
-            (Stir::Made, Some(resolver)) => resolver.stream_opened(stream),
-            (Stir::Bytes, _) => return self.bytes_wait(now, connection, connections),
-            (Stir::Over, _) => self.stream_failed(stream, now),
-            (Stir::Made, None) | (Stir::Room | Stir::Turn, _) => return,
+        match (event, &mut self.resolver) {
+            (TransportEvent::Made, Some(resolver)) => resolver.stream_opened(stream),
+            (TransportEvent::Bytes, _) => return self.bytes_wait(now, connection, connections),
+            (TransportEvent::Over, _) => self.stream_failed(stream, now),
+            (TransportEvent::Made, None) | (TransportEvent::Room | TransportEvent::Turn, _) => {
+                return;
+            }
         }
-        self.is_stirred = true;
+        self.needs_run = true;
     }
 
     /// Takes bytes from a connection to a name server.
@@ -344,7 +346,7 @@ impl Names {
     pub fn bytes_arrived(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) {
         if let (Some(stream), Some(resolver)) = (self.stream_of(connection), &mut self.resolver) {
             resolver.stream_arrived(stream, bytes, now);
-            self.is_stirred = true;
+            self.needs_run = true;
         }
     }
 

@@ -4,7 +4,7 @@ use alloc::borrow::Cow;
 
 /// The result of a response.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum SaslStep {
     /// Send this challenge unchanged to the client, which responds to it. It has at most
     /// [`crate::CHALLENGE_BYTES_MAX`] bytes.
     Challenge(Cow<'static, [u8]>),

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 
 use base64ct::{Base64, Encoding};
 
-use crate::answer::Answer;
+use crate::answer::SaslStep;
 use crate::grammar::name;
 use crate::scram::{ClientFirst, Puzzle, Puzzled, ScramProof};
 use crate::verifier::Signature;
@@ -113,15 +113,15 @@ impl Exchange {
     }
 
     /// The challenge to a client that has not sent an initial response.
-    pub fn opening(&self) -> Answer {
+    pub fn opening(&self) -> SaslStep {
         let wants_name = matches!(self.expect, Expect::Name);
-        Answer::Challenge(Cow::Borrowed(if wants_name { SEND_NAME } else { b"" }))
+        SaslStep::Challenge(Cow::Borrowed(if wants_name { SEND_NAME } else { b"" }))
     }
 
     /// The client has proved its identity, and is sent the proof that we know its password too. It
-    /// is logged in after it has acknowledged that, with [`Answer::Acknowledged`].
-    pub fn signed(signature: &Signature) -> (Exchange, Answer) {
-        let challenge = Answer::Challenge(Cow::Owned(signature.server_final()));
+    /// is logged in after it has acknowledged that, with [`SaslStep::Acknowledged`].
+    pub fn signed(signature: &Signature) -> (Exchange, SaslStep) {
+        let challenge = SaslStep::Challenge(Cow::Owned(signature.server_final()));
         (Exchange { expect: Expect::Acknowledgement }, challenge)
     }
 
@@ -132,15 +132,15 @@ impl Exchange {
     }
 
     /// The response to a challenge has arrived.
-    pub fn response_arrived(&mut self, response: &[u8], host: &mut impl Host) -> Answer {
-        if response == GIVEN_UP { Answer::GivenUp } else { self.begun_with(response, host) }
+    pub fn response_arrived(&mut self, response: &[u8], host: &mut impl Host) -> SaslStep {
+        if response == GIVEN_UP { SaslStep::GivenUp } else { self.begun_with(response, host) }
     }
 
     /// Handles an initial response, which came with the command, in base64. An empty one, `=`, is
     /// malformed, since no mechanism here begins with an empty response.
-    pub fn begun_with(&mut self, response: &[u8], host: &mut impl Host) -> Answer {
+    pub fn begun_with(&mut self, response: &[u8], host: &mut impl Host) -> SaslStep {
         let mut room = [0; DECODED_BYTES_MAX];
-        let Ok(decoded) = Base64::decode(response, &mut room) else { return Answer::Malformed };
+        let Ok(decoded) = Base64::decode(response, &mut room) else { return SaslStep::Malformed };
         match &self.expect {
             Expect::Message => match Message::parse(decoded) {
                 Some(message) if is_for_itself(message.acts_for, message.name) => {
@@ -148,44 +148,44 @@ impl Exchange {
                         name: message.name,
                         proof: Proof::Password(message.password),
                     });
-                    Answer::Complete
+                    SaslStep::Complete
                 }
-                Some(_) => Answer::NotAllowed,
-                None => Answer::Malformed,
+                Some(_) => SaslStep::NotAllowed,
+                None => SaslStep::Malformed,
             },
             Expect::Name => match name(decoded) {
                 Some(name) => {
                     self.expect = Expect::Password(name.into());
-                    Answer::Challenge(Cow::Borrowed(SEND_PASSWORD))
+                    SaslStep::Challenge(Cow::Borrowed(SEND_PASSWORD))
                 }
-                None => Answer::Malformed,
+                None => SaslStep::Malformed,
             },
             Expect::Password(name) => {
                 host.login(Credentials { name, proof: Proof::Password(decoded) });
-                Answer::Complete
+                SaslStep::Complete
             }
             Expect::ClientFirst => self.client_first_arrived(decoded, host),
             Expect::ClientFinal(puzzled) => match puzzled.proof(decoded) {
                 Ok(proof) => {
                     host.login(Credentials { name: puzzled.name(), proof: Proof::Scram(proof) });
-                    Answer::Complete
+                    SaslStep::Complete
                 }
                 Err(answer) => answer,
             },
-            Expect::Acknowledgement if decoded.is_empty() => Answer::Acknowledged,
-            Expect::Acknowledgement => Answer::Malformed,
+            Expect::Acknowledgement if decoded.is_empty() => SaslStep::Acknowledged,
+            Expect::Acknowledgement => SaslStep::Malformed,
         }
     }
 
-    fn client_first_arrived(&mut self, message: &[u8], host: &mut impl Host) -> Answer {
-        let Some(first) = ClientFirst::parse(message) else { return Answer::Malformed };
+    fn client_first_arrived(&mut self, message: &[u8], host: &mut impl Host) -> SaslStep {
+        let Some(first) = ClientFirst::parse(message) else { return SaslStep::Malformed };
         if !is_for_itself(&first.acts_for, &first.name) {
-            return Answer::NotAllowed;
+            return SaslStep::NotAllowed;
         }
         let puzzle = host.puzzle(&first.name);
         let (puzzled, challenge) = first.answered_by(&puzzle);
         self.expect = Expect::ClientFinal(puzzled);
-        Answer::Challenge(Cow::Owned(challenge))
+        SaslStep::Challenge(Cow::Owned(challenge))
     }
 }
 

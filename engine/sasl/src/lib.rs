@@ -3,8 +3,8 @@
 //!
 //! An [`Exchange`] gets each response of the client and returns the result: a challenge, a user
 //! name with a proof, or an error. It makes no decision and knows no protocol. The owner of the
-//! accounts implements [`Host`]. A [`Claim`] is the client side of SCRAM, for our own logins at
-//! other servers.
+//! accounts implements [`Host`]. A [`ClientExchange`] is the client side of SCRAM, for our own
+//! logins at other servers.
 //!
 //! Invariants:
 //! - An exchange ends after the number of responses that its mechanism has, or with the first
@@ -32,7 +32,7 @@ extern crate alloc;
 extern crate std;
 
 mod answer;
-mod claim;
+mod client_exchange;
 mod derivation;
 mod exchange;
 mod grammar;
@@ -41,8 +41,8 @@ mod nonces;
 mod scram;
 mod verifier;
 
-pub use answer::Answer;
-pub use claim::{Claim, NotAChallenge};
+pub use answer::SaslStep;
+pub use client_exchange::{ClientExchange, NotAChallenge};
 pub use derivation::Derivation;
 pub use exchange::{Credentials, Exchange, Host, Mechanism, NAMES, Proof, RESPONSE_BYTES_MAX};
 pub use hash::SALT_BYTES;

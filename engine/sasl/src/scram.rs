@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 
 use base64ct::{Base64, Encoding};
 
-use crate::answer::Answer;
+use crate::answer::SaslStep;
 use crate::grammar::{decoded, name};
 use crate::hash::{HASH_BYTES, SALT_BYTES};
 use crate::nonces::NONCE_BYTES;
@@ -120,10 +120,10 @@ impl Puzzled {
 
     /// The proof in a client's last message. Errors: the answer to a message without a proof for
     /// this exchange.
-    pub(crate) fn proof(&self, message: &[u8]) -> Result<ScramProof, Answer> {
-        let last = ClientFinal::parse(message).ok_or(Answer::Malformed)?;
+    pub(crate) fn proof(&self, message: &[u8]) -> Result<ScramProof, SaslStep> {
+        let last = ClientFinal::parse(message).ok_or(SaslStep::Malformed)?;
         if last.header != self.header || last.nonce != self.nonce {
-            return Err(Answer::NotAllowed);
+            return Err(SaslStep::NotAllowed);
         }
         let said = [self.said.as_bytes(), b",", last.without_proof.as_bytes()].concat();
         Ok(ScramProof { said, proof: last.proof })

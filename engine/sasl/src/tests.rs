@@ -1,6 +1,6 @@
 //! The promises of exchanges.
 
-mod claims;
+mod client_exchanges;
 mod exchanges;
 mod scram;
 mod verifiers;
@@ -10,7 +10,7 @@ use std::vec::Vec;
 
 use base64ct::{Base64, Encoding};
 
-use crate::{Answer, Credentials, Exchange, Host, Proof, Puzzle, ScramProof};
+use crate::{Credentials, Exchange, Host, Proof, Puzzle, SaslStep, ScramProof};
 
 /// A host that records what it is told, and asks a given puzzle.
 #[derive(Default)]
@@ -44,9 +44,9 @@ fn base64(text: impl AsRef<[u8]>) -> String {
 }
 
 /// The content of a challenge.
-fn challenge(answer: Answer) -> String {
+fn challenge(answer: SaslStep) -> String {
     match answer {
-        Answer::Challenge(challenge) => {
+        SaslStep::Challenge(challenge) => {
             assert!(challenge.len() <= crate::CHALLENGE_BYTES_MAX);
             String::from_utf8(
                 Base64::decode_vec(core::str::from_utf8(&challenge).unwrap()).unwrap(),
@@ -57,6 +57,6 @@ fn challenge(answer: Answer) -> String {
     }
 }
 
-fn respond(exchange: &mut Exchange, message: impl AsRef<[u8]>, ear: &mut Ear) -> Answer {
+fn respond(exchange: &mut Exchange, message: impl AsRef<[u8]>, ear: &mut Ear) -> SaslStep {
     exchange.response_arrived(base64(message).as_bytes(), ear)
 }

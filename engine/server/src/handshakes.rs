@@ -15,7 +15,7 @@
 use connections::{Channel, Handshakes, TurnGate};
 use machine::{Micros, Security};
 use sometimes::sometimes;
-use tls::Event;
+use tls::TlsEvent;
 
 use crate::parts::Parts;
 use crate::session::{Context, GREETING_PATIENCE, Handshake, LOOK, Session, Stage, Talk};
@@ -77,7 +77,7 @@ impl Session {
         let event = parts.connections.step_in_handshake(parts.turn, self.caller.connection);
         parts.connections.leave(TurnGate::Handshake, frame);
         match event {
-            Some(Event::Established(agreed)) => {
+            Some(TlsEvent::Established(agreed)) => {
                 if agreed.is_resumed {
                     sometimes!(TicketTaken);
                 }
@@ -85,7 +85,7 @@ impl Session {
                 parts.connections.tls_mut().handshake_ended();
                 self.speak_within(agreed.protocol, cx);
             }
-            Some(Event::Failed(failure)) => {
+            Some(TlsEvent::Failed(failure)) => {
                 sometimes!(HandshakeFailed);
                 parts.connections.tls_mut().outcomes_mut().has_failed(&failure);
                 self.hears_no_more(parts);

@@ -6,7 +6,7 @@ mod services;
 
 use channel::Class;
 use compute::DoneJob;
-use connections::{Owner, Stir, TurnGate, announce_address, announce_ipv6_addresses};
+use connections::{Owner, TransportEvent, TurnGate, announce_address, announce_ipv6_addresses};
 use machine::Entropy;
 use net::{ConnectionId, Event, Events};
 use resolver::Told;
@@ -54,19 +54,19 @@ impl Server {
                         self.bytes_without_session(connection, bytes);
                     }
                 }
-                Event::Connected { connection } => self.connection_stirred(connection, Stir::Made),
-                Event::Buffered { connection } => self.connection_stirred(connection, Stir::Bytes),
-                Event::SendRoom { connection } => self.connection_stirred(connection, Stir::Room),
+                Event::Connected { connection } => self.connection_event(connection, TransportEvent::Made),
+                Event::Buffered { connection } => self.connection_event(connection, TransportEvent::Bytes),
+                Event::SendRoom { connection } => self.connection_event(connection, TransportEvent::Room),
                 Event::PeerClosed { connection } => match self.parts.connections.owner(connection) {
                     Owner::Session => self.tell(connection.0, |session, _| session.peer_is_done()),
-                    owner => self.owner_stirred(owner, connection, Stir::Over),
+                    owner => self.owner_event(owner, connection, TransportEvent::Over),
                 },
                 Event::Closed { connection, .. } => match self.parts.connections.owner(connection) {
                     Owner::Session => {
                         self.let_sessions(|sessions, cx| sessions.ends(connection.0, cx));
                         self.parts.connections.is_over(connection);
                     }
-                    owner => self.owner_stirred(owner, connection, Stir::Over),
+                    owner => self.owner_event(owner, connection, TransportEvent::Over),
                 },
                 Event::Datagram { port, peer, ref bytes } => {
                     let Parts { connections, turn, .. } = &mut self.parts;
@@ -86,23 +86,23 @@ impl Server {
     }
 
     /// The connection has more bytes, or more buffer space.
-    fn connection_stirred(&mut self, connection: ConnectionId, stir: Stir) {
+    fn connection_event(&mut self, connection: ConnectionId, event: TransportEvent) {
         match self.parts.connections.owner(connection) {
             Owner::Session => self.let_sessions(|sessions, cx| sessions.goes_on(connection.0, cx)),
-            owner => self.owner_stirred(owner, connection, stir),
+            owner => self.owner_event(owner, connection, event),
         }
     }
 
     /// An event of a connection that we have opened.
     #[cold]
-    fn owner_stirred(&mut self, owner: Owner, connection: ConnectionId, stir: Stir) {
+    fn owner_event(&mut self, owner: Owner, connection: ConnectionId, event: TransportEvent) {
         match owner {
             Owner::Resolver => {
                 let Parts { connections, turn, .. } = &mut self.parts;
-                self.services.names.stream_stirred(turn.now, connection, stir, connections);
+                self.services.names.stream_event(turn.now, connection, event, connections);
             }
-            Owner::Outbound(frame) => self.let_outbound(|outbound, cx| outbound.stirred(frame, stir, cx)),
-            Owner::Filter(frame) => self.tell(frame, |session, cx| session.filter_stirred(stir, cx)),
+            Owner::Outbound(frame) => self.let_outbound(|outbound, cx| outbound.transport_event(frame, event, cx)),
+            Owner::Filter(frame) => self.tell(frame, |session, cx| session.filter_event(event, cx)),
             Owner::Session => unreachable!("a session is told by its own way"),
         }
     }
@@ -114,7 +114,7 @@ impl Server {
             Owner::Resolver => self.services.names.bytes_arrived(self.parts.turn.now, connection, bytes),
             owner @ (Owner::Outbound(_) | Owner::Filter(_)) => {
                 self.parts.connections.keep(connection, bytes);
-                self.owner_stirred(owner, connection, Stir::Bytes);
+                self.owner_event(owner, connection, TransportEvent::Bytes);
             }
             // We have reset it in this turn, and its session has ended.
             Owner::Session => {}
@@ -157,7 +157,7 @@ impl Server {
         if let Some(frame) = owner {
             let connection = ConnectionId(frame);
             match self.parts.connections.owner(connection) {
-                owner @ Owner::Outbound(_) => self.owner_stirred(owner, connection, Stir::Turn),
+                owner @ Owner::Outbound(_) => self.owner_event(owner, connection, TransportEvent::Turn),
                 _ => self.tell(frame, Session::resumed),
             }
         }

@@ -15,7 +15,7 @@ mod table;
 mod waits_for;
 
 use certificates::Replaced;
-use connections::{Caller, Channel, Connections, Stir};
+use connections::{Caller, Channel, Connections, TransportEvent};
 use inbound::{SmtpConversation, inbound_policy_applies};
 use machine::{Micros, Protocol, ServiceEntry};
 use mail::ConnectionKind;
@@ -335,9 +335,9 @@ impl Session {
     }
 
     /// An event of the filter's connection.
-    pub(crate) fn filter_stirred(&mut self, stir: Stir, cx: &mut Context<'_>) {
+    pub(crate) fn filter_event(&mut self, event: TransportEvent, cx: &mut Context<'_>) {
         if let Talk::Smtp(talk) = &mut self.talk {
-            talk.filter_stirred(stir, &mut cx.smtp(self.caller));
+            talk.filter_event(event, &mut cx.smtp(self.caller));
         }
     }
 

@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use machine::{CoreId, Instant};
-use relay::destinations::{Ended, Leave, Told};
+use relay::destinations::{ConnectionOutcome, Leave, Told};
 use relay::policies::{Fetched, KnownPolicy};
 use tasks::{Continuation, FrameId};
 
@@ -86,7 +86,7 @@ pub enum DestinationEvent {
     /// A permitted connection has ended, or was not made.
     Ended {
         /// How it ended.
-        how: Ended,
+        how: ConnectionOutcome,
         /// The time.
         now: Instant,
         /// Any number.

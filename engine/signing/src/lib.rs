@@ -2,7 +2,7 @@
 //! ours, with each key (DKIM, crate `dkim`).
 //!
 //! A message is signed when it is accepted, or when it is written in the webmail. It is hashed on
-//! the way into the store, and its signatures are above it, appended last ([`store::HeadLength`]).
+//! the way into the store, and its signatures are above it, appended last ([`store::HeadSize`]).
 //! So it is read once, even if it is then sent to other servers any number of times.
 //!
 //! Invariants:
@@ -35,7 +35,7 @@ use compute::{Compute, JobNumber, JobResult};
 use dkim::{Algorithm, Message, Reading, SigningKey, UnsignedField};
 use dns::Name;
 use machine::UnixTime;
-use store::{HeadLength, Refusal};
+use store::{HeadSize, Refusal};
 use tasks::Continuation;
 
 pub use author::{Author, Authors};
@@ -197,7 +197,7 @@ impl Signing {
     pub fn head(&self, first: &[u8]) -> Vec<u8> {
         let mut head = first.to_vec();
         for signature in &self.signatures {
-            if head.len() + signature.len() <= HeadLength::OCTETS_MAX - HeadLength::UNIT {
+            if head.len() + signature.len() <= HeadSize::OCTETS_MAX - HeadSize::UNIT {
                 head.extend_from_slice(signature.as_bytes());
             }
         }
@@ -209,7 +209,7 @@ impl Signing {
 /// Pads the last line with white space to a valid length of a head. After a signature it has no
 /// meaning (RFC 6376 sections 3.4.2 and 3.5).
 fn fill_up(head: &mut Vec<u8>) {
-    let spaces = head.len().next_multiple_of(HeadLength::UNIT) - head.len();
+    let spaces = head.len().next_multiple_of(HeadSize::UNIT) - head.len();
     let end = head.len().saturating_sub(b"\r\n".len());
     head.splice(end..end, core::iter::repeat_n(b' ', spaces));
 }

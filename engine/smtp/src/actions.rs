@@ -32,7 +32,7 @@ pub trait Actions: sasl::Host {
 
     /// Whether [`Actions::recipient`] can answer for this path now. No: something must be found out
     /// first. Then RCPT is not taken before [`crate::Session::sender_known`], when this is asked
-    /// again. `greeting_name`: as in [`Envelope`].
+    /// again. `greeting_name`: as in [`MessageStart`].
     fn may_answer(&mut self, path: &ForwardPath<'_>, greeting_name: &str) -> bool;
 
     /// RCPT: adds a recipient to the open transaction.
@@ -52,13 +52,13 @@ pub trait Actions: sasl::Host {
     /// Whether a message of the open transaction, which has a recipient, may begin. No: something
     /// must be found out about its sender first. Then DATA, or the first BDAT, is not taken before
     /// [`crate::Session::sender_known`], when this is asked again; until then the host sets the
-    /// deadline. `greeting_name`: as in [`Envelope`].
+    /// deadline. `greeting_name`: as in [`MessageStart`].
     fn may_begin(&mut self, greeting_name: &str) -> bool;
 
     /// DATA or the first BDAT: the message of the open transaction begins.
     ///
     /// Errors: there is no message then, and none of the calls below follows for it.
-    fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal>;
+    fn message_begin(&mut self, envelope: &MessageStart<'_>) -> Result<(), MessageRefusal>;
 
     /// The next bytes of the message, as they are to be stored. Returns how many were taken. Fewer
     /// than offered means that there is no space, and nothing more is offered before
@@ -212,7 +212,7 @@ impl Extensions {
 
 /// What is known of a message when it begins, beside its sender and its recipients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Envelope<'a> {
+pub struct MessageStart<'a> {
     /// The client's name in EHLO or HELO: a domain or an address literal, not verified.
     pub greeting_name: &'a str,
     /// The protocol of the message, for its `Received:` field.

@@ -60,7 +60,7 @@ pub struct Mail<'a> {
     /// The size in bytes that the client expects (RFC 1870). It may be wrong.
     pub declared_bytes: Option<u64>,
     /// The declared content of the message's body (RFC 6152).
-    pub body: Body,
+    pub body: BodyType,
     /// Whether addresses and header fields may have non-ASCII characters (RFC 6531).
     pub character_set: CharacterSet,
     /// The part of the message that a failure report returns (RFC 3461).
@@ -93,7 +93,7 @@ pub enum CharacterSet {
 
 /// The declared content of a message's body. Nothing is refused or changed because of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Body {
+pub enum BodyType {
     /// ASCII only.
     SevenBit,
     /// Any bytes, in lines.
@@ -102,7 +102,7 @@ pub enum Body {
 
 /// What is wrong with a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
+pub(crate) enum CommandError {
     /// An unknown command.
     UnknownCommand,
     /// A command of SMTP that this server does not support.
@@ -131,8 +131,8 @@ pub(crate) enum Fault {
 
 /// Parses a line. Only MAIL decides whether a non-ASCII recipient is allowed, so RCPT leaves that
 /// to the session.
-pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
-    let line = core::str::from_utf8(line.trim_ascii_end()).map_err(|_| Fault::NotUtf8)?;
+pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, CommandError> {
+    let line = core::str::from_utf8(line.trim_ascii_end()).map_err(|_| CommandError::NotUtf8)?;
     let (verb, arguments) = split_at_byte(line, b' ').unwrap_or((line, ""));
     let arguments = without_leading_spaces(arguments);
     match &uppercase(verb) {
@@ -146,14 +146,16 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
         b"RSET" => alone(arguments, Command::Reset),
         b"NOOP" => Ok(Command::Noop),
         b"VRFY" if !arguments.is_empty() => Ok(Command::Verify),
-        b"VRFY" => Err(Fault::BadArguments),
+        b"VRFY" => Err(CommandError::BadArguments),
         b"HELP" => Ok(Command::Help),
-        b"EXPN" | b"TURN" | b"SEND" | b"SOML" | b"SAML" | b"ETRN" => Err(Fault::NotImplemented),
+        b"EXPN" | b"TURN" | b"SEND" | b"SOML" | b"SAML" | b"ETRN" => {
+            Err(CommandError::NotImplemented)
+        }
         b"AUTH" => login(arguments),
-        b"POST" => Err(Fault::NotSmtp),
+        b"POST" => Err(CommandError::NotSmtp),
         _ if verb.eq_ignore_ascii_case("STARTTLS") => alone(arguments, Command::StartTls),
-        _ if ["GET", "PUT", "CONNECT", "OPTIONS"].contains(&verb) => Err(Fault::NotSmtp),
-        _ => Err(Fault::UnknownCommand),
+        _ if ["GET", "PUT", "CONNECT", "OPTIONS"].contains(&verb) => Err(CommandError::NotSmtp),
+        _ => Err(CommandError::UnknownCommand),
     }
 }
 
@@ -163,36 +165,36 @@ fn uppercase(verb: &str) -> [u8; 4] {
     <[u8; 4]>::try_from(verb.as_bytes()).unwrap_or_default().map(|byte| byte.to_ascii_uppercase())
 }
 
-fn alone<'a>(arguments: &str, command: Command<'a>) -> Result<Command<'a>, Fault> {
-    if arguments.is_empty() { Ok(command) } else { Err(Fault::BadArguments) }
+fn alone<'a>(arguments: &str, command: Command<'a>) -> Result<Command<'a>, CommandError> {
+    if arguments.is_empty() { Ok(command) } else { Err(CommandError::BadArguments) }
 }
 
-fn login(arguments: &str) -> Result<Command<'_>, Fault> {
+fn login(arguments: &str) -> Result<Command<'_>, CommandError> {
     let (mechanism, response) = match split_at_byte(arguments, b' ') {
         None => (arguments, None),
         Some((mechanism, response)) => (mechanism, Some(without_leading_spaces(response))),
     };
     match mechanism {
-        "" => Err(Fault::BadArguments),
+        "" => Err(CommandError::BadArguments),
         _ => Ok(Command::Login { mechanism, response }),
     }
 }
 
-fn greeting_name(arguments: &str) -> Result<&str, Fault> {
-    if is_greeting_name(arguments) { Ok(arguments) } else { Err(Fault::BadGreetingName) }
+fn greeting_name(arguments: &str) -> Result<&str, CommandError> {
+    if is_greeting_name(arguments) { Ok(arguments) } else { Err(CommandError::BadGreetingName) }
 }
 
-fn mail(arguments: &str) -> Result<Command<'_>, Fault> {
+fn mail(arguments: &str) -> Result<Command<'_>, CommandError> {
     let path = after_keyword(arguments, "FROM:")?;
-    let (reverse_path, rest) = ReversePath::read(path).map_err(Fault::from)?;
+    let (reverse_path, rest) = ReversePath::read(path).map_err(CommandError::from)?;
     let parameters = mail_parameters(rest)?;
     if !parameters.smtputf8 && !reverse_path.text().is_ascii() {
-        return Err(Fault::NeedsSmtpUtf8);
+        return Err(CommandError::NeedsSmtpUtf8);
     }
     let mail = Mail {
         reverse_path,
         declared_bytes: parameters.declared_bytes,
-        body: parameters.body.unwrap_or(Body::SevenBit),
+        body: parameters.body.unwrap_or(BodyType::SevenBit),
         character_set: if parameters.smtputf8 { CharacterSet::Utf8 } else { CharacterSet::Ascii },
         returned: parameters.returned,
         envelope_id: parameters.envelope_id,
@@ -201,19 +203,19 @@ fn mail(arguments: &str) -> Result<Command<'_>, Fault> {
     Ok(Command::Mail(mail, parameters.hold))
 }
 
-fn recipient(arguments: &str) -> Result<Recipient<'_>, Fault> {
+fn recipient(arguments: &str) -> Result<Recipient<'_>, CommandError> {
     let path = after_keyword(arguments, "TO:")?;
-    let (path, rest) = ForwardPath::read(path).map_err(Fault::from)?;
+    let (path, rest) = ForwardPath::read(path).map_err(CommandError::from)?;
     let RecipientParameters { notify, original } = recipient_parameters(rest)?;
     Ok(Recipient { path, notify, original })
 }
 
-fn after_keyword<'a>(arguments: &'a str, keyword: &str) -> Result<&'a str, Fault> {
+fn after_keyword<'a>(arguments: &'a str, keyword: &str) -> Result<&'a str, CommandError> {
     match arguments.split_at_checked(keyword.len()) {
         Some((start, rest)) if start.eq_ignore_ascii_case(keyword) => {
             Ok(without_leading_spaces(rest))
         }
-        _ => Err(Fault::BadArguments),
+        _ => Err(CommandError::BadArguments),
     }
 }
 
@@ -223,22 +225,22 @@ fn without_leading_spaces(text: &str) -> &str {
     text.get(spaces..).unwrap_or_default()
 }
 
-fn chunk<'a>(arguments: &str) -> Result<Command<'a>, Fault> {
+fn chunk<'a>(arguments: &str) -> Result<Command<'a>, CommandError> {
     let (size, place) = match split_at_byte(arguments, b' ') {
         None => (arguments, ChunkPlace::NotLast),
         Some((size, last)) if without_leading_spaces(last).eq_ignore_ascii_case("LAST") => {
             (size, ChunkPlace::Last)
         }
-        Some(_) => return Err(Fault::BadChunk),
+        Some(_) => return Err(CommandError::BadChunk),
     };
-    decimal(size).map(|bytes| Command::Chunk { bytes, place }).ok_or(Fault::BadChunk)
+    decimal(size).map(|bytes| Command::Chunk { bytes, place }).ok_or(CommandError::BadChunk)
 }
 
-impl From<PathError> for Fault {
-    fn from(error: PathError) -> Fault {
+impl From<PathError> for CommandError {
+    fn from(error: PathError) -> CommandError {
         match error {
-            PathError::Malformed => Fault::BadPath,
-            PathError::TooLong => Fault::PathTooLong,
+            PathError::Malformed => CommandError::BadPath,
+            PathError::TooLong => CommandError::PathTooLong,
         }
     }
 }

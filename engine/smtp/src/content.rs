@@ -119,7 +119,7 @@ fn content_run(bytes: &[u8], mut from: usize, dots: Dots) -> Run {
 
 /// Bytes that are examined together.
 const BLOCK_BYTES: usize = 64;
-type Block = [u8; BLOCK_BYTES];
+type ContentBlock = [u8; BLOCK_BYTES];
 
 /// The number of bytes in whole blocks, from the first on, in which each CR has its LF, each LF its
 /// CR, and no line begins with a dot. Nearly all of a message is like that, and the comparisons
@@ -131,7 +131,7 @@ fn clean_blocks(bytes: &[u8]) -> usize {
     // Each byte with the two after it: a dot counts after an LF, so each LF is examined once.
     let from =
         |start: usize| bytes.get(start..).unwrap_or_default().as_chunks::<BLOCK_BYTES>().0.iter();
-    let is_clean = |((block, next), second): &((&Block, &Block), &Block)| {
+    let is_clean = |((block, next), second): &((&ContentBlock, &ContentBlock), &ContentBlock)| {
         let triples = block.iter().zip(next.iter()).zip(second.iter());
         !triples.fold(false, |doubtful, ((byte, next), second)| {
             let is_end = *next == b'\n';

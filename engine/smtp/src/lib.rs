@@ -40,10 +40,10 @@ mod session;
 mod wishes;
 
 pub use actions::{
-    Actions, Envelope, Extensions, Haste, Login, LoginRefusal, MessageRefusal, Protocol,
+    Actions, Extensions, Haste, Login, LoginRefusal, MessageRefusal, MessageStart, Protocol,
     RecipientRefusal, SenderRefusal, Settings, Tls,
 };
-pub use command::{Body, CharacterSet, Mail, Recipient};
+pub use command::{BodyType, CharacterSet, Mail, Recipient};
 pub use hold::Holds;
 pub use line::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
 pub use path::{

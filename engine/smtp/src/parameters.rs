@@ -4,7 +4,7 @@
 //! 6531 section 3.4, RFC 4954 section 5 (AUTH), RFC 3461 sections 4.1 to 4.4 (NOTIFY, ORCPT, RET,
 //! ENVID), RFC 4865 section 4 (HOLDFOR, HOLDUNTIL).
 
-use crate::command::{Body, Fault};
+use crate::command::{BodyType, CommandError};
 use crate::hold::Hold;
 use crate::path::split_at_byte;
 use crate::wishes::{EnvelopeId, Notify, Original, Return};
@@ -13,7 +13,7 @@ use crate::wishes::{EnvelopeId, Notify, Original, Return};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct MailParameters<'a> {
     pub(crate) declared_bytes: Option<u64>,
-    pub(crate) body: Option<Body>,
+    pub(crate) body: Option<BodyType>,
     pub(crate) smtputf8: bool,
     pub(crate) auth: bool,
     pub(crate) returned: Option<Return>,
@@ -29,7 +29,7 @@ pub(crate) struct RecipientParameters<'a> {
 }
 
 /// Reads the text after the path of MAIL.
-pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters<'_>, Fault> {
+pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters<'_>, CommandError> {
     let mut parameters = MailParameters::default();
     for (keyword, value) in parameters_of(text)? {
         let repeated = if keyword.eq_ignore_ascii_case("SIZE") {
@@ -38,14 +38,14 @@ pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters<'_>, Fault> {
             parameters.body.replace(body(value)?).is_some()
         } else if keyword.eq_ignore_ascii_case("SMTPUTF8") {
             if value.is_some() {
-                return Err(Fault::BadParameter);
+                return Err(CommandError::BadParameter);
             }
             core::mem::replace(&mut parameters.smtputf8, true)
         } else if keyword.eq_ignore_ascii_case("AUTH") {
             // The original submitter (RFC 4954 section 5). It is ignored, because the client is not
             // trusted.
             if value.is_none_or(str::is_empty) {
-                return Err(Fault::BadParameter);
+                return Err(CommandError::BadParameter);
             }
             core::mem::replace(&mut parameters.auth, true)
         } else if keyword.eq_ignore_ascii_case("RET") {
@@ -57,17 +57,17 @@ pub(crate) fn mail_parameters(text: &str) -> Result<MailParameters<'_>, Fault> {
         } else if keyword.eq_ignore_ascii_case("HOLDUNTIL") {
             parameters.hold.replace(read(value, Hold::read_until)?).is_some()
         } else {
-            return Err(Fault::UnknownParameter);
+            return Err(CommandError::UnknownParameter);
         };
         if repeated {
-            return Err(Fault::BadParameter);
+            return Err(CommandError::BadParameter);
         }
     }
     Ok(parameters)
 }
 
 /// Reads the text after the path of RCPT.
-pub(crate) fn recipient_parameters(text: &str) -> Result<RecipientParameters<'_>, Fault> {
+pub(crate) fn recipient_parameters(text: &str) -> Result<RecipientParameters<'_>, CommandError> {
     let mut parameters = RecipientParameters::default();
     for (keyword, value) in parameters_of(text)? {
         let repeated = if keyword.eq_ignore_ascii_case("NOTIFY") {
@@ -75,17 +75,17 @@ pub(crate) fn recipient_parameters(text: &str) -> Result<RecipientParameters<'_>
         } else if keyword.eq_ignore_ascii_case("ORCPT") {
             parameters.original.replace(read(value, Original::read)?).is_some()
         } else {
-            return Err(Fault::UnknownParameter);
+            return Err(CommandError::UnknownParameter);
         };
         if repeated {
-            return Err(Fault::BadParameter);
+            return Err(CommandError::BadParameter);
         }
     }
     Ok(parameters)
 }
 
 /// The keywords and values of `text`, which is empty or begins with a space.
-fn parameters_of(text: &str) -> Result<impl Iterator<Item = (&str, Option<&str>)>, Fault> {
+fn parameters_of(text: &str) -> Result<impl Iterator<Item = (&str, Option<&str>)>, CommandError> {
     let parameter = |word| {
         split_at_byte(word, b'=').map_or((word, None), |(keyword, value)| (keyword, Some(value)))
     };
@@ -93,9 +93,9 @@ fn parameters_of(text: &str) -> Result<impl Iterator<Item = (&str, Option<&str>)
 }
 
 /// The words of `text`, which is empty or begins with a space.
-fn words(text: &str) -> Result<impl Iterator<Item = &str>, Fault> {
+fn words(text: &str) -> Result<impl Iterator<Item = &str>, CommandError> {
     if !text.is_empty() && !text.starts_with(' ') {
-        return Err(Fault::BadPath);
+        return Err(CommandError::BadPath);
     }
     let mut rest = text;
     Ok(core::iter::from_fn(move || {
@@ -110,15 +110,15 @@ fn words(text: &str) -> Result<impl Iterator<Item = &str>, Fault> {
     }))
 }
 
-fn read<'a, T>(value: Option<&'a str>, read: fn(&'a str) -> Option<T>) -> Result<T, Fault> {
-    value.and_then(read).ok_or(Fault::BadParameter)
+fn read<'a, T>(value: Option<&'a str>, read: fn(&'a str) -> Option<T>) -> Result<T, CommandError> {
+    value.and_then(read).ok_or(CommandError::BadParameter)
 }
 
-fn body(value: Option<&str>) -> Result<Body, Fault> {
+fn body(value: Option<&str>) -> Result<BodyType, CommandError> {
     match value {
-        Some(value) if value.eq_ignore_ascii_case("7BIT") => Ok(Body::SevenBit),
-        Some(value) if value.eq_ignore_ascii_case("8BITMIME") => Ok(Body::EightBitMime),
-        _ => Err(Fault::BadParameter),
+        Some(value) if value.eq_ignore_ascii_case("7BIT") => Ok(BodyType::SevenBit),
+        Some(value) if value.eq_ignore_ascii_case("8BITMIME") => Ok(BodyType::EightBitMime),
+        _ => Err(CommandError::BadParameter),
     }
 }
 

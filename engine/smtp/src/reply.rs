@@ -13,7 +13,7 @@ use crate::actions::{
     Actions, Extensions, Login, LoginRefusal, MessageRefusal, RecipientRefusal, SenderRefusal,
     Settings, Tls,
 };
-use crate::command::Fault;
+use crate::command::CommandError;
 use crate::hold::DateTime;
 
 /// The longest reply, in bytes: the one to EHLO, with a name of 255 bytes.
@@ -92,20 +92,20 @@ pub(crate) const MAILBOX_FULL: Reply = b"452 4.2.2 Mailbox full\r\n";
 pub(crate) const NEVER_FITS: Reply = b"552 5.2.2 Larger than all that the mailbox may hold\r\n";
 pub(crate) const TOO_BIG: Reply = b"552 5.3.4 Message too big\r\n";
 
-pub(crate) fn fault(fault: Fault) -> Reply {
+pub(crate) fn fault(fault: CommandError) -> Reply {
     match fault {
-        Fault::UnknownCommand => b"500 5.5.1 Unknown command\r\n",
-        Fault::NotImplemented => b"502 5.5.1 Command not implemented\r\n",
-        Fault::NotSmtp => b"521 5.5.1 This is SMTP\r\n",
-        Fault::NotUtf8 => b"500 5.5.2 Line is not UTF-8\r\n",
-        Fault::BadArguments => b"501 5.5.4 Wrong arguments\r\n",
-        Fault::BadGreetingName => b"501 5.5.4 Needs your host's name or address literal\r\n",
-        Fault::BadPath => b"501 5.1.3 Address must look like <local-part@domain>\r\n",
-        Fault::PathTooLong => b"501 5.1.3 Address too long\r\n",
-        Fault::BadParameter => b"501 5.5.4 Wrong parameter value\r\n",
-        Fault::UnknownParameter => b"555 5.5.4 Unknown parameter\r\n",
-        Fault::NeedsSmtpUtf8 => RECIPIENT_NEEDS_SMTPUTF8,
-        Fault::BadChunk => b"521 5.5.4 Syntax: BDAT size [LAST]\r\n",
+        CommandError::UnknownCommand => b"500 5.5.1 Unknown command\r\n",
+        CommandError::NotImplemented => b"502 5.5.1 Command not implemented\r\n",
+        CommandError::NotSmtp => b"521 5.5.1 This is SMTP\r\n",
+        CommandError::NotUtf8 => b"500 5.5.2 Line is not UTF-8\r\n",
+        CommandError::BadArguments => b"501 5.5.4 Wrong arguments\r\n",
+        CommandError::BadGreetingName => b"501 5.5.4 Needs your host's name or address literal\r\n",
+        CommandError::BadPath => b"501 5.1.3 Address must look like <local-part@domain>\r\n",
+        CommandError::PathTooLong => b"501 5.1.3 Address too long\r\n",
+        CommandError::BadParameter => b"501 5.5.4 Wrong parameter value\r\n",
+        CommandError::UnknownParameter => b"555 5.5.4 Unknown parameter\r\n",
+        CommandError::NeedsSmtpUtf8 => RECIPIENT_NEEDS_SMTPUTF8,
+        CommandError::BadChunk => b"521 5.5.4 Syntax: BDAT size [LAST]\r\n",
     }
 }
 

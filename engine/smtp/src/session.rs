@@ -57,7 +57,7 @@ pub struct Session {
     refused_recipients: u8,
     transaction: Option<Transaction>,
     client_name: Name,
-    identity: Identity,
+    identity: ClientIdentity,
     failed_logins: u8,
     /// On the heap because it is needed for a moment, and a session lives for hours.
     exchange: Option<Box<Exchange>>,
@@ -73,9 +73,9 @@ enum Expect {
     /// The end of a line that was too long for a command.
     LongLineEnd,
     /// The message after DATA, up to its line of one dot.
-    MessageData(Incoming),
+    MessageData(MessageInput),
     /// The rest of a chunk after BDAT.
-    ChunkData { chunk: Incoming, bytes_left: u64, place: ChunkPlace },
+    ChunkData { chunk: MessageInput, bytes_left: u64, place: ChunkPlace },
     /// The store's answer to a complete message.
     Stored,
     /// The client's next response in its login.
@@ -120,7 +120,7 @@ enum Greeted {
 
 /// The identity of the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Identity {
+enum ClientIdentity {
     /// Unknown.
     Unknown,
     /// Proved by a login.
@@ -153,7 +153,7 @@ struct Transaction {
 enum Message {
     NotBegun,
     /// Begun by BDAT and waiting for its next chunk.
-    BetweenChunks(Incoming),
+    BetweenChunks(MessageInput),
     /// Begun, and arriving: [`Expect`] has its state.
     Arriving,
     /// Complete and handed over.
@@ -162,16 +162,16 @@ enum Message {
 
 /// A message while it arrives, or the bytes that are read in place of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Incoming {
+struct MessageInput {
     /// The bytes of content so far, whether they were passed on or thrown away.
     bytes: u64,
     position: Position,
-    fate: Fate,
+    handling: ContentHandling,
 }
 
 /// What happens to the bytes that arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
+enum ContentHandling {
     /// They are passed on.
     Kept,
     /// They are thrown away, and at their end this reply is sent.
@@ -212,7 +212,7 @@ impl Session {
             refused_recipients: 0,
             transaction: None,
             client_name: Name::from(""),
-            identity: Identity::Unknown,
+            identity: ClientIdentity::Unknown,
             failed_logins: 0,
             exchange: None,
         }
@@ -345,7 +345,7 @@ impl Session {
     /// session without a login goes on.
     pub fn password_changed(&mut self, actions: &mut impl Actions) {
         match self.expect {
-            _ if self.identity == Identity::Unknown => {}
+            _ if self.identity == ClientIdentity::Unknown => {}
             Expect::Stored => self.stopping = Stopping::PasswordChanged,
             Expect::Handshake | Expect::Closed => {}
             _ => self.end(reply::PASSWORD_CHANGED, actions),

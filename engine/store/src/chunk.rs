@@ -9,7 +9,7 @@
 use crate::bytes::{HeaderWriter, Reader};
 use crate::hash::{HASH_BYTES, Key};
 use crate::layout::{PAGE_BYTES, PIECE_BYTES, PIECE_PAGES, Page};
-use crate::types::{AccountId, HeadLength};
+use crate::types::{AccountId, HeadSize};
 use core::ops::Range;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BODY");
@@ -58,7 +58,7 @@ pub(crate) struct Last {
     pub(crate) octets: u32,
     pub(crate) modseq: u64,
     pub(crate) date: u32,
-    pub(crate) head: HeadLength,
+    pub(crate) head: HeadSize,
 }
 
 /// The number of chunks of a body of `octets`.
@@ -90,13 +90,8 @@ pub(crate) fn emit(
 ) -> u64 {
     let pages = (buffer.len() / PAGE_BYTES) as u8;
     let kind = if header.last.is_some() { KIND_LAST } else { KIND_PART };
-    let last = header.last.unwrap_or(Last {
-        uid: 0,
-        octets: 0,
-        modseq: 0,
-        date: 0,
-        head: HeadLength::NONE,
-    });
+    let last =
+        header.last.unwrap_or(Last { uid: 0, octets: 0, modseq: 0, date: 0, head: HeadSize::NONE });
     let octets = key.hash([octets_of(buffer, header.length)]);
     let mut head = [0; HEADER_BYTES];
     HeaderWriter::of(&mut head)
@@ -202,7 +197,7 @@ pub(crate) fn parse_head(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
         octets: reader.u32()?,
         modseq: reader.count()?,
         date: reader.u32()?,
-        head: HeadLength(reader.u8()?),
+        head: HeadSize(reader.u8()?),
     };
     reader.take(3)?;
     let conversation = reader.u64()?;

@@ -21,7 +21,7 @@ use crate::outcome::Refusal;
 use crate::parts::Parts;
 use crate::pending::Awaiting;
 use crate::segments::Want;
-use crate::types::{Closing, HeadLength, Limits, OUTBOX, Recipient};
+use crate::types::{Closing, HeadSize, Limits, OUTBOX, Recipient};
 use crate::writing::allocate;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -77,7 +77,7 @@ struct Delivery {
     last_pages: Vec<u32>,
     last_pages_each: u32,
     date: u32,
-    head: HeadLength,
+    head: HeadSize,
     /// `writes`: writes in flight. `groups`: groups that are not flushed yet.
     writes: u32,
     groups: u32,
@@ -302,7 +302,7 @@ impl Deliveries {
         }
         delivery.continuation = Some(continuation);
         delivery.date = u32::try_from(date.seconds()).unwrap_or(u32::MAX);
-        if head != HeadLength::NONE {
+        if head != HeadSize::NONE {
             delivery.set_head(head);
         }
         if let Some(mailbox) = mailbox {

@@ -121,7 +121,7 @@ pub use segments::{Room, Space};
 pub use store::{Owners, Share, Store};
 pub use superblock::FORMAT_VERSION;
 pub use types::{
-    ARCHIVE, AccountId, BUILT_IN, Closing, DRAFTS, Filed, Flags, Guid, HeadLength, INBOX, JUNK,
+    ARCHIVE, AccountId, BUILT_IN, Closing, DRAFTS, Filed, Flags, Guid, HeadSize, INBOX, JUNK,
     Limits, MailboxId, MailboxInfo, MarkChange, Marks, MessageInfo, Modseq, OUTBOX, Origin,
     Recipient, SENT, TRASH, Uid, UidRange,
 };

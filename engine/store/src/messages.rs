@@ -4,7 +4,7 @@
 //! - UIDs ascend strictly, within a block and from block to block; no block is empty.
 //! - Two neighbouring blocks never fit into one, so at most half of the places are unused.
 
-use crate::types::{Flags, Guid, HeadLength, MarkChange, Marks, MessageInfo, Modseq, Uid};
+use crate::types::{Flags, Guid, HeadSize, MarkChange, Marks, MessageInfo, Modseq, Uid};
 use alloc::vec::Vec;
 use machine::UnixTime;
 
@@ -63,7 +63,7 @@ impl MessageEntry {
     }
 
     /// The same message with this head.
-    pub(crate) fn with_head(self, HeadLength(head): HeadLength) -> MessageEntry {
+    pub(crate) fn with_head(self, HeadSize(head): HeadSize) -> MessageEntry {
         MessageEntry {
             guid_and_flags: self.guid_and_flags & !(0xff << HEAD_SHIFT)
                 | u64::from(head) << HEAD_SHIFT,
@@ -71,8 +71,8 @@ impl MessageEntry {
         }
     }
 
-    pub(crate) fn head(&self) -> HeadLength {
-        HeadLength((self.guid_and_flags >> HEAD_SHIFT) as u8)
+    pub(crate) fn head(&self) -> HeadSize {
+        HeadSize((self.guid_and_flags >> HEAD_SHIFT) as u8)
     }
 
     /// The position on the disk of the octet at `offset`, and the end of the octets that follow it

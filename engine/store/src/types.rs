@@ -269,27 +269,27 @@ impl Recipient {
 /// fits a byte. They are at the end of the octets on the disk. They are read separately, before all
 /// others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct HeadLength(pub(crate) u8);
+pub struct HeadSize(pub(crate) u8);
 
-impl HeadLength {
+impl HeadSize {
     /// No head: the octets are in the order in which they were appended.
-    pub const NONE: HeadLength = HeadLength(0);
+    pub const NONE: HeadSize = HeadSize(0);
     /// The number of octets of a head is a multiple of this.
     pub const UNIT: usize = 8;
     /// The octets of the longest head.
-    pub const OCTETS_MAX: usize = u8::MAX as usize * HeadLength::UNIT;
+    pub const OCTETS_MAX: usize = u8::MAX as usize * HeadSize::UNIT;
 
     /// A head of this many octets. `None` if that is not possible.
-    pub const fn of(octets: usize) -> Option<HeadLength> {
-        if octets.is_multiple_of(HeadLength::UNIT) && octets <= HeadLength::OCTETS_MAX {
-            Some(HeadLength((octets / HeadLength::UNIT) as u8))
+    pub const fn of(octets: usize) -> Option<HeadSize> {
+        if octets.is_multiple_of(HeadSize::UNIT) && octets <= HeadSize::OCTETS_MAX {
+            Some(HeadSize((octets / HeadSize::UNIT) as u8))
         } else {
             None
         }
     }
 
     pub(crate) fn octets(self) -> u32 {
-        u32::from(self.0) * HeadLength::UNIT as u32
+        u32::from(self.0) * HeadSize::UNIT as u32
     }
 }
 
@@ -299,7 +299,7 @@ pub struct Closing {
     /// The time of its arrival.
     pub date: UnixTime,
     /// How many of the octets that were appended last come first.
-    pub head: HeadLength,
+    pub head: HeadSize,
     /// One of the [`BUILT_IN`] mailboxes. The message goes there as new mail, instead of to the
     /// place given when it began.
     pub mailbox: Option<MailboxId>,
@@ -308,7 +308,7 @@ pub struct Closing {
 /// A message that arrived at this time, with its octets in the order in which they were appended.
 impl From<UnixTime> for Closing {
     fn from(date: UnixTime) -> Closing {
-        Closing { date, head: HeadLength::NONE, mailbox: None }
+        Closing { date, head: HeadSize::NONE, mailbox: None }
     }
 }
 

@@ -37,7 +37,7 @@ use alloc::vec::Vec;
 use accounts::entries::Posting;
 use message::header::{Address, Header};
 use store::{
-    AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, HeadLength, MailboxId, MarkChange,
+    AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, HeadSize, MailboxId, MarkChange,
     MessageInfo, Origin, Outcome, PartialMessage, Recipient, Refusal, SENT, Uid, UidRange,
 };
 
@@ -441,7 +441,7 @@ impl SubmissionJob {
             return self.read_on(host);
         }
         let octets = if self.given_up.is_some() { 0 } else { info.head as usize };
-        let head = HeadLength::of(octets).unwrap_or(HeadLength::NONE);
+        let head = HeadSize::of(octets).unwrap_or(HeadSize::NONE);
         host.commit(Closing { head, ..host.cx.turn.wall.into() })
             .map_err(Refusal::of_begun_delivery)?;
         (self.stage, self.is_waiting) = (Stage::Commit, true);

@@ -25,7 +25,7 @@ use rustls_pki_types::pem::PemObject;
 use webpki_roots::TLS_SERVER_ROOTS;
 
 use crate::certificate::Certificate;
-use crate::client::{Evidence, Judge};
+use crate::client::{CertificatePolicy, Evidence};
 
 /// The most certificates that the administrator may name.
 pub const AUTHORITIES_MAX: usize = 64;
@@ -127,11 +127,11 @@ impl fmt::Debug for Authorities {
 
 /// A server must prove its name by these authorities.
 #[derive(Debug)]
-pub(crate) struct Vouched(pub(crate) Authorities);
+pub(crate) struct AuthorityPolicy(pub(crate) Authorities);
 
-impl Judge for Vouched {
-    fn judge(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
-        let Vouched(Authorities { roots, named }) = self;
+impl CertificatePolicy for AuthorityPolicy {
+    fn check(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
+        let AuthorityPolicy(Authorities { roots, named }) = self;
         let is_named = named.contains(evidence.own);
         let own = if is_named {
             ParsedCertificate::try_from(evidence.own)?

@@ -33,7 +33,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use rustls_pki_types::{CertificateDer, IpAddr, Ipv4Addr, ServerName, UnixTime};
 
-use crate::authorities::{Authorities, Vouched};
+use crate::authorities::{Authorities, AuthorityPolicy};
 use crate::clock::Clock;
 use crate::dane::{Named, Published};
 use crate::hybrid::X25519_MLKEM768;
@@ -62,7 +62,7 @@ impl ClientSettings {
         domain: &str,
         clock: &Clock,
     ) -> Result<ClientSettings, SettingsError> {
-        ClientSettings::new(clock, Arc::new(Proven::by(Named::new(published, domain))))
+        ClientSettings::new(clock, Arc::new(PolicyVerifier::by(Named::new(published, domain))))
     }
 
     /// The server must prove the name by which it is called, which may be an address. `clock`: set
@@ -73,7 +73,7 @@ impl ClientSettings {
         authorities: Authorities,
         clock: &Clock,
     ) -> Result<ClientSettings, SettingsError> {
-        ClientSettings::new(clock, Arc::new(Proven::by(Vouched(authorities))))
+        ClientSettings::new(clock, Arc::new(PolicyVerifier::by(AuthorityPolicy(authorities))))
     }
 
     fn new(
@@ -189,25 +189,28 @@ impl Evidence<'_> {
 }
 
 /// Decides whether a certificate belongs to the server that was called.
-pub(crate) trait Judge: core::fmt::Debug + Send + Sync {
+pub(crate) trait CertificatePolicy: core::fmt::Debug + Send + Sync {
     /// Errors: it does not.
-    fn judge(&self, evidence: &Evidence<'_>) -> Result<(), Error>;
+    fn check(&self, evidence: &Evidence<'_>) -> Result<(), Error>;
 }
 
 /// Accepts a server if its certificate matches, and if it has the key of that certificate.
 #[derive(Debug)]
-struct Proven<J> {
-    judge: J,
+struct PolicyVerifier<J> {
+    policy: J,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl<J: Judge> Proven<J> {
-    fn by(judge: J) -> Proven<J> {
-        Proven { judge, algorithms: ring::default_provider().signature_verification_algorithms }
+impl<J: CertificatePolicy> PolicyVerifier<J> {
+    fn by(policy: J) -> PolicyVerifier<J> {
+        PolicyVerifier {
+            policy,
+            algorithms: ring::default_provider().signature_verification_algorithms,
+        }
     }
 }
 
-impl<J: Judge> ServerCertVerifier for Proven<J> {
+impl<J: CertificatePolicy> ServerCertVerifier for PolicyVerifier<J> {
     fn verify_server_cert(
         &self,
         own: &CertificateDer<'_>,
@@ -217,7 +220,7 @@ impl<J: Judge> ServerCertVerifier for Proven<J> {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let evidence = Evidence { own, others, called, now, algorithms: &self.algorithms };
-        self.judge.judge(&evidence).map(|()| ServerCertVerified::assertion())
+        self.policy.check(&evidence).map(|()| ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

@@ -5,7 +5,7 @@
 //!                             ──▸ Plaintext(n), in the buffer
 //!                                   ──▸ the session takes k of n bytes ──▸ taken(k)
 //!                                   ──▸ the session needs more than n  ──▸ more
-//!   the session sends ──▸ seal ──▸ an encrypted record in the output buffer
+//!   the session sends ──▸ encrypt ──▸ an encrypted record in the output buffer
 //! ```
 
 use alloc::boxed::Box;
@@ -49,18 +49,18 @@ pub struct Progress {
     /// This many bytes were written to the output buffer. Send them before anything else.
     pub written: usize,
     /// The event.
-    pub event: Event,
+    pub event: TlsEvent,
 }
 
 impl Progress {
-    pub(crate) fn nothing(event: Event) -> Progress {
+    pub(crate) fn nothing(event: TlsEvent) -> Progress {
         Progress { done: 0, written: 0, event }
     }
 }
 
 /// An event of a connection.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Event {
+pub enum TlsEvent {
     /// There is no whole record. Offer the bytes again, with more.
     Bytes,
     /// A handshake record is there. Call [`Connection::work`] when there is time for it.
@@ -68,7 +68,7 @@ pub enum Event {
     /// No event. Offer the rest.
     Nothing,
     /// The handshake is complete.
-    Established(Agreed),
+    Established(NegotiatedParameters),
     /// This many bytes of plaintext are in the buffer, after the bytes that are done. Tell
     /// [`Connection::taken`] how many of them were taken. Offer the others again, unchanged.
     Plaintext(usize),
@@ -80,7 +80,7 @@ pub enum Event {
 
 /// The result of the negotiation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Agreed {
+pub struct NegotiatedParameters {
     /// The application protocol, one of [`crate::Offer`]. `None` if the client has named none.
     pub protocol: Option<&'static [u8]>,
     /// Whether the session was resumed with a ticket, without a signature.
@@ -100,7 +100,7 @@ pub enum Version {
 
 /// The result of encrypting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sealed {
+pub struct Encrypted {
     /// This many bytes of the plaintext were taken.
     pub taken: usize,
     /// This many bytes were written.
@@ -116,7 +116,7 @@ impl Connection {
     }
 
     /// We have connected to a server, and are about to start TLS. The client sends first, so
-    /// [`Event::Work`] is due before any byte has arrived.
+    /// [`TlsEvent::Work`] is due before any byte has arrived.
     ///
     /// `host`: the server name to send, by which the server selects its certificate.
     ///
@@ -134,7 +134,7 @@ impl Connection {
         match &mut self.expect {
             Expect::Handshake(handshake) => Progress::nothing(handshake.look(bytes)),
             Expect::Traffic(traffic) => traffic.receive(bytes, out),
-            Expect::Nothing => Progress { done: bytes.len(), written: 0, event: Event::Bytes },
+            Expect::Nothing => Progress { done: bytes.len(), written: 0, event: TlsEvent::Bytes },
         }
     }
 
@@ -145,7 +145,7 @@ impl Connection {
     pub fn more(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
         match &mut self.expect {
             Expect::Traffic(traffic) => traffic.more(bytes, out),
-            Expect::Handshake(_) | Expect::Nothing => Progress::nothing(Event::Bytes),
+            Expect::Handshake(_) | Expect::Nothing => Progress::nothing(TlsEvent::Bytes),
         }
     }
 
@@ -153,32 +153,32 @@ impl Connection {
     /// `bytes` and `out` are as in [`Connection::receive`].
     pub fn work(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
         let Expect::Handshake(handshake) = &mut self.expect else {
-            return Progress::nothing(Event::Nothing);
+            return Progress::nothing(TlsEvent::Nothing);
         };
         let progress = match handshake.step(bytes, out) {
             Stepped::On(progress) => progress,
             Stepped::Done { done, written } => Progress { done, written, event: self.establish() },
         };
-        if let Event::Failed(_) = progress.event {
+        if let TlsEvent::Failed(_) = progress.event {
             self.expect = Expect::Nothing;
         }
         progress
     }
 
-    fn establish(&mut self) -> Event {
+    fn establish(&mut self) -> TlsEvent {
         let Expect::Handshake(handshake) = replace(&mut self.expect, Expect::Nothing) else {
-            return Event::Nothing;
+            return TlsEvent::Nothing;
         };
         match handshake.into_traffic() {
             Ok((traffic, agreed)) => {
                 self.expect = Expect::Traffic(traffic);
-                Event::Established(agreed)
+                TlsEvent::Established(agreed)
             }
-            Err(failure) => Event::Failed(failure),
+            Err(failure) => TlsEvent::Failed(failure),
         }
     }
 
-    /// The session took the first `count` bytes of [`Event::Plaintext`]. Returns the number of
+    /// The session took the first `count` bytes of [`TlsEvent::Plaintext`]. Returns the number of
     /// bytes at the start of the stream that are done now.
     pub fn taken(&mut self, count: usize) -> usize {
         match &mut self.expect {
@@ -209,12 +209,12 @@ impl Connection {
     }
 
     /// Encrypts as much of `plaintext` as fits into one record in `into`, which must have more than
-    /// [`crate::SEALED_OVERHEAD_MAX`] bytes. Takes nothing before the handshake is complete, or
+    /// [`crate::ENCRYPTION_OVERHEAD_MAX`] bytes. Takes nothing before the handshake is complete, or
     /// after the connection is closed for sending.
-    pub fn seal<'a>(&mut self, plaintext: impl Into<Text<'a>>, into: &mut [u8]) -> Sealed {
+    pub fn encrypt<'a>(&mut self, plaintext: impl Into<Text<'a>>, into: &mut [u8]) -> Encrypted {
         match &mut self.expect {
-            Expect::Traffic(traffic) => traffic.seal(plaintext.into(), into),
-            Expect::Handshake(_) | Expect::Nothing => Sealed { taken: 0, written: 0 },
+            Expect::Traffic(traffic) => traffic.encrypt(plaintext.into(), into),
+            Expect::Handshake(_) | Expect::Nothing => Encrypted { taken: 0, written: 0 },
         }
     }
 

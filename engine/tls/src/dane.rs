@@ -20,7 +20,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, Error, RootCertStore};
 use rustls_pki_types::{CertificateDer, ServerName};
 
-use crate::client::{Evidence, Judge};
+use crate::client::{CertificatePolicy, Evidence};
 
 /// One TLSA record: what a domain publishes about the certificates of its server.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -134,8 +134,8 @@ impl Named {
     }
 }
 
-impl Judge for Named {
-    fn judge(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
+impl CertificatePolicy for Named {
+    fn check(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
         if self.of(Usage::Own).any(|published| published.is_of(evidence.own)) {
             return Ok(());
         }

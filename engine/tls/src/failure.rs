@@ -32,7 +32,7 @@ pub enum Reason {
 
 /// The fault of a certificate that a server has shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fault {
+pub enum CertificateFault {
     /// It has expired, or is not valid yet.
     NotToday,
     /// It is for other names.
@@ -45,17 +45,17 @@ pub enum Fault {
 impl Failure {
     /// The fault for which we rejected the server's certificate or signature. `None` for any other
     /// failure.
-    pub fn fault(&self) -> Option<Fault> {
+    pub fn fault(&self) -> Option<CertificateFault> {
         let Failure::Handshake(Error::InvalidCertificate(error)) = self else { return None };
         Some(match error {
             CertificateError::Expired
             | CertificateError::ExpiredContext { .. }
             | CertificateError::NotValidYet
-            | CertificateError::NotValidYetContext { .. } => Fault::NotToday,
+            | CertificateError::NotValidYetContext { .. } => CertificateFault::NotToday,
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                Fault::OtherName
+                CertificateFault::OtherName
             }
-            _ => Fault::NotProven,
+            _ => CertificateFault::NotProven,
         })
     }
 

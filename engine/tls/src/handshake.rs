@@ -15,9 +15,9 @@ use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 
 use crate::alert::Alert;
 use crate::client::ClientSettings;
-use crate::connection::{Agreed, Event, Progress};
+use crate::connection::{NegotiatedParameters, Progress, TlsEvent};
 use crate::failure::Failure;
-use crate::record::{Content, Front, HEADER_BYTES, bytes_wanted, header};
+use crate::record::{ContentType, Front, HEADER_BYTES, bytes_wanted, header};
 use crate::settings::Settings;
 use crate::traffic::{Kernel, Traffic};
 
@@ -93,17 +93,17 @@ impl Handshake {
     }
 
     /// Whether a step can be done.
-    pub(crate) fn look(&mut self, bytes: &[u8]) -> Event {
+    pub(crate) fn look(&mut self, bytes: &[u8]) -> TlsEvent {
         if self.is_to_begin() {
-            return Event::Work;
+            return TlsEvent::Work;
         }
         let rest = bytes.get(self.joined..).unwrap_or_default();
         match Front::of(rest) {
             Front::Partial => {
                 self.wanted = bytes_wanted(rest);
-                Event::Bytes
+                TlsEvent::Bytes
             }
-            Front::Record { .. } | Front::NoRecord | Front::TooLong => Event::Work,
+            Front::Record { .. } | Front::NoRecord | Front::TooLong => TlsEvent::Work,
         }
     }
 
@@ -122,7 +122,7 @@ impl Handshake {
     pub(crate) fn step(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Stepped {
         let end = match Front::of(bytes.get(self.joined..).unwrap_or_default()) {
             _ if self.is_to_begin() => 0,
-            Front::Partial => return Stepped::On(Progress::nothing(Event::Bytes)),
+            Front::Partial => return Stepped::On(Progress::nothing(TlsEvent::Bytes)),
             Front::NoRecord => return Stepped::On(self.refuse(Alert::DECODE_ERROR, out)),
             Front::TooLong => return Stepped::On(self.refuse(Alert::RECORD_OVERFLOW, out)),
             Front::Record { length, .. } => self.joined + length,
@@ -147,13 +147,13 @@ impl Handshake {
                 Went::Done => return Stepped::Done { done, written },
                 Went::Blocked => {
                     self.joined = end.saturating_sub(done);
-                    return Stepped::On(Progress { done, written, event: Event::Nothing });
+                    return Stepped::On(Progress { done, written, event: TlsEvent::Nothing });
                 }
                 Went::Left => {
                     return Stepped::On(Progress {
                         done,
                         written,
-                        event: Event::Failed(Failure::PeerLeft),
+                        event: TlsEvent::Failed(Failure::PeerLeft),
                     });
                 }
                 Went::Failed(error) => {
@@ -165,7 +165,11 @@ impl Handshake {
                         }
                         error => Failure::Handshake(error),
                     };
-                    return Stepped::On(Progress { done, written, event: Event::Failed(failure) });
+                    return Stepped::On(Progress {
+                        done,
+                        written,
+                        event: TlsEvent::Failed(failure),
+                    });
                 }
             }
         }
@@ -187,7 +191,7 @@ impl Handshake {
     /// could encrypt an alert, so none is sent.
     fn refuse(&mut self, alert: Alert, out: &mut [u8]) -> Progress {
         let bytes = alert.bytes();
-        let record = header(Content::Alert, bytes.len());
+        let record = header(ContentType::Alert, bytes.len());
         let mut written = 0;
         if let Some(place) = out.get_mut(..HEADER_BYTES + bytes.len()).filter(|_| !self.has_sent) {
             written = place.len();
@@ -196,11 +200,11 @@ impl Handshake {
                 .zip(record.iter().chain(&bytes))
                 .for_each(|(place, byte)| *place = *byte);
         }
-        Progress { done: 0, written, event: Event::Failed(Failure::Refused(alert)) }
+        Progress { done: 0, written, event: TlsEvent::Failed(Failure::Refused(alert)) }
     }
 
     /// The handshake is complete: this crate takes the keys over.
-    pub(crate) fn into_traffic(self) -> Result<(Box<Traffic>, Agreed), Failure> {
+    pub(crate) fn into_traffic(self) -> Result<(Box<Traffic>, NegotiatedParameters), Failure> {
         let (named, kind) = match &self.side {
             Side::Server(connection) => (connection.alpn_protocol(), connection.handshake_kind()),
             Side::Client(connection) => (connection.alpn_protocol(), connection.handshake_kind()),
@@ -218,7 +222,7 @@ impl Handshake {
         let (secrets, kernel) = keys.map_err(Failure::Handshake)?;
         let traffic =
             Traffic::new(secrets, kernel).ok_or(Failure::Refused(Alert::INTERNAL_ERROR))?;
-        let agreed = Agreed { protocol, is_resumed, version: traffic.version() };
+        let agreed = NegotiatedParameters { protocol, is_resumed, version: traffic.version() };
         Ok((Box::new(traffic), agreed))
     }
 }

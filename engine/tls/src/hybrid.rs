@@ -54,7 +54,7 @@ impl SupportedKxGroup for Hybrid {
         let key = DecapsulationKey::from_seed(seed.into());
         let point = X25519.start()?;
         let share = [key.encapsulation_key().to_bytes().as_slice(), point.pub_key()].concat();
-        Ok(Box::new(Begun { key, point, share }))
+        Ok(Box::new(HybridKeyExchange { key, point, share }))
     }
 
     fn start_and_complete(&self, share: &[u8]) -> Result<CompletedKeyExchange, Error> {
@@ -83,13 +83,13 @@ impl SupportedKxGroup for Hybrid {
 }
 
 /// The share that we have sent as a client, until the server answers.
-struct Begun {
+struct HybridKeyExchange {
     key: DecapsulationKey,
     point: Box<dyn ActiveKeyExchange>,
     share: Vec<u8>,
 }
 
-impl ActiveKeyExchange for Begun {
+impl ActiveKeyExchange for HybridKeyExchange {
     fn complete(self: Box<Self>, answer: &[u8]) -> Result<SharedSecret, Error> {
         let (ciphertext, point) =
             answer.split_at_checked(CIPHERTEXT_BYTES).ok_or(PeerMisbehaved::InvalidKeyShare)?;

@@ -13,8 +13,8 @@
 //! Invariants:
 //! - A connection owns no buffer. It takes whole records and leaves all other bytes to be offered
 //!   again. Plaintext that was not taken stays decrypted in the stream.
-//! - Work that may need an operation with a private key is announced by [`Event::Work`] and done by
-//!   [`Connection::work`], one record a call. The owner of the connection decides when.
+//! - Work that may need an operation with a private key is announced by [`TlsEvent::Work`] and done
+//!   by [`Connection::work`], one record a call. The owner of the connection decides when.
 //! - No plaintext is handed out before the handshake is complete, after an error, or after the
 //!   peer's `close_notify`.
 //! - A nonce is used once: each direction counts its records, and its key ends before its limit.
@@ -80,12 +80,13 @@ pub use certificate::{
 pub use client::ClientSettings;
 pub use clock::Clock;
 pub use connection::{
-    Agreed, CONNECTION_BYTES_MAX, Connection, Event, HANDSHAKE_BYTES_MAX, Progress, Sealed, Version,
+    CONNECTION_BYTES_MAX, Connection, Encrypted, HANDSHAKE_BYTES_MAX, NegotiatedParameters,
+    Progress, TlsEvent, Version,
 };
 pub use dane::Published;
-pub use failure::{Failure, Fault, Reason};
+pub use failure::{CertificateFault, Failure, Reason};
 pub use handshake::FLIGHT_BYTES_MAX;
-pub use protection::{SEALED_OVERHEAD_MAX, Text};
+pub use protection::{ENCRYPTION_OVERHEAD_MAX, Text};
 pub use record::{PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX};
 pub use settings::{Offer, Settings, SettingsError};
 pub use tickets::{TICKET_PERIOD_SECONDS, TicketKeys};

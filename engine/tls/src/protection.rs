@@ -13,7 +13,7 @@ use ring::aead::{self, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use rustls::ConnectionTrafficSecrets;
 
 use crate::alert::Alert;
-use crate::record::{Content, HEADER_BYTES, PLAINTEXT_BYTES_MAX, header};
+use crate::record::{ContentType, HEADER_BYTES, PLAINTEXT_BYTES_MAX, header};
 
 const TAG_BYTES: usize = 16;
 /// Bytes of the explicit nonce in a record of TLS 1.2 with AES-GCM.
@@ -22,7 +22,7 @@ const EXPLICIT_BYTES: usize = 8;
 const SALT_BYTES: usize = NONCE_LEN - EXPLICIT_BYTES;
 
 /// The most bytes of an encrypted record in addition to its plaintext.
-pub const SEALED_OVERHEAD_MAX: usize = HEADER_BYTES + EXPLICIT_BYTES + TAG_BYTES;
+pub const ENCRYPTION_OVERHEAD_MAX: usize = HEADER_BYTES + EXPLICIT_BYTES + TAG_BYTES;
 
 /// The record layout of a version and its algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,7 +47,7 @@ impl Layout {
 }
 
 /// One direction of a connection.
-pub(crate) struct Half {
+pub(crate) struct RecordCipher {
     key: LessSafeKey,
     iv: [u8; NONCE_LEN],
     /// The number of the next record.
@@ -119,20 +119,20 @@ impl<'a> Text<'a> {
 /// The place of the content of a decrypted record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Opened {
-    pub(crate) content: Content,
+    pub(crate) content: ContentType,
     /// Its first byte, counted from the start of the record.
     pub(crate) start: usize,
     pub(crate) length: usize,
 }
 
-impl Half {
+impl RecordCipher {
     /// `number`: the number of the first record. `None` if the secrets belong to an algorithm that
     /// we do not offer.
     pub(crate) fn new(
         number: u64,
         secrets: ConnectionTrafficSecrets,
         is_tls13: bool,
-    ) -> Option<Half> {
+    ) -> Option<RecordCipher> {
         let (algorithm, key, iv) = match &secrets {
             ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (&aead::AES_128_GCM, key, iv),
             ConnectionTrafficSecrets::Aes256Gcm { key, iv } => (&aead::AES_256_GCM, key, iv),
@@ -148,7 +148,7 @@ impl Half {
         };
         // RFC 8446 section 5.5; ChaCha20-Poly1305 has no limit that a connection reaches.
         let records_max = if algorithm == &aead::CHACHA20_POLY1305 { u64::MAX } else { 1 << 24 };
-        Some(Half {
+        Some(RecordCipher {
             key: LessSafeKey::new(UnboundKey::new(algorithm, key.as_ref()).ok()?),
             iv: iv.as_ref().try_into().ok()?,
             sequence: number,
@@ -193,9 +193,9 @@ impl Half {
     /// Encrypts as much of `plaintext` as fits into one record at the start of `into`. Returns the
     /// number of bytes taken and written. Both are zero if there is no space for a byte, or if the
     /// key has reached its limit.
-    pub(crate) fn seal<'a>(
+    pub(crate) fn encrypt<'a>(
         &mut self,
-        content: Content,
+        content: ContentType,
         plaintext: impl Into<Text<'a>>,
         into: &mut [u8],
     ) -> (usize, usize) {
@@ -206,44 +206,45 @@ impl Half {
         let Some(record) = into.get_mut(..length).filter(|_| room > 0 && self.left > 0) else {
             return (0, 0);
         };
-        match self.seal_record(content, plaintext, record) {
+        match self.encrypt_record(content, plaintext, record) {
             Some(()) => (plaintext.len(), length),
             None => (0, 0),
         }
     }
 
     /// Encrypts a record. `record`: exactly as long as the result.
-    pub(crate) fn seal_record(
+    pub(crate) fn encrypt_record(
         &mut self,
-        content: Content,
+        content: ContentType,
         plaintext: Text<'_>,
         record: &mut [u8],
     ) -> Option<()> {
         let nonce = self.nonce();
-        let outer = if self.layout == Layout::Tls13 { Content::ApplicationData } else { content };
+        let outer =
+            if self.layout == Layout::Tls13 { ContentType::ApplicationData } else { content };
         let header = header(outer, record.len() - HEADER_BYTES);
         let (front, payload) = record.split_first_chunk_mut::<HEADER_BYTES>()?;
         *front = header;
         let (payload, tag_place) = payload.split_last_chunk_mut::<TAG_BYTES>()?;
-        let sealing = Nonce::assume_unique_for_key(nonce);
+        let ring_nonce = Nonce::assume_unique_for_key(nonce);
         let tag = match self.layout {
             Layout::Tls13 => {
                 let (kind, text) = payload.split_last_mut()?;
                 plaintext.copy_to(text)?;
                 *kind = content as u8;
-                self.key.seal_in_place_separate_tag(sealing, Aad::from(header), payload)
+                self.key.seal_in_place_separate_tag(ring_nonce, Aad::from(header), payload)
             }
             Layout::Tls12Explicit => {
                 let (explicit, text) = payload.split_first_chunk_mut::<EXPLICIT_BYTES>()?;
                 explicit.copy_from_slice(nonce.get(SALT_BYTES..)?);
                 plaintext.copy_to(text)?;
                 let data = self.tls12_data(header, plaintext.len());
-                self.key.seal_in_place_separate_tag(sealing, Aad::from(data), text)
+                self.key.seal_in_place_separate_tag(ring_nonce, Aad::from(data), text)
             }
             Layout::Tls12 => {
                 plaintext.copy_to(payload)?;
                 let data = self.tls12_data(header, plaintext.len());
-                self.key.seal_in_place_separate_tag(sealing, Aad::from(data), payload)
+                self.key.seal_in_place_separate_tag(ring_nonce, Aad::from(data), payload)
             }
         };
         tag_place.copy_from_slice(tag.ok()?.as_ref());
@@ -255,7 +256,11 @@ impl Half {
     /// Decrypts a whole record in place.
     ///
     /// Errors: the alert to send to the peer.
-    pub(crate) fn open(&mut self, content: Content, record: &mut [u8]) -> Result<Opened, Alert> {
+    pub(crate) fn open(
+        &mut self,
+        content: ContentType,
+        record: &mut [u8],
+    ) -> Result<Opened, Alert> {
         let (before, behind) = self.layout.around();
         if record.len() < before + behind {
             return Err(Alert::BAD_RECORD_MAC);
@@ -263,7 +268,7 @@ impl Half {
         let header = *record.first_chunk::<HEADER_BYTES>().ok_or(Alert::DECODE_ERROR)?;
         let text = match self.layout {
             Layout::Tls13 => {
-                if content != Content::ApplicationData {
+                if content != ContentType::ApplicationData {
                     return Err(Alert::UNEXPECTED_MESSAGE);
                 }
                 let nonce = self.nonce();
@@ -316,11 +321,11 @@ impl Half {
 
 /// The content type of a decrypted record of TLS 1.3, and its length. The content type and zeros
 /// follow the content (RFC 8446 section 5.4).
-fn inner_content(text: &[u8]) -> Result<(Content, usize), Alert> {
+fn inner_content(text: &[u8]) -> Result<(ContentType, usize), Alert> {
     if text.len() > PLAINTEXT_BYTES_MAX + 1 {
         return Err(Alert::RECORD_OVERFLOW);
     }
     let at = text.iter().rposition(|byte| *byte != 0).ok_or(Alert::UNEXPECTED_MESSAGE)?;
-    let kind = text.get(at).copied().and_then(Content::of).ok_or(Alert::UNEXPECTED_MESSAGE)?;
+    let kind = text.get(at).copied().and_then(ContentType::of).ok_or(Alert::UNEXPECTED_MESSAGE)?;
     Ok((kind, at))
 }

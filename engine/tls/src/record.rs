@@ -14,20 +14,20 @@ pub const RECORD_BYTES_MAX: usize = HEADER_BYTES + PLAINTEXT_BYTES_MAX + EXPANSI
 
 /// The content type of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Content {
+pub(crate) enum ContentType {
     ChangeCipherSpec = 20,
     Alert = 21,
     Handshake = 22,
     ApplicationData = 23,
 }
 
-impl Content {
-    pub(crate) fn of(byte: u8) -> Option<Content> {
+impl ContentType {
+    pub(crate) fn of(byte: u8) -> Option<ContentType> {
         match byte {
-            20 => Some(Content::ChangeCipherSpec),
-            21 => Some(Content::Alert),
-            22 => Some(Content::Handshake),
-            23 => Some(Content::ApplicationData),
+            20 => Some(ContentType::ChangeCipherSpec),
+            21 => Some(ContentType::Alert),
+            22 => Some(ContentType::Handshake),
+            23 => Some(ContentType::ApplicationData),
             _ => None,
         }
     }
@@ -39,7 +39,7 @@ pub(crate) enum Front {
     /// An incomplete record.
     Partial,
     /// A record of this length, including its header.
-    Record { content: Content, length: usize },
+    Record { content: ContentType, length: usize },
     /// Bytes that are no record.
     NoRecord,
     /// A record above the maximum length.
@@ -48,7 +48,7 @@ pub(crate) enum Front {
 
 impl Front {
     pub(crate) fn of(bytes: &[u8]) -> Front {
-        let content = bytes.first().map(|byte| Content::of(*byte));
+        let content = bytes.first().map(|byte| ContentType::of(*byte));
         if content == Some(None) || bytes.get(1).is_some_and(|major| *major != 3) {
             return Front::NoRecord;
         }
@@ -76,7 +76,7 @@ pub(crate) fn bytes_wanted(bytes: &[u8]) -> u16 {
 }
 
 /// The header of a record with a payload of this length. Both versions write TLS 1.2 into it.
-pub(crate) fn header(content: Content, payload: usize) -> [u8; HEADER_BYTES] {
+pub(crate) fn header(content: ContentType, payload: usize) -> [u8; HEADER_BYTES] {
     let [high, low] = (payload as u16).to_be_bytes();
     [content as u8, 3, 3, high, low]
 }

@@ -84,27 +84,27 @@ impl ProducesTickets for Tickets {
         let period = self.period();
         let mut nonce = [0; NONCE_LEN];
         SystemRandom::new().fill(&mut nonce).ok()?;
-        let mut sealed = Vec::from(plain);
+        let mut encrypted = Vec::from(plain);
         let key = self.key(period)?;
         key.seal_in_place_append_tag(
             Nonce::assume_unique_for_key(nonce),
             Aad::empty(),
-            &mut sealed,
+            &mut encrypted,
         )
         .ok()?;
-        Some([period.to_be_bytes().as_slice(), &nonce, &sealed].concat())
+        Some([period.to_be_bytes().as_slice(), &nonce, &encrypted].concat())
     }
 
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
         let (period, rest) = ticket.split_first_chunk::<PERIOD_BYTES>()?;
-        let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>()?;
+        let (nonce, encrypted) = rest.split_first_chunk::<NONCE_LEN>()?;
         let period = u64::from_be_bytes(*period);
         // One period ahead is valid too: the clock of another core may have reached it already.
         let now = self.period();
         if period > now.saturating_add(1) || period.saturating_add(1) < now {
             return None;
         }
-        let mut plain = Vec::from(sealed);
+        let mut plain = Vec::from(encrypted);
         let nonce = Nonce::assume_unique_for_key(*nonce);
         let length = self.key(period)?.open_in_place(nonce, Aad::empty(), &mut plain).ok()?.len();
         plain.truncate(length);

@@ -19,10 +19,10 @@ use rustls::server::ServerConnectionData;
 use rustls::{ConnectionTrafficSecrets, Error, ExtractedSecrets, ProtocolVersion};
 
 use crate::alert::Alert;
-use crate::connection::{Event, Progress, Sealed, Version};
+use crate::connection::{Encrypted, Progress, TlsEvent, Version};
 use crate::failure::Failure;
-use crate::protection::{Half, Opened, Text};
-use crate::record::{Content, Front, bytes_wanted};
+use crate::protection::{Opened, RecordCipher, Text};
+use crate::record::{ContentType, Front, bytes_wanted};
 
 /// The most records without data in a row.
 const IDLE_RECORDS_MAX: u8 = 32;
@@ -40,8 +40,8 @@ const UPDATE_REQUESTED: u8 = 1;
 
 /// Keys and counters of an established connection.
 pub(crate) struct Traffic {
-    receive: Half,
-    send: Half,
+    receive: RecordCipher,
+    send: RecordCipher,
     kernel: Kernel,
     /// Bytes of a ticket that are still to arrive.
     ticket_rest: u32,
@@ -90,8 +90,8 @@ impl Traffic {
     pub(crate) fn new(secrets: ExtractedSecrets, kernel: Kernel) -> Option<Traffic> {
         let is_tls13 = kernel.protocol_version() == ProtocolVersion::TLSv1_3;
         Some(Traffic {
-            receive: Half::new(secrets.rx.0, secrets.rx.1, is_tls13)?,
-            send: Half::new(secrets.tx.0, secrets.tx.1, is_tls13)?,
+            receive: RecordCipher::new(secrets.rx.0, secrets.rx.1, is_tls13)?,
+            send: RecordCipher::new(secrets.tx.0, secrets.tx.1, is_tls13)?,
             kernel,
             ticket_rest: 0,
             left: 0,
@@ -114,7 +114,7 @@ impl Traffic {
     /// Processes the first record of the stream, unless there is plaintext already.
     pub(crate) fn receive(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
         if self.left > 0 {
-            return Progress::nothing(Event::Plaintext(self.left as usize));
+            return Progress::nothing(TlsEvent::Plaintext(self.left as usize));
         }
         self.more(bytes, out)
     }
@@ -125,14 +125,14 @@ impl Traffic {
         let left = self.left as usize;
         if self.is_peer_closed {
             let done = if left == 0 { bytes.len() } else { 0 };
-            return Progress { done, written: 0, event: Event::Bytes };
+            return Progress { done, written: 0, event: TlsEvent::Bytes };
         }
         let first = left + usize::from(self.behind);
         let unopened = bytes.get_mut(first..).unwrap_or_default();
         let (content, length) = match Front::of(unopened) {
             Front::Partial => {
                 self.wanted = bytes_wanted(unopened);
-                return Progress::nothing(Event::Bytes);
+                return Progress::nothing(TlsEvent::Bytes);
             }
             Front::NoRecord => return self.fail(Alert::DECODE_ERROR, out),
             Front::TooLong => return self.fail(Alert::RECORD_OVERFLOW, out),
@@ -144,15 +144,15 @@ impl Traffic {
             Ok(opened) => opened,
             Err(alert) => return self.fail(alert, out),
         };
-        if self.ticket_rest > 0 && content != Content::Handshake {
+        if self.ticket_rest > 0 && content != ContentType::Handshake {
             return self.fail(Alert::UNEXPECTED_MESSAGE, out);
         }
-        if content == Content::ApplicationData && text > 0 {
+        if content == ContentType::ApplicationData && text > 0 {
             self.idle_records = 0;
             self.left += text as u32;
             self.behind = (length - start - text) as u16;
             let done = move_up(bytes, left, first + start);
-            return Progress { done, written: 0, event: Event::Plaintext(left + text) };
+            return Progress { done, written: 0, event: TlsEvent::Plaintext(left + text) };
         }
         self.idle_records += 1;
         if self.idle_records > IDLE_RECORDS_MAX {
@@ -192,22 +192,22 @@ impl Traffic {
 
     fn message_arrived(
         &mut self,
-        content: Content,
+        content: ContentType,
         text: &[u8],
         out: &mut [u8],
-    ) -> Result<(usize, Event), Alert> {
+    ) -> Result<(usize, TlsEvent), Alert> {
         match content {
-            Content::ApplicationData => Ok((0, Event::Nothing)),
-            Content::Alert => self.alert_arrived(text).map(|event| (0, event)),
-            Content::Handshake if self.is_tls13() => {
+            ContentType::ApplicationData => Ok((0, TlsEvent::Nothing)),
+            ContentType::Alert => self.alert_arrived(text).map(|event| (0, event)),
+            ContentType::Handshake if self.is_tls13() => {
                 let text = self.behind_tickets(text)?;
                 if text.is_empty() {
-                    return Ok((0, Event::Nothing));
+                    return Ok((0, TlsEvent::Nothing));
                 }
-                self.new_keys_arrived(text, out).map(|written| (written, Event::Nothing))
+                self.new_keys_arrived(text, out).map(|written| (written, TlsEvent::Nothing))
             }
-            Content::Handshake => Err(Alert::NO_RENEGOTIATION),
-            Content::ChangeCipherSpec => Err(Alert::UNEXPECTED_MESSAGE),
+            ContentType::Handshake => Err(Alert::NO_RENEGOTIATION),
+            ContentType::ChangeCipherSpec => Err(Alert::UNEXPECTED_MESSAGE),
         }
     }
 
@@ -233,19 +233,19 @@ impl Traffic {
         }
     }
 
-    fn alert_arrived(&mut self, text: &[u8]) -> Result<Event, Alert> {
+    fn alert_arrived(&mut self, text: &[u8]) -> Result<TlsEvent, Alert> {
         const WARNING: u8 = 1;
         let &[level, description] = text else { return Err(Alert::DECODE_ERROR) };
         match Alert(description) {
             Alert::CLOSE_NOTIFY => {
                 self.is_peer_closed = true;
-                Ok(Event::PeerClosed)
+                Ok(TlsEvent::PeerClosed)
             }
-            Alert::USER_CANCELED => Ok(Event::Nothing),
-            _ if level == WARNING && !self.is_tls13() => Ok(Event::Nothing),
+            Alert::USER_CANCELED => Ok(TlsEvent::Nothing),
+            _ if level == WARNING && !self.is_tls13() => Ok(TlsEvent::Nothing),
             alert => {
                 self.end();
-                Ok(Event::Failed(Failure::PeerGaveUp(alert)))
+                Ok(TlsEvent::Failed(Failure::PeerGaveUp(alert)))
             }
         }
     }
@@ -258,7 +258,7 @@ impl Traffic {
         };
         let (number, secrets) =
             self.kernel.update_rx_secret().map_err(|_| Alert::INTERNAL_ERROR)?;
-        self.receive = Half::new(number, secrets, true).ok_or(Alert::INTERNAL_ERROR)?;
+        self.receive = RecordCipher::new(number, secrets, true).ok_or(Alert::INTERNAL_ERROR)?;
         match request {
             UPDATE_REQUESTED if self.is_closed => Ok(0),
             UPDATE_REQUESTED => self.renew_keys(out).ok_or(Alert::INTERNAL_ERROR),
@@ -272,34 +272,35 @@ impl Traffic {
     fn renew_keys(&mut self, out: &mut [u8]) -> Option<usize> {
         let [a, b, c, d] = KEY_UPDATE;
         let message = [a, b, c, d, UPDATE_NOT_REQUESTED];
-        let room = message.len() + crate::protection::SEALED_OVERHEAD_MAX;
-        let (_, written) = self.send.seal(Content::Handshake, &message, out.get_mut(..room)?);
+        let room = message.len() + crate::protection::ENCRYPTION_OVERHEAD_MAX;
+        let (_, written) =
+            self.send.encrypt(ContentType::Handshake, &message, out.get_mut(..room)?);
         let (number, secrets) = self.kernel.update_tx_secret().ok()?;
-        self.send = Half::new(number, secrets, true)?;
+        self.send = RecordCipher::new(number, secrets, true)?;
         Some(written)
     }
 
     /// Encrypts the next record of plaintext.
-    pub(crate) fn seal(&mut self, plaintext: Text<'_>, into: &mut [u8]) -> Sealed {
+    pub(crate) fn encrypt(&mut self, plaintext: Text<'_>, into: &mut [u8]) -> Encrypted {
         let mut written = 0;
         if self.is_closed {
-            return Sealed { taken: 0, written };
+            return Encrypted { taken: 0, written };
         }
         if self.send.is_at_its_end() {
             if !self.is_tls13() {
-                return Sealed { taken: 0, written: self.close(into) };
+                return Encrypted { taken: 0, written: self.close(into) };
             }
             written = self.renew_keys(into).unwrap_or_default();
             if written == 0 {
-                return Sealed { taken: 0, written };
+                return Encrypted { taken: 0, written };
             }
         }
-        let (taken, sealed) = self.send.seal(
-            Content::ApplicationData,
+        let (taken, encrypted) = self.send.encrypt(
+            ContentType::ApplicationData,
             plaintext,
             into.get_mut(written..).unwrap_or_default(),
         );
-        Sealed { taken, written: written + sealed }
+        Encrypted { taken, written: written + encrypted }
     }
 
     /// Writes `close_notify`, once. Returns the number of bytes written, which is zero if there was
@@ -314,7 +315,7 @@ impl Traffic {
     }
 
     fn tell(&mut self, alert: Alert, out: &mut [u8]) -> usize {
-        let (taken, written) = self.send.seal(Content::Alert, &alert.bytes(), out);
+        let (taken, written) = self.send.encrypt(ContentType::Alert, &alert.bytes(), out);
         assert!(taken == 0 || taken == alert.bytes().len(), "an alert is not cut");
         written
     }
@@ -323,7 +324,7 @@ impl Traffic {
     fn fail(&mut self, alert: Alert, out: &mut [u8]) -> Progress {
         let written = if self.is_closed { 0 } else { self.tell(alert, out) };
         self.end();
-        Progress { done: 0, written, event: Event::Failed(Failure::Refused(alert)) }
+        Progress { done: 0, written, event: TlsEvent::Failed(Failure::Refused(alert)) }
     }
 
     /// Ends both directions. Plaintext that was not taken is dropped.

@@ -61,7 +61,7 @@ impl http::Outlet for HttpHost<'_, '_> {
             self.send(head);
             return self.send_static(bytes);
         }
-        self.call.cx.connections.seal(
+        self.call.cx.connections.encrypt(
             self.call.cx.turn.now,
             self.call.caller,
             Text { first: head, second: bytes },

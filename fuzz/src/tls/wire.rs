@@ -3,7 +3,7 @@
 
 use rustls::ClientConnection;
 use tls::{
-    Connection, Event, FLIGHT_BYTES_MAX, PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX, SEALED_OVERHEAD_MAX,
+    Connection, Event, FLIGHT_BYTES_MAX, PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX, ENCRYPTION_OVERHEAD_MAX,
 };
 
 use super::house::House;
@@ -172,7 +172,7 @@ impl Wire {
         let is_mute = !self.is_established || self.has_failed || self.has_closed;
         assert!(!is_mute || sealed.taken == 0 && sealed.written == 0, "it says nothing");
         assert!(
-            is_mute || room <= SEALED_OVERHEAD_MAX || text.is_empty() || sealed.taken > 0,
+            is_mute || room <= ENCRYPTION_OVERHEAD_MAX || text.is_empty() || sealed.taken > 0,
             "there was room"
         );
         assert!(sealed.taken <= text.len() && sealed.written <= room);

@@ -221,7 +221,7 @@ impl Flight {
         self.arrived = 0;
     }
 
-    /// Lets `judge` change the fates of the runs in flight.
+    /// Lets `judge` change the states of the runs in flight.
     pub(super) fn judge(&mut self, mut judge: impl FnMut(&Run) -> RunState) {
         let mut has_changed = false;
         for run in self.runs.all_mut().iter_mut().filter(|run| run.state == RunState::OnTheWay) {

@@ -10,7 +10,7 @@
 //! sent when its last part was, and as [`Run::ambiguous`].
 //!
 //! Invariants:
-//! - The runs are in order. Runs of different fates are never joined, nor vague and exact ones in
+//! - The runs are in order. Runs of different states are never joined, nor vague and exact ones in
 //!   flight.
 
 use alloc::boxed::Box;

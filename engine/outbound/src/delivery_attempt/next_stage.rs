@@ -11,7 +11,7 @@
 
 use accounts::entries;
 use machine::{Instant, Micros, Turn};
-use relay::destinations::Ended;
+use relay::destinations::ConnectionOutcome;
 use relay::schedule::{self, Next};
 use store::{MessageInfo, OUTBOX, OutboxEntry, Packing, Refusal, State, UidRange};
 
@@ -272,7 +272,7 @@ impl DeliveryAttempt {
     }
 
     /// All recipients of the route are settled, and the attempt at the destination ends.
-    pub(super) fn finish_route(&mut self, how: Ended, cx: &mut AttemptCx<'_, '_>) {
+    pub(super) fn finish_route(&mut self, how: ConnectionOutcome, cx: &mut AttemptCx<'_, '_>) {
         self.end_route(how, cx);
         self.stage = Stage::Choose;
     }

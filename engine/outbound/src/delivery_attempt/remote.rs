@@ -9,8 +9,8 @@
 //! - If a kept connection turns out to be over, its message goes by another connection at once,
 //!   provided that no host has seen it.
 
-use connections::Stir;
-use relay::destinations::{Ended, Leave};
+use connections::TransportEvent;
+use relay::destinations::{ConnectionOutcome, Leave};
 use relay::{Lost, OutgoingMessage};
 use shards::{DestinationEvent, DomainPolicy};
 use store::Refusal;
@@ -99,7 +99,7 @@ impl DeliveryAttempt {
             HostLookup::Nowhere(why) => {
                 let come =
                     if why.is_temporary() { DeliveryResult::Later } else { DeliveryResult::Never };
-                self.settle_all(&come(FailureReason::NoRoute(why)), Ended::Unknown, cx);
+                self.settle_all(&come(FailureReason::NoRoute(why)), ConnectionOutcome::Unknown, cx);
             }
         }
         StepResult::GoesOn
@@ -132,7 +132,7 @@ impl DeliveryAttempt {
                 return StepResult::Waits;
             }
             NextHost::Missed => {}
-            NextHost::NoneLeft(come) => self.settle_all(&come, Ended::Failed, cx),
+            NextHost::NoneLeft(come) => self.settle_all(&come, ConnectionOutcome::Failed, cx),
         }
         StepResult::GoesOn
     }
@@ -152,13 +152,15 @@ impl DeliveryAttempt {
     }
 
     /// Something has happened to the connection to a host.
-    pub(super) fn host_stirred(&mut self, stir: Stir, cx: &mut AttemptCx<'_, '_>) {
-        match stir {
-            Stir::Made | Stir::Room if self.stage == Stage::Connect => self.open_connection(cx),
-            Stir::Made | Stir::Room => {}
-            Stir::Bytes => self.connected().hear(cx.parts),
-            Stir::Turn => self.connected().step(cx.parts),
-            Stir::Over => self.lost(Lost::Closed, cx),
+    pub(super) fn host_event(&mut self, event: TransportEvent, cx: &mut AttemptCx<'_, '_>) {
+        match event {
+            TransportEvent::Made | TransportEvent::Room if self.stage == Stage::Connect => {
+                self.open_connection(cx)
+            }
+            TransportEvent::Made | TransportEvent::Room => {}
+            TransportEvent::Bytes => self.connected().hear(cx.parts),
+            TransportEvent::Turn => self.connected().step(cx.parts),
+            TransportEvent::Over => self.lost(Lost::Closed, cx),
         }
     }
 
@@ -219,19 +221,24 @@ impl DeliveryAttempt {
             HostAnswer::Next => self.stage = Stage::Connect,
             HostAnswer::Settled(all) => {
                 all.into_iter().for_each(|(bit, come)| self.settle(bit, come, cx));
-                self.finish_route(Ended::Reached, cx);
+                self.finish_route(ConnectionOutcome::Reached, cx);
             }
         }
     }
 
     /// Settles all recipients of this route with the same result.
-    fn settle_all(&mut self, come: &DeliveryResult, how: Ended, cx: &mut AttemptCx<'_, '_>) {
+    fn settle_all(
+        &mut self,
+        come: &DeliveryResult,
+        how: ConnectionOutcome,
+        cx: &mut AttemptCx<'_, '_>,
+    ) {
         self.route().for_all(come).into_iter().for_each(|(bit, come)| self.settle(bit, come, cx));
         self.finish_route(how, cx);
     }
 
     /// The attempt at the destination ends. An entry that waits for that is next.
-    pub(super) fn end_route(&mut self, how: Ended, cx: &mut AttemptCx<'_, '_>) {
+    pub(super) fn end_route(&mut self, how: ConnectionOutcome, cx: &mut AttemptCx<'_, '_>) {
         if let Some(route) = self.route.take() {
             if route.has_leave() {
                 let event =
@@ -308,7 +315,7 @@ impl DeliveryAttempt {
     fn kept_is_over(&mut self, cx: &mut AttemptCx<'_, '_>) {
         self.connection = None;
         cx.queue.deadlines.cancel(cx.frame);
-        self.end_route(Ended::Reached, cx);
+        self.end_route(ConnectionOutcome::Reached, cx);
     }
 
     /// The next entry for the kept connection. If there is none, the connection is ended.

@@ -8,7 +8,7 @@
 
 use alloc::boxed::Box;
 
-use sasl::{Answer, Credentials, Exchange, Mechanism, Proof, Signature};
+use sasl::{Credentials, Exchange, Mechanism, Proof, SaslStep, Signature};
 
 use crate::actions::{Actions, LoginRefusal, Maildrop, PlainLogin, Tls};
 use crate::command::{Command, CommandFault};
@@ -98,22 +98,27 @@ impl Session {
         self.exchange_went_on(exchange, answer, actions);
     }
 
-    fn exchange_went_on(&mut self, exchange: Exchange, answer: Answer, actions: &mut impl Actions) {
+    fn exchange_went_on(
+        &mut self,
+        exchange: Exchange,
+        answer: SaslStep,
+        actions: &mut impl Actions,
+    ) {
         let fault = match answer {
-            Answer::Challenge(challenge) => {
+            SaslStep::Challenge(challenge) => {
                 self.pending_login = Some(Box::new(PendingLogin::Exchange(exchange)));
                 self.expect = Expect::LoginResponse;
                 return reply::login_challenge(&challenge, actions);
             }
-            Answer::Complete => {
+            SaslStep::Complete => {
                 self.expect = Expect::LoginAnswer;
                 self.waits_for = WaitsFor::Login;
                 return;
             }
-            Answer::Acknowledged => return self.logged_in(actions),
-            Answer::GivenUp => reply::LOGIN_CANCELLED,
-            Answer::Malformed => reply::BAD_LOGIN_RESPONSE,
-            Answer::NotAllowed => reply::login_refusal(LoginRefusal::Credentials),
+            SaslStep::Acknowledged => return self.logged_in(actions),
+            SaslStep::GivenUp => reply::LOGIN_CANCELLED,
+            SaslStep::Malformed => reply::BAD_LOGIN_RESPONSE,
+            SaslStep::NotAllowed => reply::login_refusal(LoginRefusal::Credentials),
         };
         self.pending_login = Some(Box::new(PendingLogin::Exchange(exchange)));
         self.login_over(actions);

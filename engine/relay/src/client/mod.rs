@@ -1,7 +1,7 @@
 //! The SMTP client: the outgoing end of one connection, for several messages one after the other.
 //!
 //! The bytes to send are in [`Speaker::output`] until the caller says that it took them. Everything
-//! else that must be done comes out of [`Client::next_action`]. The order of the conversation:
+//! else that must be done comes out of [`SmtpClient::next_action`]. The order of the conversation:
 //!
 //! ```text
 //!   greeting ── EHLO ─┬─ STARTTLS ── handshake ── EHLO ─┬─ AUTH ─┬─▸ idle
@@ -40,9 +40,9 @@ use alloc::string::String;
 use core::fmt;
 
 use machine::Micros;
-use sasl::Claim;
+use sasl::ClientExchange;
 
-use crate::extensions::Extensions;
+use crate::extensions::ServerExtensions;
 use crate::outcome::{Cause, Lost, Misbehaviour, Outcome, Reason, Stage};
 use crate::outgoing_message::OutgoingMessage;
 use crate::reply::{Heard, Reader, Reply};
@@ -105,11 +105,11 @@ pub enum Action {
     /// Begin TLS, as the client, when all of [`Speaker::output`] has been sent; then call
     /// [`Speaker::secured`].
     StartTls,
-    /// Call [`Client::compute`], which computes a part of the password's proof. Repeated until the
-    /// proof is done.
+    /// Call [`SmtpClient::compute`], which computes a part of the password's proof. Repeated until
+    /// the proof is done.
     Compute,
-    /// Give more of the message: [`Client::body`] or [`Client::body_ended`]. Repeated when there is
-    /// buffer space again.
+    /// Give more of the message: [`SmtpClient::body`] or [`SmtpClient::body_ended`]. Repeated when
+    /// there is buffer space again.
     NeedBody,
     /// The message was only inspected: give it again from its beginning.
     BodyAnew,
@@ -120,7 +120,8 @@ pub enum Action {
         /// The outcome.
         outcome: Outcome,
     },
-    /// All outcomes of the message are known: [`Client::deliver`] another, or [`Client::quit`].
+    /// All outcomes of the message are known: [`SmtpClient::deliver`] another, or
+    /// [`SmtpClient::quit`].
     Idle,
     /// The conversation is over: close the connection when the output has been sent.
     HangUp,
@@ -128,7 +129,7 @@ pub enum Action {
 
 /// What the next reply answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Asked {
+enum SentCommand {
     /// The connection itself.
     Greeting,
     Hello,
@@ -150,16 +151,16 @@ enum Asked {
     Quit,
 }
 
-impl Asked {
+impl SentCommand {
     /// RFC 5321 section 4.3.2: `3yz` where more must be sent, `2yz` elsewhere; a refusal anywhere.
     fn is_answered_by(self, reply: &Reply) -> bool {
         let wants_more = matches!(
             self,
-            Asked::Data
-                | Asked::ScramName
-                | Asked::ScramProof
-                | Asked::LoginName
-                | Asked::LoginPassword
+            SentCommand::Data
+                | SentCommand::ScramName
+                | SentCommand::ScramProof
+                | SentCommand::LoginName
+                | SentCommand::LoginPassword
         );
         match reply.class() {
             2 => !wants_more,
@@ -196,18 +197,18 @@ enum State {
 
 /// The outgoing end of one connection.
 #[derive(Debug)]
-pub struct Client {
+pub struct SmtpClient {
     settings: Settings,
     state: State,
     reader: Reader,
     output: Output,
     /// The commands that are not answered, and where in the output each ends.
-    asked: VecDeque<(Asked, u64)>,
+    asked: VecDeque<(SentCommand, u64)>,
     actions: VecDeque<Action>,
-    extensions: Extensions,
+    extensions: ServerExtensions,
     is_secured: bool,
     /// The SCRAM login under way.
-    claim: Option<Claim>,
+    scram: Option<ClientExchange>,
     transaction: Option<Transaction>,
     is_quitting: bool,
     /// [`Action::NeedBody`] was returned and is not answered.
@@ -216,20 +217,20 @@ pub struct Client {
     end: Option<Outcome>,
 }
 
-impl Client {
+impl SmtpClient {
     /// For a connection that is made, or about to be. The first message may be given at once.
-    pub fn new(settings: Settings) -> Client {
+    pub fn new(settings: Settings) -> SmtpClient {
         let is_secured = settings.tls == Tls::Implicit;
-        Client {
+        SmtpClient {
             settings,
             state: State::Opening,
             reader: Reader::default(),
             output: Output::default(),
-            asked: VecDeque::from([(Asked::Greeting, 0)]),
+            asked: VecDeque::from([(SentCommand::Greeting, 0)]),
             actions: VecDeque::new(),
-            extensions: Extensions::default(),
+            extensions: ServerExtensions::default(),
             is_secured,
-            claim: None,
+            scram: None,
             transaction: None,
             is_quitting: false,
             is_body_asked: false,
@@ -313,30 +314,35 @@ impl Client {
         }
     }
 
-    fn answered(&mut self, asked: Asked, heard: Heard) {
+    fn answered(&mut self, asked: SentCommand, heard: Heard) {
         let (reply, extensions) = (heard.reply, heard.extensions);
         match asked {
-            Asked::Greeting => self.greeting_arrived(reply),
-            Asked::Hello => self.hello_answered(reply, extensions),
-            Asked::PlainHello => self.plain_hello_answered(reply),
-            Asked::StartTls => self.start_tls_answered(reply),
-            Asked::ScramName | Asked::ScramProof | Asked::ScramEnd => {
-                self.claim_answered(asked, reply)
+            SentCommand::Greeting => self.greeting_arrived(reply),
+            SentCommand::Hello => self.hello_answered(reply, extensions),
+            SentCommand::PlainHello => self.plain_hello_answered(reply),
+            SentCommand::StartTls => self.start_tls_answered(reply),
+            SentCommand::ScramName | SentCommand::ScramProof | SentCommand::ScramEnd => {
+                self.scram_answered(asked, reply)
             }
-            Asked::Plain | Asked::LoginName | Asked::LoginPassword | Asked::LoginEnd => {
+            SentCommand::Plain
+            | SentCommand::LoginName
+            | SentCommand::LoginPassword
+            | SentCommand::LoginEnd => {
                 self.login_answered(asked, reply);
             }
-            Asked::Mail => self.mail_answered(reply),
-            Asked::Recipient(index) => self.recipient_answered(index, reply),
-            Asked::Data => self.data_answered(reply),
-            Asked::End => self.message_answered(reply),
-            Asked::Reset if reply.class() == 2 => self.rest(),
-            Asked::Reset | Asked::Quit => self.fail(Cause::Lost(Lost::Closed), Outcome::Later),
+            SentCommand::Mail => self.mail_answered(reply),
+            SentCommand::Recipient(index) => self.recipient_answered(index, reply),
+            SentCommand::Data => self.data_answered(reply),
+            SentCommand::End => self.message_answered(reply),
+            SentCommand::Reset if reply.class() == 2 => self.rest(),
+            SentCommand::Reset | SentCommand::Quit => {
+                self.fail(Cause::Lost(Lost::Closed), Outcome::Later)
+            }
         }
     }
 
     /// Sends a line that the peer will answer.
-    fn ask(&mut self, asked: Asked, line: &str) {
+    fn ask(&mut self, asked: SentCommand, line: &str) {
         self.output.line(line);
         self.asked.push_back((asked, self.output.end()));
     }
@@ -345,7 +351,7 @@ impl Client {
     fn rest(&mut self) {
         if self.is_quitting {
             self.state = State::Clearing;
-            return self.ask(Asked::Quit, "QUIT");
+            return self.ask(SentCommand::Quit, "QUIT");
         }
         self.state = State::Idle;
         match self.transaction {
@@ -382,25 +388,28 @@ impl Client {
             (State::Proof, _) => Stage::Login,
             (State::Inspection, _) => Stage::Inspection,
             (State::Body, _) => Stage::Message,
-            (_, None | Some(Asked::Reset | Asked::Quit)) => Stage::Rest,
+            (_, None | Some(SentCommand::Reset | SentCommand::Quit)) => Stage::Rest,
             (_, Some(asked)) => match asked {
-                Asked::Greeting => Stage::Greeting,
-                Asked::Hello | Asked::PlainHello => Stage::Hello,
-                Asked::StartTls => Stage::Tls,
-                Asked::ScramName | Asked::ScramProof | Asked::ScramEnd => Stage::Login,
-                Asked::Plain | Asked::LoginName | Asked::LoginPassword | Asked::LoginEnd => {
+                SentCommand::Greeting => Stage::Greeting,
+                SentCommand::Hello | SentCommand::PlainHello => Stage::Hello,
+                SentCommand::StartTls => Stage::Tls,
+                SentCommand::ScramName | SentCommand::ScramProof | SentCommand::ScramEnd => {
                     Stage::Login
                 }
-                Asked::Mail => Stage::Sender,
-                Asked::Recipient(_) => Stage::Recipient,
-                Asked::Data => Stage::Data,
-                Asked::End | Asked::Reset | Asked::Quit => Stage::MessageEnd,
+                SentCommand::Plain
+                | SentCommand::LoginName
+                | SentCommand::LoginPassword
+                | SentCommand::LoginEnd => Stage::Login,
+                SentCommand::Mail => Stage::Sender,
+                SentCommand::Recipient(_) => Stage::Recipient,
+                SentCommand::Data => Stage::Data,
+                SentCommand::End | SentCommand::Reset | SentCommand::Quit => Stage::MessageEnd,
             },
         }
     }
 }
 
-impl Speaker for Client {
+impl Speaker for SmtpClient {
     fn output(&self) -> &[u8] {
         self.output.bytes()
     }

@@ -7,20 +7,20 @@
 use alloc::string::String;
 
 use base64ct::{Base64, Encoding as _};
-use sasl::Claim;
+use sasl::ClientExchange;
 
-use super::{Action, Asked, Client, State, Tls};
-use crate::extensions::Extensions;
+use super::{Action, SentCommand, SmtpClient, State, Tls};
+use crate::extensions::ServerExtensions;
 use crate::outcome::{Cause, Misbehaviour, Outcome, Reason, Stage};
 use crate::reply::Reply;
 
-impl Client {
+impl SmtpClient {
     /// TLS is in use from now on: the extensions are asked for again.
     pub(super) fn begin_anew(&mut self) {
         if self.state == State::Handshake {
             self.state = State::Opening;
             self.is_secured = true;
-            self.extensions = Extensions::default();
+            self.extensions = ServerExtensions::default();
             self.say_hello();
         }
     }
@@ -34,10 +34,10 @@ impl Client {
 
     fn say_hello(&mut self) {
         let line = ["EHLO ", &self.settings.hello].concat();
-        self.ask(Asked::Hello, &line);
+        self.ask(SentCommand::Hello, &line);
     }
 
-    pub(super) fn hello_answered(&mut self, reply: Reply, extensions: Extensions) {
+    pub(super) fn hello_answered(&mut self, reply: Reply, extensions: ServerExtensions) {
         match reply.class() {
             2 => {
                 self.extensions = extensions;
@@ -46,7 +46,7 @@ impl Client {
             // The server is from before 1995, or pretends to be (RFC 5321 section 3.2).
             5 => {
                 let line = ["HELO ", &self.settings.hello].concat();
-                self.ask(Asked::PlainHello, &line);
+                self.ask(SentCommand::PlainHello, &line);
             }
             _ => self.refuse(Stage::Hello, reply),
         }
@@ -62,7 +62,7 @@ impl Client {
     fn greeted(&mut self) {
         let wants_tls = !self.is_secured && self.settings.tls != Tls::Never;
         if wants_tls && self.extensions.starttls {
-            self.ask(Asked::StartTls, "STARTTLS");
+            self.ask(SentCommand::StartTls, "STARTTLS");
         } else {
             self.tls_is_decided(None);
         }
@@ -95,32 +95,32 @@ impl Client {
     fn log_in(&mut self) {
         let Some(login) = &self.settings.login else { return self.rest() };
         if self.extensions.scram {
-            let (claim, first) = Claim::begin(&login.user, login.nonce.clone());
-            self.claim = Some(claim);
+            let (scram, first) = ClientExchange::begin(&login.user, login.nonce.clone());
+            self.scram = Some(scram);
             let line = ["AUTH SCRAM-SHA-256 ", &first].concat();
-            self.ask(Asked::ScramName, &line);
+            self.ask(SentCommand::ScramName, &line);
         } else if self.extensions.plain {
             let plain = ["", &login.user, &login.password].join("\0");
             let line = ["AUTH PLAIN ", &base64(&plain)].concat();
-            self.ask(Asked::Plain, &line);
+            self.ask(SentCommand::Plain, &line);
         } else if self.extensions.login {
-            self.ask(Asked::LoginName, "AUTH LOGIN");
+            self.ask(SentCommand::LoginName, "AUTH LOGIN");
         } else {
             self.give_up(Stage::Login, Cause::NoLogin);
         }
     }
 
-    pub(super) fn login_answered(&mut self, asked: Asked, reply: Reply) {
+    pub(super) fn login_answered(&mut self, asked: SentCommand, reply: Reply) {
         let Some(login) = &self.settings.login else { return };
         match (asked, reply.class()) {
-            (Asked::Plain | Asked::LoginEnd, 2) => self.rest(),
-            (Asked::LoginName, 3) => {
+            (SentCommand::Plain | SentCommand::LoginEnd, 2) => self.rest(),
+            (SentCommand::LoginName, 3) => {
                 let name = base64(&login.user);
-                self.ask(Asked::LoginPassword, &name);
+                self.ask(SentCommand::LoginPassword, &name);
             }
-            (Asked::LoginPassword, 3) => {
+            (SentCommand::LoginPassword, 3) => {
                 let password = base64(&login.password);
-                self.ask(Asked::LoginEnd, &password);
+                self.ask(SentCommand::LoginEnd, &password);
             }
             // A wrong password is no fault of the message: the operator may correct it.
             _ => self.give_up(Stage::Login, Cause::Refused(reply)),
@@ -129,22 +129,22 @@ impl Client {
 
     /// The peer asks for a proof, or says whether it was right. Before it accepts the login, it has
     /// to show that it knows the password too.
-    pub(super) fn claim_answered(&mut self, asked: Asked, reply: Reply) {
-        let Client { settings, claim: Some(claim), .. } = self else { return };
+    pub(super) fn scram_answered(&mut self, asked: SentCommand, reply: Reply) {
+        let SmtpClient { settings, scram: Some(scram), .. } = self else { return };
         let Some(login) = &settings.login else { return };
         match (asked, reply.class()) {
-            (Asked::ScramName, 3) => match claim.challenged(&login.password, &reply.text) {
+            (SentCommand::ScramName, 3) => match scram.challenged(&login.password, &reply.text) {
                 Ok(()) => self.state = State::Proof,
                 Err(_) => self.give_up(Stage::Login, Cause::Misbehaved(Misbehaviour::NoChallenge)),
             },
-            (Asked::ScramProof, 3) if claim.is_answered_by(&reply.text) => {
-                self.ask(Asked::ScramEnd, "")
+            (SentCommand::ScramProof, 3) if scram.is_answered_by(&reply.text) => {
+                self.ask(SentCommand::ScramEnd, "")
             }
-            (Asked::ScramProof, 3) => {
+            (SentCommand::ScramProof, 3) => {
                 self.give_up(Stage::Login, Cause::Misbehaved(Misbehaviour::NoProof))
             }
-            (Asked::ScramEnd, 2) => {
-                self.claim = None;
+            (SentCommand::ScramEnd, 2) => {
+                self.scram = None;
                 self.rest();
             }
             _ => self.give_up(Stage::Login, Cause::Refused(reply)),
@@ -154,10 +154,10 @@ impl Client {
     /// Computes a part of the password's proof.
     pub fn compute(&mut self) {
         if self.state == State::Proof
-            && let Some(proof) = self.claim.as_mut().and_then(Claim::step)
+            && let Some(proof) = self.scram.as_mut().and_then(ClientExchange::step)
         {
             self.state = State::Opening;
-            self.ask(Asked::ScramProof, &proof);
+            self.ask(SentCommand::ScramProof, &proof);
         }
     }
 

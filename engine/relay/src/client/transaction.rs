@@ -7,11 +7,11 @@ use alloc::vec::Vec;
 use core::fmt::Write as _;
 use core::mem;
 
-use super::{Action, Asked, Client, State};
+use super::{Action, SentCommand, SmtpClient, State};
 use crate::outcome::{Cause, Lost, Outcome, Reason, Stage};
 use crate::outgoing_message::{
-    Content, OutgoingMessage, Recipient, Script, is_forward_path, is_parameter, is_reverse_path,
-    write_wishes,
+    ContentWidth, OutgoingMessage, Recipient, Script, is_forward_path, is_parameter,
+    is_reverse_path, write_wishes,
 };
 use crate::reply::{Enhanced, Reply};
 
@@ -53,7 +53,7 @@ impl Transaction {
     }
 }
 
-impl Client {
+impl SmtpClient {
     /// The opening is done, and nothing else is under way.
     pub(super) fn begin_transaction(&mut self) {
         self.state = State::Envelope;
@@ -74,7 +74,7 @@ impl Client {
             self.say_recipient(index);
             next = self.next(RecipientProgress::Open, index + 1);
         }
-        self.ask(Asked::Data, "DATA");
+        self.ask(SentCommand::Data, "DATA");
     }
 
     /// Ends the recipients that need no question to the peer: the peer cannot accept the message,
@@ -117,7 +117,7 @@ impl Client {
         let mut line = alloc::format!("MAIL FROM:<{}>", envelope.reverse_path);
         // Writing to a string never fails.
         let _ = extensions.size.map(|_| write!(line, " SIZE={bytes}"));
-        if extensions.eight_bit && envelope.content == Content::EightBit {
+        if extensions.eight_bit && envelope.content == ContentWidth::EightBit {
             line.push_str(" BODY=8BITMIME");
         }
         if extensions.utf8 && (envelope.script == Script::Utf8 || !is_ascii) {
@@ -129,7 +129,7 @@ impl Client {
                 envelope.envelope_id.iter().filter(|identifier| is_parameter(identifier));
             identifier.for_each(|identifier| line.extend([" ENVID=", identifier]));
         }
-        self.ask(Asked::Mail, &line);
+        self.ask(SentCommand::Mail, &line);
     }
 
     fn say_recipient(&mut self, index: usize) {
@@ -142,7 +142,7 @@ impl Client {
         if self.extensions.dsn {
             write_wishes(recipient, &mut line);
         }
-        self.ask(Asked::Recipient(index), &line);
+        self.ask(SentCommand::Recipient(index), &line);
     }
 
     pub(super) fn mail_answered(&mut self, reply: Reply) {
@@ -190,7 +190,7 @@ impl Client {
         if let Some(index) = self.next(RecipientProgress::Open, from) {
             self.say_recipient(index);
         } else if self.next(RecipientProgress::Accepted, 0).is_some() {
-            self.ask(Asked::Data, "DATA");
+            self.ask(SentCommand::Data, "DATA");
         } else {
             self.transaction_over();
         }
@@ -244,7 +244,7 @@ impl Client {
     fn end_message(&mut self) {
         self.state = State::End;
         self.output.end_body();
-        self.asked.push_back((Asked::End, self.output.end()));
+        self.asked.push_back((SentCommand::End, self.output.end()));
     }
 
     pub(super) fn message_answered(&mut self, reply: Reply) {
@@ -272,7 +272,7 @@ impl Client {
         match self.transaction.take() {
             Some(Transaction { is_open: true, .. }) => {
                 self.state = State::Clearing;
-                self.ask(Asked::Reset, "RSET");
+                self.ask(SentCommand::Reset, "RSET");
             }
             _ => self.rest(),
         }

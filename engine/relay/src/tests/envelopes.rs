@@ -19,7 +19,7 @@ fn envelope_is_fields_above_the_message() {
     assert_eq!(written(&plain), "Return-Path: <ada@us.test>\r\nEnvelope-To: <bob@there.test>\r\n");
     let full = Envelope {
         reverse_path: String::new(),
-        content: Content::EightBit,
+        content: ContentWidth::EightBit,
         script: Script::Utf8,
         returned: Some(Return::Full),
         envelope_id: Some("QQ1".to_string()),
@@ -164,7 +164,7 @@ prop_compose! {
         Envelope {
             reverse_path,
             recipients,
-            content: if is_eight_bit { Content::EightBit } else { Content::SevenBit },
+            content: if is_eight_bit { ContentWidth::EightBit } else { ContentWidth::SevenBit },
             script: if is_utf8 { Script::Utf8 } else { Script::Ascii },
             returned,
             envelope_id,

@@ -4,7 +4,7 @@ use super::*;
 
 /// A message to a peer that sends these segments one after the other. Returns the outcomes in
 /// words.
-fn fate(segments: &[&str]) -> String {
+fn outcome_of(segments: &[&str]) -> String {
     let mut harness = ClientHarness::with_tls(Tls::Never);
     harness.deliver(outgoing(&["bob@there.test"]));
     for segment in segments {
@@ -33,13 +33,13 @@ fn invalid_reply_ends_the_connection() {
         "\0\0\0\n",
     ] {
         assert_eq!(
-            fate(&[garbage]),
+            outcome_of(&[garbage]),
             misbehaved("a line that is no reply", "before it greeted"),
             "{garbage:?}"
         );
     }
     assert_eq!(
-        fate(&["220-x\r\n250 y\r\n"]),
+        outcome_of(&["220-x\r\n250 y\r\n"]),
         misbehaved("a reply with two codes", "before it greeted")
     );
 }
@@ -47,22 +47,25 @@ fn invalid_reply_ends_the_connection() {
 #[test]
 fn endless_lines_and_replies_end_the_connection() {
     let line = "x".repeat(4096);
-    assert_eq!(fate(&["220 ", &line]), misbehaved("a line without an end", "before it greeted"));
+    assert_eq!(
+        outcome_of(&["220 ", &line]),
+        misbehaved("a line without an end", "before it greeted")
+    );
     let lines = "220-x\r\n".repeat(129);
-    assert_eq!(fate(&[&lines]), misbehaved("a reply without an end", "before it greeted"));
+    assert_eq!(outcome_of(&[&lines]), misbehaved("a reply without an end", "before it greeted"));
 }
 
 #[test]
 fn reply_before_its_command_is_not_trusted() {
     const EARLY: &str = "a reply before its command";
     // Our EHLO was not sent yet when the second reply came.
-    assert_eq!(fate(&["220 x\r\n250 SIZE 1\r\n"]), misbehaved(EARLY, "after we greeted"));
+    assert_eq!(outcome_of(&["220 x\r\n250 SIZE 1\r\n"]), misbehaved(EARLY, "after we greeted"));
     assert_eq!(
-        fate(&["220 x\r\n", "250 x\r\n250 sender\r\n"]),
+        outcome_of(&["220 x\r\n", "250 x\r\n250 sender\r\n"]),
         misbehaved(EARLY, "before the sender was named")
     );
     assert_eq!(
-        fate(&["220 x\r\n", ABLE, "250 ok\r\n250 ok\r\n354 go\r\n250 taken\r\n"]),
+        outcome_of(&["220 x\r\n", ABLE, "250 ok\r\n250 ok\r\n354 go\r\n250 taken\r\n"]),
         misbehaved(EARLY, "during the message")
     );
     let mut harness = ClientHarness::greeted(PLAIN);
@@ -103,7 +106,7 @@ fn reply_out_of_place_is_not_trusted() {
             "after the whole message, which it may have taken",
         ),
     ] {
-        assert_eq!(fate(segments), misbehaved(&std::format!("a {code} out of place"), when));
+        assert_eq!(outcome_of(segments), misbehaved(&std::format!("a {code} out of place"), when));
     }
 }
 

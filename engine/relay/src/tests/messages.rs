@@ -284,7 +284,7 @@ fn unsupported_message_is_not_sent() {
 }
 
 /// A message with an envelope that states this content.
-fn of(content: Content) -> OutgoingMessage {
+fn of(content: ContentWidth) -> OutgoingMessage {
     let mut outgoing = outgoing(&["bob@there.test"]);
     outgoing.envelope.content = content;
     outgoing
@@ -292,7 +292,7 @@ fn of(content: Content) -> OutgoingMessage {
 
 #[test]
 fn ascii_message_is_sent_to_ascii_only_peer() {
-    for content in [Content::SevenBit, Content::EightBit] {
+    for content in [ContentWidth::SevenBit, ContentWidth::EightBit] {
         let mut harness = ClientHarness::greeted(PLAIN);
         harness.message = b"Subject: x\r\n\r\n.dot\r\n".repeat(2000);
         assert_eq!(harness.deliver(of(content)), "MAIL FROM:<ada@us.test>\r\n");
@@ -312,7 +312,7 @@ fn ascii_message_is_sent_to_ascii_only_peer() {
 /// RFC 6152 section 3.
 #[test]
 fn eight_bit_message_is_not_sent_to_ascii_only_peer() {
-    for content in [Content::SevenBit, Content::EightBit] {
+    for content in [ContentWidth::SevenBit, ContentWidth::EightBit] {
         let mut harness = ClientHarness::greeted(PLAIN);
         harness.message =
             [b"Subject: x\r\n\r\n", &[b'a'; 40_000][..], "\u{e6}".as_bytes(), b"\r\n"].concat();
@@ -336,7 +336,7 @@ fn connection_lost_during_inspection_defers_the_message() {
     let looking = || {
         let mut harness = ClientHarness::greeted(PLAIN);
         harness.is_bringing = false;
-        assert_eq!(harness.deliver(of(Content::EightBit)), "");
+        assert_eq!(harness.deliver(of(ContentWidth::EightBit)), "");
         assert!(harness.wants_body);
         harness
     };
@@ -398,7 +398,7 @@ fn size_without_a_number_is_no_limit() {
 fn needed_extensions_are_requested() {
     let mut harness = ClientHarness::greeted(ABLE);
     let envelope = Envelope {
-        content: Content::EightBit,
+        content: ContentWidth::EightBit,
         script: Script::Utf8,
         returned: Some(Return::Header),
         envelope_id: Some("QQ+2B1".to_string()),

@@ -20,8 +20,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::{
-    Action, Client, Content, Envelope, Login, Lost, Outcome, OutgoingMessage, Recipient, Script,
-    Settings, Speaker, Tls,
+    Action, ContentWidth, Envelope, Login, Lost, Outcome, OutgoingMessage, Recipient, Script,
+    Settings, SmtpClient, Speaker, Tls,
 };
 
 /// The extensions of a peer that supports everything, and of one that supports nothing.
@@ -30,7 +30,7 @@ const PLAIN: &str = "250 mail.test\r\n";
 
 /// A client with its peer and its caller.
 struct ClientHarness {
-    client: Client,
+    client: SmtpClient,
     said: Vec<u8>,
     outcomes: Vec<(u16, Outcome)>,
     message: Vec<u8>,
@@ -47,7 +47,7 @@ struct ClientHarness {
 impl ClientHarness {
     fn new(settings: Settings) -> ClientHarness {
         ClientHarness {
-            client: Client::new(settings),
+            client: SmtpClient::new(settings),
             said: Vec::new(),
             outcomes: Vec::new(),
             message: b"Subject: x\r\n\r\n.dot\r\n".to_vec(),
@@ -157,7 +157,7 @@ fn outgoing(recipients: &[&str]) -> OutgoingMessage {
             .zip(1..)
             .map(|(address, number)| to(number, address))
             .collect(),
-        content: Content::SevenBit,
+        content: ContentWidth::SevenBit,
         script: Script::Ascii,
         returned: None,
         envelope_id: None,

@@ -7,7 +7,7 @@ use machine::Micros;
 use proptest::prelude::*;
 use sasl::{Credentials, Host, Proof, Puzzle, Signature};
 use smtp::{
-    Actions, Envelope, Extensions, ForwardPath, Mail, MessageRefusal, RecipientRefusal,
+    Actions, Extensions, ForwardPath, Mail, MessageRefusal, MessageStart, RecipientRefusal,
     SenderRefusal, Session, WaitsFor,
 };
 use testkit::scram;
@@ -88,7 +88,7 @@ impl Actions for World {
         true
     }
 
-    fn message_begin(&mut self, _: &Envelope<'_>) -> Result<(), MessageRefusal> {
+    fn message_begin(&mut self, _: &MessageStart<'_>) -> Result<(), MessageRefusal> {
         self.message.clear();
         Ok(())
     }

@@ -5,18 +5,25 @@ use mail_parser::{MessageParser, MimeHeaders as _, PartType};
 use proptest::prelude::*;
 
 use super::*;
-use crate::report::{self, Fate, HEADER_BYTES_MAX, Kind, Report, ReportTo, Returned, is_wanted};
+use crate::report::{
+    self, HEADER_BYTES_MAX, Kind, RecipientReport, Report, ReportTo, Returned, is_wanted,
+};
 use crate::{Enhanced, Notify, Reply};
 
 const UNTIL: UnixTime = UnixTime::from_seconds(1_800_000_000);
 const STATUS: Enhanced = Enhanced { class: 5, subject: 1, detail: 1 };
 
-fn written(kind: Kind, fates: &[Fate<'_>], original: &[u8]) -> String {
-    written_for(ReportTo::Sender, kind, fates, original)
+fn written(kind: Kind, recipients: &[RecipientReport<'_>], original: &[u8]) -> String {
+    written_for(ReportTo::Sender, kind, recipients, original)
 }
 
-fn written_for(reader: ReportTo, kind: Kind, fates: &[Fate<'_>], original: &[u8]) -> String {
-    let text = begun(reader, kind, fates, Returned::Header(original));
+fn written_for(
+    reader: ReportTo,
+    kind: Kind,
+    recipients: &[RecipientReport<'_>],
+    original: &[u8],
+) -> String {
+    let text = begun(reader, kind, recipients, Returned::Header(original));
     assert!(
         text.split_inclusive('\n').all(|line| line.ends_with("\r\n") && line.len() <= 1000),
         "{text}"
@@ -25,7 +32,12 @@ fn written_for(reader: ReportTo, kind: Kind, fates: &[Fate<'_>], original: &[u8]
     text
 }
 
-fn begun(reader: ReportTo, kind: Kind, fates: &[Fate<'_>], original: Returned<'_>) -> String {
+fn begun(
+    reader: ReportTo,
+    kind: Kind,
+    recipients: &[RecipientReport<'_>],
+    original: Returned<'_>,
+) -> String {
     let report = Report {
         kind,
         hostname: "mail.us.test",
@@ -37,7 +49,7 @@ fn begun(reader: ReportTo, kind: Kind, fates: &[Fate<'_>], original: Returned<'_
         secret: 7,
         arrived: UnixTime::from_seconds(1_789_000_000),
         envelope_id: Some("QQ+2B+0D+zz"),
-        recipients: fates,
+        recipients,
         returned: original,
     };
     let mut out = b"before".to_vec();
@@ -76,14 +88,15 @@ fn failure_report_has_text_status_and_header() {
         ..to(0, "bob@there.test")
     };
     let reply = Reply { code: 550, enhanced: Some(STATUS), text: "no such user".to_string() };
-    let fate = Fate {
+    let recipient_report = RecipientReport {
         recipient: &recipient,
         status: STATUS,
         words: "the other server refused the recipient: 550 5.1.1 no such user",
         reply: Some(&reply),
         host: Some("mx.there.test"),
     };
-    let text = written(Kind::Failed, &[fate], b"Subject: lunch\r\nX: y\r\n\r\nSECRET\r\n");
+    let text =
+        written(Kind::Failed, &[recipient_report], b"Subject: lunch\r\nX: y\r\n\r\nSECRET\r\n");
     assert!(text.contains("\r\nSubject: Your message could not be delivered\r\n"));
     let [words, status, header] = parts(&text);
     assert_eq!(
@@ -105,11 +118,18 @@ fn failure_report_has_text_status_and_header() {
 #[test]
 fn whole_message_is_returned_if_requested() {
     let recipient = to(0, "bob@there.test");
-    let fate = Fate { recipient: &recipient, status: STATUS, words: "no", reply: None, host: None };
+    let recipient_report = RecipientReport {
+        recipient: &recipient,
+        status: STATUS,
+        words: "no",
+        reply: None,
+        host: None,
+    };
     for (script, kind) in [(Script::Ascii, "rfc822"), (Script::Utf8, "global")] {
         // Even a message that looks like the end of a report.
         let original = "Subject: lunch\r\n\r\n--=_r\r\nAt t\u{fc}welve?\r\n";
-        let mut text = begun(ReportTo::Sender, Kind::Failed, &[fate], Returned::Whole(script));
+        let mut text =
+            begun(ReportTo::Sender, Kind::Failed, &[recipient_report], Returned::Whole(script));
         text.push_str(original);
         let mut end = Vec::new();
         report::write_end(7, &mut end);
@@ -128,8 +148,14 @@ fn whole_message_is_returned_if_requested() {
 fn delay_report_states_the_last_retry() {
     let recipient = to(0, "bob@there.test");
     let status = Enhanced { class: 4, subject: 4, detail: 1 };
-    let fate = Fate { recipient: &recipient, status, words: "it is down", reply: None, host: None };
-    let text = written(Kind::Delayed { until: UNTIL }, &[fate, fate], b"");
+    let recipient_report = RecipientReport {
+        recipient: &recipient,
+        status,
+        words: "it is down",
+        reply: None,
+        host: None,
+    };
+    let text = written(Kind::Delayed { until: UNTIL }, &[recipient_report, recipient_report], b"");
     let [words, status, header] = parts(&text);
     assert!(
         words.contains("not been delivered yet")
@@ -144,7 +170,13 @@ fn delay_report_states_the_last_retry() {
 #[test]
 fn report_to_forwarding_account_uses_other_words() {
     let recipient = to(0, "bob@there.test");
-    let fate = Fate { recipient: &recipient, status: STATUS, words: "no", reply: None, host: None };
+    let recipient_report = RecipientReport {
+        recipient: &recipient,
+        status: STATUS,
+        words: "no",
+        reply: None,
+        host: None,
+    };
     for (kind, subject, ours) in [
         (Kind::Failed, "could not be sent on", "The sender was not told"),
         (
@@ -153,7 +185,7 @@ fn report_to_forwarding_account_uses_other_words() {
             "If it cannot be sent on by then",
         ),
     ] {
-        let text = written_for(ReportTo::Forwarder, kind, &[fate], b"Subject: x\r\n");
+        let text = written_for(ReportTo::Forwarder, kind, &[recipient_report], b"Subject: x\r\n");
         assert!(
             text.contains(&std::format!("\r\nSubject: A message for you {subject}\r\n")),
             "{text}"
@@ -176,9 +208,10 @@ fn report_to_forwarding_account_uses_other_words() {
 fn success_is_reported_too() {
     let recipient = to(0, "bob@there.test");
     let status = Enhanced { class: 2, subject: 0, detail: 0 };
-    let fate = Fate { recipient: &recipient, status, words: "250 ok", reply: None, host: None };
+    let recipient_report =
+        RecipientReport { recipient: &recipient, status, words: "250 ok", reply: None, host: None };
     for (kind, action) in [(Kind::Relayed, "relayed"), (Kind::Delivered, "delivered")] {
-        let [_, status, _] = parts(&written(kind, &[fate], b"Subject: x\r\n"));
+        let [_, status, _] = parts(&written(kind, &[recipient_report], b"Subject: x\r\n"));
         assert!(
             status.contains(&std::format!("Action: {action}\r\n"))
                 && !status.contains("Will-Retry")
@@ -189,8 +222,14 @@ fn success_is_reported_too() {
 #[test]
 fn non_ascii_addresses_are_kept() {
     let recipient = to(0, "b\u{f8}b+\"a b\"@there.test");
-    let fate = Fate { recipient: &recipient, status: STATUS, words: "no", reply: None, host: None };
-    let text = written(Kind::Failed, &[fate], "Subject: l\u{fc}nch\r\n\r\n".as_bytes());
+    let recipient_report = RecipientReport {
+        recipient: &recipient,
+        status: STATUS,
+        words: "no",
+        reply: None,
+        host: None,
+    };
+    let text = written(Kind::Failed, &[recipient_report], "Subject: l\u{fc}nch\r\n\r\n".as_bytes());
     let [words, status, header] = parts(&text);
     assert!(words.contains("b\u{f8}b"));
     assert!(
@@ -204,7 +243,7 @@ fn non_ascii_addresses_are_kept() {
             "Content-Type: message/global-headers\r\nContent-Transfer-Encoding: 8bit\r\n"
         )
     );
-    let text = written(Kind::Failed, &[fate], b"Subject: l\xfcnch\r\n\r\n");
+    let text = written(Kind::Failed, &[recipient_report], b"Subject: l\xfcnch\r\n\r\n");
     assert!(
         text.contains("Content-Type: text/rfc822-headers\r\nContent-Transfer-Encoding: 7bit\r\n\r\nSubject: l?nch\r\n")
     );
@@ -214,13 +253,18 @@ fn non_ascii_addresses_are_kept() {
 fn report_is_bounded_whatever_the_message() {
     let recipient = to(0, "bob@there.test");
     let long = "x".repeat(3000);
-    let fate =
-        Fate { recipient: &recipient, status: STATUS, words: &long, reply: None, host: None };
+    let recipient_report = RecipientReport {
+        recipient: &recipient,
+        status: STATUS,
+        words: &long,
+        reply: None,
+        host: None,
+    };
     let mut original = b"Subject: x\n".to_vec();
     original.resize(3000, b'y');
     original.extend(b"\r\n");
     original.extend(b"X: y\r\n".repeat(HEADER_BYTES_MAX));
-    let text = written(Kind::Failed, &[fate], &original);
+    let text = written(Kind::Failed, &[recipient_report], &original);
     assert!(text.len() < HEADER_BYTES_MAX + 8 * 1024);
 }
 
@@ -255,8 +299,8 @@ proptest! {
     ) {
         let recipient = to(0, "bob@there.test");
         let reply = Reply { code: 550, enhanced: None, text: reply };
-        let fate = Fate { recipient: &recipient, status: STATUS, words: &words, reply: Some(&reply), host: Some(&words) };
-        let text = written(Kind::Failed, &[fate], &original.concat());
+        let recipient_report = RecipientReport { recipient: &recipient, status: STATUS, words: &words, reply: Some(&reply), host: Some(&words) };
+        let text = written(Kind::Failed, &[recipient_report], &original.concat());
         let [_, status, _] = parts(&text);
         let names: Vec<_> = status.lines().filter(|line| !line.starts_with(' ')).map(|line| line.split(':').next().unwrap()).collect();
         prop_assert_eq!(

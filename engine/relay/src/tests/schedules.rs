@@ -3,7 +3,7 @@
 use machine::{CoreId, Instant, Micros};
 
 use super::*;
-use crate::destinations::{Destinations, Ended, Grant, Leave, Limits, Told};
+use crate::destinations::{ConnectionOutcome, Destinations, Grant, Leave, Limits, Told};
 use crate::schedule::{DELAY_NOTICE_AFTER, LIFETIME, Next, is_delay_to_be_told, next_attempt};
 
 const MINUTE: u64 = 60;
@@ -133,7 +133,7 @@ fn connections_to_a_destination_are_limited() {
     assert!(may(&mut table, B, ONE, at(0)), "others have theirs");
     assert_eq!(table.connections(), 3);
     told(&mut table);
-    table.ended(A, ONE, Ended::Unknown, at(0), 0);
+    table.ended(A, ONE, ConnectionOutcome::Unknown, at(0), 0);
     assert_eq!(granted_and_kept(&mut table).0.len(), 1);
     assert_eq!(table.connections(), 3);
 }
@@ -141,7 +141,7 @@ fn connections_to_a_destination_are_limited() {
 #[test]
 fn working_destination_leaves_no_state() {
     let mut table = table(4, 2);
-    for how in [Ended::Reached, Ended::Unknown] {
+    for how in [ConnectionOutcome::Reached, ConnectionOutcome::Unknown] {
         assert!(may(&mut table, A, ONE, at(0)) && may(&mut table, A, TWO, at(0)));
         table.ended(A, ONE, how, at(0), 0);
         table.ended(A, TWO, how, at(0), 0);
@@ -156,12 +156,12 @@ fn cores_that_wait_for_a_connection_take_turns() {
     assert!(![ONE, TWO, THREE].into_iter().any(|core| may(&mut table, A, core, at(0))));
     // The first core is asked to give up all of its connections for the others, which have none.
     assert_eq!(granted_and_kept(&mut table), (Vec::new(), Vec::from([(ONE, 1), (ONE, 0)])));
-    table.ended(A, ONE, Ended::Reached, at(1), 0);
+    table.ended(A, ONE, ConnectionOutcome::Reached, at(1), 0);
     assert_eq!(granted_and_kept(&mut table), (Vec::from([TWO]), Vec::new()));
-    table.ended(A, ONE, Ended::Reached, at(1), 0);
+    table.ended(A, ONE, ConnectionOutcome::Reached, at(1), 0);
     // It has none now, and has waited longest.
     assert_eq!(granted_and_kept(&mut table).0, [ONE]);
-    table.ended(A, TWO, Ended::Reached, at(1), 0);
+    table.ended(A, TWO, ConnectionOutcome::Reached, at(1), 0);
     assert_eq!(granted_and_kept(&mut table).0, [THREE]);
 }
 
@@ -174,7 +174,7 @@ fn cores_with_about_as_many_connections_keep_them() {
         let (_, kept) = granted_and_kept(&mut table);
         assert_eq!(kept, expected);
         if !kept.is_empty() {
-            table.ended(A, ONE, Ended::Reached, at(0), 0);
+            table.ended(A, ONE, ConnectionOutcome::Reached, at(0), 0);
             assert_eq!(granted_and_kept(&mut table), (Vec::from([TWO]), Vec::new()));
         }
     };
@@ -190,7 +190,7 @@ fn core_that_asks_again_waits_once() {
     for waiter in [1, 2, 3] {
         assert_eq!(table.ask(A, TWO, waiter, at(0)), None);
     }
-    table.ended(A, ONE, Ended::Reached, at(0), 0);
+    table.ended(A, ONE, ConnectionOutcome::Reached, at(0), 0);
     let grant = Grant { is_trial: false, keeps: 1 };
     assert_eq!(
         told(&mut table),
@@ -206,13 +206,13 @@ fn back_off_of_a_down_destination_grows() {
     for _ in 0..8 {
         assert!(may(&mut table, A, ONE, now));
         let span = Micros::from_secs(60 << waits.len()).0.min(Micros::from_secs(HOUR).0);
-        table.ended(A, ONE, Ended::Failed, now, span / 4);
+        table.ended(A, ONE, ConnectionOutcome::Failed, now, span / 4);
         // The answer is the same on every core.
         let Some(Leave::NotFor(span)) = table.ask(A, TWO, 7, now) else {
             panic!("it is left alone")
         };
         assert!(may(&mut table, B, ONE, now), "others are not");
-        table.ended(B, ONE, Ended::Reached, now, 0);
+        table.ended(B, ONE, ConnectionOutcome::Reached, now, 0);
         waits.push(span.as_secs() / 60);
         now = now + span;
         assert!(is_down(&mut table, A, Instant(now.0 - 1)));
@@ -232,7 +232,7 @@ fn waiting_cores_are_told_that_a_destination_is_down() {
     assert!(may(&mut table, A, ONE, at(0)));
     assert!(!may(&mut table, A, TWO, at(0)) && !may(&mut table, A, THREE, at(0)));
     told(&mut table);
-    table.ended(A, ONE, Ended::Failed, at(0), even(MINUTE));
+    table.ended(A, ONE, ConnectionOutcome::Failed, at(0), even(MINUTE));
     let down = Leave::NotFor(Micros::from_secs(MINUTE));
     assert_eq!(told(&mut table), [Told::Leave(TWO, A, 7, down), Told::Leave(THREE, A, 7, down)]);
     assert_eq!(table.connections(), 0);
@@ -243,18 +243,18 @@ fn down_destination_is_tried_at_once_on_request() {
     let mut table = table(2, 2);
     for destination in [A, B] {
         assert!(may(&mut table, destination, ONE, at(0)));
-        table.ended(destination, ONE, Ended::Failed, at(0), 0);
+        table.ended(destination, ONE, ConnectionOutcome::Failed, at(0), 0);
     }
     table.call_again(B);
     table.call_again(C);
     assert!(is_down(&mut table, A, at(1)));
     assert!(may(&mut table, B, ONE, at(1)) && !may(&mut table, B, TWO, at(1)));
-    table.ended(B, ONE, Ended::Unknown, at(1), 0);
+    table.ended(B, ONE, ConnectionOutcome::Unknown, at(1), 0);
     assert_eq!(granted_and_kept(&mut table).0, [TWO]);
-    table.ended(B, TWO, Ended::Failed, at(1), 0);
+    table.ended(B, TWO, ConnectionOutcome::Failed, at(1), 0);
     table.call_again(B);
     assert!(may(&mut table, C, ONE, at(2)));
-    table.ended(C, ONE, Ended::Failed, at(2), 0);
+    table.ended(C, ONE, ConnectionOutcome::Failed, at(2), 0);
     assert_eq!(table.count(), 2, "it is the first to be forgotten");
     assert!(is_down(&mut table, A, at(2)) && is_down(&mut table, C, at(2)));
 }
@@ -263,8 +263,8 @@ fn down_destination_is_tried_at_once_on_request() {
 fn connections_that_fail_together_count_once() {
     let mut table = table(4, 2);
     assert!(may(&mut table, A, ONE, at(0)) && may(&mut table, A, TWO, at(0)));
-    table.ended(A, ONE, Ended::Failed, at(0), 0);
-    table.ended(A, TWO, Ended::Failed, at(1), 0);
+    table.ended(A, ONE, ConnectionOutcome::Failed, at(0), 0);
+    table.ended(A, TWO, ConnectionOutcome::Failed, at(1), 0);
     assert_eq!(table.ask(A, ONE, 7, at(1)), Some(Leave::NotFor(Micros::from_secs(44))));
 }
 
@@ -273,7 +273,7 @@ fn destination_table_evicts_the_shortest_back_off() {
     let mut table = table(2, 2);
     for (name, random) in [(A, 0), (B, Micros::from_secs(5).0), (C, Micros::from_secs(9).0)] {
         assert!(may(&mut table, name, ONE, at(0)));
-        table.ended(name, ONE, Ended::Failed, at(0), random);
+        table.ended(name, ONE, ConnectionOutcome::Failed, at(0), random);
     }
     assert_eq!(table.count(), 2);
     assert!(is_down(&mut table, B, at(0)) && is_down(&mut table, C, at(0)));
@@ -285,11 +285,11 @@ fn destination_table_evicts_the_shortest_back_off() {
 fn destination_on_trial_stays_known() {
     let mut table = table(1, 2);
     assert!(may(&mut table, A, ONE, at(0)));
-    table.ended(A, ONE, Ended::Failed, at(0), 0);
+    table.ended(A, ONE, ConnectionOutcome::Failed, at(0), 0);
     assert!(may(&mut table, A, ONE, at(100)));
     assert!(may(&mut table, B, ONE, at(100)));
-    table.ended(B, ONE, Ended::Failed, at(100), 0);
+    table.ended(B, ONE, ConnectionOutcome::Failed, at(100), 0);
     assert!(!may(&mut table, A, TWO, at(100)), "one tries");
-    table.ended(A, ONE, Ended::Failed, at(100), 0);
+    table.ended(A, ONE, ConnectionOutcome::Failed, at(100), 0);
     assert!(is_down(&mut table, A, at(100 + 80)), "it has failed twice");
 }

@@ -8,15 +8,15 @@ use base64ct::{Base64, Encoding};
 use proptest::prelude::*;
 
 use super::{Ear, base64};
-use crate::{Answer, Exchange, Mechanism, RESPONSE_BYTES_MAX};
+use crate::{Exchange, Mechanism, RESPONSE_BYTES_MAX, SaslStep};
 
 /// The login that the host got, or the answer if there was none.
-type Heard = Result<(String, Vec<u8>), Answer>;
+type Heard = Result<(String, Vec<u8>), SaslStep>;
 
 fn respond(exchange: &mut Exchange, response: &[u8]) -> Heard {
     let mut ear = Ear::default();
     let answer = exchange.response_arrived(response, &mut ear);
-    assert_eq!(answer == Answer::Complete, ear.name.is_some());
+    assert_eq!(answer == SaslStep::Complete, ear.name.is_some());
     ear.name.zip(ear.password).ok_or(answer)
 }
 
@@ -28,8 +28,8 @@ fn complete(name: &str, password: &[u8]) -> Heard {
     Ok((name.to_string(), password.to_vec()))
 }
 
-fn asks(challenge: &'static [u8]) -> Answer {
-    Answer::Challenge(Cow::Borrowed(challenge))
+fn asks(challenge: &'static [u8]) -> SaslStep {
+    SaslStep::Challenge(Cow::Borrowed(challenge))
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn plain_sends_name_and_password_in_one_response() {
     assert_eq!(plain("\0jürgen\0Schlüssel".as_bytes()), complete("jürgen", "Schlüssel".as_bytes()));
     // The example of RFC 4616 section 4, except for the identity to act as.
     assert_eq!(plain(b"tim\0tim\0tanstaaftanstaaf"), complete("tim", b"tanstaaftanstaaf"));
-    assert_eq!(plain(b"Ursel\0Kurt\0xipj3plmq"), Err(Answer::NotAllowed));
+    assert_eq!(plain(b"Ursel\0Kurt\0xipj3plmq"), Err(SaslStep::NotAllowed));
     for malformed in [
         &b""[..],
         b"\0",
@@ -74,7 +74,7 @@ fn plain_sends_name_and_password_in_one_response() {
         b"\0\xff\0p",
         b"\xff\0ada\0p",
     ] {
-        assert_eq!(plain(malformed), Err(Answer::Malformed), "{malformed:?}");
+        assert_eq!(plain(malformed), Err(SaslStep::Malformed), "{malformed:?}");
     }
 }
 
@@ -87,7 +87,7 @@ fn login_asks_for_name_and_password_in_turn() {
     for malformed in [&b""[..], b"YQBi", b"/w==", b"!"] {
         assert_eq!(
             respond(&mut Exchange::begin(Mechanism::Login), malformed),
-            Err(Answer::Malformed)
+            Err(SaslStep::Malformed)
         );
     }
 }
@@ -105,13 +105,13 @@ fn a_response_must_be_base64() {
     ] {
         assert_eq!(
             respond(&mut Exchange::begin(Mechanism::Plain), response),
-            Err(Answer::Malformed),
+            Err(SaslStep::Malformed),
             "{response:?}"
         );
     }
     let longest = [b"\0ada\0".as_slice(), &[b'x'; RESPONSE_BYTES_MAX / 4 * 3 - 5]].concat();
     assert_eq!(plain(&longest), complete("ada", &longest[5..]));
-    assert_eq!(plain(&[&longest[..], b"x"].concat()), Err(Answer::Malformed));
+    assert_eq!(plain(&[&longest[..], b"x"].concat()), Err(SaslStep::Malformed));
 }
 
 #[test]
@@ -122,11 +122,11 @@ fn a_client_may_cancel_an_exchange() {
     assert_eq!(begun_with(b"YWRh"), asks(b"UGFzc3dvcmQ6"));
     assert_eq!(
         [begun_with(b"="), begun_with(b"*")],
-        [Answer::Malformed, Answer::Malformed],
+        [SaslStep::Malformed, SaslStep::Malformed],
         "LOGIN wants a name"
     );
-    assert_eq!(respond(&mut Exchange::begin(Mechanism::Login), b"*"), Err(Answer::GivenUp));
-    assert_eq!(respond(&mut Exchange::begin(Mechanism::ScramSha256), b"*"), Err(Answer::GivenUp));
+    assert_eq!(respond(&mut Exchange::begin(Mechanism::Login), b"*"), Err(SaslStep::GivenUp));
+    assert_eq!(respond(&mut Exchange::begin(Mechanism::ScramSha256), b"*"), Err(SaslStep::GivenUp));
 }
 
 proptest! {

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Ear, base64, challenge, respond};
 use crate::verifier::Verifier;
-use crate::{Answer, Derivation, Exchange, Mechanism, Nonces, Puzzle};
+use crate::{Derivation, Exchange, Mechanism, Nonces, Puzzle, SaslStep};
 
 /// The salt of the example in RFC 7677.
 pub(super) const RFC_7677: [u8; 16] =
@@ -74,7 +74,7 @@ fn is_let_in(header: &str, bare: &str) -> bool {
     let mut ear = ear();
     let (mut exchange, server_first) = begun(header, bare, &mut ear);
     let last = client_final("pencil", header, bare, &server_first);
-    assert_eq!(respond(&mut exchange, last, &mut ear), Answer::Complete);
+    assert_eq!(respond(&mut exchange, last, &mut ear), SaslStep::Complete);
     assert_eq!(ear.name, ear.asked_of);
     verifier("pencil", 16).check(&ear.proof.unwrap()).is_some()
 }
@@ -90,15 +90,15 @@ fn the_server_follows_the_example_of_rfc_7677() {
         "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
     );
     let last = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
-    assert_eq!(respond(&mut exchange, last, &mut ear), Answer::Complete);
+    assert_eq!(respond(&mut exchange, last, &mut ear), SaslStep::Complete);
     assert_eq!([ear.asked_of.as_deref(), ear.name.as_deref()], [Some("user"); 2]);
     let signature = verifier("pencil", 4096).check(&ear.proof.take().unwrap()).unwrap();
     let (mut exchange, answer) = Exchange::signed(&signature);
     assert_eq!(challenge(answer), "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
     assert!(exchange.is_signed());
-    assert_eq!(respond(&mut exchange, "", &mut ear), Answer::Acknowledged);
-    assert_eq!(respond(&mut exchange, "x", &mut ear), Answer::Malformed);
-    assert_eq!(exchange.response_arrived(b"*", &mut ear), Answer::GivenUp);
+    assert_eq!(respond(&mut exchange, "", &mut ear), SaslStep::Acknowledged);
+    assert_eq!(respond(&mut exchange, "x", &mut ear), SaslStep::Malformed);
+    assert_eq!(exchange.response_arrived(b"*", &mut ear), SaslStep::GivenUp);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn only_the_right_password_gives_a_valid_proof() {
         let mut ear = ear();
         let (mut exchange, server_first) = begun("n,,", "n=user,r=abc", &mut ear);
         let last = client_final(password, "n,,", "n=user,r=abc", &server_first);
-        assert_eq!(respond(&mut exchange, last, &mut ear), Answer::Complete);
+        assert_eq!(respond(&mut exchange, last, &mut ear), SaslStep::Complete);
         let proof = ear.proof.unwrap();
         assert_eq!(verifier("pencil", 16).check(&proof).is_some(), is_right, "{password}");
         for bit in 0..256 {
@@ -128,14 +128,14 @@ fn a_replayed_proof_is_invalid() {
     let (mut first, mut second) = (ear(), ear());
     let (mut exchange, server_first) = begun("n,,", "n=user,r=abc", &mut first);
     let last = client_final("pencil", "n,,", "n=user,r=abc", &server_first);
-    assert_eq!(respond(&mut exchange, &last, &mut first), Answer::Complete);
+    assert_eq!(respond(&mut exchange, &last, &mut first), SaslStep::Complete);
     let (mut exchange, other) = begun("n,,", "n=user,r=abc", &mut second);
     assert_ne!(server_first, other);
-    assert_eq!(respond(&mut exchange, &last, &mut second), Answer::NotAllowed);
+    assert_eq!(respond(&mut exchange, &last, &mut second), SaslStep::NotAllowed);
     // Not even with the other nonce in its place, since the nonce is part of the proof.
     let nonce = |server_first: &str| server_first.split_once(',').unwrap().0.to_string();
     let last = last.replace(&nonce(&server_first), &nonce(&other));
-    assert_eq!(respond(&mut exchange, &last, &mut second), Answer::Complete);
+    assert_eq!(respond(&mut exchange, &last, &mut second), SaslStep::Complete);
     assert!(verifier("pencil", 16).check(&second.proof.unwrap()).is_none());
 }
 
@@ -154,7 +154,7 @@ fn the_client_must_repeat_nonce_and_header() {
         let mut ear = ear();
         let (mut exchange, server_first) = begun(header, bare, &mut ear);
         let last = client_final("pencil", header, bare, &server_first).replacen(wanted, said, 1);
-        assert_eq!(respond(&mut exchange, last, &mut ear), Answer::NotAllowed, "{said}");
+        assert_eq!(respond(&mut exchange, last, &mut ear), SaslStep::NotAllowed, "{said}");
         assert!(ear.name.is_none());
     }
     let mut ear = ear();
@@ -163,7 +163,7 @@ fn the_client_must_repeat_nonce_and_header() {
     let last = client_final("pencil", header, bare, &server_first).replace(ours, "r=abc");
     assert_eq!(
         respond(&mut exchange, last, &mut ear),
-        Answer::NotAllowed,
+        SaslStep::NotAllowed,
         "the client's nonce alone"
     );
 }
@@ -185,11 +185,11 @@ fn client_first_names_user_and_channel_binding() {
     begun("n,,", "n=a=2Cb=3Dc=3D2C,r=abc", &mut escaped);
     assert_eq!(escaped.asked_of.as_deref(), Some("a,b=c=2C"));
     for (first, answer) in [
-        ("n,a=eve,n=user,r=abc", Answer::NotAllowed),
-        ("p=tls-exporter,,n=user,r=abc", Answer::Malformed),
-        ("p=tls-unique,,n=user,r=abc", Answer::Malformed),
-        ("n,,m=must,n=user,r=abc", Answer::Malformed),
-        ("n,,n=user,r=abc,m=must", Answer::Malformed),
+        ("n,a=eve,n=user,r=abc", SaslStep::NotAllowed),
+        ("p=tls-exporter,,n=user,r=abc", SaslStep::Malformed),
+        ("p=tls-unique,,n=user,r=abc", SaslStep::Malformed),
+        ("n,,m=must,n=user,r=abc", SaslStep::Malformed),
+        ("n,,n=user,r=abc,m=must", SaslStep::Malformed),
     ] {
         let mut ear = ear();
         assert_eq!(
@@ -230,7 +230,7 @@ fn a_malformed_scram_message_ends_the_exchange() {
     ] {
         let mut ear = ear();
         let answer = respond(&mut Exchange::begin(Mechanism::ScramSha256), first, &mut ear);
-        assert_eq!((answer, ear.asked_of), (Answer::Malformed, None), "{first}");
+        assert_eq!((answer, ear.asked_of), (SaslStep::Malformed, None), "{first}");
     }
     let longest = format!("n=user,r={}", &long[1..]);
     assert!(is_let_in("n,,", &longest), "the longest nonce");
@@ -250,7 +250,7 @@ fn a_malformed_scram_message_ends_the_exchange() {
     ] {
         let mut ear = ear();
         let (mut exchange, _) = begun("n,,", "n=user,r=abc", &mut ear);
-        assert_eq!(respond(&mut exchange, &last, &mut ear), Answer::Malformed, "{last}");
+        assert_eq!(respond(&mut exchange, &last, &mut ear), SaslStep::Malformed, "{last}");
         assert!(ear.name.is_none());
     }
 }
@@ -278,8 +278,8 @@ proptest! {
         let first = "n,,n=user,r=abc";
         let mut exchange = Exchange::begin(Mechanism::ScramSha256);
         let said = if in_last { first.into() } else { garbled(first) };
-        let Answer::Challenge(server_first) = respond(&mut exchange, &said, &mut ear) else { return Ok(()) };
-        let server_first = challenge(Answer::Challenge(server_first));
+        let SaslStep::Challenge(server_first) = respond(&mut exchange, &said, &mut ear) else { return Ok(()) };
+        let server_first = challenge(SaslStep::Challenge(server_first));
         let last = client_final("pencil", "n,,", "n=user,r=abc", &server_first);
         let answered = if in_last { garbled(&last) } else { last.clone().into() };
         respond(&mut exchange, &answered, &mut ear);

@@ -141,9 +141,9 @@ services! {
     }
     /// After the services that make DNS queries.
     names: Names {
-        has_work: |names, parts| names.is_stirred() || names.next_deadline() <= parts.turn.now,
+        has_work: |names, parts| names.needs_run() || names.next_deadline() <= parts.turn.now,
         run: |server, _| server.look_names_up(),
-        can_go_on: Names::is_stirred,
+        can_go_on: Names::needs_run,
         next_deadline: Names::next_deadline,
         // The stop ends all queries.
         in_flight: |_| 0,

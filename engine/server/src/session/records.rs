@@ -4,7 +4,7 @@
 
 use connections::{Channel, Opening};
 use sometimes::sometimes;
-use tls::{Event, Failure};
+use tls::{Failure, TlsEvent};
 
 use crate::parts::Parts;
 
@@ -60,7 +60,7 @@ impl Session {
                 return bytes.len();
             }
             match event {
-                Event::Plaintext(length) => {
+                TlsEvent::Plaintext(length) => {
                     let Some(text) = bytes.get(done..done + length) else { unreachable!("it was opened in place") };
                     let taken = self.text_arrived(text, cx);
                     if cx.parts.connections.is_reset() {
@@ -72,14 +72,14 @@ impl Session {
                     }
                     opening = if taken < length { Opening::More } else { Opening::Next };
                 }
-                Event::Nothing => {}
-                Event::Bytes | Event::Established(_) => return done,
-                Event::Work => {
+                TlsEvent::Nothing => {}
+                TlsEvent::Bytes | TlsEvent::Established(_) => return done,
+                TlsEvent::Work => {
                     self.handshake_is_due(cx.parts);
                     return done;
                 }
-                Event::PeerClosed | Event::Failed(_) => {
-                    if let Event::Failed(Failure::Refused(_)) = event {
+                TlsEvent::PeerClosed | TlsEvent::Failed(_) => {
+                    if let TlsEvent::Failed(Failure::Refused(_)) = event {
                         sometimes!(RecordRefused);
                     }
                     self.hears_no_more(cx.parts);

@@ -3,21 +3,24 @@
 //! Implements: RFC 5321 sections 4.1.1 and 4.1.4, RFC 3030 section 2, RFC 3207 sections 4 to 4.2.
 
 use crate::actions::{
-    Actions, Envelope, Haste, MessageRefusal, Protocol, RecipientRefusal, Settings, Tls,
+    Actions, Haste, MessageRefusal, MessageStart, Protocol, RecipientRefusal, Settings, Tls,
 };
-use crate::command::{CharacterSet, ChunkPlace, Command, Fault, Mail, Recipient};
+use crate::command::{CharacterSet, ChunkPlace, Command, CommandError, Mail, Recipient};
 use crate::content::Position;
 use crate::hold::Hold;
 use crate::name::Name;
 use crate::path::ForwardPath;
 use crate::reply::{self, Reply};
 
-use super::{Expect, Fate, Greeted, Identity, Incoming, Message, Session, Transaction, WaitsFor};
+use super::{
+    ClientIdentity, ContentHandling, Expect, Greeted, Message, MessageInput, Session, Transaction,
+    WaitsFor,
+};
 
 impl Session {
     pub(super) fn command_arrived(
         &mut self,
-        command: Result<Command<'_>, Fault>,
+        command: Result<Command<'_>, CommandError>,
         actions: &mut impl Actions,
     ) {
         if self.has_said_too_much(&command, actions) {
@@ -49,7 +52,7 @@ impl Session {
             }
             Ok(Command::StartTls) => self.tls_asked_for(actions),
             // The following bytes are not SMTP, or where the next command begins is unknown.
-            Err(fault @ (Fault::NotSmtp | Fault::BadChunk)) => {
+            Err(fault @ (CommandError::NotSmtp | CommandError::BadChunk)) => {
                 self.end(reply::fault(fault), actions)
             }
             Err(fault) => self.fault(reply::fault(fault), actions),
@@ -60,7 +63,7 @@ impl Session {
     /// Recipients and faults have limits of their own, and after MAIL no second one is accepted.
     fn has_said_too_much(
         &mut self,
-        command: &Result<Command<'_>, Fault>,
+        command: &Result<Command<'_>, CommandError>,
         actions: &impl Actions,
     ) -> bool {
         let is_counted = !matches!(
@@ -68,7 +71,7 @@ impl Session {
             Ok(Command::Mail(..) | Command::Recipient(_) | Command::Chunk { .. } | Command::Quit)
                 | Err(_)
         );
-        if !is_counted || self.identity == Identity::Proved {
+        if !is_counted || self.identity == ClientIdentity::Proved {
             return false;
         }
         self.idle_commands = self.idle_commands.saturating_add(1);
@@ -97,7 +100,7 @@ impl Session {
     /// STARTTLS: this session is over, and its state is dropped with it.
     fn tls_asked_for(&mut self, actions: &mut impl Actions) {
         match actions.settings().tls {
-            Tls::Absent => self.fault(reply::fault(Fault::NotImplemented), actions),
+            Tls::Absent => self.fault(reply::fault(CommandError::NotImplemented), actions),
             Tls::Spoken => self.fault(reply::TLS_TWICE, actions),
             Tls::Busy => actions.reply(reply::TLS_BUSY),
             Tls::Offered => {
@@ -125,9 +128,11 @@ impl Session {
         }
         let held_until = match (hold, holds) {
             (None, _) => None,
-            (Some(_), None) => return self.fault(reply::fault(Fault::UnknownParameter), actions),
+            (Some(_), None) => {
+                return self.fault(reply::fault(CommandError::UnknownParameter), actions);
+            }
             (Some(hold), Some(holds)) => match holds.until(hold) {
-                None => return self.fault(reply::fault(Fault::BadParameter), actions),
+                None => return self.fault(reply::fault(CommandError::BadParameter), actions),
                 until => until,
             },
         };
@@ -209,19 +214,19 @@ impl Session {
     }
 
     /// Where the next chunk goes: to the message that it continues, to a new one, or nowhere.
-    fn chunk_to_fill(&mut self, actions: &mut impl Actions) -> Incoming {
+    fn chunk_to_fill(&mut self, actions: &mut impl Actions) -> MessageInput {
         let Some(transaction) = self.transaction else {
-            return Incoming::refused(reply::MAIL_FIRST);
+            return MessageInput::refused(reply::MAIL_FIRST);
         };
         if let Message::BetweenChunks(incoming) = transaction.message {
             self.set_message(Message::Arriving);
             return incoming;
         }
         if transaction.recipients == 0 {
-            return Incoming::refused(reply::NO_RECIPIENT);
+            return MessageInput::refused(reply::NO_RECIPIENT);
         }
         self.begin_message(&transaction, actions)
-            .unwrap_or_else(|refusal| Incoming::refused(reply::message_refusal(refusal)))
+            .unwrap_or_else(|refusal| MessageInput::refused(reply::message_refusal(refusal)))
     }
 
     /// Whether RCPT can be answered now.
@@ -244,20 +249,24 @@ impl Session {
         &mut self,
         transaction: &Transaction,
         actions: &mut impl Actions,
-    ) -> Result<Incoming, MessageRefusal> {
+    ) -> Result<MessageInput, MessageRefusal> {
         let protocol = match (self.greeted, transaction.character_set) {
             (Greeted::Extended, CharacterSet::Utf8) => Protocol::Utf8Smtp,
             (Greeted::Extended, CharacterSet::Ascii) => Protocol::Esmtp,
             _ => Protocol::Smtp,
         };
         let greeting_name = self.client_name.as_str();
-        actions.message_begin(&Envelope {
+        actions.message_begin(&MessageStart {
             greeting_name,
             protocol,
             recipients: transaction.recipients,
         })?;
         self.set_message(Message::Arriving);
-        Ok(Incoming { bytes: 0, position: Position::LineStart, fate: Fate::Kept })
+        Ok(MessageInput {
+            bytes: 0,
+            position: Position::LineStart,
+            handling: ContentHandling::Kept,
+        })
     }
 }
 
@@ -283,8 +292,12 @@ impl Transaction {
     }
 }
 
-impl Incoming {
-    fn refused(reply: Reply) -> Incoming {
-        Incoming { bytes: 0, position: Position::LineStart, fate: Fate::Refused(reply) }
+impl MessageInput {
+    fn refused(reply: Reply) -> MessageInput {
+        MessageInput {
+            bytes: 0,
+            position: Position::LineStart,
+            handling: ContentHandling::Refused(reply),
+        }
     }
 }

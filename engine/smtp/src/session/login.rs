@@ -13,21 +13,21 @@
 
 use alloc::boxed::Box;
 
-use sasl::{Answer, Exchange, Mechanism, Signature};
+use sasl::{Exchange, Mechanism, SaslStep, Signature};
 
 use crate::actions::{Actions, Login, LoginRefusal};
-use crate::command::Fault;
+use crate::command::CommandError;
 use crate::reply::{self, Reply};
 
-use super::{Expect, Greeted, Identity, Session, WaitsFor};
+use super::{ClientIdentity, Expect, Greeted, Session, WaitsFor};
 
 impl Session {
     /// The reply to a client that must log in before its mail is accepted.
     pub(super) fn needs_login(&self, actions: &impl Actions) -> Option<Reply> {
         match (self.identity, actions.settings().login) {
-            (Identity::Proved, _) | (_, Login::Absent) => None,
-            (Identity::Unknown, Login::AfterTls) => Some(reply::START_TLS_FIRST),
-            (Identity::Unknown, Login::Required) => Some(reply::LOG_IN_FIRST),
+            (ClientIdentity::Proved, _) | (_, Login::Absent) => None,
+            (ClientIdentity::Unknown, Login::AfterTls) => Some(reply::START_TLS_FIRST),
+            (ClientIdentity::Unknown, Login::Required) => Some(reply::LOG_IN_FIRST),
         }
     }
 
@@ -39,9 +39,9 @@ impl Session {
     ) {
         let known = Mechanism::named(mechanism.as_bytes());
         let fault = match (actions.settings().login, known) {
-            (Login::Absent, _) => reply::fault(Fault::NotImplemented),
+            (Login::Absent, _) => reply::fault(CommandError::NotImplemented),
             _ if self.greeted == Greeted::NotYet => reply::GREET_FIRST,
-            _ if self.identity == Identity::Proved => reply::LOGIN_TWICE,
+            _ if self.identity == ClientIdentity::Proved => reply::LOGIN_TWICE,
             _ if self.transaction.is_some() => reply::LOGIN_WITHIN_TRANSACTION,
             (Login::AfterTls, _) => reply::NO_LOGIN_IN_THE_CLEAR,
             (Login::Required, None) => reply::UNKNOWN_MECHANISM,
@@ -74,25 +74,25 @@ impl Session {
         self.exchange_went_on(answer, actions);
     }
 
-    fn exchange_went_on(&mut self, answer: Answer, actions: &mut impl Actions) {
+    fn exchange_went_on(&mut self, answer: SaslStep, actions: &mut impl Actions) {
         let fault = match answer {
-            Answer::Challenge(challenge) => {
+            SaslStep::Challenge(challenge) => {
                 self.expect = Expect::LoginResponse;
                 return reply::login_challenge(&challenge, actions);
             }
-            Answer::Complete => {
+            SaslStep::Complete => {
                 self.exchange = None;
                 self.expect = Expect::LoginAnswer;
                 self.waits_for = WaitsFor::Login;
                 return;
             }
-            Answer::Acknowledged => {
+            SaslStep::Acknowledged => {
                 self.exchange = None;
                 return self.logged_in(actions);
             }
-            Answer::GivenUp => reply::LOGIN_CANCELLED,
-            Answer::Malformed => reply::BAD_LOGIN_RESPONSE,
-            Answer::NotAllowed => reply::login_refusal(LoginRefusal::Credentials),
+            SaslStep::GivenUp => reply::LOGIN_CANCELLED,
+            SaslStep::Malformed => reply::BAD_LOGIN_RESPONSE,
+            SaslStep::NotAllowed => reply::login_refusal(LoginRefusal::Credentials),
         };
         self.exchange_over(actions);
         self.fault(fault, actions);
@@ -138,7 +138,7 @@ impl Session {
     }
 
     fn logged_in(&mut self, actions: &mut impl Actions) {
-        self.identity = Identity::Proved;
+        self.identity = ClientIdentity::Proved;
         self.faults = 0;
         actions.reply(reply::LOGGED_IN);
     }

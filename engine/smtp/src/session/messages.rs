@@ -10,12 +10,12 @@ use crate::command::ChunkPlace;
 use crate::content::{Dots, Position, Run, next_run};
 use crate::reply::{self, Reply};
 
-use super::{Expect, Fate, Incoming, Message, Session, Stopping, Taken, WaitsFor};
+use super::{ContentHandling, Expect, Message, MessageInput, Session, Stopping, Taken, WaitsFor};
 
 impl Session {
     pub(super) fn message_data_arrived(
         &mut self,
-        mut incoming: Incoming,
+        mut incoming: MessageInput,
         bytes: &[u8],
         actions: &mut impl Actions,
     ) -> Taken {
@@ -42,7 +42,7 @@ impl Session {
 
     pub(super) fn chunk_data_arrived(
         &mut self,
-        mut chunk: Incoming,
+        mut chunk: MessageInput,
         mut bytes_left: u64,
         place: ChunkPlace,
         bytes: &[u8],
@@ -74,7 +74,7 @@ impl Session {
     /// Passes a run of a message on, or throws it away. Returns how many of its bytes are done.
     fn run_arrived(
         &mut self,
-        incoming: &mut Incoming,
+        incoming: &mut MessageInput,
         run: Run,
         bytes: &[u8],
         actions: &mut impl Actions,
@@ -105,7 +105,7 @@ impl Session {
 
     fn content_arrived(
         &mut self,
-        incoming: &mut Incoming,
+        incoming: &mut MessageInput,
         content: &[u8],
         position: Position,
         actions: &mut impl Actions,
@@ -113,12 +113,12 @@ impl Session {
         self.refuse_if_nul(incoming, content, actions);
         self.refuse_if_too_big(incoming, content.len(), actions);
         let mut count = content.len();
-        if incoming.fate == Fate::Kept {
+        if incoming.handling == ContentHandling::Kept {
             match actions.message_bytes(content) {
                 Ok(taken) => count = taken.min(count),
                 Err(refusal) => {
                     self.set_message(Message::NotBegun);
-                    incoming.fate = Fate::Refused(reply::message_refusal(refusal));
+                    incoming.handling = ContentHandling::Refused(reply::message_refusal(refusal));
                 }
             }
         }
@@ -132,13 +132,13 @@ impl Session {
     }
 
     /// The end of data has come.
-    fn message_completed(&mut self, incoming: Incoming, actions: &mut impl Actions) {
-        match incoming.fate {
-            Fate::Refused(reply) => {
+    fn message_completed(&mut self, incoming: MessageInput, actions: &mut impl Actions) {
+        match incoming.handling {
+            ContentHandling::Refused(reply) => {
                 actions.reply(reply);
                 self.message_answered(actions);
             }
-            Fate::Kept => match end(actions) {
+            ContentHandling::Kept => match end(actions) {
                 Ok(()) => {
                     self.set_message(Message::Whole);
                     self.expect = Expect::Stored;
@@ -156,15 +156,15 @@ impl Session {
     /// The last byte of a chunk has come.
     pub(super) fn chunk_completed(
         &mut self,
-        mut chunk: Incoming,
+        mut chunk: MessageInput,
         place: ChunkPlace,
         actions: &mut impl Actions,
     ) {
         if place == ChunkPlace::Last && chunk.position == Position::AfterCr {
             self.refuse(&mut chunk, reply::BARE_LINE_END_IN_MESSAGE, actions);
         }
-        match (chunk.fate, place) {
-            (Fate::Kept, ChunkPlace::NotLast) => {
+        match (chunk.handling, place) {
+            (ContentHandling::Kept, ChunkPlace::NotLast) => {
                 self.set_message(Message::BetweenChunks(chunk));
                 actions.reply(reply::CHUNK_OK);
                 self.expect = Expect::Command;
@@ -196,7 +196,7 @@ impl Session {
     /// NUL could find an end of data where this one found none.
     fn refuse_if_nul(
         &mut self,
-        incoming: &mut Incoming,
+        incoming: &mut MessageInput,
         content: &[u8],
         actions: &mut impl Actions,
     ) {
@@ -209,7 +209,7 @@ impl Session {
     /// Refuses a message that `more` bytes make too large.
     fn refuse_if_too_big(
         &mut self,
-        incoming: &mut Incoming,
+        incoming: &mut MessageInput,
         more: usize,
         actions: &mut impl Actions,
     ) {
@@ -221,20 +221,20 @@ impl Session {
     /// Throws away the message so far, and its later bytes. The first reason stays.
     pub(super) fn refuse(
         &mut self,
-        incoming: &mut Incoming,
+        incoming: &mut MessageInput,
         reply: Reply,
         actions: &mut impl Actions,
     ) {
-        if incoming.fate == Fate::Kept {
-            incoming.fate = Fate::Refused(reply);
+        if incoming.handling == ContentHandling::Kept {
+            incoming.handling = ContentHandling::Refused(reply);
             self.set_message(Message::NotBegun);
             actions.message_abort();
         }
     }
 
     /// Ends the session of a client that goes on sending a refused message.
-    fn is_flood(&mut self, incoming: &Incoming, actions: &mut impl Actions) -> bool {
-        let Fate::Refused(reply) = incoming.fate else { return false };
+    fn is_flood(&mut self, incoming: &MessageInput, actions: &mut impl Actions) -> bool {
+        let ContentHandling::Refused(reply) = incoming.handling else { return false };
         let flood = incoming.bytes > actions.settings().message_bytes_max.saturating_mul(2);
         if flood {
             self.end(reply, actions);

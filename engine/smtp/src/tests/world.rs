@@ -9,8 +9,8 @@ use sasl::{Credentials, Host, Proof, Puzzle, Signature};
 use testkit::scram;
 
 use crate::{
-    Actions, Envelope, EnvelopeId, Extensions, ForwardPath, Holds, Login, LoginRefusal, Mail,
-    MessageRefusal, Original, REPLY_BYTES_MAX, Recipient, RecipientRefusal, SenderRefusal, Session,
+    Actions, EnvelopeId, Extensions, ForwardPath, Holds, Login, LoginRefusal, Mail, MessageRefusal,
+    MessageStart, Original, REPLY_BYTES_MAX, Recipient, RecipientRefusal, SenderRefusal, Session,
     Settings, Tls, WaitsFor,
 };
 
@@ -223,7 +223,7 @@ impl Actions for World {
         !self.sender_is_unknown
     }
 
-    fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal> {
+    fn message_begin(&mut self, envelope: &MessageStart<'_>) -> Result<(), MessageRefusal> {
         assert!(self.transaction_open && !self.message_open && !self.message_whole && !self.closed);
         assert!(envelope.recipients > 0);
         if let Some(refusal) = self.begin_refusal {

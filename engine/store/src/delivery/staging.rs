@@ -5,7 +5,7 @@
 
 use crate::chunk::{self, HEADER_BYTES};
 use crate::delivery::Delivery;
-use crate::types::{HeadLength, Recipient};
+use crate::types::{HeadSize, Recipient};
 use alloc::boxed::Box;
 
 impl Delivery {
@@ -28,7 +28,7 @@ impl Delivery {
     /// Sets the head: the number of octets at the end that come first in the message. If all octets
     /// are still in the buffer, they are rotated there. Otherwise they stay in place, and readers
     /// get the head from the entry.
-    pub(super) fn set_head(&mut self, head: HeadLength) {
+    pub(super) fn set_head(&mut self, head: HeadSize) {
         self.head = head;
         let all = self
             .staging
@@ -37,7 +37,7 @@ impl Delivery {
         if let Some(all) = all.filter(|all| self.chunks == 0 && all.len() >= head.octets() as usize)
         {
             all.rotate_right(head.octets() as usize);
-            self.head = HeadLength::NONE;
+            self.head = HeadSize::NONE;
         }
     }
 

@@ -11,7 +11,7 @@ use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
 use crate::outcome::Refusal;
 use crate::types::{
-    ARCHIVE, AccountId, BUILT_IN, Closing, Flags, HeadLength, INBOX, MailboxId, MarkChange,
+    ARCHIVE, AccountId, BUILT_IN, Closing, Flags, HeadSize, INBOX, MailboxId, MarkChange,
     MessageInfo, OUTBOX,
 };
 use crate::{NoteChange, Recipient};
@@ -78,9 +78,9 @@ fn filled() -> Filled {
         let entry =
             Recipient { mailbox: OUTBOX, flags: Flags::LEAVING, ..Recipient::inbox(account) };
         let mut octets = body(first + 50, *last);
-        let head = HeadLength::OCTETS_MAX.min(*last);
+        let head = HeadSize::OCTETS_MAX.min(*last);
         octets.rotate_left(head);
-        let closing = Closing { head: HeadLength::of(head).unwrap(), ..NOW.into() };
+        let closing = Closing { head: HeadSize::of(head).unwrap(), ..NOW.into() };
         rig.deliver_closed(&[entry], &octets, closing).unwrap();
         rig.file(account, INBOX, &[5], ARCHIVE);
         rig.remove(account, &[4]).unwrap();

@@ -7,7 +7,7 @@ use crate::PartialMessage;
 use crate::chunk::CHUNK_OCTETS;
 use crate::outcome::Refusal;
 use crate::types::{
-    ARCHIVE, AccountId, Closing, Flags, HeadLength, INBOX, JUNK, MailboxId, Recipient, SENT,
+    ARCHIVE, AccountId, Closing, Flags, HeadSize, INBOX, JUNK, MailboxId, Recipient, SENT,
 };
 use alloc::vec::Vec;
 
@@ -16,14 +16,14 @@ const SHAPES: [(usize, usize); 13] = [
     (8, 8),
     (300, 0),
     (300, 104),
-    (5000, HeadLength::OCTETS_MAX),
+    (5000, HeadSize::OCTETS_MAX),
     (CHUNK_OCTETS, 800),
     (CHUNK_OCTETS + 1, 8),
     (CHUNK_OCTETS + 800, 800),
     (CHUNK_OCTETS + 792, 800),
     (CHUNK_OCTETS + 808, 800),
-    (2 * CHUNK_OCTETS, HeadLength::OCTETS_MAX),
-    (2 * CHUNK_OCTETS + 1, HeadLength::OCTETS_MAX),
+    (2 * CHUNK_OCTETS, HeadSize::OCTETS_MAX),
+    (2 * CHUNK_OCTETS + 1, HeadSize::OCTETS_MAX),
     (2 * CHUNK_OCTETS, 0),
     (3 * CHUNK_OCTETS + 5000, 800),
 ];
@@ -33,7 +33,7 @@ fn message(number: usize) -> (Vec<u8>, Closing) {
     let (octets, head) = SHAPES[number];
     let mut octets = body(number as u64, octets);
     octets.rotate_left(head);
-    (octets, Closing { head: HeadLength::of(head).unwrap(), ..NOW.into() })
+    (octets, Closing { head: HeadSize::of(head).unwrap(), ..NOW.into() })
 }
 
 fn deliver_all(rig: &mut Rig, to: &[AccountId]) {
@@ -152,7 +152,7 @@ fn message_may_be_redirected_to_another_mailbox_at_commit() {
         (both[1].flags, both[1].keywords) = (Flags::SEEN.with(Flags::LEAVING), 7);
         let to = |mailbox| Closing {
             mailbox: Some(mailbox),
-            head: HeadLength::of(104).unwrap(),
+            head: HeadSize::of(104).unwrap(),
             ..NOW.into()
         };
         let mut appended = body(1, octets);
@@ -183,10 +183,10 @@ fn message_may_be_redirected_to_another_mailbox_at_commit() {
 
 #[test]
 fn head_length_is_a_multiple_of_8_and_within_the_message() {
-    assert_eq!((HeadLength::of(7), HeadLength::of(HeadLength::OCTETS_MAX + 8)), (None, None));
+    assert_eq!((HeadSize::of(7), HeadSize::of(HeadSize::OCTETS_MAX + 8)), (None, None));
     let mut rig = Rig::new(16 * MIB);
     let ada = Recipient::inbox(rig.create("ada@example.org"));
-    let closing = Closing { head: HeadLength::of(16).unwrap(), ..NOW.into() };
+    let closing = Closing { head: HeadSize::of(16).unwrap(), ..NOW.into() };
     assert_eq!(rig.deliver_closed(&[ada], &[b'x'; 15], closing), Err(Refusal::PastEnd));
     rig.deliver_closed(&[ada], &[b'x'; 16], closing).unwrap();
     assert_eq!(rig.list(ada.account).len(), 1);
@@ -210,14 +210,14 @@ fn beginning_is_gathered_across_every_chunk_edge() {
     let mut rig = Rig::new(16 * MIB);
     let ada = rig.create("ada@example.org");
     let mut heads_in_two_parts = 0;
-    for head in (0..=HeadLength::OCTETS_MAX).step_by(HeadLength::UNIT) {
+    for head in (0..=HeadSize::OCTETS_MAX).step_by(HeadSize::UNIT) {
         let around =
             [-1, 0, 1, head as isize / 2, head as isize - 1, head as isize, head as isize + 1];
         for octets in around.map(|octets| CHUNK_OCTETS.saturating_add_signed(octets)) {
             let whole = body(octets as u64, octets);
             let mut appended = whole.clone();
             appended.rotate_left(head);
-            let closing = Closing { head: HeadLength::of(head).unwrap(), ..NOW.into() };
+            let closing = Closing { head: HeadSize::of(head).unwrap(), ..NOW.into() };
             rig.deliver_closed(&[Recipient::inbox(ada)], &appended, closing).unwrap();
             let (all, parts) = gathered(&mut rig, ada, 0);
             assert!(all.octets() == whole, "{octets} octets, of which {head} are the head");
@@ -229,7 +229,7 @@ fn beginning_is_gathered_across_every_chunk_edge() {
         }
     }
     assert!(
-        heads_in_two_parts >= HeadLength::OCTETS_MAX / HeadLength::UNIT,
+        heads_in_two_parts >= HeadSize::OCTETS_MAX / HeadSize::UNIT,
         "{heads_in_two_parts} heads lie across an edge"
     );
 }

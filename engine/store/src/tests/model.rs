@@ -10,7 +10,7 @@ use super::rig::{NOW, Rig, body, password as in_place};
 use crate::outcome::{Outcome, Refusal};
 use crate::superblock::Format;
 use crate::types::{
-    ARCHIVE, AccountId, BUILT_IN, Closing, Flags, HeadLength, INBOX, MailboxId, MarkChange, Marks,
+    ARCHIVE, AccountId, BUILT_IN, Closing, Flags, HeadSize, INBOX, MailboxId, MarkChange, Marks,
     OUTBOX, Recipient, TRASH, Uid, UidRange,
 };
 use crate::{DeliveryId, NOTES_BYTES_MAX, NOTES_MAX, NoteChange};
@@ -83,7 +83,7 @@ struct Stream {
     to: Vec<usize>,
     /// In the order of appending: the head comes last.
     octets: Vec<u8>,
-    head: HeadLength,
+    head: HeadSize,
     appended: usize,
     waits_for: Option<u32>,
 }
@@ -178,7 +178,7 @@ impl World {
             length.min(8 * self.dice.below(256)) as usize / 8 * 8
         };
         octets.rotate_left(head);
-        let head = HeadLength::of(head).unwrap();
+        let head = HeadSize::of(head).unwrap();
         self.streams.push(Stream { id, token, to, octets, head, appended: 0, waits_for: None });
         self.stream();
     }

@@ -17,8 +17,7 @@ use crate::outbox::{EntryChange, EntryState, OutboxEntry, Packing};
 use crate::outcome::Outcome;
 use crate::superblock::Format;
 use crate::types::{
-    AccountId, Closing, Flags, HeadLength, INBOX, MailboxId, MarkChange, OUTBOX, Recipient,
-    UidRange,
+    AccountId, Closing, Flags, HeadSize, INBOX, MailboxId, MarkChange, OUTBOX, Recipient, UidRange,
 };
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -178,7 +177,7 @@ impl World {
         octets.rotate_left(head);
         let delivery = self.rig.store.begin(&[recipient]).unwrap();
         self.rig.append(delivery, &octets).unwrap();
-        let closing = Closing { head: HeadLength::of(head).unwrap(), ..NOW.into() };
+        let closing = Closing { head: HeadSize::of(head).unwrap(), ..NOW.into() };
         self.rig.store.commit(delivery, closing, continuation).unwrap();
         Change::Add(recipient.mailbox, number, recipient.flags.0.into())
     }

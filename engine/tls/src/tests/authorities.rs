@@ -8,22 +8,24 @@ use machine::UnixTime;
 use super::client::Call;
 use super::dane::{Made, made, server};
 use super::world::{BOTH, TODAY, seed};
-use crate::{AUTHORITIES_MAX, Authorities, ClientSettings, Clock, Event, Fault, NotAuthorities};
+use crate::{
+    AUTHORITIES_MAX, Authorities, CertificateFault, ClientSettings, Clock, NotAuthorities, TlsEvent,
+};
 
 /// The fault of a server that shows this chain and is called by this name. It is the same in both
 /// versions.
-fn fault(authorities: &Authorities, chain: &[&Made], host: &str) -> Option<Fault> {
+fn fault(authorities: &Authorities, chain: &[&Made], host: &str) -> Option<CertificateFault> {
     let clock = Clock::default();
     clock.set(UnixTime::from_seconds(TODAY));
     let settings = ClientSettings::for_vouched(authorities.clone(), &clock).unwrap();
-    let found: Vec<Option<Fault>> = BOTH
+    let found: Vec<Option<CertificateFault>> = BOTH
         .iter()
         .map(|version| {
             let mut call = Call::with(&settings, server(chain, version), Some(host));
             let _ = call.settle(usize::MAX);
             match call.events.as_slice() {
-                [Event::Established(_)] => None,
-                [Event::Failed(failure)] if failure.fault().is_some() => failure.fault(),
+                [TlsEvent::Established(_)] => None,
+                [TlsEvent::Failed(failure)] if failure.fault().is_some() => failure.fault(),
                 events => panic!("{events:?}"),
             }
         })
@@ -50,17 +52,20 @@ fn a_configured_authority_vouches_for_name_and_validity() {
     assert_eq!(fault(&authorities, &[&good, &middle], "mx.test"), None);
     assert_eq!(fault(&authorities, &[&good, &middle], "MX.TEST"), None);
     for (chain, host, why) in [
-        (&[&good, &middle][..], "other.test", Fault::OtherName),
-        (&[&good, &middle], "test", Fault::OtherName),
-        (&[&good, &middle], "192.0.2.1", Fault::OtherName),
-        (&[&ended, &middle], "mx.test", Fault::NotToday),
-        (&[&early, &middle], "mx.test", Fault::NotToday),
-        (&[&good], "mx.test", Fault::NotProven),
+        (&[&good, &middle][..], "other.test", CertificateFault::OtherName),
+        (&[&good, &middle], "test", CertificateFault::OtherName),
+        (&[&good, &middle], "192.0.2.1", CertificateFault::OtherName),
+        (&[&ended, &middle], "mx.test", CertificateFault::NotToday),
+        (&[&early, &middle], "mx.test", CertificateFault::NotToday),
+        (&[&good], "mx.test", CertificateFault::NotProven),
     ] {
         assert_eq!(fault(&authorities, chain, host), Some(why), "{host}");
     }
     for others in [Authorities::default(), named(&[&other_root])] {
-        assert_eq!(fault(&others, &[&good, &middle, &root], "mx.test"), Some(Fault::NotProven));
+        assert_eq!(
+            fault(&others, &[&good, &middle, &root], "mx.test"),
+            Some(CertificateFault::NotProven)
+        );
     }
 }
 
@@ -74,8 +79,8 @@ fn a_server_called_by_address_needs_it_in_its_certificate() {
     let authorities = named(&[&root]);
     assert_eq!(fault(&authorities, &[&at], "192.0.2.1"), None);
     assert_eq!(fault(&authorities, &[&six], "2001:db8::1"), None);
-    assert_eq!(fault(&authorities, &[&at], "192.0.2.2"), Some(Fault::OtherName));
-    assert_eq!(fault(&authorities, &[&named_so], "192.0.2.1"), Some(Fault::OtherName));
+    assert_eq!(fault(&authorities, &[&at], "192.0.2.2"), Some(CertificateFault::OtherName));
+    assert_eq!(fault(&authorities, &[&named_so], "192.0.2.1"), Some(CertificateFault::OtherName));
 }
 
 /// Like a certificate of `openssl req -x509`, which claims to be an authority.
@@ -87,8 +92,14 @@ fn a_configured_certificate_needs_only_its_name() {
         let own = made("mx.test", 2000..2001, None, is_authority);
         let another = made("mx.test", 2000..2100, None, is_authority);
         assert_eq!(fault(&named(&[&own]), &[&own], "mx.test"), None);
-        assert_eq!(fault(&named(&[&own]), &[&own], "other.test"), Some(Fault::OtherName));
-        assert_eq!(fault(&named(&[&own]), &[&another], "mx.test"), Some(Fault::NotProven));
+        assert_eq!(
+            fault(&named(&[&own]), &[&own], "other.test"),
+            Some(CertificateFault::OtherName)
+        );
+        assert_eq!(
+            fault(&named(&[&own]), &[&another], "mx.test"),
+            Some(CertificateFault::NotProven)
+        );
         let behind = fault(&named(&[&own]), &[&another, &own], "mx.test");
         assert!(behind.is_some(), "it does not count after another certificate");
     }

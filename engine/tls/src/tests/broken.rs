@@ -5,9 +5,11 @@ use alloc::vec::Vec;
 
 use proptest::prelude::*;
 
-use super::world::{BOTH, House, PLAIN, Wire, house_of, pems_p256, plain_house, seed};
-use crate::record::{Content, RECORD_BYTES_MAX};
-use crate::{Alert, Event, Failure, PLAINTEXT_BYTES_MAX, SEALED_OVERHEAD_MAX};
+use super::world::{
+    BOTH, PLAIN, TestConnection, TestServer, pems_p256, plain_server, seed, server_of,
+};
+use crate::record::{ContentType, RECORD_BYTES_MAX};
+use crate::{Alert, ENCRYPTION_OVERHEAD_MAX, Failure, PLAINTEXT_BYTES_MAX, TlsEvent};
 
 const BAD_RECORD_MAC: Alert = Alert(20);
 const RECORD_OVERFLOW: Alert = Alert(22);
@@ -18,33 +20,35 @@ fn plain_alert(number: u8) -> Vec<u8> {
 }
 
 /// The client's result for the server's last output.
-fn client_hears(wire: &mut Wire) -> std::string::String {
-    std::format!("{:?}", wire.settle(usize::MAX))
+fn client_hears(connection: &mut TestConnection) -> std::string::String {
+    std::format!("{:?}", connection.settle(usize::MAX))
 }
 
 #[test]
 fn a_record_with_a_flipped_bit_yields_no_plaintext() {
     seed(60);
     for version in BOTH {
-        let house = house_of(version);
+        let server = server_of(version);
         for bit in 0.. {
             seed(61);
-            let mut wire = house.connect("mail.test");
-            wire.established();
-            wire.client_says(b"MAIL FROM:<a@b>");
-            let mut record = wire.client_bytes();
+            let mut connection = server.connect("mail.test");
+            connection.established();
+            connection.client_says(b"MAIL FROM:<a@b>");
+            let mut record = connection.client_bytes();
             let Some(byte) = record.get_mut(bit / 8) else { break };
             *byte ^= 1 << (bit % 8);
-            wire.arrive(&record);
-            assert!(wire.heard.is_empty(), "bit {bit}");
-            match wire.failure() {
+            connection.arrive(&record);
+            assert!(connection.heard.is_empty(), "bit {bit}");
+            match connection.failure() {
                 // The server waits for a longer record than has arrived.
-                None => assert!((24..40).contains(&bit) && !wire.stream.is_empty(), "bit {bit}"),
+                None => {
+                    assert!((24..40).contains(&bit) && !connection.stream.is_empty(), "bit {bit}")
+                }
                 Some(Failure::Refused(alert)) => {
                     assert!(*alert == BAD_RECORD_MAC || bit < 40, "bit {bit}: {alert}");
-                    assert!(client_hears(&mut wire).contains("AlertReceived"), "bit {bit}");
+                    assert!(client_hears(&mut connection).contains("AlertReceived"), "bit {bit}");
                     assert_eq!(
-                        wire.server.seal(b"x", &mut [0; 100]).written,
+                        connection.server.encrypt(b"x", &mut [0; 100]).written,
                         0,
                         "nothing follows the alert"
                     );
@@ -59,33 +63,33 @@ fn a_record_with_a_flipped_bit_yields_no_plaintext() {
 fn a_handshake_with_a_changed_byte_fails() {
     seed(62);
     for version in BOTH {
-        let house = house_of(version);
+        let server = server_of(version);
         for flight in 0..2 {
             for place in 0.. {
                 seed(63);
-                let mut wire = house.connect("mail.test");
+                let mut connection = server.connect("mail.test");
                 if flight == 1 {
-                    let hello = wire.client_bytes();
-                    wire.arrive(&hello);
-                    let mut heard = std::mem::take(&mut wire.to_client);
+                    let hello = connection.client_bytes();
+                    connection.arrive(&hello);
+                    let mut heard = std::mem::take(&mut connection.to_client);
                     while !heard.is_empty() {
-                        let count = wire.client.read_tls(&mut heard.as_slice()).unwrap();
+                        let count = connection.client.read_tls(&mut heard.as_slice()).unwrap();
                         heard.drain(..count);
-                        wire.client.process_new_packets().unwrap();
+                        connection.client.process_new_packets().unwrap();
                     }
                 }
-                let mut bytes = wire.client_bytes();
+                let mut bytes = connection.client_bytes();
                 let Some(byte) = bytes.get_mut(place) else { break };
                 *byte ^= 0x55;
-                wire.arrive(&bytes);
-                let _ = wire.settle(usize::MAX);
+                connection.arrive(&bytes);
+                let _ = connection.settle(usize::MAX);
                 let is_established =
-                    wire.events.iter().any(|event| matches!(event, Event::Established(_)));
+                    connection.events.iter().any(|event| matches!(event, TlsEvent::Established(_)));
                 // Only the version in the header of a record has no meaning (RFC 8446 section 5.1).
                 let before = place.checked_sub(2).and_then(|start| bytes.get(start..place));
                 let is_idle = matches!(before, Some([20 | 22 | 23, 3]));
                 assert!(!is_established || is_idle, "flight {flight}, byte {place}");
-                assert!(wire.heard.is_empty());
+                assert!(connection.heard.is_empty());
             }
         }
     }
@@ -95,50 +99,54 @@ fn a_handshake_with_a_changed_byte_fails() {
 fn an_incomplete_record_is_awaited() {
     seed(64);
     for version in BOTH {
-        let mut wire = house_of(version).connect("mail.test");
-        wire.established();
-        wire.client_says(b"DATA");
-        let record = wire.client_bytes();
+        let mut connection = server_of(version).connect("mail.test");
+        connection.established();
+        connection.client_says(b"DATA");
+        let record = connection.client_bytes();
         for length in 0..record.len() {
             let mut part = record[..length].to_vec();
-            let progress = wire.server.receive(&mut part, &mut [0; 64]);
-            assert_eq!((progress.done, progress.written, progress.event), (0, 0, Event::Bytes));
+            let progress = connection.server.receive(&mut part, &mut [0; 64]);
+            assert_eq!((progress.done, progress.written, progress.event), (0, 0, TlsEvent::Bytes));
             assert_eq!(part, record[..length], "and unchanged");
         }
-        wire.arrive(&record);
-        assert_eq!(wire.heard, b"DATA");
+        connection.arrive(&record);
+        assert_eq!(connection.heard, b"DATA");
     }
 }
 
 #[test]
 fn non_tls_bytes_get_an_alert() {
     seed(65);
-    let house = plain_house();
+    let server = plain_server();
     for (bytes, alert) in [
         (b"GET / HTTP/1.1\r\n\r\n".as_slice(), 50),
         (b"EHLO client\r\n", 50),
         (b"\x16\x03\x01\xff\xff\x01", 22),
         (b"\x80\x2e\x01\x03\x01", 50),
     ] {
-        let mut wire = Wire::without_client(&house.settings);
-        wire.arrive(bytes);
-        assert_eq!(wire.to_client, plain_alert(alert), "{bytes:?}");
-        assert_eq!(wire.failure(), Some(&Failure::Refused(Alert(alert))));
-        wire.arrive(b"more");
-        assert_eq!((wire.events.len(), wire.stream.len()), (1, 0), "later bytes are ignored");
+        let mut connection = TestConnection::without_client(&server.settings);
+        connection.arrive(bytes);
+        assert_eq!(connection.to_client, plain_alert(alert), "{bytes:?}");
+        assert_eq!(connection.failure(), Some(&Failure::Refused(Alert(alert))));
+        connection.arrive(b"more");
+        assert_eq!(
+            (connection.events.len(), connection.stream.len()),
+            (1, 0),
+            "later bytes are ignored"
+        );
     }
 }
 
 #[test]
 fn no_plaintext_alert_is_sent_after_keys_exist() {
     seed(76);
-    let mut wire = plain_house().connect("mail.test");
-    let hello = wire.client_bytes();
-    wire.arrive(&hello);
-    let answered = wire.to_client.len();
-    wire.arrive(b"GET / HTTP/1.1\r\n");
-    assert!(wire.failure().is_some());
-    assert_eq!(wire.to_client.len(), answered);
+    let mut connection = plain_server().connect("mail.test");
+    let hello = connection.client_bytes();
+    connection.arrive(&hello);
+    let answered = connection.to_client.len();
+    connection.arrive(b"GET / HTTP/1.1\r\n");
+    assert!(connection.failure().is_some());
+    assert_eq!(connection.to_client.len(), answered);
 }
 
 /// A hello of a client with this minor version as its newest one.
@@ -158,48 +166,48 @@ fn old_hello(minor: u8) -> Vec<u8> {
 #[test]
 fn tls_versions_before_1_2_are_rejected() {
     seed(66);
-    let house = plain_house();
+    let server = plain_server();
     for minor in [0, 1, 2] {
-        let mut wire = Wire::without_client(&house.settings);
-        wire.arrive(&old_hello(minor));
-        assert_eq!(wire.to_client, plain_alert(70), "protocol_version, for 3.{minor}");
-        assert!(matches!(wire.failure(), Some(Failure::Handshake(_))));
+        let mut connection = TestConnection::without_client(&server.settings);
+        connection.arrive(&old_hello(minor));
+        assert_eq!(connection.to_client, plain_alert(70), "protocol_version, for 3.{minor}");
+        assert!(matches!(connection.failure(), Some(Failure::Handshake(_))));
     }
 }
 
 #[test]
 fn a_client_without_a_common_group_gets_an_alert() {
     seed(67);
-    let house = plain_house();
-    let mut wire = Wire::without_client(&house.settings);
+    let server = plain_server();
+    let mut connection = TestConnection::without_client(&server.settings);
     // TLS 1.2 without a group that both sides support.
-    wire.arrive(&old_hello(3));
-    assert!(wire.to_client.starts_with(&[21, 3, 3, 0, 2, 2]), "{:?}", wire.to_client);
-    assert!(matches!(wire.failure(), Some(Failure::Handshake(_))));
+    connection.arrive(&old_hello(3));
+    assert!(connection.to_client.starts_with(&[21, 3, 3, 0, 2, 2]), "{:?}", connection.to_client);
+    assert!(matches!(connection.failure(), Some(Failure::Handshake(_))));
 }
 
 #[test]
 fn an_alert_of_the_client_is_not_answered() {
     seed(68);
-    let house = house_of(&rustls::version::TLS12);
-    let mut wire = house.connect("mail.test");
-    let hello = wire.client_bytes();
-    wire.arrive(&hello);
-    let answered = wire.to_client.len();
-    wire.arrive(&plain_alert(48));
-    assert_eq!(wire.failure(), Some(&Failure::PeerGaveUp(Alert(48))));
-    assert_eq!(wire.to_client.len(), answered);
+    let server = server_of(&rustls::version::TLS12);
+    let mut connection = server.connect("mail.test");
+    let hello = connection.client_bytes();
+    connection.arrive(&hello);
+    let answered = connection.to_client.len();
+    connection.arrive(&plain_alert(48));
+    assert_eq!(connection.failure(), Some(&Failure::PeerGaveUp(Alert(48))));
+    assert_eq!(connection.to_client.len(), answered);
 
     for version in BOTH {
-        let mut wire = house_of(version).connect("mail.test");
-        wire.established();
-        let mut forger = wire.forger();
+        let mut connection = server_of(version).connect("mail.test");
+        connection.established();
+        let mut forger = connection.forger();
         let mut block = [0; 64];
-        let (_, written) = forger.seal(Content::Alert, &[2, 80], &mut block);
-        wire.arrive(&block[..written]);
-        assert_eq!(wire.failure(), Some(&Failure::PeerGaveUp(Alert(80))));
-        assert!(wire.to_client.is_empty());
-        assert_eq!(wire.server.seal(b"x", &mut [0; 100]).written, 0);
+        let (_, written) = forger.encrypt(ContentType::Alert, &[2, 80], &mut block);
+        connection.arrive(&block[..written]);
+        assert_eq!(connection.failure(), Some(&Failure::PeerGaveUp(Alert(80))));
+        assert!(connection.to_client.is_empty());
+        assert_eq!(connection.server.encrypt(b"x", &mut [0; 100]).written, 0);
     }
 }
 
@@ -208,30 +216,34 @@ fn unexpected_post_handshake_messages_are_fatal() {
     seed(69);
     let (tls13, tls12) = (&rustls::version::TLS13, &rustls::version::TLS12);
     let hello = [1, 0, 0, 2, 3, 3];
-    let cases: &[(&'static rustls::SupportedProtocolVersion, Content, &[u8], u8)] = &[
+    let cases: &[(&'static rustls::SupportedProtocolVersion, ContentType, &[u8], u8)] = &[
         // Renegotiation.
-        (tls12, Content::Handshake, &hello, 100),
-        (tls13, Content::Handshake, &hello, 10),
+        (tls12, ContentType::Handshake, &hello, 100),
+        (tls13, ContentType::Handshake, &hello, 10),
         // Key updates: with another length, another request, incomplete, and two in one record.
-        (tls13, Content::Handshake, &[24, 0, 0, 2, 0, 0], 10),
-        (tls13, Content::Handshake, &[24, 0, 0, 1, 2], 47),
-        (tls13, Content::Handshake, &[24, 0, 0], 10),
-        (tls13, Content::Handshake, &[24, 0, 0, 1, 0, 24, 0, 0, 1, 0], 10),
-        (tls13, Content::Handshake, &[], 10),
-        (tls12, Content::ChangeCipherSpec, &[1], 10),
-        (tls13, Content::ChangeCipherSpec, &[1], 10),
-        (tls12, Content::Alert, &[1], 50),
-        (tls13, Content::Alert, &[1, 0, 1, 0], 50),
+        (tls13, ContentType::Handshake, &[24, 0, 0, 2, 0, 0], 10),
+        (tls13, ContentType::Handshake, &[24, 0, 0, 1, 2], 47),
+        (tls13, ContentType::Handshake, &[24, 0, 0], 10),
+        (tls13, ContentType::Handshake, &[24, 0, 0, 1, 0, 24, 0, 0, 1, 0], 10),
+        (tls13, ContentType::Handshake, &[], 10),
+        (tls12, ContentType::ChangeCipherSpec, &[1], 10),
+        (tls13, ContentType::ChangeCipherSpec, &[1], 10),
+        (tls12, ContentType::Alert, &[1], 50),
+        (tls13, ContentType::Alert, &[1, 0, 1, 0], 50),
     ];
     for (version, content, text, alert) in cases {
-        let mut wire = house_of(version).connect("mail.test");
-        wire.established();
-        let mut forger = wire.forger();
+        let mut connection = server_of(version).connect("mail.test");
+        connection.established();
+        let mut forger = connection.forger();
         let mut block = [0; 128];
-        let (_, written) = forger.seal(*content, *text, &mut block);
-        wire.arrive(&block[..written]);
-        assert_eq!(wire.failure(), Some(&Failure::Refused(Alert(*alert))), "{content:?} {text:?}");
-        assert!(!wire.to_client.is_empty(), "and the peer gets an alert");
+        let (_, written) = forger.encrypt(*content, *text, &mut block);
+        connection.arrive(&block[..written]);
+        assert_eq!(
+            connection.failure(),
+            Some(&Failure::Refused(Alert(*alert))),
+            "{content:?} {text:?}"
+        );
+        assert!(!connection.to_client.is_empty(), "and the peer gets an alert");
     }
 }
 
@@ -240,25 +252,28 @@ fn only_a_few_empty_records_in_a_row_are_accepted() {
     seed(70);
     for version in BOTH {
         for (content, text) in
-            [(Content::ApplicationData, [].as_slice()), (Content::Alert, &[1, 90])]
+            [(ContentType::ApplicationData, [].as_slice()), (ContentType::Alert, &[1, 90])]
         {
-            let mut wire = house_of(version).connect("mail.test");
-            wire.established();
-            let mut forger = wire.forger();
-            let mut send = |wire: &mut Wire, content, text: &[u8], count| {
+            let mut connection = server_of(version).connect("mail.test");
+            connection.established();
+            let mut forger = connection.forger();
+            let mut send = |connection: &mut TestConnection, content, text: &[u8], count| {
                 for _ in 0..count {
                     let mut block = [0; 64];
-                    let (_, written) = forger.seal(content, text, &mut block);
-                    wire.arrive(&block[..written]);
+                    let (_, written) = forger.encrypt(content, text, &mut block);
+                    connection.arrive(&block[..written]);
                 }
             };
             for _ in 0..3 {
-                send(&mut wire, content, text, 32);
-                send(&mut wire, Content::ApplicationData, b"a", 1);
+                send(&mut connection, content, text, 32);
+                send(&mut connection, ContentType::ApplicationData, b"a", 1);
             }
-            assert_eq!((wire.heard.as_slice(), wire.failure()), (b"aaa".as_slice(), None));
-            send(&mut wire, content, text, 33);
-            assert_eq!(wire.failure(), Some(&Failure::Refused(Alert(10))));
+            assert_eq!(
+                (connection.heard.as_slice(), connection.failure()),
+                (b"aaa".as_slice(), None)
+            );
+            send(&mut connection, content, text, 33);
+            assert_eq!(connection.failure(), Some(&Failure::Refused(Alert(10))));
         }
     }
 }
@@ -267,18 +282,23 @@ fn only_a_few_empty_records_in_a_row_are_accepted() {
 fn a_record_of_the_maximum_length_is_accepted() {
     seed(71);
     for version in BOTH {
-        let mut wire = house_of(version).connect("mail.test");
-        wire.established();
-        let mut forger = wire.forger();
+        let mut connection = server_of(version).connect("mail.test");
+        connection.established();
+        let mut forger = connection.forger();
         let mut block = vec![0; RECORD_BYTES_MAX + 100];
         let text = vec![b'm'; PLAINTEXT_BYTES_MAX];
-        let (taken, written) = forger.seal(Content::ApplicationData, text.as_slice(), &mut block);
+        let (taken, written) =
+            forger.encrypt(ContentType::ApplicationData, text.as_slice(), &mut block);
         assert_eq!(taken, text.len());
-        assert!(written <= text.len() + SEALED_OVERHEAD_MAX && written <= RECORD_BYTES_MAX);
-        wire.arrive(&block[..written]);
-        assert_eq!(wire.heard, text);
-        wire.arrive(&[23, 3, 3, 0x42, 0]);
-        assert_eq!(wire.failure(), Some(&Failure::Refused(RECORD_OVERFLOW)), "before it has come");
+        assert!(written <= text.len() + ENCRYPTION_OVERHEAD_MAX && written <= RECORD_BYTES_MAX);
+        connection.arrive(&block[..written]);
+        assert_eq!(connection.heard, text);
+        connection.arrive(&[23, 3, 3, 0x42, 0]);
+        assert_eq!(
+            connection.failure(),
+            Some(&Failure::Refused(RECORD_OVERFLOW)),
+            "before it has come"
+        );
     }
 }
 
@@ -286,16 +306,18 @@ fn a_record_of_the_maximum_length_is_accepted() {
 fn a_record_above_the_maximum_length_is_rejected() {
     seed(75);
     for version in BOTH {
-        let mut wire = house_of(version).connect("mail.test");
-        wire.established();
-        let mut forger = wire.forger();
+        let mut connection = server_of(version).connect("mail.test");
+        connection.established();
+        let mut forger = connection.forger();
         let (before, behind) = forger.layout.around();
         let text = vec![b'm'; PLAINTEXT_BYTES_MAX + 1];
         let mut record = vec![0; before + text.len() + behind];
-        forger.seal_record(Content::ApplicationData, text.as_slice().into(), &mut record).unwrap();
-        wire.arrive(&record);
-        assert_eq!(wire.failure(), Some(&Failure::Refused(RECORD_OVERFLOW)));
-        assert!(wire.heard.is_empty());
+        forger
+            .encrypt_record(ContentType::ApplicationData, text.as_slice().into(), &mut record)
+            .unwrap();
+        connection.arrive(&record);
+        assert_eq!(connection.failure(), Some(&Failure::Refused(RECORD_OVERFLOW)));
+        assert!(connection.heard.is_empty());
     }
 }
 
@@ -303,45 +325,49 @@ fn a_record_above_the_maximum_length_is_rejected() {
 fn a_replayed_record_is_rejected() {
     seed(72);
     for version in BOTH {
-        let mut wire = house_of(version).connect("mail.test");
-        wire.established();
-        wire.client_says(b"DELE 1\r\n");
-        let record = wire.client_bytes();
-        wire.arrive(&record);
-        wire.arrive(&record);
-        assert_eq!(wire.heard, b"DELE 1\r\n");
-        assert_eq!(wire.failure(), Some(&Failure::Refused(BAD_RECORD_MAC)));
+        let mut connection = server_of(version).connect("mail.test");
+        connection.established();
+        connection.client_says(b"DELE 1\r\n");
+        let record = connection.client_bytes();
+        connection.arrive(&record);
+        connection.arrive(&record);
+        assert_eq!(connection.heard, b"DELE 1\r\n");
+        assert_eq!(connection.failure(), Some(&Failure::Refused(BAD_RECORD_MAC)));
     }
 }
 
 #[test]
 fn a_client_hello_may_span_records_up_to_a_limit() {
     seed(73);
-    let mut house = House::new(&[pems_p256("mail.test")], &PLAIN);
-    house.client.alpn_protocols = (0..200_u8).map(|number| vec![number; 60]).collect();
-    house.client.max_fragment_size = Some(100);
-    let mut wire = house.connect("mail.test");
-    wire.settle(7).unwrap();
-    assert!(matches!(wire.events.as_slice(), [Event::Established(_)]), "{:?}", wire.events);
+    let mut server = TestServer::new(&[pems_p256("mail.test")], &PLAIN);
+    server.client.alpn_protocols = (0..200_u8).map(|number| vec![number; 60]).collect();
+    server.client.max_fragment_size = Some(100);
+    let mut connection = server.connect("mail.test");
+    connection.settle(7).unwrap();
+    assert!(
+        matches!(connection.events.as_slice(), [TlsEvent::Established(_)]),
+        "{:?}",
+        connection.events
+    );
 
-    let mut wire = Wire::without_client(&house.settings);
+    let mut connection = TestConnection::without_client(&server.settings);
     // A message of 60,000 bytes, 100 bytes a record.
     let mut first = vec![22, 3, 1, 0, 104, 1, 0, 0xea, 0x60];
     first.extend_from_slice(&[3; 100]);
-    wire.arrive(&first);
+    connection.arrive(&first);
     let mut held = 0;
-    while wire.failure().is_none() {
+    while connection.failure().is_none() {
         let mut next = vec![22, 3, 1, 0, 100];
         next.extend_from_slice(&[3; 100]);
-        wire.arrive(&next);
-        held = held.max(wire.stream.len());
+        connection.arrive(&next);
+        held = held.max(connection.stream.len());
         assert!(
             held <= RECORD_BYTES_MAX + next.len(),
             "the stream holds no more than one record's worth"
         );
     }
-    assert_eq!(wire.failure(), Some(&Failure::Refused(Alert(22))));
-    assert_eq!(wire.to_client, plain_alert(22));
+    assert_eq!(connection.failure(), Some(&Failure::Refused(Alert(22))));
+    assert_eq!(connection.to_client, plain_alert(22));
 }
 
 proptest! {
@@ -355,15 +381,15 @@ proptest! {
         cut in 1_usize..40,
     ) {
         seed(74);
-        let mut wire = plain_house().connect("mail.test");
+        let mut connection = plain_server().connect("mail.test");
         if is_established {
-            wire.established();
+            connection.established();
         }
         let bytes = [head, noise].concat();
         for part in bytes.chunks(cut) {
-            wire.arrive(part);
+            connection.arrive(part);
         }
-        prop_assert!(wire.heard.is_empty());
-        prop_assert!(wire.stream.len() <= bytes.len());
+        prop_assert!(connection.heard.is_empty());
+        prop_assert!(connection.stream.len() <= bytes.len());
     }
 }

@@ -14,10 +14,11 @@ use rustls::{HandshakeKind, NamedGroup, ServerConfig, ServerConnection, Supporte
 use super::handshakes::pems_of_all_kinds;
 use super::world::{BOTH, Pems, pems_p256, provider, seed};
 use crate::hybrid::X25519_MLKEM768 as HYBRID_SERVER;
-use crate::protection::Half;
-use crate::record::Content;
+use crate::protection::RecordCipher;
+use crate::record::ContentType;
 use crate::{
-    Agreed, Alert, ClientSettings, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Version,
+    Alert, ClientSettings, Clock, Connection, FLIGHT_BYTES_MAX, Failure, NegotiatedParameters,
+    TlsEvent, Version,
 };
 
 /// Settings of a server.
@@ -47,7 +48,7 @@ pub(super) struct Call {
     to_server: Vec<u8>,
     heard: Vec<u8>,
     /// Events of the client, without plaintext and `Nothing`.
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<TlsEvent>,
     steps: usize,
 }
 
@@ -78,16 +79,16 @@ impl Call {
         let mut out = vec![0; FLIGHT_BYTES_MAX];
         for _ in 0..10_000 + bytes.len() {
             let mut progress = self.client.receive(&mut self.stream, &mut out);
-            if progress.event == Event::Work {
+            if progress.event == TlsEvent::Work {
                 self.steps += 1;
                 progress = self.client.work(&mut self.stream, &mut out);
             }
             self.stream.drain(..progress.done);
             self.to_server.extend_from_slice(&out[..progress.written]);
             match progress.event {
-                Event::Bytes => return,
-                Event::Nothing => {}
-                Event::Plaintext(count) => {
+                TlsEvent::Bytes => return,
+                TlsEvent::Nothing => {}
+                TlsEvent::Plaintext(count) => {
                     self.heard.extend_from_slice(&self.stream[..count]);
                     let done = self.client.taken(count);
                     self.stream.drain(..done);
@@ -123,9 +124,9 @@ impl Call {
         }
     }
 
-    fn agreed(&self) -> Agreed {
+    fn agreed(&self) -> NegotiatedParameters {
         match self.events.as_slice() {
-            [Event::Established(agreed)] => *agreed,
+            [TlsEvent::Established(agreed)] => *agreed,
             events => panic!("{events:?}"),
         }
     }
@@ -135,10 +136,10 @@ impl Call {
         let mut heard = Vec::new();
         let mut block = [0; 4096];
         while !text.is_empty() {
-            let sealed = self.client.seal(text, &mut block);
-            assert!(sealed.taken > 0 && sealed.written > 0, "there is room");
-            text = &text[sealed.taken..];
-            self.to_server.extend_from_slice(&block[..sealed.written]);
+            let encrypted = self.client.encrypt(text, &mut block);
+            assert!(encrypted.taken > 0 && encrypted.written > 0, "there is room");
+            text = &text[encrypted.taken..];
+            self.to_server.extend_from_slice(&block[..encrypted.written]);
             self.settle(cut).unwrap();
             let mut part = [0; 8192];
             while let Ok(count @ 1..) = self.server.reader().read(&mut part) {
@@ -182,7 +183,10 @@ fn our_client_works_with_every_suite_group_and_certificate() {
                 }
                 call.talk(usize::MAX);
                 let version = if suite.tls13().is_some() { Version::Tls13 } else { Version::Tls12 };
-                assert_eq!(call.agreed(), Agreed { protocol: None, is_resumed: false, version });
+                assert_eq!(
+                    call.agreed(),
+                    NegotiatedParameters { protocol: None, is_resumed: false, version }
+                );
                 assert_eq!(
                     call.server.negotiated_key_exchange_group().map(|group| group.name()),
                     Some(group.name())
@@ -258,11 +262,11 @@ fn the_client_ignores_tickets() {
 }
 
 /// The server does not encrypt the next records. A forger with its keys does.
-fn forged(call: &mut Call) -> Half {
+fn forged(call: &mut Call) -> RecordCipher {
     let another = ServerConnection::new(Arc::new(plain_server(&rustls::version::TLS13))).unwrap();
     let server = std::mem::replace(&mut call.server, another);
     let (number, secrets) = server.dangerous_extract_secrets().unwrap().tx;
-    Half::new(number, secrets, true).unwrap()
+    RecordCipher::new(number, secrets, true).unwrap()
 }
 
 #[test]
@@ -274,35 +278,38 @@ fn tickets_may_be_split_over_records_without_interruption() {
     let new_keys = [24, 0, 0, 1, 0];
     let two = [ticket(200), ticket(0), ticket(100)].concat();
     for (records, is_fine) in [
-        (vec![(Content::Handshake, two.clone())], true),
+        (vec![(ContentType::Handshake, two.clone())], true),
         (
             vec![
-                (Content::Handshake, two[..50].to_vec()),
-                (Content::Handshake, two[50..].to_vec()),
+                (ContentType::Handshake, two[..50].to_vec()),
+                (ContentType::Handshake, two[50..].to_vec()),
             ],
             true,
         ),
-        (vec![(Content::Handshake, [two.clone(), new_keys.to_vec()].concat())], true),
+        (vec![(ContentType::Handshake, [two.clone(), new_keys.to_vec()].concat())], true),
         (
             vec![
-                (Content::Handshake, ticket(20_000)[..9_000].to_vec()),
-                (Content::Handshake, ticket(20_000)[9_000..].to_vec()),
+                (ContentType::Handshake, ticket(20_000)[..9_000].to_vec()),
+                (ContentType::Handshake, ticket(20_000)[9_000..].to_vec()),
             ],
             true,
         ),
         (
             vec![
-                (Content::Handshake, two[..50].to_vec()),
-                (Content::ApplicationData, b"250 OK\r\n".to_vec()),
+                (ContentType::Handshake, two[..50].to_vec()),
+                (ContentType::ApplicationData, b"250 OK\r\n".to_vec()),
             ],
             false,
         ),
-        (vec![(Content::Handshake, two[..50].to_vec()), (Content::Alert, vec![1, 0])], false),
-        (vec![(Content::Handshake, two[..2].to_vec())], false),
-        (vec![(Content::Handshake, Vec::new())], false),
-        (vec![(Content::Handshake, [new_keys.to_vec(), two.clone()].concat())], false),
-        (vec![(Content::Handshake, vec![0, 0, 0, 0])], false),
-        (vec![(Content::Handshake, ticket(1)); 40], false),
+        (
+            vec![(ContentType::Handshake, two[..50].to_vec()), (ContentType::Alert, vec![1, 0])],
+            false,
+        ),
+        (vec![(ContentType::Handshake, two[..2].to_vec())], false),
+        (vec![(ContentType::Handshake, Vec::new())], false),
+        (vec![(ContentType::Handshake, [new_keys.to_vec(), two.clone()].concat())], false),
+        (vec![(ContentType::Handshake, vec![0, 0, 0, 0])], false),
+        (vec![(ContentType::Handshake, ticket(1)); 40], false),
     ] {
         seed(205);
         let mut config = plain_server(&rustls::version::TLS13);
@@ -313,10 +320,10 @@ fn tickets_may_be_split_over_records_without_interruption() {
         let mut forger = forged(&mut call);
         for (content, text) in &records {
             let mut record = vec![0; 20_000];
-            let (_, written) = forger.seal(*content, text.as_slice(), &mut record);
+            let (_, written) = forger.encrypt(*content, text.as_slice(), &mut record);
             call.arrive(&record[..written]);
         }
-        let failed = call.events.iter().any(|event| matches!(event, Event::Failed(_)));
+        let failed = call.events.iter().any(|event| matches!(event, TlsEvent::Failed(_)));
         assert_eq!(failed, !is_fine, "{:?}", call.events);
         assert_eq!(call.heard, b"");
     }
@@ -332,9 +339,9 @@ fn a_non_tls_server_gets_an_alert() {
         let mut call = Call::to(plain_server(&rustls::version::TLS13), Some("mx.test"));
         call.arrive(&[]);
         call.arrive(&said);
-        assert_eq!(call.events, [Event::Failed(Failure::Refused(alert))]);
+        assert_eq!(call.events, [TlsEvent::Failed(Failure::Refused(alert))]);
         assert_eq!(
-            call.client.seal(b"MAIL FROM:<>\r\n", &mut [0; 512]).taken,
+            call.client.encrypt(b"MAIL FROM:<>\r\n", &mut [0; 512]).taken,
             0,
             "nothing is sent afterwards"
         );
@@ -358,7 +365,7 @@ fn an_alert_of_the_server_ends_the_connection() {
     }
     call.arrive(&said);
     assert!(
-        matches!(call.events.as_slice(), [Event::Failed(Failure::PeerGaveUp(_))]),
+        matches!(call.events.as_slice(), [TlsEvent::Failed(Failure::PeerGaveUp(_))]),
         "{:?}",
         call.events
     );

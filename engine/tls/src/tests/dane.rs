@@ -18,7 +18,7 @@ use rustls::{ServerConfig, SupportedProtocolVersion};
 
 use super::client::Call;
 use super::world::{BOTH, TODAY, provider, seed};
-use crate::{ClientSettings, Clock, Event, Failure, Fault, Published};
+use crate::{CertificateFault, ClientSettings, Clock, Failure, Published, TlsEvent};
 
 const HOST: &str = "mx.test";
 const DOMAIN: &str = "mail-for.test";
@@ -86,8 +86,10 @@ fn comes_to(published: &[Published], config: ServerConfig) -> bool {
     let mut call = Call::with(&settings, config, Some(HOST));
     let _ = call.settle(usize::MAX);
     match call.events.as_slice() {
-        [Event::Established(_)] => true,
-        [Event::Failed(failure)] if failure.fault() == Some(Fault::NotProven) => false,
+        [TlsEvent::Established(_)] => true,
+        [TlsEvent::Failed(failure)] if failure.fault() == Some(CertificateFault::NotProven) => {
+            false
+        }
         events => panic!("{events:?}"),
     }
 }

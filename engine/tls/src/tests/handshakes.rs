@@ -11,22 +11,22 @@ use rustls::{SignatureAlgorithm, SignatureScheme};
 
 use super::hybrid::HYBRID;
 use super::world::{
-    BOTH, House, PLAIN, Pems, house_of, pems, pems_p256, plain_house, provider, seed,
+    BOTH, PLAIN, Pems, TestServer, pems, pems_p256, plain_server, provider, seed, server_of,
 };
-use crate::{Agreed, Certificate, Clock, Event, Offer, Settings, Version};
+use crate::{Certificate, Clock, NegotiatedParameters, Offer, Settings, TlsEvent, Version};
 
 /// Sends a text of more than one record in both directions.
-fn talk(wire: &mut super::world::Wire) {
+fn talk(connection: &mut super::world::TestConnection) {
     let question: Vec<u8> = (0..40_000_u32).map(|number| number as u8).collect();
-    wire.client_says(&question[..1]);
-    wire.client_says(&question[1..]);
-    wire.settle(usize::MAX).unwrap();
-    assert_eq!(wire.heard, question);
+    connection.client_says(&question[..1]);
+    connection.client_says(&question[1..]);
+    connection.settle(usize::MAX).unwrap();
+    assert_eq!(connection.heard, question);
     // The most that a client of rustls buffers before it is read.
     let answer: Vec<u8> = question.iter().rev().copied().take(15_000).collect();
-    wire.server_says(&answer, 4096);
-    wire.settle(usize::MAX).unwrap();
-    assert_eq!(wire.client_heard(), (answer, false));
+    connection.server_says(&answer, 4096);
+    connection.settle(usize::MAX).unwrap();
+    assert_eq!(connection.client_heard(), (answer, false));
 }
 
 pub(super) fn pems_of_all_kinds() -> Vec<Pems> {
@@ -56,16 +56,16 @@ fn our_server_works_with_every_suite_group_and_certificate() {
                 let mut provider = provider();
                 provider.cipher_suites = vec![suite];
                 provider.kx_groups = vec![group];
-                let house = House::with(&pems, &PLAIN, provider, &[suite.version()]);
-                let mut wire = house.connect(name);
+                let server = TestServer::with(&pems, &PLAIN, provider, &[suite.version()]);
+                let mut connection = server.connect(name);
                 // A suite of TLS 1.2 works with one kind of key.
-                if wire.settle(usize::MAX).is_err() {
+                if connection.settle(usize::MAX).is_err() {
                     continue;
                 }
-                wire.established();
-                talk(&mut wire);
+                connection.established();
+                talk(&mut connection);
                 assert_eq!(
-                    wire.client.negotiated_key_exchange_group().map(|group| group.name()),
+                    connection.client.negotiated_key_exchange_group().map(|group| group.name()),
                     Some(group.name())
                 );
                 seen.push((kind, suite.suite(), group.name()));
@@ -83,13 +83,14 @@ fn segmentation_of_client_bytes_changes_nothing() {
         let mut first = None;
         for cut in [usize::MAX, 1, 2, 5, 6, 100, 1448] {
             seed(2);
-            let mut wire = house_of(version).connect("mail.test");
-            wire.settle(cut).unwrap();
-            wire.client_says(&[b'a'; 17_000]);
-            wire.settle(cut).unwrap();
-            wire.server_says(b"220 mail.test\r\n", 512);
-            wire.settle(cut).unwrap();
-            let story = (wire.heard.clone(), wire.events.clone(), wire.client_heard());
+            let mut connection = server_of(version).connect("mail.test");
+            connection.settle(cut).unwrap();
+            connection.client_says(&[b'a'; 17_000]);
+            connection.settle(cut).unwrap();
+            connection.server_says(b"220 mail.test\r\n", 512);
+            connection.settle(cut).unwrap();
+            let story =
+                (connection.heard.clone(), connection.events.clone(), connection.client_heard());
             assert_eq!(story.0.len(), 17_000);
             assert_eq!(&story, first.get_or_insert(story.clone()), "cut to {cut}");
         }
@@ -100,12 +101,12 @@ fn segmentation_of_client_bytes_changes_nothing() {
 fn data_in_the_last_segment_of_a_handshake_is_received() {
     seed(3);
     for version in BOTH {
-        let mut wire = house_of(version).connect("mail.test");
+        let mut connection = server_of(version).connect("mail.test");
         // A client may write as soon as its side is complete. Text that it writes earlier waits and
         // follows at once.
-        wire.client_says(b"early bird");
-        wire.settle(usize::MAX).unwrap();
-        assert_eq!(wire.heard, b"early bird");
+        connection.client_says(b"early bird");
+        connection.settle(usize::MAX).unwrap();
+        assert_eq!(connection.heard, b"early bird");
     }
 }
 
@@ -113,10 +114,10 @@ fn data_in_the_last_segment_of_a_handshake_is_received() {
 fn a_handshake_is_deterministic_for_a_seed() {
     let transcript = || {
         seed(4);
-        let mut wire = plain_house().connect("mail.test");
-        let hello = wire.client_bytes();
-        wire.arrive(&hello);
-        wire.to_client
+        let mut connection = plain_server().connect("mail.test");
+        let hello = connection.client_bytes();
+        connection.arrive(&hello);
+        connection.to_client
     };
     let first = transcript();
     assert!(first.len() > 500);
@@ -131,11 +132,11 @@ fn sni_selects_the_certificate() {
         pems(&["Web.test", "*.web.test"], &rcgen::PKCS_ECDSA_P256_SHA256),
         pems_p256("deep.a.web.test"),
     ];
-    let house = House::new(&pems, &PLAIN);
+    let server = TestServer::new(&pems, &PLAIN);
     let shown = |name: &str| {
-        let mut wire = house.connect(name);
-        let _ = wire.settle(usize::MAX);
-        match wire.client.peer_certificates() {
+        let mut connection = server.connect(name);
+        let _ = connection.settle(usize::MAX);
+        match connection.client.peer_certificates() {
             Some([certificate]) => pems.iter().position(|pems| {
                 use rustls::pki_types::pem::PemObject;
                 *certificate
@@ -162,10 +163,10 @@ fn sni_selects_the_certificate() {
 #[test]
 fn an_unknown_server_name_gets_the_first_certificate() {
     seed(6);
-    let house = House::new(&[pems_p256("mail.test"), pems_p256("web.test")], &PLAIN);
+    let server = TestServer::new(&[pems_p256("mail.test"), pems_p256("web.test")], &PLAIN);
     for name in ["elsewhere.test", "b.a.web.test", "192.0.2.1"] {
-        let mut wire = house.connect(name);
-        let error = wire.settle(usize::MAX).unwrap_err();
+        let mut connection = server.connect(name);
+        let error = connection.settle(usize::MAX).unwrap_err();
         // The error of the client shows that it got a certificate for another name.
         assert!(error.to_string().contains("mail.test"), "{error}");
     }
@@ -176,11 +177,11 @@ fn alpn_selects_the_protocol_that_the_server_prefers() {
     seed(7);
     let offer = Offer { protocols: &[b"h2", b"http/1.1"], ..PLAIN };
     let spoken = |protocols: &[&[u8]]| {
-        let mut house = House::new(&[pems_p256("mail.test")], &offer);
-        house.client.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-        let mut wire = house.connect("mail.test");
-        wire.settle(usize::MAX).map(|()| match wire.events.as_slice() {
-            [Event::Established(Agreed { protocol, .. })] => *protocol,
+        let mut server = TestServer::new(&[pems_p256("mail.test")], &offer);
+        server.client.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        let mut connection = server.connect("mail.test");
+        connection.settle(usize::MAX).map(|()| match connection.events.as_slice() {
+            [TlsEvent::Established(NegotiatedParameters { protocol, .. })] => *protocol,
             events => panic!("{events:?}"),
         })
     };
@@ -194,16 +195,16 @@ fn alpn_selects_the_protocol_that_the_server_prefers() {
 #[test]
 fn tls_1_3_is_preferred_over_tls_1_2() {
     seed(8);
-    let version = |house: House| {
-        let mut wire = house.connect("mail.test");
-        wire.established();
-        match wire.events.as_slice() {
-            [Event::Established(agreed)] => agreed.version,
+    let version = |server: TestServer| {
+        let mut connection = server.connect("mail.test");
+        connection.established();
+        match connection.events.as_slice() {
+            [TlsEvent::Established(agreed)] => agreed.version,
             events => panic!("{events:?}"),
         }
     };
-    assert_eq!(version(plain_house()), Version::Tls13);
-    assert_eq!(version(house_of(&rustls::version::TLS12)), Version::Tls12);
+    assert_eq!(version(plain_server()), Version::Tls13);
+    assert_eq!(version(server_of(&rustls::version::TLS12)), Version::Tls12);
 }
 
 /// A key that counts its signatures.
@@ -229,40 +230,44 @@ fn a_handshake_step_signs_at_most_once() {
     seed(9);
     for version in BOTH {
         let pems = [pems_p256("mail.test")];
-        let mut house = House::with(&pems, &PLAIN, provider(), &[version]);
+        let mut server = TestServer::with(&pems, &PLAIN, provider(), &[version]);
         let signed = Arc::new(AtomicUsize::new(0));
         let certificate =
             Certificate::parse(pems[0].certificate.as_bytes(), pems[0].key.as_bytes()).unwrap();
         let inner = certificate.key();
         let key = Arc::new(Counting { key: inner.key.clone(), signed: signed.clone() });
         let certificate = certificate.with_key(CertifiedKey::new(inner.cert.clone(), key));
-        house.settings = Settings::new(vec![certificate], &Clock::default(), &PLAIN).unwrap();
-        let mut wire = house.connect("mail.test");
-        let hello = wire.client_bytes();
+        server.settings = Settings::new(vec![certificate], &Clock::default(), &PLAIN).unwrap();
+        let mut connection = server.connect("mail.test");
+        let hello = connection.client_bytes();
         let mut bytes = hello.clone();
         for _ in 0..3 {
-            assert_eq!(wire.server.receive(&mut bytes, &mut []).event, Event::Work);
+            assert_eq!(connection.server.receive(&mut bytes, &mut []).event, TlsEvent::Work);
         }
         assert_eq!(signed.load(Ordering::Relaxed), 0, "receiving needs no signature");
-        wire.arrive(&hello);
-        assert_eq!((signed.load(Ordering::Relaxed), wire.steps), (1, 1));
-        wire.established();
+        connection.arrive(&hello);
+        assert_eq!((signed.load(Ordering::Relaxed), connection.steps), (1, 1));
+        connection.established();
         assert_eq!(signed.load(Ordering::Relaxed), 1);
-        assert!(wire.steps <= 4, "one record a step: {}", wire.steps);
+        assert!(connection.steps <= 4, "one record a step: {}", connection.steps);
     }
 }
 
 #[test]
 fn nothing_is_encrypted_before_the_handshake_is_complete() {
     seed(10);
-    let mut wire = plain_house().connect("mail.test");
+    let mut connection = plain_server().connect("mail.test");
     let mut block = [0; 512];
-    let sealed = wire.server.seal(b"220 hello", &mut block);
-    assert_eq!((sealed.taken, sealed.written), (0, 0));
-    assert_eq!(wire.server.close(&mut block), 0);
-    let hello = wire.client_bytes();
-    wire.arrive(&hello);
-    assert_eq!(wire.server.seal(b"220 hello", &mut block).taken, 0, "the handshake is incomplete");
-    wire.established();
-    assert_eq!(wire.server.seal(b"220 hello", &mut block).taken, 9);
+    let encrypted = connection.server.encrypt(b"220 hello", &mut block);
+    assert_eq!((encrypted.taken, encrypted.written), (0, 0));
+    assert_eq!(connection.server.close(&mut block), 0);
+    let hello = connection.client_bytes();
+    connection.arrive(&hello);
+    assert_eq!(
+        connection.server.encrypt(b"220 hello", &mut block).taken,
+        0,
+        "the handshake is incomplete"
+    );
+    connection.established();
+    assert_eq!(connection.server.encrypt(b"220 hello", &mut block).taken, 9);
 }

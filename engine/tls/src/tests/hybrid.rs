@@ -11,8 +11,8 @@ use rustls::crypto::ring::kx_group::{SECP256R1, X25519};
 use rustls::crypto::{ActiveKeyExchange, SharedSecret, SupportedKxGroup};
 use rustls::{Error, HandshakeKind, NamedGroup, PeerMisbehaved, ProtocolVersion};
 
-use super::world::{BOTH, House, PLAIN, Pems, Wire, pems_p256, provider, seed};
-use crate::{CHAIN_BYTES_MAX, Event};
+use super::world::{BOTH, PLAIN, Pems, TestConnection, TestServer, pems_p256, provider, seed};
+use crate::{CHAIN_BYTES_MAX, TlsEvent};
 
 const KEY_BYTES: usize = 1184;
 const CIPHERTEXT_BYTES: usize = 1088;
@@ -38,7 +38,7 @@ impl SupportedKxGroup for Client {
         let point = X25519.start()?;
         let mut share = [key.into_bytes().as_slice(), point.pub_key()].concat();
         (self.spoil)(&mut share);
-        Ok(Box::new(Begun { secret, point, share }))
+        Ok(Box::new(ClientKeyExchange { secret, point, share }))
     }
 
     fn name(&self) -> NamedGroup {
@@ -50,13 +50,13 @@ impl SupportedKxGroup for Client {
     }
 }
 
-struct Begun {
+struct ClientKeyExchange {
     secret: DecapsKey,
     point: Box<dyn ActiveKeyExchange>,
     share: Vec<u8>,
 }
 
-impl ActiveKeyExchange for Begun {
+impl ActiveKeyExchange for ClientKeyExchange {
     fn complete(self: Box<Self>, answer: &[u8]) -> Result<SharedSecret, Error> {
         assert_eq!(answer.len(), CIPHERTEXT_BYTES + 32);
         let (ciphertext, point) = answer.split_at(CIPHERTEXT_BYTES);
@@ -85,22 +85,22 @@ impl ActiveKeyExchange for Begun {
 }
 
 /// A client with these groups, the preferred one first.
-fn client_of(groups: &[&'static dyn SupportedKxGroup], pems: Pems) -> Wire {
+fn client_of(groups: &[&'static dyn SupportedKxGroup], pems: Pems) -> TestConnection {
     let mut provider = provider();
     provider.kx_groups = groups.to_vec();
-    House::with(&[pems], &PLAIN, provider, BOTH).connect("mail.test")
+    TestServer::with(&[pems], &PLAIN, provider, BOTH).connect("mail.test")
 }
 
 /// The result of a handshake between a client with these groups and our server.
 fn agreed(groups: &[&'static dyn SupportedKxGroup]) -> (Option<NamedGroup>, Option<HandshakeKind>) {
-    let mut wire = client_of(groups, pems_p256("mail.test"));
-    wire.established();
-    wire.client_says(b"hello");
-    wire.settle(usize::MAX).unwrap();
-    assert_eq!(wire.heard, b"hello");
+    let mut connection = client_of(groups, pems_p256("mail.test"));
+    connection.established();
+    connection.client_says(b"hello");
+    connection.settle(usize::MAX).unwrap();
+    assert_eq!(connection.heard, b"hello");
     (
-        wire.client.negotiated_key_exchange_group().map(|group| group.name()),
-        wire.client.handshake_kind(),
+        connection.client.negotiated_key_exchange_group().map(|group| group.name()),
+        connection.client.handshake_kind(),
     )
 }
 
@@ -126,12 +126,12 @@ fn the_hybrid_group_is_not_used_in_tls_1_2() {
     let mut provider = provider();
     let named = Client { spoil: |_| {}, versions: &[ProtocolVersion::TLSv1_2] };
     provider.kx_groups = vec![Box::leak(Box::new(named)), X25519];
-    let house =
-        House::with(&[pems_p256("mail.test")], &PLAIN, provider, &[&rustls::version::TLS12]);
-    let mut wire = house.connect("mail.test");
-    wire.established();
+    let server =
+        TestServer::with(&[pems_p256("mail.test")], &PLAIN, provider, &[&rustls::version::TLS12]);
+    let mut connection = server.connect("mail.test");
+    connection.established();
     assert_eq!(
-        wire.client.negotiated_key_exchange_group().map(|group| group.name()),
+        connection.client.negotiated_key_exchange_group().map(|group| group.name()),
         Some(NamedGroup::X25519)
     );
 }
@@ -151,15 +151,15 @@ fn an_invalid_hybrid_share_is_rejected() {
     ];
     for (which, spoil) in broken.into_iter().enumerate() {
         let client = Client { spoil, versions: &[ProtocolVersion::TLSv1_3] };
-        let mut wire = client_of(&[Box::leak(Box::new(client))], pems_p256("mail.test"));
-        let told = wire.settle(usize::MAX).unwrap_err();
+        let mut connection = client_of(&[Box::leak(Box::new(client))], pems_p256("mail.test"));
+        let told = connection.settle(usize::MAX).unwrap_err();
         assert_eq!(
             told,
             Error::AlertReceived(rustls::AlertDescription::IllegalParameter),
             "{which}"
         );
         let misbehaved = crate::Failure::Handshake(PeerMisbehaved::InvalidKeyShare.into());
-        assert_eq!(wire.events, [Event::Failed(misbehaved)], "{which}");
+        assert_eq!(connection.events, [TlsEvent::Failed(misbehaved)], "{which}");
     }
 }
 
@@ -178,17 +178,17 @@ fn a_hybrid_answer_fits_with_the_longest_chain() {
     {
         pems.certificate += &one;
     }
-    let mut wire = client_of(&[HYBRID], pems);
-    let hello = wire.client_bytes();
+    let mut connection = client_of(&[HYBRID], pems);
+    let hello = connection.client_bytes();
     assert!(hello.len() > KEY_BYTES);
     for segment in hello.chunks(536) {
-        wire.arrive(segment);
+        connection.arrive(segment);
     }
-    let flight = wire.to_client.len();
+    let flight = connection.to_client.len();
     assert!(flight > CHAIN_BYTES_MAX + CIPHERTEXT_BYTES, "{flight}");
-    wire.established();
+    connection.established();
     assert_eq!(
-        wire.client.negotiated_key_exchange_group().map(|group| group.name()),
+        connection.client.negotiated_key_exchange_group().map(|group| group.name()),
         Some(NamedGroup::X25519MLKEM768)
     );
 }

@@ -5,7 +5,7 @@ use std::println;
 
 use allocation_counter::measure;
 
-use super::world::{BOTH, House, PLAIN, pems_p256, provider, seed, ticket_keys};
+use super::world::{BOTH, PLAIN, TestServer, pems_p256, provider, seed, ticket_keys};
 use crate::{CONNECTION_BYTES_MAX, Connection, HANDSHAKE_BYTES_MAX, Offer};
 
 #[test]
@@ -19,16 +19,17 @@ fn an_idle_connection_takes_less_than_2_kib_of_memory() {
             let offer = Offer { tickets: Some(&keys), protocols: &[b"http/1.1"], ..PLAIN };
             let mut provider = provider();
             provider.cipher_suites = [suite].to_vec();
-            let mut house = House::with(&[pems_p256("mail.test")], &offer, provider, &[version]);
-            house.client.alpn_protocols = [b"http/1.1".to_vec()].to_vec();
-            let mut wire = house.connect("mail.test");
-            if wire.settle(usize::MAX).is_err() {
+            let mut server =
+                TestServer::with(&[pems_p256("mail.test")], &offer, provider, &[version]);
+            server.client.alpn_protocols = [b"http/1.1".to_vec()].to_vec();
+            let mut connection = server.connect("mail.test");
+            if connection.settle(usize::MAX).is_err() {
                 continue;
             }
-            wire.client_says(b"hello");
-            wire.settle(usize::MAX).unwrap();
-            assert_eq!(wire.heard, b"hello");
-            let freed = measure(|| drop(Box::new(wire.server)));
+            connection.client_says(b"hello");
+            connection.settle(usize::MAX).unwrap();
+            assert_eq!(connection.heard, b"hello");
+            let freed = measure(|| drop(Box::new(connection.server)));
             // The temporary box cancels out. The rest is the memory that the connection held.
             let held = freed.bytes_current.unsigned_abs() + size_of::<Connection>() as u64;
             println!("{:?}: {held} bytes", suite.suite());
@@ -45,18 +46,18 @@ fn an_idle_connection_takes_less_than_2_kib_of_memory() {
 fn records_need_no_allocation() {
     seed(41);
     for version in BOTH {
-        let house = House::with(&[pems_p256("mail.test")], &PLAIN, provider(), &[version]);
-        let mut wire = house.connect("mail.test");
-        wire.established();
-        wire.client_says(&[b'a'; 1000]);
-        let mut stream = wire.client_bytes();
+        let server = TestServer::with(&[pems_p256("mail.test")], &PLAIN, provider(), &[version]);
+        let mut connection = server.connect("mail.test");
+        connection.established();
+        connection.client_says(&[b'a'; 1000]);
+        let mut stream = connection.client_bytes();
         let mut block = [0; 4096];
         let mut out = [0; 128];
         let cost = measure(|| {
-            let progress = wire.server.receive(&mut stream, &mut out);
-            assert_eq!(progress.event, crate::Event::Plaintext(1000));
-            wire.server.taken(1000);
-            assert_eq!(wire.server.seal(&[b'b'; 3000], &mut block).taken, 3000);
+            let progress = connection.server.receive(&mut stream, &mut out);
+            assert_eq!(progress.event, crate::TlsEvent::Plaintext(1000));
+            connection.server.taken(1000);
+            assert_eq!(connection.server.encrypt(&[b'b'; 3000], &mut block).taken, 3000);
         });
         assert_eq!(cost.count_total, 0);
     }
@@ -70,14 +71,15 @@ fn a_pending_handshake_takes_less_than_16_kib() {
     for version in BOTH {
         let keys = ticket_keys();
         let offer = Offer { tickets: Some(&keys), protocols: &[b"h2", b"http/1.1"], ..PLAIN };
-        let mut house = House::with(&[pems_p256("mail.test")], &offer, provider(), &[version]);
-        house.client.alpn_protocols = [b"h2".to_vec(), b"http/1.1".to_vec()].to_vec();
+        let mut server =
+            TestServer::with(&[pems_p256("mail.test")], &offer, provider(), &[version]);
+        server.client.alpn_protocols = [b"h2".to_vec(), b"http/1.1".to_vec()].to_vec();
         for part in [1, 2] {
-            let mut wire = house.connect("mail.test");
-            let hello = wire.client_bytes();
-            wire.arrive(&hello[..hello.len() / part]);
-            assert_eq!(wire.to_client.is_empty(), part == 2);
-            let freed = measure(|| drop(wire.server));
+            let mut connection = server.connect("mail.test");
+            let hello = connection.client_bytes();
+            connection.arrive(&hello[..hello.len() / part]);
+            assert_eq!(connection.to_client.is_empty(), part == 2);
+            let freed = measure(|| drop(connection.server));
             let held = freed.bytes_current.unsigned_abs();
             println!("{version:?}: {held} bytes");
             assert!(

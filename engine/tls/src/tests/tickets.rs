@@ -4,34 +4,36 @@ use alloc::vec;
 
 use machine::UnixTime;
 
-use super::world::{BOTH, House, PLAIN, TODAY, pems_p256, provider, seed, ticket_keys};
-use crate::{Certificate, Clock, Event, Offer, Settings, TICKET_PERIOD_SECONDS, TicketKeys};
+use super::world::{BOTH, PLAIN, TODAY, TestServer, pems_p256, provider, seed, ticket_keys};
+use crate::{Certificate, Clock, Offer, Settings, TICKET_PERIOD_SECONDS, TicketKeys, TlsEvent};
 
-fn house(version: &'static rustls::SupportedProtocolVersion, offer: &Offer<'_>) -> House {
-    let mut house = House::with(&[pems_p256("mail.test")], offer, provider(), &[version]);
-    house.client.enable_early_data = true;
-    house
+fn server(version: &'static rustls::SupportedProtocolVersion, offer: &Offer<'_>) -> TestServer {
+    let mut server = TestServer::with(&[pems_p256("mail.test")], offer, provider(), &[version]);
+    server.client.enable_early_data = true;
+    server
 }
 
 /// Connects once more. Returns whether the session was resumed, which both sides must agree on.
-fn is_resumed(house: &House) -> bool {
-    let mut wire = house.connect("mail.test");
-    assert!(wire.client.early_data().is_none(), "no ticket allows early data");
-    wire.established();
-    wire.client_says(b"ping");
-    wire.server_says(b"pong", 512);
-    wire.settle(usize::MAX).unwrap();
-    assert_eq!(wire.heard, b"ping");
-    assert_eq!(wire.client_heard().0, b"pong");
-    let [Event::Established(agreed)] = wire.events.as_slice() else { panic!("{:?}", wire.events) };
-    let of_client = wire.client.handshake_kind() == Some(rustls::HandshakeKind::Resumed);
+fn is_resumed(server: &TestServer) -> bool {
+    let mut connection = server.connect("mail.test");
+    assert!(connection.client.early_data().is_none(), "no ticket allows early data");
+    connection.established();
+    connection.client_says(b"ping");
+    connection.server_says(b"pong", 512);
+    connection.settle(usize::MAX).unwrap();
+    assert_eq!(connection.heard, b"ping");
+    assert_eq!(connection.client_heard().0, b"pong");
+    let [TlsEvent::Established(agreed)] = connection.events.as_slice() else {
+        panic!("{:?}", connection.events)
+    };
+    let of_client = connection.client.handshake_kind() == Some(rustls::HandshakeKind::Resumed);
     assert_eq!(of_client, agreed.is_resumed);
     of_client
 }
 
 /// Other settings for the same certificate, as another core or service has them.
-fn settings(house: &House, clock: &Clock, offer: &Offer<'_>) -> Settings {
-    let certificates = house.settings.config.cert_resolver.clone();
+fn settings(server: &TestServer, clock: &Clock, offer: &Offer<'_>) -> Settings {
+    let certificates = server.settings.config.cert_resolver.clone();
     let mut settings = Settings::new(vec![any_certificate()], clock, offer).unwrap();
     let mut config = (*settings.config).clone();
     config.cert_resolver = certificates;
@@ -49,15 +51,15 @@ fn a_ticket_resumes_a_session_until_its_key_expires() {
     seed(20);
     for version in BOTH {
         let keys = ticket_keys();
-        let house = house(version, &Offer { tickets: Some(&keys), ..PLAIN });
+        let server = server(version, &Offer { tickets: Some(&keys), ..PLAIN });
         let start = TODAY / TICKET_PERIOD_SECONDS * TICKET_PERIOD_SECONDS;
-        let at = |seconds| house.clock.set(UnixTime::from_seconds(start + seconds));
+        let at = |seconds| server.clock.set(UnixTime::from_seconds(start + seconds));
         at(TICKET_PERIOD_SECONDS - 1);
-        assert!(!is_resumed(&house));
-        assert!(is_resumed(&house));
+        assert!(!is_resumed(&server));
+        assert!(is_resumed(&server));
         // The lifetime that the client is told is one period.
         at(2 * TICKET_PERIOD_SECONDS - 2);
-        assert!(is_resumed(&house), "in the next period too");
+        assert!(is_resumed(&server), "in the next period too");
     }
 }
 
@@ -99,18 +101,18 @@ fn tickets_work_across_cores_but_not_services() {
     for version in BOTH {
         let keys = ticket_keys();
         let offer = Offer { tickets: Some(&keys), ..PLAIN };
-        let mut house = house(version, &offer);
-        assert!(!is_resumed(&house));
+        let mut server = server(version, &offer);
+        assert!(!is_resumed(&server));
         let clock = Clock::default();
         clock.set(UnixTime::from_seconds(TODAY + 1));
-        house.settings =
-            settings(&house, &clock, &Offer { tickets: Some(&ticket_keys()), ..PLAIN });
-        assert!(is_resumed(&house), "another core");
-        house.settings = settings(&house, &clock, &Offer { name: "pop3s", ..offer });
-        assert!(!is_resumed(&house), "another service");
+        server.settings =
+            settings(&server, &clock, &Offer { tickets: Some(&ticket_keys()), ..PLAIN });
+        assert!(is_resumed(&server), "another core");
+        server.settings = settings(&server, &clock, &Offer { name: "pop3s", ..offer });
+        assert!(!is_resumed(&server), "another service");
         let others = TicketKeys::new(&[8; 32]);
-        house.settings = settings(&house, &clock, &Offer { tickets: Some(&others), ..PLAIN });
-        assert!(!is_resumed(&house), "another machine, or this one after a restart");
+        server.settings = settings(&server, &clock, &Offer { tickets: Some(&others), ..PLAIN });
+        assert!(!is_resumed(&server), "another machine, or this one after a restart");
     }
 }
 
@@ -118,8 +120,8 @@ fn tickets_work_across_cores_but_not_services() {
 fn no_tickets_are_used_when_they_are_off() {
     seed(23);
     for version in BOTH {
-        let house = house(version, &PLAIN);
-        assert!(!is_resumed(&house));
-        assert!(!is_resumed(&house));
+        let server = server(version, &PLAIN);
+        assert!(!is_resumed(&server));
+        assert!(!is_resumed(&server));
     }
 }

@@ -15,9 +15,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion};
 
-use crate::protection::Half;
+use crate::protection::RecordCipher;
 use crate::{
-    Certificate, Clock, Connection, Event, FLIGHT_BYTES_MAX, Failure, Offer, Settings, TicketKeys,
+    Certificate, Clock, Connection, FLIGHT_BYTES_MAX, Failure, Offer, Settings, TicketKeys,
+    TlsEvent,
 };
 
 /// A day in 2027.
@@ -46,7 +47,7 @@ pub(super) fn pems_p256(name: &str) -> Pems {
 }
 
 /// The settings of a server, and a client that trusts its certificates.
-pub(super) struct House {
+pub(super) struct TestServer {
     pub(super) clock: Clock,
     pub(super) settings: Settings,
     pub(super) client: ClientConfig,
@@ -62,9 +63,9 @@ pub(super) fn provider() -> CryptoProvider {
 pub(super) const BOTH: &[&SupportedProtocolVersion] =
     &[&rustls::version::TLS13, &rustls::version::TLS12];
 
-impl House {
-    pub(super) fn new(pems: &[Pems], offer: &Offer<'_>) -> House {
-        House::with(pems, offer, provider(), BOTH)
+impl TestServer {
+    pub(super) fn new(pems: &[Pems], offer: &Offer<'_>) -> TestServer {
+        TestServer::with(pems, offer, provider(), BOTH)
     }
 
     pub(super) fn with(
@@ -72,7 +73,7 @@ impl House {
         offer: &Offer<'_>,
         provider: CryptoProvider,
         versions: &[&'static SupportedProtocolVersion],
-    ) -> House {
+    ) -> TestServer {
         let clock = Clock::default();
         clock.set(UnixTime::from_seconds(TODAY));
         let mut roots = RootCertStore::empty();
@@ -92,24 +93,24 @@ impl House {
         let mut client = builder.with_root_certificates(roots).with_no_client_auth();
         client.resumption = Resumption::in_memory_sessions(8);
         client.enable_secret_extraction = true;
-        House { clock, settings, client }
+        TestServer { clock, settings, client }
     }
 
-    pub(super) fn connect(&self, name: &str) -> Wire {
+    pub(super) fn connect(&self, name: &str) -> TestConnection {
         let name = ServerName::try_from(name.to_string()).unwrap();
         let client = ClientConnection::new(Arc::new(self.client.clone()), name).unwrap();
-        Wire { client, ..Wire::without_client(&self.settings) }
+        TestConnection { client, ..TestConnection::without_client(&self.settings) }
     }
 }
 
 /// A server with one certificate and default settings.
-pub(super) fn plain_house() -> House {
-    House::new(&[pems_p256("mail.test")], &PLAIN)
+pub(super) fn plain_server() -> TestServer {
+    TestServer::new(&[pems_p256("mail.test")], &PLAIN)
 }
 
 /// The same with a client that supports one version only.
-pub(super) fn house_of(version: &'static SupportedProtocolVersion) -> House {
-    House::with(&[pems_p256("mail.test")], &PLAIN, provider(), &[version])
+pub(super) fn server_of(version: &'static SupportedProtocolVersion) -> TestServer {
+    TestServer::with(&[pems_p256("mail.test")], &PLAIN, provider(), &[version])
 }
 
 fn quiet_client() -> ClientConfig {
@@ -120,7 +121,7 @@ fn quiet_client() -> ClientConfig {
 }
 
 /// One connection: both ends, and the bytes between them.
-pub(super) struct Wire {
+pub(super) struct TestConnection {
     pub(super) client: ClientConnection,
     pub(super) server: Connection,
     /// Bytes that have arrived at the server and are not done.
@@ -130,7 +131,7 @@ pub(super) struct Wire {
     /// Plaintext that the server's session has taken.
     pub(super) heard: Vec<u8>,
     /// Events of the server, without plaintext and `Nothing`.
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<TlsEvent>,
     /// The number of handshake steps.
     pub(super) steps: usize,
     /// The most bytes that the session takes at once.
@@ -139,12 +140,12 @@ pub(super) struct Wire {
     pub(super) takes_lines: bool,
 }
 
-impl Wire {
+impl TestConnection {
     /// A connection with a peer that is no TLS client.
-    pub(super) fn without_client(settings: &Settings) -> Wire {
+    pub(super) fn without_client(settings: &Settings) -> TestConnection {
         // A placeholder, which is replaced or not used.
         let unused = ServerName::try_from("unused.test").unwrap();
-        Wire {
+        TestConnection {
             client: ClientConnection::new(Arc::new(quiet_client()), unused).unwrap(),
             server: Connection::accept(settings).unwrap(),
             stream: Vec::new(),
@@ -177,19 +178,19 @@ impl Wire {
                 true => self.server.more(&mut self.stream, &mut out),
                 false => self.server.receive(&mut self.stream, &mut out),
             };
-            if progress.event == Event::Work {
+            if progress.event == TlsEvent::Work {
                 self.steps += 1;
                 progress = self.server.work(&mut self.stream, &mut out);
             }
             self.stream.drain(..progress.done);
             self.to_client.extend_from_slice(&out[..progress.written]);
             match progress.event {
-                Event::Bytes => {
+                TlsEvent::Bytes => {
                     assert!(self.server.held() <= self.stream.len());
                     return;
                 }
-                Event::Nothing => {}
-                Event::Plaintext(count) => {
+                TlsEvent::Nothing => {}
+                TlsEvent::Plaintext(count) => {
                     let bite = match self.takes_lines {
                         true => self.stream[..count]
                             .iter()
@@ -232,7 +233,7 @@ impl Wire {
 
     pub(super) fn established(&mut self) {
         self.settle(usize::MAX).unwrap();
-        assert!(matches!(self.events.as_slice(), [Event::Established(_)]), "{:?}", self.events);
+        assert!(matches!(self.events.as_slice(), [TlsEvent::Established(_)]), "{:?}", self.events);
         assert!(!self.client.is_handshaking());
     }
 
@@ -241,10 +242,10 @@ impl Wire {
         let mut records = 0;
         let mut block = vec![0; room];
         while !text.is_empty() {
-            let sealed = self.server.seal(text, &mut block);
-            assert!(sealed.taken > 0 && sealed.written > 0, "there is room");
-            self.to_client.extend_from_slice(&block[..sealed.written]);
-            text = &text[sealed.taken..];
+            let encrypted = self.server.encrypt(text, &mut block);
+            assert!(encrypted.taken > 0 && encrypted.written > 0, "there is room");
+            self.to_client.extend_from_slice(&block[..encrypted.written]);
+            text = &text[encrypted.taken..];
             records += 1;
         }
         records
@@ -268,18 +269,18 @@ impl Wire {
     }
 
     /// The client is gone. A forger with its keys encrypts the next records.
-    pub(super) fn forger(&mut self) -> Half {
+    pub(super) fn forger(&mut self) -> RecordCipher {
         let unused = ServerName::try_from("unused.test").unwrap();
         let another = ClientConnection::new(Arc::new(quiet_client()), unused).unwrap();
         let client = replace(&mut self.client, another);
         let is_tls13 = client.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_3);
         let (number, secrets) = client.dangerous_extract_secrets().unwrap().tx;
-        Half::new(number, secrets, is_tls13).unwrap()
+        RecordCipher::new(number, secrets, is_tls13).unwrap()
     }
 
     pub(super) fn failure(&self) -> Option<&Failure> {
         self.events.iter().find_map(|event| match event {
-            Event::Failed(failure) => Some(failure),
+            TlsEvent::Failed(failure) => Some(failure),
             _ => None,
         })
     }

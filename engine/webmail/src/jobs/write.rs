@@ -24,7 +24,7 @@ use machine::UnixTime;
 use message::compose::{Composer, Files, NewMessage, Unwritable};
 use message::header::Mailbox;
 use store::{
-    AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, HeadLength, INBOX, MailboxId,
+    AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, HeadSize, INBOX, MailboxId,
     Recipient, Refusal,
 };
 
@@ -77,7 +77,7 @@ pub(crate) struct WriteJob {
     /// The GUID of the draft.
     guid: Option<Guid>,
     /// The size of its signatures, once they are known.
-    head: Option<HeadLength>,
+    head: Option<HeadSize>,
     pub(super) saved: Option<MessageKey>,
     error: Option<String>,
     /// The reply, if the form is not processed any further.
@@ -380,11 +380,10 @@ impl WriteJob {
             self.attachment_copy = Some(attachment_copy);
             return is_asked.map(usize::from);
         }
-        let Some(head) =
-            self.head.or((self.action != DraftAction::Send).then_some(HeadLength::NONE))
+        let Some(head) = self.head.or((self.action != DraftAction::Send).then_some(HeadSize::NONE))
         else {
             let Some(signatures) = cx.signatures() else { return Ok(1) };
-            self.head = Some(HeadLength::of(signatures.len()).unwrap_or(HeadLength::NONE));
+            self.head = Some(HeadSize::of(signatures.len()).unwrap_or(HeadSize::NONE));
             self.message = signatures;
             return Ok(0);
         };

@@ -5,7 +5,8 @@
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
 use sasl::{
-    Answer, Credentials, Derivation, Exchange, Host, Mechanism, Proof, Puzzle, Signature, Verifier,
+    Credentials, Derivation, Exchange, Host, Mechanism, Proof, Puzzle, SaslStep, Signature,
+    Verifier,
 };
 use simulated::Connection;
 
@@ -271,7 +272,7 @@ impl Smarthost {
             }
         };
         let answer = match (answer, ear.signature) {
-            (Answer::Complete, Some(signature)) if ear.is_right => {
+            (SaslStep::Complete, Some(signature)) if ear.is_right => {
                 let (signed, answer) = Exchange::signed(&signature);
                 exchange = signed;
                 answer
@@ -279,12 +280,12 @@ impl Smarthost {
             (answer, _) => answer,
         };
         match answer {
-            Answer::Challenge(text) => {
+            SaslStep::Challenge(text) => {
                 talk.login = Some(exchange);
                 format!("334 {}\r\n", String::from_utf8_lossy(&text))
             }
-            Answer::Complete if !ear.is_right => "535 5.7.8 No\r\n".to_string(),
-            Answer::Complete | Answer::Acknowledged => {
+            SaslStep::Complete if !ear.is_right => "535 5.7.8 No\r\n".to_string(),
+            SaslStep::Complete | SaslStep::Acknowledged => {
                 talk.is_logged_in = true;
                 "235 2.7.0 Welcome\r\n".to_string()
             }

@@ -2,7 +2,7 @@
 //! server knows the password.
 //!
 //! ```text
-//!   claim ──▸ n,,n=ada,r=OURS        ◂── r=OURSTHEIRS,s=SALT,i=16384
+//!   begin ──▸ n,,n=ada,r=OURS        ◂── r=OURSTHEIRS,s=SALT,i=16384
 //!         steps of PBKDF2 ──▸ c=biws,r=OURSTHEIRS,p=PROOF        ◂── v=SIGNATURE
 //! ```
 //! Invariants:
@@ -37,7 +37,7 @@ const ITERATIONS_MAX: u32 = 1_000_000;
 const HEADER: &str = "biws";
 
 /// An exchange in which we are the client.
-pub struct Claim {
+pub struct ClientExchange {
     /// Our nonce, followed by the server's nonce once it is known.
     nonce: String,
     /// The messages of both sides so far: `AuthMessage`.
@@ -51,13 +51,13 @@ pub struct Claim {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotAChallenge;
 
-impl Claim {
+impl ClientExchange {
     /// Begins an exchange as `name`, with a new `nonce`. Also returns the first message, in base64.
-    pub fn begin(name: &str, nonce: String) -> (Claim, String) {
+    pub fn begin(name: &str, nonce: String) -> (ClientExchange, String) {
         let name = name.replace('=', "=3D").replace(',', "=2C");
         let said = format!("n={name},r={nonce}");
         let message = Base64::encode_string(format!("n,,{said}").as_bytes());
-        (Claim { nonce, said, stretch: None, signature: None }, message)
+        (ClientExchange { nonce, said, stretch: None, signature: None }, message)
     }
 
     /// The server has sent its first message, in base64, and asks for a proof that we know
@@ -124,9 +124,9 @@ fn parse(message: &str) -> Option<(&str, Vec<u8>, u32)> {
     Some((nonce, salt, iterations))
 }
 
-impl fmt::Debug for Claim {
+impl fmt::Debug for ClientExchange {
     /// Leaves out the keys that are derived from the password.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Claim").finish_non_exhaustive()
+        out.debug_struct("ClientExchange").finish_non_exhaustive()
     }
 }

@@ -13,12 +13,12 @@ use core::net::SocketAddr;
 use machine::{Instant, Micros, Turn};
 use net::ConnectionId;
 use relay::{Lost, Speaker};
-use tls::{Event, Fault};
+use tls::{CertificateFault, TlsEvent};
 
 use crate::caller::Channel;
 use crate::connections::{Connections, Opening};
 use crate::owner::Owner;
-use crate::tls_table::Identity;
+use crate::tls_table::ServerIdentity;
 use crate::turn_gates::TurnGate;
 
 /// How long a whole handshake may take.
@@ -26,7 +26,7 @@ const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(120);
 
 /// An event of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stir {
+pub enum TransportEvent {
     /// It is established.
     Made,
     /// It has buffer space again.
@@ -40,30 +40,30 @@ pub enum Stir {
 }
 
 /// A connection that this machine has opened.
-pub struct Wire {
+pub struct ClientTransport {
     connection: ConnectionId,
-    secrecy: Secrecy,
+    security: TransportSecurity,
     /// The identity that the host must prove in TLS, and the name by which it is called.
-    identity: Identity,
+    identity: ServerIdentity,
     called: Option<String>,
     /// The fault in the host's certificate.
-    fault: Option<Fault>,
+    fault: Option<CertificateFault>,
 }
 
 /// How bytes travel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Secrecy {
+enum TransportSecurity {
     /// In plaintext.
-    Clear,
+    Plaintext,
     /// A handshake is in progress: what it waits for, and its time limit.
-    Handshake(Awaited, Instant),
+    Handshake(HandshakeWait, Instant),
     /// In TLS records.
-    Sealed,
+    Tls,
 }
 
 /// What a handshake waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Awaited {
+enum HandshakeWait {
     /// Bytes from the host.
     Bytes,
     /// Its turn at the gate.
@@ -72,18 +72,24 @@ enum Awaited {
     Room,
 }
 
-impl Wire {
+impl ClientTransport {
     /// Connects to a host, for `owner`. `called`: its name, or its address if that must be proved.
     /// `None`: no connection is available.
     pub fn to(
         address: SocketAddr,
-        identity: Identity,
+        identity: ServerIdentity,
         called: Option<String>,
         owner: Owner,
         (turn, connections): (Turn, &mut Connections),
-    ) -> Option<Wire> {
+    ) -> Option<ClientTransport> {
         let connection = connections.connect(turn.now, address, owner).ok()?;
-        Some(Wire { connection, secrecy: Secrecy::Clear, identity, called, fault: None })
+        Some(ClientTransport {
+            connection,
+            security: TransportSecurity::Plaintext,
+            identity,
+            called,
+            fault: None,
+        })
     }
 
     /// The connection.
@@ -93,34 +99,36 @@ impl Wire {
 
     /// The time limit of a handshake, if one is in progress.
     pub fn handshake_until(&self) -> Option<Instant> {
-        if let Secrecy::Handshake(_, until) = self.secrecy { Some(until) } else { None }
+        if let TransportSecurity::Handshake(_, until) = self.security { Some(until) } else { None }
     }
 
     /// Whether TLS is established.
-    pub fn is_sealed(&self) -> bool {
-        self.secrecy == Secrecy::Sealed
+    pub fn is_encrypted(&self) -> bool {
+        self.security == TransportSecurity::Tls
     }
 
     /// The fault in the host's certificate, if that was the reason to reject it.
-    pub fn fault(&self) -> Option<Fault> {
+    pub fn fault(&self) -> Option<CertificateFault> {
         self.fault
     }
 
     /// Sends the output of `speaker`, as far as there is space.
     pub fn say(&mut self, speaker: &mut impl Speaker, turn: Turn, connections: &mut Connections) {
-        if let Secrecy::Handshake(Awaited::Room, _) = self.secrecy {
+        if let TransportSecurity::Handshake(HandshakeWait::Room, _) = self.security {
             self.hear(speaker, turn, connections);
         }
         let output = speaker.output();
         if output.is_empty() {
             return;
         }
-        let sent = match self.secrecy {
-            Secrecy::Clear => {
+        let sent = match self.security {
+            TransportSecurity::Plaintext => {
                 connections.send_by(turn.now, self.connection, Channel::Plain, output)
             }
-            Secrecy::Sealed => connections.send_by(turn.now, self.connection, Channel::Tls, output),
-            Secrecy::Handshake(..) => 0,
+            TransportSecurity::Tls => {
+                connections.send_by(turn.now, self.connection, Channel::Tls, output)
+            }
+            TransportSecurity::Handshake(..) => 0,
         };
         speaker.sent(sent);
     }
@@ -129,14 +137,14 @@ impl Wire {
     pub fn hear(&mut self, speaker: &mut impl Speaker, turn: Turn, connections: &mut Connections) {
         loop {
             let mut waiting = connections.take_waiting(self.connection);
-            let done = match self.secrecy {
-                Secrecy::Clear => {
+            let done = match self.security {
+                TransportSecurity::Plaintext => {
                     let bytes = waiting.bytes();
                     speaker.arrived(bytes);
                     bytes.len()
                 }
-                Secrecy::Handshake(Awaited::Turn, _) => 0,
-                Secrecy::Handshake(..) | Secrecy::Sealed => {
+                TransportSecurity::Handshake(HandshakeWait::Turn, _) => 0,
+                TransportSecurity::Handshake(..) | TransportSecurity::Tls => {
                     self.records_arrived(waiting.bytes(), speaker, turn, connections)
                 }
             };
@@ -161,24 +169,24 @@ impl Wire {
             let (count, event) = connections.open(turn, self.connection, rest, Opening::Next);
             done += count;
             match event {
-                Event::Plaintext(length) => {
+                TlsEvent::Plaintext(length) => {
                     speaker.arrived(bytes.get(done..done + length).unwrap_or_default());
                     done += connections
                         .tls_mut()
                         .of_mut(self.connection)
                         .map_or(length, |tls| tls.taken(length));
                 }
-                Event::Nothing if !connections.is_reset() => {}
-                Event::Nothing | Event::Bytes | Event::Established(_) => return done,
-                Event::Work => {
+                TlsEvent::Nothing if !connections.is_reset() => {}
+                TlsEvent::Nothing | TlsEvent::Bytes | TlsEvent::Established(_) => return done,
+                TlsEvent::Work => {
                     self.step_is_due(turn, connections);
                     return done;
                 }
-                Event::PeerClosed => {
+                TlsEvent::PeerClosed => {
                     speaker.lost(Lost::Closed);
                     return bytes.len();
                 }
-                Event::Failed(_) => {
+                TlsEvent::Failed(_) => {
                     speaker.lost(Lost::Tls);
                     return bytes.len();
                 }
@@ -197,34 +205,35 @@ impl Wire {
         if !connections.tls_mut().call(self.connection, self.called.as_deref(), &self.identity) {
             return speaker.lost(Lost::Tls);
         }
-        self.secrecy = Secrecy::Handshake(Awaited::Bytes, turn.now + HANDSHAKE_PATIENCE);
+        self.security =
+            TransportSecurity::Handshake(HandshakeWait::Bytes, turn.now + HANDSHAKE_PATIENCE);
         self.hear(speaker, turn, connections);
     }
 
     /// The handshake can do a step, when its turn has come.
     fn step_is_due(&mut self, turn: Turn, connections: &mut Connections) {
-        let Secrecy::Handshake(awaited, _) = &mut self.secrecy else { return };
+        let TransportSecurity::Handshake(awaited, _) = &mut self.security else { return };
         if !connections.has_room_for_handshake(self.connection) {
-            *awaited = Awaited::Room;
+            *awaited = HandshakeWait::Room;
             return connections.want_room(turn.now, self.connection);
         }
-        *awaited = Awaited::Turn;
+        *awaited = HandshakeWait::Turn;
         connections.enter(TurnGate::Handshake, self.connection.0);
     }
 
     /// The handshake has its turn.
     pub fn step(&mut self, speaker: &mut impl Speaker, turn: Turn, connections: &mut Connections) {
-        let Secrecy::Handshake(awaited, _) = &mut self.secrecy else { return };
-        *awaited = Awaited::Bytes;
+        let TransportSecurity::Handshake(awaited, _) = &mut self.security else { return };
+        *awaited = HandshakeWait::Bytes;
         let event = connections.step_in_handshake(turn, self.connection);
         connections.leave(TurnGate::Handshake, self.connection.0);
         match event {
-            Some(Event::Established(_)) => {
-                self.secrecy = Secrecy::Sealed;
+            Some(TlsEvent::Established(_)) => {
+                self.security = TransportSecurity::Tls;
                 connections.tls_mut().call_ended();
                 speaker.secured();
             }
-            Some(Event::Failed(failure)) => {
+            Some(TlsEvent::Failed(failure)) => {
                 self.fault = failure.fault();
                 speaker.lost(self.lost_in_handshake());
             }
@@ -237,7 +246,7 @@ impl Wire {
     fn lost_in_handshake(&self) -> Lost {
         match (self.fault, &self.identity) {
             (None, _) => Lost::Tls,
-            (Some(_), Identity::Vouched) => Lost::Unvouched,
+            (Some(_), ServerIdentity::Authorities) => Lost::Unvouched,
             (Some(_), _) => Lost::Unproven,
         }
     }
@@ -262,13 +271,13 @@ impl Wire {
     }
 
     fn forget_secrets(&mut self, connections: &mut Connections) {
-        if let Secrecy::Handshake(awaited, _) = self.secrecy {
+        if let TransportSecurity::Handshake(awaited, _) = self.security {
             connections.tls_mut().call_ended();
-            if awaited == Awaited::Turn {
+            if awaited == HandshakeWait::Turn {
                 connections.leave(TurnGate::Handshake, self.connection.0);
             }
         }
-        self.secrecy = Secrecy::Clear;
+        self.security = TransportSecurity::Plaintext;
         connections.tls_mut().end(self.connection);
     }
 }

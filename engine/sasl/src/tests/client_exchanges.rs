@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::scram::RFC_7677;
 use super::{Ear, base64, challenge};
 use crate::verifier::Verifier;
-use crate::{Answer, Claim, Derivation, Exchange, Mechanism, Nonces, NotAChallenge};
+use crate::{ClientExchange, Derivation, Exchange, Mechanism, Nonces, NotAChallenge, SaslStep};
 
 const NONCE: &str = "rOprNGfwEbeRWgbNEkqO";
 const SERVER_FIRST: &str =
@@ -16,11 +16,11 @@ const SERVER_FIRST: &str =
 const CLIENT_FINAL: &str = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
 const SERVER_FINAL: &str = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
 
-fn proof(claim: &mut Claim) -> (String, usize) {
+fn proof(client: &mut ClientExchange) -> (String, usize) {
     let mut steps = 0;
     loop {
         steps += 1;
-        if let Some(proof) = claim.step() {
+        if let Some(proof) = client.step() {
             return (proof, steps);
         }
     }
@@ -28,20 +28,20 @@ fn proof(claim: &mut Claim) -> (String, usize) {
 
 #[test]
 fn the_client_follows_the_example_of_rfc_7677() {
-    let (mut claim, first) = Claim::begin("user", NONCE.to_string());
+    let (mut client, first) = ClientExchange::begin("user", NONCE.to_string());
     assert_eq!(first, base64(format!("n,,n=user,r={NONCE}")));
-    assert!(!claim.is_answered_by(&base64(SERVER_FINAL)), "nothing is proved yet");
-    claim.challenged("pencil", &base64(SERVER_FIRST)).unwrap();
-    let (proof, steps) = proof(&mut claim);
+    assert!(!client.is_answered_by(&base64(SERVER_FINAL)), "nothing is proved yet");
+    client.challenged("pencil", &base64(SERVER_FIRST)).unwrap();
+    let (proof, steps) = proof(&mut client);
     assert_eq!((proof, steps), (base64(CLIENT_FINAL), 16));
-    assert!(claim.is_answered_by(&base64(SERVER_FINAL)));
-    assert!(claim.is_answered_by(&base64(format!("{SERVER_FINAL},x=more"))));
+    assert!(client.is_answered_by(&base64(SERVER_FINAL)));
+    assert!(client.is_answered_by(&base64(format!("{SERVER_FINAL},x=more"))));
     for wrong in
         ["v=7rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", "v=", "e=other-error", "", "v=6rriTRBi"]
     {
-        assert!(!claim.is_answered_by(&base64(wrong)), "{wrong}");
+        assert!(!client.is_answered_by(&base64(wrong)), "{wrong}");
     }
-    assert!(!claim.is_answered_by(SERVER_FINAL), "it is not in base64");
+    assert!(!client.is_answered_by(SERVER_FINAL), "it is not in base64");
 }
 
 #[test]
@@ -62,15 +62,19 @@ fn a_malformed_or_abusive_challenge_is_not_answered() {
         format!("{head},{salt},i=99999999999"),
         format!("{head},{salt},i=x"),
     ] {
-        let (mut claim, _) = Claim::begin("user", NONCE.to_string());
-        assert_eq!(claim.challenged("pencil", &base64(&wrong)), Err(NotAChallenge), "{wrong}");
-        assert_eq!(claim.step(), None, "nothing is proved");
+        let (mut client, _) = ClientExchange::begin("user", NONCE.to_string());
+        assert_eq!(client.challenged("pencil", &base64(&wrong)), Err(NotAChallenge), "{wrong}");
+        assert_eq!(client.step(), None, "nothing is proved");
     }
-    let (mut claim, _) = Claim::begin("user", NONCE.to_string());
-    assert_eq!(claim.challenged("pencil", SERVER_FIRST), Err(NotAChallenge), "it is not in base64");
-    claim.challenged("pencil", &base64(format!("{head},{salt},i=1000000,x=more"))).unwrap();
+    let (mut client, _) = ClientExchange::begin("user", NONCE.to_string());
     assert_eq!(
-        claim.challenged("pencil", &base64(SERVER_FIRST)),
+        client.challenged("pencil", SERVER_FIRST),
+        Err(NotAChallenge),
+        "it is not in base64"
+    );
+    client.challenged("pencil", &base64(format!("{head},{salt},i=1000000,x=more"))).unwrap();
+    assert_eq!(
+        client.challenged("pencil", &base64(SERVER_FIRST)),
         Err(NotAChallenge),
         "once is enough"
     );
@@ -78,9 +82,9 @@ fn a_malformed_or_abusive_challenge_is_not_answered() {
 
 #[test]
 fn derived_keys_are_not_printed() {
-    let (mut claim, _) = Claim::begin("user", NONCE.to_string());
-    claim.challenged("pencil", &base64(SERVER_FIRST)).unwrap();
-    assert_eq!(format!("{claim:?}"), "Claim { .. }");
+    let (mut client, _) = ClientExchange::begin("user", NONCE.to_string());
+    client.challenged("pencil", &base64(SERVER_FIRST)).unwrap();
+    assert_eq!(format!("{client:?}"), "ClientExchange { .. }");
 }
 
 proptest! {
@@ -92,18 +96,18 @@ proptest! {
         let verifier: Verifier = core::iter::repeat_with(|| derivation.step()).find_map(|made| made).unwrap();
         let mut ear = Ear { puzzle: Some(verifier.puzzle(Nonces::new([7; 32]).draw())), ..Ear::default() };
         let mut exchange = Exchange::begin(Mechanism::ScramSha256);
-        let (mut claim, first) = Claim::begin(&name, Nonces::new([8; 32]).draw());
+        let (mut client, first) = ClientExchange::begin(&name, Nonces::new([8; 32]).draw());
         let asked = challenge(exchange.response_arrived(first.as_bytes(), &mut ear));
         prop_assert_eq!(ear.asked_of.as_deref(), Some(name.as_str()));
         let said = if is_right { password } else { password + "x" };
-        claim.challenged(&said, &base64(asked)).unwrap();
-        let (proof, _) = proof(&mut claim);
-        prop_assert_eq!(exchange.response_arrived(proof.as_bytes(), &mut ear), Answer::Complete);
+        client.challenged(&said, &base64(asked)).unwrap();
+        let (proof, _) = proof(&mut client);
+        prop_assert_eq!(exchange.response_arrived(proof.as_bytes(), &mut ear), SaslStep::Complete);
         let signature = verifier.check(&ear.proof.unwrap());
         prop_assert_eq!(signature.is_some(), is_right);
         if let Some(signature) = signature {
             let message = String::from_utf8(signature.server_final()).unwrap();
-            prop_assert!(claim.is_answered_by(&message));
+            prop_assert!(client.is_answered_by(&message));
         }
     }
 }
