@@ -8,10 +8,10 @@
 
 use machine::UnixTime;
 
+use crate::dsn::{EnvelopeId, Notify, Original, Return};
 use crate::hold::Hold;
 use crate::parameters::{RecipientParameters, decimal, mail_parameters, recipient_parameters};
 use crate::path::{ForwardPath, PathError, ReversePath, is_greeting_name, split_at_byte};
-use crate::wishes::{EnvelopeId, Notify, Original, Return};
 
 /// A valid command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

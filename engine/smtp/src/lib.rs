@@ -30,6 +30,7 @@ extern crate std;
 mod actions;
 mod command;
 mod content;
+mod dsn;
 mod hold;
 mod line;
 mod name;
@@ -37,13 +38,13 @@ mod parameters;
 mod path;
 mod reply;
 mod session;
-mod wishes;
 
 pub use actions::{
     Actions, Extensions, Haste, Login, LoginRefusal, MessageRefusal, MessageStart, Protocol,
     RecipientRefusal, SenderRefusal, Settings, Tls,
 };
 pub use command::{BodyType, CharacterSet, Mail, Recipient};
+pub use dsn::{ENVELOPE_ID_BYTES_MAX, EnvelopeId, Notify, ORIGINAL_BYTES_MAX, Original, Return};
 pub use hold::Holds;
 pub use line::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
 pub use path::{
@@ -51,7 +52,6 @@ pub use path::{
 };
 pub use reply::{BUSY, REPLY_BYTES_MAX, SPOKE_FIRST, TOO_MANY_CONNECTIONS};
 pub use session::{Session, WaitsFor};
-pub use wishes::{ENVELOPE_ID_BYTES_MAX, EnvelopeId, Notify, ORIGINAL_BYTES_MAX, Original, Return};
 
 #[cfg(test)]
 mod tests;

@@ -5,9 +5,9 @@
 //! ENVID), RFC 4865 section 4 (HOLDFOR, HOLDUNTIL).
 
 use crate::command::{BodyType, CommandError};
+use crate::dsn::{EnvelopeId, Notify, Original, Return};
 use crate::hold::Hold;
 use crate::path::split_at_byte;
-use crate::wishes::{EnvelopeId, Notify, Original, Return};
 
 /// The parameters of MAIL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -63,7 +63,7 @@ fn scram_login_completes_after_the_server_signature() {
 }
 
 #[test]
-fn cancelled_scram_login_leaves_the_maildrop() {
+fn cancelled_scram_login_is_no_login() {
     for (said, reply) in [
         ("*", GIVEN_UP),
         ("AA==", MALFORMED),

@@ -173,10 +173,10 @@ fn has_bare_line_end(content: &[u8]) -> bool {
 proptest! {
     #[test]
     fn data_ends_where_the_standard_says(
-        letters in proptest::collection::vec(proptest::sample::select(b"\r\n.a".to_vec()), 0..40),
+        text in proptest::collection::vec(proptest::sample::select(b"\r\n.a".to_vec()), 0..40),
         cuts in proptest::collection::vec(0usize..60, 0..5),
     ) {
-        let mut sent = letters;
+        let mut sent = text;
         sent.extend_from_slice(b"\r\n.\r\n");
         let end = end_of_data(&sent).unwrap();
         sent.truncate(end);

@@ -1,4 +1,5 @@
-//! The reports that the sender of a message wants, as parameters of MAIL and RCPT.
+//! Delivery status notifications (DSN): the reports that the sender of a message wants, as
+//! parameters of MAIL and RCPT.
 //!
 //! Invariants:
 //! - A value that was read is written as ASCII without spaces, and bounded:
@@ -98,7 +99,7 @@ impl<'a> Original<'a> {
 
     /// The same in ASCII only, as it can be written into a list.
     pub fn ascii(self) -> String {
-        in_a_list(self.0)
+        list_item(self.0)
     }
 }
 
@@ -115,12 +116,12 @@ impl<'a> EnvelopeId<'a> {
 
     /// The same, as it can be written into a list.
     pub fn ascii(self) -> String {
-        in_a_list(self.0)
+        list_item(self.0)
     }
 }
 
-/// A text in ASCII with the same meaning that does not end in a comma.
-fn in_a_list(text: &str) -> String {
+/// The text in ASCII, without a comma at its end, so that it can be an item of a list.
+fn list_item(text: &str) -> String {
     let mut ascii = String::with_capacity(text.len());
     for character in text.chars() {
         if character.is_ascii() {
