@@ -44,9 +44,9 @@ fn a_held_program_dies_with_its_parent() {
 
 #[test]
 fn program_of_a_dead_parent_does_not_start() {
-    let nobody = std::process::id() + 1;
+    let other = std::process::id() + 1;
     let status =
-        Command::new(BAREPOST).args(["--held", &nobody.to_string(), "true"]).status().unwrap();
+        Command::new(BAREPOST).args(["--held", &other.to_string(), "true"]).status().unwrap();
     assert_eq!(status.code(), Some(1));
 }
 

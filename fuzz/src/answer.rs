@@ -18,12 +18,12 @@ const WORDS_BYTES_MAX: usize = 500;
 
 /// Runs one input: which service is asked, how the answer is cut, and the answer.
 pub fn run(data: &[u8]) {
-    let [who, size, answer @ ..] = data else { return };
+    let [service, size, answer @ ..] = data else { return };
     // Large and small pieces.
     let sizes = [usize::MAX, 1 + usize::from(*size) * usize::from(*size)];
-    if who & 1 == 0 {
+    if service & 1 == 0 {
         let [whole, cut] = sizes.map(|size| verdict(answer, size));
-        assert_eq!(whole, cut, "it does not depend on where it is cut");
+        assert_eq!(whole, cut, "the result does not depend on cuts");
         if let Some(Verdict::Suspect(words) | Verdict::Later(words) | Verdict::Never(words)) = whole
         {
             assert!(words.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{words:?}");
@@ -31,7 +31,7 @@ pub fn run(data: &[u8]) {
         }
     } else {
         let [whole, cut] = sizes.map(|size| policy(answer, size));
-        assert_eq!(whole, cut, "it does not depend on where it is cut");
+        assert_eq!(whole, cut, "the result does not depend on cuts");
     }
 }
 
@@ -45,7 +45,7 @@ fn verdict(answer: &[u8], size: usize) -> Option<Verdict> {
         hostname: "mail.test",
         identifier: "4D2",
     };
-    let question = Question::about(b"Letter\n".to_vec(), &said, "filter.test:11333", None);
+    let question = Question::about(b"Message\n".to_vec(), &said, "filter.test:11333", None);
     hear(question, answer, size, |question| question.verdict().map(|verdict| verdict.cloned()))
 }
 

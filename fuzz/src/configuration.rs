@@ -49,7 +49,7 @@ fn check(configuration: &Configuration) {
     assert_eq!(names.len(), count, "an address that two accounts have");
     assert!(
         configuration.postmaster().is_some() || configuration.users.is_empty(),
-        "postmaster is somebody"
+        "the postmaster is an account"
     );
 }
 

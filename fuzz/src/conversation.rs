@@ -108,7 +108,7 @@ impl<P: Party> Conversation<P> {
                         self.kept.len() <= P::KEPT_BYTES_MAX,
                         "an incomplete command is no longer than a line"
                     );
-                    assert!(self.party.has_deadline(), "nobody is waited for without an end");
+                    assert!(self.party.has_deadline(), "every wait for the client has a deadline");
                     break;
                 }
                 Waits::ForNothing => {

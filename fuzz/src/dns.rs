@@ -217,18 +217,21 @@ impl House {
                 ResolverAction::Write { stream, bytes } => {
                     assert!(
                         self.streams.insert(stream, bytes).is_some(),
-                        "what is written to is open"
+                        "only an open stream is written to"
                     );
                 }
                 ResolverAction::HangUp { stream } => {
-                    assert!(self.streams.remove(&stream).is_some(), "what is hung up was open");
+                    assert!(
+                        self.streams.remove(&stream).is_some(),
+                        "only an open stream is closed"
+                    );
                 }
                 ResolverAction::Tell { asker, answer } => {
                     let (question, since, _) = self
                         .waiting
                         .remove(&asker.number)
-                        .expect("who is told has asked, and was not told yet");
-                    assert!(self.now.since(since) <= QUESTION_SPAN_MAX, "nobody waits longer");
+                        .expect("a result goes to a client that asked and has none yet");
+                    assert!(self.now.since(since) <= QUESTION_SPAN_MAX, "no client waits longer");
                     judge(&question, &answer);
                 }
             }

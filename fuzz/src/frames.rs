@@ -57,7 +57,7 @@ pub fn run(data: &[u8]) {
     }
     world.comes_to_rest();
     if input.modes & ASKS_FOR_ADDRESS == 0 {
-        world.serves_who_behaves();
+        world.serves_a_correct_peer();
     }
 }
 
@@ -184,7 +184,7 @@ impl World {
     }
 
     /// A new peer opens a connection, and its bytes arrive.
-    fn serves_who_behaves(&mut self) {
+    fn serves_a_correct_peer(&mut self) {
         self.net.listen(PORT, Service(1));
         let mut friend = peers::Friend::new();
         self.hears(friend.syn(), Checksum::Unknown);
@@ -194,9 +194,9 @@ impl World {
         let events = self.hears(friend.request(answer), Checksum::Unknown);
         assert!(
             events.iter().any(|event| matches!(event, Event::Accepted { .. })),
-            "who behaves is served"
+            "a correct peer is served"
         );
         let is_data = |event: &Event| matches!(event, Event::Data { .. } | Event::Buffered { .. });
-        assert!(events.iter().any(is_data), "what a friend says is heard");
+        assert!(events.iter().any(is_data), "the data of a correct peer arrives");
     }
 }

@@ -104,7 +104,7 @@ fn contents(message: &[u8], part: &Part, cuts: &[u8]) {
         out
     };
     assert_eq!(meant(cuts), meant(&[u8::MAX]), "bytes do not depend on cuts");
-    assert_eq!(said(cuts), said(&[u8::MAX]), "letters do not depend on cuts");
+    assert_eq!(said(cuts), said(&[u8::MAX]), "text does not depend on cuts");
 }
 
 fn summary(message: &[u8]) {
@@ -123,7 +123,7 @@ fn summary(message: &[u8]) {
 /// A message as a user writes it. It reads back as it was written.
 fn written(input: &Input<'_>) -> Vec<u8> {
     let from = Mailbox { name: input.name.to_string(), address: "ada@example.org".to_string() };
-    let letter = NewMessage {
+    let new = NewMessage {
         from: &from,
         to: &[from.clone(), from.clone()],
         cc: &[],
@@ -139,7 +139,7 @@ fn written(input: &Input<'_>) -> Vec<u8> {
         files: Files::Some,
     };
     let mut message = Vec::new();
-    let mut composer = Composer::begin(&letter, &mut message).expect("the addresses are sound");
+    let mut composer = Composer::begin(&new, &mut message).expect("the addresses are sound");
     composer.file_began(&File { name: input.subject, media_type: input.name }, &mut message);
     pieces(input.file, &input.cuts).for_each(|piece| composer.bytes_arrived(piece, &mut message));
     composer.file_ended(&mut message);

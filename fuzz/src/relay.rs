@@ -20,7 +20,7 @@ use crate::script::{Event, Step, steps};
 
 /// The commands of a message take no more than this.
 const COMMANDS_BYTES_MAX: usize = 2_048;
-const LETTERS_MAX: u16 = 3;
+const MESSAGES_MAX: u16 = 3;
 /// Messages, of which one is more than ASCII.
 const MESSAGES: [&[u8]; 2] =
     [b".\r\nSubject: x\r\n\r\n..\r\n.", b".\r\nSubject: x\xe6\r\n\r\n..\r\n."];
@@ -47,7 +47,7 @@ struct Caller {
     /// What is said of the message.
     content: Content,
     recipients: u16,
-    letters: u16,
+    messages: u16,
     is_held: bool,
     wants_body: bool,
     is_over: bool,
@@ -72,7 +72,7 @@ impl Caller {
             message: MESSAGES[usize::from(how >> 5 & 1)],
             content: [Content::EightBit, Content::SevenBit][usize::from(how >> 6 & 1)],
             recipients: 1 + u16::from(how >> 3 & 3),
-            letters: 0,
+            messages: 0,
             is_held: false,
             wants_body: false,
             is_over: false,
@@ -117,7 +117,7 @@ impl Caller {
     }
 
     fn deliver(&mut self) {
-        let number = |place| self.letters * 16 + place;
+        let number = |place| self.messages * 16 + place;
         let recipients = (0..self.recipients).map(|place| Recipient {
             number: number(place),
             address: format!("u{place}@there.test"),
@@ -133,7 +133,7 @@ impl Caller {
             envelope_id: Some("QQ+20".to_string()),
             held_until: None,
         };
-        self.letters += 1;
+        self.messages += 1;
         self.taken = 0;
         self.client.deliver(OutgoingMessage { envelope, bytes: self.message.len() as u64 });
     }
@@ -156,10 +156,13 @@ impl Caller {
                 Some(Action::NeedBody) => self.wants_body = true,
                 Some(Action::BodyAnew) => self.taken = 0,
                 Some(Action::Done { recipient, outcome }) => self.told.push((recipient, outcome)),
-                Some(Action::Idle) if self.letters < LETTERS_MAX => self.deliver(),
+                Some(Action::Idle) if self.messages < MESSAGES_MAX => self.deliver(),
                 Some(Action::Idle) => self.client.quit(),
                 Some(Action::HangUp) => {
-                    assert!(!std::mem::replace(&mut self.is_over, true), "it is over once");
+                    assert!(
+                        !std::mem::replace(&mut self.is_over, true),
+                        "the connection ends once"
+                    );
                     self.said.extend_from_slice(self.client.output());
                     self.client.sent(self.client.output().len());
                 }
@@ -181,13 +184,13 @@ impl Caller {
     fn check(&self) {
         let mut numbers: Vec<_> = self.told.iter().map(|(number, _)| *number).collect();
         numbers.sort_unstable();
-        let expected: Vec<_> = (0..self.letters)
-            .flat_map(|letter| (0..self.recipients).map(move |place| letter * 16 + place))
+        let expected: Vec<_> = (0..self.messages)
+            .flat_map(|message| (0..self.recipients).map(move |place| message * 16 + place))
             .collect();
         assert_eq!(numbers, expected, "each recipient has one outcome");
         let delivered =
             self.told.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Delivered(_)));
-        let letters = delivered
+        let messages = delivered
             .map(|(number, _)| number / 16)
             .collect::<std::collections::BTreeSet<_>>()
             .len();
@@ -197,14 +200,17 @@ impl Caller {
         let [start, end] = [&b"..\r\nSubject: x"[..], b"\r\n\r\n...\r\n..\r\n.\r\n"];
         let middle = if self.message.is_ascii() { &[][..] } else { b"\xe6" };
         let whole = [start, middle, end].concat();
-        assert!(count(&self.said, &whole) >= letters, "who has a letter has all of it");
-        let offers = count(&self.heard.to_ascii_uppercase(), b"8BITMIME");
         assert!(
-            offers > 0 || self.said.is_ascii(),
-            "who does not offer to take more than ASCII gets none"
+            count(&self.said, &whole) >= messages,
+            "a peer that accepted a message has all of it"
         );
+        let offers = count(&self.heard.to_ascii_uppercase(), b"8BITMIME");
+        assert!(offers > 0 || self.said.is_ascii(), "a peer without 8BITMIME gets only ASCII");
         // For MAIL, for RCPT and for the whole; and for DATA.
         let (twos, threes) = (count(&self.heard, b"2"), count(&self.heard, b"3"));
-        assert!(twos >= 3 * letters && threes >= letters, "who has a letter has said so");
+        assert!(
+            twos >= 3 * messages && threes >= messages,
+            "each delivered message was accepted by the peer"
+        );
     }
 }

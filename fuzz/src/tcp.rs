@@ -99,7 +99,7 @@ fn next_time(now: Instant, ends: &[End; 2], wire: &Wire, choices: &Choices<'_>) 
     let busy = ends.iter().any(|end| end.is_busy()) || !choices.are_over();
     let soon = busy.then_some(now + Micros::from_millis(20));
     let next = deadlines.chain(wire.next_arrival()).chain(soon).min();
-    next.expect("who is not over waits for something").max(now + Micros(1))
+    next.expect("a conversation that has not ended has a next event").max(now + Micros(1))
 }
 
 fn judge(ends: &mut [End; 2], lost: u32, sizes: [PoolSizes; 2], now: Instant) {

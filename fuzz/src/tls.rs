@@ -170,13 +170,13 @@ impl Harmed {
 
     fn check(&self) {
         let heard = &self.wire.heard;
-        assert!(self.text.starts_with(heard), "what is heard was said");
+        assert!(self.text.starts_with(heard), "received text was sent");
         assert!(
             self.limit.is_none_or(|limit| heard.len() <= limit),
-            "nothing is heard of what was harmed"
+            "nothing of a damaged record is received"
         );
-        assert!(self.was_harmed || !self.wire.has_failed, "nobody did anything wrong");
-        assert!(self.was_harmed || !self.wire.is_client_confused, "the client understands");
+        assert!(self.was_harmed || !self.wire.has_failed, "undamaged bytes cause no failure");
+        assert!(self.was_harmed || !self.wire.is_client_confused, "the client sees no error");
     }
 
     fn step(&mut self, script: &mut Script<'_>) -> Option<()> {
@@ -207,13 +207,13 @@ impl Harmed {
             }
             9 => {
                 let length = script.byte()?;
-                self.somebody_says(&script.take(length));
+                self.attacker_sends(&script.take(length));
             }
             10 => {
                 let (kind, length) = (script.byte()?, script.byte()?);
                 let payload = script.take(length);
                 let head = [20 + kind % 5, 3, 3, 0, payload.len() as u8];
-                self.somebody_says(&[&head[..], &payload].concat());
+                self.attacker_sends(&[&head[..], &payload].concat());
             }
             11 => {
                 self.renewals += 1;
@@ -285,7 +285,7 @@ impl Harmed {
     }
 
     /// Bytes come that the client has not said: before all that is on its way.
-    fn somebody_says(&mut self, bytes: &[u8]) {
+    fn attacker_sends(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }

@@ -161,13 +161,13 @@ fn judge_key(key: &SigningKey, wanted: &Wanted, records: &[Record]) -> Finding {
 /// The result for a message that is signed with a key if the domain has published this text.
 fn reason_with(key: &SigningKey, wanted: &Wanted, text: &Record) -> Option<Reason> {
     let (_, domain) = wanted.owner.as_str().split_once("._domainkey.")?;
-    let letter = format!("From: postmaster@{domain}\r\n\r\n");
+    let message = format!("From: postmaster@{domain}\r\n\r\n");
     let now = UnixTime::from_seconds(0);
     let mut unsigned = Reading::to_sign();
-    unsigned.arrived(letter.as_bytes());
+    unsigned.arrived(message.as_bytes());
     let field = unsigned.ended().sign(key, &Name::parse(domain).ok()?, now).ok()?;
     let mut signed = Reading::to_verify();
-    signed.arrived((field + &letter).as_bytes());
+    signed.arrived((field + &message).as_bytes());
     let mut knowledge = Knowledge::default();
     let answer = Answer { exists: true, records: vec![text.clone()], is_authenticated: false };
     knowledge.learn(wanted.question(), Ok(answer));

@@ -23,7 +23,7 @@ const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Where barepost.toml and the keys are with which letters are signed; those are made if there
+    /// Where barepost.toml and the keys that sign messages are; those are made if there
     /// are none
     #[arg(long, value_name = "DIR", default_value = "./data")]
     data: PathBuf,

@@ -12,8 +12,8 @@ const TEXT: &str = include_str!("demo/barepost.toml");
 /// users.
 const PLACES: [&str; 2] = ["PASSWORD-OF-ADA", "PASSWORD-OF-GRACE"];
 
-/// Letters that do not form words and are not mistaken for each other.
-const LETTERS: &[u8; 20] = b"bcdfghjkmnpqrstvwxyz";
+/// Characters that do not form words and are not mistaken for each other.
+const CHARACTERS: &[u8; 20] = b"bcdfghjkmnpqrstvwxyz";
 const GROUPS: usize = 4;
 const GROUP_LETTERS: usize = 4;
 const _: () = assert!(
@@ -43,7 +43,7 @@ pub(super) fn users(text: &str, configuration: &Configuration) -> Option<String>
     (made == text).then(|| said.join("; "))
 }
 
-/// Groups of letters that a person can type.
+/// Groups of characters that a person can type.
 fn password() -> Result<String, Failure> {
     let mut password = String::new();
     for group in 0..GROUPS {
@@ -51,21 +51,21 @@ fn password() -> Result<String, Failure> {
             password.push('-');
         }
         for _ in 0..GROUP_LETTERS {
-            password.push(letter()?);
+            password.push(character()?);
         }
     }
     Ok(password)
 }
 
-/// A random letter; each is equally likely.
-fn letter() -> Result<char, Failure> {
+/// A random character; each is equally likely.
+fn character() -> Result<char, Failure> {
     loop {
         let [byte] = <[u8; 1]>::try_generate()
             .map_err(|error| Failure::broke(format_args!("chance: {error}")))?;
-        let limit = u8::MAX / LETTERS.len() as u8 * LETTERS.len() as u8;
-        let chosen = LETTERS.get(usize::from(byte) % LETTERS.len());
-        if let (true, Some(letter)) = (byte < limit, chosen) {
-            return Ok(char::from(*letter));
+        let limit = u8::MAX / CHARACTERS.len() as u8 * CHARACTERS.len() as u8;
+        let chosen = CHARACTERS.get(usize::from(byte) % CHARACTERS.len());
+        if let (true, Some(character)) = (byte < limit, chosen) {
+            return Ok(char::from(*character));
         }
     }
 }
@@ -88,7 +88,7 @@ mod tests {
             let users = Configuration::parse(&make().unwrap()).unwrap().users;
             let plain = users.into_iter().map(|user| match user.password {
                 Password::Plain(password) => password,
-                Password::Argon2id(_) => panic!("a hash tells nobody the password"),
+                Password::Argon2id(_) => panic!("a hash does not reveal the password"),
             });
             plain.collect()
         };
@@ -100,14 +100,14 @@ mod tests {
                 "{password}"
             );
             assert!(
-                password.bytes().all(|byte| byte == b'-' || LETTERS.contains(&byte)),
+                password.bytes().all(|byte| byte == b'-' || CHARACTERS.contains(&byte)),
                 "{password}"
             );
         }
         let seen = all.concat();
         assert!(
-            LETTERS.iter().all(|letter| seen.contains(char::from(*letter))),
-            "each letter comes up"
+            CHARACTERS.iter().all(|character| seen.contains(char::from(*character))),
+            "each character is used"
         );
         all.sort_unstable();
         all.dedup();

@@ -9,7 +9,7 @@
 //! reports the result.
 //!
 //! An unknown name, or an account without a verifier, gets the same answers as any other
-//! ([`Verifier::of_nobody`]).
+//! ([`Verifier::for_unknown_name`]).
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -396,7 +396,7 @@ impl Logins {
 
 /// The verifier for proofs of `login`.
 fn verifier(login: &Login, store: &ShardedStore) -> Verifier {
-    let unknown = Verifier::of_nobody(&store.secret_of_nobody(), &login.name);
+    let unknown = Verifier::for_unknown_name(&store.secret_of_unknown_names(), &login.name);
     let known = login.account.and_then(|account| store.account(account));
     known.and_then(|known| Verifier::parse(known.verifier)).unwrap_or(unknown)
 }

@@ -117,7 +117,7 @@ impl Value for Quota {
         }
         let units = [(['M', 'm'], 20), (['G', 'g'], 30), (['T', 't'], 40)];
         let unit =
-            units.into_iter().find_map(|(letters, bits)| Some((text.strip_suffix(letters)?, bits)));
+            units.into_iter().find_map(|(suffix, bits)| Some((text.strip_suffix(suffix)?, bits)));
         let (number, bits) = unit.ok_or("the unit must be M, G or T")?;
         let digits = Some(number).filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
         let number: u64 = digits

@@ -136,7 +136,7 @@ keys! {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Relay {
     /// For all domains without a setting of their own.
-    everybody: Way,
+    default_way: Way,
     /// For domains with a setting of their own.
     others: BTreeMap<HostName, Way>,
     /// The files of authorities that are trusted in addition to those of the web.
@@ -225,13 +225,13 @@ impl fmt::Debug for SmarthostLogin {
 impl Relay {
     /// How mail for a domain leaves. `domain`: in lower case.
     pub fn way_to(&self, domain: &str) -> &Way {
-        self.others.get(domain).unwrap_or(&self.everybody)
+        self.others.get(domain).unwrap_or(&self.default_way)
     }
 
     /// All smarthosts, each once, the default first.
     pub fn smarthosts(&self) -> Vec<&Smarthost> {
         let mut all: Vec<&Smarthost> = Vec::new();
-        for way in core::iter::once(&self.everybody).chain(self.others.values()) {
+        for way in core::iter::once(&self.default_way).chain(self.others.values()) {
             if let Way::By(smarthost) = way
                 && !all.iter().any(|known| known.place == smarthost.place)
             {
@@ -300,7 +300,7 @@ const SMARTHOST_KEYS: [&str; 4] = ["smarthost", "tls", "user", "password"];
 pub(super) fn relay(table: UncheckedSection<'_, '_>) -> Result<Relay, ConfigurationError> {
     let section = &table.section(KEYS)?;
     let mut places = BTreeSet::new();
-    let everybody = smarthost(section, &mut places)?.map_or(Way::Direct, Way::By);
+    let default_way = smarthost(section, &mut places)?.map_or(Way::Direct, Way::By);
     let mut others = BTreeMap::new();
     for table in section.tables("domain", SMARTHOSTS_MAX)? {
         domains(table, &mut others, &mut places)?;
@@ -313,7 +313,7 @@ pub(super) fn relay(table: UncheckedSection<'_, '_>) -> Result<Relay, Configurat
         Some(item) => parsed_once(&item.list(PREFIXES_MAX, "a list of prefixes")?, "a prefix")?,
         None => Vec::new(),
     };
-    Ok(Relay { everybody, others, authorities, private_networks })
+    Ok(Relay { default_way, others, authorities, private_networks })
 }
 
 fn domains(

@@ -85,8 +85,8 @@ fn a_prefix_holds_its_addresses_and_no_other() {
     assert!(!access.allows_plaintext_auth(IpAddr::from([10, 0, 3, 0])));
     assert!(access.allows_plaintext_auth("::1".parse().unwrap()));
     assert!(!access.is_unthrottled("::1".parse().unwrap()));
-    let everybody = with_access("plaintext_auth_from = ['0.0.0.0/0']");
-    let access = Configuration::parse(&everybody).unwrap().access;
+    let all_addresses = with_access("plaintext_auth_from = ['0.0.0.0/0']");
+    let access = Configuration::parse(&all_addresses).unwrap().access;
     assert!(access.allows_plaintext_auth(IpAddr::from([255, 1, 2, 3])));
     assert!(!access.allows_plaintext_auth("::1".parse().unwrap()));
 }

@@ -174,7 +174,7 @@ impl Value for Span {
     fn parse(text: &str) -> Result<Span, &'static str> {
         let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
         let unit =
-            units.into_iter().find_map(|(letters, ms)| Some((text.strip_suffix(letters)?, ms)));
+            units.into_iter().find_map(|(suffix, ms)| Some((text.strip_suffix(suffix)?, ms)));
         let (number, unit_ms) = unit.ok_or("the unit must be ms, s, m or h")?;
         let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
         let number = number
@@ -317,11 +317,10 @@ impl Value for IpAddr {
 }
 
 fn is_host(address: IpAddr) -> bool {
-    let is_somebody =
-        !(address.is_unspecified() || address.is_multicast() || address.is_loopback());
+    let is_unicast = !(address.is_unspecified() || address.is_multicast() || address.is_loopback());
     match address {
-        IpAddr::V4(address) => is_somebody && !address.is_broadcast(),
-        IpAddr::V6(address) => is_somebody && address.to_ipv4_mapped().is_none(),
+        IpAddr::V4(address) => is_unicast && !address.is_broadcast(),
+        IpAddr::V6(address) => is_unicast && address.to_ipv4_mapped().is_none(),
     }
 }
 

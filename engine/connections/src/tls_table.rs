@@ -64,7 +64,7 @@ pub struct TlsTable {
     handshakes_max: usize,
     /// Settings for outgoing connections: without a required identity, and with an identity proved
     /// by authorities.
-    for_anybody: Option<ClientSettings>,
+    for_any_certificate: Option<ClientSettings>,
     for_vouched: Option<ClientSettings>,
     /// Handshakes of outgoing connections. There are at most as many as delivery attempts.
     calls: usize,
@@ -100,7 +100,7 @@ impl TlsTable {
             is_publicly_trusted: false,
             connections: (0..connections).map(|_| None).collect(),
             handshakes: 0,
-            for_anybody: ClientSettings::for_anybody(&clock).ok(),
+            for_any_certificate: ClientSettings::for_any_certificate(&clock).ok(),
             for_vouched: ClientSettings::for_vouched(authorities, &clock).ok(),
             calls: 0,
             outcomes: Handshakes::default(),
@@ -200,7 +200,7 @@ impl TlsTable {
         identity: &ServerIdentity,
     ) -> bool {
         let client = match identity {
-            ServerIdentity::Unchecked => self.for_anybody.clone(),
+            ServerIdentity::Unchecked => self.for_any_certificate.clone(),
             ServerIdentity::Published(published, domain) => {
                 ClientSettings::for_published(published.clone(), domain, &self.clock).ok()
             }

@@ -197,7 +197,7 @@ fn forms(value: &[u8]) -> Result<(Form, Form), Reason> {
     Ok((form(names.next().unwrap_or_default())?, names.next().map_or(Ok(Form::Simple), form)?))
 }
 
-/// The name of a domain or a selector: letters, digits, hyphens and underscores.
+/// The name of a domain or a selector: alphanumeric characters, hyphens and underscores.
 pub(crate) fn domain_of(value: &[u8]) -> Result<Name, Reason> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     let name = Name::of_bytes(value).map_err(|_| Reason::Syntax)?;

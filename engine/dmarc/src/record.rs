@@ -70,7 +70,7 @@ impl Record {
         };
         let wishes = [b"p".as_slice(), b"sp", b"np"].map(|name| wish(get(name)));
         let is_nonsense = wishes.iter().any(|wish| matches!(wish, Wish::Nonsense));
-        if is_nonsense && !get(b"rua").is_some_and(names_somebody) {
+        if is_nonsense && !get(b"rua").is_some_and(names_an_address) {
             return None;
         }
         let [own, below, below_nothing] = wishes.map(|wish| match wish {
@@ -109,7 +109,7 @@ fn wish(value: Option<&[u8]>) -> Wish {
 }
 
 /// Whether a list of URIs has a mail address.
-fn names_somebody(value: &[u8]) -> bool {
+fn names_an_address(value: &[u8]) -> bool {
     let is_address = |address: &[u8]| {
         let scheme = address
             .split_at_checked(7)

@@ -1,7 +1,7 @@
 //! Questions and answers on the wire (RFC 1035 §4), read and written by a library.
 //!
 //! An answer is ours if it repeats the identifier and the question byte for byte, including the
-//! random case of its letters (draft-vixie-dnsext-dns0x20). An attacker that cannot see the
+//! random upper and lower case (draft-vixie-dnsext-dns0x20). An attacker that cannot see the
 //! question has to guess these and the port.
 
 use alloc::vec::Vec;
@@ -42,8 +42,8 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// Writes a question. `cases`: random bits, one for each letter of the name. `None`: the name
-    /// is not valid.
+    /// Writes a question. `cases`: random bits, one for each alphabetic character of the name.
+    /// `None`: the name is not valid.
     pub(crate) fn new(
         question: &Question,
         identifier: u16,
@@ -67,11 +67,11 @@ impl Sent {
             })
             .ok()?;
         let mut bytes = builder.finish();
-        // No length of a label is a letter.
-        let letters = bytes.iter_mut().skip(HEADER_BYTES).take(name.compose_len().into());
-        for letter in letters.filter(|byte| byte.is_ascii_alphabetic()) {
+        // The length of a label is never the code of an alphabetic character.
+        let name = bytes.iter_mut().skip(HEADER_BYTES).take(name.compose_len().into());
+        for byte in name.filter(|byte| byte.is_ascii_alphabetic()) {
             if cases() {
-                *letter ^= 0x20;
+                *byte ^= 0x20;
             }
         }
         Some(Sent { bytes, question: HEADER_BYTES..length })

@@ -110,8 +110,8 @@ impl Name {
         self.0.is_empty()
     }
 
-    /// Whether it is a valid host name: labels of letters, digits and hyphens, with no hyphen at
-    /// their ends (RFC 1123 §2.1).
+    /// Whether it is a valid host name: labels of alphanumeric characters and hyphens, with no
+    /// hyphen at their ends (RFC 1123 §2.1).
     pub fn is_of_host(&self) -> bool {
         let is_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
         self.0.as_bytes().split(|byte| *byte == b'.').all(|label| {

@@ -2,9 +2,10 @@
 //!
 //! - A question is not asked twice at a time: further askers wait for the same answer. So an
 //!   attacker cannot have many guesses at one answer.
-//! - Each attempt has a secret port, identifier and letter case (RFC 5452). A datagram from the
-//!   server's address to that port that is not the answer means that an attacker is guessing. Then
-//!   the question is asked on a stream, where guessing is not possible.
+//! - Each attempt has a secret port and identifier, and a secret choice of upper and lower case in
+//!   the name (RFC 5452). A datagram from the server's address to that port that is not the answer
+//!   means that an attacker is guessing. Then the question is asked on a stream, where guessing is
+//!   not possible.
 //! - After a server that is silent or refuses, the next one is asked. The server that answered last
 //!   is asked first.
 //! - Clients share the questions that may wait, and the places of askers for the same answer
@@ -324,7 +325,7 @@ impl<A: OnBehalf> Resolver<A> {
     ) -> Option<QueryAttempt> {
         let to = self.address(server)?;
         let identifier = self.draw() as u16;
-        // A name has at most 255 letters.
+        // A name has at most 255 bytes.
         let cases = [(); 4].map(|()| self.draw());
         let mut bits =
             cases.iter().flat_map(|bits| (0..u64::BITS).map(move |bit| bits >> bit & 1 == 1));

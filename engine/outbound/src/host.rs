@@ -1,9 +1,9 @@
 //! A host that accepts mail: its address, and what TLS with it has to prove.
 //!
 //! Most hosts have a certificate that proves nothing, and it is not verified
-//! (`tls::ClientSettings::for_anybody`). That protects from an eavesdropper, but not from an active
-//! attacker. Where the domain demands more (`tls_policy`), nothing is sent to a host that does not
-//! show what is published, or that does not offer TLS. The same holds for a smarthost
+//! (`tls::ClientSettings::for_any_certificate`). That protects from an eavesdropper, but not from
+//! an active attacker. Where the domain demands more (`tls_policy`), nothing is sent to a host that
+//! does not show what is published, or that does not offer TLS. The same holds for a smarthost
 //! (`smarthosts`) for which the configuration demands TLS or has a password.
 //!
 //! Implements: RFC 7435, RFC 7672.

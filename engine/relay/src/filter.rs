@@ -135,9 +135,9 @@ impl Question {
 
 impl Speaker for Question {
     fn output(&self) -> &[u8] {
-        let of_letter =
+        let of_message =
             || self.message.get(self.sent.saturating_sub(self.head.len())..).unwrap_or_default();
-        self.head.get(self.sent..).filter(|rest| !rest.is_empty()).unwrap_or_else(of_letter)
+        self.head.get(self.sent..).filter(|rest| !rest.is_empty()).unwrap_or_else(of_message)
     }
 
     fn sent(&mut self, count: usize) {

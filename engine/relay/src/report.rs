@@ -146,7 +146,7 @@ pub fn is_wanted(envelope: &Envelope, recipient: &Recipient, kind: Kind) -> bool
 /// Writes a report. If the whole message is returned, the report is written up to the first byte of
 /// the message.
 pub fn write(report: &Report<'_>, out: &mut Vec<u8>) {
-    assert!(!report.to.is_empty(), "nobody is told nothing");
+    assert!(!report.to.is_empty(), "a report has a recipient");
     let boundary = boundary(report.secret);
     let mut text = String::new();
     write_header(report, &boundary, &mut text);

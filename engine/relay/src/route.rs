@@ -338,9 +338,10 @@ impl Us<'_> {
             Families::Ipv6 => address.is_ipv6(),
             Families::Both => true,
         };
-        let is_nobody = address.is_unspecified() || address.is_loopback() || address.is_multicast();
-        let is_everybody = matches!(address, IpAddr::V4(address) if address.is_broadcast());
-        is_of_family && !is_nobody && !is_everybody && !self.is_at(address)
+        let is_no_host =
+            address.is_unspecified() || address.is_loopback() || address.is_multicast();
+        let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+        is_of_family && !is_no_host && !is_broadcast && !self.is_at(address)
     }
 
     /// Whether a host may be contacted at this address. `trust`: the source of its name.

@@ -14,7 +14,7 @@
 //!   depend on the compared data.
 //! - A proof of SCRAM belongs to one exchange only, since our nonce is part of it.
 //! - The answers for an unknown user name look like those for an existing one, each time
-//!   ([`Verifier::of_nobody`]).
+//!   ([`Verifier::for_unknown_name`]).
 //!
 //! Deliberately absent: CRAM-MD5 and DIGEST-MD5, which need plaintext passwords on the disk;
 //! channel bindings of SCRAM; and SASLprep (RFC 4013). Names and passwords are taken as they were

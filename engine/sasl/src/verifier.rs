@@ -73,7 +73,7 @@ impl Verifier {
 
     /// A fake verifier for an account that does not exist or has no verifier. It is always the same
     /// for one `name` under one `secret`. No proof is valid for it.
-    pub fn of_nobody(secret: &[u8; 16], name: &str) -> Verifier {
+    pub fn for_unknown_name(secret: &[u8; 16], name: &str) -> Verifier {
         let unknown = hmac_of(secret, name.as_bytes());
         let mut salt = [0; SALT_BYTES];
         salt.iter_mut().zip(hmac_of(&unknown, b"salt")).for_each(|(byte, hashed)| *byte = hashed);

@@ -140,11 +140,11 @@ impl Sizes {
     /// The limits of each core's store. With several cores, all others together have as much as the
     /// core itself.
     fn store_limits(&self, cores: u8) -> store::Limits {
-        let letters = if cores > 1 { 2 * self.transactions } else { self.transactions };
+        let deliveries = if cores > 1 { 2 * self.transactions } else { self.transactions };
         store::Limits {
-            deliveries: letters,
+            deliveries,
             recipients: smtp::Settings::default().recipients_max.into(),
-            reads: letters,
+            reads: deliveries,
             buffer_bytes: self.buffer_bytes,
             resident_bytes: self.index_bytes,
         }

@@ -32,7 +32,7 @@ impl<'a> KnownAccount<'a> {
 pub(crate) struct Accounts {
     known: BTreeMap<AccountId, AccountSnapshot>,
     addresses: BTreeMap<Box<str>, AccountId>,
-    secret_of_nobody: [u8; 16],
+    secret_of_unknown_names: [u8; 16],
     secret_of_paths: [u8; 16],
 }
 
@@ -46,8 +46,10 @@ struct AccountSnapshot {
 impl Accounts {
     /// All accounts of `store`.
     pub(crate) fn of(store: &Store) -> Accounts {
-        let (secret_of_nobody, secret_of_paths) = (secret_of_nobody(store), secret_of_paths(store));
-        let mut accounts = Accounts { secret_of_nobody, secret_of_paths, ..Accounts::default() };
+        let (secret_of_unknown_names, secret_of_paths) =
+            (secret_of_unknown_names(store), secret_of_paths(store));
+        let mut accounts =
+            Accounts { secret_of_unknown_names, secret_of_paths, ..Accounts::default() };
         for info in store.accounts() {
             let account = AccountSnapshot {
                 address: info.address().into(),
@@ -72,9 +74,9 @@ impl Accounts {
         Some(KnownAccount { id, address, password_hash, verifier })
     }
 
-    /// As [`secret_of_nobody`].
-    pub(crate) fn secret_of_nobody(&self) -> [u8; 16] {
-        self.secret_of_nobody
+    /// As [`secret_of_unknown_names`].
+    pub(crate) fn secret_of_unknown_names(&self) -> [u8; 16] {
+        self.secret_of_unknown_names
     }
 
     /// As [`secret_of_paths`].
@@ -114,7 +116,7 @@ impl Changed {
 
 /// The secret for the salts of unknown names. It belongs to the disk, so that it is the same on
 /// each core and after each start.
-pub(crate) fn secret_of_nobody(store: &Store) -> [u8; 16] {
+pub(crate) fn secret_of_unknown_names(store: &Store) -> [u8; 16] {
     // This name must never change: unknown names would get other salts.
     store.secret(b"SCRAM of nobody")
 }

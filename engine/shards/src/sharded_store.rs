@@ -180,10 +180,10 @@ impl ShardedStore {
     }
 
     /// The secret for the salts of unknown names.
-    pub fn secret_of_nobody(&self) -> [u8; 16] {
+    pub fn secret_of_unknown_names(&self) -> [u8; 16] {
         match &self.others {
-            None => known::secret_of_nobody(&self.own.store),
-            Some(others) => others.accounts.secret_of_nobody(),
+            None => known::secret_of_unknown_names(&self.own.store),
+            Some(others) => others.accounts.secret_of_unknown_names(),
         }
     }
 

@@ -29,7 +29,7 @@ fn main() -> Result<(), Failure> {
                 Ok(verdict) => break verdict,
                 Err(missing) => missing,
             };
-            say(format_args!("ask\t{}\t{}", letters(question.kind), question.name))?;
+            say(format_args!("ask\t{}\t{}", mnemonic(question.kind), question.name))?;
             let answer = lines.next().ok_or("the input ends")??;
             let answer = read(&answer, question.kind)?;
             knowledge.learn(question, answer);
@@ -45,7 +45,7 @@ fn say(line: std::fmt::Arguments<'_>) -> io::Result<()> {
     out.flush()
 }
 
-fn letters(kind: RecordKind) -> &'static str {
+fn mnemonic(kind: RecordKind) -> &'static str {
     match kind {
         RecordKind::Ipv4 => "A",
         RecordKind::Ipv6 => "AAAA",

@@ -278,7 +278,7 @@ impl<'a> Evaluation<'a> {
         domain: &Name,
     ) -> Result<Option<Name>, Stop> {
         let wants_name = |piece: &Piece| {
-            matches!(piece, Piece::Macro(Macro { letter: MacroLetter::ValidatedName, .. }))
+            matches!(piece, Piece::Macro(Macro { macro_letter: MacroLetter::ValidatedName, .. }))
         };
         let names = match specification.0.iter().any(wants_name) {
             true => self.validated_names()?,

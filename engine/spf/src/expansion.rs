@@ -36,7 +36,7 @@ impl Values<'_> {
     }
 
     fn expand_macro(&self, wanted: &Macro, text: &mut Vec<u8>) {
-        let value = self.value(wanted.letter);
+        let value = self.value(wanted.macro_letter);
         let mut labels: Vec<&[u8]> = value.split(|byte| wanted.delimiters.contains(byte)).collect();
         if wanted.is_reversed {
             labels.reverse();
@@ -55,9 +55,9 @@ impl Values<'_> {
         }
     }
 
-    fn value(&self, letter: MacroLetter) -> Vec<u8> {
+    fn value(&self, macro_letter: MacroLetter) -> Vec<u8> {
         let Sender { address, hello, local_part, domain } = self.sender;
-        match letter {
+        match macro_letter {
             MacroLetter::Sender => [local_part.as_bytes(), domain.as_bytes()].join(&b'@'),
             MacroLetter::LocalPart => local_part.as_bytes().into(),
             MacroLetter::SenderDomain => domain.as_bytes().into(),

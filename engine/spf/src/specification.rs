@@ -13,11 +13,11 @@ pub(crate) enum Piece {
     Macro(Macro),
 }
 
-/// `%{` letter transformers delimiters `}`.
+/// `%{` name transformers delimiters `}` (RFC 7208 section 7.1).
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Macro {
-    pub(crate) letter: MacroLetter,
-    /// For an upper-case letter: characters that are not allowed in URLs are escaped.
+    pub(crate) macro_letter: MacroLetter,
+    /// For a name in upper case: characters that are not allowed in URLs are escaped.
     pub(crate) is_escaped: bool,
     /// Only this many labels, from the right.
     pub(crate) labels: Option<usize>,
@@ -42,8 +42,8 @@ pub(crate) enum MacroLetter {
 }
 
 impl MacroLetter {
-    fn named(letter: u8) -> Option<MacroLetter> {
-        Some(match letter.to_ascii_lowercase() {
+    fn named(byte: u8) -> Option<MacroLetter> {
+        Some(match byte.to_ascii_lowercase() {
             b's' => MacroLetter::Sender,
             b'l' => MacroLetter::LocalPart,
             b'o' => MacroLetter::SenderDomain,
@@ -91,7 +91,7 @@ impl Specification {
     pub(crate) fn of_domain(text: &[u8]) -> Option<Specification> {
         let read = Specification::of_text(text)?;
         let has_letter_of_explanations = read.0.iter().any(|piece| {
-            matches!(piece, Piece::Macro(Macro { letter: MacroLetter::OfExplanations, .. }))
+            matches!(piece, Piece::Macro(Macro { macro_letter: MacroLetter::OfExplanations, .. }))
         });
         let ends_well = match read.0.last()? {
             Piece::Macro(_) => true,
@@ -101,8 +101,8 @@ impl Specification {
     }
 }
 
-/// A top label has a letter or a hyphen, and neither begins nor ends with a hyphen. A dot comes
-/// before it, and one may follow.
+/// A top label has an alphabetic character or a hyphen, and neither begins nor ends with a hyphen.
+/// A dot comes before it, and one may follow.
 fn ends_with_top_label(text: &[u8]) -> bool {
     let text = text.strip_suffix(b".").unwrap_or(text);
     let Some(dot) = text.iter().rposition(|byte| *byte == b'.') else { return false };
@@ -116,7 +116,7 @@ fn ends_with_top_label(text: &[u8]) -> bool {
 
 impl Macro {
     fn read(inside: &[u8]) -> Option<Macro> {
-        let (&letter, rest) = inside.split_first()?;
+        let (&byte, rest) = inside.split_first()?;
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (number, rest) = rest.split_at_checked(digits)?;
         let labels = match number {
@@ -133,8 +133,8 @@ impl Macro {
         let is_sound = labels != Some(0) && delimiters.iter().all(|byte| b".-+,/_=".contains(byte));
         let delimiters = if delimiters.is_empty() { b"." } else { delimiters };
         is_sound.then_some(Macro {
-            letter: MacroLetter::named(letter)?,
-            is_escaped: letter.is_ascii_uppercase(),
+            macro_letter: MacroLetter::named(byte)?,
+            is_escaped: byte.is_ascii_uppercase(),
             labels,
             is_reversed,
             delimiters: delimiters.into(),

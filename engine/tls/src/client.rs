@@ -49,7 +49,7 @@ impl ClientSettings {
     /// Accepts any server. `clock`: the clock of the core that handles the connections.
     ///
     /// Errors: rustls refuses the settings.
-    pub fn for_anybody(clock: &Clock) -> Result<ClientSettings, SettingsError> {
+    pub fn for_any_certificate(clock: &Clock) -> Result<ClientSettings, SettingsError> {
         ClientSettings::new(clock, Arc::new(Anybody))
     }
 

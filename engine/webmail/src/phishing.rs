@@ -5,8 +5,8 @@
 //! warnings stand beside the message, as text.
 //!
 //! Invariants:
-//! - A warning quotes only hosts and addresses, made of letters, digits, dots and hyphens. No other
-//!   text of the message can get into it.
+//! - A warning quotes only hosts and addresses, made of alphanumeric characters, dots and hyphens.
+//!   No other text of the message can get into it.
 //! - A message has at most [`WARNINGS_MAX`] warnings, and the work is linear in its text.
 //!
 //! Implements: UTS 39 sections 4 (Latin characters alone) and 5, RFC 3492, RFC 3986 section 3.2,

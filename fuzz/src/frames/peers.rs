@@ -53,7 +53,7 @@ pub(super) struct Peers {
     pub(super) spoke_freely: bool,
 }
 
-/// The address of a peer: four on the link, two behind the gateway, everybody.
+/// The address of a peer: four on the link, two behind the gateway, broadcast.
 fn address(peer: u8) -> Ipv4Addr {
     match peer % 8 {
         low @ 0..5 => Ipv4Addr::new(10, 0, 0, 3 + low),
@@ -162,9 +162,9 @@ impl Peers {
                 return Some(bytes.clone());
             }
         };
-        let everybody = machine::Ethernet([0xff; 6]);
+        let broadcast = machine::Ethernet([0xff; 6]);
         let to = if matches!(frame, PeerFrame::Dhcp { flags, .. } if flags & 1 == 1) {
-            everybody
+            broadcast
         } else {
             hardware(2)
         };

@@ -40,7 +40,7 @@ impl User {
                 }
                 Event::Connected { connection } => {
                     let held = self.held.iter_mut().find(|held| held.connection == connection);
-                    held.expect("who connects was asked to").is_open = true;
+                    held.expect("only a requested connection is established").is_open = true;
                 }
                 Event::Data { connection, bytes } => {
                     let data = frame.bytes().get(bytes).expect("data lies in the frame");

@@ -204,12 +204,15 @@ impl Reading {
 
     /// No more comes.
     pub(super) fn ends(&self, is_closed: bool) {
-        assert!(is_closed || self.left == 0, "a frame is said whole");
-        assert!(is_closed || !self.has_ended, "who says that he closes does");
+        assert!(is_closed || self.left == 0, "the last frame is complete");
+        assert!(
+            is_closed || !self.has_ended,
+            "after GOAWAY with an error the connection is closed"
+        );
     }
 
     fn frame_arrived(&mut self, frame: &Frame<'_>) {
-        assert!(!self.has_ended, "nothing follows the reason of the end");
+        assert!(!self.has_ended, "nothing follows GOAWAY with an error");
         assert!(
             self.frames > 0 || (frame.kind == SETTINGS && frame.flags == 0),
             "settings come first"
@@ -223,62 +226,65 @@ impl Reading {
                 assert_eq!(
                     (frame.flags, frame.stream),
                     (ACK, 0),
-                    "nobody is asked whether he is there"
+                    "the server sends no PING of its own"
                 );
                 assert_eq!(
                     self.client.pings.pop_front().as_deref(),
                     Some(frame.payload),
-                    "pings are answered in turn"
+                    "pings are answered in order"
                 );
                 self.acknowledged += 1;
             }
             GOAWAY => {
                 let (Some(last), Some(code)) = (frame.number(), frame.payload.get(4..8)) else {
-                    panic!("a short one")
+                    panic!("GOAWAY is too short")
                 };
                 assert!(frame.stream == 0 && last <= self.client.last_stream);
                 self.last_stream = Some(last);
                 self.has_ended = code != [0; 4];
             }
             WINDOW_UPDATE => {
-                let increment = u64::from(frame.number().expect("it says by how much"));
+                let increment = u64::from(frame.number().expect("WINDOW_UPDATE has an increment"));
                 let wanted = self.wanted.entry(frame.stream).or_default();
                 *wanted += increment;
                 let came = self.client.sent.get(&frame.stream).copied().unwrap_or(0);
                 assert!(
                     increment > 0 && *wanted <= came,
-                    "{wanted} bytes may come for {came} on {}",
+                    "the window grew by {wanted} bytes for {came} received ones on stream {}",
                     frame.stream
                 );
             }
-            kind => panic!("a server says no frame of kind {kind}"),
+            kind => panic!("a server sends no frame of kind {kind}"),
         }
     }
 
     fn settings_arrived(&mut self, frame: &Frame<'_>) {
         assert_eq!(frame.stream, 0);
         if frame.flags & ACK == 0 {
-            assert!(self.frames == 0 && frame.length.is_multiple_of(6), "settings are said once");
+            assert!(self.frames == 0 && frame.length.is_multiple_of(6), "settings are sent once");
             return;
         }
         assert!(frame.payload.is_empty());
-        let window = self.client.settings.pop_front().expect("what is acknowledged was said");
+        let window = self.client.settings.pop_front().expect("only sent settings are acknowledged");
         self.initial_window = window.unwrap_or(self.initial_window);
-        // The first are no wish of the client's.
+        // The first settings are required, and not a choice of the client.
         self.acknowledged += u64::from(self.frames > 1);
     }
 
     /// The stream of a frame, which the client has begun.
     fn answer(&mut self, stream: u32) -> &mut Answer {
-        assert!(stream % 2 == 1 && stream <= self.client.last_stream, "nobody has begun {stream}");
+        assert!(
+            stream % 2 == 1 && stream <= self.client.last_stream,
+            "the client has not opened stream {stream}"
+        );
         self.answers.entry(stream).or_default()
     }
 
     fn head_arrived(&mut self, frame: &Frame<'_>) {
-        assert_eq!(frame.flags & !END_STREAM, END_HEADERS, "a head comes in one frame");
+        assert_eq!(frame.flags & !END_STREAM, END_HEADERS, "a head is in one frame");
         assert!(
             self.last_stream.is_none_or(|last| frame.stream <= last),
-            "it was said that nobody would answer"
+            "no stream above the last one of GOAWAY gets a response"
         );
         self.heads += 1;
         let fields = self.decoder.decode(frame.payload).expect("a block of fields");

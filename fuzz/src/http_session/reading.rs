@@ -41,12 +41,12 @@ pub(crate) fn check(world: &World) {
         };
         ends = head.field("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         if body(&mut rest, &head, exchange, &world.contents).is_none() {
-            assert!(world.closed, "a body has its end");
+            assert!(world.closed, "a body is complete unless the connection was closed");
             return;
         }
     }
-    assert!(rest.is_empty(), "nobody asked for {:?}", String::from_utf8_lossy(rest));
-    assert!(!ends || world.closed, "who says that he closes does");
+    assert!(rest.is_empty(), "no request for the response {:?}", String::from_utf8_lossy(rest));
+    assert!(!ends || world.closed, "after `Connection: close` the server closes");
 }
 
 /// Whether the next response is the answer to an unreadable request.

@@ -36,7 +36,7 @@ impl CheckedCard {
             frame.len() <= 14 + usize::from(self.card.mtu),
             "a frame longer than the link carries"
         );
-        assert_eq!(frame[6..12], self.card.address.0, "a frame says whom it comes from");
+        assert_eq!(frame[6..12], self.card.address.0, "the source address is the card's");
         check::frame(&frame);
         self.sent.push_back(frame);
     }

@@ -86,7 +86,7 @@ pub(super) fn check(bytes: &[u8], world: &World) {
         }
     }
     if let Some((positive, text)) = reading.heard.status() {
-        assert!(!positive && world.closed, "nobody asked for {text:?}");
+        assert!(!positive && world.closed, "no command for the response {text:?}");
     }
     assert!(reading.heard.bytes.is_empty(), "one response for each command");
 }
@@ -108,7 +108,7 @@ impl Reading<'_> {
             return false;
         };
         if self.challenged || verb == b"AUTH" {
-            assert!(!self.logged_in || !positive, "nobody logs in twice");
+            assert!(!self.logged_in || !positive, "a client logs in once");
             self.challenged = text.starts_with("+ ");
             self.logged_in |= positive;
             return positive

@@ -310,7 +310,7 @@ impl Room {
         }
         self.step();
         lines.iter().for_each(|line| self.host.forget(line.connection));
-        self.until("nobody holds anything", |room| room.engine.in_use() == InUse::default());
+        self.until("no resource is in use", |room| room.engine.in_use() == InUse::default());
     }
 
     /// What was acknowledged on a connection, and what may have been deleted.

@@ -145,7 +145,11 @@ pub(super) fn check(bytes: &[u8], world: &World, message_bytes_max: u64) {
     while reading.command(world, message_bytes_max) {}
     // Only the server's own farewell may come without having been asked for.
     if let Some(farewell) = reading.replies.pop_front() {
-        assert!(farewell.code == 421 && world.closed, "nobody asked for {:?}", farewell.text);
+        assert!(
+            farewell.code == 421 && world.closed,
+            "no command for the reply {:?}",
+            farewell.text
+        );
     }
     assert!(
         reading.replies.is_empty(),
@@ -208,7 +212,7 @@ impl Reading<'_> {
             return false;
         };
         self.challenged = reply.code == 334;
-        assert!(!self.logged_in || !matches!(reply.code, 235 | 334), "nobody logs in twice");
+        assert!(!self.logged_in || !matches!(reply.code, 235 | 334), "a client logs in once");
         self.logged_in |= reply.code == 235;
         assert!(matches!(reply.code, 235 | 334 | 421 | 454 | 500..=504 | 535), "{:?}", reply.text);
         self.goes_on_after(&reply)

@@ -152,17 +152,17 @@ impl End {
                     self.net.keep(connection, &data[count..]);
                 }
                 Event::PeerClosed { connection } if Some(connection) == self.connection => {
-                    assert!(!self.peer_closed, "the end of the stream is told once");
+                    assert!(!self.peer_closed, "the end of the stream is reported once");
                     self.peer_closed = true;
                     self.read_all(connection);
                 }
                 Event::Closed { connection, reason } if Some(connection) == self.connection => {
-                    assert!(!self.has_aborted, "who aborts is told no more");
+                    assert!(!self.has_aborted, "an aborted connection has no further event");
                     self.closed = Some(reason);
                 }
                 Event::Buffered { .. } | Event::SendRoom { .. } => {}
                 Event::Data { .. } | Event::PeerClosed { .. } | Event::Closed { .. } => {}
-                other => panic!("nobody asked for {other:?}"),
+                other => panic!("unexpected event {other:?}"),
             }
         }
     }

@@ -94,7 +94,11 @@ fn a_sector_fault_lasts_until_the_sector_is_rewritten() {
         carry_out(&mut machine, DiskOperation::Read, 3, vec![0; SECTOR_BYTES]),
         [1; SECTOR_BYTES]
     );
-    assert_eq!(*machine.disk.held(3), [2; SECTOR_BYTES], "the truth is known");
+    assert_eq!(
+        *machine.disk.held(3),
+        [2; SECTOR_BYTES],
+        "the disk still knows the written content"
+    );
     carry_out(&mut machine, DiskOperation::Write, 3, vec![4; SECTOR_BYTES]);
     assert_eq!(
         carry_out(&mut machine, DiskOperation::Read, 3, vec![0; SECTOR_BYTES]),

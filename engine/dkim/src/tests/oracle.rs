@@ -240,7 +240,7 @@ fn changed(message: &str, at: Index, is_covered: impl Fn(&str) -> bool) -> Strin
     bytes[place] = match bytes[place] {
         b'z' => b'a',
         b'Z' => b'A',
-        letter => letter + 1,
+        byte => byte + 1,
     };
     String::from_utf8(bytes).unwrap()
 }
@@ -376,7 +376,7 @@ fn swapped(message: &str, set: usize) -> String {
 fn with_status(message: &str, set: usize, status: &str) -> String {
     with_fields(message, |field, of| match field.split_once("cv=") {
         Some((before, rest)) if of == Some(set) => {
-            let rest = rest.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
+            let rest = rest.trim_start_matches(|c: char| c.is_ascii_lowercase());
             Some(format!("{before}cv={status}{rest}"))
         }
         _ => Some(field.into()),

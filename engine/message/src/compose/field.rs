@@ -137,9 +137,9 @@ impl<'a> FieldWriter<'a> {
             if is_q {
                 taken.bytes().for_each(|byte| push_q(byte, &mut word));
             } else {
-                let mut letters = [0; ENCODED_WORD_BYTES_MAX];
+                let mut encoded = [0; ENCODED_WORD_BYTES_MAX];
                 word.extend_from_slice(
-                    Base64::encode(taken.as_bytes(), &mut letters).unwrap_or_default().as_bytes(),
+                    Base64::encode(taken.as_bytes(), &mut encoded).unwrap_or_default().as_bytes(),
                 );
             }
             word.extend_from_slice(b"?=");

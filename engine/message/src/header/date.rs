@@ -67,7 +67,7 @@ fn read_plain(value: &[u8]) -> Option<SentDate> {
     let ([a, b, c, b' ', y0, y1, y2, y3, b' '], rest) = rest.split_first_chunk()? else {
         return None;
     };
-    let name = [*a, *b, *c].map(|letter| letter.to_ascii_lowercase());
+    let name = [*a, *b, *c].map(|byte| byte.to_ascii_lowercase());
     let month = MONTH_NAMES.iter().position(|month| **month == name)? as u64 + 1;
     let year = number(&[*y0, *y1, *y2, *y3])?;
     let ([h0, h1, b':', m0, m1], rest) = rest.split_first_chunk()? else { return None };
@@ -95,7 +95,7 @@ fn without_name(whole: &[u8]) -> Option<&[u8]> {
 }
 
 fn is_day_name(name: [u8; 3]) -> bool {
-    let name = name.map(|letter| letter.to_ascii_lowercase());
+    let name = name.map(|byte| byte.to_ascii_lowercase());
     matches!(&name, b"mon" | b"tue" | b"wed" | b"thu" | b"fri" | b"sat" | b"sun")
 }
 

@@ -128,8 +128,8 @@ fn comment_length(inside: &[u8]) -> usize {
 }
 
 /// The meaning of text between quotes or parentheses: a backslash stands for the character after
-/// it, and line ends are removed. Before a letter or digit the backslash stands for itself:
-/// programs write file names with folders there, and none escapes letters.
+/// it, and line ends are removed. Before an alphanumeric character the backslash stands for itself:
+/// programs write file names with folders there, and none escapes such a character.
 pub(super) fn unescaped(inside: &[u8]) -> Vec<u8> {
     let mut meant = Vec::with_capacity(inside.len());
     let mut rest = inside;

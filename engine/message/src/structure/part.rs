@@ -194,7 +194,7 @@ impl Part {
     }
 }
 
-/// The file name without folders: `C:\letters\a.txt` becomes `a.txt` (RFC 2183 section 2.3).
+/// The file name without folders: `C:\mail\a.txt` becomes `a.txt` (RFC 2183 section 2.3).
 fn file_name(path: String) -> Option<String> {
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default().trim();
     (!name.is_empty()).then(|| bounded(name.to_owned()))

@@ -21,10 +21,10 @@ pub(super) fn unescaped(text: &str) -> Vec<u8> {
                 bytes.push(u8::from_str_radix(str::from_utf8(&digits).unwrap(), 16).unwrap());
                 rest = after;
             }
-            (b'\\', [letter @ (b'r' | b'n' | b't'), after @ ..]) => {
-                bytes.push(if *letter == b'r' {
+            (b'\\', [escaped @ (b'r' | b'n' | b't'), after @ ..]) => {
+                bytes.push(if *escaped == b'r' {
                     b'\r'
-                } else if *letter == b'n' {
+                } else if *escaped == b'n' {
                     b'\n'
                 } else {
                     b'\t'

@@ -145,10 +145,10 @@ fn missing_fields_are_added_to_a_submitted_message() {
         ),
         ("", format!("{AUTHOR}{DATE}{IDENTIFIER}")),
         // A line that is not a field is text.
-        ("A letter.\r\n", format!("{AUTHOR}{DATE}{IDENTIFIER}\r\nA letter.\r\n")),
+        ("A message.\r\n", format!("{AUTHOR}{DATE}{IDENTIFIER}\r\nA message.\r\n")),
         (
-            "Date: y\r\nA letter.\r\n\r\nMore",
-            format!("Date: y\r\n{AUTHOR}{IDENTIFIER}\r\nA letter.\r\n\r\nMore"),
+            "Date: y\r\nA message.\r\n\r\nMore",
+            format!("Date: y\r\n{AUTHOR}{IDENTIFIER}\r\nA message.\r\n\r\nMore"),
         ),
         (
             "From: x\r\nDate: y\r\nMessage-ID: <y>\r\n: z\r\nz",
@@ -326,7 +326,7 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
     let is_ours = |field: &String| {
         let is_name = |byte: u8| byte.is_ascii_graphic() && byte != b':';
         let start: String =
-            field.chars().take_while(|letter| u8::try_from(*letter).is_ok_and(is_name)).collect();
+            field.chars().take_while(|c| u8::try_from(*c).is_ok_and(is_name)).collect();
         let is_no_field = !field[start.len()..].trim_start_matches([' ', '\t']).starts_with(':');
         let start = start.to_ascii_lowercase();
         if origin == Origin::Stranger && is_no_field {
@@ -338,7 +338,7 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
             value.replace("\r\n", "").replace("(c)", " ").replace('"', "").to_ascii_lowercase();
         let server = value.trim().split([';', ' ', '\t']).next().unwrap().to_string();
         let is_stranger = origin == Origin::Stranger;
-        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         let server = if is_stranger { server.trim_end_matches('.') } else { &server };
         match name(field).as_str() {
             "authentication-results" if is_stranger && !server.chars().all(is_plain) => true,

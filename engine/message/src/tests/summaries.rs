@@ -120,18 +120,18 @@ fn summary_with_invisible_characters_is_rejected() {
         let length = Summary { subject, ..Summary::default() }.write(&mut bytes);
         Summary::read(&bytes[..length])
     };
-    for letter in (' '..='~').chain(['ä', '€', '\u{2027}']) {
+    for character in (' '..='~').chain(['ä', '€', '\u{2027}']) {
         assert_eq!(
-            read(format!("Notes{letter}")).map(|summary| summary.subject),
-            Some(format!("Notes{letter}"))
+            read(format!("Notes{character}")).map(|summary| summary.subject),
+            Some(format!("Notes{character}"))
         );
     }
-    for letter in ('\0'..=' ')
+    for character in ('\0'..=' ')
         .rev()
         .skip(1)
         .chain(['\u{7f}', '\u{85}', '\u{ad}', '\u{200b}', '\u{202e}', '\u{feff}'])
     {
-        assert_eq!(read(format!("No{letter}tes")), None, "{letter:?}");
+        assert_eq!(read(format!("No{character}tes")), None, "{character:?}");
     }
 }
 

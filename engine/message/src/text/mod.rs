@@ -20,7 +20,7 @@ use flow::Joining;
 pub struct TextDecoder {
     body: BodyDecoder,
     bytes: Vec<u8>,
-    letters: Letters,
+    charset: Charset,
     /// Joins the lines, if they must be joined.
     joining: Option<Joining>,
     text: String,
@@ -28,7 +28,7 @@ pub struct TextDecoder {
 
 /// The charset of the bytes.
 #[derive(Debug)]
-enum Letters {
+enum Charset {
     Known(Decoder),
     /// UTF-8 so far, with the beginning of a character that the next piece may complete.
     Guessed([u8; 3], usize),
@@ -41,8 +41,8 @@ impl TextDecoder {
         TextDecoder {
             body: BodyDecoder::new(part.encoding),
             bytes: Vec::new(),
-            letters: encoding.map_or(Letters::Guessed([0; 3], 0), |encoding| {
-                Letters::Known(encoding.new_decoder_with_bom_removal())
+            charset: encoding.map_or(Charset::Guessed([0; 3], 0), |encoding| {
+                Charset::Known(encoding.new_decoder_with_bom_removal())
             }),
             joining: Joining::new(part.flow),
             text: String::new(),
@@ -53,7 +53,7 @@ impl TextDecoder {
     pub fn bytes_arrived(&mut self, bytes: &[u8], out: &mut String) {
         let mut meant = core::mem::take(&mut self.bytes);
         self.body.bytes_arrived(bytes, &mut meant);
-        self.letters_arrived(&meant, Last::No, out);
+        self.decode(&meant, Last::No, out);
         meant.clear();
         self.bytes = meant;
     }
@@ -62,17 +62,17 @@ impl TextDecoder {
     pub fn body_ended(&mut self, out: &mut String) {
         let mut meant = core::mem::take(&mut self.bytes);
         self.body.body_ended(&mut meant);
-        self.letters_arrived(&meant, Last::Yes, out);
+        self.decode(&meant, Last::Yes, out);
         if let Some(joining) = &mut self.joining {
             joining.text_ended(out);
         }
     }
 
-    fn letters_arrived(&mut self, bytes: &[u8], last: Last, out: &mut String) {
+    fn decode(&mut self, bytes: &[u8], last: Last, out: &mut String) {
         match &mut self.joining {
-            None => self.letters.arrived(bytes, last, out),
+            None => self.charset.decode(bytes, last, out),
             Some(joining) => {
-                self.letters.arrived(bytes, last, &mut self.text);
+                self.charset.decode(bytes, last, &mut self.text);
                 joining.text_arrived(&self.text, out);
                 self.text.clear();
             }
@@ -86,11 +86,11 @@ enum Last {
     No,
 }
 
-impl Letters {
-    fn arrived(&mut self, bytes: &[u8], last: Last, out: &mut String) {
+impl Charset {
+    fn decode(&mut self, bytes: &[u8], last: Last, out: &mut String) {
         match self {
-            Letters::Known(decoder) => push_decoded(decoder, bytes, last, out),
-            Letters::Guessed(held, length) => {
+            Charset::Known(decoder) => push_decoded(decoder, bytes, last, out),
+            Charset::Guessed(held, length) => {
                 let mut all = held.get(..*length).unwrap_or_default().to_vec();
                 all.extend_from_slice(bytes);
                 self.guess(&all, last, out);
@@ -108,7 +108,7 @@ impl Letters {
                     out.push_str(text);
                     let mut decoder = WINDOWS_1252.new_decoder_without_bom_handling();
                     push_decoded(&mut decoder, rest, last, out);
-                    *self = Letters::Known(decoder);
+                    *self = Charset::Known(decoder);
                     return;
                 }
                 (text, rest)
@@ -117,7 +117,7 @@ impl Letters {
         out.push_str(text);
         let mut held = [0; 3];
         held.iter_mut().zip(rest).for_each(|(place, byte)| *place = *byte);
-        *self = Letters::Guessed(held, rest.len());
+        *self = Charset::Guessed(held, rest.len());
     }
 }
 

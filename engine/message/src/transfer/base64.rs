@@ -22,14 +22,14 @@ const PADDING: u8 = 0xfe;
 
 const fn alphabet() -> [u8; 256] {
     let mut table = [OTHER; 256];
-    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut rest: &[u8] = letters;
+    let characters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut rest: &[u8] = characters;
     let mut value = 0;
-    while let [letter, after @ ..] = rest {
+    while let [character, after @ ..] = rest {
         // The only code that fills the table: its index is a byte and it has 256 entries.
         #[allow(clippy::indexing_slicing)]
         {
-            table[*letter as usize] = value;
+            table[*character as usize] = value;
         }
         value += 1;
         rest = after;
@@ -47,7 +47,7 @@ pub(crate) struct Base64 {
     /// The characters of an incomplete group of four, six bits each.
     bits: u32,
     /// The number of these characters: 0 to 3.
-    letters: u8,
+    characters: u8,
 }
 
 impl Base64 {
@@ -57,15 +57,16 @@ impl Base64 {
             match ALPHABET.get(usize::from(byte)).copied().unwrap_or(OTHER) {
                 OTHER => {}
                 PADDING => self.text_ended(out),
-                value => self.letter_arrived(value, out),
+                value => self.character_arrived(value, out),
             }
         }
     }
 
     /// Ends a group of four: its characters so far are complete.
     pub(crate) fn text_ended(&mut self, out: &mut Vec<u8>) {
-        let [_, high, middle, _] = (self.bits << (6 * (4 - u32::from(self.letters)))).to_be_bytes();
-        match self.letters {
+        let [_, high, middle, _] =
+            (self.bits << (6 * (4 - u32::from(self.characters)))).to_be_bytes();
+        match self.characters {
             2 => out.push(high),
             3 => out.extend([high, middle]),
             // A single character is less than a byte.
@@ -74,10 +75,10 @@ impl Base64 {
         *self = Base64::default();
     }
 
-    fn letter_arrived(&mut self, value: u8, out: &mut Vec<u8>) {
+    fn character_arrived(&mut self, value: u8, out: &mut Vec<u8>) {
         self.bits = self.bits << 6 | u32::from(value);
-        self.letters += 1;
-        if self.letters == 4 {
+        self.characters += 1;
+        if self.characters == 4 {
             let [_, high, middle, low] = self.bits.to_be_bytes();
             out.extend([high, middle, low]);
             *self = Base64::default();
@@ -88,21 +89,22 @@ impl Base64 {
 /// The bytes of `text`. `None` if it is not base64 from its first byte to its last, apart from
 /// white space and missing padding.
 pub(crate) fn decode_word(text: &[u8]) -> Option<Vec<u8>> {
-    let letters = text.trim_ascii_end();
-    let padding = letters.iter().rev().take_while(|byte| **byte == b'=').count();
-    let (letters, _) = letters.split_at_checked(letters.len() - padding)?;
-    let is_letter = |byte: &u8| ALPHABET.get(usize::from(*byte)).is_some_and(|value| *value < 64);
+    let characters = text.trim_ascii_end();
+    let padding = characters.iter().rev().take_while(|byte| **byte == b'=').count();
+    let (characters, _) = characters.split_at_checked(characters.len() - padding)?;
+    let is_character =
+        |byte: &u8| ALPHABET.get(usize::from(*byte)).is_some_and(|value| *value < 64);
     if padding > 3
-        || !letters
+        || !characters
             .iter()
-            .all(|byte| is_letter(byte) || matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+            .all(|byte| is_character(byte) || matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
     {
         return None;
     }
-    let mut out = Vec::with_capacity(letters.len() / 4 * 3 + 2);
+    let mut out = Vec::with_capacity(characters.len() / 4 * 3 + 2);
     let mut base64 = Base64::default();
-    base64.text_arrived(letters, &mut out);
-    (base64.letters != 1).then(|| {
+    base64.text_arrived(characters, &mut out);
+    (base64.characters != 1).then(|| {
         base64.text_ended(&mut out);
         out
     })

@@ -125,7 +125,8 @@ impl Session {
         self.fault(fault, actions);
     }
 
-    /// Abandons a login in progress. If it was granted already, its maildrop is left.
+    /// Abandons a login in progress. If the server has accepted it already, the maildrop is
+    /// unlocked.
     pub(super) fn login_over(&mut self, actions: &mut impl Actions) {
         let pending_login = self.pending_login.take();
         let is_granted = matches!(pending_login.as_deref(), Some(PendingLogin::Exchange(exchange)) if exchange.is_signed());

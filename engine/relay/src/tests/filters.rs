@@ -33,19 +33,19 @@ fn sent(question: &mut Question, step: usize) -> String {
 #[test]
 fn filter_gets_the_message_and_its_envelope() {
     let recipients = ["ada@mail.test".to_string(), "bob@mail.test".to_string()];
-    let whole = "POST /checkv2 HTTP/1.0\r\nHost: filter.test:11333\r\nContent-Length: 7\r\nIP: 203.0.113.7\r\n\
+    let whole = "POST /checkv2 HTTP/1.0\r\nHost: filter.test:11333\r\nContent-Length: 8\r\nIP: 203.0.113.7\r\n\
         Helo: far.test\r\nFrom: <me@far.test>\r\nRcpt: <ada@mail.test>\r\nRcpt: <bob@mail.test>\r\n\
-        Hostname: mail.test\r\nQueue-Id: 4D2\r\nPassword: secret\r\n\r\nLetter\n";
+        Hostname: mail.test\r\nQueue-Id: 4D2\r\nPassword: secret\r\n\r\nMessage\n";
     for step in [1, 2, 100, usize::MAX] {
-        let mut question = question(b"Letter\n", &said(&recipients));
+        let mut question = question(b"Message\n", &said(&recipients));
         assert_eq!(sent(&mut question, step), whole);
         question = question.again();
         assert_eq!(sent(&mut question, step), whole, "once more");
         assert_eq!(question.verdict(), None);
         assert!(!format!("{question:?}").contains("secret"));
     }
-    let nobody = Said { reverse_path: "", ..said(&recipients) };
-    let mut question = Question::about(Vec::new(), &nobody, "10.0.0.5:11333", None);
+    let bounce = Said { reverse_path: "", ..said(&recipients) };
+    let mut question = Question::about(Vec::new(), &bounce, "10.0.0.5:11333", None);
     let said = sent(&mut question, usize::MAX);
     assert!(
         said.contains("\r\nFrom: <>\r\n")

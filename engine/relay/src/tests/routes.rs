@@ -55,7 +55,7 @@ impl World<'_> {
                 Ok(route) => return route,
                 Err(Missing(question)) => {
                     asked += 1;
-                    assert!(asked <= 11, "there is an end");
+                    assert!(asked <= 11, "the number of questions is bounded");
                     let answer = self.answer(&question);
                     knowledge.learn(question, answer);
                 }

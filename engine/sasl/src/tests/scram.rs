@@ -117,7 +117,7 @@ fn only_the_right_password_gives_a_valid_proof() {
             other.proof[bit / 8] ^= 1 << (bit % 8);
             assert!(verifier("pencil", 16).check(&other).is_none());
         }
-        assert!(Verifier::of_nobody(&[1; 16], "user").check(&proof).is_none());
+        assert!(Verifier::for_unknown_name(&[1; 16], "user").check(&proof).is_none());
     }
 }
 

@@ -61,12 +61,12 @@ fn a_verifier_has_the_text_form_of_rfc_5803() {
 #[test]
 fn an_unknown_name_has_a_stable_fake_verifier() {
     let salt = |secret: u8, name: &str| {
-        Verifier::of_nobody(&[secret; 16], name).puzzle("n".to_string()).salt
+        Verifier::for_unknown_name(&[secret; 16], name).puzzle("n".to_string()).salt
     };
     assert_eq!(salt(1, "eve"), salt(1, "eve"));
     assert_ne!(salt(1, "eve"), salt(1, "eva"));
     assert_ne!(salt(1, "eve"), salt(2, "eve"));
-    let puzzle = Verifier::of_nobody(&[1; 16], "eve").puzzle("n".to_string());
+    let puzzle = Verifier::for_unknown_name(&[1; 16], "eve").puzzle("n".to_string());
     assert_eq!(
         puzzle.iterations,
         derived(b"", [0; 16], ITERATIONS).puzzle("n".to_string()).iterations

@@ -54,7 +54,7 @@ pub(super) struct Call {
 
 impl Call {
     fn to(config: ServerConfig, host: Option<&str>) -> Call {
-        Call::with(&ClientSettings::for_anybody(&Clock::default()).unwrap(), config, host)
+        Call::with(&ClientSettings::for_any_certificate(&Clock::default()).unwrap(), config, host)
     }
 
     pub(super) fn with(

@@ -229,8 +229,8 @@ impl InitialFields {
 }
 
 fn quoted(contents: &MessageContents, date: &str) -> String {
-    let nobody = Mailbox::default();
-    let from = contents.from.as_ref().unwrap_or(&nobody);
+    let no_author = Mailbox::default();
+    let from = contents.from.as_ref().unwrap_or(&no_author);
     let name = if from.name.is_empty() { &from.address } else { &from.name };
     let mut text = format!("\n\nOn {date} UTC, {name} wrote:\n");
     for line in contents.text.trim_end().lines() {

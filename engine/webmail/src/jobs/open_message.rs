@@ -242,8 +242,8 @@ impl OpenMessage {
                 .map_or_else(answer::not_found, |refusal| answer::refused(refusal, why(refusal)));
         };
         let contents = &self.contents;
-        let nobody = Mailbox::default();
-        let from = contents.from.as_ref().unwrap_or(&nobody);
+        let no_author = Mailbox::default();
+        let from = contents.from.as_ref().unwrap_or(&no_author);
         let attached = Attached::of(&structure, key, contents.html);
         let names: Vec<&str> = attached.iter().map(|attached| attached.name.as_str()).collect();
         let known = cx.store().account(client.account);

@@ -50,7 +50,7 @@ const LOOKALIKES: [(char, char); 30] = [
     ('υ', 'u'),
 ];
 
-/// A host name in lower case: letters, digits, dots and hyphens.
+/// A host name in lower case: alphanumeric characters, dots and hyphens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct HostName(String);
 

@@ -15,7 +15,7 @@ use crate::{
 const KEY: MessageKey = MessageKey { mailbox: 1, uid: 7 };
 const POSTED: Posted = Posted { account: AccountId::from_bits(255), uid: Uid(7) };
 
-fn see(target: &str) -> Option<Page<'_>> {
+fn page_of(target: &str) -> Option<Page<'_>> {
     match Route::of("GET", target) {
         Ok(Route::Get(page)) => Some(page),
         Ok(Route::Post(action)) => panic!("{target}: {action}"),
@@ -67,7 +67,7 @@ fn every_page_and_form_has_its_address() {
         ("/mail/login", Page::Login(Destination::default())),
         ("/mail/login?next=%2Fmail%2Fbox%2F1", Page::Login(Destination::of("/mail/box/1"))),
     ] {
-        assert_eq!(see(target), Some(page.clone()), "{target}");
+        assert_eq!(page_of(target), Some(page.clone()), "{target}");
         assert_eq!(Route::of("HEAD", target), Ok(Route::Get(page.clone())), "{target}");
         assert_eq!(page.to_string(), target);
     }
@@ -90,9 +90,9 @@ fn every_page_and_form_has_its_address() {
 #[test]
 fn search_address_accepts_any_order_and_an_empty_mailbox() {
     let search = Page::Search { words: "a b".into(), mailbox: None, before: Some(KEY) };
-    assert_eq!(see("/mail/search?before=1.7&in=&q=a%20b"), Some(search));
+    assert_eq!(page_of("/mail/search?before=1.7&in=&q=a%20b"), Some(search));
     assert_eq!(
-        see("/mail/search"),
+        page_of("/mail/search"),
         Some(Page::Search { words: "".into(), mailbox: None, before: None })
     );
 }
@@ -167,7 +167,7 @@ fn other_addresses_are_not_found() {
         "/mail/search?q=\u{e4}",
         "https://host/mail/",
     ] {
-        assert_eq!(see(target), None, "{target:?}");
+        assert_eq!(page_of(target), None, "{target:?}");
     }
     for target in
         ["/mail/", "/mail/act/", "/mail/act?x", "/mail/box/1", "/mail/mail.js", "/mail/ACT"]
@@ -179,8 +179,8 @@ fn other_addresses_are_not_found() {
     }
     let long =
         |bytes: usize| format!("/mail/search?q={}", "a".repeat(bytes - "/mail/search?q=".len()));
-    assert!(see(&long(TARGET_BYTES_MAX)).is_some());
-    assert!(see(&long(TARGET_BYTES_MAX + 1)).is_none());
+    assert!(page_of(&long(TARGET_BYTES_MAX)).is_some());
+    assert!(page_of(&long(TARGET_BYTES_MAX + 1)).is_none());
 }
 
 #[test]
@@ -227,13 +227,13 @@ fn redirects_never_leave_our_pages() {
         let target = Page::Login(home.clone()).to_string();
         let encoded: String = form_urlencoded::byte_serialize(evil.as_bytes()).collect();
         assert_eq!(
-            see(&format!("{target}?next={encoded}")),
+            page_of(&format!("{target}?next={encoded}")),
             Some(Page::Login(home.clone())),
             "{evil:?}"
         );
     }
     let many = "/mail/login?next=".repeat(200);
-    assert_eq!(see(&many), Some(Page::Login(home)));
+    assert_eq!(page_of(&many), Some(Page::Login(home)));
     for good in [
         "/mail/box/1?before=7",
         "/mail/box/1/7",
@@ -288,13 +288,13 @@ proptest! {
         let page = if is_behind_login { Page::Login(Destination::of(&page.to_string())) } else { page };
         let target = page.to_string();
         prop_assert!(target.starts_with("/mail/") && target.bytes().all(|byte| byte.is_ascii_graphic()), "{}", target);
-        prop_assert_eq!(see(&target), Some(page));
+        prop_assert_eq!(page_of(&target), Some(page));
     }
 
     #[test]
-    fn any_destination_is_a_page_of_ours(said in r"(/mail/(box/1/?|search\?q=)?)?[ -~\r\n\t\\/%.]{0,30}") {
-        let destination = Destination::of(&said);
-        let page = see(destination.as_str()).map(|page| page.to_string());
+    fn any_destination_is_a_page_of_ours(text in r"(/mail/(box/1/?|search\?q=)?)?[ -~\r\n\t\\/%.]{0,30}") {
+        let destination = Destination::of(&text);
+        let page = page_of(destination.as_str()).map(|page| page.to_string());
         prop_assert_eq!(page.as_deref(), Some(destination.as_str()));
         prop_assert!(!destination.as_str().contains("//") && !destination.as_str().contains('\\'));
     }

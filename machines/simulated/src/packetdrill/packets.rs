@@ -233,8 +233,8 @@ impl TokenStream {
         Ok(())
     }
 
-    /// Letters for the flags, `.` for ACK, and after it optionally the three bits of the accurate
-    /// ECN counter.
+    /// Characters for the flags, `.` for ACK, and after it optionally the three bits of the
+    /// accurate ECN counter.
     fn flags(&mut self) -> Result<Flags, SyntaxError> {
         let mut flags = Flags::default();
         if self.take_symbol('-') {
@@ -243,7 +243,7 @@ impl TokenStream {
         let mut any = false;
         if let Some(ScriptToken::Word(word)) = self.peek() {
             let word = word.clone();
-            flags.bits |= self.flag_letters(&word)?;
+            flags.bits |= self.flag_characters(&word)?;
             self.next();
             any = true;
         }
@@ -254,7 +254,7 @@ impl TokenStream {
                 if let Some(ScriptToken::Word(word)) = self.peek().cloned()
                     && is_flags(&word)
                 {
-                    flags.bits |= self.flag_letters(&word)?;
+                    flags.bits |= self.flag_characters(&word)?;
                     self.next();
                 }
             }
@@ -273,8 +273,8 @@ impl TokenStream {
         Ok(flags)
     }
 
-    fn flag_letters(&self, word: &str) -> Result<u16, SyntaxError> {
-        word.chars().try_fold(0, |bits, letter| match letter {
+    fn flag_characters(&self, word: &str) -> Result<u16, SyntaxError> {
+        word.chars().try_fold(0, |bits, flag| match flag {
             'F' => Ok(bits | Flags::FIN),
             'S' => Ok(bits | Flags::SYN),
             'R' => Ok(bits | Flags::RST),
@@ -365,5 +365,5 @@ impl TokenStream {
 }
 
 fn is_flags(word: &str) -> bool {
-    !word.is_empty() && word.chars().all(|letter| "FSRPUEWCA01234567".contains(letter))
+    !word.is_empty() && word.chars().all(|flag| "FSRPUEWCA01234567".contains(flag))
 }

@@ -153,7 +153,7 @@ impl Flags {
 
 impl fmt::Display for Flags {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let letters = [
+        let flags = [
             (Flags::SYN, 'S'),
             (Flags::FIN, 'F'),
             (Flags::RST, 'R'),
@@ -167,10 +167,10 @@ impl fmt::Display for Flags {
         if self.bits == 0 {
             return out.write_str("-");
         }
-        letters
+        flags
             .iter()
             .filter(|(bit, _)| self.has(*bit))
-            .try_for_each(|(_, letter)| write!(out, "{letter}"))
+            .try_for_each(|(_, flag)| write!(out, "{flag}"))
     }
 }
 

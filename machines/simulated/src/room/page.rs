@@ -23,7 +23,7 @@ impl WebmailPage {
     }
 
     /// Whether it redirects to the login page.
-    pub(super) fn is_asked_who_it_is(&self) -> bool {
+    pub(super) fn is_login_redirect(&self) -> bool {
         self.status == 303 && self.location().starts_with("/mail/login")
     }
 

@@ -253,8 +253,7 @@ impl WebmailClient {
         if let Some(token) = page.token() {
             self.token = token;
         }
-        if page.is_asked_who_it_is()
-            && !matches!(waiting, PendingPage::Login | PendingPage::Goodbye)
+        if page.is_login_redirect() && !matches!(waiting, PendingPage::Login | PendingPage::Goodbye)
         {
             // The account had too many sessions, a power cut came before the store had this one, or
             // the clock says that it has expired.

@@ -448,7 +448,7 @@ fn improper_pipelining_is_refused() {
     let (mut room, mut server) = serving_as(34, Mood::Answers, "");
     let all = "EHLO far.test\r\nMAIL FROM:<me@pass.test>\r\nRCPT TO:<ada@barepost.test>\r\nDATA\r\nLetter\r\n.\r\nQUIT";
     let (hello, rest) = all.split_once("\r\n").expect("a command");
-    let (envelope, message) = rest.split_once("Letter").expect("a letter");
+    let (envelope, message) = rest.split_once("Letter").expect("a message");
     let too_soon = "554 5.5.0 Sent more before the reply that has to be waited for";
     for (host, first, second, last) in [
         (EXTERNAL, "", all, too_soon),

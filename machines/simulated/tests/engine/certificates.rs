@@ -471,7 +471,7 @@ fn is_message_taken(room: &mut Room) -> bool {
         && {
             room.smtp(&mut talk, "RCPT TO:<grace@barepost.test>");
             room.smtp(&mut talk, "DATA");
-            room.send(&talk, &b"A line of a letter, to fill the disk with\r\n".repeat(700));
+            room.send(&talk, &b"A line of its text, to fill the disk with\r\n".repeat(700));
             room.smtp(&mut talk, ".").starts_with("250")
         };
     room.close(&talk);

@@ -330,12 +330,12 @@ fn a_message_to_oneself_is_shown_once_and_a_forgery_too() {
         assert_eq!(
             counts(&mut ada, &mut room, "/mail/box/1"),
             ["2", "1", "1"],
-            "of the forgery there are two letters"
+            "the forgery makes two messages"
         );
         assert_eq!(counts(&mut ada, &mut room, "/mail/box/3"), ["1", "1", "2"]);
     }
     let list = ada.get(&mut room, "/mail/box/1").text();
-    assert!(list.contains("href=\"/mail/box/1/2\""), "it leads to the letter alone: {list}");
+    assert!(list.contains("href=\"/mail/box/1/2\""), "it leads to the message alone: {list}");
     // Moved to another mailbox, it is still the same message.
     ada.post(
         &mut room,

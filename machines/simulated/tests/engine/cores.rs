@@ -97,7 +97,7 @@ fn messages_received_on_any_core_are_readable_on_every_core() {
                 assert!(room.pop3(&mut talk, "STAT").starts_with(&format!("+OK {CROWD} ")));
                 let message = room.retrieve_any(&mut talk, number);
                 let text = String::from_utf8_lossy(&message).to_string();
-                let below = text.find("Subject: ").expect("a letter");
+                let below = text.find("Subject: ").expect("a message");
                 let subject = text[below..].lines().next().unwrap_or_default();
                 let sent: usize =
                     subject.trim_start_matches("Subject: ").parse().expect("a number");
@@ -388,7 +388,7 @@ fn abandoned_messages_leave_nothing_behind_on_any_core() {
         }
         for _ in 0..if mood == Mood::Works { 1 } else { 300 } {
             for (number, talk) in talks.iter().enumerate() {
-                room.try_to_send(talk, &b"A line of a letter\r\n".repeat(40 * number));
+                room.try_to_send(talk, &b"A line of its text\r\n".repeat(40 * number));
             }
             room.pass(Micros::from_millis(3));
         }

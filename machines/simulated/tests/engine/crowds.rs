@@ -91,7 +91,7 @@ fn hundreds_send_and_read_at_once() {
     const SENDERS: usize = 300;
     const MESSAGES: usize = 4;
     let mut room = crowded_room(1, 4, usual_sizes());
-    let body = b"A line of a letter\r\n".repeat(40);
+    let body = b"A line of its text\r\n".repeat(40);
     let mut crowd: Vec<Chatterer> = Vec::new();
     for number in 0..SENDERS {
         crowd.push(Chatterer::connect(
@@ -137,7 +137,7 @@ fn large_messages_beyond_the_buffers_are_taken_in_turn() {
     let sizes = Sizes { buffer_bytes: 256 << 10, ..usual_sizes() };
     let mut room = crowded_room(2, 3, sizes);
     room.machine.disk.mood = Mood::Waits;
-    let body = b"A line of a letter that is long in all\r\n".repeat(2_500);
+    let body = b"A line of its text that is long in all\r\n".repeat(2_500);
     let mut crowd: Vec<Chatterer> = (0..60)
         .map(|number| Chatterer::connect(&mut room, 1 + number % 3, 25, messages(1, number, &body)))
         .collect();
@@ -162,7 +162,7 @@ fn large_messages_to_all_cores_do_not_deadlock() {
     let sizes = Sizes { buffer_bytes: 256 << 10, ..usual_sizes() };
     for seed in 4..7 {
         let mut room = crowded_room(seed, 3, sizes);
-        let body = b"A line of a letter that is long in all\r\n".repeat(2_500);
+        let body = b"A line of its text that is long in all\r\n".repeat(2_500);
         let mut crowd: Vec<Chatterer> = (0..40)
             .map(|number| {
                 let mut says =
@@ -227,7 +227,7 @@ fn slow_readers_of_large_messages_block_no_sender() {
     let sizes = Sizes { buffer_bytes: 256 << 10, ..usual_sizes() };
     const READERS: usize = 10;
     let mut room = crowded_room(3, 3, sizes);
-    let body = b"A line of a letter that is long in all\r\n".repeat(20_000);
+    let body = b"A line of its text that is long in all\r\n".repeat(20_000);
     let mut senders: Vec<Chatterer> = (0..READERS)
         .map(|number| Chatterer::connect(&mut room, 1, 25, messages(1, number, &body)))
         .collect();

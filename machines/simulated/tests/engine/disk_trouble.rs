@@ -245,7 +245,7 @@ fn a_disk_failure_refuses_pending_deliveries() {
             (0..4).map(|_| room.begin_message("ada@barepost.test")).collect();
         // The first has only begun, the second has sent much, the third is complete and waits, and
         // the fourth is complete with its group being written.
-        room.send(&talks[1], &b"A line of a letter\r\n".repeat(20_000));
+        room.send(&talks[1], &b"A line of its text\r\n".repeat(20_000));
         room.machine.disk.mood = Mood::Waits;
         room.send(&talks[2], b"short\r\n.\r\n");
         room.pass(Micros::from_millis(10));
@@ -318,7 +318,7 @@ fn a_full_disk_replies_452_until_messages_are_deleted() {
         room
     };
     let mut room = serving(MemoryDisk::blank(2 << 20));
-    let body = b"A line of a letter, to fill the disk with\r\n".repeat(1_000);
+    let body = b"A line of its text, to fill the disk with\r\n".repeat(1_000);
     let mut accepted = 0;
     let refusal = loop {
         let mut talk = room.connect(25);

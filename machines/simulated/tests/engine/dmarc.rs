@@ -90,7 +90,7 @@ fn begin(room: &mut Room, server: &mut NameServer, path: &str) -> Talk {
 /// Ada's newest message: its mailbox, the fields above its `Received:` field without padding, and
 /// the rest.
 pub(super) fn newest(room: &Room) -> (u32, String, String) {
-    let (mailbox, message) = messages_of(room, "ada").pop().expect("a letter");
+    let (mailbox, message) = messages_of(room, "ada").pop().expect("a message");
     parted(mailbox, &message)
 }
 

@@ -203,7 +203,7 @@ fn html_of_any_length_is_sent_in_pieces_with_inline_images() {
             "{}",
             shown.len()
         );
-        nobody_takes(&mut room, &browser, "/mail/whole/1.1/1");
+        unread_download_holds_one_piece(&mut room, &browser, "/mail/whole/1.1/1");
         browser.hang_up(&mut room);
         room.until_nothing_is_in_use();
     }
@@ -211,7 +211,7 @@ fn html_of_any_length_is_sent_in_pieces_with_inline_images() {
 
 /// A client that does not read a download makes the server hold one piece of it, and none once it
 /// has left.
-fn nobody_takes(room: &mut Room, browser: &Browser, path: &str) {
+fn unread_download_holds_one_piece(room: &mut Room, browser: &Browser, path: &str) {
     let (tls_stream, head) = begin(room, browser, path);
     assert_eq!((head.status, head.field("Content-Type")), (200, "text/html; charset=utf-8"));
     room.pass(machine::Micros::from_secs(5));

@@ -77,13 +77,13 @@ fn request(tls_stream: &mut TlsStream) -> Vec<u8> {
 
 /// Checks that the server answers these bytes only with a plaintext alert, and closes the
 /// connection at once.
-fn is_told(room: &mut Room, port: u16, bytes: &[u8], alert: u8) {
+fn expect_alert(room: &mut Room, port: u16, bytes: &[u8], alert: u8) {
     let mut talk = room.connect(port);
     let begun = room.machine.now;
     room.send(&talk, bytes);
     room.until("the server hangs up", |room| room.has_hung_up(&mut talk));
     assert_eq!(talk.heard, [21, 3, 3, 0, 2, 2, alert], "{:?}", &bytes[..bytes.len().min(20)]);
-    assert!(room.machine.now.since(begun) < Micros::from_secs(1), "and at once");
+    assert!(room.machine.now.since(begun) < Micros::from_secs(1), "the alert comes at once");
     room.part(talk);
 }
 
@@ -103,24 +103,24 @@ fn data_that_is_not_tls_gets_an_alert_on_every_tls_port() {
     // kind and version.
     let ssl2 = [&[0x80, 0x2e, 1, 0, 2, 0, 0x15, 0, 0, 0, 0x10][..], &[0x33; 37]].concat();
     for port in [443, 465, 995] {
-        is_told(
+        expect_alert(
             &mut room,
             port,
             b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n",
             DECODE_ERROR,
         );
-        is_told(&mut room, port, b"EHLO client.test\r\n", DECODE_ERROR);
-        is_told(&mut room, port, &ssl2, DECODE_ERROR);
-        is_told(&mut room, port, &[0; 64], DECODE_ERROR);
-        is_told(&mut room, port, &[0xff; 64], DECODE_ERROR);
+        expect_alert(&mut room, port, b"EHLO client.test\r\n", DECODE_ERROR);
+        expect_alert(&mut room, port, &ssl2, DECODE_ERROR);
+        expect_alert(&mut room, port, &[0; 64], DECODE_ERROR);
+        expect_alert(&mut room, port, &[0xff; 64], DECODE_ERROR);
         // A version that never existed, one that is obsolete, and a record that is too long.
-        is_told(&mut room, port, &[22, 4, 1, 0, 4, 1, 0, 0, 0], DECODE_ERROR);
-        is_told(&mut room, port, &old_hello([3, 2]), PROTOCOL_VERSION);
-        is_told(&mut room, port, &old_hello([3, 0]), PROTOCOL_VERSION);
-        is_told(&mut room, port, &[22, 3, 1, 0xff, 0xff, 1], RECORD_OVERFLOW);
-        is_told(&mut room, port, &[22, 3, 3, 0x48, 1, 1], RECORD_OVERFLOW);
+        expect_alert(&mut room, port, &[22, 4, 1, 0, 4, 1, 0, 0, 0], DECODE_ERROR);
+        expect_alert(&mut room, port, &old_hello([3, 2]), PROTOCOL_VERSION);
+        expect_alert(&mut room, port, &old_hello([3, 0]), PROTOCOL_VERSION);
+        expect_alert(&mut room, port, &[22, 3, 1, 0xff, 0xff, 1], RECORD_OVERFLOW);
+        expect_alert(&mut room, port, &[22, 3, 3, 0x48, 1, 1], RECORD_OVERFLOW);
         // Data before there is a key for it.
-        is_told(&mut room, port, &[23, 3, 3, 0, 1, 0], UNEXPECTED_MESSAGE);
+        expect_alert(&mut room, port, &[23, 3, 3, 0, 1, 0], UNEXPECTED_MESSAGE);
     }
     let outcomes = room.engines.handshakes();
     assert_eq!(
@@ -157,10 +157,10 @@ struct Harmed {
 
 /// Checks that each of these clients gets an alert or nothing, and no data. The server closes the
 /// connections and frees all resources.
-fn come_to_nothing(room: &mut Room, harmed: Vec<Harmed>) {
+fn expect_refusals(room: &mut Room, harmed: Vec<Harmed>) {
     room.pass(LONG);
     for Harmed { mut tls_stream, what } in harmed {
-        assert!(room.has_hung_up(&mut tls_stream.talk), "{what} is waited for");
+        assert!(room.has_hung_up(&mut tls_stream.talk), "{what}: the connection is still open");
         let mut rest = tls_stream.talk.heard.as_slice();
         while !rest.is_empty() {
             let is_refused = tls_stream.tls.read_tls(&mut rest).is_err()
@@ -222,7 +222,7 @@ fn a_handshake_with_any_changed_byte_fails() {
                     }
                     place += 1;
                 }
-                come_to_nothing(&mut room, std::mem::take(&mut harmed));
+                expect_refusals(&mut room, std::mem::take(&mut harmed));
             }
             assert!(place > 50, "{place} bytes");
         }
@@ -255,7 +255,7 @@ fn a_record_with_any_changed_byte_ends_only_its_connection() {
             assert!(tls_stream.heard.is_empty(), "byte {place} was answered");
             assert!(
                 is_first || tls_stream.complaint.is_some(),
-                "byte {place}: the client hears why"
+                "byte {place}: the client gets an alert"
             );
             room.abort(&tls_stream.talk);
             room.until("nothing is left of it", |room| room.engines.in_use() == before);
@@ -309,8 +309,8 @@ fn handshake_results_are_counted_and_printed_at_the_stop() {
         let tls_stream = established(&mut room, &client);
         room.finish_tls(tls_stream);
     }
-    is_told(&mut room, 443, b"GET / HTTP/1.1\r\n\r\n", DECODE_ERROR);
-    is_told(&mut room, 443, &old_hello([3, 1]), PROTOCOL_VERSION);
+    expect_alert(&mut room, 443, b"GET / HTTP/1.1\r\n\r\n", DECODE_ERROR);
+    expect_alert(&mut room, 443, &old_hello([3, 1]), PROTOCOL_VERSION);
     // A client that does not trust the certificate (unknown_ca), one that leaves, and one that is
     // slow.
     let mut doubting = room.connect_tls(443, &of_version(&trust, &rustls::version::TLS12));

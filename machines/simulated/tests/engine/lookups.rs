@@ -14,7 +14,7 @@ const AT_ONCE: &str = "[abuse]\ngreeting_delay = \"0s\"\n";
 
 /// The host moves to this address. It begins `count` messages, each from a domain that no name
 /// server answers for.
-fn ask_for_much(
+fn ask_many_questions(
     room: &mut Room,
     server: &mut NameServer,
     host: Ipv4Address,
@@ -44,15 +44,15 @@ fn a_network_holds_only_a_share_of_the_dns_questions() {
     server.ignored = Some(".slow.test");
     server.zone.push(("other.test", TEXT, text("v=spf1 ip4:198.51.100.7 -all")));
     server.zone.push(("_dmarc.reject.test", TEXT, text("v=DMARC1; p=reject")));
-    ask_for_much(&mut room, &mut server, Ipv4Address::new(203, 0, 113, 7), 60);
+    ask_many_questions(&mut room, &mut server, Ipv4Address::new(203, 0, 113, 7), 60);
     assert_eq!(room.engines.in_use().questions, 32, "an address has a third");
-    ask_for_much(&mut room, &mut server, Ipv4Address::new(203, 0, 113, 8), 60);
+    ask_many_questions(&mut room, &mut server, Ipv4Address::new(203, 0, 113, 8), 60);
     assert_eq!(room.engines.in_use().questions, 48, "a network has half");
     let unchecked = "451 4.7.0 Too busy to check the message, try again later";
     assert_eq!(
         message(&mut room, &mut server, "ceo@reject.test"),
         unchecked,
-        "and no more is let through for that"
+        "an unchecked message is deferred"
     );
     room.hosts[EXTERNAL].move_to(Ipv4Address::new(198, 51, 100, 7));
     assert!(message(&mut room, &mut server, "me@other.test").starts_with("250 "));
@@ -74,8 +74,8 @@ fn many_waiting_networks_leave_dns_questions_for_a_client() {
     server.ignored = Some(".slow.test");
     // Each network holds as many questions as are free.
     for (network, share) in [(1, 32), (2, 16), (3, 8), (4, 4)] {
-        ask_for_much(&mut room, &mut server, Ipv4Address::new(203, 0, network, 7), share);
-        ask_for_much(&mut room, &mut server, Ipv4Address::new(203, 0, network, 8), share / 2);
+        ask_many_questions(&mut room, &mut server, Ipv4Address::new(203, 0, network, 7), share);
+        ask_many_questions(&mut room, &mut server, Ipv4Address::new(203, 0, network, 8), share / 2);
     }
     assert_eq!(room.engines.in_use().questions, 90);
     room.hosts[EXTERNAL].move_to(Ipv4Address::new(198, 51, 100, 7));

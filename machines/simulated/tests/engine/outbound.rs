@@ -349,7 +349,7 @@ fn a_webmail_message_is_in_the_outbox_until_it_is_delivered() {
         world.pass(&mut room, 3600);
         let to: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
         assert_eq!(to, ["bob@far.test", "carol@far.test"]);
-        let [taken] = &world.peer.taken[..] else { panic!("it is one letter") };
+        let [taken] = &world.peer.taken[..] else { panic!("it is one message") };
         let content = String::from_utf8(taken.content.clone()).expect("it is text");
         assert!(
             content.contains("To: Bob <bob@far.test>") && !content.contains("carol"),

@@ -320,7 +320,7 @@ const FEW_BUFFERS: Sizes = Sizes {
 fn room_with_stalled_messages(seed: u64) -> (Room, Vec<Talk>) {
     let mut room = Room::with_sizes(seed, MemoryDisk::blank(16 << 20), FEW_BUFFERS);
     let idlers: Vec<Talk> = (0..4).map(|_| room.begin_message("ada@barepost.test")).collect();
-    idlers.iter().for_each(|idler| room.send(idler, &b"A line of a letter\r\n".repeat(300)));
+    idlers.iter().for_each(|idler| room.send(idler, &b"A line of its text\r\n".repeat(300)));
     room.pass(Micros::from_secs(1));
     (room, idlers)
 }
@@ -330,7 +330,7 @@ fn stalled_messages_do_not_block_larger_ones() {
     let (mut room, mut idlers) = room_with_stalled_messages(12);
     let before = room.machine.now;
     assert!(
-        room.deliver("grace@barepost.test", &b"A line of a letter\r\n".repeat(5_000))
+        room.deliver("grace@barepost.test", &b"A line of its text\r\n".repeat(5_000))
             .starts_with("250 ")
     );
     assert!(room.machine.now.since(before) < Micros::from_secs(30));
@@ -340,11 +340,11 @@ fn stalled_messages_do_not_block_larger_ones() {
 
 #[test]
 fn stalled_messages_do_not_block_readers_of_large_ones() {
-    let message = b"A line of a letter\r\n".repeat(5_000);
+    let message = b"A line of its text\r\n".repeat(5_000);
     let mut room = Room::with_sizes(13, MemoryDisk::blank(16 << 20), FEW_BUFFERS);
     assert!(room.deliver("grace@barepost.test", &message).starts_with("250 "));
     let idlers: Vec<Talk> = (0..4).map(|_| room.begin_message("ada@barepost.test")).collect();
-    idlers.iter().for_each(|idler| room.send(idler, &b"A line of a letter\r\n".repeat(300)));
+    idlers.iter().for_each(|idler| room.send(idler, &b"A line of its text\r\n".repeat(300)));
     let mut talk = room.log_in("grace");
     let before = room.machine.now;
     assert_eq!(room.retrieve(&mut talk, 1), message);
@@ -356,7 +356,7 @@ fn a_client_continues_as_soon_as_its_buffer_is_free() {
     let (mut room, _idlers) = room_with_stalled_messages(14);
     let host = room.add_host();
     let mut talk = room.begin_message_from(host, "grace@barepost.test");
-    room.send(&talk, &b"A line of a letter\r\n".repeat(300));
+    room.send(&talk, &b"A line of its text\r\n".repeat(300));
     room.send(&talk, b".\r\n");
     room.pass(Micros::from_secs(1));
     // The evicted clients do not read their last reply, so only the buffer causes a turn.
@@ -379,7 +379,7 @@ fn a_client_continues_as_soon_as_its_buffer_is_free() {
 fn more_readers_than_concurrent_reads_all_get_their_messages() {
     let one_read = Sizes { transactions: 1, ..FEW_BUFFERS };
     let mut room = Room::with_sizes(15, MemoryDisk::blank(16 << 20), one_read);
-    let message = b"A line of a letter\r\n".repeat(5_000);
+    let message = b"A line of its text\r\n".repeat(5_000);
     for user in ["ada", "grace"] {
         assert!(room.deliver(&format!("{user}@barepost.test"), &message).starts_with("250 "));
     }

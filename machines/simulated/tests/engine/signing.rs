@@ -278,7 +278,7 @@ fn signatures_are_on_top_for_remote_and_local_recipients() {
             let now = room.machine.wall_clock();
             let (is_signed, (_, body)) =
                 (number < 2, message.split_once("\r\n\r\n").expect("a body"));
-            let delivered = world.inbox(&mut room, "grace").pop().expect("a letter");
+            let delivered = world.inbox(&mut room, "grace").pop().expect("a message");
             let below =
                 delivered.strip_prefix("Return-Path: <ada@barepost.test>\r\n").expect("a path");
             let left = world.peer.taken[number].content.clone();

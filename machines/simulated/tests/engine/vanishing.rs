@@ -117,7 +117,7 @@ fn leave(room: &mut Room, talk: &Talk, way: Way) {
 fn deliver_two(room: &mut Room) {
     for size in [100, 50_000] {
         assert!(
-            room.deliver("ada@barepost.test", &b"A line of a letter\r\n".repeat(size / 20))
+            room.deliver("ada@barepost.test", &b"A line of its text\r\n".repeat(size / 20))
                 .starts_with("250")
         );
     }

@@ -20,7 +20,7 @@ fn a_wrong_connection_preface_ends_the_connection() {
             "an acknowledgement before the client's own settings",
         ),
         ([PREFACE.as_slice(), &frame(Kind::Ping, 0, 0, &[0; 8])].concat(), "a ping first"),
-        (b"PRI * HTTP/2.0\r\n\r\nXX".to_vec(), "a preface that is none"),
+        (b"PRI * HTTP/2.0\r\n\r\nXX".to_vec(), "an invalid preface"),
     ] {
         let mut client = Client::silent();
         client.arrive(&bytes);

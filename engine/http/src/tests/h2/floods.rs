@@ -6,25 +6,26 @@ use http2::{ErrorCode, Kind};
 
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings, window};
 
-/// How often the server tolerates these bytes. Its output is dropped, as if the client took it.
-fn borne(mut client: Client, bytes: impl Fn(u32) -> Vec<u8>) -> u32 {
-    for time in 0..20_000 {
-        client.arrive(&bytes(time));
+/// How many repetitions of these bytes the server tolerates before it ends the connection. Its
+/// output is dropped, as if the client had read it.
+fn repetitions_tolerated(mut client: Client, bytes: impl Fn(u32) -> Vec<u8>) -> u32 {
+    for nth in 0..20_000 {
+        client.arrive(&bytes(nth));
         let last = client.frames().pop();
         if client.world.closed {
-            let last = last.expect("a reason");
+            let last = last.expect("GOAWAY");
             assert_eq!((last.kind, &last.payload[4..8]), (Kind::GoAway, &[0, 0, 0, 0xb][..]));
-            return time;
+            return nth;
         }
     }
-    panic!("it is borne for ever");
+    panic!("the flood is tolerated for ever");
 }
 
 /// The bytes of the nth repetition.
 type Flood<'a> = &'a dyn Fn(u32) -> Vec<u8>;
 
-fn stream(time: u32) -> u32 {
-    2 * time + 1
+fn stream(nth: u32) -> u32 {
+    2 * nth + 1
 }
 
 #[test]
@@ -37,36 +38,40 @@ fn floods_of_useless_frames_get_enhance_your_calm() {
         open(&mut client);
         client
     };
-    let reset = |time| frame(Kind::ResetStream, 0, stream(time), &[0, 0, 0, 8]);
+    let reset = |nth| frame(Kind::ResetStream, 0, stream(nth), &[0, 0, 0, 8]);
     let floods: [(&str, Client, Flood<'_>); 13] = [
-        ("requests that are taken back", Client::new(), &|time| {
-            [get(stream(time), "/"), reset(time)].concat()
+        ("requests that the client resets", Client::new(), &|nth| {
+            [get(stream(nth), "/"), reset(nth)].concat()
         }),
-        ("the same while they wait", Client::with(&[(4, 0)]), &|time| {
-            [get(stream(time), "/"), reset(time)].concat()
+        ("the same while they wait", Client::with(&[(4, 0)]), &|nth| {
+            [get(stream(nth), "/"), reset(nth)].concat()
         }),
-        ("requests that we take back", Client::with(&[(4, 0)]), &|time| {
-            [get(stream(time), "/"), window(stream(time), 0)].concat()
+        ("requests that the server resets", Client::with(&[(4, 0)]), &|nth| {
+            [get(stream(nth), "/"), window(stream(nth), 0)].concat()
         }),
-        ("requests that are none", Client::new(), &|time| {
-            frame(Kind::Headers, END_STREAM | END_HEADERS, stream(time), &block(&[("x", "y")]))
+        ("malformed requests", Client::new(), &|nth| {
+            frame(Kind::Headers, END_STREAM | END_HEADERS, stream(nth), &block(&[("x", "y")]))
         }),
-        ("bodies of streams that are closed", Client::new(), &|time| {
-            [get(stream(time), "/"), frame(Kind::Data, 0, stream(time), b"x")].concat()
+        ("bodies on closed streams", Client::new(), &|nth| {
+            [get(stream(nth), "/"), frame(Kind::Data, 0, stream(nth), b"x")].concat()
         }),
         ("pings", Client::new(), &|_| frame(Kind::Ping, 0, 0, &[0; 8])),
-        ("answers to pings", Client::new(), &|_| frame(Kind::Ping, 1, 0, &[0; 8])),
-        ("settings", Client::new(), &|_| settings(&[])),
-        ("answers to settings", Client::new(), &|_| frame(Kind::Settings, 1, 0, &[])),
-        ("parts of bodies with nothing in them", with_open(), &|_| {
-            frame(Kind::Data, 8, 1, &[1, 0])
+        ("unrequested acknowledgements of pings", Client::new(), &|_| {
+            frame(Kind::Ping, 1, 0, &[0; 8])
         }),
-        ("priorities", Client::new(), &|time| frame(Kind::Priority, 0, stream(time), &[0; 5])),
-        ("what is unknown", Client::new(), &|_| frame(Kind::Unknown(99), 0, 0, &[0; 100])),
-        ("windows that open and nothing waits", Client::new(), &|_| window(0, 1)),
+        ("settings", Client::new(), &|_| settings(&[])),
+        ("unrequested acknowledgements of settings", Client::new(), &|_| {
+            frame(Kind::Settings, 1, 0, &[])
+        }),
+        ("empty parts of bodies", with_open(), &|_| frame(Kind::Data, 8, 1, &[1, 0])),
+        ("priorities", Client::new(), &|nth| frame(Kind::Priority, 0, stream(nth), &[0; 5])),
+        ("frames of an unknown kind", Client::new(), &|_| {
+            frame(Kind::Unknown(99), 0, 0, &[0; 100])
+        }),
+        ("window updates while nothing waits", Client::new(), &|_| window(0, 1)),
     ];
     for (what, client, bytes) in floods {
-        let times = borne(client, bytes);
+        let times = repetitions_tolerated(client, bytes);
         assert!((30..=1000).contains(&times), "{what}: {times}");
     }
 }
@@ -76,7 +81,7 @@ fn a_window_opened_byte_by_byte_ends_the_connection() {
     let mut client = Client::with(&[(4, 0)]);
     let asked: Vec<u8> = (0..100).flat_map(|number| get(stream(number), "/hello.txt")).collect();
     client.arrive(&asked);
-    let times = borne(client, |time| window(stream(time % 100), 1));
+    let times = repetitions_tolerated(client, |nth| window(stream(nth % 100), 1));
     assert!((100..1000).contains(&times), "{times}");
 }
 
@@ -90,16 +95,16 @@ fn too_many_settings_in_a_frame_end_the_connection() {
 #[test]
 fn a_normal_client_is_never_told_to_calm_down() {
     let mut client = Client::new();
-    for time in 0..20_000 {
-        client.arrive(&get(stream(time), "/hello.txt"));
+    for nth in 0..20_000 {
+        client.arrive(&get(stream(nth), "/hello.txt"));
         // Like a browser: it opens each window as soon as it has taken something, and sometimes
         // sends a ping or a reset.
-        client.arrive(&[window(0, 30), window(stream(time), 30)].concat());
-        if time % 10 == 0 {
+        client.arrive(&[window(0, 30), window(stream(nth), 30)].concat());
+        if nth % 10 == 0 {
             client.arrive(&frame(Kind::Ping, 0, 0, &[0; 8]));
-            client.arrive(&frame(Kind::ResetStream, 0, stream(time), &[0, 0, 0, 8]));
+            client.arrive(&frame(Kind::ResetStream, 0, stream(nth), &[0, 0, 0, 8]));
         }
-        assert!(!client.world.closed, "{time}");
+        assert!(!client.world.closed, "{nth}");
         client.frames();
     }
 }

@@ -146,10 +146,10 @@ fn a_bucket_stays_while_connections_exist_or_may_open() {
             world.comes(0, &peer.syn());
             world.settles();
             let said = world.says();
-            let is_for_him = |frame: &&Vec<u8>| {
+            let is_for_peer = |frame: &&Vec<u8>| {
                 frame[12..14] == [8, 0] && frame[36..38] == peer.port.to_be_bytes()
             };
-            let answer = said.iter().rfind(is_for_him).unwrap();
+            let answer = said.iter().rfind(is_for_peer).unwrap();
             peer.takes(answer);
             let ack = peer.says(TcpControl::None, b"");
             world.comes(0, &ack);
