@@ -9,7 +9,7 @@ use crate::chain::{Contention, DevicePlace};
 use crate::costs::{Clocks, Costs};
 use crate::units::Units;
 
-/// What a batch of calls took.
+/// The cost of a batch of calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Work {
     /// Calls, all of which were completed.

@@ -39,7 +39,7 @@ pub fn calls_on(cores: usize, round_trip: Duration, period: Duration) -> Vec<u64
 struct Core {
     chain: Chain,
     round_trip: Duration,
-    /// What the device works on, and until when.
+    /// The request in the device, and the time when it is done.
     request: Option<(Instant, Continuation)>,
 }
 

@@ -13,11 +13,11 @@ use crate::chain::Stage;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Clocks(pub u64);
 
-/// At 1 GHz.
+/// Clocks in a microsecond at 1 GHz.
 pub const CLOCKS_PER_MICRO: u64 = 1_000;
 
 impl Clocks {
-    /// So many microseconds.
+    /// The clocks of this many microseconds.
     pub const fn from_micros(micros: u64) -> Clocks {
         Clocks(micros.saturating_mul(CLOCKS_PER_MICRO))
     }
@@ -36,7 +36,7 @@ impl AddAssign for Clocks {
     }
 }
 
-/// What a thread of the chain and a device take.
+/// The costs of a thread of the chain and of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Costs {
     /// One run of a thread, from its being taken out of the queue of ready threads to its end.

@@ -21,7 +21,7 @@ use tasks::Budget;
 use crate::chain::{Chain, Contention, DevicePlace, Ran};
 use crate::costs::{Clocks, Costs};
 
-/// How a machine takes what arrives.
+/// How a machine handles arrivals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// By turns, with budgets.
@@ -46,7 +46,7 @@ const TAKE: Clocks = Clocks(150);
 /// Taking a frame in an interrupt: entry and exit, saved registers, cold caches, and the taking.
 const INTERRUPT: Clocks = Clocks(1_000);
 
-/// What came of offering calls to a machine for some time.
+/// The result of offering calls to a machine for some time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// Calls that arrived.
@@ -103,7 +103,7 @@ struct Wire {
 }
 
 impl Wire {
-    /// How many arrived until `now`.
+    /// The number of arrivals until `now`.
     fn arrived(&mut self, now: Clocks) -> u64 {
         let before = self.offered;
         while self.next <= now {

@@ -36,7 +36,7 @@ pub enum Scheduling {
     ResumeAndDelay,
 }
 
-/// The stress tool, and what things take.
+/// The stress tool, and the costs.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Emails at once.
@@ -53,11 +53,11 @@ pub struct Load {
     pub handle: Clocks,
     /// Taking a task from a queue and finding out what to do, whether there is anything or not.
     pub step: Clocks,
-    /// Of the clients' turnarounds.
+    /// The seed of the clients' turnarounds.
     pub seed: u64,
 }
 
-/// What it came to.
+/// The result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
     /// Emails that were taken.
@@ -66,7 +66,7 @@ pub struct Outcome {
     pub elapsed: Clocks,
     /// Tasks taken from the queue.
     pub steps: u64,
-    /// Those of them that had nothing to do.
+    /// The runs of tasks that had nothing to do.
     pub in_vain: u64,
     /// Tasks in the queue (the resume queue, where there are two), at most.
     pub queue_max: usize,
@@ -88,7 +88,7 @@ pub fn run(scheduling: Scheduling, load: Load) -> Outcome {
 enum Event {
     /// A client connects.
     Connected,
-    /// What this task waits for has come.
+    /// The event that this task waits for has come.
     Arrived(FrameId),
 }
 
@@ -109,7 +109,7 @@ struct Server {
     load: Load,
     now: Clocks,
     tasks: FrameTable<Task>,
-    /// What the world has in store, by time.
+    /// Future events, by time.
     world: BinaryHeap<Reverse<(Clocks, u64, Event)>>,
     /// Events that the world had so far, so that those of one clock keep their order.
     number: u64,

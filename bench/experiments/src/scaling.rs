@@ -22,7 +22,7 @@ pub struct Machine {
     pub contention: Contention,
     /// Where devices do their work.
     pub place: DevicePlace,
-    /// What threads and devices take.
+    /// The costs of threads and devices.
     pub costs: Costs,
 }
 

@@ -24,7 +24,7 @@ fn a_call_passes_every_thread_of_the_chain_in_order_and_once() {
     while let Some((frame, stage)) = chain.next_ready() {
         passed.push(stage);
         if let Ran::Requested(continuation) = chain.run(frame) {
-            assert_eq!(chain.next_ready(), None, "nobody waits for a device");
+            assert_eq!(chain.next_ready(), None, "no thread waits for a device");
             chain.completed(continuation);
         }
     }
@@ -219,7 +219,7 @@ fn skipped_rounds_count_as_if_each_step_ran() {
     let outcome = queues::run(Scheduling::OneQueue, load);
     let idle = outcome.elapsed.0 - 50 * u64::from(EVENTS) * (load.handle.0 + load.step.0);
     let most = idle / load.step.0;
-    // Not while there is no task: before each connection.
+    // There is no task before each connection, so the queue is empty then.
     assert!(
         outcome.in_vain <= most && outcome.in_vain * 10 >= most * 8,
         "{} of {most}",

@@ -19,28 +19,28 @@ use rustls::{ClientConnection, HandshakeKind, ServerConnection};
 use crate::measure::stay_on_first;
 use crate::trusting::{NAME, Tickets, identity, settings};
 
-/// How long each is done.
+/// The duration of each measurement.
 const SPAN: Duration = Duration::from_millis(700);
-/// How often; the best counts, since whatever else runs there only takes away.
+/// The number of repetitions. The best one counts, since other load only reduces the result.
 const REPETITIONS: usize = 3;
-/// What each takes at least once before it is timed.
+/// The untimed runs before a measurement.
 const WARM: u32 = 20;
-/// Text that is sealed: more than fits into the nearest cache, as pages of a site are.
+/// Text that is encrypted: more than fits into the nearest cache, as pages of a site are.
 const TEXT_BYTES: usize = 1 << 20;
 
-/// What the libraries do.
+/// The speed of the libraries.
 #[derive(Clone, Copy, Debug)]
 pub struct Alone {
     /// Full handshakes a second: rustls and ring.
     pub full: f64,
-    /// Resumed ones.
+    /// Resumed handshakes a second: rustls and ring.
     pub resumed: f64,
     /// The longest step of a full one, from the client's first message to the answer; the mean.
     pub step: Duration,
     /// Rounds a second, with ring: make a key, agree on it (X25519), and sign with another key
     /// (ECDSA P-256).
     pub keys: f64,
-    /// Bytes a second sealed where they lie with AES-128-GCM, in records of 4,000 bytes: ring.
+    /// Bytes a second encrypted in place with AES-128-GCM, in records of 4,000 bytes: ring.
     pub sealed: f64,
     /// The same in records of 16 KB.
     pub sealed_in_long_records: f64,
@@ -48,7 +48,7 @@ pub struct Alone {
 
 /// Measures them, on a processor of their own.
 ///
-/// Errors: what the libraries say, for people.
+/// Errors: the text of the library's error.
 pub fn alone() -> Result<Alone, String> {
     let measuring = std::thread::spawn(|| {
         stay_on_first()?;
@@ -157,7 +157,7 @@ fn read_all(
     from.clear();
 }
 
-/// What is done with keys in a handshake, over and over: how often a second.
+/// The key operations of a handshake, repeated. Returns how many are done a second.
 fn keys() -> Option<f64> {
     let random = SystemRandom::new();
     let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).ok()?;
@@ -177,7 +177,7 @@ fn keys() -> Option<f64> {
     Some(f64::from(done) / began.elapsed().as_secs_f64())
 }
 
-/// Bytes a second of a text that is sealed where it lies, a record after another.
+/// Bytes a second of a text that is encrypted in place, one record after another.
 fn sealed(record_bytes: usize) -> Option<f64> {
     let mut text: Vec<u8> =
         (0..TEXT_BYTES as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();

@@ -23,7 +23,7 @@ use crate::wire::End;
 
 /// The owner of a card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Who {
+pub(crate) enum Role {
     /// A server of so many cores.
     Server {
         /// Its cores.
@@ -46,7 +46,7 @@ fn hardware(end: u8) -> Ethernet {
 
 /// One core.
 pub(crate) struct FabricMachine {
-    who: Who,
+    role: Role,
     end: End,
     disk: MemoryDisk,
     started: Moment,
@@ -59,12 +59,12 @@ pub(crate) struct FabricMachine {
 impl FabricMachine {
     /// `serves` becomes true when a server says so on its console.
     pub(crate) fn new(
-        who: Who,
+        role: Role,
         end: End,
         disk: MemoryDisk,
         serves: Arc<AtomicBool>,
     ) -> FabricMachine {
-        FabricMachine { who, end, disk, started: Moment::now(), serves, has_worked: false }
+        FabricMachine { role, end, disk, started: Moment::now(), serves, has_worked: false }
     }
 
     /// Whether anything has happened since the last call.
@@ -105,9 +105,9 @@ impl Machine for FabricMachine {
     }
 
     fn card(&self) -> Card {
-        let (end, queues) = match self.who {
-            Who::Server { cores } => (0, cores),
-            Who::Client { end, .. } => (end, 1),
+        let (end, queues) = match self.role {
+            Role::Server { cores } => (0, cores),
+            Role::Client { end, .. } => (end, 1),
         };
         let offloads =
             Offloads { checksum: true, segmentation_ipv4: true, segmentation_ipv6: true };
@@ -125,12 +125,12 @@ impl Machine for FabricMachine {
     }
 
     fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
-        match self.who {
-            Who::Client { cores, .. } => {
+        match self.role {
+            Role::Client { cores, .. } => {
                 let queue = queue_of(frame.head, cores);
                 self.end.transmit(frame, |server| server == queue)
             }
-            Who::Server { .. } => {
+            Role::Server { .. } => {
                 let to = frame.head.first_chunk::<6>().copied().map(Ethernet);
                 let is_group = frame.head.first().is_some_and(|first| first & 1 == 1);
                 self.end.transmit(frame, |client| is_group || to == Some(hardware(client)))
@@ -160,7 +160,7 @@ impl Machine for FabricMachine {
         self.end.tidy();
     }
 
-    /// It ends with its thread.
+    /// The machine stops when its thread ends.
     fn is_low_on_memory(&mut self) -> bool {
         false
     }

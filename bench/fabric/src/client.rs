@@ -17,7 +17,7 @@ use net::{
 };
 use tasks::Budget;
 
-use crate::card::{FabricMachine, Who};
+use crate::card::{FabricMachine, Role};
 use crate::dialogue::{Dialogue, Then, Words};
 use crate::disk::MemoryDisk;
 use crate::server::{ACCOUNTS, ADDRESS};
@@ -26,7 +26,7 @@ use crate::wire::End;
 
 /// The most frames in one turn, and the most connections that may speak or have timers that expire.
 const A_TURN: u32 = 64;
-/// For so many there is memory at the least.
+/// The least number of connections that have memory.
 const CONNECTIONS_LEAST: usize = 16;
 
 pub(crate) struct Client {
@@ -59,9 +59,9 @@ impl Client {
         end: u8,
         cores: u8,
     ) -> Client {
-        let who = Who::Client { end, cores };
+        let role = Role::Client { end, cores };
         let mut machine =
-            FabricMachine::new(who, wire, MemoryDisk::blank(0), Arc::new(AtomicBool::new(false)));
+            FabricMachine::new(role, wire, MemoryDisk::blank(0), Arc::new(AtomicBool::new(false)));
         let mut seed = [0; 32];
         machine.random(&mut seed);
         let [a, b, c, _] = ADDRESS;
@@ -70,7 +70,7 @@ impl Client {
             prefix_bits: 24,
             gateway: None,
         };
-        // Twice as many, since one that is over may still have something to say.
+        // Twice as many, since a connection that is over may still have data to send.
         let slots = connections.max(CONNECTIONS_LEAST) * 2;
         let pools = PoolSizes { blocks: slots * 4, send_queues: slots, receive_queues: slots };
         let config = Config {
@@ -101,7 +101,7 @@ impl Client {
 
     /// One turn.
     ///
-    /// Errors: what went otherwise than it should, for people.
+    /// Errors: the text of what went wrong.
     pub(crate) fn turn(&mut self) -> Result<(), String> {
         let now = self.machine.now();
         self.open_wanted(now)?;

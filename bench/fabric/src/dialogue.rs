@@ -13,11 +13,11 @@ use crate::trusting::{self, Tickets};
 pub use crate::server::LARGE_BYTES;
 
 /// A message with its header, without the dot that ends it.
-pub(crate) const LETTER_BYTES: usize = 1024;
+pub(crate) const MESSAGE_BYTES: usize = 1024;
 /// The longest head of a response, or line of a reply.
 const HEARD_BYTES_MAX: usize = 2048;
 
-/// What the clients want.
+/// The load that the clients make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Load {
     /// A page of 4 KB, in connections that are kept.
@@ -25,18 +25,18 @@ pub enum Load {
     /// The same, in a new connection each.
     PagesInNewConnections,
     /// Messages of 1 KB in sessions that stay open.
-    Letters,
+    Messages,
     /// The same, in a new session each.
-    LettersInNewSessions,
+    MessagesInNewSessions,
     /// A page of 4 KB over TLS, in connections that are kept.
     SecurePages,
     /// One of [`LARGE_BYTES`].
     SecureLargePages,
-    /// TLS is spoken, and nothing said, in a new connection each; none is known by a ticket.
+    /// TLS handshakes without data, each in a new connection and without a ticket.
     Handshakes,
-    /// The same, and all are but those that come first.
+    /// The same with tickets, except for the first handshakes.
     ResumedHandshakes,
-    /// Handshakes that end with the server's answer: the client has had enough.
+    /// Handshakes that the client ends after the server's first flight.
     Hellos,
 }
 
@@ -44,7 +44,7 @@ impl Load {
     pub(crate) fn port(self) -> u16 {
         match self {
             Load::Pages | Load::PagesInNewConnections => machine::HTTP.port,
-            Load::Letters | Load::LettersInNewSessions => machine::SMTP.port,
+            Load::Messages | Load::MessagesInNewSessions => machine::SMTP.port,
             Load::SecurePages
             | Load::SecureLargePages
             | Load::Handshakes
@@ -53,17 +53,17 @@ impl Load {
         }
     }
 
-    /// How many of a client's at once.
+    /// The number of connections of a client at once.
     pub(crate) fn connections(self) -> usize {
         match self {
             Load::SecureLargePages => 4,
-            // With more, some would find no ticket left by those before them.
+            // With more connections, some would find no unused ticket.
             Load::ResumedHandshakes => trusting::TICKETS,
             _ => 64,
         }
     }
 
-    /// What each client has done before anything counts.
+    /// The exchanges of each client before the measurement begins.
     pub(crate) fn warm(self) -> u64 {
         match self {
             Load::SecureLargePages => 50,
@@ -73,14 +73,14 @@ impl Load {
     }
 
     fn is_kept(self) -> bool {
-        matches!(self, Load::Pages | Load::Letters | Load::SecurePages | Load::SecureLargePages)
+        matches!(self, Load::Pages | Load::Messages | Load::SecurePages | Load::SecureLargePages)
     }
 
     fn page(self) -> (&'static str, usize) {
         if self == Load::SecureLargePages { (LARGE, LARGE_BYTES) } else { (PAGE, PAGE_BYTES) }
     }
 
-    /// How a client's TLS is set, if it speaks any.
+    /// The TLS settings of the clients, if they use TLS.
     fn shield(self) -> Result<Option<Arc<ClientConfig>>, String> {
         let tickets = match self {
             Load::SecurePages | Load::SecureLargePages | Load::Handshakes => Tickets::Forgotten,
@@ -90,21 +90,21 @@ impl Load {
         trusting::settings(&["http/1.1"], tickets).map(Some)
     }
 
-    /// What is waited for first.
+    /// The first expected event.
     fn beginning(self) -> Expect {
         match self {
             Load::Pages
             | Load::PagesInNewConnections
             | Load::SecurePages
             | Load::SecureLargePages => Expect::Head,
-            Load::Letters | Load::LettersInNewSessions => Expect::Greeting,
+            Load::Messages | Load::MessagesInNewSessions => Expect::Greeting,
             Load::Handshakes | Load::ResumedHandshakes => Expect::Handshake,
             Load::Hellos => Expect::Answer,
         }
     }
 }
 
-/// What is waited for.
+/// The expected event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expect {
     Head,
@@ -125,7 +125,7 @@ enum Expect {
     End,
 }
 
-/// What is to be done next.
+/// The next action.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Then<'a> {
     /// Wait.
@@ -136,29 +136,29 @@ pub(crate) enum Then<'a> {
     Leave,
 }
 
-/// What is said, made once for a client.
+/// The text of the dialogue, made once for a client.
 pub(crate) struct Words {
     load: Load,
     request: Vec<u8>,
     recipients: Vec<Vec<u8>>,
-    letter: Vec<u8>,
+    message: Vec<u8>,
     pub(crate) shield: Option<Arc<ClientConfig>>,
 }
 
 impl Words {
-    /// Errors: the library's of TLS, for people.
+    /// Errors: the text of the TLS library's error.
     pub(crate) fn of(load: Load) -> Result<Words, String> {
         let (page, _) = load.page();
         let close = if load.is_kept() { "" } else { "Connection: close\r\n" };
-        let mut letter =
+        let mut message =
             b"From: sender@client.test\r\nTo: user@fabric.test\r\nSubject: measured\r\n\r\n"
                 .to_vec();
-        while letter.len() < LETTER_BYTES - 2 {
-            let line = (LETTER_BYTES - letter.len()).min(74) - 2;
-            letter.extend(std::iter::repeat_n(b'x', line));
-            letter.extend_from_slice(b"\r\n");
+        while message.len() < MESSAGE_BYTES - 2 {
+            let line = (MESSAGE_BYTES - message.len()).min(74) - 2;
+            message.extend(std::iter::repeat_n(b'x', line));
+            message.extend_from_slice(b"\r\n");
         }
-        letter.extend_from_slice(b".\r\n");
+        message.extend_from_slice(b".\r\n");
         let hello = match load {
             Load::Hellos => {
                 Shield::new(&trusting::settings(&["http/1.1"], Tickets::Forgotten)?)?.words()
@@ -172,7 +172,7 @@ impl Words {
             recipients: (0..crate::server::ACCOUNTS)
                 .map(|number| format!("RCPT TO:<{}>\r\n", account(number)).into_bytes())
                 .collect(),
-            letter,
+            message,
         })
     }
 
@@ -181,10 +181,10 @@ impl Words {
     }
 }
 
-/// One connection's.
+/// The dialogue of one connection.
 pub(crate) struct Dialogue {
     expect: Expect,
-    /// What has arrived of a head or a line.
+    /// The received part of a head or a line.
     heard: Vec<u8>,
     recipient: usize,
     is_connected: bool,
@@ -205,7 +205,7 @@ impl Dialogue {
         }
     }
 
-    /// The connection is there.
+    /// The connection is established.
     pub(crate) fn connected<'a>(&mut self, words: &'a Words) -> Then<'a> {
         self.is_connected = true;
         let begins = matches!(self.expect, Expect::Head | Expect::Answer);
@@ -214,7 +214,7 @@ impl Dialogue {
 
     /// A handshake is done on both sides.
     ///
-    /// Whether that was all: then TLS is to be closed.
+    /// Returns whether the dialogue is complete. Then TLS is to be closed.
     pub(crate) fn shaken(&mut self, kind: HandshakeKind, words: &Words) -> bool {
         let is_all = self.expect == Expect::Handshake;
         if is_all {
@@ -231,7 +231,7 @@ impl Dialogue {
 
     /// The server has ended its half.
     ///
-    /// Errors: it should not have.
+    /// Errors: the dialogue is not complete.
     pub(crate) fn peer_closed(&self) -> Result<(), String> {
         match self.expect {
             Expect::End => Ok(()),
@@ -239,7 +239,7 @@ impl Dialogue {
         }
     }
 
-    /// Whether all has been said.
+    /// Whether the dialogue is complete.
     pub(crate) fn is_over(&self) -> bool {
         self.expect == Expect::End
     }
@@ -306,7 +306,7 @@ impl Dialogue {
                 words.recipients.get(self.recipient).map_or(b"", |to| to),
             ),
             Expect::Recipient => ("250", Expect::GoAhead, b"DATA\r\n"),
-            Expect::GoAhead => ("354", Expect::Taken, &words.letter),
+            Expect::GoAhead => ("354", Expect::Taken, &words.message),
             Expect::Taken if words.load.is_kept() => ("250", Expect::Sender, FROM),
             Expect::Taken => ("250", Expect::Farewell, b"QUIT\r\n"),
             Expect::Farewell => ("221", Expect::End, b""),

@@ -15,11 +15,11 @@ use crate::measure::{Room, Thread, processors, serve, stay_on};
 use crate::server;
 use crate::wire::{End, ends};
 
-/// How long pages are asked for, each time.
+/// The duration of each measurement.
 const SPAN: Duration = Duration::from_secs(1);
-/// How often; the best counts, since whatever else runs there only takes away.
+/// The number of repetitions. The best one counts, since other load only reduces the result.
 const REPETITIONS: usize = 3;
-/// What is not counted at the beginning.
+/// Pages at the beginning that are not counted.
 const WARM: usize = 500;
 
 /// How long pages take.
@@ -33,9 +33,9 @@ pub struct Flooded {
     pub handshakes_per_second: f64,
 }
 
-/// Measures it; in each of several turns both.
+/// Measures page times without and with a flood, several times in turn.
 ///
-/// Errors: what went otherwise than it should, for people.
+/// Errors: the text of what went wrong.
 pub fn flood() -> Result<Flooded, String> {
     let mut best =
         Flooded { quiet: Duration::MAX, flooded: Duration::MAX, handshakes_per_second: 0.0 };
@@ -103,7 +103,7 @@ pub(crate) fn pages(others: usize) -> Result<(Duration, f64), String> {
     Ok((Duration::from_nanos(found.p99_ns.load(Ordering::Relaxed)), answered))
 }
 
-/// What the clients' thread has found.
+/// The results of the clients' thread.
 #[derive(Default)]
 struct Found {
     p99_ns: AtomicU64,

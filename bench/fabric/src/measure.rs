@@ -94,7 +94,7 @@ pub(crate) fn stay_on(processor: usize) -> Result<(), String> {
         .map_err(|error| format!("processor {processor} is not ours: {error}"))
 }
 
-/// What all threads see.
+/// The state that all threads share.
 pub(crate) struct Room {
     pub(crate) serves: Arc<AtomicBool>,
     pub(crate) is_over: Arc<AtomicBool>,
@@ -162,7 +162,7 @@ impl Room {
         Room { serves: Arc::new(AtomicBool::new(false)), is_over: Arc::new(AtomicBool::new(false)) }
     }
 
-    /// Waits until something is so.
+    /// Waits until `is_so` returns true.
     ///
     /// Errors: it takes too long, or a thread is over.
     pub(crate) fn await_that(

@@ -10,7 +10,7 @@ use machine::{Entropy, Instant, Machine};
 use server::configuration::Configuration;
 use server::{Engine, Next, Papers, Seed, Sizes};
 
-use crate::card::{FabricMachine, Who};
+use crate::card::{FabricMachine, Role};
 use crate::disk::MemoryDisk;
 use crate::trusting;
 use crate::wire::End;
@@ -20,7 +20,7 @@ pub(crate) const ADDRESS: [u8; 4] = [10, 0, 0, 1];
 /// The file that is asked for, and its size.
 pub(crate) const PAGE: &str = "/4k.bin";
 pub(crate) const PAGE_BYTES: usize = 4 << 10;
-/// A long one, and its size.
+/// A large file, and its size.
 pub(crate) const LARGE: &str = "/1m.bin";
 /// Bytes of the large page.
 pub const LARGE_BYTES: usize = 1 << 20;
@@ -31,7 +31,7 @@ pub(crate) const ACCOUNTS: usize = 1024;
 const HASH: &str =
     "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ";
 
-/// Of the machine, for each core.
+/// The memory of the machine for each core.
 const MEMORY_BYTES: u64 = 256 << 20;
 const DISK_BYTES: usize = 2 << 30;
 
@@ -52,7 +52,7 @@ pub(crate) struct Core {
 
 /// The cores of a server at `ends`. `serves` becomes true when it does.
 ///
-/// Errors: why there is no such server, for people.
+/// Errors: the text of the reason.
 pub(crate) fn cores(ends: Vec<End>, serves: &Arc<AtomicBool>) -> Result<Vec<Beginning>, String> {
     let cores = ends.len() as u8;
     let sizes = Sizes::for_memory(MEMORY_BYTES * u64::from(cores), cores)
@@ -61,7 +61,7 @@ pub(crate) fn cores(ends: Vec<End>, serves: &Arc<AtomicBool>) -> Result<Vec<Begi
         Configuration::parse(&configuration()).map_err(|error| error.to_string())?;
     let mut machines = (0..).zip(ends).map(|(core, end)| {
         let disk = MemoryDisk::blank(if core == 0 { DISK_BYTES } else { 0 });
-        FabricMachine::new(Who::Server { cores }, end, disk, Arc::clone(serves))
+        FabricMachine::new(Role::Server { cores }, end, disk, Arc::clone(serves))
     });
     let mut first_machine = machines.next().ok_or("a machine has a core")?;
     let mut secret = [0; 32];

@@ -28,20 +28,20 @@ impl Shield {
         Ok(Shield { tls, text: vec![0; TEXT_BYTES].into_boxed_slice(), heard_more: false })
     }
 
-    /// What the server has to be sent next.
+    /// The bytes to send to the server next.
     pub(crate) fn words(&mut self) -> Vec<u8> {
         let mut words = Vec::new();
-        // Memory takes all.
+        // Writing to memory never fails.
         while self.tls.wants_write() && self.tls.write_tls(&mut words).is_ok() {}
         words
     }
 
-    /// Says `text` to the server.
+    /// Encrypts `text` for the server.
     pub(crate) fn say(&mut self, text: &[u8]) -> Result<(), String> {
         self.tls.writer().write_all(text).map_err(|error| error.to_string())
     }
 
-    /// Says that nothing more will be said.
+    /// Sends close_notify.
     pub(crate) fn close(&mut self) {
         self.tls.send_close_notify();
     }
@@ -52,7 +52,7 @@ impl Shield {
         self.tls.handshake_kind().filter(|_| self.heard_more)
     }
 
-    /// Bytes have come from the server; what of text is in them goes to `hear`.
+    /// Bytes have arrived from the server. Their plaintext goes to `hear`.
     pub(crate) fn heard(
         &mut self,
         mut bytes: &[u8],

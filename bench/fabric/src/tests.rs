@@ -57,7 +57,7 @@ fn exchange(cores: u8, load: Load, each: u64) -> Vec<Core> {
 #[test]
 fn every_load_is_done_by_one_core() {
     for load in
-        [Load::Pages, Load::PagesInNewConnections, Load::Letters, Load::LettersInNewSessions]
+        [Load::Pages, Load::PagesInNewConnections, Load::Messages, Load::MessagesInNewSessions]
     {
         exchange(1, load, 300);
     }
@@ -66,7 +66,7 @@ fn every_load_is_done_by_one_core() {
 #[test]
 fn every_load_is_shared_by_several_cores() {
     for load in
-        [Load::Pages, Load::PagesInNewConnections, Load::Letters, Load::LettersInNewSessions]
+        [Load::Pages, Load::PagesInNewConnections, Load::Messages, Load::MessagesInNewSessions]
     {
         let servers = exchange(3, load, 300);
         assert!(servers.iter().all(|core| core.busy() > Duration::ZERO), "{load:?}");
@@ -173,8 +173,8 @@ fn an_unexpected_answer_is_an_error() {
     assert_eq!(dialogue.done, 0);
     assert!(matches!(dialogue.heard(&[0], &words), Ok(Then::Say(_))));
     assert_eq!(dialogue.done, 1);
-    let mut letters = Dialogue::new(&Words::of(Load::Letters).unwrap(), 0);
-    assert!(letters.heard(b"421 too busy\r\n", &words).is_err());
+    let mut messages = Dialogue::new(&Words::of(Load::Messages).unwrap(), 0);
+    assert!(messages.heard(b"421 too busy\r\n", &words).is_err());
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub const NAME: &str = "mail.fabric.test";
 /// Tickets that a client keeps of a server: as many as rustls does.
 pub(crate) const TICKETS: usize = 8;
 
-/// Whether a client comes again with the tickets that it was given.
+/// Whether a client reuses the tickets of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tickets {
     /// It keeps some of them.
@@ -92,7 +92,7 @@ fn provide_randomness() {
     randomness::provide(&SOURCE);
 }
 
-/// Takes every certificate for the right one.
+/// Accepts every certificate.
 #[derive(Debug)]
 struct Credulous;
 

@@ -12,7 +12,7 @@ use rings::{Receiver, Sender, ring};
 const FRAMES: usize = 256;
 /// Buffers of one end: those that are under way, and those that the other side has not done with.
 const BUFFERS: usize = 1024;
-/// What stands before a frame in its buffer.
+/// The bytes before a frame in its buffer.
 const MARGIN: usize = 16;
 /// The longest IP packet with its Ethernet header.
 const FRAME_BYTES_MAX: usize = 14 + 65_535;
@@ -31,7 +31,7 @@ pub(crate) struct End {
     free: Vec<Box<[u8]>>,
 }
 
-/// To and from one other end.
+/// The rings to and from one other end.
 struct Way {
     other: u8,
     frames: Sender<Sent>,

@@ -48,7 +48,7 @@ pub(super) enum Queues {
 pub(super) struct Equipment {
     pub(super) memory_mib: u32,
     pub(super) disk_bytes: u64,
-    /// Its accounts, as the configuration has them, and what else is to stand there.
+    /// Its accounts, as sections of the configuration, and further sections.
     pub(super) users: String,
     /// Lines of the configuration's table `[network]`.
     pub(super) network: &'static str,
@@ -61,7 +61,7 @@ pub(super) struct Equipment {
 pub(super) struct Place {
     qemu: PathBuf,
     image: PathBuf,
-    /// Gone with this value.
+    /// Removed when this value is dropped.
     pub(super) folder: PathBuf,
     pub(super) memory_mib: u32,
     pub(super) data: DataFolder,
@@ -76,7 +76,7 @@ pub(super) struct Serving {
 }
 
 impl Place {
-    /// With accounts that get mail. `name`: of the bench.
+    /// Makes a workplace with accounts that get mail. `name`: the name of the bench.
     pub(super) fn make(house: &House, name: &str, stop: &Stop) -> Result<Place, Failure> {
         let users = (0..ACCOUNTS)
             .map(|number| {
@@ -93,7 +93,7 @@ impl Place {
         Place::with(house, name, equipment, stop)
     }
 
-    /// With this.
+    /// Makes a workplace with this setup.
     pub(super) fn with(
         house: &House,
         name: &str,
@@ -160,7 +160,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // A remainder under target/ does no harm.
+        // If the folder cannot be removed, it stays under target/ and does no harm.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
@@ -178,7 +178,7 @@ pub(super) fn account(number: u32) -> String {
     format!("user{}@barepost.test", number % ACCOUNTS)
 }
 
-/// A service of the guest's.
+/// The address of a service of the guest.
 pub(super) fn service(port: u16) -> SocketAddr {
     SocketAddr::from((MACHINE, port))
 }
@@ -228,7 +228,7 @@ impl Serving {
         self.guest.process_id()
     }
 
-    /// Stops the guest cleanly and takes its interface away. What it said meanwhile.
+    /// Stops the guest cleanly and removes its interface. Returns what it printed meanwhile.
     pub(super) fn stop(mut self) -> Result<Vec<String>, Failure> {
         self.guest.ask_to_stop();
         let (asked, mut said) = (Instant::now(), Vec::new());
@@ -252,7 +252,7 @@ impl Serving {
 
 /// Runs h2load (HTTP/1.1) for so many pages, with `options`.
 ///
-/// Errors: not all requests came to a page.
+/// Errors: not every request got a page.
 pub(super) fn ask_for_pages(
     h2load: &Path,
     requests: u32,
@@ -273,7 +273,7 @@ pub(super) fn ask_for_pages(
     let began = Instant::now();
     while running.try_wait().map_err(Failure::io(doing))?.is_none() {
         if began.elapsed() > LOAD_BUDGET {
-            // It is gone in any case, and the error is this one.
+            // The process has ended in any case, and the first error is reported.
             let _ = running.kill();
             break;
         }

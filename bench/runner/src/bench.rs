@@ -42,7 +42,7 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "fabric",
-        measures: "pages and letters a second with nothing between server and clients, by core; instructions for each on 1 to 8 cores",
+        measures: "pages and messages a second without a kernel between server and clients, by core; instructions for each on 1 to 8 cores",
         run: fabric::run,
     },
     Bench {
@@ -57,22 +57,22 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "email",
-        measures: "letters a second, their instructions and steps; against Postfix and Dovecot in a Linux guest; the email server's figures 1 to 6 and 12",
+        measures: "messages a second, their instructions and steps; against Postfix and Dovecot in a Linux guest; the email server's figures 1 to 6 and 12",
         run: email::run,
     },
     Bench {
         name: "email-wan",
-        measures: "letters over a wide network that delays and loses; against Postfix in a Linux guest; the email server's figures 7 to 11 and 13 to 15",
+        measures: "messages over a wide network that delays and loses; against Postfix in a Linux guest; the email server's figures 7 to 11 and 13 to 15",
         run: email::wan::run,
     },
     Bench {
         name: "relay",
-        measures: "letters through the queue to other servers; a slow destination beside a fast one; against Postfix in a Linux guest; and a queue of a million entries",
+        measures: "messages through the queue to other servers; a slow destination beside a fast one; against Postfix in a Linux guest; and a queue of a million entries",
         run: relay::run,
     },
     Bench {
         name: "mailbox",
-        measures: "a mailbox of 200,000 letters beside one of 50 and one of 20: listing, reading, searching, filing, start and memory",
+        measures: "a mailbox of 200,000 messages beside one of 50 and one of 20: listing, reading, searching, filing, start and memory",
         run: webmail::mailbox::run,
     },
     Bench {
@@ -108,14 +108,14 @@ pub(crate) struct Options {
     /// Benches to run; all if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Of `goodput` only the rows with this in their case, such as "hosted, 200 Mbit/s, 20 ms,
-    /// 5 %"; of `relay`, such as "a queue of 10,000"; of `web` and `webmail` only our own, such as
-    /// "16 at once" and "inbox"; no result is written then
+    /// Run only the cases of `goodput` or `relay` that contain this text, such as "hosted, 200
+    /// Mbit/s, 20 ms, 5 %" or "a queue of 10,000"; for `web` and `webmail` only the cases of our
+    /// own image, such as "16 at once" and "inbox"; no result is written then
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 }
 
-/// Errors: refused when a name is not known.
+/// Errors: refused if there is no bench of that name.
 pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
     if let Some(only) = &options.only {
         return run_only(house, options, only, stop);
@@ -129,7 +129,7 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
     Ok(())
 }
 
-/// A few rows are no result to be kept.
+/// Runs only the cases that contain `only`. The result is incomplete, so it is not written.
 fn run_only(house: &House, options: &Options, only: &str, stop: &Stop) -> Result<(), Failure> {
     let run_only = match options.names.as_slice() {
         [name] if name == "goodput" => goodput::run_only,

@@ -107,7 +107,7 @@ fn processor_seconds(process: u32) -> Result<f64, Failure> {
     Ok(fields.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0)
 }
 
-/// Memory of the host's that a process has.
+/// The resident memory of a process of the host.
 pub(super) fn resident_mib(process: u32) -> Result<f64, Failure> {
     let status = read(process, "status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();

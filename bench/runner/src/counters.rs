@@ -60,12 +60,12 @@ impl Counters {
         }
     }
 
-    /// What the counters of the first core say now.
+    /// The present counters of the first core.
     pub(super) fn sample(&self) -> Result<Sample, Failure> {
         self.sample_of(0)
     }
 
-    /// What the counters of each core say now.
+    /// The present counters of each core.
     pub(super) fn samples(&self) -> Result<Vec<Sample>, Failure> {
         (0..self.cores).map(|core| self.sample_of(core)).collect()
     }

@@ -20,21 +20,21 @@ use super::workplace::refuse_if_stopped;
 
 /// Sessions at once that fill a disk quickly. Each of them waits until its message is stored.
 pub(super) const SESSIONS: usize = 64;
-const LETTER_BYTES: usize = 1_000;
+const MESSAGE_BYTES: usize = 1_000;
 const READY_BUDGET: Duration = Duration::from_secs(20);
 const STARTS: usize = 3;
-/// Until a machine that has started has done what it does then.
+/// The time for the work that a machine does after its start.
 const SETTLE: Duration = Duration::from_secs(2);
 const STOP_BUDGET: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Messages that a sender sends.
-pub(super) struct Letters {
+pub(super) struct Messages {
     /// The address of the server that receives them.
     pub(super) server: SocketAddr,
     /// Sessions at once.
     pub(super) sessions: usize,
-    /// What the sender says before the first message, if anything: one command, which is granted.
+    /// A command that the sender sends before the first message, if any. The server accepts it.
     pub(super) login: String,
     pub(super) from: String,
     /// The recipients, one after the other.
@@ -42,19 +42,19 @@ pub(super) struct Letters {
     pub(super) count: usize,
 }
 
-/// Sends all of them to a machine of so much memory. Call it in a network of its own, while nothing
-/// serves from the place.
-pub(super) fn fill(place: &Place, all: &[Letters], stop: &Stop) -> Result<(), Failure> {
+/// Starts a machine on `place`, sends it all of these messages, and stops it. Call it in a network
+/// of its own.
+pub(super) fn fill(place: &Place, all: &[Messages], stop: &Stop) -> Result<(), Failure> {
     make_interface(1)?;
     let taps = Hosted::attach(INTERFACE, 1)?;
     let machine = Hosted::start(taps, 1, &place.data, place.memory_mib)?;
     await_ready(&machine, stop)?;
-    for letters in all {
+    for messages in all {
         let began = Instant::now();
-        letters.deliver()?;
+        messages.deliver()?;
         remark(format_args!(
-            "{} letters came in {:.1} s",
-            letters.count,
+            "{} messages came in {:.1} s",
+            messages.count,
             began.elapsed().as_secs_f64()
         ));
     }
@@ -62,18 +62,18 @@ pub(super) fn fill(place: &Place, all: &[Letters], stop: &Stop) -> Result<(), Fa
     ip(&format!("link delete {INTERFACE}"))
 }
 
-/// What a start of the image from such a disk takes: medians.
+/// The cost of a start of the image from such a disk, as medians.
 pub(super) struct Start {
-    /// Of the guest's.
+    /// Guest instructions.
     pub(super) instructions: f64,
     /// From QEMU's start until it serves.
     pub(super) ms: f64,
-    /// Memory of the host's that the machine has then.
+    /// The memory of the host that the machine uses then.
     pub(super) mib: f64,
 }
 
 impl Start {
-    /// Starts it several times.
+    /// Starts the image several times.
     pub(super) fn measure(house: &House, place: &Place) -> Result<Start, Failure> {
         let (mut instructions, mut ms, mut mib) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..STARTS {
@@ -117,8 +117,8 @@ fn end(mut machine: Hosted) -> Result<(), Failure> {
     Err(Failure::broke("the machine that was filled did not stop in time"))
 }
 
-impl Letters {
-    /// Brings them all; each of them is another.
+impl Messages {
+    /// Sends them all. Each message is different.
     pub(super) fn deliver(&self) -> Result<(), Failure> {
         let numbers = AtomicUsize::new(0);
         let next =
@@ -136,7 +136,7 @@ impl Letters {
     /// One session. Its commands do not wait for each other's replies (RFC 2920). Only a message
     /// does.
     fn send(&self, next: impl Fn() -> Option<usize>) -> Result<(), Failure> {
-        let doing = "sending letters";
+        let doing = "sending messages";
         let connect = || {
             let connection = TcpStream::connect_timeout(&self.server, PATIENCE)?;
             connection.set_nodelay(true)?;
@@ -158,7 +158,7 @@ impl Letters {
             said.push_str(&format!("MAIL FROM:<{}>\r\nRCPT TO:<{to}>\r\nDATA\r\n", self.from));
             expected.extend(["250 ", "250 ", "354 "]);
             exchange(&mut connection, &mut said, &mut expected).map_err(Failure::io(doing))?;
-            said.push_str(&mailboxes::letter(&self.from, to, number, LETTER_BYTES));
+            said.push_str(&mailboxes::message(&self.from, to, number, MESSAGE_BYTES));
             said.push_str(".\r\n");
             expected.push("250 ");
         }
@@ -166,7 +166,7 @@ impl Letters {
     }
 }
 
-/// Says all of it, and hears these replies.
+/// Sends `said`, and reads the expected replies.
 fn exchange(
     connection: &mut BufReader<TcpStream>,
     said: &mut String,

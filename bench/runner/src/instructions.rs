@@ -54,10 +54,10 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let mut measuring = Measuring { counters, serving, profiler, idle_per_second: 0.0 };
     measuring.measure_idle()?;
 
-    let letter = message(MESSAGE_BYTES);
+    let text = message(MESSAGE_BYTES);
     let mut rows = Vec::new();
     let new_connection = measuring
-        .transactions("new-connection", SESSIONS, |base| send_in_new_sessions(base, &letter))?;
+        .transactions("new-connection", SESSIONS, |base| send_in_new_sessions(base, &text))?;
     let case = "SMTP: 1 KB message, new connection";
     rows.push(Row::alone(case, "instructions", new_connection).beside(
         PEER,
@@ -65,7 +65,7 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
         Some(AIM_NEW_CONNECTION),
     ));
     let reused = measuring
-        .transactions("reused-session", MESSAGES, |base| send_in_one_session(base, &letter))?;
+        .transactions("reused-session", MESSAGES, |base| send_in_one_session(base, &text))?;
     let case = "SMTP: 1 KB message, reused session";
     rows.push(Row::alone(case, "instructions", reused).beside(
         PEER,
@@ -159,17 +159,17 @@ impl Measuring {
     }
 }
 
-fn send_in_new_sessions(base: u16, letter: &[u8]) -> Result<(), Failure> {
+fn send_in_new_sessions(base: u16, text: &[u8]) -> Result<(), Failure> {
     (0..SESSIONS).try_for_each(|_| {
         let mut session = greet(base)?;
-        send(&mut session, letter)?;
+        send(&mut session, text)?;
         session.command(b"QUIT\r\n", "221")
     })
 }
 
-fn send_in_one_session(base: u16, letter: &[u8]) -> Result<(), Failure> {
+fn send_in_one_session(base: u16, text: &[u8]) -> Result<(), Failure> {
     let mut session = greet(base)?;
-    (0..MESSAGES).try_for_each(|_| send(&mut session, letter))?;
+    (0..MESSAGES).try_for_each(|_| send(&mut session, text))?;
     session.command(b"QUIT\r\n", "221")
 }
 
@@ -179,11 +179,11 @@ fn greet(base: u16) -> Result<Client, Failure> {
     Ok(session)
 }
 
-fn send(session: &mut Client, letter: &[u8]) -> Result<(), Failure> {
+fn send(session: &mut Client, text: &[u8]) -> Result<(), Failure> {
     session.command(b"MAIL FROM:<bench@client.test>\r\n", "250")?;
     session.command(b"RCPT TO:<ada@barepost.test>\r\n", "250")?;
     session.command(b"DATA\r\n", "354")?;
-    session.command(letter, "250")
+    session.command(text, "250")
 }
 
 fn log_in(base: u16, password: &str) -> Result<Client, Failure> {

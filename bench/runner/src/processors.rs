@@ -28,7 +28,7 @@ pub(super) fn taken(process: u32, count: u32) -> Result<Vec<f64>, Failure> {
         .ok_or_else(|| Failure::broke(format_args!("{doing}: one is not there")))
 }
 
-/// None if it is no processor's, or is gone.
+/// None if the thread is not that of a processor, or has ended.
 fn of_thread(folder: &Path) -> Option<(usize, f64)> {
     parse(&fs::read_to_string(folder.join("stat")).ok()?)
 }

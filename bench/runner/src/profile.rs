@@ -23,7 +23,7 @@ pub(super) struct Profiler {
 }
 
 impl Profiler {
-    /// Of the image as it is.
+    /// A recorder for the present image.
     pub(super) fn new(house: &House, bench: &'static str) -> Result<Profiler, Failure> {
         Ok(Profiler {
             functions: Functions::read(&image::unstripped(house))?,
@@ -32,7 +32,7 @@ impl Profiler {
         })
     }
 
-    /// Keeps that of one case, for each of its transactions.
+    /// Writes the profile of one case, by its transactions.
     pub(super) fn write(
         &self,
         case: &str,
@@ -107,7 +107,7 @@ impl Functions {
         Ok(by_address(&self.lines_of(sample, &["-a", "-i"])?))
     }
 
-    /// What `addr2line` says of all addresses of the sample, in their order.
+    /// The output of `addr2line` for all addresses of the sample, in their order.
     fn lines_of(&self, sample: &Sample, options: &[&str]) -> Result<String, Failure> {
         let doing = "looking for the lines of the image";
         let mut finder = Command::new("addr2line");
@@ -121,12 +121,12 @@ impl Functions {
         let addresses: String =
             sample.by_address().map(|(address, _)| format!("{address:x}\n")).collect();
         let input = finder.stdin.take();
-        // Beside the reading, so that neither pipe can fill up and stop both.
+        // A thread writes while this one reads, so that neither pipe blocks both.
         let writing = std::thread::spawn(move || {
             input.map(|mut input| input.write_all(addresses.as_bytes()))
         });
         let output = finder.wait_with_output().map_err(Failure::io(doing))?;
-        // What could not be written has no name in the output.
+        // Addresses that could not be written have no name in the output.
         let _ = writing.join();
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
@@ -134,7 +134,7 @@ impl Functions {
 
 /// The owner of the instructions at some places, with the innermost first. The first place in a
 /// file of `owners` decides, and then the first matching owner.
-pub(super) fn whose<P: Copy>(places: &[String], owners: &[(&str, P)]) -> Option<P> {
+pub(super) fn owner_of<P: Copy>(places: &[String], owners: &[(&str, P)]) -> Option<P> {
     let owner = |place: &String| {
         owners.iter().find(|(file, _)| place.contains(file)).map(|(_, owner)| *owner)
     };
@@ -153,7 +153,7 @@ fn by_address(said: &str) -> Vec<Vec<String>> {
     all
 }
 
-/// Sums counts by name; most first.
+/// Sums counts by name, with the largest first.
 fn ranking<'a>(counts: impl Iterator<Item = (&'a str, u64)>, transactions: u32) -> String {
     let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, count) in counts {

@@ -1,4 +1,4 @@
-//! What a bench found: a table for people and a file for programs.
+//! The report of a bench: a table for people and a file for programs.
 
 use std::process::Command;
 
@@ -9,12 +9,12 @@ use super::plot::Figure;
 
 /// The contents of `bench/results/NAME.json`, but for its name and commit.
 pub(super) struct Report {
-    /// On what it was measured.
+    /// The machine of the measurement.
     pub(super) machine: String,
     pub(super) rows: Vec<Row>,
     /// What a reader of the table must know, in a sentence or two.
     pub(super) note: &'static str,
-    /// What of it is drawn.
+    /// The figure, if there is one.
     pub(super) figure: Option<Figure>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Row {
     peer: Option<f64>,
     /// Above 1: ours is better.
     ratio: Option<f64>,
-    /// The ratio that is asked for.
+    /// The ratio that is aimed for.
     target: Option<f64>,
 }
 
@@ -127,12 +127,12 @@ fn commit(house: &House) -> String {
     if changed.is_empty() { commit } else { format!("{commit}+") }
 }
 
-/// None where there is nothing to divide by.
+/// None if the divisor is zero.
 fn ratio(more: f64, less: f64) -> Option<f64> {
     Some(rounded(more / less)).filter(|ratio| ratio.is_finite())
 }
 
-/// Four digits tell all that a measurement knows.
+/// A measurement has no more than four significant digits.
 fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -141,7 +141,7 @@ fn rounded(value: f64) -> f64 {
     (value * magnitude).round() / magnitude
 }
 
-/// With the thousands set apart.
+/// A number with thousands separators.
 fn readable(value: f64) -> String {
     if value.abs() < 1000.0 {
         return format!("{value}");

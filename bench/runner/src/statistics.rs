@@ -1,6 +1,6 @@
-//! What is made of values that a repeated measurement gave.
+//! The statistics of repeated measurements.
 
-/// The middle one of the values that a repeated measurement gave.
+/// The median.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

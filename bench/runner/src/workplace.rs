@@ -16,7 +16,7 @@ use server::configuration::Password;
 const READY_BUDGET: Duration = Duration::from_secs(60);
 const STOP_BUDGET: Duration = Duration::from_secs(10);
 
-/// A folder for data that is gone with this value, and what a guest needs.
+/// A folder for data, removed when this value is dropped, and the settings of a guest.
 pub(super) struct Workplace {
     folder: PathBuf,
     data: DataFolder,
@@ -32,7 +32,7 @@ pub(super) struct Serving {
     pub(super) base: u16,
     /// From QEMU's start until every service had greeted.
     pub(super) ready: Duration,
-    /// What it printed on its console until then.
+    /// The console output until then.
     pub(super) lines: Vec<String>,
     stop: Stop,
 }
@@ -108,7 +108,7 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        // A remainder under target/ does no harm.
+        // If the folder cannot be removed, it stays under target/ and does no harm.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

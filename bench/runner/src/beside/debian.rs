@@ -29,20 +29,20 @@ pub(super) const MODULES: &[&str] = &[
     "jbd2",
     "ext4",
 ];
-/// What a card needs of them.
+/// The modules that a network card needs.
 pub(super) const CARD_MODULES: &[&str] = MODULES.split_at(8).0;
 
 /// Packages, unpacked together.
 pub(super) struct Unpacked {
     pub(super) root: PathBuf,
     pub(super) kernel: PathBuf,
-    /// The kernel's.
+    /// The version of the kernel.
     pub(super) release: String,
 }
 
 /// Fetches Debian's kernel and the packages that `names` says, and unpacks them, once.
 ///
-/// Errors: refused where there is no Debian to take it from.
+/// Errors: refused on a host without access to Debian's packages.
 pub(super) fn unpack(
     folder: &Path,
     stop: &Stop,
@@ -52,7 +52,7 @@ pub(super) fn unpack(
     if !root.is_dir() {
         let (fetched, partly) = (folder.join("fetched"), folder.join("partly"));
         for path in [&fetched, &partly] {
-            // What is left of an earlier run; there may be nothing.
+            // Removes the files of an earlier run, if there are any.
             let _ = std::fs::remove_dir_all(path);
             std::fs::create_dir_all(path).map_err(Failure::io("making a folder for the peer"))?;
         }
@@ -148,7 +148,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
         .map_err(Failure::io(format_args!("copying {}", from.display())))
 }
 
-/// As the kernel reads it.
+/// The folder as a cpio archive, which the kernel unpacks.
 pub(super) fn pack(root: &Path, initramfs: &Path, stop: &Stop) -> Result<(), Failure> {
     let doing = "packing the peer's file system";
     let output = std::fs::File::create(initramfs).map_err(Failure::io(doing))?;

@@ -20,21 +20,21 @@ pub(super) struct Installation {
     pub(super) folder: &'static str,
     /// Packages, which come with all that they need.
     pub(super) wanted: &'static [&'static str],
-    /// Folders that there have to be.
+    /// Folders that must exist.
     pub(super) folders: &'static [&'static str],
     /// Files: where they lie, and what they hold.
     pub(super) files: &'static [(&'static str, &'static str)],
-    /// What runs.
+    /// The `init` script.
     pub(super) init: &'static str,
     pub(super) disk_bytes: u64,
-    /// Of the peer, for the table, before its kernel's.
+    /// The name of the peer in the table. The kernel's version follows it.
     pub(super) name: &'static str,
 }
 
 impl Installation {
     /// Makes the peer; `fill` adds to its disk's file system.
     ///
-    /// Errors: refused where there is no Debian to take it from.
+    /// Errors: refused on a host without access to Debian's packages.
     pub(super) fn make(
         &self,
         house: &House,
@@ -47,7 +47,7 @@ impl Installation {
         let unpacked = debian::unpack(&folder, stop, || self.packages_wanted())?;
         let (boot, root) = (folder.join("boot"), folder.join("root"));
         for path in [&boot, &root] {
-            // What is left of an earlier run; there may be nothing.
+            // Removes the files of an earlier run, if there are any.
             let _ = std::fs::remove_dir_all(path);
         }
         debian::prepare_boot(&boot, &unpacked, debian::MODULES, BOOT)?;
@@ -111,7 +111,7 @@ impl Installation {
             write(&root.join(path), text)?;
         }
         write_program(&root.join("init"), self.init)?;
-        // Programs call others by it.
+        // Programs call others by this path.
         std::os::unix::fs::symlink("busybox", root.join("bin/sh")).map_err(Failure::io(DOING))
     }
 
@@ -126,7 +126,7 @@ impl Installation {
 
 /// A file in the place of one that may be linked to a package's.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    // There may be none.
+    // The file may not exist.
     let _ = std::fs::remove_file(path);
     std::fs::write(path, text).map_err(Failure::io(DOING))
 }

@@ -1,8 +1,8 @@
 //! Accounts that both machines have, with the same messages.
 
-/// Everybody's.
+/// The password of every account.
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
-/// The same, as both keep it: with the strength that our machine gives to new ones.
+/// Its hash for both servers, of the strength that our machine uses for new passwords.
 pub(crate) const HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$ISO7kkvFzh19GM8qB7patN3C3Y9HHsjlVTfEZ9T600Y";
 
 /// Text sizes, in bytes, of the messages that are read and written, as in the studies: up to
@@ -13,22 +13,22 @@ pub(crate) const INBOXES: [usize; 3] = [6, 10, 50];
 /// The users that put load on the machine, and the messages of each.
 pub(crate) const USERS: usize = 10;
 const LETTERS: usize = 10;
-const LETTER_BYTES: usize = 1_000;
+const MESSAGE_BYTES: usize = 1_000;
 
 /// The account that reads messages of all sizes.
 pub(crate) const READER: &str = "reader";
 /// The account that writes messages.
 pub(crate) const WRITER: &str = "writer";
-/// The recipient of what is written.
+/// The recipient of written messages.
 pub(crate) const GRACE: &str = "grace";
-/// The recipient of files.
+/// The recipient of messages with files.
 pub(crate) const KEEPER: &str = "keeper";
 
 /// An account.
 pub(crate) struct Account {
     pub(crate) name: String,
     /// The text size, in bytes, of each message in its inbox.
-    pub(crate) letters: Vec<usize>,
+    pub(crate) messages: Vec<usize>,
 }
 
 impl Account {
@@ -42,8 +42,8 @@ pub(crate) fn address(name: &str) -> String {
 }
 
 /// The account with this number of messages in its inbox.
-pub(crate) fn inbox(letters: usize) -> String {
-    format!("inbox{letters}")
+pub(crate) fn inbox(messages: usize) -> String {
+    format!("inbox{messages}")
 }
 
 /// One of the users that put load on the machine.
@@ -51,13 +51,13 @@ pub(crate) fn user(number: usize) -> String {
     format!("user{number}")
 }
 
-/// All of them.
+/// All accounts.
 pub(crate) fn accounts() -> Vec<Account> {
-    let account = |name: String, letters| Account { name, letters };
-    let inboxes = INBOXES.map(|letters| account(inbox(letters), vec![LETTER_BYTES; letters]));
+    let account = |name: String, messages| Account { name, messages };
+    let inboxes = INBOXES.map(|messages| account(inbox(messages), vec![MESSAGE_BYTES; messages]));
     let others = [account(READER.into(), SIZES.into())];
     let empty = [WRITER, GRACE, KEEPER].map(|name| account(name.into(), Vec::new()));
-    let users = (0..USERS).map(|number| account(user(number), vec![LETTER_BYTES; LETTERS]));
+    let users = (0..USERS).map(|number| account(user(number), vec![MESSAGE_BYTES; LETTERS]));
     inboxes.into_iter().chain(others).chain(empty).chain(users).collect()
 }
 
@@ -66,17 +66,17 @@ pub(crate) fn number(text_bytes: usize) -> usize {
     SIZES.iter().position(|size| *size == text_bytes).map_or(0, |index| index + 1)
 }
 
-/// For our configuration.
+/// The accounts as sections of our configuration.
 pub(crate) fn users() -> String {
     accounts().iter().map(section).collect()
 }
 
-/// An account, for our configuration.
+/// An account as a section of our configuration.
 pub(crate) fn section(account: &Account) -> String {
     format!("[[user]]\naddress = \"{}\"\npassword_hash = \"{HASH}\"\n", account.address())
 }
 
-/// Accounts, for Dovecot.
+/// The accounts as lines of Dovecot's file.
 pub(crate) fn passwords<'a>(accounts: impl Iterator<Item = &'a Account>) -> String {
     accounts.map(|account| format!("{}:{{ARGON2ID}}{HASH}\n", account.address())).collect()
 }
@@ -85,7 +85,7 @@ pub(crate) fn passwords<'a>(accounts: impl Iterator<Item = &'a Account>) -> Stri
 pub(crate) const CHARLES: &str = "charles@client.test";
 
 /// A message with a text of so many bytes.
-pub(crate) fn letter(from: &str, to: &str, number: usize, text_bytes: usize) -> String {
+pub(crate) fn message(from: &str, to: &str, number: usize, text_bytes: usize) -> String {
     let head = format!(
         "From: Charles Babbage <{from}>\r\nTo: {to}\r\nSubject: Notes on the engine, part {number}\r\n\
          Date: Sun, 22 Nov 2026 10:{:02}:00 +0000\r\nMessage-ID: <{number}.{to}>\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n",

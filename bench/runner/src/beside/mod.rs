@@ -31,9 +31,9 @@ pub(super) use target::{Outcome, Target, rest};
 
 const READY_BUDGET: Duration = Duration::from_secs(120);
 const MEMORY_MIB: u32 = 256;
-/// What PHP needs besides.
+/// Further memory for PHP.
 const WEBMAIL_MEMORY_MIB: u32 = 512;
-/// For a hundred thousand messages and their index.
+/// Memory for a hundred thousand messages and their index.
 const MAIL_MEMORY_MIB: u32 = 1024;
 const MAIL_DISK_BYTES: u64 = 8 << 30;
 const PEER_DISK_BYTES: u64 = 1 << 20;
@@ -68,18 +68,18 @@ impl Side {
 /// A file of the site that both serve: its name and its size in bytes.
 pub(super) type SiteFile = (&'static str, usize);
 
-/// What mail servers have beside accounts.
+/// Further settings of mail servers, beside accounts.
 #[derive(Default)]
 pub(super) struct More<'a> {
-    /// Tables of our configuration.
+    /// Further sections of our configuration.
     pub(super) tables: &'a str,
-    /// Lines of its table `[network]`.
+    /// Lines of its section `[network]`.
     pub(super) network: &'a str,
-    /// The peer's files, in place of those that are there: where each lies, and what it holds.
+    /// Files of the peer that replace the usual ones: path and content.
     pub(super) files: &'a [(&'a str, String)],
 }
 
-/// What our configuration says beside what it always does.
+/// Additions to our usual configuration.
 #[derive(Default)]
 struct Settings<'a> {
     tables: &'a str,
@@ -93,7 +93,7 @@ struct Peer {
     initramfs: PathBuf,
     /// Modules of the kernel, each after those that it needs.
     modules: &'static [&'static str],
-    /// With what it needs of it. None: nothing, and it gets an empty one.
+    /// The disk of the peer. None: an empty disk.
     disk: Option<PathBuf>,
     /// Its version and the kernel's, for the table.
     name: String,
@@ -109,13 +109,13 @@ impl Peer {
     }
 }
 
-/// What both guests need.
+/// The files and settings of both guests.
 pub(super) struct Beside {
     qemu: PathBuf,
     image: PathBuf,
     memory_mib: u32,
     peer: Peer,
-    /// Gone with this value.
+    /// Removed when this value is dropped.
     pub(super) folder: PathBuf,
     data: DataFolder,
     counters: [Counters; 2],
@@ -188,7 +188,7 @@ impl Beside {
         Ok(Beside { qemu, image, memory_mib, peer, folder, data, counters })
     }
 
-    /// On what is measured, for a report.
+    /// The machine of the measurement, for a report.
     pub(super) fn machine(&self) -> String {
         format!(
             "QEMU, TCG, q35, one core, {} MiB, virtio-net on a tap; peer: {}",
@@ -247,7 +247,7 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // A remainder under target/ does no harm.
+        // If the folder cannot be removed, it stays under target/ and does no harm.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

@@ -9,7 +9,7 @@ use super::debian::{self, Unpacked, copy, files, find};
 
 const NGINX: &str = include_str!("nginx/nginx.conf");
 const INIT: &str = include_str!("nginx/init");
-/// Beside the kernel.
+/// The packages of the peer, beside the kernel.
 const PACKAGES: &[&str] = &[
     "nginx",
     "nginx-common",
@@ -20,7 +20,7 @@ const PACKAGES: &[&str] = &[
     "zlib1g",
     "busybox-static",
 ];
-/// What nginx is linked to.
+/// The libraries that nginx is linked to.
 const LIBRARIES: &[&str] = &[
     "libc.so.6",
     "libcrypt.so.1",
@@ -44,7 +44,7 @@ const FOLDERS: &[&str] = &[
 /// Makes the peer with the files of `site`. The folder `identity` holds the certificate and the
 /// key.
 ///
-/// Errors: refused where there is no Debian to take it from.
+/// Errors: refused on a host without access to Debian's packages.
 pub(super) fn make(
     house: &House,
     site: &Path,
@@ -57,7 +57,7 @@ pub(super) fn make(
         Ok(PACKAGES.iter().map(|name| name.to_string()).collect())
     })?;
     let root = folder.join("root");
-    // What is left of an earlier run; there may be nothing.
+    // Removes the files of an earlier run, if there are any.
     let _ = std::fs::remove_dir_all(&root);
     fill(&root, &unpacked, site)?;
     for file in files(identity)? {

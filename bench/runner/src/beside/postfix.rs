@@ -50,7 +50,7 @@ pub(crate) const SETTINGS: &str = include_str!("postfix/main.cf");
 
 /// Makes the peer, with these accounts and these files.
 ///
-/// Errors: refused where there is no Debian to take it from.
+/// Errors: refused on a host without access to Debian's packages.
 pub(super) fn make(
     house: &House,
     accounts: &[Account],

@@ -62,7 +62,7 @@ const ROUNDCUBE: Installation = Installation {
 /// Makes the peer with the bench's mailboxes. The folder `identity` holds the certificate and the
 /// key.
 ///
-/// Errors: refused where there is no Debian to take it from.
+/// Errors: refused on a host without access to Debian's packages.
 pub(super) fn make(house: &House, identity: &Path, stop: &Stop) -> Result<Peer, Failure> {
     ROUNDCUBE.make(house, stop, |root| {
         for file in files(identity)? {
@@ -84,11 +84,12 @@ fn fill_mailbox(folder: &Path, account: &mailboxes::Account) -> Result<(), Failu
     for part in ["cur", "new", "tmp"] {
         std::fs::create_dir_all(folder.join(part)).map_err(Failure::io(doing))?;
     }
-    for (index, text_bytes) in account.letters.iter().enumerate() {
-        let letter = mailboxes::letter(mailboxes::CHARLES, &account.address(), index, *text_bytes)
-            .replace("\r\n", "\n");
+    for (index, text_bytes) in account.messages.iter().enumerate() {
+        let message =
+            mailboxes::message(mailboxes::CHARLES, &account.address(), index, *text_bytes)
+                .replace("\r\n", "\n");
         let name = format!("{}.M{index}P1.peer:2,", 1_700_000_000 + index);
-        std::fs::write(folder.join("cur").join(name), letter).map_err(Failure::io(doing))?;
+        std::fs::write(folder.join("cur").join(name), message).map_err(Failure::io(doing))?;
     }
     Ok(())
 }

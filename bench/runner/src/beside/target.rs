@@ -11,9 +11,9 @@ use crate::counters::{Counters, Sample};
 /// The time for the work that a server still does after it has acknowledged the last message.
 const REST_BUDGET: Duration = Duration::from_secs(180);
 const LOOK: Duration = Duration::from_millis(500);
-/// Looks in a row that have to find a server at rest.
+/// A server is at rest when this many looks in a row find it idle.
 const LOOKS: u32 = 4;
-/// Instructions in a second above what an idle server executes that are no work.
+/// A server counts as idle up to this many instructions a second above its idle rate.
 const RESTING: f64 = 3_000_000.0;
 const IDLE: Duration = Duration::from_secs(4);
 
@@ -48,7 +48,7 @@ impl Target<'_> {
     /// The result of `work` on so many messages. `work` returns how long they took.
     pub(crate) fn count(
         &self,
-        letters: u32,
+        messages: u32,
         work: impl FnOnce() -> Result<Duration, Failure>,
     ) -> Result<Outcome, Failure> {
         let (before, began) = (self.counters.total_of(0)?, Instant::now());
@@ -56,11 +56,11 @@ impl Target<'_> {
         rest(self.counters, self.idle, REST_BUDGET)?;
         let executed = (self.counters.total_of(0)? - before) as f64
             - self.idle * began.elapsed().as_secs_f64();
-        let letters = f64::from(letters);
-        Ok(Outcome { per_second: letters / took.as_secs_f64(), instructions: executed / letters })
+        let messages = f64::from(messages);
+        Ok(Outcome { per_second: messages / took.as_secs_f64(), instructions: executed / messages })
     }
 
-    /// What the counters say now.
+    /// The present values of the counters.
     pub(crate) fn sample(&self) -> Result<Sample, Failure> {
         self.counters.sample()
     }

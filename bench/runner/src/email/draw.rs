@@ -41,7 +41,7 @@ fn panel_of_many(all: &All, sessions: u32) -> Panel {
         if sessions == 1 { "One session".into() } else { format!("{sessions} sessions at once") };
     let points = |side| {
         let many = all.many.iter().filter(|many| many.side == side && many.sessions == sessions);
-        many.map(|many| (f64::from(many.letters), many.seconds)).collect()
+        many.map(|many| (f64::from(many.messages), many.seconds)).collect()
     };
     let figure = 2 + SESSIONS.iter().position(|one| *one == sessions).unwrap_or_default();
     Panel {
@@ -95,7 +95,7 @@ pub(super) fn sizes_axis() -> Axis {
     Axis::logarithmic("KB of a letter")
 }
 
-/// Both servers'.
+/// The series of both servers.
 pub(super) fn series(shape: Shape, points: impl Fn(Side) -> Vec<(f64, f64)>) -> Vec<Series> {
     let one = |(name, tone, side): (&str, Tone, Side)| Series {
         name: name.into(),

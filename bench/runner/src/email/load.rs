@@ -18,7 +18,7 @@ const BUDGET: Duration = Duration::from_secs(900);
 const OURS_BYTES: usize = 64 << 20;
 const PEERS_BYTES: usize = 32 << 20;
 
-/// What a load is.
+/// A load.
 #[derive(Clone, Copy)]
 pub(super) struct Load {
     pub(super) sessions: u32,
@@ -26,17 +26,17 @@ pub(super) struct Load {
     /// Whether a session sends one message after the other, or each message has a connection of its
     /// own.
     pub(super) is_kept: bool,
-    pub(super) letters: u32,
+    pub(super) messages: u32,
 }
 
 impl Load {
     /// Messages of 1 KB, each with a connection of its own. Their number is left open.
     pub(super) fn small(sessions: u32) -> Load {
-        Load { sessions, bytes: KIB, is_kept: false, letters: 0 }
+        Load { sessions, bytes: KIB, is_kept: false, messages: 0 }
     }
 
     /// The number of messages in one turn.
-    pub(super) fn letters_for(self, side: Side) -> u32 {
+    pub(super) fn messages_for(self, side: Side) -> u32 {
         let (most, bytes) = match (side, self.sessions) {
             (Side::Ours, 1) => (1_000, OURS_BYTES),
             (Side::Ours, _) => (4_000, OURS_BYTES),
@@ -67,17 +67,17 @@ impl Source {
         target: &Target<'_>,
     ) -> Result<Outcome, Failure> {
         refuse_if_stopped(&self.stop)?;
-        target.count(load.letters, || {
+        target.count(load.messages, || {
             let mut command = hold::command(&self.program);
             if load.is_kept {
                 command.arg("-d");
             }
-            let sessions = load.sessions.min(load.letters);
+            let sessions = load.sessions.min(load.messages);
             command.args([
                 "-s",
                 &sessions.to_string(),
                 "-m",
-                &load.letters.to_string(),
+                &load.messages.to_string(),
                 "-l",
                 &load.bytes.to_string(),
             ]);

@@ -26,7 +26,7 @@ use load::{Load, Source};
 use steps::{STEPS, Sending, Timing, Watch};
 
 const PEER: &str = "Postfix and Dovecot";
-/// The paper's peers, of which the figures name the best.
+/// The best of the paper's peers, as its figures name it.
 const PAPER: &str = "paper: the best of its peers";
 
 const KIB: usize = 1 << 10;
@@ -34,15 +34,15 @@ const SESSIONS: [u32; 3] = [1, 10, 100];
 const SIZES: [usize; 6] = [KIB, 8 * KIB, 64 * KIB, 256 * KIB, KIB * KIB, 2 * KIB * KIB];
 /// Sessions at once that send messages of these sizes.
 const SIZES_SESSIONS: u32 = 10;
-/// Messages one after another: ours as many as the paper's, the peer's as many as it takes in a
-/// minute.
+/// Long runs of messages. Ours gets as many as the paper's server, and the peer as many as it takes
+/// in a minute.
 const OURS_IN_ALL: [u32; 3] = [1_000, 10_000, 100_000];
 const OURS_IN_ONE_SESSION: [u32; 3] = [1_000, 10_000, 80_000];
 const PEERS_IN_ALL: [u32; 2] = [100, 1_000];
 const ROUNDS: usize = 2;
 const FETCHED: u32 = 200;
 /// The messages that are watched step by step.
-const WATCHED: Sending = Sending { clients: 1, letters: 10, bytes: KIB };
+const WATCHED: Sending = Sending { clients: 1, messages: 10, bytes: KIB };
 
 /// The recipient of messages that no client fetches, and the account that fetches.
 const SINK: &str = "user0";
@@ -57,7 +57,7 @@ fn target(load: Load) -> Option<f64> {
     }
 }
 
-/// A load, and what came of it here and there.
+/// A load, and its results at our server and at the peer.
 struct Case {
     load: Load,
     ours: Outcome,
@@ -68,17 +68,17 @@ struct Case {
 struct Many {
     side: Side,
     sessions: u32,
-    letters: u32,
+    messages: u32,
     seconds: f64,
 }
 
 impl Many {
     fn per_second(&self) -> f64 {
-        f64::from(self.letters) / self.seconds
+        f64::from(self.messages) / self.seconds
     }
 }
 
-/// All that was found.
+/// All results.
 struct All {
     cases: Vec<Case>,
     many: Vec<Many>,
@@ -89,7 +89,7 @@ struct All {
 pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let source = Source { program: unpacked::SMTP_SOURCE.fetch(house, stop)?, stop: stop.clone() };
     let tshark = packages::program("tshark", "tshark", stop)?;
-    let accounts = [SINK, READER].map(|name| Account { name: name.into(), letters: Vec::new() });
+    let accounts = [SINK, READER].map(|name| Account { name: name.into(), messages: Vec::new() });
     let beside = Beside::make_mail_servers(house, "email", &accounts, &More::default(), stop)?;
     // The measurement needs its own thread, because the thread moves into a network of its own and
     // cannot come back. The thread holds what it starts.
@@ -101,7 +101,7 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
         let _peers = beside.boot(Side::Peer, &[25, 110], stop)?;
         let targets = [Target::at(&beside, Side::Ours)?, Target::at(&beside, Side::Peer)?];
         targets.iter().try_for_each(|target| {
-            source.put(Load { letters: 20, ..Load::small(10) }, target).map(drop)
+            source.put(Load { messages: 20, ..Load::small(10) }, target).map(drop)
         })?;
         let watch = |side: Side| {
             let watch =
@@ -140,8 +140,9 @@ fn by_turns(source: &Source, load: Load, targets: &[Target<'_>; 2]) -> Result<Ca
     let mut rounds = [const { Vec::new() }; 2];
     for _ in 0..ROUNDS {
         for (target, outcomes) in targets.iter().zip(&mut rounds) {
-            outcomes
-                .push(source.put(Load { letters: load.letters_for(target.side), ..load }, target)?);
+            outcomes.push(
+                source.put(Load { messages: load.messages_for(target.side), ..load }, target)?,
+            );
         }
     }
     let [ours, peers] = rounds.map(|outcomes| Outcome {
@@ -161,7 +162,7 @@ fn by_turns(source: &Source, load: Load, targets: &[Target<'_>; 2]) -> Result<Ca
 
 /// A client fetches messages of 1 KB, one after the other.
 fn fetch(source: &Source, target: &Target<'_>) -> Result<Outcome, Failure> {
-    source.put_to(READER, Load { letters: FETCHED, is_kept: true, ..Load::small(10) }, target)?;
+    source.put_to(READER, Load { messages: FETCHED, is_kept: true, ..Load::small(10) }, target)?;
     let mut client = Client::connect(SocketAddr::from((target.side.guest(), 110)), "+OK")?;
     client.command(format!("USER {}\r\n", address(READER)).as_bytes(), "+OK")?;
     client.command(format!("PASS {PASSWORD}\r\n").as_bytes(), "+OK")?;
@@ -189,13 +190,13 @@ fn many(source: &Source, targets: &[Target<'_>; 2]) -> Result<Vec<Many>, Failure
                 (Side::Ours, _) => &OURS_IN_ALL,
                 (Side::Peer, _) => &PEERS_IN_ALL,
             };
-            for &letters in counts {
-                let outcome = source.put(Load { letters, ..Load::small(sessions) }, target)?;
-                let seconds = f64::from(letters) / outcome.per_second;
+            for &messages in counts {
+                let outcome = source.put(Load { messages, ..Load::small(sessions) }, target)?;
+                let seconds = f64::from(messages) / outcome.per_second;
                 remark(format_args!(
-                    "{side:?}, {sessions} at once: {letters} letters in {seconds:.1} s"
+                    "{side:?}, {sessions} at once: {messages} letters in {seconds:.1} s"
                 ));
-                all.push(Many { side, sessions, letters, seconds });
+                all.push(Many { side, sessions, messages, seconds });
             }
         }
     }
@@ -258,26 +259,26 @@ fn rows_of_case(case: &Case) -> [Row; 2] {
 }
 
 fn row_of_many(many: &Many) -> Row {
-    let whose = if many.side == Side::Ours { "ours" } else { "the peer's" };
+    let side = if many.side == Side::Ours { "ours" } else { "the peer's" };
     Row::alone(
-        format!("{} letters, {} at once, {whose}", many.letters, many.sessions),
+        format!("{} letters, {} at once, {side}", many.messages, many.sessions),
         "s",
         many.seconds,
     )
 }
 
-/// The most messages that each has taken, by sessions.
+/// The longest run of each server, by the number of sessions.
 fn rows_of_most(all: &All) -> impl Iterator<Item = Row> {
     let most = |side, sessions| {
         let many =
             all.many.iter().filter(move |many| many.side == side && many.sessions == sessions);
-        many.max_by_key(|many| many.letters)
+        many.max_by_key(|many| many.messages)
     };
     SESSIONS.into_iter().filter_map(move |sessions| {
         let (ours, peers) = (most(Side::Ours, sessions)?, most(Side::Peer, sessions)?);
         let case = format!(
             "{} letters, {sessions} at once; the peer's are {}",
-            ours.letters, peers.letters
+            ours.messages, peers.messages
         );
         let row = Row::alone(case, "letters/s", ours.per_second());
         Some(row.ahead_of(PEER, peers.per_second(), target(Load::small(sessions))))

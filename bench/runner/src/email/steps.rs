@@ -30,8 +30,8 @@ pub(super) const STEPS: [&str; 9] = [
 
 /// How long tshark captures, and the additional time for each message of a client.
 const CAPTURE: Duration = Duration::from_secs(10);
-const CAPTURE_FOR_LETTER: Duration = Duration::from_millis(500);
-/// Until tshark looks.
+const CAPTURE_FOR_MESSAGE: Duration = Duration::from_millis(500);
+/// The time until tshark captures.
 const BEGIN: Duration = Duration::from_secs(4);
 
 /// The steps of a message.
@@ -44,20 +44,20 @@ pub(super) struct Timing {
 #[derive(Clone, Copy)]
 pub(super) struct Sending {
     pub(super) clients: u32,
-    pub(super) letters: u32,
+    pub(super) messages: u32,
     pub(super) bytes: usize,
 }
 
 impl Sending {
     /// Messages of all clients.
     pub(super) fn count(self) -> u32 {
-        self.clients * self.letters
+        self.clients * self.messages
     }
 
-    /// Sends them all; each word awaits its answer.
+    /// Sends them all. Each command waits for its reply.
     pub(super) fn send(self, side: Side) -> Result<(), Failure> {
         std::thread::scope(|scope| {
-            let client = || (0..self.letters).try_for_each(|_| send_one(side, self.bytes));
+            let client = || (0..self.messages).try_for_each(|_| send_one(side, self.bytes));
             let clients: Vec<_> = (0..self.clients).map(|_| scope.spawn(client)).collect();
             let broke = |_| Err(Failure::broke("a client panicked"));
             clients.into_iter().try_for_each(|client| client.join().unwrap_or_else(broke))
@@ -76,7 +76,7 @@ pub(super) struct Watch<'a> {
 /// The median over all messages.
 pub(super) fn measure(watch: &Watch<'_>, side: Side, sending: Sending) -> Result<Timing, Failure> {
     let doing = "watching the tap with tshark";
-    let capture = CAPTURE + CAPTURE_FOR_LETTER * sending.letters;
+    let capture = CAPTURE + CAPTURE_FOR_MESSAGE * sending.messages;
     let mut tshark = hold::command(watch.tshark);
     tshark.args(["-n", "-l", "-i", watch.interface, "-f", "tcp port 25", "-a"]);
     tshark.arg(format!("duration:{}", capture.as_secs()));
@@ -139,7 +139,7 @@ struct Segment {
 }
 
 impl Segment {
-    /// From a line of tshark's, with the number of its connection.
+    /// Parses a line of tshark. Also returns the number of the connection.
     fn parse(line: &str) -> Option<(u32, Segment)> {
         let fields: Vec<&str> = line.split(' ').collect();
         let [stream, seconds, port, syn, fin, octets] = fields.try_into().ok()?;
@@ -155,10 +155,11 @@ impl Segment {
     }
 }
 
-/// Of one connection, in milliseconds. None: it was not seen whole, or something was sent twice.
+/// The steps of one connection, in milliseconds. None: it was not captured completely, or a segment
+/// was sent twice.
 fn steps(segments: &[Segment]) -> Option<[f64; STEPS.len()]> {
     let mut found = Vec::new();
-    // When the client has said something last, or has connected.
+    // The time of the client's last data, or of its connection.
     let mut asked = segments.first().filter(|first| first.is_syn && !first.is_servers)?.seconds;
     let (began, mut is_asked) = (asked, true);
     for segment in segments {
@@ -166,7 +167,7 @@ fn steps(segments: &[Segment]) -> Option<[f64; STEPS.len()]> {
         match (segment.is_servers, says_something) {
             (true, true) if is_asked => {
                 found.push(segment.seconds - asked);
-                // A server greets unasked.
+                // The server's greeting comes without a command.
                 (asked, is_asked) = (segment.seconds, segment.is_syn);
             }
             (false, true) => (asked, is_asked) = (segment.seconds, true),

@@ -15,27 +15,27 @@ use crate::client::{Client, message};
 use crate::network::enter;
 
 const CORES: [u32; 4] = [1, 2, 4, 8];
-/// After this nothing of a load is under way any more.
+/// The time after which a load is certainly finished.
 const SETTLE: Duration = Duration::from_millis(300);
 
 const PAGES: u32 = 10_000;
 const CONNECTIONS: u32 = 256;
-/// So few connections are opened at once.
+/// The number of connections that are opened at once.
 const OPENED: u32 = 2_000;
 const SESSIONS: u32 = 64;
 const LETTERS: u32 = 25;
-const LETTER_BYTES: usize = 1024;
+const MESSAGE_BYTES: usize = 1024;
 
-/// What is asked for.
+/// The kind of request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Counting {
     Pages,
     PagesInNewConnections,
-    Letters,
+    Messages,
 }
 
 pub(super) const COUNTINGS: [Counting; 3] =
-    [Counting::Pages, Counting::PagesInNewConnections, Counting::Letters];
+    [Counting::Pages, Counting::PagesInNewConnections, Counting::Messages];
 
 /// The counts for each page or message.
 pub(super) struct Counted {
@@ -49,7 +49,7 @@ impl Counting {
         match self {
             Counting::Pages => "a page of 4 KB, kept connections",
             Counting::PagesInNewConnections => "a page of 4 KB, a connection each",
-            Counting::Letters => "a letter of 1 KB, kept sessions",
+            Counting::Messages => "a letter of 1 KB, kept sessions",
         }
     }
 
@@ -64,7 +64,7 @@ impl Counting {
                 let options = [format!("-c{OPENED}"), "-r2".into(), "--rate-period=1ms".into()];
                 ask_for_pages(h2load, OPENED, &options).map(|()| OPENED)
             }
-            Counting::Letters => send_letters().map(|()| SESSIONS * LETTERS),
+            Counting::Messages => send_messages().map(|()| SESSIONS * LETTERS),
         }
     }
 }
@@ -90,13 +90,13 @@ impl Counted {
 pub(super) fn count(house: &House, stop: &Stop) -> Result<Vec<Counted>, Failure> {
     let h2load = packages::program("h2load", "nghttp2-client", stop)?;
     let place = Place::make(house, "fabric", stop)?;
-    // Not before: what is missing comes from outside.
+    // Not before this, because missing packages are fetched from the Internet.
     enter()?;
     let mut counted = Vec::new();
     for cores in CORES {
         let serving = place.boot(house, cores, Queues::Each)?;
         for load in COUNTINGS {
-            // Once uncounted: what is made on first use is made.
+            // The first load is not counted, since it fills caches.
             load.put(&h2load)?;
             let one = measure(&serving, load, cores, &h2load)?;
             remark(format_args!(
@@ -128,13 +128,13 @@ fn measure(
 }
 
 /// Sessions at the same time, in threads that are in this thread's network.
-fn send_letters() -> Result<(), Failure> {
-    let letter = message(LETTER_BYTES);
+fn send_messages() -> Result<(), Failure> {
+    let text = message(MESSAGE_BYTES);
     std::thread::scope(|scope| {
         let sessions: Vec<_> = (0..SESSIONS)
             .map(|session| {
-                let letter = &letter;
-                scope.spawn(move || send_in_a_session(session * LETTERS, letter))
+                let text = &text;
+                scope.spawn(move || send_in_a_session(session * LETTERS, text))
             })
             .collect();
         sessions.into_iter().try_for_each(|session| {
@@ -144,14 +144,14 @@ fn send_letters() -> Result<(), Failure> {
 }
 
 /// `first`: the account that the first message is for. Each message is for another account.
-fn send_in_a_session(first: u32, letter: &[u8]) -> Result<(), Failure> {
+fn send_in_a_session(first: u32, text: &[u8]) -> Result<(), Failure> {
     let mut session = Client::connect(service(25), "220")?;
     session.command(b"EHLO client.test\r\n", "250")?;
     for number in first..first + LETTERS {
         session.command(b"MAIL FROM:<bench@client.test>\r\n", "250")?;
         session.command(format!("RCPT TO:<{}>\r\n", account(number)).as_bytes(), "250")?;
         session.command(b"DATA\r\n", "354")?;
-        session.command(letter, "250")?;
+        session.command(text, "250")?;
     }
     session.command(b"QUIT\r\n", "221")
 }

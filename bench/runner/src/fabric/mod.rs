@@ -23,22 +23,22 @@ const REPETITIONS: usize = 3;
 const LOADS: [(Load, &str, &str); 4] = [
     (Load::Pages, "a page of 4 KB, kept connections", "requests/s"),
     (Load::PagesInNewConnections, "a page of 4 KB, a connection each", "requests/s"),
-    (Load::Letters, "a letter of 1 KB, kept sessions", "messages/s"),
-    (Load::LettersInNewSessions, "a letter of 1 KB, a session each", "messages/s"),
+    (Load::Messages, "a letter of 1 KB, kept sessions", "messages/s"),
+    (Load::MessagesInNewSessions, "a letter of 1 KB, a session each", "messages/s"),
 ];
 
-/// What real cores did.
+/// The results of real cores.
 struct Done {
     load: Load,
     cores: u8,
     per_second: f64,
-    /// Of the busiest core and of the idlest, in percent of its time.
+    /// The busy time of the busiest core and of the idlest, in percent.
     busy: (f64, f64),
 }
 
 pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let done = on_cores(stop)?;
-    // What the thread starts is held by it.
+    // The thread owns the processes that it starts.
     let counting = std::thread::scope(|scope| scope.spawn(|| counted::count(house, stop)).join());
     let counted = counting.map_err(|_| Failure::broke("the bench panicked"))??;
     let rows = done
@@ -62,7 +62,7 @@ fn available() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// One core, ever twice as many, and as many as there can be.
+/// Powers of two from one core on, and the largest possible number.
 fn on_cores(stop: &Stop) -> Result<Vec<Done>, Failure> {
     let most = ::fabric::cores_max();
     if most == 0 {

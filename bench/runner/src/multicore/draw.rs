@@ -72,7 +72,7 @@ fn tone(way: Way) -> Tone {
 fn line(points: &[Point], way: Way, figure: impl Fn(&Point) -> f64) -> Series {
     let of_it = points.iter().filter(|point| point.way == way);
     let points = of_it.map(|point| (f64::from(point.asked), figure(point))).collect();
-    Series { name: way.sign().into(), tone: tone(way), shape: Shape::Line, points }
+    Series { name: way.label().into(), tone: tone(way), shape: Shape::Line, points }
 }
 
 fn mark(name: &str, figure: f64) -> Series {
@@ -89,7 +89,7 @@ fn bars(points: &[Point], way: Way, figures: impl Fn(&Point) -> Vec<f64>) -> Ser
     let point = points.iter().find(|point| point.way == way && point.asked == COUNTED);
     let figures = point.map(figures).unwrap_or_default();
     let points = figures.iter().enumerate().map(|(at, figure)| (at as f64, *figure)).collect();
-    Series { name: way.sign().into(), tone: tone(way), shape: Shape::Bars, points }
+    Series { name: way.label().into(), tone: tone(way), shape: Shape::Bars, points }
 }
 
 fn each_core(points: &[Point]) -> Panel {
@@ -117,7 +117,7 @@ fn passed(points: &[Point]) -> Panel {
         let points =
             of_it.filter_map(|point| Some((f64::from(point.asked), point.passed?.0 / 1e3)));
         Series {
-            name: way.sign().into(),
+            name: way.label().into(),
             tone: tone(way),
             shape: Shape::Line,
             points: points.collect(),

@@ -20,10 +20,10 @@ use host::{Failure, House, Stop, remark};
 use measure::{Point, Tools};
 
 const CORES: u32 = 4;
-/// Requests a second that are to begin.
+/// Offered loads, in requests a second.
 const LOADS: [u32; 6] = [500, 1_000, 2_000, 4_000, 6_000, 8_000];
 
-/// Of these that at which is told what cores execute for a request.
+/// The load at which the instructions for a request are reported.
 const COUNTED: u32 = 2_000;
 /// If less than this part of a load begins, the load is too much for the machine or its host, and
 /// is left out.
@@ -63,7 +63,7 @@ impl Way {
     }
 
     /// The label in the figure. The figure's caption says more.
-    fn sign(self) -> &'static str {
+    fn label(self) -> &'static str {
         match self {
             Way::Serves => "serves too",
             Way::OnlyCard => "only the card",
@@ -82,15 +82,15 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
             "QEMU, TCG, q35, {CORES} cores, virtio-net on a tap; h2load with one thread, a page of 4 KB and a connection for each request"
         ),
         rows: points.iter().flat_map(rows).collect(),
-        note: "Of requests a second more is better, of all else less. What cores do in percent of 3.4 GHz is counted, at an instruction a clock; emulated they are busy \
-               as long as the host works for them, while the plugin counts, and where it has fewer processors than guest and clients none comes to all of its time. \
-               Times are those at the tap, of the better of two turns. Frames are on their way from the turn that steers them to the turn that takes them.",
+        note: "More requests a second are better; less of everything else is better. The percentages of 3.4 GHz are counted instructions, at an instruction a clock. A core counts as \
+               busy, emulated, while the host runs its thread, with the plugin counting. If the host has fewer processors than guest and clients, no core gets all of its time. \
+               Times are measured at the tap, in the better of two turns. The time of a frame between cores is from the turn that steers it to the turn that takes it.",
         figure: Some(draw::figure(&points)),
     })
 }
 
 fn measure(house: &House, stop: &Stop) -> Result<Vec<Point>, Failure> {
-    // Before there is only a network of its own: what is missing comes from outside.
+    // Fetch the tools before the thread enters a network of its own, which has no Internet.
     let tools = Tools::get(house, stop)?;
     enter()?;
     widen()?;
@@ -108,7 +108,7 @@ fn measure(house: &House, stop: &Stop) -> Result<Vec<Point>, Failure> {
                 point.seen.most_at_once,
                 point.seen.first_response.mean_ms,
             ));
-            // What was not laid on says nothing of the machine.
+            // A load that did not reach the machine says nothing about it.
             if asked > COUNTED && point.seen.requests_per_second < f64::from(asked) * FOLLOWS {
                 break;
             }

@@ -9,7 +9,7 @@ use std::ops::AddAssign;
 use host::Failure;
 
 use crate::counters::Sample;
-use crate::profile::{Functions, whose};
+use crate::profile::{Functions, owner_of};
 
 /// What an instruction is for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -80,7 +80,7 @@ impl Split {
 }
 
 fn part(places: &[String]) -> Part {
-    whose(places, &PLACES).unwrap_or(Part::Rest)
+    owner_of(places, &PLACES).unwrap_or(Part::Rest)
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_belongs_to_the_innermost_file_that_says_whose_it_is() {
+    fn a_block_belongs_to_the_innermost_known_file() {
         let of = |places: &[&str]| {
             part(&places.iter().map(|place| place.to_string()).collect::<Vec<_>>())
         };

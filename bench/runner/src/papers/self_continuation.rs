@@ -15,15 +15,15 @@ use crate::workplace::refuse_if_stopped;
 const LOSER: &str = "self-continuation, same model";
 /// As in the paper.
 const PAPERS: &[usize] = &[5, 10, 20, 40, 60, 80];
-/// And on.
+/// And more calls than the paper.
 const MORE: &[usize] = &[100, 300, 1_000, 3_000, 10_000];
-/// Of the device behind the gate.
+/// The round trip of the device behind the gate.
 const ROUND_TRIP: Clocks = Clocks::from_micros(2);
 /// The number of contenders that are timed.
 const TIMED: usize = 1_000;
 const TIMES: usize = 5;
 
-/// The same calls, contending in both ways.
+/// The results of the same calls with both kinds of contention.
 struct Pair {
     queued: Work,
     continued: Work,

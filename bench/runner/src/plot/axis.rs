@@ -2,16 +2,16 @@
 
 /// One direction of a panel.
 pub(crate) struct Axis {
-    /// What is drawn, with its unit.
+    /// The quantity, with its unit.
     pub(crate) label: String,
     pub(crate) scale: Scale,
 }
 
-/// How values become places.
+/// The scale of an axis.
 pub(crate) enum Scale {
-    /// From 0.
+    /// Linear, from 0.
     Linear,
-    /// By powers of ten; for values above 0.
+    /// Logarithmic, for values above 0.
     Logarithmic,
     /// One place for each name; values are indices.
     Names(Vec<String>),
@@ -91,7 +91,7 @@ fn step_of(most: f64) -> f64 {
     steps.into_iter().find(|step| most / step >= 4.0).unwrap_or(power)
 }
 
-/// As short as it can be.
+/// The shortest form of a number.
 fn named(value: f64) -> String {
     let (scaled, unit) = match value.abs() {
         large if large >= 1e9 => (value / 1e9, " G"),

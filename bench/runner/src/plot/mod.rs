@@ -17,7 +17,7 @@ use host::{Failure, House, say};
 /// A drawing with one or more panels.
 pub(super) struct Figure {
     pub(super) title: String,
-    /// Which figure of which paper it stands beside, and what a reader must know.
+    /// The corresponding figure of a paper, and what a reader must know.
     pub(super) caption: &'static str,
     pub(super) panels: Vec<Panel>,
 }
@@ -41,17 +41,17 @@ pub(super) struct Series {
 /// The subject of a series. Each subject has a colour of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Tone {
-    /// What the engine does.
+    /// The engine.
     Ours,
-    /// More of ours, beside it.
+    /// A second series of ours.
     Second,
-    /// More of ours, beside these.
+    /// A third series of ours.
     Third,
-    /// More of ours, beside all these.
+    /// A fourth series of ours.
     Fourth,
-    /// What it is measured against: a losing variant, a peer.
+    /// A losing variant, or a peer.
     Other,
-    /// What the paper says.
+    /// The paper's results.
     Paper,
 }
 
@@ -60,11 +60,11 @@ pub(super) enum Tone {
 pub(super) enum Shape {
     /// Points, joined.
     Line,
-    /// Joined by dashes, without points: a bound, a law.
+    /// A dashed line without points: a bound or a law.
     Dashes,
-    /// Points alone, hollow: single figures.
+    /// Hollow points without a line: single values.
     Marks,
-    /// From the ground up, beside those of other series.
+    /// Bars, beside those of other series.
     Bars,
 }
 
@@ -77,12 +77,12 @@ const TOP: f64 = 84.0;
 const BOTTOM: f64 = 54.0;
 const HEAD: f64 = 40.0;
 const CAPTION_LINE: f64 = 18.0;
-const CAPTION_LETTERS_MAX: usize = 125;
+const CAPTION_CHARACTERS_MAX: usize = 125;
 const LEGEND_LINE: f64 = 17.0;
 /// The part of a value's place that bars take.
 const BARS_PART: f64 = 0.7;
 /// The approximate width of a character of the legend.
-const LETTER: f64 = 6.3;
+const CHARACTER: f64 = 6.3;
 
 const STYLE: &str = "\
 text{font-family:system-ui,sans-serif;font-size:12px;fill:#49525c}.title{font-size:16px;font-weight:600;fill:#1d2733}.name{font-size:13px;font-weight:600;fill:#1d2733}\
@@ -108,7 +108,7 @@ impl Figure {
         let rows = self.panels.len().div_ceil(columns);
         let panel_width = WIDTH / columns as f64;
         let caption_top = HEAD + rows as f64 * PANEL_HEIGHT;
-        let caption = lines_of(self.caption, CAPTION_LETTERS_MAX);
+        let caption = lines_of(self.caption, CAPTION_CHARACTERS_MAX);
         let height = caption_top + caption.len() as f64 * CAPTION_LINE + 12.0;
         let mut svg = Svg::default();
         svg.add(format_args!(
@@ -223,7 +223,7 @@ impl Panel {
     fn legend(&self, svg: &mut Svg, area: Area) {
         let (mut left, mut line) = (area.left + 16.0, 0.0);
         for series in &self.series {
-            let width = 34.0 + series.name.chars().count() as f64 * LETTER + 14.0;
+            let width = 34.0 + series.name.chars().count() as f64 * CHARACTER + 14.0;
             if left + width > area.right() && left > area.left + 16.0 {
                 (left, line) = (area.left + 16.0, line + 1.0);
             }
@@ -314,12 +314,12 @@ impl Svg {
     }
 }
 
-/// `text` in lines of at most `letters_max` characters, unless a word is longer.
-fn lines_of(text: &str, letters_max: usize) -> Vec<String> {
+/// `text` in lines of at most `characters_max` characters, unless a word is longer.
+fn lines_of(text: &str, characters_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= letters_max => {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= characters_max => {
                 line.push(' ');
                 line.push_str(word);
             }

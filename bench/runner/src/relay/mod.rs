@@ -52,7 +52,7 @@ const RELAY: &str = "[relay]\nprivate_networks = [\"10.9.0.0/24\"]\n";
 /// Where both servers ask for names.
 const NETWORK: &str = "dns = [\"10.9.0.3\"]\n";
 
-/// All that was found.
+/// All results.
 struct All {
     sides: through::All,
     found: Vec<Found>,
@@ -120,7 +120,7 @@ fn in_own_network<T: Send>(
 }
 
 fn make_servers(house: &House, stop: &Stop) -> Result<Beside, Failure> {
-    let sender = Account { name: SENDER.into(), letters: Vec::new() };
+    let sender = Account { name: SENDER.into(), messages: Vec::new() };
     let settings = format!(
         "{POSTFIX_SETTINGS}smtp_dns_support_level = enabled\nvirtual_alias_maps = texthash:/etc/postfix/forwarded\n"
     );
@@ -128,12 +128,12 @@ fn make_servers(house: &House, stop: &Stop) -> Result<Beside, Failure> {
         ("etc/postfix/main.cf", settings),
         (
             "etc/postfix/forwarded",
-            of_each(|from, to| format!("{from} {}\n", to.somebody(Side::Peer))),
+            of_each(|from, to| format!("{from} {}\n", to.address(Side::Peer))),
         ),
         ("etc/resolv.conf", format!("nameserver {}\n", name_server_of(Side::Peer))),
     ];
     let tables = of_each(|from, to| {
-        let to = to.somebody(Side::Ours);
+        let to = to.address(Side::Ours);
         format!(
             "[[user]]\naddress = \"{from}\"\npassword_hash = \"{HASH}\"\nforward = [\"{to}\"]\nkeep = false\n"
         )
@@ -150,7 +150,7 @@ fn of_each(line: impl Fn(String, Destination) -> String) -> String {
 
 fn make_place(house: &House, stop: &Stop) -> Result<Place, Failure> {
     let account =
-        |name: &str| mailboxes::section(&Account { name: name.into(), letters: Vec::new() });
+        |name: &str| mailboxes::section(&Account { name: name.into(), messages: Vec::new() });
     let users = account(SENDER) + &account(ANOTHER) + LIMITS + RELAY;
     let equipment = Equipment {
         memory_mib: MEMORY_MIB,
@@ -162,7 +162,7 @@ fn make_place(house: &House, stop: &Stop) -> Result<Place, Failure> {
     Place::with(house, "relay-queue", equipment, stop)
 }
 
-/// What an account says first that is to send.
+/// The login command of an account that sends.
 fn login(name: &str) -> String {
     let text = format!("\0{}\0{PASSWORD}", address(name));
     format!("AUTH PLAIN {}\r\n", Base64::encode_string(text.as_bytes()))
@@ -211,7 +211,7 @@ fn row_of_mixed(mixed: &Mixed) -> Row {
     )
 }
 
-/// Beside what there is without a queue.
+/// The rows of a long queue, compared with those without a queue.
 fn rows_of_queue(found: &Found, empty: &Found) -> Vec<Row> {
     let row = |what: &str, unit, ours, without| {
         Row::alone(format!("{}: {what}", name_of(found.entries)), unit, ours)

@@ -28,7 +28,7 @@ const TTL: u32 = 86_400;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Destination {
     Fast,
-    /// As fast.
+    /// As fast as the first.
     Other,
     Slow,
     /// Down until a sink is started there.
@@ -57,7 +57,7 @@ impl Destination {
     }
 
     /// An address with mail that goes there.
-    pub(super) fn somebody(self, side: Side) -> String {
+    pub(super) fn address(self, side: Side) -> String {
         format!("somebody@{}", self.domain(side))
     }
 }
@@ -67,7 +67,7 @@ pub(super) fn name_server_of(side: Side) -> Ipv4Addr {
     Ipv4Addr::new(10, 9, side as u8, 3)
 }
 
-/// The programs.
+/// The paths of the programs.
 pub(super) struct Outside {
     sink: PathBuf,
     name_server: PathBuf,
@@ -104,7 +104,7 @@ impl Outside {
     }
 }
 
-/// The name server. Dropped, it is gone.
+/// The name server. It ends when dropped.
 pub(super) struct Names(Child);
 
 impl Names {
@@ -181,12 +181,12 @@ impl Sink {
             Sink { process: command.spawn().map_err(Failure::io(doing))?, taken: Arc::default() };
         let output = sink.process.stdout.take().ok_or_else(|| Failure::broke(doing))?;
         let taken = Arc::clone(&sink.taken);
-        // It ends with the process.
+        // The thread ends with the process.
         std::thread::spawn(move || {
             for count in BufReader::new(output)
                 .split(b'\r')
                 .map_while(Result::ok)
-                .filter_map(|said| letters(&said))
+                .filter_map(|said| messages(&said))
             {
                 taken.store(count, Ordering::Relaxed);
             }
@@ -198,7 +198,7 @@ impl Sink {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Err(Failure::broke(format_args!("{doing}: nobody is at {host}")))
+        Err(Failure::broke(format_args!("{doing}: no host answers at {host}")))
     }
 
     /// Messages that it has taken.
@@ -209,17 +209,17 @@ impl Sink {
     /// Returns when it has taken so many.
     pub(super) fn wait_for(
         &self,
-        letters: u32,
+        messages: u32,
         budget: Duration,
         stop: &Stop,
     ) -> Result<(), Failure> {
         let began = Instant::now();
-        while self.taken() < letters {
+        while self.taken() < messages {
             refuse_if_stopped(stop)?;
             if began.elapsed() > budget {
                 let taken = self.taken();
                 return Err(Failure::broke(format_args!(
-                    "of {letters} letters {taken} came in {} s",
+                    "of {messages} letters {taken} came in {} s",
                     budget.as_secs()
                 )));
             }
@@ -236,7 +236,7 @@ impl Drop for Sink {
 }
 
 /// The number of messages that smtp-sink says it has taken: `sess=1 quit=0 mesg=1`.
-fn letters(said: &[u8]) -> Option<u32> {
+fn messages(said: &[u8]) -> Option<u32> {
     let (_, count) = std::str::from_utf8(said).ok()?.rsplit_once("mesg=")?;
     count.trim().parse().ok()
 }
@@ -247,14 +247,14 @@ mod tests {
 
     #[test]
     fn what_a_sink_says_is_understood() {
-        assert_eq!(letters(b"sess=12 quit=3 mesg=4711"), Some(4711));
-        assert_eq!(letters(b""), None);
+        assert_eq!(messages(b"sess=12 quit=3 mesg=4711"), Some(4711));
+        assert_eq!(messages(b""), None);
     }
 
     #[test]
     fn each_destination_is_somewhere_else() {
         let hosts = Destination::ALL.map(|destination| destination.host(Side::Peer).octets());
         assert_eq!(hosts.map(|host| host[3]), [11, 12, 13, 14]);
-        assert_eq!(Destination::Slow.somebody(Side::Ours), "somebody@slow.ours.test");
+        assert_eq!(Destination::Slow.address(Side::Ours), "somebody@slow.ours.test");
     }
 }

@@ -10,7 +10,7 @@ use super::outside::{Destination, Outside, Sink};
 use super::{SENDER, login};
 use crate::beside::mailboxes::{CHARLES, address};
 use crate::beside::{Beside, Outcome, Side, Target};
-use crate::filling::Letters;
+use crate::filling::Messages;
 use crate::network::{enter, widen};
 use crate::profile::Profiler;
 use crate::statistics::median;
@@ -49,7 +49,7 @@ impl Load {
     ];
 
     /// The number of messages in one turn.
-    fn letters_for(self, side: Side) -> usize {
+    fn messages_for(self, side: Side) -> usize {
         match (side, self.way) {
             (Side::Ours, Way::Forwarded) => 4_000,
             (Side::Ours, Way::Sent) => 1_000,
@@ -105,14 +105,14 @@ pub(super) struct Mixed {
     pub(super) peers: f64,
 }
 
-/// All that was found.
+/// All results.
 #[derive(Default)]
 pub(super) struct All {
     pub(super) through: Vec<Through>,
     pub(super) mixed: Vec<Mixed>,
 }
 
-/// What is measured, and with what.
+/// The guests and the hosts outside of a measurement.
 pub(super) struct Measurement<'a> {
     pub(super) beside: &'a Beside,
     pub(super) profiler: &'a Profiler,
@@ -143,7 +143,7 @@ impl Measurement<'_> {
         }
         let through =
             self.loads.iter().map(|load| self.by_turns(*load, both)).collect::<Result<_, _>>()?;
-        // The slow one comes last: what is for it is never waited for.
+        // The slow destination comes last, because its messages are not waited for.
         let mixed = self
             .other_halves
             .iter()
@@ -156,7 +156,7 @@ impl Measurement<'_> {
         let mut rounds = [const { Vec::new() }; 2];
         for _ in 0..ROUNDS {
             for ((target, sink), outcomes) in both.iter().zip(&mut rounds) {
-                let (count, before) = (load.letters_for(target.side), target.sample()?);
+                let (count, before) = (load.messages_for(target.side), target.sample()?);
                 outcomes.push(self.put(load, count, target, sink)?);
                 if target.side == Side::Ours {
                     let executed = target.sample()?.since(&before);
@@ -193,17 +193,17 @@ impl Measurement<'_> {
     ) -> Result<Outcome, Failure> {
         refuse_if_stopped(self.stop)?;
         let wanted = sink.taken() + count as u32;
-        let letters = letters(target.side, load, &[Destination::Fast], count);
+        let messages = messages(target.side, load, &[Destination::Fast], count);
         let outcome = target.count(count as u32, || {
             let began = Instant::now();
-            letters.deliver()?;
+            messages.deliver()?;
             sink.wait_for(wanted, BUDGET, self.stop)?;
             Ok(began.elapsed())
         })?;
         match sink.taken() - wanted {
             0 => Ok(outcome),
             more => Err(Failure::broke(format_args!(
-                "{more} letters came twice from {}",
+                "{more} messages came twice from {}",
                 target.side.guest()
             ))),
         }
@@ -217,7 +217,7 @@ impl Measurement<'_> {
         let rate = |(target, fast): (&Target<'_>, &Sink)| {
             refuse_if_stopped(self.stop)?;
             let load = Load { way: Way::Forwarded, sessions: MIXED_SESSIONS };
-            let (side, half) = (target.side, load.letters_for(target.side));
+            let (side, half) = (target.side, load.messages_for(target.side));
             let (other, seconds) = match other_half {
                 OtherHalf::Fast => (Destination::Other, 0),
                 OtherHalf::Slow => (Destination::Slow, SLOW_SECONDS),
@@ -225,7 +225,7 @@ impl Measurement<'_> {
             let sink = self.outside.open(other, side, seconds)?;
             let wanted = fast.taken() + half as u32;
             let began = Instant::now();
-            letters(side, load, &[Destination::Fast, other], 2 * half).deliver()?;
+            messages(side, load, &[Destination::Fast, other], 2 * half).deliver()?;
             fast.wait_for(wanted, BUDGET, self.stop)?;
             let took = began.elapsed();
             if other_half == OtherHalf::Fast {
@@ -246,10 +246,10 @@ impl Measurement<'_> {
 }
 
 /// Messages for these destinations, one after the other.
-fn letters(side: Side, load: Load, to: &[Destination], count: usize) -> Letters {
+fn messages(side: Side, load: Load, to: &[Destination], count: usize) -> Messages {
     let to = to
         .iter()
-        .map(|one| if load.way == Way::Sent { one.somebody(side) } else { one.account() })
+        .map(|one| if load.way == Way::Sent { one.address(side) } else { one.account() })
         .collect();
     let (port, login, from) = match (load.way, side) {
         (Way::Forwarded, _) => (25, String::new(), CHARLES.into()),
@@ -257,7 +257,7 @@ fn letters(side: Side, load: Load, to: &[Destination], count: usize) -> Letters 
         // A client in the local network may send to others there.
         (Way::Sent, Side::Peer) => (25, String::new(), address(SENDER)),
     };
-    Letters {
+    Messages {
         server: SocketAddr::from((side.guest(), port)),
         sessions: load.sessions,
         login,

@@ -18,7 +18,7 @@ use crate::beside::mailboxes::{self, address};
 use crate::beside::{Side, rest};
 use crate::boot::resident_mib;
 use crate::client::Client;
-use crate::filling::{Letters, SESSIONS, Start, fill};
+use crate::filling::{Messages, SESSIONS, Start, fill};
 use crate::network::{enter, widen};
 use crate::statistics::median;
 use crate::workplace::refuse_if_stopped;
@@ -28,12 +28,12 @@ pub(super) const SIZES: [u32; 3] = [10_000, 100_000, 1_000_000];
 /// The most messages that leave while the bench measures how fast the queue empties. It is never
 /// more than half of the queue.
 const DRAINED_MAX: u32 = 20_000;
-/// How long messages for another destination come. A destination that is down is tried again after
-/// a minute, and all waiting entries are looked at then.
+/// How long messages for another destination are sent. A destination that is down is tried again
+/// after a minute, and all waiting entries are looked at then.
 const WATCH: Duration = Duration::from_secs(150);
-/// From one to the next.
+/// The time between two of them.
 const PAUSE: Duration = Duration::from_millis(250);
-const LETTER_BYTES: usize = 1_000;
+const MESSAGE_BYTES: usize = 1_000;
 const BUDGET: Duration = Duration::from_secs(600);
 
 /// The delay, in milliseconds, of a message that arrives beside a long queue and is for another
@@ -50,7 +50,7 @@ impl Waits {
     }
 }
 
-/// What was found with so many entries.
+/// The results with a queue of this many entries.
 pub(super) struct Found {
     pub(super) entries: u32,
     pub(super) start: Start,
@@ -59,7 +59,7 @@ pub(super) struct Found {
     pub(super) rests_after: f64,
     /// Guest instructions for that, by entry.
     pub(super) for_each: f64,
-    /// Memory of the host's that the machine has then.
+    /// The memory of the host that the machine uses then.
     pub(super) mib: f64,
     /// For a sender with nothing else in the queue, and for the sender of all of it.
     pub(super) others: Waits,
@@ -88,7 +88,7 @@ impl Measurement<'_> {
         let (mut found, mut there) = (Vec::new(), 0);
         for entries in [0].into_iter().chain(self.sizes.iter().copied()) {
             if entries > there {
-                fill(self.place, &[old_letters(entries - there)], self.stop)?;
+                fill(self.place, &[old_messages(entries - there)], self.stop)?;
             }
             let (one, drained) = self.with(entries)?;
             remark(format_args!(
@@ -109,7 +109,7 @@ impl Measurement<'_> {
         Ok(found)
     }
 
-    /// What is found with so many, and how many of them have left then.
+    /// The results with this many entries, and the number of entries that have left then.
     fn with(&self, entries: u32) -> Result<(Found, u32), Failure> {
         refuse_if_stopped(self.stop)?;
         let start = Start::measure(self.house, self.place)?;
@@ -148,13 +148,13 @@ impl Measurement<'_> {
 
     /// How long a message took to get there, in milliseconds, from its acknowledgment.
     fn send(&self, client: &mut Client, name: &str, sink: &Sink) -> Result<f64, Failure> {
-        let (from, to) = (address(name), Destination::Fast.somebody(Side::Ours));
+        let (from, to) = (address(name), Destination::Fast.address(Side::Ours));
         let wanted = sink.taken() + 1;
         client.command(format!("MAIL FROM:<{from}>\r\n").as_bytes(), "250")?;
         client.command(format!("RCPT TO:<{to}>\r\n").as_bytes(), "250")?;
         client.command(b"DATA\r\n", "354")?;
-        let letter = mailboxes::letter(&from, &to, wanted as usize, LETTER_BYTES);
-        client.command(format!("{letter}.\r\n").as_bytes(), "250")?;
+        let message = mailboxes::message(&from, &to, wanted as usize, MESSAGE_BYTES);
+        client.command(format!("{message}.\r\n").as_bytes(), "250")?;
         let began = Instant::now();
         sink.wait_for(wanted, BUDGET, self.stop)?;
         Ok(began.elapsed().as_secs_f64() * 1000.0)
@@ -162,12 +162,12 @@ impl Measurement<'_> {
 
     /// The destination is up again when the machine starts. Returns the messages that leave in a
     /// second, until so many have left, and how many have left when it stops.
-    fn drain(&self, letters: u32) -> Result<(Option<(f64, f64)>, u32), Failure> {
+    fn drain(&self, messages: u32) -> Result<(Option<(f64, f64)>, u32), Failure> {
         let sink = self.outside.open(Destination::Down, Side::Ours, 0)?;
         let serving = self.boot()?;
         sink.wait_for(1, BUDGET, self.stop)?;
         let (began, before, first) = (Instant::now(), serving.total_of(0)?, sink.taken());
-        sink.wait_for(letters, BUDGET, self.stop)?;
+        sink.wait_for(messages, BUDGET, self.stop)?;
         let (took, count) = (began.elapsed().as_secs_f64(), f64::from(sink.taken() - first));
         let each = (serving.total_of(0)? - before) as f64 / count;
         serving.stop()?;
@@ -175,14 +175,14 @@ impl Measurement<'_> {
     }
 }
 
-/// What fills the queue.
-fn old_letters(count: u32) -> Letters {
-    Letters {
+/// The messages that fill the queue.
+fn old_messages(count: u32) -> Messages {
+    Messages {
         server: service(587),
         sessions: SESSIONS,
         login: login(SENDER),
         from: address(SENDER),
-        to: vec![Destination::Down.somebody(Side::Ours)],
+        to: vec![Destination::Down.address(Side::Ours)],
         count: count as usize,
     }
 }

@@ -15,7 +15,7 @@ use super::Channel;
 
 /// Longer than any answer takes under emulation.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The host that is asked for.
+/// The name in `Host:` and SNI.
 const HOST: &str = "mail.barepost.test";
 const HEARD_BYTES: usize = 64 << 10;
 
@@ -26,14 +26,14 @@ pub(super) struct Client {
     room: Box<[u8]>,
 }
 
-/// What carries it.
+/// The transport.
 enum Stream {
     Plain(TcpStream),
     /// The handshake may be still to come.
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
-/// What is asked for, as the bytes that are sent, and the status that the answer has.
+/// A request as bytes, and the expected status of the response.
 pub(super) struct Question {
     bytes: Vec<u8>,
     status: &'static str,
@@ -62,7 +62,7 @@ impl Question {
 }
 
 impl Client {
-    /// Connects; TLS says nothing yet.
+    /// Connects. The TLS handshake has not begun yet.
     pub(super) fn connect(
         guest: Ipv4Addr,
         channel: Channel,
@@ -89,7 +89,7 @@ impl Client {
         })
     }
 
-    /// Shakes hands, if this is TLS, and says of what kind the handshake was.
+    /// Does the handshake, if this is TLS, and returns its kind.
     pub(super) fn shake_hands(&mut self) -> Result<Option<HandshakeKind>, Failure> {
         let Stream::Tls(stream) = &mut self.stream else { return Ok(None) };
         let StreamOwned { conn, sock } = stream.as_mut();
@@ -99,7 +99,7 @@ impl Client {
         Ok(conn.handshake_kind())
     }
 
-    /// Asks, and waits for the whole answer.
+    /// Sends a request, and waits for the whole response.
     pub(super) fn ask(&mut self, question: &Question) -> Result<(), Failure> {
         self.say(&question.bytes)?;
         self.hear_answer(question)
@@ -116,7 +116,7 @@ impl Client {
         }
     }
 
-    /// Asks, and does not wait.
+    /// Sends a request, and does not wait.
     pub(super) fn begin_asking(&mut self, question: &Question) -> Result<(), Failure> {
         self.say(&question.bytes)
     }
@@ -137,7 +137,7 @@ impl Client {
         }
     }
 
-    /// Adds what comes next to what was heard.
+    /// Reads the next bytes and adds them to `heard`.
     fn hear(&mut self) -> Result<(), Failure> {
         let doing = "reading an answer";
         let count = match &mut self.stream {
@@ -152,7 +152,7 @@ impl Client {
         Ok(())
     }
 
-    /// The front of what comes next, of so many bytes.
+    /// Reads this many bytes.
     pub(super) fn take(&mut self, count: usize) -> Result<Vec<u8>, Failure> {
         while self.heard.len() < count {
             self.hear()?;
@@ -175,7 +175,7 @@ impl Client {
             }
         };
         socket.shutdown(std::net::Shutdown::Write).map_err(Failure::io(doing))?;
-        // What still comes is of no interest, nor whether the end comes with a reset.
+        // Later bytes do not matter, nor whether the connection ends with a reset.
         while socket.read(&mut self.room).is_ok_and(|count| count > 0) {}
         Ok(())
     }

@@ -113,7 +113,7 @@ fn lines(found: &[Found], points: impl Fn(&Found) -> Vec<(f64, f64)>) -> Vec<Ser
 fn ratios(found: &[Found]) -> Vec<Series> {
     let mut all = Vec::new();
     let sizes: [(&str, OfIt); 2] = [("GET", |found| &found.gets), ("POST", |found| &found.posts)];
-    for (side, who, tones) in [
+    for (side, server, tones) in [
         (Side::Ours, "Barepost", [Tone::Ours, Tone::Second]),
         (Side::Peer, "nginx", [Tone::Other, Tone::Fourth]),
     ] {
@@ -128,7 +128,7 @@ fn ratios(found: &[Found]) -> Vec<Series> {
                 (kilobytes(*bytes), tls.instructions / plain.instructions)
             });
             all.push(Series {
-                name: format!("{who}, {verb}"),
+                name: format!("{server}, {verb}"),
                 tone,
                 shape: Shape::Line,
                 points: drawable(points),

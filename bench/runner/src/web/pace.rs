@@ -17,15 +17,15 @@ use super::{Case, PLAIN, ROUNDS, SENDFILE, SMALL};
 use crate::report::Row;
 use crate::workplace::refuse_if_stopped;
 
-/// Of a server's most.
+/// The part of a server's maximum.
 const PART: f64 = 0.7;
 const CONNECTIONS: u32 = 100;
-/// How long requests come, about.
+/// The approximate time for which requests are sent.
 const SPAN_S: u32 = 3;
-/// After this nothing of them is under way any more.
+/// The time after which all requests are certainly finished.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Outcome {
     requests_per_second: f64,
@@ -33,7 +33,7 @@ struct Outcome {
     p99_ms: f64,
 }
 
-/// Ours, and the peer's faster form.
+/// Our server, and the faster configuration of the peer.
 pub(super) struct Paced {
     ours: Outcome,
     peer_name: &'static str,

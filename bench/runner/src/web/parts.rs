@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use host::Failure;
 
 use crate::counters::Sample;
-use crate::profile::{Functions, whose};
+use crate::profile::{Functions, owner_of};
 
-/// The way of a request, in its order; what is left over stands at the end.
+/// The parts in the order of a request's path. The rest is at the end.
 const PARTS: [&str; 9] = [
     "frames from the card, and their buffers back to it",
-    "Ethernet, IP and whose a segment is",
+    "Ethernet, IP and owner_of a segment is",
     "TCP, what has arrived",
     "events and sessions",
     "HTTP",
@@ -58,7 +58,7 @@ pub(super) fn parts(
 ) -> Result<Vec<(&'static str, f64)>, Failure> {
     let mut sums: BTreeMap<usize, f64> = BTreeMap::new();
     for (places, (_, count)) in functions.places(sample)?.iter().zip(sample.by_address()) {
-        *sums.entry(whose(places, &PLACES).unwrap_or(PARTS.len() - 1)).or_default() +=
+        *sums.entry(owner_of(places, &PLACES).unwrap_or(PARTS.len() - 1)).or_default() +=
             count as f64 / requests;
     }
     Ok(PARTS

@@ -26,7 +26,7 @@ pub(super) struct Browser {
     connection: BufReader<StreamOwned<ClientConnection, TcpStream>>,
 }
 
-/// What is asked for, and what is expected of the answer.
+/// A request, and what is expected of the answer.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     method: &'static str,
@@ -35,11 +35,11 @@ pub(super) struct Question {
     fields: String,
     body: Vec<u8>,
     status: u16,
-    /// What stands in the answer's body.
+    /// A text that the answer's body must contain.
     text: &'static str,
 }
 
-/// What came.
+/// An answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) location: String,
@@ -103,7 +103,7 @@ impl Question {
 }
 
 impl Browser {
-    /// One without cookies, connected.
+    /// A connected browser without cookies.
     pub(super) fn open(
         address: SocketAddr,
         settings: &Arc<ClientConfig>,
@@ -128,14 +128,14 @@ impl Browser {
         })
     }
 
-    /// Asks, and waits for the whole answer.
+    /// Sends a request, and waits for the whole answer.
     ///
     /// Errors: the answer is not what is expected.
     pub(super) fn ask(&mut self, question: &Question) -> Result<Answer, Failure> {
         self.ask_and_note(question, &mut || {})
     }
 
-    /// Asks one after the other. How long all took.
+    /// Sends the requests one after the other. Returns the time that all of them took.
     pub(super) fn ask_all(&mut self, questions: &[Question]) -> Result<Duration, Failure> {
         let began = Instant::now();
         for question in questions {
@@ -218,7 +218,7 @@ impl Browser {
         if heard as u64 == count { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
     }
 
-    /// Without its end.
+    /// A line without its end.
     fn line(&mut self) -> std::io::Result<String> {
         let mut line = Vec::new();
         self.connection.read_until(b'\n', &mut line)?;
@@ -228,7 +228,7 @@ impl Browser {
         Ok(String::from_utf8_lossy(&line).trim_end().to_string())
     }
 
-    /// Keeps a cookie; one that says that it is none is thrown away.
+    /// Stores a cookie, or deletes it if it has expired.
     fn keep(&mut self, cookie: &str) {
         let pair = cookie.split(';').next().unwrap_or_default();
         let Some((name, value)) = pair.split_once('=') else { return };

@@ -117,7 +117,7 @@ fn steps(found: &[Found]) -> Panel {
 fn inboxes(found: &[Found]) -> Panel {
     let of = |side| {
         let points = found.iter().filter_map(|one| match one.step {
-            Step::Inbox(letters) => Some((letters as f64, taken(one, side).instructions)),
+            Step::Inbox(messages) => Some((messages as f64, taken(one, side).instructions)),
             _ => None,
         });
         points.collect()
@@ -130,7 +130,7 @@ fn inboxes(found: &[Found]) -> Panel {
         let points = PAPER_INBOX
             .iter()
             .zip(ms)
-            .map(|((letters, ..), ms)| (*letters as f64, ms * PAPER_INSTRUCTIONS_PER_MS));
+            .map(|((messages, ..), ms)| (*messages as f64, ms * PAPER_INSTRUCTIONS_PER_MS));
         series.push(Series {
             name: name.into(),
             tone,

@@ -31,11 +31,11 @@ pub(super) enum Step {
     LoginPage,
     /// The login form, with a password that was not seen yet.
     FirstLogin,
-    /// The form again.
+    /// The login form again, with the password that was verified before.
     Login,
     /// An inbox with so many messages is opened.
     Inbox(usize),
-    /// What is in it is shown again, by the least that does.
+    /// The list in it is requested again, by the cheapest request.
     List(usize),
     /// A message with so many bytes of text is opened.
     Read(usize),
@@ -50,7 +50,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// Whether a page is what is asked for.
+    /// Whether the step requests a page.
     pub(super) fn is_page(self) -> bool {
         matches!(
             self,
@@ -75,7 +75,7 @@ pub(super) fn boot(beside: &Beside, stop: &Stop) -> Result<[Guest; 2], Failure> 
     Ok(guests)
 }
 
-/// What is measured of a guest.
+/// The measurements of a guest.
 pub(super) fn target<'a>(
     beside: &'a Beside,
     side: Side,
@@ -85,18 +85,18 @@ pub(super) fn target<'a>(
     Target::at(side, SocketAddr::from((side.guest(), 443)), guest.process_id(), counters)
 }
 
-/// What the peer's disk begins with, ours gets as mail.
+/// Ours receives by SMTP the messages that the peer's disk has from the start.
 fn deliver(service: SocketAddr) -> Result<(), Failure> {
     let mut client = Client::connect(service, "220")?;
     client.command(b"EHLO client.test\r\n", "250")?;
     for account in mailboxes::accounts() {
         let address = account.address();
-        for (index, text_bytes) in account.letters.iter().enumerate() {
+        for (index, text_bytes) in account.messages.iter().enumerate() {
             client.command(b"MAIL FROM:<charles@client.test>\r\n", "250")?;
             client.command(format!("RCPT TO:<{address}>\r\n").as_bytes(), "250")?;
             client.command(b"DATA\r\n", "354")?;
-            let letter = mailboxes::letter(mailboxes::CHARLES, &address, index, *text_bytes);
-            client.command(format!("{letter}.\r\n").as_bytes(), "250")?;
+            let message = mailboxes::message(mailboxes::CHARLES, &address, index, *text_bytes);
+            client.command(format!("{message}.\r\n").as_bytes(), "250")?;
         }
     }
     client.command(b"QUIT\r\n", "221")
@@ -105,7 +105,7 @@ fn deliver(service: SocketAddr) -> Result<(), Failure> {
 /// All steps.
 fn steps() -> impl Iterator<Item = Step> {
     let inboxes =
-        INBOXES.into_iter().flat_map(|letters| [Step::Inbox(letters), Step::List(letters)]);
+        INBOXES.into_iter().flat_map(|messages| [Step::Inbox(messages), Step::List(messages)]);
     let files = FILES.into_iter().map(Step::SendFile).chain(FILES.into_iter().map(Step::FetchFile));
     [Step::LoginPage, Step::FirstLogin, Step::Login]
         .into_iter()
@@ -170,40 +170,40 @@ impl Target<'_> {
             }
             Step::FirstLogin => self.logins(step, 1, profiler),
             Step::Login => self.logins(step, self.times(), profiler),
-            Step::Inbox(letters) => {
-                self.see(step, &mailboxes::inbox(letters), Reader::inbox, profiler)
+            Step::Inbox(messages) => {
+                self.see(step, &mailboxes::inbox(messages), Reader::inbox, profiler)
             }
-            Step::List(letters) => {
-                self.see(step, &mailboxes::inbox(letters), Reader::list, profiler)
+            Step::List(messages) => {
+                self.see(step, &mailboxes::inbox(messages), Reader::list, profiler)
             }
             Step::Read(bytes) => self.see(
                 step,
                 READER,
-                |reader| vec![reader.letter(mailboxes::number(bytes))],
+                |reader| vec![reader.message(mailboxes::number(bytes))],
                 profiler,
             ),
             Step::Compose => {
                 let mut writer = self.log_in(WRITER)?;
-                writer.begin_letter()?;
+                writer.begin_message()?;
                 std::thread::sleep(SETTLE);
                 self.count(step, self.times(), profiler, |index| match self.side {
                     Side::Ours => {
-                        self.hear(&mut writer.browser, &[Reader::page_for_letter()], index)
+                        self.hear(&mut writer.browser, &[Reader::page_for_message()], index)
                     }
                     // The peer redirects a client that begins a message from one page to another.
                     Side::Peer => {
                         let began = Instant::now();
-                        writer.begin_letter()?;
+                        writer.begin_message()?;
                         Ok(Heard { to_first_byte: None, time: began.elapsed() })
                     }
                 })
             }
-            Step::Send(bytes) => self.letters(step, GRACE, bytes, None, profiler),
+            Step::Send(bytes) => self.messages(step, GRACE, bytes, None, profiler),
             Step::SendFile(bytes) => {
-                self.letters(step, KEEPER, 1_000, Some(&vec![b'z'; bytes]), profiler)
+                self.messages(step, KEEPER, 1_000, Some(&vec![b'z'; bytes]), profiler)
             }
             Step::FetchFile(bytes) => {
-                // Those of one size came one after the other.
+                // Messages of one size were sent one after the other.
                 let before = FILES.iter().position(|size| *size == bytes).unwrap_or_default();
                 self.see(
                     step,
@@ -240,7 +240,7 @@ impl Target<'_> {
     }
 
     /// Messages that are sent. Requests before the user can write one are not counted.
-    fn letters(
+    fn messages(
         &self,
         step: Step,
         to: &str,
@@ -251,7 +251,7 @@ impl Target<'_> {
         let mut writer = self.log_in(WRITER)?;
         let mut all = Vec::new();
         for _ in 0..self.times() {
-            let begun = writer.begin_letter()?;
+            let begun = writer.begin_message()?;
             all.push(writer.send(&begun, to, text_bytes, file));
         }
         std::thread::sleep(SETTLE);

@@ -31,7 +31,7 @@ pub(super) const LARGE: usize = 120_000;
 /// The clock of the studies' processors, of which each is taken to do an instruction.
 pub(super) const PAPER_HZ: f64 = 3.2e9;
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loaded {
     pub(super) side: Side,
@@ -45,7 +45,7 @@ pub(super) struct Loaded {
     pub(super) busy: f64,
     /// Percent of the studies' processor, an instruction a clock.
     pub(super) busy_there: f64,
-    /// Questions that were not answered as they are to be.
+    /// Requests with a wrong answer.
     pub(super) failed: usize,
     /// The times in which other users read and sent a large message meanwhile, if they did.
     pub(super) others_ms: Option<[f64; 2]>,
@@ -60,7 +60,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// How long an asker's questions are apart.
+    /// The time between two requests of a connection.
     fn pause(self) -> Duration {
         if self.is_pressing {
             Duration::ZERO
@@ -83,7 +83,7 @@ struct Asker {
     first: Duration,
 }
 
-/// What askers were answered.
+/// The answers to the connections.
 #[derive(Default)]
 struct Answers {
     ms: Vec<f64>,
@@ -96,7 +96,7 @@ pub(super) fn measure(targets: &[Target<'_>; 2], stop: &Stop) -> Result<Vec<Load
     for target in targets {
         let begin = |number| {
             let mut reader = target.log_in(&mailboxes::user(number))?;
-            // Once, so that all is made that is made on first use.
+            // Once without a measurement, since the first request fills caches.
             let list = reader.list();
             reader.browser.ask_all(&list).map(|_| reader)
         };
@@ -167,9 +167,9 @@ impl Target<'_> {
     fn others(&self) -> Result<[(Browser, Vec<Question>); 2], Failure> {
         let reader = self.log_in(READER)?;
         let mut writer = self.log_in(WRITER)?;
-        let begun = writer.begin_letter()?;
+        let begun = writer.begin_message()?;
         let (read, send) = (
-            vec![reader.letter(mailboxes::number(LARGE))],
+            vec![reader.message(mailboxes::number(LARGE))],
             writer.send(&begun, GRACE, LARGE, None),
         );
         Ok([(reader.browser, read), (writer.browser, send)])
@@ -189,7 +189,7 @@ fn askers(load: Load, users: &[Reader]) -> Result<Vec<Asker>, Failure> {
 }
 
 impl Asker {
-    /// Asks as long as the load is on. A connection with a wrong answer ends.
+    /// Sends requests as long as the load is on. A connection with a wrong answer ends.
     fn work(mut self, load: Load, began: Instant, answers: &Mutex<Answers>) {
         let mut next = began + self.first;
         while next.duration_since(began) < SPAN {
@@ -214,6 +214,6 @@ fn work_meanwhile(
     let running = others
         .map(|(mut browser, questions)| std::thread::spawn(move || browser.ask_all(&questions)));
     let [read, send] =
-        running.map(|one| one.join().map_err(|_| Failure::broke("somebody panicked"))?);
+        running.map(|one| one.join().map_err(|_| Failure::broke("a client panicked"))?);
     Ok([read?, send?].map(|took| took.as_secs_f64() * 1000.0))
 }

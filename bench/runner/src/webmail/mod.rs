@@ -26,16 +26,16 @@ use wide::{Deed, Far, ROUND_MS};
 const PEER: &str = "Roundcube";
 /// Guest instructions for an inbox.
 const AIM_INBOX: f64 = 100_000.0;
-/// Until the first byte of a page.
+/// The time until the first byte of a page.
 const AIM_FIRST_BYTE_MS: f64 = 1.0;
-/// Times Roundcube's requests a second.
+/// The multiple of Roundcube's requests a second.
 const TARGET_TIMES: f64 = 50.0;
 
-/// What our guest has when it is measured alone.
+/// The mailboxes of our guest when it is measured alone.
 const ALONE_MIB: u32 = 512;
 const ALONE_DISK_BYTES: u64 = 1 << 30;
 
-/// All that was found.
+/// All results.
 struct All {
     found: Vec<Found>,
     loaded: Vec<Loaded>,
@@ -78,7 +78,7 @@ pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report,
     };
     let place = Place::with(house, "webmail", equipment, stop)?;
     let is_chosen = |step| name(step).contains(only);
-    // A thread of its own, as above.
+    // In a thread of its own, for the same reason as above.
     let measuring = || enter().and_then(|()| guests::measure_ours(house, &place, is_chosen, stop));
     let measuring = std::thread::scope(|scope| scope.spawn(measuring).join());
     let found = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
@@ -141,8 +141,8 @@ fn name(step: Step) -> String {
         Step::LoginPage => "the page for a login".into(),
         Step::FirstLogin => "the first login of an account (argon2id)".into(),
         Step::Login => "another login".into(),
-        Step::Inbox(letters) => format!("inbox of {letters}"),
-        Step::List(letters) => format!("inbox of {letters}, its list alone"),
+        Step::Inbox(messages) => format!("inbox of {messages}"),
+        Step::List(messages) => format!("inbox of {messages}, its list alone"),
         Step::Read(bytes) => format!("a letter of {bytes} bytes is read"),
         Step::Compose => "the page for a letter".into(),
         Step::Send(bytes) => format!("a letter of {bytes} bytes is sent"),
@@ -198,7 +198,7 @@ fn row_of_far(far: &Far) -> Row {
     let what = match far.deed {
         Deed::LoginPage => name(Step::LoginPage),
         Deed::Login => name(Step::Login),
-        Deed::Inbox(letters) => name(Step::Inbox(letters)),
+        Deed::Inbox(messages) => name(Step::Inbox(messages)),
         Deed::Read(bytes) => name(Step::Read(bytes)),
         Deed::Send(bytes) => name(Step::Send(bytes)),
     };

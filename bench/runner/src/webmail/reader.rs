@@ -15,7 +15,7 @@ use crate::beside::Side;
 use crate::beside::mailboxes::{PASSWORD, address, text};
 
 /// Text in each message, in each message list, and on the page for writing a message.
-const IN_LETTER: &str = "The quick brown fox";
+const IN_MESSAGE: &str = "The quick brown fox";
 const IN_LIST: &str = "Notes on the engine";
 
 /// A user that is logged in.
@@ -26,7 +26,7 @@ pub(super) struct Reader {
     token: String,
 }
 
-/// What begins a login, and what it is: a page with a form, and the form.
+/// The two requests of a login: for the page with the form, and the form.
 pub(super) struct Login {
     side: Side,
     pub(super) browser: Browser,
@@ -110,24 +110,24 @@ impl Reader {
         login.finish()
     }
 
-    /// All that an inbox takes that is opened.
+    /// All requests that open an inbox.
     pub(super) fn inbox(&self) -> Vec<Question> {
         inbox(self.side).into_iter().map(|question| self.known(question)).collect()
     }
 
-    /// The least that shows what is in an inbox. Ours is one page. The other's is what its scripts
-    /// ask for on an open page.
+    /// The cheapest requests that show the list of an inbox. Ours is one page. The other's is what
+    /// its scripts ask for on an open page.
     pub(super) fn list(&self) -> Vec<Question> {
         self.inbox().pop().into_iter().collect()
     }
 
     /// A message of the inbox. The first is 1.
-    pub(super) fn letter(&self, number: usize) -> Question {
+    pub(super) fn message(&self, number: usize) -> Question {
         let target = match self.side {
             Side::Ours => format!("/mail/box/1/{number}"),
             Side::Peer => format!("/?_task=mail&_uid={number}&_mbox=INBOX&_action=show"),
         };
-        Question::get(target, IN_LETTER)
+        Question::get(target, IN_MESSAGE)
     }
 
     /// The file that came with it.
@@ -151,17 +151,17 @@ impl Reader {
     }
 
     /// Our page for writing a message.
-    pub(super) fn page_for_letter() -> Question {
+    pub(super) fn page_for_message() -> Question {
         Question::get("/mail/compose", "name=\"text\"")
     }
 
     /// Opens the page for writing a message. Returns the peer's identifier for it.
-    pub(super) fn begin_letter(&mut self) -> Result<String, Failure> {
+    pub(super) fn begin_message(&mut self) -> Result<String, Failure> {
         if self.side == Side::Ours {
             // The measured time is until messages reach their recipients, so none is held before.
             let fields = [("token", self.token.as_str()), ("hold", "0"), ("do", "save")];
             self.browser.ask(&Question::form("/mail/settings", &fields).expecting(303, ""))?;
-            self.browser.ask(&Reader::page_for_letter())?;
+            self.browser.ask(&Reader::page_for_message())?;
             return Ok(String::new());
         }
         let begun = self
@@ -252,7 +252,7 @@ fn inbox(side: Side) -> Vec<Question> {
     }
 }
 
-/// What stands between two texts.
+/// The text between two others.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> Result<&'a str, Failure> {
     let rest = text.split_once(before).map(|(_, rest)| rest);
     let found = rest.and_then(|rest| rest.split_once(after)).map(|(found, _)| found);

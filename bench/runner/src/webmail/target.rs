@@ -21,14 +21,14 @@ use crate::counters::Counters;
 use crate::profile::Profiler;
 use crate::statistics::median;
 
-/// After this nothing of what was done is under way any more.
+/// The time after which the work of a step is certainly finished.
 pub(super) const SETTLE: Duration = Duration::from_millis(300);
 const IDLE: Duration = Duration::from_secs(2);
 
 /// A guest that is measured.
 pub(super) struct Target<'a> {
     pub(super) side: Side,
-    /// QEMU's.
+    /// The process of QEMU.
     pub(super) process: u32,
     pub(super) address: SocketAddr,
     pub(super) settings: Arc<ClientConfig>,
@@ -37,11 +37,11 @@ pub(super) struct Target<'a> {
     pub(super) idle: f64,
 }
 
-/// What one of several took.
+/// The cost of one of several repetitions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     pub(super) instructions: f64,
-    /// Those that TLS took of them, as far as they are known.
+    /// The part of them that TLS takes, if known.
     pub(super) for_tls: f64,
     /// The browser's time.
     pub(super) ms: f64,
@@ -49,7 +49,7 @@ pub(super) struct Taken {
     pub(super) to_first_byte: f64,
 }
 
-/// How an answer came.
+/// The arrival of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard {
     /// Instructions until its first byte, if they were looked at, which takes some of the time.
@@ -74,7 +74,7 @@ impl<'a> Target<'a> {
         Reader::log_in(self.side, self.address, &self.settings, name)
     }
 
-    /// Once so that all is made that is made on first use, and then so often.
+    /// Does the step once to fill caches, and then this often with measurement.
     pub(super) fn same(
         &self,
         step: impl Debug,
@@ -88,7 +88,7 @@ impl<'a> Target<'a> {
         self.repeat(step, browser, &vec![questions.to_vec(); times], profiler)
     }
 
-    /// Each of these, once.
+    /// Does each of these steps once.
     pub(super) fn repeat(
         &self,
         step: impl Debug,
@@ -140,11 +140,11 @@ impl<'a> Target<'a> {
         let mut for_tls = f64::NAN;
         if self.side == Side::Ours {
             let step: String =
-                format!("{step:?}").chars().filter(|letter| letter.is_alphanumeric()).collect();
+                format!("{step:?}").chars().filter(|message| message.is_alphanumeric()).collect();
             profiler.write(&step, &executed, times as u32)?;
             for_tls = profiler.functions.executed_in(&executed, is_of_tls) as f64 / times as f64;
         }
-        // One that was done once alone was looked at and timed.
+        // A step that was done only once was both counted and timed.
         let undisturbed = heard.iter().filter(|one| times == 1 || one.to_first_byte.is_none());
         Ok(Taken {
             instructions: own / times as f64,

@@ -13,13 +13,13 @@ use crate::beside::mailboxes::{GRACE, INBOXES, READER, WRITER, inbox, number};
 use crate::goodput::Wire;
 use crate::statistics::median;
 
-/// There and back.
+/// The round trip.
 pub(super) const ROUND_MS: u32 = 20;
 const TIMES: usize = 3;
 /// Text sizes, in bytes, of messages that are read and sent.
 pub(super) const BYTES: [usize; 4] = [1_000, 16_000, 40_000, 120_000];
 
-/// What is done.
+/// An action of a user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Deed {
     LoginPage,
@@ -45,10 +45,10 @@ pub(super) fn measure(
     let wire = Wire::build(house, stop)?;
     let delay = format!("delay={}", ROUND_MS / 2);
     [Side::Ours, Side::Peer].into_iter().try_for_each(Side::withdraw)?;
-    // They last until these are dropped.
+    // The wires last until these are dropped.
     let (_ours, _peers) = (Side::Ours.wire(&wire, &delay)?, Side::Peer.wire(&wire, &delay)?);
-    let letters = INBOXES.first().copied().unwrap_or_default();
-    let deeds = [Deed::LoginPage, Deed::Login, Deed::Inbox(letters)]
+    let messages = INBOXES.first().copied().unwrap_or_default();
+    let deeds = [Deed::LoginPage, Deed::Login, Deed::Inbox(messages)]
         .into_iter()
         .chain(BYTES.map(Deed::Read))
         .chain(BYTES.map(Deed::Send));
@@ -71,19 +71,21 @@ impl Target<'_> {
             Deed::LoginPage | Deed::Login => {
                 (0..TIMES).map(|_| self.far_login(deed)).collect::<Result<Vec<_>, _>>()?
             }
-            Deed::Inbox(letters) => self.far_work(&inbox(letters), |reader| Ok(reader.inbox()))?,
+            Deed::Inbox(messages) => {
+                self.far_work(&inbox(messages), |reader| Ok(reader.inbox()))?
+            }
             Deed::Read(bytes) => {
-                self.far_work(READER, |reader| Ok(vec![reader.letter(number(bytes))]))?
+                self.far_work(READER, |reader| Ok(vec![reader.message(number(bytes))]))?
             }
             Deed::Send(bytes) => self.far_work(WRITER, |writer| {
-                let begun = writer.begin_letter()?;
+                let begun = writer.begin_message()?;
                 Ok(writer.send(&begun, GRACE, bytes, None))
             })?,
         };
         Ok(median(took.iter().map(|time| time.as_secs_f64() * 1000.0).collect()))
     }
 
-    /// On a connection that stands.
+    /// Requests on an open connection.
     fn far_login(&self, deed: Deed) -> Result<Duration, Failure> {
         let mut login = Login::begin(self.side, self.address, &self.settings)?;
         let question =

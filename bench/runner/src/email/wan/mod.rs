@@ -19,23 +19,23 @@ use crate::network::{enter, widen};
 use crate::report::{Report, Row};
 use crate::workplace::refuse_if_stopped;
 
-/// There and back.
+/// The round trips.
 const ROUNDS_MS: [u32; 2] = [20, 50];
 /// The part of all frames that is lost, each way.
 const LOSS: f64 = 0.001;
-/// As many as the paper's.
-const MANY: Sending = Sending { clients: 100, letters: 55, bytes: KIB };
+/// As many messages as in the paper.
+const MANY: Sending = Sending { clients: 100, messages: 55, bytes: KIB };
 /// A client that sends one message after the other waits longer for the network than for the
 /// server. So fewer messages give as much information.
-const ONE: Sending = Sending { clients: 1, letters: 50, bytes: KIB };
+const ONE: Sending = Sending { clients: 1, messages: 50, bytes: KIB };
 const CLIENTS_OF_SIZES: u32 = 10;
-const LETTERS_OF_SIZES: u32 = 10;
-const WARMING: Sending = Sending { clients: 10, letters: 2, bytes: KIB };
-/// What is looked at closely: the paper's figures 13 to 15.
+const MESSAGES_OF_SIZES: u32 = 10;
+const WARMING: Sending = Sending { clients: 10, messages: 2, bytes: KIB };
+/// The messages that are measured step by step: the paper's figures 13 to 15.
 const WATCHED: [Sending; 3] = [
-    Sending { clients: 1, letters: 20, bytes: 8 * KIB },
-    Sending { clients: 1, letters: 100, bytes: KIB },
-    Sending { clients: 4, letters: 25, bytes: KIB },
+    Sending { clients: 1, messages: 20, bytes: 8 * KIB },
+    Sending { clients: 1, messages: 100, bytes: KIB },
+    Sending { clients: 4, messages: 25, bytes: KIB },
 ];
 const PAPER_JAVA: &str = "paper: its server in Java";
 const PAPER_MAIL_PRO: &str = "paper: ShareMailPro";
@@ -48,7 +48,7 @@ struct Case {
     peers: f64,
 }
 
-/// All that was found.
+/// All results.
 struct All {
     cases: Vec<Case>,
     steps: Vec<[Timing; 2]>,
@@ -57,7 +57,7 @@ struct All {
 pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     let tshark = packages::program("tshark", "tshark", stop)?;
     let wire = Wire::build(house, stop)?;
-    let accounts = [Account { name: SINK.into(), letters: Vec::new() }];
+    let accounts = [Account { name: SINK.into(), messages: Vec::new() }];
     let beside = Beside::make_mail_servers(house, "email-wan", &accounts, &More::default(), stop)?;
     // The measurement needs its own thread, because the thread moves into a network of its own and
     // cannot come back. The thread holds what it starts.
@@ -73,7 +73,7 @@ pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
         let (mut cases, mut all_steps) = (Vec::new(), Vec::new());
         for round_ms in ROUNDS_MS {
             let spec = format!("delay={},loss={LOSS}", round_ms / 2);
-            // They last until the next.
+            // The wires last until the next round trip.
             let _wires = (Side::Ours.wire(&wire, &spec)?, Side::Peer.wire(&wire, &spec)?);
             for sending in loads() {
                 refuse_if_stopped(stop)?;
@@ -109,8 +109,11 @@ pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
 
 /// The paper's many messages, its one session, and its sizes.
 fn loads() -> impl Iterator<Item = Sending> {
-    let sizes =
-        SIZES.map(|bytes| Sending { clients: CLIENTS_OF_SIZES, letters: LETTERS_OF_SIZES, bytes });
+    let sizes = SIZES.map(|bytes| Sending {
+        clients: CLIENTS_OF_SIZES,
+        messages: MESSAGES_OF_SIZES,
+        bytes,
+    });
     [MANY, ONE].into_iter().chain(sizes)
 }
 

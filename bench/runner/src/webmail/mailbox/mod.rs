@@ -9,7 +9,7 @@ use super::target::{SETTLE, Taken, Target};
 use crate::at_tap::{Equipment, Place, Queues, service};
 use crate::beside::Side;
 use crate::beside::mailboxes::{self, HASH};
-use crate::filling::{Letters, SESSIONS, Start, fill};
+use crate::filling::{Messages, SESSIONS, Start, fill};
 use crate::network::enter;
 use crate::profile::Profiler;
 use crate::report::{Report, Row};
@@ -83,25 +83,25 @@ impl Deed {
     }
 
     /// A mailbox of no more than a page has one page.
-    fn is_of(self, letters: usize) -> bool {
-        letters > FIFTY || !matches!(self, Deed::Middle | Deed::MiddleUpwards | Deed::Oldest)
+    fn is_of(self, messages: usize) -> bool {
+        messages > FIFTY || !matches!(self, Deed::Middle | Deed::MiddleUpwards | Deed::Oldest)
     }
 
-    /// What the browser asks for, each time.
-    fn questions(self, reader: &Reader, letters: usize) -> Vec<Vec<Question>> {
+    /// The requests of the browser, one for each time.
+    fn questions(self, reader: &Reader, messages: usize) -> Vec<Vec<Question>> {
         let page = |target: String| Question::get(target, "Notes on the engine");
         let same = match self {
             Deed::Newest => page("/mail/box/1".into()),
-            Deed::Middle => page(format!("/mail/box/1?before={}", letters / 2)),
-            Deed::MiddleUpwards => page(format!("/mail/box/1?after={}", letters / 2)),
+            Deed::Middle => page(format!("/mail/box/1?before={}", messages / 2)),
+            Deed::MiddleUpwards => page(format!("/mail/box/1?after={}", messages / 2)),
             Deed::Oldest => page(format!("/mail/box/1?before={}", FIFTY + 1)),
-            Deed::ReadNewest => reader.letter(letters),
-            Deed::ReadOldest => reader.letter(1),
+            Deed::ReadNewest => reader.message(messages),
+            Deed::ReadOldest => reader.message(1),
             Deed::SearchEverywhere => page(format!("/mail/search?q={EVERYWHERE}")),
             Deed::SearchNowhere => Question::get(format!("/mail/search?q={NOWHERE}"), "looked at"),
-            Deed::Star => reader.act(&[("star", &key(letters / 2))]),
+            Deed::Star => reader.act(&[("star", &key(messages / 2))]),
             Deed::Archive => {
-                let first = (letters - TIMES) / 2;
+                let first = (messages - TIMES) / 2;
                 return (0..TIMES)
                     .map(|time| vec![reader.act(&[("do", "archive"), ("key", &key(first + time))])])
                     .collect();
@@ -118,19 +118,19 @@ fn key(number: usize) -> String {
 /// The cost of an action in a mailbox of so many messages.
 struct Found {
     deed: Deed,
-    letters: usize,
+    messages: usize,
     taken: Taken,
 }
 
 struct All {
-    /// With the few and the fifty on the disk, and with the many as well.
+    /// Places with the two small mailboxes on the disk, and with all three.
     starts: [Start; 2],
     found: Vec<Found>,
 }
 
 pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
-    let users = [FEW, FIFTY, MANY].map(|letters| {
-        let address = mailboxes::address(&mailboxes::inbox(letters));
+    let users = [FEW, FIFTY, MANY].map(|messages| {
+        let address = mailboxes::address(&mailboxes::inbox(messages));
         format!("[[user]]\naddress = \"{address}\"\npassword_hash = \"{HASH}\"\n")
     });
     let equipment = Equipment {
@@ -158,54 +158,54 @@ pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
 
 fn measure(house: &House, place: &Place, stop: &Stop) -> Result<All, Failure> {
     enter()?;
-    fill(place, &[FEW, FIFTY].map(letters), stop)?;
+    fill(place, &[FEW, FIFTY].map(messages), stop)?;
     let few = Start::measure(house, place)?;
-    fill(place, &[letters(MANY)], stop)?;
+    fill(place, &[messages(MANY)], stop)?;
     let many = Start::measure(house, place)?;
     let serving = place.boot(house, 1, Queues::One)?;
     let target = Target::at(Side::Ours, service(443), serving.process_id(), serving.counters())?;
     let profiler = Profiler::new(house, "mailbox")?;
     let mut found = Vec::new();
     for deed in Deed::ALL {
-        for letters in [FEW, FIFTY, MANY].into_iter().filter(|letters| deed.is_of(*letters)) {
+        for messages in [FEW, FIFTY, MANY].into_iter().filter(|messages| deed.is_of(*messages)) {
             refuse_if_stopped(stop)?;
-            let mut reader = target.log_in(&mailboxes::inbox(letters))?;
-            let questions = deed.questions(&reader, letters);
+            let mut reader = target.log_in(&mailboxes::inbox(messages))?;
+            let questions = deed.questions(&reader, messages);
             std::thread::sleep(SETTLE);
             let taken =
-                target.repeat((deed, letters), &mut reader.browser, &questions, &profiler)?;
+                target.repeat((deed, messages), &mut reader.browser, &questions, &profiler)?;
             remark(format_args!(
-                "{deed:?} of {letters}: {:.0} instructions, {:.1} ms",
+                "{deed:?} of {messages}: {:.0} instructions, {:.1} ms",
                 taken.instructions, taken.ms
             ));
-            found.push(Found { deed, letters, taken });
+            found.push(Found { deed, messages, taken });
         }
     }
     serving.stop()?;
     Ok(All { starts: [few, many], found })
 }
 
-/// For a mailbox that is to have so many.
-fn letters(count: usize) -> Letters {
+/// The messages for a mailbox of this size.
+fn messages(count: usize) -> Messages {
     let to = mailboxes::address(&mailboxes::inbox(count));
     let (server, from) = (service(25), mailboxes::CHARLES.into());
-    Letters { server, sessions: SESSIONS, login: String::new(), from, to: vec![to], count }
+    Messages { server, sessions: SESSIONS, login: String::new(), from, to: vec![to], count }
 }
 
 fn rows(all: &All) -> Vec<Row> {
-    const FEW_LETTERS: &str = "70 letters";
+    const FEW_MESSAGES: &str = "70 letters";
     const PAGE: &str = "50 letters";
     let [few, many] = &all.starts;
     let case = "200,000 letters: start to ready";
     let mut rows = vec![
         Row::alone(case, "guest instructions", many.instructions).beside(
-            FEW_LETTERS,
+            FEW_MESSAGES,
             few.instructions,
             None,
         ),
-        Row::alone(case, "ms, emulated", many.ms).beside(FEW_LETTERS, few.ms, None),
+        Row::alone(case, "ms, emulated", many.ms).beside(FEW_MESSAGES, few.ms, None),
         Row::alone(case, "MiB of the host's memory then", many.mib).beside(
-            FEW_LETTERS,
+            FEW_MESSAGES,
             few.mib,
             None,
         ),
@@ -215,10 +215,10 @@ fn rows(all: &All) -> Vec<Row> {
             (many.mib - few.mib) * 1_048_576.0 / MANY as f64,
         ),
     ];
-    let taken = |deed, letters| {
+    let taken = |deed, messages| {
         all.found
             .iter()
-            .find(|one| (one.deed, one.letters) == (deed, letters))
+            .find(|one| (one.deed, one.messages) == (deed, messages))
             .map(|one| &one.taken)
     };
     for deed in Deed::ALL {
