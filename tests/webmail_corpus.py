@@ -17,7 +17,7 @@ from mail import DOMAIN
 from webmail_hostile import Watched
 
 # CPython's own, as Debian packages them; `./barepost test` puts them here.
-OF_PYTHON = pathlib.Path(__file__).parent.parent / "target/tools/python-letters"
+OF_PYTHON = pathlib.Path(__file__).parent.parent / "target/tools/python-messages"
 # What may follow a letter in its address.
 PAGES = ("print", "source", "download")
 # Those of whose HTML a page shows the beginning.

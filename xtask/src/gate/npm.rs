@@ -27,7 +27,7 @@ pub(super) const AXE: Package = Package {
     version: "4.11.0",
     digest: "39bed7d72308f6d620789c169d699bfd7e8da80f65b545821a6b2215c3e83107",
     files: "package/axe.min.js",
-    purpose: "checking who can use the webmail",
+    purpose: "checking the accessibility of the webmail",
 };
 
 /// A type checker. It has no dependencies and includes the types of browsers.

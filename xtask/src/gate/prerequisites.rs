@@ -51,7 +51,7 @@ const CORPUS: &str = "tests/webmail_corpus.py";
 const UNPACKED: &[(Unpacked, &[&str])] = &[
     (
         Unpacked {
-            name: "python-letters",
+            name: "python-messages",
             packages: "libpython3.11-testsuite",
             kept: "usr/lib/python3*/test/test_email/data/*",
         },
