@@ -3,7 +3,7 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use machine::UnixTime;
-use message::compose::{Composer, File, Files, NewMessage};
+use message::compose::{AttachedFile, Composer, Files, NewMessage};
 use message::header::{Address, Field, Header, Mailbox};
 use message::structure::{DEPTH_MAX, PARTS_MAX, Part, Reader, Structure};
 use message::{BodyDecoder, SUMMARY_BYTES, Summary, TextDecoder, summarize};
@@ -140,7 +140,8 @@ fn written(input: &Input<'_>) -> Vec<u8> {
     };
     let mut message = Vec::new();
     let mut composer = Composer::begin(&new, &mut message).expect("the addresses are sound");
-    composer.file_began(&File { name: input.subject, media_type: input.name }, &mut message);
+    composer
+        .file_began(&AttachedFile { name: input.subject, media_type: input.name }, &mut message);
     pieces(input.file, &input.cuts).for_each(|piece| composer.bytes_arrived(piece, &mut message));
     composer.file_ended(&mut message);
     composer.message_ended(&mut message);

@@ -12,8 +12,8 @@
 //! - What waits to be sent is bounded, and after the end only QUIT is said.
 
 use relay::{
-    Action, BODY_ROOM_BYTES, Client, Content, Envelope, Login, Lost, Notify, Outcome,
-    OutgoingMessage, Recipient, Return, Script, Settings, Speaker, Tls,
+    Action, BODY_ROOM_BYTES, ContentWidth, Envelope, Login, Lost, Notify, Outcome, OutgoingMessage,
+    Recipient, Return, Script, Settings, SmtpClient, Speaker, Tls,
 };
 
 use crate::script::{Event, Step, steps};
@@ -40,12 +40,12 @@ pub fn run(data: &[u8]) {
 
 /// The caller that owns the client.
 struct Caller {
-    client: Client,
+    client: SmtpClient,
     /// So many bytes arrive together.
     piece: usize,
     message: &'static [u8],
     /// What is said of the message.
-    content: Content,
+    content: ContentWidth,
     recipients: u16,
     messages: u16,
     is_held: bool,
@@ -65,12 +65,12 @@ impl Caller {
             password: "pencil".to_string(),
             nonce: "rOprNGfwEbeRWgbNEkqO".to_string(),
         });
-        let client = Client::new(Settings { hello: "us.test".to_string(), tls, login });
+        let client = SmtpClient::new(Settings { hello: "us.test".to_string(), tls, login });
         let mut caller = Caller {
             client,
             piece,
             message: MESSAGES[usize::from(how >> 5 & 1)],
-            content: [Content::EightBit, Content::SevenBit][usize::from(how >> 6 & 1)],
+            content: [ContentWidth::EightBit, ContentWidth::SevenBit][usize::from(how >> 6 & 1)],
             recipients: 1 + u16::from(how >> 3 & 3),
             messages: 0,
             is_held: false,

@@ -26,7 +26,7 @@ const ADDRESS_BYTES_MAX: usize = LOCAL_PART_BYTES_MAX + 1 + 255;
 /// The local domains and the configured properties of accounts.
 #[derive(Debug)]
 pub struct Directory {
-    domains: Vec<Domain>,
+    domains: Vec<LocalDomain>,
     postmaster: Option<String>,
     administrators: Vec<String>,
     quota: Quota,
@@ -40,7 +40,7 @@ pub struct Directory {
 }
 
 #[derive(Debug)]
-struct Domain {
+struct LocalDomain {
     name: String,
     /// The address of the account that gets mail for unknown users of this domain.
     catch_all: Option<String>,
@@ -52,7 +52,7 @@ impl Directory {
         let catches = |domain: &HostName| {
             configuration.users.iter().find(|user| user.catch_all.contains(domain))
         };
-        let domain = |domain: &HostName| Domain {
+        let domain = |domain: &HostName| LocalDomain {
             name: domain.as_str().to_string(),
             catch_all: catches(domain).map(|user| user.address.as_str().to_string()),
         };
@@ -137,7 +137,7 @@ impl Directory {
         own.any(|own| own.is_within(domain) || domain.is_within(&own))
     }
 
-    fn domain(&self, name: &str) -> Option<&Domain> {
+    fn domain(&self, name: &str) -> Option<&LocalDomain> {
         // Nearly all clients write it in lower case, and an exact comparison is cheaper.
         self.domains
             .iter()
@@ -148,7 +148,7 @@ impl Directory {
         &self,
         store: &ShardedStore,
         local_part: &str,
-        domain: &Domain,
+        domain: &LocalDomain,
     ) -> Result<AccountId, RecipientRefusal> {
         let mut buffer = [0; ADDRESS_BYTES_MAX];
         let mut find = |local_part| store.find(canonical(local_part, &domain.name, &mut buffer)?);

@@ -49,7 +49,7 @@ const _: () = assert!(PASSWORD_BYTES_MAX < WORD_BYTES_MAX);
 const FAILURES_MAX: usize = 1024;
 
 /// A login that waits for its decision or its answer.
-pub struct Attempt {
+pub struct LoginAttempt {
     login: Login,
     proof: Option<ScramProof>,
     /// Bytes of its password, which is kept until its hash is known.
@@ -109,7 +109,7 @@ enum Verdict {
 }
 
 /// The parts of a core that a login attempt uses beside [`Logins`].
-pub struct Context<'a> {
+pub struct LoginContext<'a> {
     /// The clocks of this turn.
     pub turn: Turn,
     /// The connections, including the one of the attempt.
@@ -133,7 +133,7 @@ pub struct Logins {
     failures: Option<VecDeque<FailedLogin>>,
 }
 
-impl Attempt {
+impl LoginAttempt {
     /// The memory that it takes beside its own size.
     pub fn kept_bytes(&self) -> usize {
         self.login.name.len() + self.password_bytes
@@ -193,7 +193,12 @@ impl Logins {
     }
 
     /// The verdict on an attempt that succeeded for `granted`, or failed.
-    fn verdict(&mut self, attempt: &Attempt, granted: Option<AccountId>, now: Instant) -> Verdict {
+    fn verdict(
+        &mut self,
+        attempt: &LoginAttempt,
+        granted: Option<AccountId>,
+        now: Instant,
+    ) -> Verdict {
         match granted {
             Some(account) => Verdict::Granted(account),
             None if attempt.throttled == Throttled::No => Verdict::Refused(Micros(0)),
@@ -227,7 +232,7 @@ impl Logins {
     }
 
     /// The attempt has been answered, or its connection is gone.
-    pub fn end(&mut self, attempt: &Attempt, now: Instant) {
+    pub fn end(&mut self, attempt: &LoginAttempt, now: Instant) {
         self.under_way -= 1;
         let is_undecided_or_right = match attempt.state {
             AttemptState::Hashing(_)
@@ -272,8 +277,8 @@ impl Logins {
         &mut self,
         credentials: Credentials<'_>,
         caller: Caller,
-        cx: &mut Context<'_>,
-    ) -> Attempt {
+        cx: &mut LoginContext<'_>,
+    ) -> LoginAttempt {
         let throttled = match self.access.is_unthrottled(caller.address) {
             true => Throttled::No,
             false => Throttled::Yes,
@@ -297,7 +302,7 @@ impl Logins {
         if !matches!(state, AttemptState::Hashing(_)) {
             cx.connections.resume(frame);
         }
-        Attempt {
+        LoginAttempt {
             login,
             proof,
             password_bytes,
@@ -314,7 +319,7 @@ impl Logins {
         login: &Login,
         password: &[u8],
         throttled: Throttled,
-        (caller, cx): (Caller, &mut Context<'_>),
+        (caller, cx): (Caller, &mut LoginContext<'_>),
     ) -> AttemptState {
         let known = login.account.and_then(|account| cx.store.account(account));
         let task = match known {
@@ -337,7 +342,7 @@ impl Logins {
         &mut self,
         login: &Login,
         result: &JobResult,
-        cx: &Context<'_>,
+        cx: &LoginContext<'_>,
     ) -> Option<AccountId> {
         let JobResult::Right { password, hash } = result else { return None };
         let known = cx.store.account(login.account?).filter(|known| known.password_hash == hash)?;
@@ -348,9 +353,9 @@ impl Logins {
     /// Decides an attempt in its turn, if it still waits: its hash is computed, or it needs none.
     pub fn decide(
         &mut self,
-        attempt: &mut Attempt,
+        attempt: &mut LoginAttempt,
         caller: Caller,
-        cx: &mut Context<'_>,
+        cx: &mut LoginContext<'_>,
     ) -> Option<Decision> {
         let now = cx.turn.now;
         let verdict = match attempt.state {
@@ -386,7 +391,7 @@ impl Logins {
     }
 
     /// Ends an attempt that needs no answer any more.
-    pub fn abandon(&mut self, attempt: &Attempt, now: Instant, compute: &mut Compute) {
+    pub fn abandon(&mut self, attempt: &LoginAttempt, now: Instant, compute: &mut Compute) {
         self.end(attempt, now);
         if let AttemptState::Hashing(number) = attempt.state {
             compute.abandon(number);
@@ -408,7 +413,7 @@ fn is_password(account: AccountId, mark: PasswordMark, store: &ShardedStore) -> 
 
 /// Checks the attempt's proof. Returns the account that it grants access to, and stores the
 /// signature for the client.
-fn look_at_proof(attempt: &mut Attempt, store: &ShardedStore) -> Option<AccountId> {
+fn look_at_proof(attempt: &mut LoginAttempt, store: &ShardedStore) -> Option<AccountId> {
     let proof = attempt.proof.as_ref()?;
     attempt.signature = verifier(&attempt.login, store).check(proof);
     attempt.login.account.filter(|_| attempt.signature.is_some())

@@ -11,8 +11,10 @@ use tasks::Continuation;
 use tls::Day;
 
 use super::rollout::Rollout;
-use super::shown::{Entry, ListVersion, Obstacle, Origin, Upload, described, read};
-use super::state::{Certificates, Context, Event, Expect, FRAME, Keeping, Point};
+use super::shown::{ListVersion, Obstacle, Origin, ShownCertificate, Upload, described, read};
+use super::state::{
+    CertificateContext, CertificateEvent, Certificates, Expect, FRAME, Keeping, Point,
+};
 
 const KEPT: Continuation = Continuation { frame: FRAME, entry: Point::Kept.entry() };
 const REMOVED: Continuation = Continuation { frame: FRAME, entry: Point::Removed.entry() };
@@ -23,12 +25,12 @@ impl Certificates {
         &mut self,
         upload: Upload,
         account: AccountId,
-        cx: &mut Context<'_>,
+        cx: &mut CertificateContext<'_>,
     ) {
         let now = cx.turn.wall;
         let checked = read(&upload.pem).and_then(|certificate| {
             certificate.check(now).map_err(|error| error.to_string())?;
-            self.shown.with(Entry { certificate, since: now, origin: Origin::Arriving })
+            self.shown.with(ShownCertificate { certificate, since: now, origin: Origin::Arriving })
         });
         let next = match checked {
             Ok(next) => next,
@@ -45,7 +47,7 @@ impl Certificates {
     }
 
     /// Gives the store as much as it accepts. After the last byte, asks it to commit.
-    fn keep_on(&mut self, cx: &mut Context<'_>) {
+    fn keep_on(&mut self, cx: &mut CertificateContext<'_>) {
         let Expect::Kept(keeping) = &mut self.expect else {
             unreachable!("no certificate is being kept")
         };
@@ -64,7 +66,7 @@ impl Certificates {
     /// The store has space for more, has committed the certificate, or refuses it.
     #[cold]
     #[inline(never)]
-    pub(super) fn was_kept(&mut self, outcome: Outcome, cx: &mut Context<'_>) {
+    pub(super) fn was_kept(&mut self, outcome: Outcome, cx: &mut CertificateContext<'_>) {
         match outcome {
             Outcome::Room => self.keep_on(cx),
             Outcome::Delivered => self.show_kept(cx),
@@ -75,7 +77,7 @@ impl Certificates {
 
     /// The store has refused the certificate. The delivery is aborted, because the next one uses
     /// the same continuation.
-    fn not_kept(&mut self, refusal: Refusal, cx: &mut Context<'_>) {
+    fn not_kept(&mut self, refusal: Refusal, cx: &mut CertificateContext<'_>) {
         let keeping = self.kept();
         cx.store.own.store.abort(keeping.delivery);
         self.refused(&keeping.upload, refusal, cx);
@@ -90,7 +92,7 @@ impl Certificates {
     }
 
     /// The certificate is durable, so it takes effect.
-    fn show_kept(&mut self, cx: &mut Context<'_>) {
+    fn show_kept(&mut self, cx: &mut CertificateContext<'_>) {
         let Keeping { upload, account, mut next, .. } = *self.kept();
         let messages = cx.store.own.store.messages(account, INBOX);
         let uid = messages.map(|message| message.uid).last().unwrap_or(Uid(0));
@@ -105,12 +107,12 @@ impl Certificates {
         let next = Arc::new(next);
         self.show(Arc::clone(&next), cx);
         self.expect = Expect::Shown(Rollout::new(upload.ticket, next.version));
-        self.events.push_back(Event::Show(next));
+        self.events.push_back(CertificateEvent::Show(next));
         self.remove_superseded(account, cx);
     }
 
     /// This many other cores were told to show the new list.
-    pub fn others_are_told(&mut self, others: usize, cx: &mut Context<'_>) {
+    pub fn others_are_told(&mut self, others: usize, cx: &mut CertificateContext<'_>) {
         let Expect::Shown(rollout) = &mut self.expect else {
             unreachable!("no new certificate is shown")
         };
@@ -119,14 +121,14 @@ impl Certificates {
     }
 
     /// Another core shows the list of this version.
-    pub fn another_shows(&mut self, version: ListVersion, cx: &mut Context<'_>) {
+    pub fn another_shows(&mut self, version: ListVersion, cx: &mut CertificateContext<'_>) {
         if let Expect::Shown(rollout) = &mut self.expect {
             rollout.another_shows(version);
         }
         self.answer_when_shown(cx);
     }
 
-    fn answer_when_shown(&mut self, cx: &mut Context<'_>) {
+    fn answer_when_shown(&mut self, cx: &mut CertificateContext<'_>) {
         if let Expect::Shown(rollout) = &self.expect
             && let Some(ticket) = rollout.to_be_answered()
         {
@@ -139,7 +141,7 @@ impl Certificates {
     /// Removes stored certificates that are not in force any more, except those that the disk could
     /// not read. Newer ones take precedence, so a certificate that cannot be removed now may go
     /// with the next one.
-    fn remove_superseded(&mut self, account: AccountId, cx: &mut Context<'_>) {
+    fn remove_superseded(&mut self, account: AccountId, cx: &mut CertificateContext<'_>) {
         let store = &mut cx.store.own.store;
         let Certificates { shown, unread, .. } = &*self;
         let messages = store.messages(account, INBOX).map(|message| message.uid);
@@ -152,7 +154,7 @@ impl Certificates {
         }
     }
 
-    fn refused(&mut self, upload: &Upload, refusal: Refusal, cx: &mut Context<'_>) {
+    fn refused(&mut self, upload: &Upload, refusal: Refusal, cx: &mut CertificateContext<'_>) {
         let (obstacle, why) = match refusal {
             Refusal::DiskFull | Refusal::IndexFull => (Obstacle::NoSpace, "the disk is full"),
             Refusal::ReadOnly | Refusal::WriteFailed => (Obstacle::Later, "the disk has failed"),
@@ -161,7 +163,13 @@ impl Certificates {
         self.give_up(upload, obstacle, why, cx);
     }
 
-    fn give_up(&mut self, upload: &Upload, obstacle: Obstacle, why: &str, cx: &mut Context<'_>) {
+    fn give_up(
+        &mut self,
+        upload: &Upload,
+        obstacle: Obstacle,
+        why: &str,
+        cx: &mut CertificateContext<'_>,
+    ) {
         cx.console.print(format_args!("tls: a certificate that was sent is not taken: {why}"));
         self.answer_upload(upload.ticket, Err((obstacle, format!("{why}\n"))));
     }

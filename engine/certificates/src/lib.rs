@@ -42,4 +42,4 @@ pub use asking::CERTIFICATE_PATH;
 pub use asking::{METHODS, UPLOAD_BYTES_MAX, Wish, reply_to, unknown};
 pub use reading::ReadSoFar;
 pub use shown::{ListVersion, Replaced, Shown, Upload, described};
-pub use state::{ACCOUNT, Certificates, Context, Event};
+pub use state::{ACCOUNT, CertificateContext, CertificateEvent, Certificates};

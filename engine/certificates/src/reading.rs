@@ -9,9 +9,9 @@ use machine::{Instant, Micros};
 use store::{INBOX, Outcome, Refusal};
 use tasks::Continuation;
 
-use super::shown::{Entry, Origin, read};
+use super::shown::{Origin, ShownCertificate, read};
 use super::state::{
-    ACCOUNT, Certificates, Context, Expect, FRAME, Point, Reading, StoredCertificate,
+    ACCOUNT, CertificateContext, Certificates, Expect, FRAME, Point, Reading, StoredCertificate,
 };
 
 const READ: Continuation = Continuation { frame: FRAME, entry: Point::Read.entry() };
@@ -47,7 +47,7 @@ impl Certificates {
     }
 
     /// Starts to read the certificates stored before the restart, if TLS is configured.
-    pub fn begin_reading(&mut self, cx: &Context<'_>) {
+    pub fn begin_reading(&mut self, cx: &CertificateContext<'_>) {
         let store = &cx.store.own.store;
         let Some(account) = store.find(ACCOUNT).filter(|_| cx.connections.tls().is_there()) else {
             return;
@@ -73,7 +73,7 @@ impl Certificates {
     /// Continues to read.
     #[cold]
     #[inline(never)]
-    pub fn read_on(&mut self, cx: &mut Context<'_>) -> ReadSoFar {
+    pub fn read_on(&mut self, cx: &mut CertificateContext<'_>) -> ReadSoFar {
         let is_to_be_read = self.is_to_be_read(cx.turn.now);
         let Expect::Stored(reading) = &mut self.expect else { return ReadSoFar::All };
         if !is_to_be_read {
@@ -100,7 +100,7 @@ impl Certificates {
     /// A part of a message was read, or cannot be read.
     #[cold]
     #[inline(never)]
-    pub(super) fn was_read(&mut self, outcome: Outcome, cx: &mut Context<'_>) {
+    pub(super) fn was_read(&mut self, outcome: Outcome, cx: &mut CertificateContext<'_>) {
         let reading = self.reading();
         reading.is_under_way = false;
         match &outcome {
@@ -127,14 +127,18 @@ impl Certificates {
         reading
     }
 
-    fn message_was_read(&mut self, cx: &mut Context<'_>) {
+    fn message_was_read(&mut self, cx: &mut CertificateContext<'_>) {
         let reading = self.reading();
         let pem = core::mem::take(&mut reading.pem);
         let Some(StoredCertificate { uid, date, .. }) = reading.messages.pop_front() else {
             unreachable!("one was read")
         };
         let next = read(&pem).and_then(|certificate| {
-            self.shown.with(Entry { certificate, since: date, origin: Origin::Stored(uid) })
+            self.shown.with(ShownCertificate {
+                certificate,
+                since: date,
+                origin: Origin::Stored(uid),
+            })
         });
         match next {
             Ok(next) => self.show(Arc::new(next), cx),
@@ -144,7 +148,7 @@ impl Certificates {
         }
     }
 
-    fn message_is_lost(&mut self, refusal: Refusal, cx: &mut Context<'_>) {
+    fn message_is_lost(&mut self, refusal: Refusal, cx: &mut CertificateContext<'_>) {
         let reading = self.reading();
         reading.failed = 0;
         reading.pem.clear();

@@ -47,11 +47,11 @@ impl ListVersion {
 #[derive(Debug, Default)]
 pub struct Shown {
     pub(super) version: ListVersion,
-    pub(super) all: Vec<Entry>,
+    pub(super) all: Vec<ShownCertificate>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct ShownCertificate {
     pub(super) certificate: Certificate,
     /// Since when it is in force: the time of its upload. For a configured one, the start of its
     /// validity.
@@ -70,20 +70,24 @@ pub(super) enum Origin {
 
 impl Shown {
     /// The list with `new` in it. Errors: why it is refused.
-    pub(super) fn with(&self, new: Entry) -> Result<Shown, String> {
-        let is_newer = |own: &Entry| own.origin == Origin::Configuration && own.since > new.since;
+    pub(super) fn with(&self, new: ShownCertificate) -> Result<Shown, String> {
+        let is_newer =
+            |own: &ShownCertificate| own.origin == Origin::Configuration && own.since > new.since;
         if self.all.iter().any(|own| is_newer(own) && own.certificate.covers(&new.certificate)) {
             return Err(
                 "the configuration has one for the same names whose validity began later".into()
             );
         }
-        let shares =
-            |own: &Entry| !is_newer(own) && own.certificate.shares_a_name_with(&new.certificate);
-        let stays = |own: &&Entry| is_newer(own) || !new.certificate.covers(&own.certificate);
+        let shares = |own: &ShownCertificate| {
+            !is_newer(own) && own.certificate.shares_a_name_with(&new.certificate)
+        };
+        let stays =
+            |own: &&ShownCertificate| is_newer(own) || !new.certificate.covers(&own.certificate);
         let place = self.all.iter().position(shares).unwrap_or(self.all.len());
         let (before, behind) = self.all.split_at_checked(place).unwrap_or_default();
         let behind = behind.iter().filter(stays);
-        let all: Vec<Entry> = before.iter().chain([&new]).chain(behind).cloned().collect();
+        let all: Vec<ShownCertificate> =
+            before.iter().chain([&new]).chain(behind).cloned().collect();
         let uploaded = all.iter().filter(|own| own.origin != Origin::Configuration).count();
         if uploaded > CERTIFICATES_MAX {
             return Err(format!("there are {CERTIFICATES_MAX} for other names already"));

@@ -17,7 +17,7 @@ use tls::Certificate;
 
 use super::expiry::Expiry;
 use super::rollout::Rollout;
-use super::shown::{Entry, ListVersion, Origin, Replaced, Shown, Upload};
+use super::shown::{ListVersion, Origin, Replaced, Shown, ShownCertificate, Upload};
 
 tasks::points! {
     /// The wait points at the store.
@@ -38,7 +38,7 @@ pub(super) const FRAME: FrameId = FrameId::new(u32::MAX, 0);
 pub const ACCOUNT: &str = "certificates";
 
 /// The parts of a core that this crate uses.
-pub struct Context<'c> {
+pub struct CertificateContext<'c> {
     /// The clocks of this turn.
     pub turn: Turn,
     /// All connections of this core.
@@ -50,7 +50,7 @@ pub struct Context<'c> {
 }
 
 /// A request to the rest of the engine.
-pub enum Event {
+pub enum CertificateEvent {
     /// Sends an upload to the core that owns the account.
     Upload(CoreId, Box<Upload>),
     /// Tells all other cores to show these. [`Certificates::others_are_told`] gets their number.
@@ -74,7 +74,7 @@ pub struct Certificates {
     pub(super) unread: Vec<Uid>,
     /// The ends of the certificates in force. Only the first core checks them.
     pub(super) expiry: Expiry,
-    pub(super) events: VecDeque<Event>,
+    pub(super) events: VecDeque<CertificateEvent>,
 }
 
 /// What the replacement of certificates waits for.
@@ -125,7 +125,7 @@ impl Certificates {
     pub fn new(core: CoreId, configured: Vec<Certificate>) -> Certificates {
         let expiry =
             if core == CoreId::FIRST { Expiry::of(&configured) } else { Expiry::default() };
-        let entry = |certificate: Certificate| Entry {
+        let entry = |certificate: Certificate| ShownCertificate {
             since: certificate.valid_from(),
             certificate,
             origin: Origin::Configuration,
@@ -151,7 +151,7 @@ impl Certificates {
     }
 
     /// The next request to the rest of the engine.
-    pub fn next_event(&mut self) -> Option<Event> {
+    pub fn next_event(&mut self) -> Option<CertificateEvent> {
         self.events.pop_front()
     }
 
@@ -184,7 +184,7 @@ impl Certificates {
 
     /// Does the work that is due: warns about certificates that expire soon, and processes uploads.
     #[cold]
-    pub fn run(&mut self, cx: &mut Context<'_>) {
+    pub fn run(&mut self, cx: &mut CertificateContext<'_>) {
         if self.is_to_look_at_ends(cx.turn.now) {
             self.expiry.look(cx.turn, cx.console);
         }

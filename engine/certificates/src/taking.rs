@@ -10,7 +10,7 @@ use store::Outcome;
 
 use super::expiry::Expiry;
 use super::shown::{Obstacle, Replaced, Shown, Upload};
-use super::state::{ACCOUNT, Certificates, Context, Event, Point};
+use super::state::{ACCOUNT, CertificateContext, CertificateEvent, Certificates, Point};
 
 /// The most uploads that wait for their turn.
 const UPLOADS_MAX: usize = 8;
@@ -24,7 +24,7 @@ impl Certificates {
     /// Passes the next upload to the owner of the account, or stores it if that is this core.
     #[cold]
     #[inline(never)]
-    pub(super) fn take_up(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn take_up(&mut self, cx: &mut CertificateContext<'_>) {
         while self.uploads.len() > UPLOADS_MAX {
             let Some(upload) = self.uploads.pop_back() else { return };
             self.answer_upload(
@@ -44,14 +44,19 @@ impl Certificates {
             Some(account) if cx.store.owner(account) == self.core => {
                 self.begin_keeping(upload, account, cx)
             }
-            Some(account) => {
-                self.events.push_back(Event::Upload(cx.store.owner(account), Box::new(upload)))
-            }
+            Some(account) => self
+                .events
+                .push_back(CertificateEvent::Upload(cx.store.owner(account), Box::new(upload))),
         }
     }
 
     /// The store has completed a request about a certificate.
-    pub fn woken(&mut self, entry: tasks::EntryPoint, outcome: Outcome, cx: &mut Context<'_>) {
+    pub fn woken(
+        &mut self,
+        entry: tasks::EntryPoint,
+        outcome: Outcome,
+        cx: &mut CertificateContext<'_>,
+    ) {
         match Point::of(entry) {
             Some(Point::Read) => self.was_read(outcome, cx),
             Some(Point::Kept) => self.was_kept(outcome, cx),
@@ -63,11 +68,11 @@ impl Certificates {
 
     /// Tells the session that uploaded a certificate the result.
     pub(super) fn answer_upload(&mut self, ticket: Ticket, replaced: Replaced) {
-        self.events.push_back(Event::Replaced(ticket, replaced));
+        self.events.push_back(CertificateEvent::Replaced(ticket, replaced));
     }
 
     /// Shows these certificates from now on, unless the list in force is newer.
-    pub(super) fn show(&mut self, shown: Arc<Shown>, cx: &mut Context<'_>) {
+    pub(super) fn show(&mut self, shown: Arc<Shown>, cx: &mut CertificateContext<'_>) {
         if shown.version <= self.shown.version {
             return;
         }
@@ -82,16 +87,16 @@ impl Certificates {
 
     /// Decides whether browsers are told to use TLS only. Cached responses contain that, so they
     /// are dropped when it changes.
-    pub fn judge(&mut self, cx: &mut Context<'_>) {
+    pub fn judge(&mut self, cx: &mut CertificateContext<'_>) {
         if cx.connections.tls_mut().judge_certificates(cx.turn.wall) {
-            self.events.push_back(Event::PagesAreOutdated);
+            self.events.push_back(CertificateEvent::PagesAreOutdated);
         }
     }
 
     /// The owner of the account has sent a new list.
-    pub fn arrived(&mut self, from: CoreId, shown: Arc<Shown>, cx: &mut Context<'_>) {
+    pub fn arrived(&mut self, from: CoreId, shown: Arc<Shown>, cx: &mut CertificateContext<'_>) {
         let version = shown.version;
         self.show(shown, cx);
-        self.events.push_back(Event::Shows(from, version));
+        self.events.push_back(CertificateEvent::Shows(from, version));
     }
 }

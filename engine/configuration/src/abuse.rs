@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use machine::Micros;
-use mail::{NETWORK_SHARE, StrangerLimits};
+use mail::{ClientLimits, NETWORK_SHARE};
 
 use super::document::{Section, UncheckedSection};
 use super::error::ConfigurationError;
@@ -103,14 +103,14 @@ keys! {
     }
     "connections" {
         form: "integer",
-        default: StrangerLimits::default().connections,
+        default: ClientLimits::default().connections,
         range: format!("1 to {}", u16::MAX),
         example: "100",
         meaning: "Concurrent connections to port 25 from one address, on each core.",
     }
     "client_connections" {
         form: "integer",
-        default: StrangerLimits::default().client_connections,
+        default: ClientLimits::default().client_connections,
         range: format!("1 to {}", u16::MAX),
         example: "400",
         meaning: "Concurrent connections from one address to all other services together, on each \
@@ -120,7 +120,7 @@ keys! {
     }
     "connections_a_minute" {
         form: "integer",
-        default: StrangerLimits::default().arrivals,
+        default: ClientLimits::default().arrivals,
         range: format!("1 to {}", u16::MAX),
         example: "200",
         meaning: "New connections a minute to port 25 from one address, on all cores together. \
@@ -128,7 +128,7 @@ keys! {
     }
     "messages_a_minute" {
         form: "integer",
-        default: StrangerLimits::default().messages,
+        default: ClientLimits::default().messages,
         range: format!("1 to {}", u16::MAX),
         example: "600",
         meaning: "Messages a minute from one address, on all cores together. Further ones are \
@@ -136,7 +136,7 @@ keys! {
     }
     "recipients_a_minute" {
         form: "integer",
-        default: StrangerLimits::default().recipients,
+        default: ClientLimits::default().recipients,
         range: format!("1 to {}", u16::MAX),
         example: "2000",
         meaning: "Recipients a minute from one address, on all cores together. Further ones are \
@@ -144,7 +144,7 @@ keys! {
     }
     "unknown_recipients_an_hour" {
         form: "integer",
-        default: StrangerLimits::default().guesses,
+        default: ClientLimits::default().guesses,
         range: format!("1 to {}", u16::MAX),
         example: "50",
         meaning: "Recipients that do not exist, an hour and from one address, on all cores \
@@ -169,7 +169,7 @@ pub struct Abuse {
     /// The greylisting delay for unknown senders. `None`: no greylisting.
     pub greylist: Option<Micros>,
     /// The rate limits of an address. Those of a network are higher.
-    pub limits: StrangerLimits,
+    pub limits: ClientLimits,
 }
 
 impl Default for Abuse {
@@ -181,7 +181,7 @@ impl Default for Abuse {
             trusted_arc: Vec::new(),
             greeting_delay: GREETING_DELAY,
             greylist: None,
-            limits: StrangerLimits::default(),
+            limits: ClientLimits::default(),
         }
     }
 }
@@ -220,10 +220,10 @@ fn greeting_delay(section: &Section<'_, '_>) -> Result<Micros, ConfigurationErro
     Ok(delay)
 }
 
-fn limits(section: &Section<'_, '_>) -> Result<StrangerLimits, ConfigurationError> {
+fn limits(section: &Section<'_, '_>) -> Result<ClientLimits, ConfigurationError> {
     let count = |key, usual| section.optional(key).map_or(Ok(usual), |item| item.count());
-    let usual = StrangerLimits::default();
-    Ok(StrangerLimits {
+    let usual = ClientLimits::default();
+    Ok(ClientLimits {
         connections: count("connections", usual.connections)?,
         client_connections: count("client_connections", usual.client_connections)?,
         arrivals: count("connections_a_minute", usual.arrivals)?,

@@ -71,7 +71,7 @@ keys! {
 
 /// A filter that is asked about messages.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Filter {
+pub struct FilterConfig {
     /// Its host and port.
     pub place: Place,
     /// The password that it requires.
@@ -97,10 +97,10 @@ pub enum WhenAway {
 /// The URL of a filter.
 struct Url(Place);
 
-impl fmt::Debug for Filter {
+impl fmt::Debug for FilterConfig {
     /// Leaves out the password, so that no log contains it.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Filter { place, timeout, when_away, .. } = self;
+        let FilterConfig { place, timeout, when_away, .. } = self;
         let mut out = out.debug_struct("Filter");
         out.field("place", place)
             .field("timeout", timeout)
@@ -134,10 +134,10 @@ impl Value for WhenAway {
     }
 }
 
-pub(super) fn filter(table: UncheckedSection<'_, '_>) -> Result<Filter, ConfigurationError> {
+pub(super) fn filter(table: UncheckedSection<'_, '_>) -> Result<FilterConfig, ConfigurationError> {
     let section = &table.section(KEYS)?;
     let Url(place) = section.required("url", Url::FORM)?.parsed()?;
-    Ok(Filter {
+    Ok(FilterConfig {
         place,
         password: section
             .optional("password")

@@ -41,7 +41,7 @@ pub use abuse::Abuse;
 pub use certificates::CertificateFiles;
 pub use disk::{DISK_FORMAT, DiskFormat};
 pub use error::ConfigurationError;
-pub use filter::{Filter, WhenAway};
+pub use filter::{FilterConfig, WhenAway};
 pub use limits::{Limits, PER_DAY_MAX, PerDay, Quota};
 pub use network::{Access, AccessRange, Network};
 pub use reference::reference;
@@ -49,7 +49,7 @@ pub use relay::{
     AuthorityFile, Place, PlaceHost, Relay, Smarthost, SmarthostLogin, SmarthostTls, Way,
 };
 pub use users::{Forwarding, Keep, PASSWORD_BYTES_MAX, Password, User};
-pub use values::{Address, HostName, InterfaceAddress, Prefix};
+pub use values::{HostName, InterfaceAddress, MailAddress, Prefix};
 pub use web::{POLICY_PATH, PolicyMode, Web};
 
 use alloc::format;
@@ -134,7 +134,7 @@ pub struct Configuration {
     /// The format that the disk should have.
     pub disk: DiskFormat,
     /// The external mail filter, if there is one.
-    pub filter: Option<Filter>,
+    pub filter: Option<FilterConfig>,
     /// The limits of accounts.
     pub limits: Limits,
     /// The settings of the HTTP service.

@@ -11,12 +11,12 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
 use machine::Micros;
-use mail::StrangerLimits;
+use mail::ClientLimits;
 
 use super::values::Value as _;
 use super::{
-    Address, Configuration, DiskFormat, FORWARDS_MAX, Forwarding, HostName, Keep, Limits, Password,
-    PerDay, PolicyMode, Quota, TEXT_BYTES_MAX, USERS_MAX, Web,
+    Configuration, DiskFormat, FORWARDS_MAX, Forwarding, HostName, Keep, Limits, MailAddress,
+    Password, PerDay, PolicyMode, Quota, TEXT_BYTES_MAX, USERS_MAX, Web,
 };
 
 const WHOLE: &str = r#"hostname = "Mail.Barepost.test"
@@ -568,7 +568,7 @@ fn forwarding_keeps_a_copy_unless_disabled() {
         |rest: &str| Configuration::parse(&with_user(&format!("password = 'lovelace'\n{rest}")));
     let forwarding = |rest: &str| parsed(rest).expect("it is right").users[0].forwarding.clone();
     let addresses = ["bob@far.test", "grace@a.test"]
-        .map(|address| Address::parse(address).expect("an address"));
+        .map(|address| MailAddress::parse(address).expect("an address"));
     let expected = |keep| Some(Forwarding { addresses: addresses.to_vec(), keep });
     let list = "forward = ['bob@Far.test', 'grace@a.test']";
     assert_eq!(forwarding(""), None);
@@ -767,10 +767,10 @@ fn trusted_arc_domains_are_empty_by_default() {
 fn rate_limits_are_numbers() {
     let with_abuse = |line: &str| with_root(&format!("[abuse]\n{line}"));
     let limits = |line: &str| Configuration::parse(&with_abuse(line)).unwrap().abuse.limits;
-    let usual = StrangerLimits::default();
+    let usual = ClientLimits::default();
     assert_eq!(limits(""), usual);
     let all = "connections = 1\nclient_connections = 6\nconnections_a_minute = 2\nmessages_a_minute = 3\nrecipients_a_minute = 4_000\nunknown_recipients_an_hour = 0x5";
-    let said = StrangerLimits {
+    let said = ClientLimits {
         connections: 1,
         client_connections: 6,
         arrivals: 2,

@@ -11,7 +11,7 @@ use super::document::{Item, Section, UncheckedSection};
 use super::error::ConfigurationError;
 use super::keys::keys;
 use super::limits::{PER_DAY_MAX, PerDay, Quota, per_day};
-use super::values::{Address, HostName};
+use super::values::{HostName, MailAddress};
 use super::{ALIASES_MAX, DOMAINS_MAX, FORWARDS_MAX, USERS_MAX};
 
 /// The longest password, in bytes: it must fit into a line of POP3 (RFC 2449 §4 allows 255), with
@@ -129,11 +129,11 @@ keys! {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct User {
     /// The address of the account, which is also its login name.
-    pub address: Address,
+    pub address: MailAddress,
     /// The initial password.
     pub password: Password,
     /// Other addresses of this account.
-    pub aliases: Vec<Address>,
+    pub aliases: Vec<MailAddress>,
     /// The domains for which this account gets the mail to unknown recipients.
     pub catch_all: Vec<HostName>,
     /// Whether the account is an administrator.
@@ -152,7 +152,7 @@ pub struct User {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Forwarding {
     /// At least one address, none twice, and none of the account's own.
-    pub addresses: Vec<Address>,
+    pub addresses: Vec<MailAddress>,
     /// Whether the account keeps a copy.
     pub keep: Keep,
 }
@@ -199,7 +199,7 @@ pub(super) fn users(
 /// Names that only one account may have.
 #[derive(Default)]
 struct Taken {
-    addresses: BTreeSet<Address>,
+    addresses: BTreeSet<MailAddress>,
     catch_alls: BTreeSet<HostName>,
 }
 
@@ -235,7 +235,7 @@ fn user(
     let is_administrator =
         section.optional("admin").map(|item| item.boolean()).transpose()?.unwrap_or(false);
     let quota = section.optional("quota").map(|item| item.parsed()).transpose()?;
-    let is_own = |other: &Address| *other == address || aliases.contains(other);
+    let is_own = |other: &MailAddress| *other == address || aliases.contains(other);
     let forwarding = forwarding(section, is_own)?;
     let messages_per_day = per_day(section, "messages_per_day")?;
     let new_recipients_per_day = per_day(section, "new_recipients_per_day")?;
@@ -255,7 +255,7 @@ fn user(
 /// The forwarding of an account, to other addresses only.
 fn forwarding(
     section: &Section<'_, '_>,
-    is_own: impl Fn(&Address) -> bool,
+    is_own: impl Fn(&MailAddress) -> bool,
 ) -> Result<Option<Forwarding>, ConfigurationError> {
     let keep = section.optional("keep");
     let Some(list) = section.optional("forward") else {
@@ -268,7 +268,7 @@ fn forwarding(
     if items.is_empty() {
         return Err(list.error("there is nobody to send mail on to", "at least one address"));
     }
-    let addresses: Vec<Address> = super::parsed_once(&items, "an address")?;
+    let addresses: Vec<MailAddress> = super::parsed_once(&items, "an address")?;
     if let Some((_, item)) = addresses.iter().zip(&items).find(|(address, _)| is_own(address)) {
         return Err(
             item.error("the account's mail is sent on to itself", "an address of somebody else")
@@ -282,9 +282,9 @@ fn forwarding(
 fn address(
     item: &Item<'_, '_>,
     domains: &[HostName],
-    taken: &mut BTreeSet<Address>,
-) -> Result<Address, ConfigurationError> {
-    let address: Address = item.parsed()?;
+    taken: &mut BTreeSet<MailAddress>,
+) -> Result<MailAddress, ConfigurationError> {
+    let address: MailAddress = item.parsed()?;
     if !domains.iter().any(|domain| domain.as_str() == address.domain()) {
         let what = format_args!("`{}` is not one of the domains", address.domain());
         return Err(item.error(what, "an address in a domain that `domains` names"));

@@ -95,12 +95,12 @@ fn check_host_name(text: &str) -> Result<(), &'static str> {
 /// 6531 §3.3) at a domain. Accounts have no quoted local parts, since no client handles them
 /// reliably.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Address {
+pub struct MailAddress {
     text: String,
     local_bytes: usize,
 }
 
-impl Address {
+impl MailAddress {
     /// The whole address.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -117,16 +117,16 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for MailAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.text)
     }
 }
 
-impl Value for Address {
+impl Value for MailAddress {
     const FORM: &'static str = "an address, such as \"ada@example.org\"";
 
-    fn parse(text: &str) -> Result<Address, &'static str> {
+    fn parse(text: &str) -> Result<MailAddress, &'static str> {
         let (local, domain) = text.rsplit_once('@').ok_or("the address has no @ in it")?;
         check_local_part(local)?;
         check_host_name(domain).map_err(|_| match domain.is_ascii() {
@@ -137,7 +137,7 @@ impl Value for Address {
         let local_bytes = lower.len();
         lower.push('@');
         lower.push_str(&domain.to_ascii_lowercase());
-        Ok(Address { text: lower, local_bytes })
+        Ok(MailAddress { text: lower, local_bytes })
     }
 }
 

@@ -12,7 +12,7 @@ const LINE_END: &[u8] = b"\r\n";
 
 /// The canonicalization: which changes on the way do not matter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Form {
+pub(crate) enum CanonicalForm {
     /// Empty lines at the end.
     Simple,
     /// White space too.
@@ -21,7 +21,7 @@ pub(crate) enum Form {
 
 /// The hash of a body that is arriving.
 pub(crate) struct BodyHash {
-    form: Form,
+    form: CanonicalForm,
     context: Context,
     /// The number of bytes in the hash.
     bytes: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Hashed {
 }
 
 impl BodyHash {
-    pub(crate) fn new(form: Form) -> BodyHash {
+    pub(crate) fn new(form: CanonicalForm) -> BodyHash {
         let context = Context::new(&SHA256);
         BodyHash { form, context, bytes: 0, line_ends: 0, has_space: false, has_return: false }
     }
@@ -57,8 +57,8 @@ impl BodyHash {
                 self.text(b"\r");
             }
             let end = match self.form {
-                Form::Simple => memchr(b'\r', piece),
-                Form::Relaxed => memchr3(b'\r', b' ', b'\t', piece),
+                CanonicalForm::Simple => memchr(b'\r', piece),
+                CanonicalForm::Relaxed => memchr3(b'\r', b' ', b'\t', piece),
             };
             let (text, rest) =
                 piece.split_at_checked(end.unwrap_or(piece.len())).unwrap_or_default();
@@ -82,7 +82,7 @@ impl BodyHash {
             self.text(b"\r");
         }
         // An empty body is an empty line in the simple form, and nothing in the relaxed form.
-        if self.form == Form::Simple || self.bytes > 0 {
+        if self.form == CanonicalForm::Simple || self.bytes > 0 {
             self.add(LINE_END);
         }
         Hashed { digest: self.context.finish(), bytes: self.bytes }

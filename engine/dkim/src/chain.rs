@@ -26,8 +26,8 @@ use dns::{Knowledge, Missing, Name};
 use machine::UnixTime;
 
 use crate::arc_results;
-use crate::body::Form;
-use crate::header::Header;
+use crate::body::CanonicalForm;
+use crate::header::HeaderIndex;
 use crate::message::{Message, Stop, keys_of, prove};
 use crate::signature::Signature;
 use crate::tags::{Tags, number};
@@ -93,7 +93,7 @@ impl Chain {
     /// Reads the chain of a message. It may have no sets.
     ///
     /// Errors: its fault, regardless of its signatures.
-    pub(crate) fn read(header: &Header) -> Result<Chain, ArcError> {
+    pub(crate) fn read(header: &HeaderIndex) -> Result<Chain, ArcError> {
         let kinds = [RESULTS, MESSAGE, SEAL].map(|name| header.named(name));
         let count = kinds.iter().map(|fields| fields.len()).max().unwrap_or(0);
         if count > SETS_MAX {
@@ -128,7 +128,7 @@ impl Chain {
     }
 
     /// The canonicalization of the body in its newest signature.
-    pub(crate) fn body_form(&self) -> Option<Form> {
+    pub(crate) fn body_form(&self) -> Option<CanonicalForm> {
         self.newest.as_ref().map(|newest| newest.body_form)
     }
 
@@ -225,12 +225,12 @@ impl Message {
         let mut signed = Vec::new();
         self.write_sets(before, &mut signed);
         for field in [last.results, last.message] {
-            self.header.write_field(field, Form::Relaxed, &mut signed);
+            self.header.write_field(field, CanonicalForm::Relaxed, &mut signed);
         }
         self.header.write_without(
             last.seal,
             last.signature.span.clone(),
-            Form::Relaxed,
+            CanonicalForm::Relaxed,
             &mut signed,
         );
         prove(&last.signature, &keys, &signed, || Ok(()))
@@ -239,7 +239,7 @@ impl Message {
     /// Writes sets in the form that seals cover.
     pub(crate) fn write_sets(&self, sets: &[Set], out: &mut Vec<u8>) {
         for field in sets.iter().flat_map(|set| [set.results, set.message, set.seal]) {
-            self.header.write_field(field, Form::Relaxed, out);
+            self.header.write_field(field, CanonicalForm::Relaxed, out);
         }
     }
 

@@ -8,7 +8,7 @@ use core::ops::Range;
 
 use memchr::{memchr, memmem};
 
-use crate::body::Form;
+use crate::body::CanonicalForm;
 
 /// The most fields of a header: no signature of a message with more fields passes. A server that
 /// accepts messages with 1,000 fields adds some of its own.
@@ -18,9 +18,9 @@ pub const FIELDS_MAX: usize = 1_100;
 const NAME_BYTES: usize = 128;
 
 /// The fields of a header.
-pub(crate) struct Header {
+pub(crate) struct HeaderIndex {
     bytes: Vec<u8>,
-    fields: Vec<Field>,
+    fields: Vec<FieldRange>,
     /// The fields with each name, from the top. Names are in lower case.
     by_name: BTreeMap<Box<[u8]>, Vec<usize>>,
     /// Whether the header has no other fields.
@@ -28,21 +28,21 @@ pub(crate) struct Header {
 }
 
 /// The range of a field including its line end, and the range of its value without that.
-struct Field {
+struct FieldRange {
     whole: Range<usize>,
     value: Range<usize>,
 }
 
-impl Header {
+impl HeaderIndex {
     /// Reads a header: its lines, without the empty line after them, and up to [`FIELDS_MAX`]
     /// fields. A line that is not a field is skipped.
-    pub(crate) fn read(mut bytes: Vec<u8>) -> Header {
+    pub(crate) fn read(mut bytes: Vec<u8>) -> HeaderIndex {
         if !bytes.is_empty() && !bytes.ends_with(b"\r\n") {
             bytes.extend(b"\r\n");
         }
         bytes.shrink_to_fit();
         let mut header =
-            Header { bytes, fields: Vec::new(), by_name: BTreeMap::new(), is_whole: true };
+            HeaderIndex { bytes, fields: Vec::new(), by_name: BTreeMap::new(), is_whole: true };
         let mut start = 0;
         while let Some(length) = field_length(header.at(start..header.bytes.len())) {
             let whole = start..start + length;
@@ -53,7 +53,7 @@ impl Header {
                 }
                 let value = start + value.start..start + value.end;
                 header.by_name.entry(name).or_default().push(header.fields.len());
-                header.fields.push(Field { whole: whole.clone(), value });
+                header.fields.push(FieldRange { whole: whole.clone(), value });
             }
             start = whole.end;
         }
@@ -74,7 +74,7 @@ impl Header {
     pub(crate) fn footprint(&self) -> usize {
         let names: usize = self.by_name.keys().map(|name| name.len() + NAME_BYTES).sum();
         self.bytes.capacity()
-            + self.fields.capacity() * (size_of::<Field>() + size_of::<usize>())
+            + self.fields.capacity() * (size_of::<FieldRange>() + size_of::<usize>())
             + names
     }
 
@@ -99,7 +99,7 @@ impl Header {
         &self,
         names: impl Iterator<Item = &'a [u8]>,
         except: Option<usize>,
-        form: Form,
+        form: CanonicalForm,
         out: &mut Vec<u8>,
     ) {
         let mut left = BTreeMap::new();
@@ -116,8 +116,8 @@ impl Header {
     }
 
     /// Writes a field with its line end.
-    pub(crate) fn write_field(&self, field: usize, form: Form, out: &mut Vec<u8>) {
-        let Some(Field { whole, .. }) = self.fields.get(field) else { return };
+    pub(crate) fn write_field(&self, field: usize, form: CanonicalForm, out: &mut Vec<u8>) {
+        let Some(FieldRange { whole, .. }) = self.fields.get(field) else { return };
         write(self.at(whole.clone()), form, out);
     }
 
@@ -127,10 +127,10 @@ impl Header {
         &self,
         field: usize,
         part: Range<usize>,
-        form: Form,
+        form: CanonicalForm,
         out: &mut Vec<u8>,
     ) {
-        let Some(Field { whole, value }) = self.fields.get(field) else { return };
+        let Some(FieldRange { whole, value }) = self.fields.get(field) else { return };
         let before = self.at(whole.start..value.start + part.start);
         let behind = self.at(value.start + part.end..whole.end);
         write_last(&[before, behind].concat(), form, out);
@@ -158,16 +158,16 @@ fn parts(field: &[u8]) -> Option<(Box<[u8]>, Range<usize>)> {
 }
 
 /// Writes a field in a canonical form, without its line end.
-pub(crate) fn write_last(field: &[u8], form: Form, out: &mut Vec<u8>) {
+pub(crate) fn write_last(field: &[u8], form: CanonicalForm, out: &mut Vec<u8>) {
     write(field, form, out);
     out.truncate(out.len().saturating_sub(2));
 }
 
 /// Writes a field in a canonical form.
-pub(crate) fn write(field: &[u8], form: Form, out: &mut Vec<u8>) {
+pub(crate) fn write(field: &[u8], form: CanonicalForm, out: &mut Vec<u8>) {
     match form {
-        Form::Simple => out.extend(field),
-        Form::Relaxed => write_relaxed(field, out),
+        CanonicalForm::Simple => out.extend(field),
+        CanonicalForm::Relaxed => write_relaxed(field, out),
     }
 }
 

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use dns::{Knowledge, Missing, Question, Record};
 use machine::UnixTime;
 
-use crate::body::{Form, Hashed};
+use crate::body::{CanonicalForm, Hashed};
 use crate::chain::{ArcError, Chain};
-use crate::header::Header;
+use crate::header::HeaderIndex;
 use crate::key::{KEYS_MAX, Key};
 use crate::signature::Signature;
 use crate::verdict::{Reason, Verdict};
@@ -20,7 +20,7 @@ const FIELD: &[u8] = b"dkim-signature";
 
 /// A complete message.
 pub struct Message {
-    pub(crate) header: Header,
+    pub(crate) header: HeaderIndex,
     pub(crate) signatures: Vec<Signed>,
     pub(crate) chain: Result<Chain, ArcError>,
     /// `None` if the header is too long, or has too many fields.
@@ -122,7 +122,7 @@ impl Message {
 
 impl Signed {
     /// The signatures of a header that are verified.
-    pub(crate) fn all_of(header: &Header) -> Vec<Signed> {
+    pub(crate) fn all_of(header: &HeaderIndex) -> Vec<Signed> {
         let fields = header.named(FIELD).iter().take(SIGNATURES_MAX);
         fields
             .map(|field| Signed { field: *field, signature: Signature::read(header.value(*field)) })
@@ -130,14 +130,14 @@ impl Signed {
     }
 
     /// The canonicalization of the body, if the signature can be read.
-    pub(crate) fn body_form(&self) -> Option<Form> {
+    pub(crate) fn body_form(&self) -> Option<CanonicalForm> {
         self.signature.as_ref().ok().map(|signature| signature.body_form)
     }
 }
 
 /// The names of unknown keys, for the signatures that could count.
 pub(crate) fn missing(
-    header: &Header,
+    header: &HeaderIndex,
     signatures: &[Signed],
     chain: &Result<Chain, ArcError>,
     knowledge: &Knowledge,
@@ -161,10 +161,10 @@ impl<T> Bodies<T> {
         Bodies { simple: self.simple.map(&become_other), relaxed: self.relaxed.map(&become_other) }
     }
 
-    pub(crate) fn of(&self, form: Form) -> Option<&T> {
+    pub(crate) fn of(&self, form: CanonicalForm) -> Option<&T> {
         match form {
-            Form::Simple => self.simple.as_ref(),
-            Form::Relaxed => self.relaxed.as_ref(),
+            CanonicalForm::Simple => self.simple.as_ref(),
+            CanonicalForm::Relaxed => self.relaxed.as_ref(),
         }
     }
 }

@@ -7,9 +7,9 @@ use dns::{Knowledge, Question};
 use machine::UnixTime;
 use memchr::memmem;
 
-use crate::body::{BodyHash, Form};
+use crate::body::{BodyHash, CanonicalForm};
 use crate::chain::{ArcError, Chain};
-use crate::header::Header;
+use crate::header::HeaderIndex;
 use crate::message::{self, Bodies, Message, Signed};
 use crate::signing::SIGNED_FORM;
 
@@ -33,7 +33,7 @@ enum Expect {
 
 /// A message after its complete header.
 struct Opened {
-    header: Header,
+    header: HeaderIndex,
     signatures: Vec<Signed>,
     chain: Result<Chain, ArcError>,
     /// `None` if the header is too long, or has too many fields: then the body is not hashed.
@@ -128,12 +128,13 @@ impl Opened {
             signed || links.any(|sealed| sealed == form) || is_to_be_signed && form == SIGNED_FORM
         };
         let body = |form| wants(form).then(|| BodyHash::new(form));
-        let bodies = Bodies { simple: body(Form::Simple), relaxed: body(Form::Relaxed) };
+        let bodies =
+            Bodies { simple: body(CanonicalForm::Simple), relaxed: body(CanonicalForm::Relaxed) };
         Opened { bodies: Some(bodies), ..opened }
     }
 
     fn cut(header: Vec<u8>) -> Opened {
-        let header = Header::read(header);
+        let header = HeaderIndex::read(header);
         let (signatures, chain) = (Signed::all_of(&header), Chain::read(&header));
         Opened { header, signatures, chain, bodies: None }
     }

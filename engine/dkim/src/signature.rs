@@ -10,7 +10,7 @@ use core::ops::Range;
 use dns::{Name, Question, RecordKind};
 use machine::UnixTime;
 
-use crate::body::Form;
+use crate::body::CanonicalForm;
 use crate::tags::{Tags, decoded, members, number};
 use crate::verdict::{Reason, Signer};
 
@@ -49,8 +49,8 @@ pub(crate) struct Signature {
     key: Name,
     /// The domain of its agent or user (`i=`). `None` if it is not a domain.
     agent: Option<Name>,
-    pub(crate) header_form: Form,
-    pub(crate) body_form: Form,
+    pub(crate) header_form: CanonicalForm,
+    pub(crate) body_form: CanonicalForm,
     /// The number of bytes of the body that it covers, if not all.
     pub(crate) body_bytes: Option<u64>,
     pub(crate) body_hash: Vec<u8>,
@@ -121,8 +121,8 @@ impl Signature {
         Ok(Signature {
             key: key_name(&selector, &domain)?,
             agent: Some(domain.clone()),
-            header_form: Form::Relaxed,
-            body_form: Form::Relaxed,
+            header_form: CanonicalForm::Relaxed,
+            body_form: CanonicalForm::Relaxed,
             body_bytes: None,
             body_hash: Vec::new(),
             names: Vec::new(),
@@ -187,14 +187,17 @@ fn optional(tags: &Tags<'_>, name: &[u8]) -> Result<Option<u64>, Reason> {
 
 /// The canonicalizations of header and body. If only the one of the header is given, the body's is
 /// simple.
-fn forms(value: &[u8]) -> Result<(Form, Form), Reason> {
+fn forms(value: &[u8]) -> Result<(CanonicalForm, CanonicalForm), Reason> {
     let form = |name: &[u8]| match name {
-        b"simple" => Ok(Form::Simple),
-        b"relaxed" => Ok(Form::Relaxed),
+        b"simple" => Ok(CanonicalForm::Simple),
+        b"relaxed" => Ok(CanonicalForm::Relaxed),
         _ => Err(Reason::Unknown),
     };
     let mut names = value.splitn(2, |byte| *byte == b'/');
-    Ok((form(names.next().unwrap_or_default())?, names.next().map_or(Ok(Form::Simple), form)?))
+    Ok((
+        form(names.next().unwrap_or_default())?,
+        names.next().map_or(Ok(CanonicalForm::Simple), form)?,
+    ))
 }
 
 /// The name of a domain or a selector: alphanumeric characters, hyphens and underscores.

@@ -25,8 +25,8 @@ use x509_cert::der::Encode;
 use x509_cert::der::asn1::{AnyRef, BitStringRef};
 use x509_cert::spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
 
-use crate::body::{Form, Hashed};
-use crate::header::{self, Header};
+use crate::body::{CanonicalForm, Hashed};
+use crate::header::{self, HeaderIndex};
 use crate::key::RSA_ENCRYPTION;
 use crate::message::Message;
 use crate::signature::{Algorithm, domain_of, key_name};
@@ -48,7 +48,7 @@ const ONCE: [&str; 11] = [
 /// Fields that are signed as often as they occur: a forwarder may add one.
 const AS_THEY_ARE: [&str; 2] = ["sender", "content-transfer-encoding"];
 /// The canonicalization of header and body in our signatures.
-pub(crate) const SIGNED_FORM: Form = Form::Relaxed;
+pub(crate) const SIGNED_FORM: CanonicalForm = CanonicalForm::Relaxed;
 /// The bytes of a line, without its end.
 const LINE_BYTES_MAX: usize = 76;
 /// The length of the pieces of a signature.
@@ -266,7 +266,7 @@ impl UnsignedField {
 
 /// The names of the fields that are signed, once for each signed occurrence: those of
 /// `as_they_are`, and those that should occur once.
-pub(crate) fn names(header: &Header, as_they_are: &[&'static str]) -> Vec<&'static str> {
+pub(crate) fn names(header: &HeaderIndex, as_they_are: &[&'static str]) -> Vec<&'static str> {
     let times = |name: &'static str, more| {
         core::iter::repeat_n(name, header.named(name.as_bytes()).len() + more)
     };

@@ -5,7 +5,7 @@ use core::fmt;
 
 use dns::{Knowledge, Missing, Name, Question, RecordKind};
 
-use crate::record::{Handling, Record};
+use crate::record::{DmarcPolicy, Record};
 use crate::walk::{Stop, Walk};
 
 /// The claimed and proved origins of a message.
@@ -28,7 +28,7 @@ pub enum Verdict {
     /// The message is its own.
     Pass,
     /// Nothing proves that, and this is the policy for such messages.
-    Fail(Handling),
+    Fail(DmarcPolicy),
     /// Name servers did not answer: they may answer later.
     TempError,
 }
@@ -102,7 +102,7 @@ fn wanted(
     domain: &Name,
     record: &Record,
     knowledge: &Knowledge,
-) -> Result<Handling, Missing> {
+) -> Result<DmarcPolicy, Missing> {
     if author == domain {
         return Ok(record.own);
     }
@@ -127,9 +127,9 @@ fn exists(domain: &Name, knowledge: &Knowledge) -> Result<bool, Missing> {
 }
 
 /// The policy while a domain is testing.
-fn milder(handling: Handling) -> Handling {
+fn milder(handling: DmarcPolicy) -> DmarcPolicy {
     match handling {
-        Handling::Reject => Handling::Quarantine,
-        Handling::Quarantine | Handling::None => Handling::None,
+        DmarcPolicy::Reject => DmarcPolicy::Quarantine,
+        DmarcPolicy::Quarantine | DmarcPolicy::None => DmarcPolicy::None,
     }
 }

@@ -24,5 +24,5 @@ mod tests;
 mod walk;
 
 pub use evaluation::{MessageOrigins, Verdict, check};
-pub use record::Handling;
+pub use record::DmarcPolicy;
 pub use walk::WALK_MAX;

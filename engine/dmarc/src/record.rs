@@ -3,7 +3,7 @@
 
 /// The policy for a message that nothing proves to be its author's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Handling {
+pub enum DmarcPolicy {
     /// None.
     None,
     /// The message is suspicious.
@@ -16,11 +16,11 @@ pub enum Handling {
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Record {
     /// For the domain itself.
-    pub(crate) own: Handling,
+    pub(crate) own: DmarcPolicy,
     /// For its subdomains, if different.
-    pub(crate) below: Option<Handling>,
+    pub(crate) below: Option<DmarcPolicy>,
     /// For its subdomains that do not exist, if different.
-    pub(crate) below_nothing: Option<Handling>,
+    pub(crate) below_nothing: Option<DmarcPolicy>,
     pub(crate) role: Role,
     /// Whether signatures must be of exactly the domain.
     pub(crate) is_strict_for_signatures: bool,
@@ -44,7 +44,7 @@ pub(crate) enum Role {
 /// A tag with a policy.
 enum Wish {
     Unsaid,
-    Said(Handling),
+    Said(DmarcPolicy),
     Nonsense,
 }
 
@@ -78,7 +78,7 @@ impl Record {
             _ => None,
         });
         Some(Record {
-            own: own.unwrap_or(Handling::None),
+            own: own.unwrap_or(DmarcPolicy::None),
             below,
             below_nothing,
             role,
@@ -100,9 +100,9 @@ fn tags(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 fn wish(value: Option<&[u8]>) -> Wish {
     let Some(value) = value else { return Wish::Unsaid };
     let handlings = [
-        (&b"none"[..], Handling::None),
-        (b"quarantine", Handling::Quarantine),
-        (b"reject", Handling::Reject),
+        (&b"none"[..], DmarcPolicy::None),
+        (b"quarantine", DmarcPolicy::Quarantine),
+        (b"reject", DmarcPolicy::Reject),
     ];
     let handling = handlings.into_iter().find(|(name, _)| value.eq_ignore_ascii_case(name));
     handling.map_or(Wish::Nonsense, |(_, handling)| Wish::Said(handling))

@@ -10,9 +10,9 @@ use core::net::IpAddr;
 use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
 use proptest::prelude::*;
 
-use crate::Handling::{Quarantine, Reject};
+use crate::DmarcPolicy::{Quarantine, Reject};
 use crate::Verdict::{Fail, None as Nothing, Pass, TempError};
-use crate::{Handling, MessageOrigins, Verdict, WALK_MAX, check};
+use crate::{DmarcPolicy, MessageOrigins, Verdict, WALK_MAX, check};
 
 /// The domains with their records.
 type World<'a> = &'a [(&'a str, &'a str)];
@@ -89,15 +89,18 @@ fn record_states_the_policy() {
     for (text, expected) in [
         ("v=DMARC1; p=reject", Fail(Reject)),
         (" v = DMARC1 ;p= Quarantine ; ; moo; x=y", Fail(Quarantine)),
-        ("v=DMARC1;p=none", Fail(Handling::None)),
-        ("v=DMARC1", Fail(Handling::None)),
+        ("v=DMARC1;p=none", Fail(DmarcPolicy::None)),
+        ("v=DMARC1", Fail(DmarcPolicy::None)),
         ("v=DMARC1; p=moo", Nothing),
-        ("v=DMARC1; p=moo; rua=mailto:a@b.test", Fail(Handling::None)),
+        ("v=DMARC1; p=moo; rua=mailto:a@b.test", Fail(DmarcPolicy::None)),
         ("v=DMARC1; p=reject; sp=moo", Nothing),
-        ("v=DMARC1; p=reject; np=moo; rua=https://b.test , MAILTO:a@b.test", Fail(Handling::None)),
+        (
+            "v=DMARC1; p=reject; np=moo; rua=https://b.test , MAILTO:a@b.test",
+            Fail(DmarcPolicy::None),
+        ),
         ("v=DMARC1; p=moo; rua=mailto:, a@b.test, mailto:@b.test", Nothing),
         ("v=DMARC1; p=reject; t=y", Fail(Quarantine)),
-        ("v=DMARC1; p=quarantine; t=y", Fail(Handling::None)),
+        ("v=DMARC1; p=quarantine; t=y", Fail(DmarcPolicy::None)),
         ("v=DMARC1; p=reject; t=n; pct=0", Fail(Reject)),
         ("v=DMARC1; p=reject; sp=none; np=none", Fail(Reject)),
     ] {
@@ -109,7 +112,7 @@ fn record_states_the_policy() {
 fn subdomains_may_have_another_policy() {
     for (text, expected) in [
         ("v=DMARC1; p=reject", Fail(Reject)),
-        ("v=DMARC1; p=reject; sp=none", Fail(Handling::None)),
+        ("v=DMARC1; p=reject; sp=none", Fail(DmarcPolicy::None)),
         ("v=DMARC1; p=none; np=reject", Fail(Reject)),
         ("v=DMARC1; p=none; sp=quarantine; np=reject", Fail(Reject)),
     ] {

@@ -29,7 +29,7 @@ use relay::{Lost, Speaker};
 use resolver::{Known, Ourselves, QuestionNumber, route_to};
 use tasks::{Continuation, FrameId};
 
-use crate::{Context, Filter, MESSAGE_OCTETS_MAX};
+use crate::{Filter, FilterContext, MESSAGE_OCTETS_MAX};
 
 /// The steps in bytes by which the memory for a message grows.
 const STEP_OCTETS: usize = 32 * 1024;
@@ -39,7 +39,7 @@ const UNKNOWN: &str = "the filter could not be asked";
 const PUT_OFF: &str = "Cannot be looked at now, try again later";
 
 /// The question to the filter about one message.
-pub struct Inquiry {
+pub struct FilterQuery {
     stage: Stage,
     caller: Caller,
     at: Continuation,
@@ -78,11 +78,11 @@ struct FilterConnection {
     is_open: bool,
 }
 
-impl Inquiry {
+impl FilterQuery {
     /// For a message that begins now. The session of `caller` brings the message. `at`: where it
     /// waits for answers about names.
-    pub fn begin(greeting_name: &str, caller: Caller, at: Continuation) -> Box<Inquiry> {
-        Box::new(Inquiry {
+    pub fn begin(greeting_name: &str, caller: Caller, at: Continuation) -> Box<FilterQuery> {
+        Box::new(FilterQuery {
             stage: Stage::Arriving,
             caller,
             at,
@@ -118,7 +118,7 @@ impl Inquiry {
         self.message.extend_from_slice(bytes);
     }
 
-    /// Whether the envelope must be given by [`Inquiry::ended`] before the filter can be asked.
+    /// Whether the envelope must be given by [`FilterQuery::ended`] before the filter can be asked.
     pub fn is_to_begin(&self) -> bool {
         matches!(self.stage, Stage::Arriving)
     }
@@ -146,7 +146,7 @@ impl Inquiry {
     }
 
     /// Whether the verdict is known. Goes on with the question.
-    pub fn is_known(&mut self, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
+    pub fn is_known(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
         loop {
             let is_moving = match self.stage {
                 Stage::Over(_) => return true,
@@ -184,7 +184,7 @@ impl Inquiry {
         is_turn
     }
 
-    fn seek(&mut self, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
+    fn seek(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
         if self.asked.is_some() {
             return false;
         }
@@ -220,7 +220,7 @@ impl Inquiry {
     }
 
     /// Calls the next address.
-    fn call(&mut self, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
+    fn call(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
         let Some(address) = self.addresses.pop_front() else {
             self.is_away("does not answer", filter, cx);
             return true;
@@ -238,7 +238,7 @@ impl Inquiry {
     }
 
     /// Sends what can be sent, and looks whether the filter has answered.
-    fn speak(&mut self, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
+    fn speak(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
         let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else {
             return false;
         };
@@ -266,7 +266,7 @@ impl Inquiry {
     }
 
     /// Something has happened to the connection.
-    pub fn transport_event(&mut self, event: TransportEvent, cx: &mut Context<'_>) {
+    pub fn transport_event(&mut self, event: TransportEvent, cx: &mut FilterContext<'_>) {
         let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else { return };
         match event {
             TransportEvent::Made | TransportEvent::Room => line.is_open = true,
@@ -277,7 +277,7 @@ impl Inquiry {
     }
 
     /// Gives the question up. `false`: it was not under way.
-    pub fn give_up(&mut self, filter: &mut Filter, cx: &mut Context<'_>) -> bool {
+    pub fn give_up(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
         match self.stage {
             Stage::Arriving | Stage::Over(_) => return false,
             // The machine stops, or other messages came first: that says nothing about the filter.
@@ -288,22 +288,22 @@ impl Inquiry {
         true
     }
 
-    fn is_away(&mut self, why: &str, filter: &mut Filter, cx: &mut Context<'_>) {
+    fn is_away(&mut self, why: &str, filter: &mut Filter, cx: &mut FilterContext<'_>) {
         filter.did_not_answer(why, cx.turn.now);
         self.is_unknown(filter, cx);
     }
 
-    fn is_unknown(&mut self, filter: &mut Filter, cx: &mut Context<'_>) {
+    fn is_unknown(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) {
         self.is_over(verdict_of(filter.named.when_away), filter, cx);
     }
 
-    fn is_over(&mut self, verdict: Verdict, filter: &mut Filter, cx: &mut Context<'_>) {
+    fn is_over(&mut self, verdict: Verdict, filter: &mut Filter, cx: &mut FilterContext<'_>) {
         self.forget(filter, cx);
         self.stage = Stage::Over(verdict);
     }
 
     /// Releases the memory of the message, and ends the question.
-    pub fn forget(&mut self, filter: &mut Filter, cx: &mut Context<'_>) {
+    pub fn forget(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) {
         self.hang_up(cx);
         self.asked = None;
         self.question = None;
@@ -317,7 +317,7 @@ impl Inquiry {
     }
 
     /// Ends the connection: properly if the filter has answered.
-    fn hang_up(&mut self, cx: &mut Context<'_>) {
+    fn hang_up(&mut self, cx: &mut FilterContext<'_>) {
         let Some(mut line) = self.line.take() else { return };
         let is_answered = self
             .question

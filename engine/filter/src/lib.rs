@@ -1,13 +1,14 @@
 //! The filter that the configuration names, for one core: which messages it is asked about, which
-//! wait for their turn, and whether it answers. The question about one message is an [`Inquiry`].
+//! wait for their turn, and whether it answers. The question about one message is a
+//! [`FilterQuery`].
 //!
 //! Each core asks for itself, on connections of its own, one for each message.
 //!
 //! Invariants:
 //! - At most [`QUESTIONS_MAX`] messages of a core are asked about at a time. Others wait for their
 //!   turn, in their order, no longer than the filter may take.
-//! - The memory for all messages of a core is limited to what [`Filter::new`] was given, and for
-//!   one message to [`MESSAGE_OCTETS_MAX`].
+//! - The memory for all messages of a core is limited to what [`FilterConfig::new`] was given, and
+//!   for one message to [`MESSAGE_OCTETS_MAX`].
 //! - A filter that did not answer is not asked for [`QUIET`], so no message waits for it. The
 //!   console is told when it stops answering and when it answers again, but not for each message.
 
@@ -29,7 +30,7 @@ use machine::{Instant, Micros, Turn};
 use resolver::Names;
 use tasks::FrameId;
 
-pub use inquiry::Inquiry;
+pub use inquiry::FilterQuery;
 pub use relay::filter::Verdict;
 
 /// The most messages of a core that are asked about at a time.
@@ -40,7 +41,7 @@ const QUIET: Micros = Micros::from_secs(60);
 pub const MESSAGE_OCTETS_MAX: usize = 512 * 1024;
 
 /// The parts of a core for a question to the filter.
-pub struct Context<'c> {
+pub struct FilterContext<'c> {
     /// The clocks of this turn.
     pub turn: Turn,
     /// All connections of this core.
@@ -51,7 +52,7 @@ pub struct Context<'c> {
 
 /// A filter.
 pub struct Filter {
-    named: configuration::Filter,
+    named: configuration::FilterConfig,
     /// Our name.
     hostname: String,
     /// Private networks in which it may be.
@@ -72,7 +73,7 @@ pub struct Filter {
 impl Filter {
     /// `kept_max`: the most bytes of messages in memory.
     pub fn new(
-        named: &configuration::Filter,
+        named: &configuration::FilterConfig,
         configuration: &Configuration,
         kept_max: usize,
     ) -> Filter {

@@ -3,9 +3,9 @@
 use alloc::string::String;
 
 use connections::Channel;
-use filter::Inquiry;
+use filter::FilterQuery;
 use machine::Micros;
-use mail::Deed;
+use mail::RateLimitedAction;
 use message::{Assurance, Origin, Received, Revision, return_path};
 use relay::QueueId;
 use sasl::{Credentials, Puzzle};
@@ -19,8 +19,8 @@ use store::State;
 
 use super::dmarc_check::DmarcCheck;
 use super::external_clients::is_local;
-use super::host::{Client, SmtpHost};
-use super::incoming::{EndOfData, Incoming, message_refusal};
+use super::host::{ClientStatus, SmtpHost};
+use super::incoming::{EndOfData, IncomingMessage, message_refusal};
 use super::transaction::Transaction;
 use super::waiting::{WaitPoint, name_known_at};
 use super::{end_of_data, login, recipients};
@@ -98,7 +98,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         if buggify!(NoTransaction) {
             return Err(SenderRefusal::Busy);
         }
-        if !self.may_do(Deed::Message) {
+        if !self.may_do(RateLimitedAction::Message) {
             return Err(SenderRefusal::TooOften);
         }
         let mut transaction = self.inbound.transactions.pop().ok_or(SenderRefusal::Busy)?;
@@ -121,7 +121,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         let of_filter = self.transaction.as_ref().map(|transaction| transaction.reason.as_str());
         of_filter
             .filter(|reason| !reason.is_empty())
-            .or_else(|| self.standing()?.refusal())
+            .or_else(|| self.listings()?.refusal())
             .unwrap_or_default()
     }
 
@@ -139,8 +139,8 @@ impl smtp::Actions for SmtpHost<'_, '_> {
 
     fn transaction_end(&mut self) {
         let (now, lists) = (self.cx.turn.now, &mut self.inbound.lists);
-        if let Some(Client::Stranger(standing)) = self.client.as_deref_mut() {
-            standing.forget(lists, now);
+        if let Some(ClientStatus::External(listings)) = self.client.as_deref_mut() {
+            listings.forget(lists, now);
         }
         if let Some(transaction) = self.transaction.as_deref_mut() {
             transaction.spf_state.forget(self.caller, &mut self.inbound.checks);
@@ -174,7 +174,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
             && account.is_none()
             && self.cx.inbound_policy_applies(self.caller))
         .then(|| {
-            Inquiry::begin(
+            FilterQuery::begin(
                 envelope.greeting_name,
                 self.caller,
                 name_known_at(self.caller.connection.0),
@@ -184,7 +184,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         let signing =
             (origin == Origin::Submitted).then(|| self.cx.signer.begin(self.caller.address));
         let ending = EndOfData::NotYet;
-        let message = Incoming {
+        let message = IncomingMessage {
             delivery,
             head,
             queue_id,

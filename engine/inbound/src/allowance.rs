@@ -14,7 +14,7 @@ use shards::{MaySend, Permitted, ReachedLimit, Verdict};
 use smtp::MessageRefusal;
 use store::AccountId;
 
-use super::context::Context;
+use super::context::SmtpContext;
 use super::waiting::replied_at;
 
 /// Whether a message may be sent, as far as known.
@@ -34,7 +34,7 @@ impl Permission {
         account: AccountId,
         people: impl FnOnce() -> Vec<String>,
         caller: Caller,
-        cx: &mut Context<'_>,
+        cx: &mut SmtpContext<'_>,
     ) -> bool {
         match self {
             Permission::Known(_) => return true,
@@ -58,7 +58,7 @@ impl Permission {
     pub(super) fn learn(
         &mut self,
         Permitted { account, verdict }: Permitted,
-        cx: &mut Context<'_>,
+        cx: &mut SmtpContext<'_>,
     ) -> bool {
         let is_asked = *self == Permission::Asked(account);
         if is_asked {
@@ -68,7 +68,7 @@ impl Permission {
     }
 
     /// Notes the verdict, and writes a line for administrators.
-    fn settle(&mut self, account: AccountId, verdict: Verdict, cx: &mut Context<'_>) {
+    fn settle(&mut self, account: AccountId, verdict: Verdict, cx: &mut SmtpContext<'_>) {
         *self = Permission::Known(verdict);
         let line = cx.store.account(account).and_then(|known| verdict.line(known.address));
         cx.console.extend(line);

@@ -14,7 +14,7 @@ use store::AccountId;
 use super::external_clients::inbound_policy_applies;
 
 /// The parts of a core that SMTP sessions use.
-pub struct Context<'c> {
+pub struct SmtpContext<'c> {
     /// The clocks of this turn.
     pub turn: Turn,
     /// All connections of this core.
@@ -35,7 +35,7 @@ pub struct Context<'c> {
     pub console: &'c mut ConsoleLines,
 }
 
-impl Context<'_> {
+impl SmtpContext<'_> {
     /// Whether the rules for external mail apply to the client.
     pub(super) fn inbound_policy_applies(&self, caller: Caller) -> bool {
         inbound_policy_applies(caller, self.connections.net(), self.logins.access())
@@ -51,13 +51,13 @@ impl Context<'_> {
     }
 
     /// The login service, and the parts that it uses.
-    pub(super) fn logins(&mut self) -> (&mut Logins, logins::Context<'_>) {
-        let Context { turn, connections, store, directory, compute, logins, .. } = self;
-        (logins, logins::Context { turn: *turn, connections, store, directory, compute })
+    pub(super) fn logins(&mut self) -> (&mut Logins, logins::LoginContext<'_>) {
+        let SmtpContext { turn, connections, store, directory, compute, logins, .. } = self;
+        (logins, logins::LoginContext { turn: *turn, connections, store, directory, compute })
     }
 
     /// The parts for a question to the filter.
-    pub(super) fn for_filter(&mut self) -> filter::Context<'_> {
-        filter::Context { turn: self.turn, connections: self.connections, names: self.names }
+    pub(super) fn for_filter(&mut self) -> filter::FilterContext<'_> {
+        filter::FilterContext { turn: self.turn, connections: self.connections, names: self.names }
     }
 }

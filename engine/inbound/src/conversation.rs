@@ -9,8 +9,8 @@ use shards::{DeliveryHandle, Reply, ShardedStore};
 use store::{AccountId, Outcome, Refusal};
 use tasks::{EntryPoint, FrameId};
 
-use super::host::{Client, SmtpHost};
-use super::incoming::{Incoming, message_refusal};
+use super::host::{ClientStatus, SmtpHost};
+use super::incoming::{IncomingMessage, message_refusal};
 use super::shared::SmtpCall;
 use super::transaction::Transaction;
 use super::waiting::WaitPoint;
@@ -20,7 +20,7 @@ use super::{end_of_data, login};
 pub struct SmtpConversation {
     session: smtp::Session,
     transaction: Option<Box<Transaction>>,
-    client: Option<Box<Client>>,
+    client: Option<Box<ClientStatus>>,
 }
 
 impl SmtpConversation {
@@ -77,7 +77,7 @@ impl SmtpConversation {
             .is_some_and(|delivery| store.refuse_preparing(delivery, Refusal::Busy))
     }
 
-    fn message(&self) -> Option<&Incoming> {
+    fn message(&self) -> Option<&IncomingMessage> {
         self.transaction.as_ref()?.message.as_ref()
     }
 
@@ -105,7 +105,7 @@ impl SmtpConversation {
 
     /// Whether the client is logged in.
     pub fn is_logged_in(&self) -> bool {
-        matches!(self.client.as_deref(), Some(Client::User(_)))
+        matches!(self.client.as_deref(), Some(ClientStatus::User(_)))
     }
 
     /// The session's turn has come: for the decision of its login, or for a signature of its
@@ -119,7 +119,7 @@ impl SmtpConversation {
 
     /// Whether this account is logged in here.
     pub fn is_of(&self, account: AccountId) -> bool {
-        matches!(self.client.as_deref(), Some(Client::User(user)) if *user == account)
+        matches!(self.client.as_deref(), Some(ClientStatus::User(user)) if *user == account)
     }
 
     /// The password of an account has changed. A login that is under way is decided by the new
@@ -225,8 +225,8 @@ impl SmtpConversation {
 fn is_last_answer(number: QuestionNumber, known: Known, host: &mut SmtpHost<'_, '_>) -> bool {
     let SmtpHost { inbound, cx, caller, transaction, client } = host;
     let known = match client.as_deref_mut() {
-        Some(Client::Stranger(standing)) => {
-            match standing.name_known((number, known), *caller, &mut inbound.lists, cx) {
+        Some(ClientStatus::External(listings)) => {
+            match listings.name_known((number, known), *caller, &mut inbound.lists, cx) {
                 Ok(is_last) => return is_last,
                 Err(known) => known,
             }
@@ -239,8 +239,8 @@ fn is_last_answer(number: QuestionNumber, known: Known, host: &mut SmtpHost<'_, 
 
 /// Ends the lookup of the client. False: no lookup was under way.
 fn is_search_given_up(host: &mut SmtpHost<'_, '_>) -> bool {
-    let Some(Client::Stranger(standing)) = host.client.as_deref_mut() else { return false };
-    standing.forget(&mut host.inbound.lists, host.cx.turn.now)
+    let Some(ClientStatus::External(listings)) = host.client.as_deref_mut() else { return false };
+    listings.forget(&mut host.inbound.lists, host.cx.turn.now)
 }
 
 /// Ends the check of the sender. False: no check was under way.

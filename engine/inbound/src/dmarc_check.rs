@@ -32,15 +32,15 @@ use alloc::vec::Vec;
 use budget::{Charge, MemoryBudget};
 use connections::{Caller, TurnGate};
 use dkim::{ChainVerdict, Outcome, SIGNATURES_MAX};
-use dmarc::{Handling, MessageOrigins};
+use dmarc::{DmarcPolicy, MessageOrigins};
 use dns::{Knowledge, Missing, Name, Question, Unanswered};
 use machine::{Instant, Micros, UnixTime};
-use message::{Findings, SenderDomain};
+use message::{AuthResultsWriter, SenderDomain};
 use resolver::{Known, QuestionNumber};
 use signing::{Author, LEAST_BYTES};
 use smtp::MessageRefusal;
 
-use super::context::Context;
+use super::context::SmtpContext;
 use super::waiting::name_known_at;
 
 /// How long name servers may take once the message is complete.
@@ -158,7 +158,7 @@ impl DmarcCheck {
         bytes: &[u8],
         caller: Caller,
         checks: &mut Checks,
-        cx: &mut Context<'_>,
+        cx: &mut SmtpContext<'_>,
     ) -> Result<(), MessageRefusal> {
         let Stage::Arriving(reading) = &mut self.stage else { return Ok(()) };
         reading.arrived(bytes);
@@ -173,7 +173,7 @@ impl DmarcCheck {
     }
 
     /// The last byte of the message has come.
-    pub(super) fn ended(&mut self, caller: Caller, cx: &mut Context<'_>) {
+    pub(super) fn ended(&mut self, caller: Caller, cx: &mut SmtpContext<'_>) {
         self.until = Some(cx.turn.now + PATIENCE);
         if let Stage::Arriving(reading) = &mut self.stage {
             let message = core::mem::replace(reading, dkim::Reading::to_verify()).ended();
@@ -193,7 +193,7 @@ impl DmarcCheck {
         &mut self,
         caller: Caller,
         checks: &mut Checks,
-        cx: &mut Context<'_>,
+        cx: &mut SmtpContext<'_>,
     ) -> Result<bool, MessageRefusal> {
         self.ask_open_questions(caller, cx);
         self.count(caller, checks)?;
@@ -213,7 +213,7 @@ impl DmarcCheck {
     }
 
     /// Verifies one signature, if its turn has come.
-    pub(super) fn verify(&mut self, caller: Caller, checks: &Checks, cx: &mut Context<'_>) {
+    pub(super) fn verify(&mut self, caller: Caller, checks: &Checks, cx: &mut SmtpContext<'_>) {
         if !cx.connections.has_entered(TurnGate::Verification, caller.connection.0) {
             return;
         }
@@ -263,19 +263,19 @@ impl DmarcCheck {
     }
 
     /// Releases the memory of this check.
-    pub(super) fn forget(&mut self, caller: Caller, checks: &mut Checks, cx: &mut Context<'_>) {
+    pub(super) fn forget(&mut self, caller: Caller, checks: &mut Checks, cx: &mut SmtpContext<'_>) {
         self.leave_gate(caller, cx);
         checks.kept.release(&mut self.charge, caller.address);
     }
 
-    fn leave_gate(&mut self, caller: Caller, cx: &mut Context<'_>) {
+    fn leave_gate(&mut self, caller: Caller, cx: &mut SmtpContext<'_>) {
         if core::mem::take(&mut self.is_at_gate) {
             cx.connections.leave(TurnGate::Verification, caller.connection.0);
         }
     }
 
     /// Asks the questions that are open.
-    pub(super) fn ask_open_questions(&mut self, caller: Caller, cx: &mut Context<'_>) {
+    pub(super) fn ask_open_questions(&mut self, caller: Caller, cx: &mut SmtpContext<'_>) {
         if self.knowledge.bytes() > KNOWN_BYTES_MAX || !cx.names.can_be_asked() {
             self.is_limited = true;
             self.give_up(if self.asks == Asks::Yes { Asks::NoMore } else { self.asks });
@@ -367,8 +367,10 @@ impl DmarcCheck {
     pub(super) fn judgement(&self) -> Judgement {
         match (&self.author, self.author_says()) {
             (Author::Of(_), _) if self.trusted_forwarder.is_some() => Judgement::Accept,
-            (Author::Of(_), Ok(Some(dmarc::Verdict::Fail(Handling::Reject)))) => Judgement::Refuse,
-            (Author::Of(author), Ok(Some(dmarc::Verdict::Fail(Handling::Quarantine)))) => {
+            (Author::Of(_), Ok(Some(dmarc::Verdict::Fail(DmarcPolicy::Reject)))) => {
+                Judgement::Refuse
+            }
+            (Author::Of(author), Ok(Some(dmarc::Verdict::Fail(DmarcPolicy::Quarantine)))) => {
                 Judgement::Suspect(format!(
                     "not proved to be of {author}, which wants such mail kept apart (DMARC)"
                 ))
@@ -384,7 +386,7 @@ impl DmarcCheck {
     }
 
     /// Writes the results.
-    pub(super) fn write(&self, caller: Caller, findings: &mut Findings<'_>) {
+    pub(super) fn write(&self, caller: Caller, findings: &mut AuthResultsWriter<'_>) {
         let domain = &*self.sender.domain;
         let domain = if self.sender.is_in_path {
             SenderDomain::Path(domain)

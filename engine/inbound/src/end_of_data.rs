@@ -13,17 +13,17 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use connections::{Caller, TransportEvent};
-use filter::{Filter, Inquiry, Verdict};
-use message::{Findings, return_path};
+use filter::{Filter, FilterQuery, Verdict};
+use message::{AuthResultsWriter, return_path};
 use resolver::{Known, QuestionNumber};
 use signing::Signing;
 use smtp::MessageRefusal;
 use store::{AccountId, HeadSize};
 
-use super::context::Context;
+use super::context::SmtpContext;
 use super::dmarc_check::{DmarcCheck, Judgement};
-use super::host::{Client, SmtpHost};
-use super::incoming::{EndOfData, FinalFields, Incoming, message_refusal};
+use super::host::{ClientStatus, SmtpHost};
+use super::incoming::{EndOfData, FinalFields, IncomingMessage, message_refusal};
 use super::lists::Listings;
 use super::trace::Trace;
 use super::transaction::Transaction;
@@ -177,7 +177,7 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
     let (inbound, cx) = (&mut *host.inbound, &mut *host.cx);
     let Transaction { reverse_path, posting, message, reason, .. } = &mut **transaction;
     let reverse_path = &*reverse_path;
-    let standing = Client::standing(host.client.as_deref());
+    let listings = ClientStatus::listings(host.client.as_deref());
     // For a message in an outbox the envelope has the reverse path, and the last server writes it
     // into the message.
     let is_elsewhere = posting.is_wanted();
@@ -241,7 +241,7 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
                 Some(reverse_path).filter(|_| !is_elsewhere && message.inbound_policy_applies());
             let saying = say(
                 message.proof.as_deref(),
-                (standing, filtered.as_deref()),
+                (listings, filtered.as_deref()),
                 path,
                 caller,
                 &mut inbound.trace,
@@ -271,7 +271,7 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
 fn check_authors(
     signing: &mut Signing,
     account: Option<AccountId>,
-    cx: &Context<'_>,
+    cx: &SmtpContext<'_>,
 ) -> Result<(), MessageRefusal> {
     let authors =
         signing.ended(|domain| cx.directory.has_domain(domain)).ok_or(MessageRefusal::NoAuthor)?;
@@ -291,10 +291,10 @@ fn check_authors(
 /// The filter's verdict on a message, once it is known. A message without a question to the filter
 /// is clean.
 fn verdict(
-    inquiry: Option<&mut Inquiry>,
+    inquiry: Option<&mut FilterQuery>,
     filter: Option<&mut Filter>,
     caller: Caller,
-    cx: &mut Context<'_>,
+    cx: &mut SmtpContext<'_>,
 ) -> Option<Verdict> {
     let (Some(inquiry), Some(filter)) = (inquiry, filter) else { return Some(Verdict::Clean) };
     let is_known = inquiry.is_known(filter, &mut cx.for_filter());
@@ -309,7 +309,7 @@ fn verdict(
 /// Gives the filter's question the envelope of the message, if it is about to begin.
 fn tell_filter(host: &mut SmtpHost<'_, '_>) {
     let SmtpHost { inbound, cx, transaction: Some(transaction), .. } = host else { return };
-    let is_to_begin = |message: &Incoming| {
+    let is_to_begin = |message: &IncomingMessage| {
         matches!(message.ending, EndOfData::Asking)
             && message.inquiry.as_ref().is_some_and(|inquiry| inquiry.is_to_begin())
     };
@@ -331,7 +331,7 @@ fn tell_filter(host: &mut SmtpHost<'_, '_>) {
 /// Errors: there is no space for them.
 fn say(
     proof: Option<&DmarcCheck>,
-    (standing, filtered): (Option<&Listings>, Option<&str>),
+    (listings, filtered): (Option<&Listings>, Option<&str>),
     path: Option<&String>,
     caller: Caller,
     trace: &mut Trace,
@@ -342,11 +342,12 @@ fn say(
         Some(Judgement::Suspect(reason)) => Some(reason),
         _ => None,
     };
-    let listed = standing.into_iter().flat_map(Listings::suspicions);
+    let listed = listings.into_iter().flat_map(Listings::suspicions);
     let reason = reason(unproved.as_deref().into_iter().chain(listed).chain(filtered));
     let start =
         return_path(reverse_path, trace.buffer.as_mut_slice()).ok_or(MessageRefusal::TryLater)?;
-    let mut findings = Findings::begin(trace.buffer.as_mut_slice(), start, &trace.hostname);
+    let mut findings =
+        AuthResultsWriter::begin(trace.buffer.as_mut_slice(), start, &trace.hostname);
     findings.keep(reason.as_ref().map_or(0, |reason| reason.len() + REASON_BYTES));
     match proof {
         Some(proof) => proof.write(caller, &mut findings),

@@ -1,5 +1,5 @@
 //! Which clients are external, and which rules apply to them. The rules themselves are in `inbound`
-//! and in `mail::{Strangers, Greylist}`.
+//! and in `mail::{ClientRateLimits, Greylist}`.
 
 use core::net::IpAddr;
 

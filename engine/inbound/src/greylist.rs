@@ -35,15 +35,15 @@ pub(super) fn is_known(
 /// Whether there is no other known reason to refuse the recipient. Only then the try is counted.
 fn is_welcome(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
     let is_refused =
-        |standing: &Listings| standing.is_not_looked_up() || standing.refusal().is_some();
-    if host.standing().is_some_and(is_refused) {
+        |listings: &Listings| listings.is_not_looked_up() || listings.refusal().is_some();
+    if host.listings().is_some_and(is_refused) {
         return false;
     }
     let SmtpHost { inbound, cx, caller, transaction: Some(transaction), .. } = host else {
         return false;
     };
     let Transaction { taken, declared, .. } = &**transaction;
-    limits::could_name_another(*caller, &mut inbound.strangers, cx).is_ok()
+    limits::could_name_another(*caller, &mut inbound.rate_limits, cx).is_ok()
         && taken.room(account, *declared, inbound.settings.message_bytes_max, cx).is_ok()
 }
 
@@ -91,7 +91,7 @@ pub(super) fn check(
 }
 
 fn concerns(path: &ForwardPath<'_>, host: &SmtpHost<'_, '_>) -> bool {
-    let is_trusted = host.standing().is_some_and(Listings::is_trusted);
+    let is_trusted = host.listings().is_some_and(Listings::is_trusted);
     host.cx.store.own.facts.is_greylisting()
         && !path.is_postmaster()
         && host.cx.inbound_policy_applies(host.caller)

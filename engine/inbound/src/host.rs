@@ -2,16 +2,16 @@
 
 use alloc::boxed::Box;
 
-use accounts::logins::Attempt;
+use accounts::logins::LoginAttempt;
 use connections::Caller;
-use mail::Deed;
+use mail::RateLimitedAction;
 use relay::QueueId;
 use smtp::MessageRefusal;
 use store::AccountId;
 use tasks::Continuation;
 
-use super::context::Context;
-use super::incoming::Incoming;
+use super::context::SmtpContext;
+use super::incoming::IncomingMessage;
 use super::limits;
 use super::lists::Listings;
 use super::shared::{Inbound, SmtpCall};
@@ -19,29 +19,29 @@ use super::transaction::Transaction;
 use super::waiting::WaitPoint;
 
 /// What is known of a client beside its address: its login, or its listings.
-pub(super) enum Client {
+pub(super) enum ClientStatus {
     /// It is logging in: the result is not known, or its answer is delayed.
-    LoggingIn(Attempt),
+    LoggingIn(LoginAttempt),
     /// It has logged in to this account.
     User(AccountId),
     /// It was looked up in lists of addresses.
-    Stranger(Listings),
+    External(Listings),
 }
 
-impl Client {
+impl ClientStatus {
     /// The listings of a client, if it was looked up.
-    pub(super) fn standing(client: Option<&Client>) -> Option<&Listings> {
-        if let Some(Client::Stranger(standing)) = client { Some(standing) } else { None }
+    pub(super) fn listings(client: Option<&ClientStatus>) -> Option<&Listings> {
+        if let Some(ClientStatus::External(listings)) = client { Some(listings) } else { None }
     }
 }
 
 /// The host of an SMTP session: everything that the session acts on.
 pub struct SmtpHost<'a, 'c> {
     pub(super) inbound: &'a mut Inbound,
-    pub(super) cx: &'a mut Context<'c>,
+    pub(super) cx: &'a mut SmtpContext<'c>,
     pub(super) caller: Caller,
     pub(super) transaction: &'a mut Option<Box<Transaction>>,
-    pub(super) client: &'a mut Option<Box<Client>>,
+    pub(super) client: &'a mut Option<Box<ClientStatus>>,
 }
 
 impl<'a, 'c> SmtpHost<'a, 'c> {
@@ -49,7 +49,7 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
     pub(super) fn of(
         call: &'a mut SmtpCall<'c>,
         transaction: &'a mut Option<Box<Transaction>>,
-        client: &'a mut Option<Box<Client>>,
+        client: &'a mut Option<Box<ClientStatus>>,
     ) -> SmtpHost<'a, 'c> {
         let SmtpCall { caller, inbound, cx } = call;
         SmtpHost { inbound, cx, caller: *caller, transaction, client }
@@ -64,7 +64,7 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
 
     pub(super) fn message(
         &mut self,
-    ) -> Result<(&mut Incoming, &mut Inbound, &mut Context<'c>), MessageRefusal> {
+    ) -> Result<(&mut IncomingMessage, &mut Inbound, &mut SmtpContext<'c>), MessageRefusal> {
         let transaction = self.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
         Ok((transaction.message.as_mut().ok_or(MessageRefusal::TryLater)?, self.inbound, self.cx))
     }
@@ -90,14 +90,14 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
     /// The account that the client has logged in to.
     pub(super) fn account(&self) -> Option<AccountId> {
         match self.client.as_deref() {
-            Some(Client::User(account)) => Some(*account),
+            Some(ClientStatus::User(account)) => Some(*account),
             _ => None,
         }
     }
 
     /// The listings of the client, if it was looked up.
-    pub(super) fn standing(&self) -> Option<&Listings> {
-        Client::standing(self.client.as_deref())
+    pub(super) fn listings(&self) -> Option<&Listings> {
+        ClientStatus::listings(self.client.as_deref())
     }
 
     /// Whether the check of the sender is complete, or not needed. Goes on with the check.
@@ -117,8 +117,8 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
     }
 
     /// Whether the rate limits allow the client this action now. If so, it is counted.
-    pub(super) fn may_do(&mut self, deed: Deed) -> bool {
-        limits::may_do(deed, self.caller, &mut self.inbound.strangers, self.cx)
+    pub(super) fn may_do(&mut self, action: RateLimitedAction) -> bool {
+        limits::may_do(action, self.caller, &mut self.inbound.rate_limits, self.cx)
     }
 
     /// Gives the message up, if there is one.

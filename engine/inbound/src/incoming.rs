@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use filter::Inquiry;
+use filter::FilterQuery;
 use machine::UnixTime;
 use message::{Reviser, Revision};
 use relay::QueueId;
@@ -15,12 +15,12 @@ use smtp::MessageRefusal;
 use store::{Closing, HeadSize, JUNK, Refusal};
 use tasks::Continuation;
 
-use super::context::Context;
+use super::context::SmtpContext;
 use super::dmarc_check::DmarcCheck;
 use super::trace::Trace;
 
 /// A message on its way into the store.
-pub(super) struct Incoming {
+pub(super) struct IncomingMessage {
     pub(super) delivery: DeliveryHandle,
     /// The fields above it that are not in the store yet.
     pub(super) head: Vec<u8>,
@@ -31,13 +31,13 @@ pub(super) struct Incoming {
     /// The checks of an external message.
     pub(super) proof: Option<Box<DmarcCheck>>,
     /// The question to the filter, if it is asked.
-    pub(super) inquiry: Option<Box<Inquiry>>,
+    pub(super) inquiry: Option<Box<FilterQuery>>,
     /// The signing of a submitted message.
     pub(super) signing: Option<Box<Signing>>,
     pub(super) ending: EndOfData,
 }
 
-impl Incoming {
+impl IncomingMessage {
     /// Whether check results are written above it.
     pub(super) fn inbound_policy_applies(&self) -> bool {
         self.proof.is_some() || self.inquiry.is_some()
@@ -48,7 +48,7 @@ impl Incoming {
         &mut self,
         bytes: &[u8],
         trace: &mut Trace,
-        cx: &mut Context<'_>,
+        cx: &mut SmtpContext<'_>,
         continuation: Continuation,
     ) -> Result<usize, MessageRefusal> {
         if !self.put_head(cx.store, continuation)? {
@@ -77,7 +77,7 @@ impl Incoming {
     pub(super) fn complete(
         &mut self,
         trace: &mut Trace,
-        cx: &mut Context<'_>,
+        cx: &mut SmtpContext<'_>,
         continuation: Continuation,
     ) -> Result<bool, MessageRefusal> {
         Ok(self.put_head(cx.store, continuation)?
@@ -88,7 +88,7 @@ impl Incoming {
 
     fn revise<R>(
         &mut self,
-        (trace, cx): (&mut Trace, &mut Context<'_>),
+        (trace, cx): (&mut Trace, &mut SmtpContext<'_>),
         continuation: Continuation,
         act: impl FnOnce(
             &mut Revision,
@@ -96,9 +96,9 @@ impl Incoming {
             &mut dyn FnMut(&[u8]) -> Result<usize, Refusal>,
         ) -> Result<R, Refusal>,
     ) -> Result<R, MessageRefusal> {
-        let Incoming { delivery, queue_id, author, revision, signing, .. } = self;
+        let IncomingMessage { delivery, queue_id, author, revision, signing, .. } = self;
         let Trace { hostname, date_now, .. } = trace;
-        let Context { store, turn, signer, .. } = cx;
+        let SmtpContext { store, turn, signer, .. } = cx;
         let own = Reviser {
             hostname,
             identifier: queue_id.as_bytes(),

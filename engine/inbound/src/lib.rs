@@ -47,7 +47,7 @@ mod trace;
 mod transaction;
 mod waiting;
 
-pub use context::Context;
+pub use context::SmtpContext;
 pub use conversation::SmtpConversation;
 pub use external_clients::inbound_policy_applies;
 pub use shared::{Inbound, InboundInUse, InboundSeed, SmtpCall};

@@ -1,19 +1,19 @@
-//! Rate limits of a session, by what its network has done lately (`mail::Strangers`).
+//! Rate limits of a session, by what its network has done lately (`mail::ClientRateLimits`).
 
 use connections::Caller;
-use mail::{Deed, Strangers};
+use mail::{ClientRateLimits, RateLimitedAction};
 use smtp::RecipientRefusal;
 
-use super::context::Context;
+use super::context::SmtpContext;
 
 /// Whether the rate limits allow the client this action now. If so, it is counted.
 pub(super) fn may_do(
-    deed: Deed,
+    action: RateLimitedAction,
     caller: Caller,
-    strangers: &mut Strangers,
-    cx: &Context<'_>,
+    rate_limits: &mut ClientRateLimits,
+    cx: &SmtpContext<'_>,
 ) -> bool {
-    !cx.inbound_policy_applies(caller) || strangers.may(deed, caller.address, cx.turn.now)
+    !cx.inbound_policy_applies(caller) || rate_limits.may(action, caller.address, cx.turn.now)
 }
 
 /// Whether a client may name one more recipient. It is not counted.
@@ -22,15 +22,15 @@ pub(super) fn may_do(
 /// this one exists.
 pub(super) fn could_name_another(
     caller: Caller,
-    strangers: &mut Strangers,
-    cx: &Context<'_>,
+    rate_limits: &mut ClientRateLimits,
+    cx: &SmtpContext<'_>,
 ) -> Result<(), RecipientRefusal> {
-    let mut could = |deed| {
-        !cx.inbound_policy_applies(caller) || strangers.could(deed, caller.address, cx.turn.now)
+    let mut could = |action| {
+        !cx.inbound_policy_applies(caller) || rate_limits.could(action, caller.address, cx.turn.now)
     };
     match () {
-        () if !could(Deed::Guess) => Err(RecipientRefusal::Guessing),
-        () if !could(Deed::Recipient) => Err(RecipientRefusal::TooOften),
+        () if !could(RateLimitedAction::Guess) => Err(RecipientRefusal::Guessing),
+        () if !could(RateLimitedAction::Recipient) => Err(RecipientRefusal::TooOften),
         () => Ok(()),
     }
 }
@@ -38,12 +38,12 @@ pub(super) fn could_name_another(
 /// The same, and it is counted if the client may.
 pub(super) fn may_name_another(
     caller: Caller,
-    strangers: &mut Strangers,
-    cx: &Context<'_>,
+    rate_limits: &mut ClientRateLimits,
+    cx: &SmtpContext<'_>,
 ) -> Result<(), RecipientRefusal> {
-    could_name_another(caller, strangers, cx)?;
+    could_name_another(caller, rate_limits, cx)?;
     if cx.inbound_policy_applies(caller) {
-        strangers.has_done(Deed::Recipient, caller.address, cx.turn.now);
+        rate_limits.has_done(RateLimitedAction::Recipient, caller.address, cx.turn.now);
     }
     Ok(())
 }
@@ -52,10 +52,10 @@ pub(super) fn may_name_another(
 pub(super) fn note_guess(
     refusal: RecipientRefusal,
     caller: Caller,
-    strangers: &mut Strangers,
-    cx: &Context<'_>,
+    rate_limits: &mut ClientRateLimits,
+    cx: &SmtpContext<'_>,
 ) {
     if refusal == RecipientRefusal::UnknownUser && cx.inbound_policy_applies(caller) {
-        strangers.has_done(Deed::Guess, caller.address, cx.turn.now);
+        rate_limits.has_done(RateLimitedAction::Guess, caller.address, cx.turn.now);
     }
 }

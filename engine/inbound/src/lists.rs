@@ -29,7 +29,7 @@ use dns::{Answer, Name, Question, Record, RecordKind, Unanswered};
 use machine::{Instant, Micros};
 use resolver::{Known, QuestionNumber};
 
-use super::context::Context;
+use super::context::SmtpContext;
 use super::waiting::name_known_at;
 
 /// How long the lists may take.
@@ -62,10 +62,10 @@ enum Meaning {
 /// The listings of a client, as far as known.
 pub(super) struct Listings {
     /// The questions that are not answered.
-    asked: Vec<(QuestionNumber, Inquiry)>,
+    asked: Vec<(QuestionNumber, ListQuery)>,
     /// The questions that could not be asked because too many wait. Each answer makes space for
     /// one.
-    put_off: Vec<Inquiry>,
+    put_off: Vec<ListQuery>,
     until: Instant,
     listings: Vec<Listing>,
     /// Whether a list was not asked because too many questions wait.
@@ -74,7 +74,7 @@ pub(super) struct Listings {
 
 /// A question about a client, to the list with this index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Inquiry {
+enum ListQuery {
     /// Whether the client is listed.
     Whether(usize),
     /// Why it is listed.
@@ -106,16 +106,16 @@ impl Lists {
         Lists { lists: kinds.into_iter().flatten().collect(), searches: 0 }
     }
 
-    fn did_not_answer(&mut self, inquiry: Inquiry, now: Instant) {
+    fn did_not_answer(&mut self, inquiry: ListQuery, now: Instant) {
         if let Some(list) = self.lists.get_mut(inquiry.list()) {
             list.asked_again_at = now + QUIET;
         }
     }
 }
 
-impl Inquiry {
+impl ListQuery {
     fn list(self) -> usize {
-        let (Inquiry::Whether(list) | Inquiry::Why(list)) = self;
+        let (ListQuery::Whether(list) | ListQuery::Why(list)) = self;
         list
     }
 }
@@ -125,7 +125,7 @@ impl Listings {
     pub(super) fn begin(
         caller: Caller,
         lists: &mut Lists,
-        cx: &mut Context<'_>,
+        cx: &mut SmtpContext<'_>,
     ) -> Option<Listings> {
         if !cx.inbound_policy_applies(caller) || !cx.names.can_be_asked() {
             return None;
@@ -134,14 +134,14 @@ impl Listings {
         let (asked, put_off, listings) = (Vec::new(), Vec::new(), Vec::new());
         let mut standing = Listings { asked, put_off, until, listings, is_limited: false };
         for number in 0..lists.lists.len() {
-            standing.ask(Inquiry::Whether(number), caller, lists, cx);
+            standing.ask(ListQuery::Whether(number), caller, lists, cx);
         }
         lists.searches += usize::from(!standing.asked.is_empty());
         Some(standing)
     }
 
     /// Whether the lookup is complete. If not, sets the deadline for it.
-    pub(super) fn is_known(&self, caller: Caller, cx: &mut Context<'_>) -> bool {
+    pub(super) fn is_known(&self, caller: Caller, cx: &mut SmtpContext<'_>) -> bool {
         if self.asked.is_empty() {
             return true;
         }
@@ -158,7 +158,7 @@ impl Listings {
         (number, known): (QuestionNumber, Known),
         caller: Caller,
         lists: &mut Lists,
-        cx: &mut Context<'_>,
+        cx: &mut SmtpContext<'_>,
     ) -> Result<bool, Known> {
         let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else {
             return Err(known);
@@ -168,7 +168,7 @@ impl Listings {
         match known {
             Ok(answer) => self.learn(inquiry, &answer, (caller, lists, cx)),
             // A client with no other waiting question is refused only if all places are taken.
-            Err(Unanswered::Busy) if matches!(inquiry, Inquiry::Whether(_)) => {
+            Err(Unanswered::Busy) if matches!(inquiry, ListQuery::Whether(_)) => {
                 self.put_off.push(inquiry);
                 self.is_limited |= self.asked.is_empty();
             }
@@ -208,13 +208,13 @@ impl Listings {
         self.listings.iter().any(|listing| listing.meaning == Meaning::Trusted)
     }
 
-    fn ask(&mut self, inquiry: Inquiry, caller: Caller, lists: &Lists, cx: &mut Context<'_>) {
+    fn ask(&mut self, inquiry: ListQuery, caller: Caller, lists: &Lists, cx: &mut SmtpContext<'_>) {
         let Some(list) = lists.lists.get(inquiry.list()) else { return };
         let Ok(name) = Name::in_list(&list.name, caller.address.to_canonical()) else { return };
         if list.asked_again_at > cx.turn.now {
             return;
         }
-        let kind = if matches!(inquiry, Inquiry::Whether(_)) {
+        let kind = if matches!(inquiry, ListQuery::Whether(_)) {
             RecordKind::Ipv4
         } else {
             RecordKind::Text
@@ -228,7 +228,7 @@ impl Listings {
     }
 
     /// Asks one of the lists that could not be asked.
-    fn ask_again(&mut self, caller: Caller, lists: &Lists, cx: &mut Context<'_>) {
+    fn ask_again(&mut self, caller: Caller, lists: &Lists, cx: &mut SmtpContext<'_>) {
         let before = self.asked.len();
         while self.asked.len() == before
             && let Some(inquiry) = self.put_off.pop()
@@ -239,23 +239,23 @@ impl Listings {
 
     fn learn(
         &mut self,
-        inquiry: Inquiry,
+        inquiry: ListQuery,
         answer: &Answer,
-        (caller, lists, cx): (Caller, &Lists, &mut Context<'_>),
+        (caller, lists, cx): (Caller, &Lists, &mut SmtpContext<'_>),
     ) {
         let Some(list) = lists.lists.get(inquiry.list()) else { return };
         match inquiry {
-            Inquiry::Whether(number) if is_listing(answer) => {
+            ListQuery::Whether(number) if is_listing(answer) => {
                 let meaning = list.meaning;
                 let reason =
                     format!("{} is listed by {}", caller.address.to_canonical(), list.name);
                 self.listings.push(Listing { list: number, meaning, reason });
                 if meaning != Meaning::Trusted {
-                    self.ask(Inquiry::Why(number), caller, lists, cx);
+                    self.ask(ListQuery::Why(number), caller, lists, cx);
                 }
             }
-            Inquiry::Whether(_) => {}
-            Inquiry::Why(number) => {
+            ListQuery::Whether(_) => {}
+            ListQuery::Why(number) => {
                 let listing = self.listings.iter_mut().find(|listing| listing.list == number);
                 if let (Some(listing), Some(words)) = (listing, words(answer)) {
                     listing.reason += &format!(": {words}");

@@ -12,18 +12,18 @@ use smtp::{
 };
 use store::AccountId;
 
-use super::host::{Client, SmtpHost};
+use super::host::{ClientStatus, SmtpHost};
 
 /// The client has sent credentials. The result is decided in a later turn.
 pub(super) fn begin(credentials: Credentials<'_>, host: &mut SmtpHost<'_, '_>) {
     let (logins, mut cx) = host.cx.logins();
     *host.client =
-        Some(Box::new(Client::LoggingIn(logins.begin(credentials, host.caller, &mut cx))));
+        Some(Box::new(ClientStatus::LoggingIn(logins.begin(credentials, host.caller, &mut cx))));
 }
 
 /// The login's turn has come: its hash is computed, or it needs none.
 pub(super) fn decide(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
-    let Some(Client::LoggingIn(attempt)) = host.client.as_deref_mut() else { return };
+    let Some(ClientStatus::LoggingIn(attempt)) = host.client.as_deref_mut() else { return };
     let (logins, mut cx) = host.cx.logins();
     match logins.decide(attempt, host.caller, &mut cx) {
         Some(Decision::Granted(account)) => answer(Ok(account), session, host),
@@ -37,7 +37,7 @@ pub(super) fn decide(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
 pub(super) fn answer_held_back(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
     let is_held_back = matches!(
         host.client.as_deref(),
-        Some(Client::LoggingIn(attempt)) if attempt.is_held_back()
+        Some(ClientStatus::LoggingIn(attempt)) if attempt.is_held_back()
     );
     if is_held_back {
         answer(Err(LoginRefusal::Credentials), session, host);
@@ -47,7 +47,7 @@ pub(super) fn answer_held_back(session: &mut smtp::Session, host: &mut SmtpHost<
 
 /// Ends a login that no client waits for any more, or logs the client out.
 pub(super) fn drop_attempt(host: &mut SmtpHost<'_, '_>) {
-    if let Some(Client::LoggingIn(attempt)) = host.client.take().map(|client| *client) {
+    if let Some(ClientStatus::LoggingIn(attempt)) = host.client.take().map(|client| *client) {
         host.cx.logins.abandon(&attempt, host.cx.turn.now, host.cx.compute);
     }
 }
@@ -58,11 +58,11 @@ fn answer(
     host: &mut SmtpHost<'_, '_>,
 ) {
     let mut signature = None;
-    if let Some(Client::LoggingIn(attempt)) = host.client.take().map(|client| *client) {
+    if let Some(ClientStatus::LoggingIn(attempt)) = host.client.take().map(|client| *client) {
         host.cx.logins.end(&attempt, host.cx.turn.now);
         signature = attempt.signature();
     }
-    *host.client = result.ok().map(|account| Box::new(Client::User(account)));
+    *host.client = result.ok().map(|account| Box::new(ClientStatus::User(account)));
     session.login_answered(result.map(|_| signature), host);
 }
 

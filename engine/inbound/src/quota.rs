@@ -19,7 +19,7 @@ use shards::{UsageOf, Used};
 use smtp::RecipientRefusal;
 use store::{AccountId, OUTBOX_PART, Usage};
 
-use super::context::Context;
+use super::context::SmtpContext;
 use super::trace::TRACE_BYTES_MAX;
 use super::waiting::replied_at;
 
@@ -50,7 +50,7 @@ impl KnownUsage {
         &mut self,
         account: AccountId,
         caller: Caller,
-        cx: &mut Context<'_>,
+        cx: &mut SmtpContext<'_>,
     ) -> bool {
         if matches!(self, KnownUsage::Known(known, _) if *known == account)
             || allowed(account, cx).is_none()
@@ -84,7 +84,7 @@ impl KnownUsage {
         account: AccountId,
         declared: Option<u64>,
         largest: u64,
-        cx: &Context<'_>,
+        cx: &SmtpContext<'_>,
     ) -> Result<Room, RecipientRefusal> {
         core::mem::take(self).room(account, declared, largest, cx)
     }
@@ -97,7 +97,7 @@ impl KnownUsage {
         account: AccountId,
         declared: Option<u64>,
         largest: u64,
-        cx: &Context<'_>,
+        cx: &SmtpContext<'_>,
     ) -> Result<Room, RecipientRefusal> {
         let Some(allowed) = allowed(account, cx) else { return Ok(Room::ForAll) };
         // Forwarded mail goes through the outbox.
@@ -126,7 +126,7 @@ impl KnownUsage {
     }
 }
 
-fn allowed(account: AccountId, cx: &Context<'_>) -> Option<u64> {
+fn allowed(account: AccountId, cx: &SmtpContext<'_>) -> Option<u64> {
     let directory = cx.directory;
     let store = &cx.store.own.store;
     // While less than half of the disk is used, no account can have reached its quota.

@@ -16,7 +16,7 @@ use relay::srs::{self, Restored};
 use smtp::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, RecipientRefusal};
 use store::AccountId;
 
-use super::host::{Client, SmtpHost};
+use super::host::{ClientStatus, SmtpHost};
 use super::lists::Listings;
 use super::login::check_relaying;
 use super::posting::Wishes;
@@ -43,10 +43,10 @@ fn is_looked_up(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     }
     let SmtpHost { inbound, cx, caller, client, .. } = host;
     if client.is_none() {
-        let standing = Listings::begin(*caller, &mut inbound.lists, cx);
-        **client = standing.map(|standing| Box::new(Client::Stranger(standing)));
+        let listings = Listings::begin(*caller, &mut inbound.lists, cx);
+        **client = listings.map(|listings| Box::new(ClientStatus::External(listings)));
     }
-    Client::standing(client.as_deref()).is_none_or(|standing| standing.is_known(*caller, cx))
+    ClientStatus::listings(client.as_deref()).is_none_or(|listings| listings.is_known(*caller, cx))
 }
 
 /// Whether the account's usage is known, or not needed. If not, its owner is asked.
@@ -65,24 +65,24 @@ pub(super) fn name(
     host: &mut SmtpHost<'_, '_>,
 ) -> Result<(), RecipientRefusal> {
     let path = &named.path;
-    if let Some(standing) = host.standing().filter(|_| !path.is_postmaster()) {
-        if standing.is_not_looked_up() {
+    if let Some(listings) = host.listings().filter(|_| !path.is_postmaster()) {
+        if listings.is_not_looked_up() {
             // It is looked up again with the next recipient.
             *host.client = None;
             return Err(RecipientRefusal::Unchecked);
         }
-        if standing.refusal().is_some() {
+        if listings.refusal().is_some() {
             return Err(RecipientRefusal::Unwanted);
         }
     }
-    limits::may_name_another(host.caller, &mut host.inbound.strangers, host.cx)?;
+    limits::may_name_another(host.caller, &mut host.inbound.rate_limits, host.cx)?;
     let added = match is_returning(path, host) {
         Ok(true) => Ok(()),
         Ok(false) => add_recipient(named, host),
         Err(refusal) => Err(refusal),
     };
     if let Err(refusal) = added {
-        limits::note_guess(refusal, host.caller, &mut host.inbound.strangers, host.cx);
+        limits::note_guess(refusal, host.caller, &mut host.inbound.rate_limits, host.cx);
         return Err(refusal);
     }
     let Some(transaction) = host.transaction.as_mut() else {

@@ -9,12 +9,12 @@ use connections::Caller;
 use dns::Name;
 use filter::Filter;
 use machine::{Micros, UnixTime};
-use mail::Strangers;
+use mail::ClientRateLimits;
 use net::Net;
 use relay::QueueIds;
 use smtp::Settings;
 
-use super::context::Context;
+use super::context::SmtpContext;
 use super::dmarc_check::Checks;
 use super::external_clients::inbound_policy_applies;
 use super::lists::Lists;
@@ -30,7 +30,7 @@ pub struct Inbound {
     pub(super) transactions: Vec<Box<Transaction>>,
     pub(super) trace: Trace,
     /// What clients have done lately.
-    pub(super) strangers: Strangers,
+    pub(super) rate_limits: ClientRateLimits,
     /// How long an external client must wait for the greeting.
     pub(super) greeting_delay: Option<Micros>,
     /// Lists of addresses that clients are looked up in.
@@ -47,7 +47,7 @@ pub struct SmtpCall<'c> {
     /// The state that SMTP sessions share.
     pub inbound: &'c mut Inbound,
     /// The parts of this core.
-    pub cx: Context<'c>,
+    pub cx: SmtpContext<'c>,
 }
 
 /// How much of the shared state is in use.
@@ -75,7 +75,7 @@ impl Inbound {
             checked_bytes,
             filter_bytes,
             queue_ids,
-            strangers_key,
+            rate_limits_key,
             proofs_key,
         } = seed;
         let abuse = &configuration.abuse;
@@ -86,7 +86,7 @@ impl Inbound {
             queue_ids,
             transactions: (0..transactions).map(|_| Box::new(Transaction::with_room())).collect(),
             trace: Trace::new(configuration.hostname.as_str().to_string(), wall),
-            strangers: Strangers::new(abuse.limits, strangers_key, cores),
+            rate_limits: ClientRateLimits::new(abuse.limits, rate_limits_key, cores),
             greeting_delay: Some(abuse.greeting_delay).filter(|delay| delay.0 > 0),
             lists: Lists::new(abuse),
             filter: configuration
@@ -103,14 +103,14 @@ impl Inbound {
     }
 
     /// Whether other cores must be told of what clients have done.
-    pub fn has_deeds(&self) -> bool {
-        self.strangers.has_deeds()
+    pub fn has_reports(&self) -> bool {
+        self.rate_limits.has_reports()
     }
 
     /// What clients have done lately, in whatever protocol.
     #[inline]
-    pub fn strangers(&mut self) -> &mut Strangers {
-        &mut self.strangers
+    pub fn rate_limits(&mut self) -> &mut ClientRateLimits {
+        &mut self.rate_limits
     }
 
     /// How long the client must wait for the greeting, if it must.
@@ -145,7 +145,7 @@ pub struct InboundSeed {
     /// Queue ids for messages that arrive.
     pub queue_ids: QueueIds,
     /// Random.
-    pub strangers_key: [u8; 16],
+    pub rate_limits_key: [u8; 16],
     /// Random.
     pub proofs_key: [u8; 16],
 }

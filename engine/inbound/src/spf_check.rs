@@ -24,7 +24,7 @@ use resolver::{Known, QuestionNumber};
 use signing::LEAST_BYTES;
 use spf::Verdict;
 
-use super::context::Context;
+use super::context::SmtpContext;
 use super::dmarc_check::{Checks, SpfResult};
 use super::external_clients::is_external;
 use super::waiting::name_known_at;
@@ -69,7 +69,7 @@ impl SpfState {
         is_logged_in: bool,
         caller: Caller,
         checks: &mut Checks,
-        cx: &mut Context<'_>,
+        cx: &mut SmtpContext<'_>,
     ) -> bool {
         if matches!(self, SpfState::NotSought) {
             *self =
@@ -107,7 +107,7 @@ impl SpfState {
     }
 
     /// Begins the check of an external sender.
-    fn begin(caller: Caller, checks: &mut Checks, cx: &mut Context<'_>) -> SpfState {
+    fn begin(caller: Caller, checks: &mut Checks, cx: &mut SmtpContext<'_>) -> SpfState {
         if !is_external(caller, cx.connections.net()) || !cx.names.can_be_asked() {
             return SpfState::Nothing;
         }

@@ -8,7 +8,7 @@ use store::Recipient;
 
 use super::allowance::Permission;
 use super::deferral::Deferral;
-use super::incoming::Incoming;
+use super::incoming::IncomingMessage;
 use super::posting::Posting;
 use super::quota::{KnownUsage, Room};
 use super::spf_check::SpfState;
@@ -32,7 +32,7 @@ pub(crate) struct Transaction {
     pub(super) is_narrow: bool,
     /// Why its message is refused, in the words of the filter.
     pub(super) reason: String,
-    pub(super) message: Option<Incoming>,
+    pub(super) message: Option<IncomingMessage>,
 }
 
 impl Transaction {

@@ -7,7 +7,7 @@ extern crate alloc;
 
 mod greylist;
 mod password;
-mod strangers;
+mod rate_limits;
 #[cfg(test)]
 mod tests;
 mod throttle;
@@ -17,6 +17,8 @@ pub use greylist::{Greylist, Origin, Triplet};
 pub use password::{
     HashError, Hasher, MEMORY_KIB_MAX, PasswordMark, SALT_BYTES, WORK_KIB_MAX, check_hash,
 };
-pub use strangers::{ConnectionKind, Deed, Deeds, NETWORK_SHARE, StrangerLimits, Strangers};
+pub use rate_limits::{
+    ClientLimits, ClientRateLimits, ConnectionKind, NETWORK_SHARE, RateLimitedAction, RemoteActions,
+};
 pub use throttle::{FailedLogin, PENDING_MAX, Throttle};
 pub use verified::VerifiedLogins;

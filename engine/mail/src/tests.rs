@@ -7,8 +7,8 @@ use core::net::{IpAddr, Ipv4Addr};
 use machine::{Instant, Micros};
 
 use crate::{
-    ConnectionKind, Deed, Greylist, HashError, Hasher, NETWORK_SHARE, Origin, PENDING_MAX,
-    StrangerLimits, Strangers, Throttle, VerifiedLogins, check_hash,
+    ClientLimits, ClientRateLimits, ConnectionKind, Greylist, HashError, Hasher, NETWORK_SHARE,
+    Origin, PENDING_MAX, RateLimitedAction, Throttle, VerifiedLogins, check_hash,
 };
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -185,7 +185,7 @@ fn a_verified_login_is_cached_for_an_hour() {
     assert!(!verified.contains("$old", b"Secret", at(1)));
 }
 
-const FEW: StrangerLimits = StrangerLimits {
+const FEW: ClientLimits = ClientLimits {
     connections: 3,
     client_connections: 5,
     arrivals: 10,
@@ -200,133 +200,140 @@ fn address(text: &str) -> IpAddr {
 
 #[test]
 fn connections_of_an_address_and_network_are_limited() {
-    let mut strangers = Strangers::new(FEW, [7; 16], 1);
+    let mut rate_limits = ClientRateLimits::new(FEW, [7; 16], 1);
     let now = Instant::START;
-    let open = |address: &str, strangers: &mut Strangers| {
+    let open = |address: &str, rate_limits: &mut ClientRateLimits| {
         (0..20)
-            .filter(|_| strangers.arrives(ConnectionKind::Mail, address.parse().unwrap(), now))
+            .filter(|_| rate_limits.arrives(ConnectionKind::Mail, address.parse().unwrap(), now))
             .count()
     };
-    assert_eq!(open("203.0.113.7", &mut strangers), 3);
-    assert_eq!(open("203.0.113.8", &mut strangers), 3);
-    assert_eq!(open("::ffff:203.0.113.8", &mut strangers), 0, "that is the same address");
-    strangers.leaves(ConnectionKind::Mail, address("203.0.113.7"));
-    assert_eq!(open("203.0.113.7", &mut strangers), 1);
-    assert_eq!(open("203.0.113.9", &mut strangers) + open("203.0.113.10", &mut strangers), 6);
+    assert_eq!(open("203.0.113.7", &mut rate_limits), 3);
+    assert_eq!(open("203.0.113.8", &mut rate_limits), 3);
+    assert_eq!(open("::ffff:203.0.113.8", &mut rate_limits), 0, "that is the same address");
+    rate_limits.leaves(ConnectionKind::Mail, address("203.0.113.7"));
+    assert_eq!(open("203.0.113.7", &mut rate_limits), 1);
+    assert_eq!(open("203.0.113.9", &mut rate_limits) + open("203.0.113.10", &mut rate_limits), 6);
     assert_eq!(
-        open("203.0.113.11", &mut strangers),
+        open("203.0.113.11", &mut rate_limits),
         0,
         "the network has {NETWORK_SHARE} times as many"
     );
-    assert_eq!(open("203.0.114.7", &mut strangers), 3, "another network");
+    assert_eq!(open("203.0.114.7", &mut rate_limits), 3, "another network");
     assert_eq!(
-        open("2001:db8:1:1::1", &mut strangers) + open("2001:db8:1:1::2", &mut strangers),
+        open("2001:db8:1:1::1", &mut rate_limits) + open("2001:db8:1:1::2", &mut rate_limits),
         3,
         "one host"
     );
-    assert_eq!(open("2001:db8:1:2::1", &mut strangers), 3, "another");
+    assert_eq!(open("2001:db8:1:2::1", &mut rate_limits), 3, "another");
     for host in 3..9 {
-        open(&alloc::format!("2001:db8:1:{host}::1"), &mut strangers);
+        open(&alloc::format!("2001:db8:1:{host}::1"), &mut rate_limits);
     }
-    assert_eq!(open("2001:db8:1:9::1", &mut strangers), 0, "they belong to one site");
-    assert_eq!(open("2001:db8:2:1::1", &mut strangers), 3, "another site");
+    assert_eq!(open("2001:db8:1:9::1", &mut rate_limits), 0, "they belong to one site");
+    assert_eq!(open("2001:db8:2:1::1", &mut rate_limits), 3, "another site");
 }
 
 #[test]
 fn other_services_have_their_own_connection_limit() {
-    let mut strangers = Strangers::new(FEW, [7; 16], 1);
+    let mut rate_limits = ClientRateLimits::new(FEW, [7; 16], 1);
     let now = Instant::START;
-    let open = |kind, text: &str, strangers: &mut Strangers| {
-        (0..50).filter(|_| strangers.arrives(kind, address(text), now)).count()
+    let open = |kind, text: &str, rate_limits: &mut ClientRateLimits| {
+        (0..50).filter(|_| rate_limits.arrives(kind, address(text), now)).count()
     };
-    assert_eq!(open(ConnectionKind::Client, "203.0.113.7", &mut strangers), 5);
+    assert_eq!(open(ConnectionKind::Client, "203.0.113.7", &mut rate_limits), 5);
     assert_eq!(
-        open(ConnectionKind::Mail, "203.0.113.7", &mut strangers),
+        open(ConnectionKind::Mail, "203.0.113.7", &mut rate_limits),
         3,
         "that is another limit"
     );
-    strangers.leaves(ConnectionKind::Mail, address("203.0.113.7"));
-    assert_eq!(open(ConnectionKind::Client, "203.0.113.7", &mut strangers), 0);
-    strangers.leaves(ConnectionKind::Client, address("203.0.113.7"));
-    assert_eq!(open(ConnectionKind::Client, "203.0.113.7", &mut strangers), 1);
+    rate_limits.leaves(ConnectionKind::Mail, address("203.0.113.7"));
+    assert_eq!(open(ConnectionKind::Client, "203.0.113.7", &mut rate_limits), 0);
+    rate_limits.leaves(ConnectionKind::Client, address("203.0.113.7"));
+    assert_eq!(open(ConnectionKind::Client, "203.0.113.7", &mut rate_limits), 1);
     let others: usize = (8..50)
         .map(|host| {
-            open(ConnectionKind::Client, &alloc::format!("203.0.113.{host}"), &mut strangers)
+            open(ConnectionKind::Client, &alloc::format!("203.0.113.{host}"), &mut rate_limits)
         })
         .sum();
     assert_eq!(others, 15, "the network has {NETWORK_SHARE} times as many");
-    assert_eq!(open(ConnectionKind::Client, "203.0.114.7", &mut strangers), 5);
+    assert_eq!(open(ConnectionKind::Client, "203.0.114.7", &mut rate_limits), 5);
 }
 
 #[test]
 fn connection_share_counts_the_address_and_its_network() {
-    let mut strangers =
-        Strangers::new(StrangerLimits { client_connections: 1_000, ..FEW }, [7; 16], 1);
+    let mut rate_limits =
+        ClientRateLimits::new(ClientLimits { client_connections: 1_000, ..FEW }, [7; 16], 1);
     let now = Instant::START;
-    let open = |text: &str, count, strangers: &mut Strangers| {
-        assert!((0..count).all(|_| strangers.arrives(ConnectionKind::Client, address(text), now)));
+    let open = |text: &str, count, rate_limits: &mut ClientRateLimits| {
+        assert!((0..count).all(|_| rate_limits.arrives(
+            ConnectionKind::Client,
+            address(text),
+            now
+        )));
     };
-    assert_eq!(strangers.share_max(), 0);
-    assert_eq!(strangers.share_of(address("203.0.113.7")), 0, "nothing is known of it");
-    open("203.0.113.7", 100, &mut strangers);
-    open("203.0.113.8", 1, &mut strangers);
-    open("192.0.2.1", 2, &mut strangers);
-    assert_eq!(strangers.share_max(), 100);
-    assert_eq!(strangers.share_of(address("203.0.113.7")), 100);
+    assert_eq!(rate_limits.share_max(), 0);
+    assert_eq!(rate_limits.share_of(address("203.0.113.7")), 0, "nothing is known of it");
+    open("203.0.113.7", 100, &mut rate_limits);
+    open("203.0.113.8", 1, &mut rate_limits);
+    open("192.0.2.1", 2, &mut rate_limits);
+    assert_eq!(rate_limits.share_max(), 100);
+    assert_eq!(rate_limits.share_of(address("203.0.113.7")), 100);
     assert_eq!(
-        strangers.share_of(address("203.0.113.8")),
+        rate_limits.share_of(address("203.0.113.8")),
         101 / NETWORK_SHARE as u32,
         "its neighbour is heavy"
     );
-    assert_eq!(strangers.share_of(address("192.0.2.1")), 2);
-    (0..100).for_each(|host| open(&alloc::format!("198.51.100.{host}"), 8, &mut strangers));
+    assert_eq!(rate_limits.share_of(address("192.0.2.1")), 2);
+    (0..100).for_each(|host| open(&alloc::format!("198.51.100.{host}"), 8, &mut rate_limits));
     assert_eq!(
-        strangers.share_max(),
+        rate_limits.share_max(),
         800 / NETWORK_SHARE as u32,
         "a network of many hosts with few each"
     );
-    assert_eq!(strangers.share_of(address("198.51.100.3")), strangers.share_max());
+    assert_eq!(rate_limits.share_of(address("198.51.100.3")), rate_limits.share_max());
 }
 
 #[test]
 fn rate_limits_allow_a_burst_and_an_even_rate() {
-    let mut strangers = Strangers::new(FEW, [7; 16], 1);
+    let mut rate_limits = ClientRateLimits::new(FEW, [7; 16], 1);
     let here = address("203.0.113.7");
     let mut now = Instant::START;
-    let done = |strangers: &mut Strangers, now| {
-        (0..20).filter(|_| strangers.may(Deed::Message, here, now)).count()
+    let done = |rate_limits: &mut ClientRateLimits, now| {
+        (0..20).filter(|_| rate_limits.may(RateLimitedAction::Message, here, now)).count()
     };
-    assert_eq!(done(&mut strangers, now), 6, "at once");
+    assert_eq!(done(&mut rate_limits, now), 6, "at once");
     now = now + Micros::from_secs(9);
-    assert_eq!(done(&mut strangers, now), 0);
+    assert_eq!(done(&mut rate_limits, now), 0);
     let later: usize = (0..60_000)
         .map(|_| {
             now = now + Micros::from_millis(1);
-            usize::from(strangers.may(Deed::Message, here, now))
+            usize::from(rate_limits.may(RateLimitedAction::Message, here, now))
         })
         .sum();
     assert_eq!(later, 6, "constant attempts get the same rate");
     assert!(
-        strangers.may(Deed::Recipient, here, now) && strangers.may(Deed::Arrival, here, now),
+        rate_limits.may(RateLimitedAction::Recipient, here, now)
+            && rate_limits.may(RateLimitedAction::Arrival, here, now),
         "other actions are still allowed"
     );
     now = now + Micros::from_secs(3_600);
-    assert_eq!(done(&mut strangers, now), 6, "and never more at once");
+    assert_eq!(done(&mut rate_limits, now), 6, "and never more at once");
 }
 
 /// An address does something on each of the cores in turn. Returns how often it may do it at once,
 /// and how many messages the cores send to each other.
-fn done_on(cores: u8, limits: StrangerLimits, deed: Deed) -> (usize, usize) {
-    let mut all: Vec<Strangers> =
-        (0..cores).map(|_| Strangers::new(limits, [7; 16], cores)).collect();
+fn done_on(cores: u8, limits: ClientLimits, action: RateLimitedAction) -> (usize, usize) {
+    let mut all: Vec<ClientRateLimits> =
+        (0..cores).map(|_| ClientRateLimits::new(limits, [7; 16], cores)).collect();
     let (mut done, mut told) = (0, 0);
     for number in 0..20_000 {
         let own = number % usize::from(cores);
-        done += usize::from(all[own].may(deed, address("203.0.113.7"), Instant::START));
-        while let Some(deeds) = all[own].next_deeds() {
+        done += usize::from(all[own].may(action, address("203.0.113.7"), Instant::START));
+        while let Some(actions) = all[own].next_report() {
             told += 1;
             let others = all.iter_mut().enumerate().filter(|(core, _)| *core != own);
-            others.for_each(|(_, strangers)| strangers.has_done_elsewhere(deeds, Instant::START));
+            others.for_each(|(_, rate_limits)| {
+                rate_limits.has_done_elsewhere(actions, Instant::START)
+            });
         }
     }
     (done, told)
@@ -334,38 +341,48 @@ fn done_on(cores: u8, limits: StrangerLimits, deed: Deed) -> (usize, usize) {
 
 #[test]
 fn rate_limits_count_actions_of_all_cores() {
-    let limits = StrangerLimits::default();
-    for (deed, most) in [
-        (Deed::Arrival, limits.arrivals),
-        (Deed::Message, limits.messages),
-        (Deed::Recipient, limits.recipients),
-        (Deed::Guess, limits.guesses),
+    let limits = ClientLimits::default();
+    for (action, most) in [
+        (RateLimitedAction::Arrival, limits.arrivals),
+        (RateLimitedAction::Message, limits.messages),
+        (RateLimitedAction::Recipient, limits.recipients),
+        (RateLimitedAction::Guess, limits.guesses),
     ] {
         let most = usize::from(most);
-        assert_eq!(done_on(1, limits, deed), (most, 0), "{deed:?}: there is no other core to tell");
+        assert_eq!(
+            done_on(1, limits, action),
+            (most, 0),
+            "{action:?}: there is no other core to tell"
+        );
         for cores in [2, 4, 16] {
-            let (done, told) = done_on(cores, limits, deed);
-            assert!((most..=most + most / 4).contains(&done), "{cores}, {deed:?}: {done}");
+            let (done, told) = done_on(cores, limits, action);
+            assert!((most..=most + most / 4).contains(&done), "{cores}, {action:?}: {done}");
             let few = 4 * usize::from(cores).min(done) + done / 4;
-            assert!(told <= 2 * few, "{cores}, {deed:?}: {told} times for {done}");
+            assert!(told <= 2 * few, "{cores}, {action:?}: {told} times for {done}");
         }
     }
-    assert_eq!(done_on(4, FEW, Deed::Message).0, 6, "each action is reported if few are allowed");
+    assert_eq!(
+        done_on(4, FEW, RateLimitedAction::Message).0,
+        6,
+        "each action is reported if few are allowed"
+    );
 }
 
 #[test]
 fn unsent_action_counts_are_bounded_and_sent_later() {
-    let mut strangers = Strangers::new(FEW, [7; 16], 16);
+    let mut rate_limits = ClientRateLimits::new(FEW, [7; 16], 16);
     let hosts = |host: u8| IpAddr::from([203, host, 113, 7]);
-    (0..100).for_each(|host| strangers.has_done(Deed::Message, hosts(host), Instant::START));
-    assert_eq!(core::iter::from_fn(|| strangers.next_deeds()).count(), 64);
-    strangers.has_done(Deed::Message, hosts(99), Instant::START);
-    let (mut other, now) = (Strangers::new(FEW, [7; 16], 16), Instant::START);
-    while let Some(deeds) = strangers.next_deeds() {
-        other.has_done_elsewhere(deeds, now);
+    (0..100).for_each(|host| {
+        rate_limits.has_done(RateLimitedAction::Message, hosts(host), Instant::START)
+    });
+    assert_eq!(core::iter::from_fn(|| rate_limits.next_report()).count(), 64);
+    rate_limits.has_done(RateLimitedAction::Message, hosts(99), Instant::START);
+    let (mut other, now) = (ClientRateLimits::new(FEW, [7; 16], 16), Instant::START);
+    while let Some(actions) = rate_limits.next_report() {
+        other.has_done_elsewhere(actions, now);
     }
     assert_eq!(
-        (0..9).filter(|_| other.may(Deed::Message, hosts(99), now)).count(),
+        (0..9).filter(|_| other.may(RateLimitedAction::Message, hosts(99), now)).count(),
         4,
         "two were reported at once"
     );
@@ -373,42 +390,43 @@ fn unsent_action_counts_are_bounded_and_sent_later() {
 
 #[test]
 fn too_many_unknown_recipients_block_an_address() {
-    let mut strangers = Strangers::new(FEW, [7; 16], 1);
+    let mut rate_limits = ClientRateLimits::new(FEW, [7; 16], 1);
     let here = address("203.0.113.7");
     let mut now = Instant::START;
     for _ in 0..9 {
-        strangers.has_done(Deed::Guess, here, now);
+        rate_limits.has_done(RateLimitedAction::Guess, here, now);
     }
-    assert!(!strangers.could(Deed::Guess, here, now));
+    assert!(!rate_limits.could(RateLimitedAction::Guess, here, now));
     now = now + Micros::from_secs(1_799);
-    assert!(!strangers.could(Deed::Guess, here, now));
+    assert!(!rate_limits.could(RateLimitedAction::Guess, here, now));
     now = now + Micros::from_secs(1);
     assert!(
-        strangers.could(Deed::Guess, here, now),
+        rate_limits.could(RateLimitedAction::Guess, here, now),
         "actions above the limit do not extend the wait"
     );
     assert!(
-        strangers.could(Deed::Guess, address("203.0.113.9"), now),
+        rate_limits.could(RateLimitedAction::Guess, address("203.0.113.9"), now),
         "the network still has actions left"
     );
 }
 
 #[test]
 fn addresses_with_connections_are_evicted_last() {
-    let mut strangers = Strangers::new(StrangerLimits { arrivals: 1_000, ..FEW }, [7; 16], 1);
+    let mut rate_limits =
+        ClientRateLimits::new(ClientLimits { arrivals: 1_000, ..FEW }, [7; 16], 1);
     let (here, now) = (address("203.0.113.7"), Instant::START);
-    assert!((0..3).all(|_| strangers.arrives(ConnectionKind::Mail, here, now)));
+    assert!((0..3).all(|_| rate_limits.arrives(ConnectionKind::Mail, here, now)));
     for number in 0..100_000_u32 {
         let [_, a, b, c] = number.to_be_bytes();
-        assert!(strangers.may(Deed::Message, IpAddr::from([100 + a, b, c, 1]), now));
+        assert!(rate_limits.may(RateLimitedAction::Message, IpAddr::from([100 + a, b, c, 1]), now));
     }
-    assert!(!strangers.arrives(ConnectionKind::Mail, here, now));
+    assert!(!rate_limits.arrives(ConnectionKind::Mail, here, now));
     for _ in 0..9 {
-        strangers.leaves(ConnectionKind::Mail, here);
+        rate_limits.leaves(ConnectionKind::Mail, here);
     }
     assert!(
-        (0..3).all(|_| strangers.arrives(ConnectionKind::Mail, here, now))
-            && !strangers.arrives(ConnectionKind::Mail, here, now)
+        (0..3).all(|_| rate_limits.arrives(ConnectionKind::Mail, here, now))
+            && !rate_limits.arrives(ConnectionKind::Mail, here, now)
     );
 }
 

@@ -84,7 +84,7 @@ pub struct Throttle {
 
 /// The subject of a failure count: each has a count of its own.
 #[derive(Clone, Copy)]
-enum Culprit<'a> {
+enum ThrottleSubject<'a> {
     Address(IpAddr),
     Network(IpAddr),
     Account(&'a str),
@@ -100,7 +100,7 @@ impl Throttle {
     /// refused without a check.
     #[must_use]
     pub fn login_begins(&mut self, address: IpAddr, now: Instant) -> bool {
-        let record = self.record(Culprit::Address(address), now);
+        let record = self.record(ThrottleSubject::Address(address), now);
         match record.and_then(|record| record.free_from.iter_mut().find(|place| **place <= now)) {
             Some(place) => {
                 *place = UNDECIDED;
@@ -114,7 +114,7 @@ impl Throttle {
     /// is one name for each account, whatever aliases the account has.
     pub fn login_failed(&mut self, address: IpAddr, account: &str, now: Instant) -> Micros {
         let delay = self.failure_known(address, account, now);
-        if let Some(record) = self.record(Culprit::Address(address), now) {
+        if let Some(record) = self.record(ThrottleSubject::Address(address), now) {
             record.decide(now + delay);
         }
         delay
@@ -123,17 +123,19 @@ impl Throttle {
     /// Counts a failure of a login that may have begun on another core. Returns the delay of its
     /// reply.
     pub fn failure_known(&mut self, address: IpAddr, account: &str, now: Instant) -> Micros {
-        let mut fail = |culprit| {
-            self.record(culprit, now).map_or(0, |record| {
+        let mut fail = |subject| {
+            self.record(subject, now).map_or(0, |record| {
                 record.last_failure = now;
                 record.failures = record.failures.saturating_add(1);
                 u32::from(record.failures) - 1
             })
         };
-        let by_account = fail(Culprit::Account(account)) / ACCOUNT_FAILURES_PER_DOUBLING;
-        let by_network = fail(Culprit::Network(address)) / NETWORK_FAILURES_PER_DOUBLING;
-        let doublings =
-            fail(Culprit::Address(address)).max(by_account).max(by_network).min(DOUBLINGS_MAX);
+        let by_account = fail(ThrottleSubject::Account(account)) / ACCOUNT_FAILURES_PER_DOUBLING;
+        let by_network = fail(ThrottleSubject::Network(address)) / NETWORK_FAILURES_PER_DOUBLING;
+        let doublings = fail(ThrottleSubject::Address(address))
+            .max(by_account)
+            .max(by_network)
+            .min(DOUBLINGS_MAX);
         Micros(FIRST_DELAY.0 << doublings)
     }
 
@@ -141,27 +143,30 @@ impl Throttle {
     /// address and its network, and a part of the account's. Logins with less are checked first.
     pub fn guilt(&self, address: IpAddr, account: &str, now: Instant) -> u32 {
         let failures =
-            |culprit| self.known(culprit).map_or(0, |record| u32::from(record.failures_at(now)));
-        let of_account = failures(Culprit::Account(account)) / ACCOUNT_FAILURES_PER_DOUBLING;
-        failures(Culprit::Address(address)) + failures(Culprit::Network(address)) + of_account
+            |subject| self.known(subject).map_or(0, |record| u32::from(record.failures_at(now)));
+        let of_account =
+            failures(ThrottleSubject::Account(account)) / ACCOUNT_FAILURES_PER_DOUBLING;
+        failures(ThrottleSubject::Address(address))
+            + failures(ThrottleSubject::Network(address))
+            + of_account
     }
 
     /// A login that began from `address` has succeeded, or was abandoned without a result.
     pub fn login_ended(&mut self, address: IpAddr, now: Instant) {
-        if let Some(record) = self.record(Culprit::Address(address), now) {
+        if let Some(record) = self.record(ThrottleSubject::Address(address), now) {
             record.decide(now);
         }
     }
 
-    fn known(&self, culprit: Culprit<'_>) -> Option<&Record> {
-        let key = self.key_of(culprit);
+    fn known(&self, subject: ThrottleSubject<'_>) -> Option<&Record> {
+        let key = self.key_of(subject);
         self.records.get(key as usize % SETS)?.iter().find(|record| record.key == key)
     }
 
-    /// The record of `culprit`, or a new one. `None` if all records of its set have undecided
+    /// The record of `subject`, or a new one. `None` if all records of its set have undecided
     /// logins.
-    fn record(&mut self, culprit: Culprit<'_>, now: Instant) -> Option<&mut Record> {
-        let key = self.key_of(culprit);
+    fn record(&mut self, subject: ThrottleSubject<'_>, now: Instant) -> Option<&mut Record> {
+        let key = self.key_of(subject);
         let set = self.records.get_mut(key as usize % SETS)?;
         let place = match set.iter().position(|record| record.key == key) {
             Some(place) => place,
@@ -184,21 +189,21 @@ impl Throttle {
         Some(record)
     }
 
-    fn key_of(&self, culprit: Culprit<'_>) -> u64 {
+    fn key_of(&self, subject: ThrottleSubject<'_>) -> u64 {
         let mut hasher = SipHasher13::new_with_key(&self.key);
-        match culprit {
-            Culprit::Address(IpAddr::V4(address)) => hasher.write(&address.octets()),
+        match subject {
+            ThrottleSubject::Address(IpAddr::V4(address)) => hasher.write(&address.octets()),
             // One IPv6 host has a whole /64 (RFC 6177), so a /64 counts as one address.
-            Culprit::Address(IpAddr::V6(address)) => {
+            ThrottleSubject::Address(IpAddr::V6(address)) => {
                 hasher.write(address.octets().get(..8).unwrap_or_default())
             }
-            Culprit::Network(IpAddr::V4(address)) => {
+            ThrottleSubject::Network(IpAddr::V4(address)) => {
                 hasher.write(address.octets().get(..3).unwrap_or_default())
             }
-            Culprit::Network(IpAddr::V6(address)) => {
+            ThrottleSubject::Network(IpAddr::V6(address)) => {
                 hasher.write(address.octets().get(..6).unwrap_or_default())
             }
-            Culprit::Account(name) => {
+            ThrottleSubject::Account(name) => {
                 hasher.write(b"account:");
                 hasher.write(name.as_bytes());
             }

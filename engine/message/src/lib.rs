@@ -1,7 +1,7 @@
 //! RFC 5322 and MIME: the parts of messages that a mail server writes and reads itself, over bytes
 //! that the caller lends.
 //!
-//! It writes the date of a header and the trace fields ([`Received`], [`Findings`],
+//! It writes the date of a header and the trace fields ([`Received`], [`AuthResultsWriter`],
 //! [`return_path`]). It changes the header of an arriving message ([`Revision`], which also counts
 //! the trace fields that are there already). It reads what users see: header fields ([`header`]),
 //! the parts of a message ([`structure`]), their content ([`BodyDecoder`], [`TextDecoder`]), and
@@ -42,7 +42,7 @@ pub use revision::{Origin, Reviser, Revision};
 pub use summary::{SUMMARY_BYTES, Summary, summarize};
 pub use text::TextDecoder;
 pub use trace::{
-    Assurance, Findings, Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received,
+    Assurance, AuthResultsWriter, Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received,
     SenderDomain, names_a_login, return_path,
 };
 pub use transfer::BodyDecoder;

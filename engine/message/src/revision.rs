@@ -67,15 +67,15 @@ struct Known {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum At {
     /// At the start of a line, after one of a field with this fate.
-    LineStart(Fate),
+    LineStart(FieldDisposition),
     /// Within a line.
-    Within(Fate),
+    Within(FieldDisposition),
     /// After the header.
     Body,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
+enum FieldDisposition {
     Kept,
     Dropped,
 }
@@ -114,7 +114,7 @@ impl Revision {
         Revision {
             origin,
             known: Known {
-                at: At::LineStart(Fate::Kept),
+                at: At::LineStart(FieldDisposition::Kept),
                 fields: 0,
                 awaits_colon: false,
                 hops: 0,
@@ -187,7 +187,7 @@ impl Revision {
     ) -> Result<bool, E> {
         if self.known.at != At::Body {
             let is_cut = match self.held() {
-                [] => self.known.at == At::Within(Fate::Kept),
+                [] => self.known.at == At::Within(FieldDisposition::Kept),
                 held => !held.ends_with(b"\n"),
             };
             if !self.is_released {
@@ -245,13 +245,13 @@ impl Revision {
             let rest = bytes.get(at..).unwrap_or_default();
             match known.at {
                 At::Body => at = limit,
-                At::Within(Fate::Dropped) => break,
-                At::Within(Fate::Kept) => match memchr::memchr(b'\n', rest) {
+                At::Within(FieldDisposition::Dropped) => break,
+                At::Within(FieldDisposition::Kept) => match memchr::memchr(b'\n', rest) {
                     Some(line_end) if at + line_end < limit => {
                         known.look_for_colon(rest.get(..line_end).unwrap_or_default());
                         known.awaits_colon = false;
                         at += line_end + 1;
-                        known.at = At::LineStart(Fate::Kept);
+                        known.at = At::LineStart(FieldDisposition::Kept);
                     }
                     _ => {
                         known.look_for_colon(rest.get(..limit - at).unwrap_or_default());
@@ -260,7 +260,7 @@ impl Revision {
                 },
                 At::LineStart(before) => {
                     match self.line(rest, own) {
-                        HeaderLine::Folded if before == Fate::Kept => {}
+                        HeaderLine::Folded if before == FieldDisposition::Kept => {}
                         line @ (HeaderLine::Received
                         | HeaderLine::Author
                         | HeaderLine::Date
@@ -276,7 +276,7 @@ impl Revision {
                         | HeaderLine::Empty
                         | HeaderLine::Text => break,
                     }
-                    known.at = At::Within(Fate::Kept);
+                    known.at = At::Within(FieldDisposition::Kept);
                 }
             }
         }
@@ -285,10 +285,10 @@ impl Revision {
 
     /// Handles bytes that do not pass unchanged. Returns how many of them were taken.
     fn change(&mut self, bytes: &[u8], own: &Reviser<'_>) -> usize {
-        if self.known.at == At::Within(Fate::Dropped) {
+        if self.known.at == At::Within(FieldDisposition::Dropped) {
             let line_end = memchr::memchr(b'\n', bytes);
             if line_end.is_some() {
-                self.known.at = At::LineStart(Fate::Dropped);
+                self.known.at = At::LineStart(FieldDisposition::Dropped);
             }
             return line_end.map_or(bytes.len(), |line_end| line_end + 1);
         }
@@ -296,7 +296,7 @@ impl Revision {
             HeaderLine::Unknown => return self.hold(bytes),
             line @ (HeaderLine::Folded | HeaderLine::Unwanted) => {
                 self.known.note(line);
-                self.known.at = At::Within(Fate::Dropped);
+                self.known.at = At::Within(FieldDisposition::Dropped);
             }
             HeaderLine::Text => self.complete(b"", b"\r\n", own),
             // Bytes that pass were handled before.
@@ -333,14 +333,14 @@ impl Revision {
         match line {
             HeaderLine::Unwanted => {
                 self.known.note(line);
-                self.known.at = goes_on(Fate::Dropped);
+                self.known.at = goes_on(FieldDisposition::Dropped);
                 self.forget();
             }
             HeaderLine::Text => self.complete(b"", b"\r\n", own),
             HeaderLine::Empty => self.complete(b"", b"", own),
             field => {
                 self.note_held(field);
-                self.known.at = goes_on(Fate::Kept);
+                self.known.at = goes_on(FieldDisposition::Kept);
                 self.is_released = true;
             }
         }

@@ -158,18 +158,18 @@ pub enum SenderDomain<'a> {
 /// The check results of a message as an `Authentication-Results:` field, and the reason why the
 /// message went to another mailbox. Each is written as it becomes known. A result that does not fit
 /// is left out, and nothing else.
-pub struct Findings<'a> {
+pub struct AuthResultsWriter<'a> {
     out: &'a mut [u8],
     written: usize,
     /// Bytes that are reserved for something more important.
     kept: usize,
 }
 
-impl<'a> Findings<'a> {
+impl<'a> AuthResultsWriter<'a> {
     /// Begins the field after the first `written` bytes. `hostname`: this server's name, which is
     /// trusted.
-    pub fn begin(out: &'a mut [u8], written: usize, hostname: &str) -> Findings<'a> {
-        let mut findings = Findings { out, written, kept: LINE_END.len() };
+    pub fn begin(out: &'a mut [u8], written: usize, hostname: &str) -> AuthResultsWriter<'a> {
+        let mut findings = AuthResultsWriter { out, written, kept: LINE_END.len() };
         findings.add(|out| {
             out.put(b"Authentication-Results: ");
             out.put(hostname.as_bytes());

@@ -26,7 +26,7 @@ use relay::envelope::Unreadable;
 use store::{OUTBOX, Outcome, Packing, PartialMessage, Refusal};
 use tasks::{Continuation, FrameId, FrameTable};
 
-use super::context::Context;
+use super::context::OutboundContext;
 use super::entry;
 use super::forwarding::reverse_path;
 use super::head::EntryExtent;
@@ -61,7 +61,7 @@ pub(super) struct AdminCx<'a, 'c> {
     pub(super) frame: FrameId,
     pub(super) attempts: &'a mut Attempts,
     pub(super) queue: &'a mut Queue,
-    pub(super) parts: &'a mut Context<'c>,
+    pub(super) parts: &'a mut OutboundContext<'c>,
 }
 
 pub(super) struct AdminRequest {
@@ -114,7 +114,7 @@ impl Administration {
         &mut self,
         attempts: &mut Attempts,
         queue: &mut Queue,
-        parts: &mut Context<'_>,
+        parts: &mut OutboundContext<'_>,
     ) {
         for frame in core::mem::take(&mut self.again) {
             self.step(AdminCx { frame, attempts, queue, parts }, |_, _| {});

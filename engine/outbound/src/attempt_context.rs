@@ -3,7 +3,7 @@
 use store::{MessageInfo, OUTBOX, OutboxEntry, Refusal};
 use tasks::{Continuation, FrameId};
 
-use super::context::Context;
+use super::context::OutboundContext;
 use super::state::Queue;
 use super::{Place, WaitPoint};
 
@@ -13,7 +13,7 @@ pub(super) struct AttemptCx<'a, 'c> {
     /// The place of the entry.
     pub(super) place: Place,
     pub(super) queue: &'a mut Queue,
-    pub(super) parts: &'a mut Context<'c>,
+    pub(super) parts: &'a mut OutboundContext<'c>,
 }
 
 impl AttemptCx<'_, '_> {

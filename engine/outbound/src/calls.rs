@@ -48,7 +48,7 @@ struct Called {
 
 /// Whether an attempt may ask for leave to make a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Admission {
+pub(super) enum AttemptAdmission {
     /// It may, and is counted: [`Calls::ended`] says that it is over.
     Ask,
     /// Not before this time: the destination is down.
@@ -60,10 +60,10 @@ pub(super) enum Admission {
 impl Calls {
     /// Whether one more attempt may be made at a destination. `key`: the key by which its owner
     /// knows it.
-    pub(super) fn admit(&mut self, destination: &str, key: u64, now: Instant) -> Admission {
+    pub(super) fn admit(&mut self, destination: &str, key: u64, now: Instant) -> AttemptAdmission {
         if let Some(until) = self.down.get(destination).copied() {
             if now < until {
-                return Admission::WaitUntil(until);
+                return AttemptAdmission::WaitUntil(until);
             }
             self.try_again(destination);
         }
@@ -71,17 +71,17 @@ impl Calls {
             Some(called)
                 if called.is_asking || called.is_trial || called.attempts >= CONNECTIONS_MAX =>
             {
-                Admission::Busy
+                AttemptAdmission::Busy
             }
             Some(called) => {
                 (called.attempts, called.is_asking) = (called.attempts + 1, true);
-                Admission::Ask
+                AttemptAdmission::Ask
             }
             None => {
                 let called =
                     Called { key, attempts: 1, is_asking: true, is_trial: false, keeps: 0 };
                 self.called.insert(destination.into(), called);
-                Admission::Ask
+                AttemptAdmission::Ask
             }
         }
     }

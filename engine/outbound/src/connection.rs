@@ -40,7 +40,7 @@ use store::Refusal;
 use tls::CertificateFault;
 
 use super::attempt_context::AttemptCx;
-use super::context::Context;
+use super::context::OutboundContext;
 use super::host::MailHost;
 use super::reader::EntryReader;
 use super::stages::Reporter;
@@ -174,7 +174,7 @@ impl OutboundConnection {
     }
 
     /// The host has accepted the connection, and now gets this message.
-    pub(super) fn opened(&mut self, message: OutgoingMessage, parts: &mut Context<'_>) {
+    pub(super) fn opened(&mut self, message: OutgoingMessage, parts: &mut OutboundContext<'_>) {
         self.usage = ConnectionUse::Message;
         self.client.deliver(message);
         if self.host.tls == Tls::Implicit {
@@ -252,24 +252,24 @@ impl OutboundConnection {
     }
 
     /// Sends the client's output, as far as there is buffer space.
-    fn say(&mut self, parts: &mut Context<'_>) {
+    fn say(&mut self, parts: &mut OutboundContext<'_>) {
         self.transport.say(&mut self.client, parts.turn, parts.connections);
     }
 
     /// Gives the client what has arrived.
-    pub(super) fn hear(&mut self, parts: &mut Context<'_>) {
+    pub(super) fn hear(&mut self, parts: &mut OutboundContext<'_>) {
         self.transport.hear(&mut self.client, parts.turn, parts.connections);
     }
 
     /// Begins the TLS handshake.
-    fn begin_handshake(&mut self, parts: &mut Context<'_>) {
+    fn begin_handshake(&mut self, parts: &mut OutboundContext<'_>) {
         // This holds until the handshake is done.
         self.secured = Some(Err(Shortfall::Failed));
         self.transport.begin_handshake(&mut self.client, parts.turn, parts.connections);
     }
 
     /// Takes the next step of the handshake.
-    pub(super) fn step(&mut self, parts: &mut Context<'_>) {
+    pub(super) fn step(&mut self, parts: &mut OutboundContext<'_>) {
         self.transport.step(&mut self.client, parts.turn, parts.connections);
         if self.transport.is_encrypted() {
             self.secured = Some(self.host.proven());
@@ -321,7 +321,7 @@ impl OutboundConnection {
     }
 
     /// Sends QUIT, and closes the connection when everything is sent.
-    pub(super) fn say_goodbye(&mut self, parts: &mut Context<'_>) {
+    pub(super) fn say_goodbye(&mut self, parts: &mut OutboundContext<'_>) {
         self.client.quit();
         self.say(parts);
         self.transport.close(parts.turn, parts.connections);

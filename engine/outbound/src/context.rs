@@ -13,7 +13,7 @@ use shards::ShardedStore;
 use signing::Signer;
 
 /// The parts of a core that outgoing mail works with.
-pub struct Context<'a> {
+pub struct OutboundContext<'a> {
     /// The clocks of this turn.
     pub turn: Turn,
     /// All connections of this core.

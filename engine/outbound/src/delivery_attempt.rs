@@ -51,7 +51,7 @@ use super::reader::{EntryReader, PartArrival};
 use super::round::Round;
 use super::sealing::ArcSeal;
 use super::stages::{AGAIN, AttemptProgress, DeliveryKind, DeliveryResult, Stage, StepResult};
-use super::state::{DestinationTry, Ended};
+use super::state::{AttemptOutcome, DestinationTry};
 use super::unreadable::{Notice, tell_operator};
 
 mod local;
@@ -118,11 +118,8 @@ impl DeliveryAttempt {
     }
 
     /// How the attempt has ended for its entry. `next`: when the entry is tried again.
-    pub(super) fn ended(self, next: Option<Instant>) -> Ended {
-        assert!(
-            self.route.is_none() && self.connection.is_none(),
-            "an attempt that ends has left its route"
-        );
+    pub(super) fn ended(self, next: Option<Instant>) -> AttemptOutcome {
+        assert!(self.route.is_none() && self.connection.is_none(), "an ended attempt has no route");
         // Where no delivery was tried, an earlier reason stays.
         let is_tried = self.destination_try == DestinationTry::Tried;
         let is_news = |why: &&FailureReason| is_tried || why.is_of_mailbox();
@@ -136,7 +133,8 @@ impl DeliveryAttempt {
         };
         // The disk may read it later, but an invalid head stays as it is.
         let is_left = self.notice.is_some_and(Notice::is_told) && !self.round.is_damaged();
-        Ended { place: self.place, next, destination_try: self.destination_try, is_left, words }
+        let DeliveryAttempt { place, destination_try, .. } = self;
+        AttemptOutcome { place, next, destination_try, is_left, words }
     }
 
     fn why_unreadable(&self) -> FailureReason {

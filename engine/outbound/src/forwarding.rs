@@ -46,7 +46,7 @@ use store::{AccountId, Recipient, Refusal};
 
 use super::attempt_context::AttemptCx;
 use super::authentic::{is_authentic, unproved_author};
-use super::context::Context;
+use super::context::OutboundContext;
 use super::entry::{Entry, EntryKind, OpenedEntry};
 use super::head::EntryExtent;
 use super::stages::DeliveryKind;
@@ -69,7 +69,8 @@ pub(super) fn arrival(
         return OpenedEntry::Partial;
     }
     let header = beginning.get(..end.unwrap_or(beginning.len())).unwrap_or_default();
-    let (Context { store, directory, .. }, hostname) = (&*cx.parts, cx.queue.config.hostname());
+    let (OutboundContext { store, directory, .. }, hostname) =
+        (&*cx.parts, cx.queue.config.hostname());
     let Some(own) = store.account(cx.place.0).map(|account| account.address) else {
         return OpenedEntry::Gone;
     };
@@ -227,7 +228,7 @@ fn delivered_to(own: &str) -> String {
 }
 
 /// The sender for which an address of ours stands.
-fn restored(path: &str, parts: &Context<'_>) -> Option<String> {
+fn restored(path: &str, parts: &OutboundContext<'_>) -> Option<String> {
     let (local_part, domain) = path.rsplit_once('@')?;
     let key = srs::Key::new(parts.store.secret_of_paths());
     match key.restore(local_part, parts.turn.wall) {
@@ -246,7 +247,7 @@ pub(super) fn reverse_path(header: &[u8]) -> (&str, usize) {
 }
 
 /// The mark of a message with this header that the account `own` forwards.
-fn mark_of(own: &str, header: &[u8], parts: &Context<'_>) -> Mark {
+fn mark_of(own: &str, header: &[u8], parts: &OutboundContext<'_>) -> Mark {
     let key = srs::Key::new(parts.store.secret_of_paths());
     Mark::new(&key, own, Header::new(header).field("Message-ID").map_or(b"", |field| field.value))
 }

@@ -115,9 +115,9 @@ use stages::AttemptProgress;
 use state::Queue;
 use waiting::Place;
 
-pub use context::{Config, Context};
+pub use context::{Config, OutboundContext};
 pub use questions::{
-    Handled, Handling, LINES, NoEntry, Posted, QueueAsked, QueueCounts, QueueLine, QueueState,
+    Handled, LINES, NoEntry, Posted, QueueAction, QueueAsked, QueueCounts, QueueLine, QueueState,
     QueueTold, TlsCount, Which,
 };
 
@@ -211,7 +211,7 @@ impl Outbound {
 
     /// Goes on with administration, begins the attempts that are due, and goes on with the attempts
     /// that can.
-    pub fn work(&mut self, parts: &mut Context<'_>) {
+    pub fn work(&mut self, parts: &mut OutboundContext<'_>) {
         let Outbound { attempts, queue, administration } = self;
         administration.work(attempts, queue, parts);
         queue.take_in(&mut parts.store.own.store, parts.turn.now);
@@ -228,7 +228,7 @@ impl Outbound {
     }
 
     /// The machine stops.
-    pub fn stop(&mut self, parts: &mut Context<'_>) {
+    pub fn stop(&mut self, parts: &mut OutboundContext<'_>) {
         let Outbound { attempts, queue, .. } = self;
         queue.is_serving = false;
         parts.connections.end_closing(Instant::NEVER);
@@ -243,7 +243,7 @@ impl Outbound {
         frame: FrameId,
         entry: EntryPoint,
         outcome: Outcome,
-        parts: &mut Context<'_>,
+        parts: &mut OutboundContext<'_>,
     ) {
         let Outbound { attempts, queue, administration } = self;
         match (WaitPoint::of(entry), attempts.get(frame)) {
@@ -275,13 +275,13 @@ impl Outbound {
         frame: FrameId,
         number: QuestionNumber,
         known: Known,
-        parts: &mut Context<'_>,
+        parts: &mut OutboundContext<'_>,
     ) {
         self.step(frame, parts, |attempt, cx| attempt.name_known(number, known, cx));
     }
 
     /// Takes in what the owners of destinations have told this core.
-    pub fn hear(&mut self, parts: &mut Context<'_>) {
+    pub fn hear(&mut self, parts: &mut OutboundContext<'_>) {
         hear(&mut self.attempts, &mut self.queue, parts);
     }
 
@@ -290,20 +290,20 @@ impl Outbound {
         &mut self,
         frame: FrameId,
         event: TransportEvent,
-        parts: &mut Context<'_>,
+        parts: &mut OutboundContext<'_>,
     ) {
         self.step(frame, parts, |attempt, cx| attempt.transport_event(event, cx));
     }
 
     /// The signature that the attempt of this frame has asked for was computed.
-    pub fn signature_made(&mut self, frame: FrameId, parts: &mut Context<'_>) {
+    pub fn signature_made(&mut self, frame: FrameId, parts: &mut OutboundContext<'_>) {
         self.step(frame, parts, DeliveryAttempt::signature_made);
     }
 
     fn step(
         &mut self,
         frame: FrameId,
-        parts: &mut Context<'_>,
+        parts: &mut OutboundContext<'_>,
         act: impl FnOnce(&mut DeliveryAttempt, &mut AttemptCx<'_, '_>) -> AttemptProgress,
     ) {
         step(frame, &mut self.attempts, &mut self.queue, parts, act);
@@ -315,7 +315,7 @@ fn step(
     frame: FrameId,
     attempts: &mut Attempts,
     queue: &mut Queue,
-    parts: &mut Context<'_>,
+    parts: &mut OutboundContext<'_>,
     act: impl FnOnce(&mut DeliveryAttempt, &mut AttemptCx<'_, '_>) -> AttemptProgress,
 ) {
     step_one(frame, attempts, queue, parts, act);
@@ -324,7 +324,7 @@ fn step(
 
 /// Takes in what owners of destinations have told this core. A permission that no attempt waits for
 /// is returned.
-fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut Context<'_>) {
+fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut OutboundContext<'_>) {
     while let Some(told) = parts.store.next_destination_notice() {
         let (at, destination, leave, policy) = match told {
             DestinationNotice::Keeps(destination, keeps) => {
@@ -360,7 +360,7 @@ fn step_one(
     mut frame: FrameId,
     attempts: &mut Attempts,
     queue: &mut Queue,
-    parts: &mut Context<'_>,
+    parts: &mut OutboundContext<'_>,
     act: impl FnOnce(&mut DeliveryAttempt, &mut AttemptCx<'_, '_>) -> AttemptProgress,
 ) {
     // An answer may come after the attempt that asked for it is over.

@@ -7,7 +7,7 @@ use machine::{Instant, UnixTime};
 use store::OUTBOX;
 
 use super::Place;
-use super::context::Context;
+use super::context::OutboundContext;
 use super::index::State;
 use super::questions::{Posted, QueueLine, QueueState};
 use super::state::Queue;
@@ -22,7 +22,7 @@ pub(super) fn line(
     recipients: Option<Vec<String>>,
     sender: String,
     queue: &Queue,
-    parts: &Context<'_>,
+    parts: &OutboundContext<'_>,
 ) -> Option<QueueLine> {
     let (account, uid) = place;
     let info = parts.store.own.store.message(account, OUTBOX, uid)?;

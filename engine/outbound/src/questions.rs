@@ -48,7 +48,7 @@ impl fmt::Display for Posted {
 
 /// An administrator's action on entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Handling {
+pub enum QueueAction {
     /// Hold: the entries do not leave until they are released.
     Hold,
     /// Release: the entries leave, and are tried at once.
@@ -76,7 +76,7 @@ pub enum QueueAsked {
     /// The first [`LINES`] entries, or those behind this one.
     Look(Option<Posted>),
     /// To take this action on these entries.
-    Handle(Handling, Which),
+    Handle(QueueAction, Which),
 }
 
 /// The reply of a core.

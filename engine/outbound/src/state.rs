@@ -55,7 +55,7 @@ pub(super) struct Queue {
 }
 
 /// How an attempt has ended for its entry.
-pub(super) struct Ended {
+pub(super) struct AttemptOutcome {
     pub(super) place: Place,
     /// When the entry is tried again. `None`: the entry is gone.
     pub(super) next: Option<Instant>,
@@ -270,8 +270,8 @@ impl Queue {
     }
 
     /// The acting attempt is over. Sets the state of its entry.
-    pub(super) fn ended(&mut self, ended: Ended) {
-        let Ended { place, next, destination_try, is_left, words } = ended;
+    pub(super) fn ended(&mut self, ended: AttemptOutcome) {
+        let AttemptOutcome { place, next, destination_try, is_left, words } = ended;
         self.shares.give_back();
         if let Some(words) = words {
             self.index.said(place, words);

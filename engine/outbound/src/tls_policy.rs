@@ -21,7 +21,7 @@ use relay::route::{Hop, Route, Target, Unroutable, Us, route};
 use relay::sts::{Mode, Policy};
 use tls::Published;
 
-use super::context::Context;
+use super::context::OutboundContext;
 use super::host::{MailHost, MailHosts, RejectedHost, TlsDemand};
 use super::policy_fetch::PolicyFetch;
 
@@ -48,7 +48,7 @@ pub(super) fn find(
     random: u64,
     known: Option<&KnownPolicy>,
     fetched: &FetchedPolicy,
-    parts: &Context<'_>,
+    parts: &OutboundContext<'_>,
     knowledge: &Knowledge,
 ) -> Result<Result<HostSearch, Unroutable>, Missing> {
     let (hops, missing) =

@@ -19,7 +19,7 @@ use message::date_time;
 use store::{OutboxEntry, Refusal};
 
 use super::attempt_context::AttemptCx;
-use super::context::Context;
+use super::context::OutboundContext;
 use super::failure::FailureReason;
 
 /// How far an attempt has come with an entry that cannot be read.
@@ -69,7 +69,7 @@ impl Notice {
 /// Tells the operator that the entry cannot be sent, and why: once in this life.
 pub(super) fn tell_operator(why: &FailureReason, cx: &mut AttemptCx<'_, '_>) {
     let (account, uid) = cx.place;
-    let Context { console, store, .. } = &mut *cx.parts;
+    let OutboundContext { console, store, .. } = &mut *cx.parts;
     if cx.queue.index.is_operator_to_be_told(cx.place) {
         let (own, why) =
             (store.own.store.account(account).map_or("", |own| own.address()), why.words());

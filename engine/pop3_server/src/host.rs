@@ -44,7 +44,7 @@ impl Pop3 {
 }
 
 /// The parts of a core that POP3 sessions use.
-pub struct Context<'c> {
+pub struct Pop3Context<'c> {
     /// The clocks of this turn.
     pub turn: Turn,
     /// All connections of this core.
@@ -59,11 +59,11 @@ pub struct Context<'c> {
     pub compute: &'c mut Compute,
 }
 
-impl Context<'_> {
+impl Pop3Context<'_> {
     /// What logs clients in, and the parts that it uses.
-    pub(super) fn logins(&mut self) -> (&mut Logins, logins::Context<'_>) {
-        let Context { turn, connections, store, directory, logins, compute } = self;
-        (logins, logins::Context { turn: *turn, connections, store, directory, compute })
+    pub(super) fn logins(&mut self) -> (&mut Logins, logins::LoginContext<'_>) {
+        let Pop3Context { turn, connections, store, directory, logins, compute } = self;
+        (logins, logins::LoginContext { turn: *turn, connections, store, directory, compute })
     }
 }
 
@@ -74,12 +74,12 @@ pub struct Pop3Call<'c> {
     /// The state that POP3 sessions share.
     pub pop3: &'c mut Pop3,
     /// The parts of this core.
-    pub cx: Context<'c>,
+    pub cx: Pop3Context<'c>,
 }
 
 /// The host of a POP3 session: it implements the session's actions.
 pub struct Pop3Host<'a, 'c> {
-    pub(super) cx: &'a mut Context<'c>,
+    pub(super) cx: &'a mut Pop3Context<'c>,
     pub(super) caller: Caller,
     pub(super) state: &'a mut State,
 }

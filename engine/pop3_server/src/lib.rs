@@ -20,4 +20,4 @@ mod reading;
 mod state;
 
 pub use conversation::Pop3Conversation;
-pub use host::{Context, Point, Pop3, Pop3Call};
+pub use host::{Point, Pop3, Pop3Call, Pop3Context};

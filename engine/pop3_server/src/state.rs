@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use accounts::logins::Attempt;
+use accounts::logins::LoginAttempt;
 use pop3::DeletionError;
 use shards::Maildrop;
 use store::{Outcome, Refusal, Uid, UidRange};
@@ -18,7 +18,7 @@ const AROUND_BYTES_MAX: usize = 64;
 /// The state beside the session.
 #[derive(Default)]
 pub(super) struct State {
-    pub(super) attempt: Option<Box<Attempt>>,
+    pub(super) attempt: Option<Box<LoginAttempt>>,
     pub(super) maildrop: Option<Box<Maildrop>>,
     pub(super) reading: Option<MessageRead>,
     pub(super) read: ReadState,

@@ -2,7 +2,7 @@
 //! much memory.
 
 use machine::{Instant, Micros};
-use mail::Strangers;
+use mail::ClientRateLimits;
 
 use crate::parts::Parts;
 
@@ -48,12 +48,12 @@ pub(crate) struct Crowding {
 impl Crowding {
     /// The share above which an address loses idle connections, while they are short: half of the
     /// largest share.
-    pub(crate) fn share(&mut self, parts: &Parts, strangers: &Strangers) -> Option<u32> {
+    pub(crate) fn share(&mut self, parts: &Parts, rate_limits: &ClientRateLimits) -> Option<u32> {
         if !parts.connections.is_tight() {
             return None;
         }
         if self.looked_at.is_none_or(|at| parts.turn.now >= at + LOOK_INTERVAL) {
-            (self.looked_at, self.share_max) = (Some(parts.turn.now), strangers.share_max());
+            (self.looked_at, self.share_max) = (Some(parts.turn.now), rate_limits.share_max());
         }
         Some((self.share_max / 2).max(SHARE_FAIR))
     }

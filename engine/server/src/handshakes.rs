@@ -18,7 +18,7 @@ use sometimes::sometimes;
 use tls::TlsEvent;
 
 use crate::parts::Parts;
-use crate::session::{Context, GREETING_PATIENCE, Handshake, LOOK, Session, Stage, Talk};
+use crate::session::{Context, GREETING_PATIENCE, LOOK, Session, Stage, Talk, TlsHandshake};
 
 /// The most time that does not count against a handshake. If a path silently drops long segments,
 /// TCP notices only by timeouts. They take 15 times the first timeout, which is three seconds if a
@@ -115,7 +115,7 @@ impl Session {
         let connection = self.caller.connection;
         parts.connections.consumed(connection, parts.connections.net().waiting_bytes(connection));
         self.caller.channel = Channel::Tls;
-        self.talk = Talk::Handshake(Handshake::new(parts.turn.now));
+        self.talk = Talk::Handshake(TlsHandshake::new(parts.turn.now));
         parts.connections.set_deadline(parts.turn.now, connection, Some(LOOK));
         if self.has_heard_all() {
             parts.connections.reset(connection);

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 
 use certificates::{ListVersion, Replaced, Shown, Upload};
 use compute::JobMessage;
-use mail::{Deeds, FailedLogin};
+use mail::{FailedLogin, RemoteActions};
 use net::{NetMessage, Parcel};
 use outbound::{QueueAsked, QueueTold};
 use resolver::NameMessage;
@@ -43,7 +43,7 @@ pub(crate) enum Message {
     /// A login has failed: every throttle knows the failures on all cores.
     LoginFailed(Arc<FailedLogin>),
     /// Actions of external clients, which count on all cores.
-    Deeds(Deeds),
+    ClientActions(RemoteActions),
     /// A password hash or a signature: to compute, computed, or not needed any more.
     Job(JobMessage),
     /// The sending core receives nothing any more.

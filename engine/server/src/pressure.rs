@@ -84,7 +84,7 @@ impl Relief {
             return;
         }
         let now = cx.parts.turn.now;
-        let share = self.crowding.share(cx.parts, cx.inbound.strangers());
+        let share = self.crowding.share(cx.parts, cx.inbound.rate_limits());
         for _ in 0..LOOKS_PER_TURN.min(sessions.slots()) {
             let slot = self.next_slot(sessions.slots());
             let Some(session) = sessions.in_slot(slot) else { continue };

@@ -32,7 +32,7 @@ use crate::parts::Parts;
 use crate::sizes::SESSION_BYTES;
 
 pub(crate) use context::Context;
-pub(crate) use handshake::{Handshake, LOOK, Stage};
+pub(crate) use handshake::{LOOK, Stage, TlsHandshake};
 pub(crate) use table::Sessions;
 pub(crate) use waits_for::WaitsFor;
 
@@ -69,7 +69,7 @@ const _: () = assert!(size_of::<Option<Session>>() == SESSION_BYTES, "an idle se
 /// The protocol state of a session.
 pub(crate) enum Talk {
     /// None yet: the TLS handshake is in progress.
-    Handshake(Handshake),
+    Handshake(TlsHandshake),
     /// None yet: the greeting delay, in which an early talker is detected.
     Silence,
     /// None yet: there is no space for a greeting.
@@ -109,7 +109,7 @@ impl Guest {
         } else {
             ConnectionKind::Client
         };
-        match cx.inbound.strangers().arrives(kind, caller.address, cx.parts.turn.now) {
+        match cx.inbound.rate_limits().arrives(kind, caller.address, cx.parts.turn.now) {
             true => Guest::Counted(kind),
             false => Guest::Refused,
         }
@@ -157,7 +157,7 @@ impl Session {
         }
         Session {
             caller,
-            talk: Talk::Handshake(Handshake::new(cx.parts.turn.now)),
+            talk: Talk::Handshake(TlsHandshake::new(cx.parts.turn.now)),
             peer_half: PeerHalf::Open,
             guest,
             mark: None,
@@ -270,7 +270,7 @@ impl Session {
             && match self.guest {
                 Guest::Exempt => false,
                 Guest::Refused => true,
-                Guest::Counted(_) => cx.inbound.strangers().share_of(self.caller.address) > share,
+                Guest::Counted(_) => cx.inbound.rate_limits().share_of(self.caller.address) > share,
             }
     }
 
@@ -468,7 +468,7 @@ impl Session {
         }
         cx.parts.connections.set_deadline(cx.parts.turn.now, self.caller.connection, None);
         if let Guest::Counted(kind) = self.guest {
-            cx.inbound.strangers().leaves(kind, self.caller.address);
+            cx.inbound.rate_limits().leaves(kind, self.caller.address);
         }
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
         checked_bytes: CHECKED_BYTES_POOLED,
         filter_bytes: sizes.filter_bytes(),
         queue_ids: of_inbound,
-        strangers_key: random(machine),
+        rate_limits_key: random(machine),
         proofs_key: random(machine),
     };
     let hostname = configuration.hostname.as_str().to_string();

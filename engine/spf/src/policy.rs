@@ -56,7 +56,7 @@ pub(crate) struct Prefixes {
 
 /// The policy has invalid syntax.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Broken;
+pub(crate) struct SpfSyntaxError;
 
 /// Whether a text is a policy of this version.
 pub(crate) fn is_policy(text: &[u8]) -> bool {
@@ -68,7 +68,7 @@ pub(crate) fn is_policy(text: &[u8]) -> bool {
 
 impl Policy {
     /// Reads a text for which [`is_policy`] holds.
-    pub(crate) fn read(text: &[u8]) -> Result<Policy, Broken> {
+    pub(crate) fn read(text: &[u8]) -> Result<Policy, SpfSyntaxError> {
         let mut policy = Policy::default();
         let mut explains = false;
         for term in text.split(|byte| *byte == b' ').skip(1).filter(|term| !term.is_empty()) {
@@ -80,16 +80,16 @@ impl Policy {
                 {
                     let redirects = name.eq_ignore_ascii_case(b"redirect");
                     if redirects || name.eq_ignore_ascii_case(b"exp") {
-                        let value = Specification::of_domain(value).ok_or(Broken)?;
+                        let value = Specification::of_domain(value).ok_or(SpfSyntaxError)?;
                         let is_second =
                             if redirects { policy.redirect.is_some() } else { explains };
                         if is_second {
-                            return Err(Broken);
+                            return Err(SpfSyntaxError);
                         }
                         explains |= !redirects;
                         policy.redirect = if redirects { Some(value) } else { policy.redirect };
                     } else {
-                        Specification::of_text(value).ok_or(Broken)?;
+                        Specification::of_text(value).ok_or(SpfSyntaxError)?;
                     }
                 }
                 _ => policy.directives.push(Directive::read(term)?),
@@ -100,7 +100,7 @@ impl Policy {
 }
 
 impl Directive {
-    fn read(term: &[u8]) -> Result<Directive, Broken> {
+    fn read(term: &[u8]) -> Result<Directive, SpfSyntaxError> {
         let (qualifier, term) = match term.split_first() {
             Some((b'+', rest)) => (Qualifier::Pass, rest),
             Some((b'-', rest)) => (Qualifier::Fail, rest),
@@ -113,12 +113,12 @@ impl Directive {
 }
 
 impl Mechanism {
-    fn read(term: &[u8]) -> Result<Mechanism, Broken> {
+    fn read(term: &[u8]) -> Result<Mechanism, SpfSyntaxError> {
         let end = term.iter().position(|byte| b":/".contains(byte)).unwrap_or(term.len());
-        let (name, rest) = term.split_at_checked(end).ok_or(Broken)?;
+        let (name, rest) = term.split_at_checked(end).ok_or(SpfSyntaxError)?;
         let value = rest.strip_prefix(b":");
         let is = |wanted: &[u8]| name.eq_ignore_ascii_case(wanted);
-        let domain = |text| Specification::of_domain(text).ok_or(Broken);
+        let domain = |text| Specification::of_domain(text).ok_or(SpfSyntaxError);
         match value {
             None if is(b"all") && rest.is_empty() => Ok(Mechanism::All),
             Some(value) if is(b"include") => Ok(Mechanism::Include(domain(value)?)),
@@ -137,29 +137,29 @@ impl Mechanism {
             _ if is(b"mx") => {
                 with_prefixes(rest).map(|(domain, prefixes)| Mechanism::Exchanger(domain, prefixes))
             }
-            _ => Err(Broken),
+            _ => Err(SpfSyntaxError),
         }
     }
 }
 
 /// An address, and the number of its bits that count.
-fn address<A: FromStr>(text: &[u8], bits_max: u8) -> Result<(A, u8), Broken> {
-    let text = str::from_utf8(text).map_err(|_| Broken)?;
+fn address<A: FromStr>(text: &[u8], bits_max: u8) -> Result<(A, u8), SpfSyntaxError> {
+    let text = str::from_utf8(text).map_err(|_| SpfSyntaxError)?;
     let (address, bits) = match text.split_once('/') {
         Some((address, bits)) => (address, number(bits.as_bytes(), bits_max)?),
         None => (text, bits_max),
     };
-    Ok((address.parse().map_err(|_| Broken)?, bits))
+    Ok((address.parse().map_err(|_| SpfSyntaxError)?, bits))
 }
 
 /// The text after `a` or `mx`: a domain and prefix lengths, both optional.
-fn with_prefixes(text: &[u8]) -> Result<(Option<Specification>, Prefixes), Broken> {
+fn with_prefixes(text: &[u8]) -> Result<(Option<Specification>, Prefixes), SpfSyntaxError> {
     let (text, ipv6) = without_prefix(text, b"//", 128)?;
     let (text, ipv4) = without_prefix(text, b"/", 32)?;
     let domain = match text {
         [] => None,
-        [b':', domain @ ..] => Some(Specification::of_domain(domain).ok_or(Broken)?),
-        _ => return Err(Broken),
+        [b':', domain @ ..] => Some(Specification::of_domain(domain).ok_or(SpfSyntaxError)?),
+        _ => return Err(SpfSyntaxError),
     };
     Ok((domain, Prefixes { ipv4, ipv6 }))
 }
@@ -169,7 +169,7 @@ fn without_prefix<'a>(
     text: &'a [u8],
     slashes: &[u8],
     bits_max: u8,
-) -> Result<(&'a [u8], u8), Broken> {
+) -> Result<(&'a [u8], u8), SpfSyntaxError> {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     match text.split_at_checked(text.len().saturating_sub(digits)) {
         Some((rest, length)) if digits > 0 && rest.ends_with(slashes) => {
@@ -181,9 +181,9 @@ fn without_prefix<'a>(
 }
 
 /// A number up to `max`, without leading zeros.
-fn number(digits: &[u8], max: u8) -> Result<u8, Broken> {
+fn number(digits: &[u8], max: u8) -> Result<u8, SpfSyntaxError> {
     let is_plain =
         matches!(digits, [b'0'] | [b'1'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit);
-    let text = str::from_utf8(digits).ok().filter(|_| is_plain).ok_or(Broken)?;
-    text.parse().ok().filter(|number| *number <= max).ok_or(Broken)
+    let text = str::from_utf8(digits).ok().filter(|_| is_plain).ok_or(SpfSyntaxError)?;
+    text.parse().ok().filter(|number| *number <= max).ok_or(SpfSyntaxError)
 }

@@ -10,7 +10,7 @@ use store::{AccountId, Closing, Origin, Recipient, Refusal, Store};
 use tasks::Continuation;
 
 /// The parts of a core that submission uses.
-pub struct Context<'c> {
+pub struct SubmissionContext<'c> {
     /// The clocks of this turn.
     pub turn: Turn,
     /// The stores of all cores, as one.
@@ -21,7 +21,7 @@ pub struct Context<'c> {
 
 /// The context of one job, with the delivery that it has begun.
 pub(super) struct JobHost<'a, 'c> {
-    pub(super) cx: &'a mut Context<'c>,
+    pub(super) cx: &'a mut SubmissionContext<'c>,
     pub(super) continuation: Continuation,
     pub(super) delivery: &'a mut Option<DeliveryHandle>,
 }

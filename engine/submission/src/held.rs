@@ -21,7 +21,7 @@ use shards::DeliveryHandle;
 use store::{AccountId, DRAFTS, Flags, MailboxId, Outcome, Store, Uid};
 use tasks::{Continuation, DelayQueue, FrameId, FrameTable, Subsystem};
 
-use super::context::{Context, JobHost};
+use super::context::{JobHost, SubmissionContext};
 use super::job::{SubmissionEnd, SubmissionJob, SubmissionProgress};
 
 tasks::points! {
@@ -193,7 +193,7 @@ impl Submission {
     /// Begins jobs for messages with a passed deadline, and continues jobs that found the store
     /// busy.
     #[inline(never)]
-    pub fn run(&mut self, cx: &mut Context<'_>) {
+    pub fn run(&mut self, cx: &mut SubmissionContext<'_>) {
         if self.can_scan() {
             self.scan(&cx.store.own.store, cx.turn.wall, cx.turn.now);
         }
@@ -210,7 +210,7 @@ impl Submission {
 
     /// The store has answered a request of the job in this frame.
     #[inline(never)]
-    pub fn woken(&mut self, frame: FrameId, outcome: Outcome, cx: &mut Context<'_>) {
+    pub fn woken(&mut self, frame: FrameId, outcome: Outcome, cx: &mut SubmissionContext<'_>) {
         step(self, frame, cx, |job, host| job.woken(outcome, host));
     }
 
@@ -275,7 +275,7 @@ impl Submission {
 fn step(
     held: &mut Submission,
     frame: FrameId,
-    cx: &mut Context<'_>,
+    cx: &mut SubmissionContext<'_>,
     step: impl FnOnce(&mut SubmissionJob, &mut JobHost<'_, '_>) -> SubmissionProgress,
 ) {
     let Some((mut job, mut delivery)) = held.take_job(frame) else {

@@ -17,5 +17,5 @@ mod held;
 mod job;
 mod notice;
 
-pub use context::{Context, may_post, posting, recipient};
+pub use context::{SubmissionContext, may_post, posting, recipient};
 pub use held::{HOLD_SECONDS_MAX, Submission};

@@ -1,7 +1,7 @@
 //! The context of an HTTP session: the parts of its core, and the state that sessions share.
 
 use accounts::Directory;
-use accounts::logins::{self, Attempt, Logins};
+use accounts::logins::{self, LoginAttempt, Logins};
 use budget::MemoryBudget;
 use compute::Compute;
 use connections::{Caller, Connections};
@@ -12,7 +12,7 @@ use shards::ShardedStore;
 use super::shared::Web;
 
 /// The parts of a core that HTTP sessions use.
-pub struct Context<'c> {
+pub struct WebContext<'c> {
     /// The clocks of this turn.
     pub turn: Turn,
     /// All connections of this core.
@@ -31,11 +31,11 @@ pub struct Context<'c> {
     pub memory: &'c mut MemoryBudget,
 }
 
-impl Context<'_> {
+impl WebContext<'_> {
     /// The login service with the parts that it uses.
-    pub(super) fn logins(&mut self) -> (&mut Logins, logins::Context<'_>) {
-        let Context { turn, connections, store, directory, logins, compute, .. } = self;
-        (logins, logins::Context { turn: *turn, connections, store, directory, compute })
+    pub(super) fn logins(&mut self) -> (&mut Logins, logins::LoginContext<'_>) {
+        let WebContext { turn, connections, store, directory, logins, compute, .. } = self;
+        (logins, logins::LoginContext { turn: *turn, connections, store, directory, compute })
     }
 }
 
@@ -46,7 +46,7 @@ pub struct HttpCall<'c> {
     /// The state that web sessions share.
     pub web: &'c mut Web,
     /// The parts of this core.
-    pub cx: Context<'c>,
+    pub cx: WebContext<'c>,
 }
 
 impl HttpCall<'_> {
@@ -57,7 +57,7 @@ impl HttpCall<'_> {
     }
 
     /// The client has sent credentials. They are decided in a later turn.
-    pub(super) fn log_in(&mut self, credentials: Credentials<'_>) -> Attempt {
+    pub(super) fn log_in(&mut self, credentials: Credentials<'_>) -> LoginAttempt {
         let (logins, mut cx) = self.cx.logins();
         logins.begin(credentials, self.caller, &mut cx)
     }

@@ -18,7 +18,7 @@ use store::AccountId;
 use webmail::handler_reply::HandlerReply;
 use webmail::{LoginFacts, Request};
 
-use super::context::{Context, HttpCall};
+use super::context::{HttpCall, WebContext};
 use super::host::{HttpHost, kept_for};
 use super::passwords::PasswordPreparation;
 use super::pending::{BUSY, LoginPurpose, PendingRequest, Refused};
@@ -310,7 +310,7 @@ impl HttpConversation {
         call.cx.memory.release(&mut self.charge, call.caller.address);
         match self.pending.take().as_deref() {
             Some(PendingRequest::Login { attempt, .. }) => {
-                let Context { logins, compute, turn, .. } = &mut call.cx;
+                let WebContext { logins, compute, turn, .. } = &mut call.cx;
                 logins.abandon(attempt, turn.now, compute);
             }
             Some(PendingRequest::NewPassword(making)) => making.abandoned(call.cx.compute),

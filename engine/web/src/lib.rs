@@ -16,6 +16,6 @@ mod routes;
 mod session;
 mod shared;
 
-pub use context::{Context, HttpCall};
+pub use context::{HttpCall, WebContext};
 pub use conversation::{HttpConversation, KEPT_BYTES_LEAST};
 pub use shared::{Web, WebSeed};

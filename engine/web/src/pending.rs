@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use accounts::logins::Attempt;
+use accounts::logins::LoginAttempt;
 use certificates::{Wish, unknown};
 use http::{HandlerRequest, Reply, Status};
 use sasl::{Credentials, Proof};
@@ -31,7 +31,7 @@ pub(super) enum PendingRequest {
     /// The result of a login.
     Login {
         /// The login.
-        attempt: Attempt,
+        attempt: LoginAttempt,
         /// The action after it.
         purpose: LoginPurpose,
     },

@@ -43,7 +43,7 @@ pub struct QueueQuestion {
 }
 
 /// The parts of a core that request handlers use.
-pub struct Context<'a> {
+pub struct WebmailContext<'a> {
     /// The stores of all cores, as one.
     pub archive: &'a mut ShardedStore,
     /// Messages that are held.
@@ -70,7 +70,7 @@ pub struct Context<'a> {
 
 /// The context of one job, with the state that the job owns.
 pub(crate) struct JobContext<'a, 'b> {
-    pub(crate) cx: &'a mut Context<'b>,
+    pub(crate) cx: &'a mut WebmailContext<'b>,
     pub(crate) continuation: Continuation,
     pub(crate) delivery: &'a mut Option<DeliveryHandle>,
     pub(crate) signing: &'a mut Option<Box<Signing>>,
@@ -139,7 +139,7 @@ impl JobContext<'_, '_> {
         account: AccountId,
         remote: Vec<String>,
     ) -> Result<(), Excess> {
-        let Context { archive, directory, console, turn, .. } = &mut *self.cx;
+        let WebmailContext { archive, directory, console, turn, .. } = &mut *self.cx;
         accounts::may_send(account, remote, turn.wall, directory, archive, console)
     }
 

@@ -23,7 +23,7 @@ use signing::Signing;
 use store::{AccountId, AccountInfo, Outcome, Store};
 use tasks::{Continuation, FrameId, FrameTable};
 
-use crate::context::{Context, JobContext, Point, QueueQuestion, UNAWAITED};
+use crate::context::{JobContext, Point, QueueQuestion, UNAWAITED, WebmailContext};
 use crate::handler_reply::{AddressedReply, HandlerReply};
 use crate::jobs::{Job, UploadPiece};
 use crate::layout::AuthenticatedClient;
@@ -125,7 +125,7 @@ impl RequestHandlers {
     }
 
     /// Runs all handlers that can go on.
-    pub fn work(&mut self, cx: &mut Context<'_>) {
+    pub fn work(&mut self, cx: &mut WebmailContext<'_>) {
         for frame in core::mem::take(&mut self.again) {
             self.go_on(frame, cx);
         }
@@ -133,7 +133,7 @@ impl RequestHandlers {
             self.go_on_with_reply(frame, cx);
         }
         while let Some((frame, piece)) = self.messages.next() {
-            self.go_on_with_upload(frame, &piece, cx);
+            self.piece_arrived(frame, &piece, cx);
         }
         while self.has_room()
             && let Some((ticket, request)) =
@@ -146,7 +146,7 @@ impl RequestHandlers {
     }
 
     /// Begins a request: it is answered at once, or gets a handler.
-    fn begin(&mut self, ticket: Ticket, request: Request, cx: &mut Context<'_>) {
+    fn begin(&mut self, ticket: Ticket, request: Request, cx: &mut WebmailContext<'_>) {
         let mut secret = [0; 32];
         cx.entropy.random(&mut secret);
         let (form_bytes, core, at_work) = (request.form_bytes(), cx.archive.core(), &self.at_work);
@@ -190,12 +190,12 @@ impl RequestHandlers {
         frame
     }
 
-    fn go_on(&mut self, frame: FrameId, cx: &mut Context<'_>) {
+    fn go_on(&mut self, frame: FrameId, cx: &mut WebmailContext<'_>) {
         self.step(frame, cx, Job::go_on);
     }
 
     /// Notifies listeners of changes. If its session has ended, the listener's stream ends.
-    fn tell_listeners(&mut self, cx: &mut Context<'_>) {
+    fn tell_listeners(&mut self, cx: &mut WebmailContext<'_>) {
         let (sessions, replies, now) = (&self.sessions, &mut self.replies, cx.turn.wall);
         let is_known =
             |account: &AccountInfo<'_>, session: &Digest| sessions.is_known(account, session, now);
@@ -223,7 +223,7 @@ impl RequestHandlers {
     }
 
     /// A piece of the message has come. The session of the form may have ended meanwhile.
-    fn go_on_with_upload(&mut self, frame: FrameId, piece: &UploadPiece, cx: &mut Context<'_>) {
+    fn piece_arrived(&mut self, frame: FrameId, piece: &UploadPiece, cx: &mut WebmailContext<'_>) {
         let has_session_ended = piece.is_last && !self.is_known(frame, cx);
         self.step(frame, cx, |job, client, under_way, cx| {
             if has_session_ended {
@@ -243,7 +243,7 @@ impl RequestHandlers {
     }
 
     /// Whether the session of this handler is still valid.
-    fn is_known(&self, frame: FrameId, cx: &Context<'_>) -> bool {
+    fn is_known(&self, frame: FrameId, cx: &WebmailContext<'_>) -> bool {
         let Some(handler) = self.at_work.get(frame) else { return false };
         let account = cx.archive.own.store.account(handler.client.account);
         account.is_some_and(|account| {
@@ -252,7 +252,7 @@ impl RequestHandlers {
     }
 
     /// The store has answered a request of the handler in this frame.
-    pub fn woken(&mut self, frame: FrameId, outcome: Outcome, cx: &mut Context<'_>) {
+    pub fn woken(&mut self, frame: FrameId, outcome: Outcome, cx: &mut WebmailContext<'_>) {
         self.step(frame, cx, |job, client, under_way, cx| {
             job.woken(outcome, client, under_way, cx)
         });
@@ -279,7 +279,7 @@ impl RequestHandlers {
     }
 
     /// The signature that a request handler waits for is computed.
-    pub fn sign(&mut self, frame: FrameId, cx: &mut Context<'_>) {
+    pub fn sign(&mut self, frame: FrameId, cx: &mut WebmailContext<'_>) {
         let Some(signing) =
             self.at_work.get_mut(frame).and_then(|handler| handler.signing.as_mut())
         else {
@@ -293,7 +293,7 @@ impl RequestHandlers {
     fn step(
         &mut self,
         frame: FrameId,
-        cx: &mut Context<'_>,
+        cx: &mut WebmailContext<'_>,
         step: impl FnOnce(
             &mut Job,
             &AuthenticatedClient,
@@ -382,7 +382,7 @@ impl RequestHandlers {
     }
 
     /// The connection wants more of this reply. The reply is cut when its session has ended.
-    fn go_on_with_reply(&mut self, frame: FrameId, cx: &mut Context<'_>) {
+    fn go_on_with_reply(&mut self, frame: FrameId, cx: &mut WebmailContext<'_>) {
         if self.is_known(frame, cx) {
             self.go_on(frame, cx);
         } else {

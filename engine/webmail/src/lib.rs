@@ -80,7 +80,7 @@ pub use address::{Destination, MessageKey};
 pub use askama::{Error, Template};
 pub use assets::{Asset, SCRIPT, STYLE};
 pub use compose::ComposePage;
-pub use context::{Context, QueueQuestion};
+pub use context::{QueueQuestion, WebmailContext};
 pub use conversation::{Attachment, ConversationMessage, ConversationPage, Loads, MessageBody};
 pub use flash::{FlashMessage, MessageRange, UndoAction};
 pub use form::{

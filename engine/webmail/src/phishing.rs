@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 use message::header::Mailbox;
 
-use hosts::HostName;
+use hosts::LinkHost;
 
 /// The most warnings of one message.
 pub(crate) const WARNINGS_MAX: usize = 10;
@@ -37,7 +37,7 @@ pub(crate) fn of_sender(sender: &Mailbox) -> Vec<String> {
     if let (Some(other), Some(own)) = (other, address(&sender.address)) {
         warnings.push(format!("The sender's name says {other}, but the letter comes from {own}."));
     }
-    let host = sender.address.rsplit_once('@').and_then(|(_, host)| HostName::of(host));
+    let host = sender.address.rsplit_once('@').and_then(|(_, host)| LinkHost::of(host));
     if let Some((host, warning)) =
         host.and_then(|host| host.warning().map(|warning| (host, warning)))
     {
@@ -78,6 +78,6 @@ fn address(text: &str) -> Option<String> {
     let (local, host) = text.trim_matches('.').rsplit_once('@')?;
     let is_plain = |character: char| character.is_alphanumeric() || ".-_+".contains(character);
     let is_address = !local.is_empty() && local.len() <= 64 && local.chars().all(is_plain);
-    let host = HostName::of(host).filter(|host| is_address && host.is_name())?;
+    let host = LinkHost::of(host).filter(|host| is_address && host.is_name())?;
     Some(format!("{local}@{host}"))
 }

@@ -9,32 +9,32 @@
 use alloc::string::String;
 
 use askama::Template;
-use outbound::Handling;
+use outbound::QueueAction;
 
 use crate::frame::PageFrame;
 use crate::tls_counts::TlsRow;
 
 /// The action with this name in forms.
-pub(crate) fn handling_named(name: &str) -> Option<Handling> {
+pub(crate) fn handling_named(name: &str) -> Option<QueueAction> {
     Some(match name {
-        "hold" => Handling::Hold,
-        "release" => Handling::Release,
-        "retry" => Handling::Retry,
-        "return" => Handling::Return,
-        "delete" => Handling::Delete,
+        "hold" => QueueAction::Hold,
+        "release" => QueueAction::Release,
+        "retry" => QueueAction::Retry,
+        "return" => QueueAction::Return,
+        "delete" => QueueAction::Delete,
         _ => return None,
     })
 }
 
 /// The participle of an action on `count` entries, for the flash message.
-pub(crate) fn past(handling: Handling, count: usize) -> &'static str {
+pub(crate) fn past(handling: QueueAction, count: usize) -> &'static str {
     match handling {
-        Handling::Hold => "held",
-        Handling::Release => "released",
-        Handling::Retry => "tried again now",
-        Handling::Return if count == 1 => "returned to its sender",
-        Handling::Return => "returned to their senders",
-        Handling::Delete => "deleted",
+        QueueAction::Hold => "held",
+        QueueAction::Release => "released",
+        QueueAction::Retry => "tried again now",
+        QueueAction::Return if count == 1 => "returned to its sender",
+        QueueAction::Return => "returned to their senders",
+        QueueAction::Delete => "deleted",
     }
 }
 

@@ -20,7 +20,7 @@ use tasks::Continuation;
 
 use crate::address::{self, number};
 use crate::answer;
-use crate::context::Context;
+use crate::context::WebmailContext;
 use crate::flash::{FlashMessage, UndoAction};
 use crate::form::{Form, FormReader};
 use crate::handler_reply::HandlerReply;
@@ -136,7 +136,7 @@ pub(crate) struct SessionContext<'a, 'c> {
     pub(crate) unawaited: Continuation,
     /// Whether a job is changing the account's password. Two jobs never change it at once.
     pub(crate) is_changing: &'a dyn Fn(AccountId) -> bool,
-    pub(crate) cx: &'a mut Context<'c>,
+    pub(crate) cx: &'a mut WebmailContext<'c>,
 }
 
 /// The job of a request on the core that owns the account, and the client that it serves. `secret`:

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::OnceLock;
 
 use chance::Dice;
-use http::{File, Site, pack};
+use http::{Site, SiteFile, pack};
 use machine::{Instant, Micros};
 use server::configuration::Configuration;
 use server::{Engine, InUse, Next, Papers, Sizes};
@@ -55,7 +55,7 @@ static SITE: OnceLock<Site> = OnceLock::new();
 
 fn site() -> Site {
     *SITE.get_or_init(|| {
-        let file = |plain: &[u8]| File {
+        let file = |plain: &[u8]| SiteFile {
             content_type: "text/plain".into(),
             modified: "Sun, 06 Nov 1994 08:49:37 GMT".into(),
             plain: plain.to_vec(),

@@ -4,8 +4,8 @@
 use machine::Micros;
 use sasl::{Credentials, Host, Proof, Puzzle, Signature};
 use smtp::{
-    Actions, ENVELOPE_ID_BYTES_MAX, Envelope, EnvelopeId, ForwardPath, LoginRefusal, Mail,
-    MessageRefusal, ORIGINAL_BYTES_MAX, Original, REPLY_BYTES_MAX, Recipient, RecipientRefusal,
+    Actions, ENVELOPE_ID_BYTES_MAX, EnvelopeId, ForwardPath, LoginRefusal, Mail, MessageRefusal,
+    MessageStart, ORIGINAL_BYTES_MAX, Original, REPLY_BYTES_MAX, Recipient, RecipientRefusal,
     SenderRefusal, Settings,
 };
 use testkit::scram;
@@ -227,7 +227,7 @@ impl Actions for World {
         self.is_known || !self.goes_wrong("unknown")
     }
 
-    fn message_begin(&mut self, envelope: &Envelope<'_>) -> Result<(), MessageRefusal> {
+    fn message_begin(&mut self, envelope: &MessageStart<'_>) -> Result<(), MessageRefusal> {
         assert!(
             self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed
         );

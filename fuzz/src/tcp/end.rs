@@ -6,8 +6,8 @@ use std::net::Ipv4Addr;
 use machine::{Checksum, Frame, Instant, Offloads};
 use net::tcp::{CloseReason, PoolSizes};
 use net::{
-    Address, Addressing, Config, ConnectionId, Cores, Event, Events, Ipv6Addressing, Net, Output,
-    Route, Service,
+    Addressing, Config, ConnectionId, Cores, Event, Events, Ipv4Interface, Ipv6Addressing, Net,
+    Output, Route, Service,
 };
 use tasks::Budget;
 
@@ -55,7 +55,7 @@ impl End {
             hardware(side + 1),
             Offloads { checksum: has, segmentation_ipv4: has, ..Offloads::default() },
         );
-        let own = Address { address, prefix_bits: 24, gateway: None };
+        let own = Ipv4Interface { address, prefix_bits: 24, gateway: None };
         let config = Config {
             addressing: Addressing::Static(own),
             ipv6: Ipv6Addressing::None,

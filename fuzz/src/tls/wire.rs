@@ -3,7 +3,8 @@
 
 use rustls::ClientConnection;
 use tls::{
-    Connection, Event, FLIGHT_BYTES_MAX, PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX, ENCRYPTION_OVERHEAD_MAX,
+    Connection, ENCRYPTION_OVERHEAD_MAX, FLIGHT_BYTES_MAX, PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX,
+    TlsEvent,
 };
 
 use super::house::House;
@@ -110,7 +111,7 @@ impl Wire {
             true => self.server.more(&mut self.stream, &mut self.out),
             false => self.server.receive(&mut self.stream, &mut self.out),
         };
-        if progress.event == Event::Work {
+        if progress.event == TlsEvent::Work {
             assert!(
                 !self.is_established
                     && !self.has_failed
@@ -123,18 +124,18 @@ impl Wire {
         self.stream.drain(..progress.done);
         self.to_client.extend_from_slice(&self.out[..progress.written]);
         match progress.event {
-            Event::Bytes => return false,
-            Event::Work | Event::Nothing => assert!(!self.has_failed),
-            Event::Established(_) => {
+            TlsEvent::Bytes => return false,
+            TlsEvent::Work | TlsEvent::Nothing => assert!(!self.has_failed),
+            TlsEvent::Established(_) => {
                 assert!(!self.is_established && !self.has_failed);
                 self.is_established = true;
             }
-            Event::Plaintext(count) => self.text_arrived(count, looks_again, needs_more),
-            Event::PeerClosed => {
+            TlsEvent::Plaintext(count) => self.text_arrived(count, looks_again, needs_more),
+            TlsEvent::PeerClosed => {
                 assert!(!self.is_over() && self.is_established);
                 self.is_peer_closed = true;
             }
-            Event::Failed(_) => {
+            TlsEvent::Failed(_) => {
                 assert!(!self.has_failed, "it fails once");
                 self.has_failed = true;
                 assert!(self.is_established || self.heard.is_empty());
@@ -168,7 +169,7 @@ impl Wire {
     /// The server's session says something, a record at a time into so much room.
     pub(super) fn server_says(&mut self, text: &[u8], room: usize) {
         let mut block = vec![0; room];
-        let sealed = self.server.seal(text, &mut block);
+        let sealed = self.server.encrypt(text, &mut block);
         let is_mute = !self.is_established || self.has_failed || self.has_closed;
         assert!(!is_mute || sealed.taken == 0 && sealed.written == 0, "it says nothing");
         assert!(

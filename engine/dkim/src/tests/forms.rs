@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Reason::{SignatureWrong, Verified};
-use crate::body::{BodyHash, Form};
+use crate::body::{BodyHash, CanonicalForm};
 use proptest::prelude::*;
 
 /// Reads a message in pieces of these lengths, repeatedly.
@@ -33,7 +33,8 @@ fn bodies_are_canonicalized_by_the_rfc() {
         ("a\rb\nc\r\r\n", "a\rb\nc\r\r\n", "a\rb\nc\r\r\n"),
         ("a\r", "a\r\r\n", "a\r\r\n"),
     ] {
-        for (form, expected) in [(Form::Simple, simple), (Form::Relaxed, relaxed)] {
+        for (form, expected) in [(CanonicalForm::Simple, simple), (CanonicalForm::Relaxed, relaxed)]
+        {
             let mut hash = BodyHash::new(form);
             hash.arrived(body.as_bytes());
             let hashed = hash.ended();

@@ -73,7 +73,7 @@ pub enum Files {
 
 /// An attached file.
 #[derive(Clone, Copy, Debug)]
-pub struct File<'a> {
+pub struct AttachedFile<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its media type, such as `image/png`. An invalid type, or one that must not be encoded as
@@ -128,7 +128,7 @@ impl Composer {
     }
 
     /// Begins a file, after the end of the one before it.
-    pub fn file_began(&mut self, file: &File<'_>, out: &mut Vec<u8>) {
+    pub fn file_began(&mut self, file: &AttachedFile<'_>, out: &mut Vec<u8>) {
         assert!(self.files == Files::Some, "the message was begun with files");
         self.delimiter(out);
         out.extend_from_slice(b"Content-Type: ");

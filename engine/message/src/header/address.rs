@@ -71,7 +71,7 @@ struct List {
     addresses: Vec<Address>,
     mailboxes: usize,
     group: Option<(String, Vec<Mailbox>)>,
-    entry: Entry,
+    entry: PartialMailbox,
 }
 
 impl List {
@@ -107,7 +107,7 @@ impl List {
 
 /// The words of one mailbox so far.
 #[derive(Default)]
-struct Entry {
+struct PartialMailbox {
     /// The words outside of brackets.
     words: Vec<Word>,
     comment: Option<Vec<u8>>,
@@ -130,7 +130,7 @@ enum Brackets {
     Closed(Vec<u8>),
 }
 
-impl Entry {
+impl PartialMailbox {
     fn is_in_brackets(&self) -> bool {
         matches!(self.brackets, Brackets::Open(_))
     }

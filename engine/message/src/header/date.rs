@@ -108,7 +108,7 @@ fn number(digits: &[u8]) -> Option<u64> {
 
 /// Reads a date by the form of its words.
 pub(crate) fn read_words(value: &[u8]) -> Option<SentDate> {
-    let mut found = Found::default();
+    let mut found = DateParts::default();
     let mut tokens = Tokens::new(value);
     let mut words = 0;
     while let Some((token, _)) = tokens.next() {
@@ -132,7 +132,7 @@ const WORDS_MAX: usize = 40;
 
 /// The parts of the date so far.
 #[derive(Default)]
-struct Found {
+struct DateParts {
     /// Numbers that are not part of the time, in their order: the day and the year, perhaps with
     /// the month between them, and perhaps the hour.
     numbers: [Option<Number>; 4],
@@ -153,7 +153,7 @@ struct Number {
     digits: usize,
 }
 
-impl Found {
+impl DateParts {
     fn is_whole(&self) -> bool {
         self.is_zone_exact && !self.is_in_clock
     }

@@ -25,7 +25,7 @@ mod reader;
 
 use alloc::vec::Vec;
 
-pub use part::{Disposition, Encoding, Flow, Part, TEXT_BYTES_MAX};
+pub use part::{Disposition, Encoding, Part, TEXT_BYTES_MAX, TextFlow};
 pub use reader::{ADDRESS_FIELD_BYTES_MAX, FIELD_BYTES_MAX, Listener, Reader};
 
 /// The most parts of a message.

@@ -22,7 +22,7 @@ pub struct Part {
     /// The declared charset.
     pub charset: Option<String>,
     /// How its lines must be joined.
-    pub flow: Flow,
+    pub flow: TextFlow,
     /// The suggested file name, without folders, which only the user may choose.
     pub file_name: Option<String>,
     /// Where it is meant to be shown.
@@ -43,7 +43,7 @@ pub struct Part {
 
 /// How the lines of a text must be joined (RFC 3676).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Flow {
+pub enum TextFlow {
     /// They are not joined.
     #[default]
     Fixed,
@@ -85,7 +85,7 @@ impl Part {
             depth,
             media_type: media_type.to_owned(),
             charset: None,
-            flow: Flow::Fixed,
+            flow: TextFlow::Fixed,
             file_name: None,
             disposition: Disposition::Unsaid,
             encoding: Encoding::Identity,
@@ -157,9 +157,9 @@ impl Part {
             parameters.text(name).is_some_and(|text| text.eq_ignore_ascii_case(expected))
         };
         self.flow = match says("format", "flowed") {
-            true if says("delsp", "yes") => Flow::FlowedWithoutSpace,
-            true => Flow::Flowed,
-            false => Flow::Fixed,
+            true if says("delsp", "yes") => TextFlow::FlowedWithoutSpace,
+            true => TextFlow::Flowed,
+            false => TextFlow::Fixed,
         };
         // The file name of an earlier disposition counts before this one.
         self.file_name =

@@ -3,24 +3,24 @@
 
 use alloc::string::String;
 
-use super::fields::{Found, Name};
+use super::fields::{Name, NeededField};
 use super::html::Html;
 use super::plain::{Hard, Plain};
 use super::snippet::Snippet;
 use crate::TextDecoder;
-use crate::structure::{Disposition, Flow, Listener, Part, Reader};
+use crate::structure::{Disposition, Listener, Part, Reader, TextFlow};
 
 /// The header fields about the body: the first of each counts.
 #[derive(Default)]
 pub(super) struct Said<'a> {
-    content_type: Option<Found<'a>>,
-    disposition: Option<Found<'a>>,
-    encoding: Option<Found<'a>>,
-    identifier: Option<Found<'a>>,
+    content_type: Option<NeededField<'a>>,
+    disposition: Option<NeededField<'a>>,
+    encoding: Option<NeededField<'a>>,
+    identifier: Option<NeededField<'a>>,
 }
 
 impl<'a> Said<'a> {
-    pub(super) fn field_arrived(&mut self, field: Found<'a>) {
+    pub(super) fn field_arrived(&mut self, field: NeededField<'a>) {
         let place = match field.name {
             Name::ContentType => &mut self.content_type,
             Name::ContentDisposition => &mut self.disposition,
@@ -33,8 +33,8 @@ impl<'a> Said<'a> {
     /// How to read a message that is a single unencoded plain text.
     fn plain(&self) -> Result<Plain, Hard> {
         let is_inline =
-            |field: &Found<'_>| field.value.trim_ascii().eq_ignore_ascii_case(b"inline");
-        let is_identity = |field: &Found<'_>| {
+            |field: &NeededField<'_>| field.value.trim_ascii().eq_ignore_ascii_case(b"inline");
+        let is_identity = |field: &NeededField<'_>| {
             let value = field.value.trim_ascii();
             [&b"7bit"[..], b"8bit", b"binary"]
                 .into_iter()
@@ -80,7 +80,7 @@ fn read_plain(plain: Plain, rest: &[u8], snippet: &mut Snippet) -> Result<(), Ha
         let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
         let (line, after) = rest.split_at_checked(end).unwrap_or((rest, &[]));
         // It looks like a quote once the space that protects it is removed.
-        if plain.flow == Flow::Flowed && line.starts_with(b" >") {
+        if plain.flow == TextFlow::Flowed && line.starts_with(b" >") {
             return Err(Hard);
         }
         if line.starts_with(b">") || !snippet.push_words(line) {
@@ -95,7 +95,7 @@ fn read_plain(plain: Plain, rest: &[u8], snippet: &mut Snippet) -> Result<(), Ha
 /// Takes the message apart.
 #[inline(never)]
 fn read_parts(said: &Said<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
-    let mut gathering = Gathering { snippet, text: None, seen: 0, has_message: false };
+    let mut gathering = TextSearch { snippet, text: None, seen: 0, has_message: false };
     let mut reader = Reader::new();
     for field in said.fields() {
         reader.bytes_arrived(field, &mut gathering);
@@ -105,7 +105,7 @@ fn read_parts(said: &Said<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
 }
 
 /// What is gathered while the message is taken apart.
-struct Gathering<'a> {
+struct TextSearch<'a> {
     snippet: &'a mut Snippet,
     text: Option<Text>,
     /// The number of parts that were examined, and whether one of them contains a message.
@@ -120,7 +120,7 @@ struct Text {
     html: Option<Html>,
 }
 
-impl Listener for Gathering<'_> {
+impl Listener for TextSearch<'_> {
     fn body_began(&mut self, parts: &[Part]) -> bool {
         let Some(part) = parts.last() else { return false };
         let is_wanted = self.snippet.is_empty()

@@ -49,7 +49,7 @@ impl Name {
 
 /// A field that is needed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found<'a> {
+pub(super) struct NeededField<'a> {
     pub(super) name: Name,
     /// The value after the colon, as far as fields are examined, without trailing white space.
     pub(super) value: &'a [u8],
@@ -58,13 +58,13 @@ pub(super) struct Found<'a> {
 }
 
 /// The header's fields that are needed.
-pub(super) struct Fields<'a> {
+pub(super) struct NeededFields<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Fields<'a> {
-    pub(super) fn new(message: &'a [u8]) -> Fields<'a> {
-        Fields { rest: message }
+impl<'a> NeededFields<'a> {
+    pub(super) fn new(message: &'a [u8]) -> NeededFields<'a> {
+        NeededFields { rest: message }
     }
 
     /// The bytes after the fields, from the empty line on.
@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The next one.
-    pub(super) fn next(&mut self) -> Option<Found<'a>> {
+    pub(super) fn next(&mut self) -> Option<NeededField<'a>> {
         loop {
             let (start, length) = (self.rest, line_length(self.rest));
             let line = start.get(..length.min(FIELD_BYTES_MAX)).unwrap_or_default();
@@ -98,7 +98,7 @@ impl<'a> Fields<'a> {
                 let field = bytes.get(..FIELD_BYTES_MAX).unwrap_or(bytes).trim_ascii_end();
                 let colon = memchr::memchr(b':', field).unwrap_or(field.len());
                 let value = field.get(colon + 1..).unwrap_or_default();
-                return Some(Found { name: known, value, bytes });
+                return Some(NeededField { name: known, value, bytes });
             }
         }
     }

@@ -43,7 +43,7 @@ use siphasher::sip::SipHasher13;
 
 use crate::header::{Address, Field, Mailbox};
 use crate::writer::Writer;
-use fields::{Fields, Found, Name};
+use fields::{Name, NeededField, NeededFields};
 use plain::{Hard, Mailboxes};
 use snippet::{Snippet, are_shown, is_shown};
 use text::Text;
@@ -170,9 +170,9 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 /// forms.
 #[inline(never)]
 pub fn summarize(beginning: &[u8], out: &mut [u8; SUMMARY_BYTES]) -> (usize, u64) {
-    let mut draft = Draft::default();
+    let mut draft = PartialSummary::default();
     let mut said = body::Said::default();
-    let mut fields = Fields::new(beginning);
+    let mut fields = NeededFields::new(beginning);
     while let Some(field) = fields.next() {
         draft.field_arrived(field, &mut said);
     }
@@ -201,7 +201,7 @@ fn emit(
 
 /// The values of the fields so far: of each name, the first field with a value counts.
 #[derive(Default)]
-struct Draft {
+struct PartialSummary {
     sender_name: Text<NAME_BYTES_MAX>,
     sender_address: Text<ADDRESS_BYTES_MAX>,
     recipients: Text<RECIPIENTS_BYTES_MAX>,
@@ -215,8 +215,8 @@ struct Draft {
     tries: [u8; Name::COUNT],
 }
 
-impl Draft {
-    fn field_arrived<'a>(&mut self, found: Found<'a>, said: &mut body::Said<'a>) {
+impl PartialSummary {
+    fn field_arrived<'a>(&mut self, found: NeededField<'a>, said: &mut body::Said<'a>) {
         let Some(tries) = self.tries.get_mut(found.name as usize) else { return };
         if *tries == TRIES_MAX {
             return;

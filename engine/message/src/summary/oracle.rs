@@ -18,7 +18,7 @@ use crate::header::{Address, Field, Mailbox};
 use crate::structure::{Disposition, Listener, Part, Reader};
 
 pub(crate) fn of(beginning: &[u8]) -> Summary {
-    let mut gathering = Gathering::default();
+    let mut gathering = OracleParts::default();
     let mut reader = Reader::new();
     reader.bytes_arrived(beginning, &mut gathering);
     let structure = reader.message_ended(&mut gathering);
@@ -37,7 +37,7 @@ pub(crate) fn of(beginning: &[u8]) -> Summary {
 
 /// What is gathered while the message is taken apart.
 #[derive(Default)]
-struct Gathering {
+struct OracleParts {
     summary: Summary,
     /// The first of its references.
     root: u64,
@@ -58,7 +58,7 @@ struct Text {
 const FIELDS: [&str; 8] =
     ["From", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References"];
 
-impl Listener for Gathering {
+impl Listener for OracleParts {
     fn wants_field(&mut self, part: &Part, name: &[u8]) -> bool {
         part.depth == 0 && FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
     }

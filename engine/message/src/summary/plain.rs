@@ -10,7 +10,7 @@ use encoding_rs::UTF_8;
 
 use super::text::Text;
 use crate::charset;
-use crate::structure::Flow;
+use crate::structure::TextFlow;
 
 /// The input does not have the usual form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -198,14 +198,14 @@ pub(super) fn push_text<const N: usize>(value: &[u8], out: &mut Text<N>) -> Resu
 /// How to read an unencoded text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Plain {
-    pub(super) flow: Flow,
+    pub(super) flow: TextFlow,
     /// Whether bytes beyond ASCII are UTF-8, as long as they are valid.
     pub(super) is_utf8: bool,
 }
 
 impl Plain {
     /// For a text without a declared type.
-    pub(super) const UNSAID: Plain = Plain { flow: Flow::Fixed, is_utf8: true };
+    pub(super) const UNSAID: Plain = Plain { flow: TextFlow::Fixed, is_utf8: true };
 
     /// `text/plain; charset=UTF-8; format=flowed`.
     pub(super) fn of_type(value: &[u8]) -> Result<Plain, Hard> {
@@ -229,9 +229,9 @@ impl Plain {
             }
         }
         let flow = match format {
-            None => Flow::Fixed,
-            Some(format) if format.eq_ignore_ascii_case(b"flowed") => Flow::Flowed,
-            Some(_) => Flow::Fixed,
+            None => TextFlow::Fixed,
+            Some(format) if format.eq_ignore_ascii_case(b"flowed") => TextFlow::Flowed,
+            Some(_) => TextFlow::Fixed,
         };
         Ok(Plain { flow, is_utf8: charset.map_or(Ok(true), is_utf8)? })
     }

@@ -10,7 +10,7 @@ use mail_parser::MimeHeaders as _;
 use proptest::prelude::*;
 
 use super::messages::{body, meant, read, text};
-use crate::compose::{Composer, File, Files, NewMessage, REFERENCES_MAX, Unwritable};
+use crate::compose::{AttachedFile, Composer, Files, NewMessage, REFERENCES_MAX, Unwritable};
 use crate::header::{Address, Header, Mailbox};
 
 fn mailbox(name: &str, address: &str) -> Mailbox {
@@ -36,7 +36,7 @@ fn draft<'a>(from: &'a Mailbox, to: &'a [Mailbox], text: &'a str) -> NewMessage<
 }
 
 /// `cut`: files are given in pieces of this length.
-fn written(draft: &NewMessage<'_>, files: &[(File<'_>, &[u8])], cut: usize) -> Vec<u8> {
+fn written(draft: &NewMessage<'_>, files: &[(AttachedFile<'_>, &[u8])], cut: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let mut composer = Composer::begin(draft, &mut out).unwrap();
     for (file, bytes) in files {
@@ -104,14 +104,14 @@ fn files_and_html_are_written() {
         NewMessage { html: Some("<p>Grüße"), files: Files::Some, ..draft(&from, &to, "Grüße") };
     let files = [
         (
-            File {
+            AttachedFile {
                 name: "naïve plan with a name that is much longer than a line has room for, and then some more of it.txt",
                 media_type: "text/plain",
             },
             &b"one"[..],
         ),
-        (File { name: "a \"b\".eml", media_type: "message/rfc822" }, &[7; 1_000][..]),
-        (File { name: "../x\r\nX: y", media_type: "no type\r\nX: y" }, b""),
+        (AttachedFile { name: "a \"b\".eml", media_type: "message/rfc822" }, &[7; 1_000][..]),
+        (AttachedFile { name: "../x\r\nX: y", media_type: "no type\r\nX: y" }, b""),
     ];
     let message = written(&draft, &files, 10);
     let structure = read(&message);
@@ -298,7 +298,7 @@ proptest! {
     #[test]
     fn file_is_read_as_it_was_written(name in ".{0,80}", bytes in proptest::collection::vec(any::<u8>(), 0..500), cut in 1usize..200) {
         let from = mailbox("", "ada@example.org");
-        let file = File { name: &name, media_type: "application/pdf" };
+        let file = AttachedFile { name: &name, media_type: "application/pdf" };
         let message = written(&NewMessage { files: Files::Some, ..draft(&from, &[], "x") }, &[(file, &bytes)], cut);
         let structure = read(&message);
         prop_assert_eq!(structure.parts.len(), 3);

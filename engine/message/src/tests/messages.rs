@@ -10,8 +10,8 @@ use proptest::prelude::*;
 
 use super::headers::unescaped;
 use crate::structure::{
-    DEPTH_MAX, Disposition, Encoding, Flow, Listener, PARTS_MAX, Part, Reader, Structure,
-    TEXT_BYTES_MAX,
+    DEPTH_MAX, Disposition, Encoding, Listener, PARTS_MAX, Part, Reader, Structure, TEXT_BYTES_MAX,
+    TextFlow,
 };
 use crate::{BodyDecoder, TextDecoder};
 
@@ -381,7 +381,7 @@ fn flowed_lines_are_joined() {
     assert_eq!(flowed("> > not nested\r\n"), "> > not nested\n");
     assert_eq!(flowed(""), "");
     let delsp = part("Content-Type: text/plain; Format=Flowed; DelSp=Yes");
-    assert_eq!(delsp.flow, Flow::FlowedWithoutSpace);
+    assert_eq!(delsp.flow, TextFlow::FlowedWithoutSpace);
     assert_eq!(text(&delsp, &["日本 \r\n語\r\n".as_bytes()]), "日本語\n");
 }
 

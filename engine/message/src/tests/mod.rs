@@ -202,7 +202,7 @@ fn spf_result_names_the_domain_and_adds_no_line() {
         (SenderDomain::Greeting("é.test"), "helo=\"é.test\""),
     ] {
         let mut out = [0; 1000];
-        let mut found = Findings::begin(&mut out, 0, "mail.test");
+        let mut found = AuthResultsWriter::begin(&mut out, 0, "mail.test");
         found.sender("pass", domain);
         found.author("fail", Some("a\r\nb"));
         found.chain("arc=none", "::ffff:192.0.2.7".parse().unwrap());
@@ -220,7 +220,7 @@ fn results_are_padded_and_omitted_if_they_do_not_fit() {
     for room in 80..400 {
         for reason in [None, Some("because")] {
             let mut out = [b'x'; 400];
-            let mut found = Findings::begin(&mut out[..room / 8 * 8], 3, "mail.test");
+            let mut found = AuthResultsWriter::begin(&mut out[..room / 8 * 8], 3, "mail.test");
             found.keep(reason.map_or(0, |reason| reason.len() + 32));
             found.sender("pass", SenderDomain::Path("elsewhere.test"));
             found.author("none", None);

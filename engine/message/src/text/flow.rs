@@ -10,7 +10,7 @@
 
 use alloc::string::String;
 
-use crate::structure::Flow;
+use crate::structure::TextFlow;
 
 /// The most bytes of a line that are kept until it ends.
 const LINE_BYTES_MAX: usize = 16 * 1_024;
@@ -37,11 +37,11 @@ enum Before {
 
 impl Joining {
     /// `None` for a text with lines that are not joined.
-    pub(super) fn new(flow: Flow) -> Option<Joining> {
+    pub(super) fn new(flow: TextFlow) -> Option<Joining> {
         let keeps_space = match flow {
-            Flow::Fixed => return None,
-            Flow::Flowed => true,
-            Flow::FlowedWithoutSpace => false,
+            TextFlow::Fixed => return None,
+            TextFlow::Flowed => true,
+            TextFlow::FlowedWithoutSpace => false,
         };
         Some(Joining { keeps_space, line: String::new(), before: Before::Whole })
     }

@@ -13,7 +13,7 @@ use store::{EntryChange, EntryState, OUTBOX, Outcome, Packing, Refusal, UidRange
 use crate::delivery_attempt::DeliveryAttempt;
 use crate::entry::{self, EntryFate};
 use crate::index::State;
-use crate::questions::{Handled, Handling, Which};
+use crate::questions::{Handled, QueueAction, Which};
 use crate::state::Queue;
 use crate::{Place, step};
 
@@ -24,7 +24,7 @@ pub(super) const BATCH: usize = 64;
 
 /// A change of one entry, or of all entries of a domain.
 pub(super) struct QueueChange {
-    action: Handling,
+    action: QueueAction,
     which: Which,
     /// The entries that are changed together.
     batch: Vec<Place>,
@@ -37,7 +37,7 @@ pub(super) struct QueueChange {
 }
 
 impl QueueChange {
-    pub(super) fn new(action: Handling, which: Which) -> QueueChange {
+    pub(super) fn new(action: QueueAction, which: Which) -> QueueChange {
         QueueChange {
             action,
             which,
@@ -51,7 +51,7 @@ impl QueueChange {
 
     /// Whether entries are to be tried at once.
     pub(super) fn is_retry(&self) -> bool {
-        self.action == Handling::Retry
+        self.action == QueueAction::Retry
     }
 
     /// Whether the store was not asked yet for a change of the batch.
@@ -141,21 +141,21 @@ impl QueueChange {
         // It was tried in vain, for what it says or because of the disk.
         let is_left = matches!(
             (self.action, status.state),
-            (Handling::Delete | Handling::Retry, State::Waits(_))
+            (QueueAction::Delete | QueueAction::Retry, State::Waits(_))
         );
         match (self.action, status.state) {
             (_, State::Ordered) => self.result.under_way += 1,
             // It is not in an envelope yet.
             _ if is_forwarding_entry && !is_left => self.result.under_way += 1,
-            (Handling::Retry, State::Waits(_)) => {
+            (QueueAction::Retry, State::Waits(_)) => {
                 cx.queue.index.set(place, State::Waits(Instant::START));
                 self.result.done += 1;
             }
-            (Handling::Retry, State::Behind) => self.result.done += 1,
-            (Handling::Release, State::Held) => self.take_over(place, cx),
-            (Handling::Retry | Handling::Release, _) | (Handling::Hold, State::Held) => {}
-            (Handling::Hold | Handling::Return, State::LeftAlone) => {}
-            (Handling::Hold | Handling::Return | Handling::Delete, State::UnderWay) => {
+            (QueueAction::Retry, State::Behind) => self.result.done += 1,
+            (QueueAction::Release, State::Held) => self.take_over(place, cx),
+            (QueueAction::Retry | QueueAction::Release, _) | (QueueAction::Hold, State::Held) => {}
+            (QueueAction::Hold | QueueAction::Return, State::LeftAlone) => {}
+            (QueueAction::Hold | QueueAction::Return | QueueAction::Delete, State::UnderWay) => {
                 recall_attempt(place, cx);
                 if cx.queue.index.is(place, State::UnderWay) {
                     self.result.under_way += 1;
@@ -163,7 +163,9 @@ impl QueueChange {
                     self.take_over(place, cx);
                 }
             }
-            (Handling::Hold | Handling::Return | Handling::Delete, _) => self.take_over(place, cx),
+            (QueueAction::Hold | QueueAction::Return | QueueAction::Delete, _) => {
+                self.take_over(place, cx)
+            }
         }
     }
 
@@ -187,11 +189,13 @@ impl QueueChange {
             )
         };
         let asked = match self.action {
-            Handling::Hold => change(EntryState::Held),
-            Handling::Release => change(EntryState::Queued),
-            Handling::Return => change(EntryState::Returned),
-            Handling::Delete => store.remove(account, OUTBOX, &[UidRange::one(uid)], continuation),
-            Handling::Retry => unreachable!("a retry changes no entry"),
+            QueueAction::Hold => change(EntryState::Held),
+            QueueAction::Release => change(EntryState::Queued),
+            QueueAction::Return => change(EntryState::Returned),
+            QueueAction::Delete => {
+                store.remove(account, OUTBOX, &[UidRange::one(uid)], continuation)
+            }
+            QueueAction::Retry => unreachable!("a retry changes no entry"),
         };
         if asked != Err(Refusal::Busy) {
             self.asked += 1;
@@ -208,11 +212,11 @@ impl QueueChange {
             let fate = entry::fate_in(&cx.parts.store.own.store, place);
             let index = &mut cx.queue.index;
             self.result.done += usize::from(match self.action {
-                Handling::Hold => fate == Some(EntryFate::Held),
-                Handling::Return => fate == Some(EntryFate::Returned),
-                Handling::Release => fate == Some(EntryFate::Leaves),
-                Handling::Delete => fate.is_none(),
-                Handling::Retry => false,
+                QueueAction::Hold => fate == Some(EntryFate::Held),
+                QueueAction::Return => fate == Some(EntryFate::Returned),
+                QueueAction::Release => fate == Some(EntryFate::Leaves),
+                QueueAction::Delete => fate.is_none(),
+                QueueAction::Retry => false,
             });
             match fate {
                 None => index.gone(place),

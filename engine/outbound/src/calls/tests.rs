@@ -13,7 +13,7 @@ fn grant(is_trial: bool, keeps: u16) -> Grant {
     Grant { is_trial, keeps }
 }
 
-fn admit(calls: &mut Calls) -> Admission {
+fn admit(calls: &mut Calls) -> AttemptAdmission {
     calls.admit(A, 1, Instant::START)
 }
 
@@ -21,10 +21,13 @@ fn admit(calls: &mut Calls) -> Admission {
 fn one_attempt_at_a_time_asks_for_leave() {
     let mut calls = Calls::default();
     for number in 1..=CONNECTIONS_MAX {
-        assert_eq!([admit(&mut calls), admit(&mut calls)], [Admission::Ask, Admission::Busy]);
+        assert_eq!(
+            [admit(&mut calls), admit(&mut calls)],
+            [AttemptAdmission::Ask, AttemptAdmission::Busy]
+        );
         assert!(calls.granted(A, grant(false, number)));
     }
-    assert_eq!(admit(&mut calls), Admission::Busy, "all connections are in use");
+    assert_eq!(admit(&mut calls), AttemptAdmission::Busy, "all connections are in use");
     (0..CONNECTIONS_MAX).for_each(|_| calls.ended(A, true));
     assert!(!calls.is_called(A));
 }
@@ -32,28 +35,31 @@ fn one_attempt_at_a_time_asks_for_leave() {
 #[test]
 fn attempt_that_ends_without_leave_lets_another_ask() {
     let mut calls = Calls::default();
-    assert_eq!(admit(&mut calls), Admission::Ask);
+    assert_eq!(admit(&mut calls), AttemptAdmission::Ask);
     calls.granted(A, grant(false, 1));
-    assert_eq!(admit(&mut calls), Admission::Ask);
+    assert_eq!(admit(&mut calls), AttemptAdmission::Ask);
     calls.ended(A, false);
-    assert_eq!([admit(&mut calls), admit(&mut calls)], [Admission::Ask, Admission::Busy]);
+    assert_eq!(
+        [admit(&mut calls), admit(&mut calls)],
+        [AttemptAdmission::Ask, AttemptAdmission::Busy]
+    );
 }
 
 #[test]
 fn trial_is_alone_until_it_reaches_the_host() {
     let mut calls = Calls::default();
-    assert_eq!(admit(&mut calls), Admission::Ask);
+    assert_eq!(admit(&mut calls), AttemptAdmission::Ask);
     assert!(!calls.granted(A, grant(true, 1)));
-    assert_eq!(admit(&mut calls), Admission::Busy);
+    assert_eq!(admit(&mut calls), AttemptAdmission::Busy);
     assert!(calls.reached(A));
-    assert_eq!(admit(&mut calls), Admission::Ask);
+    assert_eq!(admit(&mut calls), AttemptAdmission::Ask);
 }
 
 #[test]
 fn core_keeps_as_many_connections_as_the_owner_allows() {
     let mut calls = Calls::default();
     for number in 1..=2 {
-        assert_eq!(admit(&mut calls), Admission::Ask);
+        assert_eq!(admit(&mut calls), AttemptAdmission::Ask);
         calls.granted(A, grant(false, number));
     }
     assert!(calls.may_keep(A));
@@ -73,10 +79,10 @@ fn down_destinations_are_bounded() {
         calls.is_down(&format!("{number}.test"), until(number));
     }
     assert_eq!((calls.down.len(), calls.ends.len()), (DOWN_MAX, DOWN_MAX));
-    assert_eq!(calls.admit("0.test", 1, Instant::START), Admission::Ask, "it was forgotten");
-    assert_eq!(calls.admit("1.test", 1, Instant::START), Admission::WaitUntil(until(1)));
-    assert_eq!(calls.admit("1.test", 1, until(1)), Admission::Ask);
+    assert_eq!(calls.admit("0.test", 1, Instant::START), AttemptAdmission::Ask, "it was forgotten");
+    assert_eq!(calls.admit("1.test", 1, Instant::START), AttemptAdmission::WaitUntil(until(1)));
+    assert_eq!(calls.admit("1.test", 1, until(1)), AttemptAdmission::Ask);
     calls.try_again("2.test");
-    assert_eq!(calls.admit("2.test", 1, Instant::START), Admission::Ask);
+    assert_eq!(calls.admit("2.test", 1, Instant::START), AttemptAdmission::Ask);
     assert_eq!((calls.down.len(), calls.ends.len()), (DOWN_MAX - 2, DOWN_MAX - 2));
 }

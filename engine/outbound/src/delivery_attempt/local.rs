@@ -7,7 +7,7 @@ use relay::report::Kind;
 use store::{AccountId, Recipient, Refusal};
 
 use crate::attempt_context::AttemptCx;
-use crate::context::Context;
+use crate::context::OutboundContext;
 use crate::forwarding::reported_to;
 use crate::local_delivery::{FollowingContent, HandoverStep};
 use crate::reports::ReportWriter;
@@ -93,7 +93,7 @@ impl DeliveryAttempt {
     /// The mailbox into which the message comes for an account of this machine. A message that came
     /// for the account itself goes into its inbox.
     fn entrance(&self, account: AccountId, cx: &AttemptCx<'_, '_>) -> Recipient {
-        let Context { directory, store, .. } = &*cx.parts;
+        let OutboundContext { directory, store, .. } = &*cx.parts;
         if self.entry().is_posted() {
             directory.entrance(store, account)
         } else {

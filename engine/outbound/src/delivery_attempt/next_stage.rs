@@ -16,7 +16,7 @@ use relay::schedule::{self, Next};
 use store::{MessageInfo, OUTBOX, OutboxEntry, Packing, Refusal, State, UidRange};
 
 use crate::attempt_context::AttemptCx;
-use crate::calls::Admission;
+use crate::calls::AttemptAdmission;
 use crate::destination_route::{DestinationRoute, no_host_reached};
 use crate::entry::{self, Entry, EntryFate, EntryKind};
 use crate::failure::FailureReason;
@@ -203,7 +203,7 @@ impl DeliveryAttempt {
         let destination = smarthosts::destination(&domain, &leaving);
         let key = cx.parts.store.own.facts.destination(&destination);
         match cx.queue.calls.admit(&destination, key, cx.parts.turn.now) {
-            Admission::Ask => {
+            AttemptAdmission::Ask => {
                 self.route = Some(DestinationRoute::to(
                     destination,
                     key,
@@ -213,11 +213,11 @@ impl DeliveryAttempt {
                 ));
                 Stage::AskLeave
             }
-            Admission::WaitUntil(until) => {
+            AttemptAdmission::WaitUntil(until) => {
                 cx.queue.release_entries_behind(&destination);
                 self.not_before(until, recipient_bits, cx)
             }
-            Admission::Busy => {
+            AttemptAdmission::Busy => {
                 self.round.defer(recipient_bits);
                 self.destination_try = DestinationTry::Behind(destination);
                 Stage::Choose

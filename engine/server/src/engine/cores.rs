@@ -111,8 +111,8 @@ impl Engine {
                 parts.compute.message_arrived(from, message);
                 server.jobs_done(machine);
             }
-            Message::Deeds(deeds) => {
-                services.inbound.strangers().has_done_elsewhere(deeds, parts.turn.now);
+            Message::ClientActions(actions) => {
+                services.inbound.rate_limits().has_done_elsewhere(actions, parts.turn.now);
             }
             Message::LoginFailed(failure) => parts.logins.failed_elsewhere(&failure, parts.turn.now),
             Message::Shards(message) => {
@@ -173,9 +173,9 @@ impl Engine {
             links.tell_others(Class::Hearsay, || Message::LoginFailed(Arc::clone(&failure)));
         }
         while links.takes_hearsay()
-            && let Some(deeds) = services.inbound.strangers().next_deeds()
+            && let Some(actions) = services.inbound.rate_limits().next_report()
         {
-            links.tell_others(Class::Hearsay, || Message::Deeds(deeds));
+            links.tell_others(Class::Hearsay, || Message::ClientActions(actions));
         }
         // Most turns have no messages.
         self.pace.is_untold = self.has_messages();
@@ -207,7 +207,7 @@ impl Engine {
     fn has_messages(&self) -> bool {
         let Server { parts, services, .. } = &self.server;
         parts.logins.has_failures()
-            || services.inbound.has_deeds()
+            || services.inbound.has_reports()
             || parts.store.has_messages()
             || parts.connections.net().has_messages()
             || self.sending.has_filled()

@@ -18,7 +18,7 @@ use outbound::QueueTold;
 use store::Outcome;
 use tasks::FrameId;
 use webmail::handler_reply::{AddressedReply, HandlerReply};
-use webmail::{Context, QueueQuestion, Request, RequestHandlers, giver_of, too_many_requests};
+use webmail::{QueueQuestion, Request, RequestHandlers, WebmailContext, giver_of, too_many_requests};
 
 use crate::links::Message;
 use crate::parts::Parts;
@@ -69,10 +69,14 @@ impl Server {
 
     /// Calls `act` with the request handlers. Their questions about the queue go to the cores that
     /// own the accounts.
-    fn with_handlers(&mut self, entropy: &mut dyn Entropy, act: impl FnOnce(&mut RequestHandlers, &mut Context<'_>)) {
+    fn with_handlers(
+        &mut self,
+        entropy: &mut dyn Entropy,
+        act: impl FnOnce(&mut RequestHandlers, &mut WebmailContext<'_>),
+    ) {
         let Parts { links, store, directory, signer, compute, hostname, console, turn, .. } = &mut self.parts;
         let Services { webmail: Webmail { handlers, rows }, submission, outbound, .. } = &mut self.services;
-        let mut cx = Context {
+        let mut cx = WebmailContext {
             archive: store,
             submission,
             rows,

@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use certificates::{self, Certificates, Event};
+use certificates::{self, CertificateEvent, Certificates};
 use channel::Class;
 use inbound::Inbound;
 use machine::{Entropy, Instant};
@@ -180,17 +180,18 @@ impl Services {
 
 /// Each service acts on the parts that it uses.
 impl Server {
-    pub(crate) fn let_submission(&mut self, act: impl FnOnce(&mut Submission, &mut submission::Context<'_>)) {
+    pub(crate) fn let_submission(&mut self, act: impl FnOnce(&mut Submission, &mut submission::SubmissionContext<'_>)) {
         let Parts { turn, store, directory, .. } = &mut self.parts;
-        act(&mut self.services.submission, &mut submission::Context { turn: *turn, store, directory });
+        act(&mut self.services.submission, &mut submission::SubmissionContext { turn: *turn, store, directory });
     }
 
     #[inline(never)]
-    pub(crate) fn let_outbound(&mut self, act: impl FnOnce(&mut Outbound, &mut outbound::Context<'_>)) {
+    pub(crate) fn let_outbound(&mut self, act: impl FnOnce(&mut Outbound, &mut outbound::OutboundContext<'_>)) {
         let Services { outbound, names, .. } = &mut self.services;
         let Parts { turn, connections, store, directory, compute, signer, logins, console, .. } = &mut self.parts;
         let turn = *turn;
-        let cx = outbound::Context { turn, connections, store, directory, names, compute, signer, logins, console };
+        let cx =
+            outbound::OutboundContext { turn, connections, store, directory, names, compute, signer, logins, console };
         act(outbound, &mut { cx });
     }
 
@@ -202,10 +203,10 @@ impl Server {
     /// Calls `act` with the certificates, and passes on their events.
     pub(crate) fn let_certificates<R>(
         &mut self,
-        act: impl FnOnce(&mut Certificates, &mut certificates::Context<'_>) -> R,
+        act: impl FnOnce(&mut Certificates, &mut certificates::CertificateContext<'_>) -> R,
     ) -> R {
         let Parts { turn, connections, store, console, .. } = &mut self.parts;
-        let cx = &mut certificates::Context { turn: *turn, connections, store, console };
+        let cx = &mut certificates::CertificateContext { turn: *turn, connections, store, console };
         let result = act(&mut self.services.certificates, cx);
         self.bring_events_of_certificates();
         result
@@ -216,20 +217,20 @@ impl Server {
         while let Some(event) = self.services.certificates.next_event() {
             let Parts { turn, connections, links, store, console, .. } = &mut self.parts;
             match event {
-                Event::Upload(keeper, upload) => links.tell(keeper, Class::Answer, Message::Upload(upload)),
-                Event::Show(shown) => {
+                CertificateEvent::Upload(keeper, upload) => links.tell(keeper, Class::Answer, Message::Upload(upload)),
+                CertificateEvent::Show(shown) => {
                     let others = links.tell_others(Class::Answer, || Message::Certificates(Arc::clone(&shown)));
-                    let cx = &mut certificates::Context { turn: *turn, connections, store, console };
+                    let cx = &mut certificates::CertificateContext { turn: *turn, connections, store, console };
                     self.services.certificates.others_are_told(others, cx);
                 }
-                Event::Shows(keeper, version) => {
+                CertificateEvent::Shows(keeper, version) => {
                     links.tell(keeper, Class::Answer, Message::CertificatesShown(version));
                 }
-                Event::Replaced(ticket, replaced) => {
+                CertificateEvent::Replaced(ticket, replaced) => {
                     let message = Message::Uploaded(ticket.frame, Box::new(replaced));
                     links.tell(ticket.core, Class::Answer, message);
                 }
-                Event::PagesAreOutdated => self.services.web.forget_pages(),
+                CertificateEvent::PagesAreOutdated => self.services.web.forget_pages(),
             }
         }
     }

@@ -13,7 +13,7 @@ pub(crate) const LOOK: Micros = Micros::from_secs(1);
 
 /// A TLS handshake in progress.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Handshake {
+pub(crate) struct TlsHandshake {
     pub(crate) stage: Stage,
     /// The time that was not counted so far.
     pub(crate) unacknowledged: Micros,
@@ -35,10 +35,10 @@ pub(crate) enum Stage {
     Room,
 }
 
-impl Handshake {
+impl TlsHandshake {
     /// A handshake of a client that has sent nothing yet.
-    pub(crate) fn new(now: Instant) -> Handshake {
-        Handshake {
+    pub(crate) fn new(now: Instant) -> TlsHandshake {
+        TlsHandshake {
             stage: Stage::Bytes,
             unacknowledged: Micros(0),
             looked_at: now,

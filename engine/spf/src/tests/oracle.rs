@@ -104,7 +104,7 @@ impl Zone {
     /// The verdict and questions of mail-auth, and the number of lookups that found nothing, which
     /// it does not count.
     fn theirs(&self, test_sender: &TestSender) -> (Seen, usize) {
-        let cache = Cache::of(self);
+        let cache = OracleZone::of(self);
         let reverse_path = format!("{}@d0.test", test_sender.local_part);
         let asked = SpfParameters::new(
             test_sender.address,
@@ -136,7 +136,7 @@ impl Zone {
 }
 
 /// A zone as mail-auth asks for it.
-struct Cache {
+struct OracleZone {
     texts: Known<Txt>,
     exchangers: Known<RecordSet<MX>>,
     ipv4: Known<RecordSet<Ipv4Addr>>,
@@ -144,8 +144,8 @@ struct Cache {
     pointers: Known<RecordSet<Box<str>>>,
 }
 
-impl Cache {
-    fn of(zone: &Zone) -> Cache {
+impl OracleZone {
+    fn of(zone: &Zone) -> OracleZone {
         let texts = zone.texts.iter().map(|(name, texts)| {
             let read = texts
                 .as_ref()
@@ -158,7 +158,7 @@ impl Cache {
         });
         let pointers: Vec<Box<str>> =
             zone.pointers.iter().map(|name| name.as_str().into()).collect();
-        Cache {
+        OracleZone {
             texts: Known::texts(texts),
             exchangers: Known::new(exchangers, |_| Some(records([]))),
             ipv4: zone.family(

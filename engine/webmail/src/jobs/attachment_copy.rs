@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use message::BodyDecoder;
-use message::compose::{Composer, File};
+use message::compose::{AttachedFile, Composer};
 use message::structure::{Listener, Part, Reader};
 use store::{AccountId, Body, Refusal};
 
@@ -77,8 +77,10 @@ impl Listener for Copier<'_> {
         let Some(part) = parts.last().filter(|_| self.wanted.contains(&(parts.len() - 1))) else {
             return false;
         };
-        self.composer
-            .file_began(&File { name: &name_of(part), media_type: &part.media_type }, self.out);
+        self.composer.file_began(
+            &AttachedFile { name: &name_of(part), media_type: &part.media_type },
+            self.out,
+        );
         *self.decoder = Some(BodyDecoder::new(part.encoding));
         true
     }

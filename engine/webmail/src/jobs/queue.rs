@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use http::Reply;
 use machine::UnixTime;
 use outbound::{
-    Handled, Handling, LINES, QueueAsked, QueueCounts, QueueLine, QueueState, QueueTold, Which,
+    Handled, LINES, QueueAction, QueueAsked, QueueCounts, QueueLine, QueueState, QueueTold, Which,
 };
 
 use crate::Page;
@@ -107,7 +107,7 @@ impl QueueJob {
 }
 
 /// The flash message about a change.
-fn flash_of(handling: Handling, which: &Which, answers: Vec<QueueTold>) -> FlashMessage {
+fn flash_of(handling: QueueAction, which: &Which, answers: Vec<QueueTold>) -> FlashMessage {
     let mut all = Handled::default();
     for answer in answers {
         match answer {

@@ -18,7 +18,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::{Reply, Status};
-use message::compose::{Composer, File};
+use message::compose::{AttachedFile, Composer};
 
 use crate::context::JobContext;
 use crate::form::{FileEvent, FormError, FormReader, MESSAGE_TEXT_BYTES_MAX};
@@ -144,7 +144,7 @@ impl MessageUpload {
                     self.is_within_file = file.field == FILES && !file.name.is_empty();
                     if self.is_within_file {
                         composer.file_began(
-                            &File { name: &file.name, media_type: &file.media_type },
+                            &AttachedFile { name: &file.name, media_type: &file.media_type },
                             out,
                         );
                         self.names.push(file.name);

@@ -52,16 +52,16 @@ const LOOKALIKES: [(char, char); 30] = [
 
 /// A host name in lower case: alphanumeric characters, dots and hyphens.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct HostName(String);
+pub(super) struct LinkHost(String);
 
-impl HostName {
+impl LinkHost {
     /// `None`: the text is no host name.
-    pub(super) fn of(text: &str) -> Option<HostName> {
+    pub(super) fn of(text: &str) -> Option<LinkHost> {
         let name = text.trim_end_matches('.');
         let is_of_name =
             |character: char| character.is_alphanumeric() || character == '-' || character == '.';
         let is_host = (1..=HOST_BYTES_MAX).contains(&name.len()) && name.chars().all(is_of_name);
-        is_host.then(|| HostName(name.to_lowercase()))
+        is_host.then(|| LinkHost(name.to_lowercase()))
     }
 
     /// Whether a reader would take it for a host name: `example.org`, and not `x` or `notes.pdf`.
@@ -75,7 +75,7 @@ impl HostName {
     }
 
     /// Whether the two hosts belong together: they are equal, or one is a subdomain of the other.
-    pub(super) fn is_kin(&self, other: &HostName) -> bool {
+    pub(super) fn is_kin(&self, other: &LinkHost) -> bool {
         let [own, other] =
             [&self.0, &other.0].map(|name| name.strip_prefix("www.").unwrap_or(name));
         let is_below =
@@ -106,7 +106,7 @@ impl HostName {
     }
 }
 
-impl fmt::Display for HostName {
+impl fmt::Display for LinkHost {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
     }

@@ -6,7 +6,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::hosts::HostName;
+use super::hosts::LinkHost;
 use crate::prose::next_address;
 
 /// Bytes of a link's text that are examined.
@@ -14,11 +14,11 @@ const TEXT_BYTES_MAX: usize = 1000;
 
 /// A link to a host.
 pub(super) struct Hyperlink {
-    target: HostName,
+    target: LinkHost,
     /// The host that the link's text names.
-    named: Option<HostName>,
+    named: Option<LinkHost>,
     /// A host name in the user part of the address, before the `@`.
-    pretended: Option<HostName>,
+    pretended: Option<LinkHost>,
 }
 
 impl Hyperlink {
@@ -49,7 +49,7 @@ pub(super) fn in_html(html: &str) -> impl Iterator<Item = Hyperlink> {
 }
 
 /// The hosts of the links in a text.
-pub(super) fn in_text(text: &str) -> impl Iterator<Item = HostName> {
+pub(super) fn in_text(text: &str) -> impl Iterator<Item = LinkHost> {
     let mut rest = text;
     core::iter::from_fn(move || {
         loop {
@@ -112,7 +112,7 @@ fn link(address: &str, inside: &str) -> Option<Hyperlink> {
 }
 
 /// The user part of an address, if it looks like a host, and the host that the address leads to.
-fn authority(address: &str) -> Option<(Option<HostName>, HostName)> {
+fn authority(address: &str) -> Option<(Option<LinkHost>, LinkHost)> {
     // Browsers drop control characters and treat a backslash as a slash.
     let kept = address.trim().chars().filter(|character| !character.is_control());
     let address: String =
@@ -122,12 +122,12 @@ fn authority(address: &str) -> Option<(Option<HostName>, HostName)> {
     })?;
     let authority = address.get(scheme.len()..)?.split(['/', '?', '#']).next()?;
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let host = HostName::of(host.split(':').next()?)?;
-    Some((user.split(':').next().and_then(HostName::of).filter(HostName::is_name), host))
+    let host = LinkHost::of(host.split(':').next()?)?;
+    Some((user.split(':').next().and_then(LinkHost::of).filter(LinkHost::is_name), host))
 }
 
 /// The host that a text names: in an address among its words, or all of it if it looks like a host.
-fn named(text: &str) -> Option<HostName> {
+fn named(text: &str) -> Option<LinkHost> {
     let is_alone = text.split_whitespace().nth(1).is_none();
     text.split_whitespace().take(50).find_map(|word| {
         let word =
@@ -138,11 +138,11 @@ fn named(text: &str) -> Option<HostName> {
         match authority(word) {
             Some((_, host)) => Some(host),
             None if is_alone || word.starts_with("www.") => {
-                HostName::of(word.split(['/', '?', '#', ':']).next()?)
+                LinkHost::of(word.split(['/', '?', '#', ':']).next()?)
             }
             None => None,
         }
-        .filter(HostName::is_name)
+        .filter(LinkHost::is_name)
     })
 }
 

@@ -43,7 +43,7 @@ const SETS: usize = 2048;
 
 /// The limits of one address. Each is at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StrangerLimits {
+pub struct ClientLimits {
     /// Concurrent external connections to port 25.
     pub connections: u16,
     /// Concurrent connections to all other services together.
@@ -58,9 +58,9 @@ pub struct StrangerLimits {
     pub guesses: u16,
 }
 
-impl Default for StrangerLimits {
-    fn default() -> StrangerLimits {
-        StrangerLimits {
+impl Default for ClientLimits {
+    fn default() -> ClientLimits {
+        ClientLimits {
             connections: 100,
             client_connections: 400,
             arrivals: 200,
@@ -73,7 +73,7 @@ impl Default for StrangerLimits {
 
 /// An action with a rate limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Deed {
+pub enum RateLimitedAction {
     /// A connection was opened.
     Arrival,
     /// A message was started.
@@ -84,7 +84,7 @@ pub enum Deed {
     Guess,
 }
 
-const DEEDS: usize = 4;
+const ACTIONS: usize = 4;
 
 /// The limit that a connection counts towards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,17 +104,17 @@ struct Record {
     connections: [u32; CONNECTION_KINDS],
     /// For each action, the time when its bucket is full again. The action is allowed if that is
     /// less than a whole period away.
-    paid_at: [Instant; DEEDS],
+    paid_at: [Instant; ACTIONS],
     /// How many of each action were done here and not reported to other cores.
-    untold: [u16; DEEDS],
+    untold: [u16; ACTIONS],
 }
 
 impl Record {
     const NONE: Record = Record {
         key: 0,
         connections: [0; CONNECTION_KINDS],
-        paid_at: [Instant::START; DEEDS],
-        untold: [0; DEEDS],
+        paid_at: [Instant::START; ACTIONS],
+        untold: [0; ACTIONS],
     };
 
     /// The information that would be lost with it.
@@ -134,45 +134,45 @@ impl Record {
 }
 
 /// The recent actions of external clients.
-pub struct Strangers {
+pub struct ClientRateLimits {
     records: Vec<[Record; WAYS]>,
-    limits: StrangerLimits,
+    limits: ClientLimits,
     key: [u8; 16],
     /// The number of cores.
     cores: u8,
-    told: VecDeque<Deeds>,
+    told: VecDeque<RemoteActions>,
 }
 
 /// Actions that were done on another core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Deeds {
-    doer: Doer,
-    deed: Deed,
+pub struct RemoteActions {
+    subject: RateSubject,
+    action: RateLimitedAction,
     count: u16,
 }
 
 /// The subject of a count: each has a count of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Doer {
+enum RateSubject {
     Address(IpAddr),
     Network(IpAddr),
 }
 
-impl Doer {
-    fn both(address: IpAddr) -> [Doer; 2] {
-        [Doer::Address(address), Doer::Network(address)]
+impl RateSubject {
+    fn both(address: IpAddr) -> [RateSubject; 2] {
+        [RateSubject::Address(address), RateSubject::Network(address)]
     }
 
     fn share(self) -> u64 {
-        if let Doer::Network(_) = self { NETWORK_SHARE } else { 1 }
+        if let RateSubject::Network(_) = self { NETWORK_SHARE } else { 1 }
     }
 }
 
-impl Strangers {
+impl ClientRateLimits {
     /// An empty table. `key` is random, so that a client cannot choose which records it evicts.
     /// `cores`: the number of cores.
-    pub fn new(limits: StrangerLimits, key: [u8; 16], cores: u8) -> Strangers {
-        Strangers {
+    pub fn new(limits: ClientLimits, key: [u8; 16], cores: u8) -> ClientRateLimits {
+        ClientRateLimits {
             records: vec![[Record::NONE; WAYS]; SETS],
             limits,
             key,
@@ -189,16 +189,19 @@ impl Strangers {
             ConnectionKind::Mail => self.limits.connections,
             ConnectionKind::Client => self.limits.client_connections,
         });
-        let has_room = Doer::both(address).into_iter().all(|doer| {
-            let open =
-                self.record(doer).and_then(|record| record.connections.get(kind as usize)).copied();
-            u64::from(open.unwrap_or(0)) < most * doer.share()
+        let has_room = RateSubject::both(address).into_iter().all(|subject| {
+            let open = self
+                .record(subject)
+                .and_then(|record| record.connections.get(kind as usize))
+                .copied();
+            u64::from(open.unwrap_or(0)) < most * subject.share()
         });
-        let may =
-            has_room && (kind == ConnectionKind::Client || self.may(Deed::Arrival, address, now));
-        for doer in Doer::both(address).into_iter().filter(|_| may) {
+        let may = has_room
+            && (kind == ConnectionKind::Client
+                || self.may(RateLimitedAction::Arrival, address, now));
+        for subject in RateSubject::both(address).into_iter().filter(|_| may) {
             if let Some(open) =
-                self.record(doer).and_then(|record| record.connections.get_mut(kind as usize))
+                self.record(subject).and_then(|record| record.connections.get_mut(kind as usize))
             {
                 *open = open.saturating_add(1);
             }
@@ -208,9 +211,9 @@ impl Strangers {
 
     /// A counted connection is over.
     pub fn leaves(&mut self, kind: ConnectionKind, address: IpAddr) {
-        for doer in Doer::both(address) {
+        for subject in RateSubject::both(address) {
             if let Some(open) =
-                self.known_mut(doer).and_then(|record| record.connections.get_mut(kind as usize))
+                self.known_mut(subject).and_then(|record| record.connections.get_mut(kind as usize))
             {
                 *open = open.saturating_sub(1);
             }
@@ -220,14 +223,14 @@ impl Strangers {
     /// The share of all connections that counts against `address`: its own open connections, or its
     /// part of those of its network if that is more.
     pub fn share_of(&mut self, address: IpAddr) -> u32 {
-        let shares = Doer::both(address).map(|doer| {
-            self.known_mut(doer).map_or(0, |record| record.open() / record.share() as u32)
+        let shares = RateSubject::both(address).map(|subject| {
+            self.known_mut(subject).map_or(0, |record| record.open() / record.share() as u32)
         });
         shares.into_iter().max().unwrap_or(0)
     }
 
-    /// The largest share of all addresses, as [`Strangers::share_of`] counts. Scans the whole
-    /// table.
+    /// The largest share of all addresses, as [`ClientRateLimits::share_of`] counts. Scans the
+    /// whole table.
     pub fn share_max(&self) -> u32 {
         self.records
             .iter()
@@ -239,54 +242,55 @@ impl Strangers {
 
     /// Whether a client at `address` may do this now. If so, the action is counted.
     #[must_use]
-    pub fn may(&mut self, deed: Deed, address: IpAddr, now: Instant) -> bool {
-        let may = self.could(deed, address, now);
+    pub fn may(&mut self, action: RateLimitedAction, address: IpAddr, now: Instant) -> bool {
+        let may = self.could(action, address, now);
         if may {
-            self.has_done(deed, address, now);
+            self.has_done(action, address, now);
         }
         may
     }
 
     /// Does the same without counting.
-    pub fn could(&mut self, deed: Deed, address: IpAddr, now: Instant) -> bool {
-        Doer::both(address).into_iter().all(|doer| {
-            let (period, price) = self.price(deed, doer);
-            self.record(doer).is_none_or(|record| {
-                let paid_at = record.paid_at.get(deed as usize).copied().unwrap_or(now);
+    pub fn could(&mut self, action: RateLimitedAction, address: IpAddr, now: Instant) -> bool {
+        RateSubject::both(address).into_iter().all(|subject| {
+            let (period, price) = self.price(action, subject);
+            self.record(subject).is_none_or(|record| {
+                let paid_at = record.paid_at.get(action as usize).copied().unwrap_or(now);
                 paid_at.max(now) + price <= now + period
             })
         })
     }
 
     /// A client at `address` has done this.
-    pub fn has_done(&mut self, deed: Deed, address: IpAddr, now: Instant) {
-        for doer in Doer::both(address) {
-            self.count(Deeds { doer, deed, count: 1 }, now);
+    pub fn has_done(&mut self, action: RateLimitedAction, address: IpAddr, now: Instant) {
+        for subject in RateSubject::both(address) {
+            self.count(RemoteActions { subject, action, count: 1 }, now);
             if self.cores > 1 {
-                self.tell(deed, doer);
+                self.tell(action, subject);
             }
         }
     }
 
     /// These actions were done on another core.
-    pub fn has_done_elsewhere(&mut self, deeds: Deeds, now: Instant) {
-        self.count(deeds, now);
+    pub fn has_done_elsewhere(&mut self, actions: RemoteActions, now: Instant) {
+        self.count(actions, now);
     }
 
     /// Whether there are reports for other cores.
-    pub fn has_deeds(&self) -> bool {
+    pub fn has_reports(&self) -> bool {
         !self.told.is_empty()
     }
 
     /// The next report for other cores.
-    pub fn next_deeds(&mut self) -> Option<Deeds> {
+    pub fn next_report(&mut self) -> Option<RemoteActions> {
         self.told.pop_front()
     }
 
-    fn count(&mut self, deeds: Deeds, now: Instant) {
-        let Deeds { doer, deed, count } = deeds;
-        let (period, price) = self.price(deed, doer);
-        let paid_at = self.record(doer).and_then(|record| record.paid_at.get_mut(deed as usize));
+    fn count(&mut self, actions: RemoteActions, now: Instant) {
+        let RemoteActions { subject, action, count } = actions;
+        let (period, price) = self.price(action, subject);
+        let paid_at =
+            self.record(subject).and_then(|record| record.paid_at.get_mut(action as usize));
         if let Some(paid_at) = paid_at {
             let price = Micros(price.0.saturating_mul(count.into()));
             *paid_at = ((*paid_at).max(now) + price).min(now + period);
@@ -294,44 +298,45 @@ impl Strangers {
     }
 
     /// An action was done here. It is reported to other cores once there are enough.
-    fn tell(&mut self, deed: Deed, doer: Doer) {
-        let enough = u64::from(self.most(deed)) * doer.share() / (UNTOLD * u64::from(self.cores));
+    fn tell(&mut self, action: RateLimitedAction, subject: RateSubject) {
+        let enough =
+            u64::from(self.most(action)) * subject.share() / (UNTOLD * u64::from(self.cores));
         let has_room = self.told.len() < TOLD_MAX;
-        let untold = self.record(doer).and_then(|record| record.untold.get_mut(deed as usize));
+        let untold = self.record(subject).and_then(|record| record.untold.get_mut(action as usize));
         let Some(untold) = untold else { return };
         *untold = untold.saturating_add(1);
         if u64::from(*untold) >= enough && has_room {
             let count = core::mem::take(untold);
-            self.told.push_back(Deeds { doer, deed, count });
+            self.told.push_back(RemoteActions { subject, action, count });
         }
     }
 
     /// The period of an action's limit, and the time for which one action fills the bucket.
-    fn price(&self, deed: Deed, doer: Doer) -> (Micros, Micros) {
-        let period = if deed == Deed::Guess { HOUR } else { MINUTE };
-        (period, Micros(period.0 / (u64::from(self.most(deed)) * doer.share())))
+    fn price(&self, action: RateLimitedAction, subject: RateSubject) -> (Micros, Micros) {
+        let period = if action == RateLimitedAction::Guess { HOUR } else { MINUTE };
+        (period, Micros(period.0 / (u64::from(self.most(action)) * subject.share())))
     }
 
     /// The limit of an action of an address in its period.
-    fn most(&self, deed: Deed) -> u16 {
-        let most = match deed {
-            Deed::Arrival => self.limits.arrivals,
-            Deed::Message => self.limits.messages,
-            Deed::Recipient => self.limits.recipients,
-            Deed::Guess => self.limits.guesses,
+    fn most(&self, action: RateLimitedAction) -> u16 {
+        let most = match action {
+            RateLimitedAction::Arrival => self.limits.arrivals,
+            RateLimitedAction::Message => self.limits.messages,
+            RateLimitedAction::Recipient => self.limits.recipients,
+            RateLimitedAction::Guess => self.limits.guesses,
         };
         most.max(1)
     }
 
-    /// The record of `doer`, if there is one.
-    fn known_mut(&mut self, doer: Doer) -> Option<&mut Record> {
-        let key = self.key_of(doer);
+    /// The record of `subject`, if there is one.
+    fn known_mut(&mut self, subject: RateSubject) -> Option<&mut Record> {
+        let key = self.key_of(subject);
         self.records.get_mut(key as usize % SETS)?.iter_mut().find(|record| record.key == key)
     }
 
-    /// The record of `doer`, or a new one.
-    fn record(&mut self, doer: Doer) -> Option<&mut Record> {
-        let key = self.key_of(doer);
+    /// The record of `subject`, or a new one.
+    fn record(&mut self, subject: RateSubject) -> Option<&mut Record> {
+        let key = self.key_of(subject);
         let set = self.records.get_mut(key as usize % SETS)?;
         let place = match set.iter().position(|record| record.key == key) {
             Some(place) => place,
@@ -345,19 +350,19 @@ impl Strangers {
         set.get_mut(place)
     }
 
-    fn key_of(&self, doer: Doer) -> u64 {
-        let (Doer::Address(address) | Doer::Network(address)) = doer;
+    fn key_of(&self, subject: RateSubject) -> u64 {
+        let (RateSubject::Address(address) | RateSubject::Network(address)) = subject;
         let (octets, lengths) = match address.to_canonical() {
             IpAddr::V4(address) => (address.to_ipv6_mapped().octets(), [16, 15]),
             IpAddr::V6(address) => (address.octets(), [8, 6]),
         };
         let [of_address, of_network] = lengths;
-        let length = if let Doer::Address(_) = doer { of_address } else { of_network };
+        let length = if let RateSubject::Address(_) = subject { of_address } else { of_network };
         let mut hasher = SipHasher13::new_with_key(&self.key);
         hasher.write(octets.get(..length).unwrap_or_default());
-        match doer {
-            Doer::Address(_) => (hasher.finish() & !NETWORK_KEY).max(1),
-            Doer::Network(_) => hasher.finish() | NETWORK_KEY,
+        match subject {
+            RateSubject::Address(_) => (hasher.finish() & !NETWORK_KEY).max(1),
+            RateSubject::Network(_) => hasher.finish() | NETWORK_KEY,
         }
     }
 }
