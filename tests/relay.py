@@ -212,7 +212,7 @@ class Relay(HostedTest):
         ada.hold(0)
         for text in ("Hello.\n", "A line of many.\n" * 10_000):
             page = ada.post("/mail/compose", to="Bob <bob@postfix.test>", bcc=GRACE, subject="looms \u00fc", text=text, do="send")
-            self.assertIn("Your letter was sent.", page)
+            self.assertIn("Message sent.", page)
         keys = signatures.published(data)
         for letter in postfix.wait_for(4, 60):
             both = [("rsa-sha256", True), ("ed25519-sha256", True)]

@@ -63,7 +63,7 @@ class Reading:
         self.assertEqual(browser.address, self.address("/mail/login?next=%2Fmail%2Fbox%2F1"))
         for user, password in (("ada", "guess"), ("nobody", PASSWORD)):
             self.say_who(user, password)
-            self.assertIn("The address or the password is wrong.", browser.text("main"))
+            self.assertIn("Wrong email address or password.", browser.text("main"))
             self.assertEqual(browser.value("#name"), f"{user}@{DOMAIN}")
         self.say_who("ada", PASSWORD)
         self.assertEqual(browser.address, self.address("/mail/box/1"))
@@ -93,14 +93,14 @@ class Reading:
         self.log_in("ada")
         self.open(subject)
         browser = self.browser
-        self.assertIn("were not loaded", browser.text(".letter"))
+        self.assertIn("Remote images are blocked", browser.text(".letter"))
         browser.enter("iframe.sheet-of-mail")
         self.assertEqual(browser.text("p"), "It weaves.")
         self.assertEqual(browser.run("return getComputedStyle(document.querySelector('p')).color"), "rgb(1, 2, 3)")
         self.assertEqual(browser.run("return origin"), "null")
         browser.leave()
         browser.follow("button[value=once]")
-        self.assertNotIn("were not loaded", browser.text(".letter"))
+        self.assertNotIn("Remote images are blocked", browser.text(".letter"))
 
     def test_a_message_is_archived_and_that_is_taken_back(self):
         subject = self.deliver("Archived")
@@ -108,7 +108,7 @@ class Reading:
         browser = self.browser
         self.open(subject)
         browser.follow("button[value=archive]")
-        self.assertIn("The message was moved to Archive.", browser.text(".notice"))
+        self.assertIn("Message moved to Archive.", browser.text(".notice"))
         self.assertFalse(browser.is_there(row(subject)))
         browser.follow(".notice button")
         self.assertEqual(browser.text("h1"), "Inbox")
@@ -125,13 +125,13 @@ class Reading:
         for subject in subjects:
             self.choose(subject)
         browser.follow("button[value=junk]")
-        self.assertIn("2 messages were moved to Junk.", browser.text(".notice"))
+        self.assertIn("2 messages moved to Junk.", browser.text(".notice"))
         self.box("Junk")
         for subject in subjects:
             self.choose(subject)
         browser.click("//select[@id='move']/option[.='Archive']")
         browser.follow("button[value=move]")
-        self.assertIn("2 messages were moved to Archive.", browser.text(".notice"))
+        self.assertIn("2 messages moved to Archive.", browser.text(".notice"))
         self.box("Archive")
         for subject in subjects:
             self.assertTrue(browser.is_there(row(subject)))
@@ -148,7 +148,7 @@ class Reading:
         self.assertIn(f"bob@{DOMAIN}", browser.text(".notice.error"))
         browser.write("#to", f"Grace <grace@{DOMAIN}>")
         browser.follow("button[value=send]")
-        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.assertIn("Message sent.", browser.text(".notice"))
         self.box("Sent")
         self.assertTrue(browser.is_there(row(subject)))
 
@@ -161,7 +161,7 @@ class Reading:
         self.assertIn("> All is well.", browser.value("#text"))
         browser.type("#text", "Good to hear.\n")
         browser.follow("button[value=send]")
-        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.assertIn("Message sent.", browser.text(".notice"))
 
         self.log_in("ada")
         self.assertIn("2", browser.text(row(f"Re: {subject}", "//*[@class='number']")), "one row, and its messages are counted")
@@ -182,7 +182,7 @@ class Reading:
         browser.type("#subject", subject)
         browser.type("#text", "First.")
         browser.follow("button[value=save]")
-        self.assertIn("The draft was saved.", browser.text(".notice"))
+        self.assertIn("Draft saved.", browser.text(".notice"))
         self.box("Drafts")
         self.open(subject)
         self.assertEqual(browser.value("#subject"), subject)
@@ -190,7 +190,7 @@ class Reading:
         browser.type("#to", f"grace@{DOMAIN}")
         browser.write("#text", "Second.")
         browser.follow("button[value=send]")
-        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.assertIn("Message sent.", browser.text(".notice"))
         self.box("Drafts")
         self.assertFalse(browser.is_there(row(subject)))
         self.log_in("grace")
@@ -217,7 +217,7 @@ class Reading:
         self.assertNotIn("taken away.bin", browser.text("ul.attachments"))
         browser.type("#text", "What is attached was kept.")
         browser.follow("button[value=send]")
-        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.assertIn("Message sent.", browser.text(".notice"))
         self.log_in("grace")
         self.open(subject)
         self.assertNotIn("taken away.bin", browser.text(".attachments"))
@@ -237,7 +237,7 @@ class Reading:
         browser.type("#text", "See what is attached.")
         browser.type("#files", str(file))
         browser.follow("button[value=send]")
-        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.assertIn("Message sent.", browser.text(".notice"))
         self.log_in("grace")
         self.assertTrue(browser.is_there(row(subject, "//*[@class='clip']")))
         self.open(subject)
@@ -262,14 +262,14 @@ class Reading:
         if self.scripts:
             browser.run(WATCH)
         browser.follow("button[value=send]")
-        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.assertIn("Message sent.", browser.text(".notice"))
         if self.scripts:
-            parts = {int(part) for told in browser.run("return told") for part in re.findall(r"Sending: ([0-9]+) %", told)}
+            parts = {int(part) for told in browser.run("return told") for part in re.findall(r"Uploading: ([0-9]+)%", told)}
             self.assertGreater(len(parts - {0, 100}), 3, parts)
         browser.follow("a.compose")
         browser.type("#files", str(more))
         browser.click("button[value=save]")
-        refused = "That is too much: a letter has 38 MB at most with all its files."
+        refused = "with attachments it can have at most 38 MB"
         until(lambda: refused in browser.text(), ANSWER_SECONDS, refused)
         self.log_in("grace")
         self.open(subject)
@@ -282,11 +282,11 @@ class Reading:
         browser = self.browser
         self.choose(subject)
         browser.follow("button[value=trash]")
-        self.assertIn("The message was moved to Trash.", browser.text(".notice"))
+        self.assertIn("Message moved to Trash.", browser.text(".notice"))
         self.box("Trash")
         self.choose(subject)
         browser.follow("button[value=erase]")
-        self.assertIn("The message was deleted for ever.", browser.text(".notice"))
+        self.assertIn("Message deleted forever.", browser.text(".notice"))
         self.box("Trash")
         self.assertFalse(browser.is_there(row(subject)))
 
@@ -332,12 +332,12 @@ class Reading:
         browser.type("#text", "It took an hour to write.")
         self.log_out_elsewhere()
         browser.follow("button[value=send]")
-        self.assertIn("Your letter is kept", browser.text("main"))
+        self.assertIn("Your message is kept", browser.text("main"))
         self.say_who("ada")
         self.assertEqual(browser.value("#subject"), subject)
         self.assertIn("It took an hour to write.", browser.value("#text"))
         browser.follow("button[value=send]")
-        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.assertIn("Message sent.", browser.text(".notice"))
 
     def test_a_search_finds_a_letter_by_what_a_list_shows_of_it(self):
         subject, other = self.deliver("Wanted"), self.deliver("Unwanted")
@@ -358,7 +358,7 @@ class Reading:
             self.open(subject)
             browser.follow("a.back")
         browser.click(".account summary")
-        browser.follow("//button[.='Log out']")
+        browser.follow("//button[.='Sign out']")
         self.assertEqual(browser.address, self.address("/mail/login"))
         for _ in range(5):
             browser.back()
@@ -373,13 +373,13 @@ class Reading:
         browser = self.browser
         browser.click(".account summary")
         browser.follow("//a[.='Settings']")
-        self.assertIn("this one", browser.text("ul.lines"))
+        self.assertIn("this device", browser.text("ul.lines"))
         browser.write("#name", "Grace Höpper")
         browser.write("#signature", "Grace\nAdmiral")
         self.assertEqual(browser.value("#hold"), "0")
         browser.click("//select[@id='theme']/option[.='Dark']")
         browser.follow("button[value=save]")
-        self.assertIn("Saved.", browser.text(".notice"))
+        self.assertIn("Settings saved.", browser.text(".notice"))
         self.assertEqual(browser.attribute("html", "data-theme"), "dark")
         self.assertEqual(browser.value("#name"), "Grace Höpper")
         subject = self.unique("Signed")
@@ -399,7 +399,7 @@ class Reading:
         self.log_in("ada")
         browser.go(self.address("/mail/settings"))
         browser.follow("button[value=end-others]")
-        self.assertIn("You are logged out everywhere else.", browser.text(".notice"))
+        self.assertIn("All other sessions were signed out.", browser.text(".notice"))
         self.assertFalse(browser.is_there("ul.lines button"))
         self.assertIn('name="password"', self.ask("/mail/box/1", elsewhere))
 

@@ -98,7 +98,7 @@ class Access(WithHost):
         browser.type("#to", "charles@elsewhere.test")
         browser.type("#subject", self.unique("Far"))
         browser.follow("button[value=send]")
-        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.assertIn("Message sent.", browser.text(".notice"))
 
         def waits():
             browser.go(self.address("/mail/"))

@@ -41,7 +41,7 @@ class Holding:
         browser = self.browser
         self.assertIn("Sending…", browser.text(".notice"))
         browser.follow(".notice button")
-        self.assertIn("it is a draft again", browser.text(".notice"))
+        self.assertIn("Sending undone.", browser.text(".notice"))
         self.assertEqual(browser.value("#to"), f"grace@{DOMAIN}")
         self.assertEqual(browser.value("#subject"), subject)
         self.assertEqual(browser.value("#text").strip(), "All is well.")
@@ -70,7 +70,7 @@ class Holding:
         subject = self.send("Enclosed", "ada", "grace", [file])
         browser = self.browser
         browser.follow(".notice button")
-        self.assertIn("it is a draft again", browser.text(".notice"))
+        self.assertIn("Sending undone.", browser.text(".notice"))
         self.assertIn(file.name, browser.text("ul.attachments"))
         self.assertEqual(browser.value("#subject"), subject)
         # Nothing is looked at while this one is held.
@@ -101,7 +101,7 @@ class HoldingWithScripts(Holding, Reader):
         subject = self.send("Counted", "ada", "grace")
         browser = self.browser
         self.assertRegex(browser.text(".notice .left"), r"^([1-9]|[12]\d|30) s$")
-        until(lambda: "Your letter was sent." in browser.text(".notice"), LEAVES_SECONDS, "the page says so")
+        until(lambda: "Message sent." in browser.text(".notice"), LEAVES_SECONDS, "the page says so")
         self.assertFalse(browser.is_there(".notice button"), "it is too late")
         self.box("Sent")
         until(lambda: browser.is_there(row(subject)), ANSWER_SECONDS, "it is")

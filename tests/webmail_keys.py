@@ -61,7 +61,7 @@ class Keys(Reader):
         browser.press("j")
         for key, subject, words in zip("!#e", subjects, ("Junk", "Trash", "Archive")):
             browser.follow_keys(key)
-            self.assertIn(f"The message was moved to {words}.", browser.text(".notice"))
+            self.assertIn(f"Message moved to {words}.", browser.text(".notice"))
             self.assertSaid(f"moved to {words}.")
             self.assertFalse(browser.is_there(row(subject)))
         self.assertEqual(self.at(), subjects[3], "the next one has taken its place")
@@ -101,11 +101,11 @@ class Keys(Reader):
         browser.type("#text", "cjk?#e!")
         self.assertEqual(browser.value("#text").strip(), "cjk?#e!")
         browser.follow_keys("Control+Enter")
-        self.assertIn("Your letter was sent.", browser.text(".notice"))
+        self.assertIn("Message sent.", browser.text(".notice"))
         browser.run("document.querySelector('main').focus()")
         browser.press("/", *subject)
         browser.follow_keys("Enter")
-        self.assertEqual(browser.text("h1"), "Search")
+        self.assertEqual(browser.text("h1"), "Search results")
         self.assertTrue(browser.is_there(row(subject)))
         browser.press("/", "Escape")
         self.assertNotEqual(self.at(), "search")
@@ -113,8 +113,8 @@ class Keys(Reader):
     def test_g_and_a_key_behind_it_lead_to_mailboxes(self):
         self.log_in("ada")
         for key, heading, address in (
-            ("t", "Sent", "/mail/box/3"), ("d", "Drafts", "/mail/box/2"), ("s", "Search", "/mail/search?q=is%3Astarred"),
-            ("a", "Search", "/mail/search?q="), ("i", "Inbox", "/mail/box/1"),
+            ("t", "Sent", "/mail/box/3"), ("d", "Drafts", "/mail/box/2"), ("s", "Search results", "/mail/search?q=is%3Astarred"),
+            ("a", "Search results", "/mail/search?q="), ("i", "Inbox", "/mail/box/1"),
         ):
             self.browser.follow_keys("g", key)
             self.assertEqual(self.browser.text("h1"), heading)

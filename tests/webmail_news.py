@@ -40,7 +40,7 @@ class News(Reader):
             browser.go(self.address("/mail/box/1"))
             self.open(subject)
             browser.follow("button[value=archive]")
-            self.assertIn("The message was moved to Archive.", browser.text(".notice"))
+            self.assertIn("Message moved to Archive.", browser.text(".notice"))
             self.assertEqual(browser.address, self.address("/mail/box/1"))
             browser.command("POST", "window", handle=first)
             browser.wait_until_gone(row(subject))

@@ -51,7 +51,7 @@ class Pictures(WithHost, Reader):
         ada.hold(0)
         refused, held, unknown = "sofia@far.test, luigi@far.test", "editors@silent.test", "augustus@other.test"
         for whom in (refused, held, unknown):
-            self.assertIn("Your letter was sent.", ada.post("/mail/compose", to=whom, subject="Notes", text="It computes.", do="send"))
+            self.assertIn("Message sent.", ada.post("/mail/compose", to=whom, subject="Notes", text="It computes.", do="send"))
         self.log_in(ADMINISTRATOR)
 
         def is_shown(whom, words):
@@ -59,7 +59,7 @@ class Pictures(WithHost, Reader):
             return browser.is_there(card(whom)) and words in browser.text(card(whom))
 
         for whom in (refused, unknown):
-            until(lambda whom=whom: is_shown(whom, "The last time"), WAY_SECONDS, f"{whom} has been tried")
+            until(lambda whom=whom: is_shown(whom, "Last attempt"), WAY_SECONDS, f"{whom} has been tried")
         browser.follow(do("hold", held))
         browser.go(self.address(QUEUE))
         self.take("queue")

@@ -134,7 +134,7 @@ class Queue(WithHost):
 
     def send(self, *recipients):
         """Ada writes to them."""
-        self.assertIn("Your letter was sent.", self.ada.post("/mail/compose", to=", ".join(recipients), subject=self.unique("Far"), text="It computes.", do="send"))
+        self.assertIn("Message sent.", self.ada.post("/mail/compose", to=", ".join(recipients), subject=self.unique("Far"), text="It computes.", do="send"))
 
     def look(self):
         self.browser.go(self.address(QUEUE))
@@ -174,7 +174,7 @@ class Queue(WithHost):
             browser.click(".account summary")
             browser.follow("//a[.='Queue']")
             self.assertEqual(browser.address, self.address(QUEUE))
-            self.assertIn("Nothing waits to leave.", browser.text("main"))
+            self.assertIn("The queue is empty.", browser.text("main"))
             self.log_in("ada")
             browser.click(".account summary")
             self.assertIn("Settings", browser.text(".account"))
@@ -193,20 +193,20 @@ class Queue(WithHost):
             self.host.is_ready = False
             self.send(whom)
             self.log_in(ADMINISTRATOR)
-            self.look_until("tried once", whom)
+            self.look_until("1 attempt", whom)
             about = self.browser.text(card(whom))
-            for words in ("Next try: ", f"from ada@{DOMAIN}", "The last time: ", self.host.words):
+            for words in ("Next attempt: ", f"from ada@{DOMAIN}", "Last attempt: ", self.host.words):
                 self.assertIn(words, about)
-            self.assertIn("One letter: tried again now.", self.press("retry", whom))
-            self.look_until("tried 2 times", whom)
-            self.assertIn("One letter: held.", self.press("hold", whom))
+            self.assertIn("The message was scheduled for an immediate retry.", self.press("retry", whom))
+            self.look_until("2 attempts", whom)
+            self.assertIn("The message was held.", self.press("hold", whom))
             self.assertIn("Held", self.browser.text(card(whom)))
-            self.assertIn("1 letter waits to leave: 1 held", self.browser.text("main"))
+            self.assertIn("1 message in the queue: 1 held", self.browser.text("main"))
             self.assertFalse(self.browser.is_there(do("retry", whom)))
             self.host.is_ready = True
-            self.assertIn("One letter: released.", self.press("release", whom))
+            self.assertIn("The message was released.", self.press("release", whom))
             until(lambda whom=whom: whom in self.host.taken, WAY_SECONDS, "it leaves")
-            self.look_until("Nothing waits to leave.")
+            self.look_until("The queue is empty.")
 
     def test_who_sent_a_letter_that_is_deleted_hears_so_or_nobody_does(self):
         for number, _ in enumerate(self.on_each_screen()):
@@ -216,10 +216,10 @@ class Queue(WithHost):
             self.log_in(ADMINISTRATOR)
             self.look_until(told)
             self.look_until(untold)
-            self.assertIn("One letter: returned to its sender.", self.press("return", told))
+            self.assertIn("The message was returned to its sender.", self.press("return", told))
             until(lambda told=told: self.look() and not self.browser.is_there(card(told)), ANSWER_SECONDS, "its report is made")
-            self.assertIn("One letter: deleted.", self.press("delete", untold))
-            self.assertIn("Nothing waits to leave.", self.browser.text("main"))
+            self.assertIn("The message was deleted.", self.press("delete", untold))
+            self.assertIn("The queue is empty.", self.browser.text("main"))
             letters = until(lambda number=number: len(found := self.machine.mailbox("ada")) > number and found, ANSWER_SECONDS, "a report")
             self.assertEqual(len(letters), number + 1)
             self.assertIn(told.encode(), letters[-1].raw)
@@ -232,22 +232,22 @@ class Queue(WithHost):
             self.send("gerda@far.test")
             self.log_in(ADMINISTRATOR)
             count = LINES + 4
-            self.look_until(f"{count} letters wait to leave")
+            self.look_until(f"{count} messages in the queue")
             self.assertEqual(len(self.browser.all("main section")), LINES)
             self.browser.follow("//a[.='Next page']")
             self.assertEqual(len(self.browser.all("main section")), count - LINES)
-            self.assertIn("Letters for far.test: 2 held.", self.press_for("hold", "Far.test"))
-            self.assertIn(f"{count} letters wait to leave: 2 held", self.browser.text("main"))
-            self.browser.follow("//a[.='From the beginning']")
-            self.assertIn("Nothing for elsewhere.test waits", self.press_for("release", "elsewhere.test"))
-            self.assertIn("Letters for far.test: 2 released.", self.press_for("release", "far.test"))
+            self.assertIn("2 messages for far.test were held.", self.press_for("hold", "Far.test"))
+            self.assertIn(f"{count} messages in the queue: 2 held", self.browser.text("main"))
+            self.browser.follow("//a[.='First page']")
+            self.assertIn("no messages for elsewhere.test to which this applies", self.press_for("release", "elsewhere.test"))
+            self.assertIn("2 messages for far.test were released.", self.press_for("release", "far.test"))
             # They are being tried, and then wait again.
-            until(lambda: "Letters for far.test: 2 tried again now." in self.press_for("retry", "far.test"), WAY_SECONDS, "they are tried", pause=0.2)
+            until(lambda: "2 messages for far.test were scheduled for an immediate retry." in self.press_for("retry", "far.test"), WAY_SECONDS, "they are tried", pause=0.2)
             for domain in domains:
                 self.delete(domain)
             self.look()
-            self.assertIn("Letters for far.test: 2 deleted.", self.press_for("delete", "far.test"))
-            self.assertIn("Nothing waits to leave.", self.browser.text("main"))
+            self.assertIn("2 messages for far.test were deleted.", self.press_for("delete", "far.test"))
+            self.assertIn("The queue is empty.", self.browser.text("main"))
             self.assertFalse(self.browser.is_there("#domain"), "there is nothing to be done")
 
 
@@ -288,7 +288,7 @@ class QueueWithScripts(Queue, Reader):
         self.box("Outbox")
         self.assertTrue(browser.is_there("li.row"))
         self.delete("silent.test")
-        until(lambda: "Nothing here." in browser.text("main"), ANSWER_SECONDS, "nothing is in it")
+        until(lambda: "No messages." in browser.text("main"), ANSWER_SECONDS, "nothing is in it")
         self.assertTrue(browser.is_there(outbox), "it is open")
         self.box("Drafts")
         self.assertFalse(browser.is_there(outbox))

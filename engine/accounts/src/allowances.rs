@@ -27,17 +27,15 @@ impl fmt::Display for Excess {
         match self {
             Excess::Messages(most) => write!(
                 out,
-                "You have sent {most} messages today, and more are not allowed. This one was not sent: it is kept on \
-                 this page. Try again tomorrow."
+                "You have reached today’s limit of {most} sent messages. Try again tomorrow."
             ),
-            Excess::Waiting => out.write_str(
-                "Too much of your mail is waiting to be sent. This message was not sent: it is kept on this page. \
-                 Try again later.",
-            ),
+            Excess::Waiting => {
+                out.write_str("Too many of your messages are waiting to be sent. Try again later.")
+            }
             Excess::NewRecipients(most) => write!(
                 out,
-                "You may write to {most} new recipients a day, and these are more. This message was not sent: it is \
-                 kept on this page. Try again tomorrow, or with fewer of them."
+                "This message would exceed today’s limit of {most} new recipients. Remove some of them, \
+                 or try again tomorrow."
             ),
         }
     }

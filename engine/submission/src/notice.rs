@@ -19,7 +19,7 @@ const NOTICE: u128 = 1 << 14;
 /// The bits of a message's GUID. The bits above them tell the places of one origin.
 pub(super) const GUID_BITS: u32 = 48;
 
-/// Characters of a subject that the notice says.
+/// Characters of a subject that the notice quotes.
 const SUBJECT_MAX: usize = 100;
 
 /// Why a message could not be sent.
@@ -32,12 +32,25 @@ pub(super) enum Hindrance {
 }
 
 impl Hindrance {
+    /// The reason.
     fn words(self) -> &'static str {
         match self {
             Hindrance::Unreadable => {
-                "a part of it cannot be read from this server's disk any more.\r\n"
+                "Part of the message cannot be read from this server's disk any more."
             }
-            Hindrance::NoPlace => "too many messages are on their way at the moment.\r\n",
+            Hindrance::NoPlace => "Too many messages were being delivered at the same time.",
+        }
+    }
+
+    /// What the writer can do.
+    fn advice(self) -> &'static str {
+        match self {
+            Hindrance::Unreadable => {
+                "The message is back in Drafts. To send it, write the damaged part again."
+            }
+            Hindrance::NoPlace => {
+                "The message is back in Drafts. To try again, open it there and send it."
+            }
         }
     }
 }
@@ -61,16 +74,16 @@ pub(super) fn text(
     let known = host.store().account(account).ok_or(Refusal::NoSuchAccount)?;
     let (to, Guid(guid)) = (known.address(), info.guid);
     let domain = to.rsplit_once('@').map_or("", |(_, domain)| domain);
-    let why = hindrance.words();
+    let (why, advice) = (hindrance.words(), hindrance.advice());
     let now = String::from_utf8_lossy(&date_time(host.cx.turn.wall)).into_owned();
     let subject = match subject_of(beginning) {
-        Some(subject) => format!("Its subject is: {subject}\r\n"),
+        Some(subject) => format!("Subject: {subject}\r\n"),
         None => String::new(),
     };
     let reached = if info.flags.contains(Flags::LEAVING) {
-        "Some of its recipients may have received it.\r\n"
+        "Some recipients may have received it already."
     } else {
-        "None of its recipients has received it.\r\n"
+        "No recipient has received it."
     };
     let text = format!(
         "Return-Path: <>\r\n\
@@ -84,12 +97,11 @@ pub(super) fn text(
          Content-Type: text/plain; charset=utf-8\r\n\
          Content-Transfer-Encoding: 8bit\r\n\
          \r\n\
-         Your message could not be sent:\r\n\
-         {why}\
+         Your message could not be sent. {why}\r\n\
+         {reached}\r\n\
          {subject}\
-         {reached}\
          \r\n\
-         It is in Drafts again. If it is important, write it again and send it.\r\n"
+         {advice}\r\n"
     );
     Ok(text.into_bytes())
 }

@@ -13,7 +13,7 @@ use super::context::HttpCall;
 use super::passwords::PasswordPreparation;
 
 /// The reply when the machine is overloaded.
-pub(super) const BUSY: &str = "The machine has too much to do just now. Nothing is lost: go back, and try again in a moment.\n";
+pub(super) const BUSY: &str = "The server is busy. Go back, and try again in a moment.\n";
 
 /// What a request waits for.
 pub(super) enum PendingRequest {
@@ -150,10 +150,8 @@ impl LoginPurpose {
             LoginPurpose::Certificates(_) => unknown(),
             LoginPurpose::Webmail { name, next, draft, .. } => {
                 let why = match has_too_many {
-                    true => {
-                        "Too many people try to log in from your address just now. Try again in a moment."
-                    }
-                    false => "The address or the password is wrong.",
+                    true => "Too many sign-in attempts from your network. Try again in a moment.",
+                    false => "Wrong email address or password.",
                 };
                 let draft = draft.as_ref().map_or_else(String::new, |draft| draft.to_text());
                 webmail::login_page(hostname, name, next, Some(why), &draft)

@@ -184,7 +184,9 @@ fn compose(theme: Theme) -> ComposePage<'static> {
         subject: "Re: The compiler is done",
         text: "Wonderful!\n\nOn Friday Grace Hopper wrote:\n> it compiles itself now.",
         attachments: &[(2, "tables.csv")],
-        error: Some("The disk is full: your letter was not sent. It is kept in this page."),
+        error: Some(
+            "The server’s disk is full, so nothing was changed. Delete some messages and try again.",
+        ),
     }
 }
 
@@ -193,13 +195,13 @@ fn settings(theme: Theme) -> SettingsPage<'static> {
         SessionLine {
             key: "s1",
             program: "Firefox on Linux",
-            since: "since today, 08:12, from 10.0.2.2",
+            since: "Signed in 25 Nov 2026, 08:12 from 10.0.2.2, last active 25 Nov 2026, 09:30 (UTC)",
             is_this: true,
         },
         SessionLine {
             key: "s2",
             program: "Safari on iPhone",
-            since: "since November 3, from 192.0.2.17",
+            since: "Signed in 3 Nov 2026, 17:40 from 192.0.2.17, last active 24 Nov 2026, 21:05 (UTC)",
             is_this: false,
         },
     ];
@@ -218,19 +220,30 @@ fn queue(theme: Theme) -> String {
         sender: "ada@barepost.test".into(),
         recipients: recipients.into(),
         state: state.into(),
-        facts: format!("since 09:41, 4 KB, {tries}"),
+        facts: format!("queued since 09:41, 4 KB, {tries}"),
         last_result: said.into(),
         is_held: state == "Held",
-        is_under_way: state == "Under way",
+        is_under_way: state == "Sending",
         is_readable: true,
         is_left_alone: false,
     };
-    let full =
-        "The last time: mx.example.org has said: 452 4.2.2 The mailbox of this user is full.";
+    let full = "Last attempt: mx.example.org has said: 452 4.2.2 The mailbox of this user is full.";
     let rows = [
-        row(1, "grace@example.org, charles@example.org", "Next try: 10:20", "tried 3 times", full),
-        row(2, "info@blaabaertur.example", "Under way", "not tried yet", ""),
-        row(3, "mary@example.net", "Held", "tried once", "The last time: nobody answered."),
+        row(
+            1,
+            "grace@example.org, charles@example.org",
+            "Next attempt: 10:20",
+            "3 attempts since startup",
+            full,
+        ),
+        row(2, "info@blaabaertur.example", "Sending", "not tried since startup", ""),
+        row(
+            3,
+            "mary@example.net",
+            "Held",
+            "1 attempt since startup",
+            "Last attempt: the other server did not answer.",
+        ),
     ];
     let counted = |domain: &str, policy: &'static str, sessions: u64, failures: &str| TlsRow {
         domain: domain.into(),
@@ -245,7 +258,7 @@ fn queue(theme: Theme) -> String {
     ];
     let page = QueuePage {
         frame: frame(theme, None),
-        counts: "3 letters wait to leave: 1 held, 1 under way. By outbox, the oldest first; times are UTC.",
+        counts: "3 messages in the queue: 1 held, 1 being sent. Grouped by outbox, oldest first. Times are in UTC.",
         here: "/mail/queue",
         rows: &rows,
         is_later: false,

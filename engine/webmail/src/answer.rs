@@ -105,7 +105,10 @@ fn written(status: Status, page: &impl Template, bytes: usize) -> Reply {
 
 /// The page does not exist.
 pub(crate) fn not_found() -> Reply {
-    error_page(Status::NotFound, "There is no such page, or what it shows is not there any more.")
+    error_page(
+        Status::NotFound,
+        "This page does not exist, or what it showed was moved or deleted.",
+    )
 }
 
 /// The store has refused a request. `why`: the text for the reader.
@@ -117,7 +120,7 @@ pub(crate) fn refused(refusal: Refusal, why: &str) -> Reply {
 
 /// An error page with this text.
 pub(crate) fn error_page(status: Status, words: &str) -> Reply {
-    let title = if status == Status::NotFound { "Not found" } else { "Not done" };
+    let title = if status == Status::NotFound { "Not found" } else { "Request failed" };
     page_of(status, &RefusedPage { title, words })
 }
 
@@ -125,7 +128,7 @@ pub(crate) fn error_page(status: Status, words: &str) -> Reply {
 pub(crate) fn not_of_session() -> Reply {
     error_page(
         Status::Forbidden,
-        "This does not come from a page of your session. Go back, load the page again, and try once more.",
+        "This form does not belong to your current session. Go back, reload the page, and try again.",
     )
 }
 
@@ -157,9 +160,9 @@ pub(crate) fn logged_out() -> Reply {
 /// The same when the disk failed to store the end of the session: it is over until the machine
 /// restarts, and for good once the store has removed its note.
 pub(crate) fn logged_out_until_restart(host: &str) -> Reply {
-    let error = "You are logged out, but the disk failed to note it. This server tries again until \
-                 it is noted. If it restarts before that, this session's cookie is valid again: \
-                 log in then, and end the session in the settings.";
+    let error = "You are signed out, but the server could not save this to its disk. It will keep \
+                 trying. If it restarts before it succeeds, this session becomes valid again: \
+                 sign in then, and end the session in Settings.";
     let next = Destination::default();
     let page = LoginPage { host, name: "", next: next.as_str(), error: Some(error), draft: "" };
     to_be_forgotten(page_of(Status::ServiceUnavailable, &page))

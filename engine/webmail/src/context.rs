@@ -132,6 +132,11 @@ impl JobContext<'_, '_> {
         submission::may_post(address, self.cx.directory, self.cx.archive)
     }
 
+    /// Whether an address is in a domain of this server.
+    pub(crate) fn is_local(&self, address: &str) -> bool {
+        self.cx.directory.has_domain_of(address)
+    }
+
     /// Counts one more message of the account for today, with these remote recipients. Errors: the
     /// limit that it would exceed; then it does not count.
     pub(crate) fn may_send(

@@ -24,7 +24,7 @@ impl Theme {
     /// Its name on the page.
     pub(crate) fn title(self) -> &'static str {
         match self {
-            Theme::Auto => "As the system's",
+            Theme::Auto => "System",
             Theme::Light => "Light",
             Theme::Dark => "Dark",
         }

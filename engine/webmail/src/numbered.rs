@@ -117,12 +117,13 @@ pub(crate) fn numbered(number: Option<u64>) -> u64 {
 
 /// The reply when there are too many downloads.
 pub(crate) fn too_many_replies() -> Reply {
-    let words = "Too much is being downloaded just now. Nothing is lost: go back, and try again when a download has ended.\n";
+    let words =
+        "Too many downloads are in progress. Go back, and try again when one has finished.\n";
     Reply::text(Status::ServiceUnavailable, words.into())
 }
 
 /// The reply when there are too many uploads.
 pub(crate) fn too_many_messages() -> Reply {
-    let words = "Too many messages are being sent just now. Nothing is lost: go back, and try again when one has gone.\n";
+    let words = "Too many messages are being uploaded. Go back, and try again in a moment.\n";
     Reply::text(Status::ServiceUnavailable, words.into())
 }

@@ -35,13 +35,13 @@ pub(crate) fn of_sender(sender: &Mailbox) -> Vec<String> {
     let other =
         named.filter_map(address).find(|named| !named.eq_ignore_ascii_case(&sender.address));
     if let (Some(other), Some(own)) = (other, address(&sender.address)) {
-        warnings.push(format!("The sender's name says {other}, but the letter comes from {own}."));
+        warnings.push(format!("The sender’s name shows {other}, but the message is from {own}."));
     }
     let host = sender.address.rsplit_once('@').and_then(|(_, host)| LinkHost::of(host));
     if let Some((host, warning)) =
         host.and_then(|host| host.warning().map(|warning| (host, warning)))
     {
-        warnings.push(format!("The sender's address is at {host}, {warning}."));
+        warnings.push(format!("The sender’s address is at {host}, {warning}."));
     }
     warnings
 }

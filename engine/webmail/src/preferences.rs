@@ -55,9 +55,9 @@ impl HoldTime {
     /// Its name on the page.
     pub(crate) fn title(self) -> &'static str {
         match self {
-            HoldTime::Off => "Not at all",
-            HoldTime::Short => "For 10 seconds",
-            HoldTime::Long => "For 30 seconds",
+            HoldTime::Off => "Off",
+            HoldTime::Short => "10 seconds",
+            HoldTime::Long => "30 seconds",
         }
     }
 
@@ -116,11 +116,11 @@ impl Preferences {
     /// The change of the note. Errors: which field is too long.
     pub(crate) fn note_change(&self) -> Result<NoteChange, &'static str> {
         if self.name.len() > NAME_BYTES_MAX {
-            return Err("The name is too long. Nothing was saved.");
+            return Err("Your name is too long. The settings were not saved.");
         }
         if self.signature.len() > SIGNATURE_BYTES_MAX {
             return Err(
-                "The signature is too long: a kilobyte is what it may have. Nothing was saved.",
+                "The signature is too long: it can have at most 1 KB. The settings were not saved.",
             );
         }
         let fields = [

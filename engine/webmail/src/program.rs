@@ -48,7 +48,7 @@ pub(crate) fn in_words(user_agent: &str) -> String {
             let token: String =
                 user_agent.chars().filter(|character| !character.is_control()).collect();
             match token.get(..token.floor_char_boundary(UNKNOWN_BYTES_MAX)) {
-                Some("") | None => "A program without a name".into(),
+                Some("") | None => "Unknown browser".into(),
                 Some(token) => token.into(),
             }
         }

@@ -31,7 +31,7 @@ pub(crate) fn past(handling: QueueAction, count: usize) -> &'static str {
     match handling {
         QueueAction::Hold => "held",
         QueueAction::Release => "released",
-        QueueAction::Retry => "tried again now",
+        QueueAction::Retry => "scheduled for an immediate retry",
         QueueAction::Return if count == 1 => "returned to its sender",
         QueueAction::Return => "returned to their senders",
         QueueAction::Delete => "deleted",

@@ -161,11 +161,7 @@ pub(crate) fn job_for(
                         flash: None,
                         is_administrator: cx.is_administrator(account),
                     };
-                    draft.page(
-                        "You are logged in again, and your letter is still here.",
-                        &client,
-                        cx.store(),
-                    )
+                    draft.page("Signed in again – your message is still here.", &client, cx.store())
                 }
             };
             Err(HandlerReply::Reply(
@@ -180,7 +176,7 @@ pub(crate) fn job_for(
             Ok(reader) => Ok(cx.job_of_message(ticket, reader)),
             Err(_) => Err(HandlerReply::Reply(answer::error_page(
                 Status::BadRequest,
-                "This form is not understood.",
+                "The server could not read this form. Go back, reload the page, and try again.",
             ))),
         },
         Request::SetPassword(ticket, token, proved) => match cx.known(&ticket) {
@@ -365,8 +361,12 @@ impl AuthenticatedRequest<'_, '_> {
 
     /// The job of a form. Errors: the reply, if the request is answered at once.
     fn post(&mut self, action: PostAction, media_type: &str, body: &[u8]) -> Result<Job, Reply> {
-        let form = Form::of(media_type, body)
-            .map_err(|_| answer::error_page(Status::BadRequest, "This form is not understood."))?;
+        let form = Form::of(media_type, body).map_err(|_| {
+            answer::error_page(
+                Status::BadRequest,
+                "The server could not read this form. Go back, reload the page, and try again.",
+            )
+        })?;
         if !self.ticket.form_token().is(form.text("token").unwrap_or_default()) {
             return Err(answer::not_of_session());
         }
@@ -453,7 +453,7 @@ impl AuthenticatedRequest<'_, '_> {
             let notice = self
                 .cx
                 .sessions
-                .push_flash(&self.session, FlashMessage::failure("Choose a mailbox first."));
+                .push_flash(&self.session, FlashMessage::failure("Choose a folder first."));
             return Err(answer::redirect_with_flash(then.as_str(), notice));
         };
         let keys = form.texts("key").filter_map(|key| key.parse().ok());

@@ -128,7 +128,7 @@ pub fn asked(
         (Route::Get(_), Some(ticket)) => return Ok(request(question, ticket, target, Vec::new())),
         (Route::Post(_), _) if !is_from_our_page(question) => Dispatch::Reply(answer::error_page(
             Status::Forbidden,
-            "This does not come from a page of ours.",
+            "This form does not come from a page of this server.",
         )),
         (Route::Post(PostAction::Write), ticket) => {
             upload_announced(ticket, question, most.message_octets)
@@ -185,11 +185,11 @@ fn form_announced(
 pub fn too_large(question: &HandlerRequest<'_>, most: u64) -> Reply {
     let words = match Route::of(question.method.name(), &target(question)) {
         Ok(Route::Post(PostAction::Write)) => format!(
-            "That is too much: a letter has {} MB at most with all its files. Go back: your letter is still there.",
+            "The message is too large: with attachments it can have at most {} MB. Remove some attachments and try again.",
             most / 1_000_000
         ),
         _ => format!(
-            "That is too much: {} KB is what can be sent from here. Go back: nothing is lost.",
+            "This form is too large: it can have at most {} KB. Go back to shorten it.",
             most / 1000
         ),
     };
@@ -207,7 +207,7 @@ pub fn form_arrived(
         let Ok(form) = Form::of(question.content_type.unwrap_or_default(), &body) else {
             return Err(Dispatch::Reply(answer::error_page(
                 Status::BadRequest,
-                "This form is not understood.",
+                "The server could not read this form. Go back, reload the page, and try again.",
             )));
         };
         let text = |name| form.text(name).unwrap_or_default();

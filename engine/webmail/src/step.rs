@@ -50,26 +50,26 @@ pub(crate) fn redirect(
 pub(crate) fn why(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::DiskFull | Refusal::IndexFull => {
-            "There is no space left on the disk. Nothing was changed: delete something, and try again."
+            "The server’s disk is full, so nothing was changed. Delete some messages and try again."
         }
         Refusal::OverQuota => {
-            "Your mailbox is full. Nothing was changed: delete something for good, also from Trash, and try again."
+            "Your mailbox is full, so nothing was changed. Delete messages, also from Trash, and try again."
         }
         Refusal::LargerThanQuota => {
-            "It is larger than all that your mailbox may hold. Nothing was changed."
+            "This is larger than your whole mailbox quota, so nothing was changed."
         }
         Refusal::ReadOnly => {
-            "The server's disk has failed. You can read mail, but nothing can be changed until the disk works again. Try again in a few minutes."
+            "The server’s disk has failed. You can read mail, but nothing can be changed until the disk works again. Try again in a few minutes."
         }
         Refusal::NoSuchMessage | Refusal::NoSuchMailbox | Refusal::NoSuchAccount => {
-            "It is not there any more: another window or program has moved or removed it."
+            "This message or folder no longer exists. It was moved or deleted in another window or program."
         }
         Refusal::Unreadable => {
-            "The server's disk failed to read this part of the message. Try again in a moment."
+            "The server’s disk failed to read this part of the message. Try again in a moment."
         }
         Refusal::Damaged => {
-            "The disk does not give it back as it was written: this part of it cannot be read."
+            "This part of the message is damaged on the server’s disk and cannot be read."
         }
-        _ => "The machine has too much to do just now. Nothing was changed: try again in a moment.",
+        _ => "The server is busy, so nothing was changed. Try again in a moment.",
     }
 }

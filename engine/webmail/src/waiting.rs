@@ -97,6 +97,6 @@ impl WaitingRequests {
 
 /// The reply when too many requests wait on the core that owns the account.
 pub fn too_many_requests() -> Reply {
-    let words = "Too much is being done with mail just now. Nothing is lost: go back, and try again in a moment.\n";
+    let words = "The server is busy. Go back, and try again in a moment.\n";
     Reply::text(Status::ServiceUnavailable, words.into())
 }

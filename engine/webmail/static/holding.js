@@ -25,7 +25,7 @@ function countingBegins() {
       counting = setTimeout(count, 250);
       return;
     }
-    words.textContent = "Your letter was sent.";
+    words.textContent = "Message sent.";
     left.remove();
     find("form", notice)?.remove();
   };

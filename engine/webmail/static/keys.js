@@ -14,33 +14,33 @@ const PATIENCE_MS = 1500;
 
 /** The destination of `g` with the next key. @type {Record<string, [string, string]>} */
 const PLACES = {
-  i: ["/mail/box/1", "Go to the inbox"],
-  s: ["/mail/search?q=is%3Astarred", "Go to all with a star"],
-  t: ["/mail/box/3", "Go to what was sent"],
-  d: ["/mail/box/2", "Go to the drafts"],
+  i: ["/mail/box/1", "Go to Inbox"],
+  s: ["/mail/search?q=is%3Astarred", "Go to starred messages"],
+  t: ["/mail/box/3", "Go to Sent"],
+  d: ["/mail/box/2", "Go to Drafts"],
   a: ["/mail/search?q=", "Go to all mail"],
 };
 
 /** A key's description and action. @type {Record<string, [string, () => void]>} */
 const KEYS = {
-  j: ["Next message, the older one", () => step(1)],
-  k: ["Message before, the newer one", () => step(-1)],
-  o: ["Open the message", () => press("a.what", "row")],
-  u: ["Back to the list", () => void (press("main a.back", "quiet") || (find("form.list") ? go(location.href) : history.back()))],
-  x: ["Choose the message, or not", () => press("input[name=key]", "row")],
+  j: ["Next (older) message", () => step(1)],
+  k: ["Previous (newer) message", () => step(-1)],
+  o: ["Open message", () => press("a.what", "row")],
+  u: ["Back to list", () => void (press("main a.back", "quiet") || (find("form.list") ? go(location.href) : history.back()))],
+  x: ["Select or unselect message", () => press("input[name=key]", "row")],
   e: ["Archive", () => deed("archive")],
   "#": ["Delete", () => deed("trash")],
-  "!": ["Junk", () => deed("junk")],
-  s: ["Star, or take the star away", () => star()],
+  "!": ["Move to Junk", () => deed("junk")],
+  s: ["Star or unstar", () => star()],
   I: ["Mark as read", () => deed("read")],
-  U: ["Mark as not read", () => deed("unread")],
+  U: ["Mark as unread", () => deed("unread")],
   r: ["Reply", () => answer("reply")],
-  a: ["Reply to all", () => answer("all")],
+  a: ["Reply all", () => answer("all")],
   f: ["Forward", () => answer("forward")],
   c: ["Compose", () => press("a.compose")],
   "/": ["Search", () => /** @type {HTMLInputElement | null} */ (find("#search"))?.select()],
-  z: ["Take back what was done", () => press("main .notice button")],
-  "?": ["This list", () => help()],
+  z: ["Undo", () => press("main .notice button")],
+  "?": ["Show shortcuts", () => help()],
 };
 
 /** When `g` was pressed, if it waits for the next key. */
@@ -63,7 +63,7 @@ function press(selector, where = "page") {
   const element = where === "row" && row === null ? null : find(selector, row ?? document);
   element?.click();
   if (element === null && where !== "quiet") {
-    say(where === "row" ? "Choose a message first: j goes to the next one." : "That cannot be done here.");
+    say(where === "row" ? "Select a message first. Press j to go to the next one." : "Not available here.");
   }
   return element !== null;
 }
@@ -77,7 +77,7 @@ function step(by) {
     if (next) {
       find("a.what", next)?.focus();
     } else {
-      say(by > 0 ? "That was the last one of this page." : "That was the first one of this page.");
+      say(by > 0 ? "End of this page." : "Start of this page.");
     }
     return;
   }
@@ -86,7 +86,7 @@ function step(by) {
   if (next) {
     void go(next);
   } else {
-    say("There is no other message here.");
+    say("No more messages.");
   }
 }
 
@@ -105,13 +105,13 @@ function deed(name) {
   const form = /** @type {HTMLFormElement | null} */ (find("main form[action='/mail/act']:has(button[name=do])"));
   const button = form && find(`button[name=do][value=${name}]`, form);
   if (!form || !button) {
-    say("That cannot be done here.");
+    say("Not available here.");
     return;
   }
   if (form.matches(".list") && !find("input[name=key]:checked", form)) {
     const box = /** @type {HTMLInputElement | null} */ (find("input[name=key]", rowHere() ?? document.createElement("p")));
     if (!box) {
-      say("Choose a message first: j goes to the next one.");
+      say("Select a message first. Press j to go to the next one.");
       return;
     }
     box.checked = true;
@@ -155,7 +155,7 @@ function turn(on) {
   try {
     localStorage.setItem(SWITCH, on ? "on" : "off");
   } catch {
-    say("This browser does not remember it.");
+    say("This browser cannot save this setting.");
   }
 }
 
@@ -181,7 +181,7 @@ function help() {
   const all = [
     ...Object.entries(KEYS).map(([key, [words]]) => /** @type {[string, string]} */ ([/[A-Z]/.test(key) ? `Shift ${key.toLowerCase()}` : key, words])),
     ...Object.entries(PLACES).map(([key, [, words]]) => /** @type {[string, string]} */ ([`g ${key}`, words])),
-    ["Ctrl Enter", "Send the letter that is written"],
+    ["Ctrl Enter", "Send message"],
   ];
   for (const [keys, words] of all) {
     const kept = keys.split(" ").flatMap((key, number) => (number ? [new Text(" "), element("kbd", key)] : [element("kbd", key)]));
@@ -195,7 +195,7 @@ function help() {
   close.autofocus = true;
   close.addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => dialog.remove());
-  dialog.append(heading, list, element("p", "", element("label", "", box, new Text(" Single keys do this"))), close);
+  dialog.append(heading, list, element("p", "", element("label", "", box, new Text(" Enable keyboard shortcuts"))), close);
   document.body.append(dialog);
   dialog.showModal();
 }

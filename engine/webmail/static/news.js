@@ -91,7 +91,7 @@ async function lookAgain() {
     remember();
     const [first, ...others] = rows();
     if (first && others.some(row => keyOf(row) === newest)) {
-      say(`New: ${find(".people", first)?.textContent?.trim() ?? ""}, ${find(".subject", first)?.textContent ?? ""}`);
+      say(`New message: ${find(".people", first)?.textContent?.trim() ?? ""}, ${find(".subject", first)?.textContent ?? ""}`);
     }
   }
   if (isAgain) {

@@ -34,7 +34,7 @@ let here = bare(location.href);
 const plain = new WeakSet();
 
 /** Announcements of actions that the page does not show. @type {Record<string, string>} */
-const DONE = { unread: "Marked as not read.", read: "Marked as read." };
+const DONE = { unread: "Marked as unread.", read: "Marked as read." };
 
 /** An address without its fragment and without the number of a flash message. @param {string} address */
 function bare(address) {
@@ -141,7 +141,7 @@ async function submit(form, button) {
     const value = button?.getAttribute("value") ?? "";
     if (button?.getAttribute("name") === "star") {
       const pressed = find(`button[name=star][value="${CSS.escape(value)}"]`)?.getAttribute("aria-pressed");
-      say(pressed === "true" ? "Starred." : "The star was taken away.");
+      say(pressed === "true" ? "Starred." : "Star removed.");
     } else if (find("main .notice") === null && value in DONE) {
       say(DONE[value] ?? "");
     }

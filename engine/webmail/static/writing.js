@@ -15,13 +15,13 @@ const PAUSE_MS = 3000;
 const AGAIN_MS = 30_000;
 
 /** The text when the session has ended. */
-const STRANGER = "You are not logged in any more. Log in in another window: then it goes on here, and until then your letter stays on this page.";
+const STRANGER = "Your session has ended. Sign in again in another window, then continue here. Your message stays on this page.";
 
 /** The text when there is no response. */
-const SILENCE = "The server does not answer. Your letter stays on this page.";
+const SILENCE = "The server is not responding. Your message is still on this page.";
 
 /** The server's text about files that it has not saved. This page still has them. */
-const LOST = " The files have to be attached again.";
+const LOST = " Attach your files again.";
 
 /**
  * A message that is being written. `changes`: how often it was changed, and `kept`: the number of changes at the last save.
@@ -65,7 +65,7 @@ function tell(letter, words, isWrong) {
   letter.note.replaceChildren(words);
   letter.note.classList.toggle("wrong", isWrong);
   if (words === STRANGER) {
-    const link = /** @type {HTMLAnchorElement} */ (element("a", "Log in"));
+    const link = /** @type {HTMLAnchorElement} */ (element("a", "Sign in"));
     link.href = "/mail/login";
     link.target = "_blank";
     letter.note.append(" ", link);
@@ -105,14 +105,14 @@ async function keep(letter) {
     field("draft", form).value = draftOf(answer);
     takeKeptFiles(form, answer);
     const time = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
-    tell(letter, files(letter).length > 0 ? `Kept at ${time}, without its files.` : `Kept at ${time}.`, false);
+    tell(letter, files(letter).length > 0 ? `Draft saved at ${time}. Attachments not saved yet.` : `Draft saved at ${time}.`, false);
     if (letter === writing && here === bare(location.href)) {
       // A reload of the page shows the saved draft.
       here = bare(answer.address);
       history.replaceState(history.state, "", here);
     }
   } else {
-    tell(letter, `Not kept. ${error}`, true);
+    tell(letter, `Draft not saved. ${error}`, true);
     keepLater(letter, AGAIN_MS);
   }
   if (letter.changes !== changes) {
@@ -184,13 +184,13 @@ async function send(letter, button) {
   const { form, changes } = letter;
   const wish = begin();
   const bar = /** @type {HTMLProgressElement} */ (element("progress"));
-  bar.setAttribute("aria-label", "How much of the letter has gone");
+  bar.setAttribute("aria-label", "Upload progress");
   const carried = files(letter);
   const fields = /** @type {FormData} */ (said(form, button));
   const answer = await hand(form, fields, part => {
     if (carried.length > 0) {
       bar.value = part;
-      letter.note.replaceChildren(`Sending: ${Math.round(part * 100)} % `, bar);
+      letter.note.replaceChildren(`Uploading: ${Math.round(part * 100)}% `, bar);
     }
   });
   letter.isGoing = false;
@@ -213,7 +213,7 @@ async function send(letter, button) {
     plain.add(form);
     form.requestSubmit(button);
   } else {
-    tell(letter, `Not done. ${error}`, true);
+    tell(letter, `Request failed. ${error}`, true);
   }
 }
 
@@ -231,7 +231,7 @@ function carry(letter, all) {
   find("ul.chosen", letter.form)?.remove();
   const list = element("ul");
   list.className = "attachments chosen";
-  list.setAttribute("aria-label", "Files that go along");
+  list.setAttribute("aria-label", "Files to attach");
   all.forEach((file, number) => {
     const remove = element("button", "Remove", Object.assign(element("span", ` ${file.name}`), { className: "unseen" }));
     remove.setAttribute("type", "button");
@@ -291,7 +291,7 @@ document.addEventListener("drop", event => {
     event.preventDefault();
     writing.form.classList.remove("dropping");
     carry(writing, [...files(writing), ...dropped]);
-    say(dropped.length === 1 ? `${dropped[0]?.name} goes along.` : `${dropped.length} files go along.`);
+    say(dropped.length === 1 ? `${dropped[0]?.name} attached.` : `${dropped.length} files attached.`);
   }
 });
 
@@ -300,7 +300,7 @@ leaving.push(async () => {
     return true;
   }
   await keepNow(writing);
-  return writing === null || !hasUnsaved(writing) || confirm("Some of what you wrote is nowhere but on this page. Leave it all the same?");
+  return writing === null || !hasUnsaved(writing) || confirm("You have unsaved changes. Leave this page anyway?");
 });
 
 addEventListener("beforeunload", event => {

@@ -53,7 +53,7 @@ impl Login {
 
     pub(super) fn page(side: Side) -> Question {
         match side {
-            Side::Ours => Question::get("/mail/login", "Log in"),
+            Side::Ours => Question::get("/mail/login", "Sign in"),
             Side::Peer => Question::get("/?_task=login", "_token"),
         }
     }

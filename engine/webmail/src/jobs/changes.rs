@@ -309,7 +309,9 @@ impl ChangeJob {
         let flash = match self.refused {
             Some(refusal) => Some(FlashMessage::failure(why(refusal))),
             None if self.changes_flags() => None,
-            None if self.count == 0 => Some(FlashMessage::success("Nothing was selected.")),
+            None if self.count == 0 => Some(FlashMessage::success(
+                "No messages selected, or the selected ones cannot be changed.",
+            )),
             None => Some(FlashMessage {
                 undo: self.undo.take(),
                 ..FlashMessage::success(&self.success_text(account, store))
@@ -323,15 +325,15 @@ impl ChangeJob {
 
     /// The flash message about the change.
     fn success_text(&self, account: AccountId, store: &Store) -> String {
-        let (what, verb) = match self.count {
-            1 => (String::from("The message"), "was"),
-            count => (format!("{count} messages"), "were"),
+        let what = match self.count {
+            1 => String::from("Message"),
+            count => format!("{count} messages"),
         };
         match self.change {
-            Change::Erase => format!("{what} {verb} deleted for ever."),
-            Change::File(TRASH) => format!("{what} {verb} moved to Trash."),
-            Change::File(JUNK) => format!("{what} {verb} moved to Junk."),
-            Change::File(INBOX) => format!("{what} {verb} moved to Inbox."),
+            Change::Erase => format!("{what} deleted forever."),
+            Change::File(TRASH) => format!("{what} moved to Trash."),
+            Change::File(JUNK) => format!("{what} moved to Junk."),
+            Change::File(INBOX) => format!("{what} moved to Inbox."),
             Change::File(to) => {
                 let built_in = BUILT_IN.iter().find(|(id, _)| *id == to).map(|(_, name)| *name);
                 let known = store.account(account);
@@ -339,8 +341,8 @@ impl ChangeJob {
                     known.mailboxes().find(|(id, _)| *id == to).map(|(_, name)| name)
                 });
                 format!(
-                    "{what} {verb} moved to {}.",
-                    display_name(built_in.or(own).unwrap_or("another mailbox"))
+                    "{what} moved to {}.",
+                    display_name(built_in.or(own).unwrap_or("another folder"))
                 )
             }
             Change::Flag(_) | Change::Unflag(_) | Change::Star => String::new(),

@@ -28,7 +28,8 @@ pub(crate) struct ComposeJob {
 }
 
 /// The error text when the page does not list all recipients.
-const MORE_PEOPLE: &str = "This message has more recipients than fit here: only the first 1,000 of each field are listed.";
+const MORE_PEOPLE: &str =
+    "This message has too many recipients to list. Only the first 1,000 of each field are shown.";
 
 /// The initial contents of the page.
 #[derive(Default)]
@@ -132,7 +133,7 @@ impl ComposeJob {
         let title = match self.start {
             ComposeStart::New => "New message",
             ComposeStart::Reply(_) => "Reply",
-            ComposeStart::ReplyToAll(_) => "Reply to all",
+            ComposeStart::ReplyToAll(_) => "Reply all",
             ComposeStart::Forward(_) => "Forward",
             ComposeStart::Draft { .. } => "Draft",
         };

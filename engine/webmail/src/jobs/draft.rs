@@ -114,10 +114,10 @@ impl Draft {
     pub(crate) fn page(&self, error: &str, client: &AuthenticatedClient, store: &Store) -> Reply {
         let layout = PageLayout::of(client, store, None);
         let key = |key: Option<MessageKey>| key.map_or_else(String::new, |key| key.to_string());
-        let files = if self.has_lost_files { " The files have to be attached again." } else { "" };
+        let files = if self.has_lost_files { " Attach your files again." } else { "" };
         answer::page(&ComposePage {
             frame: layout.frame(client, &layout.links()),
-            title: "Not sent",
+            title: "Message not sent",
             draft: &key(self.draft),
             answers: &key(self.answers),
             to: &self.to,

@@ -160,7 +160,7 @@ impl ExportJob {
             return;
         }
         let reason = if is_gone {
-            "was moved or erased while this file was made"
+            "was moved or deleted while this file was being created"
         } else {
             "cannot be read from the disk"
         };

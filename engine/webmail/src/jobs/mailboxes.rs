@@ -119,11 +119,11 @@ impl MailboxJob {
                     if let Some(MailboxChange::Make(name)) = &self.change { name } else { "" };
                 return JobProgress::Reply(page(&client, name, cx));
             }
-            (Some(MailboxChange::Make(name)), None) => format!("The mailbox “{name}” was made."),
+            (Some(MailboxChange::Make(name)), None) => format!("Folder “{name}” created."),
             (Some(MailboxChange::Rename(_, name)), None) => {
-                format!("The mailbox is called “{name}” now.")
+                format!("Folder renamed to “{name}”.")
             }
-            (Some(MailboxChange::Remove(_)), None) => "The mailbox was removed.".to_string(),
+            (Some(MailboxChange::Remove(_)), None) => "Folder deleted.".to_string(),
         };
         JobProgress::Redirect(Page::Mailboxes.to_string(), FlashMessage::success(&text))
     }
@@ -154,10 +154,10 @@ fn is_built_in(name: &str) -> bool {
 
 fn refused_for(refusal: Refusal) -> &'static str {
     match refusal {
-        Refusal::NameTaken => "There is a mailbox of that name already.",
-        Refusal::TooLarge => "A mailbox has a name of up to 255 bytes.",
-        Refusal::TooMany => "There are as many mailboxes as there can be.",
-        Refusal::BuiltIn => "This mailbox stays as it is: everybody has it.",
+        Refusal::NameTaken => "A folder with this name already exists.",
+        Refusal::TooLarge => "Enter a folder name of at most 255 bytes.",
+        Refusal::TooMany => "You cannot create any more folders.",
+        Refusal::BuiltIn => "This folder cannot be renamed or deleted.",
         refusal => why(refusal),
     }
 }

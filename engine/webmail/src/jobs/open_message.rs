@@ -362,12 +362,13 @@ impl MessageContents {
         });
         if self.is_cut && self.html.is_none() {
             warnings.push(
-                "This message is too long to be shown whole: download it to read the rest.".into(),
+                "This message is too long to be shown in full. Download it to read the rest."
+                    .into(),
             );
         }
         if has_more_parts {
             warnings
-                .push("This message has too many parts to be shown whole: the rest is among the attachments.".into());
+                .push("This message has too many parts to be shown in full. The rest is among the attachments.".into());
         }
         warnings
     }
@@ -396,6 +397,7 @@ impl MessageContents {
         match all.count().saturating_sub(RECIPIENTS_MAX) {
             0 if names.is_empty() => "undisclosed recipients".into(),
             0 => names,
+            1 => format!("{names} and 1 other"),
             others => format!("{names} and {others} others"),
         }
     }

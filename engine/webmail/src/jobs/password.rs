@@ -111,9 +111,9 @@ impl PasswordJob {
     pub(super) fn done(&self) -> JobProgress {
         let flash = match self.refused {
             Some(refusal) => FlashMessage::failure(why(refusal)),
-            None => FlashMessage::success(
-                "Your password is changed. Wherever else you were logged in, you are not any more.",
-            ),
+            None => {
+                FlashMessage::success("Password changed. All your other sessions were signed out.")
+            }
         };
         JobProgress::Redirect(Page::Settings.to_string(), flash)
     }

@@ -122,24 +122,34 @@ fn flash_of(handling: QueueAction, which: &Which, answers: Vec<QueueTold>) -> Fl
         }
     }
     let done = match (which, all.done) {
-        (Which::One(_), 1) => format!("One letter: {}.", past(handling, 1)),
+        (Which::One(_), 1) => format!("The message was {}.", past(handling, 1)),
         (Which::One(_), _) => {
-            "Nothing was done with the letter: it is not there any more, or as it was to be."
+            "Nothing was changed: the message has left the queue, or is already in that state."
                 .to_string()
         }
         (Which::Domain(domain), 0) => {
-            format!("Nothing for {domain} waits with which that could be done.")
+            format!("The queue has no messages for {domain} to which this applies.")
+        }
+        (Which::Domain(domain), 1) => {
+            format!("1 message for {domain} was {}.", past(handling, 1))
         }
         (Which::Domain(domain), count) => {
-            format!("Letters for {domain}: {count} {}.", past(handling, count))
+            format!("{count} messages for {domain} were {}.", past(handling, count))
         }
     };
     let under_way = match all.under_way {
         0 => "",
-        _ => " What has just been said to its host was left alone: look again in a moment.",
+        _ => {
+            " Messages whose delivery is just being completed were left unchanged: check again in a moment."
+        }
     };
     if let Some(refusal) = all.refused {
-        return FlashMessage::failure(&format!("{done}{under_way} For the rest: {}", why(refusal)));
+        let done = if all.done > 0 {
+            format!("{done}{under_way} The rest failed: ")
+        } else {
+            String::new()
+        };
+        return FlashMessage::failure(&format!("{done}{}", why(refusal)));
     }
     let text = format!("{done}{under_way}");
     if all.done > 0 { FlashMessage::success(&text) } else { FlashMessage::failure(&text) }
@@ -148,9 +158,9 @@ fn flash_of(handling: QueueAction, which: &Which, answers: Vec<QueueTold>) -> Fl
 /// How many entries wait, as text.
 fn in_words(counts: QueueCounts) -> String {
     let QueueCounts { entries, held, under_way } = counts;
-    let waiting = if entries == 1 { "letter waits" } else { "letters wait" };
+    let messages = if entries == 1 { "message" } else { "messages" };
     format!(
-        "{entries} {waiting} to leave: {held} held, {under_way} under way. By outbox, the oldest first; times are UTC."
+        "{entries} {messages} in the queue: {held} held, {under_way} being sent. Grouped by outbox, oldest first. Times are UTC."
     )
 }
 
@@ -162,28 +172,28 @@ impl QueueRow {
         let domain =
             all.first().and_then(|address| address.rsplit_once('@')).map_or("", |(_, name)| name);
         let tries = match line.tries {
-            0 => "not tried yet".to_string(),
-            1 => "tried once".to_string(),
-            tries => format!("tried {tries} times"),
+            0 => "not tried since startup".to_string(),
+            1 => "1 attempt since startup".to_string(),
+            tries => format!("{tries} attempts since startup"),
         };
         let state = match line.state {
-            QueueState::Next => "Is next".to_string(),
+            QueueState::Next => "Next to be sent".to_string(),
             QueueState::Waits(until) => {
-                format!("Next try: {}", Moment::of(until).to_the_minute(&now))
+                format!("Next attempt: {}", Moment::of(until).to_the_minute(&now))
             }
-            QueueState::Behind => format!("Waits for others at {domain}"),
-            QueueState::UnderWay => "Under way".to_string(),
+            QueueState::Behind => format!("Waiting behind other messages for {domain}"),
+            QueueState::UnderWay => "Sending".to_string(),
             QueueState::Held => "Held".to_string(),
             QueueState::LeftAlone => "Cannot be sent".to_string(),
         };
         let recipients = match &all[..] {
-            _ if !is_readable => "Somebody whom nobody knows any more".to_string(),
-            [] => "Nobody: all have it, and who sent it is to hear that".to_string(),
+            _ if !is_readable => "Unknown recipients".to_string(),
+            [] => "No recipients left: a report to the sender is due".to_string(),
             all => all.join(", "),
         };
         let sender = match line.sender {
             sender if !is_readable => format!("the outbox of {sender}"),
-            sender if sender.is_empty() => "nobody, as a report".to_string(),
+            sender if sender.is_empty() => "an empty sender (bounce or report)".to_string(),
             sender => sender,
         };
         let (since, size) =
@@ -191,10 +201,10 @@ impl QueueRow {
         QueueRow {
             key: line.posted.to_string(),
             state,
-            facts: format!("since {since}, {size}, {tries}"),
+            facts: format!("queued since {since}, {size}, {tries}"),
             last_result: line
                 .said
-                .map_or_else(String::new, |said| format!("The last time: {said}.")),
+                .map_or_else(String::new, |said| format!("Last attempt: {said}.")),
             is_held: line.state == QueueState::Held,
             is_under_way: line.state == QueueState::UnderWay,
             recipients,

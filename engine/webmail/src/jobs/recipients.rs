@@ -31,20 +31,21 @@ pub(super) fn recipients(
             Some(recipient) => recipients.push(recipient),
             None if cx.may_post(&mailbox.address) => remote.push(mailbox.address.clone()),
             None => {
-                return Err(format!(
-                    "“{}” is nobody on this server, and no address elsewhere. Your letter was not sent: it is kept on this page.",
-                    if mailbox.address.is_empty() { &mailbox.name } else { &mailbox.address }
-                ));
+                let Mailbox { name, address } = mailbox;
+                return Err(match cx.is_local(&address) {
+                    true => format!("There is no account {address}."),
+                    false => format!(
+                        "“{}” isn’t a valid email address.",
+                        if address.is_empty() { name } else { address }
+                    ),
+                });
             }
         }
     }
     match recipients.len() + remote.len() {
-        1 => Err("Whom is it for? Your letter was not sent: it is kept on this page.".into()),
+        1 => Err("Add at least one recipient.".into()),
         2..=RECIPIENTS_MAX => Ok((recipients, remote)),
-        _ => Err(format!(
-            "A letter goes to at most {} people. It was not sent: it is kept on this page.",
-            RECIPIENTS_MAX - 1
-        )),
+        _ => Err(format!("A message can have at most {} recipients.", RECIPIENTS_MAX - 1)),
     }
 }
 

@@ -152,20 +152,25 @@ impl SearchJob {
             Page::Search { words: self.words.as_str().into(), mailbox, before }.to_string()
         };
         let older = self.at.filter(|_| self.is_full()).map(|at| path(Some(at)));
-        let extent = format!("{} found", self.found.len());
-        let progress = match older {
-            None => format!("All messages were looked at, {} of them for this page.", self.count),
-            Some(_) => format!(
-                "{} messages were looked at for this page: older ones are behind “Older”.",
-                self.count
-            ),
+        let results = match self.found.len() {
+            1 => "1 result".to_string(),
+            count => format!("{count} results"),
         };
+        let is_whole = self.before.is_none() && older.is_none();
+        let extent = if is_whole { results } else { format!("{results} on this page") };
+        let searched = match self.count {
+            1 => "1 message was".to_string(),
+            count => format!("{count} messages were"),
+        };
+        let progress = older
+            .is_some()
+            .then(|| format!("{searched} searched for this page. Older messages may match, too."));
         let links = layout.links();
         let mut frame = layout.frame(client, &links);
         frame.search = &self.words;
         let page = ListPage {
             frame,
-            title: "Search",
+            title: "Search results",
             here: &path(self.before),
             rows: &rows,
             extent: &extent,
@@ -174,7 +179,7 @@ impl SearchJob {
             is_trash: self.only == Some(TRASH),
             is_junk: self.only == Some(JUNK),
             is_grouped: false,
-            progress: Some(&progress),
+            progress: progress.as_deref(),
         };
         answer::page_with_rows(&page, rows.iter().map(RenderedRow::bytes).sum())
     }

@@ -94,7 +94,8 @@ impl SettingsJob {
             .map(|(digest, session)| {
                 let [since, seen] =
                     [session.since, session.seen].map(|time| Moment::of(time).in_words());
-                let since = format!("since {since}, from {}; seen {seen} (UTC)", session.from);
+                let since =
+                    format!("Signed in {since} from {}, last active {seen} (UTC)", session.from);
                 (session_key(digest), since, *digest == client.session)
             })
             .collect();

@@ -104,7 +104,7 @@ impl UndoSendJob {
         let (mailbox, uid) = self.key.in_store();
         let (flash, path) = match self.stage {
             Stage::Wanted | Stage::Taken | Stage::Back => {
-                let flash = FlashMessage::success("Your letter was not sent: it is a draft again.");
+                let flash = FlashMessage::success("Sending undone. The message is back in Drafts.");
                 let answers = self
                     .answers
                     .map(|(mailbox, uid)| MessageKey { mailbox: mailbox.0, uid: uid.0 });
@@ -112,7 +112,7 @@ impl UndoSendJob {
             }
             Stage::TooLate => {
                 let flash = FlashMessage::failure(
-                    "It is too late to undo: the message is being sent or was sent.",
+                    "Too late to undo: the message is being sent or has been sent.",
                 );
                 (flash, Page::List { mailbox: INBOX.0, range: ListRange::Newest })
             }

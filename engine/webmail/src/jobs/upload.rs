@@ -170,13 +170,14 @@ impl MessageUpload {
             (Some(FormError::TooLarge), _) => Err(answer::error_page(
                 Status::ContentTooLarge,
                 &format!(
-                    "The text of a letter has {} KB at most. Go back: it is still there.",
+                    "The text of a message can have at most {} KB. Go back to shorten it.",
                     MESSAGE_TEXT_BYTES_MAX / 1000
                 ),
             )),
-            (Some(_), _) => {
-                Err(answer::error_page(Status::BadRequest, "This form is not understood."))
-            }
+            (Some(_), _) => Err(answer::error_page(
+                Status::BadRequest,
+                "The server could not read this form. Go back, reload the page, and try again.",
+            )),
             (None, None) => Err(login_with_draft(&draft, host)),
             (None, Some(token)) if !token.is(form.text("token").unwrap_or_default()) => {
                 Err(answer::not_of_session())
@@ -201,14 +202,12 @@ fn login_with_draft(draft: &Draft, host: &str) -> Reply {
         _ if text.len() > 2 * DRAFT_BYTES_MAX => {
             return answer::error_page(
                 Status::Forbidden,
-                "You were logged out meanwhile, and your letter is too long to wait here. Log in in another window, then go back: your letter is still there.",
+                "Your session has ended, and your message is too long to be kept while you sign in. Sign in again in another window, then go back to your message.",
             );
         }
-        false => {
-            "You were logged out meanwhile. Your letter is kept: it comes back when you are logged in."
-        }
+        false => "Your session has ended. Sign in to continue.",
         true => {
-            "You were logged out meanwhile. Your letter is kept, but for its files: attach them again when you are logged in."
+            "Your session has ended. Sign in to continue. Your attachments were not kept: attach them again."
         }
     };
     login_page(host, "", &Destination::default(), Some(why), &text)
@@ -266,7 +265,7 @@ impl WriteJob {
         match self.saved.take() {
             Some(saved) => self.begin_with(Draft { draft: Some(saved), ..draft }, action),
             None => self.fail(
-                "It is not there any more: another window or program has moved or removed it."
+                "The draft no longer exists. It was moved or deleted in another window or program."
                     .to_string(),
                 cx,
             ),

@@ -280,7 +280,7 @@ impl WriteJob {
         let chosen = known.and_then(|known| Preferences::of_account(&known).hold.seconds());
         let Some(seconds) = chosen.or(is_for_others.then_some(0)) else { return Ok(recipients) };
         if !cx.may_hold() {
-            return Err("Too many letters are about to leave just now. Yours was not sent: it is kept on this page. Try again in a moment.".into());
+            return Err("Too many messages are being sent right now. Try again in a moment.".into());
         }
         // In whole seconds, as the store keeps it, rounded up.
         self.hold = Some((seconds, UnixTime::from_seconds(cx.now().seconds() + seconds + 1)));
@@ -323,12 +323,11 @@ impl WriteJob {
             },
         };
         let mut message = Vec::with_capacity(draft.text.len() * 2 + 2048);
-        let composer = Composer::begin(&content, &mut message).map_err(|unwritable| match unwritable {
-            Unwritable::Address => {
-                "One of the addresses is none. Your letter was not sent: it is kept on this page.".to_string()
-            }
-            Unwritable::Identifier => why(Refusal::Busy).to_string(),
-        })?;
+        let composer =
+            Composer::begin(&content, &mut message).map_err(|unwritable| match unwritable {
+                Unwritable::Address => "One of the email addresses is not valid.".to_string(),
+                Unwritable::Identifier => why(Refusal::Busy).to_string(),
+            })?;
         match (&mut self.upload, draft.draft.filter(|_| draft.carries())) {
             (Some(upload), _) => upload.begin(draft.clone(), composer),
             (None, Some(saved)) => {
@@ -339,7 +338,10 @@ impl WriteJob {
         }
         let first = message.get(..CHUNK_OCTETS).unwrap_or(&message);
         if self.hold.is_some() && memchr::memmem::find(first, b"\r\n\r\n").is_none() {
-            return Err("The subject and the names of people are too long together. Your letter was not sent: it is kept on this page.".into());
+            return Err(
+                "The subject and the list of recipients are too long. Shorten them and try again."
+                    .into(),
+            );
         }
         Ok(message)
     }
@@ -410,11 +412,9 @@ impl WriteJob {
     fn why_not_written(&self, refusal: Refusal) -> &'static str {
         let is_for_others = self.action == DraftAction::Send && self.hold.is_none();
         match refusal {
-            Refusal::TooLarge => {
-                "With all its files it is larger than a message may be. Take some of them away: nothing was changed."
-            }
+            Refusal::TooLarge => "The message is too large. Remove some attachments and try again.",
             Refusal::OverQuota | Refusal::LargerThanQuota if is_for_others => {
-                "There is no room for it in your mailbox, or in that of somebody whom it is for. Your letter was not sent: it is kept on this page."
+                "There is not enough space in your mailbox, or in that of a recipient."
             }
             refusal => why(refusal),
         }
@@ -482,17 +482,13 @@ impl WriteJob {
                     list(INBOX),
                 )
             }
-            (DraftAction::Send, _) => (FlashMessage::success("Your letter was sent."), list(INBOX)),
-            (DraftAction::Discard, _) => {
-                (FlashMessage::success("The letter was discarded."), list(INBOX))
-            }
+            (DraftAction::Send, _) => (FlashMessage::success("Message sent."), list(INBOX)),
+            (DraftAction::Discard, _) => (FlashMessage::success("Draft discarded."), list(INBOX)),
             (DraftAction::Save, Some(key)) => {
                 let start = ComposeStart::Draft { draft: key, answers: self.draft.answers };
-                (FlashMessage::success("The draft was saved."), Page::Compose(start).to_string())
+                (FlashMessage::success("Draft saved."), Page::Compose(start).to_string())
             }
-            (DraftAction::Save, None) => {
-                (FlashMessage::success("The draft was saved."), list(DRAFTS))
-            }
+            (DraftAction::Save, None) => (FlashMessage::success("Draft saved."), list(DRAFTS)),
         };
         let seconds = self.hold.map(|(seconds, _)| seconds).filter(|seconds| *seconds > 0);
         JobProgress::Redirect(path, FlashMessage { seconds, ..flash })

@@ -97,11 +97,11 @@ impl LinkHost {
                 return None;
             }
             if let Some(scripts) = mixed_scripts(&label) {
-                return Some(format!("whose name mixes {scripts}"));
+                return Some(format!("which mixes {scripts}"));
             }
             // Below a Latin top-level domain, no honest name consists of look-alikes alone.
             let looks_like = skeleton(&label).filter(|_| is_latin)?;
-            Some(format!("whose name is not {looks_like} but looks like it"))
+            Some(format!("which looks like {looks_like} but is a different name"))
         })
     }
 }

@@ -62,15 +62,16 @@ pub enum ProofFailure {
 pub(crate) fn wanted<'a>(form: &'a Form<'_>) -> Result<&'a str, &'static str> {
     let [wanted, again] = ["new", "again"].map(|name| form.text(name).unwrap_or_default());
     if wanted != again {
-        return Err("The new password was typed in two ways. It was not changed.");
+        return Err("The passwords don’t match.");
     }
-    if !(PASSWORD_BYTES_MIN..=PASSWORD_BYTES_MAX).contains(&wanted.len()) {
-        return Err("A password has 8 letters at least, and 200 at most. It was not changed.");
+    if wanted.len() < PASSWORD_BYTES_MIN {
+        return Err("Passwords must have at least 8 characters.");
+    }
+    if wanted.len() > PASSWORD_BYTES_MAX {
+        return Err("Passwords can have at most 200 bytes.");
     }
     if wanted.chars().any(char::is_control) {
-        return Err(
-            "There is something in the new password that programs cannot send. It was not changed.",
-        );
+        return Err("The new password contains a character that mail programs cannot send.");
     }
     Ok(wanted)
 }
@@ -84,19 +85,19 @@ impl AuthenticatedRequest<'_, '_> {
         proved: Result<Secrets, ProofFailure>,
     ) -> Result<(AuthenticatedClient, Job), HandlerReply> {
         if !self.ticket.form_token().is(token) {
-            let words = "This does not come from a page of your session.";
+            let words = "This form does not belong to your current session.";
             return Err(HandlerReply::Reply(answer::error_page(Status::Forbidden, words)));
         }
         let known = self.cx.store().account(self.account);
         let present = known
             .map_or_else(PasswordMark::default, |known| PasswordMark::of(known.password_hash()));
         let job = match proved {
-            Ok(_) if (self.cx.is_changing)(self.account) => self.complaint(
-                "Your password is being changed in another window. It was not changed here.",
-            ),
-            Ok(secrets) if secrets.replaced != present => self.complaint(
-                "Your password has been changed in another window. It was not changed again.",
-            ),
+            Ok(_) if (self.cx.is_changing)(self.account) => {
+                self.complaint("Your password is being changed in another window.")
+            }
+            Ok(secrets) if secrets.replaced != present => {
+                self.complaint("Your password was already changed in another window.")
+            }
             Ok(secrets) => {
                 let mark = PasswordMark::of(&secrets.hash);
                 let notes = self.sessions().into_iter().map(|(digest, session)| {
@@ -111,12 +112,9 @@ impl AuthenticatedRequest<'_, '_> {
                 let notes = notes.collect();
                 Job::set_password(secrets, notes)
             }
-            Err(ProofFailure::Wrong) => {
-                self.complaint("That is not your present password. It was not changed.")
-            }
-            Err(ProofFailure::TooMany) => self.complaint(
-                "Too many people try to log in from your address just now. Try again in a moment.",
-            ),
+            Err(ProofFailure::Wrong) => self.complaint("The current password is wrong."),
+            Err(ProofFailure::TooMany) => self
+                .complaint("Too many sign-in attempts from your network. Try again in a moment."),
         };
         Ok((self.client(), job))
     }
@@ -129,6 +127,7 @@ impl AuthenticatedRequest<'_, '_> {
 
     /// A password form that got here without a computed hash. It has no acceptable password.
     pub(super) fn no_password(&mut self, form: &Form<'_>) -> Result<Job, Reply> {
-        Ok(self.complaint(wanted(form).err().unwrap_or("It was not changed. Try again.")))
+        Ok(self
+            .complaint(wanted(form).err().unwrap_or("Your password was not changed. Try again.")))
     }
 }

@@ -21,13 +21,15 @@ impl AuthenticatedRequest<'_, '_> {
         let session = self.session;
         if let Some(key) = form.text("end") {
             let ended = self.end(|digest| session_key(digest) == key && *digest != session);
-            return Ok(Job::note(ended, Noted::Flash("It is logged out there.".into())));
+            return Ok(Job::note(ended, Noted::Flash("Session signed out.".into())));
         }
         match form.text("do").unwrap_or_default() {
             "save" => {
                 let preferences = Preferences::of(form);
                 match preferences.note_change() {
-                    Ok(change) => Ok(Job::note(alloc::vec![change], Noted::Flash("Saved.".into()))),
+                    Ok(change) => {
+                        Ok(Job::note(alloc::vec![change], Noted::Flash("Settings saved.".into())))
+                    }
                     Err(why) => {
                         self.flash = Some(FlashMessage::failure(why));
                         Ok(Job::Settings(SettingsJob {
@@ -40,7 +42,7 @@ impl AuthenticatedRequest<'_, '_> {
             "password" => self.no_password(form),
             "end-others" => {
                 let ended = self.end(|digest| *digest != session);
-                Ok(Job::note(ended, Noted::Flash("You are logged out everywhere else.".into())))
+                Ok(Job::note(ended, Noted::Flash("All other sessions were signed out.".into())))
             }
             _ => Err(answer::redirect(&alloc::string::ToString::to_string(&Page::Settings))),
         }

@@ -77,23 +77,23 @@ fn honest_link_gets_no_warning() {
 fn homograph_host_gets_a_warning() {
     // The second is раураl in Cyrillic. The third is apple in Cyrillic, as browsers send it.
     for (host, said) in [
-        ("pаypal.example", "whose name mixes Latin and Cyrillic letters"),
-        ("раураӏ.example", "whose name is not paypal but looks like it"),
-        ("xn--80ak6aa92e.example", "whose name is not apple but looks like it"),
-        ("xn--pypal-4ve.example", "whose name mixes Latin and Cyrillic letters"),
-        ("gοοgle.example", "whose name mixes Latin and Greek letters"),
+        ("pаypal.example", "which mixes Latin and Cyrillic letters"),
+        ("раураӏ.example", "which looks like paypal but is a different name"),
+        ("xn--80ak6aa92e.example", "which looks like apple but is a different name"),
+        ("xn--pypal-4ve.example", "which mixes Latin and Cyrillic letters"),
+        ("gοοgle.example", "which mixes Latin and Greek letters"),
     ] {
         let expected = [format!("A link leads to {host}, {said}.")];
         assert_eq!(of_html(&format!("<a href=\"https://{host}/\">Log in</a>")), expected);
         assert_eq!(
             sender("Bank", &format!("x@{host}")),
-            [format!("The sender's address is at {host}, {said}.")]
+            [format!("The sender’s address is at {host}, {said}.")]
         );
     }
     let text = "See https://xn--pypal-4ve.example/a, and https://bank.example.";
     assert_eq!(
         of_text(text),
-        ["A link leads to xn--pypal-4ve.example, whose name mixes Latin and Cyrillic letters."]
+        ["A link leads to xn--pypal-4ve.example, which mixes Latin and Cyrillic letters."]
     );
 }
 
@@ -130,9 +130,8 @@ fn mixed_scripts_are_judged_as_in_uts_39() {
         ("हिதமி", "Devanagari and Tamil"),
         ("ᏢᎪpal", "Cherokee and Latin"),
     ] {
-        let said = format!(
-            "The sender's address is at {label}.example, whose name mixes {scripts} letters."
-        );
+        let said =
+            format!("The sender’s address is at {label}.example, which mixes {scripts} letters.");
         assert_eq!(
             sender("", &format!("x@{}.example", label)),
             [said.replace(label, &label.to_lowercase())],
@@ -142,14 +141,14 @@ fn mixed_scripts_are_judged_as_in_uts_39() {
     // Characters that several scripts share, though no script set includes all of them.
     for label in ["payـpal", "ーـ", "рayー"] {
         let [said] = &sender("", &format!("x@{label}.example"))[..] else { panic!("{label}") };
-        assert!(said.contains(" whose name mixes "), "{said}");
+        assert!(said.contains(" which mixes "), "{said}");
     }
 }
 
 #[test]
 fn sender_name_with_another_address_gets_a_warning() {
     let warning =
-        "The sender's name says service@bank.example, but the letter comes from x@evil.test.";
+        "The sender’s name shows service@bank.example, but the message is from x@evil.test.";
     for name in
         ["service@bank.example", "Bank <Service@Bank.example>", "\"service@bank.example\" (Bank)"]
     {
@@ -181,7 +180,7 @@ proptest! {
         let name = links.first().map_or(html.clone(), |(host, text)| format!("{text}@{host}.example"));
         for warnings in [of_html(&html), of_html(&written), of_text(&written), sender(&name, "x@own.example"), sender(&html, &html)] {
             prop_assert!(warnings.len() <= WARNINGS_MAX);
-            let is_known = |character: char| character.is_alphanumeric() || " .,-_+@'".contains(character);
+            let is_known = |character: char| character.is_alphanumeric() || " .,-_+@’".contains(character);
             prop_assert!(warnings.iter().all(|warning| warning.chars().all(is_known)), "{warnings:?}");
         }
     }

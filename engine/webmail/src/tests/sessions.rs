@@ -82,7 +82,7 @@ fn user_agents_are_described_by_their_usual_names() {
             "Edge 120 on Windows",
         ),
         ("curl/7.88.1", "curl/7.88.1"),
-        ("", "A program without a name"),
+        ("", "Unknown browser"),
         ("Firefox/", "Firefox/"),
     ] {
         assert_eq!(program::in_words(said), name);

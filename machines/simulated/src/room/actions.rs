@@ -380,16 +380,17 @@ impl WebmailClient {
         let words = notice.map_or("", |(words, _)| words);
         let is_done = |count: usize, what: &str| {
             let is_all = if count == 1 {
-                words.starts_with("The message was ")
+                words.starts_with("Message ")
             } else {
-                words.starts_with(&format!("{count} messages were "))
+                words.starts_with(&format!("{count} messages "))
             };
             is_all && words.contains(what)
         };
         match &action {
             WebmailAction::Moves(moved) => {
                 let is_moved = is_done(moved.len(), "moved to");
-                let is_nothing = words == "Nothing was selected.";
+                let is_nothing =
+                    words == "No messages selected, or the selected ones cannot be changed.";
                 for (message, copy, asked) in moved.iter().filter(|_| is_moved || is_nothing) {
                     context.model.moved(*message, *copy, asked, is_moved);
                 }
@@ -397,7 +398,7 @@ impl WebmailClient {
                     sometimes!(MovedAtWebmail);
                 }
             }
-            WebmailAction::Erases(erased) if is_done(erased.len(), "deleted for ever") => {
+            WebmailAction::Erases(erased) if is_done(erased.len(), "deleted forever") => {
                 erased.iter().for_each(|(message, copy)| context.model.deleted(*message, *copy));
                 context.story.counts.deleted += erased.len() as u64;
             }
@@ -407,7 +408,7 @@ impl WebmailClient {
                     context.model.starred(*message, *copy, asked);
                 }
             }
-            WebmailAction::Chooses(asked) if words == "Saved." => {
+            WebmailAction::Chooses(asked) if words == "Settings saved." => {
                 context.model.name.done(asked);
                 return self.get(
                     "/mail/settings",
@@ -417,7 +418,7 @@ impl WebmailClient {
             }
             // A message that also goes to another server leaves a moment later.
             WebmailAction::Writes(ComposeAction::Sent(_, remote), message)
-                if words == "Your letter was sent." =>
+                if words == "Message sent." =>
             {
                 if remote.is_empty() {
                     context.model.delivered(*message);
@@ -427,7 +428,7 @@ impl WebmailClient {
                 return self.is_held(*message, page, line, context);
             }
             WebmailAction::TakesBack(message, asked)
-                if words == "Your letter was not sent: it is a draft again." =>
+                if words == "Sending undone. The message is back in Drafts." =>
             {
                 context.model.back_told(*message, asked, true);
                 sometimes!(TakenBackAtWebmail);
@@ -435,7 +436,7 @@ impl WebmailClient {
                     self.draft = page.value_of("draft").map(|key| (key, *message));
                 }
             }
-            WebmailAction::TakesBack(message, asked) if words.starts_with("It is too late") => {
+            WebmailAction::TakesBack(message, asked) if words.starts_with("Too late") => {
                 context.model.back_told(*message, asked, false);
                 sometimes!(TooLateAtWebmail);
             }

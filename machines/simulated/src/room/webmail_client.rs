@@ -282,7 +282,7 @@ impl WebmailClient {
             }
             PendingPage::Login => {
                 assert!(
-                    !page.text().contains("password is wrong"),
+                    !page.text().contains("email address or password"),
                     "the correct password was rejected"
                 );
                 return ClientProgress::IsDone;

@@ -127,8 +127,8 @@ fn files_stay_with_a_draft_until_sent_or_removed() {
         ada.cookie = cookie;
 
         let sent = kept(&mut room, &mut ada, &fields, &[]);
-        assert!(sent.contains("Your letter was sent."), "{sent}");
-        assert!(ada.get(&mut room, "/mail/box/2").text().contains("Nothing here."));
+        assert!(sent.contains("Message sent."), "{sent}");
+        assert!(ada.get(&mut room, "/mail/box/2").text().contains("No messages."));
         let mut grace = Browser::new(&trust);
         grace.log_in(&mut room, "grace", "lovelace");
         let read = grace.get(&mut room, "/mail/box/1/1").text();
@@ -178,7 +178,8 @@ fn a_draft_replaced_in_another_window_loses_no_text() {
     let late = write(&mut room, &mut ada, &fields, &[]);
     assert_eq!(late.status, 200);
     assert!(
-        late.text().contains("It is not there any more") && late.text().contains("Second."),
+        late.text().contains("This message or folder no longer exists")
+            && late.text().contains("Second."),
         "{}",
         late.text()
     );
@@ -224,9 +225,9 @@ fn a_forwarded_message_is_sent_with_its_files() {
             assert_eq!(answer.status, 303, "{}", answer.text());
             page = ada.get(&mut room, answer.field("Location"));
         }
-        assert!(page.text().contains("Your letter was sent."), "{}", page.text());
+        assert!(page.text().contains("Message sent."), "{}", page.text());
         assert!(page.text().contains("1–1 of 1"), "what was sent on is still there");
-        assert!(ada.get(&mut room, "/mail/box/2").text().contains("Nothing here."));
+        assert!(ada.get(&mut room, "/mail/box/2").text().contains("No messages."));
         let mut grace = Browser::new(&trust);
         grace.log_in(&mut room, "grace", "lovelace");
         let read = grace.get(&mut room, "/mail/box/1/1").text();

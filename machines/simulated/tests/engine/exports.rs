@@ -111,7 +111,7 @@ fn changes_during_an_export_damage_no_message() {
         expected.remove(4);
         assert_eq!(found.len(), expected.len());
         assert!(found[0].ends_with(
-            b"\n[The rest of this message was moved or erased while this file was made.]\n"
+            b"\n[The rest of this message was moved or deleted while this file was being created.]\n"
         ));
         for (message, expected) in found.iter().zip(&expected).skip(1) {
             assert!(message.ends_with(&with_lf(expected)));

@@ -64,7 +64,7 @@ fn a_held_message_with_a_damaged_part_is_a_draft_again() {
         let (count, notice) = inbox(&mut room, "ada");
         assert_eq!(count, 1);
         assert!(notice.contains(NOTICE), "{notice}");
-        let is_named = notice.contains("Its subject is: Held\r\n");
+        let is_named = notice.contains("\r\nSubject: Held\r\n");
         assert_eq!(is_named, part == b"ENDING", "{notice}");
         let drafts = ada.get(&mut room, "/mail/box/2").text();
         assert!(!drafts.contains("Sending…") && drafts.contains("class=\"rows\""), "{drafts}");

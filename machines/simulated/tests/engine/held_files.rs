@@ -79,7 +79,7 @@ fn files_of_a_held_message_leave_or_return_to_the_draft() {
     assert_eq!(people.copies(&mut room), NOT_SENT);
     room.pass(Micros::from_secs(5));
     let back = people.undo(&mut room, &undo);
-    assert!(back.contains("it is a draft again") && back.contains("Enclosed."), "{back}");
+    assert!(back.contains("Sending undone.") && back.contains("Enclosed."), "{back}");
     let [one, two] = carried(&back)[..] else { panic!("{back}") };
     assert!(one.ends_with(" large one.pdf") && two.ends_with(" small.pdf"), "{one} {two}");
     assert!(files_of_draft(&mut people.ada, &mut room, draft(&back)) == both());
@@ -228,7 +228,7 @@ fn undo_says_so_when_a_message_has_begun_to_leave() {
     );
     room.pass(Micros::from_secs(11));
     let late = people.undo(&mut room, &undo);
-    assert!(late.contains("It is too late to undo") && !late.contains("draft again"), "{late}");
+    assert!(late.contains("Too late to undo") && !late.contains("Sending undone"), "{late}");
     assert!(people.ada.get(&mut room, "/mail/box/2").text().contains("Sending…"));
     people.grace.hang_up(&mut room);
     people.ada.hang_up(&mut room);

@@ -311,7 +311,7 @@ fn a_webmail_message_is_in_the_outbox_until_it_is_delivered() {
         }
         let page = compose_remote(&mut ada, &mut room);
         assert!(
-            page.contains(if hold.is_empty() { "Sending…" } else { "Your letter was sent." }),
+            page.contains(if hold.is_empty() { "Sending…" } else { "Message sent." }),
             "{page}"
         );
         assert!(!page.contains(">Outbox<"), "{page}");

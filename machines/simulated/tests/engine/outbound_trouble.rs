@@ -289,14 +289,14 @@ fn entry_deleted_during_a_call_makes_room_for_the_next() {
     let calls = |room: &Room| room.engines.in_use().connections;
     world.until(&mut room, "the host is called for four", |_, room| calls(room) == 4);
     let page = queue_page::look(&mut grace, &mut room).text();
-    assert_eq!(page.matches("Under way").count(), 4, "{page}");
+    assert_eq!(page.matches("Sending").count(), 4, "{page}");
     let said = queue_page::handle(&mut grace, &mut room, "delete", "friend0@far.test");
-    assert!(said.contains("One letter: deleted."), "{said}");
+    assert!(said.contains("The message was deleted."), "{said}");
     world.pass(&mut room, 1);
     assert_eq!(calls(&room), 4);
     let page = queue_page::look(&mut grace, &mut room).text();
     assert_eq!(
-        (page.matches("Under way").count(), page.contains("friend0@far.test")),
+        (page.matches("Sending").count(), page.contains("friend0@far.test")),
         (4, false),
         "{page}"
     );
@@ -322,7 +322,7 @@ fn entry_deleted_while_it_waits_leaves_its_connection_to_others() {
         world.submit_from(&mut room, sender, &["carol@far.test"], message.as_bytes());
         world.pass(&mut room, 1);
         let said = queue_page::handle(&mut grace, &mut room, "delete", "carol@far.test");
-        assert!(said.contains("One letter: deleted."), "{said}");
+        assert!(said.contains("The message was deleted."), "{said}");
         grace.hang_up(&mut room);
         world.peer.mood = Mood::Takes;
         world.submit(&mut room, &["friend4@far.test"], MESSAGE);
@@ -345,7 +345,7 @@ fn unmarked_result_is_shown_and_does_not_block_the_stop() {
         let page = queue_page::look(&mut grace, &mut room).text();
         grace.hang_up(&mut room);
         let is_shown = page.contains("its result could not be written to");
-        assert!(is_shown && page.contains("Under way"), "{page}");
+        assert!(is_shown && page.contains("Sending"), "{page}");
         let start = room.machine.now;
         room.machine.stop = true;
         world.until(&mut room, "it has stopped", |_, room| room.ended.is_some());

@@ -86,7 +86,7 @@ fn an_entry_without_an_envelope_is_reported_and_kept() {
     }
     let said = handle(&mut grace, &mut room, "delete", UNKNOWN);
     assert!(
-        said.contains("One letter: deleted.") && said.contains("Nothing waits to leave"),
+        said.contains("The message was deleted.") && said.contains("The queue is empty"),
         "{said}"
     );
     assert_eq!(notices(&mut world, &mut room), 1);
@@ -209,7 +209,7 @@ fn an_entry_found_by_a_rebuild_is_shown_and_not_sent() {
     // Of the other message, Bob has one and Carol's was returned. These two entries caused no
     // report.
     let said = handle(&mut grace, &mut room, "delete", "far.test");
-    assert!(!said.contains("For the rest"), "{said}");
+    assert!(!said.contains("The rest failed"), "{said}");
     assert_eq!(look(&mut grace, &mut room).text().matches("Cannot be sent").count(), 2);
     grace.hang_up(&mut room);
     let inbox = world.inbox(&mut room, "ada");
@@ -221,9 +221,9 @@ fn an_entry_found_by_a_rebuild_is_shown_and_not_sent() {
     assert!(!inbox.iter().any(|message| message.contains("cannot be sent")), "{inbox:?}");
     assert_eq!(world.peer.taken.len(), 1);
     let said = handle(&mut grace, &mut room, "delete", both);
-    assert!(said.contains("One letter: deleted."), "{said}");
+    assert!(said.contains("The message was deleted."), "{said}");
     let said = handle(&mut grace, &mut room, "delete", UNKNOWN);
-    assert!(said.contains("One letter: deleted."), "{said}");
+    assert!(said.contains("The message was deleted."), "{said}");
     assert!(!look(&mut grace, &mut room).text().contains("Cannot be sent"));
     grace.hang_up(&mut room);
     at_rest(&mut world, &mut room);

@@ -46,7 +46,7 @@ fn a_changed_password_ends_the_sessions_of_every_core() {
     let mut other_reader = room.log_in("grace");
 
     let page = change(&mut ada, &mut room, ["lovelace", "analytical", "analytical"]);
-    assert!(page.contains("Your password is changed."), "{page}");
+    assert!(page.contains("Password changed."), "{page}");
     for talk in &mut ended {
         assert_eq!(room.smtp(talk, "MAIL FROM:<ada@barepost.test>"), OVER);
         assert_eq!(room.line_heard(talk), None, "nothing else is answered");
@@ -99,7 +99,7 @@ fn of_two_password_changes_at_once_one_wins() {
             let text = outcome(page, browser, &mut room);
             let is_told = is_logged_out
                 || ["is being changed", "has been changed"].iter().any(|why| text.contains(why));
-            let has_won = text.contains("Your password is changed.");
+            let has_won = text.contains("Password changed.");
             assert!(has_won != is_told, "{text}");
             has_won
         });

@@ -19,7 +19,7 @@ use super::webmail::{Browser, Page, between};
 
 const QUEUE: &str = "/mail/queue";
 /// The name of the recipients of an entry that cannot be read.
-pub(super) const UNKNOWN: &str = "Somebody whom nobody knows any more";
+pub(super) const UNKNOWN: &str = "Unknown recipients";
 
 /// Grace sees it. Ada's messages may be on another core.
 pub(super) fn serving_on(
@@ -156,9 +156,10 @@ fn unreadable_entries_are_shown_and_can_be_deleted() {
         for words in [UNKNOWN, from, "a part of it cannot be read from"] {
             assert!(page.contains(words), "{words}: {page}");
         }
-        assert!(!page.contains("Delete, and tell"));
+        assert!(!page.contains("Delete and notify sender"));
         let said = handle(&mut grace, &mut room, "retry", UNKNOWN);
-        assert!(said.contains("Nothing was done") && said.contains("For the rest: "), "{said}");
+        let is_error = said.contains("class=\"notice error\"");
+        assert!(is_error && said.contains("on the server’s disk"), "{said}");
         if is_posted {
             // No sender is known, so it cannot be returned and stays.
             handle(&mut grace, &mut room, "return", UNKNOWN);
@@ -167,8 +168,8 @@ fn unreadable_entries_are_shown_and_can_be_deleted() {
             grace.hang_up(&mut room);
         }
         let said = handle(&mut grace, &mut room, "delete", UNKNOWN);
-        assert!(said.contains("One letter: deleted."), "{said}");
-        assert!(look(&mut grace, &mut room).text().contains("Nothing waits to leave"));
+        assert!(said.contains("The message was deleted."), "{said}");
+        assert!(look(&mut grace, &mut room).text().contains("The queue is empty"));
         grace.hang_up(&mut room);
         at_rest(&mut world, &mut room);
     }
@@ -177,7 +178,7 @@ fn unreadable_entries_are_shown_and_can_be_deleted() {
 #[test]
 fn the_queue_page_shows_recipients_times_and_replies() {
     let (mut room, mut world, _, mut grace) = serving(901, Mood::RefusesForNow);
-    assert!(look(&mut grace, &mut room).text().contains("Nothing waits to leave"));
+    assert!(look(&mut grace, &mut room).text().contains("The queue is empty"));
     grace.hang_up(&mut room);
     world.submit(&mut room, &["bob@far.test", "carol@far.test", "dave@silent.test"], MESSAGE);
     world.pass(&mut room, 90);
@@ -189,15 +190,15 @@ fn the_queue_page_shows_recipients_times_and_replies() {
     );
     assert!(
         text.contains("450 4.2.0 Not now")
-            && text.contains("tried once")
-            && text.contains("Next try: "),
+            && text.contains("1 attempt")
+            && text.contains("Next attempt: "),
         "{text}"
     );
-    assert!(text.contains("2 letters wait to leave: 0 held"), "{text}");
+    assert!(text.contains("2 messages in the queue: 0 held"), "{text}");
     grace.hang_up(&mut room);
     world.pass(&mut room, 1200);
     let text = look(&mut grace, &mut room).text();
-    assert!(text.contains("tried 3 times") || text.contains("tried 4 times"), "{text}");
+    assert!(text.contains("3 attempts") || text.contains("4 attempts"), "{text}");
 }
 
 #[test]
@@ -215,10 +216,10 @@ fn a_message_that_waits_for_quota_says_so() {
     (0..2).for_each(|_| send(&mut world, &["ada@barepost.test"], 450));
     send(&mut world, &["ada@barepost.test", "bob@far.test"], 300);
     let text = look(&mut grace, &mut room).text();
-    let words = "The last time: the mailbox is full.";
+    let words = "Last attempt: the mailbox is full.";
     assert!(
         text.contains(">ada@barepost.test</h2>")
-            && text.contains("tried once")
+            && text.contains("1 attempt")
             && text.contains(words),
         "{text}"
     );
@@ -254,8 +255,8 @@ fn a_long_queue_is_paged_and_shows_each_entry_once() {
     assert_eq!((sizes, seen), (vec![20, 20, 5], wanted));
     let said = handle(&mut grace, &mut room, "delete", "far.test");
     assert!(
-        said.contains("Letters for far.test: 45 deleted.")
-            && said.contains("Nothing waits to leave"),
+        said.contains("45 messages for far.test were deleted.")
+            && said.contains("The queue is empty"),
         "{said}"
     );
     world.peer.mood = Mood::Takes;
@@ -273,7 +274,7 @@ fn a_hold_survives_a_power_cut_and_a_release_sends_once() {
         world.pass(&mut room, 60);
         let said = handle(&mut grace, &mut room, "hold", "bob@far.test");
         assert!(
-            said.contains("One letter: held.")
+            said.contains("The message was held.")
                 && said.contains(">Release<")
                 && said.contains("1 held"),
             "{said}"
@@ -282,11 +283,13 @@ fn a_hold_survives_a_power_cut_and_a_release_sends_once() {
         let (mut room, mut world) = power_cut(world, room, seed, &trust);
         world.pass(&mut room, 20_000);
         assert_eq!(taken(&world), ["carol@far.test"]);
-        assert!(!handle(&mut grace, &mut room, "retry", "bob@far.test").contains("tried again"));
+        assert!(
+            !handle(&mut grace, &mut room, "retry", "bob@far.test").contains("immediate retry")
+        );
         world.pass(&mut room, 100);
         assert_eq!(taken(&world), ["carol@far.test"]);
         let said = handle(&mut grace, &mut room, "release", "bob@far.test");
-        assert!(said.contains("One letter: released."), "{said}");
+        assert!(said.contains("The message was released."), "{said}");
         world.pass(&mut room, 120);
         assert_eq!(taken(&world), ["bob@far.test", "carol@far.test"]);
         world.pass(&mut room, 20_000);
@@ -305,7 +308,7 @@ fn a_deleted_entry_never_leaves_and_is_reported_if_requested() {
             handle(&mut grace, &mut room, "hold", "bob@far.test");
         }
         let said = handle(&mut grace, &mut room, what, "bob@far.test");
-        assert!(said.contains("One letter: "), "{said}");
+        assert!(said.contains("The message was "), "{said}");
         world.peer.mood = Mood::Takes;
         let (mut room, mut world) = power_cut(world, room, seed, &trust);
         world.pass(&mut room, 20_000);
@@ -321,7 +324,7 @@ fn a_deleted_entry_never_leaves_and_is_reported_if_requested() {
                 "{report}"
             );
         }
-        assert!(look(&mut grace, &mut room).text().contains("Nothing waits to leave"));
+        assert!(look(&mut grace, &mut room).text().contains("The queue is empty"));
         grace.hang_up(&mut room);
         at_rest(&mut world, &mut room);
     }
@@ -333,7 +336,7 @@ fn a_manual_retry_ignores_the_destination_backoff() {
         let (mut room, mut world, _, mut grace) = serving(seed, Mood::Silent);
         world.submit(&mut room, &["bob@far.test"], MESSAGE);
         world.pass(&mut room, 60);
-        while look(&mut grace, &mut room).text().contains("Under way") {
+        while look(&mut grace, &mut room).text().contains("Sending") {
             grace.hang_up(&mut room);
             world.pass(&mut room, 5);
         }
@@ -341,9 +344,9 @@ fn a_manual_retry_ignores_the_destination_backoff() {
         let accepted = world.peer.accepted;
         world.peer.mood = Mood::Takes;
         let said = handle(&mut grace, &mut room, "retry", recipients);
-        assert!(said.contains("tried again now"), "{said}");
+        assert!(said.contains("immediate retry"), "{said}");
         let under_way =
-            |text: &str| text.contains("Under way") || text.contains("Nothing waits to leave");
+            |text: &str| text.contains("Sending") || text.contains("The queue is empty");
         world.pass(&mut room, 1);
         let page = look(&mut grace, &mut room).text();
         assert!(under_way(&page), "{page}");
@@ -366,12 +369,13 @@ fn a_domain_is_held_and_released_without_affecting_others() {
     world.pass(&mut room, 60);
     let said = handle(&mut grace, &mut room, "hold", " FAR.test");
     assert!(
-        said.contains("Letters for far.test: 3 held.")
-            && said.contains("6 letters wait to leave: 3 held"),
+        said.contains("3 messages for far.test were held.")
+            && said.contains("6 messages in the queue: 3 held"),
         "{said}"
     );
     assert!(
-        handle(&mut grace, &mut room, "hold", "far.test").contains("Nothing for far.test waits")
+        handle(&mut grace, &mut room, "hold", "far.test")
+            .contains("no messages for far.test to which this applies")
     );
     world.peer.mood = Mood::Takes;
     // At that time the recipients of the entries are not read yet.
@@ -379,11 +383,14 @@ fn a_domain_is_held_and_released_without_affecting_others() {
     world.pass(&mut room, 7200);
     assert_eq!(world.peer.taken.len(), 0);
     let (mut room, mut world) = power_cut(world, room, 931, &trust);
-    assert!(handle(&mut grace, &mut room, "release", "far.test").contains("3 released."));
+    assert!(
+        handle(&mut grace, &mut room, "release", "far.test")
+            .contains("3 messages for far.test were released.")
+    );
     world.pass(&mut room, 120);
     assert_eq!(taken(&world), ["bob@far.test", "carol@far.test", "dora@far.test"]);
     let said = handle(&mut grace, &mut room, "delete", "silent.test");
-    assert!(said.contains("Letters for silent.test: 3 deleted."), "{said}");
+    assert!(said.contains("3 messages for silent.test were deleted."), "{said}");
     at_rest(&mut world, &mut room);
 }
 
@@ -395,21 +402,21 @@ fn an_attempt_is_cancelled_unless_the_host_may_have_the_message() {
         world.pass(&mut room, 60);
         let page = look(&mut grace, &mut room).text();
         assert!(
-            page.contains("Under way")
-                && page.contains("1 under way")
-                && !page.contains(">Try now<"),
+            page.contains("Sending")
+                && page.contains("1 being sent")
+                && !page.contains(">Retry now<"),
             "{page}"
         );
         let said = handle(&mut grace, &mut room, "hold", "carol@far.test");
-        assert_eq!(said.contains("One letter: held."), mood == Mood::Silent, "{said}");
-        assert_eq!(said.contains("left alone: look again"), mood == Mood::Thinks, "{said}");
+        assert_eq!(said.contains("The message was held."), mood == Mood::Silent, "{said}");
+        assert_eq!(said.contains("left unchanged: check again"), mood == Mood::Thinks, "{said}");
         world.peer.mood = Mood::Takes;
         world.pass(&mut room, 20_000);
         assert_eq!(world.peer.taken.len(), usize::from(mood == Mood::Thinks));
         if mood == Mood::Silent {
             assert!(
                 handle(&mut grace, &mut room, "delete", "carol@far.test")
-                    .contains("One letter: deleted.")
+                    .contains("The message was deleted.")
             );
         }
         at_rest(&mut world, &mut room);

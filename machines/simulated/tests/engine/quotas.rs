@@ -283,7 +283,10 @@ fn the_webmail_shows_usage_and_refuses_beyond_the_quota() {
     fill(&mut room, talk, &[300, 210]);
     assert_eq!(meter(&mut room, &mut grace), is("510 KB of 1 MB used", "49"));
     fill(&mut room, talk, &[420]);
-    assert_eq!(meter(&mut room, &mut grace), is("930 KB of 1 MB used: little room is left", "90"));
+    assert_eq!(
+        meter(&mut room, &mut grace),
+        is("930 KB of 1 MB used. You are running low on space.", "90")
+    );
     room.close(talk);
     let token = grace.get(&mut room, "/mail/compose").token();
     let text = "Words.".repeat(18_000);
@@ -297,7 +300,7 @@ fn the_webmail_shows_usage_and_refuses_beyond_the_quota() {
         form[3] = ("do", what);
         let page = grace.send(&mut room, "/mail/compose", &form).text();
         assert!(
-            page.contains("Your mailbox is full.") && page.contains(&text),
+            page.contains("Your mailbox is full") && page.contains(&text),
             "what was written is on the page"
         );
     }
@@ -309,6 +312,6 @@ fn the_webmail_shows_usage_and_refuses_beyond_the_quota() {
     let form =
         [("token", token.as_str()), ("to", "grace@barepost.test"), ("text", &text), ("do", "send")];
     let page = ada.send(&mut room, "/mail/compose", &form).text();
-    assert!(page.contains("in that of somebody whom it is for") && page.contains(&text));
+    assert!(page.contains("in that of a recipient") && page.contains(&text));
     forget_connections(&mut [&mut ada, &mut grace]);
 }

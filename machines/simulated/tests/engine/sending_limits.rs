@@ -193,7 +193,7 @@ fn webmail_messages_count_against_the_limits() {
     assert!(submit(&mut room, ADA, &["1@far.test"]).starts_with("250 "));
     let (_, page) = write(&mut room, "1@far.test, 2@far.test, 3@far.test, 4@far.test");
     assert!(
-        page.contains("You may write to 3 new recipients a day, and these are more.")
+        page.contains("This message would exceed today’s limit of 3 new recipients.")
             && page.contains("It computes."),
         "{page}"
     );
@@ -203,7 +203,7 @@ fn webmail_messages_count_against_the_limits() {
     }
     let (_, page) = write(&mut room, "grace@barepost.test");
     assert!(
-        page.contains("You have sent 4 messages today, and more are not allowed.")
+        page.contains("You have reached today’s limit of 4 sent messages.")
             && page.contains("It computes."),
         "{page}"
     );

@@ -53,7 +53,7 @@ fn sessions_and_logouts_survive_a_power_cut() {
     let key = between(&text, "name=\"end\" value=\"", "\"").expect("the other session").to_string();
     let token = page.token();
     let after = first.post(&mut room, "/mail/settings", &[("token", &token), ("end", &key)]);
-    assert!(after.text().contains("It is logged out there."), "{}", after.text());
+    assert!(after.text().contains("Session signed out."), "{}", after.text());
     assert!(asks_for_login(&second.get(&mut room, "/mail/box/1")));
     let mut room = again(room, 23, &trust, CONFIGURATION);
     forget_connections(&mut [&mut first, &mut second]);
@@ -76,7 +76,7 @@ fn an_unstored_logout_says_so_and_holds_until_the_restart() {
         for (browser, (ticket, token)) in [&mut first, &mut second].into_iter().zip(&tickets) {
             let out = browser.send(&mut room, "/mail/logout", &[("token", token)]);
             assert_eq!(out.status, 503);
-            assert!(out.text().contains("the disk failed to note it"), "{}", out.text());
+            assert!(out.text().contains("could not save this to its disk"), "{}", out.text());
             assert!(browser.cookie.is_none() && out.field("Clear-Site-Data") == "\"cache\"");
             browser.cookie.clone_from(ticket);
             assert!(asks_for_login(&browser.get(&mut room, "/mail/box/1")));
@@ -99,7 +99,7 @@ fn a_logout_that_the_disk_did_not_note_is_noted_later() {
     let (ticket, token) = (first.cookie.clone(), first.get(&mut room, "/mail/box/1").token());
     room.machine.disk.mood = Mood::FailsWrites;
     let out = first.send(&mut room, "/mail/logout", &[("token", &token)]);
-    assert!(out.text().contains("the disk failed to note it"), "{}", out.text());
+    assert!(out.text().contains("could not save this to its disk"), "{}", out.text());
     [&mut first, &mut second].into_iter().for_each(|browser| browser.hang_up(&mut room));
     room.pass(Micros::from_secs(600));
     room.machine.disk.mood = Mood::Works;
@@ -130,7 +130,7 @@ fn a_login_beyond_the_limit_evicts_the_oldest_session() {
     let one =
         all[1].post(&mut room, "/mail/settings", &[("token", &token), ("do", "end-others")]).text();
     assert!(
-        one.contains("You are logged out everywhere else.")
+        one.contains("All other sessions were signed out.")
             && one.matches("from 10.0.0.1").count() == 1,
         "{one}"
     );
@@ -161,7 +161,7 @@ fn settings_apply_to_pages_and_messages_and_survive_power_cuts() {
     assert!(refused.text().contains("The signature is too long") && refused.text().contains(&long));
     let saved =
         ada.post(&mut room, "/mail/settings", &form(" Ada \t Lövelace", "Ada\r\nAnalyst <&>"));
-    assert!(saved.text().contains("Saved."), "{}", saved.text());
+    assert!(saved.text().contains("Settings saved."), "{}", saved.text());
 
     let mut room = again(room, 26, &trust, CONFIGURATION);
     forget_connections(&mut [&mut ada]);
@@ -289,17 +289,17 @@ fn a_changed_password_applies_at_once_on_every_core() {
     );
     let before = room.machine.now;
     let page = change(&mut ada, &mut room, ["guess", "analytical", "analytical"]);
-    assert!(page.contains("That is not your present password."), "{page}");
+    assert!(page.contains("The current password is wrong."), "{page}");
     assert!(room.machine.now.since(before) >= Micros::from_secs(2), "a guess costs time here too");
     for [new, again, why] in
-        [["analytical", "analytica1", "in two ways"], ["short", "short", "8 letters at least"]]
+        [["analytical", "analytica1", "don’t match"], ["short", "short", "at least 8 characters"]]
     {
         let page = change(&mut ada, &mut room, ["lovelace", new, again]);
         assert!(page.contains(why), "{page}");
     }
     let cookie = ada.cookie.clone();
     let page = change(&mut ada, &mut room, ["lovelace", "analytical", "analytical"]);
-    assert!(page.contains("Your password is changed."), "{page}");
+    assert!(page.contains("Password changed."), "{page}");
     assert_eq!(ada.cookie, cookie);
     let check = |room: &mut Room, ada: &mut Browser, second_browser: &mut Browser| {
         for _ in 0..2 {
@@ -330,7 +330,7 @@ fn a_changed_password_applies_at_once_on_every_core() {
     ada.log_in(&mut room, "ada", "configured anew");
     assert!(
         change(&mut ada, &mut room, ["configured anew", "difference", "difference"])
-            .contains("is changed.")
+            .contains("Password changed.")
     );
     let mut room = again(room, 34, &trust, &configured);
     assert!(lets_in(&mut room, "difference") && !lets_in(&mut room, "configured anew"));

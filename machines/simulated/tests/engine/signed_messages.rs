@@ -84,7 +84,7 @@ fn a_webmail_message_is_signed_once_for_all_recipients() {
         for (number, (text, files)) in messages.into_iter().enumerate() {
             let page =
                 write(&mut room, &mut ada, "bob@far.test, grace@barepost.test", "", text, files);
-            let words = if hold.is_empty() { "Sending…" } else { "Your letter was sent." };
+            let words = if hold.is_empty() { "Sending…" } else { "Message sent." };
             assert!(page.contains(words), "{page}");
             world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() > number);
             world.pass(&mut room, 5);
@@ -134,7 +134,7 @@ fn local_webmail_messages_are_signed_and_drafts_are_not() {
         ["It weaves.", &"It weaves, and weaves again.\n".repeat(4000)].into_iter().enumerate()
     {
         let page = write(&mut room, &mut ada, "grace@barepost.test", "", text, &[]);
-        assert!(page.contains("Your letter was sent."), "{page}");
+        assert!(page.contains("Message sent."), "{page}");
         ada.hang_up(&mut room);
         let read = newest(&mut room, "grace");
         assert_eq!(verdicts(&read, now), BOTH);
@@ -149,7 +149,7 @@ fn local_webmail_messages_are_signed_and_drafts_are_not() {
         ("text", "Later."),
         ("do", "save"),
     ];
-    assert!(ada.post(&mut room, "/mail/compose", &form).text().contains("The draft was saved."));
+    assert!(ada.post(&mut room, "/mail/compose", &form).text().contains("Draft saved."));
     let draft = ada.get(&mut room, "/mail/download/2.1").text();
     assert!(draft.contains("Later.") && !draft.contains("DKIM"), "{draft}");
     ada.hang_up(&mut room);
@@ -309,7 +309,7 @@ fn smtp_signing_memory_does_not_block_webmail_sends() {
         ("do", "send"),
     ];
     let page = ada.post(&mut room, "/mail/compose", &form).text();
-    assert!(page.contains("Your letter was sent."), "{page}");
+    assert!(page.contains("Message sent."), "{page}");
     assert_eq!(verdicts(&newest(&mut room, "grace"), room.machine.wall_clock()), BOTH);
     talks.iter().for_each(|talk| room.abort(talk));
     ada.hang_up(&mut room);
@@ -325,7 +325,7 @@ fn a_long_signed_message_to_oneself_is_shown_once() {
         ["It weaves.", &"It weaves, and weaves again.\n".repeat(4000)].into_iter().enumerate()
     {
         let page = write(&mut room, &mut ada, "ada@barepost.test", "", text, &[]);
-        assert!(page.contains("Your letter was sent."), "{page}");
+        assert!(page.contains("Message sent."), "{page}");
         for mailbox in [1, 3] {
             let page = ada.get(&mut room, &format!("/mail/box/{mailbox}/{}", number + 1)).text();
             assert_eq!(page.matches("<article").count(), 1, "one of two copies: {page}");

@@ -157,7 +157,7 @@ fn a_large_file_is_saved_with_a_draft_and_sent_whole() {
         let again = [&WORDS[..], &[("draft", draft.as_str()), ("carry", &carried)]].concat();
         let sent = ada.send(&form(&ada.token, &again, &[("small.png", b"small")], "send"));
         let page = ada.follow(&sent);
-        assert!(page.contains("Your letter was sent."), "{page}");
+        assert!(page.contains("Message sent."), "{page}");
         assert_eq!(ada.drafts(), 0);
         let mut grace = Browser::new(&ada.trust);
         grace.log_in(&mut ada.room, "grace", "lovelace");
@@ -184,7 +184,7 @@ fn fields_after_files_and_chunked_forms_are_accepted() {
         }
         ada.go_on(&mut tls_stream, b"0\r\n\r\n");
         let sent = answer(&mut ada.room, &mut tls_stream);
-        assert!(ada.follow(&sent).contains("Your letter was sent."));
+        assert!(ada.follow(&sent).contains("Message sent."));
         ada.room.close_tls(tls_stream);
         let mut grace = Browser::new(&ada.trust);
         grace.log_in(&mut ada.room, "grace", "lovelace");
@@ -205,7 +205,7 @@ fn an_invalid_form_stores_nothing() {
     let page = ada.send(&wrong);
     assert!(
         page.status == 403
-            && page.text().contains("This does not come from a page of your session.")
+            && page.text().contains("This form does not belong to your current session.")
     );
     let mut broken = form(&ada.token, &WORDS, &[("large.png", &whole)], "save");
     broken.truncate(broken.len() - 20);
@@ -213,7 +213,8 @@ fn an_invalid_form_stores_nothing() {
     let long = "x".repeat(MESSAGE_TEXT_BYTES_MAX);
     let page = ada.send(&form(&ada.token, &[("text", &long)], &[("large.png", &whole)], "save"));
     assert!(
-        page.status == 413 && page.text().contains("The text of a letter has 327 KB at most."),
+        page.status == 413
+            && page.text().contains("The text of a message can have at most 327 KB."),
         "{}",
         page.text()
     );
@@ -266,11 +267,7 @@ fn a_declared_oversize_upload_is_refused_before_it_arrives() {
     let mut tls_stream = ada.begin(ada.head("Content-Length: 60000000").as_bytes());
     let page = answer(&mut ada.room, &mut tls_stream);
     assert_eq!(page.status, 413);
-    assert!(
-        page.text().contains("a letter has 38 MB at most with all its files"),
-        "{}",
-        page.text()
-    );
+    assert!(page.text().contains("with attachments it can have at most 38 MB"), "{}", page.text());
     ada.room.close_tls(tls_stream);
     ada.nothing_is_in_use();
 }
@@ -284,7 +281,7 @@ fn an_undeclared_oversize_upload_is_refused_too() {
     (0..8).for_each(|_| ada.go_on(&mut tls_stream, &chunk));
     let page = answer(&mut ada.room, &mut tls_stream);
     assert_eq!(page.status, 413);
-    assert!(page.text().contains("262 KB is what can be sent from here"), "{}", page.text());
+    assert!(page.text().contains("it can have at most 262 KB"), "{}", page.text());
     ada.room.close_tls(tls_stream);
     ada.nothing_is_in_use();
 }
@@ -310,7 +307,7 @@ fn assert_returns_text(ada: &mut Writer, mut tls_stream: TlsStream) {
     let page = answer(&mut ada.room, &mut tls_stream);
     assert_eq!(page.status, 403);
     let text = page.text();
-    assert!(text.contains("Your letter is kept, but for its files: attach them again"), "{text}");
+    assert!(text.contains("Your attachments were not kept: attach them again"), "{text}");
     let kept =
         between(&text, "name=\"kept\" value=\"", "\"").expect("it waits").replace("&#38;", "&");
     assert!(kept.contains("See+the+file."), "{kept}");
@@ -354,9 +351,7 @@ fn a_full_disk_keeps_the_previous_draft_and_returns_the_text() {
         ada.send(&form(&ada.token, &words, &[("large.png", &[large(), large()].concat())], "save"));
     let text = page.text();
     assert_eq!(page.status, 200);
-    for words in
-        ["There is no space left on the disk.", "The files have to be attached again.", "Second."]
-    {
+    for words in ["The server’s disk is full", "Attach your files again.", "Second."] {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert_eq!(ada.drafts(), 1);
