@@ -23,10 +23,10 @@ import string
 import barepost
 import hoarding
 import peers
-import strangers
+import external_clients
 from mail import DOMAIN, PASSWORD
 from processes import allow_files, until
-from strangers import CROWD, CROWD_ELSEWHERE, HONEST, MACHINE, MX_HOST, NAME_SERVER, NETWORKS_IPV6, PATIENCE
+from external_clients import CROWD, CROWD_ELSEWHERE, HONEST, MACHINE, MX_HOST, NAME_SERVER, NETWORKS_IPV6, PATIENCE
 
 ADA, GRACE, BOSS = f"ada@{DOMAIN}", f"grace@{DOMAIN}", "ceo@bank.test"
 ZONES = {
@@ -206,7 +206,7 @@ class Attacks:
 
     def submissions(self):
         """A function for each port that begins a session there."""
-        context = strangers.any_certificate()
+        context = external_clients.any_certificate()
         return {
             587: lambda: smtplib.SMTP(MACHINE, 587, timeout=PATIENCE),
             465: lambda: smtplib.SMTP_SSL(MACHINE, 465, timeout=PATIENCE, context=context),
@@ -259,16 +259,16 @@ class Attacks:
         self.assertEqual(self.machine.stop(), 0, self.machine.process.tail())
 
 
-class OnOneCore(Attacks, strangers.StrangersTest):
+class OnOneCore(Attacks, external_clients.StrangersTest):
     cores = 1
 
 
-class OnFourCores(Attacks, strangers.StrangersTest):
+class OnFourCores(Attacks, external_clients.StrangersTest):
     cores = 4
 
 
 if __name__ == "__main__":
     peers.enter(NAME_SERVER)
     allow_files(HOARDERS + FILES)
-    strangers.settle()
+    external_clients.settle()
     barepost.main()

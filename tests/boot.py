@@ -195,7 +195,7 @@ class Refusing(barepost.Test):
                 self.refused("disk.img", data=data)
                 self.assertEqual(digest(data / "disk.img"), before)
 
-    def test_the_machine_itself_does_not_write_a_disk_that_it_does_not_know(self):
+    def test_the_engine_does_not_write_a_disk_of_unknown_format(self):
         command = self.learn(self.data())
         other = self.data("other")
         self.disk_of(other, b"some other file system " * 200)
@@ -250,7 +250,7 @@ class Refusing(barepost.Test):
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(arguments[0], done.stderr)
 
-    def test_a_second_machine_on_the_same_data_is_refused_and_the_first_goes_on(self):
+    def test_a_second_machine_on_the_same_data_is_refused(self):
         data = self.data()
         first = self.boot(data)
         self.refused("another barepost", data=data)
@@ -258,7 +258,7 @@ class Refusing(barepost.Test):
 
 
 class Ending(barepost.Test):
-    def test_ctrl_c_says_421_keeps_what_was_acknowledged_and_leaves_nothing_running(self):
+    def test_ctrl_c_says_421_and_keeps_acknowledged_mail(self):
         data = self.data()
         machine = self.boot(data)
         qemu = machine.qemu()
@@ -285,7 +285,7 @@ class Ending(barepost.Test):
         [found] = self.boot(data).mailbox("ada")
         self.assertSame(found.content, message)
 
-    def test_ctrl_c_lets_a_message_that_is_whole_be_acknowledged_or_refused_but_never_both(self):
+    def test_ctrl_c_acknowledges_or_refuses_a_whole_message(self):
         letters = Letters(barepost.options.seed)
         data = self.data()
         for number in range(1, 6):
@@ -319,7 +319,7 @@ class Ending(barepost.Test):
             self.assertEqual(children(machine.process.pid), [])
         self.boot(data)
 
-    def test_killing_run_kills_the_machine_and_loses_nothing_acknowledged(self):
+    def test_killing_run_ends_the_machine_and_loses_no_mail(self):
         data = self.data()
         machine = self.boot(data)
         qemu = machine.qemu()

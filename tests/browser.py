@@ -1,4 +1,4 @@
-"""The promise: a browser that people have, Chromium, shows a site of many files: whole, and from its cache the second time.
+"""The promise: Chromium shows a site of many files completely, and from its cache the second time.
 
 The page loads a style sheet, a script and thirty pictures; the script fetches a large file whole and in part, and files that are and are
 not there, and writes what it found into the page, which Chromium prints when it is done.
@@ -73,7 +73,7 @@ class Browser(barepost.Test):
         self.machine = self.boot(data)
 
     def browse(self):
-        """What the page's script found."""
+        """The results of the page's script."""
         done = subprocess.run(
             [program("chromium"), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
              f"--user-data-dir={self.folder / 'browser'}", "--timeout=60000", "--virtual-time-budget=30000", "--dump-dom",
@@ -85,10 +85,10 @@ class Browser(barepost.Test):
         return found[1].split(" | ")
 
     def requests(self):
-        """Path and status of each request so far, as the access log tells them."""
+        """Path and status of each request so far, from the access log."""
         return re.findall(r'"GET (\S+)" (\d+)', "\n".join(self.machine.process.lines()))
 
-    def test_chromium_shows_a_page_with_all_that_belongs_to_it_and_knows_it_the_second_time(self):
+    def test_chromium_loads_a_page_and_caches_it(self):
         expected = [
             str(LARGE_BYTES), hashlib.sha256(self.large).hexdigest(), "206", "true", "404", str(len(STYLE)), str(PICTURES),
             "rgb(1, 2, 3)",

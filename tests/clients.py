@@ -75,7 +75,7 @@ class Senders(Shared):
         self.assertRegex(said, r"SIZE \d+")
         self.assertIn("PIPELINING", said)
 
-    def test_smtplib_delivers_to_several_and_learns_who_was_refused(self):
+    def test_smtplib_learns_which_recipients_were_refused(self):
         with smtplib.SMTP("127.0.0.1", self.smtp_port, "client.test", timeout=60) as client:
             refused = client.sendmail(SENDER, [ADA, f"nobody@{DOMAIN}", "x@elsewhere.test", GRACE], PLAIN)
             self.assertEqual({address: reply[0] for address, reply in refused.items()},
@@ -224,7 +224,7 @@ class Restarting(barepost.Test):
                 found = {one.uidl: letters.recognize(one.content) for one in machine.mailbox(user)}
                 self.assertEqual(found, expected[user])
 
-    def test_programs_that_keep_mail_fetch_none_of_it_again_after_a_restart(self):
+    def test_mail_left_on_the_server_is_fetched_once(self):
         letters, data = Letters(options.seed), self.data()
         machine = self.boot(data)
         for number in range(1, 4):

@@ -119,7 +119,7 @@ class Exactness(Shared):
             self.assertEqual(session.deliver(SENDER, ADA, message, " BODY=8BITMIME").code, 250)
         self.assertSame(self.only_message().content, message)
 
-    def test_a_message_at_the_edge_of_the_rules_is_exact_or_refused_but_never_changed(self):
+    def test_a_borderline_message_is_exact_or_refused(self):
         """RFC 5321 lets a server refuse lines above 1000 bytes and NULs; it does not let it repair them."""
         taken = []
         with self.session() as session:
@@ -140,7 +140,7 @@ class Exactness(Shared):
         for one, message in zip(found, taken):
             self.assertSame(one.content, message)
 
-    def test_a_message_that_starts_like_its_trace_headers_is_not_confused_with_them(self):
+    def test_a_message_that_starts_with_trace_fields_is_exact(self):
         messages = [
             b"Return-Path: <forged@client.test>\r\nReceived: from x\r\n\tby y; Mon, 1 Jan 2024 00:00:00 +0000\r\n\r\ntext\r\n",
             b" a line that would continue the header before it\r\n\r\ntext\r\n",

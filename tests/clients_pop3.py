@@ -172,7 +172,7 @@ class Guessing(barepost.Test):
                 accepted = False
         return accepted, time.monotonic() - began
 
-    def test_a_wrong_password_is_delayed_longer_each_time_and_the_owner_is_not(self):
+    def test_wrong_passwords_are_delayed_and_the_owner_is_not(self):
         machine = self.boot()
         delays = []
         for guess in ("first", "second", "third"):

@@ -34,7 +34,7 @@ class Smtp(Shared):
         date = email.utils.parsedate_to_datetime(head.rpartition(";")[2].strip())
         self.assertLess(abs(date.timestamp() - time.time()), 120)
 
-    def test_nobody_learns_of_the_other_recipients(self):
+    def test_recipients_do_not_learn_of_each_other(self):
         self.assertEqual(self.session().deliver(SENDER, [ADA, GRACE], PLAIN).code, 250)
         self.assertNotIn(b"grace", self.only_message("ada").raw)
         self.assertNotIn(b"ada", self.only_message("grace").raw)
@@ -87,13 +87,13 @@ class Smtp(Shared):
         self.assertEqual(session.command("MAIL FROM:<jürgen@client.test>").code // 100, 5)
         self.assertEqual(session.command("NOOP").code, 250)
 
-    def test_a_message_that_is_announced_too_big_is_refused_at_once(self):
+    def test_an_announced_oversize_message_is_refused_at_once(self):
         session = self.session()
         largest = int(session.ehlo()["SIZE"])
         self.assertEqual(session.command(f"MAIL FROM:<{SENDER}> SIZE={largest + 1}").code, 552)
         self.assertEqual(session.command(f"MAIL FROM:<{SENDER}> SIZE={largest}").code, 250)
 
-    def test_a_message_that_is_too_big_is_refused_and_the_session_goes_on(self):
+    def test_an_oversize_message_does_not_end_the_session(self):
         session = self.session()
         largest = int(session.ehlo()["SIZE"])
         self.assertEqual(session.deliver(SENDER, ADA, numbered_lines(largest + 1)).code, 552)
@@ -109,7 +109,7 @@ class Smtp(Shared):
         self.assertEqual(session.command("DATA").code // 100, 5)
         self.assertEqual(session.command("NOOP").code, 250)
 
-    def test_who_may_log_in_may_not_relay_either(self):
+    def test_addresses_with_plaintext_auth_cannot_relay(self):
         session = self.session()
         session.command(f"MAIL FROM:<{ADA}>")
         self.assertEqual(session.command("RCPT TO:<x@elsewhere.test>").code, 550)
@@ -184,7 +184,7 @@ class Smtp(Shared):
             self.assertEqual(session.command(b"NOOP " + b"x" * length).code // 100, 5)
         self.assertEqual(session.deliver(SENDER, ADA, PLAIN).code, 250)
 
-    def test_100_recipients_are_taken_and_one_too_many_is_refused_for_now(self):
+    def test_recipients_beyond_100_are_refused_for_now(self):
         session = self.session()
         limit = int(re.search(r"RCPTMAX=(\d+)", session.ehlo()["LIMITS"])[1])
         self.assertGreaterEqual(limit, 100)
@@ -197,7 +197,7 @@ class Smtp(Shared):
         self.assertEqual(set(codes[:100]), {250})
         self.assertLessEqual(set(codes), {250, 452})
 
-    def test_who_only_makes_errors_is_sent_away(self):
+    def test_a_client_with_only_errors_is_disconnected(self):
         session = self.session()
         with self.assertRaises(Gone):
             for _ in range(200):
@@ -205,7 +205,7 @@ class Smtp(Shared):
                     session.line()
         self.assertEqual(self.session().command("NOOP").code, 250)
 
-    def test_who_guesses_recipients_is_sent_away(self):
+    def test_a_client_that_guesses_recipients_is_disconnected(self):
         session = self.session()
         session.command(f"MAIL FROM:<{SENDER}>")
         with self.assertRaises(Gone):

@@ -21,10 +21,10 @@ import time
 import barepost
 import hoarding
 import network
-import strangers
+import external_clients
 from mail import DOMAIN
 from processes import allow_files
-from strangers import CROWD, CROWD_IPV6, HONEST_IPV6, MACHINE, NETWORKS_IPV6, PATIENCE
+from external_clients import CROWD, CROWD_IPV6, HONEST_IPV6, MACHINE, NETWORKS_IPV6, PATIENCE
 
 # Seconds between two NOOPs on a connection, and how long it goes on.
 DRIP, DRIPPING = 3, 15
@@ -44,7 +44,7 @@ HOARDERS_MAX, HOARDERS_OF_ONE_ADDRESS = 14_000, 3_000
 def log_in(user, number):
     """How long a login over POP3 takes with its connection. Seconds."""
     began = time.monotonic()
-    answer = strangers.log_in(HONEST_IPV6.format(number), user)
+    answer = external_clients.log_in(HONEST_IPV6.format(number), user)
     if not answer.startswith("+OK"):
         raise AssertionError(f"{user}: {answer}")
     return time.monotonic() - began
@@ -66,7 +66,7 @@ class Crowd(contextlib.AbstractContextManager):
 
     def open(self, count):
         for number in range(count):
-            connection = strangers.unconnected(self._source)
+            connection = external_clients.unconnected(self._source)
             connection.setblocking(False)
             with contextlib.suppress(BlockingIOError):
                 connection.connect((MACHINE, 587))
@@ -134,10 +134,10 @@ class Crowding:
         while time.monotonic() < end:
             number += GUESSES
             source = CROWD_IPV6.format(number % 0x10000)
-            with contextlib.suppress(OSError), strangers.connect(110, source, 12) as talk:
-                strangers.line(talk)
-                strangers.say(talk, f"USER ada@{DOMAIN}")
-                strangers.say(talk, f"PASS wrong{number}")
+            with contextlib.suppress(OSError), external_clients.connect(110, source, 12) as talk:
+                external_clients.line(talk)
+                external_clients.say(talk, f"USER ada@{DOMAIN}")
+                external_clients.say(talk, f"PASS wrong{number}")
 
     def test_guesses_of_a_network_do_not_keep_others_waiting(self):
         # Of several cores the first computes no hash. The others compute one each, which on a host
@@ -164,7 +164,7 @@ class Crowding:
             self.assertServed()
         self.assertServed()
 
-    def test_http_2_connections_of_one_address_leave_memory_to_others(self):
+    def test_http_2_connections_of_one_address_leave_memory(self):
         for text in (hoarding.uploads(), hoarding.pinned()):
             self.hoard(text, [CROWD.format(1)] * HOARDERS_OF_ONE_ADDRESS)
         self.assertNeverRestarted(self.machine)
@@ -178,11 +178,11 @@ class Crowding:
         self.assertEqual(self.machine.stop(), 0, self.machine.process.tail())
 
 
-class OnOneCore(Crowding, strangers.StrangersTest):
+class OnOneCore(Crowding, external_clients.StrangersTest):
     cores = 1
 
 
-class OnFourCores(Crowding, strangers.StrangersTest):
+class OnFourCores(Crowding, external_clients.StrangersTest):
     cores = 4
 
 
@@ -190,5 +190,5 @@ if __name__ == "__main__":
     network.enter()
     network.show()
     allow_files(CONNECTIONS_MAX + FILES)
-    strangers.settle()
+    external_clients.settle()
     barepost.main()

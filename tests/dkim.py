@@ -136,7 +136,7 @@ class Signatures(barepost.Test):
                 compare(passes, expected, other)
                 self.compared[change, passes] += 1
 
-    def test_dkim_what_dkimpy_signs_passes_and_what_was_changed_does_not(self):
+    def test_dkim_signatures_of_dkimpy_verify(self):
         keys = [(b"ed25519-sha256", ED25519, ED25519_RECORD)]
         for name in ("rsa_1024.pem", "rsa_2048.pem"):
             keys.append((b"rsa-sha256", (KEYS / name).read_bytes(), public(name)))
@@ -154,7 +154,7 @@ class Signatures(barepost.Test):
                 self.judge(field, data, record, chances)
         self.assertEqual(len(self.compared), 4, "changes of both kinds do harm, and do none")
 
-    def test_dkim_what_is_signed_here_passes_with_dkimpy_and_what_was_changed_does_not(self):
+    def test_dkim_signatures_verify_with_dkimpy(self):
         rsa = base64.b64decode("".join((KEYS / "rsa_2048.pem").read_text().splitlines()[1:-1]))
         for seed in range(MESSAGES):
             chances = random.Random(seed)
@@ -192,7 +192,7 @@ class Signatures(barepost.Test):
             data = b"Received: by mx.test\r\n" + data
         return data
 
-    def test_arc_chains_of_both_pass_with_both_and_what_was_changed_passes_with_both_or_neither(self):
+    def test_arc_chains_verify_alike_here_and_with_dkimpy(self):
         self.rsa, record = (KEYS / "rsa_2048.pem").read_bytes(), public("rsa_2048.pem")
         for seed in range(CHAINS):
             chances = random.Random(seed)
@@ -208,7 +208,7 @@ class Signatures(barepost.Test):
                         self.compared[change, passes] += 1
         self.assertEqual(len(self.compared), 4, "changes of both kinds do harm, and do none")
 
-    def test_arc_chains_that_are_not_whole_pass_with_neither(self):
+    def test_incomplete_arc_chains_fail_here_and_with_dkimpy(self):
         self.rsa, record, chances = (KEYS / "rsa_2048.pem").read_bytes(), public("rsa_2048.pem"), random.Random(7)
         data = b"From: Ada <ada@example.test>\r\nSubject: dinner\r\n\r\nHi.\r\n"
         for found in (b"none", b"pass", b"pass"):
@@ -238,7 +238,7 @@ class Submitted(barepost.SharedMachineTest):
             client.sendmail(f"ada@{OURS}", [f"grace@{OURS}"], letter)
         return self.machine.mailbox("grace")[-1]
 
-    def test_what_is_submitted_is_signed_with_each_key_that_is_published_and_passes_with_dkimpy(self):
+    def test_submitted_mail_is_signed_with_each_published_key(self):
         keys = signatures.published(self.machine.data)
         self.assertLessEqual(max(len(string) for text in keys.values() for string in text), 255)
         self.assertEqual(sorted(keys), [f"barepost-{kind}._domainkey.{OURS}.".encode() for kind in ("ed25519", "rsa")])

@@ -45,7 +45,7 @@ class Filter(HostedTest):
             code, words = session.data(message)
             return code, words.decode()
 
-    def test_rspamd_refuses_what_it_knows_and_what_it_suspects_goes_to_junk(self):
+    def test_rspamd_verdicts_refuse_mail_or_file_it_as_junk(self):
         rspamd = self.watch(peers.Rspamd(self.folder, FILTER, PORT))
         machine = self.boot(self.data(configuration=self.configured()))
         self.assertEqual(self.send(machine, letter("plain"), (ADA, GRACE))[0], 250)
@@ -64,7 +64,7 @@ class Filter(HostedTest):
         # Another program of the house's own network is no stranger.
         self.assertEqual(machine.deliver(SENDER, ADA, letter("gtube", GTUBE).encode()).code, 250)
 
-    def test_many_letters_are_asked_about_at_a_time(self):
+    def test_many_messages_are_checked_at_the_same_time(self):
         self.watch(peers.Rspamd(self.folder, FILTER, PORT))
         machine = self.boot(self.data(configuration=self.configured(host=FILTER)))
         codes = []
@@ -80,7 +80,7 @@ class Filter(HostedTest):
         self.assertEqual(sorted(codes), [250] * 80 + [550] * 80)
         self.assertEqual(len(machine.mailbox("ada")), 80)
 
-    def test_while_rspamd_is_away_letters_are_taken_or_put_off_as_the_configuration_says(self):
+    def test_without_rspamd_the_configuration_decides(self):
         for policy, code in (("accept", 250), ("junk", 250), ("defer", 451)):
             rspamd = self.watch(peers.Rspamd(self.folder, FILTER, PORT))
             machine = self.boot(self.data(policy, self.configured(f'when_away = "{policy}"\n', FILTER)))

@@ -239,17 +239,17 @@ class Floods(hosted.HostedTest):
         super().setUp()
         network.ip(f"link set {hosted.TAP} txqueuelen {QUEUE}")
 
-    def test_a_flood_of_syns_keeps_nobody_out_and_takes_no_memory(self):
+    def test_a_syn_flood_takes_no_memory_and_delays_no_client(self):
         self.survives(lambda dice: tcp(dice, dice.choice((25, 110)), SYN))
 
-    def test_a_flood_of_acks_keeps_nobody_out_and_takes_no_memory(self):
+    def test_an_ack_flood_takes_no_memory_and_delays_no_client(self):
         self.survives(lambda dice: tcp(dice, dice.choice((25, 110)), ACK, dice.randbytes(dice.randrange(100))))
 
-    def test_a_flood_of_resets_keeps_nobody_out_and_takes_no_memory(self):
+    def test_a_reset_flood_takes_no_memory_and_delays_no_client(self):
         # From the address of the honest clients too: a reset beside the window ends nothing.
         self.survives(lambda dice: tcp(dice, 25, RST, source=dice.choice((hosted.LINUX, None))))
 
-    def test_a_flood_of_garbage_keeps_nobody_out_and_takes_no_memory(self):
+    def test_a_garbage_flood_takes_no_memory(self):
         self.survives(garbage)
 
     def survives(self, make):

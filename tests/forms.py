@@ -1,4 +1,4 @@
-"""The webmail as a program uses it that keeps cookies and sends forms."""
+"""A client of the webmail that keeps cookies and sends forms, without a browser."""
 
 import re
 import ssl
@@ -10,9 +10,9 @@ from mail import DOMAIN, PASSWORD
 
 class Forms:
     def __init__(self, address, certificate, user):
-        """Somebody who is logged in. `address`: where the machine is, as a browser is told."""
+        """Logs in. `address`: the origin of the webmail."""
         context = ssl.create_default_context(cafile=certificate)
-        # A machine of a network of the test's own has no name.
+        # A machine in a network of the test's own has no name.
         context.check_hostname = address.startswith("https://localhost")
         self.address = address
         self.opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), urllib.request.HTTPCookieProcessor())
@@ -20,7 +20,7 @@ class Forms:
         self.token = re.search(r'name="token" value="([^"]+)"', page)[1]
 
     def post(self, path, **fields):
-        """Sends a form; the page to which that leads."""
+        """Sends a form. Returns the page that it leads to."""
         return self._post(path, token=self.token, **fields)
 
     def _post(self, path, **fields):
@@ -29,6 +29,6 @@ class Forms:
             return answer.read().decode()
 
     def hold(self, seconds):
-        """For so long letters can be taken back."""
+        """Sets for how many seconds sending can be undone."""
         saved = self.post("/mail/settings", do="save", hold=seconds)
         assert f'value="{seconds}" selected' in saved, saved

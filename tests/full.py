@@ -70,7 +70,7 @@ class FullDisk(barepost.Test):
         # What comes last before the disk is full is of random size, and cleaning may not have come to its end.
         self.assertGreater(min(taken), taken[0] * 0.7)
 
-    def test_a_full_host_file_system_stops_nobody_and_loses_nothing(self):
+    def test_a_full_host_file_system_loses_no_mail(self):
         data = self.folder / "small"
         data.mkdir()
         self.mount("size=24m", data)

@@ -10,7 +10,7 @@ import contextlib
 import struct
 import time
 
-import strangers
+import external_clients
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEADERS, SETTINGS = 1, 4
@@ -79,7 +79,7 @@ class Hoard(contextlib.AbstractContextManager):
     """Connections, one from each source, that have said something and are kept open."""
 
     def __init__(self, text, sources):
-        self._context = strangers.any_certificate("h2")
+        self._context = external_clients.any_certificate("h2")
         self._connections = []
         self._renewals = collections.deque()
         self._refused = 0
@@ -98,7 +98,7 @@ class Hoard(contextlib.AbstractContextManager):
 
     def _open(self, source):
         with contextlib.suppress(OSError):
-            connection = strangers.connect(443, source, PATIENCE, self._context)
+            connection = external_clients.connect(443, source, PATIENCE, self._context)
             if self._say(connection, PREFACE + frame(SETTINGS, 0, 0, b"")):
                 return connection
             connection.close()

@@ -71,7 +71,7 @@ class HostedTest(barepost.Test):
 
 
 class Serving(HostedTest):
-    def test_hosted_it_serves_mail_programs_and_prints_what_the_guest_prints(self):
+    def test_hosted_it_serves_mail_and_prints_the_console(self):
         machine = self.boot()
         body = "\n".join(f"line {number}" for number in range(2000)) + "\n"
         done = subprocess.run(
@@ -139,7 +139,7 @@ class OverAWire(barepost.Test):
     def start(self, data, *arguments, **how):
         return self.watch(Hosted(data, *arguments, **how))
 
-    def test_hosted_over_a_bad_wire_letters_come_back_exact_and_every_frame_is_sound(self):
+    def test_hosted_mail_is_exact_over_a_lossy_wire(self):
         capture = self.folder / "frames.pcap"
         bad = "delay=2,loss=0.01,repeat=0.01,reorder=0.02,corrupt=0.005,rate=200"
         wire = network.Wire("near", "far", bad, bad, barepost.options.seed, capture)
@@ -189,7 +189,7 @@ def unsound_frames(capture, card):
 
 
 class Ending(HostedTest):
-    def test_hosted_killed_it_loses_nothing_acknowledged_and_serves_again(self):
+    def test_hosted_a_kill_loses_no_acknowledged_mail(self):
         data, letters = self.data(), Letters(barepost.options.seed)
         identifiers = {}
         for number in range(5):
@@ -240,7 +240,7 @@ class Ending(HostedTest):
         self.make_tap()
         self.assertEqual(len(self.boot(data).mailbox("ada")), 1)
 
-    def test_hosted_an_engine_that_panics_ends_it_with_status_1_and_the_log_keeps_what_was_acknowledged(self):
+    def test_hosted_a_panic_ends_it_with_status_1_and_loses_no_mail(self):
         data = self.data()
         machine = self.boot(data)
         self.assertEqual(machine.deliver("sender@client.test", ADA, Letters(1).make(1, 3000)).code, 250)
@@ -293,7 +293,7 @@ class ManyCores(HostedTest):
                 break
         return worked
 
-    def test_hosted_each_core_serves_by_a_queue_of_its_own_and_mail_crosses_them(self):
+    def test_hosted_each_core_serves_by_its_own_queue(self):
         machine = self.boot()
         worked = self.exchange(machine)
         barepost.say(", ".join(f"{core}: {time / 1e6:.0f} ms" for core, time in worked.items()))
@@ -361,14 +361,14 @@ class Refusing(HostedTest):
         for text in expected:
             self.assertIn(text, done.stderr)
 
-    def test_hosted_a_tap_that_is_missing_or_none_or_taken_is_told_in_one_line(self):
+    def test_hosted_an_unusable_tap_is_reported_in_one_line(self):
         self.refused("notap0", "--tap notap0", "ip tuntap add dev notap0 mode tap")
         self.refused("lo", "--tap lo", "no tap interface")
         self.refused("a-name-longer-than-any", "there is no such tap interface")
         self.boot(self.data("first"))
         self.refused(TAP, f"--tap {TAP}", "another program has this tap interface", data=self.data("second"))
 
-    def test_hosted_a_tap_of_somebody_else_is_told_in_one_line(self):
+    def test_hosted_a_tap_of_another_user_is_reported_in_one_line(self):
         network.make_tap("tap1", owner=os.getuid() + 1)
         self.addCleanup(network.ip, "link delete tap1")
         self.refused("tap1", "--tap tap1", "CAP_NET_ADMIN", child=network.without_rights_to_networks)

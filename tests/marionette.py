@@ -1,4 +1,4 @@
-"""Firefox, driven over the Marionette protocol, which Firefox itself speaks: no other program is needed.
+"""Firefox, driven over its own Marionette protocol: no other program is needed.
 
 It has the few methods of `webdriver.Browser` that a test of both browsers uses. Preferences that Firefox sets for tests
 (`remote.prefs.recommended`) stay off, since they forbid it to connect or to look names up ahead of time.
@@ -15,7 +15,7 @@ import socket
 from processes import Process, program, until
 from webdriver import ANSWER_SECONDS, ELEMENT, START_SECONDS
 
-# Nothing that Firefox wants of its own accord; all that pages may want is as users have it.
+# Firefox contacts nothing by itself. For pages it has the defaults of users.
 PREFERENCES = {
     "marionette.port": 0,
     "remote.prefs.recommended": False,
@@ -98,7 +98,7 @@ class Firefox:
         return self.command("GetWindowHandles")
 
     def run(self, script, *arguments):
-        """The value of a script's `return`, run in the page from outside."""
+        """The value of a script's `return`. The driver runs it in the page."""
         return self.command("ExecuteScript", script=script, args=list(arguments))
 
     def _one(self, css):
@@ -109,9 +109,9 @@ class Firefox:
         self.command("ElementClick", id=self._one(css))
 
     def enter(self, css):
-        """Goes on in a frame."""
+        """Enters a frame."""
         self.command("SwitchToFrame", element=self._one(css))
 
     def leave(self):
-        """Goes back to the whole page."""
+        """Leaves the frame."""
         self.command("SwitchToFrame", id=None)

@@ -92,7 +92,7 @@ class Relay(HostedTest):
                 heard.append((recipient, one["Action"], one["Status"]))
         return sorted(heard)
 
-    def test_letters_reach_postfix_and_exim_as_they_were_submitted(self):
+    def test_messages_reach_postfix_and_exim_exactly(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
         exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
         machine = self.boot()
@@ -107,7 +107,7 @@ class Relay(HostedTest):
         self.assertEqual(len(machine.mailbox("grace")), len(sizes))
         self.assertEqual(machine.mailbox("ada"), [])
 
-    def test_letters_reach_postfix_and_exim_over_tls(self):
+    def test_messages_reach_postfix_and_exim_over_tls(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
         exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
         machine = self.boot()
@@ -118,7 +118,7 @@ class Relay(HostedTest):
             trace = " ".join(letter.partition(b"Received: from client")[0].decode().split())
             self.assertRegex(trace, words)
 
-    def test_a_host_whose_tls_is_broken_gets_letters_in_the_clear(self):
+    def test_a_host_with_broken_tls_gets_mail_in_the_clear(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test", smtpd_tls_protocols="TLSv1.1"))
         machine = self.boot()
         self.submit(machine, ["bob@postfix.test"], self.letter(1))
@@ -127,7 +127,7 @@ class Relay(HostedTest):
         self.assertIn("TLS library problem", postfix.log())
         self.assertIn(b"with ESMTP id", letter)
 
-    def test_mail_goes_by_a_smarthost_after_a_login_over_tls_and_by_none_whose_certificate_is_for_another(self):
+    def test_a_smarthost_needs_a_valid_certificate(self):
         exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test", users={"barepost": "pencil"}))
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
         direct = '[[relay.domain]]\ndomains = ["postfix.test"]\ndirect = true\n'
@@ -155,7 +155,7 @@ class Relay(HostedTest):
             until(lambda before=before, complaint=complaint: exim.log().count(complaint) > before, 30, complaint)
             self.assertEqual((len(exim.letters()), machine.stop()), (2, 0))
 
-    def test_a_smarthost_that_wants_a_proof_gets_one_and_mail_if_it_is_right(self):
+    def test_a_smarthost_with_scram_gets_mail_after_the_login(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test", users={"barepost": "pencil"}))
         complaint = "SASL SCRAM-SHA-256 authentication failed"
         for password in ("pencil", "wrong"):
@@ -169,7 +169,7 @@ class Relay(HostedTest):
         self.assertWhole(letter, self.letter(1))
         self.assertIn("sasl_method=SCRAM-SHA-256, sasl_username=barepost\n", postfix.log())
 
-    def test_a_host_that_does_not_show_what_its_domain_publishes_gets_nothing_where_that_is_authenticated(self):
+    def test_a_host_that_fails_dane_gets_no_mail(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
         exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
         bare, other = (self.watch(peers.Sink(self.folder, address)) for address in (SLOW, SINK))
@@ -200,7 +200,7 @@ class Relay(HostedTest):
         self.assertWhole(until(bare.letters, 20, "the letter in the clear")[0], self.letter(1) + b"\r\n")
         self.assertEqual(machine.mailbox("ada"), [])
 
-    def test_what_leaves_is_signed_and_passes_with_dkimpy_where_it_arrives(self):
+    def test_relayed_mail_is_signed_and_verifies_with_dkimpy(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
         data = self.data()
         machine = self.boot(data)
@@ -220,7 +220,7 @@ class Relay(HostedTest):
             other = signatures.verdicts(letter + b"more\r\n", keys)
             self.assertEqual(other, [(kind, False) for kind, _ in both])
 
-    def test_what_postfix_sends_comes_and_is_answered(self):
+    def test_mail_from_postfix_arrives_and_is_answered(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
         machine = self.boot()
         postfix.send("bob@postfix.test", ADA, "From: bob@postfix.test\r\nTo: ada\r\nSubject: question\r\n\r\nWell?\r\n")
@@ -229,7 +229,7 @@ class Relay(HostedTest):
         self.submit(machine, ["bob@postfix.test"], self.letter(1))
         self.assertWhole(postfix.wait_for(1, 20)[0], self.letter(1))
 
-    def test_what_is_sent_on_comes_in_a_name_that_leads_back_and_what_bounces_there_does(self):
+    def test_forwarded_mail_has_a_rewritten_sender(self):
         """Alice's letter to Grace goes on to Exim's domain, and to somebody at Postfix whom that takes for somebody else's, who refuses him."""
         gone = f"transport_maps=inline:{{gone@postfix.test=smtp:[{EXIM}]}}".split("=", 1)
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test", **dict([gone])))
@@ -255,7 +255,7 @@ class Relay(HostedTest):
         self.assertEqual(len(machine.mailbox("grace")), 1)
         self.assertEqual(machine.mailbox("ada"), [])
 
-    def test_who_sends_hears_of_everybody_who_does_not_get_it(self):
+    def test_the_sender_gets_a_report_for_each_failed_recipient(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
         exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
         machine = self.boot()
@@ -266,7 +266,7 @@ class Relay(HostedTest):
         for peer in (postfix, exim):
             self.assertWhole(peer.wait_for(1, 20)[0], self.letter(1))
 
-    def test_who_wants_to_hear_of_success_hears_it_from_who_delivers_and_from_us_where_nobody_else_tells(self):
+    def test_success_reports_come_from_the_last_host_that_can(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
         exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
         machine = self.boot()
@@ -294,7 +294,7 @@ class Relay(HostedTest):
         })
         self.assertEqual([len(there) for there in (postfix.letters(), exim.letters(), machine.mailbox("grace"))], [1, 1, 1])
 
-    def test_a_letter_that_is_refused_for_now_goes_once_when_the_power_has_failed(self):
+    def test_a_deferred_message_leaves_once_after_a_power_cut(self):
         refusing = self.watch(peers.Sink(self.folder, SINK, "-r", "rcpt"))
         data = self.data()
         machine = self.boot(data)
@@ -309,7 +309,7 @@ class Relay(HostedTest):
         self.boot(data)
         self.assertEqual((len(sink.letters()), machine.mailbox("ada")), (1, []))
 
-    def test_hosts_that_can_little_get_letters_too(self):
+    def test_hosts_with_few_extensions_get_mail(self):
         sinks = [self.watch(peers.Sink(self.folder, address, *how))
                  for address, how in zip(PLAIN.values(), (["-e"], ["-p"], ["-8"], ["-E"], ["-a"]), strict=False)]
         machine = self.boot()
@@ -322,7 +322,7 @@ class Relay(HostedTest):
             for letter in found:
                 self.assertWhole(letter, self.letter(1) + b"\r\n")
 
-    def test_hosts_that_break_off_or_are_not_ready_get_letters_once_they_are_well(self):
+    def test_hosts_that_disconnect_get_mail_once_they_recover(self):
         ailments = [[how, when] for how in ("-q", "-Q") for when in ("EHLO", "MAIL", "RCPT", "DATA")] + [["-r", "MAIL"], ["-r", "."]]
         ill = [self.watch(peers.Sink(self.folder, address, *how)) for address, how in zip(PLAIN.values(), ailments, strict=True)]
         data = self.data()
@@ -340,7 +340,7 @@ class Relay(HostedTest):
         self.assertEqual([len(sink.letters()) for sink in well], [1] * len(well))
         self.assertEqual(machine.mailbox("ada"), [])
 
-    def test_a_slow_host_holds_up_nobody_else(self):
+    def test_a_slow_host_does_not_delay_others(self):
         slow = self.watch(peers.Sink(self.folder, SLOW, "-p", "-W", "DATA:2"))
         fast = self.watch(peers.Sink(self.folder, SINK))
         machine = self.boot()
@@ -352,7 +352,7 @@ class Relay(HostedTest):
         self.assertLess(len(slow.letters()), count)
         until(lambda: len(slow.letters()) == count, 60, "letters at the slow host")
 
-    def test_nobody_is_relayed_for_whatever_he_calls_himself_and_whom_he_writes_to(self):
+    def test_external_clients_cannot_relay(self):
         sink = self.watch(peers.Sink(self.folder, SINK))
         # Who names so many who are not here is sent away, which here is not to be why he is refused.
         patient = f"{self.configuration}\n[abuse]\nunknown_recipients_an_hour = 10_000\ngreeting_delay = \"0s\"\n"

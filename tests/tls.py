@@ -72,14 +72,14 @@ class Tls(barepost.Test):
     def context(self):
         return ssl.create_default_context(cafile=self.certificate)
 
-    def test_curl_fetches_over_both_versions_and_a_large_file_comes_back_exact(self):
+    def test_curl_fetches_a_large_file_over_both_versions(self):
         for version in ("1.2", "1.3"):
             with self.subTest(version=version):
                 arguments = (f"--tlsv{version}", "--tls-max", version)
                 self.assertEqual(self.curl("/", *arguments), b"Index")
                 self.assertTrue(self.curl("/large.bin", *arguments) == self.large)
 
-    def test_curl_fetches_over_http_2_and_a_large_file_comes_back_exact(self):
+    def test_curl_fetches_a_large_file_over_http_2(self):
         version = ("--write-out", "%{http_version}")
         self.assertEqual(self.curl("/", "--http2", *version), b"Index2")
         self.assertEqual(self.curl("/", "--http1.1", *version), b"Index1.1")
@@ -102,7 +102,7 @@ class Tls(barepost.Test):
         self.assertIn("Application protocol: h2", done.stdout)
         self.assertIn("2000 succeeded, 0 failed, 0 errored, 0 timeout", done.stdout)
 
-    def test_openssl_agrees_on_each_suite_and_is_refused_what_is_weak(self):
+    def test_openssl_agrees_on_each_suite_and_weak_ones_fail(self):
         for suite in ("ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-CHACHA20-POLY1305"):
             self.assertIn(f"Cipher is {suite}", self.s_client("-tls1_2", "-cipher", suite))
         for suite in ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"):
@@ -142,7 +142,7 @@ class Tls(barepost.Test):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("400 succeeded, 0 failed, 0 errored, 0 timeout", done.stdout)
 
-    def test_mail_is_fetched_over_tls_by_who_may_not_log_in_without(self):
+    def test_users_without_plaintext_auth_fetch_over_tls(self):
         message = b"Subject: Secret\r\n\r\n" + b"A line of mail.\r\n" * 2000
         self.assertEqual(self.machine.deliver("a@elsewhere.test", [f"ada@{DOMAIN}"], message).code, 250)
         with contextlib.closing(poplib.POP3("localhost", self.machine.ports + barepost.POP3, timeout=30)) as clear:
@@ -154,7 +154,7 @@ class Tls(barepost.Test):
         session.quit()
         self.assertTrue((b"\r\n".join(lines) + b"\r\n").endswith(message))
 
-    def test_handshakes_that_stand_still_keep_nobody_out(self):
+    def test_stalled_handshakes_do_not_block_others(self):
         hello = ssl.MemoryBIO()
         with contextlib.suppress(ssl.SSLWantReadError):
             self.context().wrap_bio(ssl.MemoryBIO(), hello, server_hostname="localhost").do_handshake()
@@ -177,7 +177,7 @@ class Tls(barepost.Test):
 
 
 class Named(barepost.Test):
-    def test_a_certificate_that_is_named_is_shown_and_a_wrong_one_is_refused_with_its_line(self):
+    def test_a_configured_certificate_is_served_or_refused(self):
         data = self.data(configuration=barepost.CONFIGURATION + '[[tls]]\ncertificate = "own.pem"\nkey = "own.key"\n')
         made = ("openssl", "req", "-x509", "-nodes", "-days", "30", "-subj", "/CN=named.test", "-addext", "subjectAltName=DNS:named.test")
         run(*made, "-newkey", "rsa:2048", "-keyout", str(data / "own.key"), "-out", str(data / "own.pem"), check=True)

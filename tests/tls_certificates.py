@@ -74,7 +74,7 @@ class Certificates(barepost.Test):
                 self.assertEqual(self.shown(port, *arguments), expected)
         return expected
 
-    def test_what_curl_sends_is_shown_on_every_port_at_once_and_after_a_restart(self):
+    def test_an_uploaded_certificate_is_served_on_every_port(self):
         certificate, _, both = self.made("first", "rsa:2048")
         first = certificate
         self.assert_all_show(self.own)
@@ -98,7 +98,7 @@ class Certificates(barepost.Test):
         self.machine = self.boot(self.data_folder)
         self.assert_all_show(second)
 
-    def test_who_may_not_and_what_is_wrong_is_refused_with_its_reason_and_changes_nothing(self):
+    def test_refused_certificate_uploads_change_nothing(self):
         certificate, key, both = self.made("first", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")
         other = self.made("other", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")[1]
         send = ("--upload-file", str(both))

@@ -91,7 +91,7 @@ class Mail(barepost.SharedMachineTest):
             "--to", ADA, "--data", file, *arguments,
         )
 
-    def test_programs_that_people_have_send(self):
+    def test_common_programs_send(self):
         message = MESSAGE.replace(b"\r\n", b"\n")
         (self.folder / "message").write_bytes(MESSAGE)
         self.program(
@@ -110,7 +110,7 @@ class Mail(barepost.SharedMachineTest):
             self.assertTrue(letter.endswith(MESSAGE), letter[-200:])
             self.assertIn(b" with ESMTPS id ", letter)
 
-    def test_programs_that_people_have_fetch(self):
+    def test_common_programs_fetch(self):
         self.deliver()
         fetched = self.program(
             "curl", "--silent", "--show-error", "--ssl-reqd", "--cacert", self.certificate, "--user", f"{ADA}:{PASSWORD}",
@@ -133,7 +133,7 @@ class Mail(barepost.SharedMachineTest):
         self.assertEqual((self.folder / "fetched").read_bytes().count(b"A line of mail.\n"), 2000)
         self.assertEqual(self.fetch(), [])
 
-    def test_who_has_logged_in_sends_with_the_programs_that_people_have(self):
+    def test_common_programs_send_after_a_login(self):
         submission, submissions = self.machine.ports + 587, self.machine.ports + 465
         message = MESSAGE.replace(b"a@elsewhere.test", ADA.encode())
         (self.folder / "message").write_bytes(message)
@@ -171,7 +171,7 @@ class Mail(barepost.SharedMachineTest):
             self.assertTrue(letter.endswith(message), letter[-200:])
             self.assertIn(b" with ESMTPSA id ", letter)
 
-    def test_who_proves_that_it_knows_the_password_sends_and_fetches(self):
+    def test_scram_logins_send_and_fetch(self):
         self.fetch()
         message = MESSAGE.replace(b"a@elsewhere.test", ADA.encode())
         common = ("--auth=scram-sha-256", f"--tls-trust-file={self.certificate}", "--tls=on")

@@ -111,7 +111,7 @@ class Web(barepost.Test):
             with self.subTest(first=first, last=last):
                 self.assertEqual(self.curl("/large.bin", "--range", f"{first}-{last}"), self.large[first:last + 1])
 
-    def test_h2load_fetches_over_kept_connections_and_several_at_once(self):
+    def test_h2load_fetches_over_kept_connections_in_parallel(self):
         done = subprocess.run(
             [program("h2load"), "--h1", "--requests=400", "--clients=8", "--max-concurrent-streams=4", f"http://127.0.0.1:{self.port}/"],
             capture_output=True, text=True, timeout=120, preexec_fn=die_with_us,
@@ -120,7 +120,7 @@ class Web(barepost.Test):
         self.assertIn("400 succeeded, 0 failed, 0 errored, 0 timeout", done.stdout)
         self.assertIn("status codes: 400 2xx, 0 3xx, 0 4xx, 0 5xx", done.stdout)
 
-    def test_pipelined_requests_are_answered_in_order_on_one_connection(self):
+    def test_pipelined_requests_are_answered_in_order(self):
         requests = b"".join(b"GET /%s HTTP/1.1\r\nHost: a\r\n\r\n" % path for path in (b"docs/", b"none", b"docs/", b"large.bin", b"docs/"))
         heard, state = self.say(requests)
         self.assertEqual(state, "open")

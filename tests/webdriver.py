@@ -1,8 +1,8 @@
-"""A browser that tests drive as a person would: Chromium, by ChromeDriver, over the WebDriver protocol.
+"""Chromium, driven as a person would, by ChromeDriver over the WebDriver protocol.
 
-- Nothing is slept for: what is looked for is tried again until it is there, or its time is over.
-- A page that is left is known to be left when its `<main>` is stale (W3C WebDriver 12.2); only then the next one is looked at.
-- Whatever a page's script opens to be confirmed is left open, and fails the next thing that is tried.
+- No fixed sleeps: a condition is tried again until it holds or its time is over.
+- A page counts as left when its `<main>` is stale (W3C WebDriver 12.2). Only then the next one is examined.
+- A dialog that a page's script opens stays open, and the next command fails.
 - The machine's own certificate is trusted by its key, and no other.
 
 Answers to: W3C WebDriver (https://www.w3.org/TR/webdriver2/); ChromeDriver's `goog:chromeOptions` and `goog/cdp/execute`.
@@ -23,13 +23,13 @@ import urllib.request
 from processes import Process, die_with_us, program, until
 
 START_SECONDS = 60
-# For one command, and for whatever a page waits for: a password's hash and a handshake under emulation on a busy host.
+# For one command, and for the longest response: a password hash and a handshake under emulation on a busy host.
 ANSWER_SECONDS = 60
 # The key under which an element is named (W3C WebDriver 12.1).
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 # W3C WebDriver 17.4.2.
 NAMED_KEYS = {"Control": "\ue009", "Shift": "\ue008", "Enter": "\ue007", "Escape": "\ue00c", "Space": " "}
-# What an element is called that was there and is no more, or cannot be reached yet.
+# Errors for an element that has gone, or cannot be reached yet.
 PASSING = ("no such element", "stale element reference", "element not interactable", "element click intercepted")
 
 Screen = collections.namedtuple("Screen", "name width height is_phone")
@@ -38,11 +38,11 @@ PHONE = Screen("phone", 390, 844, True)
 
 
 class Refused(AssertionError):
-    """The driver answered with an error, of which `is_passing` says whether it may be another one, or none, the next time."""
+    """The driver answered with an error. `is_passing`: whether a second try may succeed."""
 
     def __init__(self, kind, message):
         super().__init__(f"{kind}: {message}")
-        # ChromeDriver has no name for it when the page changes while an element of it is looked at: it passes on what DevTools say.
+        # If the page changes while an element is examined, ChromeDriver passes on the error of DevTools.
         self.is_passing = kind in PASSING or kind == "unknown error" and "unhandled inspector error" in message
 
 
@@ -58,7 +58,7 @@ class Browser:
     """One Chromium with one window, on an empty profile in `folder`."""
 
     def __init__(self, folder, certificate, screen=DESKTOP, scripts=True, is_eager=False):
-        """`is_eager`: a page is there once it is read, whatever becomes of what it asks for."""
+        """`is_eager`: a page counts as loaded once it is parsed, whether or not its subresources load."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.downloads = folder, folder / "downloads"
         self.downloads.mkdir()
@@ -119,18 +119,18 @@ class Browser:
         return self.command("POST", "goog/cdp/execute", cmd=name, params=parameters)
 
     def resize(self, screen):
-        """The page is as wide and high as this; a phone's has no scroll bars, and minds `<meta name=viewport>`."""
+        """Gives the page this size. A phone has no scroll bars, and respects `<meta name=viewport>`."""
         self.devtools(
             "Emulation.setDeviceMetricsOverride",
             width=screen.width, height=screen.height, deviceScaleFactor=1, mobile=screen.is_phone,
         )
 
     def darken(self, is_dark):
-        """Whether the reader prefers dark colours; he wants nothing to move, so that all colours change at once."""
+        """Sets whether the user prefers dark colours. Motion is off, so that all colours change at once."""
         wishes = {"prefers-color-scheme": "dark" if is_dark else "light", "prefers-reduced-motion": "reduce"}
         self.devtools("Emulation.setEmulatedMedia", features=[{"name": name, "value": value} for name, value in wishes.items()])
 
-    # Where it is.
+    # Navigation state.
 
     def go(self, address):
         self.command("POST", "url", url=address)
@@ -151,7 +151,7 @@ class Browser:
         return self.command("GET", "source")
 
     def cookies(self):
-        """Those that this page's server would be told."""
+        """The cookies that this page's server would receive."""
         return self.command("GET", "cookie")
 
     def forget(self):
@@ -159,11 +159,11 @@ class Browser:
         self.devtools("Network.clearBrowserCookies")
 
     def run(self, script, *arguments):
-        """The value of a script's `return`, run in the page from outside."""
+        """The value of a script's `return`. The driver runs it in the page."""
         return self.command("POST", "execute/sync", script=script, args=list(arguments))
 
     def run_late(self, script, *arguments):
-        """The same of a script that says its value by calling its last argument."""
+        """The same for a script that passes its value to its last argument."""
         return self.command("POST", "execute/async", script=script, args=list(arguments))
 
     def picture(self):
@@ -171,17 +171,17 @@ class Browser:
         return base64.b64decode(self.command("GET", "screenshot"))
 
     def enter(self, css):
-        """Goes on in a frame."""
+        """Enters a frame."""
         self.command("POST", "frame", id={ELEMENT: self.one(css)})
 
     def leave(self):
-        """Goes back to the whole page."""
+        """Leaves the frame."""
         self.command("POST", "frame", id=None)
 
     def windows(self):
         return self.command("GET", "window/handles")
 
-    # What is there.
+    # Elements.
 
     def all(self, selector):
         """The elements of a CSS selector, or of an XPath, which begins with `//` or `(//`."""
@@ -190,11 +190,11 @@ class Browser:
         return [element[ELEMENT] for element in found]
 
     def one(self, selector):
-        """The first element, waited for."""
+        """Waits for the first element."""
         return until(lambda: self.all(selector), ANSWER_SECONDS, f"{selector} on {self.address}")[0]
 
     def _with(self, selector, do):
-        """What `do` says of an element that may change while it is looked for."""
+        """The result of `do` for an element that may change meanwhile."""
         def attempt():
             try:
                 return (do(self.one(selector)),)
@@ -206,14 +206,14 @@ class Browser:
         return until(attempt, ANSWER_SECONDS, selector)[0]
 
     def text(self, selector="body"):
-        """What can be read of an element."""
+        """The visible text of an element."""
         return self._with(selector, lambda element: self.command("GET", f"element/{element}/text"))
 
     def attribute(self, selector, name):
         return self._with(selector, lambda element: self.command("GET", f"element/{element}/attribute/{name}"))
 
     def value(self, selector):
-        """What stands in a field."""
+        """The value of a field."""
         return self._with(selector, lambda element: self.command("GET", f"element/{element}/property/value"))
 
     def is_there(self, selector):
@@ -222,7 +222,7 @@ class Browser:
     def wait_until_gone(self, selector):
         until(lambda: not self.is_there(selector), ANSWER_SECONDS, f"{selector} goes away")
 
-    # What a person does.
+    # Input.
 
     def click(self, selector):
         self._with(selector, lambda element: self.command("POST", f"element/{element}/click"))
@@ -232,12 +232,12 @@ class Browser:
         self._with(selector, lambda element: self.command("POST", f"element/{element}/value", text=text))
 
     def write(self, selector, text):
-        """Types into a field that is emptied before."""
+        """Empties a field, and types into it."""
         self._with(selector, lambda element: self.command("POST", f"element/{element}/clear"))
         self.type(selector, text)
 
     def press(self, *keys):
-        """Presses keys, one after the other; some of them are named. Those that are joined by `+` are held together."""
+        """Presses keys in turn; some have names. Keys joined by `+` are held together."""
         actions = []
         for key in keys:
             held = [NAMED_KEYS.get(one, one) for one in (key.split("+") if len(key) > 1 else [key])]
@@ -246,7 +246,7 @@ class Browser:
         self.command("POST", "actions", actions=[{"type": "key", "id": "keyboard", "actions": actions}])
 
     def follow(self, selector):
-        """Clicks on what leads to another page, and waits until this one is left."""
+        """Clicks on an element that leads to another page, and waits until this page is left."""
         self.leave_by(lambda: self.click(selector), selector)
 
     def follow_keys(self, *keys):
@@ -254,7 +254,7 @@ class Browser:
         self.leave_by(lambda: self.press(*keys), keys)
 
     def leave_by(self, do, what):
-        """Does what leads to another page, and waits until this one is left, whether it is loaded or takes this one's place."""
+        """Does what leads to another page, and waits until this page is left, by a load or in place."""
         here = self.one("main")
         do()
 
@@ -277,6 +277,6 @@ class Browser:
 
 
 def named(text):
-    """A text as an XPath's literal."""
+    """A text as an XPath literal."""
     assert '"' not in text
     return f'"{re.sub(" +", " ", text)}"'

@@ -1,13 +1,13 @@
-"""The promise: a browser that people have, Chromium, reads, files, writes and sends mail at the
+"""The promise: Chromium, as users have it, reads, files, writes and sends mail at the
 webmail, with its scripts and without, at a desk and on a phone.
 
 A user logs in, reads messages, with HTML in a frame of its own, archives, moves, stars, deletes and
 undoes; writes to other users, keeps drafts, attaches files and downloads them byte for byte, exports
-a mailbox as one file, and chooses a name, a signature and colours. The back button shows no page
+a mailbox as one file, and chooses a name, a signature and a theme. The back button shows no page
 from before a logout. Messages run nothing and fetch nothing (`webmail_hostile.py`). Keys do what
 buttons do, and pages change in place (`webmail_keys.py`). New mail shows at once
-(`webmail_news.py`). What is done now and then is in `webmail_filing.py`, and messages on their way
-out are in `webmail_sending.py`.
+(`webmail_updates.py`). Less frequent actions are in `webmail_filing.py`, and outgoing messages in
+`webmail_sending.py`.
 
 Takes six minutes under TCG; --quick, with scripts at the desk alone and without them on the phone
 alone, three.
@@ -26,15 +26,15 @@ from webdriver import ANSWER_SECONDS, DESKTOP, PHONE
 from webmail_filing import Filing
 from webmail_reader import Reader, row
 
-# Parts of this test with files of their own: what stands there is found and run.
+# Parts of this test with files of their own: their test cases are found and run.
 from webmail_hostile import Hostile
 from webmail_keys import Keys
-from webmail_news import News
+from webmail_updates import Updates
 
 FILE_BYTES = 300_000
-# One that is a good part of what a letter may be, and one that is more.
+# A file that fits into a message, and one that does not.
 LARGE_FILE_BYTES, TOO_LARGE_FILE_BYTES = 20_000_000, 45_000_000
-# Writes down what stands beside a letter while it is sent.
+# Records the text beside a message while it is sent.
 WATCH = """
 window.told = [];
 new MutationObserver(() => told.push(document.querySelector(".kept")?.textContent ?? "")).observe(document.body, { childList: true, subtree: true });
@@ -42,7 +42,7 @@ new MutationObserver(() => told.push(document.querySelector(".kept")?.textConten
 
 
 class Reading:
-    """What a reader does, in one kind of browser."""
+    """What a user does most, in one kind of browser."""
 
     scripts, screen = True, DESKTOP
 
@@ -57,19 +57,19 @@ class Reading:
             self.skipTest("the short form has scripts at the desk, and none on the phone")
         super().setUp()
 
-    def test_who_says_the_wrong_password_is_not_let_in_and_who_says_the_right_one_reads(self):
+    def test_a_wrong_password_is_refused_and_the_right_one_logs_in(self):
         browser = self.browser
         browser.go(self.address("/mail/box/1"))
         self.assertEqual(browser.address, self.address("/mail/login?next=%2Fmail%2Fbox%2F1"))
         for user, password in (("ada", "guess"), ("nobody", PASSWORD)):
-            self.say_who(user, password)
+            self.submit_login(user, password)
             self.assertIn("Wrong email address or password.", browser.text("main"))
             self.assertEqual(browser.value("#name"), f"{user}@{DOMAIN}")
-        self.say_who("ada", PASSWORD)
+        self.submit_login("ada", PASSWORD)
         self.assertEqual(browser.address, self.address("/mail/box/1"))
         self.assertEqual(browser.text("h1"), "Inbox")
 
-    def test_what_is_unread_is_marked_until_it_is_opened_and_when_its_reader_wants_it_marked(self):
+    def test_unread_messages_are_marked_until_they_are_opened(self):
         subject = self.deliver("Unread")
         self.log_in("ada")
         browser = self.browser
@@ -88,7 +88,7 @@ class Reading:
         browser.follow("button[value=read]")
         self.assertEqual(browser.attribute(row(subject), "class"), "row")
 
-    def test_html_of_a_letter_is_shown_in_its_frame_and_keeps_to_it(self):
+    def test_html_of_a_message_stays_within_its_frame(self):
         subject = self.deliver("Markup", '<style>p { color: rgb(1, 2, 3) }</style><p>It <b>weaves</b>.</p><img src="https://nowhere.test/x">', "text/html")
         self.log_in("ada")
         self.open(subject)
@@ -102,7 +102,7 @@ class Reading:
         browser.follow("button[value=once]")
         self.assertNotIn("Remote images are blocked", browser.text(".letter"))
 
-    def test_a_message_is_archived_and_that_is_taken_back(self):
+    def test_archiving_a_message_can_be_undone(self):
         subject = self.deliver("Archived")
         self.log_in("ada")
         browser = self.browser
@@ -114,7 +114,7 @@ class Reading:
         self.assertEqual(browser.text("h1"), "Inbox")
         self.assertTrue(browser.is_there(row(subject)))
 
-    def test_messages_are_starred_called_junk_and_moved_by_choosing_them(self):
+    def test_selected_messages_are_starred_junked_and_moved(self):
         subjects = [self.deliver(name) for name in ("First", "Second")]
         self.log_in("ada")
         browser = self.browser
@@ -136,7 +136,7 @@ class Reading:
         for subject in subjects:
             self.assertTrue(browser.is_there(row(subject)))
 
-    def test_a_letter_is_sent_to_somebody_on_this_server_who_answers_it(self):
+    def test_a_local_recipient_gets_a_message_and_replies(self):
         subject = self.unique("Näws")
         self.log_in("ada")
         browser = self.browser
@@ -174,7 +174,7 @@ class Reading:
         browser.follow("//*[@id='opened']//a[.='Forward']")
         self.assertEqual(browser.value("#subject"), f"Fwd: Re: {subject}")
 
-    def test_a_draft_is_kept_and_gone_on_with_until_it_is_sent(self):
+    def test_a_draft_is_saved_continued_and_sent(self):
         subject = self.unique("Draft")
         self.log_in("ada")
         browser = self.browser
@@ -198,7 +198,7 @@ class Reading:
         self.assertIn("Second.", browser.text(".prose"))
         self.assertNotIn("First.", browser.text(".prose"))
 
-    def test_files_stay_with_a_draft_until_they_are_sent_or_taken_away(self):
+    def test_files_stay_with_a_draft_until_sent_or_removed(self):
         contents = {name: random.Random(f"{options.seed} {name}").randbytes(FILE_BYTES) for name in ("kept.bin", "taken away.bin")}
         subject = self.unique("Kept files")
         self.log_in("ada")
@@ -224,7 +224,7 @@ class Reading:
         browser.click(".attachments a")
         self.assertSame(browser.downloaded("kept.bin"), contents["kept.bin"], "the file")
 
-    def test_a_file_that_is_attached_comes_back_byte_for_byte(self):
+    def test_an_attached_file_is_downloaded_byte_for_byte(self):
         content = random.Random(options.seed).randbytes(FILE_BYTES)
         file = self.folder / "Zeichnung Nr 7.bin"
         file.write_bytes(content)
@@ -245,7 +245,7 @@ class Reading:
         browser.click(".attachments a")
         self.assertSame(browser.downloaded(file.name), content, "the file")
 
-    def test_a_file_of_20_MB_goes_along_and_one_that_is_too_large_is_refused_in_words(self):
+    def test_a_file_of_20_mb_is_sent_and_a_larger_one_is_refused(self):
         if self.screen is PHONE:
             self.skipTest("how large the screen is makes no difference")
         content = random.Random(f"{options.seed} large").randbytes(LARGE_FILE_BYTES)
@@ -276,7 +276,7 @@ class Reading:
         browser.click(".attachments a")
         self.assertSame(browser.downloaded(file.name), content, "the file")
 
-    def test_what_is_thrown_away_is_in_trash_until_it_is_deleted_for_ever(self):
+    def test_deleted_messages_stay_in_trash_until_deleted_forever(self):
         subject = self.deliver("Thrown")
         self.log_in("ada")
         browser = self.browser
@@ -290,7 +290,7 @@ class Reading:
         self.box("Trash")
         self.assertFalse(browser.is_there(row(subject)))
 
-    def test_a_message_is_shown_as_it_came_and_fetched_as_a_file(self):
+    def test_a_message_source_is_shown_and_downloaded(self):
         subject = self.deliver("Source")
         self.log_in("ada")
         self.open(subject)
@@ -305,7 +305,7 @@ class Reading:
         name = f"message-{here.rpartition('/box/')[2].replace('/', '.')}.eml"
         self.assertIn(f"Subject: {subject}".encode(), browser.downloaded(name))
 
-    def test_a_mailbox_is_taken_along_as_one_file_that_python_reads(self):
+    def test_an_exported_mailbox_is_read_by_python(self):
         lines = "From here on\r\n>From there\r\n\r\nFrom\r\n"
         subjects = [self.deliver("Taken along", lines * count, to="grace") for count in (1, 100, 20_000)]
         self.log_in("grace")
@@ -322,7 +322,7 @@ class Reading:
             taken = re.sub(rb"(?m)^>(>*From )", rb"\1", box.get_bytes(found[subject])).replace(b"\n", b"\r\n")
             self.assertSame(taken, stored, "the message")
 
-    def test_a_letter_outlives_the_login_of_its_writer(self):
+    def test_a_composed_message_survives_the_end_of_its_session(self):
         subject = self.unique("Kept")
         self.log_in("ada")
         browser = self.browser
@@ -333,13 +333,13 @@ class Reading:
         self.log_out_elsewhere()
         browser.follow("button[value=send]")
         self.assertIn("Your message is kept", browser.text("main"))
-        self.say_who("ada")
+        self.submit_login("ada")
         self.assertEqual(browser.value("#subject"), subject)
         self.assertIn("It took an hour to write.", browser.value("#text"))
         browser.follow("button[value=send]")
         self.assertIn("Message sent.", browser.text(".notice"))
 
-    def test_a_search_finds_a_letter_by_what_a_list_shows_of_it(self):
+    def test_a_search_finds_a_message_by_its_subject(self):
         subject, other = self.deliver("Wanted"), self.deliver("Unwanted")
         self.log_in("ada")
         browser = self.browser
@@ -350,7 +350,7 @@ class Reading:
         self.open(subject)
         self.assertEqual(browser.text("h1.subject"), subject)
 
-    def test_no_page_that_was_left_by_logging_out_is_shown_by_the_back_button(self):
+    def test_the_back_button_shows_no_page_after_the_logout(self):
         subjects = [self.deliver(name) for name in ("Private", "Secret")]
         self.log_in("ada")
         browser = self.browser
@@ -368,7 +368,7 @@ class Reading:
         browser.go(self.address("/mail/box/1"))
         self.assertTrue(browser.is_there("#password"))
 
-    def test_what_is_chosen_shows_at_once_and_in_letters(self):
+    def test_settings_apply_at_once_and_to_new_messages(self):
         self.log_in("grace")
         browser = self.browser
         browser.click(".account summary")
@@ -392,7 +392,7 @@ class Reading:
         self.assertIn("Grace Höpper", browser.text(row(subject)))
         self.assertEqual(browser.attribute("html", "data-theme"), "auto")
 
-    def test_whoever_is_logged_in_elsewhere_is_logged_out_from_here(self):
+    def test_all_other_sessions_can_be_ended(self):
         self.log_in("ada")
         browser = self.browser
         elsewhere = browser.cookies()

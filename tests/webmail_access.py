@@ -1,12 +1,12 @@
-"""The promise: axe-core finds no page of the webmail that somebody could not use, at a desk and on a phone, in light and in dark colours, with scripts and without.
+"""The promise: axe-core finds no accessibility fault on any page of the webmail, at a desk and on a phone, in light and in dark colours, with scripts and without.
 
-WCAG 2.2, levels A and AA, and what axe calls best practice. What stands in the frame of a letter's HTML is its sender's. Where a browser runs no scripts of pages, axe is told to it from outside.
+WCAG 2.2, levels A and AA, and what axe calls best practice. The HTML in a message's frame is not checked, since it is the sender's. If the browser runs no scripts of pages, axe is injected by the driver.
 
 Takes two minutes under TCG.
 """
 
 import barepost
-import webmail_letters
+import webmail_messages
 from mail import DOMAIN
 from processes import ROOT, until
 from webdriver import ANSWER_SECONDS, DESKTOP, PHONE
@@ -15,7 +15,7 @@ from webmail_reader import Reader
 
 AXE = ROOT / "target" / "tools" / "axe-core" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-# Where no script of a page runs, no timer does either; what axe puts off then comes behind what it is doing.
+# If no script of a page runs, no timer does either. Tasks that axe defers are then queued behind its current task.
 AT_ONCE = "window.setTimeout = task => { Promise.resolve().then(task); return 0; };"
 LOOK = """
 window.found = null;
@@ -27,10 +27,10 @@ axe.run(document, { runOnly: arguments[0], iframes: false }).then(
 
 
 class Access(WithHost):
-    """What is looked at in one kind of browser. Nobody answers for names, so that what is for others waits."""
+    """The pages in one kind of browser. No name server answers, so messages to other servers wait."""
 
     def look(self, what, least=10):
-        """At the page as it is now, at each width, in light and in dark."""
+        """Checks the current page at each width, in light and in dark colours."""
         axe = AXE.read_text()
         for screen in (DESKTOP, PHONE):
             for is_dark in (False, True):
@@ -42,16 +42,16 @@ class Access(WithHost):
                     found = until(lambda: self.browser.run("return window.found"), ANSWER_SECONDS, "axe has looked")
                     self.assertEqual(found["violations"], [])
                     self.assertGreater(found["passes"], least, "it has looked")
-                    self.assertLessEqual(*self.browser.run("return [document.documentElement.scrollWidth, innerWidth]"), "nothing is beside the page")
+                    self.assertLessEqual(*self.browser.run("return [document.documentElement.scrollWidth, innerWidth]"), "the page is not wider than the window")
         self.browser.resize(DESKTOP)
 
-    def test_everybody_can_use_every_page(self):
-        webmail_letters.deliver(self.machine)
+    def test_every_page_is_accessible(self):
+        webmail_messages.deliver(self.machine)
         markup = self.deliver("Markup", "<p>It <b>weaves</b>.</p>", "text/html")
         browser = self.browser
         browser.go(self.address("/mail/login"))
         self.look("login")
-        self.say_who("ada", "guess")
+        self.submit_login("ada", "guess")
         self.look("login, refused")
         self.log_in("ada")
         self.look("list")
@@ -81,9 +81,9 @@ class Access(WithHost):
         browser.follow("button[value=save]")
         self.look("settings")
         browser.go(self.address("/mail/nothing"))
-        self.look("what is not there", least=5)
+        self.look("a missing page", least=5)
 
-    def test_everybody_can_use_what_is_sent_and_waits(self):
+    def test_pages_of_waiting_messages_are_accessible(self):
         self.hold(ADMINISTRATOR, 30)
         self.log_in(ADMINISTRATOR)
         browser = self.browser
@@ -92,7 +92,7 @@ class Access(WithHost):
         browser.type("#to", f"ada@{DOMAIN}")
         browser.type("#subject", subject)
         browser.follow("button[value=send]")
-        self.look("list with what can be taken back")
+        self.look("list with an undo button")
         self.hold(ADMINISTRATOR, 0)
         browser.go(self.address("/mail/compose"))
         browser.type("#to", "charles@elsewhere.test")
@@ -108,7 +108,7 @@ class Access(WithHost):
         self.box("Outbox")
         self.look("outbox")
         browser.follow("li.row a.what")
-        self.look("what is in the outbox")
+        self.look("a message in the outbox")
         here = browser.address
         browser.go(self.address(QUEUE))
         self.look("queue")
@@ -125,7 +125,7 @@ class Access(WithHost):
             self.assertIn("Far", browser.text())
             self.look(page)
 
-    def test_everybody_can_use_conversations_and_long_letters(self):
+    def test_conversations_and_long_messages_are_accessible(self):
         browser = self.browser
         subject = self.unique("Loom")
         for number, text in enumerate(("It weaves.", "Does it?", "It does.")):
@@ -142,11 +142,11 @@ class Access(WithHost):
         browser.go(self.address("/mail/"))
         self.open(long)
         self.assertTrue(browser.is_there("//a[.='View entire message']"))
-        self.look("a long letter")
+        self.look("a long message")
 
 
 class AccessWithScripts(Access, Reader):
-    def test_everybody_can_use_the_help_on_keys_and_what_is_said_of_a_letter_that_is_kept(self):
+    def test_the_key_list_and_the_draft_notice_are_accessible(self):
         self.log_in("ada")
         browser = self.browser
         browser.press("?")

@@ -1,7 +1,7 @@
-"""The promise: four hundred letters that were written to harm their reader, and those with which CPython tests its own reading of mail, run nothing, fetch nothing and break no page.
+"""The promise: four hundred hostile messages, and those of CPython's own tests, run nothing, fetch nothing and break no page.
 
-Each is opened in Chromium: in the list, by itself, printed, and as what an answer begins with. Its source is its bytes as they came; its files are downloads with header
-fields of ours alone.
+Each is opened in Chromium: in the list, on its page, printed, and quoted in a reply. Its source has its bytes unchanged. Its files are downloads that have only
+header fields of ours.
 
 Takes five to ten minutes under TCG.
 """
@@ -11,35 +11,35 @@ import pathlib
 import re
 
 import barepost
-from hostile_letters import in_lines, letters
+from hostile_messages import in_lines, messages
 from mail import DOMAIN
 
 from webmail_hostile import Watched
 
-# CPython's own, as Debian packages them; `./barepost test` puts them here.
+# The messages of CPython's tests, as Debian packages them. `./barepost test` puts them here.
 OF_PYTHON = pathlib.Path(__file__).parent.parent / "target/tools/python-messages"
-# What may follow a letter in its address.
+# Views of a message, by the part of the address.
 PAGES = ("print", "source", "download")
-# Those of whose HTML a page shows the beginning.
+# Messages with so much HTML that the page shows only its beginning.
 LONG = ("structure: a hundred thousand tags", "structure: more nested tables", "structure: a line of 2 MB")
-# Of the letters in the order in which they come.
+# The UIDs of the messages, in the order of their arrival.
 UIDS = itertools.count(1)
 
 
 class Corpus(Watched):
-    def test_letters_that_were_written_to_harm_run_nothing_fetch_nothing_and_break_no_page(self):
+    def test_hostile_messages_run_nothing_and_break_no_page(self):
         here = self.listener.address.removeprefix("http://")
-        corpus = list(letters(here))
+        corpus = list(messages(here))
         self.assertGreater(len(corpus), 300)
         self.read_all(corpus, here)
 
-    def test_letters_with_which_cpython_tests_itself_break_no_page(self):
+    def test_messages_of_the_tests_of_cpython_break_no_page(self):
         files = sorted(OF_PYTHON.glob("*.txt"))
         self.assertGreater(len(files), 40)
         self.read_all([(file.name, in_lines(file.read_bytes())) for file in files], "nowhere.test")
 
     def read_all(self, corpus, here):
-        """A few at a time, so that each stands in the list that shows it."""
+        """Delivers a few at a time, so that each appears in a list."""
         self.log_in("barbara")
         for start in range(0, len(corpus), 20):
             some = corpus[start:start + 20]
@@ -48,11 +48,11 @@ class Corpus(Watched):
             self.settle()
             self.assertNothingRan("the list")
             for (name, message), address in zip(some, addresses):
-                with self.subTest(letter=name):
+                with self.subTest(message=name):
                     self.read(name, message, address, here)
 
     def deliver_in_one_piece(self, message):
-        """As it is: lines may be long, and hold anything. Returns where it is read: nobody else writes to Barbara."""
+        """Delivers it unchanged: lines may be long and contain any octet. Returns the address of its page, since Barbara gets no other messages."""
         with self.machine.smtp() as session:
             session.ehlo()
             reply = session.deliver_in_chunks("mallory@elsewhere.test", [f"barbara@{DOMAIN}"], message, len(message))
@@ -72,7 +72,7 @@ class Corpus(Watched):
             self.assertNothingRan(name)
             self.browser.leave()
         whole = re.findall(r'href="(/mail/whole/[^"]+)"', self.browser.source)
-        self.assertEqual(bool(whole), name in LONG, f"{name}: all of what is long is at the end of a link")
+        self.assertEqual(bool(whole), name in LONG, f"{name}: a link leads to all of a long message")
         for page in (f"/mail/print/{key}", f"/mail/compose?reply={key}"):
             self.browser.go(self.address(page))
             self.settle()
@@ -87,7 +87,7 @@ class Corpus(Watched):
         for page in PAGES:
             _, said = self.fetch(f"/mail/{page}/{key}", cookies)
             if page == "download":
-                self.assertTrue(said.endswith(message), f"{name}: its bytes are as they came")
+                self.assertTrue(said.endswith(message), f"{name}: its bytes are unchanged")
         page = self.ask(address, cookies)
         for part in sorted(set(re.findall(r'"(/mail/part/[^"]+)"', page)))[:5]:
             header, _ = self.fetch(part, cookies)

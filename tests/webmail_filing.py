@@ -1,4 +1,4 @@
-"""What a reader does now and then: mailboxes of his own, many messages at once, answers to all, letters that are forwarded, print, searches, another password, and where he is logged in. A part of `webmail.py`."""
+"""Less frequent actions: folders, changes of many messages, replies to all, forwarding, printing, search, the password and sessions. A part of `webmail.py`."""
 
 import random
 
@@ -11,9 +11,9 @@ OTHER_PASSWORD = "another horse battery staple"
 
 
 class Filing:
-    """In one kind of browser."""
+    """The actions in one kind of browser."""
 
-    def test_mailboxes_of_ones_own_are_made_filled_renamed_and_removed(self):
+    def test_folders_are_created_filled_renamed_and_deleted(self):
         subject, name = self.deliver("Verse"), self.unique("Poems")
         self.log_in("ada")
         browser = self.browser
@@ -43,7 +43,7 @@ class Filing:
         self.box("Trash")
         self.assertTrue(browser.is_there(row(subject)))
 
-    def test_what_was_done_with_many_messages_is_taken_back(self):
+    def test_a_change_of_many_messages_can_be_undone(self):
         subjects = [self.deliver(name) for name in ("One", "Two", "Three")]
         self.log_in("ada")
         browser = self.browser
@@ -56,7 +56,7 @@ class Filing:
             browser.follow(".notice button")
             self.assertTrue(all(browser.is_there(row(subject)) for subject in subjects))
 
-    def test_an_answer_to_all_goes_to_all_and_a_letter_is_forwarded_with_its_files(self):
+    def test_a_message_is_answered_to_all_and_forwarded_with_files(self):
         subject, content = self.unique("Plans"), random.Random(options.seed).randbytes(FILE_BYTES)
         file = self.folder / "plan.bin"
         file.write_bytes(content)
@@ -90,7 +90,7 @@ class Filing:
         browser.click(".attachments a")
         self.assertSame(browser.downloaded(file.name), content, "the file")
 
-    def test_what_is_written_from_right_to_left_stands_at_the_right_and_what_it_quotes_as_it_was_written(self):
+    def test_text_and_quotations_keep_their_direction(self):
         subject = self.deliver("Right", "שלום עדה,\r\n\r\nמה שלומך?\r\n\r\n> The loom weaves.\r\n\r\nلقد وصلت الرسالة.")
         self.log_in("ada")
         self.open(subject)
@@ -111,7 +111,7 @@ class Filing:
         browser.click("a.back")
         self.assertEqual(browser.text("h1.subject"), subject)
 
-    def test_a_search_is_narrowed_by_what_stands_before_a_colon(self):
+    def test_search_operators_narrow_a_search(self):
         wanted, other = self.deliver("Narrow", "The loom weaves."), self.deliver("Narrow", "The mill grinds.")
         self.log_in("ada")
         browser = self.browser
@@ -125,7 +125,7 @@ class Filing:
             self.assertEqual(browser.value("#search"), words)
             self.assertEqual((browser.is_there(row(wanted)), browser.is_there(row(other))), (finds_wanted, finds_other), words)
 
-    def test_what_is_not_there_is_said_on_a_page_that_leads_back(self):
+    def test_the_page_of_a_missing_item_links_to_the_inbox(self):
         self.log_in("ada")
         browser = self.browser
         for path in ("/mail/box/1/99999", "/mail/box/99", "/mail/nothing"):
@@ -134,7 +134,7 @@ class Filing:
             browser.click("//a[.='Go to Inbox']")
             self.assertEqual(browser.text("h1"), "Inbox")
 
-    def test_a_password_is_changed_by_who_knows_it(self):
+    def test_a_password_change_needs_the_current_password(self):
         browser = self.browser
         self.log_in("edsger")
 
@@ -150,13 +150,13 @@ class Filing:
         self.assertIn("Password changed.", change(PASSWORD, OTHER_PASSWORD, OTHER_PASSWORD))
         browser.forget()
         browser.go(self.address("/mail/login"))
-        self.say_who("edsger", PASSWORD)
+        self.submit_login("edsger", PASSWORD)
         self.assertIn("Wrong email address or password.", browser.text("main"))
-        self.say_who("edsger", OTHER_PASSWORD)
+        self.submit_login("edsger", OTHER_PASSWORD)
         self.assertEqual(browser.text("h1"), "Inbox")
         self.assertIn("Password changed.", change(OTHER_PASSWORD, PASSWORD, PASSWORD))
 
-    def test_lists_are_as_dense_as_was_chosen_and_one_of_several_logins_is_ended(self):
+    def test_list_density_is_chosen_and_one_session_is_ended(self):
         self.log_in("barbara")
         browser = self.browser
         elsewhere = browser.cookies()

@@ -1,7 +1,7 @@
-"""What hostile letters do in a browser that shows them: nothing.
+"""Hostile messages do nothing in a browser that shows them.
 
-Each letter tries to run a script that leaves its mark on the page, its title or an open dialog, or to fetch something from a server of ours on loopback. The same pages,
-served by that server itself, do leave their mark and fetch: that shows that the attempts are real. Pictures come when the reader asks for them, and only then.
+Each message tries to run a script that marks the page, its title or an open dialog, or to fetch something from a server of ours on loopback. The same HTML on a page of
+that server does mark the page and fetch, which shows that the attempts are real. Images are shown when the user asks for them, and only then.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from webmail_reader import Reader, row
 MARK = "top.pwned=pwned=1;document.title='pwned'"
 PICTURE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\6\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\0\5\0\1\xff\x89\x99=\x1d\0\0\0\0IEND\xaeB`\x82"
 
-# HTML that runs something, by what it does it with.
+# HTML that runs a script, by its means.
 RUNNING = {
     "a script": f"<script>{MARK}</script>",
     "an error of a picture": f'<img src="data:," onerror="{MARK}">',
@@ -33,7 +33,7 @@ RUNNING = {
     "a media source that fails": f'<video><source onerror="{MARK}" src="data:,"></video>',
 }
 
-# HTML that fetches something from HERE, by what it does it with.
+# HTML that fetches something from HERE, by its means.
 FETCHING = {
     "a picture": '<img src="HERE/a.png">',
     "a set of pictures": '<img srcset="HERE/a.png 1x, HERE/b.png 2x">',
@@ -53,9 +53,9 @@ FETCHING = {
     "a preloaded picture": '<link rel="preload" as="image" href="HERE/a.png">',
 }
 
-# Letters that carry their attempt outside of HTML that is shown: header and body.
+# Messages with attempts outside of shown HTML: header and body.
 ATTEMPT = f"<script>{MARK}</script><img src=x onerror={MARK}>"
-LETTERS = {
+MESSAGES = {
     "a subject": (f"From: a@elsewhere.test\r\nSubject: {ATTEMPT}", "Text"),
     "an encoded subject": ("From: a@elsewhere.test\r\nSubject: =?utf-8?q?=22=27=3E=3Cscript=3Epwned=3D1=3C/script=3E?=", "Text"),
     "an attribute": ("From: a@elsewhere.test\r\nSubject: \" autofocus onfocus=\"pwned=1\" x=\"", "Text"),
@@ -68,7 +68,7 @@ LETTERS = {
 
 
 class Listener:
-    """A server on loopback that remembers what it was asked for, and has everything."""
+    """A server on loopback that records requests, and has every path."""
 
     def __init__(self):
         self.asked, self.pages = [], {}
@@ -102,7 +102,7 @@ class Listener:
 
 
 class Watched(Reader):
-    """A reader who sees what letters run and fetch."""
+    """Tests that detect what messages run and fetch."""
 
     def setUp(self):
         super().setUp()
@@ -110,26 +110,26 @@ class Watched(Reader):
         self.addCleanup(self.listener.close)
 
     def settle(self):
-        """What the page has begun of itself has been tried: a timer and an answer of the server lie behind it."""
+        """Waits until attempts that the page has begun are over: for a timer, and then for a response of the server."""
         self.browser.run_late(
             "const done = arguments[0]; setTimeout(() => fetch('/mail/style.css', { cache: 'no-store' }).then(done, done), 0)"
         )
 
     def assertNothingRan(self, title):
-        """Neither in the page nor in a letter's frame."""
+        """Nothing ran, neither in the page nor in a message's frame."""
         self.assertEqual(self.browser.run("return [typeof pwned, document.title.startsWith('pwned')]"), ["undefined", False], title)
 
     def try_frame(self, what):
-        """Looks into the frame of a letter's HTML, and leaves it."""
+        """Checks the frame of a message's HTML."""
         self.browser.enter("iframe.sheet-of-mail")
-        self.assertIn("Harmless", self.browser.source, "the letter is shown")
+        self.assertIn("Harmless", self.browser.source, "the message is shown")
         self.assertNothingRan(what)
         self.browser.leave()
 
 
 class Hostile(Watched):
-    def test_what_hostile_html_tries_is_possible_where_nothing_holds_it(self):
-        """Else the tests below would show nothing."""
+    def test_hostile_html_succeeds_outside_the_webmail(self):
+        """Control: otherwise the tests below would prove nothing."""
         for number, (what, html) in enumerate((RUNNING | FETCHING).items()):
             with self.subTest(what=what):
                 del self.listener.asked[:]
@@ -142,7 +142,7 @@ class Hostile(Watched):
                     ANSWER_SECONDS, what,
                 )
 
-    def test_html_of_a_letter_runs_nothing_and_fetches_nothing(self):
+    def test_html_of_a_message_runs_nothing_and_fetches_nothing(self):
         attempts = RUNNING | FETCHING
         subjects = {
             what: self.deliver("Hostile", f"<p>Harmless</p>{html}".replace("HERE", self.listener.address), "text/html")
@@ -158,7 +158,7 @@ class Hostile(Watched):
                 self.try_frame(what)
                 self.assertEqual(self.listener.asked, [], what)
 
-    def test_of_a_long_letter_all_is_seen_at_the_end_of_a_link_and_still_nothing_runs_or_is_fetched(self):
+    def test_an_entire_long_message_runs_nothing(self):
         attempts = "".join((RUNNING | FETCHING).values()).replace("HERE", self.listener.address)
         subject = self.deliver("Long", "<p>Harmless</p>" * 8000 + "<p>The end.</p>" + attempts, "text/html")
         self.log_in("ada")
@@ -172,12 +172,12 @@ class Hostile(Watched):
         self.browser.go(self.address(address) if address.startswith("/") else address)
         self.assertIn("The end.", self.browser.source)
         self.assertNothingRan("all of it")
-        # Where no script runs, a timer does not either.
+        # Without scripts no timer runs.
         self.browser.go(self.address("/mail/"))
         self.settle()
         self.assertEqual(self.listener.asked, [])
 
-    def test_pictures_come_when_their_reader_asks_for_them_and_still_nothing_runs(self):
+    def test_requested_images_are_shown_and_nothing_runs(self):
         html = "<p>Harmless</p>" + RUNNING["a script"] + FETCHING["a picture"] + FETCHING["a frame"] + FETCHING["another page, at once"]
         subject = self.deliver("Pictures", html.replace("HERE", self.listener.address), "text/html")
         self.log_in("ada")
@@ -185,14 +185,14 @@ class Hostile(Watched):
         self.settle()
         self.assertEqual(self.listener.asked, [])
         self.browser.follow("button[value=once]")
-        until(lambda: self.listener.asked, ANSWER_SECONDS, "the picture is fetched")
+        until(lambda: self.listener.asked, ANSWER_SECONDS, "the image is fetched")
         self.settle()
         self.assertEqual(set(self.listener.asked), {"/a.png"})
         self.assertNothingRan("loaded")
         self.try_frame("loaded")
 
-    def test_header_text_and_names_of_a_letter_are_text_wherever_they_stand(self):
-        for what, (header, body) in LETTERS.items():
+    def test_header_fields_and_file_names_are_shown_as_text(self):
+        for what, (header, body) in MESSAGES.items():
             kind = "" if "Content-Type" in header else "\r\nContent-Type: text/plain; charset=utf-8"
             message = f"{header}\r\nTo: barbara@{DOMAIN}\r\nMIME-Version: 1.0{kind}\r\n\r\n{body}\r\n"
             self.deliver_as_it_is(message.encode(), "barbara")
@@ -206,7 +206,7 @@ class Hostile(Watched):
         self.settle()
         self.assertNothingRan("the list")
         links = self.browser.all(".row a")
-        self.assertEqual(len(links), len(LETTERS) + 1)
+        self.assertEqual(len(links), len(MESSAGES) + 1)
         addresses = [self.browser.attribute(f"(//a[@class='what'])[{number + 1}]", "href") for number in range(len(links))]
         for address in addresses:
             key = address.rpartition("/box/")[2].replace("/", ".")
@@ -214,7 +214,7 @@ class Hostile(Watched):
                 self.check_page(page)
 
     def check_page(self, address):
-        """Nothing runs on a page, in its frame, nor in what it has for download."""
+        """Nothing runs on a page, in its frame, or in its downloads."""
         self.browser.go(self.address(address) if address.startswith("/") else address)
         self.settle()
         self.assertNothingRan(address)
@@ -225,5 +225,5 @@ class Hostile(Watched):
         for number in range(len(self.browser.all("ul.attachments a"))):
             self.browser.click(f"(//ul[@class='attachments']//a)[{number + 1}]")
             self.settle()
-            self.assertIn("/mail/box/", self.browser.address, "what is attached is a download, and no page")
+            self.assertIn("/mail/box/", self.browser.address, "an attachment is a download and not a page")
             self.assertNothingRan(address)

@@ -1,4 +1,4 @@
-"""Keys and pages that change in place: what the webmail's script does beyond what pages do without it. A part of `webmail.py`."""
+"""Keyboard shortcuts, and pages that change in place: what the webmail's script adds to the pages. A part of `webmail.py`."""
 
 from mail import DOMAIN
 from processes import until
@@ -16,14 +16,14 @@ class Keys(Reader):
 
     def log_in(self, user):
         super().log_in(user)
-        # A page that is loaded forgets it.
+        # A loaded page does not have it.
         self.browser.run("window.mark = 1")
 
     def is_same_page(self):
         return self.browser.run("return window.mark") == 1
 
     def assertSaid(self, words):
-        """To those who do not see the page."""
+        """The live region for screen readers has this text."""
         said = "return document.querySelector('body > p[role=status]').textContent"
         until(lambda: words in self.browser.run(said), ANSWER_SECONDS, words)
 
@@ -84,7 +84,7 @@ class Keys(Reader):
         self.assertFalse(browser.is_there(kept))
         self.assertTrue(self.is_same_page())
 
-    def test_keys_answer_write_send_and_search_and_are_letters_in_a_field(self):
+    def test_keys_reply_compose_send_and_search_outside_fields(self):
         subject = self.deliver("Question")
         self.log_in("ada")
         browser = self.browser
@@ -110,7 +110,7 @@ class Keys(Reader):
         browser.press("/", "Escape")
         self.assertNotEqual(self.at(), "search")
 
-    def test_g_and_a_key_behind_it_lead_to_mailboxes(self):
+    def test_g_and_another_key_open_mailboxes(self):
         self.log_in("ada")
         for key, heading, address in (
             ("t", "Sent", "/mail/box/3"), ("d", "Drafts", "/mail/box/2"), ("s", "Search results", "/mail/search?q=is%3Astarred"),
@@ -132,7 +132,7 @@ class Keys(Reader):
         self.assertTrue(browser.run("return document.activeElement.matches('dialog button')"))
         browser.press("e", "Escape")
         browser.wait_until_gone("dialog")
-        self.assertEqual(self.at(), subject, "the focus is where it was, and the message too")
+        self.assertEqual(self.at(), subject, "the focus and the message are where they were")
         browser.press("?")
         browser.click("dialog input[type=checkbox]")
         browser.click("//dialog//button[.='Close']")
@@ -148,7 +148,7 @@ class Keys(Reader):
         browser.press("?")
         self.assertTrue(browser.is_there("dialog[open]"))
 
-    def test_a_page_changes_in_place_and_its_reader_keeps_his_place(self):
+    def test_pages_change_in_place_and_keep_the_position(self):
         subjects = [self.deliver(f"Line {number}") for number in range(25)][::-1]
         self.log_in("ada")
         browser = self.browser
@@ -173,4 +173,4 @@ class Keys(Reader):
         self.assertTrue(self.is_same_page())
         self.log_out_elsewhere()
         browser.follow_keys("e")
-        until(lambda: browser.is_there("#password"), ANSWER_SECONDS, "what the script cannot show the browser does")
+        until(lambda: browser.is_there("#password"), ANSWER_SECONDS, "the browser loads a page that the script cannot show")

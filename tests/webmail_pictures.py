@@ -1,10 +1,10 @@
-"""The promise: the pictures of the webmail in docs/figures are of the webmail as it is: this makes them anew.
+"""The promise: the screenshots in docs/figures are of the current webmail. This takes them.
 
-At a desk in light colours, and on a phone in dark ones: the page to log in, a list, a message, a letter that is answered, and the queue of what waits to leave. Each is under 100 KB.
+On a desktop in light colours, and on a phone in dark ones: the login page, a list, a message, a reply, and the queue. Each is under 100 KB.
 """
 
 import barepost
-import webmail_letters
+import webmail_messages
 from forms import Forms
 from processes import ROOT, until
 from webdriver import PHONE, Screen
@@ -26,14 +26,14 @@ class Pictures(WithHost, Reader):
             self.assertLess(len(picture), BYTES_MAX, name)
             (FIGURES / f"webmail-{name}-{screen.name}.png").write_bytes(picture)
 
-    def test_the_pictures_are_made(self):
-        webmail_letters.deliver(self.machine)
+    def test_screenshots_are_taken(self):
+        webmail_messages.deliver(self.machine)
         browser = self.browser
         browser.darken(False)
         browser.go(self.address("/mail/login"))
         self.take("login")
         self.log_in("ada")
-        for _, subject, _, _ in webmail_letters.LETTERS[:5]:
+        for _, subject, _, _ in webmail_messages.MESSAGES[:5]:
             self.choose(subject)
         browser.follow("button[value=read]")
         browser.follow(row("Una domanda sulle note", "//button[@name='star']"))
@@ -46,20 +46,20 @@ class Pictures(WithHost, Reader):
         self.take_the_queue()
 
     def take_the_queue(self):
-        """With letters that are tried again, and one that is held."""
+        """The queue with messages that are retried, and one that is held."""
         browser, ada = self.browser, Forms(self.address(""), self.machine.data / "tls" / "certificate.pem", "ada")
         ada.hold(0)
         refused, held, unknown = "sofia@far.test, luigi@far.test", "editors@silent.test", "augustus@other.test"
-        for whom in (refused, held, unknown):
-            self.assertIn("Message sent.", ada.post("/mail/compose", to=whom, subject="Notes", text="It computes.", do="send"))
+        for recipients in (refused, held, unknown):
+            self.assertIn("Message sent.", ada.post("/mail/compose", to=recipients, subject="Notes", text="It computes.", do="send"))
         self.log_in(ADMINISTRATOR)
 
-        def is_shown(whom, words):
+        def is_shown(recipients, words):
             browser.go(self.address(QUEUE))
-            return browser.is_there(card(whom)) and words in browser.text(card(whom))
+            return browser.is_there(card(recipients)) and words in browser.text(card(recipients))
 
-        for whom in (refused, unknown):
-            until(lambda whom=whom: is_shown(whom, "Last attempt"), WAY_SECONDS, f"{whom} has been tried")
+        for recipients in (refused, unknown):
+            until(lambda recipients=recipients: is_shown(recipients, "Last attempt"), WAY_SECONDS, f"{recipients} has been tried")
         browser.follow(do("hold", held))
         browser.go(self.address(QUEUE))
         self.take("queue")

@@ -1,4 +1,4 @@
-"""The promise: an HTML message contacts no host and looks no name up before its reader asks for remote content, in Chromium and in Firefox.
+"""The promise: an HTML message contacts no host and looks up no name before the user asks for remote content, in Chromium and in Firefox.
 
 The machine, the browsers and a name server are in a network of the test's own, so that a capture of its loopback interface shows
 every connection and every query. Each element of a message names a host of its own below `tracker.test`. The same HTML on a page
@@ -26,10 +26,10 @@ from webmail_reader import HTTPS, Reader
 
 # Hosts of trackers, all of which are here: connections are refused, and captured.
 TRACKERS = "198.51.100."
-# For so long a page is given time to contact somebody: on a page that may, it takes a few tenths of a second.
+# The time that a page has to contact a host. A page that may do so needs a few tenths of a second.
 SETTLE_SECONDS = 2.5
 
-# What is tried, by what it is tried with. HOST: a name that nothing else has.
+# The attempts, by their means. HOST: a name that no other attempt has.
 LINKS = {
     "preconnect": '<link rel="preconnect" href="https://HOST">',
     "crossorigin": '<link rel="preconnect" href="https://HOST" crossorigin>',
@@ -54,7 +54,7 @@ FRAMES = {
     "portal": '<portal src="https://HOST/a"></portal>',
     "fenced": '<fencedframe src="https://HOST/a"></fencedframe>',
 }
-# What asks for remote content in other ways, and is kept from it by the document's policy.
+# Other references to remote content, which the document's policy blocks.
 KEPT = {
     "picture": '<img src="https://HOST/a.png" srcset="https://HOST/b.png 2x">',
     "background": '<table background="https://HOST/a.png"><tr><td style="background: url(https://HOST/b.png)">x</table>',
@@ -67,14 +67,14 @@ KEPT = {
     "anchor": '<a href="https://HOST/a" ping="https://HOST/b" rel="dns-prefetch preconnect">x</a>',
     "form": '<form action="https://HOST/a"><input name="a" autofocus><input type="image" src="https://HOST/b"></form>',
 }
-# What is a whole document, or changes the rest of one.
+# Whole documents, and elements that change the rest of a document.
 DOCUMENTS = {
     "refresh": '<meta http-equiv="refresh" content="0; url=https://HOST/a">',
     "control": '<meta http-equiv="x-dns-prefetch-control" content="on"><a href="https://HOST/a">x</a>',
     "base": '<base href="https://HOST/"><a href="a">x</a><link rel="preconnect" href="/">',
     "frameset": '<frameset><frame src="https://HOST/a"></frameset>',
 }
-# Of these the control shows, in each browser, that they contact somebody where nothing keeps them from it.
+# The control shows, in each browser, that these contact a host if nothing prevents it.
 REAL = {"chromium": ("preconnect", "lookup", "svg", "iframe", "frameset", "refresh", "picture"), "firefox": ("preconnect", "lookup", "svg", "iframe", "frameset", "refresh", "picture")}
 
 
@@ -101,7 +101,7 @@ class Names(threading.Thread):
 
 
 class Capture:
-    """What goes over loopback, as tshark sees it: names that are looked up, and addresses that are connected to."""
+    """The traffic on loopback, as tshark sees it: names that are looked up, and addresses that are connected to."""
 
     def __init__(self):
         self._seen, self._marks = [], 0
@@ -117,7 +117,7 @@ class Capture:
             self._seen.append(line.split())
 
     def _mark(self):
-        """Something that is captured behind all that was sent before."""
+        """Sends a packet that is captured after all earlier ones."""
         self._marks += 1
         name = f"mark-{self._marks}.test"
         question = b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0\0\1\0\1"
@@ -130,7 +130,7 @@ class Capture:
         return self._seen
 
     def contacts(self):
-        """The trackers that were looked up and the addresses of theirs that were connected to, since this was asked last."""
+        """The trackers that were looked up, and their addresses that were connected to, since the last call."""
         name = self._mark()
         until(lambda: any(name in words for words in self._seen), ANSWER_SECONDS, "the capture", 0.05)
         seen, self._seen[:] = list(self._seen), []
@@ -176,7 +176,7 @@ def with_hosts(attempts, where):
 
 
 class Private:
-    """What is tried in one browser."""
+    """The attempts in one browser."""
 
     in_short_form = True
 
@@ -201,19 +201,19 @@ class Private:
         self.capture.contacts()
 
     def settled(self):
-        """Who was contacted by the page that is shown."""
+        """The hosts that the shown page has contacted."""
         time.sleep(SETTLE_SECONDS)
         return self.capture.contacts()
 
     def where(self, what):
-        """A part of hosts' names that no other page has: what was looked up is not looked up again."""
+        """A part of host names that no other page has, since browsers cache look-ups."""
         return f"{what}.{self.name}"
 
     def address(self, path):
         return f"https://localhost:{self.machine.ports + HTTPS}{path}"
 
     def log_in(self):
-        """The inbox is shown; the form is filled in if that has not happened before."""
+        """Shows the inbox, after a login if there is no session."""
         self.browser.go(self.address("/mail/login"))
         self.browser.run(
             "if (location.pathname !== '/mail/login') return; document.querySelector('#name').value = arguments[0]; document.querySelector('#password').value = arguments[1];"
@@ -222,7 +222,7 @@ class Private:
         until(lambda: self.browser.address.endswith("/mail/box/1"), ANSWER_SECONDS, "the inbox")
 
     def open(self, html):
-        """Ada gets that, and opens it. Returns the address of its frame's document."""
+        """Delivers the HTML to Ada and opens it. Returns the address of its frame's document."""
         message = (
             f"From: Charles Babbage <charles@elsewhere.test>\r\nTo: ada@{DOMAIN}\r\nSubject: {Reader.unique('Offer')}\r\nMIME-Version: 1.0\r\n"
             "Content-Type: text/html; charset=utf-8\r\n\r\n" + html.replace("\n", "\r\n") + "\r\n"
@@ -244,8 +244,8 @@ class Private:
 
         until(is_there, ANSWER_SECONDS, "the message")
 
-    def test_the_same_html_contacts_hosts_where_nothing_keeps_it(self):
-        """Else the tests below would show nothing."""
+    def test_the_same_html_contacts_hosts_outside_the_webmail(self):
+        """Control: otherwise the tests below would prove nothing."""
         for what in REAL[self.name]:
             with self.subTest(what=what):
                 where = self.where("control")
@@ -254,7 +254,7 @@ class Private:
                 self.browser.go(f"{self.pages.address}/{what}")
                 until(lambda: self.capture.contacts(), ANSWER_SECONDS, what)
 
-    def test_an_html_message_contacts_nobody_when_it_is_opened(self):
+    def test_an_opened_html_message_contacts_no_host(self):
         for what, attempts in {"links": LINKS, "frames": FRAMES, "kept": KEPT}.items():
             with self.subTest(what=what):
                 self.open(f"<html><head>{with_hosts(attempts, self.where(what))}</head><body><p>Harmless</p></body></html>")
@@ -266,8 +266,8 @@ class Private:
                 self.assertShown()
                 self.assertEqual(self.settled(), [], what)
 
-    def test_an_entire_long_message_contacts_nobody(self):
-        # Each element begins at another octet of the pieces in which the document goes out.
+    def test_an_entire_long_message_contacts_no_host(self):
+        # Each element begins at another octet of the pieces in which the document is sent.
         parts = [f"<p>{'x' * (15_000 + 17 * number)}</p>{with_hosts({what: html}, self.where('long'))}" for number, (what, html) in enumerate((LINKS | FRAMES).items())]
         framed = self.open("<p>Harmless</p>" + "".join(parts))
         self.assertEqual(self.settled(), [], "the beginning")
@@ -291,7 +291,7 @@ class Private:
                 self.assertIn(f"{what}.{where}.tracker.test", found)
                 self.assertIn("/mail/box/1/", self.browser.address, "the page stays")
 
-    def test_remote_content_that_is_asked_for_is_loaded_and_nothing_else(self):
+    def test_only_requested_remote_content_is_loaded(self):
         attempts = LINKS | FRAMES | {"picture": KEPT["picture"]}
         where = self.where("asked")
         self.open(f"<p>Harmless</p>{with_hosts(attempts, where)}")
@@ -308,7 +308,7 @@ class InChromium(Private, barepost.SharedMachineTest):
 
     @classmethod
     def begin_browser(cls):
-        # On a busy host Chromium does not always come to the end of a page with blocked content.
+        # On a busy host Chromium does not always finish loading a page with blocked content.
         return webdriver.Browser(cls.shared_folder / "chromium", cls.machine.data / "tls" / "certificate.pem", is_eager=True)
 
 
@@ -322,7 +322,7 @@ class InFirefox(Private, barepost.SharedMachineTest):
 
 
 def enter_network():
-    """A network without any way out, in which all trackers are this host, and a name server is at 127.0.0.1."""
+    """A network without a route out. All trackers are this host, and a name server is at 127.0.0.1."""
     network.enter()
     network.show()
     network.make_tap("outside", "203.0.113.2/24")

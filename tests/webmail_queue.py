@@ -1,6 +1,6 @@
-"""The queue of what waits to leave, as administrators have it: looked at, held, released, tried at once and deleted; and the outbox of who has sent it. A part of `webmail_sending.py`.
+"""The queue of outgoing messages on the administrators' page: shown, held, released, retried and deleted; and the sender's outbox. A part of `webmail_sending.py`.
 
-One domain's mail goes to a host on loopback that refuses it for now until it is told not to; for all others no name server answers.
+The mail of one domain goes to a host on loopback, which defers it until it is ready. No name server answers for other domains.
 """
 
 import socketserver
@@ -17,14 +17,14 @@ from webmail_reader import Reader
 
 QUEUE = "/mail/queue"
 ADMINISTRATOR = "grace"
-# What a letter's way takes that is tried now, and a look at a name server that does not answer.
+# The longest time of a delivery attempt, and of a look-up at a name server that does not answer.
 WAY_SECONDS = 90
-# A page of the queue has as many.
+# The entries on a page of the queue.
 LINES = 20
 
 
 class Host:
-    """A mail server on loopback, where a machine behind QEMU's gateway finds it: it refuses everybody for now until it `is_ready`, and remembers for whom it took a letter."""
+    """A mail server on loopback, reachable through QEMU's gateway. It defers all recipients until it `is_ready`, and records the recipients of accepted messages."""
 
     def __init__(self):
         self.words, self.taken = "450 4.2.0 The mailbox is being moved", []
@@ -36,23 +36,23 @@ class Host:
                 self.wfile.write(f"{line}\r\n".encode())
 
             def handle(self):
-                whom = []
+                recipients = []
                 self.say("220 far.test")
                 while line := self.rfile.readline().decode().strip():
                     match line[:4].upper():
                         case "RCPT" if not host.is_ready:
                             self.say(host.words)
                         case "RCPT":
-                            whom.append(line.partition("<")[2].partition(">")[0])
+                            recipients.append(line.partition("<")[2].partition(">")[0])
                             self.say("250 Well")
-                        case "DATA" if not whom:
-                            self.say("503 Nobody is named")
+                        case "DATA" if not recipients:
+                            self.say("503 No recipients")
                         case "DATA":
                             self.say("354 Go on")
                             while self.rfile.readline() not in (b".\r\n", b""):
                                 pass
-                            host.taken += whom
-                            whom = []
+                            host.taken += recipients
+                            recipients = []
                             self.say("250 Taken")
                         case "QUIT":
                             self.say("221 Goodbye")
@@ -62,7 +62,7 @@ class Host:
 
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        # Where the machine finds it.
+        # Its address for the machine.
         self.place = f"10.0.2.2:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
@@ -72,7 +72,7 @@ class Host:
 
 
 def configuration(host):
-    """Of a machine with an administrator, whose mail for far.test goes to that host."""
+    """The configuration of a machine with an administrator, whose mail for far.test goes to that host."""
     address = f'address  = "{ADMINISTRATOR}@{DOMAIN}"'
     assert address in barepost.CONFIGURATION
     return barepost.CONFIGURATION.replace(address, f"{address}\nadmin = true") + barepost.ACCESS_FIXED + f'''
@@ -89,18 +89,18 @@ tls = "none"
 
 
 def card(recipients, inside=""):
-    """What the page has about the letter for these, or what is inside."""
+    """The card of the message to these recipients, or an element inside it."""
     return f"//section[h2[.={named(recipients)}]]{inside}"
 
 
 def do(what, recipients=None):
-    """The button that does this with the letter for these, or with all of the domain that is typed."""
+    """The button for this action on the message to these recipients, or on all messages for the typed domain."""
     button = f"//button[@name='do'][@value='{what}']"
     return card(recipients, button) if recipients else f"//form[.//input[@id='domain']]{button}"
 
 
 class WithHost:
-    """A machine with an administrator, and a host to which mail goes."""
+    """A machine with an administrator, and a host that mail goes to."""
 
     @classmethod
     def setUpClass(cls):
@@ -111,7 +111,7 @@ class WithHost:
 
 
 class Queue(WithHost):
-    """What is seen and done in one kind of browser, at a desk and on a phone."""
+    """The queue in one kind of browser, on a desktop and on a phone."""
 
     @classmethod
     def setUpClass(cls):
@@ -124,7 +124,7 @@ class Queue(WithHost):
         self.host.is_ready = False
 
     def on_each_screen(self):
-        """In the short form with scripts at the desk, and without them on the phone."""
+        """The short form has scripts on the desktop, and none on the phone."""
         for screen in (DESKTOP, PHONE):
             if options.quick and self.scripts != (screen is DESKTOP):
                 continue
@@ -133,7 +133,7 @@ class Queue(WithHost):
         self.browser.resize(DESKTOP)
 
     def send(self, *recipients):
-        """Ada writes to them."""
+        """Ada sends a message to them."""
         self.assertIn("Message sent.", self.ada.post("/mail/compose", to=", ".join(recipients), subject=self.unique("Far"), text="It computes.", do="send"))
 
     def look(self):
@@ -142,7 +142,7 @@ class Queue(WithHost):
         return self.browser.text("main")
 
     def look_until(self, words, recipients=None):
-        """Looks again and again until that stands on the page, or on what it has about the letter for these."""
+        """Reloads the page until it has this text, or until the card of the message to these recipients has it."""
         where = card(recipients) if recipients else "main"
 
         def stands():
@@ -152,7 +152,7 @@ class Queue(WithHost):
         until(stands, WAY_SECONDS, words, pause=0.2)
 
     def press(self, what, recipients=None):
-        """Presses a button, and returns what the next page says."""
+        """Presses a button, and returns the notice on the next page."""
         if what in ("return", "delete"):
             self.browser.click(f"{do(what, recipients)}/ancestor::details/summary")
         self.browser.follow(do(what, recipients))
@@ -164,7 +164,7 @@ class Queue(WithHost):
         return self.press(what)
 
     def delete(self, domain):
-        """An administrator deletes what is for it, elsewhere."""
+        """An administrator deletes all messages for the domain in another session."""
         self.assertIn("deleted.", self.administrator.post(QUEUE, here=QUEUE, domain=domain, do="delete"))
 
     def test_only_administrators_find_the_queue(self):
@@ -187,28 +187,28 @@ class Queue(WithHost):
                 refused.exception.close()
                 self.assertEqual(refused.exception.code, code)
 
-    def test_a_letter_that_its_host_refuses_for_now_is_seen_tried_held_and_leaves_when_it_is_released(self):
+    def test_a_deferred_message_is_retried_held_and_released(self):
         for number, _ in enumerate(self.on_each_screen()):
-            whom = f"bob{number}@far.test"
+            recipients = f"bob{number}@far.test"
             self.host.is_ready = False
-            self.send(whom)
+            self.send(recipients)
             self.log_in(ADMINISTRATOR)
-            self.look_until("1 attempt", whom)
-            about = self.browser.text(card(whom))
+            self.look_until("1 attempt", recipients)
+            about = self.browser.text(card(recipients))
             for words in ("Next attempt: ", f"from ada@{DOMAIN}", "Last attempt: ", self.host.words):
                 self.assertIn(words, about)
-            self.assertIn("The message was scheduled for an immediate retry.", self.press("retry", whom))
-            self.look_until("2 attempts", whom)
-            self.assertIn("The message was held.", self.press("hold", whom))
-            self.assertIn("Held", self.browser.text(card(whom)))
+            self.assertIn("The message was scheduled for an immediate retry.", self.press("retry", recipients))
+            self.look_until("2 attempts", recipients)
+            self.assertIn("The message was held.", self.press("hold", recipients))
+            self.assertIn("Held", self.browser.text(card(recipients)))
             self.assertIn("1 message in the queue: 1 held", self.browser.text("main"))
-            self.assertFalse(self.browser.is_there(do("retry", whom)))
+            self.assertFalse(self.browser.is_there(do("retry", recipients)))
             self.host.is_ready = True
-            self.assertIn("The message was released.", self.press("release", whom))
-            until(lambda whom=whom: whom in self.host.taken, WAY_SECONDS, "it leaves")
+            self.assertIn("The message was released.", self.press("release", recipients))
+            until(lambda recipients=recipients: recipients in self.host.taken, WAY_SECONDS, "the message leaves")
             self.look_until("The queue is empty.")
 
-    def test_who_sent_a_letter_that_is_deleted_hears_so_or_nobody_does(self):
+    def test_the_sender_of_a_deleted_message_is_told_on_request(self):
         for number, _ in enumerate(self.on_each_screen()):
             told, untold = f"carol{number}@silent.test", f"dave{number}@silent.test"
             self.send(told)
@@ -220,11 +220,11 @@ class Queue(WithHost):
             until(lambda told=told: self.look() and not self.browser.is_there(card(told)), ANSWER_SECONDS, "its report is made")
             self.assertIn("The message was deleted.", self.press("delete", untold))
             self.assertIn("The queue is empty.", self.browser.text("main"))
-            letters = until(lambda number=number: len(found := self.machine.mailbox("ada")) > number and found, ANSWER_SECONDS, "a report")
-            self.assertEqual(len(letters), number + 1)
-            self.assertIn(told.encode(), letters[-1].raw)
+            reports = until(lambda number=number: len(found := self.machine.mailbox("ada")) > number and found, ANSWER_SECONDS, "a report")
+            self.assertEqual(len(reports), number + 1)
+            self.assertIn(told.encode(), reports[-1].raw)
 
-    def test_all_for_a_domain_are_held_released_tried_and_deleted_page_by_page(self):
+    def test_all_messages_for_a_domain_are_handled_at_once(self):
         for _ in self.on_each_screen():
             domains = [f"silent{number}.test" for number in range(LINES)]
             self.send(*(f"eve@{domain}" for domain in domains))
@@ -241,40 +241,40 @@ class Queue(WithHost):
             self.browser.follow("//a[.='First page']")
             self.assertIn("no messages for elsewhere.test to which this applies", self.press_for("release", "elsewhere.test"))
             self.assertIn("2 messages for far.test were released.", self.press_for("release", "far.test"))
-            # They are being tried, and then wait again.
+            # An attempt is in progress; then they wait again.
             until(lambda: "2 messages for far.test were scheduled for an immediate retry." in self.press_for("retry", "far.test"), WAY_SECONDS, "they are tried", pause=0.2)
             for domain in domains:
                 self.delete(domain)
             self.look()
             self.assertIn("2 messages for far.test were deleted.", self.press_for("delete", "far.test"))
             self.assertIn("The queue is empty.", self.browser.text("main"))
-            self.assertFalse(self.browser.is_there("#domain"), "there is nothing to be done")
+            self.assertFalse(self.browser.is_there("#domain"), "there is no form without entries")
 
 
 class QueueWithScripts(Queue, Reader):
-    def test_the_focus_stays_with_the_letter_that_something_was_done_with(self):
+    def test_the_focus_stays_with_the_changed_message(self):
         self.send("first@silent.test")
         self.send("second@other.test")
         self.log_in(ADMINISTRATOR)
         browser = self.browser
-        for whom in ("first@silent.test", "second@other.test"):
-            self.look_until(whom)
+        for recipients in ("first@silent.test", "second@other.test"):
+            self.look_until(recipients)
         browser.run("window.mark = 1")
         focused = "return [document.activeElement.value ?? document.activeElement.localName, document.activeElement.closest('section')?.querySelector('h2').textContent]"
-        whom = "second@other.test"
-        browser.run("arguments[0].focus()", {ELEMENT: browser.one(do("hold", whom))})
+        recipients = "second@other.test"
+        browser.run("arguments[0].focus()", {ELEMENT: browser.one(do("hold", recipients))})
         for then in (["release"], ["retry", "hold"]):
             browser.follow_keys("Enter")
             button, where = browser.run(focused)
-            self.assertEqual((where, button in then), (whom, True), button)
+            self.assertEqual((where, button in then), (recipients, True), button)
         self.assertEqual(browser.run("return window.mark"), 1, "nothing was loaded")
         self.press_for("hold", "silent.test")
-        self.assertEqual(browser.run(focused), ["hold", None], "with what was done for all of the domain")
-        self.press("delete", whom)
+        self.assertEqual(browser.run(focused), ["hold", None], "on the form for the domain")
+        self.press("delete", recipients)
         self.assertEqual(browser.run(focused), ["main", None])
         self.press("delete", "first@silent.test")
 
-    def test_the_outbox_stands_beside_a_page_that_is_open_while_something_is_in_it(self):
+    def test_the_outbox_is_listed_while_it_is_not_empty(self):
         outbox = "//nav//a[span[1]='Outbox']"
         self.log_in("ada")
         browser = self.browser

@@ -1,4 +1,4 @@
-"""Somebody who reads his mail with a browser: a machine with people, one Chromium, and the ways through the webmail that several tests take."""
+"""A user of the webmail in a browser: a machine with accounts, one Chromium, and the steps that several tests share."""
 
 import re
 import ssl
@@ -12,17 +12,17 @@ from mail import DOMAIN, PASSWORD
 from webdriver import DESKTOP, named
 
 HTTPS = 443
-# With these the subjects of one test file's letters differ.
+# Numbers that make the subjects of one test file's messages unique.
 _numbers = iter(range(1, 1_000_000))
 
 
 def row(subject, inside=""):
-    """The row of a list whose subject that is, or what is inside."""
+    """The row of a list with this subject, or an element inside it."""
     return f"//li[contains(@class, 'row')][.//span[@class='subject'][.={named(subject)}]]{inside}"
 
 
 class Reader(barepost.SharedMachineTest):
-    """Tests that share a machine and a browser; each begins with nobody logged in."""
+    """Tests that share a machine and a browser. Each begins without a session."""
 
     scripts, screen = True, DESKTOP
 
@@ -35,7 +35,7 @@ class Reader(barepost.SharedMachineTest):
 
     @classmethod
     def hold(cls, user, seconds):
-        """For so long a user can take his letters back."""
+        """Sets for how many seconds a user can undo sending."""
         certificate = cls.machine.data / "tls" / "certificate.pem"
         forms = Forms(cls.address(""), certificate, user)
         forms.hold(seconds)
@@ -53,11 +53,11 @@ class Reader(barepost.SharedMachineTest):
 
     @staticmethod
     def unique(name):
-        """A subject that no other letter has."""
+        """A subject that no other message has."""
         return f"{name} {next(_numbers)}"
 
     def deliver(self, name, text="It computes.", kind="text/plain", to="ada"):
-        """Somebody elsewhere sends a letter; returns its subject."""
+        """Delivers a message from another server. Returns its subject."""
         subject = self.unique(name)
         message = (
             f"From: Charles Babbage <charles@elsewhere.test>\r\nTo: {to}@{DOMAIN}\r\nSubject: {subject}\r\n"
@@ -70,28 +70,28 @@ class Reader(barepost.SharedMachineTest):
         reply = self.machine.deliver("charles@elsewhere.test", [f"{to}@{DOMAIN}"], message)
         self.assertEqual(reply.code, 250, reply)
 
-    def say_who(self, user, password=PASSWORD):
-        """Fills in the form and sends it."""
+    def submit_login(self, user, password=PASSWORD):
+        """Fills in the login form and submits it."""
         self.browser.write("#name", f"{user}@{DOMAIN}")
         self.browser.type("#password", password)
         self.browser.follow("button[type=submit]")
 
     def log_in(self, user):
-        """Whoever was logged in before is not any more."""
+        """Logs in as a user, in place of any other."""
         self.browser.forget()
         self.browser.go(self.address("/mail/login"))
-        self.say_who(user)
+        self.submit_login(user)
         self.assertEqual(self.browser.text("h1"), "Inbox")
 
     def log_out_elsewhere(self):
-        """The session ends, and this browser does not know: as when the machine was started anew."""
+        """Ends the session without telling this browser."""
         cookies = self.browser.cookies()
         answer = self.ask("/mail/", cookies)
         token = re.search(r'name="token" value="([^"]+)"', answer)[1]
         self.ask("/mail/logout", cookies, urllib.parse.urlencode({"token": token}).encode())
 
     def log_in_elsewhere(self, user):
-        """In another window of this browser."""
+        """Logs in in another window of this browser."""
         here = self.browser.command("GET", "window")
         other = self.browser.command("POST", "window/new", type="tab")["handle"]
         self.browser.command("POST", "window", handle=other)
@@ -100,11 +100,11 @@ class Reader(barepost.SharedMachineTest):
         self.browser.command("POST", "window", handle=here)
 
     def ask(self, path, cookies, form=None):
-        """The page at an address, asked for beside the browser."""
+        """The page at an address, fetched without the browser."""
         return self.fetch(path, cookies, form)[1].decode()
 
     def fetch(self, path, cookies, form=None):
-        """What lies at an address, asked for beside the browser: its header fields and its bytes. Errors: urllib's, when there is nothing."""
+        """The header fields and the bytes at an address, fetched without the browser. Errors: urllib's, if there is no such page."""
         certificate = self.machine.data / "tls" / "certificate.pem"
         said = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in cookies)
         request = urllib.request.Request(self.address(path), form, {"Cookie": said})
@@ -117,7 +117,7 @@ class Reader(barepost.SharedMachineTest):
         self.assertEqual(self.browser.text("h1"), name)
 
     def open(self, subject):
-        """Opens a message of the list."""
+        """Opens a message from the list."""
         self.browser.follow(row(subject, "//a"))
 
     def choose(self, subject):

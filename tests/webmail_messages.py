@@ -1,11 +1,11 @@
-"""Letters as people have them in their mailboxes: for pictures of the webmail, and to see whether everybody could use its pages."""
+"""Realistic messages, for screenshots of the webmail and for the accessibility test."""
 
 from mail import DOMAIN
 
-# What is in each file.
+# The contents of each file.
 LINE = "QSBsaW5lIG9mIGEgZmlsZSB0aGF0IGNvbWVzIGFsb25nLCBhbmQgc2F5cyBub3RoaW5nLg==\r\n"
-# From whom, subject, text, and what comes along; the oldest first.
-LETTERS = (
+# Sender, subject, text and attached files, the oldest first.
+MESSAGES = (
     ("Analytical Society <office@society.test>", "Minutes of the October meeting", "Dear members,\n\nthe minutes are below. Please send corrections by Friday.", ()),
     ("Mary Somerville <mary@somerville.test>", "On the connexion of the sciences", "The third edition goes to press on Monday, and I owe two of its chapters to you.", ()),
     ("Night train <bookings@rails.test>", "Your tickets to Torino", "Coach 14, berths 31 and 33. The train leaves at 20:12 from platform 5.", ("tickets.pdf",)),
@@ -26,10 +26,10 @@ LETTERS = (
 
 
 def message(sender, subject, text, files, number):
-    """A letter with its files, as it comes by SMTP."""
+    """A message with its files, as it arrives over SMTP."""
     head = (
         f"From: {sender}\r\nTo: Ada Lovelace <ada@{DOMAIN}>\r\nSubject: {subject}\r\n"
-        f"Date: Sun, 22 Nov 2026 0{number}:1{number}:00 +0000\r\nMessage-ID: <{number}@letters.test>\r\nMIME-Version: 1.0\r\n"
+        f"Date: Sun, 22 Nov 2026 0{number}:1{number}:00 +0000\r\nMessage-ID: <{number}@messages.test>\r\nMIME-Version: 1.0\r\n"
     )
     body = "Content-Type: text/plain; charset=utf-8\r\n\r\n" + text.replace("\n", "\r\n") + "\r\n"
     if not files:
@@ -42,7 +42,7 @@ def message(sender, subject, text, files, number):
 
 
 def deliver(machine):
-    """All of them, to Ada."""
-    for number, (sender, subject, text, files) in enumerate(LETTERS):
-        reply = machine.deliver("somebody@elsewhere.test", [f"ada@{DOMAIN}"], message(sender, subject, text, files, number))
+    """Delivers all of them to Ada."""
+    for number, (sender, subject, text, files) in enumerate(MESSAGES):
+        reply = machine.deliver("sender@elsewhere.test", [f"ada@{DOMAIN}"], message(sender, subject, text, files, number))
         assert reply.code == 250, reply

@@ -1,4 +1,4 @@
-"""Letters while they are written: kept by themselves, with files that are dropped on them, and safe whatever goes wrong. A part of `webmail_sending.py`."""
+"""The compose page: automatic saving, dropped files, and text that survives failures. A part of `webmail_sending.py`."""
 
 import base64
 import random
@@ -10,7 +10,7 @@ from webdriver import ANSWER_SECONDS
 from webmail_reader import Reader, row
 
 FILE_BYTES = 200_000
-# Drops a file of these bytes on the text, as a desktop does.
+# Drops a file with these bytes on the text, as a desktop does.
 DROP = """
 const [name, base64] = arguments;
 const carried = new DataTransfer();
@@ -19,23 +19,23 @@ for (const kind of ["dragover", "drop"]) {
   document.querySelector("#text").dispatchEvent(new DragEvent(kind, { dataTransfer: carried, bubbles: true, cancelable: true }));
 }
 """
-# Whatever the page asks for, no answer comes.
+# No request of the page gets a response.
 CUT = """
 window.whole = XMLHttpRequest.prototype.send;
 XMLHttpRequest.prototype.send = function () { setTimeout(() => this.dispatchEvent(new Event("error"))); };
 """
-# Whether a browser would ask before the page is left.
+# Whether the browser would ask before it leaves the page.
 ASKS = "const event = new Event('beforeunload', { cancelable: true }); dispatchEvent(event); return event.defaultPrevented"
 
 
-class Writing(Reader):
+class Compose(Reader):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.hold("ada", 0)
 
     def begin(self, name):
-        """A letter that is being written; returns its subject."""
+        """Begins a message. Returns its subject."""
         subject = self.unique(name)
         self.log_in("ada")
         self.browser.follow("a.compose")
@@ -50,14 +50,14 @@ class Writing(Reader):
         self.browser.go(self.address("/mail/box/2"))
         return len(self.browser.all(row(subject)))
 
-    def test_a_letter_is_kept_by_itself_as_one_draft(self):
+    def test_a_message_is_saved_automatically_as_one_draft(self):
         subject = self.begin("Kept")
         browser = self.browser
         for word in ("First. ", "Second. "):
             browser.type("#text", word)
             self.assertTrue(browser.run(ASKS))
             self.assertTold("Draft saved at ")
-            until(lambda: not browser.run(ASKS), ANSWER_SECONDS, "it is kept")
+            until(lambda: not browser.run(ASKS), ANSWER_SECONDS, "it is saved")
         self.assertRegex(browser.text(".kept"), r"^Draft saved at [0-2][0-9]:[0-5][0-9]\.$")
         self.assertEqual(self.drafts(subject), 1)
         self.open(subject)
@@ -65,7 +65,7 @@ class Writing(Reader):
         browser.type("#text", "Third.")
         browser.follow("a.brand")
         self.open_draft(subject)
-        self.assertIn("Third.", browser.value("#text"), "who leaves takes nothing away")
+        self.assertIn("Third.", browser.value("#text"), "leaving the page loses no text")
         browser.follow("button[value=send]")
         self.assertIn("Message sent.", browser.text(".notice"))
         self.assertEqual(self.drafts(subject), 0)
@@ -74,7 +74,7 @@ class Writing(Reader):
         self.box("Drafts")
         self.open(subject)
 
-    def test_a_letter_that_cannot_be_kept_stays_on_the_page_which_says_why(self):
+    def test_a_message_that_cannot_be_saved_stays_on_the_page(self):
         subject = self.begin("Stays")
         browser = self.browser
         browser.run(CUT)
@@ -95,7 +95,7 @@ class Writing(Reader):
         self.assertIn("Message sent.", browser.text(".notice"))
         self.assertEqual(self.drafts(subject), 0)
 
-    def test_a_file_that_is_dropped_on_a_letter_goes_along_and_survives_a_refusal(self):
+    def test_a_dropped_file_is_attached_and_survives_a_refusal(self):
         content = random.Random(options.seed).randbytes(FILE_BYTES)
         subject = self.begin("Dropped")
         browser = self.browser
@@ -109,7 +109,7 @@ class Writing(Reader):
         self.assertIn(f"bob@{DOMAIN}", browser.text(".notice.error"))
         self.assertNotIn("Attach your files again", browser.text(".notice.error"))
         self.assertIn("dropped.bin", browser.text("ul.attachments"))
-        self.assertFalse(browser.is_there("ul.chosen"), "it is kept with the draft")
+        self.assertFalse(browser.is_there("ul.chosen"), "it is saved with the draft")
         browser.write("#to", f"grace@{DOMAIN}")
         browser.follow("button[value=send]")
         self.assertIn("Message sent.", browser.text(".notice"))

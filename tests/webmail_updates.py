@@ -1,4 +1,4 @@
-"""News: what comes while a page is open shows on it. A part of `webmail.py`."""
+"""Live updates: open pages show changes of mail. A part of `webmail.py`."""
 
 from processes import until
 from webdriver import ANSWER_SECONDS
@@ -7,8 +7,8 @@ from webmail_reader import Reader, row
 COUNT = "return Number(document.querySelector('nav.side a[href=\"/mail/box/1\"] .count')?.firstChild.data ?? 0)"
 
 
-class News(Reader):
-    def test_a_letter_that_comes_shows_on_the_list_and_in_the_title_and_disturbs_nobody(self):
+class Updates(Reader):
+    def test_a_new_message_appears_on_open_pages(self):
         first = self.deliver("First")
         self.log_in("ada")
         browser = self.browser
@@ -16,20 +16,20 @@ class News(Reader):
         unread = browser.run(COUNT)
         self.choose(first)
         second = self.deliver("Second")
-        until(lambda: browser.is_there(row(second)), ANSWER_SECONDS, "the letter shows")
+        until(lambda: browser.is_there(row(second)), ANSWER_SECONDS, "the message appears")
         until(lambda: browser.run(COUNT) == unread + 1, ANSWER_SECONDS, "it is counted")
         until(lambda: browser.title.startswith(f"({unread + 1}) Inbox"), ANSWER_SECONDS, "the title counts it")
         said = "return document.querySelector('body > p[role=status]').textContent"
-        until(lambda: second in browser.run(said), ANSWER_SECONDS, "who does not see it is told")
-        self.assertTrue(browser.run("return document.querySelector('.row :checked') !== null"), "what was chosen is chosen")
+        until(lambda: second in browser.run(said), ANSWER_SECONDS, "screen readers announce it")
+        self.assertTrue(browser.run("return document.querySelector('.row :checked') !== null"), "the selection stays")
         browser.follow("a.compose")
         browser.type("#text", "Undisturbed.")
         self.deliver("Third")
-        until(lambda: browser.run(COUNT) == unread + 2, ANSWER_SECONDS, "other pages count it too")
+        until(lambda: browser.run(COUNT) == unread + 2, ANSWER_SECONDS, "other pages count it, too")
         self.assertEqual(browser.value("#text").strip(), "Undisturbed.")
         self.assertEqual(browser.run("return window.mark"), 1, "nothing was loaded")
 
-    def test_what_is_done_in_one_window_is_taken_back_in_it_and_shows_in_the_other(self):
+    def test_a_change_in_one_window_appears_in_the_other(self):
         subject = self.deliver("Elsewhere")
         self.log_in("ada")
         browser = self.browser
@@ -44,7 +44,7 @@ class News(Reader):
             self.assertEqual(browser.address, self.address("/mail/box/1"))
             browser.command("POST", "window", handle=first)
             browser.wait_until_gone(row(subject))
-            self.assertFalse(browser.is_there(".notice"), "it was not done here")
+            self.assertFalse(browser.is_there(".notice"), "no notice appears in the other window")
             browser.command("POST", "window", handle=second)
             browser.follow(".notice button")
             self.assertTrue(browser.is_there(row(subject)))

@@ -1,4 +1,4 @@
-"""Letters that are held until they leave: counted down on the page, taken back, or delivered, with their files. A part of `webmail_sending.py`."""
+"""Undo send: held messages are counted down on the page, become drafts again, or leave, with their files. A part of `webmail_sending.py`."""
 
 import random
 
@@ -8,22 +8,22 @@ from processes import until
 from webdriver import ANSWER_SECONDS, PHONE
 from webmail_reader import Reader, row
 
-# The longest hold, and what a slow host takes besides.
+# The longest hold, with time for a slow host.
 LEAVES_SECONDS = 90
 FILE_BYTES = 300_000
 
 
-class Holding:
-    """What a writer sees, in one kind of browser. What is seen only while a letter is held is Ada's, who has the longest hold: hosts may be slow."""
+class UndoSend:
+    """Undo send in one kind of browser. Tests of held messages use Ada's account, which has the longest hold, since hosts may be slow."""
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        # Grace has chosen nothing: ten seconds.
+        # Grace has the default: ten seconds.
         cls.hold("ada", 30)
 
     def send(self, name, writer, reader, files=()):
-        """Returns the letter's subject."""
+        """Sends a message. Returns its subject."""
         subject = self.unique(name)
         self.log_in(writer)
         browser = self.browser
@@ -36,7 +36,7 @@ class Holding:
         browser.follow("button[value=send]")
         return subject
 
-    def test_a_letter_is_taken_back_and_is_a_draft_as_it_was(self):
+    def test_undo_send_restores_the_draft(self):
         subject = self.send("Back", "ada", "grace")
         browser = self.browser
         self.assertIn("Sending…", browser.text(".notice"))
@@ -50,7 +50,7 @@ class Holding:
         self.box("Drafts")
         self.assertIn("Sending…", browser.text(row(subject)))
         self.open(subject)
-        self.assertEqual(browser.text("h1"), "Drafts", "there is nothing to be written on what leaves")
+        self.assertEqual(browser.text("h1"), "Drafts", "a message that is being sent has no compose page")
         browser.follow(".notice button")
         self.assertEqual(browser.value("#subject"), subject)
         browser.follow("button[value=discard]")
@@ -61,9 +61,9 @@ class Holding:
         def has_left():
             self.browser.go(self.address("/mail/box/2"))
             return not self.browser.is_there(row(subject))
-        until(has_left, LEAVES_SECONDS, "the letter leaves")
+        until(has_left, LEAVES_SECONDS, "the message leaves")
 
-    def test_files_of_a_letter_that_is_taken_back_are_in_the_draft_and_leave_with_it(self):
+    def test_undo_send_keeps_files_in_the_draft(self):
         content = random.Random(options.seed).randbytes(FILE_BYTES)
         file = self.folder / "held.bin"
         file.write_bytes(content)
@@ -73,7 +73,7 @@ class Holding:
         self.assertIn("Sending undone.", browser.text(".notice"))
         self.assertIn(file.name, browser.text("ul.attachments"))
         self.assertEqual(browser.value("#subject"), subject)
-        # Nothing is looked at while this one is held.
+        # No page is checked while this message is held.
         self.hold("ada", 10)
         self.addCleanup(self.hold, "ada", 30)
         browser.follow("button[value=send]")
@@ -84,7 +84,7 @@ class Holding:
         browser.click(".attachments a")
         self.assertSame(browser.downloaded(file.name), content, "the file")
 
-    def test_a_letter_that_nobody_takes_back_leaves(self):
+    def test_a_held_message_leaves_when_its_time_is_over(self):
         subject = self.send("Leaves", "grace", "ada")
         browser = self.browser
         self.assertEqual(browser.attribute(".notice", "data-seconds"), "10")
@@ -96,8 +96,8 @@ class Holding:
         self.assertIn("All is well.", browser.text(".prose"))
 
 
-class HoldingWithScripts(Holding, Reader):
-    def test_the_page_counts_how_long_a_letter_can_be_taken_back_and_says_when_it_was_sent(self):
+class UndoSendWithScripts(UndoSend, Reader):
+    def test_the_page_counts_down_until_a_message_is_sent(self):
         subject = self.send("Counted", "ada", "grace")
         browser = self.browser
         self.assertRegex(browser.text(".notice .left"), r"^([1-9]|[12]\d|30) s$")
@@ -107,5 +107,5 @@ class HoldingWithScripts(Holding, Reader):
         until(lambda: browser.is_there(row(subject)), ANSWER_SECONDS, "it is")
 
 
-class HoldingWithoutScripts(Holding, Reader):
+class UndoSendWithoutScripts(UndoSend, Reader):
     scripts, screen = False, PHONE
