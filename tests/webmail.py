@@ -78,7 +78,7 @@ class Reading:
         self.open(subject)
         self.assertEqual(browser.text("h1.subject"), subject)
         self.assertIn("It computes.", browser.text(".prose"))
-        self.assertIn("Charles Babbage", browser.text(".letter"))
+        self.assertIn("Charles Babbage", browser.text(".message"))
         browser.follow("a.back")
         self.assertEqual(browser.attribute(row(subject), "class"), "row")
         self.open(subject)
@@ -93,14 +93,14 @@ class Reading:
         self.log_in("ada")
         self.open(subject)
         browser = self.browser
-        self.assertIn("Remote images are blocked", browser.text(".letter"))
+        self.assertIn("Remote images are blocked", browser.text(".message"))
         browser.enter("iframe.sheet-of-mail")
         self.assertEqual(browser.text("p"), "It weaves.")
         self.assertEqual(browser.run("return getComputedStyle(document.querySelector('p')).color"), "rgb(1, 2, 3)")
         self.assertEqual(browser.run("return origin"), "null")
         browser.leave()
         browser.follow("button[value=once]")
-        self.assertNotIn("Remote images are blocked", browser.text(".letter"))
+        self.assertNotIn("Remote images are blocked", browser.text(".message"))
 
     def test_archiving_a_message_can_be_undone(self):
         subject = self.deliver("Archived")

@@ -86,6 +86,7 @@ class Compose(Reader):
         self.log_out_elsewhere()
         browser.type("#text", " Or two.")
         self.assertTold("Your session has ended.")
+        self.assertEqual(browser.attribute(".kept a", "href"), "/mail/login")
         self.assertTrue(browser.run(ASKS))
         self.log_in_elsewhere("ada")
         browser.type("#text", " Or three.")

@@ -96,7 +96,7 @@ class Filing:
         self.open(subject)
         run = self.browser.run
         self.assertEqual(run("return ['.prose', '.prose blockquote'].map(one => getComputedStyle(document.querySelector(one)).direction)"), ["rtl", "ltr"])
-        self.assertLess(run("return ['.letter', '.prose'].map(one => document.querySelector(one).getBoundingClientRect().right).reduce((all, own) => all - own)"), 40)
+        self.assertLess(run("return ['.message', '.prose'].map(one => document.querySelector(one).getBoundingClientRect().right).reduce((all, own) => all - own)"), 40)
         self.assertEqual(run("return document.querySelector('.prose blockquote + p').textContent"), "لقد وصلت الرسالة.", "behind what is quoted is no empty line")
 
     def test_a_conversation_is_printed_on_a_page_of_its_own(self):

@@ -127,8 +127,8 @@ function star() {
 /** Replies to the message with the focus, or to the opened one. @param {string} how */
 function answer(how) {
   const selector = `a[href^="/mail/compose?${how}="]`;
-  const letter = document.activeElement?.closest("article") ?? find("main article:not(.folded)");
-  const link = letter && find(selector, letter);
+  const message = document.activeElement?.closest("article") ?? find("main article:not(.folded)");
+  const link = message && find(selector, message);
   if (link) {
     link.click();
   } else {

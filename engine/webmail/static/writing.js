@@ -15,10 +15,10 @@ const PAUSE_MS = 3000;
 const AGAIN_MS = 30_000;
 
 /** The text when the session has ended. */
-const STRANGER = "Your session has ended. Sign in again in another window, then continue here. Your message stays on this page.";
+const SESSION_ENDED = "Your session has ended. Sign in again in another window, then continue here. Your message stays on this page.";
 
 /** The text when there is no response. */
-const SILENCE = "The server is not responding. Your message is still on this page.";
+const NO_RESPONSE = "The server is not responding. Your message is still on this page.";
 
 /** The server's text about files that it has not saved. This page still has them. */
 const LOST = " Attach your files again.";
@@ -55,44 +55,44 @@ function writingBegins() {
   }
 }
 
-/** Whether there are unsaved changes. @param {Writing} letter */
-function hasUnsaved(letter) {
-  return letter.changes !== letter.kept || files(letter).length > 0;
+/** Whether there are unsaved changes. @param {Writing} message */
+function hasUnsaved(message) {
+  return message.changes !== message.kept || files(message).length > 0;
 }
 
-/** @param {Writing} letter @param {string} words @param {boolean} isWrong */
-function tell(letter, words, isWrong) {
-  letter.note.replaceChildren(words);
-  letter.note.classList.toggle("wrong", isWrong);
-  if (words === STRANGER) {
+/** @param {Writing} message @param {string} words @param {boolean} isWrong */
+function tell(message, words, isWrong) {
+  message.note.replaceChildren(words);
+  message.note.classList.toggle("wrong", isWrong);
+  if (words.endsWith(SESSION_ENDED)) {
     const link = /** @type {HTMLAnchorElement} */ (element("a", "Sign in"));
     link.href = "/mail/login";
     link.target = "_blank";
-    letter.note.append(" ", link);
+    message.note.append(" ", link);
   }
   if (isWrong) {
     say(words);
   }
 }
 
-/** @param {Writing} letter @param {number} after in milliseconds */
-function keepLater(letter, after) {
-  clearTimeout(letter.timer);
-  letter.timer = setTimeout(() => void keepNow(letter), after);
+/** @param {Writing} message @param {number} after in milliseconds */
+function keepLater(message, after) {
+  clearTimeout(message.timer);
+  message.timer = setTimeout(() => void keepNow(message), after);
 }
 
-/** Saves the message, after any save or send in progress. @param {Writing} letter */
-function keepNow(letter) {
-  clearTimeout(letter.timer);
-  letter.under = letter.under.then(() => keep(letter));
-  return letter.under;
+/** Saves the message, after any save or send in progress. @param {Writing} message */
+function keepNow(message) {
+  clearTimeout(message.timer);
+  message.under = message.under.then(() => keep(message));
+  return message.under;
 }
 
-/** @param {Writing} letter */
-async function keep(letter) {
-  const { form, changes, kept } = letter;
+/** @param {Writing} message */
+async function keep(message) {
+  const { form, changes, kept } = message;
   const isEmpty = ["to", "cc", "bcc", "subject", "text", "draft"].every(name => field(name, form).value.trim() === "");
-  if (letter !== writing || letter.isGoing || changes === kept || isEmpty) {
+  if (message !== writing || message.isGoing || changes === kept || isEmpty) {
     return;
   }
   const fields = new FormData(form);
@@ -101,22 +101,22 @@ async function keep(letter) {
   const answer = await hand(form, fields);
   const error = wrong(answer);
   if (answer !== null && error === "") {
-    letter.kept = changes;
+    message.kept = changes;
     field("draft", form).value = draftOf(answer);
     takeKeptFiles(form, answer);
     const time = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
-    tell(letter, files(letter).length > 0 ? `Draft saved at ${time}. Attachments not saved yet.` : `Draft saved at ${time}.`, false);
-    if (letter === writing && here === bare(location.href)) {
+    tell(message, files(message).length > 0 ? `Draft saved at ${time}. Attachments not saved yet.` : `Draft saved at ${time}.`, false);
+    if (message === writing && here === bare(location.href)) {
       // A reload of the page shows the saved draft.
       here = bare(answer.address);
       history.replaceState(history.state, "", here);
     }
   } else {
-    tell(letter, `Draft not saved. ${error}`, true);
-    keepLater(letter, AGAIN_MS);
+    tell(message, `Draft not saved. ${error}`, true);
+    keepLater(message, AGAIN_MS);
   }
-  if (letter.changes !== changes) {
-    keepLater(letter, PAUSE_MS);
+  if (message.changes !== changes) {
+    keepLater(message, PAUSE_MS);
   }
 }
 
@@ -150,13 +150,13 @@ async function isKnownAgain() {
 /** The error text. Empty: the action has succeeded. @param {Answer | null} answer */
 function wrong(answer) {
   if (answer === null) {
-    return SILENCE;
+    return NO_RESPONSE;
   }
   const refusal = answer.page && find("main.refused p", answer.page);
   if (answer.page === null || refusal !== null) {
     return (refusal?.textContent ?? answer.text).trim();
   }
-  return isOurs(answer) ? find("main p.error", answer.page)?.textContent ?? "" : STRANGER;
+  return isOurs(answer) ? find("main p.error", answer.page)?.textContent ?? "" : SESSION_ENDED;
 }
 
 /** The key of the draft on a page. @param {Answer} answer */
@@ -173,62 +173,62 @@ function takeKeptFiles(form, { page }) {
   }
 }
 
-/** Sends, saves or discards it, as the button says. @param {Writing} letter @param {HTMLElement | null} button */
-async function send(letter, button) {
-  if (letter.isGoing) {
+/** Sends, saves or discards it, as the button says. @param {Writing} message @param {HTMLElement | null} button */
+async function send(message, button) {
+  if (message.isGoing) {
     return;
   }
-  letter.isGoing = true;
-  clearTimeout(letter.timer);
-  await letter.under;
-  const { form, changes } = letter;
+  message.isGoing = true;
+  clearTimeout(message.timer);
+  await message.under;
+  const { form, changes } = message;
   const wish = begin();
   const bar = /** @type {HTMLProgressElement} */ (element("progress"));
   bar.setAttribute("aria-label", "Upload progress");
-  const carried = files(letter);
+  const carried = files(message);
   const fields = /** @type {FormData} */ (said(form, button));
   const answer = await hand(form, fields, part => {
     if (carried.length > 0) {
       bar.value = part;
-      letter.note.replaceChildren(`Uploading: ${Math.round(part * 100)}% `, bar);
+      message.note.replaceChildren(`Uploading: ${Math.round(part * 100)}% `, bar);
     }
   });
-  letter.isGoing = false;
+  message.isGoing = false;
   find("main")?.removeAttribute("aria-busy");
   if (wish !== wishes) {
     return;
   }
   const error = wrong(answer);
   if (answer !== null && isOurs(answer)) {
-    letter.kept = changes;
+    message.kept = changes;
     show(answer, false);
     const notice = find("main p.error");
     if (notice !== null && writing !== null && error.endsWith(LOST)) {
       carry(writing, carried);
       notice.textContent = error.replace(LOST, "");
     }
-  } else if (error === STRANGER && carried.length === 0) {
+  } else if (error === SESSION_ENDED && carried.length === 0) {
     // The login page carries the message.
     writing = null;
     plain.add(form);
     form.requestSubmit(button);
   } else {
-    tell(letter, `Request failed. ${error}`, true);
+    tell(message, `Request failed. ${error}`, true);
   }
 }
 
-/** The attached files. @param {Writing} letter */
+/** The attached files. @param {Writing} message */
 function files({ form }) {
   return [.../** @type {FileList} */ (field("files", form).files)];
 }
 
-/** Replaces the attached files. @param {Writing} letter @param {File[]} all */
-function carry(letter, all) {
+/** Replaces the attached files. @param {Writing} message @param {File[]} all */
+function carry(message, all) {
   const transfer = new DataTransfer();
   all.forEach(file => transfer.items.add(file));
-  const input = field("files", letter.form);
+  const input = field("files", message.form);
   input.files = transfer.files;
-  find("ul.chosen", letter.form)?.remove();
+  find("ul.chosen", message.form)?.remove();
   const list = element("ul");
   list.className = "attachments chosen";
   list.setAttribute("aria-label", "Files to attach");
@@ -236,7 +236,7 @@ function carry(letter, all) {
     const remove = element("button", "Remove", Object.assign(element("span", ` ${file.name}`), { className: "unseen" }));
     remove.setAttribute("type", "button");
     remove.addEventListener("click", () => {
-      carry(letter, all.filter((_, other) => other !== number));
+      carry(message, all.filter((_, other) => other !== number));
       input.focus();
     });
     const size = file.size < 1_000_000 ? `${Math.ceil(file.size / 1000)} KB` : `${(file.size / 1_000_000).toFixed(1)} MB`;

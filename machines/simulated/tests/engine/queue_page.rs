@@ -237,7 +237,7 @@ fn a_long_queue_is_paged_and_shows_each_entry_once() {
     loop {
         let text = page.text();
         let all = text
-            .split(" class=\"who\" dir=\"auto\">")
+            .split(" class=\"recipients\" dir=\"auto\">")
             .skip(1)
             .filter_map(|rest| rest.split('<').next());
         let before = seen.len();

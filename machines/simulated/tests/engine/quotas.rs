@@ -272,8 +272,8 @@ fn the_webmail_shows_usage_and_refuses_beyond_the_quota() {
     );
     let meter = |room: &mut Room, grace: &mut Browser| {
         let page = grace.get(room, "/mail/box/1").text();
-        let words = between(&page, "<span id=\"room\">", "</span>").expect("words").to_string();
-        let meter = between(&page, "<meter aria-labelledby=\"room\"", ">").expect("a meter");
+        let words = between(&page, "<span id=\"quota\">", "</span>").expect("words").to_string();
+        let meter = between(&page, "<meter aria-labelledby=\"quota\"", ">").expect("a meter");
         let value = between(meter, " value=\"", "\"").expect("a value").to_string();
         (words, value)
     };
