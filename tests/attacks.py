@@ -2,12 +2,12 @@
 
 The image in QEMU, with 256 MiB, and one core and four.
 
-- Strangers bring messages in the name of a domain that wants such mail refused (DMARC, p=reject),
-  with headers that are hard to read, and while others hold many messages that they never finish.
-  None is in an Inbox.
+- External clients send messages in the name of a domain that wants such mail refused (DMARC,
+  p=reject), with headers that are hard to parse, and while others hold many messages that they
+  never finish. None is in an Inbox.
 - An account submits messages in the names of others. All that arrive name it alone.
 - Messages of sizes around the edges of the store's chunks leave, and arrive whole.
-- Clients of three thousand networks open HTTP/2 connections that keep as much memory as they get.
+- Clients of three thousand networks open HTTP/2 connections that hold as much memory as they get.
   Others are served, and the machine goes on.
 
 Takes two minutes; --quick, with one core alone, one.
@@ -30,29 +30,29 @@ from external_clients import CROWD, CROWD_ELSEWHERE, HONEST, MACHINE, MX_HOST, N
 
 ADA, GRACE, BOSS = f"ada@{DOMAIN}", f"grace@{DOMAIN}", "ceo@bank.test"
 ZONES = {
-    # DMARC asks it, too.
+    # DMARC looks here, too.
     "test": [],
     "bank.test": ['_dmarc IN TXT "v=DMARC1; p=reject"'],
     "stranger.test": [f'@ IN TXT "v=spf1 ip4:{HONEST} ip4:{CROWD.format(0)}/24 -all"'],
     "elsewhere.test": [f"@ IN MX 10 mx\nmx IN A {MX_HOST}"],
     DOMAIN: [f"@ IN MX 10 mail\nmail IN A {MACHINE}"],
 }
-STRANGER = "eve@stranger.test"
+OUTSIDER = "eve@stranger.test"
 
 
 def padding(octets):
-    """Header fields that take so many octets."""
+    """Header fields with this many octets."""
     return "".join(f"X-Padding-{number}: {'y' * 980}\r\n" for number in range(-(-octets // 1000)))
 
 
 def many_fields(count):
-    """Header fields that are as short as they can be, each with a name of its own."""
+    """The shortest possible header fields, each with a name of its own."""
     names = itertools.product(string.ascii_lowercase + string.digits, repeat=3)
     return "".join(f"{''.join(name)}:\r\n" for name in itertools.islice(names, count))
 
 
-# What a stranger writes above the rest of the header in the name of bank.test, and the code of the
-# reply. None: the message may be taken, but not into the Inbox.
+# The start of the header that an external client sends in the name of bank.test, and the code of
+# the reply. None: the message may be accepted, but not into the Inbox.
 FORGED = {
     "plain": (f"From: Boss <{BOSS}>\r\n", 550),
     "short fields": (f"From: Boss <{BOSS}>\r\n{many_fields(20_500)}", 550),
@@ -61,9 +61,9 @@ FORGED = {
     "capitals and a dot": ("From: ceo@BANK.test.\r\n", None),
     "long header": (f"From: Boss <{BOSS}>\r\n{padding(160_000)}", None),
     "behind a long header": (f"{padding(160_000)}From: Boss <{BOSS}>\r\n", None),
-    "two fields": (f"From: {STRANGER}\r\nFrom: {BOSS}\r\n", None),
-    "two addresses": (f"From: {STRANGER}, {BOSS}\r\n", None),
-    "two angles": (f"From: <{STRANGER}> <{BOSS}>\r\n", None),
+    "two fields": (f"From: {OUTSIDER}\r\nFrom: {BOSS}\r\n", None),
+    "two addresses": (f"From: {OUTSIDER}, {BOSS}\r\n", None),
+    "two angles": (f"From: <{OUTSIDER}> <{BOSS}>\r\n", None),
     "open quotation": (f'From: "Boss\\" <{BOSS}>\r\n', None),
     "literal": ("From: Boss <ceo@[bank.test]>\r\n", None),
     "at in words": ("From: ceo at bank.test\r\n", None),
@@ -72,7 +72,7 @@ FORGED = {
     "no author": ("", None),
 }
 
-# What an account writes into its messages, and the code of the reply.
+# The start of the header that an account sends, and the code of the reply.
 AUTHORS = {
     "own": (f"From: {ADA}\r\n", 250),
     "none": ("", 250),
@@ -121,7 +121,7 @@ HELD = ((24, 118_000), (20, 6_000), (12, 700), (8, 60))
 CHUNK = 32_256
 # Entries are some hundred octets longer than these, and end on both sides of the end of a chunk.
 SIZES = [number * CHUNK - before for number in (1, 2, 20, 35) for before in range(-200, 2_600, 80)]
-# HTTP/2 connections that keep what they get.
+# HTTP/2 connections that hold memory.
 HOARDERS = 3_000
 FILES = 200
 
@@ -130,8 +130,8 @@ def message(header, subject, text="Hello.\r\n"):
     return f"{header}Subject: {subject}\r\n\r\n{text}".encode()
 
 
-def letter(size):
-    """A message of exactly so many octets."""
+def message_of(size):
+    """A message of exactly this many octets."""
     date = "Mon, 23 Nov 2026 12:00:00 +0000"
     head = f"From: {ADA}\r\nDate: {date}\r\nMessage-ID: <{size}@{DOMAIN}>\r\nSubject: {size}\r\n\r\n"
     lines, rest = divmod(size - len(head), 72)
@@ -144,7 +144,7 @@ def subjects(found):
 
 
 class Attacks:
-    """What is tried on a machine of `cores` cores."""
+    """The attacks on a machine of `cores` cores."""
 
     cores = None
 
@@ -156,10 +156,10 @@ class Attacks:
         self.machine = self.start_at_tap(self.cores)
 
     def bring(self, source, header, subject):
-        """The reply to a message of a stranger."""
+        """The reply to a message of an external client."""
         with smtplib.SMTP(MACHINE, 25, "host.stranger.test", PATIENCE, (source, 0)) as session:
             session.ehlo()
-            code, words = session.mail(STRANGER)
+            code, words = session.mail(OUTSIDER)
             if code == 250:
                 code, words = session.rcpt(GRACE)
             if code == 250:
@@ -167,16 +167,16 @@ class Attacks:
             return code, words.decode()
 
     def hold(self, source, octets):
-        """Begins a message, and sends so many octets of its header."""
+        """Begins a message, and sends this many octets of its header."""
         session = barepost.Smtp(barepost.SMTP, host=MACHINE, source=(source, 0))
         self.addCleanup(session.close)
         session.ehlo("slow.stranger.test")
-        self.assertIsNone(session.envelope(STRANGER, GRACE))
+        self.assertIsNone(session.envelope(OUTSIDER, GRACE))
         self.assertEqual(session.command("DATA").code, 354)
         session.send(padding(octets).encode()[:octets])
 
     def test_a_domain_that_wants_no_forged_mail_is_not_forged(self):
-        self.assertEqual(self.bring(HONEST, f"From: {STRANGER}\r\n", "honest")[0], 250)
+        self.assertEqual(self.bring(HONEST, f"From: {OUTSIDER}\r\n", "honest")[0], 250)
         for what, (header, expected) in FORGED.items():
             with self.subTest(what=what):
                 code, words = self.bring(HONEST, header, what)
@@ -198,7 +198,7 @@ class Attacks:
         for number in numbers:
             code, words = self.bring(HONEST, f"From: Boss <{BOSS}>\r\n{padding(900)}", f"forged {number}")
             self.assertIn(code, (550, 451), words)
-            code, words = self.bring(HONEST, f"From: {STRANGER}\r\n{padding(900)}", f"honest {number}")
+            code, words = self.bring(HONEST, f"From: {OUTSIDER}\r\n{padding(900)}", f"honest {number}")
             self.assertEqual(code, 250, words)
         self.assertEqual(subjects(self.machine.mailbox("grace")), [f"honest {number}" for number in numbers])
         self.assertNeverRestarted(self.machine)
@@ -233,14 +233,14 @@ class Attacks:
 
     def test_messages_of_sizes_around_chunks_leave_whole(self):
         sink = self.watch(peers.Sink(self.folder, MX_HOST))
-        sent = {str(size): letter(size) for size in SIZES}
+        sent = {str(size): message_of(size) for size in SIZES}
         with self.submissions()[465]() as session:
             session.login(ADA, PASSWORD)
             for size, one in sent.items():
                 self.assertEqual(len(one), int(size))
                 self.assertEqual(session.sendmail(ADA, ["eve@elsewhere.test"], one), {})
-        until(lambda: len(sink.letters()) >= len(SIZES), 60, f"{len(SIZES)} messages at the other server")
-        found = {email.message_from_bytes(one)["Subject"]: one for one in sink.letters()}
+        until(lambda: len(sink.messages()) >= len(SIZES), 60, f"{len(SIZES)} messages at the other server")
+        found = {email.message_from_bytes(one)["Subject"]: one for one in sink.messages()}
         self.assertEqual(sorted(found), sorted(sent))
         for size, one in sent.items():
             # The sink adds an empty line.
@@ -259,11 +259,11 @@ class Attacks:
         self.assertEqual(self.machine.stop(), 0, self.machine.process.tail())
 
 
-class OnOneCore(Attacks, external_clients.StrangersTest):
+class OnOneCore(Attacks, external_clients.ExternalClientsTest):
     cores = 1
 
 
-class OnFourCores(Attacks, external_clients.StrangersTest):
+class OnFourCores(Attacks, external_clients.ExternalClientsTest):
     cores = 4
 
 

@@ -87,7 +87,7 @@ def main():
 
 
 def say(text):
-    """A line in the middle of a test, for whoever watches."""
+    """Prints a progress line in the middle of a test."""
     print(f"  {text}", flush=True)
 
 

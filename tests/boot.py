@@ -1,9 +1,9 @@
-"""The promise: `./barepost run` boots a machine that serves, says clearly why when it can't, and leaves nothing behind.
+"""The promise: `./barepost run` boots a machine that serves, says clearly why if it cannot, and leaves nothing behind.
 
-It boots on QEMU's q35 and microvm and greets on both ports. What is wrong with the configuration, the ports, the disk
-or the programs that it needs is told in one line, with exit status 2, and changes nothing. Ctrl-C ends it with 421 for
-those who are connected, and with everything acknowledged on the disk; SIGKILL ends it just as completely. An idle
-machine leaves the processor alone, and one that panics is back within seconds.
+It boots on QEMU's q35 and microvm and greets on both ports. A fault in the configuration, the ports, the disk
+or the required programs is reported in one line, with exit status 2, and changes nothing. Ctrl-C ends it with 421 for
+connected clients, and with everything acknowledged on the disk. SIGKILL ends it just as completely. An idle machine
+uses no processor time, and one that panics is back within seconds.
 
 Takes 2 minutes under TCG, 4 on a busy host; --quick leaves nothing out.
 """
@@ -20,10 +20,10 @@ import tomllib
 
 import barepost
 from barepost import CONFIGURATION, free_ports
-from mail import DOMAIN, PASSWORD, Letters, stuffed
+from mail import DOMAIN, PASSWORD, MessageMaker, stuffed
 from processes import STOP_SECONDS, alive, children, cpu_seconds, die_with_us, until
 
-# Where the text of a panic is kept on the disk, in bytes (docs/format.md, section 2).
+# The offset of the panic text on the disk, in bytes (docs/format.md, section 2).
 CRASH_AREA = 4 * 4096
 
 ADA = f"ada@{DOMAIN}"
@@ -44,7 +44,7 @@ class Booting(barepost.Test):
             self.assertTrue(session.greeting.texts[0].startswith(f"mail.{DOMAIN} ESMTP"), session.greeting)
             self.assertEqual(session.command("EHLO client.test").texts[0].split()[0], f"mail.{DOMAIN}")
             self.assertEqual(session.quit().code, 221)
-        message = Letters(1).make(1, 2000)
+        message = MessageMaker(1).make(1, 2000)
         reply = machine.deliver("sender@client.test", ADA, message)
         self.assertEqual(reply.code, 250, reply)
         [found] = machine.mailbox("ada")
@@ -68,10 +68,10 @@ class Booting(barepost.Test):
                 self.assertEqual(session.stat()[0], 1)
         for service in ("SMTP", "POP3"):
             self.assertRegex(said, rf"{service} at 127\.0\.0\.1:\d+")
-        # Who may read the folder could read the mail and the passwords.
+        # The folder holds mail and passwords, so other users must not read it.
         self.assertEqual((data / "barepost.toml").stat().st_mode & 0o077, 0)
         self.assertEqual((data / "disk.img").stat().st_mode & 0o077, 0)
-        # As long as the file stays as it is, each start tells the passwords; no other folder has the same.
+        # While the file is unchanged, each start prints the passwords. No other folder has the same ones.
         passwords = [user["password"] for user in made["user"]]
         self.assertEqual(machine.stop(), 0)
         again = "\n".join(self.boot(data).process.lines())
@@ -98,11 +98,11 @@ class Booting(barepost.Test):
         self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
         least = re.fullmatch(r"barepost: --memory 129M: 2 cores need at least (\d+M) here\n", refused.stderr)[1]
         machine = self.boot(None, "--cores", "2", "--memory", least)
-        self.assertEqual(machine.deliver("sender@client.test", ADA, Letters(1).make(1, 2000)).code, 250)
+        self.assertEqual(machine.deliver("sender@client.test", ADA, MessageMaker(1).make(1, 2000)).code, 250)
 
     def test_a_change_of_the_machine_type_finds_the_mail(self):
         data = self.data()
-        message = Letters(1).make(2, 5000)
+        message = MessageMaker(1).make(2, 5000)
         machine = self.boot(data)
         self.assertEqual(machine.deliver("sender@client.test", ADA, message).code, 250)
         self.assertEqual(machine.stop(), 0)
@@ -111,7 +111,7 @@ class Booting(barepost.Test):
 
 
 class Refusing(barepost.Test):
-    """What is wrong is told in one line and with status 2, before anything boots."""
+    """Faults are reported in one line and with status 2, before anything boots."""
 
     @classmethod
     def setUpClass(cls):
@@ -125,9 +125,9 @@ class Refusing(barepost.Test):
         machine.stop()
 
     def refused(self, *expected, data=None, arguments=(), environment=None, ports=None, said=r""):
-        """Starts `run`, and returns the one line in which it says why it does not.
+        """Starts `run`, and returns the one line with the reason why it fails.
 
-        `said`: what it has to say before, as a pattern.
+        `said`: a pattern for its output before that.
         """
         data = data or self.data()
         done = subprocess.run(
@@ -223,7 +223,7 @@ class Refusing(barepost.Test):
         self.assertEqual(digest(data / "disk.img"), before)
 
     def disk_of(self, data, first):
-        """A disk that starts with these bytes and is otherwise empty."""
+        """A disk with these first bytes, otherwise empty."""
         with open(data / "disk.img", "wb") as disk:
             disk.write(first)
             disk.truncate(64 << 20)
@@ -270,7 +270,7 @@ class Ending(barepost.Test):
         self.assertEqual(amid.command("DATA").code, 354)
         amid.send(b"Subject: never whole\r\n\r\nthe first of two lines\r\n")
         reader = self.enterContext(machine.pop3("grace"))
-        message = Letters(1).make(1, 3000)
+        message = MessageMaker(1).make(1, 3000)
         self.assertEqual(machine.deliver("sender@client.test", ADA, message).code, 250)
 
         machine.interrupt()
@@ -286,7 +286,7 @@ class Ending(barepost.Test):
         self.assertSame(found.content, message)
 
     def test_ctrl_c_acknowledges_or_refuses_a_whole_message(self):
-        letters = Letters(barepost.options.seed)
+        maker = MessageMaker(barepost.options.seed)
         data = self.data()
         for number in range(1, 6):
             machine = self.boot(data)
@@ -294,13 +294,13 @@ class Ending(barepost.Test):
             session.ehlo()
             session.envelope("sender@client.test", ADA)
             self.assertEqual(session.command("DATA").code, 354)
-            session.send(stuffed(letters.make(number, 200_000)))
+            session.send(stuffed(maker.make(number, 200_000)))
             machine.interrupt()
             reply = session.reply()
             self.assertEqual(machine.process.wait(STOP_SECONDS), 0, machine.process.tail())
             machine = self.boot(data)
             with machine.pop3("ada") as reader:
-                there = [letters.recognize(found.content) for found in reader.fetch()]
+                there = [maker.recognize(found.content) for found in reader.fetch()]
                 self.assertEqual(there, [number] if reply.code == 250 else [], reply)
                 reader.delete(reader.sizes())
                 reader.quit()
@@ -314,7 +314,7 @@ class Ending(barepost.Test):
             time.sleep(wait)
             machine.interrupt()
             status = machine.process.wait(STOP_SECONDS)
-            # A shell that is interrupted before it has become the command line dies of it.
+            # A shell that is interrupted before its exec ends.
             self.assertIn(status, (0, 1) if machine.process.lines() else (0, 1, -2), machine.process.tail())
             self.assertEqual(children(machine.process.pid), [])
         self.boot(data)
@@ -323,7 +323,7 @@ class Ending(barepost.Test):
         data = self.data()
         machine = self.boot(data)
         qemu = machine.qemu()
-        message = Letters(1).make(1, 3000)
+        message = MessageMaker(1).make(1, 3000)
         self.assertEqual(machine.deliver("sender@client.test", ADA, message).code, 250)
         machine.kill()
         until(lambda: not alive(qemu), 5, "QEMU ends with `run`")
@@ -350,21 +350,21 @@ class Living(barepost.Test):
             self.assertLess(share, 0.02)
 
     def test_after_a_panic_the_machine_reboots_and_serves_again(self):
-        # A debugger provokes the panic: it makes the processor go on where there is no code.
+        # A debugger causes the panic: it makes the processor continue at an address without code.
         socket_path, data = self.folder / "debugger", self.data()
         guest = self.watch(barepost.Guest(
             self.learn(data), self.folder / "console",
             more=("-chardev", f"socket,id=debugger,path={socket_path},server=on,wait=off", "-gdb", "chardev:debugger"),
         )).answers()
-        letters = Letters(1)
+        maker = MessageMaker(1)
         for number in (1, 2):
-            self.assertEqual(guest.deliver("sender@client.test", ADA, letters.make(number, 3000)).code, 250)
+            self.assertEqual(guest.deliver("sender@client.test", ADA, maker.make(number, 3000)).code, 250)
             self.enterContext(guest.smtp())
             seen = len(guest.process.lines())
             derail(socket_path)
             guest.process.wait_for_line("PANIC", 10, seen)
             guest.answers(10)
-            self.assertEqual([letters.recognize(found.content) for found in guest.mailbox("ada")],
+            self.assertEqual([maker.recognize(found.content) for found in guest.mailbox("ada")],
                              list(range(1, number + 1)))
             with open(data / "disk.img", "rb") as disk:
                 disk.seek(CRASH_AREA)
@@ -377,7 +377,7 @@ def digest(path):
 
 
 def derail(path):
-    """Lets the guest's processor go on at address 16, through QEMU's debugger port (GDB's remote protocol)."""
+    """Makes the guest's processor continue at address 16, through QEMU's debugger port (GDB's remote protocol)."""
     with socket.socket(socket.AF_UNIX) as debugger:
         debugger.settimeout(10)
         debugger.connect(str(path))

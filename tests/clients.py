@@ -1,9 +1,8 @@
-"""The promise: the mail programs that people have can send to this machine and fetch from it, and get back what was sent.
+"""The promise: common mail programs send to this machine and fetch from it, and get back what was sent.
 
 swaks, msmtp, smtplib send; mpop, fetchmail, poplib fetch. Messages from CPython's own tests of its email package, and of
-every size at which something may go wrong, up to 50 MB, come back exact below the two trace headers that the server adds.
-What no program of good will sends is sent byte by byte: attempts to smuggle a message into another one, limits passed,
-connections torn down. The rules of RFC 5321 and RFC 1939 that a user would notice are each shown.
+critical sizes up to 50 MB come back exact below the two trace headers that the server adds. A raw client sends what no
+honest program sends: attempts to smuggle a message into another one, data beyond limits, aborted connections. The rules of RFC 5321 and RFC 1939 that a user would notice are each shown.
 
 Takes 2 to 3 minutes under TCG; --quick, with sizes up to 1 MB and one of 50 MB, 1.5 to 2.5.
 """
@@ -19,10 +18,10 @@ import subprocess
 import barepost
 from barepost import options
 from clients_shared import ADA, GRACE, PLAIN, SENDER, Shared
-from mail import DOMAIN, PASSWORD, Letters, without_trace
+from mail import DOMAIN, PASSWORD, MessageMaker, without_trace
 from processes import die_with_us, program
 
-# Parts of this test with files of their own: what stands here is found and run.
+# Parts of this test with files of their own: their test cases are found and run.
 from clients_exact import Exactness
 from clients_pop3 import Guessing, Pop3
 from clients_smtp import Smtp
@@ -196,15 +195,15 @@ class Fetchers(Shared):
 
 
 class Restarting(barepost.Test):
-    """What POP3 says stays true over a restart, clean or not."""
+    """The state that POP3 reports survives a restart, clean or not."""
 
     def test_identifiers_and_deletions_outlive_restarts(self):
-        letters, data = Letters(options.seed), self.data()
+        maker, data = MessageMaker(options.seed), self.data()
         machine = self.boot(data)
         with machine.smtp() as session:
             session.ehlo()
             for number in range(1, 21):
-                self.assertEqual(session.deliver(SENDER, [ADA, GRACE], letters.make(number, 500 * number)).code, 250)
+                self.assertEqual(session.deliver(SENDER, [ADA, GRACE], maker.make(number, 500 * number)).code, 250)
         expected = {}
         for user in ("ada", "grace"):
             with machine.pop3(user) as reader:
@@ -221,14 +220,14 @@ class Restarting(barepost.Test):
             getattr(machine, end)()
             machine = self.boot(data, ports=ports)
             for user in ("ada", "grace"):
-                found = {one.uidl: letters.recognize(one.content) for one in machine.mailbox(user)}
+                found = {one.uidl: maker.recognize(one.content) for one in machine.mailbox(user)}
                 self.assertEqual(found, expected[user])
 
     def test_mail_left_on_the_server_is_fetched_once(self):
-        letters, data = Letters(options.seed), self.data()
+        maker, data = MessageMaker(options.seed), self.data()
         machine = self.boot(data)
         for number in range(1, 4):
-            self.assertEqual(machine.deliver(SENDER, ADA, letters.make(number, 2000)).code, 250)
+            self.assertEqual(machine.deliver(SENDER, ADA, maker.make(number, 2000)).code, 250)
         box = self.folder / "box"
         command = [
             program("mpop"), "--host=127.0.0.1", f"--port={machine.ports + barepost.POP3}", "--tls=off", "--auth=user",

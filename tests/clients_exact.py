@@ -1,4 +1,4 @@
-"""What goes in comes out, byte for byte, at every size and with every content that a mail may have."""
+"""Messages come back byte for byte, at every size and with any valid content."""
 
 import importlib.util
 import pathlib
@@ -9,7 +9,7 @@ import sys
 import barepost
 from barepost import options
 from clients_shared import ADA, SENDER, Shared, numbered_lines
-from mail import Letters, stuffed
+from mail import MessageMaker, stuffed
 from processes import ROOT, die_with_us
 
 
@@ -28,7 +28,7 @@ def email_samples():
 
 
 def without_return_path(message):
-    """What the server keeps of a message: it writes Return-Path itself, and leaves out what a client wrote there."""
+    """The message as the server stores it: without the client's Return-Path."""
     header, empty_line, body = message.partition(b"\r\n\r\n")
     if not empty_line:
         return message
@@ -37,7 +37,7 @@ def without_return_path(message):
 
 
 class Exactness(Shared):
-    """What goes in comes out, byte for byte."""
+    """Messages come back byte for byte."""
 
     def round_trip(self, messages, what):
         """Delivers messages of (name, bytes, chunk or None for DATA) and compares what comes back, in order."""
@@ -52,7 +52,7 @@ class Exactness(Shared):
             found = reader.fetch()
             self.assertEqual(len(found), len(messages))
             for one, (name, message, _) in zip(found, messages):
-                # A message whose last line has no end can't be told from one that has: POP3 sends lines.
+                # POP3 sends lines, so a missing end of the last line cannot be seen.
                 whole = message if message.endswith(b"\r\n") or not message else message + b"\r\n"
                 kept = without_return_path(whole)
                 self.assertSame(one.content, kept, f"{what} {name}")
@@ -86,7 +86,7 @@ class Exactness(Shared):
         batch, length = [], 0
         for number, size in enumerate(sizes):
             message = numbered_lines(size) if size > 1 else b"x" * size
-            # A lone byte is no line: only BDAT can send it.
+            # A single byte is not a line: only BDAT can send it.
             chunk = 1460 if size == 1 else chunks[number % len(chunks)]
             batch.append((f"{size} bytes in chunks of {chunk}", message, chunk))
             length += size
@@ -150,13 +150,13 @@ class Exactness(Shared):
         self.round_trip([(repr(message[:20]), message, None) for message in messages], "message")
 
     def test_bytes_that_arrive_one_by_one_make_the_same_message(self):
-        letter = Letters(options.seed).make(1, 700)
+        message = MessageMaker(options.seed).make(1, 700)
         conversation = b"EHLO c.test\r\nMAIL FROM:<%s>\r\nRCPT TO:<%s>\r\nDATA\r\n" % (SENDER.encode(), ADA.encode())
         with self.machine.smtp() as session:
             for byte in conversation:
                 session.send(bytes([byte]))
             self.assertEqual([session.reply().code for _ in range(4)], [250, 250, 250, 354])
-            for byte in stuffed(letter):
+            for byte in stuffed(message):
                 session.send(bytes([byte]))
             self.assertEqual(session.reply().code, 250)
-        self.assertSame(self.only_message().content, letter)
+        self.assertSame(self.only_message().content, message)

@@ -1,4 +1,4 @@
-"""RFC 1939 and its extensions, as a client sees them, and what guessing a password costs."""
+"""RFC 1939 and its extensions as a client sees them, and the cost of password guesses."""
 
 import contextlib
 import threading
@@ -7,7 +7,7 @@ import time
 import barepost
 from barepost import ACCESS_THROTTLED, CONFIGURATION, options
 from clients_shared import ADA, SENDER, Shared
-from mail import ANSWER_SECONDS, PASSWORD, Letters, Refused, uid_of, without_trace
+from mail import ANSWER_SECONDS, PASSWORD, MessageMaker, Refused, uid_of, without_trace
 from processes import until
 
 
@@ -16,13 +16,13 @@ class Pop3(Shared):
 
     def setUp(self):
         super().setUp()
-        self.letters = Letters(options.seed)
+        self.maker = MessageMaker(options.seed)
         with self.session() as session:
             for number in range(1, 6):
-                self.assertEqual(session.deliver(SENDER, ADA, self.letters.make(number, number * 900)).code, 250)
+                self.assertEqual(session.deliver(SENDER, ADA, self.maker.make(number, number * 900)).code, 250)
 
     def numbers(self, user="ada"):
-        return [self.letters.recognize(found.content) for found in self.machine.mailbox(user)]
+        return [self.maker.recognize(found.content) for found in self.machine.mailbox(user)]
 
     def reader(self, user="ada"):
         return self.enterContext(self.machine.pop3(user))
@@ -76,7 +76,7 @@ class Pop3(Shared):
         reader.delete([1, 3, 5])
         reader.quit()
         self.assertEqual(self.numbers(), [2, 4])
-        self.session().deliver(SENDER, ADA, self.letters.make(6, 2000))
+        self.session().deliver(SENDER, ADA, self.maker.make(6, 2000))
         after = self.reader().uidls()
         self.assertEqual(after[1], before[2])
         self.assertEqual(after[2], before[4])
@@ -105,7 +105,7 @@ class Pop3(Shared):
             self.reader_in_time().quit()
 
     def reader_in_time(self):
-        """Logs in as soon as the server has seen that the last reader is gone."""
+        """Logs in as soon as the server has noticed that the last client is gone."""
         def attempt():
             with contextlib.suppress(Refused):
                 return self.reader()
@@ -117,7 +117,7 @@ class Pop3(Shared):
 
     def test_mail_that_arrives_during_a_session_is_seen_by_the_next(self):
         reader = self.reader()
-        self.assertEqual(self.session().deliver(SENDER, ADA, self.letters.make(6, 1000)).code, 250)
+        self.assertEqual(self.session().deliver(SENDER, ADA, self.maker.make(6, 1000)).code, 250)
         self.assertEqual(reader.stat()[0], 5)
         self.assertEqual(list(reader.uidls()), [1, 2, 3, 4, 5])
         reader.delete([1])
@@ -138,7 +138,7 @@ class Pop3(Shared):
             reader.answer()
             self.assertEqual(reader.block().count(b"\r\n"), 5)
             reader.answer()
-            self.assertEqual(self.letters.recognize(without_trace(reader.block())), 2)
+            self.assertEqual(self.maker.recognize(without_trace(reader.block())), 2)
             reader.answer()
             with self.assertRaises(Refused):
                 reader.answer()
@@ -157,12 +157,12 @@ class Pop3(Shared):
 
 
 class Guessing(barepost.Test):
-    """A wrong password costs time, and more each time; the right one is never kept waiting."""
+    """A wrong password costs time, more each time. The right one is never delayed."""
 
     configuration = CONFIGURATION + ACCESS_THROTTLED
 
     def seconds_of_login(self, reader, password):
-        """(whether the answer was yes, after how many seconds it came or was no longer waited for)"""
+        """(whether the login succeeded, the seconds until the reply or the end of the wait)"""
         began = time.monotonic()
         with reader:
             try:
@@ -191,7 +191,7 @@ class Guessing(barepost.Test):
     def test_guessing_in_parallel_gains_nothing(self):
         machine = self.boot()
         outcomes = []
-        # QEMU's user network greets a crowd one by one, so the connections are there before the guesses.
+        # QEMU's user network accepts connections one by one, so they are opened before the guesses.
         readers = [self.enterContext(machine.pop3(timeout=10)) for _ in range(12)]
 
         def guess(number, reader):
@@ -204,7 +204,7 @@ class Guessing(barepost.Test):
             thread.join(ANSWER_SECONDS)
         self.assertEqual(len(outcomes), len(guesses))
         self.assertFalse(any(accepted for accepted, _ in outcomes))
-        # What was looked at came at its price; what comes while others are pending may be refused unlooked at.
+        # Checked guesses have cost time. Guesses during pending ones may be refused unchecked.
         delayed = sorted(seconds for _, seconds in outcomes if seconds > 2)
         barepost.say(f"{len(delayed)} of 12 guesses were kept waiting")
         self.assertGreater(len(delayed), 2)

@@ -1,4 +1,4 @@
-"""What the tests with clients share: one machine with empty mailboxes, and mail programs with a home of their own."""
+"""Shared by the client tests: one machine with empty mailboxes, and mail programs with a home directory of their own."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ PLAIN = b"From: sender@client.test\r\nSubject: plain\r\n\r\nOne line.\r\n"
 
 
 def numbered_lines(size):
-    """Text of exactly `size` bytes (at least 2) in which every line is another, some starting with a dot."""
+    """Text of exactly `size` bytes (at least 2) in which all lines differ and some start with a dot."""
     lines, length, number = [], 0, 0
     while length < size:
         line = b"%s%x the quick brown fox jumps over the lazy dog\r\n" % ((b"", b".", b"..", b"")[number % 4], number)
@@ -36,7 +36,7 @@ class Shared(barepost.SharedMachineTest):
             empty(self.machine, user)
 
     def program(self, *arguments, text=b"", statuses=(0,)):
-        """Runs a mail program with a home of its own; returns what it printed."""
+        """Runs a mail program with its own home directory. Returns its output."""
         environment = {**os.environ, "HOME": str(self.folder), "FETCHMAILHOME": str(self.folder), "LC_ALL": "C.UTF-8"}
         done = subprocess.run(
             [program(str(arguments[0])), *map(str, arguments[1:])], input=text, cwd=self.folder, env=environment,

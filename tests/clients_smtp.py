@@ -1,4 +1,4 @@
-"""RFC 5321 and its extensions, as a client sees them that keeps the rules, and as one that does not."""
+"""RFC 5321 and its extensions, as valid and invalid clients see them."""
 
 import contextlib
 import email.utils
@@ -7,7 +7,7 @@ import time
 
 from barepost import options
 from clients_shared import ADA, GRACE, PLAIN, SENDER, Shared, numbered_lines
-from mail import DOMAIN, Gone, Letters, stuffed
+from mail import DOMAIN, Gone, MessageMaker, stuffed
 
 
 class Smtp(Shared):
@@ -29,7 +29,7 @@ class Smtp(Shared):
         self.assertTrue(head.startswith(f"Return-Path: <{SENDER}>\r\nReceived: from client.test ("), head)
         self.assertIn(f"by mail.{DOMAIN} with ESMTP id ", head)
         self.assertIn(f"for <{ADA}>", head)
-        # The name under which it was stored, as it was told to the client.
+        # The queue name that the client was told.
         self.assertIn(head.split(" id ")[1].split()[0].rstrip(";"), repr(reply))
         date = email.utils.parsedate_to_datetime(head.rpartition(";")[2].strip())
         self.assertLess(abs(date.timestamp() - time.time()), 120)
@@ -40,28 +40,28 @@ class Smtp(Shared):
         self.assertNotIn(b"ada", self.only_message("grace").raw)
 
     def test_commands_may_be_pipelined_over_many_messages(self):
-        letters = Letters(options.seed)
+        maker = MessageMaker(options.seed)
         envelope = f"MAIL FROM:<{SENDER}>\r\nRCPT TO:<{ADA}>\r\nRCPT TO:<nobody@{DOMAIN}>\r\nRCPT TO:<{GRACE}>\r\nDATA\r\n".encode()
         session = self.session()
         session.send(envelope)
         for number in range(1, 21):
             self.assertEqual([session.reply().code for _ in range(5)], [250, 250, 550, 250, 354])
-            session.send(stuffed(letters.make(number, 3000)) + (envelope if number < 20 else b"QUIT\r\n"))
+            session.send(stuffed(maker.make(number, 3000)) + (envelope if number < 20 else b"QUIT\r\n"))
             self.assertEqual(session.reply().code, 250)
         self.assertEqual(session.reply().code, 221)
         for user in ("ada", "grace"):
-            self.assertEqual([letters.recognize(found.content) for found in self.machine.mailbox(user)], list(range(1, 21)))
+            self.assertEqual([maker.recognize(found.content) for found in self.machine.mailbox(user)], list(range(1, 21)))
 
     def test_chunks_may_be_pipelined(self):
-        letter = Letters(options.seed).make(1, 30_000)
+        message = MessageMaker(options.seed).make(1, 30_000)
         session = self.session()
-        pieces = [letter[:1], letter[1:1], letter[1:10_000], letter[10_000:]]
+        pieces = [message[:1], message[1:1], message[1:10_000], message[10_000:]]
         said = f"MAIL FROM:<{SENDER}>\r\nRCPT TO:<{ADA}>\r\n".encode()
         for number, piece in enumerate(pieces):
             said += b"BDAT %d%s\r\n" % (len(piece), b" LAST" if number == 3 else b"") + piece
         session.send(said + b"NOOP\r\n")
         self.assertEqual([session.reply().code for _ in range(7)], [250] * 7)
-        self.assertSame(self.only_message().content, letter)
+        self.assertSame(self.only_message().content, message)
 
     def test_chunks_without_a_transaction_are_refused_and_skipped(self):
         session = self.session()
@@ -127,7 +127,7 @@ class Smtp(Shared):
         session = self.session()
         for recipient in (f"ADA@{DOMAIN}", f"ada@{DOMAIN.upper()}", f'"ada"@{DOMAIN}'):
             self.assertEqual(session.deliver(SENDER, recipient, PLAIN).code, 250, recipient)
-        # Outlook says a space too many; old clients name a route.
+        # Outlook sends a surplus space; old clients send a route.
         self.assertEqual(session.command(f"MAIL FROM: <{SENDER}>").code, 250)
         self.assertEqual(session.command(f"RCPT TO:<@relay.test:{ADA}>").code, 250)
 
@@ -154,7 +154,7 @@ class Smtp(Shared):
                     else:
                         session.send(body + smuggled)
                     self.assertEqual(session.reply().code // 100, 5)
-                    # One reply for one message: what comes next answers what is said next.
+                    # One message has one reply: the next reply belongs to the next command.
                     self.assertEqual(session.command("VRFY ada").code, 252)
         self.assertEqual(self.machine.mailbox("ada"), [])
         self.assertEqual(self.machine.mailbox("grace"), [])

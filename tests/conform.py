@@ -1,6 +1,6 @@
-"""The promise: those who check servers of TLS and HTTP/2 for a living find what is meant to be there, and no weakness.
+"""The promise: common checkers of TLS and HTTP/2 servers find the intended features and no weakness.
 
-h2spec finds nothing but what RFC 9113 has dropped; sslyze and testssl.sh find the versions, suites and groups that `conform/expected.json` names at each service,
+h2spec finds only deviations that RFC 9113 allows; sslyze and testssl.sh find the versions, suites and groups that `conform/expected.json` names at each service,
 however TLS is begun there; OpenSSL 3.5 agrees on the hybrid group by itself.
 
 Takes a minute or two under TCG; testssl.sh takes five more, and is left out of the short form.
@@ -19,18 +19,18 @@ from processes import ROOT, die_with_us, program
 HTTPS = 443
 HERE = pathlib.Path(__file__).parent / "conform"
 
-# Whoever is later than that has been forgotten: no machine is so slow.
+# The longest run of a checker: even slow machines are faster.
 ANSWER_SECONDS = 20
 SCAN_SECONDS = 900
 
 H2SPEC_CHECKS = 145
-# RFC 7540 section 5.3.1; RFC 9113 section 5.3.2 has no priorities, so nobody looks on what a stream depends.
+# RFC 7540 section 5.3.1; RFC 9113 section 5.3.2 has no priorities, so dependencies of streams are not checked.
 DROPPED = {
     ("http2/5.3.1", "Sends HEADERS frame that depend on itself"),
     ("http2/5.3.1", "Sends PRIORITY frame that depend on itself"),
 }
 
-# How testssl.sh is told to begin TLS at each service.
+# The options of testssl.sh for each service.
 SERVICES = {
     "smtp": (25, ["--starttls", "smtp"]),
     "pop3": (110, ["--starttls", "pop3"]),
@@ -39,7 +39,7 @@ SERVICES = {
     "submission": (587, ["--starttls", "smtp"]),
     "pop3s": (995, []),
 }
-# What it says of itself, and of the moment.
+# Findings about the checker itself and the time of the run.
 OF_THE_SCAN = {"scanTime", "service", "engine_problem", "old_fart"}
 
 
@@ -57,7 +57,7 @@ class Conform(barepost.Test):
         self.expected = json.loads((HERE / "expected.json").read_text())
 
     def assertExpected(self, found):
-        """What each checker has found is what is expected of it."""
+        """The findings of each checker are as expected."""
         path = self.folder / "found.json"
         path.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
         self.assertEqual(found, {checker: self.expected[checker] for checker in found}, f"all that was found stands in {path}")

@@ -1,7 +1,7 @@
-"""The promise: a machine of several cores serves as one of one core does, whatever its card has.
+"""The promise: a machine of several cores serves like one of one core, with any number of queues.
 
-With a queue of the tap interface for each core each serves what comes by its own; with one queue, and in QEMU's own network,
-the first core receives for all. Clients come many at once, so that every core has some.
+If the tap interface has a queue for each core, each core serves its own queue. With one queue, and in QEMU's own network,
+the first core receives for all. Many clients connect at once, so that every core serves some.
 
 Takes half a minute; --quick leaves nothing out.
 """
@@ -10,7 +10,7 @@ import threading
 
 import barepost
 import network
-from mail import DOMAIN, Letters
+from mail import DOMAIN, MessageMaker
 
 TAP = "tap0"
 LINUX, MACHINE = "10.0.9.1", "10.0.9.2"
@@ -40,9 +40,9 @@ class AtTap(barepost.Run):
 
 class CoresTest(barepost.Test):
     def exchange(self, machine, sizes=(1000, 40_000)):
-        """Many clients at once send letters; then many at once fetch all of them, exact."""
-        letters = Letters(barepost.options.seed)
-        made = [letters.make(number, sizes[number % len(sizes)]) for number in range(CLIENTS)]
+        """Many clients send messages at once. Then many fetch all of them at once, exactly."""
+        maker = MessageMaker(barepost.options.seed)
+        made = [maker.make(number, sizes[number % len(sizes)]) for number in range(CLIENTS)]
         failures = []
 
         def attempt(work):
@@ -51,8 +51,8 @@ class CoresTest(barepost.Test):
             except Exception as failure:
                 failures.append(failure)
 
-        def send(letter):
-            self.assertEqual(machine.deliver("sender@client.test", ADA, letter).code, 250)
+        def send(message):
+            self.assertEqual(machine.deliver("sender@client.test", ADA, message).code, 250)
 
         def all_at_once(works):
             threads = [threading.Thread(target=attempt, args=(work,)) for work in works]
@@ -62,8 +62,8 @@ class CoresTest(barepost.Test):
                 thread.join(60)
             self.assertEqual(failures, [])
 
-        all_at_once([lambda letter=letter: send(letter) for letter in made])
-        # One client at a time has the mailbox.
+        all_at_once([lambda message=message: send(message) for message in made])
+        # One client at a time may open the mailbox.
         found = [message.content for message in machine.mailbox("ada")]
         self.assertEqual(sorted(found), sorted(made))
         all_at_once([lambda user=user: machine.mailbox(user) for user in barepost.USERS])
@@ -92,10 +92,10 @@ class CoresTest(barepost.Test):
 
     def test_several_cores_keep_what_they_acknowledged_when_killed(self):
         machine = self.at_tap("multi_queue")
-        letters = Letters(barepost.options.seed)
-        made = [letters.make(number, 3000) for number in range(8)]
-        for letter in made:
-            self.assertEqual(machine.deliver("sender@client.test", ADA, letter).code, 250)
+        maker = MessageMaker(barepost.options.seed)
+        made = [maker.make(number, 3000) for number in range(8)]
+        for message in made:
+            self.assertEqual(machine.deliver("sender@client.test", ADA, message).code, 250)
         machine.kill()
         again = self.watch(AtTap(machine.data, "--cores", 2)).ready()
         self.assertEqual(sorted(found.content for found in again.mailbox("ada")), sorted(made))

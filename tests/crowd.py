@@ -2,10 +2,10 @@
 
 The clients are at a tap interface: of the image in QEMU, and of the hosted machine. Half of the idle ones have never said anything, the
 others had a page each and wait. There are fewer buffers than idle connections, so that they could not have one each. While the busy ones
-fetch page after page, each page exact, nobody is sent away and newcomers are served.
+fetch page after page, each page exact, no connection is closed and new clients are served.
 
-Whoever would have been silent for too long, because the host is slow, asks for a page in time. What a connection costs is printed: what
-the engine says that it is, and by how much the process grew.
+If the host is slow, a client that would be silent for too long requests a page in time. The cost of a connection is printed, by the engine's
+own figure and by the growth of the process.
 
 Takes half a minute; --quick leaves nothing out.
 """
@@ -24,20 +24,20 @@ from processes import allow_files
 
 TAP = "tap0"
 LINUX, MACHINE = "10.0.9.1", "10.0.9.2"
-# Connections come from each of these by turns.
+# Connections come from each of these in turn.
 SOURCES = [f"10.0.9.{host}" for host in range(11, 19)]
 HTTP = 80
 IDLE, BUSY = 10_000, 1_000
 PAGES_EACH = 20
-# Files of ours beside the connections.
+# Our files beside the connections.
 FILES = 200
-# Connections under way to the machine at a time: fewer than the interface's queue has places.
+# Connection attempts at a time: fewer than the interface's queue holds.
 UNDER_WAY = 200
-# The machine ends connections after a minute of silence; nobody is silent for more than twice this.
+# The machine ends connections after a minute of silence; no client is silent for more than twice this.
 RENEWED_AFTER = 10
 # For everything; a quiet host needs ten.
 SECONDS = 400
-PAGE = "".join(f"<p>Line {number} of the page that everybody reads.\n" for number in range(88)).encode()
+PAGE = "".join(f"<p>Line {number} of the page that all clients read.\n" for number in range(88)).encode()
 REQUEST = f"GET / HTTP/1.1\r\nHost: {MACHINE}\r\n\r\n".encode()
 
 CONFIGURATION = (
@@ -88,7 +88,7 @@ class Crowd(contextlib.AbstractContextManager):
         self.poll.close()
 
     def grow(self, more):
-        """Opens so many connections, and returns them when all are open."""
+        """Opens this many connections. Returns them when all are open."""
         opened, under_way = [], set()
         while len(opened) < more or under_way:
             while len(under_way) < UNDER_WAY and len(opened) < more:
@@ -104,7 +104,7 @@ class Crowd(contextlib.AbstractContextManager):
         return opened
 
     def ask(self, clients, pages):
-        """Each of the clients asks for so many pages, one after the other; returns when all have all."""
+        """Each client requests this many pages in turn. Returns when all have all pages."""
         for client in clients:
             client.to_ask += pages
             self.go_on(client)
@@ -191,7 +191,7 @@ class Crowds(barepost.Test):
         self.assertGreater(cores * connections, IDLE + BUSY)
         self.assertLess(cores * blocks, IDLE // 2, "so many idle connections could have a buffer each")
         with Crowd() as crowd:
-            # Whatever is taken once is taken now.
+            # Memory that is taken only once is taken now.
             crowd.ask(crowd.grow(100), 1)
             before, began = resident_bytes(pid), time.monotonic()
             idle = crowd.grow(IDLE)
@@ -206,13 +206,13 @@ class Crowds(barepost.Test):
             with machine.smtp() as newcomer:
                 newcomer.ehlo()
                 self.assertEqual(newcomer.command("NOOP").code, 250)
-            # Nobody idle was forgotten.
+            # No idle connection was closed.
             crowd.ask(idle, 1)
             barepost.say(
                 f"{IDLE} idle connections in {opened:.1f} s, {idle_bytes} bytes each as the engine says, the process grew by "
                 f"{grown / IDLE:.0f}; {BUSY} busy ones {rate:,.0f} pages a second; {crowd.renewed} renewed"
             )
-        # What the engine has for it, and what of Linux's was not touched before.
+        # The engine's memory for it, and Linux's memory that was not touched before.
         self.assertLess(grown / IDLE, idle_bytes + 1024)
         self.assertEqual(machine.stop(), 0, machine.process.tail())
 

@@ -1,13 +1,13 @@
-"""The promise: no client locks the others out, by connections or guesses.
+"""The promise: no client locks out others, by connections or by password guesses.
 
 The image in QEMU, with 256 MiB, and one core and four.
 
-- One address opens more connections than the machine has places for, and says NOOP on each every
-  three seconds. Others are greeted by every service, and log in.
-- Guesses from the addresses of a whole IPv6 network (a /48) keep the logins of others waiting for a
-  few hashes at the most.
-- HTTP/2 connections that keep as much as they get, of one address, and as many as there are places
-  for whose answers are not taken, leave others served, and the machine goes on.
+- One address opens more connections than the machine accepts, and sends NOOP on each every three
+  seconds. Others are greeted by every service, and log in.
+- Guesses from the addresses of a whole IPv6 network (a /48) delay the logins of others by a few
+  hashes at most.
+- HTTP/2 connections of one address that hold as much memory as they get do not keep others from
+  being served. Neither do connections that do not read their responses, at the connection limit.
 
 Takes some minutes; --quick leaves nothing out.
 """
@@ -28,21 +28,21 @@ from external_clients import CROWD, CROWD_IPV6, HONEST_IPV6, MACHINE, NETWORKS_I
 
 # Seconds between two NOOPs on a connection, and how long it goes on.
 DRIP, DRIPPING = 3, 15
-# Connections of the crowd beyond all places; and files of ours beside connections.
+# Connections beyond the limit, and our files beside connections.
 MORE, FILES = 500, 500
 CONNECTIONS_MAX = 18_000
-# Guesses under way at once, and how long they go on. Seconds.
+# Concurrent guesses, and their duration in seconds.
 GUESSES, GUESSING = 60, 25
-# So many times as long as a hash a login takes at the most: its own hash, the one that waits longest,
-# and a rest before each that is as long; and its greeting, two commands, job and answer each come to
-# a core that may compute another one. The rest is for what a busy host does.
+# The longest time of a login, in hashes: its own, the one that waits longest, and a pause of equal
+# length before each. Its greeting, two commands, job and reply each arrive at a core that may compute
+# another hash. The rest is for a busy host.
 HASHES_AWAITED_MAX = 10
-# HTTP/2 connections that keep what they get.
+# HTTP/2 connections that hold memory.
 HOARDERS_MAX, HOARDERS_OF_ONE_ADDRESS = 14_000, 3_000
 
 
 def log_in(user, number):
-    """How long a login over POP3 takes with its connection. Seconds."""
+    """The time of a POP3 login with its connection, in seconds."""
     began = time.monotonic()
     answer = external_clients.log_in(HONEST_IPV6.format(number), user)
     if not answer.startswith("+OK"):
@@ -95,7 +95,7 @@ class Crowd(contextlib.AbstractContextManager):
 
 
 class Crowding:
-    """What is tried on a machine of `cores` cores."""
+    """The tests on a machine of `cores` cores."""
 
     cores = None
 
@@ -104,7 +104,7 @@ class Crowding:
         self.machine = self.start_at_tap(self.cores)
 
     def places(self):
-        """Connections that the machine has place for."""
+        """The number of connections that the machine accepts."""
         sizes = self.machine.process.wait_for_line(r"sizes: (?:(\d+) cores, each with )?(\d+) connections", 1)
         cores, connections = (int(number or 1) for number in sizes.groups())
         self.assertEqual(cores, self.cores)
@@ -140,8 +140,8 @@ class Crowding:
                 external_clients.say(talk, f"PASS wrong{number}")
 
     def test_guesses_of_a_network_do_not_keep_others_waiting(self):
-        # Of several cores the first computes no hash. The others compute one each, which on a host
-        # with fewer processors takes longer than one alone.
+        # With several cores, the first computes no hash. The others compute one each, which takes
+        # longer on a host with fewer processors.
         first = ["ada", "barbara", "grace"][:max(self.cores - 1, 1)]
         with concurrent.futures.ThreadPoolExecutor(len(first)) as pool:
             hashed = max(pool.map(log_in, first, range(1, 4)))
@@ -171,18 +171,18 @@ class Crowding:
         self.assertEqual(self.machine.stop(), 0, self.machine.process.tail())
 
     def test_answers_that_are_not_taken_leave_memory_to_others(self):
-        # So many that they leave places, too.
+        # Few enough to leave places for others.
         numbers = range(min(HOARDERS_MAX, self.places() * 9 // 10))
         self.hoard(hoarding.pinned(), [NETWORKS_IPV6.format(0x100 + number) for number in numbers])
         self.assertNeverRestarted(self.machine)
         self.assertEqual(self.machine.stop(), 0, self.machine.process.tail())
 
 
-class OnOneCore(Crowding, external_clients.StrangersTest):
+class OnOneCore(Crowding, external_clients.ExternalClientsTest):
     cores = 1
 
 
-class OnFourCores(Crowding, external_clients.StrangersTest):
+class OnFourCores(Crowding, external_clients.ExternalClientsTest):
     cores = 4
 
 

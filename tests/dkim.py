@@ -1,8 +1,8 @@
-"""The promise: what others sign passes here, what is signed here passes with others, and what somebody changed passes with neither. What is submitted to
-a machine is signed with all of its keys, as `./barepost dns` publishes them. So it is with the chains of those who hand a message on (ARC).
+"""The promise: signatures of others verify here, ours verify with others, and changed messages verify with neither. A machine signs submitted messages
+with all of its keys, as `./barepost dns` publishes them. The same holds for the chains of forwarders (ARC).
 
 Messages with folded and repeated fields, empty bodies and blank lines at the end are signed by dkimpy and by `dkim`, and verified by the other one, cut
-into pieces anywhere; and again with one byte that is another, and with more white space. Chains are sealed by both in turns. smtplib submits, and dkimpy verifies what POP3 gives.
+into pieces anywhere; and again with one byte that is another, and with more white space. Chains are sealed by both in turn. smtplib submits messages, and dkimpy verifies them as POP3 returns them.
 
 Takes some ten seconds; --quick leaves nothing out.
 """
@@ -37,13 +37,13 @@ ED25519_PKCS8 = bytes.fromhex("302e020100300506032b657004220420") + base64.b64de
 
 
 def public(name):
-    """What a domain publishes of a key of RSA, by OpenSSL."""
+    """The record of an RSA key, made by OpenSSL."""
     command = ["openssl", "pkey", "-in", KEYS / name, "-pubout", "-outform", "DER"]
     return b"v=DKIM1; p=" + base64.b64encode(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
 def message(chances):
-    """A message as nobody writes it, but as it may come."""
+    """An unusual but valid message."""
     fields = ["From: Ada <ada@example.test>\r\n"]
     for _ in range(chances.randrange(12)):
         value = "".join(chances.choices(WORDS, k=chances.randrange(8)))
@@ -53,7 +53,7 @@ def message(chances):
 
 
 def authors(data):
-    """How many fields say who has written the message."""
+    """The number of `From` fields."""
     return sum(line.startswith(b"From:") for line in data.partition(b"\r\n\r\n")[0].split(b"\r\n"))
 
 
@@ -63,13 +63,13 @@ def pieces(data, chances):
 
 
 def with_other_byte(data, chances):
-    """The message with one byte that is another, which is none of a line end."""
+    """The message with one changed byte, not in a line end."""
     place = chances.choice([place for place, byte in enumerate(data) if byte not in b"\r\n"])
     return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
 
 
 def with_more_space(data, chances):
-    """The message with white space where there was none or less."""
+    """The message with more white space."""
     place = chances.choice([place for place, byte in enumerate(data) if byte != ord("\n")])
     return data[:place] + chances.choice((b" ", b"\t", b"  ", b"\r\n ")) + data[place:]
 
@@ -231,11 +231,11 @@ class Signatures(barepost.Test):
 
 
 class Submitted(barepost.SharedMachineTest):
-    def submit(self, letter):
-        """Sends a letter of ada's to grace, and returns how she has it."""
+    def submit(self, message):
+        """Sends a message from ada to grace. Returns it as grace receives it."""
         with smtplib.SMTP("127.0.0.1", self.machine.ports + 587, "client.test", timeout=60) as client:
             client.login(f"ada@{OURS}", PASSWORD)
-            client.sendmail(f"ada@{OURS}", [f"grace@{OURS}"], letter)
+            client.sendmail(f"ada@{OURS}", [f"grace@{OURS}"], message)
         return self.machine.mailbox("grace")[-1]
 
     def test_submitted_mail_is_signed_with_each_published_key(self):

@@ -1,6 +1,6 @@
 """The promise: `./barepost dns` prints all records that mail needs, as a name server loads them, and `--check` finds what is missing or wrong.
 
-NSD, a name server that others use, serves what was printed, in a network of the test's own. What it serves is then changed.
+NSD serves the printed records in a network of the test's own. Then the records are changed.
 
 Takes seconds; --quick leaves nothing out.
 """
@@ -31,7 +31,7 @@ class Dns(barepost.Test):
         (self.data_folder / "barepost.toml").write_text(CONFIGURATION)
 
     def dns(self, *arguments):
-        """What `./barepost dns` answers: its status, and the lines of its output and of what it complains of."""
+        """The exit status of `./barepost dns`, and the lines of its output and its errors."""
         command = [barepost.COMMAND, "dns", "--data", self.data_folder, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, preexec_fn=die_with_us)
         return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
@@ -72,7 +72,7 @@ class Dns(barepost.Test):
                    for line in lines if not line.startswith("_dmarc.")]
         [key] = [line for line in lines if "k=ed25519" in line]
         [wrong] = [line.partition(" IN ")[2] for line in changed if "k=ed25519" in line]
-        # So many texts that the answer comes by a stream.
+        # So many records that the response needs TCP.
         changed += [f'a.test. IN TXT "site-verification={number:0200}"' for number in range(12)]
         self.serve(changed)
         status, found, complaints = self.check("--address", "192.0.2.7")

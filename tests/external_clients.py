@@ -1,6 +1,6 @@
-"""A machine in QEMU at a tap interface, and clients with addresses of networks far away.
+"""A machine in QEMU at a tap interface, and clients with addresses in other networks.
 
-All are in a network namespace of the test's own. The one configuration of such machines is here.
+All are in a network namespace of the test's own. The configuration of such machines is here.
 """
 
 import socket
@@ -14,7 +14,7 @@ TAP = "tap0"
 LINUX, MACHINE = "10.0.9.1", "10.0.9.2"
 LINUX_IPV6, MACHINE_IPV6 = "fd00:9::1", "fd00:9::2"
 NAME_SERVER, HONEST, MX_HOST = (f"198.51.100.{number}" for number in range(1, 4))
-# Addresses of two networks, of a network of IPv6 (/48), and of as many of those as there are.
+# Addresses of two IPv4 networks, of one IPv6 network (/48), and of many such networks.
 CROWD, CROWD_ELSEWHERE = "203.0.113.{}", "192.0.2.{}"
 HONEST_IPV6, CROWD_IPV6 = "2001:db8:3:{:x}::1", "2001:db8:2:{:x}::1"
 NETWORKS_IPV6 = "2001:db8:{:x}::1"
@@ -38,7 +38,7 @@ greeting_delay = "0s"
 """
 )
 IPV6_FREEBIND = 78
-# How long a client waits at the most. Seconds.
+# The longest wait of a client, in seconds.
 PATIENCE = 60
 
 
@@ -52,7 +52,7 @@ def settle():
 
 
 def unconnected(source):
-    """A socket with an address that is the machine's own peer or lies far behind it."""
+    """A socket with an address of the local network or of another one."""
     family = socket.AF_INET6 if ":" in source else socket.AF_INET
     talk = socket.socket(family, socket.SOCK_STREAM)
     if family == socket.AF_INET6:
@@ -62,7 +62,7 @@ def unconnected(source):
 
 
 def connect(port, source, patience=PATIENCE, context=None):
-    """A connection from such an address; over TLS where there is a context."""
+    """A connection from such an address, over TLS if there is a context."""
     talk = unconnected(source)
     if context:
         talk = context.wrap_socket(talk)
@@ -76,7 +76,7 @@ def connect(port, source, patience=PATIENCE, context=None):
 
 
 def any_certificate(*protocols):
-    """How a client speaks TLS that looks at no certificate, and offers these protocols."""
+    """A TLS context that accepts any certificate and offers these protocols."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if protocols:
@@ -85,7 +85,7 @@ def any_certificate(*protocols):
 
 
 def line(talk):
-    """The next line; the machine says no more than one at a time to these clients."""
+    """The next line. The machine sends these clients one line at a time."""
     return talk.recv(1000).decode()
 
 
@@ -114,7 +114,7 @@ class AtTap(barepost.Run):
         self._run(data, ["--tap", TAP, "--accel", "tcg", *arguments])
 
 
-class StrangersTest(barepost.Test):
+class ExternalClientsTest(barepost.Test):
     configuration = CONFIGURATION
 
     def start_at_tap(self, cores):
@@ -137,7 +137,7 @@ class StrangersTest(barepost.Test):
         self.assertTrue(answer.startswith("+OK"), answer)
 
     def assertNeverRestarted(self, machine):
-        """What it has printed is that of one start without a panic."""
+        """Its console shows one start and no panic."""
         printed = machine.process.lines()
         self.assertEqual([text for text in printed if "PANIC" in text], [])
         self.assertEqual(len([text for text in printed if "serving " in text]), 1, machine.process.tail(200))

@@ -1,6 +1,6 @@
-"""The promise: rspamd, as its authors made it, is asked about strangers' letters, and they are taken, put into Junk or refused as it says; while it is away, as the configuration says.
+"""The promise: an unmodified rspamd checks messages of external clients, and they are accepted, filed as junk or refused by its verdict; without rspamd, by the configuration.
 
-The machine is a Linux process at a tap interface; behind its gateway are a stranger, a name server, and rspamd with two rules of the test's own beside those that it always has.
+The machine is a Linux process at a tap interface; behind its gateway are an external client, a name server, and rspamd with two rules of the test's own besides its usual ones.
 
 Takes seconds; --quick leaves nothing out.
 """
@@ -21,7 +21,7 @@ GTUBE = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X"
 ZONES = {"far.test": [f"@ IN TXT \"v=spf1 ip4:{STRANGER} -all\""], "filter.test": [f"@ IN A {FILTER}"]}
 
 
-def letter(subject, text="Hello."):
+def message(subject, text="Hello."):
     return (f"From: {SENDER}\r\nTo: {ADA}\r\nSubject: {subject}\r\nDate: Mon, 23 Nov 2026 12:00:00 +0000\r\n"
             f"Message-ID: <{subject}@far.test>\r\n\r\n{text}\r\n")
 
@@ -36,7 +36,7 @@ class Filter(HostedTest):
         self.watch(peers.Nsd(self.folder, NAME_SERVER, ZONES))
 
     def send(self, machine, message, recipients=(ADA,)):
-        """A stranger's letter: the code and the words that are said at its end."""
+        """Sends a message of an external client. Returns the code and the text of the reply to it."""
         with smtplib.SMTP(machine.host, 25, local_hostname="host.far.test", source_address=(STRANGER, 0), timeout=60) as session:
             session.ehlo()
             session.mail(SENDER)
@@ -48,21 +48,21 @@ class Filter(HostedTest):
     def test_rspamd_verdicts_refuse_mail_or_file_it_as_junk(self):
         rspamd = self.watch(peers.Rspamd(self.folder, FILTER, PORT))
         machine = self.boot(self.data(configuration=self.configured()))
-        self.assertEqual(self.send(machine, letter("plain"), (ADA, GRACE))[0], 250)
-        self.assertEqual(self.send(machine, letter("gtube", GTUBE)), (550, "5.7.1 Gtube pattern"))
-        self.assertEqual(self.send(machine, letter("suspicious"))[0], 250)
-        self.assertEqual(self.send(machine, letter("later")), (451, "4.7.1 Come again"))
-        self.assertEqual(self.send(machine, letter("large", "A line of some length.\r\n" * 20_000))[0], 250)
-        # What POP3 shows is the inbox.
-        found = [letter.raw for letter in machine.mailbox("ada")]
+        self.assertEqual(self.send(machine, message("plain"), (ADA, GRACE))[0], 250)
+        self.assertEqual(self.send(machine, message("gtube", GTUBE)), (550, "5.7.1 Gtube pattern"))
+        self.assertEqual(self.send(machine, message("suspicious"))[0], 250)
+        self.assertEqual(self.send(machine, message("later")), (451, "4.7.1 Come again"))
+        self.assertEqual(self.send(machine, message("large", "A line of some length.\r\n" * 20_000))[0], 250)
+        # POP3 shows the inbox.
+        found = [one.raw for one in machine.mailbox("ada")]
         self.assertEqual([b"Subject: plain" in found[0], b"Subject: large" in found[1], len(found)], [True, True, 2])
         self.assertEqual(len(machine.mailbox("grace")), 1)
         log = rspamd.log()
-        # It was told who sends, from where, and to whom.
+        # It was told the sender, the address of the client, and the recipients.
         self.assertRegex(log, rf"SAID\(0\.10\)\{{{STRANGER};host\.far\.test;{SENDER};{ADA};{GRACE};?\}}")
         self.assertRegex(log, r"loaded message; id: <large@far\.test>; .*size: 4[89]\d{4};")
-        # Another program of the house's own network is no stranger.
-        self.assertEqual(machine.deliver(SENDER, ADA, letter("gtube", GTUBE).encode()).code, 250)
+        # A client of the local network is not checked.
+        self.assertEqual(machine.deliver(SENDER, ADA, message("gtube", GTUBE).encode()).code, 250)
 
     def test_many_messages_are_checked_at_the_same_time(self):
         self.watch(peers.Rspamd(self.folder, FILTER, PORT))
@@ -70,7 +70,7 @@ class Filter(HostedTest):
         codes = []
 
         def send(number):
-            codes.extend(self.send(machine, letter(f"{number}", GTUBE if number % 2 else "Hello."))[0] for _ in range(4))
+            codes.extend(self.send(machine, message(f"{number}", GTUBE if number % 2 else "Hello."))[0] for _ in range(4))
 
         threads = [threading.Thread(target=send, args=(number,)) for number in range(40)]
         for thread in threads:
@@ -84,10 +84,10 @@ class Filter(HostedTest):
         for policy, code in (("accept", 250), ("junk", 250), ("defer", 451)):
             rspamd = self.watch(peers.Rspamd(self.folder, FILTER, PORT))
             machine = self.boot(self.data(policy, self.configured(f'when_away = "{policy}"\n', FILTER)))
-            self.assertEqual(self.send(machine, letter("gtube", GTUBE))[0], 550)
+            self.assertEqual(self.send(machine, message("gtube", GTUBE))[0], 550)
             rspamd.kill()
             for _ in range(3):
-                self.assertEqual(self.send(machine, letter("gtube", GTUBE))[0], code)
+                self.assertEqual(self.send(machine, message("gtube", GTUBE))[0], code)
             told = [line for line in machine.process.lines() if "filter: " in line]
             self.assertEqual(len(told), 1 if barepost.options.cores == 1 else len(told), told)
             self.assertIn(f"filter: {FILTER}:{PORT} does not answer", told[0])

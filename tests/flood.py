@@ -1,12 +1,12 @@
-"""The promise: floods of SYNs, ACKs, RSTs and garbage, from many addresses, keep nobody out for good and take no memory.
+"""The promise: floods of SYNs, ACKs, RSTs and garbage, from many addresses, lock out no client for good and take no memory.
 
 The hosted machine at a tap interface; the flood goes straight into the interface, while 100 honest clients deliver and fetch.
 
-- Of 100,000 frames a second, or as many as the interface passes on, nobody notices more than that it takes a little longer: all
-  finish, and none has to try twice. What the interface loses the machine has never seen; so the flood slows down for a while when
+- Of 100,000 frames a second, or as many as the interface passes on, clients notice only a small delay: all finish,
+  and none has to try twice. What the interface loses the machine has never seen; so the flood slows down for a while when
   frames get lost there, and is the same on slow hosts and on fast ones.
-- Then it comes as fast as this host can send. Where that is more than the interface passes on, everybody's frames get lost
-  there: who tries again, as mail programs do, finishes when it is over at the latest.
+- Then it comes as fast as this host can send. Where that is more than the interface passes on, frames of all clients get
+  lost there: clients that retry, as mail programs do, finish when it is over at the latest.
 
 The memory of the machine does not grow.
 
@@ -28,7 +28,7 @@ import time
 import barepost
 import hosted
 import network
-from mail import DOMAIN, Letters
+from mail import DOMAIN, MessageMaker
 from processes import die_with_us, until
 
 CLIENTS = 100
@@ -36,9 +36,9 @@ MESSAGES = 2
 # What the index of 300 messages and the allocator may take.
 GROWTH_KIB_MAX = 512
 FRAMES = 20_000
-# How long a client waits for an answer, and for all of its mail. Seconds.
+# The longest wait of a client for a reply, and for all of its mail, in seconds.
 PATIENCE = 60
-# The same for an answer, of one who tries again, and how long he waits before that. Seconds.
+# The longest wait for a reply of a client that retries, and its pause before a retry, in seconds.
 SHORT_PATIENCE, PAUSE = 10, 1
 
 # Frames a second. Real handshakes are let in at a thousandth of that here.
@@ -49,7 +49,7 @@ QUEUE = 30_000
 BURST, LOOK = 64, 50
 # What a flood is late by it does not make up for beyond this. Seconds.
 LATE = 0.01
-# What a flood has sent before anybody honest comes.
+# Frames that a flood has sent before honest clients connect.
 FRAMES_BEFORE = 20_000
 # How long it comes as fast as it can, once that is so.
 STORM_SECONDS = 4
@@ -154,8 +154,8 @@ class Crowd:
 
     patience = PATIENCE
 
-    def __init__(self, machine, letters, base):
-        self._machine, self._letters, self._base = machine, letters, base
+    def __init__(self, machine, maker, base):
+        self._machine, self._maker, self._base = machine, maker, base
         self._failures = []
         users = range(len(barepost.USERS))
         letters_of = [set(range(base + at, base + at + MESSAGES)) for at in range(0, (CLIENTS - len(users)) * MESSAGES, MESSAGES)]
@@ -181,9 +181,9 @@ class Crowd:
         with self._machine.smtp(timeout=self.patience) as session:
             session.ehlo()
             for number in sorted(left):
-                reply = session.deliver("sender@client.test", f"{user}@{DOMAIN}", self._letters.make(number, 3000))
+                reply = session.deliver("sender@client.test", f"{user}@{DOMAIN}", self._maker.make(number, 3000))
                 if reply.code != 250:
-                    raise AssertionError(f"letter {number}: {reply}")
+                    raise AssertionError(f"message {number}: {reply}")
                 left.remove(number)
             session.quit()
 
@@ -192,7 +192,7 @@ class Crowd:
         while left:
             with self._machine.pop3(user, timeout=self.patience) as session:
                 found = session.fetch()
-                self._take({self._letters.recognize(each.content) for each in found}, left)
+                self._take({self._maker.recognize(each.content) for each in found}, left)
                 session.delete(each.number for each in found)
                 session.quit()
             if left and time.monotonic() > over:
@@ -206,13 +206,13 @@ class Crowd:
 
 
 class TirelessCrowd(Crowd):
-    """The same of clients who try again when something goes wrong, as mail programs do; so a letter may come twice."""
+    """The same with clients that retry after a failure, as mail programs do; so a message may arrive twice."""
 
     patience = SHORT_PATIENCE
     _over = float("inf")
 
     def failures(self):
-        """Waits for all of them, who try again for a while yet; returns what went wrong."""
+        """Waits for all of them while they retry. Returns the failures."""
         self._over = time.monotonic() + PATIENCE
         return super().failures()
 
@@ -254,16 +254,16 @@ class Floods(hosted.HostedTest):
 
     def survives(self, make):
         machine = self.boot(self.data())
-        letters = Letters(barepost.options.seed)
+        maker = MessageMaker(barepost.options.seed)
         card = bytes.fromhex(machine.process.wait_for_line(r"net: card ([0-9a-f:]+),", 1)[1].replace(":", ""))
         frames = [card + make(self.dice) for _ in range(FRAMES)]
         with self.flood(frames, RATE):
             # Linux gives a process memory when it is first written to: whatever is taken once is taken now.
-            self.assertEqual(Crowd(machine, letters, 10_000).failures(), [])
+            self.assertEqual(Crowd(machine, maker, 10_000).failures(), [])
             before = resident_kib(machine.process.pid)
-            self.assertEqual(Crowd(machine, letters, 20_000).failures(), [])
+            self.assertEqual(Crowd(machine, maker, 20_000).failures(), [])
         with self.flood(frames):
-            crowd = TirelessCrowd(machine, letters, 30_000)
+            crowd = TirelessCrowd(machine, maker, 30_000)
             time.sleep(STORM_SECONDS)
         self.assertEqual(crowd.failures(), [])
         grown = resident_kib(machine.process.pid) - before
@@ -331,10 +331,10 @@ def garbage(dice):
         return start + b"\x08\x00" + noise
     if kind == 2:
         return start + b"\x08\x06" + noise
-    # TCP, UDP, ICMP or what nobody knows, with nothing sound in it.
+    # TCP, UDP, ICMP or an unknown protocol, with invalid contents.
     packet = ipv4(dice, dice.choice((ICMP, TCP, UDP, dice.randrange(256))), source, to, noise)
     if kind == 3:
-        # A fragment whose others never come.
+        # A fragment without the other fragments.
         packet = packet[:6] + struct.pack(">H", 0x2000 | dice.randrange(100)) + packet[8:10] + b"\0\0" + packet[12:]
         packet = packet[:10] + checksum(packet[:20]) + packet[12:]
     return start + b"\x08\x00" + packet

@@ -1,4 +1,4 @@
-"""The promise: what was acknowledged is durable on the disk itself, not only in a cache that a power cut would empty.
+"""The promise: acknowledged mail is durable on the disk itself, not only in a cache that a power cut would empty.
 
 QEMU logs every write and flush of a machine under load (block driver `blklogwrites`), from the first write to a blank disk on.
 At each 250 and each QUIT the client notes how long the log is. Then the disk is made again as it might be after
@@ -20,7 +20,7 @@ import barepost
 import ledger
 import writelog
 from barepost import options
-from mail import DOMAIN, Letters, uid_of
+from mail import DOMAIN, MessageMaker, uid_of
 
 USERS = ("ada", "grace", "barbara")
 DISK_BYTES = 96 << 20
@@ -37,7 +37,7 @@ class FlushCuts(barepost.Test):
         disk, log_path = self.blank(self.folder / "logged.img"), self.folder / "log"
         log_path.touch()
         position = writelog.Position(log_path)
-        book = ledger.Ledger(Letters(options.seed), USERS, position)
+        book = ledger.Ledger(MessageMaker(options.seed), USERS, position)
 
         guest = self.watch(barepost.Guest(writelog.logged(command, disk, log_path), self.folder / "console")).answers(90)
         load = ledger.Load(guest, book, options.seed, may_be_full=True)
@@ -122,11 +122,11 @@ class FlushCuts(barepost.Test):
         guest.kill()
 
     def unexpected(self, disk, cut):
-        """What `barepost fsck` says of a disk that no power cut can explain."""
+        """The findings of `barepost fsck` that no power cut explains."""
         status, said = barepost.fsck(disk)
         lines = said.splitlines()
         if status == 2:
-            # Until formatting has come to its end there is nothing to check; and nobody can have mail.
+            # Until formatting has come to its end there is nothing to check; and no mailbox can have mail.
             return [] if cut < 20 else lines
         findings = [line for line in lines if line.startswith("sector ")]
         if status != any(not line.endswith(USUAL) for line in findings):
@@ -134,7 +134,7 @@ class FlushCuts(barepost.Test):
         return [line for line in findings if not line.endswith(EXPLAINED)]
 
     def identifiers(self, book, user, cut):
-        """The identifiers of which clients knew before the cut."""
+        """The identifiers that clients knew before the cut."""
         return {entry.uidl for entry in book.entries[user].values() if entry.uidl and entry.acknowledged <= cut}
 
 

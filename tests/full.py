@@ -15,7 +15,7 @@ import subprocess
 import barepost
 import ledger
 from barepost import options
-from mail import DOMAIN, Letters, without_trace
+from mail import DOMAIN, MessageMaker, without_trace
 from processes import until
 
 USERS = ("ada", "grace")
@@ -30,7 +30,7 @@ class FullDisk(barepost.Test):
         data = self.data()
         with open(data / "disk.img", "wb") as disk:
             disk.truncate(DISK_BYTES)
-        book = ledger.Ledger(Letters(options.seed), USERS)
+        book = ledger.Ledger(MessageMaker(options.seed), USERS)
         machine = self.boot(data)
         for lap in range(1 if options.quick else 4):
             stored = self.fill(machine, book)
@@ -55,7 +55,7 @@ class FullDisk(barepost.Test):
         data = self.data()
         with open(data / "disk.img", "wb") as disk:
             disk.truncate(DISK_BYTES)
-        book = ledger.Ledger(Letters(options.seed), USERS)
+        book = ledger.Ledger(MessageMaker(options.seed), USERS)
         machine = self.boot(data)
         taken = []
         for _ in range(2 if options.quick else 4):
@@ -76,7 +76,7 @@ class FullDisk(barepost.Test):
         self.mount("size=24m", data)
         self.addCleanup(subprocess.run, ["umount", "--lazy", data], check=True)
         self.data("small")
-        book = ledger.Ledger(Letters(options.seed), USERS)
+        book = ledger.Ledger(MessageMaker(options.seed), USERS)
         machine = self.boot(data)
         self.addCleanup(machine.kill)
         refused = self.send_until_refused(machine, book)
@@ -84,7 +84,7 @@ class FullDisk(barepost.Test):
         # Mail is read meanwhile, and each further message has its answer.
         self.check(machine, book)
         number = book.next_number()
-        reply = machine.deliver("sender@client.test", f"ada@{DOMAIN}", book.letters.make(number, 300_000))
+        reply = machine.deliver("sender@client.test", f"ada@{DOMAIN}", book.maker.make(number, 300_000))
         self.assertIn(reply.code, (451, 452), reply)
         self.mount("remount,size=96m", data)
         self.check(machine, book)
@@ -106,7 +106,7 @@ class FullDisk(barepost.Test):
         for _ in range(400):
             number = book.next_number()
             entry = book.entries["ada"].setdefault(number, ledger.Entry(sent=book.clock()))
-            reply = session.deliver("sender@client.test", f"ada@{DOMAIN}", book.letters.make(number, 300_000))
+            reply = session.deliver("sender@client.test", f"ada@{DOMAIN}", book.maker.make(number, 300_000))
             if reply.code != 250:
                 entry.deletion_sent = entry.deleted = book.clock()
                 return reply
@@ -124,7 +124,7 @@ class FullDisk(barepost.Test):
             to = self.dice.choice(USERS)
             number = book.next_number()
             entry = book.entries[to].setdefault(number, ledger.Entry(sent=book.clock()))
-            message = book.letters.make(number, size)
+            message = book.maker.make(number, size)
             reply = session.deliver("sender@client.test", f"{to}@{DOMAIN}", message)
             if reply.code == 250:
                 entry.acknowledged = book.clock()
@@ -142,7 +142,7 @@ class FullDisk(barepost.Test):
     def takes(self, machine, book, size):
         """Whether a message is taken now."""
         number = book.next_number()
-        reply = machine.deliver("sender@client.test", f"ada@{DOMAIN}", book.letters.make(number, size))
+        reply = machine.deliver("sender@client.test", f"ada@{DOMAIN}", book.maker.make(number, size))
         self.assertIn(reply.code, (250, 452), reply)
         if reply.code == 250:
             book.entries["ada"][number] = ledger.Entry(sent=0, acknowledged=book.clock())
@@ -156,12 +156,12 @@ class FullDisk(barepost.Test):
         """Deletes some of a mailbox, chosen at random."""
         with machine.pop3(user) as session:
             numbers = {uidl: number for number, uidl in session.uidls().items()}
-            letters = {number: book.letters.recognize(without_trace(raw)) for number, raw in session.retrieve(numbers.values())}
-            doomed = self.dice.sample(sorted(letters), int(len(letters) * share))
+            contents = {number: book.maker.recognize(without_trace(raw)) for number, raw in session.retrieve(numbers.values())}
+            doomed = self.dice.sample(sorted(contents), int(len(contents) * share))
             session.delete(doomed)
             session.quit()
         for number in doomed:
-            entry = book.entries[user][letters[number]]
+            entry = book.entries[user][contents[number]]
             entry.deletion_sent = entry.deleted = book.clock()
 
     def check(self, machine, book):

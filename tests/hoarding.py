@@ -1,7 +1,7 @@
-"""Clients of HTTP/2 that make the machine keep as much as they can, and take nothing that it says.
+"""HTTP/2 clients that make the machine hold as much memory as they can, and read no response.
 
-All open their connections first, and ask for a page now and then meanwhile, as slow as the host may
-be. What they want the machine to keep they say together then.
+All open their connections first, and request a page now and then meanwhile, since the host may be
+slow. Then all of them send their memory-consuming requests.
 """
 
 import collections
@@ -16,13 +16,13 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEADERS, SETTINGS = 1, 4
 END_STREAM, END_HEADERS = 1, 4
 INITIAL_WINDOW_SIZE = 4
-# Streams below this one ask for pages while connections are opened.
+# Streams below this one request pages while connections are opened.
 FIRST_STREAM = 1001
 # `:method: GET`, `:scheme: https`, `:path: /` and `:authority`.
 PAGE = b"\x82\x87\x84\x01\x09localhost"
-# Octets of a field that fits into the table of fields with its name, and with nothing else.
+# Octets of a field that fills the dynamic table alone.
 FIELD = 3_760
-# How long a client waits for its handshake; after how long it asks for a page. Seconds.
+# The longest wait for a handshake, and the time after which a client requests a page. Seconds.
 PATIENCE, RENEWED_AFTER = 20, 15
 AT_ONCE = 16
 
@@ -45,12 +45,12 @@ def integer(prefix_bits, number, first=0):
 
 
 def literal(index, value):
-    """A field that is not added to the table, with a name that all know (RFC 7541 section 6.2.2)."""
+    """A field with a name of the static table, without indexing (RFC 7541 section 6.2.2)."""
     return integer(4, index) + integer(7, len(value)) + value
 
 
 def added(index, value):
-    """A field that is added to the table, with a name that all know (RFC 7541 section 6.2.1)."""
+    """A field with a name of the static table, with indexing (RFC 7541 section 6.2.1)."""
     return integer(6, index, 0x40) + integer(7, len(value)) + value
 
 
@@ -62,21 +62,21 @@ def streams(kind, heads):
 
 
 def uploads(count=8):
-    """Announces forms with large cookies, which come from the table, and sends no form."""
+    """Announces forms with large cookies from the dynamic table, and sends no form."""
     head = b"\x83\x87" + literal(4, b"/mail/login") + literal(1, b"localhost") + literal(28, b"10")
     head += literal(31, b"application/x-www-form-urlencoded")
     return streams(END_HEADERS, [head + added(32, b"c" * FIELD) + NEWEST] + [head + NEWEST + NEWEST] * (count - 1))
 
 
 def pinned(count=100):
-    """Fills the table of fields, twice, and asks for pages in windows of no octet."""
+    """Fills the dynamic table twice, and requests pages with empty flow-control windows."""
     heads = [PAGE + b"\x40\x01" + name + integer(7, 3_900) + b"v" * 3_900 for name in (b"a", b"b")]
     window = frame(SETTINGS, 0, 0, struct.pack(">HI", INITIAL_WINDOW_SIZE, 0))
     return window + streams(END_STREAM | END_HEADERS, heads + [PAGE] * (count - len(heads)))
 
 
 class Hoard(contextlib.AbstractContextManager):
-    """Connections, one from each source, that have said something and are kept open."""
+    """Connections, one from each source, that have sent requests and are kept open."""
 
     def __init__(self, text, sources):
         self._context = external_clients.any_certificate("h2")
@@ -105,7 +105,7 @@ class Hoard(contextlib.AbstractContextManager):
         return None
 
     def _renew(self):
-        """Asks for a page where nothing was said for a while."""
+        """Requests a page on connections that were silent for a while."""
         while self._renewals and time.monotonic() - self._renewals[0][0] > RENEWED_AFTER:
             _, connection, stream = self._renewals.popleft()
             if stream < FIRST_STREAM:
@@ -113,7 +113,7 @@ class Hoard(contextlib.AbstractContextManager):
                 self._renewals.append((time.monotonic(), connection, stream + 2))
 
     def _say(self, connection, text):
-        """Whether the machine takes it."""
+        """Whether the machine accepts it."""
         try:
             connection.sendall(text)
         except OSError:

@@ -21,14 +21,14 @@ import time
 
 import barepost
 import network
-from mail import DOMAIN, PASSWORD, Letters
+from mail import DOMAIN, PASSWORD, MessageMaker
 from processes import STOP_SECONDS, cpu_seconds, die_with_us, program
 
 LINUX, MACHINE = "10.9.0.1", "10.9.0.2"
 TAP = "tap0"
 ADA = f"ada@{DOMAIN}"
-# What a core's thread has run for if it served anybody, in nanoseconds: a core that nobody comes to wakes a thousandth of the time,
-# and the store's news cost it less than a millisecond.
+# The run time of a core's thread that has served a client, in nanoseconds. A core without clients runs a thousandth of the time,
+# and notices of the store cost it less than a millisecond.
 WORKED = 10_000_000
 CONFIGURATION = (
     barepost.CONFIGURATION
@@ -97,13 +97,13 @@ class Serving(HostedTest):
 
     def test_hosted_messages_of_many_segments_come_back_exact(self):
         machine = self.boot()
-        letters = Letters(barepost.options.seed)
+        maker = MessageMaker(barepost.options.seed)
         sizes = (1, 1400, 1500, 65_535, 300_000, 8_000_000)
         before = network.traffic(TAP)
         for number, size in enumerate(sizes):
-            self.assertEqual(machine.deliver("sender@client.test", ADA, letters.make(number, size)).code, 250)
+            self.assertEqual(machine.deliver("sender@client.test", ADA, maker.make(number, size)).code, 250)
         for number, found in enumerate(machine.mailbox("ada")):
-            self.assertSame(found.content, letters.make(number, sizes[number]))
+            self.assertSame(found.content, maker.make(number, sizes[number]))
         # Linux cuts and joins nothing on a tap: a frame longer than the MTU was handed over whole.
         for way, (frames, octets) in network.traffic(TAP, before).items():
             barepost.say(f"{way}: {octets / frames:.0f} bytes a frame")
@@ -145,10 +145,10 @@ class OverAWire(barepost.Test):
         wire = network.Wire("near", "far", bad, bad, barepost.options.seed, capture)
         self.addCleanup(wire.cut)
         machine = self.boot()
-        letters, sizes = Letters(barepost.options.seed), (1, 1400, 65_535, 700_000, 2_000_000)
+        maker, sizes = MessageMaker(barepost.options.seed), (1, 1400, 65_535, 700_000, 2_000_000)
         for number, size in enumerate(sizes):
-            self.assertEqual(machine.deliver("sender@client.test", ADA, letters.make(number, size)).code, 250)
-        self.assertEqual([letters.recognize(found.content) for found in machine.mailbox("ada")], list(range(len(sizes))))
+            self.assertEqual(machine.deliver("sender@client.test", ADA, maker.make(number, size)).code, 250)
+        self.assertEqual([maker.recognize(found.content) for found in machine.mailbox("ada")], list(range(len(sizes))))
         self.assertEqual(machine.stop(), 0)
         barepost.say(wire.cut())
         self.assertGreater(capture.stat().st_size, 2 * sum(sizes), "not all went over the wire")
@@ -162,7 +162,7 @@ class OverAWire(barepost.Test):
         frames[urgent], frames[checksum] = frames[checksum], b"\xff\xff"
         capture.write_bytes(frames)
         self.assertEqual(unsound_frames(capture, card), [])
-        # Whoever looks would have seen one.
+        # tshark would have reported one.
         frames[segment + 6] ^= 1
         capture.write_bytes(frames)
         self.assertEqual(len(unsound_frames(capture, card)), 1)
@@ -190,13 +190,13 @@ def unsound_frames(capture, card):
 
 class Ending(HostedTest):
     def test_hosted_a_kill_loses_no_acknowledged_mail(self):
-        data, letters = self.data(), Letters(barepost.options.seed)
+        data, maker = self.data(), MessageMaker(barepost.options.seed)
         identifiers = {}
         for number in range(5):
             machine = self.boot(data)
             with machine.pop3("ada") as reader:
                 self.assertEqual(reader.uidls(), identifiers)
-            message = letters.make(number, 50_000)
+            message = maker.make(number, 50_000)
             self.assertEqual(machine.deliver("sender@client.test", ADA, message).code, 250)
             # Killed with a message half way in.
             amid = self.enterContext(machine.smtp())
@@ -206,7 +206,7 @@ class Ending(HostedTest):
             identifiers = {found.number: found.uidl for found in machine.mailbox("ada")}
             machine.kill()
         machine = self.boot(data)
-        self.assertEqual([letters.recognize(found.content) for found in machine.mailbox("ada")], list(range(5)))
+        self.assertEqual([maker.recognize(found.content) for found in machine.mailbox("ada")], list(range(5)))
 
     def test_hosted_ctrl_c_says_421_and_keeps_what_was_acknowledged(self):
         data = self.data()
@@ -220,7 +220,7 @@ class Ending(HostedTest):
             self.assertEqual(amid.command("DATA").code, 354)
             amid.send(b"Subject: never whole\r\n\r\nthe first of two lines\r\n")
             reader = self.enterContext(machine.pop3("grace"))
-            self.assertEqual(machine.deliver("sender@client.test", ADA, Letters(1).make(1, 3000)).code, 250)
+            self.assertEqual(machine.deliver("sender@client.test", ADA, MessageMaker(1).make(1, 3000)).code, 250)
             machine.interrupt() if signal == "interrupt" else machine.process.popen.terminate()
             self.assertEqual(idle.reply().code, 421)
             self.assertEqual(amid.reply().code, 421)
@@ -228,12 +228,12 @@ class Ending(HostedTest):
             self.assertEqual(machine.process.wait(STOP_SECONDS), 0, machine.process.tail())
             self.assertRegex(machine.process.lines()[-1], r"\] stopped$")
         found = self.boot(data).mailbox("ada")
-        self.assertEqual([Letters(1).recognize(each.content) for each in found], [1, 1])
+        self.assertEqual([MessageMaker(1).recognize(each.content) for each in found], [1, 1])
 
     def test_hosted_a_tap_that_is_taken_away_ends_it_with_status_1(self):
         data = self.data()
         machine = self.boot(data)
-        self.assertEqual(machine.deliver("sender@client.test", ADA, Letters(1).make(1, 3000)).code, 250)
+        self.assertEqual(machine.deliver("sender@client.test", ADA, MessageMaker(1).make(1, 3000)).code, 250)
         network.ip(f"link delete {TAP}")
         self.assertEqual(machine.process.wait(STOP_SECONDS), 1, machine.process.tail())
         self.assertIn("tap interface", machine.process.lines()[-1])
@@ -243,8 +243,8 @@ class Ending(HostedTest):
     def test_hosted_a_panic_ends_it_with_status_1_and_loses_no_mail(self):
         data = self.data()
         machine = self.boot(data)
-        self.assertEqual(machine.deliver("sender@client.test", ADA, Letters(1).make(1, 3000)).code, 250)
-        # Linux lets nobody sleep over more files than he may have, and an engine that cannot sleep panics.
+        self.assertEqual(machine.deliver("sender@client.test", ADA, MessageMaker(1).make(1, 3000)).code, 250)
+        # Linux lets no process sleep over more files than its limit, and an engine that cannot sleep panics.
         resource.prlimit(machine.process.pid, resource.RLIMIT_NOFILE, (1, 1))
         # With several cores one hears of it, and the others, which sleep, must not go on.
         with socket.socket() as knocking:
@@ -267,19 +267,19 @@ class ManyCores(HostedTest):
     cores = 4
 
     def exchange(self, machine):
-        """Many clients at once send, to one mailbox each; then each mailbox is fetched, exact, by others: until every core has worked, as
-        which core a client comes to is chance, but not for ever. Returns what each core's thread did, in nanoseconds."""
-        before, letters, failures = core_times(machine), Letters(barepost.options.seed), []
-        sent = {user: [letters.make(number, 40_000 if number % 3 else 900) for number in range(at, 40, len(barepost.USERS))]
+        """Many clients send at once, to one mailbox each, and others fetch each mailbox exactly. This is repeated until every core has
+        served clients, since chance picks the core, but not forever. Returns the run time of each core's thread, in nanoseconds."""
+        before, maker, failures = core_times(machine), MessageMaker(barepost.options.seed), []
+        sent = {user: [maker.make(number, 40_000 if number % 3 else 900) for number in range(at, 40, len(barepost.USERS))]
                 for at, user in enumerate(barepost.USERS)}
 
-        def send(user, letter):
+        def send(user, message):
             try:
-                self.assertEqual(machine.deliver("sender@client.test", f"{user}@{DOMAIN}", letter).code, 250)
+                self.assertEqual(machine.deliver("sender@client.test", f"{user}@{DOMAIN}", message).code, 250)
             except Exception as failure:
                 failures.append(failure)
 
-        senders = [threading.Thread(target=send, args=(user, letter)) for user in sent for letter in sent[user]]
+        senders = [threading.Thread(target=send, args=(user, message)) for user in sent for message in sent[user]]
         for sender in senders:
             sender.start()
         for sender in senders:
@@ -346,7 +346,7 @@ def core_times(machine):
 
 
 class Refusing(HostedTest):
-    # Of an interface of several queues Linux gives some to whoever asks.
+    # Linux gives queues of a multi-queue interface to any process that asks.
     cores = 1
 
     def refused(self, tap, *expected, data=None, child=die_with_us):

@@ -16,7 +16,7 @@ import threading
 
 import barepost
 import network
-from mail import DOMAIN, PASSWORD, Letters
+from mail import DOMAIN, PASSWORD, MessageMaker
 from processes import die_with_us, program, until
 
 TAP = "tap0"
@@ -90,16 +90,16 @@ class Ipv6Test(barepost.Test):
         self.assertIn("3 received", done.stdout)
 
     def exchange_mail(self, address):
-        """Sends a letter to `address` and fetches it from there; returns it."""
+        """Sends a message to `address` and fetches it from there. Returns it."""
         with smtplib.SMTP(address, 25, timeout=30) as sender:
             sender.sendmail("sender@client.test", [ADA], "Subject: six\r\n\r\nover IPv6\r\n")
         reader = poplib.POP3(address, 110, timeout=30)
         reader.user(ADA)
         reader.pass_(PASSWORD)
         number = reader.stat()[0]
-        letter = b"\n".join(reader.retr(number)[1]).decode()
+        message = b"\n".join(reader.retr(number)[1]).decode()
         reader.quit()
-        return letter
+        return message
 
 
 class Fixed(Ipv6Test):
@@ -109,19 +109,19 @@ class Fixed(Ipv6Test):
         self.boot()
         self.pings(MACHINE)
         self.pings(MACHINE, "-s", "1452")
-        letter = self.exchange_mail(MACHINE)
-        self.assertIn(f"([IPv6:{LINUX}])", letter)
-        self.assertTrue(letter.endswith("over IPv6"), letter)
+        message = self.exchange_mail(MACHINE)
+        self.assertIn(f"([IPv6:{LINUX}])", message)
+        self.assertTrue(message.endswith("over IPv6"), message)
 
     def test_large_messages_come_back_exact_over_ipv6(self):
         machine = self.boot()
-        letters = Letters(barepost.options.seed)
+        maker = MessageMaker(barepost.options.seed)
         sizes = (1, 1430, 1450, 65_535, 8_000_000)
         before = network.traffic(TAP)
         for number, size in enumerate(sizes):
-            self.assertEqual(machine.deliver("sender@client.test", ADA, letters.make(number, size)).code, 250)
+            self.assertEqual(machine.deliver("sender@client.test", ADA, maker.make(number, size)).code, 250)
         for number, found in enumerate(machine.mailbox("ada")):
-            self.assertSame(found.content, letters.make(number, sizes[number]))
+            self.assertSame(found.content, maker.make(number, sizes[number]))
         for way, (frames, octets) in network.traffic(TAP, before).items():
             barepost.say(f"{way}: {octets / frames:.0f} bytes a frame")
             self.assertGreater(octets / frames, 1514, f"{way}: the card is asked to cut")
@@ -131,7 +131,7 @@ class Advertised(Ipv6Test):
     configuration = barepost.CONFIGURATION + ACCESS
 
     def advertised_address(self, machine):
-        # `run` cannot know when it serves at an address that it does not know, and who makes accounts may have no time for a ping.
+        # `run` cannot know when it serves at an address that it does not know, and while accounts are made a ping may go unanswered.
         machine.process.wait_for_line(r"\] serving ", barepost.READY_SECONDS)
         found = machine.process.wait_for_line(r"\] net: .*(fe80:[0-9a-f:]+)/64, (fd00:10:[0-9a-f:]+)/64", 30)
         return found[1], found[2]

@@ -1,4 +1,4 @@
-"""What clients were told, and what a machine therefore owes them after its power was cut.
+"""What a machine owes its clients after a power cut, by what they were told.
 
 A `Ledger` keeps, for each message and recipient, when sending it began and when it was acknowledged, and the same for
 deletions. "When" is a number that only grows: the time, or the length of the log of everything that was written to the
@@ -33,7 +33,7 @@ class Entry:
     acknowledged: float = NEVER
     deletion_sent: float = NEVER
     deleted: float = NEVER
-    # As soon as anybody has seen it.
+    # Set once a client has seen it.
     uidl: str | None = None
 
     def must_be_there(self, moment):
@@ -46,8 +46,8 @@ class Entry:
 class Ledger:
     """What is owed to each user."""
 
-    def __init__(self, letters, users, clock=time.monotonic):
-        self.letters = letters
+    def __init__(self, maker, users, clock=time.monotonic):
+        self.maker = maker
         self.clock = clock
         self.entries = {user: {} for user in users}
         self._lock = threading.Lock()
@@ -73,15 +73,15 @@ class Ledger:
         box = self.entries[user]
         for number, entry in box.items():
             if entry.must_be_there(moment) and number not in found:
-                wrong.append(f"{user}: letter {number} is missing, acknowledged at {entry.acknowledged} (now {moment})")
+                wrong.append(f"{user}: message {number} is missing, acknowledged at {entry.acknowledged} (now {moment})")
         for number, uidl in found.items():
             entry = box.get(number)
             if entry is None:
-                wrong.append(f"{user}: letter {number} was never sent to this mailbox")
+                wrong.append(f"{user}: message {number} was never sent to this mailbox")
             elif not entry.may_be_there(moment):
-                wrong.append(f"{user}: letter {number} is there again, deleted at {entry.deleted} (now {moment})")
+                wrong.append(f"{user}: message {number} is there again, deleted at {entry.deleted} (now {moment})")
             elif entry.uidl is not None and entry.acknowledged <= moment and entry.uidl != uidl:
-                wrong.append(f"{user}: letter {number} was {entry.uidl} and is {uidl}")
+                wrong.append(f"{user}: message {number} was {entry.uidl} and is {uidl}")
         return wrong
 
     def settle(self, user, found):
@@ -120,15 +120,15 @@ def look(machine, ledger, user, sample=None):
                     found[known[uidls[number]]] = uidls[number]
         for number, raw in session.retrieve(numbers):
             try:
-                letter = ledger.letters.recognize(without_trace(raw))
+                message = ledger.maker.recognize(without_trace(raw))
             except AssertionError as error:
                 wrong.append(f"{user}: {uidls[number]}: {error}")
                 continue
-            if letter in found:
-                wrong.append(f"{user}: letter {letter} is there twice")
+            if message in found:
+                wrong.append(f"{user}: message {message} is there twice")
             if len(raw) != sizes[number]:
-                wrong.append(f"{user}: letter {letter} has {len(raw)} bytes and LIST says {sizes[number]}")
-            found[letter] = uidls[number]
+                wrong.append(f"{user}: message {message} has {len(raw)} bytes and LIST says {sizes[number]}")
+            found[message] = uidls[number]
     return found, wrong
 
 
@@ -180,7 +180,7 @@ class Load:
                     return
                 to = dice.sample(users, 1 if dice.random() < 0.7 else 2)
                 number, size = ledger.next_number(), dice.choice(self.sizes)
-                message = ledger.letters.make(number, size)
+                message = ledger.maker.make(number, size)
                 entries = [ledger.entries[user].setdefault(number, Entry(sent=ledger.clock())) for user in to]
                 addresses = [f"{user}@{DOMAIN}" for user in to]
                 if dice.random() < 0.7:
@@ -196,7 +196,7 @@ class Load:
                     session.command("RSET")
                     self._stop.wait(0.2)
                 elif reply.code != 421:
-                    raise AssertionError(f"letter {number} of {size} bytes was refused: {reply}")
+                    raise AssertionError(f"message {number} of {size} bytes was refused: {reply}")
 
     def _delete(self, users, dice):
         """One session that looks at what is new, and deletes some of what it knows."""
@@ -223,7 +223,7 @@ class Load:
         now = self.ledger.clock()
         new = [number for number, uidl in uidls.items() if uidl not in known]
         for number, head in session.heads(new):
-            match = self.ledger.letters.NUMBER.search(head)
+            match = self.ledger.maker.NUMBER.search(head)
             if not match or int(match[2]) not in box:
                 raise AssertionError(f"{user}: {uidls[number]} was never sent: {head!r}")
             entry = box[int(match[2])]

@@ -24,11 +24,11 @@ MESSAGE_ID = re.compile(rb"^Message-Id: <([^>]+)>\r\n", re.M)
 
 
 class Door:
-    """A door in front of a forwarded port, for crowds.
+    """A queue in front of a forwarded port, for many clients at once.
 
-    QEMU's user network lets one connection wait at a forwarded port (its listen() has a backlog of 1), and Linux makes whoever
-    finds that place taken try again after a second, then three, then seven. So a crowd comes in here, and goes
-    on one by one: as soon as one has been greeted the next is let through. From there on nothing is held back.
+    QEMU's user network lets one connection wait at a forwarded port (its listen() has a backlog of 1), and Linux makes a
+    client that finds that place taken try again after a second, then three, then seven. So clients connect here, and
+    are passed on one by one: once one has been greeted, the next is let through. From then on nothing is held back.
     """
 
     def __init__(self, port):

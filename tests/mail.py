@@ -1,5 +1,5 @@
-"""SMTP and POP3 clients that see every byte, say exactly what they are told to say, and repair nothing; and letters that know
-themselves.
+"""SMTP and POP3 clients that see every byte, send exactly what they are told to send, and repair nothing; and messages that
+can be recognized.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ class Lines:
         self.close()
 
     def close(self):
-        """Leaves without a word."""
+        """Closes the connection without a command."""
         self.socket.close()
 
     def reset(self):
@@ -101,7 +101,7 @@ class Lines:
         self._buffer += data
 
     def is_closed_within(self, seconds):
-        """Whether the other side closes (what it still says is passed over)."""
+        """Whether the other side closes. Bytes before that are ignored."""
         self.socket.settimeout(seconds)
         try:
             while True:
@@ -138,7 +138,7 @@ def stuffed(message):
 
 
 class Smtp(Lines):
-    """An SMTP client that says exactly what it is told to say."""
+    """An SMTP client that sends exactly what it is told to send."""
 
     def __init__(self, port, **how):
         super().__init__(port, **how)
@@ -159,7 +159,7 @@ class Smtp(Lines):
                 return Reply(int(line[:3]), texts)
 
     def command(self, line):
-        """Says a line and returns the reply."""
+        """Sends a line and returns the reply."""
         self.send((line if isinstance(line, bytes) else line.encode()) + b"\r\n")
         return self.reply()
 
@@ -343,10 +343,10 @@ def uid_of(uidl):
     return tuple(int(number, 16) for number in re.findall(r"[0-9a-fA-F]+", uidl))
 
 
-class Letters:
-    """Messages made from a seed and a number: what comes back tells which it is, and is compared byte by byte."""
+class MessageMaker:
+    """Messages made from a seed and a number. A message that comes back is recognized, and compared byte by byte."""
 
-    NUMBER = re.compile(rb"^X-Letter: (\d+)/(\d+)/(\d+)\r\n", re.M)
+    NUMBER = re.compile(rb"^X-Test-Message: (\d+)/(\d+)/(\d+)\r\n", re.M)
 
     def __init__(self, seed):
         self.seed = seed
@@ -355,8 +355,8 @@ class Letters:
         """A message of about `size` bytes: lines of random length, some of which start with dots."""
         dice = random.Random(f"{self.seed}/{number}")
         head = (
-            f"From: sender@client.test\r\nTo: whom@it.may.concern.test\r\nSubject: letter {number}\r\n"
-            f"X-Letter: {self.seed}/{number}/{size}\r\n\r\n"
+            f"From: sender@client.test\r\nTo: recipient@client.test\r\nSubject: message {number}\r\n"
+            f"X-Test-Message: {self.seed}/{number}/{size}\r\n\r\n"
         ).encode()
         noise = dice.randbytes(max(size - len(head), 1) // 2).hex().encode()
         lines, at = [head], 0
@@ -373,5 +373,5 @@ class Letters:
             raise AssertionError(f"not a message that was sent: {content[:200]!r}")
         number, size = int(match[2]), int(match[3])
         if content != self.make(number, size):
-            raise AssertionError(f"letter {number} of {size} bytes is damaged: {len(content)} bytes came back")
+            raise AssertionError(f"message {number} of {size} bytes is damaged: {len(content)} bytes came back")
         return number

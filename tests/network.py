@@ -22,7 +22,7 @@ def enter():
     permitted."""
     user, group, libc = os.getuid(), os.getgid(), ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET) != 0:
-        # Who is not root may be so in a namespace of users.
+        # A user other than root may be root in a user namespace.
         if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
             sys.exit(
                 f"network namespaces are not permitted here ({os.strerror(ctypes.get_errno())}): "

@@ -1,4 +1,4 @@
-"""Servers that others made, on hosts of a network of the test's own (network): NSD, Unbound, Postfix, Exim, Postfix's smtp-sink and rspamd.
+"""Servers of other projects, on hosts of a network of the test's own (network): NSD, Unbound, Postfix, Exim, Postfix's smtp-sink and rspamd.
 
 They lie below target/tools, where they were unpacked and never installed. What they need of a host (accounts of their own, a resolver, a folder that these may enter) they find in a namespace of mounts,
 which vanishes with the process that made it.
@@ -127,7 +127,7 @@ class Unbound(Process):
 
 
 class MailServer:
-    """A mail server with a Maildir in which all is that came for its domain."""
+    """A mail server with a Maildir that receives all mail for its domain."""
 
     def __init__(self, name, account):
         self.folder = PLACE / name
@@ -136,14 +136,14 @@ class MailServer:
         self.maildir.parent.mkdir()
         shutil.chown(self.maildir.parent, account, account)
 
-    def letters(self):
-        """What has come, with the line ends of mail."""
+    def messages(self):
+        """The received messages, with CRLF line ends."""
         files = sorted((self.maildir / "new").glob("*"), key=lambda file: file.stat().st_mtime_ns)
         return [file.read_bytes().replace(b"\n", b"\r\n") for file in files]
 
     def wait_for(self, count, seconds):
-        """The letters, once there are so many."""
-        return until(lambda: len(found := self.letters()) >= count and found, seconds, f"{count} letters at {self.folder.name}")
+        """The messages, once there are this many."""
+        return until(lambda: len(found := self.messages()) >= count and found, seconds, f"{count} messages at {self.folder.name}")
 
     def kill(self):
         """Ends it and all that it started, and forgets what it had."""
@@ -156,14 +156,14 @@ class MailServer:
 
 
 def _await_port(address):
-    """Waits until somebody listens on port 25."""
+    """Waits until a server listens on port 25."""
     listening = f" {''.join(f'{int(part):02X}' for part in reversed(address.split('.')))}:0019 00000000:0000 0A "
     until(lambda: listening in pathlib.Path("/proc/net/tcp").read_text(), READY_SECONDS, f"a server at {address}")
 
 
 class Postfix(MailServer):
     """
-    Postfix at an address, for a domain. What it says of itself is in the test's folder. Mail to `nobody` there is refused. `users`: who may log in over TLS at the port of submission, by SCRAM-SHA-256 alone (Cyrus SASL): {name: password}.
+    Postfix at an address, for a domain. Its log is in the test's folder. Mail to `nobody` there is refused. `users`: accounts that may log in over TLS at the submission port, by SCRAM-SHA-256 alone (Cyrus SASL): {name: password}.
     `more`: settings of its own.
     """
 
@@ -242,17 +242,17 @@ class Postfix(MailServer):
         (self.folder / "sasl").mkdir()
         (self.folder / "sasl" / "smtpd.conf").write_text(f"pwcheck_method: auxprop\nauxprop_plugin: sasldb\nsasldb_path: {passwords}\nmech_list: SCRAM-SHA-256\n")
 
-    def send(self, sender, recipient, letter):
-        """Takes a letter from a user of its own, who sits at the same host."""
+    def send(self, sender, recipient, message):
+        """Accepts a message from a local user of the same host."""
         with smtplib.SMTP(self.address, 25, timeout=READY_SECONDS, source_address=(self.address, 0)) as session:
-            session.sendmail(sender, [recipient], letter)
+            session.sendmail(sender, [recipient], message)
 
     def log(self):
         return (self.folder / "log").read_text()
 
 
 class Exim(MailServer):
-    """Exim at an address, for a domain. Mail to `nobody` there is refused. `users`: who may log in over TLS and send to anybody, which ends in its Maildir too: {name: password}. Then it is at the ports of submission as well."""
+    """Exim at an address, for a domain. Mail to `nobody` there is refused. `users`: accounts that may log in over TLS and send to any address, which ends in its Maildir, too: {name: password}. Then it also listens on the submission ports."""
 
     def __init__(self, folder, address, host, domain, users=None):
         super().__init__(domain, "Debian-exim")
@@ -279,7 +279,7 @@ class Exim(MailServer):
             begin acl
             recipient:
               deny local_parts = nobody
-                   message = there is nobody of this name
+                   message = no such user
               accept authenticated = *
               accept domains = {domain}
               deny message = relaying is not permitted
@@ -337,7 +337,7 @@ class Sink(Process):
         """How often it was told this."""
         return sum(command in line for line in self.lines())
 
-    def letters(self):
+    def messages(self):
         """What it has taken whole, with the line ends of mail, and the envelope in fields of its own above."""
         files = sorted(self.folder.iterdir())
         begun = set()
@@ -349,7 +349,7 @@ class Sink(Process):
 
 
 def make_certificate(folder, host):
-    """A file with a key and a certificate that nobody has signed but its owner."""
+    """A file with a key and a self-signed certificate."""
     path = pathlib.Path(folder, "certificate.pem")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}",
                     "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True, timeout=60)
@@ -365,7 +365,7 @@ def fingerprint(folder):
 
 
 class Rspamd(Process):
-    """rspamd at an address, with what it always knows, and rules of its own: `suspicious` in a subject is, `later` is to come again, and what it was told of a letter stands in its log."""
+    """rspamd at an address, with what it always knows, and rules of its own: `suspicious` in a subject is, `later` is to come again, and its log has what it was told about a message."""
 
     RULES = """\
         rspamd_config.SUSPICIOUS = {

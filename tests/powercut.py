@@ -1,4 +1,4 @@
-"""The promise: what was acknowledged survives a power cut, whole, once, under the same unique identifier.
+"""The promise: acknowledged mail survives a power cut, whole, once, under the same unique identifier.
 
 A machine is put under load: several clients send messages of all sizes to several mailboxes, one deletes. At a random
 moment QEMU is killed, sometimes while it boots and recovers from the cut before, and started again on the same disk. Then every
@@ -15,7 +15,7 @@ import time
 import barepost
 import ledger
 from barepost import options
-from mail import Letters, uid_of
+from mail import MessageMaker, uid_of
 
 USERS = ("ada", "grace", "barbara")
 
@@ -25,13 +25,13 @@ class PowerCuts(barepost.Test):
         cuts = 12 if options.quick else 60
         data = self.data()
         command = self.learn(data)
-        book = ledger.Ledger(Letters(options.seed), USERS)
+        book = ledger.Ledger(MessageMaker(options.seed), USERS)
         highest = dict.fromkeys(USERS, ())
         boots = []
 
         for cut in range(1, cuts + 1):
             if self.dice.random() < 0.15:
-                # The power goes again while the machine is on its way.
+                # The power fails again while the machine boots.
                 guest = self.guest(command)
                 time.sleep(self.dice.uniform(0, 1))
                 guest.kill()
@@ -71,7 +71,7 @@ class PowerCuts(barepost.Test):
             known = {entry.uidl for entry in book.entries[user].values()}
             for number, uidl in found.items():
                 if uidl not in known and uid_of(uidl) <= highest[user]:
-                    wrong.append(f"{user}: letter {number} is new and got {uidl}, not above {highest[user]}")
+                    wrong.append(f"{user}: message {number} is new and got {uidl}, not above {highest[user]}")
             self.assertEqual(wrong, [], f"after cut {cut}, seed {options.seed}; {guest.process.tail()}")
             highest[user] = max([highest[user], *map(uid_of, found.values())])
             book.settle(user, found)

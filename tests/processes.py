@@ -18,7 +18,7 @@ STOP_SECONDS = 30
 
 
 class Late(AssertionError):
-    """Something did not happen in its time."""
+    """A condition did not become true in time."""
 
 
 def until(condition, seconds, what, pause=0.02):

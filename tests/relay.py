@@ -1,6 +1,6 @@
-"""The promise: mail leaves for servers that others made, as it was submitted, once, and who sends it hears of what does not arrive; their mail comes.
+"""The promise: mail leaves for servers of other projects exactly and once, senders get reports of failures, and mail of those servers arrives.
 
-The machine is a Linux process at a tap interface, and behind its gateway is an Internet of the test's own: NSD knows the domains, some of which Unbound authenticates, Postfix and Exim take mail for two of them, and Postfix's
+The machine is a Linux process at a tap interface, and behind its gateway is a network of the test's own: NSD knows the domains, some of which Unbound authenticates, Postfix and Exim take mail for two of them, and Postfix's
 smtp-sink is slow, refuses and breaks off for others.
 
 Takes a minute; --quick leaves nothing out.
@@ -19,7 +19,7 @@ import peers
 import signatures
 from forms import Forms
 from hosted import CONFIGURATION, LINUX, TAP, HostedTest
-from mail import DOMAIN, PASSWORD, Letters
+from mail import DOMAIN, PASSWORD, MessageMaker
 from processes import until
 
 NAME_SERVER, RESOLVER, SIGNING = (f"198.51.100.{number}" for number in range(1, 4))
@@ -32,7 +32,7 @@ SUBMISSION = 587
 ZONES = {
     "postfix.test": [f"@ IN MX 10 mx\n@ IN TXT \"v=spf1 ip4:{POSTFIX} -all\"\nmx IN A {POSTFIX}"],
     "exim.test": [f"@ IN MX 5 closed\n@ IN MX 10 mx\nclosed IN A {CLOSED}\nmx IN A {EXIM}"],
-    # So many hosts that the answer comes by a stream.
+    # So many hosts that the response needs TCP.
     "sink.test": [f"@ IN MX 1 mx\nmx IN A {SINK}", *(f"@ IN MX 9 one-of-the-hosts-that-are-not-there-{number}" for number in range(99))],
     "slow.test": [f"@ IN A {SLOW}"],
     **{name: [f"@ IN A {address}"] for name, address in PLAIN.items()},
@@ -50,37 +50,37 @@ class Relay(HostedTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.letters = Letters(barepost.options.seed)
+        cls.maker = MessageMaker(barepost.options.seed)
 
     def setUp(self):
         super().setUp()
         self.watch(peers.Nsd(self.folder, NAME_SERVER, ZONES))
 
-    def letter(self, number, size=2000):
-        """One that says all that a submitted one has to."""
+    def message(self, number, size=2000):
+        """A message with all required fields."""
         head = f"Date: Mon, 23 Nov 2026 12:00:00 +0000\r\nMessage-ID: <{number}.{barepost.options.seed}@{DOMAIN}>\r\n".encode()
-        return head + self.letters.make(number, size).replace(b"sender@client.test", ADA.encode())
+        return head + self.maker.make(number, size).replace(b"sender@client.test", ADA.encode())
 
-    def submit(self, machine, recipients, letter, parameters=""):
-        """As Ada's mail program does it."""
+    def submit(self, machine, recipients, message, parameters=""):
+        """Submits a message as Ada's mail program does."""
         with barepost.Smtp(SUBMISSION, host=machine.host) as session:
             session.ehlo()
             login = base64.b64encode(f"\0{ADA}\0{PASSWORD}".encode()).decode()
             self.assertEqual(session.command(f"AUTH PLAIN {login}").code, 235)
-            reply = session.deliver(ADA, recipients, letter, parameters)
+            reply = session.deliver(ADA, recipients, message, parameters)
         self.assertEqual(reply.code, 250, reply)
 
     def assertWhole(self, found, sent):
-        """What has come is what was sent, below what hosts on its way have put above."""
+        """The received message is the sent one, below the fields that hosts on its way have added."""
         self.assertIn(sent[:100], found)
         self.assertSame(found[found.index(sent[:100]):], sent)
 
     def reports(self, machine, count, seconds=20):
-        """What Ada has heard of mail that did not arrive: (recipient, action, status), by recipient."""
+        """The reports in Ada's inbox: (recipient, action, status), by recipient."""
         found = until(lambda: len(there := machine.mailbox("ada")) >= count and there, seconds, f"{count} reports")
         heard = []
-        for letter in found:
-            message = email.message_from_bytes(letter.raw, policy=email.policy.default)
+        for received in found:
+            message = email.message_from_bytes(received.raw, policy=email.policy.default)
             self.assertEqual(message.get_content_type(), "multipart/report")
             self.assertEqual(message["Return-Path"], "<>")
             words, fields, _ = message.iter_parts()
@@ -98,12 +98,12 @@ class Relay(HostedTest):
         machine = self.boot()
         sizes = (300, 2_000, 70_000, 5_000_000)
         for number, size in enumerate(sizes):
-            self.submit(machine, ["bob@postfix.test", "eve@exim.test", GRACE], self.letter(number, size))
+            self.submit(machine, ["bob@postfix.test", "eve@exim.test", GRACE], self.message(number, size))
         for peer in (postfix, exim):
-            found = {re.search(rb"X-Letter: \d+/(\d+)/", letter)[1]: letter for letter in peer.wait_for(len(sizes), 60)}
+            found = {re.search(rb"X-Test-Message: \d+/(\d+)/", received)[1]: received for received in peer.wait_for(len(sizes), 60)}
             self.assertEqual(len(found), len(sizes))
             for number, size in enumerate(sizes):
-                self.assertWhole(found[str(number).encode()], self.letter(number, size))
+                self.assertWhole(found[str(number).encode()], self.message(number, size))
         self.assertEqual(len(machine.mailbox("grace")), len(sizes))
         self.assertEqual(machine.mailbox("ada"), [])
 
@@ -111,21 +111,21 @@ class Relay(HostedTest):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
         exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
         machine = self.boot()
-        self.submit(machine, ["bob@postfix.test", "eve@exim.test"], self.letter(1, 200_000))
+        self.submit(machine, ["bob@postfix.test", "eve@exim.test"], self.message(1, 200_000))
         for peer, words in ((postfix, r"using TLSv1\.3 with cipher TLS_\w+ .* with ESMTPS id"), (exim, r"with esmtps  ?\(TLS1\.3\) tls TLS_\w+")):
-            letter = peer.wait_for(1, 20)[0]
-            self.assertWhole(letter, self.letter(1, 200_000))
-            trace = " ".join(letter.partition(b"Received: from client")[0].decode().split())
+            received = peer.wait_for(1, 20)[0]
+            self.assertWhole(received, self.message(1, 200_000))
+            trace = " ".join(received.partition(b"Received: from client")[0].decode().split())
             self.assertRegex(trace, words)
 
     def test_a_host_with_broken_tls_gets_mail_in_the_clear(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test", smtpd_tls_protocols="TLSv1.1"))
         machine = self.boot()
-        self.submit(machine, ["bob@postfix.test"], self.letter(1))
-        letter = postfix.wait_for(1, 20)[0]
-        self.assertWhole(letter, self.letter(1))
+        self.submit(machine, ["bob@postfix.test"], self.message(1))
+        received = postfix.wait_for(1, 20)[0]
+        self.assertWhole(received, self.message(1))
         self.assertIn("TLS library problem", postfix.log())
-        self.assertIn(b"with ESMTP id", letter)
+        self.assertIn(b"with ESMTP id", received)
 
     def test_a_smarthost_needs_a_valid_certificate(self):
         exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test", users={"barepost": "pencil"}))
@@ -139,21 +139,21 @@ class Relay(HostedTest):
             data = self.data(configuration=f'{self.configuration}smarthost = "{place}"\ntls = "{tls}"\n{login}{direct}')
             (data / "smarthost.pem").write_bytes((exim.folder / "cert.pem").read_bytes())
             machine = self.boot(data)
-            self.submit(machine, ["x@nowhere.test", "bob@postfix.test"], self.letter(number, 100_000))
-            letter = exim.wait_for(number + 1, 30)[-1]
-            self.assertWhole(letter, self.letter(number, 100_000))
-            self.assertRegex(" ".join(letter.partition(b"Received: from client")[0].decode().split()), words)
-            self.assertWhole(postfix.wait_for(number + 1, 30)[-1], self.letter(number, 100_000))
+            self.submit(machine, ["x@nowhere.test", "bob@postfix.test"], self.message(number, 100_000))
+            received = exim.wait_for(number + 1, 30)[-1]
+            self.assertWhole(received, self.message(number, 100_000))
+            self.assertRegex(" ".join(received.partition(b"Received: from client")[0].decode().split()), words)
+            self.assertWhole(postfix.wait_for(number + 1, 30)[-1], self.message(number, 100_000))
             self.assertEqual((machine.mailbox("ada"), machine.stop()), ([], 0))
         by_address = (f"{EXIM}:587", login, "TLS error on connection from")
-        by_nobody = ("mx.exim.test:587", login.replace('ca = "smarthost.pem"\n', ""), "TLS error on connection from")
+        without_ca = ("mx.exim.test:587", login.replace('ca = "smarthost.pem"\n', ""), "TLS error on connection from")
         wrong = ("mx.exim.test:587", login.replace("pencil", "wrong"), "authenticator failed for")
-        for place, more, complaint in (by_address, by_nobody, wrong):
+        for place, more, complaint in (by_address, without_ca, wrong):
             before = exim.log().count(complaint)
             machine = self.boot(self.data(configuration=f'{self.configuration}smarthost = "{place}"\n{more}'))
-            self.submit(machine, ["x@nowhere.test"], self.letter(3))
+            self.submit(machine, ["x@nowhere.test"], self.message(3))
             until(lambda before=before, complaint=complaint: exim.log().count(complaint) > before, 30, complaint)
-            self.assertEqual((len(exim.letters()), machine.stop()), (2, 0))
+            self.assertEqual((len(exim.messages()), machine.stop()), (2, 0))
 
     def test_a_smarthost_with_scram_gets_mail_after_the_login(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test", users={"barepost": "pencil"}))
@@ -162,11 +162,11 @@ class Relay(HostedTest):
             data = self.data(configuration=f'{self.configuration}smarthost = "mx.postfix.test:587"\nuser = "barepost"\npassword = "{password}"\nca = "smarthost.pem"\n')
             (data / "smarthost.pem").write_bytes((postfix.folder / "cert.pem").read_bytes())
             machine = self.boot(data)
-            self.submit(machine, ["bob@postfix.test"], self.letter(1))
-            until(lambda password=password: postfix.letters() if password == "pencil" else complaint in postfix.log(), 30, f"a login with {password}")
+            self.submit(machine, ["bob@postfix.test"], self.message(1))
+            until(lambda password=password: postfix.messages() if password == "pencil" else complaint in postfix.log(), 30, f"a login with {password}")
             self.assertEqual((postfix.log().count(complaint), machine.stop()), (int(password == "wrong"), 0))
-        [letter] = postfix.letters()
-        self.assertWhole(letter, self.letter(1))
+        [received] = postfix.messages()
+        self.assertWhole(received, self.message(1))
         self.assertIn("sasl_method=SCRAM-SHA-256, sasl_username=barepost\n", postfix.log())
 
     def test_a_host_that_fails_dane_gets_no_mail(self):
@@ -179,7 +179,7 @@ class Relay(HostedTest):
             # Another's certificate, and a host without TLS.
             "exim.test": [f"@ IN MX 10 mx\nmx IN A {EXIM}\n_25._tcp.mx IN TLSA 3 1 1 {own}"],
             "slow.test": [f"@ IN MX 10 mx\nmx IN A {SLOW}\n_25._tcp.mx IN TLSA 3 1 1 {wrong}"],
-            # Nobody has signed this.
+            # This one is self-signed.
             "sink.test": [f"@ IN MX 10 mx\nmx IN A {SINK}\n_25._tcp.mx IN TLSA 3 1 1 {wrong}"],
         }
         nsd = self.watch(peers.Nsd(self.folder, SIGNING, zones, signed=["postfix.test", "exim.test", "slow.test"]))
@@ -188,16 +188,16 @@ class Relay(HostedTest):
         data = self.data(configuration=believing)
         machine = self.boot(data)
         for number, recipient in enumerate(("eve@exim.test", "bob@slow.test", "bob@postfix.test", "eve@sink.test")):
-            self.submit(machine, [recipient], self.letter(number))
-        self.assertWhole(postfix.wait_for(1, 20)[0], self.letter(2))
-        self.assertWhole(until(other.letters, 20, "the letter for whom nobody has signed")[0], self.letter(3) + b"\r\n")
+            self.submit(machine, [recipient], self.message(number))
+        self.assertWhole(postfix.wait_for(1, 20)[0], self.message(2))
+        self.assertWhole(until(other.messages, 20, "the message for the host with the self-signed certificate")[0], self.message(3) + b"\r\n")
         until(lambda: bare.heard("disconnect"), 20, "an attempt at a host without TLS")
         self.assertEqual(machine.stop(), 0)
-        self.assertEqual((exim.letters(), bare.letters()), ([], []))
+        self.assertEqual((exim.messages(), bare.messages()), ([], []))
         # Where it is not authenticated, it is not believed.
         machine = self.boot(self.data(configuration=believing.replace("dnssec = true", "")))
-        self.assertWhole(exim.wait_for(1, 20)[0], self.letter(0))
-        self.assertWhole(until(bare.letters, 20, "the letter in the clear")[0], self.letter(1) + b"\r\n")
+        self.assertWhole(exim.wait_for(1, 20)[0], self.message(0))
+        self.assertWhole(until(bare.messages, 20, "the message in the clear")[0], self.message(1) + b"\r\n")
         self.assertEqual(machine.mailbox("ada"), [])
 
     def test_relayed_mail_is_signed_and_verifies_with_dkimpy(self):
@@ -206,31 +206,31 @@ class Relay(HostedTest):
         machine = self.boot(data)
         sizes = (300, 100_000)
         for number, size in enumerate(sizes):
-            self.submit(machine, ["bob@postfix.test"], self.letter(number, size))
-        # And what Ada writes in a browser.
+            self.submit(machine, ["bob@postfix.test"], self.message(number, size))
+        # And a message that Ada writes in the webmail.
         ada = Forms(f"https://{machine.host}", data / "tls" / "certificate.pem", "ada")
         ada.hold(0)
         for text in ("Hello.\n", "A line of many.\n" * 10_000):
             page = ada.post("/mail/compose", to="Bob <bob@postfix.test>", bcc=GRACE, subject="looms \u00fc", text=text, do="send")
             self.assertIn("Message sent.", page)
         keys = signatures.published(data)
-        for letter in postfix.wait_for(4, 60):
+        for received in postfix.wait_for(4, 60):
             both = [("rsa-sha256", True), ("ed25519-sha256", True)]
-            self.assertEqual(signatures.verdicts(letter, keys), both, letter[:3000])
-            other = signatures.verdicts(letter + b"more\r\n", keys)
+            self.assertEqual(signatures.verdicts(received, keys), both, received[:3000])
+            other = signatures.verdicts(received + b"more\r\n", keys)
             self.assertEqual(other, [(kind, False) for kind, _ in both])
 
     def test_mail_from_postfix_arrives_and_is_answered(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
         machine = self.boot()
         postfix.send("bob@postfix.test", ADA, "From: bob@postfix.test\r\nTo: ada\r\nSubject: question\r\n\r\nWell?\r\n")
-        found = until(lambda: machine.mailbox("ada"), 20, "Bob's letter")[0].raw.decode()
+        found = until(lambda: machine.mailbox("ada"), 20, "Bob's message")[0].raw.decode()
         self.assertIn("spf=pass smtp.mailfrom=postfix.test; dmarc=none header.from=postfix.test", found.replace("\r\n\t", " "))
-        self.submit(machine, ["bob@postfix.test"], self.letter(1))
-        self.assertWhole(postfix.wait_for(1, 20)[0], self.letter(1))
+        self.submit(machine, ["bob@postfix.test"], self.message(1))
+        self.assertWhole(postfix.wait_for(1, 20)[0], self.message(1))
 
     def test_forwarded_mail_has_a_rewritten_sender(self):
-        """Alice's letter to Grace goes on to Exim's domain, and to somebody at Postfix whom that takes for somebody else's, who refuses him."""
+        """Alice's message to Grace is forwarded to Exim's domain, and to a recipient at Postfix that forwards to a refused one."""
         gone = f"transport_maps=inline:{{gone@postfix.test=smtp:[{EXIM}]}}".split("=", 1)
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test", **dict([gone])))
         exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
@@ -240,13 +240,13 @@ class Relay(HostedTest):
         machine = self.boot(self.data(configuration=on))
         postfix.send("alice@postfix.test", GRACE, "From: alice@postfix.test\r\nTo: grace\r\nSubject: on\r\n\r\nGo.\r\n")
         raw = exim.wait_for(1, 20)[0]
-        letter = raw.decode()
+        received = raw.decode()
         # The domain in whose name it comes is one that speaks for the host that brings it.
-        self.assertRegex(letter, rf"(?m)^Return-path: <SRS0=\w{{6}}=\w\w=postfix\.test=alice@{DOMAIN}>|envelope-from <SRS0=\w{{6}}=\w\w=postfix\.test=alice@{DOMAIN}>")
-        self.assertIn("[10.9.0.2]", letter)
-        self.assertRegex(letter.replace("\r", ""), rf"\nDelivered-To: {GRACE}\nX-Loop: \w{{12}}\nARC-Seal: i=1; a=rsa-sha256; cv=none; ")
+        self.assertRegex(received, rf"(?m)^Return-path: <SRS0=\w{{6}}=\w\w=postfix\.test=alice@{DOMAIN}>|envelope-from <SRS0=\w{{6}}=\w\w=postfix\.test=alice@{DOMAIN}>")
+        self.assertIn("[10.9.0.2]", received)
+        self.assertRegex(received.replace("\r", ""), rf"\nDelivered-To: {GRACE}\nX-Loop: \w{{12}}\nARC-Seal: i=1; a=rsa-sha256; cv=none; ")
         keys = signatures.published(machine.data)
-        self.assertTrue(signatures.chain_passes(raw, keys), letter)
+        self.assertTrue(signatures.chain_passes(raw, keys), received)
         self.assertFalse(signatures.chain_passes(raw.replace(b"Go.", b"No."), keys))
         bounce = postfix.wait_for(1, 40)[0].decode()
         self.assertRegex(bounce, r"(?m)^X-Original-To: alice@postfix\.test|for <alice@postfix\.test>")
@@ -260,11 +260,11 @@ class Relay(HostedTest):
         exim = self.watch(peers.Exim(self.folder, EXIM, "mx.exim.test", "exim.test"))
         machine = self.boot()
         nobody = ["nobody@postfix.test", "nobody@exim.test", "x@nowhere.test", "x@unknown.exim.test"]
-        self.submit(machine, [*nobody, "bob@postfix.test", "eve@exim.test"], self.letter(1))
+        self.submit(machine, [*nobody, "bob@postfix.test", "eve@exim.test"], self.message(1))
         expected = zip(nobody, ("5.7.1", "5.1.0", "5.1.10", "5.1.2"), strict=True)
         self.assertEqual(self.reports(machine, 4), sorted((who, "failed", status) for who, status in expected))
         for peer in (postfix, exim):
-            self.assertWhole(peer.wait_for(1, 20)[0], self.letter(1))
+            self.assertWhole(peer.wait_for(1, 20)[0], self.message(1))
 
     def test_success_reports_come_from_the_last_host_that_can(self):
         postfix = self.watch(peers.Postfix(self.folder, POSTFIX, "mx.postfix.test", "postfix.test"))
@@ -274,12 +274,12 @@ class Relay(HostedTest):
         with smtplib.SMTP(machine.host, SUBMISSION) as session:
             session.login(ADA, PASSWORD)
             self.assertTrue(session.has_extn("dsn"))
-            everybody, options = ["bob@postfix.test", "eve@exim.test", GRACE], (["RET=HDRS", "ENVID=QQ+2B1"], ["NOTIFY=SUCCESS,FAILURE"])
-            self.assertEqual(session.sendmail(ADA, everybody, self.letter(1), *options), {})
+            everyone, options = ["bob@postfix.test", "eve@exim.test", GRACE], (["RET=HDRS", "ENVID=QQ+2B1"], ["NOTIFY=SUCCESS,FAILURE"])
+            self.assertEqual(session.sendmail(ADA, everyone, self.message(1), *options), {})
         found = until(lambda: len(there := machine.mailbox("ada")) >= 3 and there, 20, "three reports")
         told = {}
-        for letter in found:
-            message = email.message_from_bytes(letter.raw, policy=email.policy.default)
+        for received in found:
+            message = email.message_from_bytes(received.raw, policy=email.policy.default)
             _, fields, header = message.iter_parts()
             of_all, of_one = fields.get_payload()
             self.assertEqual((message["Return-Path"], of_all["Original-Envelope-Id"]), ("<>", "QQ+1"))
@@ -292,35 +292,35 @@ class Relay(HostedTest):
             "eve@exim.test": (ours, "relayed", "2"),
             GRACE: (ours, "delivered", "2"),
         })
-        self.assertEqual([len(there) for there in (postfix.letters(), exim.letters(), machine.mailbox("grace"))], [1, 1, 1])
+        self.assertEqual([len(there) for there in (postfix.messages(), exim.messages(), machine.mailbox("grace"))], [1, 1, 1])
 
     def test_a_deferred_message_leaves_once_after_a_power_cut(self):
         refusing = self.watch(peers.Sink(self.folder, SINK, "-r", "rcpt"))
         data = self.data()
         machine = self.boot(data)
-        self.submit(machine, ["bob@sink.test"], self.letter(1))
+        self.submit(machine, ["bob@sink.test"], self.message(1))
         until(lambda: refusing.heard("RCPT"), 30, "a first attempt")
         machine.kill()
         refusing.kill()
         sink = self.watch(peers.Sink(self.folder, SINK))
         machine = self.boot(data)
-        self.assertWhole(until(sink.letters, 30, "the letter")[0], self.letter(1) + b"\r\n")
+        self.assertWhole(until(sink.messages, 30, "the message")[0], self.message(1) + b"\r\n")
         self.assertEqual(machine.stop(), 0)
         self.boot(data)
-        self.assertEqual((len(sink.letters()), machine.mailbox("ada")), (1, []))
+        self.assertEqual((len(sink.messages()), machine.mailbox("ada")), (1, []))
 
     def test_hosts_with_few_extensions_get_mail(self):
         sinks = [self.watch(peers.Sink(self.folder, address, *how))
                  for address, how in zip(PLAIN.values(), (["-e"], ["-p"], ["-8"], ["-E"], ["-a"]), strict=False)]
         machine = self.boot()
         for domain, _ in zip(PLAIN, sinks, strict=False):
-            self.submit(machine, [f"bob@{domain}"], self.letter(1))
-            # What is said of a letter in which there are no such bytes keeps it from nobody.
-            self.submit(machine, [f"bob@{domain}"], self.letter(1), " BODY=8BITMIME")
+            self.submit(machine, [f"bob@{domain}"], self.message(1))
+            # BODY=8BITMIME for a message without 8-bit bytes excludes no host.
+            self.submit(machine, [f"bob@{domain}"], self.message(1), " BODY=8BITMIME")
         for sink in sinks:
-            found = until(lambda sink=sink: len(there := sink.letters()) >= 2 and there, 30, f"two letters at {sink.folder.name}")
-            for letter in found:
-                self.assertWhole(letter, self.letter(1) + b"\r\n")
+            found = until(lambda sink=sink: len(there := sink.messages()) >= 2 and there, 30, f"two messages at {sink.folder.name}")
+            for received in found:
+                self.assertWhole(received, self.message(1) + b"\r\n")
 
     def test_hosts_that_disconnect_get_mail_once_they_recover(self):
         ailments = [[how, when] for how in ("-q", "-Q") for when in ("EHLO", "MAIL", "RCPT", "DATA")] + [["-r", "MAIL"], ["-r", "."]]
@@ -328,7 +328,7 @@ class Relay(HostedTest):
         data = self.data()
         machine = self.boot(data)
         for domain in PLAIN:
-            self.submit(machine, [f"bob@{domain}"], self.letter(1))
+            self.submit(machine, [f"bob@{domain}"], self.message(1))
         for sink, (_, when) in zip(ill, ailments, strict=True):
             until(lambda sink=sink: sink.heard("disconnect"), 30, f"{when} at {sink.folder.name}")
             sink.kill()
@@ -336,8 +336,8 @@ class Relay(HostedTest):
         well = [self.watch(peers.Sink(self.folder, address)) for address in PLAIN.values()]
         machine = self.boot(data)
         for sink in well:
-            self.assertWhole(until(sink.letters, 30, f"a letter at {sink.folder.name}")[0], self.letter(1) + b"\r\n")
-        self.assertEqual([len(sink.letters()) for sink in well], [1] * len(well))
+            self.assertWhole(until(sink.messages, 30, f"a message at {sink.folder.name}")[0], self.message(1) + b"\r\n")
+        self.assertEqual([len(sink.messages()) for sink in well], [1] * len(well))
         self.assertEqual(machine.mailbox("ada"), [])
 
     def test_a_slow_host_does_not_delay_others(self):
@@ -346,18 +346,18 @@ class Relay(HostedTest):
         machine = self.boot()
         count = 20
         for number in range(count):
-            self.submit(machine, ["bob@slow.test"], self.letter(number))
-            self.submit(machine, ["eve@sink.test"], self.letter(number))
-        until(lambda: len(fast.letters()) == count, 30, "letters at the fast host")
-        self.assertLess(len(slow.letters()), count)
-        until(lambda: len(slow.letters()) == count, 60, "letters at the slow host")
+            self.submit(machine, ["bob@slow.test"], self.message(number))
+            self.submit(machine, ["eve@sink.test"], self.message(number))
+        until(lambda: len(fast.messages()) == count, 30, "messages at the fast host")
+        self.assertLess(len(slow.messages()), count)
+        until(lambda: len(slow.messages()) == count, 60, "messages at the slow host")
 
     def test_external_clients_cannot_relay(self):
         sink = self.watch(peers.Sink(self.folder, SINK))
-        # Who names so many who are not here is sent away, which here is not to be why he is refused.
+        # A client with so many unknown recipients is disconnected, which must not be the reason for the refusals here.
         patient = f"{self.configuration}\n[abuse]\nunknown_recipients_an_hour = 10_000\ngreeting_delay = \"0s\"\n"
         machine = self.boot(self.data(configuration=patient))
-        whom = [
+        unknown = [
             "bob@sink.test", "bob@SINK.TEST", "bob@sink.test.", f"bob@[{SINK}]", f"bob@[IPv6:::ffff:{SINK}]",
             # Source routes (RFC 5321 appendix C), which are passed over.
             f"@{DOMAIN}:bob@sink.test", f"@mail.{DOMAIN},@{DOMAIN}:bob@sink.test", f"@[{machine.host}]:bob@sink.test",
@@ -371,12 +371,12 @@ class Relay(HostedTest):
         login = base64.b64encode(f"\0{ADA}\0wrong".encode()).decode()
         taken = []
         for port, source in ((25, SLOW), (25, LINUX), (SUBMISSION, LINUX)):
-            for sender, first in itertools.product(senders, range(0, len(whom), 5)):
-                # A session each for a few: who is refused often is sent away.
+            for sender, first in itertools.product(senders, range(0, len(unknown), 5)):
+                # A few per session, since a client with many refusals is disconnected.
                 with barepost.Smtp(port, host=machine.host, source=(source, 0)) as session:
                     session.ehlo(f"mail.{DOMAIN}")
                     session.command(f"AUTH PLAIN {login}")
-                    for recipient in whom[first:first + 5]:
+                    for recipient in unknown[first:first + 5]:
                         session.command("RSET")
                         session.command(f"MAIL FROM:<{sender}>")
                         if session.command(f"RCPT TO:<{recipient}>").is_positive:

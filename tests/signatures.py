@@ -24,16 +24,16 @@ def published(data):
     return {name: re.findall(rb'"([^"]*)"', text) for name, text in texts}
 
 
-def verdicts(letter, keys):
-    """What each signature of a letter comes to, from the top: (algorithm, whether it passes)."""
-    read = dkim.DKIM(letter)
+def verdicts(message, keys):
+    """The result of each signature of a message, from the top: (algorithm, whether it passes)."""
+    read = dkim.DKIM(message)
     signatures = [value for name, value in read.headers if name.lower() == b"dkim-signature"]
     return [(re.search(rb" a=([a-z0-9-]*);", value)[1].decode(), _passes(read, index, keys)) for index, value in enumerate(signatures)]
 
 
-def chain_passes(letter, keys):
-    """Whether the seals of those who have handed a letter on are right."""
-    found, _, _ = dkim.ARC(letter).verify(dnsfunc=lambda name, timeout=5: b"".join(keys.get(name, ())))
+def chain_passes(message, keys):
+    """Whether the ARC seals of a message are valid."""
+    found, _, _ = dkim.ARC(message).verify(dnsfunc=lambda name, timeout=5: b"".join(keys.get(name, ())))
     return found == dkim.CV_Pass
 
 

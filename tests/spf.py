@@ -1,4 +1,4 @@
-"""The promise: what domains say of who may send in their names is understood as RFC 7208's authors mean it.
+"""The promise: SPF policies are evaluated as the authors of RFC 7208 intend.
 
 Each test of their suite, which pyspf carries, is put to `spf` as it stands, with the suite's own zones in place of name servers.
 

@@ -1,7 +1,7 @@
-"""The promise: pages and mail come over TLS 1.3 and 1.2, as curl, OpenSSL, nghttp, h2load, msmtp, mpop, fetchmail and Python ask for them, and what is no TLS harms nobody.
+"""The promise: pages and mail come over TLS 1.3 and 1.2, as curl, OpenSSL, nghttp, h2load, msmtp, mpop, fetchmail and Python request them, and invalid TLS does no harm.
 
 The machine's own certificate is trusted by its file, and shown at each start; one that is named in barepost.toml is shown in its place. A large file comes back exact; tickets
-spare a signature; handshakes that stand still keep nobody out, and are forgotten. A certificate that an administrator sends is shown in place of the one before.
+spare a signature; stalled handshakes do not block others, and time out. A certificate that an administrator sends is shown in place of the one before.
 
 Takes three minutes under TCG.
 """
@@ -19,14 +19,14 @@ from barepost import options
 from mail import DOMAIN, PASSWORD
 from processes import die_with_us, program, until
 
-# Parts of this test with files of their own: what stands there is found and run.
+# Parts of this test with files of their own: their test cases are found and run.
 from tls_certificates import Certificates
 from tls_mail import Mail
 
 HTTPS, POP3S = 443, 995
 LARGE_BYTES = 4 << 20
 
-# Strangers may not log in without TLS, and nobody is a friend here.
+# No client may log in without TLS here.
 CONFIGURATION = barepost.CONFIGURATION + '[web]\nsite = "pages"\n[access]\nunthrottled_from = ["10.0.2.0/24"]\n'
 
 

@@ -1,4 +1,4 @@
-"""A certificate takes the place of another while the machine serves: what curl sends, OpenSSL is shown on every port, at once and after a restart."""
+"""A certificate is replaced while the machine serves: OpenSSL sees the one that curl has uploaded on every port, at once and after a restart."""
 
 import subprocess
 
@@ -16,7 +16,7 @@ def run(*command, **how):
 
 
 class Certificates(barepost.Test):
-    # Strangers may not log in without TLS, and nobody is a friend here.
+    # No client may log in without TLS here.
     configuration = barepost.CONFIGURATION.replace("aliases", "admin = true\naliases", 1) + '[access]\nunthrottled_from = ["10.0.2.0/24"]\n'
 
     def setUp(self):

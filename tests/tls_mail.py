@@ -1,4 +1,4 @@
-"""Mail over TLS that was asked for: what curl, OpenSSL, swaks, msmtp, mpop, fetchmail and Python do with STARTTLS and STLS."""
+"""Mail over STARTTLS and STLS with curl, OpenSSL, swaks, msmtp, mpop, fetchmail and Python."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ MESSAGE = b"From: a@elsewhere.test\r\nDate: Fri, 13 Feb 2009 23:31:30 +0000\r\nM
 
 
 class Mail(barepost.SharedMachineTest):
-    # Strangers may not log in without TLS, and nobody is a friend here.
+    # No client may log in without TLS here.
     configuration = barepost.CONFIGURATION + '[access]\nunthrottled_from = ["10.0.2.0/24"]\n'
 
     def setUp(self):
@@ -49,16 +49,16 @@ class Mail(barepost.SharedMachineTest):
         return session
 
     def fetch(self):
-        """All of Ada's letters, which are deleted."""
+        """All of Ada's messages, which are deleted."""
         session = self.pop3()
         session.user(ADA)
         session.pass_(PASSWORD)
         numbers = range(1, session.stat()[0] + 1)
-        letters = [b"\r\n".join(session.retr(number)[1]) + b"\r\n" for number in numbers]
+        fetched = [b"\r\n".join(session.retr(number)[1]) + b"\r\n" for number in numbers]
         for number in numbers:
             session.dele(number)
         session.quit()
-        return letters
+        return fetched
 
     def deliver(self):
         with smtplib.SMTP("localhost", self.smtp_port, "client.test", timeout=60) as session:
@@ -77,9 +77,9 @@ class Mail(barepost.SharedMachineTest):
                 self.assertFalse(session.has_extn("starttls"))
                 self.assertEqual(session.docmd("STARTTLS")[0], 503)
                 self.assertEqual(session.sendmail("a@elsewhere.test", [ADA], MESSAGE), {})
-                (letter,) = self.fetch()
-                self.assertTrue(letter.endswith(MESSAGE))
-                self.assertIn(b" with ESMTPS id ", letter)
+                (found,) = self.fetch()
+                self.assertTrue(found.endswith(MESSAGE))
+                self.assertIn(b" with ESMTPS id ", found)
 
     def swaks(self, message, port, *arguments):
         """What swaks says while it sends Ada a message."""
@@ -104,11 +104,11 @@ class Mail(barepost.SharedMachineTest):
         )
         said = self.swaks(MESSAGE, self.smtp_port, "--tls", "--from", "a@elsewhere.test")
         self.assertIn(b"=== TLS started with cipher TLSv1.3", said)
-        letters = self.fetch()
-        self.assertEqual(len(letters), 3)
-        for letter in letters:
-            self.assertTrue(letter.endswith(MESSAGE), letter[-200:])
-            self.assertIn(b" with ESMTPS id ", letter)
+        fetched = self.fetch()
+        self.assertEqual(len(fetched), 3)
+        for found in fetched:
+            self.assertTrue(found.endswith(MESSAGE), found[-200:])
+            self.assertIn(b" with ESMTPS id ", found)
 
     def test_common_programs_fetch(self):
         self.deliver()
@@ -165,11 +165,11 @@ class Mail(barepost.SharedMachineTest):
             session.ehlo()
             self.assertFalse(session.has_extn("auth"))
             self.assertEqual(session.docmd("AUTH", "PLAIN AGFkYQBhZGE=")[0], 538)
-        letters = self.fetch()
-        self.assertEqual(len(letters), 13)
-        for letter in letters:
-            self.assertTrue(letter.endswith(message), letter[-200:])
-            self.assertIn(b" with ESMTPSA id ", letter)
+        fetched = self.fetch()
+        self.assertEqual(len(fetched), 13)
+        for found in fetched:
+            self.assertTrue(found.endswith(message), found[-200:])
+            self.assertIn(b" with ESMTPSA id ", found)
 
     def test_scram_logins_send_and_fetch(self):
         self.fetch()
@@ -193,11 +193,11 @@ class Mail(barepost.SharedMachineTest):
                 f"--delivery=mbox,{self.folder}/box-{number}",
             )
             self.assertEqual((self.folder / f"box-{number}").read_bytes().count(b"A line of mail.\n"), 4000)
-        letters = self.fetch()
-        self.assertEqual(len(letters), 2)
-        for letter in letters:
-            self.assertTrue(letter.endswith(message), letter[-200:])
-            self.assertIn(b" with ESMTPSA id ", letter)
+        fetched = self.fetch()
+        self.assertEqual(len(fetched), 2)
+        for found in fetched:
+            self.assertTrue(found.endswith(message), found[-200:])
+            self.assertIn(b" with ESMTPSA id ", found)
 
     def test_openssl_finds_tls_behind_the_command(self):
         for protocol, port in (("smtp", self.smtp_port), ("pop3", self.pop3_port)):
