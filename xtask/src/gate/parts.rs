@@ -427,7 +427,7 @@ pub(crate) const PARTS: &[Part] = &[
     },
     Part {
         name: "webmail-pictures",
-        shows: "the pictures of the webmail in docs/figures are made anew",
+        shows: "the screenshots of the webmail in docs/figures are made anew",
         work: Work::Script("tests/webmail_pictures.py", &[]),
         budget: Duration::from_secs(300),
         when: When::Named,
