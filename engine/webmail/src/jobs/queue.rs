@@ -123,6 +123,7 @@ fn flash_of(handling: QueueAction, which: &Which, answers: Vec<QueueTold>) -> Fl
     }
     let done = match (which, all.done) {
         (Which::One(_), 1) => format!("The message was {}.", past(handling, 1)),
+        (Which::One(_), _) if all.under_way > 0 => "Nothing was changed.".to_string(),
         (Which::One(_), _) => {
             "Nothing was changed: the message has left the queue, or is already in that state."
                 .to_string()
