@@ -51,8 +51,8 @@ fn help_for_developers() -> String {
 
 /// Runs the command line of this process. Does not return when the command fails.
 pub fn main<H: Hosting>() {
-    host::main(CommandLine::parse, |arguments, house, stop| match arguments.command {
-        Command::Run(options) => run::run::<H>(house, &options, stop),
+    host::main(CommandLine::parse, |arguments, repository, stop| match arguments.command {
+        Command::Run(options) => run::run::<H>(repository, &options, stop),
         Command::Dns(options) => names::run(&options, stop),
         Command::Fsck(options) => disk::fsck(&options),
     });

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::hold;
-use crate::house::House;
+use crate::repository::Repository;
 use crate::stop::Stop;
 use crate::terminal::remark;
 
@@ -17,20 +17,20 @@ const BUILT: &str = "image/x86_64-unknown-linux-gnu/image/barepost-image";
 /// Builds the image and returns the file to boot.
 ///
 /// Errors: broke when the build fails.
-pub fn build(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
-    if !unstripped(house).exists() {
+pub fn build(repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {
+    if !unstripped(repository).exists() {
         remark("barepost: building the image, once; this takes a minute or more");
     }
-    let mut command = cargo(house);
+    let mut command = cargo(repository);
     hold::run_to_success(&mut command, "building the image", BUILD_BUDGET, stop)?;
-    strip(house, stop)
+    strip(repository, stop)
 }
 
 /// The cargo command that builds the image with the flags of `.cargo/config.toml`. Flags in the
 /// environment would replace those.
-pub fn cargo(house: &House) -> Command {
+pub fn cargo(repository: &Repository) -> Command {
     let mut command = hold::command("cargo");
-    command.args(["image", "--quiet"]).current_dir(house.root());
+    command.args(["image", "--quiet"]).current_dir(repository.root());
     command
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
@@ -39,8 +39,8 @@ pub fn cargo(house: &House) -> Command {
 }
 
 /// The image as the linker wrote it, with the symbols and line numbers that examining it needs.
-pub fn unstripped(house: &House) -> PathBuf {
-    house.target(BUILT)
+pub fn unstripped(repository: &Repository) -> PathBuf {
+    repository.target(BUILT)
 }
 
 /// Strips the image. Debugging information is several times as large as the image, and of no use to
@@ -49,15 +49,15 @@ pub fn unstripped(house: &House) -> PathBuf {
 /// The file is put in place by renaming, because another `barepost` may be reading the old one.
 ///
 /// Errors: broke when the image cannot be stripped.
-pub fn strip(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+pub fn strip(repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {
     let doing = "stripping the image";
-    let stripped = house.target("image").join("barepost-image");
-    if is_newer(&stripped, &unstripped(house)) {
+    let stripped = repository.target("image").join("barepost-image");
+    if is_newer(&stripped, &unstripped(repository)) {
         return Ok(stripped);
     }
     let fresh = stripped.with_extension(std::process::id().to_string());
     let mut command = hold::command("strip");
-    command.arg("-o").arg(&fresh).arg(unstripped(house));
+    command.arg("-o").arg(&fresh).arg(unstripped(repository));
     hold::run_to_success(&mut command, doing, Duration::from_secs(60), stop)?;
     std::fs::rename(&fresh, &stripped).map_err(Failure::io(doing))?;
     Ok(stripped)

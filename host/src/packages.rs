@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::hold;
-use crate::house;
+use crate::repository;
 use crate::stop::Stop;
 use crate::terminal::remark;
 
@@ -16,11 +16,11 @@ const INSTALL_BUDGET: Duration = Duration::from_secs(600);
 /// The path of `program`, which is in the Debian package `package`. Installs the package if it is
 /// missing and we may.
 pub fn program(program: &str, package: &str, stop: &Stop) -> Result<PathBuf, Failure> {
-    if let Some(found) = house::program(program) {
+    if let Some(found) = repository::program(program) {
         return Ok(found);
     }
     install(&[package], program, stop)?;
-    house::program(program).ok_or_else(|| {
+    repository::program(program).ok_or_else(|| {
         Failure::refused(format_args!(
             "{program} is missing although package {package} is installed"
         ))
@@ -32,7 +32,7 @@ pub fn install(packages: &[&str], needed_for: &str, stop: &Stop) -> Result<(), F
     let line = format!("apt-get install {}", packages.join(" "));
     let may_install = nix::unistd::geteuid().is_root()
         && Path::new("/etc/debian_version").exists()
-        && house::program("apt-get").is_some();
+        && repository::program("apt-get").is_some();
     if !may_install {
         return Err(Failure::refused(format_args!(
             "{needed_for} is missing; install it first (Debian: {line})"

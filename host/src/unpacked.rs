@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::hold;
-use crate::house::{self, House};
 use crate::packages;
+use crate::repository::{self, Repository};
 use crate::stop::Stop;
 
 const UNPACK_BUDGET: Duration = Duration::from_secs(120);
@@ -44,10 +44,10 @@ impl Unpacked {
     /// Downloads the packages and unpacks them, unless that was done before.
     ///
     /// Errors: broke when they are not available.
-    pub fn fetch(&self, house: &House, stop: &Stop) -> Result<(), Failure> {
+    pub fn fetch(&self, repository: &Repository, stop: &Stop) -> Result<(), Failure> {
         let Unpacked { name, packages, kept } = self;
         let doing = format!("getting {packages}");
-        let tools = house.target("tools");
+        let tools = repository.target("tools");
         if tools.join(name).exists() {
             return Ok(());
         }
@@ -89,25 +89,25 @@ impl Tool {
     /// The path of the program, with everything that it needs.
     ///
     /// Errors: refused or broke when a part of it is not available.
-    pub fn fetch(&self, house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+    pub fn fetch(&self, repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {
         let lacking = LIBRARIES.iter().filter(|(library, _)| !has_library(library));
         let lacking: Vec<&str> = lacking.map(|(_, package)| *package).collect();
         if !lacking.is_empty() {
             packages::install(&lacking, "what Postfix's programs need", stop)?;
         }
-        self.get(house, stop)
+        self.get(repository, stop)
     }
 
     /// The same without libraries from other packages.
     ///
     /// Errors: broke when it is not available.
-    pub fn get(&self, house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
-        if let Some(path) = house::program(self.name) {
+    pub fn get(&self, repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {
+        if let Some(path) = repository::program(self.name) {
             return Ok(path);
         }
-        let path = house.target("tools/bin").join(self.name);
+        let path = repository.target("tools/bin").join(self.name);
         if !path.exists() {
-            self.unpacked.fetch(house, stop)?;
+            self.unpacked.fetch(repository, stop)?;
             self.make_start(&path)?;
         }
         Ok(path)

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use host::hold::{self, Ended};
-use host::{Failure, House, Stop, say};
+use host::{Failure, Repository, Stop, say};
 
 use crate::pkt;
 use crate::simulator;
@@ -64,11 +64,11 @@ struct Outcome {
 }
 
 /// Errors: refused when a name is unknown; broke when a part failed.
-pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
+pub(crate) fn run(repository: &Repository, options: &Options, stop: &Stop) -> Result<(), Failure> {
     let parts = chosen(&options.names)?;
     let of_rooms = options.rooms.arguments(options.cores);
     if options.names == ["sim"] && !of_rooms.is_empty() {
-        return rooms::live(house, &of_rooms, stop);
+        return rooms::live(repository, &of_rooms, stop);
     }
     if !options.rooms.arguments(None).is_empty() {
         return Err(Failure::refused("options for machine rooms go with `sim` alone"));
@@ -85,7 +85,7 @@ pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), F
         )));
     }
     let run_one = |part: &&'static Part| {
-        let outcome = run_part(house, part, options, stop)?;
+        let outcome = run_part(repository, part, options, stop)?;
         say(format_args!("{:<8} {} in {:.1} s", outcome.verdict, part.name, outcome.took.as_secs_f64()));
         Ok(outcome)
     };
@@ -116,55 +116,55 @@ fn groups<'p>(parts: &'p [&'static Part]) -> impl Iterator<Item = &'p [&'static 
     parts.chunk_by(|one, next| !one.takes_all_processors() && !next.takes_all_processors())
 }
 
-fn run_part(house: &House, part: &'static Part, options: &Options, stop: &Stop) -> Result<Outcome, Failure> {
+fn run_part(repository: &Repository, part: &'static Part, options: &Options, stop: &Stop) -> Result<Outcome, Failure> {
     let started = Instant::now();
-    let log_path = log_path(house, part);
+    let log_path = log_path(repository, part);
     let doing = format!("writing {}", log_path.display());
     if let Some(folder) = log_path.parent() {
         std::fs::create_dir_all(folder).map_err(Failure::io(&doing))?;
     }
     let mut log = File::create(&log_path).map_err(Failure::io(&doing))?;
     let verdict = match &part.work {
-        Work::Tidy => check_house(house, &mut log)?,
-        Work::Scripts(folder) => match simulator::build(house, Some(&log), stop) {
-            Ok(()) => play_scripts(house, folder, &log, part.budget, stop)?,
+        Work::Tidy => check_house(repository, &mut log)?,
+        Work::Scripts(folder) => match simulator::build(repository, Some(&log), stop) {
+            Ok(()) => play_scripts(repository, folder, &log, part.budget, stop)?,
             Err(failure) => note(&mut log, &failure)?,
         },
         Work::Cargo(arguments) => {
             let mut command = hold::command("cargo");
-            command.args(*arguments).current_dir(house.root());
+            command.args(*arguments).current_dir(repository.root());
             run_command(&mut command, &log, part.budget, stop)?
         }
         Work::StoreAtLength(name) => {
             let mut command = hold::command("cargo");
             command.args(["test", "--quiet", "--release", "--package", "store", "--lib", "--target-dir", "target"]);
-            command.args(["--", "--ignored", "--nocapture", name]).current_dir(house.root());
+            command.args(["--", "--ignored", "--nocapture", name]).current_dir(repository.root());
             run_command(&mut command, &log, part.budget, stop)?
         }
-        Work::Rooms(arguments) => match rooms::program(house, Some(&log), stop) {
+        Work::Rooms(arguments) => match rooms::program(repository, Some(&log), stop) {
             Ok(mut simulator) => run_command(simulator.args(*arguments), &log, part.budget, stop)?,
             Err(failure) => note(&mut log, &failure)?,
         },
-        Work::Fuzz => match fuzz::run(house, &mut log, &options.fuzzing, stop) {
+        Work::Fuzz => match fuzz::run(repository, &mut log, &options.fuzzing, stop) {
             Ok(()) => "ok",
             Err(failure) => note(&mut log, &failure)?,
         },
-        Work::Image => match image::check(house, &log, part.budget, stop) {
+        Work::Image => match image::check(repository, &log, part.budget, stop) {
             Ok(()) => "ok",
             Err(failure) => note(&mut log, &failure)?,
         },
-        Work::Advisories => match advisories::check(house, &log, part.budget, stop) {
+        Work::Advisories => match advisories::check(repository, &log, part.budget, stop) {
             Ok(()) => "ok",
             Err(failure) => note(&mut log, &failure)?,
         },
-        Work::Types => match types::checker(house, stop) {
+        Work::Types => match types::checker(repository, stop) {
             Ok(mut checker) => run_command(&mut checker, &log, part.budget, stop)?,
             Err(failure) => note(&mut log, &failure)?,
         },
         Work::Script(path, arguments) => {
-            run_script(house, path, arguments, options.cores, &mut log, part.budget, stop)?
+            run_script(repository, path, arguments, options.cores, &mut log, part.budget, stop)?
         }
-        Work::Again { parts, cores } => run_again(house, parts, *cores, &mut log, part.budget, stop)?,
+        Work::Again { parts, cores } => run_again(repository, parts, *cores, &mut log, part.budget, stop)?,
     };
     let output = std::fs::read(&log_path).map_err(Failure::io(format_args!("reading {}", log_path.display())))?;
     let output = String::from_utf8_lossy(&output);
@@ -174,13 +174,13 @@ fn run_part(house: &House, part: &'static Part, options: &Options, stop: &Stop) 
     Ok(Outcome { part, counts: Counts::of(&output, verdict == "ok"), took: started.elapsed(), verdict })
 }
 
-fn log_path(house: &House, part: &Part) -> PathBuf {
-    house.target("test").join(part.name).with_extension("log")
+fn log_path(repository: &Repository, part: &Part) -> PathBuf {
+    repository.target("test").join(part.name).with_extension("log")
 }
 
 /// `cores`: of machines in tests that do not set a number.
 fn run_script(
-    house: &House,
+    repository: &Repository,
     path: &str,
     arguments: &[&str],
     cores: Option<u8>,
@@ -188,12 +188,12 @@ fn run_script(
     budget: Duration,
     stop: &Stop,
 ) -> Result<&'static str, Failure> {
-    let search_path = match prerequisites::fetch(house, path, stop) {
+    let search_path = match prerequisites::fetch(repository, path, stop) {
         Ok(search_path) => search_path,
         Err(failure) => return note(log, &failure),
     };
     let mut command = hold::command("python3");
-    command.arg(house.path(path)).args(arguments).current_dir(house.root());
+    command.arg(repository.path(path)).args(arguments).current_dir(repository.root());
     if let Some(cores) = cores {
         command.args(["--cores", &cores.to_string()]);
     }
@@ -205,7 +205,7 @@ fn run_script(
 /// Runs the scripts of `parts` one after the other, within one budget. A failure does not stop the
 /// others.
 fn run_again(
-    house: &House,
+    repository: &Repository,
     parts: &[&str],
     cores: u8,
     log: &mut File,
@@ -215,7 +215,7 @@ fn run_again(
     let (started, mut verdict) = (Instant::now(), "ok");
     for (path, arguments) in parts::scripts_of(parts) {
         let left = budget.saturating_sub(started.elapsed());
-        let result = run_script(house, path, arguments, Some(cores), log, left, stop)?;
+        let result = run_script(repository, path, arguments, Some(cores), log, left, stop)?;
         verdict = if verdict == "ok" { result } else { verdict };
     }
     Ok(verdict)
@@ -232,10 +232,10 @@ fn run_command(command: &mut Command, log: &File, budget: Duration, stop: &Stop)
     })
 }
 
-fn check_house(house: &House, log: &mut File) -> Result<&'static str, Failure> {
+fn check_house(repository: &Repository, log: &mut File) -> Result<&'static str, Failure> {
     use std::io::Write;
     let mut text = String::new();
-    let (passed, failed) = tidy::run(house, |line| text.push_str(&format!("{line}\n")))?;
+    let (passed, failed) = tidy::run(repository, |line| text.push_str(&format!("{line}\n")))?;
     text.push_str(&format!("test result: {passed} passed; {failed} failed\n"));
     log.write_all(text.as_bytes()).map_err(Failure::io("writing a log"))?;
     Ok(if failed == 0 { "ok" } else { "FAILED" })
@@ -243,18 +243,18 @@ fn check_house(house: &House, log: &mut File) -> Result<&'static str, Failure> {
 
 /// A script that is not applicable is a failure too, because all scripts are our own.
 fn play_scripts(
-    house: &House,
+    repository: &Repository,
     folder: &str,
     log: &File,
     budget: Duration,
     stop: &Stop,
 ) -> Result<&'static str, Failure> {
-    let folder = house.path(folder);
+    let folder = repository.path(folder);
     let scripts = pkt::scripts_in(&folder).map_err(Failure::io(format_args!("reading {}", folder.display())))?;
     if scripts.is_empty() {
         return Err(Failure::broke(format_args!("{}: no scripts are there", folder.display())));
     }
-    let mut player = hold::command(simulator::player(house));
+    let mut player = hold::command(simulator::player(repository));
     run_command(player.arg("--strict").args(scripts), log, budget, stop)
 }
 

@@ -5,7 +5,7 @@
 //! - Whatever this process starts dies with it, even when it is killed with SIGKILL
 //!   ([`host::hold`]).
 //! - Exit status 0: done; 1: something broke or a test failed; 2: the command or the machine that
-//!   this runs on is not as needed, told in one line before anything starts.
+//!   this runs on is not as needed, reported in one line before anything starts.
 //! - Nothing is written outside `target/`.
 //! - Nothing of the engine is compiled into it: it is built in seconds, and builds what it runs.
 #![forbid(unsafe_code)]
@@ -34,9 +34,9 @@ enum Command {
 }
 
 fn main() {
-    host::main(CommandLine::parse, |arguments, house, stop| match arguments.command {
-        Command::Test(options) => gate::run(house, &options, stop),
-        Command::Pkt(options) => pkt::run(house, &options, stop),
+    host::main(CommandLine::parse, |arguments, repository, stop| match arguments.command {
+        Command::Test(options) => gate::run(repository, &options, stop),
+        Command::Pkt(options) => pkt::run(repository, &options, stop),
     });
 }
 
@@ -53,12 +53,12 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_contradicts_itself_nowhere() {
+    fn the_command_line_is_consistent() {
         CommandLine::command().debug_assert();
     }
 
     #[test]
-    fn the_help_of_all_commands_says_the_same_of_these() {
+    fn developer_commands_have_the_same_help_everywhere() {
         for command in CommandLine::command().get_subcommands() {
             let about = command.get_about().unwrap().to_string();
             assert!(host::FOR_DEVELOPERS.contains(&(command.get_name(), about.as_str())), "{about}");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
-use host::{Failure, House, Stop};
+use host::{Failure, Repository, Stop};
 
 use crate::simulator;
 
@@ -25,9 +25,9 @@ pub(crate) struct Options {
 /// Becomes the packetdrill player, so its exit status is this command's.
 ///
 /// Errors: broke when the player cannot be built or started.
-pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
-    simulator::build(house, None, stop)?;
-    let mut player = Command::new(simulator::player(house));
+pub(crate) fn run(repository: &Repository, options: &Options, stop: &Stop) -> Result<(), Failure> {
+    simulator::build(repository, None, stop)?;
+    let mut player = Command::new(simulator::player(repository));
     player.args(options.quiet.then_some("--quiet")).arg("--").args(&options.files);
     Err(Failure::broke(format_args!("starting the player of scripts: {}", player.exec())))
 }

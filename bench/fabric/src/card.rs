@@ -157,7 +157,7 @@ impl Machine for FabricMachine {
     fn wake(&mut self, _core: CoreId) {}
 
     fn ring_doorbells(&mut self) {
-        self.end.tidy();
+        self.end.collect_buffers();
     }
 
     /// The machine stops when its thread ends.

@@ -21,7 +21,7 @@ use crate::card::{FabricMachine, Role};
 use crate::dialogue::{Dialogue, Then, Words};
 use crate::disk::MemoryDisk;
 use crate::server::{ACCOUNTS, ADDRESS};
-use crate::shield::Shield;
+use crate::tls_client::TlsClient;
 use crate::wire::End;
 
 /// The most frames in one turn, and the most connections that may speak or have timers that expire.
@@ -46,7 +46,7 @@ pub(crate) struct Client {
 /// One connection.
 struct Talk {
     dialogue: Dialogue,
-    shield: Option<Shield>,
+    tls_client: Option<TlsClient>,
 }
 
 impl Client {
@@ -127,9 +127,11 @@ impl Client {
             && let Ok(connection) = self.net.connect(now, self.server)
             && let Some(place) = self.talks.get_mut(connection.index())
         {
-            let shield = self.words.shield.as_ref().map(Shield::new).transpose()?;
-            *place =
-                Some(Talk { dialogue: Dialogue::new(&self.words, self.opened % ACCOUNTS), shield });
+            let tls_client = self.words.tls_client.as_ref().map(TlsClient::new).transpose()?;
+            *place = Some(Talk {
+                dialogue: Dialogue::new(&self.words, self.opened % ACCOUNTS),
+                tls_client,
+            });
             self.opened += 1;
             self.open += 1;
         }
@@ -165,13 +167,13 @@ impl Client {
     fn connected(&mut self, now: Instant, connection: ConnectionId) -> Result<(), String> {
         let Some(talk) = find(&mut self.talks, connection) else { return Ok(()) };
         let then = talk.dialogue.connected(&self.words);
-        match &mut talk.shield {
+        match &mut talk.tls_client {
             None => carry_out(&mut self.net, now, connection, &then).map(drop),
-            Some(shield) => {
+            Some(tls_client) => {
                 if let Then::Say(text) = then {
-                    shield.say(text)?;
+                    tls_client.say(text)?;
                 }
-                say(&mut self.net, now, connection, &shield.words())
+                say(&mut self.net, now, connection, &tls_client.words())
             }
         }
     }
@@ -184,7 +186,7 @@ impl Client {
     ) -> Result<(), String> {
         let Some(talk) = find(&mut self.talks, connection) else { return Ok(()) };
         let before = talk.dialogue.done;
-        let Some(shield) = &mut talk.shield else {
+        let Some(tls_client) = &mut talk.tls_client else {
             let then = talk.dialogue.heard(bytes, &self.words)?;
             self.done += talk.dialogue.done - before;
             return match carry_out(&mut self.net, now, connection, &then)? {
@@ -193,18 +195,18 @@ impl Client {
             };
         };
         let mut said: &[u8] = &[];
-        shield.heard(bytes, |text| {
+        tls_client.heard(bytes, |text| {
             if let Then::Say(text) = talk.dialogue.heard(text, &self.words)? {
                 said = text;
             }
             Ok(())
         })?;
-        shield.say(said)?;
-        if shield.handshake().is_some_and(|kind| talk.dialogue.shaken(kind, &self.words)) {
-            shield.close();
+        tls_client.say(said)?;
+        if tls_client.handshake().is_some_and(|kind| talk.dialogue.shaken(kind, &self.words)) {
+            tls_client.close();
         }
         self.done += talk.dialogue.done - before;
-        say(&mut self.net, now, connection, &shield.words())
+        say(&mut self.net, now, connection, &tls_client.words())
     }
 
     /// Bytes that came in another order than they were sent.

@@ -7,7 +7,7 @@ use rustls::HandshakeKind;
 use rustls::client::ClientConfig;
 
 use crate::server::{LARGE, PAGE, PAGE_BYTES, account};
-use crate::shield::Shield;
+use crate::tls_client::TlsClient;
 use crate::trusting::{self, Tickets};
 
 pub use crate::server::LARGE_BYTES;
@@ -81,7 +81,7 @@ impl Load {
     }
 
     /// The TLS settings of the clients, if they use TLS.
-    fn shield(self) -> Result<Option<Arc<ClientConfig>>, String> {
+    fn tls_client(self) -> Result<Option<Arc<ClientConfig>>, String> {
         let tickets = match self {
             Load::SecurePages | Load::SecureLargePages | Load::Handshakes => Tickets::Forgotten,
             Load::ResumedHandshakes => Tickets::Kept,
@@ -142,7 +142,7 @@ pub(crate) struct Words {
     request: Vec<u8>,
     recipients: Vec<Vec<u8>>,
     message: Vec<u8>,
-    pub(crate) shield: Option<Arc<ClientConfig>>,
+    pub(crate) tls_client: Option<Arc<ClientConfig>>,
 }
 
 impl Words {
@@ -161,14 +161,14 @@ impl Words {
         message.extend_from_slice(b".\r\n");
         let hello = match load {
             Load::Hellos => {
-                Shield::new(&trusting::settings(&["http/1.1"], Tickets::Forgotten)?)?.words()
+                TlsClient::new(&trusting::settings(&["http/1.1"], Tickets::Forgotten)?)?.words()
             }
             _ => format!("GET {page} HTTP/1.1\r\nHost: fabric.test\r\n{close}\r\n").into_bytes(),
         };
         Ok(Words {
             load,
             request: hello,
-            shield: load.shield()?,
+            tls_client: load.tls_client()?,
             recipients: (0..crate::server::ACCOUNTS)
                 .map(|number| format!("RCPT TO:<{}>\r\n", account(number)).into_bytes())
                 .collect(),

@@ -9,13 +9,13 @@
 //!
 //! | file | story |
 //! |---|---|
-//! | `wire` | frames in buffers, from one end to another and home again |
+//! | `wire` | frames in buffers, from one end to another and back |
 //! | `card` | the trait `Machine` over such an end: what a card with a queue for each core does |
 //! | `disk` | sectors in memory |
 //! | `server` | a core of the server |
 //! | `client` | a client: connections, as many at once as it is told |
 //! | `dialogue` | what is said in one of them, over and over |
-//! | `shield`, `trusting` | a client's TLS, and what it believes |
+//! | `tls_client`, `trusting` | a client's TLS, and the certificates that it accepts |
 //! | `measure` | threads, each on its processor, and what they did in a span of time |
 //! | `flood` | how long a page takes while handshakes arrive |
 //! | `alone` | the libraries that TLS is made with, with nothing around them |
@@ -34,9 +34,9 @@ mod disk;
 mod flood;
 mod measure;
 mod server;
-mod shield;
 #[cfg(test)]
 mod tests;
+mod tls_client;
 pub mod trusting;
 mod wire;
 

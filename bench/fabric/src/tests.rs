@@ -121,7 +121,7 @@ fn frames_arrive_in_order_and_buffers_return() {
         let arrived = other.receive().unwrap();
         assert_eq!(arrived.bytes(), bytes);
         other.give_back(arrived);
-        one.tidy();
+        one.collect_buffers();
     }
     assert_eq!(one.free_buffers(), all);
     let frame = Outgoing { head: &[0; 70_000], payload: &[], checksum: None, segment_bytes: None };
@@ -145,7 +145,7 @@ fn a_full_ring_takes_nothing_and_loses_no_buffer() {
     while let Some(frame) = other.receive() {
         other.give_back(frame);
     }
-    one.tidy();
+    one.collect_buffers();
     assert_eq!(one.free_buffers(), all);
 }
 

@@ -1,4 +1,4 @@
-//! The wire: rings of frames between ends, and rings in which their buffers go home.
+//! The wire: rings of frames between ends, and rings in which their buffers return.
 //!
 //! Invariants:
 //! - A buffer belongs to the end that made it. Its first byte holds that end's number, and any
@@ -37,7 +37,7 @@ struct Way {
     frames: Sender<Sent>,
     shells_home: Receiver<Box<[u8]>>,
     arriving: Receiver<Sent>,
-    shells_back: Sender<Box<[u8]>>,
+    buffers_back: Sender<Box<[u8]>>,
 }
 
 /// The ends of `servers` and of `clients`. Each server is joined to each client. Servers are
@@ -55,14 +55,14 @@ pub(crate) fn ends(servers: u8, clients: u8) -> (Vec<End>, Vec<End>) {
                 frames: to_client,
                 shells_home: servers_come,
                 arriving: from_client,
-                shells_back: clients_go,
+                buffers_back: clients_go,
             });
             client.ways.push(Way {
                 other: number,
                 frames: to_server,
                 shells_home: clients_come,
                 arriving: from_server,
-                shells_back: servers_go,
+                buffers_back: servers_go,
             });
         }
     }
@@ -86,20 +86,20 @@ impl End {
             let way = self.ways.get_mut(self.next)?;
             self.next = if self.next + 1 < count { self.next + 1 } else { 0 };
             if let Some(Sent { buffer, bytes }) = way.arriving.receive() {
-                // It never left this memory.
+                // The frame never left this memory.
                 return Some(Frame::new(buffer, MARGIN..MARGIN + bytes, Checksum::Verified));
             }
         }
         None
     }
 
-    /// Sends the buffer of a received frame home.
+    /// Returns the buffer of a received frame to its end.
     pub(crate) fn give_back(&mut self, frame: Frame) {
         let buffer = frame.into_buffer();
         let owner = buffer.first().copied();
         if let Some(way) = self.ways.iter_mut().find(|way| Some(way.other) == owner) {
-            let sent = way.shells_back.send(buffer);
-            assert!(sent.is_ok(), "a ring home has a place for every buffer of its end");
+            let sent = way.buffers_back.send(buffer);
+            assert!(sent.is_ok(), "a returning ring has a place for every buffer of its end");
         }
     }
 
@@ -128,8 +128,8 @@ impl End {
         Ok(())
     }
 
-    /// Takes the buffers that have come home; those that were used last are used first.
-    pub(crate) fn tidy(&mut self) {
+    /// Collects returned buffers. The buffer that was used last is used first.
+    pub(crate) fn collect_buffers(&mut self) {
         for way in &mut self.ways {
             while let Some(buffer) = way.shells_home.receive() {
                 self.free.push(buffer);

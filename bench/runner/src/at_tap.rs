@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use barepost::guest::{Accelerator, End, Event, Guest, MachineType, Network, Running, Setup};
 use barepost::run::DataFolder;
-use host::{Failure, House, Stop, hold, image, packages};
+use host::{Failure, Repository, Stop, hold, image, packages};
 
 use super::counters::{Counters, Sample};
 use super::network::ip;
@@ -77,7 +77,7 @@ pub(super) struct Serving {
 
 impl Place {
     /// Makes a workplace with accounts that get mail. `name`: the name of the bench.
-    pub(super) fn make(house: &House, name: &str, stop: &Stop) -> Result<Place, Failure> {
+    pub(super) fn make(repository: &Repository, name: &str, stop: &Stop) -> Result<Place, Failure> {
         let users = (0..ACCOUNTS)
             .map(|number| {
                 format!("[[user]]\naddress = \"{}\"\npassword_hash = \"{HASH}\"\n", account(number))
@@ -90,12 +90,12 @@ impl Place {
             network: "",
             signing_keys: &[],
         };
-        Place::with(house, name, equipment, stop)
+        Place::with(repository, name, equipment, stop)
     }
 
     /// Makes a workplace with this setup.
     pub(super) fn with(
-        house: &House,
+        repository: &Repository,
         name: &str,
         equipment: Equipment,
         stop: &Stop,
@@ -103,8 +103,8 @@ impl Place {
         let Equipment { memory_mib, disk_bytes, users, network, signing_keys } = equipment;
         packages::program("ip", "iproute2", stop)?;
         let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
-        let image = image::build(house, stop)?;
-        let folder = house.target(format!("bench/{name}-{}", std::process::id()));
+        let image = image::build(repository, stop)?;
+        let folder = repository.target(format!("bench/{name}-{}", std::process::id()));
         let doing = "making a site";
         std::fs::create_dir_all(folder.join("site")).map_err(Failure::io(doing))?;
         let page: Vec<u8> =
@@ -133,13 +133,13 @@ impl Place {
     /// Boots a guest with so many cores, under TCG.
     pub(super) fn boot(
         &self,
-        house: &House,
+        repository: &Repository,
         cores: u32,
         queues: Queues,
     ) -> Result<Serving, Failure> {
         let queues = if queues == Queues::Each { cores } else { 1 };
         make_interface(queues)?;
-        let counters = Counters::for_cores(house, cores, &self.stop)?;
+        let counters = Counters::for_cores(repository, cores, &self.stop)?;
         let guest = Guest::start(&Setup {
             qemu: self.qemu.clone(),
             image: self.image.clone(),

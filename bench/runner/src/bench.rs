@@ -4,7 +4,7 @@
 //! against.
 
 use clap::Args;
-use host::{Failure, House, Stop, say};
+use host::{Failure, Repository, Stop, say};
 
 use crate::report::Report;
 use crate::{
@@ -16,7 +16,7 @@ struct Bench {
     name: &'static str,
     /// What it measures, for `--help`.
     measures: &'static str,
-    run: fn(&House, &Stop) -> Result<Report, Failure>,
+    run: fn(&Repository, &Stop) -> Result<Report, Failure>,
 }
 
 const BENCHES: &[Bench] = &[
@@ -116,21 +116,26 @@ pub(crate) struct Options {
 }
 
 /// Errors: refused if there is no bench of that name.
-pub(crate) fn run(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
+pub(crate) fn run(repository: &Repository, options: &Options, stop: &Stop) -> Result<(), Failure> {
     if let Some(only) = &options.only {
-        return run_only(house, options, only, stop);
+        return run_only(repository, options, only, stop);
     }
     for bench in chosen(&options.names)? {
-        let report = (bench.run)(house, stop)?;
+        let report = (bench.run)(repository, stop)?;
         say(format_args!("\n## {}\n\n{}", bench.name, report.table()));
-        report.write(house, bench.name)?;
-        report.figure.iter().try_for_each(|figure| figure.write(house, bench.name))?;
+        report.write(repository, bench.name)?;
+        report.figure.iter().try_for_each(|figure| figure.write(repository, bench.name))?;
     }
     Ok(())
 }
 
 /// Runs only the cases that contain `only`. The result is incomplete, so it is not written.
-fn run_only(house: &House, options: &Options, only: &str, stop: &Stop) -> Result<(), Failure> {
+fn run_only(
+    repository: &Repository,
+    options: &Options,
+    only: &str,
+    stop: &Stop,
+) -> Result<(), Failure> {
     let run_only = match options.names.as_slice() {
         [name] if name == "goodput" => goodput::run_only,
         [name] if name == "relay" => relay::run_only,
@@ -142,7 +147,7 @@ fn run_only(house: &House, options: &Options, only: &str, stop: &Stop) -> Result
             ));
         }
     };
-    let report = run_only(house, only, stop)?;
+    let report = run_only(repository, only, stop)?;
     if report.rows.is_empty() {
         return Err(Failure::refused(format_args!("no case contains `{only}`")));
     }

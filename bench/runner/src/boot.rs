@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use barepost::guest::MachineType;
-use host::{Failure, House, Stop};
+use host::{Failure, Repository, Stop};
 
 use super::report::{Report, Row};
 use super::statistics::median;
@@ -18,8 +18,8 @@ const PEER_MEMORY_MIB: f64 = 120.0;
 const REPETITIONS: usize = 5;
 const IDLE: Duration = Duration::from_secs(10);
 
-pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
-    let workplace = Workplace::new(house, stop)?;
+pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
+    let workplace = Workplace::new(repository, stop)?;
     // The first boot makes the disk and the accounts, once for all later ones.
     let first = workplace.boot(MachineType::Q35, None)?;
     let mut rows =

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use barepost::guest::Plugin;
-use host::{Failure, House, Stop, hold};
+use host::{Failure, Repository, Stop, hold};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 /// As in the plugin: this many pairs of address and count.
@@ -28,20 +28,24 @@ pub(super) struct Sample(BTreeMap<u64, u64>);
 
 impl Counters {
     /// Builds the plugin and makes counters for one guest of one core.
-    pub(super) fn new(house: &House, stop: &Stop) -> Result<Counters, Failure> {
-        Counters::for_cores(house, 1, stop)
+    pub(super) fn new(repository: &Repository, stop: &Stop) -> Result<Counters, Failure> {
+        Counters::for_cores(repository, 1, stop)
     }
 
     /// The same for a guest of several cores, each of which counts for itself.
-    pub(super) fn for_cores(house: &House, cores: u32, stop: &Stop) -> Result<Counters, Failure> {
-        let library = house.target("bench/instructions.so");
-        std::fs::create_dir_all(house.target("bench"))
+    pub(super) fn for_cores(
+        repository: &Repository,
+        cores: u32,
+        stop: &Stop,
+    ) -> Result<Counters, Failure> {
+        let library = repository.target("bench/instructions.so");
+        std::fs::create_dir_all(repository.target("bench"))
             .map_err(Failure::io("making target/bench"))?;
         let mut compiler = hold::command("cc");
         compiler
             .args(["-O2", "-shared", "-fPIC", "-o"])
             .arg(&library)
-            .arg(house.path("bench/plugin/instructions.c"));
+            .arg(repository.path("bench/plugin/instructions.c"));
         hold::run_to_success(&mut compiler, "building the plugin", Duration::from_secs(60), stop)?;
         let doing = "making the counters";
         let descriptor = memfd_create("counters", MFdFlags::MFD_CLOEXEC)

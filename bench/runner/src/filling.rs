@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use barepost::guest::{End, Event, Running};
 use barepost::run::Hosting;
 use barepost_hosted::Hosted;
-use host::{Failure, House, Stop, remark};
+use host::{Failure, Repository, Stop, remark};
 
 use super::at_tap::{INTERFACE, Place, Queues, make_interface, service};
 use super::beside::mailboxes;
@@ -74,11 +74,11 @@ pub(super) struct Start {
 
 impl Start {
     /// Starts the image several times.
-    pub(super) fn measure(house: &House, place: &Place) -> Result<Start, Failure> {
+    pub(super) fn measure(repository: &Repository, place: &Place) -> Result<Start, Failure> {
         let (mut instructions, mut ms, mut mib) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..STARTS {
             let began = Instant::now();
-            let serving = place.boot(house, 1, Queues::One)?;
+            let serving = place.boot(repository, 1, Queues::One)?;
             ms.push(began.elapsed().as_secs_f64() * 1000.0);
             instructions.push(serving.total_of(0)? as f64);
             std::thread::sleep(SETTLE);

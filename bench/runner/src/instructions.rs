@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use barepost::guest::MachineType;
 use barepost::services::{POP3, Reached, SMTP};
-use host::{Failure, House, Stop};
+use host::{Failure, Repository, Stop};
 
 use super::client::{Client, message};
 use super::counters::{Counters, Sample};
@@ -42,15 +42,15 @@ const SETTLE: Duration = Duration::from_millis(400);
 const ARRIVAL: Duration = Duration::from_secs(15);
 const IDLE: Duration = Duration::from_secs(10);
 
-pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
-    let workplace = Workplace::new(house, stop)?;
+pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
+    let workplace = Workplace::new(repository, stop)?;
     let password = workplace.password()?;
     // The first boot makes the disk and the accounts; a later one is what a boot costs.
     workplace.boot(MachineType::Q35, None)?.stop()?;
-    let counters = Counters::new(house, stop)?;
+    let counters = Counters::new(repository, stop)?;
     let serving = workplace.boot(MachineType::Q35, Some(counters.plugin()))?;
     let boot = counters.sample()?.total();
-    let profiler = Profiler::new(house, "instructions")?;
+    let profiler = Profiler::new(repository, "instructions")?;
     let mut measuring = Measuring { counters, serving, profiler, idle_per_second: 0.0 };
     measuring.measure_idle()?;
 

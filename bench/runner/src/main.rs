@@ -46,8 +46,8 @@ enum Command {
 }
 
 fn main() {
-    host::main(CommandLine::parse, |arguments, house, stop| match arguments.command {
-        Command::Bench(options) => bench::run(house, &options, stop),
+    host::main(CommandLine::parse, |arguments, repository, stop| match arguments.command {
+        Command::Bench(options) => bench::run(repository, &options, stop),
     });
 }
 

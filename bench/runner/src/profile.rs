@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use host::{Failure, House, image};
+use host::{Failure, Repository, image};
 
 use super::counters::Sample;
 
@@ -24,10 +24,10 @@ pub(super) struct Profiler {
 
 impl Profiler {
     /// A recorder for the present image.
-    pub(super) fn new(house: &House, bench: &'static str) -> Result<Profiler, Failure> {
+    pub(super) fn new(repository: &Repository, bench: &'static str) -> Result<Profiler, Failure> {
         Ok(Profiler {
-            functions: Functions::read(&image::unstripped(house))?,
-            folder: house.target("bench"),
+            functions: Functions::read(&image::unstripped(repository))?,
+            folder: repository.target("bench"),
             bench,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use host::{Failure, House, say};
+use host::{Failure, Repository, say};
 use serde::Serialize;
 
 use super::plot::Figure;
@@ -94,7 +94,7 @@ impl Report {
         table
     }
 
-    pub(super) fn write(&self, house: &House, name: &str) -> Result<(), Failure> {
+    pub(super) fn write(&self, repository: &Repository, name: &str) -> Result<(), Failure> {
         #[derive(Serialize)]
         struct File<'a> {
             name: &'a str,
@@ -102,13 +102,14 @@ impl Report {
             machine: &'a str,
             rows: &'a [Row],
         }
-        let path = house.path("bench/results").join(name).with_extension("json");
+        let path = repository.path("bench/results").join(name).with_extension("json");
         let doing = format!("writing {}", path.display());
-        let file = File { name, commit: commit(house), machine: &self.machine, rows: &self.rows };
+        let file =
+            File { name, commit: commit(repository), machine: &self.machine, rows: &self.rows };
         let mut text = serde_json::to_string_pretty(&file)
             .map_err(|error| Failure::broke(format_args!("{doing}: {error}")))?;
         text.push('\n');
-        std::fs::create_dir_all(house.path("bench/results")).map_err(Failure::io(&doing))?;
+        std::fs::create_dir_all(repository.path("bench/results")).map_err(Failure::io(&doing))?;
         std::fs::write(&path, text).map_err(Failure::io(&doing))?;
         say(format_args!("\nwritten to bench/results/{name}.json"));
         Ok(())
@@ -116,9 +117,10 @@ impl Report {
 }
 
 /// The commit that was measured, with a `+` when the sources differ from it.
-fn commit(house: &House) -> String {
+fn commit(repository: &Repository) -> String {
     let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).current_dir(house.root()).output().ok()?;
+        let output =
+            Command::new("git").args(arguments).current_dir(repository.root()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
     };
     let changed = git(&["status", "--porcelain", "--", ".", ":!bench/results", ":!docs/figures"])

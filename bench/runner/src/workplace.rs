@@ -10,7 +10,7 @@ use barepost::guest::{
 };
 use barepost::run::{DataFolder, watch_services};
 use barepost::services::{Reached, SERVICES, base_max};
-use host::{Failure, House, Stop, image, packages};
+use host::{Failure, Repository, Stop, image, packages};
 use server::configuration::Password;
 
 const READY_BUDGET: Duration = Duration::from_secs(60);
@@ -38,10 +38,10 @@ pub(super) struct Serving {
 }
 
 impl Workplace {
-    pub(super) fn new(house: &House, stop: &Stop) -> Result<Workplace, Failure> {
+    pub(super) fn new(repository: &Repository, stop: &Stop) -> Result<Workplace, Failure> {
         let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
-        let image = image::build(house, stop)?;
-        let folder = house.target(format!("bench/data-{}", std::process::id()));
+        let image = image::build(repository, stop)?;
+        let folder = repository.target(format!("bench/data-{}", std::process::id()));
         let data = DataFolder::open(&folder)?;
         Ok(Workplace { folder, data, image, qemu, stop: stop.clone() })
     }

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use host::{Failure, House, Stop, image, packages, say};
+use host::{Failure, Repository, Stop, image, packages, say};
 
 use crate::guest::{AcceleratorChoice, Guest, MachineType, Network, Setup};
 use crate::services::{Reached, SERVICES, Service, base_max};
@@ -83,25 +83,25 @@ pub(crate) struct Options {
 
 /// Errors: how the machine failed. A stop on request is a success.
 pub(crate) fn run<H: Hosting>(
-    house: &House,
+    repository: &Repository,
     options: &Options,
     stop: &Stop,
 ) -> Result<(), Failure> {
     match &options.tap {
         Some(interface) if options.hosted => run_hosted::<H>(options, interface, stop),
-        _ => run_guest(house, options, stop),
+        _ => run_guest(repository, options, stop),
     }
 }
 
 /// Runs the image in QEMU.
-fn run_guest(house: &House, options: &Options, stop: &Stop) -> Result<(), Failure> {
+fn run_guest(repository: &Repository, options: &Options, stop: &Stop) -> Result<(), Failure> {
     memory_for(options, own_mib(options, 0))?;
     let network = network(options)?;
     let data = open(options)?;
     let memory_mib = memory_for(options, own_mib(options, data.site_bytes()?))?;
     let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
     let accelerator = options.accel.choose(&qemu)?;
-    let image = image::build(house, stop)?;
+    let image = image::build(repository, stop)?;
     let setup = Setup {
         qemu,
         image,

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::process::Command;
 use std::time::Duration;
 
-use host::{Failure, House, Stop, hold};
+use host::{Failure, Repository, Stop, hold};
 
 use crate::gate::cargo_tools::Tool;
 
@@ -20,13 +20,13 @@ const FETCH_BUDGET: Duration = Duration::from_secs(120);
 /// Fetches the database, and runs cargo-deny on everything in `deny.toml`. `log` gets the findings.
 ///
 /// Errors: refused when the tool or the database is not available; broke when something is found.
-pub(super) fn check(house: &House, log: &File, budget: Duration, stop: &Stop) -> Result<(), Failure> {
-    let tool = CARGO_DENY.fetch(house, stop)?;
+pub(super) fn check(repository: &Repository, log: &File, budget: Duration, stop: &Stop) -> Result<(), Failure> {
+    let tool = CARGO_DENY.fetch(repository, stop)?;
     let deny = |manifest: &str, asked: &[&str]| -> Result<Command, Failure> {
         let share = || log.try_clone().map_err(Failure::io("sharing a log"));
         let mut command = hold::command(&tool);
-        command.arg("--manifest-path").arg(house.path(manifest)).arg("--config").arg(house.path("deny.toml"));
-        command.arg("--locked").args(asked).current_dir(house.root());
+        command.arg("--manifest-path").arg(repository.path(manifest)).arg("--config").arg(repository.path("deny.toml"));
+        command.arg("--locked").args(asked).current_dir(repository.root());
         command.stdout(share()?).stderr(share()?);
         Ok(command)
     };

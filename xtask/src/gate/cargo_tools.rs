@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use host::{Failure, House, Stop, hold, remark};
+use host::{Failure, Repository, Stop, hold, remark};
 
 const INSTALL_BUDGET: Duration = Duration::from_secs(900);
 
@@ -21,9 +21,9 @@ impl Tool {
     /// Installs the tool unless this version is installed. Returns its path.
     ///
     /// Errors: refused, with what is missing.
-    pub(super) fn fetch(&self, house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+    pub(super) fn fetch(&self, repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {
         let Tool { name, version, .. } = self;
-        let tools = house.target("tools");
+        let tools = repository.target("tools");
         let path = tools.join("bin").join(name);
         let is_there = Command::new(&path)
             .arg("--version")
@@ -32,7 +32,7 @@ impl Tool {
         if !is_there {
             let mut cargo = hold::command("cargo");
             cargo.args(["install", "--quiet", "--locked", name, "--version", version, "--root"]);
-            cargo.arg(&tools).arg("--target-dir").arg(tools.join("build")).current_dir(house.root());
+            cargo.arg(&tools).arg("--target-dir").arg(tools.join("build")).current_dir(repository.root());
             self.install(&mut cargo, &format!("{name} {version}"), stop)?;
         }
         Ok(path)

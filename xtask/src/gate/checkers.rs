@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use host::{Failure, House, Stop, hold, packages, remark};
+use host::{Failure, Repository, Stop, hold, packages, remark};
 
 /// The script that needs the checkers.
 pub(super) const SCRIPT: &str = "tests/conform.py";
@@ -17,25 +17,25 @@ const BUDGET: Duration = Duration::from_secs(600);
 /// Installs the checkers that are missing.
 ///
 /// Errors: refused, with what is missing.
-pub(super) fn fetch(house: &House, stop: &Stop) -> Result<(), Failure> {
-    build_h2spec(house, stop)?;
-    install_sslyze(house, stop)
+pub(super) fn fetch(repository: &Repository, stop: &Stop) -> Result<(), Failure> {
+    build_h2spec(repository, stop)?;
+    install_sslyze(repository, stop)
 }
 
 /// Builds `target/tools/bin/h2spec`. Go itself skips the steps that are up to date.
-fn build_h2spec(house: &House, stop: &Stop) -> Result<(), Failure> {
+fn build_h2spec(repository: &Repository, stop: &Stop) -> Result<(), Failure> {
     let go = packages::program("go", "golang-go", stop)?;
     let mut build = hold::command(go);
-    build.args(["build", "-o"]).arg(house.target("tools/bin/h2spec")).arg(H2SPEC);
-    build.current_dir(house.path("tests/conform")).env("GOTOOLCHAIN", "local");
+    build.args(["build", "-o"]).arg(repository.target("tools/bin/h2spec")).arg(H2SPEC);
+    build.current_dir(repository.path("tests/conform")).env("GOTOOLCHAIN", "local");
     hold::run_to_success(&mut build, "building h2spec", BUDGET, stop).map_err(refused("h2spec"))
 }
 
 /// Makes `target/tools/conform`, a separate Python environment with sslyze and its dependencies.
-fn install_sslyze(house: &House, stop: &Stop) -> Result<(), Failure> {
+fn install_sslyze(repository: &Repository, stop: &Stop) -> Result<(), Failure> {
     let doing = "installing sslyze";
-    let own = house.target("tools/conform");
-    let pinned = fs::read(house.path(PINNED)).map_err(Failure::io(doing))?;
+    let own = repository.target("tools/conform");
+    let pinned = fs::read(repository.path(PINNED)).map_err(Failure::io(doing))?;
     let installed = own.join("requirements.txt");
     if fs::read(&installed).is_ok_and(|installed| installed == pinned) {
         return Ok(());
@@ -60,7 +60,7 @@ fn install_sslyze(house: &House, stop: &Stop) -> Result<(), Failure> {
         "--no-deps",
         "-r",
     ]);
-    install.arg(house.path(PINNED));
+    install.arg(repository.path(PINNED));
     hold::run_to_success(&mut install, doing, BUDGET, stop).map_err(refused("sslyze"))?;
     fs::write(&installed, pinned).map_err(Failure::io(doing))
 }

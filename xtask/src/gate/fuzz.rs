@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clap::Args;
 use host::hold::{self, Ended};
-use host::{Failure, House, Stop, say};
+use host::{Failure, Repository, Stop, say};
 
 use crate::gate::lanes;
 use outcome::Outcome;
@@ -44,16 +44,16 @@ pub(super) struct Fuzzing {
 ///
 /// Errors: refused when a tool is not available; broke when the build fails; told when a target
 /// broke a promise.
-pub(super) fn run(house: &House, log: &mut File, fuzzing: &Fuzzing, stop: &Stop) -> Result<(), Failure> {
-    let tools = toolchain::fetch(house, stop)?;
-    build(house, log, &tools, stop)?;
-    let names = targets(house)?;
+pub(super) fn run(repository: &Repository, log: &mut File, fuzzing: &Fuzzing, stop: &Stop) -> Result<(), Failure> {
+    let tools = toolchain::fetch(repository, stop)?;
+    build(repository, log, &tools, stop)?;
+    let names = targets(repository)?;
     let (seconds, seed) = match fuzzing.minutes {
         None => (SECONDS_EACH, SEED),
         Some(minutes) => (minutes * 60 * lanes::LANES as u64 / names.len().max(1) as u64, ANY_SEED),
     };
     let outcomes = lanes::work_through(&names, stop, |name| {
-        let outcome = run_target(house, name, (seconds, seed), stop)?;
+        let outcome = run_target(repository, name, (seconds, seed), stop)?;
         let line = outcome.as_ref().map(|outcome| outcome.told(name));
         line.iter().for_each(say);
         Ok(outcome.zip(line))
@@ -69,8 +69,8 @@ pub(super) fn run(house: &House, log: &mut File, fuzzing: &Fuzzing, stop: &Stop)
 }
 
 /// The targets that the manifest names.
-fn targets(house: &House) -> Result<Vec<String>, Failure> {
-    let path = house.path("fuzz/Cargo.toml");
+fn targets(repository: &Repository) -> Result<Vec<String>, Failure> {
+    let path = repository.path("fuzz/Cargo.toml");
     let text = std::fs::read_to_string(&path).map_err(Failure::io(format_args!("reading {}", path.display())))?;
     let manifest: toml::Table =
         text.parse().map_err(|error| Failure::broke(format_args!("{}: {error}", path.display())))?;
@@ -78,33 +78,38 @@ fn targets(house: &House) -> Result<Vec<String>, Failure> {
     Ok(bins.filter_map(|bin| bin.get("name")?.as_str().map(str::to_string)).collect())
 }
 
-fn build(house: &House, log: &File, tools: &std::ffi::OsStr, stop: &Stop) -> Result<(), Failure> {
+fn build(repository: &Repository, log: &File, tools: &std::ffi::OsStr, stop: &Stop) -> Result<(), Failure> {
     let share = || log.try_clone().map_err(Failure::io("sharing a log"));
     let mut format = hold::command("cargo");
-    format.args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]).current_dir(house.root());
+    format.args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]).current_dir(repository.root());
     format.stdout(share()?).stderr(share()?);
     hold::run_to_success(&mut format, "checking the format of the fuzz targets", BUILD_BUDGET, stop)?;
     let mut build = hold::command("cargo");
     build.arg(format!("+{NIGHTLY}")).args(["fuzz", "build", "--sanitizer", "none", "--target-dir", TARGET_FOLDER]);
-    build.current_dir(house.root()).env("PATH", tools).stdout(share()?).stderr(share()?);
+    build.current_dir(repository.root()).env("PATH", tools).stdout(share()?).stderr(share()?);
     hold::run_to_success(&mut build, "building the fuzz targets", BUILD_BUDGET, stop)
 }
 
 /// Runs one target; `None` if the user asked us to stop.
-fn run_target(house: &House, name: &str, (seconds, seed): (u64, u32), stop: &Stop) -> Result<Option<Outcome>, Failure> {
+fn run_target(
+    repository: &Repository,
+    name: &str,
+    (seconds, seed): (u64, u32),
+    stop: &Stop,
+) -> Result<Option<Outcome>, Failure> {
     let doing = format!("fuzzing {name}");
     let [found, broken] =
         [PathBuf::from("target/fuzz-corpus").join(name), PathBuf::from("target/test/fuzz").join(name)];
     for folder in [&found, &broken] {
-        std::fs::create_dir_all(house.path(folder)).map_err(Failure::io(&doing))?;
+        std::fs::create_dir_all(repository.path(folder)).map_err(Failure::io(&doing))?;
     }
-    let log_path = house.path(broken.with_extension("log"));
+    let log_path = repository.path(broken.with_extension("log"));
     let log = File::create(&log_path).map_err(Failure::io(&doing))?;
     let program = program(name);
-    let mut command = hold::command(house.path(&program));
-    command.current_dir(house.root());
-    command.args(arguments(house, name, (seconds, seed), &broken)).arg(&found);
-    command.args(kept_inputs(house, name));
+    let mut command = hold::command(repository.path(&program));
+    command.current_dir(repository.root());
+    command.args(arguments(repository, name, (seconds, seed), &broken)).arg(&found);
+    command.args(kept_inputs(repository, name));
     command.stdout(log.try_clone().map_err(Failure::io(&doing))?).stderr(log);
     let budget = Duration::from_secs(seconds).saturating_add(GRACE);
     let has_ended = match hold::run(&mut command, budget, stop).map_err(Failure::io(&doing))? {
@@ -122,7 +127,7 @@ fn program(name: &str) -> PathBuf {
     Path::new(TARGET_FOLDER).join(triple).join("release").join(name)
 }
 
-fn arguments(house: &House, name: &str, (seconds, seed): (u64, u32), broken: &Path) -> Vec<String> {
+fn arguments(repository: &Repository, name: &str, (seconds, seed): (u64, u32), broken: &Path) -> Vec<String> {
     let mut arguments = vec![
         format!("-max_total_time={seconds}"),
         format!("-seed={seed}"),
@@ -133,14 +138,14 @@ fn arguments(house: &House, name: &str, (seconds, seed): (u64, u32), broken: &Pa
         "-print_final_stats=1".to_string(),
     ];
     let dictionary = format!("fuzz/dictionaries/{name}.txt");
-    if house.path(&dictionary).is_file() {
+    if repository.path(&dictionary).is_file() {
         arguments.push(format!("-dict={dictionary}"));
     }
     arguments
 }
 
 /// The folders of the corpus and of inputs that once failed, if they exist.
-fn kept_inputs(house: &House, name: &str) -> Vec<PathBuf> {
+fn kept_inputs(repository: &Repository, name: &str) -> Vec<PathBuf> {
     let folders = ["fuzz/corpus", "fuzz/regressions"].map(|folder| Path::new(folder).join(name));
-    folders.into_iter().filter(|folder| house.path(folder).is_dir()).collect()
+    folders.into_iter().filter(|folder| repository.path(folder).is_dir()).collect()
 }

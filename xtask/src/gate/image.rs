@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use host::{Failure, House, Stop, hold, house, image};
+use host::{Failure, Repository, Stop, hold, image, repository};
 
 /// Engine crates that use ring, which cannot be built for the target without std. The image itself
 /// shows that these crates do not use std: std's panic handler would be a second one.
@@ -18,30 +18,30 @@ const RANDOMNESS: &str = "getrandom@0.2.17";
 /// Builds the image and checks that it needs nothing from outside: no undefined symbol, no
 /// thread-local storage, no system call; and that the engine builds without std. `log` gets the
 /// output.
-pub(super) fn check(house: &House, log: &File, budget: Duration, stop: &Stop) -> Result<(), Failure> {
+pub(super) fn check(repository: &Repository, log: &File, budget: Duration, stop: &Stop) -> Result<(), Failure> {
     let share = || log.try_clone().map_err(Failure::io("sharing a log"));
-    let mut build = image::cargo(house);
+    let mut build = image::cargo(repository);
     build.stdout(share()?).stderr(share()?);
     hold::run_to_success(&mut build, "building the image", budget, stop)?;
-    let image = image::unstripped(house);
+    let image = image::unstripped(repository);
     refuse_undefined(&examine("nm", &["-u"], &image)?)?;
     refuse_instructions(&examine("objdump", &["-d", "--no-show-raw-insn"], &image)?)?;
-    let bytes = image::strip(house, stop)?.metadata().map_err(Failure::io("measuring the image"))?.len();
+    let bytes = image::strip(repository, stop)?.metadata().map_err(Failure::io("measuring the image"))?.len();
     writeln!(share()?, "the image has {bytes} bytes").map_err(Failure::io("writing a log"))?;
 
-    install_bare_target(house, log, stop)?;
+    install_bare_target(repository, log, stop)?;
     let mut lint = hold::command("cargo");
     lint.args(["check", "--quiet", "--target", "x86_64-unknown-none", "--target-dir", "target"]);
-    for package in without_std(house)? {
+    for package in without_std(repository)? {
         lint.args(["--package", &package]);
     }
-    lint.current_dir(house.root()).stdout(share()?).stderr(share()?);
+    lint.current_dir(repository.root()).stdout(share()?).stderr(share()?);
     hold::run_to_success(&mut lint, "checking that the engine builds without std", budget, stop)
 }
 
 /// The packages that build without std, by their names in cargo.
-fn without_std(house: &House) -> Result<Vec<String>, Failure> {
-    let folder = house.path("engine").read_dir().map_err(Failure::io("reading the folder engine"))?;
+fn without_std(repository: &Repository) -> Result<Vec<String>, Failure> {
+    let folder = repository.path("engine").read_dir().map_err(Failure::io("reading the folder engine"))?;
     let names = folder.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let own = names.filter(|name| !WITH_RING.split(' ').any(|with_ring| with_ring == name));
     // An outside crate has this name too.
@@ -51,13 +51,13 @@ fn without_std(house: &House) -> Result<Vec<String>, Failure> {
 
 /// The lint's target, which has no std, comes from rustup. Without rustup, cargo says what is
 /// missing.
-fn install_bare_target(house: &House, log: &File, stop: &Stop) -> Result<(), Failure> {
-    if house::program("rustup").is_none() {
+fn install_bare_target(repository: &Repository, log: &File, stop: &Stop) -> Result<(), Failure> {
+    if repository::program("rustup").is_none() {
         return Ok(());
     }
     let mut command = hold::command("rustup");
     // Runs in the root, where rust-toolchain.toml names the toolchain that needs the target.
-    command.args(["target", "add", "x86_64-unknown-none"]).current_dir(house.root()).stdout(Stdio::null());
+    command.args(["target", "add", "x86_64-unknown-none"]).current_dir(repository.root()).stdout(Stdio::null());
     command.stderr(log.try_clone().map_err(Failure::io("sharing a log"))?);
     hold::run_to_success(&mut command, "getting the target x86_64-unknown-none", Duration::from_secs(300), stop)
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use host::{Failure, House, Stop, hold, packages};
+use host::{Failure, Repository, Stop, hold, packages};
 
 const BUDGET: Duration = Duration::from_secs(120);
 
@@ -43,9 +43,9 @@ impl Package {
     /// Unpacks the package under `target/tools`, if it is not there yet. Returns its folder.
     ///
     /// Errors: refused when the package is not available or has another digest.
-    pub(super) fn fetch(&self, house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+    pub(super) fn fetch(&self, repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {
         let Package { name, version, digest, files, .. } = self;
-        let (doing, folder) = (format!("getting {name}"), house.target("tools").join(name));
+        let (doing, folder) = (format!("getting {name}"), repository.target("tools").join(name));
         let archive = format!("{name}-{version}.tgz");
         let is_whole = folder.join(format!("{version} is whole"));
         if is_whole.exists() {

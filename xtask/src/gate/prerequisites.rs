@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
 use host::unpacked::{LIBRARIES, NSD, POSTFIX, SMTP_SOURCE, Unpacked, has_library};
-use host::{Failure, House, Stop, hold, house, packages};
+use host::{Failure, Repository, Stop, hold, packages, repository};
 
 use super::{checkers, npm};
 
@@ -113,7 +113,7 @@ const MODULES: &[(&str, &str)] = &[("Net::SSLeay", "libnet-ssleay-perl")];
 
 /// Installs or unpacks what `script` needs, for one script at a time. Returns the search path that
 /// finds all of it.
-pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString, Failure> {
+pub(super) fn fetch(repository: &Repository, script: &str, stop: &Stop) -> Result<OsString, Failure> {
     static FETCHING: Mutex<()> = Mutex::new(());
     // The lock protects no data, so a panic cannot have spoilt any.
     let _alone = FETCHING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,7 +122,7 @@ pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString
         .iter()
         .copied()
         .chain(of_some.map(|(program, package, _)| (*program, *package)))
-        .filter(|(program, _)| house::program(program).is_none())
+        .filter(|(program, _)| repository::program(program).is_none())
         .chain(LIBRARIES.iter().copied().filter(|(library, _)| !has_library(library)))
         .chain(MODULES.iter().copied().filter(|(module, _)| !has_module(module)))
         .map(|(_, package)| package)
@@ -131,16 +131,16 @@ pub(super) fn fetch(house: &House, script: &str, stop: &Stop) -> Result<OsString
         packages::install(&missing, "what the tests need", stop)?;
     }
     if script == checkers::SCRIPT {
-        checkers::fetch(house, stop)?;
+        checkers::fetch(repository, stop)?;
     }
     if script == ACCESS {
-        npm::AXE.fetch(house, stop)?;
+        npm::AXE.fetch(repository, stop)?;
     }
     for (unpacked, _) in UNPACKED.iter().filter(|(_, scripts)| scripts.contains(&script)) {
-        unpacked.fetch(house, stop)?;
+        unpacked.fetch(repository, stop)?;
     }
-    let tools = house.target("tools/bin");
-    SMTP_SOURCE.get(house, stop)?;
+    let tools = repository.target("tools/bin");
+    SMTP_SOURCE.get(repository, stop)?;
     let before = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(tools).chain(std::env::split_paths(&before));
     std::env::join_paths(folders).map_err(|error| Failure::broke(format_args!("PATH: {error}")))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use host::hold::{self, Ended};
-use host::{Failure, House, Stop};
+use host::{Failure, Repository, Stop};
 
 use crate::simulator;
 
@@ -56,16 +56,16 @@ impl Rooms {
 }
 
 /// The built simulator; cargo's output goes to `log`, or to the terminal.
-pub(super) fn program(house: &House, log: Option<&std::fs::File>, stop: &Stop) -> Result<Command, Failure> {
-    simulator::build(house, log, stop)?;
-    Ok(hold::command(simulator::rooms(house)))
+pub(super) fn program(repository: &Repository, log: Option<&std::fs::File>, stop: &Stop) -> Result<Command, Failure> {
+    simulator::build(repository, log, stop)?;
+    Ok(hold::command(simulator::rooms(repository)))
 }
 
 /// Runs the requested rooms, and prints their results.
 ///
 /// Errors: told when a room broke a promise.
-pub(super) fn live(house: &House, arguments: &[String], stop: &Stop) -> Result<(), Failure> {
-    let mut simulator = program(house, None, stop)?;
+pub(super) fn live(repository: &Repository, arguments: &[String], stop: &Stop) -> Result<(), Failure> {
+    let mut simulator = program(repository, None, stop)?;
     simulator.args(arguments).stdout(Stdio::inherit());
     match hold::run(&mut simulator, Duration::from_secs(7 * 24 * 3600), stop).map_err(Failure::io("simulating"))? {
         Ended::Finished(status) if status.success() => Ok(()),

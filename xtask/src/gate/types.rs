@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use host::{Failure, House, Stop, hold, packages};
+use host::{Failure, Repository, Stop, hold, packages};
 
 use crate::gate::npm;
 
@@ -18,21 +18,21 @@ const QUESTIONS: &str = "--noEmit --allowJs --checkJs --strict --noUncheckedInde
 /// The command that checks it.
 ///
 /// Errors: refused when TypeScript is not available.
-pub(super) fn checker(house: &House, stop: &Stop) -> Result<Command, Failure> {
-    let folder = npm::TYPESCRIPT.fetch(house, stop)?;
+pub(super) fn checker(repository: &Repository, stop: &Stop) -> Result<Command, Failure> {
+    let folder = npm::TYPESCRIPT.fetch(repository, stop)?;
     let mut check = hold::command(packages::program("node", "nodejs", stop)?);
     check
         .arg(folder.join("lib/tsc.js"))
         .args(QUESTIONS.split_whitespace())
-        .args(files(house)?)
-        .current_dir(house.root());
+        .args(files(repository)?)
+        .current_dir(repository.root());
     Ok(check)
 }
 
-fn files(house: &House) -> Result<Vec<PathBuf>, Failure> {
+fn files(repository: &Repository) -> Result<Vec<PathBuf>, Failure> {
     let doing = format!("reading {FOLDER}");
     let mut files = Vec::new();
-    for entry in fs::read_dir(house.path(FOLDER)).map_err(Failure::io(&doing))? {
+    for entry in fs::read_dir(repository.path(FOLDER)).map_err(Failure::io(&doing))? {
         let path = entry.map_err(Failure::io(&doing))?.path();
         if path.extension().is_some_and(|extension| extension == "js") {
             files.push(path);

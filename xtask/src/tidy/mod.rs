@@ -26,7 +26,7 @@ pub(crate) use tree::Tree;
 
 use std::fmt;
 
-use host::{Failure, House};
+use host::{Failure, Repository};
 
 use supply::Metadata;
 use violation::Violation;
@@ -74,9 +74,12 @@ const SUPPLY_RULES: &[SupplyRule] = &[
 ];
 
 /// Checks every rule and prints the violations. Returns how many rules hold and how many do not.
-pub(crate) fn run(house: &House, mut print: impl FnMut(fmt::Arguments<'_>)) -> Result<(usize, usize), Failure> {
-    let tree = Tree::read(house)?;
-    let foreign = tree::foreign_words(house);
+pub(crate) fn run(
+    repository: &Repository,
+    mut print: impl FnMut(fmt::Arguments<'_>),
+) -> Result<(usize, usize), Failure> {
+    let tree = Tree::read(repository)?;
+    let foreign = tree::foreign_words(repository);
     let mut broken = 0_usize;
     let mut report = |name: &str, violations: Vec<Violation>| {
         if !violations.is_empty() {
@@ -87,13 +90,13 @@ pub(crate) fn run(house: &House, mut print: impl FnMut(fmt::Arguments<'_>)) -> R
             print(format_args!("  {violation}"));
         }
     };
-    let drawn = house.target(floors::DRAWN);
+    let drawn = repository.target(floors::DRAWN);
     std::fs::write(&drawn, floors::picture(&tree)).map_err(Failure::io("drawing the floors"))?;
     for rule in RULES {
         report(rule.name, (rule.check)(&tree));
     }
     report("nothing names the machine it was written on", tree::names_no_workplace(&tree, &foreign));
-    let metadata = Metadata::read(house)?;
+    let metadata = Metadata::read(repository)?;
     for rule in SUPPLY_RULES {
         report(rule.name, (rule.check)(&tree, &metadata));
     }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use host::{Failure, House};
+use host::{Failure, Repository};
 use serde::Deserialize;
 
 use super::tree::Tree;
@@ -35,11 +35,11 @@ struct Package {
 
 impl Metadata {
     /// Reads the metadata of the graph that is built here.
-    pub(super) fn read(house: &House) -> Result<Metadata, Failure> {
+    pub(super) fn read(repository: &Repository) -> Result<Metadata, Failure> {
         let doing = "asking cargo for the crates";
         let output = Command::new("cargo")
             .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", "x86_64-unknown-linux-gnu"])
-            .current_dir(house.root())
+            .current_dir(repository.root())
             .output()
             .map_err(Failure::io(doing))?;
         if !output.status.success() {

@@ -4,7 +4,7 @@
 use super::violation::Violation;
 use super::*;
 
-const PAGE: &str = "# House\n| floor | crate | |\n|---|---|---|\n| 0 | `engine/low` | values: small ones |\n\
+const PAGE: &str = "# Repository\n| floor | crate | |\n|---|---|---|\n| 0 | `engine/low` | values: small ones |\n\
                     | 2 | `engine/net` | TCP |\n| 2 | `engine/store` | mail |\n| 5 | `machines/bare` | a PC |\n\n## Where unsafe lives\n\n- machines/bare: the devices\n\n\
                     ## Dependencies\n\n| crate | why |\n|---|---|\n| `toml` | files |\n\n## Else\n";
 const ROOT: &str = "[workspace]\nmembers = ['engine/low', 'engine/net', 'engine/store']\n\
@@ -28,7 +28,7 @@ fn found(check: fn(&Tree) -> Vec<Violation>, changed: &[(&str, &str)]) -> Vec<St
 }
 
 #[test]
-fn a_good_house_breaks_no_rule() {
+fn a_correct_tree_breaks_no_rule() {
     for rule in RULES.iter().take(17) {
         assert_eq!(found(rule.check, &[]), [""; 0], "{}", rule.name);
     }

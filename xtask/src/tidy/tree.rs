@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::violation::Violation;
-use host::{Failure, House};
+use host::{Failure, Repository};
 
 /// The text of each file, by its path below the root, with `/` as the separator.
 pub(crate) struct Tree {
@@ -14,11 +14,11 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// Reads the repository's text files; other files are skipped.
-    pub(crate) fn read(house: &House) -> Result<Tree, Failure> {
+    pub(crate) fn read(repository: &Repository) -> Result<Tree, Failure> {
         let doing = "listing the files of the repository";
         let listing = Command::new("git")
             .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-            .current_dir(house.root())
+            .current_dir(repository.root())
             .output()
             .map_err(Failure::io(doing))?;
         if !listing.status.success() {
@@ -29,7 +29,7 @@ impl Tree {
         }
         let paths = String::from_utf8_lossy(&listing.stdout);
         let files = paths.split_terminator('\0').filter_map(|path| {
-            let text = std::fs::read_to_string(house.path(path)).ok()?;
+            let text = std::fs::read_to_string(repository.path(path)).ok()?;
             Some((path.to_string(), text))
         });
         Ok(Tree { files: files.collect() })
@@ -80,7 +80,7 @@ pub(super) fn is_test(path: &str) -> bool {
 
 /// Words that are private to this machine: the paths of this checkout and its user's home, and the
 /// hosts of cargo's registry.
-pub(super) fn foreign_words(house: &House) -> Vec<String> {
+pub(super) fn foreign_words(repository: &Repository) -> Vec<String> {
     let mut words = Vec::new();
     let mut folder = |path: Option<PathBuf>| {
         let path = path.unwrap_or_default();
@@ -89,7 +89,7 @@ pub(super) fn foreign_words(house: &House) -> Vec<String> {
             words.push(format!("{}/", path.display()));
         }
     };
-    let root = house.root().canonicalize().ok();
+    let root = repository.root().canonicalize().ok();
     folder(root.as_deref().and_then(Path::parent).map(Path::to_path_buf));
     folder(root);
     let home = std::env::home_dir();

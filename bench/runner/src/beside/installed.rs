@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use host::{Failure, House, Stop, hold, packages};
+use host::{Failure, Repository, Stop, hold, packages};
 
 use super::Peer;
 use super::debian::{self, Unpacked, write_program};
@@ -37,13 +37,13 @@ impl Installation {
     /// Errors: refused on a host without access to Debian's packages.
     pub(super) fn make(
         &self,
-        house: &House,
+        repository: &Repository,
         stop: &Stop,
         fill: impl FnOnce(&Path) -> Result<(), Failure>,
     ) -> Result<Peer, Failure> {
         packages::program("cpio", "cpio", stop)?;
         let mke2fs = packages::program("mke2fs", "e2fsprogs", stop)?;
-        let folder = house.target("bench").join(self.folder);
+        let folder = repository.target("bench").join(self.folder);
         let unpacked = debian::unpack(&folder, stop, || self.packages_wanted())?;
         let (boot, root) = (folder.join("boot"), folder.join("root"));
         for path in [&boot, &root] {

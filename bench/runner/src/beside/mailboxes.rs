@@ -12,7 +12,7 @@ pub(crate) const SIZES: [usize; 7] = [1_000, 4_000, 8_000, 16_000, 40_000, 80_00
 pub(crate) const INBOXES: [usize; 3] = [6, 10, 50];
 /// The users that put load on the machine, and the messages of each.
 pub(crate) const USERS: usize = 10;
-const LETTERS: usize = 10;
+const MESSAGES: usize = 10;
 const MESSAGE_BYTES: usize = 1_000;
 
 /// The account that reads messages of all sizes.
@@ -57,7 +57,7 @@ pub(crate) fn accounts() -> Vec<Account> {
     let inboxes = INBOXES.map(|messages| account(inbox(messages), vec![MESSAGE_BYTES; messages]));
     let others = [account(READER.into(), SIZES.into())];
     let empty = [WRITER, GRACE, KEEPER].map(|name| account(name.into(), Vec::new()));
-    let users = (0..USERS).map(|number| account(user(number), vec![MESSAGE_BYTES; LETTERS]));
+    let users = (0..USERS).map(|number| account(user(number), vec![MESSAGE_BYTES; MESSAGES]));
     inboxes.into_iter().chain(others).chain(empty).chain(users).collect()
 }
 
@@ -110,14 +110,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_has_its_bytes() {
+    fn a_text_has_the_requested_length() {
         for bytes in SIZES {
             assert_eq!(text(bytes).len(), bytes);
         }
     }
 
     #[test]
-    fn both_take_each_password_for_right() {
+    fn both_servers_accept_each_password() {
         assert!(
             server::configuration::Configuration::parse(&format!(
                 "hostname = \"a.test\"\ndomains = [\"barepost.test\"]\n{}",

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use barepost::guest::{Accelerator, Event, Guest, Linux, MachineType, Network, Running, Setup};
 use barepost::run::DataFolder;
-use host::{Failure, House, Stop, image, packages};
+use host::{Failure, Repository, Stop, image, packages};
 
 use super::counters::Counters;
 use super::network::ip;
@@ -124,30 +124,34 @@ pub(super) struct Beside {
 impl Beside {
     /// Our image and nginx, with files. `name`: of the bench.
     pub(super) fn make(
-        house: &House,
+        repository: &Repository,
         name: &str,
         files: &[SiteFile],
         stop: &Stop,
     ) -> Result<Beside, Failure> {
-        Beside::with(house, name, &Settings::default(), MEMORY_MIB, stop, |own| {
+        Beside::with(repository, name, &Settings::default(), MEMORY_MIB, stop, |own| {
             let site = own.join("site");
             make_site(&site, files)?;
-            Ok(move |identity: &Path| nginx::make(house, &site, identity, stop))
+            Ok(move |identity: &Path| nginx::make(repository, &site, identity, stop))
         })
     }
 
     /// Our image and Roundcube, with accounts.
-    pub(super) fn make_webmails(house: &House, name: &str, stop: &Stop) -> Result<Beside, Failure> {
+    pub(super) fn make_webmails(
+        repository: &Repository,
+        name: &str,
+        stop: &Stop,
+    ) -> Result<Beside, Failure> {
         let settings = Settings { tables: &mailboxes::users(), ..Settings::default() };
-        Beside::with(house, name, &settings, WEBMAIL_MEMORY_MIB, stop, |own| {
+        Beside::with(repository, name, &settings, WEBMAIL_MEMORY_MIB, stop, |own| {
             make_site(&own.join("site"), &[])?;
-            Ok(move |identity: &Path| roundcube::make(house, identity, stop))
+            Ok(move |identity: &Path| roundcube::make(repository, identity, stop))
         })
     }
 
     /// Our image, and Postfix with Dovecot, with accounts.
     pub(super) fn make_mail_servers(
-        house: &House,
+        repository: &Repository,
         name: &str,
         accounts: &[Account],
         more: &More<'_>,
@@ -155,18 +159,18 @@ impl Beside {
     ) -> Result<Beside, Failure> {
         let users: String = accounts.iter().map(mailboxes::section).collect();
         let settings = Settings { tables: &(users + more.tables), network: more.network };
-        Beside::with(house, name, &settings, MAIL_MEMORY_MIB, stop, |own| {
+        Beside::with(repository, name, &settings, MAIL_MEMORY_MIB, stop, |own| {
             make_site(&own.join("site"), &[])?;
             let disk = std::fs::File::create(own.join("disk.img"))
                 .and_then(|file| file.set_len(MAIL_DISK_BYTES));
             disk.map_err(Failure::io("making a disk"))?;
-            Ok(move |_: &Path| postfix::make(house, accounts, more.files, stop))
+            Ok(move |_: &Path| postfix::make(repository, accounts, more.files, stop))
         })
     }
 
     /// `fill`: fills our folder, and then makes the peer with the certificate that is there.
     fn with<MakePeer: FnOnce(&Path) -> Result<Peer, Failure>>(
-        house: &House,
+        repository: &Repository,
         name: &str,
         settings: &Settings<'_>,
         memory_mib: u32,
@@ -175,8 +179,8 @@ impl Beside {
     ) -> Result<Beside, Failure> {
         packages::program("ip", "iproute2", stop)?;
         let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
-        let image = image::build(house, stop)?;
-        let folder = house.target(format!("bench/{name}-{}", std::process::id()));
+        let image = image::build(repository, stop)?;
+        let folder = repository.target(format!("bench/{name}-{}", std::process::id()));
         let own = folder.join("ours");
         std::fs::create_dir_all(&own).map_err(Failure::io("making a folder for our guest"))?;
         let make_peer = fill(&own)?;
@@ -184,7 +188,7 @@ impl Beside {
         let data = DataFolder::open(&own)?;
         data.pass_lock_on()?;
         let peer = make_peer(&own.join("tls"))?;
-        let counters = [Counters::new(house, stop)?, Counters::new(house, stop)?];
+        let counters = [Counters::new(repository, stop)?, Counters::new(repository, stop)?];
         Ok(Beside { qemu, image, memory_mib, peer, folder, data, counters })
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use host::{Failure, House, Stop, packages};
+use host::{Failure, Repository, Stop, packages};
 
 use super::Peer;
 use super::debian::{self, Unpacked, copy, files, find};
@@ -46,13 +46,13 @@ const FOLDERS: &[&str] = &[
 ///
 /// Errors: refused on a host without access to Debian's packages.
 pub(super) fn make(
-    house: &House,
+    repository: &Repository,
     site: &Path,
     identity: &Path,
     stop: &Stop,
 ) -> Result<Peer, Failure> {
     packages::program("cpio", "cpio", stop)?;
-    let folder = house.target("bench/web-peer");
+    let folder = repository.target("bench/web-peer");
     let unpacked = debian::unpack(&folder, stop, || {
         Ok(PACKAGES.iter().map(|name| name.to_string()).collect())
     })?;

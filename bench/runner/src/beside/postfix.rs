@@ -8,7 +8,7 @@
 use super::Peer;
 use super::installed::{Installation, write};
 use super::mailboxes::{self, Account};
-use host::{Failure, House, Stop};
+use host::{Failure, Repository, Stop};
 
 const FILES: &[(&str, &str)] = &[
     ("etc/postfix/main.cf", SETTINGS),
@@ -52,12 +52,12 @@ pub(crate) const SETTINGS: &str = include_str!("postfix/main.cf");
 ///
 /// Errors: refused on a host without access to Debian's packages.
 pub(super) fn make(
-    house: &House,
+    repository: &Repository,
     accounts: &[Account],
     files: &[(&str, String)],
     stop: &Stop,
 ) -> Result<Peer, Failure> {
-    POSTFIX.make(house, stop, |root| {
+    POSTFIX.make(repository, stop, |root| {
         write(&root.join("etc/dovecot.users"), &mailboxes::passwords(accounts.iter()))?;
         let mailboxes: String =
             accounts.iter().map(|account| format!("{0} {0}/\n", account.address())).collect();

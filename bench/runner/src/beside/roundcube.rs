@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use host::{Failure, House, Stop};
+use host::{Failure, Repository, Stop};
 
 use super::Peer;
 use super::debian::{copy, files};
@@ -63,8 +63,8 @@ const ROUNDCUBE: Installation = Installation {
 /// key.
 ///
 /// Errors: refused on a host without access to Debian's packages.
-pub(super) fn make(house: &House, identity: &Path, stop: &Stop) -> Result<Peer, Failure> {
-    ROUNDCUBE.make(house, stop, |root| {
+pub(super) fn make(repository: &Repository, identity: &Path, stop: &Stop) -> Result<Peer, Failure> {
+    ROUNDCUBE.make(repository, stop, |root| {
         for file in files(identity)? {
             copy(&file, &root.join("etc").join(file.file_name().unwrap_or_default()))?;
         }

@@ -14,7 +14,7 @@ pub(super) mod wan;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use host::{Failure, House, Stop, packages, remark, unpacked};
+use host::{Failure, Repository, Stop, packages, remark, unpacked};
 
 use super::beside::mailboxes::{Account, PASSWORD, address};
 use super::beside::{Beside, More, Outcome, Side, Target};
@@ -86,11 +86,12 @@ struct All {
     steps: [Timing; 2],
 }
 
-pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
-    let source = Source { program: unpacked::SMTP_SOURCE.fetch(house, stop)?, stop: stop.clone() };
+pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
+    let source =
+        Source { program: unpacked::SMTP_SOURCE.fetch(repository, stop)?, stop: stop.clone() };
     let tshark = packages::program("tshark", "tshark", stop)?;
     let accounts = [SINK, READER].map(|name| Account { name: name.into(), messages: Vec::new() });
-    let beside = Beside::make_mail_servers(house, "email", &accounts, &More::default(), stop)?;
+    let beside = Beside::make_mail_servers(repository, "email", &accounts, &More::default(), stop)?;
     // The measurement needs its own thread, because the thread moves into a network of its own and
     // cannot come back. The thread holds what it starts.
     let measure = || {

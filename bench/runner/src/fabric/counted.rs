@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use host::{Failure, House, Stop, packages, remark};
+use host::{Failure, Repository, Stop, packages, remark};
 
 use crate::at_tap::{Place, Queues, Serving, account, ask_for_pages, service};
 use crate::client::{Client, message};
@@ -87,14 +87,14 @@ impl Counted {
 
 /// Call it in a thread of its own, because the thread moves into a network of its own and cannot
 /// come back.
-pub(super) fn count(house: &House, stop: &Stop) -> Result<Vec<Counted>, Failure> {
+pub(super) fn count(repository: &Repository, stop: &Stop) -> Result<Vec<Counted>, Failure> {
     let h2load = packages::program("h2load", "nghttp2-client", stop)?;
-    let place = Place::make(house, "fabric", stop)?;
+    let place = Place::make(repository, "fabric", stop)?;
     // Not before this, because missing packages are fetched from the Internet.
     enter()?;
     let mut counted = Vec::new();
     for cores in CORES {
-        let serving = place.boot(house, cores, Queues::Each)?;
+        let serving = place.boot(repository, cores, Queues::Each)?;
         for load in COUNTINGS {
             // The first load is not counted, since it fills caches.
             load.put(&h2load)?;

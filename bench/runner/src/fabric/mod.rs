@@ -7,7 +7,7 @@ mod draw;
 
 use std::time::Duration;
 
-use host::{Failure, House, Stop};
+use host::{Failure, Repository, Stop};
 
 use ::fabric::Load;
 
@@ -36,10 +36,11 @@ struct Done {
     busy: (f64, f64),
 }
 
-pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
+pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let done = on_cores(stop)?;
     // The thread owns the processes that it starts.
-    let counting = std::thread::scope(|scope| scope.spawn(|| counted::count(house, stop)).join());
+    let counting =
+        std::thread::scope(|scope| scope.spawn(|| counted::count(repository, stop)).join());
     let counted = counting.map_err(|_| Failure::broke("the bench panicked"))??;
     let rows = done
         .iter()

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use barepost::guest::{Accelerator, Guest, MachineType, Network, Setup};
 use barepost::run::DataFolder;
-use host::{Failure, House, Stop, image, packages};
+use host::{Failure, Repository, Stop, image, packages};
 
 use super::report::{Report, Row};
 use super::workplace::refuse_if_stopped;
@@ -94,13 +94,17 @@ struct Tools {
     folder: PathBuf,
 }
 
-pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
-    run_only(house, "", stop)
+pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
+    run_only(repository, "", stop)
 }
 
 /// Measures the rows with cases that contain `only`.
-pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report, Failure> {
-    let tools = Tools::get(house, stop)?;
+pub(super) fn run_only(
+    repository: &Repository,
+    only: &str,
+    stop: &Stop,
+) -> Result<Report, Failure> {
+    let tools = Tools::get(repository, stop)?;
     let (stop_of_thread, only) = (stop.clone(), only.to_owned());
     // The measurement needs its own thread, because the thread moves into a network of its own and
     // cannot come back. The thread holds what it starts.
@@ -121,12 +125,13 @@ pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report,
 }
 
 impl Tools {
-    fn get(house: &House, stop: &Stop) -> Result<Tools, Failure> {
+    fn get(repository: &Repository, stop: &Stop) -> Result<Tools, Failure> {
         packages::program("ip", "iproute2", stop)?;
         let qemu = packages::program("qemu-system-x86_64", "qemu-system-x86", stop)?;
-        let image = image::build(house, stop)?;
-        let (wire, hosted) = (Wire::build(house, stop)?, room::build_hosted(house, stop)?);
-        let folder = house.target(format!("bench/goodput-{}", std::process::id()));
+        let image = image::build(repository, stop)?;
+        let (wire, hosted) =
+            (Wire::build(repository, stop)?, room::build_hosted(repository, stop)?);
+        let folder = repository.target(format!("bench/goodput-{}", std::process::id()));
         Ok(Tools { wire, hosted, qemu, image, folder })
     }
 }

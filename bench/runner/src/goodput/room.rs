@@ -13,7 +13,7 @@ use std::time::Duration;
 use barepost::guest::{Guest, Running};
 use barepost::run::watch_services;
 use barepost::services::SERVICES;
-use host::{Failure, House, Stop, hold};
+use host::{Failure, Repository, Stop, hold};
 use nix::unistd::gettid;
 
 use super::flows::{self, Way};
@@ -164,7 +164,7 @@ impl Drop for Room {
 }
 
 /// Builds the program that the hosted machine is.
-pub(super) fn build_hosted(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+pub(super) fn build_hosted(repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {
     let mut cargo = hold::command("cargo");
     cargo.args([
         "build",
@@ -176,12 +176,12 @@ pub(super) fn build_hosted(house: &House, stop: &Stop) -> Result<PathBuf, Failur
         "target",
     ]);
     hold::run_to_success(
-        cargo.current_dir(house.root()),
+        cargo.current_dir(repository.root()),
         "building the machine",
         BUILD_BUDGET,
         stop,
     )?;
-    Ok(house.target("release/barepost-hosted"))
+    Ok(repository.target("release/barepost-hosted"))
 }
 
 /// The hosted machine, at the tap interface.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use host::{Failure, House, Stop, hold};
+use host::{Failure, Repository, Stop, hold};
 
 const BUILD_BUDGET: Duration = Duration::from_secs(600);
 
@@ -14,13 +14,13 @@ pub(crate) struct Wire(Child);
 
 impl Wire {
     /// Builds the program.
-    pub(crate) fn build(house: &House, stop: &Stop) -> Result<PathBuf, Failure> {
+    pub(crate) fn build(repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {
         let mut cargo = hold::command("cargo");
         cargo
             .args(["build", "--quiet", "--release", "-p", "wire", "--target-dir", "target"])
-            .current_dir(house.root());
+            .current_dir(repository.root());
         hold::run_to_success(&mut cargo, "building the wire", BUILD_BUDGET, stop)?;
-        Ok(house.target("release/wire"))
+        Ok(repository.target("release/wire"))
     }
 
     /// Starts `program` between two interfaces of this thread's network, with `spec` in both

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use host::{Failure, House, Stop, image, packages};
+use host::{Failure, Repository, Stop, image, packages};
 
 use super::parked::park;
 use super::split::Split;
@@ -65,19 +65,24 @@ impl Point {
 }
 
 impl Tools {
-    pub(super) fn get(house: &House, stop: &Stop) -> Result<Tools, Failure> {
+    pub(super) fn get(repository: &Repository, stop: &Stop) -> Result<Tools, Failure> {
         let h2load = packages::program("h2load", "nghttp2-client", stop)?;
         let tcpdump = packages::program("tcpdump", "tcpdump", stop)?;
-        let place = Place::make(house, "multicore-web", stop)?;
-        let functions = Functions::read(&image::unstripped(house))?;
-        let caught = house.target(format!("bench/multicore-web-{}.pcap", std::process::id()));
+        let place = Place::make(repository, "multicore-web", stop)?;
+        let functions = Functions::read(&image::unstripped(repository))?;
+        let caught = repository.target(format!("bench/multicore-web-{}.pcap", std::process::id()));
         Ok(Tools { place, h2load, tcpdump, functions, caught })
     }
 
     /// Call it in a network of its own. Puts the load on a machine of its own, several times. The
     /// turn in which requests stayed least counts, as with all times.
-    pub(super) fn measure(&self, house: &House, way: Way, asked: u32) -> Result<Point, Failure> {
-        let serving = self.place.boot(house, CORES, way.queues())?;
+    pub(super) fn measure(
+        &self,
+        repository: &Repository,
+        way: Way,
+        asked: u32,
+    ) -> Result<Point, Failure> {
+        let serving = self.place.boot(repository, CORES, way.queues())?;
         let parked = if way == Way::OnlyCard { park(&serving)? } else { Vec::new() };
         ask(&self.h2load, WARMING, WARMING_PER_SECOND)?;
         std::thread::sleep(SETTLE);

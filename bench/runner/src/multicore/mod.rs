@@ -15,7 +15,7 @@ use super::at_tap::Queues;
 use super::network::{enter, widen};
 use super::report::{Report, Row};
 use super::workplace::refuse_if_stopped;
-use host::{Failure, House, Stop, remark};
+use host::{Failure, Repository, Stop, remark};
 
 use measure::{Point, Tools};
 
@@ -72,10 +72,10 @@ impl Way {
     }
 }
 
-pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
+pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
     // The measurement needs its own thread, because the thread moves into a network of its own and
     // cannot come back. The thread holds what it starts.
-    let measuring = std::thread::scope(|scope| scope.spawn(|| measure(house, stop)).join());
+    let measuring = std::thread::scope(|scope| scope.spawn(|| measure(repository, stop)).join());
     let points = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
         machine: format!(
@@ -89,16 +89,16 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     })
 }
 
-fn measure(house: &House, stop: &Stop) -> Result<Vec<Point>, Failure> {
+fn measure(repository: &Repository, stop: &Stop) -> Result<Vec<Point>, Failure> {
     // Fetch the tools before the thread enters a network of its own, which has no Internet.
-    let tools = Tools::get(house, stop)?;
+    let tools = Tools::get(repository, stop)?;
     enter()?;
     widen()?;
     let mut points = Vec::new();
     for way in WAYS {
         for asked in LOADS {
             refuse_if_stopped(stop)?;
-            let point = tools.measure(house, way, asked)?;
+            let point = tools.measure(repository, way, asked)?;
             remark(format_args!(
                 "{}, {asked}/s: {:.0}/s, cores busy {:.0?} %, {:.0} served by the first, {} at once, first response {:.2} ms",
                 way.name(),

@@ -2,7 +2,7 @@
 
 use experiments::Clocks;
 use experiments::livelock::{Kind, offer};
-use host::{Failure, House, Stop};
+use host::{Failure, Repository, Stop};
 
 use super::{MODEL, dashes, line};
 use crate::plot::{Axis, Figure, Panel, Series, Tone};
@@ -21,7 +21,7 @@ const SEED: u64 = 1;
 /// Of the most useful work, at least, however much is offered.
 const FLAT: f64 = 0.95;
 
-pub(crate) fn run(_house: &House, stop: &Stop) -> Result<Report, Failure> {
+pub(crate) fn run(_house: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let curve = |kind| -> Vec<(f64, f64)> {
         LOADS.iter().map(|load| (*load as f64, useful(kind, *load))).collect()
     };

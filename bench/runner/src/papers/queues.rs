@@ -3,7 +3,7 @@
 
 use experiments::Clocks;
 use experiments::queues::{EVENTS, Load, Outcome, Scheduling, run as simulate};
-use host::{Failure, House, Stop};
+use host::{Failure, Repository, Stop};
 
 use super::{dashes, line, marks};
 use crate::plot::{Axis, Figure, Panel, Tone};
@@ -33,7 +33,7 @@ struct Pair {
     resumed: Outcome,
 }
 
-pub(crate) fn run(_house: &House, stop: &Stop) -> Result<Report, Failure> {
+pub(crate) fn run(_house: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let mut rows = Vec::new();
     for threads in THREADS {
         refuse_if_stopped(stop)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use experiments::scaling::{Machine, calls_in_a_period};
 use experiments::{Clocks, Contention, Costs, DevicePlace, cores};
-use host::{Failure, House, Stop};
+use host::{Failure, Repository, Stop};
 
 use super::{MODEL, dashes, line, marks};
 use crate::plot::{Axis, Figure, Panel, Series, Tone};
@@ -52,7 +52,7 @@ const APART: Way = Way {
     place: DevicePlace::Apart,
 };
 
-pub(crate) fn run(_house: &House, stop: &Stop) -> Result<Report, Failure> {
+pub(crate) fn run(_house: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let mut rows = Vec::new();
     for way in [AS_THE_PAPER, QUEUED, APART] {
         for (round_trip, papers) in ROUND_TRIPS {

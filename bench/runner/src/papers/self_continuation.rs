@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use experiments::contention::{Work, contend, growth};
 use experiments::{Clocks, Contention, Costs};
-use host::{Failure, House, Stop};
+use host::{Failure, Repository, Stop};
 
 use super::{MODEL, dashes, line};
 use crate::plot::{Axis, Figure, Panel, Tone};
@@ -29,7 +29,7 @@ struct Pair {
     continued: Work,
 }
 
-pub(crate) fn run(_house: &House, stop: &Stop) -> Result<Report, Failure> {
+pub(crate) fn run(_house: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let mut pairs = Vec::new();
     for calls in PAPERS.iter().chain(MORE) {
         refuse_if_stopped(stop)?;

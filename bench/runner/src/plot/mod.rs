@@ -12,7 +12,7 @@ mod tests;
 
 pub(super) use axis::Axis;
 
-use host::{Failure, House, say};
+use host::{Failure, Repository, say};
 
 /// A drawing with one or more panels.
 pub(super) struct Figure {
@@ -95,8 +95,8 @@ text{font-family:system-ui,sans-serif;font-size:12px;fill:#49525c}.title{font-si
 
 impl Figure {
     /// Draws it into `docs/figures/NAME.svg`.
-    pub(super) fn write(&self, house: &House, name: &str) -> Result<(), Failure> {
-        let path = house.path("docs/figures").join(name).with_extension("svg");
+    pub(super) fn write(&self, repository: &Repository, name: &str) -> Result<(), Failure> {
+        let path = repository.path("docs/figures").join(name).with_extension("svg");
         std::fs::write(&path, self.svg())
             .map_err(Failure::io(&format!("writing {}", path.display())))?;
         say(format_args!("drawn in docs/figures/{name}.svg"));

@@ -12,7 +12,7 @@ mod through;
 mod waiting;
 
 use base64ct::{Base64, Encoding};
-use host::{Failure, House, Stop};
+use host::{Failure, Repository, Stop};
 
 use super::at_tap::{Equipment, Place};
 use super::beside::mailboxes::{self, Account, HASH, PASSWORD, address};
@@ -58,21 +58,25 @@ struct All {
     found: Vec<Found>,
 }
 
-pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
-    measure(house, |_| true, stop)
+pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
+    measure(repository, |_| true, stop)
 }
 
 /// The cases with names that contain `only`.
-pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report, Failure> {
-    measure(house, |name| name.contains(only), stop)
+pub(super) fn run_only(
+    repository: &Repository,
+    only: &str,
+    stop: &Stop,
+) -> Result<Report, Failure> {
+    measure(repository, |name| name.contains(only), stop)
 }
 
 fn measure(
-    house: &House,
+    repository: &Repository,
     is_chosen: impl Fn(&str) -> bool,
     stop: &Stop,
 ) -> Result<Report, Failure> {
-    let outside = Outside::fetch(house, stop)?;
+    let outside = Outside::fetch(repository, stop)?;
     let loads: Vec<Load> = Load::ALL.into_iter().filter(|load| is_chosen(&load.name())).collect();
     let other_halves: Vec<OtherHalf> =
         OtherHalf::ALL.into_iter().filter(|half| is_chosen(half.name())).collect();
@@ -81,9 +85,9 @@ fn measure(
     let mut machine = format!("QEMU, TCG, q35, one core, {MEMORY_MIB} MiB, virtio-net on a tap");
     let mut all = All { sides: through::All::default(), found: Vec::new() };
     if !(loads.is_empty() && other_halves.is_empty()) {
-        let beside = make_servers(house, stop)?;
+        let beside = make_servers(repository, stop)?;
         machine = beside.machine();
-        let profiler = &Profiler::new(house, "relay")?;
+        let profiler = &Profiler::new(repository, "relay")?;
         let measurement = through::Measurement {
             beside: &beside,
             profiler,
@@ -95,9 +99,9 @@ fn measure(
         all.sides = in_own_network(|| measurement.make(&beside.folder))?;
     }
     if !sizes.is_empty() {
-        let place = make_place(house, stop)?;
+        let place = make_place(repository, stop)?;
         let measurement =
-            waiting::Measurement { house, place: &place, outside: &outside, sizes, stop };
+            waiting::Measurement { repository, place: &place, outside: &outside, sizes, stop };
         all.found = in_own_network(|| measurement.make(&place.folder))?;
     }
     Ok(Report {
@@ -119,7 +123,7 @@ fn in_own_network<T: Send>(
     measuring.map_err(|_| Failure::broke("the bench panicked"))?
 }
 
-fn make_servers(house: &House, stop: &Stop) -> Result<Beside, Failure> {
+fn make_servers(repository: &Repository, stop: &Stop) -> Result<Beside, Failure> {
     let sender = Account { name: SENDER.into(), messages: Vec::new() };
     let settings = format!(
         "{POSTFIX_SETTINGS}smtp_dns_support_level = enabled\nvirtual_alias_maps = texthash:/etc/postfix/forwarded\n"
@@ -140,7 +144,7 @@ fn make_servers(house: &House, stop: &Stop) -> Result<Beside, Failure> {
     });
     let tables = tables + LIMITS + RELAY;
     let more = More { tables: &tables, network: NETWORK, files: &files };
-    Beside::make_mail_servers(house, "relay", &[sender], &more, stop)
+    Beside::make_mail_servers(repository, "relay", &[sender], &more, stop)
 }
 
 /// One line for each account with forwarded mail, from the account and its destination.
@@ -148,7 +152,7 @@ fn of_each(line: impl Fn(String, Destination) -> String) -> String {
     Destination::ALL.map(|destination| line(destination.account(), destination)).concat()
 }
 
-fn make_place(house: &House, stop: &Stop) -> Result<Place, Failure> {
+fn make_place(repository: &Repository, stop: &Stop) -> Result<Place, Failure> {
     let account =
         |name: &str| mailboxes::section(&Account { name: name.into(), messages: Vec::new() });
     let users = account(SENDER) + &account(ANOTHER) + LIMITS + RELAY;
@@ -159,7 +163,7 @@ fn make_place(house: &House, stop: &Stop) -> Result<Place, Failure> {
         network: NETWORK,
         signing_keys: SIGNING_KEYS,
     };
-    Place::with(house, "relay-queue", equipment, stop)
+    Place::with(repository, "relay-queue", equipment, stop)
 }
 
 /// The login command of an account that sends.

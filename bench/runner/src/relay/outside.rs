@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use host::unpacked::{NAME_SERVER, SMTP_SINK};
-use host::{Failure, House, Stop, hold};
+use host::{Failure, Repository, Stop, hold};
 
 use crate::beside::Side;
 use crate::beside::mailboxes::address;
@@ -74,10 +74,10 @@ pub(super) struct Outside {
 }
 
 impl Outside {
-    pub(super) fn fetch(house: &House, stop: &Stop) -> Result<Outside, Failure> {
+    pub(super) fn fetch(repository: &Repository, stop: &Stop) -> Result<Outside, Failure> {
         Ok(Outside {
-            sink: SMTP_SINK.fetch(house, stop)?,
-            name_server: NAME_SERVER.fetch(house, stop)?,
+            sink: SMTP_SINK.fetch(repository, stop)?,
+            name_server: NAME_SERVER.fetch(repository, stop)?,
         })
     }
 

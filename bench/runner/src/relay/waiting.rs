@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use host::{Failure, House, Stop, remark};
+use host::{Failure, Repository, Stop, remark};
 
 use super::outside::{Destination, Outside, Sink};
 use super::{ANOTHER, SENDER, login};
@@ -70,7 +70,7 @@ pub(super) struct Found {
 }
 
 pub(super) struct Measurement<'a> {
-    pub(super) house: &'a House,
+    pub(super) repository: &'a Repository,
     pub(super) place: &'a Place,
     pub(super) outside: &'a Outside,
     pub(super) sizes: Vec<u32>,
@@ -112,7 +112,7 @@ impl Measurement<'_> {
     /// The results with this many entries, and the number of entries that have left then.
     fn with(&self, entries: u32) -> Result<(Found, u32), Failure> {
         refuse_if_stopped(self.stop)?;
-        let start = Start::measure(self.house, self.place)?;
+        let start = Start::measure(self.repository, self.place)?;
         let serving = self.boot()?;
         let before = serving.total_of(0)? as f64;
         let rests_after = rest(serving.counters(), 0.0, BUDGET)?.as_secs_f64();
@@ -128,7 +128,7 @@ impl Measurement<'_> {
     }
 
     fn boot(&self) -> Result<Serving, Failure> {
-        self.place.boot(self.house, 1, Queues::One)
+        self.place.boot(self.repository, 1, Queues::One)
     }
 
     /// Sends messages to a destination that takes them at once.

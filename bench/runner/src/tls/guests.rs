@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use barepost::guest::Guest;
 use fabric::trusting::{self, Tickets};
-use host::{Failure, House, Stop, remark};
+use host::{Failure, Repository, Stop, remark};
 use rustls::HandshakeKind;
 use rustls::client::ClientConfig;
 
@@ -91,8 +91,12 @@ struct Target<'a> {
 
 /// Call it in a thread of its own, because the thread moves into a network of its own and cannot
 /// come back.
-pub(super) fn measure(house: &House, beside: &Beside, stop: &Stop) -> Result<Vec<Found>, Failure> {
-    let profiler = Profiler::new(house, "tls")?;
+pub(super) fn measure(
+    repository: &Repository,
+    beside: &Beside,
+    stop: &Stop,
+) -> Result<Vec<Found>, Failure> {
+    let profiler = Profiler::new(repository, "tls")?;
     enter()?;
     let guests: Result<Vec<(Side, Guest)>, Failure> = [Side::Ours, Side::Peer]
         .into_iter()

@@ -13,7 +13,7 @@ mod two;
 
 use super::beside::{Beside, Side, SiteFile};
 use super::report::{Report, Row};
-use host::{Failure, House, Stop};
+use host::{Failure, Repository, Stop};
 
 use guests::{Found, Steps, Taken};
 
@@ -51,13 +51,14 @@ impl Channel {
     }
 }
 
-pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
+pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let native = native::measure(stop)?;
-    let beside = Beside::make(house, "tls", &FILES, stop)?;
+    let beside = Beside::make(repository, "tls", &FILES, stop)?;
     // The measurement needs its own thread, because the thread moves into a network of its own and
     // cannot come back. The thread holds what it starts.
-    let measuring =
-        std::thread::scope(|scope| scope.spawn(|| guests::measure(house, &beside, stop)).join());
+    let measuring = std::thread::scope(|scope| {
+        scope.spawn(|| guests::measure(repository, &beside, stop)).join()
+    });
     let found = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
         machine: format!(

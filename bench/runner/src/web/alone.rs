@@ -8,13 +8,17 @@ use crate::at_tap::{Equipment, INTERFACE, Place, Queues, service};
 use crate::network::enter;
 use crate::profile::Profiler;
 use crate::report::{Report, Row};
-use host::{Failure, House, Stop};
+use host::{Failure, Repository, Stop};
 
 const MEMORY_MIB: u32 = 256;
 const DISK_BYTES: u64 = 1 << 30;
 
 /// Loads of the 4 KB file with a case that contains `only`.
-pub(crate) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report, Failure> {
+pub(crate) fn run_only(
+    repository: &Repository,
+    only: &str,
+    stop: &Stop,
+) -> Result<Report, Failure> {
     let equipment = Equipment {
         memory_mib: MEMORY_MIB,
         disk_bytes: DISK_BYTES,
@@ -22,13 +26,13 @@ pub(crate) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report,
         network: "",
         signing_keys: &[],
     };
-    let place = Place::with(house, "web", equipment, stop)?;
-    let generator = Generator::get(&house.target("bench"), stop)?;
-    let profiler = Profiler::new(house, "web")?;
+    let place = Place::with(repository, "web", equipment, stop)?;
+    let generator = Generator::get(&repository.target("bench"), stop)?;
+    let profiler = Profiler::new(repository, "web")?;
     // The measurement needs its own thread, because the thread moves into a network of its own and
     // cannot come back. The thread holds what it starts.
     let measuring =
-        || enter().and_then(|()| measure(house, &place, &generator, &profiler, only, stop));
+        || enter().and_then(|()| measure(repository, &place, &generator, &profiler, only, stop));
     let measuring = std::thread::scope(|scope| scope.spawn(measuring).join());
     let rows = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
@@ -42,14 +46,14 @@ pub(crate) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report,
 }
 
 fn measure(
-    house: &House,
+    repository: &Repository,
     place: &Place,
     generator: &Generator,
     profiler: &Profiler,
     only: &str,
     stop: &Stop,
 ) -> Result<Vec<Row>, Failure> {
-    let serving = place.boot(house, 1, Queues::One)?;
+    let serving = place.boot(repository, 1, Queues::One)?;
     let idle = load::idle(serving.counters())?;
     let url = format!("http://{}", service(80));
     let target = Target { url, interface: INTERFACE, counters: serving.counters(), idle };

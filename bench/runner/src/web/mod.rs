@@ -17,7 +17,7 @@ use super::network::{enter, widen};
 use super::profile::Profiler;
 use super::report::{Report, Row};
 use super::statistics::median;
-use host::{Failure, House, Stop, remark};
+use host::{Failure, Repository, Stop, remark};
 
 pub(super) use alone::run_only;
 use load::{Generator, Load, Measured, Outcome, Target};
@@ -54,8 +54,8 @@ struct Tools {
     profiler: Profiler,
 }
 
-pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
-    let tools = Tools::get(house, stop)?;
+pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
+    let tools = Tools::get(repository, stop)?;
     let machine = format!("{}; wrk with one thread", tools.beside.machine());
     let stop_of_thread = stop.clone();
     // The measurement needs its own thread, because the thread moves into a network of its own and
@@ -74,10 +74,10 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
 }
 
 impl Tools {
-    fn get(house: &House, stop: &Stop) -> Result<Tools, Failure> {
-        let beside = Beside::make(house, "web", &FILES, stop)?;
-        let generator = Generator::get(&house.target("bench"), stop)?;
-        Ok(Tools { beside, generator, profiler: Profiler::new(house, "web")? })
+    fn get(repository: &Repository, stop: &Stop) -> Result<Tools, Failure> {
+        let beside = Beside::make(repository, "web", &FILES, stop)?;
+        let generator = Generator::get(&repository.target("bench"), stop)?;
+        Ok(Tools { beside, generator, profiler: Profiler::new(repository, "web")? })
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use barepost::guest::Guest;
-use host::{Failure, House, Stop, remark};
+use host::{Failure, Repository, Stop, remark};
 
 use super::browser::{Browser, Question};
 use super::reader::{Login, Reader};
@@ -118,15 +118,15 @@ fn steps() -> impl Iterator<Item = Step> {
 
 /// The results of all chosen steps, at our guest alone, which has this place.
 pub(super) fn measure_ours(
-    house: &House,
+    repository: &Repository,
     place: &Place,
     is_chosen: impl Fn(Step) -> bool,
     stop: &Stop,
 ) -> Result<Vec<(Step, Taken)>, Failure> {
-    let serving = place.boot(house, 1, Queues::One)?;
+    let serving = place.boot(repository, 1, Queues::One)?;
     deliver(service(25))?;
     let target = Target::at(Side::Ours, service(443), serving.process_id(), serving.counters())?;
-    let profiler = Profiler::new(house, "webmail")?;
+    let profiler = Profiler::new(repository, "webmail")?;
     let mut found = Vec::new();
     for step in steps().filter(|step| is_chosen(*step)) {
         refuse_if_stopped(stop)?;
@@ -138,11 +138,11 @@ pub(super) fn measure_ours(
 
 /// All steps, each at both.
 pub(super) fn measure(
-    house: &House,
+    repository: &Repository,
     targets: &[Target<'_>; 2],
     stop: &Stop,
 ) -> Result<Vec<Found>, Failure> {
-    let profiler = Profiler::new(house, "webmail")?;
+    let profiler = Profiler::new(repository, "webmail")?;
     let mut found = Vec::new();
     for step in steps() {
         refuse_if_stopped(stop)?;

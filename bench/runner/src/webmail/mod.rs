@@ -16,7 +16,7 @@ use super::at_tap::{Equipment, Place};
 use super::beside::{Beside, Side, mailboxes};
 use super::network::enter;
 use super::report::{Report, Row};
-use host::{Failure, House, Stop};
+use host::{Failure, Repository, Stop};
 
 use guests::{Found, Step};
 use load::{Loaded, PAPER_HZ};
@@ -42,12 +42,12 @@ struct All {
     far: Vec<Far>,
 }
 
-pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
-    let beside = Beside::make_webmails(house, "webmail", stop)?;
+pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
+    let beside = Beside::make_webmails(repository, "webmail", stop)?;
     // The measurement needs its own thread, because the thread moves into a network of its own and
     // cannot come back. The thread holds what it starts.
     let measuring =
-        std::thread::scope(|scope| scope.spawn(|| measure(house, &beside, stop)).join());
+        std::thread::scope(|scope| scope.spawn(|| measure(repository, &beside, stop)).join());
     let All { found, loaded, far } =
         measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
@@ -67,7 +67,11 @@ pub(super) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
 
 /// Our own steps with a case that contains `only`, without a peer, for use during work on them. A
 /// file is fetched only where it was sent.
-pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report, Failure> {
+pub(super) fn run_only(
+    repository: &Repository,
+    only: &str,
+    stop: &Stop,
+) -> Result<Report, Failure> {
     let users = mailboxes::users();
     let equipment = Equipment {
         memory_mib: ALONE_MIB,
@@ -76,10 +80,11 @@ pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report,
         network: "",
         signing_keys: &[],
     };
-    let place = Place::with(house, "webmail", equipment, stop)?;
+    let place = Place::with(repository, "webmail", equipment, stop)?;
     let is_chosen = |step| name(step).contains(only);
     // In a thread of its own, for the same reason as above.
-    let measuring = || enter().and_then(|()| guests::measure_ours(house, &place, is_chosen, stop));
+    let measuring =
+        || enter().and_then(|()| guests::measure_ours(repository, &place, is_chosen, stop));
     let measuring = std::thread::scope(|scope| scope.spawn(measuring).join());
     let found = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
@@ -92,14 +97,14 @@ pub(super) fn run_only(house: &House, only: &str, stop: &Stop) -> Result<Report,
     })
 }
 
-fn measure(house: &House, beside: &Beside, stop: &Stop) -> Result<All, Failure> {
+fn measure(repository: &Repository, beside: &Beside, stop: &Stop) -> Result<All, Failure> {
     enter()?;
     let [ours, peers] = guests::boot(beside, stop)?;
     let targets =
         [guests::target(beside, Side::Ours, &ours)?, guests::target(beside, Side::Peer, &peers)?];
-    let found = guests::measure(house, &targets, stop)?;
+    let found = guests::measure(repository, &targets, stop)?;
     let loaded = load::measure(&targets, stop)?;
-    let far = wide::measure(house, &targets, stop)?;
+    let far = wide::measure(repository, &targets, stop)?;
     Ok(All { found, loaded, far })
 }
 

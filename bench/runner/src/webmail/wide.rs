@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use host::{Failure, House, Stop, remark};
+use host::{Failure, Repository, Stop, remark};
 
 use super::browser::Question;
 use super::reader::{Login, Reader};
@@ -38,11 +38,11 @@ pub(super) struct Far {
 
 /// Call it in the guests' network. After that the guests are no longer directly reachable.
 pub(super) fn measure(
-    house: &House,
+    repository: &Repository,
     targets: &[Target<'_>; 2],
     stop: &Stop,
 ) -> Result<Vec<Far>, Failure> {
-    let wire = Wire::build(house, stop)?;
+    let wire = Wire::build(repository, stop)?;
     let delay = format!("delay={}", ROUND_MS / 2);
     [Side::Ours, Side::Peer].into_iter().try_for_each(Side::withdraw)?;
     // The wires last until these are dropped.

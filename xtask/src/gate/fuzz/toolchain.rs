@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::process::Command;
 use std::time::Duration;
 
-use host::{Failure, House, Stop, hold, packages, remark};
+use host::{Failure, Repository, Stop, hold, packages, remark};
 
 use crate::gate::cargo_tools::Tool;
 
@@ -19,16 +19,16 @@ const INSTALL_BUDGET: Duration = Duration::from_secs(900);
 /// Installs missing tools. Returns the search path on which cargo finds `cargo fuzz`.
 ///
 /// Errors: refused, with what is missing.
-pub(super) fn fetch(house: &House, stop: &Stop) -> Result<OsString, Failure> {
+pub(super) fn fetch(repository: &Repository, stop: &Stop) -> Result<OsString, Failure> {
     packages::program("c++", "g++", stop)?;
     if !succeeds(Command::new("rustc").arg(format!("+{NIGHTLY}")).arg("--version").env("RUSTUP_AUTO_INSTALL", "0")) {
         let mut rustup = hold::command("rustup");
         rustup.args(["toolchain", "install", NIGHTLY, "--profile", "minimal", "--no-self-update"]);
         install(&mut rustup, &format!("Rust's {NIGHTLY}"), stop)?;
     }
-    CARGO_FUZZ.fetch(house, stop)?;
+    CARGO_FUZZ.fetch(repository, stop)?;
     let before = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(house.target("tools/bin")).chain(std::env::split_paths(&before));
+    let folders = std::iter::once(repository.target("tools/bin")).chain(std::env::split_paths(&before));
     std::env::join_paths(folders).map_err(|error| Failure::broke(format_args!("PATH: {error}")))
 }
 

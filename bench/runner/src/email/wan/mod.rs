@@ -8,7 +8,7 @@ mod draw;
 
 use std::time::Instant;
 
-use host::{Failure, House, Stop, packages, remark};
+use host::{Failure, Repository, Stop, packages, remark};
 
 use super::steps::{self, STEPS, Sending, Timing, Watch};
 use super::{KIB, PEER, SINK, SIZES, readable};
@@ -54,11 +54,12 @@ struct All {
     steps: Vec<[Timing; 2]>,
 }
 
-pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
+pub(crate) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let tshark = packages::program("tshark", "tshark", stop)?;
-    let wire = Wire::build(house, stop)?;
+    let wire = Wire::build(repository, stop)?;
     let accounts = [Account { name: SINK.into(), messages: Vec::new() }];
-    let beside = Beside::make_mail_servers(house, "email-wan", &accounts, &More::default(), stop)?;
+    let beside =
+        Beside::make_mail_servers(repository, "email-wan", &accounts, &More::default(), stop)?;
     // The measurement needs its own thread, because the thread moves into a network of its own and
     // cannot come back. The thread holds what it starts.
     let measure = || {

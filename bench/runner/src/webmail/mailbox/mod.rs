@@ -14,7 +14,7 @@ use crate::network::enter;
 use crate::profile::Profiler;
 use crate::report::{Report, Row};
 use crate::workplace::refuse_if_stopped;
-use host::{Failure, House, Stop, remark};
+use host::{Failure, Repository, Stop, remark};
 
 /// The messages in each mailbox. A page shows fifty.
 const MANY: usize = 200_000;
@@ -128,7 +128,7 @@ struct All {
     found: Vec<Found>,
 }
 
-pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
+pub(crate) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let users = [FEW, FIFTY, MANY].map(|messages| {
         let address = mailboxes::address(&mailboxes::inbox(messages));
         format!("[[user]]\naddress = \"{address}\"\npassword_hash = \"{HASH}\"\n")
@@ -140,10 +140,11 @@ pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
         network: "",
         signing_keys: &[],
     };
-    let place = Place::with(house, "mailbox", equipment, stop)?;
+    let place = Place::with(repository, "mailbox", equipment, stop)?;
     // The measurement needs its own thread, because the thread moves into a network of its own and
     // cannot come back. The thread holds what it starts.
-    let measuring = std::thread::scope(|scope| scope.spawn(|| measure(house, &place, stop)).join());
+    let measuring =
+        std::thread::scope(|scope| scope.spawn(|| measure(repository, &place, stop)).join());
     let all = measuring.map_err(|_| Failure::broke("the bench panicked"))??;
     Ok(Report {
         machine: format!(
@@ -156,15 +157,15 @@ pub(crate) fn run(house: &House, stop: &Stop) -> Result<Report, Failure> {
     })
 }
 
-fn measure(house: &House, place: &Place, stop: &Stop) -> Result<All, Failure> {
+fn measure(repository: &Repository, place: &Place, stop: &Stop) -> Result<All, Failure> {
     enter()?;
     fill(place, &[FEW, FIFTY].map(messages), stop)?;
-    let few = Start::measure(house, place)?;
+    let few = Start::measure(repository, place)?;
     fill(place, &[messages(MANY)], stop)?;
-    let many = Start::measure(house, place)?;
-    let serving = place.boot(house, 1, Queues::One)?;
+    let many = Start::measure(repository, place)?;
+    let serving = place.boot(repository, 1, Queues::One)?;
     let target = Target::at(Side::Ours, service(443), serving.process_id(), serving.counters())?;
-    let profiler = Profiler::new(house, "mailbox")?;
+    let profiler = Profiler::new(repository, "mailbox")?;
     let mut found = Vec::new();
     for deed in Deed::ALL {
         for messages in [FEW, FIFTY, MANY].into_iter().filter(|messages| deed.is_of(*messages)) {

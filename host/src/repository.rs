@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use crate::failure::Failure;
 
 /// The repository that this command belongs to.
-pub struct House {
+pub struct Repository {
     root: PathBuf,
 }
 
-impl House {
+impl Repository {
     /// Finds the repository. The script `barepost` at its root says where it is.
-    pub fn find() -> Result<House, Failure> {
+    pub fn find() -> Result<Repository, Failure> {
         let root = std::env::var_os("BAREPOST_ROOT").map(PathBuf::from);
         match root {
-            Some(root) if root.join("machines/bare").is_dir() => Ok(House { root }),
+            Some(root) if root.join("machines/bare").is_dir() => Ok(Repository { root }),
             _ => Err(Failure::refused(
                 "start this through the script `barepost` at the repository's root",
             )),

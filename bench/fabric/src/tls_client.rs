@@ -13,19 +13,19 @@ use crate::trusting::NAME;
 /// Bytes of text that are taken at once.
 const TEXT_BYTES: usize = 16 << 10;
 
-pub(crate) struct Shield {
+pub(crate) struct TlsClient {
     tls: ClientConnection,
     text: Box<[u8]>,
     /// Whether something came after the handshake was done.
     heard_more: bool,
 }
 
-impl Shield {
-    pub(crate) fn new(settings: &Arc<ClientConfig>) -> Result<Shield, String> {
+impl TlsClient {
+    pub(crate) fn new(settings: &Arc<ClientConfig>) -> Result<TlsClient, String> {
         let name = ServerName::try_from(NAME).map_err(|error| error.to_string())?;
         let tls =
             ClientConnection::new(Arc::clone(settings), name).map_err(|error| error.to_string())?;
-        Ok(Shield { tls, text: vec![0; TEXT_BYTES].into_boxed_slice(), heard_more: false })
+        Ok(TlsClient { tls, text: vec![0; TEXT_BYTES].into_boxed_slice(), heard_more: false })
     }
 
     /// The bytes to send to the server next.
