@@ -65,7 +65,7 @@ mod tests {
     use super::{CommandLine, FOR_DEVELOPERS};
 
     #[test]
-    fn the_command_line_contradicts_itself_nowhere() {
+    fn the_command_line_is_consistent() {
         CommandLine::command().debug_assert();
     }
 

@@ -67,12 +67,12 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_contradicts_itself_nowhere() {
+    fn the_command_line_is_consistent() {
         CommandLine::command().debug_assert();
     }
 
     #[test]
-    fn the_help_of_all_commands_says_the_same_of_benches() {
+    fn the_help_of_bench_is_the_same_everywhere() {
         for command in CommandLine::command().get_subcommands() {
             let about = command.get_about().unwrap().to_string();
             assert!(

@@ -95,7 +95,8 @@ pub(super) fn check_sender(
     }
 }
 
-/// Mail for `path`, which is not local, is relayed for a logged-in client, to a domain by its name.
+/// Checks that mail for `path`, a remote recipient, may be relayed: the client has logged in, and
+/// the domain is a name.
 ///
 /// Errors: it is not relayed.
 pub(super) fn check_relaying(

@@ -5,7 +5,6 @@
 //! the store knows no mail.
 //!
 //! | file | story |
-//! | file | story |
 //! |---|---|
 //! | `engine` | one turn, its six phases and their budgets |
 //! | `engine/cores`, `links` | several cores and their messages |

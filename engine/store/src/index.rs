@@ -179,7 +179,7 @@ impl Index {
     /// message that is delivered once.
     pub(crate) fn guid_for(&mut self, recipient: &Recipient) -> Result<u64, Refusal> {
         let account = self.accounts.get(&recipient.account).ok_or(Refusal::NoSuchAccount)?;
-        // What has arrived has arrived, also if it took the last UID.
+        // A repeated message gets `Arrived`, even if its first delivery took the last UID.
         if let Some(origin) = recipient.once {
             notes::check_arrival(account.notes(), origin)?;
         }

@@ -125,7 +125,7 @@ fn signature_is_folded_into_short_lines() {
 }
 
 #[test]
-fn domain_names_may_have_the_maximum_length() {
+fn signature_fields_of_a_long_domain_are_folded() {
     let label = "x".repeat(60);
     let domain = [label.as_str(); 3].join(".");
     let [key, _] = keys();

@@ -23,7 +23,7 @@ pub struct Part {
     pub charset: Option<String>,
     /// How its lines must be joined.
     pub flow: TextFlow,
-    /// The suggested file name, without folders, which only the user may choose.
+    /// The suggested file name without its folders, since only the user may choose a folder.
     pub file_name: Option<String>,
     /// Where it is meant to be shown.
     pub disposition: Disposition,

@@ -32,7 +32,7 @@ const PARTS_OF_TIME: u32 = 32;
 /// Entries that a change of one stretch may need: one at its start and one at its end.
 const CUTS: usize = 2;
 
-/// The row.
+/// The runs of a flight, in order.
 #[derive(Default)]
 pub(super) struct Runs {
     few: Vec<Run, FEW>,

@@ -79,7 +79,7 @@ impl Actions for World {
     }
 
     fn reason(&self) -> &str {
-        "nobody wants it"
+        "mail is not accepted here"
     }
 
     fn transaction_end(&mut self) {}

@@ -126,7 +126,7 @@ fn an_entry_for_a_missing_recipient_is_reported_and_kept() {
 }
 
 #[test]
-fn a_notice_comes_once_whenever_the_power_fails() {
+fn unreadable_entry_is_noticed_once_at_any_power_cut() {
     let trust = Trust::new("mail.barepost.test");
     let disk = sound(970, &trust);
     let mut ends = [0; 2];

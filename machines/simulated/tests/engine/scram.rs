@@ -279,7 +279,7 @@ fn a_cancelled_scram_login_releases_the_maildrop() {
 }
 
 #[test]
-fn pending_scram_logins_per_address_are_few() {
+fn pending_scram_logins_per_address_are_limited() {
     let (mut room, _) = serving(9);
     let mut scram_client = ScramClient::default();
     for leaving in 0..4 {
