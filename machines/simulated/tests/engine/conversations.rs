@@ -274,7 +274,7 @@ fn trusted_senders_load_remote_content_until_revoked() {
     let page = show(&mut ada, &mut room, "never", &token);
     assert!(
         page.contains("Remote images are blocked")
-            && page.contains("Always show in verified messages from grace@barepost.test"),
+            && page.contains("Always show from grace@barepost.test if verified"),
         "{page}"
     );
     assert_eq!([1, 2, 3].map(|uid| loads(&mut second_browser, &mut room, uid)), [false; 3]);
