@@ -15,7 +15,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::unbuffered::ConnectionState;
 use rustls::{ClientConfig, RootCertStore, SupportedCipherSuite};
 use rustls_pki_types::pem::PemObject;
-use tls::{Certificate, Clock, Connection, Event, FLIGHT_BYTES_MAX, Offer, Settings};
+use tls::{Certificate, Clock, Connection, FLIGHT_BYTES_MAX, Offer, Settings, TlsEvent};
 
 pub(super) const TESTS: [Test; 1] =
     [("TLS: a handshake with each suite, and bytes both ways", |machine| shake(machine, 1))];
@@ -86,22 +86,22 @@ fn talk(
         loop {
             let start = super::costs::ticks();
             let mut progress = server.receive(&mut to_server, &mut out);
-            if progress.event == Event::Work {
+            if progress.event == TlsEvent::Work {
                 progress = server.work(&mut to_server, &mut out);
                 ticks += super::costs::ticks() - start;
             }
             to_server.drain(..progress.done);
             to_client.extend(out.iter().take(progress.written));
             match progress.event {
-                Event::Bytes => break,
-                Event::Nothing | Event::Established(_) => {}
-                Event::Plaintext(count) => {
+                TlsEvent::Bytes => break,
+                TlsEvent::Nothing | TlsEvent::Established(_) => {}
+                TlsEvent::Plaintext(count) => {
                     ensure(
                         to_server.get(..count) == Some(QUESTION),
                         "the question is not the one that was asked",
                     )?;
                     to_server.drain(..server.taken(count));
-                    let sealed = server.seal(&ANSWER, &mut out);
+                    let sealed = server.encrypt(&ANSWER, &mut out);
                     ensure(sealed.taken == ANSWER.len(), "the answer does not fit")?;
                     to_client.extend(out.iter().take(sealed.written));
                 }
