@@ -11,6 +11,7 @@ import pathlib
 import re
 
 import barepost
+from clients_exact import without_return_path
 from hostile_messages import in_lines, messages
 from mail import DOMAIN
 
@@ -29,7 +30,8 @@ UIDS = itertools.count(1)
 class Corpus(Watched):
     def test_hostile_messages_run_nothing_and_break_no_page(self):
         here = self.listener.address.removeprefix("http://")
-        corpus = list(messages(here))
+        # A message with a NUL byte is refused on arrival (RFC 5321 section 4.5.2).
+        corpus = [(name, message) for name, message in messages(here) if b"\0" not in message]
         self.assertGreater(len(corpus), 300)
         self.read_all(corpus, here)
 
@@ -87,7 +89,7 @@ class Corpus(Watched):
         for page in PAGES:
             _, said = self.fetch(f"/mail/{page}/{key}", cookies)
             if page == "download":
-                self.assertTrue(said.endswith(message), f"{name}: its bytes are unchanged")
+                self.assertTrue(said.endswith(without_return_path(message)), f"{name}: its bytes are unchanged")
         page = self.ask(address, cookies)
         for part in sorted(set(re.findall(r'"(/mail/part/[^"]+)"', page)))[:5]:
             header, _ = self.fetch(part, cookies)
