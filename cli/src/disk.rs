@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use host::{Failure, remark, say};
 use machine::{Disk, DiskCompletion, DiskError, DiskOperation, SECTOR_BYTES, Sector};
-use store::{Limits, ReadSectors, State, Store, Unreadable};
+use store::{Limits, ReadSectors, State, Store, UnreadableSectors};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -113,9 +113,9 @@ impl ReadSectors for Image<'_> {
         self.sectors
     }
 
-    fn read(&mut self, sector: Sector, bytes: &mut [u8]) -> Result<(), Unreadable> {
-        let start = sector.0.checked_mul(SECTOR_BYTES as u64).ok_or(Unreadable)?;
-        self.file.read_exact_at(bytes, start).map_err(|_| Unreadable)
+    fn read(&mut self, sector: Sector, bytes: &mut [u8]) -> Result<(), UnreadableSectors> {
+        let start = sector.0.checked_mul(SECTOR_BYTES as u64).ok_or(UnreadableSectors)?;
+        self.file.read_exact_at(bytes, start).map_err(|_| UnreadableSectors)
     }
 }
 

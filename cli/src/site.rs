@@ -204,8 +204,11 @@ mod tests {
         let file = site.find("/.well-known/mta-sts.txt").unwrap();
         assert_eq!((site.len(), file.content_type()), (1, "text/plain; charset=utf-8"));
         assert_eq!(file.representations().next().unwrap().bytes, policy.as_bytes());
-        let read = relay::sts::Policy::read(policy.as_bytes()).unwrap();
-        assert_eq!((read.mode, read.max_age.as_secs()), (relay::sts::Mode::Enforce, 14 * 86_400));
+        let read = relay::sts::StsPolicy::read(policy.as_bytes()).unwrap();
+        assert_eq!(
+            (read.mode, read.max_age.as_secs()),
+            (relay::sts::StsMode::Enforce, 14 * 86_400)
+        );
         assert!(read.allows(&dns::Name::parse("mail.a.test").unwrap()));
     }
 

@@ -10,7 +10,7 @@ use std::fmt::Debug;
 use std::net::{IpAddr, Ipv4Addr};
 
 use dns::Name;
-use relay::filter::{Question, Said, Verdict};
+use relay::filter::{FilterEnvelope, FilterQuestion, FilterVerdict};
 use relay::{Fetch, Lost, Speaker};
 
 /// Words of a filter's are no longer, with the points and the names of what they are for.
@@ -24,7 +24,11 @@ pub fn run(data: &[u8]) {
     if service & 1 == 0 {
         let [whole, cut] = sizes.map(|size| verdict(answer, size));
         assert_eq!(whole, cut, "the result does not depend on cuts");
-        if let Some(Verdict::Suspect(words) | Verdict::Later(words) | Verdict::Never(words)) = whole
+        if let Some(
+            FilterVerdict::Suspect(words)
+            | FilterVerdict::Later(words)
+            | FilterVerdict::Never(words),
+        ) = whole
         {
             assert!(words.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{words:?}");
             assert!(words.len() <= WORDS_BYTES_MAX, "{words:?}");
@@ -35,9 +39,9 @@ pub fn run(data: &[u8]) {
     }
 }
 
-fn verdict(answer: &[u8], size: usize) -> Option<Verdict> {
+fn verdict(answer: &[u8], size: usize) -> Option<FilterVerdict> {
     let recipients = ["ada@mail.test".to_string()];
-    let said = Said {
+    let said = FilterEnvelope {
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         hello: "far.test",
         reverse_path: "me@far.test",
@@ -45,7 +49,7 @@ fn verdict(answer: &[u8], size: usize) -> Option<Verdict> {
         hostname: "mail.test",
         identifier: "4D2",
     };
-    let question = Question::about(b"Message\n".to_vec(), &said, "filter.test:11333", None);
+    let question = FilterQuestion::about(b"Message\n".to_vec(), &said, "filter.test:11333", None);
     hear(question, answer, size, |question| question.verdict().map(|verdict| verdict.cloned()))
 }
 

@@ -8,7 +8,7 @@
 //! - What we sign or seal passes with the key that we publish, whatever it is, and its lines need
 //!   no folding.
 
-use dkim::{ChainVerdict, Message, Outcome, Reading, Sealing, SigningKey};
+use dkim::{ChainVerdict, CompleteMessage, MessageReader, Sealing, SignatureOutcome, SigningKey};
 use dns::{Answer, Knowledge, Missing, Name, Record, RecordKind};
 use machine::UnixTime;
 
@@ -39,11 +39,13 @@ pub fn run(data: &[u8]) {
     let (key, message) = (&rest[..end], rest.get(end + 1..).unwrap_or_default());
     let input = Input { now: u32::from_be_bytes([*a, *b, *c, *d]), cuts: *cuts, key, message };
     let now = UnixTime::from_seconds(input.now.into());
-    let whole = verdicts(&read(Reading::to_verify(), input.message, [255; 3]), input.key, now);
-    let cut = verdicts(&read(Reading::to_verify(), input.message, input.cuts), input.key, now);
+    let whole =
+        verdicts(&read(MessageReader::to_verify(), input.message, [255; 3]), input.key, now);
+    let cut =
+        verdicts(&read(MessageReader::to_verify(), input.message, input.cuts), input.key, now);
     assert_eq!(whole, cut, "a verdict does not depend on cuts");
-    let whole = chain(&read(Reading::to_verify(), input.message, [255; 3]), input.key, now);
-    let cut = chain(&read(Reading::to_verify(), input.message, input.cuts), input.key, now);
+    let whole = chain(&read(MessageReader::to_verify(), input.message, [255; 3]), input.key, now);
+    let cut = chain(&read(MessageReader::to_verify(), input.message, input.cuts), input.key, now);
     assert_eq!(whole, cut, "neither does what a chain comes to");
     let verdict = whole.to_string();
     assert!(verdict.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()), "{verdict}");
@@ -54,7 +56,8 @@ pub fn run(data: &[u8]) {
 fn signs(input: &Input<'_>, now: UnixTime) {
     let key = SigningKey::new(&KEY, "key").expect("a key");
     let domain = Name::parse("example.test").expect("a name");
-    let Ok(field) = read(Reading::to_sign(), input.message, input.cuts).sign(&key, &domain, now)
+    let Ok(field) =
+        read(MessageReader::to_sign(), input.message, input.cuts).sign(&key, &domain, now)
     else {
         return;
     };
@@ -64,15 +67,22 @@ fn signs(input: &Input<'_>, now: UnixTime) {
         "{field}"
     );
     let signed = [field.as_bytes(), input.message].concat();
-    let verdicts =
-        verdicts(&read(Reading::to_verify(), &signed, input.cuts), key.record().as_bytes(), now);
-    assert_eq!(verdicts.first().map(|(outcome, _)| *outcome), Some(Outcome::Pass), "{field}");
+    let verdicts = verdicts(
+        &read(MessageReader::to_verify(), &signed, input.cuts),
+        key.record().as_bytes(),
+        now,
+    );
+    assert_eq!(
+        verdicts.first().map(|(outcome, _)| *outcome),
+        Some(SignatureOutcome::Pass),
+        "{field}"
+    );
 }
 
 fn seals(input: &Input<'_>, found: ChainVerdict, now: UnixTime) {
     let key = SigningKey::new(&KEY, "key").expect("a key");
     let domain = Name::parse("example.test").expect("a name");
-    let message = read(Reading::to_sign(), input.message, input.cuts);
+    let message = read(MessageReader::to_sign(), input.message, input.cuts);
     let Ok(mut sealing) = Sealing::begin(&message, found, "mx.test; arc=none") else { return };
     while sealing.is_open() {
         if sealing.sign(&message, &key, &domain, now).is_err() {
@@ -81,7 +91,7 @@ fn seals(input: &Input<'_>, found: ChainVerdict, now: UnixTime) {
     }
     let sealed = [sealing.fields().as_bytes(), input.message].concat();
     let again =
-        chain(&read(Reading::to_verify(), &sealed, input.cuts), key.record().as_bytes(), now);
+        chain(&read(MessageReader::to_verify(), &sealed, input.cuts), key.record().as_bytes(), now);
     // Another's keys are not the same, and one more set may be one too many to be asked for.
     assert!(
         again == ChainVerdict::Pass || found != ChainVerdict::None,
@@ -91,7 +101,7 @@ fn seals(input: &Input<'_>, found: ChainVerdict, now: UnixTime) {
 }
 
 /// Reads a message that is cut at these hundredths.
-fn read(mut reading: Reading, message: &[u8], cuts: [u8; 3]) -> Message {
+fn read(mut reading: MessageReader, message: &[u8], cuts: [u8; 3]) -> CompleteMessage {
     let mut rest = message;
     for cut in cuts {
         let at = usize::from(cut) * message.len() / 100;
@@ -103,7 +113,7 @@ fn read(mut reading: Reading, message: &[u8], cuts: [u8; 3]) -> Message {
     reading.ended()
 }
 
-fn chain(message: &Message, key: &[u8], now: UnixTime) -> ChainVerdict {
+fn chain(message: &CompleteMessage, key: &[u8], now: UnixTime) -> ChainVerdict {
     let (mut knowledge, mut step) = (Knowledge::default(), 0);
     loop {
         match message.judge_chain(step, &knowledge, now) {
@@ -122,7 +132,11 @@ fn chain(message: &Message, key: &[u8], now: UnixTime) -> ChainVerdict {
     }
 }
 
-fn verdicts(message: &Message, key: &[u8], now: UnixTime) -> Vec<(Outcome, String)> {
+fn verdicts(
+    message: &CompleteMessage,
+    key: &[u8],
+    now: UnixTime,
+) -> Vec<(SignatureOutcome, String)> {
     let mut knowledge = Knowledge::default();
     let mut verdicts = Vec::new();
     while verdicts.len() <= message.signatures() {

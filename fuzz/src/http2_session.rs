@@ -17,7 +17,7 @@ mod reading;
 mod script;
 
 use http::h2::Http2Session;
-use http::{BodyAdmission, HEAD_BYTES_MAX, Method, Reply, ReplyField, Status, WaitsFor};
+use http::{BodyAdmission, HEAD_BYTES_MAX, HttpWaitsFor, Method, Reply, ReplyField, Status};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::http_session::world::{BODY_BYTES_MAX, KEPT_BYTES_MAX, REPLY, Stage, World};
@@ -51,7 +51,7 @@ pub fn run(data: &[u8]) {
 fn converse(send_room: usize, steps: &[Step], pace: Pace) {
     let mut party = Conversation::run(Server::new(send_room), steps, pace).party;
     let waits_for = party.session.waits_for();
-    assert!(party.world.closed || waits_for != WaitsFor::SendRoom, "there was room");
+    assert!(party.world.closed || waits_for != HttpWaitsFor::SendRoom, "there was room");
     party.reading.ends(party.world.closed);
     if !party.world.closed {
         party.session.peer_closed(&mut party.world);
@@ -128,10 +128,10 @@ impl Party for Server {
 
     fn is_served(&mut self, pace: Pace, held: bool) -> Waits {
         match self.session.waits_for() {
-            WaitsFor::Bytes => Waits::ForBytes,
-            WaitsFor::Nothing => Waits::ForNothing,
-            WaitsFor::Us if held => Waits::ForAnswer,
-            WaitsFor::Us => {
+            HttpWaitsFor::Bytes => Waits::ForBytes,
+            HttpWaitsFor::Nothing => Waits::ForNothing,
+            HttpWaitsFor::Us if held => Waits::ForAnswer,
+            HttpWaitsFor::Us => {
                 match self.world.stage.take() {
                     Some(Stage::Asked(Method::Post | Method::Put)) => {
                         self.world.admitted += BODY_BYTES_MAX;
@@ -147,7 +147,7 @@ impl Party for Server {
                 }
                 Waits::NoMore
             }
-            WaitsFor::SendRoom => {
+            HttpWaitsFor::SendRoom => {
                 let has_spoken = self.world.sent.len()
                     > std::mem::replace(&mut self.said, self.world.sent.len());
                 assert!(

@@ -15,8 +15,8 @@ pub(crate) mod reading;
 pub(crate) mod world;
 
 use http::{
-    BodyAdmission, HEAD_BYTES_MAX, HttpsPolicy, Method, Reply, ReplyField, Session, Status,
-    WaitsFor,
+    BodyAdmission, HEAD_BYTES_MAX, HttpWaitsFor, HttpsPolicy, Method, Reply, ReplyField, Session,
+    Status,
 };
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
@@ -85,12 +85,12 @@ impl Party for Server {
 
     fn is_served(&mut self, pace: Pace, _held: bool) -> Waits {
         match self.session.waits_for() {
-            WaitsFor::Bytes => Waits::ForBytes,
-            WaitsFor::Nothing => {
+            HttpWaitsFor::Bytes => Waits::ForBytes,
+            HttpWaitsFor::Nothing => {
                 assert_eq!(self.world.admitted, 0, "what was admitted is released in the end");
                 Waits::ForNothing
             }
-            WaitsFor::Us => {
+            HttpWaitsFor::Us => {
                 if core::mem::take(&mut self.world.has_piece) {
                     self.session.piece_taken(NUMBER, &mut self.world);
                     return Waits::NoMore;
@@ -113,7 +113,7 @@ impl Party for Server {
                 }
                 Waits::NoMore
             }
-            WaitsFor::SendRoom => {
+            HttpWaitsFor::SendRoom => {
                 let room = more_room(pace, self.send_room);
                 self.world.send_room = self.world.send_room.saturating_add(room);
                 Waits::NoMore

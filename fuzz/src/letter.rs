@@ -4,8 +4,8 @@
 use arbitrary::{Arbitrary, Unstructured};
 use machine::UnixTime;
 use message::compose::{AttachedFile, Composer, Files, NewMessage};
-use message::header::{Address, Field, Header, Mailbox};
-use message::structure::{DEPTH_MAX, PARTS_MAX, Part, Reader, Structure};
+use message::header::{Address, Field, Header, HeaderMailbox};
+use message::structure::{DEPTH_MAX, PARTS_MAX, Part, Structure, StructureReader};
 use message::{BodyDecoder, SUMMARY_BYTES, Summary, TextDecoder, summarize};
 
 #[derive(Arbitrary, Debug)]
@@ -60,7 +60,7 @@ fn is_line(text: &str) -> bool {
 }
 
 fn read(message: &[u8], cuts: &[u8]) -> Structure {
-    let mut reader = Reader::new();
+    let mut reader = StructureReader::new();
     pieces(message, cuts).for_each(|piece| reader.bytes_arrived(piece, &mut ()));
     reader.message_ended(&mut ())
 }
@@ -122,7 +122,8 @@ fn summary(message: &[u8]) {
 
 /// A message as a user writes it. It reads back as it was written.
 fn written(input: &Input<'_>) -> Vec<u8> {
-    let from = Mailbox { name: input.name.to_string(), address: "ada@example.org".to_string() };
+    let from =
+        HeaderMailbox { name: input.name.to_string(), address: "ada@example.org".to_string() };
     let new = NewMessage {
         from: &from,
         to: &[from.clone(), from.clone()],
@@ -150,7 +151,7 @@ fn written(input: &Input<'_>) -> Vec<u8> {
     let as_line = |text: &str| text.replace(|c: char| c.is_control(), " ").trim().to_string();
     let field = |name| header.field(name).expect("the field was written");
     assert_eq!(field("Subject").text(), as_line(input.subject));
-    let expected = Address::Mailbox(Mailbox { name: as_line(input.name), ..from.clone() });
+    let expected = Address::Mailbox(HeaderMailbox { name: as_line(input.name), ..from.clone() });
     assert_eq!(field("To").addresses(), [expected.clone(), expected]);
     let structure = read(&message, &[u8::MAX]);
     let [_, _, file] = &structure.parts[..] else { panic!("a text and a file were written") };

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use arbitrary::{Arbitrary, Unstructured};
 use machine::UnixTime;
 use message::{
-    Assurance, DATE_TIME_BYTES, DateTimeNow, Origin, Protocol, RECEIVED_BYTES_MAX,
-    RETURN_PATH_BYTES_MAX, Received, Reviser, Revision, date_time, return_path,
+    Assurance, DATE_TIME_BYTES, DateTimeNow, Origin, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX,
+    Received, Reviser, Revision, WithProtocol, date_time, return_path,
 };
 
 /// Where the colon of a field is looked for.
@@ -84,7 +84,7 @@ fn trace(input: &Input<'_>) {
         greeting_name: shortened(input.greeting_name, 255),
         peer,
         hostname: "mail.test",
-        protocol: if input.extended { Protocol::Esmtp } else { Protocol::Smtp },
+        protocol: if input.extended { WithProtocol::Esmtp } else { WithProtocol::Smtp },
         assurance: if input.extended { Assurance::Tls } else { Assurance::None },
         identifier: b"4D2",
         recipient: input.recipient.map(|recipient| shortened(recipient, 256)),

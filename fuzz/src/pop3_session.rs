@@ -11,7 +11,7 @@
 mod reading;
 mod world;
 
-use pop3::{Maildrop, RESPONSE_LINE_BYTES_MAX, Session, WaitsFor};
+use pop3::{Maildrop, Pop3WaitsFor, RESPONSE_LINE_BYTES_MAX, Session};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::script::{Pace, steps};
@@ -87,16 +87,16 @@ impl Party for Server {
 
     fn is_served(&mut self, pace: Pace, held: bool) -> Waits {
         match self.session.waits_for() {
-            WaitsFor::Bytes => return Waits::ForBytes,
-            WaitsFor::Handshake | WaitsFor::Nothing => return Waits::ForNothing,
-            WaitsFor::SendRoom => self.room_comes(pace),
-            WaitsFor::Turn => self.session.resumed(&mut self.world),
-            WaitsFor::Login | WaitsFor::Message | WaitsFor::Deletion if held => {
+            Pop3WaitsFor::Bytes => return Waits::ForBytes,
+            Pop3WaitsFor::Handshake | Pop3WaitsFor::Nothing => return Waits::ForNothing,
+            Pop3WaitsFor::SendRoom => self.room_comes(pace),
+            Pop3WaitsFor::Turn => self.session.resumed(&mut self.world),
+            Pop3WaitsFor::Login | Pop3WaitsFor::Message | Pop3WaitsFor::Deletion if held => {
                 return Waits::ForAnswer;
             }
-            WaitsFor::Login => self.login_comes(),
-            WaitsFor::Message => self.message_comes(pace),
-            WaitsFor::Deletion => {
+            Pop3WaitsFor::Login => self.login_comes(),
+            Pop3WaitsFor::Message => self.message_comes(pace),
+            Pop3WaitsFor::Deletion => {
                 let result = self.world.delete();
                 self.session.deleted(result, &mut self.world);
             }

@@ -12,8 +12,9 @@
 //! - What waits to be sent is bounded, and after the end only QUIT is said.
 
 use relay::{
-    Action, BODY_ROOM_BYTES, ContentWidth, Envelope, Login, Lost, Notify, Outcome, OutgoingMessage,
-    Recipient, Return, Script, Settings, SmtpClient, Speaker, Tls,
+    Action, BODY_ROOM_BYTES, ClientLogin, ContentWidth, DeliveryOutcome, Envelope, Lost, Notify,
+    OutgoingMessage, OutgoingRecipient, Return, Script, SmtpClient, SmtpClientSettings, Speaker,
+    TlsMode,
 };
 
 use crate::script::{Event, Step, steps};
@@ -54,18 +55,20 @@ struct Caller {
     heard: Vec<u8>,
     said: Vec<u8>,
     taken: usize,
-    told: Vec<(u16, Outcome)>,
+    told: Vec<(u16, DeliveryOutcome)>,
 }
 
 impl Caller {
     fn new(how: u8, piece: usize) -> Caller {
-        let tls = [Tls::Never, Tls::IfOffered, Tls::Required, Tls::Implicit][usize::from(how & 3)];
-        let login = (how & 4 != 0).then(|| Login {
+        let tls = [TlsMode::Never, TlsMode::IfOffered, TlsMode::Required, TlsMode::Implicit]
+            [usize::from(how & 3)];
+        let login = (how & 4 != 0).then(|| ClientLogin {
             user: "ada".to_string(),
             password: "pencil".to_string(),
             nonce: "rOprNGfwEbeRWgbNEkqO".to_string(),
         });
-        let client = SmtpClient::new(Settings { hello: "us.test".to_string(), tls, login });
+        let client =
+            SmtpClient::new(SmtpClientSettings { hello: "us.test".to_string(), tls, login });
         let mut caller = Caller {
             client,
             piece,
@@ -118,7 +121,7 @@ impl Caller {
 
     fn deliver(&mut self) {
         let number = |place| self.messages * 16 + place;
-        let recipients = (0..self.recipients).map(|place| Recipient {
+        let recipients = (0..self.recipients).map(|place| OutgoingRecipient {
             number: number(place),
             address: format!("u{place}@there.test"),
             notify: Some(Notify { success: place & 1 == 0, failure: true, delay: place & 2 == 0 }),
@@ -188,8 +191,10 @@ impl Caller {
             .flat_map(|message| (0..self.recipients).map(move |place| message * 16 + place))
             .collect();
         assert_eq!(numbers, expected, "each recipient has one outcome");
-        let delivered =
-            self.told.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Delivered(_)));
+        let delivered = self
+            .told
+            .iter()
+            .filter(|(_, outcome)| matches!(outcome, DeliveryOutcome::Delivered(_)));
         let messages = delivered
             .map(|(number, _)| number / 16)
             .collect::<std::collections::BTreeSet<_>>()

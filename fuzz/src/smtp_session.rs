@@ -12,7 +12,7 @@
 mod reading;
 mod world;
 
-use smtp::{LINE_BYTES_MAX, Login, RESPONSE_LINE_BYTES_MAX, Session, WaitsFor};
+use smtp::{LINE_BYTES_MAX, LoginPolicy, RESPONSE_LINE_BYTES_MAX, Session, SmtpWaitsFor};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::script::{Pace, steps};
@@ -25,7 +25,7 @@ struct Settings {
     /// Room that a client makes for replies, and the store for a message, whenever there is none.
     send_room: usize,
     message_room: usize,
-    login: Login,
+    login: LoginPolicy,
 }
 
 /// Runs one input.
@@ -37,7 +37,7 @@ pub fn run(data: &[u8]) {
         message_bytes_max: 16 + u64::from(limit) * 8,
         send_room: 1 + usize::from(send_room) * 3,
         message_room: 1 + usize::from(message_room) * 2,
-        login: if message_room >= 0xf0 { Login::Required } else { Login::Absent },
+        login: if message_room >= 0xf0 { LoginPolicy::Required } else { LoginPolicy::Absent },
     };
     let steps = steps(script);
     let [as_cut, at_once] = [Pace::AsCut, Pace::AtOnce]
@@ -92,22 +92,22 @@ impl Party for Server {
 
     fn is_served(&mut self, pace: Pace, held: bool) -> Waits {
         match self.session.waits_for() {
-            WaitsFor::Bytes => return Waits::ForBytes,
-            WaitsFor::Handshake | WaitsFor::Nothing => return Waits::ForNothing,
-            WaitsFor::Stored | WaitsFor::Login if held => return Waits::ForAnswer,
-            WaitsFor::Login => {
+            SmtpWaitsFor::Bytes => return Waits::ForBytes,
+            SmtpWaitsFor::Handshake | SmtpWaitsFor::Nothing => return Waits::ForNothing,
+            SmtpWaitsFor::Stored | SmtpWaitsFor::Login if held => return Waits::ForAnswer,
+            SmtpWaitsFor::Login => {
                 let result = self.world.log_in();
                 self.session.login_answered(result, &mut self.world);
             }
-            WaitsFor::Stored => {
+            SmtpWaitsFor::Stored => {
                 let result = self.world.store();
                 self.session.message_stored(result, &mut self.world);
             }
-            WaitsFor::Sender => {
+            SmtpWaitsFor::Sender => {
                 self.world.is_known = true;
                 self.session.sender_known(&mut self.world);
             }
-            WaitsFor::MessageRoom => {
+            SmtpWaitsFor::MessageRoom => {
                 assert!(
                     self.world.message_room == 0,
                     "room is waited for only where there is none"
@@ -115,7 +115,7 @@ impl Party for Server {
                 self.world.message_room = more_room(pace, self.settings.message_room);
                 self.session.message_room(&mut self.world);
             }
-            WaitsFor::SendRoom => {
+            SmtpWaitsFor::SendRoom => {
                 let room = more_room(pace, self.settings.send_room);
                 self.world.send_room = self.world.send_room.saturating_add(room);
             }

@@ -13,7 +13,7 @@ use std::time::{Instant as Moment, SystemTime, UNIX_EPOCH};
 
 use machine::{
     Card, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Ethernet, Frame, Instant, Machine,
-    Offloads, Outgoing, TransmitError, UnixTime,
+    Offloads, OutgoingFrame, TransmitError, UnixTime,
 };
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -124,7 +124,7 @@ impl Machine for FabricMachine {
         self.end.give_back(frame);
     }
 
-    fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+    fn transmit(&mut self, frame: &OutgoingFrame<'_>) -> Result<(), TransmitError> {
         match self.role {
             Role::Client { cores, .. } => {
                 let queue = queue_of(frame.head, cores);

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use machine::{
-    DiskError, DiskOperation, DiskRequest, DiskToken, Outgoing, SECTOR_BYTES, Sector, TransmitError,
+    DiskError, DiskOperation, DiskRequest, DiskToken, OutgoingFrame, SECTOR_BYTES, Sector,
+    TransmitError,
 };
 
 use crate::card::queue_of;
@@ -116,7 +117,8 @@ fn frames_arrive_in_order_and_buffers_return() {
     let all = one.free_buffers();
     for round in 0..1_000_u32 {
         let bytes = round.to_be_bytes();
-        let frame = Outgoing { head: &bytes, payload: &[], checksum: None, segment_bytes: None };
+        let frame =
+            OutgoingFrame { head: &bytes, payload: &[], checksum: None, segment_bytes: None };
         one.transmit(&frame, |end| end == 1).unwrap();
         let arrived = other.receive().unwrap();
         assert_eq!(arrived.bytes(), bytes);
@@ -124,7 +126,8 @@ fn frames_arrive_in_order_and_buffers_return() {
         one.collect_buffers();
     }
     assert_eq!(one.free_buffers(), all);
-    let frame = Outgoing { head: &[0; 70_000], payload: &[], checksum: None, segment_bytes: None };
+    let frame =
+        OutgoingFrame { head: &[0; 70_000], payload: &[], checksum: None, segment_bytes: None };
     assert_eq!(one.transmit(&frame, |_| true), Err(TransmitError::Malformed));
 }
 
@@ -133,7 +136,7 @@ fn a_full_ring_takes_nothing_and_loses_no_buffer() {
     let (mut near, mut far) = ends(1, 1);
     let (one, other) = (near.first_mut().unwrap(), far.first_mut().unwrap());
     let all = one.free_buffers();
-    let frame = Outgoing { head: &[7; 60], payload: &[], checksum: None, segment_bytes: None };
+    let frame = OutgoingFrame { head: &[7; 60], payload: &[], checksum: None, segment_bytes: None };
     let mut taken = 0;
     while one.transmit(&frame, |_| true).is_ok() {
         taken += 1;

@@ -5,7 +5,7 @@
 //!   holder returns it there.
 //! - Nothing is allocated once the ends are made. An end without a free buffer sends later.
 
-use machine::{Checksum, Frame, Outgoing, Piece, TransmitError};
+use machine::{Checksum, Frame, OutgoingFrame, Piece, TransmitError};
 use rings::{Receiver, Sender, ring};
 
 /// Frames under way from one end to another.
@@ -109,7 +109,7 @@ impl End {
     /// meant for several ends.
     pub(crate) fn transmit(
         &mut self,
-        frame: &Outgoing<'_>,
+        frame: &OutgoingFrame<'_>,
         is_meant: impl Fn(u8) -> bool,
     ) -> Result<(), TransmitError> {
         let bytes = frame.head.len() + frame.payload.iter().map(Piece::len).sum::<usize>();
@@ -144,7 +144,7 @@ impl End {
 }
 
 /// Puts the parts of a frame one after the other.
-fn fill(room: &mut [u8], frame: &Outgoing<'_>) {
+fn fill(room: &mut [u8], frame: &OutgoingFrame<'_>) {
     let mut filled = 0;
     for part in std::iter::once(frame.head).chain(frame.payload.iter().map(Piece::bytes)) {
         if let Some(place) = room.get_mut(filled..filled + part.len()) {

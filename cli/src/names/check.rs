@@ -4,8 +4,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use configuration::{PlaceHost, Relay};
-use dkim::{Reading, Reason, SigningKey};
+use configuration::{Relay, RelayHost};
+use dkim::{MessageReader, SignatureReason, SigningKey};
 use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
 use machine::UnixTime;
 
@@ -61,8 +61,8 @@ pub(super) fn addresses_of(
     let mut addresses = Vec::new();
     for smarthost in relay.smarthosts() {
         match &smarthost.place.host {
-            PlaceHost::Address(address) => addresses.extend(Some(*address).filter(is_public)),
-            PlaceHost::Name(name) => {
+            RelayHost::Address(address) => addresses.extend(Some(*address).filter(is_public)),
+            RelayHost::Name(name) => {
                 let Ok(name) = Name::parse(name.as_str()) else { continue };
                 for kind in [RecordKind::Ipv4, RecordKind::Ipv6] {
                     let Ok(answer) = ask(Question { name: name.clone(), kind }) else { continue };
@@ -142,7 +142,7 @@ fn judge_key(key: &SigningKey, wanted: &Wanted, records: &[Record]) -> Finding {
         [] => Finding::Missing,
         [text] if *text == wanted.record => Finding::Right,
         [text] => match reason_with(key, wanted, text) {
-            Some(Reason::Verified) => {
+            Some(SignatureReason::Verified) => {
                 Finding::AsGood(format!("there is {}, which is the same key", Written(text)))
             }
             reason => {
@@ -159,14 +159,14 @@ fn judge_key(key: &SigningKey, wanted: &Wanted, records: &[Record]) -> Finding {
 }
 
 /// The result for a message that is signed with a key if the domain has published this text.
-fn reason_with(key: &SigningKey, wanted: &Wanted, text: &Record) -> Option<Reason> {
+fn reason_with(key: &SigningKey, wanted: &Wanted, text: &Record) -> Option<SignatureReason> {
     let (_, domain) = wanted.owner.as_str().split_once("._domainkey.")?;
     let message = format!("From: postmaster@{domain}\r\n\r\n");
     let now = UnixTime::from_seconds(0);
-    let mut unsigned = Reading::to_sign();
+    let mut unsigned = MessageReader::to_sign();
     unsigned.arrived(message.as_bytes());
     let field = unsigned.ended().sign(key, &Name::parse(domain).ok()?, now).ok()?;
-    let mut signed = Reading::to_verify();
+    let mut signed = MessageReader::to_verify();
     signed.arrived((field + &message).as_bytes());
     let mut knowledge = Knowledge::default();
     let answer = Answer { exists: true, records: vec![text.clone()], is_authenticated: false };
@@ -188,7 +188,7 @@ fn judge_text(
             let mut refused = |addresses: &[IpAddr]| {
                 let mut verdicts =
                     addresses.iter().map(|address| (*address, may_send(*address, wanted, ask)));
-                verdicts.find(|(_, verdict)| *verdict != spf::Verdict::Pass)
+                verdicts.find(|(_, verdict)| *verdict != spf::SpfVerdict::Pass)
             };
             // A smarthost may send from other addresses than its own.
             let includes = others
@@ -212,7 +212,7 @@ fn judge_text(
             }
         }
         b"v=DMARC1" => match policy(wanted, ask) {
-            dmarc::Verdict::Fail(_) => Finding::AsGood(format!("there is {said}")),
+            dmarc::DmarcVerdict::Fail(_) => Finding::AsGood(format!("there is {said}")),
             _ => Finding::Wrong(format!("there is {said}, which is no policy")),
         },
         b"v=STSv1" if text_has_version(others) => Finding::AsGood(format!(
@@ -236,9 +236,9 @@ fn may_send(
     address: IpAddr,
     wanted: &Wanted,
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
-) -> spf::Verdict {
+) -> spf::SpfVerdict {
     let domain = wanted.owner.as_str();
-    let sender = spf::Sender { address, hello: domain, local_part: "postmaster", domain };
+    let sender = spf::SpfSender { address, hello: domain, local_part: "postmaster", domain };
     learned(ask, |knowledge| spf::check(&sender, knowledge))
 }
 
@@ -246,8 +246,8 @@ fn may_send(
 fn policy(
     wanted: &Wanted,
     ask: &mut impl FnMut(Question) -> Result<Answer, Unanswered>,
-) -> dmarc::Verdict {
-    let Some(author) = wanted.owner.parent() else { return dmarc::Verdict::None };
+) -> dmarc::DmarcVerdict {
+    let Some(author) = wanted.owner.parent() else { return dmarc::DmarcVerdict::None };
     let origins = dmarc::MessageOrigins { author: &author, sender: None, signers: &[] };
     learned(ask, |knowledge| dmarc::check(&origins, knowledge))
 }

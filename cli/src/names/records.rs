@@ -4,7 +4,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use configuration::{Configuration, HostName, POLICY_PATH, PlaceHost, Relay, Smarthost};
+use configuration::{Configuration, HostName, POLICY_PATH, Relay, RelayHost, Smarthost};
 use dkim::SigningKey;
 use dns::{Name, NotAName, Question, Record, RecordKind};
 
@@ -164,10 +164,10 @@ fn senders(domain: &Name, relay: &Relay) -> Wanted {
 /// address, its public one is unknown here.
 fn term(smarthost: &Smarthost) -> Option<String> {
     match &smarthost.place.host {
-        PlaceHost::Name(name) => Some(format!("a:{name}")),
-        PlaceHost::Address(address) if !is_public(address) => None,
-        PlaceHost::Address(address @ IpAddr::V4(_)) => Some(format!("ip4:{address}")),
-        PlaceHost::Address(address @ IpAddr::V6(_)) => Some(format!("ip6:{address}")),
+        RelayHost::Name(name) => Some(format!("a:{name}")),
+        RelayHost::Address(address) if !is_public(address) => None,
+        RelayHost::Address(address @ IpAddr::V4(_)) => Some(format!("ip4:{address}")),
+        RelayHost::Address(address @ IpAddr::V6(_)) => Some(format!("ip6:{address}")),
     }
 }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use machine::{ConsoleLines, UnixTime};
-use shards::{MaySend, Question, ReachedLimit, ShardedStore, Verdict};
+use shards::{MaySend, OwnerQuery, ReachedLimit, SendingDecision, ShardedStore};
 use store::AccountId;
 
 use crate::directory::Directory;
@@ -60,9 +60,11 @@ pub fn may_send(
     let verdict = MaySend::new(account, now, daily, people).answer(&mut archive.own).verdict;
     console.extend(verdict.line(&address));
     match verdict {
-        Verdict::Granted => Ok(()),
-        Verdict::Refused(ReachedLimit::Messages(most), _) => Err(Excess::Messages(most)),
-        Verdict::Refused(ReachedLimit::NewRecipients(most), _) => Err(Excess::NewRecipients(most)),
-        Verdict::Refused(ReachedLimit::Outbox, _) => Err(Excess::Waiting),
+        SendingDecision::Granted => Ok(()),
+        SendingDecision::Refused(ReachedLimit::Messages(most), _) => Err(Excess::Messages(most)),
+        SendingDecision::Refused(ReachedLimit::NewRecipients(most), _) => {
+            Err(Excess::NewRecipients(most))
+        }
+        SendingDecision::Refused(ReachedLimit::Outbox, _) => Err(Excess::Waiting),
     }
 }

@@ -167,7 +167,7 @@ impl Directory {
     }
 
     /// The account for a login as `name`, which is an address or a local part in the first domain.
-    pub fn login(&self, store: &ShardedStore, name: &str) -> Login {
+    pub fn login(&self, store: &ShardedStore, name: &str) -> LoginAccount {
         let (local_part, domain) = match name.rsplit_once('@') {
             Some(parts) => parts,
             None => (name, self.domains.first().map_or("", |domain| &domain.name)),
@@ -175,7 +175,7 @@ impl Directory {
         let mut buffer = [0; ADDRESS_BYTES_MAX];
         let address = canonical(local_part, domain, &mut buffer).unwrap_or(name);
         let known = store.find(address).and_then(|account| store.account(account));
-        Login {
+        LoginAccount {
             account: known.map(|known| known.id),
             name: known.map_or(address, |known| known.address).into(),
         }
@@ -255,7 +255,7 @@ fn addresses<'a>(users: impl Iterator<Item = &'a User>) -> Vec<String> {
 }
 
 /// The account that a client wants to log in to.
-pub struct Login {
+pub struct LoginAccount {
     /// The account with this name, if it exists.
     pub account: Option<AccountId>,
     /// The primary address of the account, whichever address was given. If there is no account, the

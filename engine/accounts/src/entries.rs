@@ -21,7 +21,7 @@ pub const ENVELOPE_BYTES_MAX: usize = 20 * 1024;
 
 /// How a message goes to external recipients: from its sender's outbox.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Posting {
+pub struct OutboxDelivery {
     /// The octets that precede the message in the outbox.
     pub head: Vec<u8>,
     /// The outbox entries for it.
@@ -59,7 +59,7 @@ fn to_outbox(account: AccountId, entry: OutboxEntry) -> Recipient {
 pub fn recipients_of<'a>(
     entry: &OutboxEntry,
     envelope: &'a Envelope,
-) -> Option<&'a [relay::Recipient]> {
+) -> Option<&'a [relay::OutgoingRecipient]> {
     let count = entry.count().unwrap_or_else(|| together(envelope, entry.first()));
     let recipients = envelope.recipients.get(entry.first()..)?.get(..count)?;
     let (first, more) = recipients.split_first()?;
@@ -76,12 +76,12 @@ fn together(envelope: &Envelope, first: usize) -> usize {
 }
 
 /// The properties that all recipients of an entry share.
-fn kind(recipient: &relay::Recipient) -> (String, Packing) {
+fn kind(recipient: &relay::OutgoingRecipient) -> (String, Packing) {
     (domain_of(&recipient.address), packing_of(recipient))
 }
 
 /// The packing of an entry for such a recipient.
-pub fn packing_of(recipient: &relay::Recipient) -> Packing {
+pub fn packing_of(recipient: &relay::OutgoingRecipient) -> Packing {
     if recipient.wants_success() { Packing::DoneAndReported } else { Packing::Done }
 }
 
@@ -92,7 +92,7 @@ pub fn domain_of(address: &str) -> String {
 
 /// An envelope with only a reverse path and addresses.
 pub fn envelope_of(reverse_path: &str, addresses: &[String]) -> Envelope {
-    let recipient = |address: &String| relay::Recipient {
+    let recipient = |address: &String| relay::OutgoingRecipient {
         number: 0,
         address: address.clone(),
         notify: None,
@@ -110,7 +110,9 @@ pub fn envelope_of(reverse_path: &str, addresses: &[String]) -> Envelope {
 }
 
 /// Sorts the recipients into the order that they have in an envelope.
-pub fn together_by_kind(mut recipients: Vec<relay::Recipient>) -> Vec<relay::Recipient> {
+pub fn together_by_kind(
+    mut recipients: Vec<relay::OutgoingRecipient>,
+) -> Vec<relay::OutgoingRecipient> {
     recipients.sort_by_cached_key(kind);
     recipients
 }
@@ -130,10 +132,13 @@ pub fn may_be_posted(address: &str) -> bool {
 }
 
 /// The head and the entries for an account's message to these addresses.
-pub fn posting(account: AccountId, reverse_path: &str, addresses: &[String]) -> Posting {
+pub fn posting(account: AccountId, reverse_path: &str, addresses: &[String]) -> OutboxDelivery {
     let (mut head, envelope) = (Vec::new(), envelope_of(reverse_path, addresses));
     let written = envelope::write(&envelope, &mut head);
-    Posting { head, entries: written.map_or(Vec::new(), |()| entries_for(account, &envelope)) }
+    OutboxDelivery {
+        head,
+        entries: written.map_or(Vec::new(), |()| entries_for(account, &envelope)),
+    }
 }
 
 #[cfg(test)]

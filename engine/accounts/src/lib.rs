@@ -18,5 +18,5 @@ pub mod entries;
 pub mod logins;
 
 pub use allowances::{Excess, may_send};
-pub use directory::{Directory, Login};
+pub use directory::{Directory, LoginAccount};
 pub use logins::Logins;

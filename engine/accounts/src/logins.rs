@@ -20,23 +20,23 @@ use configuration::{Access, PASSWORD_BYTES_MAX};
 use connections::{Caller, Connections};
 use machine::{Instant, Micros, Turn};
 use mail::{FailedLogin, PasswordMark, Throttle, VerifiedLogins};
-use sasl::{Credentials, Nonces, Proof, Puzzle, ScramProof, Signature, Verifier};
+use sasl::{Credentials, Nonces, Proof, Puzzle, ScramProof, ServerSignature, Verifier};
 use shards::ShardedStore;
 use store::AccountId;
 use tasks::{Continuation, FrameId, Subsystem};
 
-use crate::directory::{Directory, Login};
+use crate::directory::{Directory, LoginAccount};
 
 tasks::points! {
     /// The wait points of sessions that check a password.
-    pub(crate) enum Point of Subsystem::Auth;
+    pub(crate) enum LoginWaitPoint of Subsystem::Auth;
     /// The hash is computed.
     Hashed,
 }
 
 /// The continuation of a session in this frame that waits for a password hash.
 pub fn hashed(session: FrameId) -> Continuation {
-    Continuation { frame: session, entry: Point::Hashed.entry() }
+    Continuation { frame: session, entry: LoginWaitPoint::Hashed.entry() }
 }
 
 /// The most bytes of a name or a password that are kept until a login is decided. Those of accounts
@@ -50,7 +50,7 @@ const FAILURES_MAX: usize = 1024;
 
 /// A login that waits for its decision or its answer.
 pub struct LoginAttempt {
-    login: Login,
+    login: LoginAccount,
     proof: Option<ScramProof>,
     /// Bytes of its password, which is kept until its hash is known.
     password_bytes: usize,
@@ -58,7 +58,7 @@ pub struct LoginAttempt {
     throttled: Throttled,
     state: AttemptState,
     /// The server signature for a client that has proved its password.
-    signature: Option<Signature>,
+    signature: Option<ServerSignature>,
 }
 
 /// Whether failures of this client count.
@@ -101,7 +101,7 @@ pub enum Decision {
 
 /// The result of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Verdict {
+enum LoginDecision {
     /// Success, to be told at once.
     Granted(AccountId),
     /// Failure, to be told after this delay.
@@ -140,7 +140,7 @@ impl LoginAttempt {
     }
 
     /// The server signature for a client that has proved its password.
-    pub fn signature(&self) -> Option<Signature> {
+    pub fn signature(&self) -> Option<ServerSignature> {
         self.signature
     }
 
@@ -198,10 +198,10 @@ impl Logins {
         attempt: &LoginAttempt,
         granted: Option<AccountId>,
         now: Instant,
-    ) -> Verdict {
+    ) -> LoginDecision {
         match granted {
-            Some(account) => Verdict::Granted(account),
-            None if attempt.throttled == Throttled::No => Verdict::Refused(Micros(0)),
+            Some(account) => LoginDecision::Granted(account),
+            None if attempt.throttled == Throttled::No => LoginDecision::Refused(Micros(0)),
             None => {
                 if let Some(failures) =
                     self.failures.as_mut().filter(|failures| failures.len() < FAILURES_MAX)
@@ -211,7 +211,11 @@ impl Logins {
                         name: attempt.login.name.clone(),
                     });
                 }
-                Verdict::Refused(self.throttle.login_failed(attempt.peer, &attempt.login.name, now))
+                LoginDecision::Refused(self.throttle.login_failed(
+                    attempt.peer,
+                    &attempt.login.name,
+                    now,
+                ))
             }
         }
     }
@@ -316,7 +320,7 @@ impl Logins {
     /// Requests the hash that decides a password, unless it is known to be right without one.
     fn look_at_password(
         &mut self,
-        login: &Login,
+        login: &LoginAccount,
         password: &[u8],
         throttled: Throttled,
         (caller, cx): (Caller, &mut LoginContext<'_>),
@@ -340,7 +344,7 @@ impl Logins {
     /// meantime, it is wrong now.
     fn let_in_by(
         &mut self,
-        login: &Login,
+        login: &LoginAccount,
         result: &JobResult,
         cx: &LoginContext<'_>,
     ) -> Option<AccountId> {
@@ -362,7 +366,7 @@ impl Logins {
             AttemptState::Refused | AttemptState::Granted => return None,
             AttemptState::TooMany => return Some(Decision::TooMany),
             AttemptState::Verified(account, mark) if is_password(account, mark, cx.store) => {
-                Verdict::Granted(account)
+                LoginDecision::Granted(account)
             }
             // The password has changed since then.
             AttemptState::Verified(..) => self.verdict(attempt, None, now),
@@ -377,12 +381,12 @@ impl Logins {
             }
         };
         Some(match verdict {
-            Verdict::Granted(account) => {
+            LoginDecision::Granted(account) => {
                 attempt.state = AttemptState::Granted;
                 Decision::Granted(account)
             }
-            Verdict::Refused(Micros(0)) => Decision::Refused,
-            Verdict::Refused(delay) => {
+            LoginDecision::Refused(Micros(0)) => Decision::Refused,
+            LoginDecision::Refused(delay) => {
                 attempt.state = AttemptState::Refused;
                 cx.connections.set_deadline(now, caller.connection, Some(delay));
                 Decision::HeldBack
@@ -400,7 +404,7 @@ impl Logins {
 }
 
 /// The verifier for proofs of `login`.
-fn verifier(login: &Login, store: &ShardedStore) -> Verifier {
+fn verifier(login: &LoginAccount, store: &ShardedStore) -> Verifier {
     let unknown = Verifier::for_unknown_name(&store.secret_of_unknown_names(), &login.name);
     let known = login.account.and_then(|account| store.account(account));
     known.and_then(|known| Verifier::parse(known.verifier)).unwrap_or(unknown)

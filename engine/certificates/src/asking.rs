@@ -30,25 +30,29 @@ const CHALLENGE: &str = "Basic realm=\"Barepost\", charset=\"UTF-8\"";
 
 /// The purpose of an authorized request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wish {
+pub enum CertificateAction {
     /// To list the certificates.
     Read,
     /// To upload a certificate.
     Replace,
 }
 
-impl Wish {
+impl CertificateAction {
     /// The purpose of a request, with the user name and the password of the client.
     ///
     /// Errors: the reply to send instead.
     pub fn of(
         question: &HandlerRequest<'_>,
         channel: Channel,
-    ) -> Result<(Wish, String, Vec<u8>), Reply> {
+    ) -> Result<(CertificateAction, String, Vec<u8>), Reply> {
         if channel == Channel::Plain {
             return Err(Reply::text(Status::Forbidden, "over TLS alone\n".into()));
         }
-        let wish = if question.method == Method::Put { Wish::Replace } else { Wish::Read };
+        let wish = if question.method == Method::Put {
+            CertificateAction::Replace
+        } else {
+            CertificateAction::Read
+        };
         let (name, password) =
             question.authorization.and_then(http::credentials).ok_or_else(unknown)?;
         Ok((wish, name, password))

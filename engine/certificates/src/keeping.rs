@@ -11,26 +11,34 @@ use tasks::Continuation;
 use tls::Day;
 
 use super::rollout::Rollout;
-use super::shown::{ListVersion, Obstacle, Origin, ShownCertificate, Upload, described, read};
+use super::shown::{
+    CertificateOrigin, CertificateUpload, ListVersion, Obstacle, ShownCertificate, described, read,
+};
 use super::state::{
-    CertificateContext, CertificateEvent, Certificates, Expect, FRAME, Keeping, Point,
+    CertificateContext, CertificateEvent, CertificateWaitPoint, Certificates, Expect, FRAME,
+    Keeping,
 };
 
-const KEPT: Continuation = Continuation { frame: FRAME, entry: Point::Kept.entry() };
-const REMOVED: Continuation = Continuation { frame: FRAME, entry: Point::Removed.entry() };
+const KEPT: Continuation = Continuation { frame: FRAME, entry: CertificateWaitPoint::Kept.entry() };
+const REMOVED: Continuation =
+    Continuation { frame: FRAME, entry: CertificateWaitPoint::Removed.entry() };
 
 impl Certificates {
     /// A certificate was uploaded. Starts to store it, unless it is invalid.
     pub(super) fn begin_keeping(
         &mut self,
-        upload: Upload,
+        upload: CertificateUpload,
         account: AccountId,
         cx: &mut CertificateContext<'_>,
     ) {
         let now = cx.turn.wall;
         let checked = read(&upload.pem).and_then(|certificate| {
             certificate.check(now).map_err(|error| error.to_string())?;
-            self.shown.with(ShownCertificate { certificate, since: now, origin: Origin::Arriving })
+            self.shown.with(ShownCertificate {
+                certificate,
+                since: now,
+                origin: CertificateOrigin::Arriving,
+            })
         });
         let next = match checked {
             Ok(next) => next,
@@ -68,7 +76,7 @@ impl Certificates {
     #[inline(never)]
     pub(super) fn was_kept(&mut self, outcome: Outcome, cx: &mut CertificateContext<'_>) {
         match outcome {
-            Outcome::Room => self.keep_on(cx),
+            Outcome::DeliveryReady => self.keep_on(cx),
             Outcome::Delivered => self.show_kept(cx),
             Outcome::Refused(refusal) => self.not_kept(refusal, cx),
             other => unreachable!("{other:?} comes of no delivery"),
@@ -96,8 +104,9 @@ impl Certificates {
         let Keeping { upload, account, mut next, .. } = *self.kept();
         let messages = cx.store.own.store.messages(account, INBOX);
         let uid = messages.map(|message| message.uid).last().unwrap_or(Uid(0));
-        for entry in next.all.iter_mut().filter(|entry| entry.origin == Origin::Arriving) {
-            entry.origin = Origin::Stored(uid);
+        for entry in next.all.iter_mut().filter(|entry| entry.origin == CertificateOrigin::Arriving)
+        {
+            entry.origin = CertificateOrigin::Stored(uid);
             let (names, until) = (entry.certificate.names(), Day(entry.certificate.valid_until()));
             let names = names.collect::<Vec<_>>().join(", ");
             cx.console.print(format_args!(
@@ -154,7 +163,12 @@ impl Certificates {
         }
     }
 
-    fn refused(&mut self, upload: &Upload, refusal: Refusal, cx: &mut CertificateContext<'_>) {
+    fn refused(
+        &mut self,
+        upload: &CertificateUpload,
+        refusal: Refusal,
+        cx: &mut CertificateContext<'_>,
+    ) {
         let (obstacle, why) = match refusal {
             Refusal::DiskFull | Refusal::IndexFull => (Obstacle::NoSpace, "the disk is full"),
             Refusal::ReadOnly | Refusal::WriteFailed => (Obstacle::Later, "the disk has failed"),
@@ -165,7 +179,7 @@ impl Certificates {
 
     fn give_up(
         &mut self,
-        upload: &Upload,
+        upload: &CertificateUpload,
         obstacle: Obstacle,
         why: &str,
         cx: &mut CertificateContext<'_>,

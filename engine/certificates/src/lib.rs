@@ -39,7 +39,7 @@ mod state;
 mod taking;
 
 pub use asking::CERTIFICATE_PATH;
-pub use asking::{METHODS, UPLOAD_BYTES_MAX, Wish, reply_to, unknown};
+pub use asking::{CertificateAction, METHODS, UPLOAD_BYTES_MAX, reply_to, unknown};
 pub use reading::ReadSoFar;
-pub use shown::{ListVersion, Replaced, Shown, Upload, described};
+pub use shown::{CertificateUpload, ListVersion, Replaced, Shown, described};
 pub use state::{ACCOUNT, CertificateContext, CertificateEvent, Certificates};

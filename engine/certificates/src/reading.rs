@@ -9,12 +9,13 @@ use machine::{Instant, Micros};
 use store::{INBOX, Outcome, Refusal};
 use tasks::Continuation;
 
-use super::shown::{Origin, ShownCertificate, read};
+use super::shown::{CertificateOrigin, ShownCertificate, read};
 use super::state::{
-    ACCOUNT, CertificateContext, Certificates, Expect, FRAME, Point, Reading, StoredCertificate,
+    ACCOUNT, CertificateContext, CertificateLoading, CertificateWaitPoint, Certificates, Expect,
+    FRAME, StoredCertificate,
 };
 
-const READ: Continuation = Continuation { frame: FRAME, entry: Point::Read.entry() };
+const READ: Continuation = Continuation { frame: FRAME, entry: CertificateWaitPoint::Read.entry() };
 
 /// The time after which a part that the disk could not read is read again.
 const AGAIN: Micros = Micros::from_secs(1);
@@ -34,8 +35,9 @@ pub enum ReadSoFar {
 impl Certificates {
     /// Whether a part of a stored certificate must be read now.
     pub fn is_to_be_read(&self, now: Instant) -> bool {
-        let waits =
-            |reading: &Reading| reading.is_under_way || reading.again.is_some_and(|at| now < at);
+        let waits = |reading: &CertificateLoading| {
+            reading.is_under_way || reading.again.is_some_and(|at| now < at)
+        };
         matches!(&self.expect, Expect::Stored(reading) if !waits(reading))
     }
 
@@ -59,7 +61,7 @@ impl Certificates {
             date: message.internal_date,
         };
         let messages = messages.map(stored).collect();
-        let reading = Reading {
+        let reading = CertificateLoading {
             account,
             messages,
             pem: Vec::new(),
@@ -120,7 +122,7 @@ impl Certificates {
     }
 
     /// The state of reading.
-    fn reading(&mut self) -> &mut Reading {
+    fn reading(&mut self) -> &mut CertificateLoading {
         let Expect::Stored(reading) = &mut self.expect else {
             unreachable!("nothing is being read")
         };
@@ -137,7 +139,7 @@ impl Certificates {
             self.shown.with(ShownCertificate {
                 certificate,
                 since: date,
-                origin: Origin::Stored(uid),
+                origin: CertificateOrigin::Stored(uid),
             })
         });
         match next {

@@ -26,7 +26,7 @@ pub enum Obstacle {
 pub type Replaced = Result<String, (Obstacle, String)>;
 
 /// A certificate that will replace others.
-pub struct Upload {
+pub struct CertificateUpload {
     /// The session that sent it.
     pub ticket: Ticket,
     /// With its chain and its key, in PEM.
@@ -56,12 +56,12 @@ pub(super) struct ShownCertificate {
     /// Since when it is in force: the time of its upload. For a configured one, the start of its
     /// validity.
     pub(super) since: UnixTime,
-    pub(super) origin: Origin,
+    pub(super) origin: CertificateOrigin,
 }
 
 /// The origin of a certificate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Origin {
+pub(super) enum CertificateOrigin {
     Configuration,
     /// An upload that is not stored yet.
     Arriving,
@@ -71,8 +71,9 @@ pub(super) enum Origin {
 impl Shown {
     /// The list with `new` in it. Errors: why it is refused.
     pub(super) fn with(&self, new: ShownCertificate) -> Result<Shown, String> {
-        let is_newer =
-            |own: &ShownCertificate| own.origin == Origin::Configuration && own.since > new.since;
+        let is_newer = |own: &ShownCertificate| {
+            own.origin == CertificateOrigin::Configuration && own.since > new.since
+        };
         if self.all.iter().any(|own| is_newer(own) && own.certificate.covers(&new.certificate)) {
             return Err(
                 "the configuration has one for the same names whose validity began later".into()
@@ -88,7 +89,8 @@ impl Shown {
         let behind = behind.iter().filter(stays);
         let all: Vec<ShownCertificate> =
             before.iter().chain([&new]).chain(behind).cloned().collect();
-        let uploaded = all.iter().filter(|own| own.origin != Origin::Configuration).count();
+        let uploaded =
+            all.iter().filter(|own| own.origin != CertificateOrigin::Configuration).count();
         if uploaded > CERTIFICATES_MAX {
             return Err(format!("there are {CERTIFICATES_MAX} for other names already"));
         }
@@ -101,7 +103,7 @@ impl Shown {
 
     /// Whether the message with this UID is in force.
     pub(super) fn has_message(&self, uid: Uid) -> bool {
-        self.all.iter().any(|entry| entry.origin == Origin::Stored(uid))
+        self.all.iter().any(|entry| entry.origin == CertificateOrigin::Stored(uid))
     }
 }
 

@@ -17,11 +17,13 @@ use tls::Certificate;
 
 use super::expiry::Expiry;
 use super::rollout::Rollout;
-use super::shown::{ListVersion, Origin, Replaced, Shown, ShownCertificate, Upload};
+use super::shown::{
+    CertificateOrigin, CertificateUpload, ListVersion, Replaced, Shown, ShownCertificate,
+};
 
 tasks::points! {
     /// The wait points at the store.
-    pub(crate) enum Point of Subsystem::Certificates;
+    pub(crate) enum CertificateWaitPoint of Subsystem::Certificates;
     /// A stored certificate is read.
     Read,
     /// A certificate is stored.
@@ -52,7 +54,7 @@ pub struct CertificateContext<'c> {
 /// A request to the rest of the engine.
 pub enum CertificateEvent {
     /// Sends an upload to the core that owns the account.
-    Upload(CoreId, Box<Upload>),
+    Upload(CoreId, Box<CertificateUpload>),
     /// Tells all other cores to show these. [`Certificates::others_are_told`] gets their number.
     Show(Arc<Shown>),
     /// Tells the owner of the account that this core shows the list of this version.
@@ -68,7 +70,7 @@ pub struct Certificates {
     pub(super) core: CoreId,
     pub(super) shown: Arc<Shown>,
     /// Uploads that wait, the oldest first.
-    pub(super) uploads: VecDeque<Upload>,
+    pub(super) uploads: VecDeque<CertificateUpload>,
     pub(super) expect: Expect,
     /// Stored certificates that the disk could not read. They may be in force, and are not removed.
     pub(super) unread: Vec<Uid>,
@@ -82,7 +84,7 @@ pub(super) enum Expect {
     /// An upload.
     Upload,
     /// The stored messages from before the restart.
-    Stored(Box<Reading>),
+    Stored(Box<CertificateLoading>),
     /// The store, while it stores an upload.
     Kept(Box<Keeping>),
     /// The other cores, until they show the new list.
@@ -91,7 +93,7 @@ pub(super) enum Expect {
 
 /// An upload that is being stored.
 pub(super) struct Keeping {
-    pub(super) upload: Upload,
+    pub(super) upload: CertificateUpload,
     pub(super) account: AccountId,
     pub(super) delivery: DeliveryId,
     /// Bytes that the store has accepted.
@@ -101,7 +103,7 @@ pub(super) struct Keeping {
 }
 
 /// The progress through the messages from before the restart.
-pub(super) struct Reading {
+pub(super) struct CertificateLoading {
     pub(super) account: AccountId,
     /// The messages that are left, the oldest first.
     pub(super) messages: VecDeque<StoredCertificate>,
@@ -128,7 +130,7 @@ impl Certificates {
         let entry = |certificate: Certificate| ShownCertificate {
             since: certificate.valid_from(),
             certificate,
-            origin: Origin::Configuration,
+            origin: CertificateOrigin::Configuration,
         };
         let shown = Shown {
             version: ListVersion::default(),

@@ -9,15 +9,17 @@ use machine::CoreId;
 use store::Outcome;
 
 use super::expiry::Expiry;
-use super::shown::{Obstacle, Replaced, Shown, Upload};
-use super::state::{ACCOUNT, CertificateContext, CertificateEvent, Certificates, Point};
+use super::shown::{CertificateUpload, Obstacle, Replaced, Shown};
+use super::state::{
+    ACCOUNT, CertificateContext, CertificateEvent, CertificateWaitPoint, Certificates,
+};
 
 /// The most uploads that wait for their turn.
 const UPLOADS_MAX: usize = 8;
 
 impl Certificates {
     /// A certificate was uploaded that will replace others.
-    pub fn upload_arrived(&mut self, upload: Upload) {
+    pub fn upload_arrived(&mut self, upload: CertificateUpload) {
         self.uploads.push_back(upload);
     }
 
@@ -57,11 +59,11 @@ impl Certificates {
         outcome: Outcome,
         cx: &mut CertificateContext<'_>,
     ) {
-        match Point::of(entry) {
-            Some(Point::Read) => self.was_read(outcome, cx),
-            Some(Point::Kept) => self.was_kept(outcome, cx),
+        match CertificateWaitPoint::of(entry) {
+            Some(CertificateWaitPoint::Read) => self.was_read(outcome, cx),
+            Some(CertificateWaitPoint::Kept) => self.was_kept(outcome, cx),
             // A certificate that was not removed now goes with the next one.
-            Some(Point::Removed) => {}
+            Some(CertificateWaitPoint::Removed) => {}
             None => unreachable!("the store was not asked at {entry:?}"),
         }
     }

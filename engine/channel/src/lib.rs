@@ -11,7 +11,7 @@
 //! | hearsay | optional information | [`HEARSAY_PER_TURN`] |
 //!
 //! A request carries a [`Ticket`], and the reply returns it. The queues of a link are bounded.
-//! Hearsay is bounded by [`HEARSAY_WAITING_MAX`]. [`Links::ask`] is bounded by [`CREDITS`]: it
+//! Hearsay is bounded by [`HEARSAY_WAITING_MAX`]. [`CoreLinks::ask`] is bounded by [`CREDITS`]: it
 //! refuses further requests without a reply. All other messages are bounded by the tables and pools
 //! that they come from.
 //!
@@ -78,19 +78,19 @@ impl Class {
 }
 
 /// The links of one core.
-pub struct Links<M> {
+pub struct CoreLinks<M> {
     own: CoreId,
     /// Messages of this core to itself.
     inbox: VecDeque<M>,
-    links: Vec<Link<M>>,
+    links: Vec<CoreLink<M>>,
 }
 
 /// The link to one other core.
-struct Link<M> {
+struct CoreLink<M> {
     core: CoreId,
     sender: Sender<M>,
     receiver: Receiver<M>,
-    waiting: Waiting<M>,
+    waiting: RingBacklog<M>,
     /// Requests without a reply.
     unanswered: usize,
     /// The link is closed: the other core receives nothing any more.
@@ -98,7 +98,7 @@ struct Link<M> {
 }
 
 /// Messages that wait for places in a ring, by class.
-struct Waiting<M> {
+struct RingBacklog<M> {
     control: VecDeque<M>,
     answer: VecDeque<M>,
     bulk: VecDeque<M>,
@@ -109,8 +109,11 @@ struct Waiting<M> {
 /// least one core.
 ///
 /// `places`: the number of places of a ring, a power of two.
-pub fn links<M: Send>(cores: u8, mut places: impl FnMut() -> usize) -> (Links<M>, Vec<Links<M>>) {
-    let mut all: Vec<Links<M>> = (0..cores).map(|core| Links::new(CoreId(core))).collect();
+pub fn links<M: Send>(
+    cores: u8,
+    mut places: impl FnMut() -> usize,
+) -> (CoreLinks<M>, Vec<CoreLinks<M>>) {
+    let mut all: Vec<CoreLinks<M>> = (0..cores).map(|core| CoreLinks::new(CoreId(core))).collect();
     for high in 1..cores {
         for low in 0..high {
             let (to_high, from_low) = rings::ring(places());
@@ -120,7 +123,7 @@ pub fn links<M: Send>(cores: u8, mut places: impl FnMut() -> usize) -> (Links<M>
                 let Some(links) = all.get_mut(usize::from(own)) else {
                     unreachable!("a core above the last one")
                 };
-                links.links.push(Link::new(CoreId(other), sender, receiver));
+                links.links.push(CoreLink::new(CoreId(other), sender, receiver));
             }
         }
     }
@@ -129,9 +132,9 @@ pub fn links<M: Send>(cores: u8, mut places: impl FnMut() -> usize) -> (Links<M>
     (first, others)
 }
 
-impl<M> Links<M> {
-    fn new(own: CoreId) -> Links<M> {
-        Links { own, inbox: VecDeque::new(), links: Vec::new() }
+impl<M> CoreLinks<M> {
+    fn new(own: CoreId) -> CoreLinks<M> {
+        CoreLinks { own, inbox: VecDeque::new(), links: Vec::new() }
     }
 
     /// The core that owns these links.
@@ -226,7 +229,7 @@ impl<M> Links<M> {
         if let Some(link) = self.link(core) {
             link.is_over = true;
             link.unanswered = 0;
-            link.waiting = Waiting::default();
+            link.waiting = RingBacklog::default();
         }
     }
 
@@ -254,14 +257,21 @@ impl<M> Links<M> {
         }
     }
 
-    fn link(&mut self, core: CoreId) -> Option<&mut Link<M>> {
+    fn link(&mut self, core: CoreId) -> Option<&mut CoreLink<M>> {
         self.links.iter_mut().find(|link| link.core == core)
     }
 }
 
-impl<M> Link<M> {
-    fn new(core: CoreId, sender: Sender<M>, receiver: Receiver<M>) -> Link<M> {
-        Link { core, sender, receiver, waiting: Waiting::default(), unanswered: 0, is_over: false }
+impl<M> CoreLink<M> {
+    fn new(core: CoreId, sender: Sender<M>, receiver: Receiver<M>) -> CoreLink<M> {
+        CoreLink {
+            core,
+            sender,
+            receiver,
+            waiting: RingBacklog::default(),
+            unanswered: 0,
+            is_over: false,
+        }
     }
 
     /// Sends waiting messages and further ones of each class. Returns whether there were any.
@@ -283,7 +293,7 @@ impl<M> Link<M> {
     }
 }
 
-impl<M> Waiting<M> {
+impl<M> RingBacklog<M> {
     fn of(&mut self, class: Class) -> &mut VecDeque<M> {
         match class {
             Class::Control => &mut self.control,
@@ -301,9 +311,9 @@ impl<M> Waiting<M> {
     }
 }
 
-impl<M> Default for Waiting<M> {
-    fn default() -> Waiting<M> {
-        Waiting {
+impl<M> Default for RingBacklog<M> {
+    fn default() -> RingBacklog<M> {
+        RingBacklog {
             control: VecDeque::new(),
             answer: VecDeque::new(),
             bulk: VecDeque::new(),

@@ -5,16 +5,16 @@ use super::*;
 const OTHER: CoreId = CoreId(1);
 
 /// The links of two cores. `places`: the size of each ring.
-fn pair(places: usize) -> (Links<u32>, Links<u32>) {
+fn pair(places: usize) -> (CoreLinks<u32>, CoreLinks<u32>) {
     let (first, mut others) = links(2, || places);
     (first, others.pop().expect("there are two cores"))
 }
 
-fn post(links: &mut Links<u32>) {
+fn post(links: &mut CoreLinks<u32>) {
     links.post(|_, _| None, |_| {});
 }
 
-fn received(links: &mut Links<u32>) -> Vec<u32> {
+fn received(links: &mut CoreLinks<u32>) -> Vec<u32> {
     core::iter::from_fn(|| links.receive(0)).collect()
 }
 

@@ -104,7 +104,7 @@ pub struct DoneJob {
 
 /// The job and the core that a result is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Waiting {
+struct JobRequester {
     number: JobNumber,
     continuation: Continuation,
     /// The core that asks. `None`: this one.
@@ -113,14 +113,14 @@ struct Waiting {
 
 /// A hash to compute.
 pub struct HashJob {
-    waiting: Waiting,
+    waiting: JobRequester,
     applicant: Applicant,
     task: HashTask,
 }
 
 /// A signature to compute.
 pub struct SignatureJob {
-    waiting: Waiting,
+    waiting: JobRequester,
     /// The bytes that it covers.
     signed: Vec<u8>,
     /// The key's number among those of the machine.
@@ -216,19 +216,19 @@ impl Compute {
     }
 
     /// The core that computes the next job (`None`: this one), and the destination of the result.
-    fn place(&mut self, continuation: Continuation) -> (Option<CoreId>, Waiting) {
+    fn place(&mut self, continuation: Continuation) -> (Option<CoreId>, JobRequester) {
         let number = JobNumber(self.next_number);
         self.next_number += 1;
         match self.least_busy() {
-            core if core == self.own => (None, Waiting { number, continuation, core: None }),
+            core if core == self.own => (None, JobRequester { number, continuation, core: None }),
             core => {
                 self.away.insert(number, core);
-                (Some(core), Waiting { number, continuation, core: Some(self.own) })
+                (Some(core), JobRequester { number, continuation, core: Some(self.own) })
             }
         }
     }
 
-    fn remove(&mut self, is_unwanted: impl Fn(Waiting) -> bool) {
+    fn remove(&mut self, is_unwanted: impl Fn(JobRequester) -> bool) {
         self.hashes.retain(|job| !is_unwanted(job.waiting));
         self.signatures.retain(|job| !is_unwanted(job.waiting));
     }
@@ -365,7 +365,7 @@ impl Compute {
         throttle: &Throttle,
         now: Instant,
         is_quiet: bool,
-    ) -> Option<(Waiting, HashTask)> {
+    ) -> Option<(JobRequester, HashTask)> {
         if self.hashes.is_empty() || now < self.rests_until && !is_quiet {
             return None;
         }
@@ -388,8 +388,8 @@ impl Compute {
     }
 
     /// This core has computed a job.
-    fn computed(&mut self, waiting: Waiting, result: JobResult) {
-        let Waiting { number, continuation, core } = waiting;
+    fn computed(&mut self, waiting: JobRequester, result: JobResult) {
+        let JobRequester { number, continuation, core } = waiting;
         match core {
             None => self.is_done(DoneJob { continuation, number }, result),
             Some(core) => {

@@ -10,7 +10,7 @@ use machine::Micros;
 use super::document::{Section, UncheckedSection};
 use super::error::ConfigurationError;
 use super::keys::keys;
-use super::relay::Place;
+use super::relay::HostAndPort;
 use super::users::{PASSWORD_BYTES_MAX, sayable};
 use super::values::{Span, Value};
 
@@ -73,7 +73,7 @@ keys! {
 #[derive(Clone, PartialEq, Eq)]
 pub struct FilterConfig {
     /// Its host and port.
-    pub place: Place,
+    pub place: HostAndPort,
     /// The password that it requires.
     pub password: Option<String>,
     /// Its time limit, from 1 to 60 seconds.
@@ -95,7 +95,7 @@ pub enum WhenAway {
 }
 
 /// The URL of a filter.
-struct Url(Place);
+struct Url(HostAndPort);
 
 impl fmt::Debug for FilterConfig {
     /// Leaves out the password, so that no log contains it.
@@ -117,7 +117,7 @@ impl Value for Url {
             return Err("filters are asked in the clear alone");
         }
         let place = text.strip_prefix("http://").ok_or("this does not begin with http://")?;
-        Ok(Url(Place::parse(place.strip_suffix('/').unwrap_or(place))?))
+        Ok(Url(HostAndPort::parse(place.strip_suffix('/').unwrap_or(place))?))
     }
 }
 

@@ -46,11 +46,11 @@ pub use limits::{Limits, PER_DAY_MAX, PerDay, Quota};
 pub use network::{Access, AccessRange, Network};
 pub use reference::reference;
 pub use relay::{
-    AuthorityFile, Place, PlaceHost, Relay, Smarthost, SmarthostLogin, SmarthostTls, Way,
+    AuthorityFile, HostAndPort, Relay, RelayHost, Smarthost, SmarthostLogin, SmarthostTls, Way,
 };
 pub use users::{Forwarding, Keep, PASSWORD_BYTES_MAX, Password, User};
 pub use values::{HostName, InterfaceAddress, MailAddress, Prefix};
-pub use web::{POLICY_PATH, PolicyMode, Web};
+pub use web::{POLICY_PATH, PolicyMode, WebSettings};
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -138,7 +138,7 @@ pub struct Configuration {
     /// The limits of accounts.
     pub limits: Limits,
     /// The settings of the HTTP service.
-    pub web: Web,
+    pub web: WebSettings,
     /// The TLS certificates, the default one first. Without any, the command that starts the
     /// machine makes one.
     pub certificates: Vec<CertificateFiles>,

@@ -159,7 +159,7 @@ pub enum Way {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Smarthost {
     /// Its host and port.
-    pub place: Place,
+    pub place: HostAndPort,
     /// The use of TLS.
     pub tls: SmarthostTls,
     /// The login there, if one is needed.
@@ -168,16 +168,16 @@ pub struct Smarthost {
 
 /// A host and its port.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Place {
+pub struct HostAndPort {
     /// The host.
-    pub host: PlaceHost,
+    pub host: RelayHost,
     /// The port.
     pub port: u16,
 }
 
 /// A host, by its name or its address.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum PlaceHost {
+pub enum RelayHost {
     /// By its name.
     Name(HostName),
     /// By its address.
@@ -242,20 +242,20 @@ impl Relay {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for HostAndPort {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
-            PlaceHost::Name(name) => write!(out, "{name}:{}", self.port),
-            PlaceHost::Address(IpAddr::V6(address)) => write!(out, "[{address}]:{}", self.port),
-            PlaceHost::Address(address) => write!(out, "{address}:{}", self.port),
+            RelayHost::Name(name) => write!(out, "{name}:{}", self.port),
+            RelayHost::Address(IpAddr::V6(address)) => write!(out, "[{address}]:{}", self.port),
+            RelayHost::Address(address) => write!(out, "{address}:{}", self.port),
         }
     }
 }
 
-impl Value for Place {
+impl Value for HostAndPort {
     const FORM: &'static str = "a host and its port, such as \"mail.isp.example:587\", \"10.0.0.9:25\" or \"[2001:db8::9]:587\"";
 
-    fn parse(text: &str) -> Result<Place, &'static str> {
+    fn parse(text: &str) -> Result<HostAndPort, &'static str> {
         let bracketed = text
             .strip_prefix('[')
             .map(|rest| rest.split_once("]:").ok_or("the bracket is not closed"));
@@ -273,11 +273,11 @@ impl Value for Place {
             Ok(IpAddr::V6(_)) if bracketed.is_none() => {
                 return Err("an address of IPv6 stands in brackets");
             }
-            Ok(_) => PlaceHost::Address(Value::parse(host)?),
+            Ok(_) => RelayHost::Address(Value::parse(host)?),
             Err(_) if bracketed.is_some() => return Err("what stands in brackets is no address"),
-            Err(_) => PlaceHost::Name(HostName::parse(host)?),
+            Err(_) => RelayHost::Name(HostName::parse(host)?),
         };
-        Ok(Place { host, port })
+        Ok(HostAndPort { host, port })
     }
 }
 
@@ -319,7 +319,7 @@ pub(super) fn relay(table: UncheckedSection<'_, '_>) -> Result<Relay, Configurat
 fn domains(
     table: UncheckedSection<'_, '_>,
     others: &mut BTreeMap<HostName, Way>,
-    places: &mut BTreeSet<Place>,
+    places: &mut BTreeSet<HostAndPort>,
 ) -> Result<(), ConfigurationError> {
     let section = &table.section(DOMAIN_KEYS)?;
     let list = section
@@ -361,17 +361,18 @@ fn domains(
 /// The smarthost of a section, if it names one.
 fn smarthost(
     section: &Section<'_, '_>,
-    places: &mut BTreeSet<Place>,
+    places: &mut BTreeSet<HostAndPort>,
 ) -> Result<Option<Arc<Smarthost>>, ConfigurationError> {
     let Some(item) = section.optional("smarthost") else {
         let of_none =
             SMARTHOST_KEYS.into_iter().find_map(|key| Some((key, section.optional(key)?)));
         let refuse = |(key, item): (&str, Item<'_, '_>)| {
-            Err(item.error(format_args!("`{key}` is of no use without `smarthost`"), Place::FORM))
+            Err(item
+                .error(format_args!("`{key}` is of no use without `smarthost`"), HostAndPort::FORM))
         };
         return of_none.map_or(Ok(None), refuse);
     };
-    let place: Place = item.parsed()?;
+    let place: HostAndPort = item.parsed()?;
     if !places.insert(place.clone()) {
         return Err(item.error(
             format_args!("`{place}` is named twice"),

@@ -16,7 +16,7 @@ use mail::ClientLimits;
 use super::values::Value as _;
 use super::{
     Configuration, DiskFormat, FORWARDS_MAX, Forwarding, HostName, Keep, Limits, MailAddress,
-    Password, PerDay, PolicyMode, Quota, TEXT_BYTES_MAX, USERS_MAX, Web,
+    Password, PerDay, PolicyMode, Quota, TEXT_BYTES_MAX, USERS_MAX, WebSettings,
 };
 
 const WHOLE: &str = r#"hostname = "Mail.Barepost.test"
@@ -147,14 +147,23 @@ fn the_first_error_in_the_file_is_reported() {
 #[test]
 fn web_settings_are_parsed() {
     let web = |section: &str| Configuration::parse(&with_root(section)).unwrap().web;
-    assert_eq!(web(""), Web::default());
-    assert_eq!(web("[web]\nsite = 'site/'"), Web { site: Some("site/".into()), ..Web::default() });
-    assert_eq!(web("[web]\naccess_log = true"), Web { access_log: true, ..Web::default() });
-    let policy = Web { mta_sts: Some(PolicyMode::Testing), ..Web::default() };
+    assert_eq!(web(""), WebSettings::default());
+    assert_eq!(
+        web("[web]\nsite = 'site/'"),
+        WebSettings { site: Some("site/".into()), ..WebSettings::default() }
+    );
+    assert_eq!(
+        web("[web]\naccess_log = true"),
+        WebSettings { access_log: true, ..WebSettings::default() }
+    );
+    let policy = WebSettings { mta_sts: Some(PolicyMode::Testing), ..WebSettings::default() };
     assert_eq!(web("[web]\nmta_sts = 'testing'"), policy);
     refused(&with_root("[web]\nmta_sts = 'on'"), 4, "`on`: there is no such mode", "\"enforce\"");
     refused(&with_root("[web]\nsite = ''"), 4, "empty", "the folder of the site's files");
-    assert_eq!(web("[web]\nhttps_only = true"), Web { https_only: true, ..Web::default() });
+    assert_eq!(
+        web("[web]\nhttps_only = true"),
+        WebSettings { https_only: true, ..WebSettings::default() }
+    );
     refused(&with_root("[web]\nhttps_only = 1"), 4, "this is of type integer", "true or false");
     refused(&with_root("[web]\nsites = 'a'"), 4, "`sites` is not known", "`site`");
 }

@@ -189,7 +189,7 @@ pub(super) fn users(
     root: &Section<'_, '_>,
     domains: &[HostName],
 ) -> Result<Vec<User>, ConfigurationError> {
-    let mut taken = Taken::default();
+    let mut taken = UsedNames::default();
     root.tables("user", USERS_MAX)?
         .into_iter()
         .map(|table| user(table, domains, &mut taken))
@@ -198,7 +198,7 @@ pub(super) fn users(
 
 /// Names that only one account may have.
 #[derive(Default)]
-struct Taken {
+struct UsedNames {
     addresses: BTreeSet<MailAddress>,
     catch_alls: BTreeSet<HostName>,
 }
@@ -206,7 +206,7 @@ struct Taken {
 fn user(
     table: UncheckedSection<'_, '_>,
     domains: &[HostName],
-    taken: &mut Taken,
+    taken: &mut UsedNames,
 ) -> Result<User, ConfigurationError> {
     let section = &table.section(KEYS)?;
     let item = section.required("address", "the account's address, such as \"ada@example.org\"")?;

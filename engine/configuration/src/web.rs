@@ -57,7 +57,7 @@ keys! {
 
 /// The settings of the HTTP service.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Web {
+pub struct WebSettings {
     /// The folder of the static site, as named in the configuration. `None`: there is no site.
     pub site: Option<String>,
     /// Whether pages are served over TLS only. A plaintext request is redirected.
@@ -99,7 +99,7 @@ impl Value for PolicyMode {
     }
 }
 
-impl Web {
+impl WebSettings {
     /// The policy of all our domains, with this MX host (RFC 8461 §3.2), if they have one.
     pub fn policy(&self, host: &HostName) -> Option<String> {
         let mode = self.mta_sts?.word();
@@ -109,7 +109,7 @@ impl Web {
     }
 }
 
-pub(super) fn web(table: UncheckedSection<'_, '_>) -> Result<Web, ConfigurationError> {
+pub(super) fn web(table: UncheckedSection<'_, '_>) -> Result<WebSettings, ConfigurationError> {
     let section = table.section(KEYS)?;
     let site = section.optional("site").map(|item| -> Result<String, ConfigurationError> {
         let expected = "the folder of the site's files, such as \"site/\"";
@@ -123,5 +123,5 @@ pub(super) fn web(table: UncheckedSection<'_, '_>) -> Result<Web, ConfigurationE
     let access_log =
         section.optional("access_log").map(|item| item.boolean()).transpose()?.unwrap_or_default();
     let mta_sts = section.optional("mta_sts").map(|item| item.parsed()).transpose()?;
-    Ok(Web { site: site.transpose()?, https_only, access_log, mta_sts })
+    Ok(WebSettings { site: site.transpose()?, https_only, access_log, mta_sts })
 }

@@ -16,7 +16,7 @@ use relay::{Lost, Speaker};
 use tls::{CertificateFault, TlsEvent};
 
 use crate::caller::Channel;
-use crate::connections::{Connections, Opening};
+use crate::connections::{Connections, RecordAction};
 use crate::owner::Owner;
 use crate::tls_table::ServerIdentity;
 use crate::turn_gates::TurnGate;
@@ -166,7 +166,7 @@ impl ClientTransport {
         let mut done = 0;
         loop {
             let rest = bytes.get_mut(done..).unwrap_or_default();
-            let (count, event) = connections.open(turn, self.connection, rest, Opening::Next);
+            let (count, event) = connections.open(turn, self.connection, rest, RecordAction::Next);
             done += count;
             match event {
                 TlsEvent::Plaintext(length) => {

@@ -9,7 +9,7 @@ use core::net::SocketAddr;
 use machine::{BLOCK_BYTES, Instant, Micros, Piece, Turn, UnixTime};
 use net::{ConnectionId, Net, Unsent};
 use tasks::{DelayQueue, FrameId, ResumeQueue};
-use tls::{Text, TlsEvent};
+use tls::{SplitPlaintext, TlsEvent};
 
 use crate::caller::{Caller, Channel};
 use crate::owner::{Owner, OwnerTable};
@@ -24,7 +24,7 @@ const PARTING: Micros = Micros::from_secs(30);
 
 /// How to process the record at the start of the received bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Opening {
+pub enum RecordAction {
     /// Decrypt its plaintext.
     Next,
     /// Decrypt more than the plaintext that is there.
@@ -35,13 +35,13 @@ pub enum Opening {
 
 /// Received bytes that were not taken yet, in the core's scratch buffer. [`Connections::put_back`]
 /// returns it.
-pub struct Waiting {
+pub struct UnreadBytes {
     connection: ConnectionId,
     scratch: Vec<u8>,
     length: usize,
 }
 
-impl Waiting {
+impl UnreadBytes {
     /// The bytes, which may be changed in place.
     pub fn bytes(&mut self) -> &mut [u8] {
         let Some(bytes) = self.scratch.get_mut(..self.length) else {
@@ -241,7 +241,7 @@ impl Connections {
 
     /// Queues `text.first` like [`Connections::say`], and as much of `text.second` as there is
     /// space for, encrypted together. Returns the number of bytes of the second.
-    pub fn encrypt(&mut self, now: Instant, caller: Caller, text: Text<'_>) -> usize {
+    pub fn encrypt(&mut self, now: Instant, caller: Caller, text: SplitPlaintext<'_>) -> usize {
         let taken = self.tls.send(now, caller.connection, text, &mut self.net);
         if taken < text.first.len() {
             self.reset(caller.connection);
@@ -327,14 +327,14 @@ impl Connections {
     }
 
     /// Lends the first bytes that wait in the connection.
-    pub fn take_waiting(&mut self, connection: ConnectionId) -> Waiting {
+    pub fn take_waiting(&mut self, connection: ConnectionId) -> UnreadBytes {
         let mut scratch = take(&mut self.scratch);
         let length = self.net.copy_waiting(connection, &mut scratch);
-        Waiting { connection, scratch, length }
+        UnreadBytes { connection, scratch, length }
     }
 
     /// Takes them back. `done` bytes are not needed any more. Returns whether to continue.
-    pub fn put_back(&mut self, mut waiting: Waiting, done: usize) -> bool {
+    pub fn put_back(&mut self, mut waiting: UnreadBytes, done: usize) -> bool {
         let is_to_go_on = !self.is_reset() && {
             let connection = waiting.connection;
             self.net.consumed(connection, done);
@@ -354,15 +354,15 @@ impl Connections {
         turn: Turn,
         connection: ConnectionId,
         bytes: &mut [u8],
-        opening: Opening,
+        opening: RecordAction,
     ) -> (usize, TlsEvent) {
         let Some((tls, out, clock)) = self.tls.at_work(connection) else {
             return (bytes.len(), TlsEvent::Bytes);
         };
         let progress = match opening {
-            Opening::Next => tls.receive(bytes, out),
-            Opening::More => tls.more(bytes, out),
-            Opening::Step => {
+            RecordAction::Next => tls.receive(bytes, out),
+            RecordAction::More => tls.more(bytes, out),
+            RecordAction::Step => {
                 clock.set(UnixTime::from_seconds(turn.wall.seconds()));
                 tls.work(bytes, out)
             }
@@ -385,7 +385,8 @@ impl Connections {
             let done = match happened {
                 Some(_) => 0,
                 None => {
-                    let (done, event) = self.open(turn, connection, waiting.bytes(), Opening::Step);
+                    let (done, event) =
+                        self.open(turn, connection, waiting.bytes(), RecordAction::Step);
                     happened = Some(event);
                     done
                 }

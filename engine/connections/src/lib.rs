@@ -4,8 +4,8 @@
 //! type, [`Connections`], holds all of them, so that their states agree.
 //!
 //! Invariants:
-//! - A connection that we open has an [`Owner`] from its first segment to its last. A connection
-//!   that we accept belongs to the session in its slot.
+//! - A connection that we open has an [`Owner`] from its first segment to its last. A
+//!   connection that we accept belongs to the session in its slot.
 //! - If we reset the connection of a session, [`Connections::take_reset`] reports it before
 //!   anything else happens, since no event does.
 //! - Decrypted bytes that were not taken stay decrypted at the start of the stream. They are put
@@ -29,7 +29,7 @@ mod turn_gates;
 pub use announcements::{announce_address, announce_ipv6_addresses, announce_share};
 pub use caller::{Caller, Channel};
 pub use client_transport::{ClientTransport, TransportEvent};
-pub use connections::{Connections, Opening, Waiting};
+pub use connections::{Connections, RecordAction, UnreadBytes};
 pub use outcomes::Handshakes;
 pub use owner::Owner;
 pub use tls_table::{ServerIdentity, TlsTable};

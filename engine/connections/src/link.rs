@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use machine::{CoreId, Frame, Instant, Machine};
-use net::{Arrived, Events, NetMessage, Output, Route, Service};
+use net::{Arrived, Events, NetMessage, OutputProgress, Route, Service};
 use tasks::Budget;
 
 use crate::connections::Connections;
@@ -54,7 +54,7 @@ impl Connections {
         now: Instant,
         machine: &mut impl Machine,
         budget: &mut Budget,
-    ) -> Output {
+    ) -> OutputProgress {
         self.net_mut().output(now, machine, budget)
     }
 

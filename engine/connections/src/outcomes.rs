@@ -3,7 +3,7 @@
 use core::fmt;
 use core::iter::Sum;
 
-use tls::{Failure, NegotiatedParameters, Reason};
+use tls::{Failure, FailureCategory, NegotiatedParameters};
 
 /// How the handshakes of a core have ended since its start. A client that never sent a byte counts
 /// only if there was no space for it.
@@ -35,9 +35,9 @@ impl Handshakes {
     /// A handshake has failed.
     pub fn has_failed(&mut self, failure: &Failure) {
         let count = match failure.reason() {
-            Reason::NoCommonGround => &mut self.no_common_ground,
-            Reason::Broken => &mut self.broken,
-            Reason::PeerGaveUp => &mut self.given_up,
+            FailureCategory::NoCommonGround => &mut self.no_common_ground,
+            FailureCategory::Broken => &mut self.broken,
+            FailureCategory::PeerGaveUp => &mut self.given_up,
         };
         *count += 1;
     }

@@ -24,7 +24,7 @@ use net::{ConnectionId, Net, Service};
 use sometimes::{buggify, sometimes};
 use tls::{
     Authorities, Certificate, ClientSettings, Clock, Connection, ENCRYPTION_OVERHEAD_MAX,
-    Encrypted, FLIGHT_BYTES_MAX, Offer, Published, Settings, Text, TicketKeys,
+    Encrypted, FLIGHT_BYTES_MAX, Offer, Published, SplitPlaintext, TicketKeys, TlsSettings,
 };
 
 use crate::outcomes::Handshakes;
@@ -51,7 +51,7 @@ pub enum ServerIdentity {
 /// The TLS state of a core.
 pub struct TlsTable {
     /// The settings of each service. `None` without a certificate.
-    settings: Vec<Option<Settings>>,
+    settings: Vec<Option<TlsSettings>>,
     certificates: Vec<Certificate>,
     browser_authorities: Authorities,
     /// Whether these authorities vouch for each certificate.
@@ -248,7 +248,7 @@ impl TlsTable {
         &mut self,
         now: Instant,
         connection: ConnectionId,
-        text: Text<'_>,
+        text: SplitPlaintext<'_>,
         net: &mut Net,
     ) -> usize {
         let Some(tls) = self.of_mut(connection) else { return 0 };
@@ -320,13 +320,13 @@ fn settings(
     certificates: &[Certificate],
     clock: &Clock,
     tickets: &TicketKeys,
-) -> Vec<Option<Settings>> {
+) -> Vec<Option<TlsSettings>> {
     let offer = |service: &ServiceEntry| {
         // Some large mail senders fail on tickets.
         let tickets = (service.protocol != Protocol::Smtp).then_some(tickets);
         let offer = Offer { name: service.name, protocols: service.alpn, tickets };
         let is_offered = service.security != Security::None && !certificates.is_empty();
-        is_offered.then(|| Settings::new(certificates.to_vec(), clock, &offer).ok()).flatten()
+        is_offered.then(|| TlsSettings::new(certificates.to_vec(), clock, &offer).ok()).flatten()
     };
     SERVICES.iter().map(offer).collect()
 }

@@ -16,7 +16,7 @@
 //! ```
 use std::io::{self, BufRead, Lines, StdinLock, Write};
 
-use dkim::{ChainVerdict, Message, Reading, Sealing, SigningKey};
+use dkim::{ChainVerdict, CompleteMessage, MessageReader, Sealing, SigningKey};
 use dns::{Answer, Knowledge, Missing, Name, Question, Record, Unanswered};
 use machine::UnixTime;
 
@@ -28,27 +28,27 @@ fn main() -> Result<(), Failure> {
         let fields: Vec<&str> = line.split('\t').collect();
         match &fields[..] {
             ["verify", now, pieces @ ..] => {
-                let message = read(Reading::to_verify(), pieces)?;
+                let message = read(MessageReader::to_verify(), pieces)?;
                 let verdicts =
                     verdicts(&message, UnixTime::from_seconds(now.parse()?), &mut lines)?;
                 say(format_args!("verdicts\t{}", verdicts.join("\t")))?;
             }
             ["sign", now, key, domain, selector, pieces @ ..] => {
                 let (key, domain) = signer(key, domain, selector)?;
-                let message = read(Reading::to_sign(), pieces)?;
+                let message = read(MessageReader::to_sign(), pieces)?;
                 let field = message
                     .sign(&key, &domain, UnixTime::from_seconds(now.parse()?))
                     .map_err(|why| format!("{why:?}"))?;
                 say(format_args!("signed\t{}\t{}", key.record(), hexadecimal(&field)))?;
             }
             ["chain", now, pieces @ ..] => {
-                let message = read(Reading::to_verify(), pieces)?;
+                let message = read(MessageReader::to_verify(), pieces)?;
                 let verdict = chain(&message, UnixTime::from_seconds(now.parse()?), &mut lines)?;
                 say(format_args!("verdicts\t{verdict}"))?;
             }
             ["seal", now, key, domain, selector, found, results, pieces @ ..] => {
                 let (key, domain) = signer(key, domain, selector)?;
-                let message = read(Reading::to_sign(), pieces)?;
+                let message = read(MessageReader::to_sign(), pieces)?;
                 let found = if *found == "none" { ChainVerdict::None } else { ChainVerdict::Pass };
                 let fields = set(
                     &message,
@@ -65,7 +65,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-fn read(mut reading: Reading, pieces: &[&str]) -> Result<Message, Failure> {
+fn read(mut reading: MessageReader, pieces: &[&str]) -> Result<CompleteMessage, Failure> {
     for piece in pieces {
         reading.arrived(&bytes(piece)?);
     }
@@ -73,7 +73,7 @@ fn read(mut reading: Reading, pieces: &[&str]) -> Result<Message, Failure> {
 }
 
 fn verdicts(
-    message: &Message,
+    message: &CompleteMessage,
     now: UnixTime,
     lines: &mut Lines<StdinLock<'_>>,
 ) -> Result<Vec<String>, Failure> {
@@ -90,7 +90,7 @@ fn verdicts(
 }
 
 fn chain(
-    message: &Message,
+    message: &CompleteMessage,
     now: UnixTime,
     lines: &mut Lines<StdinLock<'_>>,
 ) -> Result<ChainVerdict, Failure> {
@@ -105,7 +105,7 @@ fn chain(
 }
 
 fn set(
-    message: &Message,
+    message: &CompleteMessage,
     found: ChainVerdict,
     results: &[u8],
     (key, domain): (&SigningKey, &Name),

@@ -28,10 +28,10 @@ use machine::UnixTime;
 use crate::arc_results;
 use crate::body::CanonicalForm;
 use crate::header::HeaderIndex;
-use crate::message::{Message, Stop, keys_of, prove};
-use crate::signature::Signature;
+use crate::message::{CompleteMessage, VerificationStop, keys_of, prove};
+use crate::signature::DkimSignature;
 use crate::tags::{Tags, number};
-use crate::verdict::Reason;
+use crate::verdict::SignatureReason;
 
 /// The most sets of a chain (RFC 8617 §4.2.1).
 pub const SETS_MAX: usize = 50;
@@ -46,7 +46,7 @@ const SEAL: &[u8] = b"arc-seal";
 pub(crate) struct Chain {
     pub(crate) sets: Vec<Set>,
     /// The newest message signature, if there are sets.
-    newest: Option<Signature>,
+    newest: Option<DkimSignature>,
 }
 
 /// A set of a chain: its fields, and its seal.
@@ -54,7 +54,7 @@ pub(crate) struct Set {
     pub(crate) results: usize,
     pub(crate) message: usize,
     pub(crate) seal: usize,
-    pub(crate) signature: Signature,
+    pub(crate) signature: DkimSignature,
 }
 
 /// The verdict on a chain.
@@ -86,7 +86,7 @@ pub enum ArcError {
     /// A message signature covers the chain itself.
     CoversItself,
     /// A signature of the set with this number is not valid.
-    Link(usize, Reason),
+    Link(usize, SignatureReason),
 }
 
 impl Chain {
@@ -137,7 +137,7 @@ impl Chain {
         &self,
         authors: usize,
         now: UnixTime,
-    ) -> impl Iterator<Item = &Signature> {
+    ) -> impl Iterator<Item = &DkimSignature> {
         let could_count = self.error_at(authors, now).is_none();
         self.signatures().filter(move |_| could_count)
     }
@@ -163,12 +163,12 @@ impl Chain {
         self.sets.capacity() * size_of::<Set>() + signatures
     }
 
-    fn signatures(&self) -> impl Iterator<Item = &Signature> {
+    fn signatures(&self) -> impl Iterator<Item = &DkimSignature> {
         self.newest.iter().chain(self.sets.iter().map(|set| &set.signature))
     }
 }
 
-impl Message {
+impl CompleteMessage {
     /// The verdict on its chain where no key is needed for it: there is no chain, or it cannot pass
     /// at this time.
     pub fn chain_at_once(&self, now: UnixTime) -> Option<ChainVerdict> {
@@ -211,15 +211,15 @@ impl Message {
         match judged {
             Ok(()) if step > 0 && instance <= 1 => Ok(Some(ChainVerdict::Pass)),
             Ok(()) => Ok(None),
-            Err(Stop::Because(reason)) => {
+            Err(VerificationStop::Because(reason)) => {
                 Ok(Some(ChainVerdict::Fail(ArcError::Link(instance, reason))))
             }
-            Err(Stop::Missing(missing)) => Err(missing),
+            Err(VerificationStop::Missing(missing)) => Err(missing),
         }
     }
 
     /// Whether the last of these sets seals all of them.
-    fn judge_seal(&self, sets: &[Set], knowledge: &Knowledge) -> Result<(), Stop> {
+    fn judge_seal(&self, sets: &[Set], knowledge: &Knowledge) -> Result<(), VerificationStop> {
         let Some((last, before)) = sets.split_last() else { return Ok(()) };
         let keys = keys_of(&last.signature, knowledge)?;
         let mut signed = Vec::new();
@@ -269,7 +269,7 @@ fn instance(value: &[u8], is_of_results: bool) -> Option<usize> {
 }
 
 /// Reads a seal (RFC 8617 §4.1.3). `count`: the number of sets.
-fn seal_of(value: &[u8], instance: usize, count: usize) -> Result<Signature, ArcError> {
+fn seal_of(value: &[u8], instance: usize, count: usize) -> Result<DkimSignature, ArcError> {
     let tags = Tags::read(value).ok_or(ArcError::Syntax)?;
     if tags.get(b"h").is_some() {
         return Err(ArcError::Syntax);
@@ -280,14 +280,14 @@ fn seal_of(value: &[u8], instance: usize, count: usize) -> Result<Signature, Arc
         (b"fail", _) if instance == count => return Err(ArcError::SealedAsBroken),
         _ => return Err(ArcError::WrongStatus),
     }
-    Signature::of_nothing(&tags).map_err(|reason| ArcError::Link(instance, reason))
+    DkimSignature::of_nothing(&tags).map_err(|reason| ArcError::Link(instance, reason))
 }
 
 /// Reads the message signature of the set with this number (RFC 8617 §4.1.2).
-fn message_signature(value: &[u8], instance: usize) -> Result<Signature, ArcError> {
+fn message_signature(value: &[u8], instance: usize) -> Result<DkimSignature, ArcError> {
     let tags = Tags::read(value).ok_or(ArcError::Syntax)?;
     let signature =
-        Signature::of_message(&tags).map_err(|reason| ArcError::Link(instance, reason))?;
+        DkimSignature::of_message(&tags).map_err(|reason| ArcError::Link(instance, reason))?;
     let is_of_chain =
         |name: &[u8]| [RESULTS, MESSAGE, SEAL].iter().any(|field| name.eq_ignore_ascii_case(field));
     if signature.names.iter().any(|name| is_of_chain(name)) {
@@ -300,7 +300,7 @@ fn message_signature(value: &[u8], instance: usize) -> Result<Signature, ArcErro
 impl ChainVerdict {
     /// Whether the verdict could be another one if name servers answered.
     pub fn is_open(&self) -> bool {
-        matches!(self, ChainVerdict::Fail(ArcError::Link(_, Reason::KeyUnanswered(_))))
+        matches!(self, ChainVerdict::Fail(ArcError::Link(_, SignatureReason::KeyUnanswered(_))))
     }
 }
 

@@ -13,9 +13,9 @@ use x509_cert::der::oid::ObjectIdentifier;
 use x509_cert::der::{Decode, Reader, SliceReader};
 use x509_cert::spki::SubjectPublicKeyInfoRef;
 
-use crate::signature::{Algorithm, Signature};
+use crate::signature::{Algorithm, DkimSignature};
 use crate::tags::{Tags, decoded, members};
-use crate::verdict::Reason;
+use crate::verdict::SignatureReason;
 
 /// The most keys of one name that are tried, in their order in the answer.
 pub const KEYS_MAX: usize = 4;
@@ -28,8 +28,8 @@ pub(crate) const RSA_ENCRYPTION: ObjectIdentifier =
     ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
 /// A key that a domain has published.
-pub(crate) struct Key {
-    kind: Kind,
+pub(crate) struct PublishedKey {
+    kind: KeyType,
     /// Whether it allows signatures with SHA-256.
     has_hash: bool,
     is_for_mail: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Key {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum KeyType {
     Rsa,
     Ed25519,
     Other,
@@ -54,9 +54,9 @@ struct Numbers<'a> {
     exponent: &'a [u8],
 }
 
-impl Key {
+impl PublishedKey {
     /// Reads a key record. `None`: it is not valid.
-    pub(crate) fn read(text: &[u8]) -> Option<Key> {
+    pub(crate) fn read(text: &[u8]) -> Option<PublishedKey> {
         let tags = Tags::read(text)?;
         if tags.get(b"v").is_some_and(|version| version != b"DKIM1") {
             return None;
@@ -65,11 +65,11 @@ impl Key {
             tags.get(name).map(|value| members(value).any(|member| wanted.contains(&member)))
         };
         let kind = match tags.get(b"k") {
-            None | Some(b"rsa") => Kind::Rsa,
-            Some(b"ed25519") => Kind::Ed25519,
-            Some(_) => Kind::Other,
+            None | Some(b"rsa") => KeyType::Rsa,
+            Some(b"ed25519") => KeyType::Ed25519,
+            Some(_) => KeyType::Other,
         };
-        Some(Key {
+        Some(PublishedKey {
             kind,
             has_hash: lists(b"h", &[b"sha256"]).unwrap_or(true),
             is_for_mail: lists(b"s", &[b"*", b"email"]).unwrap_or(true),
@@ -82,18 +82,18 @@ impl Key {
     /// Whether a signature may be verified with this key (RFC 6376 §6.1.2).
     ///
     /// Errors: why not.
-    pub(crate) fn judge(&self, signature: &Signature) -> Result<(), Reason> {
+    pub(crate) fn judge(&self, signature: &DkimSignature) -> Result<(), SignatureReason> {
         let kind = match signature.signer.algorithm {
-            Algorithm::RsaSha256 | Algorithm::RsaSha1 => Kind::Rsa,
-            Algorithm::Ed25519Sha256 => Kind::Ed25519,
+            Algorithm::RsaSha256 | Algorithm::RsaSha1 => KeyType::Rsa,
+            Algorithm::Ed25519Sha256 => KeyType::Ed25519,
         };
         let refusals = [
-            (self.is_test, Reason::Testing),
-            (!self.is_for_mail, Reason::KeyNotForMail),
-            (self.is_strict && !signature.is_for_domain_itself(), Reason::KeyNotForPart),
-            (!self.has_hash, Reason::KeyOfAnotherHash),
-            (self.bytes.is_empty(), Reason::KeyRevoked),
-            (self.kind != kind, Reason::KeyOfAnotherKind),
+            (self.is_test, SignatureReason::Testing),
+            (!self.is_for_mail, SignatureReason::KeyNotForMail),
+            (self.is_strict && !signature.is_for_domain_itself(), SignatureReason::KeyNotForPart),
+            (!self.has_hash, SignatureReason::KeyOfAnotherHash),
+            (self.bytes.is_empty(), SignatureReason::KeyRevoked),
+            (self.kind != kind, SignatureReason::KeyOfAnotherKind),
         ];
         match refusals.into_iter().find(|(refuses, _)| *refuses) {
             Some((_, reason)) => Err(reason),
@@ -104,30 +104,30 @@ impl Key {
     /// Whether this key made the signature of `signed`.
     ///
     /// Errors: why the signature proves nothing.
-    pub(crate) fn verify(&self, signed: &[u8], signature: &[u8]) -> Result<(), Reason> {
+    pub(crate) fn verify(&self, signed: &[u8], signature: &[u8]) -> Result<(), SignatureReason> {
         let verified = match self.kind {
-            Kind::Rsa => {
+            KeyType::Rsa => {
                 let Numbers { modulus, exponent } =
-                    numbers(&self.bytes).ok_or(Reason::KeyBroken)?;
+                    numbers(&self.bytes).ok_or(SignatureReason::KeyBroken)?;
                 let bits = modulus
                     .first()
                     .map_or(0, |first| 8 * modulus.len() - first.leading_zeros() as usize);
                 if bits < *RSA_BITS.start() {
-                    return Err(Reason::KeyTooShort);
+                    return Err(SignatureReason::KeyTooShort);
                 }
                 if bits > *RSA_BITS.end() {
-                    return Err(Reason::KeyTooLong);
+                    return Err(SignatureReason::KeyTooLong);
                 }
                 RsaPublicKeyComponents { n: modulus, e: exponent }.verify(&RSA, signed, signature)
             }
-            Kind::Ed25519 if self.bytes.len() == ED25519_BYTES => {
+            KeyType::Ed25519 if self.bytes.len() == ED25519_BYTES => {
                 // The signature covers the hash as if it were the message (RFC 8463 §3).
                 let hash = ring::digest::digest(&ring::digest::SHA256, signed);
                 UnparsedPublicKey::new(&ED25519, &self.bytes).verify(hash.as_ref(), signature)
             }
-            Kind::Ed25519 | Kind::Other => return Err(Reason::KeyBroken),
+            KeyType::Ed25519 | KeyType::Other => return Err(SignatureReason::KeyBroken),
         };
-        verified.map_err(|_| Reason::SignatureWrong)
+        verified.map_err(|_| SignatureReason::SignatureWrong)
     }
 }
 

@@ -8,9 +8,9 @@ use machine::UnixTime;
 use crate::body::{CanonicalForm, Hashed};
 use crate::chain::{ArcError, Chain};
 use crate::header::HeaderIndex;
-use crate::key::{KEYS_MAX, Key};
-use crate::signature::Signature;
-use crate::verdict::{Reason, Verdict};
+use crate::key::{KEYS_MAX, PublishedKey};
+use crate::signature::DkimSignature;
+use crate::verdict::{SignatureReason, SignatureVerdict};
 
 /// The most signatures of a message that are verified, from the top.
 pub const SIGNATURES_MAX: usize = 8;
@@ -19,7 +19,7 @@ pub const SIGNATURES_MAX: usize = 8;
 const FIELD: &[u8] = b"dkim-signature";
 
 /// A complete message.
-pub struct Message {
+pub struct CompleteMessage {
     pub(crate) header: HeaderIndex,
     pub(crate) signatures: Vec<Signed>,
     pub(crate) chain: Result<Chain, ArcError>,
@@ -32,7 +32,7 @@ pub struct Message {
 pub(crate) struct Signed {
     /// Its field.
     field: usize,
-    signature: Result<Signature, Reason>,
+    signature: Result<DkimSignature, SignatureReason>,
 }
 
 /// One value for each canonicalization that is used.
@@ -41,7 +41,7 @@ pub(crate) struct Bodies<T> {
     pub(crate) relaxed: Option<T>,
 }
 
-impl Message {
+impl CompleteMessage {
     /// Its header.
     pub fn header(&self) -> &[u8] {
         self.header.bytes()
@@ -77,33 +77,34 @@ impl Message {
         number: usize,
         knowledge: &Knowledge,
         now: UnixTime,
-    ) -> Result<Verdict, Missing> {
+    ) -> Result<SignatureVerdict, Missing> {
         let Some(Signed { field, signature }) = self.signatures.get(number) else {
             let is_there = number < self.signatures();
-            let reason = if is_there { Reason::NotLookedAt } else { Reason::NotSigned };
-            return Ok(Verdict { reason, signer: None });
+            let reason =
+                if is_there { SignatureReason::NotLookedAt } else { SignatureReason::NotSigned };
+            return Ok(SignatureVerdict { reason, signer: None });
         };
         let signature = match signature {
             Ok(signature) => signature,
-            Err(reason) => return Ok(Verdict { reason: *reason, signer: None }),
+            Err(reason) => return Ok(SignatureVerdict { reason: *reason, signer: None }),
         };
         let reason = match self.judge(*field, signature, knowledge, now) {
-            Ok(()) => Reason::Verified,
-            Err(Stop::Because(reason)) => reason,
-            Err(Stop::Missing(missing)) => return Err(missing),
+            Ok(()) => SignatureReason::Verified,
+            Err(VerificationStop::Because(reason)) => reason,
+            Err(VerificationStop::Missing(missing)) => return Err(missing),
         };
-        Ok(Verdict { reason, signer: Some(signature.signer.clone()) })
+        Ok(SignatureVerdict { reason, signer: Some(signature.signer.clone()) })
     }
 
     /// Whether a field is a valid signature of the message.
     pub(crate) fn judge(
         &self,
         field: usize,
-        signature: &Signature,
+        signature: &DkimSignature,
         knowledge: &Knowledge,
         now: UnixTime,
-    ) -> Result<(), Stop> {
-        let bodies = self.bodies.as_ref().ok_or(Reason::HeaderTooLong)?;
+    ) -> Result<(), VerificationStop> {
+        let bodies = self.bodies.as_ref().ok_or(SignatureReason::HeaderTooLong)?;
         signature.judge(self.header.named(b"from").len(), now)?;
         let keys = keys_of(signature, knowledge)?;
         let mut signed = Vec::new();
@@ -115,7 +116,7 @@ impl Message {
             &mut signed,
         );
         self.header.write_without(field, signature.span.clone(), form, &mut signed);
-        let body = bodies.of(signature.body_form).ok_or(Reason::BodyChanged)?;
+        let body = bodies.of(signature.body_form).ok_or(SignatureReason::BodyChanged)?;
         prove(signature, &keys, &signed, || judge_body(signature, body))
     }
 }
@@ -125,7 +126,10 @@ impl Signed {
     pub(crate) fn all_of(header: &HeaderIndex) -> Vec<Signed> {
         let fields = header.named(FIELD).iter().take(SIGNATURES_MAX);
         fields
-            .map(|field| Signed { field: *field, signature: Signature::read(header.value(*field)) })
+            .map(|field| Signed {
+                field: *field,
+                signature: DkimSignature::read(header.value(*field)),
+            })
             .collect()
     }
 
@@ -170,68 +174,76 @@ impl<T> Bodies<T> {
 }
 
 /// Why a signature is not valid, or cannot be verified yet.
-pub(crate) enum Stop {
-    Because(Reason),
+pub(crate) enum VerificationStop {
+    Because(SignatureReason),
     Missing(Missing),
 }
 
-impl From<Reason> for Stop {
-    fn from(reason: Reason) -> Stop {
-        Stop::Because(reason)
+impl From<SignatureReason> for VerificationStop {
+    fn from(reason: SignatureReason) -> VerificationStop {
+        VerificationStop::Because(reason)
     }
 }
 
-impl From<Missing> for Stop {
-    fn from(missing: Missing) -> Stop {
-        Stop::Missing(missing)
+impl From<Missing> for VerificationStop {
+    fn from(missing: Missing) -> VerificationStop {
+        VerificationStop::Missing(missing)
     }
 }
 
 /// Whether a signature is valid with one of its keys. `covers`: checks the other parts that it
 /// covers. It is called once a key is known to be usable.
 pub(crate) fn prove(
-    signature: &Signature,
-    keys: &[Key],
+    signature: &DkimSignature,
+    keys: &[PublishedKey],
     signed: &[u8],
-    covers: impl Fn() -> Result<(), Reason>,
-) -> Result<(), Stop> {
-    let verify = |key: &Key| {
+    covers: impl Fn() -> Result<(), SignatureReason>,
+) -> Result<(), VerificationStop> {
+    let verify = |key: &PublishedKey| {
         key.judge(signature)?;
         covers()?;
         key.verify(signed, &signature.signature)
     };
     let mut verdicts = keys.iter().map(verify);
-    let first = verdicts.next().unwrap_or(Err(Reason::NoKey));
+    let first = verdicts.next().unwrap_or(Err(SignatureReason::NoKey));
     if first.is_ok() || verdicts.any(|verdict| verdict.is_ok()) {
         Ok(())
     } else {
-        first.map_err(Stop::from)
+        first.map_err(VerificationStop::from)
     }
 }
 
 /// The keys for a signature: at least one.
-pub(crate) fn keys_of(signature: &Signature, knowledge: &Knowledge) -> Result<Vec<Key>, Stop> {
-    let answer = knowledge.of(signature.question())?.map_err(Reason::KeyUnanswered)?;
+pub(crate) fn keys_of(
+    signature: &DkimSignature,
+    knowledge: &Knowledge,
+) -> Result<Vec<PublishedKey>, VerificationStop> {
+    let answer = knowledge.of(signature.question())?.map_err(SignatureReason::KeyUnanswered)?;
     let texts = answer.records.iter().filter_map(|record| match record {
         Record::Text(text) => Some(text),
         _ => None,
     });
-    let keys: Vec<Key> = texts.filter_map(|text| Key::read(text)).take(KEYS_MAX).collect();
+    let keys: Vec<PublishedKey> =
+        texts.filter_map(|text| PublishedKey::read(text)).take(KEYS_MAX).collect();
     match keys.is_empty() {
-        true if answer.records.is_empty() => Err(Reason::NoKey.into()),
-        true => Err(Reason::KeyBroken.into()),
+        true if answer.records.is_empty() => Err(SignatureReason::NoKey.into()),
+        true => Err(SignatureReason::KeyBroken.into()),
         false => Ok(keys),
     }
 }
 
 /// Whether the whole body is the one that was signed.
-fn judge_body(signature: &Signature, body: &Hashed) -> Result<(), Reason> {
+fn judge_body(signature: &DkimSignature, body: &Hashed) -> Result<(), SignatureReason> {
     let signed = signature.body_bytes.unwrap_or(body.bytes);
     if signed > body.bytes {
-        return Err(Reason::BodyTooShort);
+        return Err(SignatureReason::BodyTooShort);
     }
     if signed < body.bytes {
-        return Err(Reason::BodyPartlySigned);
+        return Err(SignatureReason::BodyPartlySigned);
     }
-    if signature.body_hash == body.digest.as_ref() { Ok(()) } else { Err(Reason::BodyChanged) }
+    if signature.body_hash == body.digest.as_ref() {
+        Ok(())
+    } else {
+        Err(SignatureReason::BodyChanged)
+    }
 }

@@ -10,7 +10,7 @@ use memchr::memmem;
 use crate::body::{BodyHash, CanonicalForm};
 use crate::chain::{ArcError, Chain};
 use crate::header::HeaderIndex;
-use crate::message::{self, Bodies, Message, Signed};
+use crate::message::{self, Bodies, CompleteMessage, Signed};
 use crate::signing::SIGNED_FORM;
 
 /// The most bytes of a header with the empty line after it: no signature of a message with a longer
@@ -19,7 +19,7 @@ pub const HEADER_BYTES_MAX: usize = 128 * 1024;
 
 /// A message that arrives in pieces, as it is sent: with lines that end in CRLF, and without dot
 /// stuffing.
-pub struct Reading {
+pub struct MessageReader {
     expect: Expect,
     is_to_be_signed: bool,
 }
@@ -28,11 +28,11 @@ pub struct Reading {
 enum Expect {
     /// The header, of which these bytes have come.
     Header(Vec<u8>),
-    Body(Box<Opened>),
+    Body(Box<BodyReading>),
 }
 
 /// A message after its complete header.
-struct Opened {
+struct BodyReading {
     header: HeaderIndex,
     signatures: Vec<Signed>,
     chain: Result<Chain, ArcError>,
@@ -40,15 +40,15 @@ struct Opened {
     bodies: Option<Bodies<BodyHash>>,
 }
 
-impl Reading {
+impl MessageReader {
     /// For a message with signatures and a chain that must be verified.
-    pub fn to_verify() -> Reading {
-        Reading { expect: Expect::Header(Vec::new()), is_to_be_signed: false }
+    pub fn to_verify() -> MessageReader {
+        MessageReader { expect: Expect::Header(Vec::new()), is_to_be_signed: false }
     }
 
     /// A message that is to be signed, or gets an ARC set.
-    pub fn to_sign() -> Reading {
-        Reading { is_to_be_signed: true, ..Reading::to_verify() }
+    pub fn to_sign() -> MessageReader {
+        MessageReader { is_to_be_signed: true, ..MessageReader::to_verify() }
     }
 
     /// Takes the next bytes of the message.
@@ -56,11 +56,11 @@ impl Reading {
         match &mut self.expect {
             Expect::Header(header) => {
                 if let Some(body) = header_arrived(header, piece) {
-                    let opened = Opened::whole(core::mem::take(header), self.is_to_be_signed);
+                    let opened = BodyReading::whole(core::mem::take(header), self.is_to_be_signed);
                     self.expect = Expect::Body(Box::new(opened));
                     self.arrived(body);
                 } else if header.len() >= HEADER_BYTES_MAX {
-                    self.expect = Expect::Body(Box::new(Opened::cut(core::mem::take(header))));
+                    self.expect = Expect::Body(Box::new(BodyReading::cut(core::mem::take(header))));
                 }
             }
             Expect::Body(opened) => {
@@ -105,19 +105,19 @@ impl Reading {
     }
 
     /// The message is complete.
-    pub fn ended(self) -> Message {
-        let Opened { header, signatures, chain, bodies } = match self.expect {
-            Expect::Header(header) => Opened::whole(header, self.is_to_be_signed),
+    pub fn ended(self) -> CompleteMessage {
+        let BodyReading { header, signatures, chain, bodies } = match self.expect {
+            Expect::Header(header) => BodyReading::whole(header, self.is_to_be_signed),
             Expect::Body(opened) => *opened,
         };
         let bodies = bodies.map(|bodies| bodies.map(BodyHash::ended));
-        Message { header, signatures, chain, bodies, is_to_be_signed: self.is_to_be_signed }
+        CompleteMessage { header, signatures, chain, bodies, is_to_be_signed: self.is_to_be_signed }
     }
 }
 
-impl Opened {
-    fn whole(header: Vec<u8>, is_to_be_signed: bool) -> Opened {
-        let opened = Opened::cut(header);
+impl BodyReading {
+    fn whole(header: Vec<u8>, is_to_be_signed: bool) -> BodyReading {
+        let opened = BodyReading::cut(header);
         if !opened.header.is_whole() {
             return opened;
         }
@@ -130,13 +130,13 @@ impl Opened {
         let body = |form| wants(form).then(|| BodyHash::new(form));
         let bodies =
             Bodies { simple: body(CanonicalForm::Simple), relaxed: body(CanonicalForm::Relaxed) };
-        Opened { bodies: Some(bodies), ..opened }
+        BodyReading { bodies: Some(bodies), ..opened }
     }
 
-    fn cut(header: Vec<u8>) -> Opened {
+    fn cut(header: Vec<u8>) -> BodyReading {
         let header = HeaderIndex::read(header);
         let (signatures, chain) = (Signed::all_of(&header), Chain::read(&header));
-        Opened { header, signatures, chain, bodies: None }
+        BodyReading { header, signatures, chain, bodies: None }
     }
 }
 

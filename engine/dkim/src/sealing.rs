@@ -15,8 +15,8 @@ use machine::UnixTime;
 
 use crate::chain::{ChainVerdict, SETS_MAX};
 use crate::header;
-use crate::message::Message;
-use crate::signing::{Lines, SIGNED_FORM, SigningKey, Unsignable, UnsignedField, names};
+use crate::message::CompleteMessage;
+use crate::signing::{FoldedField, SIGNED_FORM, SigningKey, Unsignable, UnsignedField, names};
 
 /// Fields that are covered as often as they occur.
 const AS_THEY_ARE: [&str; 3] = ["sender", "content-transfer-encoding", "dkim-signature"];
@@ -39,7 +39,7 @@ impl Sealing {
     ///
     /// Errors: the chain is broken, has another verdict, or is full.
     pub fn begin(
-        message: &Message,
+        message: &CompleteMessage,
         found: ChainVerdict,
         results: &str,
     ) -> Result<Sealing, Unsignable> {
@@ -64,7 +64,7 @@ impl Sealing {
     /// Errors: [`Unsignable`].
     pub fn sign(
         &mut self,
-        message: &Message,
+        message: &CompleteMessage,
         key: &SigningKey,
         domain: &Name,
         now: UnixTime,
@@ -81,7 +81,7 @@ impl Sealing {
     /// Errors: [`Unsignable`].
     pub fn prepare(
         &self,
-        message: &Message,
+        message: &CompleteMessage,
         key: &SigningKey,
         domain: &Name,
         now: UnixTime,
@@ -90,7 +90,8 @@ impl Sealing {
         let Some(signature) = &self.message else {
             let body = message.body()?;
             message.check(key, domain)?;
-            let mut lines = Lines::begin(&format!("ARC-Message-Signature: i={instance};"), key);
+            let mut lines =
+                FoldedField::begin(&format!("ARC-Message-Signature: i={instance};"), key);
             lines.add_word("c=relaxed/relaxed;");
             lines.add_signer(key, domain, now);
             return Ok(message.prepare_with(lines, names(&message.header, &AS_THEY_ARE), body));
@@ -100,7 +101,7 @@ impl Sealing {
         for field in [&self.results, signature] {
             header::write(field.as_bytes(), SIGNED_FORM, &mut sealed);
         }
-        let mut lines = Lines::begin(&format!("ARC-Seal: i={instance};"), key);
+        let mut lines = FoldedField::begin(&format!("ARC-Seal: i={instance};"), key);
         lines.add_word(&format!("cv={};", self.status));
         lines.add_signer(key, domain, now);
         Ok(lines.end(sealed))

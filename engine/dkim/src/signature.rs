@@ -12,7 +12,7 @@ use machine::UnixTime;
 
 use crate::body::CanonicalForm;
 use crate::tags::{Tags, decoded, members, number};
-use crate::verdict::{Reason, Signer};
+use crate::verdict::{SignatureReason, SignerIdentity};
 
 /// How far in the future a signature may have been made, in seconds: some clocks are wrong.
 const AHEAD_MAX: u64 = 3600;
@@ -43,8 +43,8 @@ impl fmt::Display for Algorithm {
 
 /// A signature.
 #[derive(Debug)]
-pub(crate) struct Signature {
-    pub(crate) signer: Signer,
+pub(crate) struct DkimSignature {
+    pub(crate) signer: SignerIdentity,
     /// The name of its keys.
     key: Name,
     /// The domain of its agent or user (`i=`). `None` if it is not a domain.
@@ -63,16 +63,16 @@ pub(crate) struct Signature {
     expires: Option<u64>,
 }
 
-impl Signature {
+impl DkimSignature {
     /// Reads a field's value.
     ///
     /// Errors: why it cannot be verified.
-    pub(crate) fn read(value: &[u8]) -> Result<Signature, Reason> {
-        let tags = Tags::read(value).ok_or(Reason::Syntax)?;
-        if tags.get(b"v").ok_or(Reason::Syntax)? != b"1" {
-            return Err(Reason::Unknown);
+    pub(crate) fn read(value: &[u8]) -> Result<DkimSignature, SignatureReason> {
+        let tags = Tags::read(value).ok_or(SignatureReason::Syntax)?;
+        if tags.get(b"v").ok_or(SignatureReason::Syntax)? != b"1" {
+            return Err(SignatureReason::Unknown);
         }
-        let signature = Signature::of_message(&tags)?;
+        let signature = DkimSignature::of_message(&tags)?;
         let agent = match tags.get(b"i") {
             Some(agent) => agent
                 .rsplit(|byte| *byte == b'@')
@@ -80,21 +80,21 @@ impl Signature {
                 .and_then(|agent| Name::of_bytes(agent).ok()),
             None => signature.agent,
         };
-        Ok(Signature { agent, ..signature })
+        Ok(DkimSignature { agent, ..signature })
     }
 
     /// Reads a signature of a message, by the domain itself.
     ///
     /// Errors: why it cannot be verified.
-    pub(crate) fn of_message(tags: &Tags<'_>) -> Result<Signature, Reason> {
+    pub(crate) fn of_message(tags: &Tags<'_>) -> Result<DkimSignature, SignatureReason> {
         let (header_form, body_form) = forms(tags.get(b"c").unwrap_or(b"simple"))?;
-        Ok(Signature {
+        Ok(DkimSignature {
             header_form,
             body_form,
             body_bytes: optional(tags, b"l")?,
             body_hash: bytes(required(tags, b"bh")?)?,
             names: names(required(tags, b"h")?)?,
-            ..Signature::of_nothing(tags)?
+            ..DkimSignature::of_nothing(tags)?
         })
     }
 
@@ -102,23 +102,23 @@ impl Signature {
     /// relaxed.
     ///
     /// Errors: why it cannot be verified.
-    pub(crate) fn of_nothing(tags: &Tags<'_>) -> Result<Signature, Reason> {
+    pub(crate) fn of_nothing(tags: &Tags<'_>) -> Result<DkimSignature, SignatureReason> {
         let get = |name: &str| required(tags, name.as_bytes());
         let algorithm = match get("a")? {
             b"rsa-sha256" => Algorithm::RsaSha256,
             b"rsa-sha1" => Algorithm::RsaSha1,
             b"ed25519-sha256" => Algorithm::Ed25519Sha256,
-            _ => return Err(Reason::Unknown),
+            _ => return Err(SignatureReason::Unknown),
         };
         if tags.get(b"q").is_some_and(|ways| !members(ways).any(|way| way == b"dns/txt")) {
-            return Err(Reason::Unknown);
+            return Err(SignatureReason::Unknown);
         }
         let (domain, selector) = (domain_of(get("d")?)?, domain_of(get("s")?)?);
         let (made, expires) = (optional(tags, b"t")?, optional(tags, b"x")?);
         if made.zip(expires).is_some_and(|(made, expires)| expires <= made) {
-            return Err(Reason::Syntax);
+            return Err(SignatureReason::Syntax);
         }
-        Ok(Signature {
+        Ok(DkimSignature {
             key: key_name(&selector, &domain)?,
             agent: Some(domain.clone()),
             header_form: CanonicalForm::Relaxed,
@@ -127,10 +127,10 @@ impl Signature {
             body_hash: Vec::new(),
             names: Vec::new(),
             signature: bytes(get("b")?)?,
-            span: tags.span(b"b").ok_or(Reason::Syntax)?,
+            span: tags.span(b"b").ok_or(SignatureReason::Syntax)?,
             made,
             expires,
-            signer: Signer { domain, selector, algorithm, prefix: prefix(get("b")?) },
+            signer: SignerIdentity { domain, selector, algorithm, prefix: prefix(get("b")?) },
         })
     }
 
@@ -138,11 +138,11 @@ impl Signature {
     /// number of `From` fields.
     ///
     /// Errors: why not.
-    pub(crate) fn judge(&self, authors: usize, now: UnixTime) -> Result<(), Reason> {
+    pub(crate) fn judge(&self, authors: usize, now: UnixTime) -> Result<(), SignatureReason> {
         self.judge_itself(now)?;
         let listed = self.names.iter().filter(|name| name.eq_ignore_ascii_case(b"from")).count();
         if listed == 0 || listed < authors {
-            return Err(Reason::FromNotSigned);
+            return Err(SignatureReason::FromNotSigned);
         }
         Ok(())
     }
@@ -150,18 +150,18 @@ impl Signature {
     /// The same for a signature that does not cover `From`.
     ///
     /// Errors: why not.
-    pub(crate) fn judge_itself(&self, now: UnixTime) -> Result<(), Reason> {
+    pub(crate) fn judge_itself(&self, now: UnixTime) -> Result<(), SignatureReason> {
         if self.signer.algorithm == Algorithm::RsaSha1 {
-            return Err(Reason::Sha1);
+            return Err(SignatureReason::Sha1);
         }
         if !self.agent.as_ref().is_some_and(|agent| agent.is_within(&self.signer.domain)) {
-            return Err(Reason::ForeignAgent);
+            return Err(SignatureReason::ForeignAgent);
         }
         if self.expires.is_some_and(|expires| expires < now.seconds()) {
-            return Err(Reason::Expired);
+            return Err(SignatureReason::Expired);
         }
         if self.made.is_some_and(|made| made > now.seconds().saturating_add(AHEAD_MAX)) {
-            return Err(Reason::FromTheFuture);
+            return Err(SignatureReason::FromTheFuture);
         }
         Ok(())
     }
@@ -177,21 +177,21 @@ impl Signature {
     }
 }
 
-fn required<'a>(tags: &Tags<'a>, name: &[u8]) -> Result<&'a [u8], Reason> {
-    tags.get(name).ok_or(Reason::Syntax)
+fn required<'a>(tags: &Tags<'a>, name: &[u8]) -> Result<&'a [u8], SignatureReason> {
+    tags.get(name).ok_or(SignatureReason::Syntax)
 }
 
-fn optional(tags: &Tags<'_>, name: &[u8]) -> Result<Option<u64>, Reason> {
-    tags.get(name).map(|value| number(value).ok_or(Reason::Syntax)).transpose()
+fn optional(tags: &Tags<'_>, name: &[u8]) -> Result<Option<u64>, SignatureReason> {
+    tags.get(name).map(|value| number(value).ok_or(SignatureReason::Syntax)).transpose()
 }
 
 /// The canonicalizations of header and body. If only the one of the header is given, the body's is
 /// simple.
-fn forms(value: &[u8]) -> Result<(CanonicalForm, CanonicalForm), Reason> {
+fn forms(value: &[u8]) -> Result<(CanonicalForm, CanonicalForm), SignatureReason> {
     let form = |name: &[u8]| match name {
         b"simple" => Ok(CanonicalForm::Simple),
         b"relaxed" => Ok(CanonicalForm::Relaxed),
-        _ => Err(Reason::Unknown),
+        _ => Err(SignatureReason::Unknown),
     };
     let mut names = value.splitn(2, |byte| *byte == b'/');
     Ok((
@@ -201,27 +201,28 @@ fn forms(value: &[u8]) -> Result<(CanonicalForm, CanonicalForm), Reason> {
 }
 
 /// The name of a domain or a selector: alphanumeric characters, hyphens and underscores.
-pub(crate) fn domain_of(value: &[u8]) -> Result<Name, Reason> {
+pub(crate) fn domain_of(value: &[u8]) -> Result<Name, SignatureReason> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-    let name = Name::of_bytes(value).map_err(|_| Reason::Syntax)?;
-    if value.iter().all(is_plain) { Ok(name) } else { Err(Reason::Syntax) }
+    let name = Name::of_bytes(value).map_err(|_| SignatureReason::Syntax)?;
+    if value.iter().all(is_plain) { Ok(name) } else { Err(SignatureReason::Syntax) }
 }
 
 /// The name at which a domain publishes a key.
-pub(crate) fn key_name(selector: &Name, domain: &Name) -> Result<Name, Reason> {
-    Name::of_bytes(format!("{selector}._domainkey.{domain}").as_bytes()).map_err(|_| Reason::Syntax)
+pub(crate) fn key_name(selector: &Name, domain: &Name) -> Result<Name, SignatureReason> {
+    Name::of_bytes(format!("{selector}._domainkey.{domain}").as_bytes())
+        .map_err(|_| SignatureReason::Syntax)
 }
 
-fn names(value: &[u8]) -> Result<Vec<Box<[u8]>>, Reason> {
+fn names(value: &[u8]) -> Result<Vec<Box<[u8]>>, SignatureReason> {
     let name = |name: &[u8]| {
         let is_name = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
-        is_name.then(|| name.into()).ok_or(Reason::Syntax)
+        is_name.then(|| name.into()).ok_or(SignatureReason::Syntax)
     };
     members(value).map(name).collect()
 }
 
-fn bytes(value: &[u8]) -> Result<Vec<u8>, Reason> {
-    decoded(value).filter(|bytes| !bytes.is_empty()).ok_or(Reason::Syntax)
+fn bytes(value: &[u8]) -> Result<Vec<u8>, SignatureReason> {
+    decoded(value).filter(|bytes| !bytes.is_empty()).ok_or(SignatureReason::Syntax)
 }
 
 fn prefix(value: &[u8]) -> Box<str> {

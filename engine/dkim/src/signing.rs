@@ -28,7 +28,7 @@ use x509_cert::spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
 use crate::body::{CanonicalForm, Hashed};
 use crate::header::{self, HeaderIndex};
 use crate::key::RSA_ENCRYPTION;
-use crate::message::Message;
+use crate::message::CompleteMessage;
 use crate::signature::{Algorithm, domain_of, key_name};
 
 /// Fields that are signed once more than they occur.
@@ -173,7 +173,7 @@ impl SigningKey {
     }
 }
 
-impl Message {
+impl CompleteMessage {
     /// The field with a domain's signature, with its line end. It goes above all other fields.
     ///
     /// Errors: [`Unsignable`].
@@ -199,7 +199,7 @@ impl Message {
     ) -> Result<UnsignedField, Unsignable> {
         let body = self.body()?;
         self.check(key, domain)?;
-        let mut lines = Lines::begin("DKIM-Signature: v=1;", key);
+        let mut lines = FoldedField::begin("DKIM-Signature: v=1;", key);
         lines.add_word("c=relaxed/relaxed;");
         lines.add_signer(key, domain, now);
         Ok(self.prepare_with(lines, names(&self.header, &AS_THEY_ARE), body))
@@ -228,7 +228,7 @@ impl Message {
     /// The field that begins with these lines and signs the fields with these names and the body.
     pub(crate) fn prepare_with(
         &self,
-        mut lines: Lines,
+        mut lines: FoldedField,
         names: Vec<&'static str>,
         body: &Hashed,
     ) -> UnsignedField {
@@ -247,7 +247,7 @@ impl Message {
 
 /// A DKIM or ARC field that still lacks its signature.
 pub struct UnsignedField {
-    lines: Lines,
+    lines: FoldedField,
     signed: Vec<u8>,
 }
 
@@ -284,16 +284,16 @@ fn wrapped(key: &[u8]) -> Vec<u8> {
 }
 
 /// A signature field, folded.
-pub(crate) struct Lines {
+pub(crate) struct FoldedField {
     text: String,
     /// The length of the last line.
     column: usize,
 }
 
-impl Lines {
+impl FoldedField {
     /// `beginning`: the field's name, and the tags before all others.
-    pub(crate) fn begin(beginning: &str, key: &SigningKey) -> Lines {
-        let mut lines = Lines { column: beginning.len(), text: beginning.into() };
+    pub(crate) fn begin(beginning: &str, key: &SigningKey) -> FoldedField {
+        let mut lines = FoldedField { column: beginning.len(), text: beginning.into() };
         lines.add_word(&format!("a={};", key.algorithm()));
         lines
     }

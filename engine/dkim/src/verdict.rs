@@ -9,16 +9,16 @@ use crate::signature::Algorithm;
 
 /// The verdict on a signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Verdict {
+pub struct SignatureVerdict {
     /// The reason for the outcome.
-    pub reason: Reason,
+    pub reason: SignatureReason,
     /// The signer, if the signature can be read.
-    pub signer: Option<Signer>,
+    pub signer: Option<SignerIdentity>,
 }
 
 /// The signer of a signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Signer {
+pub struct SignerIdentity {
     /// The domain (`d=`).
     pub domain: Name,
     /// The selector of the key (`s=`).
@@ -32,7 +32,7 @@ pub struct Signer {
 
 /// The outcome of a signature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum SignatureOutcome {
     /// There is no signature.
     None,
     /// The signature is valid, and nothing that it covers was changed.
@@ -51,7 +51,7 @@ pub enum Outcome {
 
 /// The reason for an outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reason {
+pub enum SignatureReason {
     /// The message has no such signature.
     NotSigned,
     /// It is valid.
@@ -106,87 +106,89 @@ pub enum Reason {
     KeyNotForPart,
 }
 
-impl Verdict {
+impl SignatureVerdict {
     /// The outcome of the signature.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> SignatureOutcome {
         self.reason.outcome()
     }
 }
 
-impl Reason {
-    fn outcome(self) -> Outcome {
-        use Reason::*;
+impl SignatureReason {
+    fn outcome(self) -> SignatureOutcome {
+        use SignatureReason::*;
         match self {
-            NotSigned => Outcome::None,
-            Verified => Outcome::Pass,
-            BodyChanged | SignatureWrong => Outcome::Fail,
-            Syntax | Unknown | FromTheFuture | NotLookedAt | Testing => Outcome::Neutral,
-            HeaderTooLong | BodyPartlySigned | KeyTooShort | KeyTooLong => Outcome::Policy,
-            KeyUnanswered(_) => Outcome::TempError,
-            Sha1 | FromNotSigned | ForeignAgent | Expired | BodyTooShort => Outcome::PermError,
+            NotSigned => SignatureOutcome::None,
+            Verified => SignatureOutcome::Pass,
+            BodyChanged | SignatureWrong => SignatureOutcome::Fail,
+            Syntax | Unknown | FromTheFuture | NotLookedAt | Testing => SignatureOutcome::Neutral,
+            HeaderTooLong | BodyPartlySigned | KeyTooShort | KeyTooLong => SignatureOutcome::Policy,
+            KeyUnanswered(_) => SignatureOutcome::TempError,
+            Sha1 | FromNotSigned | ForeignAgent | Expired | BodyTooShort => {
+                SignatureOutcome::PermError
+            }
             NoKey | KeyBroken | KeyRevoked | KeyOfAnotherKind | KeyOfAnotherHash
-            | KeyNotForMail | KeyNotForPart => Outcome::PermError,
+            | KeyNotForMail | KeyNotForPart => SignatureOutcome::PermError,
         }
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for SignatureOutcome {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Outcome::None => "none",
-            Outcome::Pass => "pass",
-            Outcome::Fail => "fail",
-            Outcome::Policy => "policy",
-            Outcome::Neutral => "neutral",
-            Outcome::TempError => "temperror",
-            Outcome::PermError => "permerror",
+            SignatureOutcome::None => "none",
+            SignatureOutcome::Pass => "pass",
+            SignatureOutcome::Fail => "fail",
+            SignatureOutcome::Policy => "policy",
+            SignatureOutcome::Neutral => "neutral",
+            SignatureOutcome::TempError => "temperror",
+            SignatureOutcome::PermError => "permerror",
         })
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for SignatureReason {
     /// The reason for people, in words that are allowed in a quoted string.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Reason::NotSigned => "the message is not signed",
-            Reason::Verified => "the signature is right",
-            Reason::BodyChanged => "the body is not the one that was signed",
-            Reason::SignatureWrong => "the signature is wrong",
-            Reason::Syntax => "the signature is not written as signatures are",
-            Reason::Unknown => "the signature is of an unknown kind",
-            Reason::FromTheFuture => "the signature was made in the future",
-            Reason::NotLookedAt => "the message has too many signatures",
-            Reason::Testing => "the domain is only testing",
-            Reason::HeaderTooLong => "the header is too long",
-            Reason::BodyPartlySigned => "only the beginning of the body is signed",
-            Reason::KeyTooShort => "the key is too short",
-            Reason::KeyTooLong => "the key is too long",
-            Reason::KeyUnanswered(why) => return fmt::Display::fmt(why, out),
-            Reason::Sha1 => "SHA-1 proves nothing",
-            Reason::FromNotSigned => "a field From is not signed",
-            Reason::ForeignAgent => "the signature is for another domain",
-            Reason::Expired => "the signature has expired",
-            Reason::BodyTooShort => "more than the body is signed",
-            Reason::NoKey => "the domain has no such key",
-            Reason::KeyBroken => "the domain's key is broken",
-            Reason::KeyRevoked => "the domain has revoked the key",
-            Reason::KeyOfAnotherKind => "the key is for another algorithm",
-            Reason::KeyOfAnotherHash => "the key is for other hashes",
-            Reason::KeyNotForMail => "the key is not for mail",
-            Reason::KeyNotForPart => "the key is not for parts of the domain",
+            SignatureReason::NotSigned => "the message is not signed",
+            SignatureReason::Verified => "the signature is right",
+            SignatureReason::BodyChanged => "the body is not the one that was signed",
+            SignatureReason::SignatureWrong => "the signature is wrong",
+            SignatureReason::Syntax => "the signature is not written as signatures are",
+            SignatureReason::Unknown => "the signature is of an unknown kind",
+            SignatureReason::FromTheFuture => "the signature was made in the future",
+            SignatureReason::NotLookedAt => "the message has too many signatures",
+            SignatureReason::Testing => "the domain is only testing",
+            SignatureReason::HeaderTooLong => "the header is too long",
+            SignatureReason::BodyPartlySigned => "only the beginning of the body is signed",
+            SignatureReason::KeyTooShort => "the key is too short",
+            SignatureReason::KeyTooLong => "the key is too long",
+            SignatureReason::KeyUnanswered(why) => return fmt::Display::fmt(why, out),
+            SignatureReason::Sha1 => "SHA-1 proves nothing",
+            SignatureReason::FromNotSigned => "a field From is not signed",
+            SignatureReason::ForeignAgent => "the signature is for another domain",
+            SignatureReason::Expired => "the signature has expired",
+            SignatureReason::BodyTooShort => "more than the body is signed",
+            SignatureReason::NoKey => "the domain has no such key",
+            SignatureReason::KeyBroken => "the domain's key is broken",
+            SignatureReason::KeyRevoked => "the domain has revoked the key",
+            SignatureReason::KeyOfAnotherKind => "the key is for another algorithm",
+            SignatureReason::KeyOfAnotherHash => "the key is for other hashes",
+            SignatureReason::KeyNotForMail => "the key is not for mail",
+            SignatureReason::KeyNotForPart => "the key is not for parts of the domain",
         })
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for SignatureVerdict {
     /// The form in `Authentication-Results` (RFC 8601 §2.2).
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outcome = self.outcome();
         write!(out, "dkim={outcome}")?;
-        if !matches!(outcome, Outcome::None | Outcome::Pass) {
+        if !matches!(outcome, SignatureOutcome::None | SignatureOutcome::Pass) {
             write!(out, " reason=\"{}\"", self.reason)?;
         }
-        if let Some(Signer { domain, selector, algorithm, prefix }) = &self.signer {
+        if let Some(SignerIdentity { domain, selector, algorithm, prefix }) = &self.signer {
             // The prefix is quoted, because base64 has characters that are not allowed in a token.
             write!(
                 out,

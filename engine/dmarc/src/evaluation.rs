@@ -5,8 +5,8 @@ use core::fmt;
 
 use dns::{Knowledge, Missing, Name, Question, RecordKind};
 
-use crate::record::{DmarcPolicy, Record};
-use crate::walk::{Stop, Walk};
+use crate::record::{DmarcPolicy, DmarcRecord};
+use crate::walk::{Walk, WalkStop};
 
 /// The claimed and proved origins of a message.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub struct MessageOrigins<'a> {
 
 /// The verdict of a domain on a message in its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum DmarcVerdict {
     /// It has no policy.
     None,
     /// The message is its own.
@@ -33,14 +33,14 @@ pub enum Verdict {
     TempError,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for DmarcVerdict {
     /// The name in header fields (RFC 7489 §11.2).
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Verdict::None => "none",
-            Verdict::Pass => "pass",
-            Verdict::Fail(_) => "fail",
-            Verdict::TempError => "temperror",
+            DmarcVerdict::None => "none",
+            DmarcVerdict::Pass => "pass",
+            DmarcVerdict::Fail(_) => "fail",
+            DmarcVerdict::TempError => "temperror",
         })
     }
 }
@@ -48,34 +48,34 @@ impl fmt::Display for Verdict {
 /// The verdict of the author's domain on a message.
 ///
 /// Errors: [`Missing`] says what must be looked up first.
-pub fn check(origins: &MessageOrigins<'_>, knowledge: &Knowledge) -> Result<Verdict, Missing> {
+pub fn check(origins: &MessageOrigins<'_>, knowledge: &Knowledge) -> Result<DmarcVerdict, Missing> {
     match evaluate(origins, knowledge) {
         Ok(verdict) => Ok(verdict),
-        Err(Stop::Temporary) => Ok(Verdict::TempError),
-        Err(Stop::Missing(missing)) => Err(missing),
+        Err(WalkStop::Temporary) => Ok(DmarcVerdict::TempError),
+        Err(WalkStop::Missing(missing)) => Err(missing),
     }
 }
 
-fn evaluate(origins: &MessageOrigins<'_>, knowledge: &Knowledge) -> Result<Verdict, Stop> {
+fn evaluate(origins: &MessageOrigins<'_>, knowledge: &Knowledge) -> Result<DmarcVerdict, WalkStop> {
     let walk = Walk::from(origins.author, knowledge)?;
-    let Some((domain, record)) = walk.record() else { return Ok(Verdict::None) };
+    let Some((domain, record)) = walk.record() else { return Ok(DmarcVerdict::None) };
     let organization = walk.organization();
     let mut is_unknown = false;
     let signers = origins.signers.iter().map(|signer| (signer, record.is_strict_for_signatures));
     let sender = origins.sender.map(|sender| (sender, record.is_strict_for_senders));
     for (proved, is_strict) in sender.into_iter().chain(signers) {
         match is_aligned(origins.author, &organization, proved, is_strict, knowledge) {
-            Ok(true) => return Ok(Verdict::Pass),
+            Ok(true) => return Ok(DmarcVerdict::Pass),
             Ok(false) => {}
-            Err(Stop::Temporary) => is_unknown = true,
+            Err(WalkStop::Temporary) => is_unknown = true,
             Err(missing) => return Err(missing),
         }
     }
     if is_unknown {
-        return Err(Stop::Temporary);
+        return Err(WalkStop::Temporary);
     }
     let handling = wanted(origins.author, domain, record, knowledge)?;
-    Ok(Verdict::Fail(if record.is_test { milder(handling) } else { handling }))
+    Ok(DmarcVerdict::Fail(if record.is_test { milder(handling) } else { handling }))
 }
 
 /// Whether a proved domain is aligned with the author's.
@@ -85,7 +85,7 @@ fn is_aligned(
     proved: &Name,
     is_strict: bool,
     knowledge: &Knowledge,
-) -> Result<bool, Stop> {
+) -> Result<bool, WalkStop> {
     if author == proved {
         return Ok(true);
     }
@@ -100,7 +100,7 @@ fn is_aligned(
 fn wanted(
     author: &Name,
     domain: &Name,
-    record: &Record,
+    record: &DmarcRecord,
     knowledge: &Knowledge,
 ) -> Result<DmarcPolicy, Missing> {
     if author == domain {

@@ -23,6 +23,6 @@ mod record;
 mod tests;
 mod walk;
 
-pub use evaluation::{MessageOrigins, Verdict, check};
+pub use evaluation::{DmarcVerdict, MessageOrigins, check};
 pub use record::DmarcPolicy;
 pub use walk::WALK_MAX;

@@ -14,14 +14,14 @@ pub enum DmarcPolicy {
 
 /// A record.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) struct Record {
+pub(crate) struct DmarcRecord {
     /// For the domain itself.
     pub(crate) own: DmarcPolicy,
     /// For its subdomains, if different.
     pub(crate) below: Option<DmarcPolicy>,
     /// For its subdomains that do not exist, if different.
     pub(crate) below_nothing: Option<DmarcPolicy>,
-    pub(crate) role: Role,
+    pub(crate) role: DomainRole,
     /// Whether signatures must be of exactly the domain.
     pub(crate) is_strict_for_signatures: bool,
     /// Whether senders must be of exactly the domain.
@@ -32,7 +32,7 @@ pub(crate) struct Record {
 
 /// The role of a domain among its neighbours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Role {
+pub(crate) enum DomainRole {
     /// Not stated.
     Unsaid,
     /// Its subdomains belong to others (`psd=y`).
@@ -42,10 +42,10 @@ pub(crate) enum Role {
 }
 
 /// A tag with a policy.
-enum Wish {
+enum PolicyTag {
     Unsaid,
-    Said(DmarcPolicy),
-    Nonsense,
+    Given(DmarcPolicy),
+    Invalid,
 }
 
 /// Whether a text is a record of this version.
@@ -53,10 +53,10 @@ pub(crate) fn is_record(text: &[u8]) -> bool {
     tags(text).next() == Some((&b"v"[..], &b"DMARC1"[..]))
 }
 
-impl Record {
+impl DmarcRecord {
     /// Reads a text for which [`is_record`] holds. `None` if its policies are not valid, and it
     /// names no address for reports.
-    pub(crate) fn read(text: &[u8]) -> Option<Record> {
+    pub(crate) fn read(text: &[u8]) -> Option<DmarcRecord> {
         let get = |wanted: &[u8]| {
             tags(text).find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
         };
@@ -64,20 +64,20 @@ impl Record {
             get(name).is_some_and(|value| value.eq_ignore_ascii_case(wanted))
         };
         let role = match () {
-            () if is(b"psd", b"y") => Role::Public,
-            () if is(b"psd", b"n") => Role::Organization,
-            () => Role::Unsaid,
+            () if is(b"psd", b"y") => DomainRole::Public,
+            () if is(b"psd", b"n") => DomainRole::Organization,
+            () => DomainRole::Unsaid,
         };
         let wishes = [b"p".as_slice(), b"sp", b"np"].map(|name| wish(get(name)));
-        let is_nonsense = wishes.iter().any(|wish| matches!(wish, Wish::Nonsense));
+        let is_nonsense = wishes.iter().any(|wish| matches!(wish, PolicyTag::Invalid));
         if is_nonsense && !get(b"rua").is_some_and(names_an_address) {
             return None;
         }
         let [own, below, below_nothing] = wishes.map(|wish| match wish {
-            Wish::Said(handling) if !is_nonsense => Some(handling),
+            PolicyTag::Given(handling) if !is_nonsense => Some(handling),
             _ => None,
         });
-        Some(Record {
+        Some(DmarcRecord {
             own: own.unwrap_or(DmarcPolicy::None),
             below,
             below_nothing,
@@ -97,15 +97,15 @@ fn tags(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-fn wish(value: Option<&[u8]>) -> Wish {
-    let Some(value) = value else { return Wish::Unsaid };
+fn wish(value: Option<&[u8]>) -> PolicyTag {
+    let Some(value) = value else { return PolicyTag::Unsaid };
     let handlings = [
         (&b"none"[..], DmarcPolicy::None),
         (b"quarantine", DmarcPolicy::Quarantine),
         (b"reject", DmarcPolicy::Reject),
     ];
     let handling = handlings.into_iter().find(|(name, _)| value.eq_ignore_ascii_case(name));
-    handling.map_or(Wish::Nonsense, |(_, handling)| Wish::Said(handling))
+    handling.map_or(PolicyTag::Invalid, |(_, handling)| PolicyTag::Given(handling))
 }
 
 /// Whether a list of URIs has a mail address.

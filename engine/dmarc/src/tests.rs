@@ -11,8 +11,8 @@ use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unansw
 use proptest::prelude::*;
 
 use crate::DmarcPolicy::{Quarantine, Reject};
-use crate::Verdict::{Fail, None as Nothing, Pass, TempError};
-use crate::{DmarcPolicy, MessageOrigins, Verdict, WALK_MAX, check};
+use crate::DmarcVerdict::{Fail, None as Nothing, Pass, TempError};
+use crate::{DmarcPolicy, DmarcVerdict, MessageOrigins, WALK_MAX, check};
 
 /// The domains with their records.
 type World<'a> = &'a [(&'a str, &'a str)];
@@ -25,7 +25,7 @@ fn asked(
     sender: Option<&str>,
     signers: &[&str],
     world: World<'_>,
-) -> (Verdict, Vec<String>) {
+) -> (DmarcVerdict, Vec<String>) {
     let name = |text: &str| Name::parse(text).unwrap();
     let (author, sender) = (name(author), sender.map(name));
     let signers: Vec<Name> = signers.iter().map(|signer| name(signer)).collect();
@@ -64,7 +64,7 @@ fn answer(question: &Question, world: World<'_>) -> Result<Answer, Unanswered> {
 }
 
 /// The verdict on a message for which nothing is proved.
-fn unproved(author: &str, world: World<'_>) -> Verdict {
+fn unproved(author: &str, world: World<'_>) -> DmarcVerdict {
     asked(author, None, &[], world).0
 }
 
@@ -202,6 +202,6 @@ fn silence_is_temperror_unless_the_message_is_proved() {
 proptest! {
     #[test]
     fn any_record_is_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
-        let _ = crate::record::Record::read(&[b"v=DMARC1;", &bytes[..]].concat());
+        let _ = crate::record::DmarcRecord::read(&[b"v=DMARC1;", &bytes[..]].concat());
     }
 }

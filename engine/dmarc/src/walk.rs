@@ -6,27 +6,27 @@ use alloc::vec::Vec;
 
 use dns::{Knowledge, Missing, Name, Question, Record as DnsRecord, RecordKind, Unanswered};
 
-use crate::record::{Record, Role, is_record};
+use crate::record::{DmarcRecord, DomainRole, is_record};
 
 /// The most names that are asked for on the walk: for a longer domain, the first name and the last
 /// ones.
 pub const WALK_MAX: usize = 8;
 
 /// Why an evaluation does not go on.
-pub(crate) enum Stop {
+pub(crate) enum WalkStop {
     Temporary,
     Missing(Missing),
 }
 
-impl From<Missing> for Stop {
-    fn from(missing: Missing) -> Stop {
-        Stop::Missing(missing)
+impl From<Missing> for WalkStop {
+    fn from(missing: Missing) -> WalkStop {
+        WalkStop::Missing(missing)
     }
 }
 
-impl From<Unanswered> for Stop {
-    fn from(_: Unanswered) -> Stop {
-        Stop::Temporary
+impl From<Unanswered> for WalkStop {
+    fn from(_: Unanswered) -> WalkStop {
+        WalkStop::Temporary
     }
 }
 
@@ -34,12 +34,12 @@ impl From<Unanswered> for Stop {
 pub(crate) struct Walk {
     start: Name,
     /// From the longest name to the shortest.
-    found: Vec<(Name, Record)>,
+    found: Vec<(Name, DmarcRecord)>,
 }
 
 impl Walk {
     /// Walks up from a domain, until a record states its role.
-    pub(crate) fn from(start: &Name, knowledge: &Knowledge) -> Result<Walk, Stop> {
+    pub(crate) fn from(start: &Name, knowledge: &Knowledge) -> Result<Walk, WalkStop> {
         let mut found = Vec::new();
         let names: Vec<Name> = lineage(start).collect();
         let passed_over = 1..names.len().saturating_sub(WALK_MAX - 1).max(1);
@@ -48,7 +48,7 @@ impl Walk {
                 continue;
             }
             if let Some(record) = record_of(&name, knowledge)? {
-                let is_last = record.role != Role::Unsaid;
+                let is_last = record.role != DomainRole::Unsaid;
                 found.push((name, record));
                 if is_last {
                     break;
@@ -61,7 +61,7 @@ impl Walk {
     /// The organizational domain: the highest with a record, or the one below a public suffix.
     pub(crate) fn organization(&self) -> Name {
         let organization = match self.found.last() {
-            Some((public, Record { role: Role::Public, .. })) => {
+            Some((public, DmarcRecord { role: DomainRole::Public, .. })) => {
                 lineage(&self.start).find(|below| below.parent().as_ref() == Some(public))
             }
             highest => highest.map(|(name, _)| name.clone()),
@@ -71,9 +71,9 @@ impl Walk {
 
     /// The record that applies to the domain, and its owner: the domain itself, its organization,
     /// or the public suffix above.
-    pub(crate) fn record(&self) -> Option<&(Name, Record)> {
+    pub(crate) fn record(&self) -> Option<&(Name, DmarcRecord)> {
         let of = |wanted: &Name| self.found.iter().find(|(name, _)| name == wanted);
-        let public = || self.found.iter().find(|(_, record)| record.role == Role::Public);
+        let public = || self.found.iter().find(|(_, record)| record.role == DomainRole::Public);
         of(&self.start).or_else(|| of(&self.organization())).or_else(public)
     }
 }
@@ -84,7 +84,7 @@ fn lineage(name: &Name) -> impl Iterator<Item = Name> {
 }
 
 /// The record of a domain. Several records count as none.
-fn record_of(name: &Name, knowledge: &Knowledge) -> Result<Option<Record>, Stop> {
+fn record_of(name: &Name, knowledge: &Knowledge) -> Result<Option<DmarcRecord>, WalkStop> {
     let Ok(name) = Name::parse(&format!("_dmarc.{}", name.as_str())) else { return Ok(None) };
     let answer = knowledge.of(Question { name, kind: RecordKind::Text })??;
     let mut records = answer.records.iter().filter_map(|record| match record {
@@ -92,7 +92,7 @@ fn record_of(name: &Name, knowledge: &Knowledge) -> Result<Option<Record>, Stop>
         _ => None,
     });
     match (records.next(), records.next()) {
-        (Some(text), None) => Ok(Record::read(text)),
+        (Some(text), None) => Ok(DmarcRecord::read(text)),
         _ => Ok(None),
     }
 }

@@ -14,7 +14,7 @@ const OVERHEAD: usize = 192;
 /// One answer may take this fraction of all bytes.
 const LARGEST_SHARE: usize = 64;
 
-struct Known {
+struct CachedAnswer {
     answer: Answer,
     true_until: Instant,
     footprint: usize,
@@ -22,7 +22,7 @@ struct Known {
 }
 
 pub(crate) struct AnswerCache {
-    known: BTreeMap<Question, Known>,
+    known: BTreeMap<Question, CachedAnswer>,
     /// The same answers, oldest first.
     learned: BTreeMap<u64, Question>,
     answers: u64,
@@ -68,7 +68,7 @@ impl AnswerCache {
         let true_until = now + Micros::from_secs(ttl.into());
         self.known.insert(
             question.clone(),
-            Known { answer: answer.clone(), true_until, footprint, learned: self.answers },
+            CachedAnswer { answer: answer.clone(), true_until, footprint, learned: self.answers },
         );
     }
 

@@ -34,21 +34,21 @@ const NEGATIVE_TTL_MAX: u32 = 3_600;
 type Read<'a> = ParsedRecord<'a, [u8]>;
 
 /// A question as it is sent.
-pub(crate) struct Sent {
+pub(crate) struct OutgoingQuery {
     /// The whole message.
     pub(crate) bytes: Vec<u8>,
     /// The range of bytes that a correct answer repeats after its header.
     question: core::ops::Range<usize>,
 }
 
-impl Sent {
+impl OutgoingQuery {
     /// Writes a question. `cases`: random bits, one for each alphabetic character of the name.
     /// `None`: the name is not valid.
     pub(crate) fn new(
         question: &Question,
         identifier: u16,
         mut cases: impl FnMut() -> bool,
-    ) -> Option<Sent> {
+    ) -> Option<OutgoingQuery> {
         let name = question.name.labels()?;
         let mut builder = MessageBuilder::new_vec();
         let header = builder.header_mut();
@@ -74,7 +74,7 @@ impl Sent {
                 *byte ^= 0x20;
             }
         }
-        Some(Sent { bytes, question: HEADER_BYTES..length })
+        Some(OutgoingQuery { bytes, question: HEADER_BYTES..length })
     }
 
     fn repeated_in<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], &[u8])> {
@@ -84,7 +84,7 @@ impl Sent {
 
 /// The kind of a message from the server that was asked.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum Reading {
+pub(crate) enum ReceivedReply {
     /// The answer, valid for this many seconds.
     Answer(Answer, u32),
     /// The server has no answer.
@@ -97,8 +97,13 @@ pub(crate) enum Reading {
 
 /// Reads a reply to a question. `is_stream`: it came on a stream, where guessing is not possible;
 /// there a server may change the case of the name.
-pub(crate) fn read(bytes: &[u8], question: &Question, sent: &Sent, is_stream: bool) -> Reading {
-    let Ok(message) = Message::from_slice(bytes) else { return Reading::Foreign };
+pub(crate) fn read(
+    bytes: &[u8],
+    question: &Question,
+    sent: &OutgoingQuery,
+    is_stream: bool,
+) -> ReceivedReply {
+    let Ok(message) = Message::from_slice(bytes) else { return ReceivedReply::Foreign };
     let (header, counts) = (message.header(), message.header_counts());
     let is_repeated = sent.repeated_in(bytes).is_some_and(|(theirs, ours)| {
         if is_stream { theirs.eq_ignore_ascii_case(ours) } else { theirs == ours }
@@ -111,18 +116,18 @@ pub(crate) fn read(bytes: &[u8], question: &Question, sent: &Sent, is_stream: bo
         && counts.qdcount() == 0
         && ![Rcode::NOERROR, Rcode::NXDOMAIN].contains(&header.rcode());
     if is_refusal {
-        return Reading::Unanswered(Unanswered::Refused(header.rcode()));
+        return ReceivedReply::Unanswered(Unanswered::Refused(header.rcode()));
     }
     if !is_reply || counts.qdcount() != 1 || !is_repeated {
-        return Reading::Foreign;
+        return ReceivedReply::Foreign;
     }
     match header.rcode() {
-        _ if header.tc() && !is_stream => Reading::Truncated,
+        _ if header.tc() && !is_stream => ReceivedReply::Truncated,
         Rcode::NOERROR | Rcode::NXDOMAIN => match read_answer(message, question) {
-            Some((answer, ttl)) => Reading::Answer(answer, ttl),
-            None => Reading::Unanswered(Unanswered::Nonsense),
+            Some((answer, ttl)) => ReceivedReply::Answer(answer, ttl),
+            None => ReceivedReply::Unanswered(Unanswered::Nonsense),
         },
-        refusal => Reading::Unanswered(Unanswered::Refused(refusal)),
+        refusal => ReceivedReply::Unanswered(Unanswered::Refused(refusal)),
     }
 }
 

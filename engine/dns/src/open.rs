@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use machine::{Instant, Micros};
 
-use crate::message::Sent;
+use crate::message::OutgoingQuery;
 use crate::question::Question;
 use crate::share::LookupClient;
 
@@ -17,7 +17,7 @@ const STREAM_PATIENCE: Micros = Micros::from_secs(6);
 const LENGTH_BYTES: usize = 2;
 
 /// `A`: an asker, which is told the answer.
-pub(crate) struct Open<A> {
+pub(crate) struct OpenQuestion<A> {
     /// Its permanent number.
     pub(crate) number: u64,
     pub(crate) question: Question,
@@ -33,7 +33,7 @@ pub(crate) struct Open<A> {
 pub(crate) struct QueryAttempt {
     /// The server's index in the list.
     pub(crate) server: usize,
-    pub(crate) sent: Sent,
+    pub(crate) sent: OutgoingQuery,
     pub(crate) transport: Transport,
     pub(crate) deadline: Instant,
 }
@@ -47,7 +47,12 @@ pub(crate) enum Transport {
 }
 
 impl QueryAttempt {
-    pub(crate) fn by_datagram(server: usize, sent: Sent, port: u16, now: Instant) -> QueryAttempt {
+    pub(crate) fn by_datagram(
+        server: usize,
+        sent: OutgoingQuery,
+        port: u16,
+        now: Instant,
+    ) -> QueryAttempt {
         QueryAttempt {
             server,
             sent,
@@ -73,7 +78,7 @@ impl QueryAttempt {
     }
 }
 
-impl<A> Open<A> {
+impl<A> OpenQuestion<A> {
     pub(crate) fn deadline(&self) -> Instant {
         self.attempt.deadline.min(self.give_up_at)
     }

@@ -24,8 +24,8 @@ use machine::{Instant, Micros};
 use siphasher::sip::SipHasher24;
 
 use crate::cache::AnswerCache;
-use crate::message::{self, Reading, Sent};
-use crate::open::{Open, QueryAttempt, Transport};
+use crate::message::{self, OutgoingQuery, ReceivedReply};
+use crate::open::{OpenQuestion, QueryAttempt, Transport};
 use crate::question::{Answer, Question, Unanswered};
 use crate::share::{LookupClient, OnBehalf, may_wait};
 
@@ -110,7 +110,7 @@ pub struct Resolver<A> {
     servers: heapless::Vec<IpAddr, SERVERS_MAX>,
     /// The server that is asked first.
     preferred: usize,
-    open: Vec<Open<A>>,
+    open: Vec<OpenQuestion<A>>,
     cache: AnswerCache,
     actions: VecDeque<ResolverAction<A>>,
     hasher: SipHasher24,
@@ -138,7 +138,7 @@ impl<A: OnBehalf> Resolver<A> {
         self.preferred = 0;
         for open in core::mem::take(&mut self.open) {
             self.give_up_attempt(&open);
-            self.attempt(Open { failures: 0, ..open }, Unanswered::NoServer, now);
+            self.attempt(OpenQuestion { failures: 0, ..open }, Unanswered::NoServer, now);
         }
     }
 
@@ -173,7 +173,7 @@ impl<A: OnBehalf> Resolver<A> {
         };
         let number = self.draw();
         let give_up_at = now + QUESTION_SPAN_MAX;
-        self.open.push(Open {
+        self.open.push(OpenQuestion {
             number,
             question,
             client,
@@ -202,7 +202,7 @@ impl<A: OnBehalf> Resolver<A> {
 
     /// When [`Resolver::time_passed`] has something to do.
     pub fn next_deadline(&self) -> Instant {
-        self.open.iter().map(Open::deadline).min().unwrap_or(Instant::NEVER)
+        self.open.iter().map(OpenQuestion::deadline).min().unwrap_or(Instant::NEVER)
     }
 
     /// Gives up attempts if their servers were silent for too long.
@@ -216,13 +216,13 @@ impl<A: OnBehalf> Resolver<A> {
 
     /// A datagram has come for a port that [`ResolverAction::Send`] named.
     pub fn datagram_arrived(&mut self, port: u16, from: SocketAddr, bytes: &[u8], now: Instant) {
-        let asked = |open: &Open<A>| {
+        let asked = |open: &OpenQuestion<A>| {
             open.is_at_port(port) && self.address(open.attempt.server) == Some(from)
         };
         let Some(found) = self.open.iter().position(asked) else { return };
         let open = self.take(found);
         match message::read(bytes, &open.question, &open.attempt.sent, false) {
-            Reading::Truncated | Reading::Foreign => self.ask_by_stream(open, now),
+            ReceivedReply::Truncated | ReceivedReply::Foreign => self.ask_by_stream(open, now),
             reading => self.settle(open, reading, now),
         }
     }
@@ -257,7 +257,7 @@ impl<A: OnBehalf> Resolver<A> {
         }
     }
 
-    fn take(&mut self, at: usize) -> Open<A> {
+    fn take(&mut self, at: usize) -> OpenQuestion<A> {
         self.open.swap_remove(at)
     }
 
@@ -266,22 +266,22 @@ impl<A: OnBehalf> Resolver<A> {
     }
 
     /// An attempt has ended, with an answer or without.
-    fn settle(&mut self, open: Open<A>, reading: Reading, now: Instant) {
+    fn settle(&mut self, open: OpenQuestion<A>, reading: ReceivedReply, now: Instant) {
         match reading {
-            Reading::Answer(answer, ttl) => {
+            ReceivedReply::Answer(answer, ttl) => {
                 self.preferred = open.attempt.server;
                 self.cache.remember(&open.question, &answer, ttl, now);
                 self.give_up_attempt(&open);
                 self.tell(open, Ok(answer));
             }
-            Reading::Unanswered(why) => self.attempt_failed(open, why, now),
-            Reading::Truncated | Reading::Foreign => {
+            ReceivedReply::Unanswered(why) => self.attempt_failed(open, why, now),
+            ReceivedReply::Truncated | ReceivedReply::Foreign => {
                 self.attempt_failed(open, Unanswered::Nonsense, now)
             }
         }
     }
 
-    fn attempt_failed(&mut self, mut open: Open<A>, why: Unanswered, now: Instant) {
+    fn attempt_failed(&mut self, mut open: OpenQuestion<A>, why: Unanswered, now: Instant) {
         self.give_up_attempt(&open);
         open.failures += 1;
         open.attempt.server += 1;
@@ -289,7 +289,7 @@ impl<A: OnBehalf> Resolver<A> {
     }
 
     /// Asks again, at the server that `open` names; or reports why not.
-    fn attempt(&mut self, mut open: Open<A>, why: Unanswered, now: Instant) {
+    fn attempt(&mut self, mut open: OpenQuestion<A>, why: Unanswered, now: Instant) {
         let attempts_max = ATTEMPTS_MIN.max(ROUNDS * self.servers.len());
         let server = open.attempt.server.checked_rem(self.servers.len());
         let goes_on = open.failures < attempts_max && now < open.give_up_at;
@@ -307,7 +307,7 @@ impl<A: OnBehalf> Resolver<A> {
         }
     }
 
-    fn ask_by_stream(&mut self, mut open: Open<A>, now: Instant) {
+    fn ask_by_stream(&mut self, mut open: OpenQuestion<A>, now: Instant) {
         self.give_up_attempt(&open);
         let Some(to) = self.address(open.attempt.server) else {
             return self.tell(open, Err(Unanswered::NoServer));
@@ -329,21 +329,21 @@ impl<A: OnBehalf> Resolver<A> {
         let cases = [(); 4].map(|()| self.draw());
         let mut bits =
             cases.iter().flat_map(|bits| (0..u64::BITS).map(move |bit| bits >> bit & 1 == 1));
-        let sent = Sent::new(question, identifier, || bits.next().unwrap_or(false))?;
+        let sent = OutgoingQuery::new(question, identifier, || bits.next().unwrap_or(false))?;
         let port = self.free_port();
         self.actions.push_back(ResolverAction::Send { port, to, bytes: sent.bytes.clone() });
         Some(QueryAttempt::by_datagram(server, sent, port, now))
     }
 
     /// The port or the stream of an attempt is not needed any more.
-    fn give_up_attempt(&mut self, open: &Open<A>) {
+    fn give_up_attempt(&mut self, open: &OpenQuestion<A>) {
         self.actions.push_back(match open.attempt.transport {
             Transport::Datagram { port } => ResolverAction::Release { port },
             Transport::Stream { .. } => ResolverAction::HangUp { stream: StreamId(open.number) },
         });
     }
 
-    fn tell(&mut self, open: Open<A>, answer: Result<Answer, Unanswered>) {
+    fn tell(&mut self, open: OpenQuestion<A>, answer: Result<Answer, Unanswered>) {
         let tell = |asker| ResolverAction::Tell { asker, answer: answer.clone() };
         self.actions.extend(open.askers.into_iter().map(tell));
     }

@@ -23,8 +23,8 @@ use configuration::WhenAway;
 use connections::{Caller, ClientTransport, Owner, ServerIdentity, TransportEvent};
 use dns::{Knowledge, Missing};
 use machine::Instant;
-use relay::filter::{Question, Said, Verdict};
-use relay::route::Route;
+use relay::filter::{FilterEnvelope, FilterQuestion, FilterVerdict};
+use relay::route::MailRoute;
 use relay::{Lost, Speaker};
 use resolver::{Known, Ourselves, QuestionNumber, route_to};
 use tasks::{Continuation, FrameId};
@@ -49,7 +49,7 @@ pub struct FilterQuery {
     /// The bytes that are charged for it.
     kept: usize,
     until: Instant,
-    question: Option<Box<Question>>,
+    question: Option<Box<FilterQuestion>>,
     knowledge: Knowledge,
     /// The question to name servers that is not answered.
     asked: Option<(QuestionNumber, dns::Question)>,
@@ -69,7 +69,7 @@ enum Stage {
     /// The filter is being called or asked.
     Spoken,
     /// The verdict is known.
-    Over(Verdict),
+    Over(FilterVerdict),
 }
 
 /// A connection to the filter.
@@ -103,7 +103,7 @@ impl FilterQuery {
         let Stage::Arriving = self.stage else { return };
         let octets = self.message.len() + bytes.len();
         if octets > MESSAGE_OCTETS_MAX {
-            self.stage = Stage::Over(Verdict::Clean);
+            self.stage = Stage::Over(FilterVerdict::Clean);
             return self.drop_message(filter);
         }
         if octets > self.kept {
@@ -137,10 +137,11 @@ impl FilterQuery {
         }
         let (address, hello, hostname) =
             (self.caller.address, &*self.greeting_name, &*filter.hostname);
-        let said = Said { address, hello, reverse_path, recipients, hostname, identifier };
+        let said =
+            FilterEnvelope { address, hello, reverse_path, recipients, hostname, identifier };
         let message = core::mem::take(&mut self.message);
         let (host, password) = (filter.named.place.to_string(), filter.named.password.as_deref());
-        self.question = Some(Box::new(Question::about(message, &said, &host, password)));
+        self.question = Some(Box::new(FilterQuestion::about(message, &said, &host, password)));
         self.until = now + filter.named.timeout;
         self.stage = Stage::Waiting;
     }
@@ -165,7 +166,7 @@ impl FilterQuery {
     }
 
     /// The verdict, once it is known.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> FilterVerdict {
         let Stage::Over(verdict) = &self.stage else {
             unreachable!("a verdict that is not known yet")
         };
@@ -200,12 +201,12 @@ impl FilterQuery {
                 self.asked = Some((number, question));
                 return false;
             }
-            Ok(Route::By { hops, .. }) => {
+            Ok(MailRoute::By { hops, .. }) => {
                 self.addresses =
                     hops.iter().map(|hop| SocketAddr::new(hop.address, place.port)).collect();
                 self.stage = Stage::Spoken;
             }
-            Ok(Route::Nowhere(_)) => self.is_away("has no address", filter, cx),
+            Ok(MailRoute::Nowhere(_)) => self.is_away("has no address", filter, cx),
         }
         true
     }
@@ -297,7 +298,7 @@ impl FilterQuery {
         self.is_over(verdict_of(filter.named.when_away), filter, cx);
     }
 
-    fn is_over(&mut self, verdict: Verdict, filter: &mut Filter, cx: &mut FilterContext<'_>) {
+    fn is_over(&mut self, verdict: FilterVerdict, filter: &mut Filter, cx: &mut FilterContext<'_>) {
         self.forget(filter, cx);
         self.stage = Stage::Over(verdict);
     }
@@ -332,10 +333,10 @@ impl FilterQuery {
 }
 
 /// The verdict on a message about which the filter has said nothing.
-fn verdict_of(when_away: WhenAway) -> Verdict {
+fn verdict_of(when_away: WhenAway) -> FilterVerdict {
     match when_away {
-        WhenAway::Accept => Verdict::Clean,
-        WhenAway::Junk => Verdict::Suspect(UNKNOWN.to_string()),
-        WhenAway::Defer => Verdict::Later(PUT_OFF.to_string()),
+        WhenAway::Accept => FilterVerdict::Clean,
+        WhenAway::Junk => FilterVerdict::Suspect(UNKNOWN.to_string()),
+        WhenAway::Defer => FilterVerdict::Later(PUT_OFF.to_string()),
     }
 }

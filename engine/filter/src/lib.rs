@@ -27,11 +27,11 @@ use alloc::vec::Vec;
 use configuration::{Configuration, Prefix, WhenAway};
 use connections::Connections;
 use machine::{Instant, Micros, Turn};
-use resolver::Names;
+use resolver::NameLookups;
 use tasks::FrameId;
 
 pub use inquiry::FilterQuery;
-pub use relay::filter::Verdict;
+pub use relay::filter::FilterVerdict;
 
 /// The most messages of a core that are asked about at a time.
 const QUESTIONS_MAX: usize = 16;
@@ -47,7 +47,7 @@ pub struct FilterContext<'c> {
     /// All connections of this core.
     pub connections: &'c mut Connections,
     /// The questions to name servers.
-    pub names: &'c mut Names,
+    pub names: &'c mut NameLookups,
 }
 
 /// A filter.

@@ -10,18 +10,18 @@ use core::ops::Range;
 
 use crate::actions::{Actions, ExchangeSummary};
 use crate::coding::{Accepted, Coding};
-use crate::conditions::{self, Selected, Verdict};
-use crate::handler_request::PendingRequest;
-use crate::head::{Name, RequestHead, Version};
+use crate::conditions::{self, ConditionResult, Selected};
+use crate::handler_request::QueuedRequest;
+use crate::head::{FieldName, RequestHead, Version};
 use crate::ranges::{self, Parts};
 use crate::reply::Reply;
 use crate::response::{ALLOW, ResponseHead};
-use crate::response_cache::Page;
+use crate::response_cache::CachedFile;
 use crate::site::{Representation, Resource, Site};
-use crate::target::{PathBuffer, Target, authority, split_absolute};
+use crate::target::{PathBuffer, RequestTarget, authority, split_absolute};
 use crate::types::{After, HttpsPolicy, Method, Status};
 
-use crate::outgoing::{Outgoing, PartsLeft};
+use crate::outgoing::{OutgoingBody, PartsLeft};
 
 /// The longest target that is redirected, in bytes.
 const MOVED_BYTES_MAX: usize = 1024;
@@ -47,7 +47,7 @@ pub(crate) enum Course {
     /// The answer is known.
     Known(PendingResponse),
     /// A handler must be asked.
-    Handler(Box<PendingRequest>),
+    Handler(Box<QueuedRequest>),
 }
 
 impl Course {
@@ -68,7 +68,7 @@ impl Course {
         let Ok(path) = core::str::from_utf8(path) else {
             return refused(Reply::refusal(Status::NotFound));
         };
-        Ok(Course::Handler(Box::new(PendingRequest::read(method, path, head, after)?)))
+        Ok(Course::Handler(Box::new(QueuedRequest::read(method, path, head, after)?)))
     }
 }
 
@@ -77,7 +77,7 @@ enum ResponseContent {
     /// A file.
     Whole(Representation),
     /// Parts of a file.
-    Parts { resource: Resource, coding: Coding, part: Part },
+    Parts { resource: Resource, coding: Coding, part: FileRanges },
     /// The client already has the file.
     NotModified { resource: Resource, coding: Coding },
     /// The path is a folder: its name with a slash after it.
@@ -96,7 +96,7 @@ enum ResponseContent {
 
 /// The part of a file that is sent.
 #[derive(Debug)]
-enum Part {
+enum FileRanges {
     One(Range<u64>),
     Many(Box<Parts>),
 }
@@ -108,26 +108,27 @@ impl PendingResponse {
     pub(crate) fn to(head: &RequestHead<'_, '_>, actions: &impl Actions) -> Result<Course, Status> {
         let site = actions.site();
         let mut room = PathBuffer::default();
-        let target = match Target::parse(head.target, &mut room) {
+        let target = match RequestTarget::parse(head.target, &mut room) {
             Err(Status::BadRequest) if head.method != b"CONNECT" => return Err(Status::BadRequest),
             target => target,
         };
-        let methods = if let Ok(Target::Path(path)) = target { actions.methods(path) } else { &[] };
+        let methods =
+            if let Ok(RequestTarget::Path(path)) = target { actions.methods(path) } else { &[] };
         let content = match (head.method, target) {
             _ if head
-                .values(Name::Expect)
+                .values(FieldName::Expect)
                 .any(|value| !value.eq_ignore_ascii_case(b"100-continue")) =>
             {
                 ResponseContent::error(Status::ExpectationFailed, site)
             }
-            (_, Ok(Target::Path(_))) if actions.https_policy() == HttpsPolicy::Redirect => {
+            (_, Ok(RequestTarget::Path(_))) if actions.https_policy() == HttpsPolicy::Redirect => {
                 over_tls(head, actions)
             }
-            (_, Ok(Target::Path(path))) if !methods.is_empty() => {
+            (_, Ok(RequestTarget::Path(path))) if !methods.is_empty() => {
                 return Course::of(path, methods, head, after(head));
             }
-            (b"GET" | b"HEAD", Ok(Target::Path(path))) => file(path, head, site),
-            (b"GET" | b"HEAD", Ok(Target::Server)) => return Err(Status::BadRequest),
+            (b"GET" | b"HEAD", Ok(RequestTarget::Path(path))) => file(path, head, site),
+            (b"GET" | b"HEAD", Ok(RequestTarget::Server)) => return Err(Status::BadRequest),
             (b"OPTIONS", Ok(_)) => ResponseContent::Options,
             (b"GET" | b"HEAD" | b"OPTIONS", Err(status)) => ResponseContent::error(status, site),
             (b"POST" | b"PUT" | b"DELETE" | b"CONNECT" | b"TRACE" | b"PATCH", _) => {
@@ -160,7 +161,7 @@ impl PendingResponse {
 
     /// The answer to `asked`. Reports it to `actions` for the access log.
     pub(crate) fn from_reply(
-        asked: &PendingRequest,
+        asked: &QueuedRequest,
         reply: Reply,
         actions: &mut impl Actions,
     ) -> PendingResponse {
@@ -185,7 +186,7 @@ impl PendingResponse {
         let content = match &self.content {
             ResponseContent::Reply(reply) => reply.kept_bytes(),
             ResponseContent::Moved(target) | ResponseContent::OverTls(target) => target.capacity(),
-            ResponseContent::Parts { part: Part::Many(_), .. } => size_of::<Parts>(),
+            ResponseContent::Parts { part: FileRanges::Many(_), .. } => size_of::<Parts>(),
             _ => 0,
         };
         size_of::<PendingResponse>() + content
@@ -209,10 +210,10 @@ impl PendingResponse {
     }
 
     /// The whole file, if that is the answer.
-    pub(crate) fn page(&self) -> Option<Page> {
+    pub(crate) fn page(&self) -> Option<CachedFile> {
         match self.content {
             ResponseContent::Whole(representation) => {
-                Some(Page { representation, head_only: self.head_only, after: self.after })
+                Some(CachedFile { representation, head_only: self.head_only, after: self.after })
             }
             _ => None,
         }
@@ -262,28 +263,28 @@ impl PendingResponse {
         &mut self,
         head: &mut ResponseHead,
         actions: &mut impl Actions,
-    ) -> Outgoing {
+    ) -> OutgoingBody {
         head.begin(self.status(), self.after, &actions.date(), actions.https_policy());
         let head_only = self.head_only;
         match &mut self.content {
             ResponseContent::Whole(representation) => {
                 head.bytes(representation.head);
                 return if head_only {
-                    Outgoing::Nothing
+                    OutgoingBody::Nothing
                 } else {
-                    Outgoing::Bytes(representation.bytes)
+                    OutgoingBody::Bytes(representation.bytes)
                 };
             }
             ResponseContent::Parts { resource, coding, part } => {
                 let outgoing = part.begin(head, resource, *coding);
-                return if head_only { Outgoing::Nothing } else { outgoing };
+                return if head_only { OutgoingBody::Nothing } else { outgoing };
             }
             ResponseContent::Error(status, page) => {
                 return begin_error(head, *status, page.as_ref(), head_only);
             }
             ResponseContent::Reply(reply) => {
                 let outgoing = reply.begin(head);
-                return if head_only { Outgoing::Nothing } else { outgoing };
+                return if head_only { OutgoingBody::Nothing } else { outgoing };
             }
             ResponseContent::NotModified { resource, coding } => {
                 head.validators(*coding, resource.digits(), resource.modified(), resource.varies())
@@ -296,12 +297,12 @@ impl PendingResponse {
                 .formatted_field("Content-Range", format_args!("bytes */{length}"))
                 .number_field("Content-Length", 0),
         };
-        Outgoing::Nothing
+        OutgoingBody::Nothing
     }
 }
 
-impl From<Page> for PendingResponse {
-    fn from(page: Page) -> PendingResponse {
+impl From<CachedFile> for PendingResponse {
+    fn from(page: CachedFile) -> PendingResponse {
         PendingResponse {
             content: ResponseContent::Whole(page.representation),
             head_only: page.head_only,
@@ -319,36 +320,36 @@ impl ResponseContent {
     }
 }
 
-impl Part {
-    fn of(parts: Parts) -> Part {
+impl FileRanges {
+    fn of(parts: Parts) -> FileRanges {
         match parts.as_slice() {
-            [only] => Part::One(only.clone()),
-            _ => Part::Many(Box::new(parts)),
+            [only] => FileRanges::One(only.clone()),
+            _ => FileRanges::Many(Box::new(parts)),
         }
     }
 
     /// Writes in the head which part it is, and returns the body.
-    fn begin(&self, head: &mut ResponseHead, resource: &Resource, coding: Coding) -> Outgoing {
+    fn begin(&self, head: &mut ResponseHead, resource: &Resource, coding: Coding) -> OutgoingBody {
         let Some(Representation { bytes, .. }) = resource.representation(coding) else {
-            return Outgoing::Nothing;
+            return OutgoingBody::Nothing;
         };
         match self {
-            Part::One(range) => {
+            FileRanges::One(range) => {
                 let last = range.end.saturating_sub(1);
                 let value = format_args!("bytes {}-{last}/{}", range.start, bytes.len());
                 head.file(coding, resource.digits(), resource.modified(), resource.varies())
                     .formatted_field("Content-Range", value)
                     .field("Content-Type", resource.content_type())
                     .number_field("Content-Length", self.length(resource, coding));
-                Outgoing::Bytes(outgoing_part(bytes, range))
+                OutgoingBody::Bytes(outgoing_part(bytes, range))
             }
-            Part::Many(parts) => {
+            FileRanges::Many(parts) => {
                 let boundary = PartsLeft::boundary(resource);
                 let value = format_args!("multipart/byteranges; boundary={boundary}");
                 head.file(coding, resource.digits(), resource.modified(), resource.varies())
                     .formatted_field("Content-Type", value)
                     .number_field("Content-Length", self.length(resource, coding));
-                Outgoing::Parts(Box::new(PartsLeft::new(*resource, bytes, parts)))
+                OutgoingBody::Parts(Box::new(PartsLeft::new(*resource, bytes, parts)))
             }
         }
     }
@@ -359,8 +360,8 @@ impl Part {
             .representation(coding)
             .map_or(0, |representation| representation.bytes.len() as u64);
         match self {
-            Part::One(range) => range.end - range.start,
-            Part::Many(parts) => PartsLeft::length(resource, whole, parts),
+            FileRanges::One(range) => range.end - range.start,
+            FileRanges::Many(parts) => PartsLeft::length(resource, whole, parts),
         }
     }
 }
@@ -371,7 +372,7 @@ fn begin_error(
     status: Status,
     page: Option<&Resource>,
     head_only: bool,
-) -> Outgoing {
+) -> OutgoingBody {
     if status == Status::MethodNotAllowed {
         head.text(ALLOW);
     }
@@ -382,7 +383,7 @@ fn begin_error(
             None => (status.line().as_bytes(), "text/plain; charset=utf-8"),
         };
     head.field("Content-Type", content_type);
-    if head_only || bytes.is_empty() { Outgoing::Nothing } else { Outgoing::Bytes(bytes) }
+    if head_only || bytes.is_empty() { OutgoingBody::Nothing } else { OutgoingBody::Bytes(bytes) }
 }
 
 fn error_length(status: Status, page: Option<&Resource>) -> u64 {
@@ -443,18 +444,18 @@ fn over_tls(head: &RequestHead<'_, '_>, actions: &impl Actions) -> ResponseConte
 
 /// Decides which form of a file is sent, and which part of it.
 fn form(resource: Resource, head: &RequestHead<'_, '_>) -> ResponseContent {
-    let accepted = Accepted::from_fields(head.values(Name::AcceptEncoding));
+    let accepted = Accepted::from_fields(head.values(FieldName::AcceptEncoding));
     let coding = accepted.best(|coding| resource.representation(coding).is_some());
     let own = Selected { resource: &resource, coding };
     match conditions::evaluate(head, own) {
-        Verdict::NotModified => return ResponseContent::NotModified { resource, coding },
-        Verdict::Failed => return ResponseContent::Error(Status::PreconditionFailed, None),
-        Verdict::Proceed => {}
+        ConditionResult::NotModified => return ResponseContent::NotModified { resource, coding },
+        ConditionResult::Failed => return ResponseContent::Error(Status::PreconditionFailed, None),
+        ConditionResult::Proceed => {}
     }
     let Some(representation) = resource.representation(coding) else {
         return ResponseContent::Error(Status::NotFound, None);
     };
-    match head.only(Name::Range) {
+    match head.only(FieldName::Range) {
         // Ranges are defined for GET alone (RFC 9110 section 14.2).
         Ok(Some(range)) if head.method == b"GET" && conditions::allows_range(head, own) => {
             let length = representation.bytes.len() as u64;
@@ -462,7 +463,7 @@ fn form(resource: Resource, head: &RequestHead<'_, '_>) -> ResponseContent {
                 ranges::RequestedRanges::Nothing => ResponseContent::OutOfRange(length),
                 ranges::RequestedRanges::Whole => ResponseContent::Whole(representation),
                 ranges::RequestedRanges::Parts(parts) => {
-                    ResponseContent::Parts { resource, coding, part: Part::of(parts) }
+                    ResponseContent::Parts { resource, coding, part: FileRanges::of(parts) }
                 }
             }
         }
@@ -473,9 +474,9 @@ fn form(resource: Resource, head: &RequestHead<'_, '_>) -> ResponseContent {
 /// Whether the connection stays open (RFC 9112 section 9.3).
 fn after(head: &RequestHead<'_, '_>) -> After {
     match head.version {
-        _ if head.lists(Name::Connection, "close") => After::Close,
+        _ if head.lists(FieldName::Connection, "close") => After::Close,
         Version::Http11 => After::Open,
-        Version::Http10 if head.lists(Name::Connection, "keep-alive") => After::OpenAsAsked,
+        Version::Http10 if head.lists(FieldName::Connection, "keep-alive") => After::OpenAsAsked,
         Version::Http10 => After::Close,
     }
 }

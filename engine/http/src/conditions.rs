@@ -4,12 +4,12 @@
 
 use crate::coding::Coding;
 use crate::date;
-use crate::head::{Name, RequestHead, list};
+use crate::head::{FieldName, RequestHead, list};
 use crate::site::{Resource, Tag};
 
 /// The result of a request's conditions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum ConditionResult {
     /// The request is served as usual.
     Proceed,
     /// The client already has this representation: 304.
@@ -36,32 +36,38 @@ impl Selected<'_> {
 }
 
 /// Evaluates the conditions of a GET or HEAD in the order of RFC 9110 section 13.2.2.
-pub(crate) fn evaluate(head: &RequestHead<'_, '_>, own: Selected<'_>) -> Verdict {
-    if head.values(Name::IfMatch).next().is_some() {
-        if !head.values(Name::IfMatch).any(|value| names(value, &own.tag(), Comparison::Strong)) {
-            return Verdict::Failed;
+pub(crate) fn evaluate(head: &RequestHead<'_, '_>, own: Selected<'_>) -> ConditionResult {
+    if head.values(FieldName::IfMatch).next().is_some() {
+        if !head
+            .values(FieldName::IfMatch)
+            .any(|value| names(value, &own.tag(), Comparison::Strong))
+        {
+            return ConditionResult::Failed;
         }
-    } else if let Some(since) = date_of(head, Name::IfUnmodifiedSince)
+    } else if let Some(since) = date_of(head, FieldName::IfUnmodifiedSince)
         && own.modified() > since
     {
-        return Verdict::Failed;
+        return ConditionResult::Failed;
     }
-    if head.values(Name::IfNoneMatch).next().is_some() {
-        if head.values(Name::IfNoneMatch).any(|value| names(value, &own.tag(), Comparison::Weak)) {
-            return Verdict::NotModified;
+    if head.values(FieldName::IfNoneMatch).next().is_some() {
+        if head
+            .values(FieldName::IfNoneMatch)
+            .any(|value| names(value, &own.tag(), Comparison::Weak))
+        {
+            return ConditionResult::NotModified;
         }
-    } else if let Some(since) = date_of(head, Name::IfModifiedSince)
+    } else if let Some(since) = date_of(head, FieldName::IfModifiedSince)
         && own.modified() <= since
     {
-        return Verdict::NotModified;
+        return ConditionResult::NotModified;
     }
-    Verdict::Proceed
+    ConditionResult::Proceed
 }
 
 /// Whether to honour a `Range`. It is honoured only for the exact representation of which the
 /// client has the rest (RFC 9110 section 13.1.5).
 pub(crate) fn allows_range(head: &RequestHead<'_, '_>, own: Selected<'_>) -> bool {
-    match head.only(Name::IfRange) {
+    match head.only(FieldName::IfRange) {
         Ok(None) => true,
         Ok(Some(value)) if value.first() == Some(&b'"') => own.tag().as_bytes() == value,
         // A date must be exactly the one that we sent.
@@ -87,6 +93,6 @@ fn names(value: &[u8], own: &Tag, comparison: Comparison) -> bool {
 }
 
 /// The date in a conditional field. A date that is malformed or given twice is ignored.
-fn date_of(head: &RequestHead<'_, '_>, name: Name) -> Option<u64> {
+fn date_of(head: &RequestHead<'_, '_>, name: FieldName) -> Option<u64> {
     date::parse(head.only(name).ok()??)
 }

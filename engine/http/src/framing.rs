@@ -6,7 +6,7 @@
 //! Implements: RFC 9112 sections 6.1, 6.2, 6.3, 7 and 9.3.
 
 use crate::chunked::Chunked;
-use crate::head::{Name, RequestHead, Version, list};
+use crate::head::{FieldName, RequestHead, Version, list};
 use crate::types::Status;
 
 /// The part of a request body that is still to come.
@@ -25,8 +25,8 @@ impl BodyFraming {
     ///
     /// Errors: the end of the body cannot be known.
     pub(crate) fn of(head: &RequestHead<'_, '_>) -> Result<BodyFraming, Status> {
-        let length = head.only(Name::ContentLength)?;
-        match (head.only(Name::TransferEncoding)?, length) {
+        let length = head.only(FieldName::ContentLength)?;
+        match (head.only(FieldName::TransferEncoding)?, length) {
             (None, None) => Ok(BodyFraming::NONE),
             (None, Some(length)) => {
                 decimal(length).map(BodyFraming::Length).ok_or(Status::BadRequest)

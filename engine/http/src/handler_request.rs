@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use base64ct::{Base64, Encoding};
 
-use crate::head::{Name, RequestHead};
+use crate::head::{FieldName, RequestHead};
 use crate::target::authority;
 use crate::types::{After, Announced, Method, Status};
 
@@ -51,18 +51,18 @@ pub struct HandlerRequest<'a> {
 }
 
 /// The fields of a [`HandlerRequest`].
-const FIELDS: [Name; 6] = [
-    Name::Authorization,
-    Name::Cookie,
-    Name::ContentType,
-    Name::Origin,
-    Name::SecFetchSite,
-    Name::UserAgent,
+const FIELDS: [FieldName; 6] = [
+    FieldName::Authorization,
+    FieldName::Cookie,
+    FieldName::ContentType,
+    FieldName::Origin,
+    FieldName::SecFetchSite,
+    FieldName::UserAgent,
 ];
 
 /// A request that waits for its handler.
 #[derive(Debug)]
-pub(crate) struct PendingRequest {
+pub(crate) struct QueuedRequest {
     method: Method,
     target: String,
     path: String,
@@ -74,9 +74,9 @@ pub(crate) struct PendingRequest {
 /// The value of a field that may occur once. For cookies, all values.
 ///
 /// Errors: the field occurs more than once.
-fn value(name: Name, head: &RequestHead<'_, '_>) -> Result<Option<String>, Status> {
+fn value(name: FieldName, head: &RequestHead<'_, '_>) -> Result<Option<String>, Status> {
     let value = match name {
-        Name::Cookie if head.has(name) => {
+        FieldName::Cookie if head.has(name) => {
             Some(head.values(name).collect::<Vec<_>>().join(&b"; "[..]))
         }
         _ => head.only(name)?.map(<[u8]>::to_vec),
@@ -84,7 +84,7 @@ fn value(name: Name, head: &RequestHead<'_, '_>) -> Result<Option<String>, Statu
     Ok(value.and_then(|value| String::from_utf8(value).ok()))
 }
 
-impl PendingRequest {
+impl QueuedRequest {
     /// Reads the request in `head` for the handler of `path`.
     ///
     /// Errors: the request is ambiguous.
@@ -93,14 +93,14 @@ impl PendingRequest {
         path: &str,
         head: &RequestHead<'_, '_>,
         after: After,
-    ) -> Result<PendingRequest, Status> {
+    ) -> Result<QueuedRequest, Status> {
         let mut values = [const { None }; FIELDS.len()];
         for (place, name) in values.iter_mut().zip(FIELDS) {
             *place = value(name, head)?;
         }
         let target = String::from_utf8_lossy(head.target).into();
         let host = authority(head).into();
-        Ok(PendingRequest { method, target, path: path.into(), host, values, after })
+        Ok(QueuedRequest { method, target, path: path.into(), host, values, after })
     }
 
     pub(crate) fn question(&self, body: Announced) -> HandlerRequest<'_> {
@@ -129,7 +129,7 @@ impl PendingRequest {
     /// Bytes of memory that it takes.
     pub(crate) fn bytes(&self) -> usize {
         let values = self.values.iter().flatten().map(String::len).sum::<usize>();
-        size_of::<PendingRequest>() + self.target.len() + self.path.len() + self.host.len() + values
+        size_of::<QueuedRequest>() + self.target.len() + self.path.len() + self.host.len() + values
     }
 
     pub(crate) fn method(&self) -> Method {

@@ -1,9 +1,9 @@
 //! The head of a request: its request line and its fields, up to the empty line.
 //!
 //! Nearly all heads arrive whole and are correct, so a head is read in one pass. Each byte is
-//! checked against the grammar once, and only the fields that some code uses are kept, by [`Name`].
-//! A head that this pass rejects is looked at again. [`start`] then finds out whether it is only
-//! incomplete, or what is wrong with it.
+//! checked against the grammar once, and only the fields that some code uses are kept, by
+//! [`FieldName`]. A head that this pass rejects is looked at again. [`start`] then finds out
+//! whether it is only incomplete, or what is wrong with it.
 //!
 //! The grammar is the strict one. It refuses a line that does not end in CRLF, a space before a
 //! colon, and a folded line. Two servers would read those in two ways.
@@ -73,7 +73,7 @@ pub(crate) enum Version {
 
 /// A field that some code uses. All other fields are only checked against the grammar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Name {
+pub(crate) enum FieldName {
     AcceptEncoding,
     Authorization,
     Connection,
@@ -94,26 +94,34 @@ pub(crate) enum Name {
     UserAgent,
 }
 
-impl Name {
+impl FieldName {
     /// `name`: a token. Few names have the same length.
-    pub(crate) fn of(name: &[u8]) -> Option<Name> {
-        let known: &[(&[u8], Name)] = match name.len() {
-            4 => &[(b"host", Name::Host)],
-            5 => &[(b"range", Name::Range)],
-            6 => &[(b"expect", Name::Expect), (b"cookie", Name::Cookie), (b"origin", Name::Origin)],
-            8 => &[(b"if-match", Name::IfMatch), (b"if-range", Name::IfRange)],
-            10 => &[(b"connection", Name::Connection), (b"user-agent", Name::UserAgent)],
-            12 => &[(b"content-type", Name::ContentType)],
-            13 => &[(b"if-none-match", Name::IfNoneMatch), (b"authorization", Name::Authorization)],
-            14 => {
-                &[(b"content-length", Name::ContentLength), (b"sec-fetch-site", Name::SecFetchSite)]
-            }
-            15 => &[(b"accept-encoding", Name::AcceptEncoding)],
-            17 => &[
-                (b"transfer-encoding", Name::TransferEncoding),
-                (b"if-modified-since", Name::IfModifiedSince),
+    pub(crate) fn of(name: &[u8]) -> Option<FieldName> {
+        let known: &[(&[u8], FieldName)] = match name.len() {
+            4 => &[(b"host", FieldName::Host)],
+            5 => &[(b"range", FieldName::Range)],
+            6 => &[
+                (b"expect", FieldName::Expect),
+                (b"cookie", FieldName::Cookie),
+                (b"origin", FieldName::Origin),
             ],
-            19 => &[(b"if-unmodified-since", Name::IfUnmodifiedSince)],
+            8 => &[(b"if-match", FieldName::IfMatch), (b"if-range", FieldName::IfRange)],
+            10 => &[(b"connection", FieldName::Connection), (b"user-agent", FieldName::UserAgent)],
+            12 => &[(b"content-type", FieldName::ContentType)],
+            13 => &[
+                (b"if-none-match", FieldName::IfNoneMatch),
+                (b"authorization", FieldName::Authorization),
+            ],
+            14 => &[
+                (b"content-length", FieldName::ContentLength),
+                (b"sec-fetch-site", FieldName::SecFetchSite),
+            ],
+            15 => &[(b"accept-encoding", FieldName::AcceptEncoding)],
+            17 => &[
+                (b"transfer-encoding", FieldName::TransferEncoding),
+                (b"if-modified-since", FieldName::IfModifiedSince),
+            ],
+            19 => &[(b"if-unmodified-since", FieldName::IfUnmodifiedSince)],
             _ => &[],
         };
         // Among the bytes of a token, this maps only `A` to `Z` to lower case, and only `-` stays
@@ -124,7 +132,7 @@ impl Name {
 }
 
 /// Buffer for the fields of one head that some code uses.
-pub(crate) type FieldBuffer<'a> = Vec<(Name, &'a [u8]), FIELDS_MAX>;
+pub(crate) type FieldBuffer<'a> = Vec<(FieldName, &'a [u8]), FIELDS_MAX>;
 
 /// A request's head.
 pub(crate) struct RequestHead<'a, 'r> {
@@ -135,7 +143,7 @@ pub(crate) struct RequestHead<'a, 'r> {
     pub(crate) version: Version,
     /// Its length in bytes, including its empty line.
     pub(crate) length: usize,
-    fields: &'r [(Name, &'a [u8])],
+    fields: &'r [(FieldName, &'a [u8])],
     /// The names that are present: one bit for each name.
     names: u32,
 }
@@ -175,13 +183,13 @@ impl<'a, 'r> RequestHead<'a, 'r> {
 
     /// Whether a field called `name` is present.
     #[inline]
-    pub(crate) fn has(&self, name: Name) -> bool {
+    pub(crate) fn has(&self, name: FieldName) -> bool {
         self.names >> name as u16 & 1 == 1
     }
 
     /// Whether it has a field that may carry credentials.
     pub(crate) fn has_secret(&self) -> bool {
-        self.has(Name::Authorization) || self.has(Name::Cookie)
+        self.has(FieldName::Authorization) || self.has(FieldName::Cookie)
     }
 
     /// A head made of a token, visible ASCII, and fields that were already checked against the
@@ -190,14 +198,14 @@ impl<'a, 'r> RequestHead<'a, 'r> {
     pub(crate) fn of(
         method: &'a [u8],
         target: &'a [u8],
-        fields: &'r [(Name, &'a [u8])],
+        fields: &'r [(FieldName, &'a [u8])],
     ) -> RequestHead<'a, 'r> {
         let names = fields.iter().fold(0, |names, (name, _)| names | 1 << *name as u16);
         RequestHead { method, target, version: Version::Http11, length: 0, fields, names }
     }
 
     /// The values of all fields called `name`, in order.
-    pub(crate) fn values(&self, name: Name) -> impl Iterator<Item = &'a [u8]> + '_ {
+    pub(crate) fn values(&self, name: FieldName) -> impl Iterator<Item = &'a [u8]> + '_ {
         let fields = if self.has(name) { self.fields } else { &[] };
         fields.iter().filter(move |field| field.0 == name).map(|field| field.1)
     }
@@ -205,7 +213,7 @@ impl<'a, 'r> RequestHead<'a, 'r> {
     /// The value of the field called `name`, which may occur only once.
     ///
     /// Errors: it occurs more than once.
-    pub(crate) fn only(&self, name: Name) -> Result<Option<&'a [u8]>, Status> {
+    pub(crate) fn only(&self, name: FieldName) -> Result<Option<&'a [u8]>, Status> {
         let mut values = self.values(name);
         match (values.next(), values.next()) {
             (value, None) => Ok(value),
@@ -214,14 +222,14 @@ impl<'a, 'r> RequestHead<'a, 'r> {
     }
 
     /// Whether a list field called `name` has the item `item`, which is a token.
-    pub(crate) fn lists(&self, name: Name, item: &str) -> bool {
+    pub(crate) fn lists(&self, name: FieldName, item: &str) -> bool {
         self.values(name).flat_map(list).any(|found| found.eq_ignore_ascii_case(item.as_bytes()))
     }
 
     /// RFC 9112 section 3.2: exactly one `Host` in HTTP/1.1, at most one in HTTP/1.0, and its value
     /// can be the name of a host.
     pub(crate) fn check_host(&self) -> Result<(), Status> {
-        match self.only(Name::Host)? {
+        match self.only(FieldName::Host)? {
             None if self.version == Version::Http11 => Err(Status::BadRequest),
             Some(host) if !host.iter().all(|byte| is_of_authority(*byte)) => {
                 Err(Status::BadRequest)
@@ -268,7 +276,7 @@ impl<'a> Rest<'a> {
             self.expect(b":")?;
             let value = self.value();
             self.expect(b"\r\n")?;
-            if let Some(name) = Name::of(name)
+            if let Some(name) = FieldName::of(name)
                 && room.push((name, value)).is_err()
             {
                 return Err(Status::HeaderFieldsTooLarge);

@@ -4,16 +4,16 @@ use machine::Micros;
 
 /// The property of a reply that stays open. Its body lasts as long as the handler continues it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Open {
+pub struct OpenReply {
     /// The handler's number for it.
     pub number: u64,
     /// The side that decides when more is sent.
-    pub pace: Pace,
+    pub pace: ReplyPace,
 }
 
 /// The side that decides when more of an open reply is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Pace {
+pub enum ReplyPace {
     /// The handler, when it has something to say. If the client does not take it in time, the reply
     /// ends.
     Handler {
@@ -39,9 +39,9 @@ pub enum ReplyEnd {
     Cut,
 }
 
-impl Open {
+impl OpenReply {
     /// Whether the client sets the pace.
     pub(crate) fn is_paced_by_client(&self) -> bool {
-        matches!(self.pace, Pace::Client { .. })
+        matches!(self.pace, ReplyPace::Client { .. })
     }
 }

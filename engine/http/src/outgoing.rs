@@ -8,14 +8,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::open_reply::{Open, Pace, ReplyEnd};
+use crate::open_reply::{OpenReply, ReplyEnd, ReplyPace};
 use crate::outlet::Outlet;
 use crate::ranges::Parts;
 use crate::site::Resource;
 
 /// The rest of a response's body.
 #[derive(Debug)]
-pub(crate) enum Outgoing {
+pub(crate) enum OutgoingBody {
     Nothing,
     /// These bytes.
     Bytes(&'static [u8]),
@@ -34,7 +34,7 @@ pub(crate) const UNSAID_BYTES_MAX: usize = 4096;
 /// The unsent part of an open reply. Mostly it is empty, and then it owns no buffer.
 #[derive(Debug)]
 pub(crate) struct OpenLeft {
-    open: Open,
+    open: OpenReply,
     own: OwnLeft,
     over: Option<ReplyEnd>,
     /// Whether the handler was asked for more and has not given it yet.
@@ -65,27 +65,27 @@ pub(crate) struct PartsLeft {
     ended: bool,
 }
 
-impl Outgoing {
+impl OutgoingBody {
     /// Whether nothing more is to be sent.
     pub(crate) fn is_nothing(&self) -> bool {
-        matches!(self, Outgoing::Nothing | Outgoing::Bytes([]))
+        matches!(self, OutgoingBody::Nothing | OutgoingBody::Bytes([]))
     }
 
     /// A body of these bytes, which come from no file.
-    pub(crate) fn own(bytes: Vec<u8>) -> Outgoing {
+    pub(crate) fn own(bytes: Vec<u8>) -> OutgoingBody {
         if bytes.is_empty() {
-            Outgoing::Nothing
+            OutgoingBody::Nothing
         } else {
-            Outgoing::Own(Box::new(OwnLeft { bytes, sent: 0 }))
+            OutgoingBody::Own(Box::new(OwnLeft { bytes, sent: 0 }))
         }
     }
 
     /// An open reply that begins with these bytes.
-    pub(crate) fn open(open: Open, bytes: Vec<u8>) -> Outgoing {
-        let length = if let Pace::Client { length } = open.pace { length } else { None };
+    pub(crate) fn open(open: OpenReply, bytes: Vec<u8>) -> OutgoingBody {
+        let length = if let ReplyPace::Client { length } = open.pace { length } else { None };
         let left = length.map(|length| length.saturating_sub(bytes.len() as u64));
         let own = OwnLeft { bytes, sent: 0 };
-        Outgoing::Open(Box::new(OpenLeft {
+        OutgoingBody::Open(Box::new(OpenLeft {
             open,
             own,
             over: None,
@@ -97,7 +97,7 @@ impl Outgoing {
 
     /// Frames the body in chunks from now on, including its first bytes (RFC 9112 section 7.1).
     pub(crate) fn begin_chunks(&mut self) {
-        if let Outgoing::Open(left) = self {
+        if let OutgoingBody::Open(left) = self {
             let first = core::mem::take(&mut left.own.bytes);
             left.in_chunks = true;
             left.say(&first);
@@ -107,37 +107,37 @@ impl Outgoing {
     /// Bytes of memory that it holds until they are sent.
     pub(crate) fn own_bytes(&self) -> usize {
         match self {
-            Outgoing::Own(own) => own.bytes.len(),
-            Outgoing::Open(left) => left.own.bytes.len(),
-            Outgoing::Nothing | Outgoing::Bytes(_) | Outgoing::Parts(_) => 0,
+            OutgoingBody::Own(own) => own.bytes.len(),
+            OutgoingBody::Open(left) => left.own.bytes.len(),
+            OutgoingBody::Nothing | OutgoingBody::Bytes(_) | OutgoingBody::Parts(_) => 0,
         }
     }
 
     /// Bytes of memory that it takes in addition to those.
     pub(crate) fn kept_bytes(&self) -> usize {
         match self {
-            Outgoing::Nothing | Outgoing::Bytes(_) => 0,
-            Outgoing::Parts(_) => size_of::<PartsLeft>(),
-            Outgoing::Own(_) => size_of::<OwnLeft>(),
-            Outgoing::Open(_) => size_of::<OpenLeft>(),
+            OutgoingBody::Nothing | OutgoingBody::Bytes(_) => 0,
+            OutgoingBody::Parts(_) => size_of::<PartsLeft>(),
+            OutgoingBody::Own(_) => size_of::<OwnLeft>(),
+            OutgoingBody::Open(_) => size_of::<OpenLeft>(),
         }
     }
 
     /// The open reply that it belongs to.
-    pub(crate) fn open_reply(&self) -> Option<Open> {
-        if let Outgoing::Open(left) = self { Some(left.open) } else { None }
+    pub(crate) fn open_reply(&self) -> Option<OpenReply> {
+        if let OutgoingBody::Open(left) = self { Some(left.open) } else { None }
     }
 
     /// Whether everything was sent, and the handler may give more.
     pub(crate) fn is_silent(&self) -> bool {
-        matches!(self, Outgoing::Open(left) if left.own.bytes.is_empty() && left.over.is_none())
+        matches!(self, OutgoingBody::Open(left) if left.own.bytes.is_empty() && left.over.is_none())
     }
 
     /// Asks the handler for more, if that is due and has not happened yet. Returns the number of
     /// the reply then.
     pub(crate) fn ask(&mut self) -> Option<u64> {
         let is_silent = self.is_silent();
-        let Outgoing::Open(left) = self else { return None };
+        let OutgoingBody::Open(left) = self else { return None };
         let is_due = is_silent && left.open.is_paced_by_client() && !left.is_asked;
         left.is_asked |= is_due;
         is_due.then_some(left.open.number)
@@ -145,7 +145,7 @@ impl Outgoing {
 
     /// Adds more bytes of the handler. If the client does not take unasked bytes, the reply ends.
     pub(crate) fn say(&mut self, bytes: &[u8]) {
-        let Outgoing::Open(left) = self else { return };
+        let OutgoingBody::Open(left) = self else { return };
         if left.over.is_some() {
             return;
         }
@@ -161,7 +161,7 @@ impl Outgoing {
 
     /// The handler gives no more.
     pub(crate) fn end(&mut self, end: ReplyEnd) {
-        if let Outgoing::Open(left) = self {
+        if let OutgoingBody::Open(left) = self {
             left.end(end);
         }
     }
@@ -176,34 +176,35 @@ impl Outgoing {
 
     /// Whether the reply ends before all of it was sent.
     pub(crate) fn is_cut(&self) -> bool {
-        matches!(self, Outgoing::Open(left) if left.over == Some(ReplyEnd::Cut))
+        matches!(self, OutgoingBody::Open(left) if left.over == Some(ReplyEnd::Cut))
     }
 
     /// Queues `head`, and after it as many bytes as there is space for that need no head of their
     /// own.
     pub(crate) fn send_behind(&mut self, head: &[u8], actions: &mut impl Outlet) {
         match self {
-            Outgoing::Bytes(bytes) => {
+            OutgoingBody::Bytes(bytes) => {
                 let count = actions.send_before(head, bytes);
                 *bytes = bytes.get(count..).unwrap_or_default();
             }
-            Outgoing::Nothing | Outgoing::Parts(_) | Outgoing::Own(_) | Outgoing::Open(_) => {
-                actions.send(head)
-            }
+            OutgoingBody::Nothing
+            | OutgoingBody::Parts(_)
+            | OutgoingBody::Own(_)
+            | OutgoingBody::Open(_) => actions.send(head),
         }
     }
 
     /// Queues as much as there is space for. Returns true if nothing is left.
     pub(crate) fn send_on(&mut self, actions: &mut impl Outlet) -> bool {
         let done = match self {
-            Outgoing::Nothing => true,
-            Outgoing::Bytes(bytes) => send(bytes, actions),
-            Outgoing::Parts(parts) => parts.send_on(actions),
-            Outgoing::Own(own) => own.send_on(actions),
-            Outgoing::Open(left) => left.send_on(actions),
+            OutgoingBody::Nothing => true,
+            OutgoingBody::Bytes(bytes) => send(bytes, actions),
+            OutgoingBody::Parts(parts) => parts.send_on(actions),
+            OutgoingBody::Own(own) => own.send_on(actions),
+            OutgoingBody::Open(left) => left.send_on(actions),
         };
         if done {
-            *self = Outgoing::Nothing;
+            *self = OutgoingBody::Nothing;
         }
         done
     }

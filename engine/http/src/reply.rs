@@ -12,8 +12,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::head::is_value;
-use crate::open_reply::{Open, Pace};
-use crate::outgoing::{Outgoing, UNSAID_BYTES_MAX};
+use crate::open_reply::{OpenReply, ReplyPace};
+use crate::outgoing::{OutgoingBody, UNSAID_BYTES_MAX};
 use crate::response::ResponseHead;
 use crate::types::{After, Method, Status};
 
@@ -67,7 +67,7 @@ pub struct Reply {
     fields: String,
     content_type: &'static str,
     body: Vec<u8>,
-    open: Option<Open>,
+    open: Option<OpenReply>,
     /// Whether only chunks can mark the end of the body, and the client understands them.
     in_chunks: bool,
 }
@@ -82,7 +82,7 @@ impl Reply {
     /// [`crate::Session::continue_reply`], when it likes or when it is asked. It ends the reply
     /// with [`crate::Session::end_reply`], or [`crate::Actions::left`] tells it that the client is
     /// gone.
-    pub fn open(content_type: &'static str, body: Vec<u8>, open: Open) -> Reply {
+    pub fn open(content_type: &'static str, body: Vec<u8>, open: OpenReply) -> Reply {
         Reply { open: Some(open), ..Reply::new(Status::Ok, content_type, body) }
     }
 
@@ -95,9 +95,9 @@ impl Reply {
     /// end of the reply can be marked otherwise.
     pub(crate) fn sent_to(&mut self, after: After) -> After {
         match self.open.map(|open| open.pace) {
-            None | Some(Pace::Client { length: Some(_) }) => after,
+            None | Some(ReplyPace::Client { length: Some(_) }) => after,
             // Chunks exist in HTTP/1.1, where connections stay open by default.
-            Some(Pace::Client { length: None }) if after == After::Open => {
+            Some(ReplyPace::Client { length: None }) if after == After::Open => {
                 self.in_chunks = true;
                 after
             }
@@ -156,21 +156,21 @@ impl Reply {
     }
 
     /// Writes the part of the head that belongs to this reply, and moves the body out.
-    pub(crate) fn begin(&mut self, head: &mut ResponseHead) -> Outgoing {
+    pub(crate) fn begin(&mut self, head: &mut ResponseHead) -> OutgoingBody {
         head.text(&self.fields).field("Content-Type", self.content_type);
         let body = core::mem::take(&mut self.body);
         if let Some(open) = self.open {
             match open.pace {
-                Pace::Client { length: Some(length) } => {
+                ReplyPace::Client { length: Some(length) } => {
                     head.number_field("Content-Length", length)
                 }
                 _ if self.in_chunks => head.field("Transfer-Encoding", "chunked"),
                 _ => head,
             };
-            return Outgoing::open(open, body);
+            return OutgoingBody::open(open, body);
         }
         head.number_field("Content-Length", body.len() as u64);
-        Outgoing::own(body)
+        OutgoingBody::own(body)
     }
 
     /// Appends to the first part of an open reply that has not begun.

@@ -42,11 +42,11 @@ const HEAD_BYTES: usize = 128;
 const TELLING_BYTES: usize = 32;
 
 /// The requests that one core caches.
-pub struct ResponseCache(Box<[Place]>);
+pub struct ResponseCache(Box<[CacheSlot]>);
 
-struct Place {
+struct CacheSlot {
     head: Vec<u8, HEAD_BYTES_MAX>,
-    page: Option<Page>,
+    page: Option<CachedFile>,
     ready: Ready,
 }
 
@@ -67,14 +67,14 @@ struct Ready {
 
 /// The response to a cached request: a whole file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Page {
+pub(crate) struct CachedFile {
     pub(crate) representation: Representation,
     /// Whether the client asked only for the head.
     pub(crate) head_only: bool,
     pub(crate) after: After,
 }
 
-impl Page {
+impl CachedFile {
     /// Whether the whole response fits a block.
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
@@ -88,14 +88,17 @@ impl ResponseCache {
     pub fn nothing() -> ResponseCache {
         ResponseCache(
             (0..PLACES)
-                .map(|_| Place { head: Vec::new(), page: None, ready: Ready::default() })
+                .map(|_| CacheSlot { head: Vec::new(), page: None, ready: Ready::default() })
                 .collect(),
         )
     }
 
     /// The head that `bytes` begin with and its response, if it is cached.
     #[inline]
-    pub(crate) fn recall<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], Page, PlaceNumber)> {
+    pub(crate) fn recall<'a>(
+        &self,
+        bytes: &'a [u8],
+    ) -> Option<(&'a [u8], CachedFile, PlaceNumber)> {
         let number = place_of(bytes)?;
         let place = self.0.get(number)?;
         let head = bytes.get(..place.head.len()).filter(|head| *head == place.head.as_slice())?;
@@ -113,7 +116,7 @@ impl ResponseCache {
     /// Records that the response is given at this date. Returns whether to prepare it, because it
     /// was given before within the same second.
     pub(crate) fn is_given_again(&mut self, number: PlaceNumber, date: &[u8; DATE_BYTES]) -> bool {
-        let Some(Place { ready, .. }) = self.0.get_mut(number.0) else { return false };
+        let Some(CacheSlot { ready, .. }) = self.0.get_mut(number.0) else { return false };
         let again = ready.date == *date;
         (ready.date, ready.length) = (*date, None);
         again
@@ -122,7 +125,7 @@ impl ResponseCache {
     /// Prepares a response: `head` and then `bytes`. Does nothing if both blocks are still in
     /// flight, or if the response is too long.
     pub(crate) fn make_ready(&mut self, number: PlaceNumber, head: &[u8], bytes: &[u8]) {
-        let Some(Place { ready: Ready { length, blocks, .. }, .. }) = self.0.get_mut(number.0)
+        let Some(CacheSlot { ready: Ready { length, blocks, .. }, .. }) = self.0.get_mut(number.0)
         else {
             return;
         };
@@ -140,7 +143,7 @@ impl ResponseCache {
 
     /// Caches the response to the head that is the first `length` of `bytes`, unless the head is
     /// too long.
-    pub(crate) fn keep(&mut self, bytes: &[u8], length: usize, page: Page) {
+    pub(crate) fn keep(&mut self, bytes: &[u8], length: usize, page: CachedFile) {
         let place = place_of(bytes).and_then(|place| self.0.get_mut(place));
         if let (Some(place), Some(head)) = (place, bytes.get(..length))
             && let Ok(head) = Vec::from_slice(head)

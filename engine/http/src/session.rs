@@ -22,9 +22,9 @@ use machine::Micros;
 use crate::actions::{Actions, ExchangeSummary};
 use crate::answer::{Course, PendingResponse};
 use crate::framing::BodyFraming;
-use crate::head::{self, Name, RequestHead, Start};
-use crate::open_reply::Pace;
-use crate::outgoing::Outgoing;
+use crate::head::{self, FieldName, RequestHead, Start};
+use crate::open_reply::ReplyPace;
+use crate::outgoing::OutgoingBody;
 use crate::response::{RESPONSE_HEAD_BYTES_MAX, ResponseHead};
 use crate::types::{After, HttpsPolicy, Status};
 
@@ -44,9 +44,9 @@ const BODY_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Session {
     expect: Expect,
-    waits_for: WaitsFor,
+    waits_for: HttpWaitsFor,
     stopping: bool,
-    outgoing: Outgoing,
+    outgoing: OutgoingBody,
 }
 
 const _: () = assert!(size_of::<Session>() <= 112);
@@ -75,7 +75,7 @@ enum Expect {
 
 /// What must happen before the session takes bytes again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WaitsFor {
+pub enum HttpWaitsFor {
     /// The arrival of more bytes than it was offered, and nothing else.
     Bytes,
     /// Space for a response, or for more of one. Offer the bytes again, or none, when there is
@@ -89,11 +89,11 @@ pub enum WaitsFor {
 }
 
 /// What a handler function has done with its bytes.
-enum Taken {
+enum HandlerProgress {
     /// It took this many bytes, and the next handler function may have work.
     AndGoOn(usize),
     /// It took this many bytes, and now this event must happen first.
-    AndWait(usize, WaitsFor),
+    AndWait(usize, HttpWaitsFor),
 }
 
 impl Session {
@@ -102,14 +102,14 @@ impl Session {
         actions.set_deadline(Some(IDLE_TIMEOUT));
         Session {
             expect: Expect::Head { searched: 0 },
-            waits_for: WaitsFor::Bytes,
+            waits_for: HttpWaitsFor::Bytes,
             stopping: false,
-            outgoing: Outgoing::Nothing,
+            outgoing: OutgoingBody::Nothing,
         }
     }
 
     /// What must happen before it is useful to offer bytes.
-    pub fn waits_for(&self) -> WaitsFor {
+    pub fn waits_for(&self) -> HttpWaitsFor {
         self.waits_for
     }
 
@@ -127,8 +127,8 @@ impl Session {
         loop {
             let rest = bytes.get(taken..).unwrap_or_default();
             match self.step(rest, actions) {
-                Taken::AndGoOn(count) => taken += count,
-                Taken::AndWait(count, event) => {
+                HandlerProgress::AndGoOn(count) => taken += count,
+                HandlerProgress::AndWait(count, event) => {
                     self.waits_for = event;
                     return taken + count;
                 }
@@ -136,7 +136,7 @@ impl Session {
         }
     }
 
-    fn step(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Taken {
+    fn step(&mut self, bytes: &[u8], actions: &mut impl Actions) -> HandlerProgress {
         match &mut self.expect {
             Expect::Head { searched } => {
                 let searched = *searched;
@@ -149,13 +149,13 @@ impl Session {
                     Ok(taken) => {
                         *left -= taken;
                         match (body.is_over(), *left) {
-                            (false, 1..) => Taken::AndWait(taken, WaitsFor::Bytes),
+                            (false, 1..) => HandlerProgress::AndWait(taken, HttpWaitsFor::Bytes),
                             (is_over, _) => self.body_ended(taken, is_over, actions),
                         }
                     }
                 }
             }
-            Expect::Us(_) => Taken::AndWait(0, WaitsFor::Us),
+            Expect::Us(_) => HandlerProgress::AndWait(0, HttpWaitsFor::Us),
             Expect::Upload(_) => self.upload_arrived(bytes, actions),
             Expect::Reply { .. } => self.reply_goes_out(actions),
             Expect::Room { after } => {
@@ -167,7 +167,7 @@ impl Session {
                 self.more_goes_out(bytes.len(), after, actions)
             }
             // Unread bytes would make TCP send a reset, which could overtake the response.
-            Expect::Closed => Taken::AndWait(bytes.len(), WaitsFor::Nothing),
+            Expect::Closed => HandlerProgress::AndWait(bytes.len(), HttpWaitsFor::Nothing),
         }
     }
 
@@ -176,18 +176,18 @@ impl Session {
         bytes: &[u8],
         searched: usize,
         actions: &mut impl Actions,
-    ) -> Taken {
+    ) -> HandlerProgress {
         if bytes.is_empty() {
-            return Taken::AndWait(0, WaitsFor::Bytes);
+            return HandlerProgress::AndWait(0, HttpWaitsFor::Bytes);
         }
         if actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
-            return Taken::AndWait(0, WaitsFor::SendRoom);
+            return HandlerProgress::AndWait(0, HttpWaitsFor::SendRoom);
         }
         if let Some((head, page, place)) = actions.response_cache().recall(bytes)
             && actions.https_policy() != HttpsPolicy::Redirect
         {
             self.cached_request_arrived(head, page, place, actions);
-            return Taken::AndGoOn(head.len());
+            return HandlerProgress::AndGoOn(head.len());
         }
         let mut room = head::FieldBuffer::new();
         if searched == 0
@@ -196,14 +196,14 @@ impl Session {
             return self.head_arrived(bytes, &head, actions);
         }
         match head::start(bytes, searched) {
-            Start::EmptyLine => Taken::AndGoOn(2),
+            Start::EmptyLine => HandlerProgress::AndGoOn(2),
             Start::Bad(status) => self.refuse(status, actions),
             Start::Partial(count) => {
                 if searched == 0 && count > 0 {
                     actions.set_deadline(Some(REQUEST_TIMEOUT));
                 }
                 self.expect = Expect::Head { searched: count };
-                Taken::AndWait(0, WaitsFor::Bytes)
+                HandlerProgress::AndWait(0, HttpWaitsFor::Bytes)
             }
             Start::Whole => {
                 room.clear();
@@ -222,9 +222,9 @@ impl Session {
         bytes: &[u8],
         head: &RequestHead<'_, '_>,
         actions: &mut impl Actions,
-    ) -> Taken {
+    ) -> HandlerProgress {
         match self.request_arrived(bytes, head, actions) {
-            Ok(()) => Taken::AndGoOn(head.length),
+            Ok(()) => HandlerProgress::AndGoOn(head.length),
             Err(status) => self.refuse(status, actions),
         }
     }
@@ -240,7 +240,7 @@ impl Session {
     ) -> Result<(), Status> {
         let body = BodyFraming::of(head)?;
         let course = PendingResponse::to(head, actions)?;
-        let is_told = !body.is_over() && head.lists(Name::Expect, "100-continue");
+        let is_told = !body.is_over() && head.lists(FieldName::Expect, "100-continue");
         let waits = if is_told { Waits::Yes } else { Waits::No };
         let answer = match course {
             Course::Known(answer) => answer,
@@ -269,7 +269,7 @@ impl Session {
         if !body.is_over() && !is_long && waits == Waits::No {
             actions.set_deadline(Some(REQUEST_TIMEOUT));
             self.expect = Expect::Body { body, left: BODY_BYTES_MAX, answer: Box::new(answer) };
-            self.waits_for = WaitsFor::Bytes;
+            self.waits_for = HttpWaitsFor::Bytes;
             return;
         }
         if self.stopping || !body.is_over() {
@@ -279,16 +279,21 @@ impl Session {
     }
 
     /// The body has ended, or is too long to wait for.
-    fn body_ended(&mut self, taken: usize, is_over: bool, actions: &mut impl Actions) -> Taken {
+    fn body_ended(
+        &mut self,
+        taken: usize,
+        is_over: bool,
+        actions: &mut impl Actions,
+    ) -> HandlerProgress {
         let Expect::Body { mut answer, .. } = core::mem::replace(&mut self.expect, Expect::Closed)
         else {
-            return Taken::AndGoOn(taken);
+            return HandlerProgress::AndGoOn(taken);
         };
         if self.stopping || !is_over {
             answer.ends_connection();
         }
         self.respond(&mut answer, actions);
-        Taken::AndGoOn(taken)
+        HandlerProgress::AndGoOn(taken)
     }
 
     fn respond(&mut self, answer: &mut PendingResponse, actions: &mut impl Actions) {
@@ -296,7 +301,7 @@ impl Session {
         self.outgoing = answer.begin(&mut head, actions);
         self.outgoing.send_behind(head.end(), actions);
         if let Some(open) = self.outgoing.open_reply() {
-            actions.set_deadline(Some(if let Pace::Handler { silence, .. } = open.pace {
+            actions.set_deadline(Some(if let ReplyPace::Handler { silence, .. } = open.pace {
                 silence
             } else {
                 RESPONSE_TIMEOUT
@@ -314,18 +319,18 @@ impl Session {
             self.expect = Expect::Room { after: answer.after() };
         }
         // Space for the rest is not awaited yet.
-        self.waits_for = WaitsFor::Bytes;
+        self.waits_for = HttpWaitsFor::Bytes;
     }
 
     /// Continues to send. After all of the response is queued, the next request is read. Until then
     /// the deadline restarts whenever the client takes something.
-    fn room_may_be_there(&mut self, after: After, actions: &mut impl Actions) -> Taken {
-        let before = (self.waits_for == WaitsFor::SendRoom).then(|| actions.send_room());
+    fn room_may_be_there(&mut self, after: After, actions: &mut impl Actions) -> HandlerProgress {
+        let before = (self.waits_for == HttpWaitsFor::SendRoom).then(|| actions.send_room());
         if !self.outgoing.send_on(actions) {
             if before != Some(actions.send_room()) {
                 actions.set_deadline(Some(RESPONSE_TIMEOUT));
             }
-            return Taken::AndWait(0, WaitsFor::SendRoom);
+            return HandlerProgress::AndWait(0, HttpWaitsFor::SendRoom);
         }
         if after == After::Close || self.stopping {
             self.finish(actions);
@@ -333,11 +338,11 @@ impl Session {
             self.expect = Expect::Head { searched: 0 };
             actions.set_deadline(Some(IDLE_TIMEOUT));
         }
-        Taken::AndGoOn(0)
+        HandlerProgress::AndGoOn(0)
     }
 
     /// Answers a request without a known end, and ends the session.
-    fn refuse(&mut self, status: Status, actions: &mut impl Actions) -> Taken {
+    fn refuse(&mut self, status: Status, actions: &mut impl Actions) -> HandlerProgress {
         self.upload_given_up(actions);
         self.listener_left(actions);
         let mut answer = PendingResponse::refusal(status, false, actions.site());
@@ -348,7 +353,7 @@ impl Session {
             bytes: answer.body_bytes(),
         });
         self.respond(&mut answer, actions);
-        Taken::AndGoOn(0)
+        HandlerProgress::AndGoOn(0)
     }
 
     /// The deadline that was set last has expired.
@@ -393,8 +398,8 @@ impl Session {
         self.upload_given_up(actions);
         self.listener_left(actions);
         self.expect = Expect::Closed;
-        self.waits_for = WaitsFor::Nothing;
-        self.outgoing = Outgoing::Nothing;
+        self.waits_for = HttpWaitsFor::Nothing;
+        self.outgoing = OutgoingBody::Nothing;
         actions.set_deadline(None);
         actions.close();
     }

@@ -4,7 +4,7 @@
 
 use heapless::Vec;
 
-use crate::head::{Name, RequestHead, is_of_authority};
+use crate::head::{FieldName, RequestHead, is_of_authority};
 use crate::types::Status;
 
 /// The longest path, decoded, in bytes.
@@ -12,7 +12,7 @@ const PATH_BYTES_MAX: usize = 1024;
 
 /// What a request asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Target<'a> {
+pub(crate) enum RequestTarget<'a> {
     /// The server itself: `*`.
     Server,
     /// A path: it begins with `/`, is decoded, and has no segments `.` and `..`.
@@ -23,16 +23,19 @@ pub(crate) enum Target<'a> {
 #[derive(Default)]
 pub(crate) struct PathBuffer(Vec<u8, PATH_BYTES_MAX>);
 
-impl<'a> Target<'a> {
+impl<'a> RequestTarget<'a> {
     /// Reads a target of visible ASCII.
     ///
     /// Errors: `target` is malformed, or leads out of the site.
-    pub(crate) fn parse(target: &'a [u8], room: &'a mut PathBuffer) -> Result<Target<'a>, Status> {
+    pub(crate) fn parse(
+        target: &'a [u8],
+        room: &'a mut PathBuffer,
+    ) -> Result<RequestTarget<'a>, Status> {
         if is_path_as_meant(target) {
-            return Ok(Target::Path(target));
+            return Ok(RequestTarget::Path(target));
         }
         if target == b"*" {
-            return Ok(Target::Server);
+            return Ok(RequestTarget::Server);
         }
         let target = core::str::from_utf8(target).map_err(|_| Status::BadRequest)?;
         // Clients never send a fragment. A request with one is malformed.
@@ -44,7 +47,7 @@ impl<'a> Target<'a> {
             None => path_of_absolute(target).ok_or(Status::BadRequest)?,
         };
         let path = path.split('?').next().unwrap_or_default();
-        Ok(Target::Path(room.decode(path)?))
+        Ok(RequestTarget::Path(room.decode(path)?))
     }
 }
 
@@ -124,7 +127,7 @@ fn escaped(digits: &mut impl Iterator<Item = u8>) -> Option<u8> {
 
 /// The host that the client asks for, with its port if the client gave one.
 pub(crate) fn authority<'a>(head: &RequestHead<'a, '_>) -> &'a str {
-    let said = head.only(Name::Host).ok().flatten().unwrap_or_default();
+    let said = head.only(FieldName::Host).ok().flatten().unwrap_or_default();
     let [said, target] =
         [said, head.target].map(|bytes| core::str::from_utf8(bytes).unwrap_or_default());
     split_absolute(target).map_or(said, |(authority, _)| authority)

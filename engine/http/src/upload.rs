@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use crate::actions::Actions;
 use crate::answer::PendingResponse;
-use crate::handler_request::PendingRequest;
+use crate::handler_request::QueuedRequest;
 use crate::types::Announced;
 
 /// Bytes of the first allocation if the length of the body is unknown.
@@ -50,7 +50,7 @@ impl BodyAdmission {
     /// The body is larger than admitted. Returns the answer to the request.
     pub(crate) fn refuse(
         &self,
-        asked: &PendingRequest,
+        asked: &QueuedRequest,
         actions: &mut impl Actions,
     ) -> PendingResponse {
         self.give_up(actions);
@@ -61,7 +61,7 @@ impl BodyAdmission {
 
 /// A body that is arriving.
 #[derive(Debug)]
-pub(crate) struct Upload {
+pub(crate) struct ArrivingBody {
     bytes: Vec<u8>,
     admission: BodyAdmission,
     /// Bytes that have arrived.
@@ -71,15 +71,15 @@ pub(crate) struct Upload {
     is_with_handler: bool,
 }
 
-impl Upload {
+impl ArrivingBody {
     /// `announced`: the length of the body in bytes, if the client announced it.
-    pub(crate) fn begin(admission: BodyAdmission, announced: Option<u64>) -> Upload {
+    pub(crate) fn begin(admission: BodyAdmission, announced: Option<u64>) -> ArrivingBody {
         let announced = announced.unwrap_or(0);
         let is_too_large = announced > admission.bytes;
         let at_once =
             if admission.number.is_some() { announced.min(PIECE_BYTES as u64) } else { announced };
         let bytes = if is_too_large { Vec::new() } else { Vec::with_capacity(at_once as usize) };
-        Upload { bytes, admission, came: 0, is_too_large, is_with_handler: false }
+        ArrivingBody { bytes, admission, came: 0, is_too_large, is_with_handler: false }
     }
 
     /// Keeps a part of the body, unless it exceeds the limit.
@@ -118,7 +118,7 @@ impl Upload {
     }
 
     /// The body is complete.
-    pub(crate) fn end(self, asked: &PendingRequest, actions: &mut impl Actions) {
+    pub(crate) fn end(self, asked: &QueuedRequest, actions: &mut impl Actions) {
         actions.released(self.admission.memory);
         match self.admission.number {
             Some(number) => actions.pieces_ended(number, self.bytes),

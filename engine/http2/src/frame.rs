@@ -28,7 +28,7 @@ pub mod flags {
 
 /// The kinds of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum FrameType {
     /// Bytes of a body.
     Data,
     /// A block of fields, which begins or ends a stream.
@@ -53,37 +53,37 @@ pub enum Kind {
     Unknown(u8),
 }
 
-impl Kind {
-    const KNOWN: [Kind; 10] = [
-        Kind::Data,
-        Kind::Headers,
-        Kind::Priority,
-        Kind::ResetStream,
-        Kind::Settings,
-        Kind::PushPromise,
-        Kind::Ping,
-        Kind::GoAway,
-        Kind::WindowUpdate,
-        Kind::Continuation,
+impl FrameType {
+    const KNOWN: [FrameType; 10] = [
+        FrameType::Data,
+        FrameType::Headers,
+        FrameType::Priority,
+        FrameType::ResetStream,
+        FrameType::Settings,
+        FrameType::PushPromise,
+        FrameType::Ping,
+        FrameType::GoAway,
+        FrameType::WindowUpdate,
+        FrameType::Continuation,
     ];
 
-    fn of(byte: u8) -> Kind {
-        Kind::KNOWN.get(usize::from(byte)).copied().unwrap_or(Kind::Unknown(byte))
+    fn of(byte: u8) -> FrameType {
+        FrameType::KNOWN.get(usize::from(byte)).copied().unwrap_or(FrameType::Unknown(byte))
     }
 
     const fn byte(self) -> u8 {
         match self {
-            Kind::Data => 0,
-            Kind::Headers => 1,
-            Kind::Priority => 2,
-            Kind::ResetStream => 3,
-            Kind::Settings => 4,
-            Kind::PushPromise => 5,
-            Kind::Ping => 6,
-            Kind::GoAway => 7,
-            Kind::WindowUpdate => 8,
-            Kind::Continuation => 9,
-            Kind::Unknown(byte) => byte,
+            FrameType::Data => 0,
+            FrameType::Headers => 1,
+            FrameType::Priority => 2,
+            FrameType::ResetStream => 3,
+            FrameType::Settings => 4,
+            FrameType::PushPromise => 5,
+            FrameType::Ping => 6,
+            FrameType::GoAway => 7,
+            FrameType::WindowUpdate => 8,
+            FrameType::Continuation => 9,
+            FrameType::Unknown(byte) => byte,
         }
     }
 }
@@ -94,7 +94,7 @@ pub struct FrameHead {
     /// Bytes of the payload after the head: less than 2^24.
     pub length: u32,
     /// The kind of frame.
-    pub kind: Kind,
+    pub kind: FrameType,
     /// See [`flags`].
     pub flags: u8,
     /// The stream: less than 2^31. 0 is the connection.
@@ -108,7 +108,7 @@ impl FrameHead {
         let length = u32::from_be_bytes([0, l0, l1, l2]);
         // The first bit is reserved and ignored.
         let stream = u32::from_be_bytes([s0 & 0x7f, s1, s2, s3]);
-        Some(FrameHead { length, kind: Kind::of(kind), flags, stream })
+        Some(FrameHead { length, kind: FrameType::of(kind), flags, stream })
     }
 
     /// The bytes on the wire.

@@ -35,7 +35,7 @@ mod hpack;
 mod settings;
 
 pub use error::ErrorCode;
-pub use frame::{FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, PREFACE, flags};
+pub use frame::{FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, FrameType, PREFACE, flags};
 pub use hpack::{
     BufferFull, Decoder, FIELDS_MAX, FieldList, HpackError, LIST_BYTES_MAX, TABLE_BYTES_MAX,
     encode_field, encode_secret, encode_status,

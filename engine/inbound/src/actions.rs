@@ -12,7 +12,7 @@ use sasl::{Credentials, Puzzle};
 use shards::DeliveryHandle;
 use smtp::{
     Extensions, ForwardPath, Haste, Holds, Mail, MessageRefusal, MessageStart, RecipientRefusal,
-    SenderRefusal, Settings, Tls,
+    SenderRefusal, SmtpSettings, SmtpTls,
 };
 use sometimes::buggify;
 use store::State;
@@ -21,8 +21,8 @@ use super::dmarc_check::DmarcCheck;
 use super::external_clients::is_local;
 use super::host::{ClientStatus, SmtpHost};
 use super::incoming::{EndOfData, IncomingMessage, message_refusal};
-use super::transaction::Transaction;
-use super::waiting::{WaitPoint, name_known_at};
+use super::transaction::InboundTransaction;
+use super::waiting::{InboundWaitPoint, name_known_at};
 use super::{end_of_data, login, recipients};
 
 /// A message with this many `Received:` fields is in a loop (RFC 5321 section 6.3).
@@ -50,15 +50,15 @@ impl sasl::Host for SmtpHost<'_, '_> {
 }
 
 impl smtp::Actions for SmtpHost<'_, '_> {
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> SmtpSettings {
         let tls = match (self.caller.channel, self.cx.connections.tls()) {
-            (Channel::Tls, _) => Tls::Spoken,
-            (_, secure) if !secure.serves(self.caller.service) => Tls::Absent,
-            (_, secure) if !secure.may_begin() => Tls::Busy,
-            _ => Tls::Offered,
+            (Channel::Tls, _) => SmtpTls::Spoken,
+            (_, secure) if !secure.serves(self.caller.service) => SmtpTls::Absent,
+            (_, secure) if !secure.may_begin() => SmtpTls::Busy,
+            _ => SmtpTls::Offered,
         };
         let (login, settings) = (login::setting(self), self.inbound.settings);
-        if login == smtp::Login::Absent {
+        if login == smtp::LoginPolicy::Absent {
             // For external mail, the answer is final: the message is in a mailbox, or it is not
             // accepted. So no reports are offered.
             let extensions = settings.extensions.without(Extensions::DSN);
@@ -67,10 +67,10 @@ impl smtp::Actions for SmtpHost<'_, '_> {
             } else {
                 Haste::Tolerated
             };
-            return Settings { tls, login, haste, extensions, ..settings };
+            return SmtpSettings { tls, login, haste, extensions, ..settings };
         }
         let holds = Some(Holds { seconds_max: HOLD_SECONDS_MAX, now: self.cx.turn.wall });
-        Settings { tls, login, holds, ..settings }
+        SmtpSettings { tls, login, holds, ..settings }
     }
 
     fn send_room(&self) -> usize {
@@ -109,7 +109,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         Ok(())
     }
 
-    fn recipient(&mut self, named: &smtp::Recipient<'_>) -> Result<(), RecipientRefusal> {
+    fn recipient(&mut self, named: &smtp::RcptTo<'_>) -> Result<(), RecipientRefusal> {
         recipients::name(named, self)
     }
 
@@ -133,7 +133,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         let (Some(account), Some(transaction)) = (account, self.transaction.as_deref_mut()) else {
             return true;
         };
-        let Transaction { permission, posting, .. } = transaction;
+        let InboundTransaction { permission, posting, .. } = transaction;
         permission.is_known(account, || posting.people_elsewhere(), self.caller, self.cx)
     }
 
@@ -158,7 +158,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         let origin = match account {
             Some(_) => Origin::Submitted,
             None if is_local(self.caller.address, self.cx.connections.net()) => Origin::Relayed,
-            None => Origin::Stranger,
+            None => Origin::External,
         };
         let submitter = account.and_then(|account| self.cx.store.account(account));
         let author = submitter.map_or_else(String::new, |submitter| submitter.address.into());
@@ -200,7 +200,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
     }
 
     fn message_bytes(&mut self, bytes: &[u8]) -> Result<usize, MessageRefusal> {
-        let (continuation, caller) = (self.continuation(WaitPoint::Room), self.caller);
+        let (continuation, caller) = (self.continuation(InboundWaitPoint::Room), self.caller);
         let (incoming, inbound, cx) = self.message()?;
         let taken = incoming.put(bytes, &mut inbound.trace, cx, continuation);
         let taken = match &incoming.revision {
@@ -252,7 +252,7 @@ fn trace(
     delivery: DeliveryHandle,
     queue_id: QueueId,
 ) -> Result<(), MessageRefusal> {
-    let continuation = host.continuation(WaitPoint::Room);
+    let continuation = host.continuation(InboundWaitPoint::Room);
     let assurance = match (host.caller.channel, host.account()) {
         (Channel::Plain, None) => Assurance::None,
         (Channel::Plain, Some(_)) => Assurance::Login,
@@ -266,9 +266,9 @@ fn trace(
         peer: host.caller.address,
         hostname: &inbound.trace.hostname,
         protocol: match envelope.protocol {
-            smtp::Protocol::Smtp => message::Protocol::Smtp,
-            smtp::Protocol::Esmtp => message::Protocol::Esmtp,
-            smtp::Protocol::Utf8Smtp => message::Protocol::Utf8Smtp,
+            smtp::TransmissionType::Smtp => message::WithProtocol::Smtp,
+            smtp::TransmissionType::Esmtp => message::WithProtocol::Esmtp,
+            smtp::TransmissionType::Utf8Smtp => message::WithProtocol::Utf8Smtp,
         },
         assurance,
         identifier: queue_id.as_bytes(),

@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use connections::Caller;
-use shards::{MaySend, Permitted, ReachedLimit, Verdict};
+use shards::{MaySend, Permitted, ReachedLimit, SendingDecision};
 use smtp::MessageRefusal;
 use store::AccountId;
 
@@ -23,7 +23,7 @@ pub(super) enum Permission {
     #[default]
     NotAsked,
     Asked(AccountId),
-    Known(Verdict),
+    Known(SendingDecision),
 }
 
 impl Permission {
@@ -68,7 +68,7 @@ impl Permission {
     }
 
     /// Notes the verdict, and writes a line for administrators.
-    fn settle(&mut self, account: AccountId, verdict: Verdict, cx: &mut SmtpContext<'_>) {
+    fn settle(&mut self, account: AccountId, verdict: SendingDecision, cx: &mut SmtpContext<'_>) {
         *self = Permission::Known(verdict);
         let line = cx.store.account(account).and_then(|known| verdict.line(known.address));
         cx.console.extend(line);
@@ -77,18 +77,18 @@ impl Permission {
     /// Errors: the message may not be sent.
     pub(super) fn check(self) -> Result<(), MessageRefusal> {
         match self {
-            Permission::Known(Verdict::Refused(ReachedLimit::Outbox, _)) => {
+            Permission::Known(SendingDecision::Refused(ReachedLimit::Outbox, _)) => {
                 Err(MessageRefusal::OutboxFull)
             }
-            Permission::Known(Verdict::Refused(ReachedLimit::Messages(_), _)) => {
+            Permission::Known(SendingDecision::Refused(ReachedLimit::Messages(_), _)) => {
                 Err(MessageRefusal::TooManyToday)
             }
-            Permission::Known(Verdict::Refused(ReachedLimit::NewRecipients(_), _)) => {
+            Permission::Known(SendingDecision::Refused(ReachedLimit::NewRecipients(_), _)) => {
                 Err(MessageRefusal::TooManyNewToday)
             }
-            Permission::Known(Verdict::Granted) | Permission::NotAsked | Permission::Asked(_) => {
-                Ok(())
-            }
+            Permission::Known(SendingDecision::Granted)
+            | Permission::NotAsked
+            | Permission::Asked(_) => Ok(()),
         }
     }
 }

@@ -5,7 +5,7 @@ use accounts::logins::{self, Logins};
 use compute::Compute;
 use connections::{Caller, Connections};
 use machine::{ConsoleLines, Turn};
-use resolver::Names;
+use resolver::NameLookups;
 use shards::ShardedStore;
 use signing::Signer;
 use smtp::{ForwardPath, RecipientRefusal};
@@ -28,7 +28,7 @@ pub struct SmtpContext<'c> {
     /// Signs messages of our domains.
     pub signer: &'c mut Signer,
     /// The questions to name servers.
-    pub names: &'c mut Names,
+    pub names: &'c mut NameLookups,
     /// Password hashes and signatures under way.
     pub compute: &'c mut Compute,
     /// Lines for the operator.

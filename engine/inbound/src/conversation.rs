@@ -12,14 +12,14 @@ use tasks::{EntryPoint, FrameId};
 use super::host::{ClientStatus, SmtpHost};
 use super::incoming::{IncomingMessage, message_refusal};
 use super::shared::SmtpCall;
-use super::transaction::Transaction;
-use super::waiting::WaitPoint;
+use super::transaction::InboundTransaction;
+use super::waiting::InboundWaitPoint;
 use super::{end_of_data, login};
 
 /// One SMTP connection.
 pub struct SmtpConversation {
     session: smtp::Session,
-    transaction: Option<Box<Transaction>>,
+    transaction: Option<Box<InboundTransaction>>,
     client: Option<Box<ClientStatus>>,
 }
 
@@ -44,7 +44,7 @@ impl SmtpConversation {
     }
 
     /// What its connection waits for.
-    pub fn waits_for(&self) -> smtp::WaitsFor {
+    pub fn waits_for(&self) -> smtp::SmtpWaitsFor {
         self.session.waits_for()
     }
 
@@ -65,8 +65,8 @@ impl SmtpConversation {
         // possible.
         let begun = self.spread_delivery().filter(|delivery| !store.is_beginning(*delivery));
         begun.is_some_and(|delivery| match self.session.waits_for() {
-            smtp::WaitsFor::MessageRoom => true,
-            smtp::WaitsFor::Stored => self.ends_without_room() || store.is_preparing(delivery),
+            smtp::SmtpWaitsFor::MessageRoom => true,
+            smtp::SmtpWaitsFor::Stored => self.ends_without_room() || store.is_preparing(delivery),
             _ => false,
         })
     }
@@ -188,7 +188,7 @@ impl SmtpConversation {
             if login::answer_held_back(session, host) {
                 return;
             }
-            if session.waits_for() == smtp::WaitsFor::Sender && is_search_given_up(host)
+            if session.waits_for() == smtp::SmtpWaitsFor::Sender && is_search_given_up(host)
                 || is_check_given_up(host)
             {
                 return session.sender_known(host);
@@ -201,9 +201,9 @@ impl SmtpConversation {
 
     /// The store has answered what the session waited for.
     pub fn woken(&mut self, entry: EntryPoint, outcome: Outcome, call: &mut SmtpCall<'_>) {
-        let Some(point) = WaitPoint::of(entry) else { return call.cx.store.forget(outcome) };
+        let Some(point) = InboundWaitPoint::of(entry) else { return call.cx.store.forget(outcome) };
         self.with(call, |session, host| match (point, outcome) {
-            (WaitPoint::Room, _) => {
+            (InboundWaitPoint::Room, _) => {
                 session.message_room(host);
                 end_of_data::room_found(session, host);
             }

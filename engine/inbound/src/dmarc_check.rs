@@ -31,7 +31,7 @@ use alloc::vec::Vec;
 
 use budget::{Charge, MemoryBudget};
 use connections::{Caller, TurnGate};
-use dkim::{ChainVerdict, Outcome, SIGNATURES_MAX};
+use dkim::{ChainVerdict, SIGNATURES_MAX, SignatureOutcome};
 use dmarc::{DmarcPolicy, MessageOrigins};
 use dns::{Knowledge, Missing, Name, Question, Unanswered};
 use machine::{Instant, Micros, UnixTime};
@@ -76,7 +76,7 @@ pub(super) struct DmarcCheck {
     /// The questions that are not answered.
     asked: Vec<(QuestionNumber, Question)>,
     /// The verdicts of its signatures so far, from the top.
-    verdicts: Vec<dkim::Verdict>,
+    verdicts: Vec<dkim::SignatureVerdict>,
     /// How far its ARC chain was verified, and the result, once it is known.
     chain_step: usize,
     chain: Option<ChainVerdict>,
@@ -95,7 +95,7 @@ pub(super) struct DmarcCheck {
 
 /// The result of the SPF check of the sender.
 pub(super) struct SpfResult {
-    pub(super) spf: spf::Verdict,
+    pub(super) spf: spf::SpfVerdict,
     /// Whether the verdict is `temperror` because of a limit of ours.
     pub(super) is_limited: bool,
     /// The domain that was checked.
@@ -105,8 +105,8 @@ pub(super) struct SpfResult {
 }
 
 enum Stage {
-    Arriving(dkim::Reading),
-    Arrived(Box<dkim::Message>),
+    Arriving(dkim::MessageReader),
+    Arrived(Box<dkim::CompleteMessage>),
 }
 
 /// Whether name servers may be asked.
@@ -135,7 +135,7 @@ impl DmarcCheck {
         Box::new(DmarcCheck {
             is_limited: sender.is_limited,
             sender,
-            stage: Stage::Arriving(dkim::Reading::to_verify()),
+            stage: Stage::Arriving(dkim::MessageReader::to_verify()),
             author: Author::Unknown,
             knowledge: Knowledge::default(),
             asked: Vec::new(),
@@ -176,7 +176,7 @@ impl DmarcCheck {
     pub(super) fn ended(&mut self, caller: Caller, cx: &mut SmtpContext<'_>) {
         self.until = Some(cx.turn.now + PATIENCE);
         if let Stage::Arriving(reading) = &mut self.stage {
-            let message = core::mem::replace(reading, dkim::Reading::to_verify()).ended();
+            let message = core::mem::replace(reading, dkim::MessageReader::to_verify()).ended();
             if matches!(self.author, Author::Unknown) {
                 self.author = Author::of(message.header(), message.is_cut());
             }
@@ -326,25 +326,26 @@ impl DmarcCheck {
 
     /// The verdict of the author's domain, if there is one author domain. If a message's proof
     /// depends on a missing answer of name servers, it gets a temporary error instead of a failure.
-    fn author_says(&self) -> Result<Option<dmarc::Verdict>, Missing> {
+    fn author_says(&self) -> Result<Option<dmarc::DmarcVerdict>, Missing> {
         let Author::Of(author) = &self.author else { return Ok(None) };
-        let verdict = self.check(author, &[Outcome::Pass], &[spf::Verdict::Pass])?;
-        let is_unproved = matches!(verdict, dmarc::Verdict::Fail(_));
-        let outcomes = [Outcome::Pass, Outcome::TempError];
-        let best = || self.check(author, &outcomes, &[spf::Verdict::Pass, spf::Verdict::TempError]);
+        let verdict = self.check(author, &[SignatureOutcome::Pass], &[spf::SpfVerdict::Pass])?;
+        let is_unproved = matches!(verdict, dmarc::DmarcVerdict::Fail(_));
+        let outcomes = [SignatureOutcome::Pass, SignatureOutcome::TempError];
+        let best =
+            || self.check(author, &outcomes, &[spf::SpfVerdict::Pass, spf::SpfVerdict::TempError]);
         let may_be_vouched_for =
             self.trusted_forwarder.is_some() && self.chain.is_some_and(|chain| chain.is_open());
-        let is_open = is_unproved && (may_be_vouched_for || best()? == dmarc::Verdict::Pass);
-        Ok(Some(if is_open { dmarc::Verdict::TempError } else { verdict }))
+        let is_open = is_unproved && (may_be_vouched_for || best()? == dmarc::DmarcVerdict::Pass);
+        Ok(Some(if is_open { dmarc::DmarcVerdict::TempError } else { verdict }))
     }
 
     /// The DMARC check, with these results of signatures and of the SPF check counted as proof.
     fn check(
         &self,
         author: &Name,
-        signatures: &[Outcome],
-        senders: &[spf::Verdict],
-    ) -> Result<dmarc::Verdict, Missing> {
+        signatures: &[SignatureOutcome],
+        senders: &[spf::SpfVerdict],
+    ) -> Result<dmarc::DmarcVerdict, Missing> {
         let sender = Name::of_bytes(self.sender.domain.as_bytes()).ok();
         let proving =
             self.verdicts.iter().filter(|verdict| signatures.contains(&verdict.outcome()));
@@ -367,15 +368,15 @@ impl DmarcCheck {
     pub(super) fn judgement(&self) -> Judgement {
         match (&self.author, self.author_says()) {
             (Author::Of(_), _) if self.trusted_forwarder.is_some() => Judgement::Accept,
-            (Author::Of(_), Ok(Some(dmarc::Verdict::Fail(DmarcPolicy::Reject)))) => {
+            (Author::Of(_), Ok(Some(dmarc::DmarcVerdict::Fail(DmarcPolicy::Reject)))) => {
                 Judgement::Refuse
             }
-            (Author::Of(author), Ok(Some(dmarc::Verdict::Fail(DmarcPolicy::Quarantine)))) => {
+            (Author::Of(author), Ok(Some(dmarc::DmarcVerdict::Fail(DmarcPolicy::Quarantine)))) => {
                 Judgement::Suspect(format!(
                     "not proved to be of {author}, which wants such mail kept apart (DMARC)"
                 ))
             }
-            (Author::Of(_), Ok(Some(dmarc::Verdict::TempError))) if self.is_limited => {
+            (Author::Of(_), Ok(Some(dmarc::DmarcVerdict::TempError))) if self.is_limited => {
                 Judgement::Defer
             }
             (Author::Untold(reason), _) if self.asks != Asks::Nobody => {
@@ -398,7 +399,7 @@ impl DmarcCheck {
             return;
         }
         match (&self.author, self.author_says()) {
-            (Author::Of(author), Ok(Some(verdict @ dmarc::Verdict::Fail(_))))
+            (Author::Of(author), Ok(Some(verdict @ dmarc::DmarcVerdict::Fail(_))))
                 if self.trusted_forwarder.is_some() =>
             {
                 let trusted_forwarder = self
@@ -438,6 +439,6 @@ impl DmarcCheck {
 }
 
 /// The number of a message's signatures that are verified.
-fn signatures(message: &dkim::Message) -> usize {
+fn signatures(message: &dkim::CompleteMessage) -> usize {
     message.signatures().min(SIGNATURES_MAX)
 }

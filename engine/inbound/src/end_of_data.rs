@@ -13,7 +13,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use connections::{Caller, TransportEvent};
-use filter::{Filter, FilterQuery, Verdict};
+use filter::{Filter, FilterQuery, FilterVerdict};
 use message::{AuthResultsWriter, return_path};
 use resolver::{Known, QuestionNumber};
 use signing::Signing;
@@ -26,8 +26,8 @@ use super::host::{ClientStatus, SmtpHost};
 use super::incoming::{EndOfData, FinalFields, IncomingMessage, message_refusal};
 use super::lists::Listings;
 use super::trace::Trace;
-use super::transaction::Transaction;
-use super::waiting::{WaitPoint, signed};
+use super::transaction::InboundTransaction;
+use super::waiting::{InboundWaitPoint, signed};
 
 /// The result of a step.
 enum Step {
@@ -171,11 +171,12 @@ fn go_on(host: &mut SmtpHost<'_, '_>) -> Result<(), MessageRefusal> {
 
 fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
     tell_filter(host);
-    let (room, stored) = (host.continuation(WaitPoint::Room), host.continuation(WaitPoint::Stored));
+    let (room, stored) =
+        (host.continuation(InboundWaitPoint::Room), host.continuation(InboundWaitPoint::Stored));
     let (caller, account) = (host.caller, host.account());
     let transaction = host.transaction.as_mut().ok_or(MessageRefusal::TryLater)?;
     let (inbound, cx) = (&mut *host.inbound, &mut *host.cx);
-    let Transaction { reverse_path, posting, message, reason, .. } = &mut **transaction;
+    let InboundTransaction { reverse_path, posting, message, reason, .. } = &mut **transaction;
     let reverse_path = &*reverse_path;
     let listings = ClientStatus::listings(host.client.as_deref());
     // For a message in an outbox the envelope has the reverse path, and the last server writes it
@@ -226,13 +227,13 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
                 return Ok(Step::Waits);
             };
             let filtered = match verdict {
-                Verdict::Clean => None,
-                Verdict::Suspect(why) => Some(why),
-                Verdict::Later(words) => {
+                FilterVerdict::Clean => None,
+                FilterVerdict::Suspect(why) => Some(why),
+                FilterVerdict::Later(words) => {
                     *reason = words;
                     return Err(MessageRefusal::Unsure);
                 }
-                Verdict::Never(words) => {
+                FilterVerdict::Never(words) => {
                     *reason = words;
                     return Err(MessageRefusal::Unwanted);
                 }
@@ -295,8 +296,10 @@ fn verdict(
     filter: Option<&mut Filter>,
     caller: Caller,
     cx: &mut SmtpContext<'_>,
-) -> Option<Verdict> {
-    let (Some(inquiry), Some(filter)) = (inquiry, filter) else { return Some(Verdict::Clean) };
+) -> Option<FilterVerdict> {
+    let (Some(inquiry), Some(filter)) = (inquiry, filter) else {
+        return Some(FilterVerdict::Clean);
+    };
     let is_known = inquiry.is_known(filter, &mut cx.for_filter());
     cx.console.extend(filter.take_line());
     if !is_known {
@@ -317,7 +320,7 @@ fn tell_filter(host: &mut SmtpHost<'_, '_>) {
         return;
     }
     let recipients = transaction.named(cx.store);
-    let Transaction { reverse_path, message: Some(message), .. } = &mut **transaction else {
+    let InboundTransaction { reverse_path, message: Some(message), .. } = &mut **transaction else {
         return;
     };
     let queue_id = core::str::from_utf8(message.queue_id.as_bytes()).unwrap_or_default();

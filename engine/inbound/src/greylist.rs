@@ -7,7 +7,7 @@
 //! reply. No question is asked about a recipient that is refused for another reason: a message that
 //! was refused does not count as a first try.
 
-use mail::Origin;
+use mail::SenderOrigin;
 use shards::MayCome;
 use smtp::{ForwardPath, RecipientRefusal};
 use store::AccountId;
@@ -16,7 +16,7 @@ use super::deferral::Deferral;
 use super::host::SmtpHost;
 use super::limits;
 use super::lists::Listings;
-use super::transaction::Transaction;
+use super::transaction::InboundTransaction;
 use super::waiting::replied_at;
 
 /// Whether it is known if the message is deferred for this recipient, or does not matter. Goes on
@@ -42,7 +42,7 @@ fn is_welcome(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
     let SmtpHost { inbound, cx, caller, transaction: Some(transaction), .. } = host else {
         return false;
     };
-    let Transaction { taken, declared, .. } = &**transaction;
+    let InboundTransaction { taken, declared, .. } = &**transaction;
     limits::could_name_another(*caller, &mut inbound.rate_limits, cx).is_ok()
         && taken.room(account, *declared, inbound.settings.message_bytes_max, cx).is_ok()
 }
@@ -53,7 +53,7 @@ fn is_decided(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
     let origin = transaction
         .spf_state
         .authorized_domain(&transaction.reverse_path)
-        .map_or(Origin::Host(caller.address), Origin::Domain);
+        .map_or(SenderOrigin::Host(caller.address), SenderOrigin::Domain);
     let Some(triplet) = cx.store.own.facts.triplet(origin, &transaction.reverse_path, path.text())
     else {
         return true;

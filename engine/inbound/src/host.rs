@@ -15,8 +15,8 @@ use super::incoming::IncomingMessage;
 use super::limits;
 use super::lists::Listings;
 use super::shared::{Inbound, SmtpCall};
-use super::transaction::Transaction;
-use super::waiting::WaitPoint;
+use super::transaction::InboundTransaction;
+use super::waiting::InboundWaitPoint;
 
 /// What is known of a client beside its address: its login, or its listings.
 pub(super) enum ClientStatus {
@@ -40,7 +40,7 @@ pub struct SmtpHost<'a, 'c> {
     pub(super) inbound: &'a mut Inbound,
     pub(super) cx: &'a mut SmtpContext<'c>,
     pub(super) caller: Caller,
-    pub(super) transaction: &'a mut Option<Box<Transaction>>,
+    pub(super) transaction: &'a mut Option<Box<InboundTransaction>>,
     pub(super) client: &'a mut Option<Box<ClientStatus>>,
 }
 
@@ -48,7 +48,7 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
     #[inline]
     pub(super) fn of(
         call: &'a mut SmtpCall<'c>,
-        transaction: &'a mut Option<Box<Transaction>>,
+        transaction: &'a mut Option<Box<InboundTransaction>>,
         client: &'a mut Option<Box<ClientStatus>>,
     ) -> SmtpHost<'a, 'c> {
         let SmtpCall { caller, inbound, cx } = call;
@@ -83,7 +83,7 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
         }
     }
 
-    pub(super) fn continuation(&self, point: WaitPoint) -> Continuation {
+    pub(super) fn continuation(&self, point: InboundWaitPoint) -> Continuation {
         Continuation { frame: self.caller.connection.0, entry: point.entry() }
     }
 
@@ -104,7 +104,8 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
     pub(super) fn is_sender_known(&mut self, greeting_name: &str) -> bool {
         let is_logged_in = self.account().is_some();
         let SmtpHost { inbound, cx, caller, transaction, .. } = self;
-        let Some(Transaction { reverse_path, spf_state, .. }) = transaction.as_deref_mut() else {
+        let Some(InboundTransaction { reverse_path, spf_state, .. }) = transaction.as_deref_mut()
+        else {
             return true;
         };
         spf_state.is_known(

@@ -41,11 +41,11 @@ const WORDS_MAX: usize = 200;
 
 /// The lists, and the number of clients that are being looked up.
 pub(crate) struct Lists {
-    lists: Vec<List>,
+    lists: Vec<DnsList>,
     pub(super) searches: usize,
 }
 
-struct List {
+struct DnsList {
     name: Name,
     meaning: Meaning,
     asked_again_at: Instant,
@@ -94,9 +94,9 @@ impl Lists {
     }
 
     pub(crate) fn new(abuse: &Abuse) -> Lists {
-        let of = |names: &[HostName], meaning| -> Vec<List> {
+        let of = |names: &[HostName], meaning| -> Vec<DnsList> {
             let names = names.iter().filter_map(|name| Name::parse(name.as_str()).ok());
-            names.map(|name| List { name, meaning, asked_again_at: Instant::START }).collect()
+            names.map(|name| DnsList { name, meaning, asked_again_at: Instant::START }).collect()
         };
         let kinds = [
             of(&abuse.dnswl, Meaning::Trusted),

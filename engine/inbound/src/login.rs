@@ -8,7 +8,7 @@ use connections::Channel;
 use machine::Protocol;
 use sasl::Credentials;
 use smtp::{
-    Domain, ForwardPath, LoginRefusal, Mailbox, RecipientRefusal, ReversePath, SenderRefusal,
+    AuthRefusal, Domain, ForwardPath, RecipientRefusal, ReversePath, SenderRefusal, SmtpMailbox,
 };
 use store::AccountId;
 
@@ -27,8 +27,8 @@ pub(super) fn decide(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
     let (logins, mut cx) = host.cx.logins();
     match logins.decide(attempt, host.caller, &mut cx) {
         Some(Decision::Granted(account)) => answer(Ok(account), session, host),
-        Some(Decision::Refused) => answer(Err(LoginRefusal::Credentials), session, host),
-        Some(Decision::TooMany) => answer(Err(LoginRefusal::TryLater), session, host),
+        Some(Decision::Refused) => answer(Err(AuthRefusal::Credentials), session, host),
+        Some(Decision::TooMany) => answer(Err(AuthRefusal::TryLater), session, host),
         Some(Decision::HeldBack) | None => {}
     }
 }
@@ -40,7 +40,7 @@ pub(super) fn answer_held_back(session: &mut smtp::Session, host: &mut SmtpHost<
         Some(ClientStatus::LoggingIn(attempt)) if attempt.is_held_back()
     );
     if is_held_back {
-        answer(Err(LoginRefusal::Credentials), session, host);
+        answer(Err(AuthRefusal::Credentials), session, host);
     }
     is_held_back
 }
@@ -53,7 +53,7 @@ pub(super) fn drop_attempt(host: &mut SmtpHost<'_, '_>) {
 }
 
 fn answer(
-    result: Result<AccountId, LoginRefusal>,
+    result: Result<AccountId, AuthRefusal>,
     session: &mut smtp::Session,
     host: &mut SmtpHost<'_, '_>,
 ) {
@@ -67,15 +67,15 @@ fn answer(
 }
 
 /// Whether AUTH is offered, and whether it is possible now.
-pub(super) fn setting(host: &SmtpHost<'_, '_>) -> smtp::Login {
+pub(super) fn setting(host: &SmtpHost<'_, '_>) -> smtp::LoginPolicy {
     if host.caller.service_entry().protocol != Protocol::Submission {
-        smtp::Login::Absent
+        smtp::LoginPolicy::Absent
     } else if host.caller.channel == Channel::Tls
         || host.cx.logins.access().allows_plaintext_auth(host.caller.address)
     {
-        smtp::Login::Required
+        smtp::LoginPolicy::Required
     } else {
-        smtp::Login::AfterTls
+        smtp::LoginPolicy::AfterTls
     }
 }
 
@@ -103,7 +103,7 @@ pub(super) fn check_relaying(
     path: &ForwardPath<'_>,
     host: &SmtpHost<'_, '_>,
 ) -> Result<(), RecipientRefusal> {
-    let ForwardPath::Mailbox(Mailbox { domain: Domain::Name(domain), .. }) = path else {
+    let ForwardPath::Mailbox(SmtpMailbox { domain: Domain::Name(domain), .. }) = path else {
         return Err(RecipientRefusal::NotLocal);
     };
     match host.account() {

@@ -29,7 +29,7 @@ use smtp::{BodyType, CharacterSet, EnvelopeId, Mail, MessageRefusal, Original, R
 use store::{AccountId, Recipient};
 
 use super::incoming::message_refusal;
-use super::transaction::Transaction;
+use super::transaction::InboundTransaction;
 
 /// The most bytes of a recipient in an envelope, beside its address and its original address.
 const RECIPIENT_OVERHEAD: usize = 8;
@@ -39,7 +39,7 @@ const WISHES_OVERHEAD: usize = RECIPIENT_OVERHEAD + " NOTIFY=SUCCESS,FAILURE,DEL
 /// The part of an open transaction for the queue: remote recipients, and the reports that the
 /// sender wants.
 #[derive(Default)]
-pub(super) struct Posting {
+pub(super) struct RemotePart {
     /// Remote recipients, as the client wrote them.
     elsewhere: Vec<(String, Wishes)>,
     /// Local recipients with report parameters.
@@ -61,7 +61,7 @@ pub(super) struct Wishes {
 }
 
 impl Wishes {
-    pub(super) fn of(recipient: &smtp::Recipient<'_>) -> Wishes {
+    pub(super) fn of(recipient: &smtp::RcptTo<'_>) -> Wishes {
         Wishes { notify: recipient.notify, original: recipient.original.map(Original::ascii) }
     }
 
@@ -75,8 +75,8 @@ impl Wishes {
         address + overhead + self.original.as_ref().map_or(0, String::len)
     }
 
-    fn recipient(&self, address: String) -> relay::Recipient {
-        relay::Recipient {
+    fn recipient(&self, address: String) -> relay::OutgoingRecipient {
+        relay::OutgoingRecipient {
             number: 0,
             address,
             notify: self.notify,
@@ -85,7 +85,7 @@ impl Wishes {
     }
 }
 
-impl Posting {
+impl RemotePart {
     /// Takes in the parameters of MAIL.
     pub(super) fn note(&mut self, mail: &Mail<'_>) {
         self.is_eight_bit = mail.body != BodyType::SevenBit;
@@ -114,7 +114,7 @@ impl Posting {
     }
 }
 
-impl Transaction {
+impl InboundTransaction {
     /// Adds a local recipient.
     pub(super) fn add(
         &mut self,
@@ -158,7 +158,7 @@ impl Transaction {
 
     /// Whether all recipients fit into an envelope.
     fn check_envelope(&self, store: &ShardedStore) -> Result<(), RecipientRefusal> {
-        let Transaction { recipients, posting, .. } = self;
+        let InboundTransaction { recipients, posting, .. } = self;
         let here = recipients.iter().map(|Recipient { account, .. }| {
             posting.wishes_of(*account).envelope_bytes(address_of(*account, store).len())
         });
@@ -183,7 +183,7 @@ impl Transaction {
             let delivery = store.begin(&self.recipients).map_err(message_refusal)?;
             return Ok((delivery, Vec::new()));
         };
-        let Transaction { recipients, posting, .. } = self;
+        let InboundTransaction { recipients, posting, .. } = self;
         let here = recipients.iter().map(|Recipient { account, .. }| {
             posting.wishes_of(*account).recipient(address_of(*account, store))
         });

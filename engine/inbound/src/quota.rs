@@ -37,11 +37,11 @@ pub(super) enum KnownUsage {
 
 /// Whether an account has space for a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Room {
+pub(super) enum AvailableSpace {
     /// For a message of any size.
-    ForAll,
+    AnySize,
     /// For this message, as far as is known now.
-    ForThis,
+    ThisMessage,
 }
 
 impl KnownUsage {
@@ -85,7 +85,7 @@ impl KnownUsage {
         declared: Option<u64>,
         largest: u64,
         cx: &SmtpContext<'_>,
-    ) -> Result<Room, RecipientRefusal> {
+    ) -> Result<AvailableSpace, RecipientRefusal> {
         core::mem::take(self).room(account, declared, largest, cx)
     }
 
@@ -98,8 +98,8 @@ impl KnownUsage {
         declared: Option<u64>,
         largest: u64,
         cx: &SmtpContext<'_>,
-    ) -> Result<Room, RecipientRefusal> {
-        let Some(allowed) = allowed(account, cx) else { return Ok(Room::ForAll) };
+    ) -> Result<AvailableSpace, RecipientRefusal> {
+        let Some(allowed) = allowed(account, cx) else { return Ok(AvailableSpace::AnySize) };
         // Forwarded mail goes through the outbox.
         let sends_on = cx.directory.forwards(cx.store, account);
         let KnownUsage::Known(known, usage) = *self else {
@@ -119,9 +119,9 @@ impl KnownUsage {
                 Err(RecipientRefusal::NeverFits)
             }
             octets if !has_room(octets.unwrap_or(0)) => Err(RecipientRefusal::MailboxFull),
-            None if has_room(largest) => Ok(Room::ForAll),
-            None => Ok(Room::ForThis),
-            Some(_) => Ok(Room::ForAll),
+            None if has_room(largest) => Ok(AvailableSpace::AnySize),
+            None => Ok(AvailableSpace::ThisMessage),
+            Some(_) => Ok(AvailableSpace::AnySize),
         }
     }
 }

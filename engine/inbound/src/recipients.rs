@@ -20,7 +20,7 @@ use super::host::{ClientStatus, SmtpHost};
 use super::lists::Listings;
 use super::login::check_relaying;
 use super::posting::Wishes;
-use super::transaction::Transaction;
+use super::transaction::InboundTransaction;
 use super::{greylist, limits};
 
 /// Whether everything is known that the answer to RCPT needs. Goes on with finding it out.
@@ -61,7 +61,7 @@ fn is_room_known(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
 ///
 /// Errors: the recipient does not get the message.
 pub(super) fn name(
-    named: &smtp::Recipient<'_>,
+    named: &smtp::RcptTo<'_>,
     host: &mut SmtpHost<'_, '_>,
 ) -> Result<(), RecipientRefusal> {
     let path = &named.path;
@@ -112,7 +112,7 @@ fn is_returning(
     if !srs::is_rewritten(local_part) || !cx.directory.serves(domain) {
         return Ok(false);
     }
-    let key = srs::Key::new(cx.store.secret_of_paths());
+    let key = srs::SrsKey::new(cx.store.secret_of_paths());
     let Restored::Of(sender) = key.restore(local_part, cx.turn.wall) else {
         return Err(RecipientRefusal::UnknownUser);
     };
@@ -131,7 +131,7 @@ fn is_returning(
 
 /// Adds a local recipient, or a remote one after a login.
 fn add_recipient(
-    named: &smtp::Recipient<'_>,
+    named: &smtp::RcptTo<'_>,
     host: &mut SmtpHost<'_, '_>,
 ) -> Result<(), RecipientRefusal> {
     let path = &named.path;
@@ -156,7 +156,7 @@ fn add_recipient(
         Some(recipient) if transaction.recipients.contains(&recipient) => {}
         Some(recipient) => {
             let largest = host.inbound.settings.message_bytes_max;
-            let Transaction { taken, declared, .. } = &mut **transaction;
+            let InboundTransaction { taken, declared, .. } = &mut **transaction;
             let room = taken.check(recipient.account, *declared, largest, host.cx)?;
             greylist::check(path, host)?;
             let Some(transaction) = host.transaction.as_mut() else {

@@ -12,22 +12,22 @@ use machine::{Micros, UnixTime};
 use mail::ClientRateLimits;
 use net::Net;
 use relay::QueueIds;
-use smtp::Settings;
+use smtp::SmtpSettings;
 
 use super::context::SmtpContext;
 use super::dmarc_check::Checks;
 use super::external_clients::inbound_policy_applies;
 use super::lists::Lists;
 use super::trace::Trace;
-use super::transaction::Transaction;
+use super::transaction::InboundTransaction;
 
 /// The state that SMTP sessions of a core share.
 pub struct Inbound {
-    pub(super) settings: Settings,
+    pub(super) settings: SmtpSettings,
     pub(super) queue_ids: QueueIds,
     /// Records for transactions that no session uses.
     #[expect(clippy::vec_box, reason = "a session takes a pointer, not the record")]
-    pub(super) transactions: Vec<Box<Transaction>>,
+    pub(super) transactions: Vec<Box<InboundTransaction>>,
     pub(super) trace: Trace,
     /// What clients have done lately.
     pub(super) rate_limits: ClientRateLimits,
@@ -82,9 +82,11 @@ impl Inbound {
         let trusted =
             abuse.trusted_arc.iter().filter_map(|domain| Name::parse(domain.as_str()).ok());
         Inbound {
-            settings: Settings::default(),
+            settings: SmtpSettings::default(),
             queue_ids,
-            transactions: (0..transactions).map(|_| Box::new(Transaction::with_room())).collect(),
+            transactions: (0..transactions)
+                .map(|_| Box::new(InboundTransaction::with_room()))
+                .collect(),
             trace: Trace::new(configuration.hostname.as_str().to_string(), wall),
             rate_limits: ClientRateLimits::new(abuse.limits, rate_limits_key, cores),
             greeting_delay: Some(abuse.greeting_delay).filter(|delay| delay.0 > 0),

@@ -22,7 +22,7 @@ use machine::{Instant, Micros};
 use message::SenderDomain;
 use resolver::{Known, QuestionNumber};
 use signing::LEAST_BYTES;
-use spf::Verdict;
+use spf::SpfVerdict;
 
 use super::context::SmtpContext;
 use super::dmarc_check::{Checks, SpfResult};
@@ -43,7 +43,7 @@ pub(super) enum SpfState {
     /// Under way.
     Sought(Box<Check>),
     /// Complete, with this verdict.
-    Found(Verdict),
+    Found(SpfVerdict),
     /// Ended by a limit of ours: `temperror`.
     Limited,
     /// Not needed, or not possible.
@@ -83,11 +83,11 @@ impl SpfState {
         // An address literal is no domain: no domain authorizes it.
         let domain = if domain.starts_with('[') { "" } else { domain };
         let sender =
-            spf::Sender { address: caller.address, hello: greeting_name, local_part, domain };
+            spf::SpfSender { address: caller.address, hello: greeting_name, local_part, domain };
         let known = check.knowledge.bytes();
         let is_kept = checks.kept.charge(&mut check.charge, caller.address, known).is_ok();
         let spf_state = match spf::check(&sender, &check.knowledge) {
-            Ok(Verdict::TempError) if check.is_limited => SpfState::Limited,
+            Ok(SpfVerdict::TempError) if check.is_limited => SpfState::Limited,
             Ok(verdict) => SpfState::Found(verdict),
             Err(_) if !is_kept || known > KNOWN_BYTES_MAX => SpfState::Limited,
             Err(Missing(question)) => {
@@ -149,7 +149,7 @@ impl SpfState {
     pub(super) fn give_up(&mut self, caller: Caller, checks: &mut Checks) -> bool {
         let is_sought = matches!(self, SpfState::Sought(_));
         if is_sought {
-            self.settle(SpfState::Found(Verdict::TempError), caller, checks);
+            self.settle(SpfState::Found(SpfVerdict::TempError), caller, checks);
         }
         is_sought
     }
@@ -169,14 +169,14 @@ impl SpfState {
     /// The domain of the reverse path, if it is known to authorize this host.
     pub(super) fn authorized_domain<'a>(&self, reverse_path: &'a str) -> Option<&'a str> {
         let (_, domain) = reverse_path.rsplit_once('@')?;
-        matches!(self, SpfState::Found(Verdict::Pass)).then_some(domain)
+        matches!(self, SpfState::Found(SpfVerdict::Pass)).then_some(domain)
     }
 
     /// The result, if there is one.
     pub(super) fn sender(&self, (reverse_path, greeting_name): (&str, &str)) -> Option<SpfResult> {
         let (spf, is_limited) = match *self {
             SpfState::Found(verdict) => (verdict, false),
-            SpfState::Limited => (Verdict::TempError, true),
+            SpfState::Limited => (SpfVerdict::TempError, true),
             SpfState::NotSought | SpfState::Sought(_) | SpfState::Nothing => return None,
         };
         let (domain, is_in_path) = match domain_of(reverse_path, greeting_name) {

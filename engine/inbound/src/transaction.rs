@@ -9,19 +9,19 @@ use store::Recipient;
 use super::allowance::Permission;
 use super::deferral::Deferral;
 use super::incoming::IncomingMessage;
-use super::posting::Posting;
-use super::quota::{KnownUsage, Room};
+use super::posting::RemotePart;
+use super::quota::{AvailableSpace, KnownUsage};
 use super::spf_check::SpfState;
 
 /// The state of an open SMTP transaction.
 #[derive(Default)]
-pub(crate) struct Transaction {
+pub(crate) struct InboundTransaction {
     pub(super) reverse_path: String,
     /// The first recipient as the client wrote it.
     pub(super) first_recipient: String,
     /// The local recipients.
     pub(super) recipients: Vec<Recipient>,
-    pub(super) posting: Posting,
+    pub(super) posting: RemotePart,
     pub(super) spf_state: SpfState,
     /// The size that the client has declared.
     pub(super) declared: Option<u64>,
@@ -35,14 +35,14 @@ pub(crate) struct Transaction {
     pub(super) message: Option<IncomingMessage>,
 }
 
-impl Transaction {
+impl InboundTransaction {
     /// A record with buffers for the usual transaction, so that it does not allocate.
-    pub(crate) fn with_room() -> Transaction {
-        Transaction {
+    pub(crate) fn with_room() -> InboundTransaction {
+        InboundTransaction {
             reverse_path: String::with_capacity(smtp::PATH_BYTES_MAX),
             first_recipient: String::with_capacity(smtp::PATH_BYTES_MAX),
             recipients: Vec::with_capacity(8),
-            posting: Posting::default(),
+            posting: RemotePart::default(),
             spf_state: SpfState::NotSought,
             declared: None,
             taken: KnownUsage::NotAsked,
@@ -58,7 +58,7 @@ impl Transaction {
         self.reverse_path.clear();
         self.first_recipient.clear();
         self.recipients.clear();
-        self.posting = Posting::default();
+        self.posting = RemotePart::default();
         self.spf_state = SpfState::NotSought;
         (self.declared, self.taken, self.is_narrow) = (None, KnownUsage::NotAsked, false);
         (self.permission, self.deferral) = (Permission::NotAsked, Deferral::NotAsked);
@@ -69,11 +69,11 @@ impl Transaction {
     /// Notes the space of one more recipient.
     ///
     /// Errors: `TooMany` if the end of the message could not be answered for all recipients alike.
-    pub(super) fn note_room(&mut self, room: Room) -> Result<(), RecipientRefusal> {
-        if !self.recipients.is_empty() && (self.is_narrow || room == Room::ForThis) {
+    pub(super) fn note_room(&mut self, room: AvailableSpace) -> Result<(), RecipientRefusal> {
+        if !self.recipients.is_empty() && (self.is_narrow || room == AvailableSpace::ThisMessage) {
             return Err(RecipientRefusal::TooMany);
         }
-        self.is_narrow |= room == Room::ForThis;
+        self.is_narrow |= room == AvailableSpace::ThisMessage;
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use tasks::{Continuation, FrameId, Subsystem};
 
 tasks::points! {
     /// The events of an SMTP session.
-    pub(crate) enum WaitPoint of Subsystem::Inbound;
+    pub(crate) enum InboundWaitPoint of Subsystem::Inbound;
     /// There is buffer space for more of its message.
     Room,
     /// Its message is on the disk.
@@ -19,15 +19,15 @@ tasks::points! {
 
 /// The session of this frame waits for an answer about a name.
 pub(super) fn name_known_at(session: FrameId) -> Continuation {
-    Continuation { frame: session, entry: WaitPoint::NameKnown.entry() }
+    Continuation { frame: session, entry: InboundWaitPoint::NameKnown.entry() }
 }
 
 /// The session of this frame waits for a signature.
 pub(super) fn signed(session: FrameId) -> Continuation {
-    Continuation { frame: session, entry: WaitPoint::Signed.entry() }
+    Continuation { frame: session, entry: InboundWaitPoint::Signed.entry() }
 }
 
 /// The session of this frame waits for a reply of an account's owner.
 pub(super) fn replied_at(session: FrameId) -> Continuation {
-    Continuation { frame: session, entry: WaitPoint::Replied.entry() }
+    Continuation { frame: session, entry: InboundWaitPoint::Replied.entry() }
 }

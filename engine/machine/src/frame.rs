@@ -35,9 +35,10 @@ pub struct Card {
 /// The work that a card does for the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Offloads {
-    /// Fills in the TCP or UDP checksum that [`Outgoing::checksum`] points at.
+    /// Fills in the TCP or UDP checksum that [`OutgoingFrame::checksum`] points at.
     pub checksum: bool,
-    /// Splits an [`Outgoing`] of TCP over IPv4 into frames of [`Outgoing::segment_bytes`] each.
+    /// Splits an [`OutgoingFrame`] of TCP over IPv4 into frames of [`OutgoingFrame::segment_bytes`]
+    /// each.
     pub segmentation_ipv4: bool,
     /// The same over IPv6.
     pub segmentation_ipv6: bool,
@@ -46,7 +47,7 @@ pub struct Offloads {
 impl Offloads {
     /// Whether the card splits frames like this one.
     #[inline]
-    pub fn can_cut(&self, frame: &Outgoing<'_>) -> bool {
+    pub fn can_cut(&self, frame: &OutgoingFrame<'_>) -> bool {
         if frame.is_ipv6() { self.segmentation_ipv6 } else { self.segmentation_ipv4 }
     }
 }
@@ -180,10 +181,11 @@ impl Piece {
     }
 }
 
-/// The most bytes of headers in one [`Outgoing`]: Ethernet 14, IPv6 40, TCP 60, and some to spare.
+/// The most bytes of headers in one [`OutgoingFrame`]: Ethernet 14, IPv6 40, TCP 60, and some to
+/// spare.
 pub const HEAD_BYTES_MAX: usize = 128;
 
-/// The most pieces in one [`Outgoing`].
+/// The most pieces in one [`OutgoingFrame`].
 pub const PIECES_MAX: usize = 17;
 
 /// Where the card writes the transport checksum that it computes.
@@ -199,7 +201,7 @@ pub struct ChecksumOffload {
 
 /// A frame to send.
 #[derive(Clone, Copy, Debug)]
-pub struct Outgoing<'a> {
+pub struct OutgoingFrame<'a> {
     /// All headers, and any small payload. At most [`HEAD_BYTES_MAX`] bytes if `payload` is not
     /// empty, at most one frame otherwise. The card copies it.
     pub head: &'a [u8],
@@ -212,7 +214,7 @@ pub struct Outgoing<'a> {
     pub segment_bytes: Option<NonZeroU16>,
 }
 
-impl Outgoing<'_> {
+impl OutgoingFrame<'_> {
     /// Whether the frame carries IPv6, as its head says. A card that splits it must know.
     #[inline]
     pub fn is_ipv6(&self) -> bool {
@@ -225,6 +227,6 @@ impl Outgoing<'_> {
 pub enum TransmitError {
     /// The card's ring has no space: try again in a later turn.
     Full,
-    /// The frame breaks a limit of [`Outgoing`], so it will never be sent.
+    /// The frame breaks a limit of [`OutgoingFrame`], so it will never be sent.
     Malformed,
 }

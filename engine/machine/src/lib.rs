@@ -31,7 +31,7 @@ pub use disk::{
 };
 pub use frame::{
     BLOCK_BYTES, Block, Card, Checksum, ChecksumOffload, Ethernet, Frame, HEAD_BYTES_MAX, Offloads,
-    Outgoing, PIECES_MAX, Piece, TransmitError,
+    OutgoingFrame, PIECES_MAX, Piece, TransmitError,
 };
 pub use services::{
     HTTP, HTTPS, POP3, POP3S, Protocol, SERVICES, SMTP, SUBMISSION, SUBMISSIONS, Security,
@@ -80,7 +80,7 @@ pub trait Machine: Entropy {
     /// Errors: [`TransmitError::Full`] if the card's ring has no space. Nothing was queued then,
     /// and the caller tries again in a later turn. A machine that sleeps after that wakes when
     /// there is space.
-    fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError>;
+    fn transmit(&mut self, frame: &OutgoingFrame<'_>) -> Result<(), TransmitError>;
 
     /// The properties of the disk. Constant while the machine runs.
     fn disk(&self) -> Disk;

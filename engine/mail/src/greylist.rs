@@ -27,7 +27,7 @@ const SETS: usize = 4096;
 
 /// The origin of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Origin<'a> {
+pub enum SenderOrigin<'a> {
     /// This domain authorizes the host to send for it.
     Domain(&'a str),
     /// No domain authorizes the host.
@@ -49,19 +49,20 @@ impl Triplet {
 }
 
 #[derive(Clone, Copy)]
-struct Record {
+struct GreylistEntry {
     key: u64,
     since: Instant,
     until: Instant,
 }
 
-impl Record {
-    const NONE: Record = Record { key: 0, since: Instant::START, until: Instant::START };
+impl GreylistEntry {
+    const NONE: GreylistEntry =
+        GreylistEntry { key: 0, since: Instant::START, until: Instant::START };
 }
 
 /// The known origins, and the deferred messages.
 pub struct Greylist {
-    records: Vec<[Record; WAYS]>,
+    records: Vec<[GreylistEntry; WAYS]>,
     delay: Micros,
     key: [u8; 16],
 }
@@ -70,7 +71,7 @@ impl Greylist {
     /// An empty table. `delay`: the time until a retry is accepted. `key`: random, and the same on
     /// all cores.
     pub fn new(delay: Micros, key: [u8; 16]) -> Greylist {
-        Greylist { records: vec![[Record::NONE; WAYS]; SETS], delay, key }
+        Greylist { records: vec![[GreylistEntry::NONE; WAYS]; SETS], delay, key }
     }
 
     /// Whether this message is accepted now. If not, a later retry may be.
@@ -80,16 +81,16 @@ impl Greylist {
         let is_known = self.find(origin, now).is_some();
         let waited = self.find(message, now).map(|record| now.since(record.since));
         if is_known || waited.is_some_and(|waited| waited >= self.delay) {
-            self.note(Record { key: origin, since: now, until: now + MEMORY });
+            self.note(GreylistEntry { key: origin, since: now, until: now + MEMORY });
             return true;
         }
         if waited.is_none() {
-            self.note(Record { key: message, since: now, until: now + PATIENCE });
+            self.note(GreylistEntry { key: message, since: now, until: now + PATIENCE });
         }
         false
     }
 
-    fn note(&mut self, noted: Record) {
+    fn note(&mut self, noted: GreylistEntry) {
         let Some(set) = self.records.get_mut(noted.key as usize % SETS) else { return };
         let place = set.iter().position(|record| record.key == noted.key);
         let forgotten_first = || {
@@ -101,22 +102,22 @@ impl Greylist {
         }
     }
 
-    fn find(&self, key: u64, now: Instant) -> Option<Record> {
+    fn find(&self, key: u64, now: Instant) -> Option<GreylistEntry> {
         let set = self.records.get(key as usize % SETS)?;
         set.iter().find(|record| record.key == key && now <= record.until).copied()
     }
 
     /// A message from `origin`, from `sender` to `recipient`.
-    pub fn triplet(&self, origin: Origin<'_>, sender: &str, recipient: &str) -> Triplet {
+    pub fn triplet(&self, origin: SenderOrigin<'_>, sender: &str, recipient: &str) -> Triplet {
         let mut hasher = SipHasher13::new_with_key(&self.key);
         match origin {
-            Origin::Domain(domain) => write_name(domain, &mut hasher),
-            Origin::Host(address) => match address.to_canonical() {
+            SenderOrigin::Domain(domain) => write_name(domain, &mut hasher),
+            SenderOrigin::Host(address) => match address.to_canonical() {
                 IpAddr::V4(address) => hasher.write(address.octets().get(..3).unwrap_or_default()),
                 IpAddr::V6(address) => hasher.write(address.octets().get(..8).unwrap_or_default()),
             },
         }
-        hasher.write_u8(u8::from(matches!(origin, Origin::Host(_))));
+        hasher.write_u8(u8::from(matches!(origin, SenderOrigin::Host(_))));
         let of_origin = hasher.finish().max(1);
         write_name(sender, &mut hasher);
         write_name(recipient, &mut hasher);

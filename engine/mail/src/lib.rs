@@ -13,7 +13,7 @@ mod tests;
 mod throttle;
 mod verified;
 
-pub use greylist::{Greylist, Origin, Triplet};
+pub use greylist::{Greylist, SenderOrigin, Triplet};
 pub use password::{
     HashError, Hasher, MEMORY_KIB_MAX, PasswordMark, SALT_BYTES, WORK_KIB_MAX, check_hash,
 };

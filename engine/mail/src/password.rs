@@ -78,7 +78,7 @@ impl Hasher {
     /// when they are known.
     pub fn make_room_for<'a>(&mut self, hashes: impl Iterator<Item = &'a str>) {
         let blocks = hashes
-            .filter_map(|hash| Parsed::parse(hash).ok())
+            .filter_map(|hash| ParsedHash::parse(hash).ok())
             .map(|parsed| parsed.params.block_count())
             .max();
         if let Some(blocks) = blocks.filter(|blocks| *blocks > self.memory.len()) {
@@ -104,7 +104,7 @@ impl Hasher {
     /// Errors: [`HashError`] if the hash cannot be checked. The password may be right or wrong
     /// then.
     pub fn verify(&mut self, password: &[u8], hash: &str) -> Result<bool, HashError> {
-        let Parsed { params, salt, expected } = Parsed::parse(hash)?;
+        let ParsedHash { params, salt, expected } = ParsedHash::parse(hash)?;
         let output = self.compute(&params, password, salt.as_ref(), expected.len())?;
         Ok(output == expected)
     }
@@ -136,17 +136,17 @@ impl Hasher {
 ///
 /// Errors: why it cannot.
 pub fn check_hash(hash: &str) -> Result<(), HashError> {
-    Parsed::parse(hash).map(|_| ())
+    ParsedHash::parse(hash).map(|_| ())
 }
 
-struct Parsed {
+struct ParsedHash {
     params: Params,
     salt: Salt,
     expected: Output,
 }
 
-impl Parsed {
-    fn parse(hash: &str) -> Result<Parsed, HashError> {
+impl ParsedHash {
+    fn parse(hash: &str) -> Result<ParsedHash, HashError> {
         let hash = PasswordHash::new(hash).map_err(|_| HashError::Syntax)?;
         if hash.algorithm.as_str() != "argon2id" || hash.version != Some(0x13) {
             return Err(HashError::Algorithm);
@@ -160,6 +160,6 @@ impl Parsed {
             (hash.salt.ok_or(HashError::Syntax)?, hash.hash.ok_or(HashError::Syntax)?);
         let params = Params::new(memory_kib, passes, lanes, Some(expected.len()))
             .map_err(|_| HashError::Syntax)?;
-        Ok(Parsed { params, salt, expected })
+        Ok(ParsedHash { params, salt, expected })
     }
 }

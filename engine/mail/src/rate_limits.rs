@@ -98,7 +98,7 @@ pub enum ConnectionKind {
 const CONNECTION_KINDS: usize = 2;
 
 #[derive(Clone, Copy)]
-struct Record {
+struct ClientEntry {
     key: u64,
     /// Open connections of each kind.
     connections: [u32; CONNECTION_KINDS],
@@ -109,8 +109,8 @@ struct Record {
     untold: [u16; ACTIONS],
 }
 
-impl Record {
-    const NONE: Record = Record {
+impl ClientEntry {
+    const NONE: ClientEntry = ClientEntry {
         key: 0,
         connections: [0; CONNECTION_KINDS],
         paid_at: [Instant::START; ACTIONS],
@@ -135,7 +135,7 @@ impl Record {
 
 /// The recent actions of external clients.
 pub struct ClientRateLimits {
-    records: Vec<[Record; WAYS]>,
+    records: Vec<[ClientEntry; WAYS]>,
     limits: ClientLimits,
     key: [u8; 16],
     /// The number of cores.
@@ -173,7 +173,7 @@ impl ClientRateLimits {
     /// `cores`: the number of cores.
     pub fn new(limits: ClientLimits, key: [u8; 16], cores: u8) -> ClientRateLimits {
         ClientRateLimits {
-            records: vec![[Record::NONE; WAYS]; SETS],
+            records: vec![[ClientEntry::NONE; WAYS]; SETS],
             limits,
             key,
             cores,
@@ -329,13 +329,13 @@ impl ClientRateLimits {
     }
 
     /// The record of `subject`, if there is one.
-    fn known_mut(&mut self, subject: RateSubject) -> Option<&mut Record> {
+    fn known_mut(&mut self, subject: RateSubject) -> Option<&mut ClientEntry> {
         let key = self.key_of(subject);
         self.records.get_mut(key as usize % SETS)?.iter_mut().find(|record| record.key == key)
     }
 
     /// The record of `subject`, or a new one.
-    fn record(&mut self, subject: RateSubject) -> Option<&mut Record> {
+    fn record(&mut self, subject: RateSubject) -> Option<&mut ClientEntry> {
         let key = self.key_of(subject);
         let set = self.records.get_mut(key as usize % SETS)?;
         let place = match set.iter().position(|record| record.key == key) {
@@ -343,7 +343,7 @@ impl ClientRateLimits {
             None => {
                 let (place, lightest) =
                     set.iter_mut().enumerate().min_by_key(|(_, record)| record.weight())?;
-                *lightest = Record { key, ..Record::NONE };
+                *lightest = ClientEntry { key, ..ClientEntry::NONE };
                 place
             }
         };

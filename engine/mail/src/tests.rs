@@ -8,7 +8,7 @@ use machine::{Instant, Micros};
 
 use crate::{
     ClientLimits, ClientRateLimits, ConnectionKind, Greylist, HashError, Hasher, NETWORK_SHARE,
-    Origin, PENDING_MAX, RateLimitedAction, Throttle, VerifiedLogins, check_hash,
+    PENDING_MAX, RateLimitedAction, SenderOrigin, Throttle, VerifiedLogins, check_hash,
 };
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -435,7 +435,7 @@ const DAY: Micros = Micros::from_secs(24 * 3_600);
 
 fn may_come(
     list: &mut Greylist,
-    origin: Origin<'_>,
+    origin: SenderOrigin<'_>,
     sender: &str,
     recipient: &str,
     now: Instant,
@@ -450,7 +450,7 @@ fn days(count: u64) -> Micros {
 #[test]
 fn greylisting_knows_an_origin_for_35_days() {
     let mut list = Greylist::new(MINUTE, [7; 16]);
-    let here = Origin::Host(address("203.0.113.7"));
+    let here = SenderOrigin::Host(address("203.0.113.7"));
     let mut now = Instant::START;
     let may = |list: &mut Greylist, now| may_come(list, here, "Me@far.test", "ada@here.test", now);
     assert!(!may(&mut list, now));
@@ -462,7 +462,7 @@ fn greylisting_knows_an_origin_for_35_days() {
         others.iter().all(|(sender, recipient)| !may_come(&mut list, here, sender, recipient, now)),
         "other messages"
     );
-    let neighbour = Origin::Host(address("203.0.113.9"));
+    let neighbour = SenderOrigin::Host(address("203.0.113.9"));
     assert!(
         may_come(&mut list, neighbour, "me@FAR.test", "Ada@here.test", now),
         "one network, one message"
@@ -473,7 +473,7 @@ fn greylisting_knows_an_origin_for_35_days() {
     );
     assert!(!may_come(
         &mut list,
-        Origin::Host(address("203.0.114.7")),
+        SenderOrigin::Host(address("203.0.114.7")),
         "me@far.test",
         "ada@here.test",
         now
@@ -491,16 +491,19 @@ fn a_retry_after_a_day_is_deferred_again() {
     let mut list = Greylist::new(MINUTE, [7; 16]);
     let mut now = Instant::START;
     let may = |list: &mut Greylist, now| {
-        may_come(list, Origin::Host(address("2001:db8::1")), "", "ada@here.test", now)
+        may_come(list, SenderOrigin::Host(address("2001:db8::1")), "", "ada@here.test", now)
     };
     assert!(!may(&mut list, now));
     now = now + DAY + Micros(1);
     assert!(!may(&mut list, now));
     now = now + DAY;
     assert!(may(&mut list, now));
-    assert!(may_come(&mut list, Origin::Host(address("2001:db8::2")), "a", "b", now), "one /64");
     assert!(
-        !may_come(&mut list, Origin::Host(address("2001:db8:0:1::2")), "a", "b", now),
+        may_come(&mut list, SenderOrigin::Host(address("2001:db8::2")), "a", "b", now),
+        "one /64"
+    );
+    assert!(
+        !may_come(&mut list, SenderOrigin::Host(address("2001:db8:0:1::2")), "a", "b", now),
         "another"
     );
 }
@@ -511,26 +514,32 @@ fn greylisting_knows_a_domain_across_networks() {
     let later = Instant::START + MINUTE;
     assert!(!may_come(
         &mut list,
-        Origin::Domain("Far.test"),
+        SenderOrigin::Domain("Far.test"),
         "me@far.test",
         "ada@here.test",
         Instant::START
     ));
-    assert!(may_come(&mut list, Origin::Domain("far.test"), "me@far.test", "ada@here.test", later));
     assert!(may_come(
         &mut list,
-        Origin::Domain("far.test"),
+        SenderOrigin::Domain("far.test"),
+        "me@far.test",
+        "ada@here.test",
+        later
+    ));
+    assert!(may_come(
+        &mut list,
+        SenderOrigin::Domain("far.test"),
         "you@far.test",
         "bob@here.test",
         later
     ));
-    assert!(!may_come(&mut list, Origin::Domain("far.tes"), "t", "bob@here.test", later));
+    assert!(!may_come(&mut list, SenderOrigin::Domain("far.tes"), "t", "bob@here.test", later));
 }
 
 #[test]
 fn many_deferred_messages_do_not_evict_known_origins() {
     let mut list = Greylist::new(MINUTE, [7; 16]);
-    let (here, now) = (Origin::Domain("far.test"), Instant::START + MINUTE);
+    let (here, now) = (SenderOrigin::Domain("far.test"), Instant::START + MINUTE);
     assert!(
         !may_come(&mut list, here, "a", "b", Instant::START)
             && may_come(&mut list, here, "a", "b", now)
@@ -538,7 +547,7 @@ fn many_deferred_messages_do_not_evict_known_origins() {
     for number in 0..50_000_u32 {
         assert!(!may_come(
             &mut list,
-            Origin::Host(address("203.0.113.7")),
+            SenderOrigin::Host(address("203.0.113.7")),
             &number.to_string(),
             "ada@here.test",
             now
@@ -551,11 +560,11 @@ fn many_deferred_messages_do_not_evict_known_origins() {
 fn a_message_that_is_deferred_again_keeps_its_time() {
     let (mut list, mut now) = (Greylist::new(MINUTE, [7; 16]), Instant::START);
     for _ in 0..3 {
-        assert!(!may_come(&mut list, Origin::Domain("far.test"), "a", "b", now));
+        assert!(!may_come(&mut list, SenderOrigin::Domain("far.test"), "a", "b", now));
         now = now + Micros(MINUTE.0 / 3);
     }
     assert!(
-        may_come(&mut list, Origin::Domain("far.test"), "a", "b", now),
+        may_come(&mut list, SenderOrigin::Domain("far.test"), "a", "b", now),
         "a minute after the first time"
     );
 }

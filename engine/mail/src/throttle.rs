@@ -47,7 +47,7 @@ pub struct FailedLogin {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Record {
+struct ThrottleEntry {
     key: u64,
     last_failure: Instant,
     failures: u16,
@@ -57,7 +57,7 @@ struct Record {
 
 const UNDECIDED: Instant = Instant::NEVER;
 
-impl Record {
+impl ThrottleEntry {
     fn has_undecided_logins(&self) -> bool {
         self.free_from.contains(&UNDECIDED)
     }
@@ -78,7 +78,7 @@ impl Record {
 
 /// Recent failures of addresses, networks and accounts.
 pub struct Throttle {
-    records: Vec<[Record; WAYS]>,
+    records: Vec<[ThrottleEntry; WAYS]>,
     key: [u8; 16],
 }
 
@@ -93,7 +93,7 @@ enum ThrottleSubject<'a> {
 impl Throttle {
     /// An empty table. `key` is random, so that a client cannot choose which records it evicts.
     pub fn new(key: [u8; 16]) -> Throttle {
-        Throttle { records: vec![[Record::default(); WAYS]; SETS], key }
+        Throttle { records: vec![[ThrottleEntry::default(); WAYS]; SETS], key }
     }
 
     /// A login from `address` begins. Returns false if too many are pending there. Then it must be
@@ -158,14 +158,14 @@ impl Throttle {
         }
     }
 
-    fn known(&self, subject: ThrottleSubject<'_>) -> Option<&Record> {
+    fn known(&self, subject: ThrottleSubject<'_>) -> Option<&ThrottleEntry> {
         let key = self.key_of(subject);
         self.records.get(key as usize % SETS)?.iter().find(|record| record.key == key)
     }
 
     /// The record of `subject`, or a new one. `None` if all records of its set have undecided
     /// logins.
-    fn record(&mut self, subject: ThrottleSubject<'_>, now: Instant) -> Option<&mut Record> {
+    fn record(&mut self, subject: ThrottleSubject<'_>, now: Instant) -> Option<&mut ThrottleEntry> {
         let key = self.key_of(subject);
         let set = self.records.get_mut(key as usize % SETS)?;
         let place = match set.iter().position(|record| record.key == key) {
@@ -176,7 +176,7 @@ impl Throttle {
                 let (place, _) =
                     idle.min_by_key(|(_, record)| (record.failures, record.last_failure))?;
                 if let Some(record) = set.get_mut(place) {
-                    *record = Record { key, ..Record::default() };
+                    *record = ThrottleEntry { key, ..ThrottleEntry::default() };
                 }
                 place
             }

@@ -42,8 +42,8 @@ pub use revision::{Origin, Reviser, Revision};
 pub use summary::{SUMMARY_BYTES, Summary, summarize};
 pub use text::TextDecoder;
 pub use trace::{
-    Assurance, AuthResultsWriter, Protocol, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received,
-    SenderDomain, names_a_login, return_path,
+    Assurance, AuthResultsWriter, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX, Received,
+    SenderDomain, WithProtocol, names_a_login, return_path,
 };
 pub use transfer::BodyDecoder;
 

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use machine::UnixTime;
 
 use crate::date_time;
-use crate::header::{Address, Header, Mailbox};
+use crate::header::{Address, Header, HeaderMailbox};
 
 /// The sender of a message that names none.
 const NOBODY: &[u8] = b"MAILER-DAEMON";
@@ -26,14 +26,14 @@ const SENDER_BYTES_MAX: usize = 320;
 /// Writes a message into such a file.
 #[derive(Debug, Default)]
 pub struct MboxWriter {
-    line: LinePosition,
+    line: MboxPosition,
     /// Whether the last byte was a CR; the next byte decides what the CR means.
     has_cr: bool,
 }
 
 /// The position in a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum LinePosition {
+enum MboxPosition {
     /// At its beginning.
     #[default]
     Beginning,
@@ -52,7 +52,7 @@ impl MboxWriter {
         *self = MboxWriter::default();
         let header = Header::new(octets);
         let sender = ["Return-Path", "From"].iter().find_map(|name| {
-            let Some(Address::Mailbox(Mailbox { address, .. })) =
+            let Some(Address::Mailbox(HeaderMailbox { address, .. })) =
                 header.field(name)?.addresses().into_iter().next()
             else {
                 return None;
@@ -86,7 +86,7 @@ impl MboxWriter {
         if core::mem::take(&mut self.has_cr) {
             self.octet(b'\r', out);
         }
-        if self.line != LinePosition::Beginning {
+        if self.line != MboxPosition::Beginning {
             self.octet(b'\n', out);
         }
         out.push(b'\n');
@@ -94,32 +94,32 @@ impl MboxWriter {
 
     fn octet(&mut self, octet: u8, out: &mut Vec<u8>) {
         let came = match self.line {
-            LinePosition::Within => {
+            MboxPosition::Within => {
                 out.push(octet);
                 self.line =
-                    if octet == b'\n' { LinePosition::Beginning } else { LinePosition::Within };
+                    if octet == b'\n' { MboxPosition::Beginning } else { MboxPosition::Within };
                 return;
             }
-            LinePosition::Beginning | LinePosition::Quoted => 0,
-            LinePosition::Envelope(came) => came,
+            MboxPosition::Beginning | MboxPosition::Quoted => 0,
+            MboxPosition::Envelope(came) => came,
         };
         let held_back = ENVELOPE.get(..came).unwrap_or_default();
         match ENVELOPE.get(came) {
             Some(next) if *next == octet && came + 1 < ENVELOPE.len() => {
-                self.line = LinePosition::Envelope(came + 1)
+                self.line = MboxPosition::Envelope(came + 1)
             }
             Some(next) if *next == octet => {
                 out.push(b'>');
                 out.extend_from_slice(ENVELOPE);
-                self.line = LinePosition::Within;
+                self.line = MboxPosition::Within;
             }
             _ => {
                 out.extend_from_slice(held_back);
                 out.push(octet);
                 self.line = match octet {
-                    b'\n' => LinePosition::Beginning,
-                    b'>' if came == 0 => LinePosition::Quoted,
-                    _ => LinePosition::Within,
+                    b'\n' => MboxPosition::Beginning,
+                    b'>' if came == 0 => MboxPosition::Quoted,
+                    _ => MboxPosition::Within,
                 };
             }
         }

@@ -42,7 +42,7 @@ const PLACE_BYTES: usize = HELD_BYTES_MAX + ADDED_BYTES_MAX;
 #[derive(Clone, Debug)]
 pub struct Revision {
     origin: Origin,
-    known: Known,
+    known: HeaderState,
     /// The beginning of a line, or the bytes that go out next.
     place: [u8; PLACE_BYTES],
     held_from: u16,
@@ -53,7 +53,7 @@ pub struct Revision {
 
 /// The state after the part of the header that has passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Known {
+struct HeaderState {
     at: At,
     fields: u16,
     /// In a line that may be a field: it counts once it has a colon.
@@ -80,7 +80,7 @@ enum FieldDisposition {
     Dropped,
 }
 
-impl Known {
+impl HeaderState {
     /// Counts the field that begins with this line. A line of an unknown kind may be no field.
     fn note(&mut self, line: HeaderLine) {
         let is_field = !matches!(
@@ -113,7 +113,7 @@ impl Revision {
     pub fn new(origin: Origin) -> Revision {
         Revision {
             origin,
-            known: Known {
+            known: HeaderState {
                 at: At::LineStart(FieldDisposition::Kept),
                 fields: 0,
                 awaits_colon: false,
@@ -238,7 +238,7 @@ impl Revision {
 
     /// How many of these bytes, of which no more than `limit` count, pass unchanged, and the state
     /// after them.
-    fn scan(&self, bytes: &[u8], limit: usize, own: &Reviser<'_>) -> (usize, Known) {
+    fn scan(&self, bytes: &[u8], limit: usize, own: &Reviser<'_>) -> (usize, HeaderState) {
         let mut known = self.known;
         let mut at = 0;
         while at < limit {
@@ -347,7 +347,7 @@ impl Revision {
         0
     }
 
-    fn lacks_anything(&self, known: Known) -> bool {
+    fn lacks_anything(&self, known: HeaderState) -> bool {
         self.origin == Origin::Submitted
             && !(known.has_author && known.has_date && known.has_identifier)
     }

@@ -26,7 +26,7 @@ pub const RETURN_PATH_BYTES_MAX: usize = 288;
 
 /// The protocol by which the message came: the `with` clause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Protocol {
+pub enum WithProtocol {
     /// The client sent HELO.
     Smtp,
     /// The client sent EHLO.
@@ -48,19 +48,19 @@ pub enum Assurance {
     TlsAndLogin,
 }
 
-impl Protocol {
+impl WithProtocol {
     /// The protocol's name. After HELO there is only one.
     fn name(self, assurance: Assurance) -> &'static [u8] {
         match (self, assurance) {
-            (Protocol::Smtp, _) => b"SMTP",
-            (Protocol::Esmtp, Assurance::None) => b"ESMTP",
-            (Protocol::Esmtp, Assurance::Tls) => b"ESMTPS",
-            (Protocol::Esmtp, Assurance::Login) => b"ESMTPA",
-            (Protocol::Esmtp, Assurance::TlsAndLogin) => b"ESMTPSA",
-            (Protocol::Utf8Smtp, Assurance::None) => b"UTF8SMTP",
-            (Protocol::Utf8Smtp, Assurance::Tls) => b"UTF8SMTPS",
-            (Protocol::Utf8Smtp, Assurance::Login) => b"UTF8SMTPA",
-            (Protocol::Utf8Smtp, Assurance::TlsAndLogin) => b"UTF8SMTPSA",
+            (WithProtocol::Smtp, _) => b"SMTP",
+            (WithProtocol::Esmtp, Assurance::None) => b"ESMTP",
+            (WithProtocol::Esmtp, Assurance::Tls) => b"ESMTPS",
+            (WithProtocol::Esmtp, Assurance::Login) => b"ESMTPA",
+            (WithProtocol::Esmtp, Assurance::TlsAndLogin) => b"ESMTPSA",
+            (WithProtocol::Utf8Smtp, Assurance::None) => b"UTF8SMTP",
+            (WithProtocol::Utf8Smtp, Assurance::Tls) => b"UTF8SMTPS",
+            (WithProtocol::Utf8Smtp, Assurance::Login) => b"UTF8SMTPA",
+            (WithProtocol::Utf8Smtp, Assurance::TlsAndLogin) => b"UTF8SMTPSA",
         }
     }
 }
@@ -75,7 +75,7 @@ pub fn names_a_login(value: &[u8]) -> bool {
         .split(|byte| *byte == b' ')
         .skip_while(|word| *word != b"with")
         .nth(1);
-    [Protocol::Esmtp, Protocol::Utf8Smtp].iter().any(|extended| {
+    [WithProtocol::Esmtp, WithProtocol::Utf8Smtp].iter().any(|extended| {
         [Assurance::Login, Assurance::TlsAndLogin]
             .iter()
             .any(|login| protocol == Some(extended.name(*login)))
@@ -92,7 +92,7 @@ pub struct Received<'a> {
     /// This server's name, which is trusted.
     pub hostname: &'a str,
     /// The protocol by which the message came.
-    pub protocol: Protocol,
+    pub protocol: WithProtocol,
     /// The protection of the connection.
     pub assurance: Assurance,
     /// This server's identifier of the message, an atom: the one in its reply to the client.

@@ -22,7 +22,7 @@ use tasks::{Budget, DelayQueue, FrameTable, ResumeQueue};
 
 use crate::change_tracked::ChangeTracked;
 use crate::config::{Config, Service};
-use crate::cores::OtherCores;
+use crate::cores::MulticoreState;
 use crate::counters::Counters;
 use crate::event::{ConnectionId, Event, Events, has_room};
 use crate::flow::{Flow, FlowTable, FlowTarget, SynSender};
@@ -327,7 +327,7 @@ impl Tcp {
     }
 
     /// Removes expired handshakes and TIME-WAIT entries.
-    pub(crate) fn forget(&mut self, now: Instant, other_cores: &mut Option<OtherCores>) {
+    pub(crate) fn forget(&mut self, now: Instant, other_cores: &mut Option<MulticoreState>) {
         for _ in 0..FORGOTTEN_AT_ONCE {
             let Some(caller) = self.half_open.give_up(now) else { break };
             self.handshake_removed(&caller.flow, other_cores);
@@ -366,7 +366,7 @@ impl Tcp {
         &mut self,
         now: Instant,
         link: &Link,
-        other_cores: &mut Option<OtherCores>,
+        other_cores: &mut Option<MulticoreState>,
         events: &mut Events,
     ) {
         while has_room(events) {
@@ -402,7 +402,7 @@ impl Tcp {
         now: Instant,
         connection: ConnectionId,
         remember: Option<TimeWait>,
-        other_cores: &mut Option<OtherCores>,
+        other_cores: &mut Option<MulticoreState>,
     ) {
         let Some(mut gone) = self.connections.remove(connection.0) else {
             unreachable!("no connection endpoints twice")
@@ -424,14 +424,14 @@ impl Tcp {
     }
 
     /// Removes a handshake that failed.
-    fn handshake_removed(&mut self, flow: &Flow, other_cores: &mut Option<OtherCores>) {
+    fn handshake_removed(&mut self, flow: &Flow, other_cores: &mut Option<MulticoreState>) {
         self.flows.remove(flow);
         self.flow_closed(flow, other_cores);
     }
 
     /// A flow now leads to a connection or handshake of this core.
     #[inline]
-    fn flow_opened(&self, flow: &Flow, other_cores: &mut Option<OtherCores>) {
+    fn flow_opened(&self, flow: &Flow, other_cores: &mut Option<MulticoreState>) {
         if let Some(other_cores) = other_cores {
             other_cores.opened(&self.flows, flow);
         }
@@ -439,7 +439,7 @@ impl Tcp {
 
     /// A flow no longer leads to a connection or handshake of this core.
     #[inline]
-    fn flow_closed(&self, flow: &Flow, other_cores: &mut Option<OtherCores>) {
+    fn flow_closed(&self, flow: &Flow, other_cores: &mut Option<MulticoreState>) {
         if let Some(other_cores) = other_cores {
             other_cores.closed(&self.flows, flow);
         }

@@ -44,14 +44,14 @@ use crate::link::Link;
 use away::Away;
 use core_queue::CoreQueue;
 pub use message::{Arrived, NetMessage, Route};
-pub(crate) use message::{Contents, LinkNews, Message, PassedFrame};
+pub(crate) use message::{Contents, LinkNews, NetMessageKind, PassedFrame};
 use message::{Home, Onward, PassReason};
 use sorting::FrameClass;
 use steering::{Holdings, Load, Steering};
 pub(crate) use strays::SegmentMatch;
 
 /// The state of a network that concerns the other cores.
-pub(crate) struct OtherCores {
+pub(crate) struct MulticoreState {
     cores: Cores,
     /// The time of the turn in which the current frame was received.
     now: Instant,
@@ -71,10 +71,10 @@ pub(crate) struct OtherCores {
     steering: Option<Steering>,
 }
 
-impl OtherCores {
+impl MulticoreState {
     /// `None` on a machine with one core. `queues`: how many cores have a receive queue.
     /// `connections_max`: how many connections each core may have.
-    pub(crate) fn new(cores: Cores, queues: u8, connections_max: usize) -> Option<OtherCores> {
+    pub(crate) fn new(cores: Cores, queues: u8, connections_max: usize) -> Option<MulticoreState> {
         assert!(
             cores.own.0 < cores.count && usize::from(cores.count) <= CORES_MAX,
             "the core's number is below the number of cores"
@@ -86,7 +86,7 @@ impl OtherCores {
         let group = || (cores.own.0 % queues..cores.count).step_by(usize::from(queues)).map(CoreId);
         let is_steered = group().count() > 1;
         let queue = |core: u8| CoreQueue::new(if core < queues { away::FRAMES_MAX } else { 0 });
-        Some(OtherCores {
+        Some(MulticoreState {
             cores,
             now: Instant::START,
             hops: 0,
@@ -271,7 +271,7 @@ impl OtherCores {
             self.holdings.as_mut().filter(|holdings| holdings.steered_by() == to)
             && let Some(load) = holdings.next_change(own)
         {
-            return Some(NetMessage(Message::Load(load)));
+            return Some(NetMessage(NetMessageKind::Load(load)));
         }
         queue.next().map(NetMessage)
     }

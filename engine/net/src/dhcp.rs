@@ -84,7 +84,7 @@ enum Expect {
 
 /// What the client wants done.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum DhcpAction {
     /// Send this message.
     Send(Request),
     /// Stop using the address.
@@ -94,7 +94,7 @@ pub(crate) enum Step {
 /// A message to be sent from [`CLIENT_PORT`] to [`SERVER_PORT`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
-    pub(crate) kind: RequestKind,
+    pub(crate) kind: DhcpRequestKind,
     /// The destination; `None` for broadcast.
     pub(crate) server: Option<Ipv4Addr>,
     /// Our source address; unspecified while we have none.
@@ -106,7 +106,7 @@ pub(crate) struct Request {
 
 /// What a message asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum RequestKind {
+pub(crate) enum DhcpRequestKind {
     Discover,
     Request { address: Ipv4Addr, server: Ipv4Addr },
     Extend,
@@ -115,7 +115,7 @@ pub(crate) enum RequestKind {
 
 /// What a received message has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum LeaseChange {
     Nothing,
     /// There is a new or extended lease: [`Dhcp::lease`].
     Leased,
@@ -132,7 +132,7 @@ pub(crate) struct Dhcp {
     /// When this attempt to get or extend a lease began.
     began_at: Instant,
     /// A pending DHCPDECLINE for an address that another machine uses.
-    decline: Option<RequestKind>,
+    decline: Option<DhcpRequestKind>,
 }
 
 impl Dhcp {
@@ -160,7 +160,7 @@ impl Dhcp {
     }
 
     /// The next thing to do, if anything is due.
-    pub(crate) fn next_step(&mut self, now: Instant) -> Option<Step> {
+    pub(crate) fn next_step(&mut self, now: Instant) -> Option<DhcpAction> {
         if self.next_deadline() > now {
             return None;
         }
@@ -181,7 +181,7 @@ impl Dhcp {
                 let again_at = self.again_at(now, asked);
                 self.expect =
                     Expect::Acknowledgement { offered, server, asked: asked + 1, again_at };
-                let kind = RequestKind::Request { address: offered, server };
+                let kind = DhcpRequestKind::Request { address: offered, server };
                 Some(self.send(now, kind, None, Ipv4Addr::UNSPECIFIED))
             }
             Expect::Renewal | Expect::Extension { .. } => self.extend(now),
@@ -189,10 +189,12 @@ impl Dhcp {
     }
 
     /// A message for [`CLIENT_PORT`] has arrived.
-    pub(crate) fn message_arrived(&mut self, now: Instant, bytes: &[u8]) -> Outcome {
-        let Some(answer) = message::parse(bytes, self.hardware) else { return Outcome::Nothing };
+    pub(crate) fn message_arrived(&mut self, now: Instant, bytes: &[u8]) -> LeaseChange {
+        let Some(answer) = message::parse(bytes, self.hardware) else {
+            return LeaseChange::Nothing;
+        };
         if answer.transaction != self.transaction {
-            return Outcome::Nothing;
+            return LeaseChange::Nothing;
         }
         match (self.expect, answer.kind) {
             (Expect::Offer { .. }, DhcpReplyKind::Offer)
@@ -200,15 +202,15 @@ impl Dhcp {
             {
                 let (offered, server) = (answer.address, answer.server);
                 self.expect = Expect::Acknowledgement { offered, server, asked: 0, again_at: now };
-                Outcome::Nothing
+                LeaseChange::Nothing
             }
             (Expect::Acknowledgement { server, .. }, _) if answer.server != server => {
-                Outcome::Nothing
+                LeaseChange::Nothing
             }
             (Expect::Acknowledgement { offered, .. }, DhcpReplyKind::Acknowledgement)
                 if answer.address != offered =>
             {
-                Outcome::Nothing
+                LeaseChange::Nothing
             }
             (
                 Expect::Acknowledgement { .. } | Expect::Extension { .. },
@@ -216,39 +218,39 @@ impl Dhcp {
             ) => self.acknowledged(now, answer),
             (Expect::Acknowledgement { .. } | Expect::Extension { .. }, DhcpReplyKind::Refusal) => {
                 self.start_over(now);
-                Outcome::Refused
+                LeaseChange::Refused
             }
-            _ => Outcome::Nothing,
+            _ => LeaseChange::Nothing,
         }
     }
 
     /// Another machine uses our address. Returns `Refused` if we give it up.
-    pub(crate) fn conflict_seen(&mut self, now: Instant) -> Outcome {
+    pub(crate) fn conflict_seen(&mut self, now: Instant) -> LeaseChange {
         let Some(lease) = self.lease.take_if(|lease| now.since(lease.acknowledged_at) < PROBATION)
         else {
-            return Outcome::Nothing;
+            return LeaseChange::Nothing;
         };
         self.decline =
-            Some(RequestKind::Decline { address: lease.address.address, server: lease.server });
+            Some(DhcpRequestKind::Decline { address: lease.address.address, server: lease.server });
         self.expect = Expect::Discovery { at: now + PAUSE };
-        Outcome::Refused
+        LeaseChange::Refused
     }
 
-    fn discover(&mut self, now: Instant, asked: u8) -> Step {
+    fn discover(&mut self, now: Instant, asked: u8) -> DhcpAction {
         if asked == 0 {
             self.transaction = self.random.next() as u32;
         }
         let again_at = self.again_at(now, asked);
         self.expect = Expect::Offer { asked: asked.saturating_add(1), again_at };
-        self.send(now, RequestKind::Discover, None, Ipv4Addr::UNSPECIFIED)
+        self.send(now, DhcpRequestKind::Discover, None, Ipv4Addr::UNSPECIFIED)
     }
 
-    fn extend(&mut self, now: Instant) -> Option<Step> {
+    fn extend(&mut self, now: Instant) -> Option<DhcpAction> {
         let lease = self.lease.as_ref()?;
         if now >= lease.expires_at {
             self.lease = None;
             self.expect = Expect::Discovery { at: now };
-            return Some(Step::GiveUpAddress);
+            return Some(DhcpAction::GiveUpAddress);
         }
         let (phase_ends, server) = if now < lease.rebind_at {
             (lease.rebind_at, Some(lease.server))
@@ -262,18 +264,18 @@ impl Dhcp {
             self.began_at = now;
         }
         self.expect = Expect::Extension { again_at: phase_ends.min(now + half) };
-        Some(self.send(now, RequestKind::Extend, server, source))
+        Some(self.send(now, DhcpRequestKind::Extend, server, source))
     }
 
-    fn acknowledged(&mut self, now: Instant, answer: DhcpReply) -> Outcome {
+    fn acknowledged(&mut self, now: Instant, answer: DhcpReply) -> LeaseChange {
         let previous =
             self.lease.as_ref().map(|lease| (lease.address.address, lease.acknowledged_at));
         let changed = previous.is_some_and(|(address, _)| address != answer.address);
         let Some(span) = answer.lease.map(|span| span.max(LEASE_MIN)) else {
-            return Outcome::Nothing;
+            return LeaseChange::Nothing;
         };
         if changed || !crate::ipv4::is_possible_source(answer.address) {
-            return Outcome::Nothing;
+            return LeaseChange::Nothing;
         }
         let rebind =
             answer.rebind.filter(|rebind| *rebind < span).unwrap_or(Micros(span.0 / 8 * 7));
@@ -293,7 +295,7 @@ impl Dhcp {
             expires_at: now + span,
         });
         self.expect = Expect::Renewal;
-        Outcome::Leased
+        LeaseChange::Leased
     }
 
     fn start_over(&mut self, now: Instant) {
@@ -310,12 +312,12 @@ impl Dhcp {
     fn send(
         &self,
         now: Instant,
-        kind: RequestKind,
+        kind: DhcpRequestKind,
         server: Option<Ipv4Addr>,
         source: Ipv4Addr,
-    ) -> Step {
+    ) -> DhcpAction {
         let seconds = u16::try_from(now.since(self.began_at).as_secs()).unwrap_or(u16::MAX);
-        Step::Send(Request {
+        DhcpAction::Send(Request {
             kind,
             server,
             source,

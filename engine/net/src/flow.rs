@@ -92,7 +92,7 @@ pub(crate) enum FlowTarget {
 
 /// What a slot is compared by.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Name {
+struct FlowKey {
     /// Of the four-tuple. The low bits select the home slot.
     hash: u64,
     peer_port: u16,
@@ -100,21 +100,21 @@ struct Name {
 }
 
 #[derive(Clone, Copy)]
-struct Slot {
+struct FlowSlot {
     hash: u64,
     peer_port: u16,
     local_port: u16,
     entry: PackedEntry,
 }
 
-impl Slot {
+impl FlowSlot {
     #[inline]
-    fn is(&self, name: &Name) -> bool {
+    fn is(&self, name: &FlowKey) -> bool {
         (self.hash, self.peer_port, self.local_port) == (name.hash, name.peer_port, name.local_port)
     }
 }
 
-const _: () = assert!(size_of::<Slot>() == 16);
+const _: () = assert!(size_of::<FlowSlot>() == 16);
 
 /// An entry in 32 bits: two bits for the table, and the rest for the index.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -144,7 +144,8 @@ impl PackedEntry {
 }
 
 const INDEX_MASK: u32 = (1 << 30) - 1;
-const VACANT: Slot = Slot { hash: 0, peer_port: 0, local_port: 0, entry: PackedEntry::NONE };
+const VACANT: FlowSlot =
+    FlowSlot { hash: 0, peer_port: 0, local_port: 0, entry: PackedEntry::NONE };
 
 /// Secret keys: one as the start value, and one for each word that may be hashed.
 struct Keys {
@@ -191,7 +192,7 @@ fn scattered(number: u64) -> u64 {
 }
 
 pub(crate) struct FlowTable {
-    slots: Box<[Slot]>,
+    slots: Box<[FlowSlot]>,
     taken: usize,
     mask: u32,
     keys: Keys,
@@ -199,7 +200,7 @@ pub(crate) struct FlowTable {
 
 impl FlowTable {
     /// Bytes of memory for each entry: it has two slots.
-    pub(crate) const ENTRY_BYTES: usize = 2 * size_of::<Slot>();
+    pub(crate) const ENTRY_BYTES: usize = 2 * size_of::<FlowSlot>();
 
     /// A table for at most `entries_max` entries, fewer than 2^30.
     pub(crate) fn new(entries_max: usize, key: &[u8; 16]) -> FlowTable {
@@ -235,8 +236,8 @@ impl FlowTable {
                     self.taken * 2 <= capacity,
                     "there are at most as many flows as the tables have entries"
                 );
-                let Name { hash, peer_port, local_port } = name;
-                *slot = Slot { hash, peer_port, local_port, entry };
+                let FlowKey { hash, peer_port, local_port } = name;
+                *slot = FlowSlot { hash, peer_port, local_port, entry };
                 return;
             }
             if slot.is(&name) {
@@ -288,7 +289,7 @@ impl FlowTable {
     }
 
     #[inline(always)]
-    fn name(&self, flow: &Flow) -> Name {
+    fn name(&self, flow: &Flow) -> FlowKey {
         let ports = u64::from(flow.peer_port) << 16 | u64::from(flow.local_port);
         let [high, low] = flow.peer.words();
         let hash = if flow.local.is_ipv4() {
@@ -298,7 +299,7 @@ impl FlowTable {
         } else {
             self.keys.hash_ipv6([high, low, u64::from(flow.local.0) << 32 | ports])
         };
-        Name { hash, peer_port: flow.peer_port, local_port: flow.local_port }
+        FlowKey { hash, peer_port: flow.peer_port, local_port: flow.local_port }
     }
 
     #[inline(always)]
@@ -318,7 +319,7 @@ impl FlowTable {
         None
     }
 
-    fn put(&mut self, at: u32, to: Slot) {
+    fn put(&mut self, at: u32, to: FlowSlot) {
         let Some(slot) = self.slots.get_mut(at as usize) else {
             unreachable!("a place above the last one")
         };
@@ -326,7 +327,7 @@ impl FlowTable {
     }
 
     #[inline(always)]
-    fn slot(&self, at: u32) -> &Slot {
+    fn slot(&self, at: u32) -> &FlowSlot {
         match self.slots.get(at as usize) {
             Some(slot) => slot,
             None => unreachable!("a place above the last one"),

@@ -17,7 +17,7 @@ use crate::ip::Local;
 use crate::ipv4::{self, PROTOCOL_ICMP, PROTOCOL_TCP};
 use crate::link::{Link, Packet};
 use crate::rate::RateLimit;
-use crate::received::Received;
+use crate::received::InPacket;
 use crate::template::TCP_BYTES;
 
 /// Bytes in the header of an error.
@@ -29,16 +29,16 @@ const ECHO_REQUEST: u8 = 8;
 
 /// The errors that we send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutgoingError {
+pub(crate) enum IcmpError {
     ProtocolUnreachable,
     PortUnreachable,
 }
 
-impl OutgoingError {
+impl IcmpError {
     fn kind_and_code(self) -> [u8; 2] {
         match self {
-            OutgoingError::ProtocolUnreachable => [3, 2],
-            OutgoingError::PortUnreachable => [3, 3],
+            IcmpError::ProtocolUnreachable => [3, 2],
+            IcmpError::PortUnreachable => [3, 3],
         }
     }
 }
@@ -81,7 +81,7 @@ impl Icmp {
         &mut self,
         link: &mut Link,
         now: Instant,
-        received: &Received<'_>,
+        received: &InPacket<'_>,
     ) -> Option<IcmpReport> {
         if !Sum::of(received.payload).is_valid() {
             link.counters.count(Counter::DroppedChecksum);
@@ -120,8 +120,8 @@ impl Icmp {
         &mut self,
         link: &mut Link,
         now: Instant,
-        received: &Received<'_>,
-        what: OutgoingError,
+        received: &InPacket<'_>,
+        what: IcmpError,
     ) {
         let Some(source) = received.source.to_v4() else { return };
         let about_error = received.protocol == PROTOCOL_ICMP
@@ -151,7 +151,7 @@ impl Icmp {
         link.counters.add(Counter::IcmpErrorsOut, u64::from(sent));
     }
 
-    fn answer_echo(&mut self, link: &mut Link, now: Instant, received: &Received<'_>) {
+    fn answer_echo(&mut self, link: &mut Link, now: Instant, received: &InPacket<'_>) {
         // A broadcast ping is not answered (RFC 1122 §3.2.2.6): it would let an attacker direct
         // many answers at one victim.
         if received.addressee != Addressee::Us || ethernet::is_group(received.ethernet.destination)
@@ -177,7 +177,7 @@ impl Icmp {
 fn answer(
     link: &mut Link,
     now: Instant,
-    received: &Received<'_>,
+    received: &InPacket<'_>,
     payload_bytes: usize,
     write: impl FnOnce(&mut [u8]),
 ) -> bool {
@@ -200,7 +200,7 @@ fn answer(
 }
 
 /// The report of a received error, if it quotes a TCP segment that we sent.
-fn report(link: &mut Link, received: &Received<'_>, error: TransportError) -> Option<IcmpReport> {
+fn report(link: &mut Link, received: &InPacket<'_>, error: TransportError) -> Option<IcmpReport> {
     let quoted = received.payload.get(ERROR_BYTES..)?;
     let Ok(ip) = ipv4::Ipv4Header::parse_quoted(quoted) else {
         link.counters.count(Counter::DroppedMalformed);

@@ -25,7 +25,7 @@ use crate::ipv6::{self, IPV6_BYTES, MTU_MIN, PROTOCOL_ICMPV6};
 use crate::link::{HEADERS_IPV6, Link, Packet};
 use crate::ndp::AdvertisedNeighbour;
 use crate::rate::RateLimit;
-use crate::received::Received;
+use crate::received::InPacket;
 
 /// Bytes in the header of an error.
 const ERROR_BYTES: usize = 8;
@@ -39,18 +39,18 @@ const REDIRECT: u8 = 137;
 
 /// The errors that we send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutgoingError {
+pub(crate) enum Icmpv6Error {
     PortUnreachable,
     /// A protocol that is not supported.
     Protocol,
     Problem(Problem),
 }
 
-impl From<icmp::OutgoingError> for OutgoingError {
-    fn from(complaint: icmp::OutgoingError) -> OutgoingError {
+impl From<icmp::IcmpError> for Icmpv6Error {
+    fn from(complaint: icmp::IcmpError) -> Icmpv6Error {
         match complaint {
-            icmp::OutgoingError::PortUnreachable => OutgoingError::PortUnreachable,
-            icmp::OutgoingError::ProtocolUnreachable => OutgoingError::Protocol,
+            icmp::IcmpError::PortUnreachable => Icmpv6Error::PortUnreachable,
+            icmp::IcmpError::ProtocolUnreachable => Icmpv6Error::Protocol,
         }
     }
 }
@@ -82,7 +82,7 @@ impl Icmpv6 {
         &mut self,
         link: &mut Link,
         now: Instant,
-        received: &Received<'_>,
+        received: &InPacket<'_>,
     ) -> Icmpv6Outcome {
         let length = received.payload.len() as u16;
         let sum =
@@ -131,13 +131,13 @@ impl Icmpv6 {
         &mut self,
         link: &mut Link,
         now: Instant,
-        received: &Received<'_>,
-        what: OutgoingError,
+        received: &InPacket<'_>,
+        what: Icmpv6Error,
     ) {
         let is_for_group = received.addressee != Addressee::Us
             || ethernet::is_group(received.ethernet.destination);
         let concerns_groups =
-            matches!(what, OutgoingError::Problem(Problem { concerns_groups: true, .. }));
+            matches!(what, Icmpv6Error::Problem(Problem { concerns_groups: true, .. }));
         let may = (!is_for_group || concerns_groups)
             && received.begins_datagram
             && ipv6::is_unicast(received.source.to_v6())
@@ -150,9 +150,9 @@ impl Icmpv6 {
             return;
         }
         let (kind, code, pointer) = match what {
-            OutgoingError::PortUnreachable => (1, 4, 0),
-            OutgoingError::Protocol => (4, Problem::NEXT_HEADER, u32::from(received.named_at)),
-            OutgoingError::Problem(Problem { code, pointer, .. }) => (4, code, pointer),
+            Icmpv6Error::PortUnreachable => (1, 4, 0),
+            Icmpv6Error::Protocol => (4, Problem::NEXT_HEADER, u32::from(received.named_at)),
+            Icmpv6Error::Problem(Problem { code, pointer, .. }) => (4, code, pointer),
         };
         let quoted = received.packet.get(..QUOTE_BYTES_MAX).unwrap_or(received.packet);
         let sent = answer(link, now, received, ERROR_BYTES + quoted.len(), |bytes| {
@@ -166,7 +166,7 @@ impl Icmpv6 {
         link.counters.add(Counter::IcmpErrorsOut, u64::from(sent));
     }
 
-    fn answer_echo(&mut self, link: &mut Link, now: Instant, received: &Received<'_>) {
+    fn answer_echo(&mut self, link: &mut Link, now: Instant, received: &InPacket<'_>) {
         let is_near = ipv6::is_link_local(received.source.to_v6());
         if received.source == Ip::UNSPECIFIED || received.addressee != Addressee::Us && !is_near {
             return;
@@ -187,7 +187,7 @@ impl Icmpv6 {
 }
 
 /// The report of a received error, if it quotes a TCP segment that we sent.
-fn report(link: &mut Link, received: &Received<'_>, error: TransportError) -> Option<IcmpReport> {
+fn report(link: &mut Link, received: &InPacket<'_>, error: TransportError) -> Option<IcmpReport> {
     let quoted = received.payload.get(ERROR_BYTES..)?;
     let Some(ip) = ipv6::Ipv6Header::parse(quoted) else {
         link.counters.count(Counter::DroppedMalformed);
@@ -208,7 +208,7 @@ fn report(link: &mut Link, received: &Received<'_>, error: TransportError) -> Op
 fn answer(
     link: &mut Link,
     now: Instant,
-    received: &Received<'_>,
+    received: &InPacket<'_>,
     payload_bytes: usize,
     write: impl FnOnce(&mut [u8]),
 ) -> bool {

@@ -73,5 +73,5 @@ pub use counters::{Counter, Counters};
 pub use event::{ConnectionId, DatagramPlace, EVENTS_MAX, Event, Events};
 pub use interface::Ipv4Interface;
 pub use link::Unsent;
-pub use net::{Net, Output};
+pub use net::{Net, OutputProgress};
 pub use parcels::{Parcel, Sending, Through};

@@ -4,7 +4,7 @@
 
 use core::net::Ipv4Addr;
 
-use machine::{Card, Ethernet, Instant, Machine, Outgoing, TransmitError};
+use machine::{Card, Ethernet, Instant, Machine, OutgoingFrame, TransmitError};
 
 use crate::change_tracked::ChangeTracked;
 use crate::config::Ipv6Addressing;
@@ -307,7 +307,7 @@ impl Link {
     pub(crate) fn output(&mut self, machine: &mut impl Machine) -> bool {
         while let Some(frame) = self.outbox.front() {
             let outgoing =
-                Outgoing { head: frame, payload: &[], checksum: None, segment_bytes: None };
+                OutgoingFrame { head: frame, payload: &[], checksum: None, segment_bytes: None };
             match machine.transmit(&outgoing) {
                 Ok(()) => {
                     self.counters.count(Counter::FramesOut);

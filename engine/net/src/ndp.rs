@@ -44,7 +44,7 @@ pub(crate) use cache::AdvertisedNeighbour;
 use cache::NeighbourCache;
 use identifier::InterfaceIdentifiers;
 use listening::Listening;
-use own::{Origin, OwnAddresses};
+use own::{AddressOrigin, OwnAddresses};
 use routers::{NameServers, Networks, Routers};
 
 /// The prefix of all link-local addresses (RFC 4291 §2.5.6).
@@ -70,7 +70,7 @@ pub(crate) struct AddressNews {
 
 /// Parameters that routers may set.
 #[derive(Clone, Debug)]
-struct Parameters {
+struct NeighbourParameters {
     hop_limit: u8,
     mtu: u16,
     retransmit: Micros,
@@ -78,11 +78,11 @@ struct Parameters {
 
 /// The state that the first core of a machine sends to the others.
 #[derive(Debug)]
-pub(crate) struct Knowledge {
+pub(crate) struct SharedIpv6State {
     own: OwnAddresses,
     routers: Routers,
     networks: Networks,
-    parameters: Parameters,
+    parameters: NeighbourParameters,
     reachable: Micros,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct Ndp {
     link_mtu: u16,
     /// Set when IPv6 has started, on the core that forms addresses.
     identifiers: Option<InterfaceIdentifiers>,
-    /// Changes whenever [`Knowledge`] may have changed; zero while IPv6 is off.
+    /// Changes whenever [`SharedIpv6State`] may have changed; zero while IPv6 is off.
     revision: u32,
     random: Random,
     own: OwnAddresses,
@@ -102,7 +102,7 @@ pub(crate) struct Ndp {
     networks: Networks,
     name_servers: NameServers,
     listening: Listening,
-    parameters: Parameters,
+    parameters: NeighbourParameters,
     /// When the routers are solicited next, and the wait after that.
     solicit_at: Instant,
     solicit_wait: Micros,
@@ -125,7 +125,7 @@ impl Ndp {
             networks: Networks::default(),
             name_servers: NameServers::default(),
             listening: Listening::new(),
-            parameters: Parameters {
+            parameters: NeighbourParameters {
                 hop_limit: ipv6::HOP_LIMIT,
                 mtu: card.mtu,
                 retransmit: RETRANSMIT,
@@ -148,7 +148,13 @@ impl Ndp {
         }
         self.identifiers = Some(InterfaceIdentifiers::new(secret, self.hardware));
         self.revise();
-        self.form_address(now, LINK_LOCAL, Origin::LinkLocal, 0, (Instant::NEVER, Instant::NEVER));
+        self.form_address(
+            now,
+            LINK_LOCAL,
+            AddressOrigin::LinkLocal,
+            0,
+            (Instant::NEVER, Instant::NEVER),
+        );
         if let Ipv6Addressing::Static { addresses, gateway } = self.addressing {
             for Ipv6Address { address, prefix_bits } in addresses.into_iter().flatten() {
                 let nonce = self.random.next();
@@ -156,7 +162,7 @@ impl Ndp {
                     now,
                     address,
                     prefix_bits,
-                    Origin::Fixed,
+                    AddressOrigin::Fixed,
                     0,
                     nonce,
                     (Instant::NEVER, Instant::NEVER),
@@ -186,8 +192,8 @@ impl Ndp {
     }
 
     /// The state for the other cores.
-    pub(crate) fn knowledge(&self) -> Knowledge {
-        Knowledge {
+    pub(crate) fn knowledge(&self) -> SharedIpv6State {
+        SharedIpv6State {
             own: self.own.only_assigned(),
             routers: self.routers.clone(),
             networks: self.networks.clone(),
@@ -197,8 +203,8 @@ impl Ndp {
     }
 
     /// Adopts the state of the first core.
-    pub(crate) fn learn(&mut self, knowledge: Knowledge) {
-        let Knowledge { own, routers, networks, parameters, reachable } = knowledge;
+    pub(crate) fn learn(&mut self, knowledge: SharedIpv6State) {
+        let SharedIpv6State { own, routers, networks, parameters, reachable } = knowledge;
         let lost = |before: &own::OwnAddress| {
             own.find(before.address).is_none_or(|now| now.local != before.local)
         };
@@ -320,7 +326,7 @@ impl Ndp {
         &mut self,
         now: Instant,
         prefix: Ipv6Addr,
-        origin: Origin,
+        origin: AddressOrigin,
         attempt: u8,
         (preferred_until, valid_until): (Instant, Instant),
     ) {
@@ -343,7 +349,7 @@ impl Ndp {
     fn duplicate_found(&mut self, now: Instant, address: Ipv6Addr) {
         let Some(own) = self.own.remove(address) else { return };
         let is_last = own.attempt + 1 >= identifier::ATTEMPTS_MAX;
-        if own.origin == Origin::Fixed || is_last {
+        if own.origin == AddressOrigin::Fixed || is_last {
             self.news.taken = Some(address);
         } else {
             let lifetimes = (own.preferred_until, own.valid_until);
@@ -352,10 +358,10 @@ impl Ndp {
     }
 
     /// An address has passed duplicate address detection.
-    fn assigned(&mut self, now: Instant, origin: Origin) {
+    fn assigned(&mut self, now: Instant, origin: AddressOrigin) {
         self.news.changed = true;
         self.revise();
-        if origin == Origin::LinkLocal && self.addressing == Ipv6Addressing::Automatic {
+        if origin == AddressOrigin::LinkLocal && self.addressing == Ipv6Addressing::Automatic {
             self.solicit_at = now;
         }
     }

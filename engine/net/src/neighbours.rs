@@ -30,7 +30,7 @@ pub(crate) const ASKS_MAX: u8 = 3;
 
 const NEVER: Instant = Instant(u64::MAX);
 
-struct Neighbour {
+struct ArpEntry {
     address: Ipv4Addr,
     hardware: Option<Ethernet>,
     confirmed_at: Instant,
@@ -59,7 +59,7 @@ pub(crate) enum ArpOrigin {
 }
 
 pub(crate) struct Neighbours {
-    entries: Vec<Neighbour>,
+    entries: Vec<ArpEntry>,
     /// The packets that wait for an answer.
     pub(crate) held: Held<Ipv4Addr>,
     /// Never later than the earliest `ask_at`.
@@ -95,7 +95,7 @@ impl Neighbours {
         {
             return;
         }
-        self.entries.push(Neighbour {
+        self.entries.push(ArpEntry {
             address,
             hardware: None,
             confirmed_at: now,
@@ -142,7 +142,7 @@ impl Neighbours {
             return false;
         }
         let hardware = Some(hardware);
-        self.entries.push(Neighbour {
+        self.entries.push(ArpEntry {
             address,
             hardware,
             confirmed_at: now,
@@ -195,7 +195,7 @@ impl Neighbours {
             return true;
         }
         let held = &self.held;
-        let may_go = |neighbour: &Neighbour| {
+        let may_go = |neighbour: &ArpEntry| {
             let precious =
                 now.since(neighbour.confirmed_at) < FRESH || held.is_awaited(neighbour.address);
             Some(neighbour.address) != pinned && (newcomer == ArpOrigin::Other || !precious)

@@ -13,7 +13,7 @@ use machine::{Block, Card, Instant, Micros, Piece};
 use crate::change_tracked::ChangeTracked;
 use crate::config::{Addressing, Config, Ipv6Address, Service};
 use crate::connections::Tcp;
-use crate::cores::OtherCores;
+use crate::cores::MulticoreState;
 use crate::counters::Counters;
 use crate::dhcp::Dhcp;
 use crate::event::{ConnectionId, DatagramPlace, EVENTS_AT_ONCE, Event, Events};
@@ -25,12 +25,12 @@ use crate::random::Random;
 use crate::reassembly::Reassembly;
 use crate::tcp::Pools;
 use crate::udp::{self, Ports};
-pub use turn::Output;
+pub use turn::OutputProgress;
 
 /// The network stack of one core.
 pub struct Net {
     /// The state shared with the other cores. `None` on a machine with one core.
-    other_cores: Option<OtherCores>,
+    other_cores: Option<MulticoreState>,
     link: Link,
     dhcp: ChangeTracked<Option<Dhcp>>,
     icmp: Icmp,
@@ -56,7 +56,7 @@ impl Net {
     pub fn new(config: &Config, card: &Card, seed: &[u8; 32], now: Instant) -> Net {
         let ([first, second], []) = seed.as_chunks() else { unreachable!("a seed is two keys") };
         let mut keys = Random::new(*first, *second);
-        let other_cores = OtherCores::new(config.cores, card.queues, config.limits.connections);
+        let other_cores = MulticoreState::new(config.cores, card.queues, config.limits.connections);
         let is_first = config.cores.is_first();
         let link = Link::new(card, &config.ipv6, is_first, Random::new(keys.key(), keys.key()));
         let tcp = Tcp::new(config, card, &mut keys, now);
@@ -414,6 +414,6 @@ impl Net {
     /// Whether no connection is open here, or on the cores that this core steers for.
     #[cfg(test)]
     pub(crate) fn holds_nothing(&self) -> bool {
-        self.other_cores.as_ref().is_none_or(OtherCores::holds_nothing)
+        self.other_cores.as_ref().is_none_or(MulticoreState::holds_nothing)
     }
 }

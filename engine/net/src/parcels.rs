@@ -15,7 +15,7 @@ use core::num::NonZeroU16;
 
 use machine::{
     Card, ChecksumOffload, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Frame, Instant,
-    Machine, Outgoing, PIECES_MAX, Piece, TransmitError, UnixTime,
+    Machine, OutgoingFrame, PIECES_MAX, Piece, TransmitError, UnixTime,
 };
 use sometimes::{buggify, sometimes};
 
@@ -146,7 +146,7 @@ impl Parcels {
         })
     }
 
-    fn fill(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+    fn fill(&mut self, frame: &OutgoingFrame<'_>) -> Result<(), TransmitError> {
         if frame.head.len() > HEAD_BYTES || frame.payload.len() > PIECES_MAX {
             return Err(TransmitError::Malformed);
         }
@@ -166,7 +166,7 @@ impl Parcels {
 impl Parcel {
     /// Sends the parcel. False: the card has no room now. A sent parcel holds no pieces.
     fn transmit(&mut self, machine: &mut impl Machine) -> bool {
-        let frame = Outgoing {
+        let frame = OutgoingFrame {
             head: self.head.get(..self.head_bytes).unwrap_or_default(),
             payload: &self.payload,
             checksum: self.checksum,
@@ -194,7 +194,7 @@ impl<M: Machine> Entropy for Through<'_, M> {
 }
 
 impl<M: Machine> Machine for Through<'_, M> {
-    fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+    fn transmit(&mut self, frame: &OutgoingFrame<'_>) -> Result<(), TransmitError> {
         self.parcels.fill(frame)
     }
 

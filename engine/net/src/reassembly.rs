@@ -73,7 +73,7 @@ struct PartialDatagram {
 
 /// The result of a fragment.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum FragmentResult {
     /// More fragments are needed, or this one was a repetition.
     Waiting,
     /// The datagram is complete; the index is for [`Reassembly::take`].
@@ -107,7 +107,7 @@ impl Reassembly {
         now: Instant,
         part: &FragmentHeader,
         payload: &[u8],
-    ) -> Progress {
+    ) -> FragmentResult {
         let start = usize::from(part.offset);
         let end = start + payload.len();
         // Only the last fragment may have a length that is not a multiple of the unit. An empty one
@@ -115,23 +115,23 @@ impl Reassembly {
         let impossible = payload.is_empty()
             || (part.more_fragments && !payload.len().is_multiple_of(UNIT_BYTES));
         if impossible || end > DATAGRAM_BYTES_MAX {
-            return Progress::Failed;
+            return FragmentResult::Failed;
         }
         let index = self.find_or_start(now, part.key);
         let Some(Some(datagram)) = self.datagrams.get_mut(index) else {
             unreachable!("the datagram was just found or started")
         };
         if datagram.refused {
-            return Progress::Waiting;
+            return FragmentResult::Waiting;
         }
         if !datagram.place(start, end, payload, part.more_fragments) {
             datagram.refused = true;
-            return Progress::Failed;
+            return FragmentResult::Failed;
         }
         if start == 0 {
             datagram.begins_with = part.begins_with;
         }
-        if datagram.is_whole() { Progress::Whole(index) } else { Progress::Waiting }
+        if datagram.is_whole() { FragmentResult::Whole(index) } else { FragmentResult::Waiting }
     }
 
     /// Takes a complete datagram out.

@@ -6,7 +6,7 @@ use crate::ip::{Ip, Local};
 
 /// A received packet of either family, with its link and IP header fields.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Received<'a> {
+pub(crate) struct InPacket<'a> {
     pub(crate) ethernet: ethernet::EthernetHeader,
     pub(crate) source: Ip,
     pub(crate) destination: Ip,

@@ -9,7 +9,7 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-use machine::{ChecksumOffload, Ethernet, Offloads, Outgoing, Piece};
+use machine::{ChecksumOffload, Ethernet, Offloads, OutgoingFrame, Piece};
 
 use crate::checksum::Sum;
 use crate::ethernet::{self, ETHERNET_BYTES, TYPE_IPV4, TYPE_IPV6};
@@ -215,9 +215,9 @@ impl SegmentHeaders {
         segment: &SegmentToSend,
         pieces: &'a [Piece],
         offloads: Offloads,
-    ) -> Outgoing<'a> {
+    ) -> OutgoingFrame<'a> {
         let sums = ChecksumOffload { start: (TCP_AT - self.start) as u16, offset: CHECKSUM_AT };
-        Outgoing {
+        OutgoingFrame {
             head: self.bytes(),
             payload: pieces,
             checksum: offloads.checksum.then_some(sums),

@@ -11,7 +11,7 @@ use crate::counters::Counter;
 use crate::ip::Ip;
 use crate::ipv4::PROTOCOL_UDP;
 use crate::link::{Link, Packet, Unsent};
-use crate::received::Received;
+use crate::received::InPacket;
 
 /// Bytes in a UDP header.
 pub(crate) const UDP_BYTES: usize = 8;
@@ -53,7 +53,7 @@ pub(crate) enum UdpError {
 }
 
 /// Parses and checks the datagram in an IP packet.
-pub(crate) fn parse<'a>(received: &Received<'a>) -> Result<Datagram<'a>, UdpError> {
+pub(crate) fn parse<'a>(received: &InPacket<'a>) -> Result<Datagram<'a>, UdpError> {
     let packet = UdpPacket::new_checked(received.payload).map_err(|_| UdpError::Malformed)?;
     // Port 0 is reserved. As a source it means "do not answer", so no client that expects an answer
     // uses it.

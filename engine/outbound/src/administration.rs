@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use accounts::entries;
 use channel::Ticket;
 use relay::Envelope;
-use relay::envelope::Unreadable;
+use relay::envelope::UnreadableEnvelope;
 use store::{OUTBOX, Outcome, Packing, PartialMessage, Refusal};
 use tasks::{Continuation, FrameId, FrameTable};
 
@@ -34,7 +34,7 @@ use super::index::State;
 use super::listing::line;
 use super::questions::{LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold};
 use super::state::Queue;
-use super::{Attempts, Place, WaitPoint, head};
+use super::{Attempts, OutboundWaitPoint, Place, head};
 
 use change::QueueChange;
 
@@ -72,10 +72,10 @@ pub(super) struct AdminRequest {
     beginning: Option<(Place, PartialMessage)>,
     /// The entry that is being read, at its next part.
     reading: Option<Place>,
-    work: RequestKind,
+    work: QueueRequestKind,
 }
 
-enum RequestKind {
+enum QueueRequestKind {
     Look(Vec<QueueLine>),
     Change(QueueChange),
 }
@@ -166,9 +166,9 @@ impl Administration {
 impl AdminRequest {
     fn new(asker: Ticket, asked: QueueAsked) -> AdminRequest {
         let (cursor, work) = match asked {
-            QueueAsked::Look(after) => (after.map(place_of), RequestKind::Look(Vec::new())),
+            QueueAsked::Look(after) => (after.map(place_of), QueueRequestKind::Look(Vec::new())),
             QueueAsked::Handle(action, which) => {
-                (None, RequestKind::Change(QueueChange::new(action, which)))
+                (None, QueueRequestKind::Change(QueueChange::new(action, which)))
             }
         };
         AdminRequest { asker, cursor, beginning: None, reading: None, work }
@@ -179,15 +179,15 @@ impl AdminRequest {
             return RequestStep::Waits;
         }
         match &self.work {
-            RequestKind::Look(_) => self.look(cx),
-            RequestKind::Change(_) => self.change(cx),
+            QueueRequestKind::Look(_) => self.look(cx),
+            QueueRequestKind::Change(_) => self.change(cx),
         }
     }
 
     /// Reads the next entry of a page, or finishes the page.
     fn look(&mut self, cx: &mut AdminCx<'_, '_>) -> RequestStep {
         loop {
-            let RequestKind::Look(lines) = &mut self.work else {
+            let QueueRequestKind::Look(lines) = &mut self.work else {
                 unreachable!("a request that lists nothing")
             };
             let next = cx.queue.index.behind(self.cursor).next();
@@ -247,11 +247,11 @@ impl AdminRequest {
             extent,
         ) {
             Ok(envelope) => envelope,
-            Err(Unreadable::Partial) => {
+            Err(UnreadableEnvelope::Partial) => {
                 self.beginning = Some((place, beginning));
                 return;
             }
-            Err(Unreadable::Malformed) => return self.cannot_read(place, cx),
+            Err(UnreadableEnvelope::Malformed) => return self.cannot_read(place, cx),
         };
         let Some(all) = entry::recipients(&envelope, record) else {
             return self.cannot_read(place, cx);
@@ -263,7 +263,7 @@ impl AdminRequest {
             cx.queue.is_for(place, &domain, &cx.parts.store.own.store);
         }
         match &mut self.work {
-            RequestKind::Look(lines) => {
+            QueueRequestKind::Look(lines) => {
                 let packing = all.first().map_or(Packing::Done, entries::packing_of);
                 let done = record
                     .filter(|_| !is_forwarding_entry)
@@ -279,7 +279,7 @@ impl AdminRequest {
                     cx.parts,
                 ));
             }
-            RequestKind::Change(change) => {
+            QueueRequestKind::Change(change) => {
                 if change.is_retry() {
                     cx.queue.try_again(&domain, cx.parts.store);
                 }
@@ -292,11 +292,11 @@ impl AdminRequest {
     fn cannot_read(&mut self, place: Place, cx: &AdminCx<'_, '_>) {
         (self.beginning, self.cursor) = (None, Some(place));
         match &mut self.work {
-            RequestKind::Look(lines) => {
+            QueueRequestKind::Look(lines) => {
                 let own = cx.parts.store.own.store.account(place.0).map_or("", |own| own.address());
                 lines.extend(line(place, None, own.into(), cx.queue, cx.parts));
             }
-            RequestKind::Change(change) => change.refused(Refusal::Damaged),
+            QueueRequestKind::Change(change) => change.refused(Refusal::Damaged),
         }
     }
 
@@ -304,7 +304,7 @@ impl AdminRequest {
     fn change(&mut self, cx: &mut AdminCx<'_, '_>) -> RequestStep {
         let mut budget = LOOKED_AT_MAX;
         loop {
-            let RequestKind::Change(change) = &mut self.work else {
+            let QueueRequestKind::Change(change) = &mut self.work else {
                 unreachable!("a request that changes nothing")
             };
             if change.has_unasked() {
@@ -347,7 +347,7 @@ impl AdminRequest {
             }
             Outcome::Refused(_) if self.reading.is_some() => self.part_arrived(None, cx),
             outcome => {
-                if let RequestKind::Change(change) = &mut self.work {
+                if let QueueRequestKind::Change(change) = &mut self.work {
                     change.answered(outcome);
                 }
             }
@@ -361,12 +361,12 @@ fn envelope_of(
     entry: &[u8],
     own: Option<&str>,
     extent: EntryExtent,
-) -> Result<Envelope, Unreadable> {
+) -> Result<Envelope, UnreadableEnvelope> {
     let Some(own) = own else { return head::read(entry, extent).map(|head| head.envelope) };
     let is_line = entry.len() >= message::RETURN_PATH_BYTES_MAX
         || memchr::memmem::find(entry, b"\r\n").is_some();
     if !is_line && extent == EntryExtent::Beginning {
-        return Err(Unreadable::Partial);
+        return Err(UnreadableEnvelope::Partial);
     }
     Ok(entries::envelope_of(reverse_path(entry).0, &[String::from(own)]))
 }
@@ -376,7 +376,7 @@ fn place_of(posted: Posted) -> Place {
 }
 
 fn continuation(frame: FrameId) -> Continuation {
-    Continuation { frame, entry: WaitPoint::AdminRequest.entry() }
+    Continuation { frame, entry: OutboundWaitPoint::AdminRequest.entry() }
 }
 
 fn counts(cx: &AdminCx<'_, '_>) -> QueueCounts {

@@ -7,9 +7,9 @@
 
 use alloc::vec::Vec;
 
-use store::{AccountId, Guid, Origin, OutboxEntry, Refusal};
+use store::{AccountId, Guid, OutboxEntry, Refusal, SentId};
 
-use super::WaitPoint;
+use super::OutboundWaitPoint;
 use super::attempt_context::AttemptCx;
 use super::entry::{Entry, RECIPIENTS};
 use super::stages::{DeliveryKind, bits};
@@ -23,7 +23,7 @@ const GUID_BITS: u32 = 48;
 /// Notes of deliveries that cannot be repeated any more. They are to be removed.
 #[derive(Default)]
 pub(super) struct ArrivalNotes {
-    notes: Vec<(AccountId, Origin)>,
+    notes: Vec<(AccountId, SentId)>,
     /// The results with notes that were looked up: recipients that are done or reported, and the
     /// delay report.
     looked_for: u32,
@@ -88,7 +88,7 @@ impl ArrivalNotes {
         let Some((account, origin)) = self.notes.last().copied() else {
             unreachable!("there is a note to forget")
         };
-        let continuation = cx.continuation(WaitPoint::Attempt);
+        let continuation = cx.continuation(OutboundWaitPoint::Attempt);
         cx.parts.store.forget_arrival(account, origin, continuation)
     }
 
@@ -108,7 +108,7 @@ impl DeliveryKind {
     /// The origin of the delivery.
     ///
     /// Errors: `NoSuchMessage` if the entry is gone.
-    pub(super) fn origin(self, cx: &AttemptCx<'_, '_>) -> Result<Origin, Refusal> {
+    pub(super) fn origin(self, cx: &AttemptCx<'_, '_>) -> Result<SentId, Refusal> {
         let Guid(guid) = cx.info()?.guid;
         let number = match self {
             DeliveryKind::Message(..) => 0,
@@ -120,6 +120,6 @@ impl DeliveryKind {
             DeliveryKind::Forward(bit) => 2 + RECIPIENTS as u128 + u128::from(bit),
             DeliveryKind::Notice => NOTICE,
         };
-        Ok(Origin::of(cx.place.0, Guid(guid ^ number << GUID_BITS)))
+        Ok(SentId::of(cx.place.0, Guid(guid ^ number << GUID_BITS)))
     }
 }

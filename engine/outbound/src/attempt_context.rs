@@ -5,7 +5,7 @@ use tasks::{Continuation, FrameId};
 
 use super::context::OutboundContext;
 use super::state::Queue;
-use super::{Place, WaitPoint};
+use super::{OutboundWaitPoint, Place};
 
 /// The queue and the parts of the core, lent to one attempt for one step.
 pub(super) struct AttemptCx<'a, 'c> {
@@ -17,7 +17,7 @@ pub(super) struct AttemptCx<'a, 'c> {
 }
 
 impl AttemptCx<'_, '_> {
-    pub(super) fn continuation(&self, point: WaitPoint) -> Continuation {
+    pub(super) fn continuation(&self, point: OutboundWaitPoint) -> Continuation {
         Continuation { frame: self.frame, entry: point.entry() }
     }
 

@@ -33,8 +33,8 @@ use machine::{Instant, Micros};
 use net::ConnectionId;
 use relay::tally::{Rule, Shortfall};
 use relay::{
-    Action, Cause, Login, Lost, Outcome, OutgoingMessage, Reason, Settings, SmtpClient, Speaker,
-    Stage as SmtpStage, Tls,
+    Action, Cause, ClientLogin, DeliveryFailure, DeliveryOutcome, Lost, OutgoingMessage,
+    SmtpClient, SmtpClientSettings, Speaker, Stage as SmtpStage, TlsMode,
 };
 use store::Refusal;
 use tls::CertificateFault;
@@ -65,7 +65,7 @@ pub(super) const KEPT_PATIENCE: Micros = Micros::from_secs(30);
 const CLOSING: u16 = 421;
 
 /// The outcomes of a message for its recipients, each with the recipient's bit.
-pub(super) type Outcomes = Vec<(u8, Outcome)>;
+pub(super) type Outcomes = Vec<(u8, DeliveryOutcome)>;
 
 /// A connection to a host that accepts mail.
 pub(super) struct OutboundConnection {
@@ -138,13 +138,13 @@ impl OutboundConnection {
             Owner::Outbound(*frame),
             at,
         )?;
-        let login = host.login.clone().map(|SmarthostLogin { user, password }| Login {
+        let login = host.login.clone().map(|SmarthostLogin { user, password }| ClientLogin {
             user,
             password,
             nonce: parts.logins.draw_nonce(),
         });
         let settings =
-            Settings { hello: queue.config.hostname().to_string(), tls: host.tls, login };
+            SmtpClientSettings { hello: queue.config.hostname().to_string(), tls: host.tls, login };
         Some(OutboundConnection {
             host,
             transport,
@@ -177,7 +177,7 @@ impl OutboundConnection {
     pub(super) fn opened(&mut self, message: OutgoingMessage, parts: &mut OutboundContext<'_>) {
         self.usage = ConnectionUse::Message;
         self.client.deliver(message);
-        if self.host.tls == Tls::Implicit {
+        if self.host.tls == TlsMode::Implicit {
             self.begin_handshake(parts);
         }
     }
@@ -347,36 +347,41 @@ impl OutboundConnection {
         let is_early = |stage: SmtpStage| stage < SmtpStage::Message || stage == SmtpStage::Rest;
         self.messages > 1
             && self.came.iter().all(|(_, outcome)| match outcome {
-                Outcome::Later(reason) => is_early(reason.stage) && is_of_connection(&reason.cause),
+                DeliveryOutcome::Later(reason) => {
+                    is_early(reason.stage) && is_of_connection(&reason.cause)
+                }
                 _ => false,
             })
     }
 
     /// The host, if only its TLS is to blame that it does not have the message.
     pub(super) fn to_be_called_in_the_clear(&self) -> Option<MailHost> {
-        let is_to_blame = |(_, outcome): &(u8, Outcome)| match outcome {
-            Outcome::Later(Reason { stage, cause: Cause::Lost(Lost::Tls) }) => {
+        let is_to_blame = |(_, outcome): &(u8, DeliveryOutcome)| match outcome {
+            DeliveryOutcome::Later(DeliveryFailure { stage, cause: Cause::Lost(Lost::Tls) }) => {
                 *stage <= SmtpStage::Message
             }
-            Outcome::Later(Reason { stage, cause: Cause::Lost(_) | Cause::Misbehaved(_) }) => {
-                *stage <= SmtpStage::Login
-            }
+            DeliveryOutcome::Later(DeliveryFailure {
+                stage,
+                cause: Cause::Lost(_) | Cause::Misbehaved(_),
+            }) => *stage <= SmtpStage::Login,
             _ => false,
         };
-        let is_tls = self.secured.is_some() && self.host.tls == Tls::IfOffered;
+        let is_tls = self.secured.is_some() && self.host.tls == TlsMode::IfOffered;
         if !is_tls || self.came.is_empty() || !self.came.iter().all(is_to_blame) {
             return None;
         }
-        Some(MailHost { tls: Tls::Never, rule: None, ..self.host.clone() })
+        Some(MailHost { tls: TlsMode::Never, rule: None, ..self.host.clone() })
     }
 
     /// The TLS result with the host, and the rule under which it is counted: once a connection,
     /// with its first message. `None` also if the connection ended before that was known.
     pub(super) fn to_be_counted(&self) -> Option<(Rule, Result<(), Shortfall>)> {
         let rule = self.host.rule.filter(|_| self.messages == 1)?;
-        let is_past = |(_, outcome): &(u8, Outcome)| match outcome {
-            Outcome::Later(reason) | Outcome::Never(reason) => reason.stage >= SmtpStage::Tls,
-            Outcome::Delivered(_) => true,
+        let is_past = |(_, outcome): &(u8, DeliveryOutcome)| match outcome {
+            DeliveryOutcome::Later(reason) | DeliveryOutcome::Never(reason) => {
+                reason.stage >= SmtpStage::Tls
+            }
+            DeliveryOutcome::Delivered(_) => true,
         };
         let has_none = || self.came.iter().any(is_past).then_some(Err(Shortfall::NoStartTls));
         self.secured.or_else(has_none).map(|came| (rule, came))

@@ -8,7 +8,7 @@ use configuration::{Relay, Way};
 use connections::Connections;
 use machine::{ConsoleLines, Turn};
 use net::Net;
-use resolver::{Names, Ourselves};
+use resolver::{NameLookups, Ourselves};
 use shards::ShardedStore;
 use signing::Signer;
 
@@ -23,7 +23,7 @@ pub struct OutboundContext<'a> {
     /// Addresses and their accounts.
     pub directory: &'a Directory,
     /// The questions to name servers.
-    pub names: &'a mut Names,
+    pub names: &'a mut NameLookups,
     /// Password hashes and signatures under way.
     pub compute: &'a mut Compute,
     /// Signs messages of our domains.

@@ -32,7 +32,7 @@ use alloc::boxed::Box;
 use connections::TransportEvent;
 use machine::{Instant, Micros};
 use net::ConnectionId;
-use relay::{Lost, destinations, schedule::Next};
+use relay::{Lost, destinations, schedule::NextTry};
 use resolver::{Known, QuestionNumber};
 use store::{Outcome, Refusal};
 
@@ -196,7 +196,7 @@ impl DeliveryAttempt {
                 self.stage = Stage::Choose;
             }
             (Outcome::Changed, Stage::Remove) => self.stage = Stage::Over(None),
-            (Outcome::Room, Stage::HandOver(_)) => {}
+            (Outcome::DeliveryReady, Stage::HandOver(_)) => {}
             (Outcome::Delivered, Stage::Commit(kind)) => {
                 self.delivery.came();
                 self.came(kind);
@@ -406,7 +406,7 @@ impl DeliveryAttempt {
             (Stage::Converse, _) => self.body_unreadable(),
             (_, Refusal::NoSuchMessage) => self.stage = Stage::Over(None),
             // The disk may read it later, and the body could not be sent now.
-            (Stage::Hash, Refusal::Unreadable) if self.next_attempt(cx) != Next::GiveUp => {
+            (Stage::Hash, Refusal::Unreadable) if self.next_attempt(cx) != NextTry::GiveUp => {
                 self.stage = Stage::Over(Some(self.after_damage(cx)));
             }
             (Stage::Hash, Refusal::Damaged | Refusal::Unreadable) => {
@@ -418,7 +418,9 @@ impl DeliveryAttempt {
                 Stage::ReadHead if opening::has_head(self.reader.beginning(), cx) => {
                     self.open(EntryExtent::Whole, cx)
                 }
-                Stage::ReadHead if self.next_attempt(cx) == Next::GiveUp => self.cannot_be_read(cx),
+                Stage::ReadHead if self.next_attempt(cx) == NextTry::GiveUp => {
+                    self.cannot_be_read(cx)
+                }
                 _ => self.stage = Stage::Over(Some(self.after_damage(cx))),
             },
             _ => self.stage = Stage::Over(Some(cx.parts.turn.now + AGAIN)),

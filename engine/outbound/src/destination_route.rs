@@ -21,7 +21,7 @@ use configuration::Way as Leaving;
 use dns::{Knowledge, Missing, Name, Question};
 use relay::policies::{Fetched, KnownPolicy};
 use relay::route::Unroutable;
-use relay::{Cause, Lost, Outcome, Reason, Stage as SmtpStage};
+use relay::{Cause, DeliveryFailure, DeliveryOutcome, Lost, Stage as SmtpStage};
 use resolver::{Known, QuestionNumber};
 use shards::DomainPolicy;
 
@@ -32,7 +32,7 @@ use super::host::{MailHost, RejectedHost};
 use super::policy_fetch::PolicyFetch;
 use super::stages::{Acceptance, DeliveryResult, Reporter, bits};
 use super::tls_policy::{FetchedPolicy, HostSearch, find};
-use super::{WaitPoint, smarthosts};
+use super::{OutboundWaitPoint, smarthosts};
 
 /// The route to the hosts that accept the mail of a destination.
 pub(super) struct DestinationRoute {
@@ -176,7 +176,7 @@ impl DestinationRoute {
         };
         match hosts {
             Err(Missing(question)) => {
-                let at = cx.continuation(WaitPoint::NameKnown);
+                let at = cx.continuation(OutboundWaitPoint::NameKnown);
                 let number = cx.parts.names.ask(at, question.clone());
                 self.asked = Some((number, question));
                 HostLookup::Asked
@@ -260,15 +260,17 @@ impl DestinationRoute {
                 .collect();
         }
         // A message that could not be read to its end says nothing about the host.
-        let is_damaged = |(_, outcome): &(u8, Outcome)| {
+        let is_damaged = |(_, outcome): &(u8, DeliveryOutcome)| {
             condition == Readability::Damaged && is_given_up(outcome)
         };
         let (damaged, came): (Outcomes, Outcomes) = came.into_iter().partition(is_damaged);
         // A reply before a recipient was named is about the host, and the next host may say
         // something else.
-        let is_of_host = |(_, outcome): &(u8, Outcome)| match outcome {
-            Outcome::Later(reason) | Outcome::Never(reason) => reason.stage < SmtpStage::Sender,
-            Outcome::Delivered(_) => false,
+        let is_of_host = |(_, outcome): &(u8, DeliveryOutcome)| match outcome {
+            DeliveryOutcome::Later(reason) | DeliveryOutcome::Never(reason) => {
+                reason.stage < SmtpStage::Sender
+            }
+            DeliveryOutcome::Delivered(_) => false,
         };
         if damaged.is_empty() && came.iter().all(is_of_host) {
             let first = came.into_iter().next();
@@ -290,7 +292,7 @@ impl DestinationRoute {
         let is_kept = match &self.missed {
             Some(DeliveryResult::Later(
                 FailureReason::NoRoute(Unroutable::Forbidden)
-                | FailureReason::Host(Reason { cause: Cause::Lost(Lost::NotMade), .. }, _),
+                | FailureReason::Host(DeliveryFailure { cause: Cause::Lost(Lost::NotMade), .. }, _),
             )) => !matches!(come, DeliveryResult::Later(_)),
             Some(DeliveryResult::Later(_)) => true,
             _ => false,
@@ -309,26 +311,33 @@ impl DestinationRoute {
 /// The result where no host could be reached.
 pub(super) fn no_host_reached() -> DeliveryResult {
     DeliveryResult::Later(FailureReason::Host(
-        Reason { stage: SmtpStage::Greeting, cause: Cause::Lost(Lost::NotMade) },
+        DeliveryFailure { stage: SmtpStage::Greeting, cause: Cause::Lost(Lost::NotMade) },
         None,
     ))
 }
 
 /// The result for a recipient from the outcome at a host.
 pub(super) fn result_of(
-    outcome: Outcome,
+    outcome: DeliveryOutcome,
     host: Option<&Name>,
     reporter: Reporter,
 ) -> DeliveryResult {
     match outcome {
-        Outcome::Delivered(reply) => {
+        DeliveryOutcome::Delivered(reply) => {
             DeliveryResult::Delivered(Acceptance { reply, host: host.cloned(), reporter })
         }
-        Outcome::Later(reason) => DeliveryResult::Later(FailureReason::Host(reason, host.cloned())),
-        Outcome::Never(reason) => DeliveryResult::Never(FailureReason::Host(reason, host.cloned())),
+        DeliveryOutcome::Later(reason) => {
+            DeliveryResult::Later(FailureReason::Host(reason, host.cloned()))
+        }
+        DeliveryOutcome::Never(reason) => {
+            DeliveryResult::Never(FailureReason::Host(reason, host.cloned()))
+        }
     }
 }
 
-fn is_given_up(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Later(Reason { cause: Cause::Lost(Lost::GivenUp), .. }))
+fn is_given_up(outcome: &DeliveryOutcome) -> bool {
+    matches!(
+        outcome,
+        DeliveryOutcome::Later(DeliveryFailure { cause: Cause::Lost(Lost::GivenUp), .. })
+    )
 }

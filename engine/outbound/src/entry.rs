@@ -10,10 +10,10 @@ use alloc::vec::Vec;
 
 use accounts::entries;
 use machine::{Instant, UnixTime};
-use relay::loops::Mark;
-use relay::report::Kind;
+use relay::loops::LoopMark;
+use relay::report::ReportKind;
 use relay::schedule::LIFETIME;
-use relay::{Envelope, OutgoingMessage, Recipient};
+use relay::{Envelope, OutgoingMessage, OutgoingRecipient};
 use store::{AccountId, EntrySource, EntryState, MessageInfo, OUTBOX, OutboxEntry, Packing, Store};
 
 use super::Place;
@@ -29,7 +29,7 @@ pub(super) enum EntryKind {
     /// In an envelope: it leaves.
     Posted,
     /// Without an envelope, for an account that forwards its mail with this mark.
-    Arrived(Mark),
+    Arrived(LoopMark),
     /// Like `Arrived`, but the message has been here before.
     Looped,
 }
@@ -115,7 +115,7 @@ impl Entry {
     }
 
     /// The recipient that has this bit.
-    pub(super) fn recipient(&self, bit: u8) -> Option<&Recipient> {
+    pub(super) fn recipient(&self, bit: u8) -> Option<&OutgoingRecipient> {
         self.envelope.recipients.get(usize::from(bit))
     }
 
@@ -132,8 +132,9 @@ impl Entry {
     /// The message of `octets` bytes as it goes to a host, for the recipients with these bits.
     pub(super) fn for_host(&self, recipients: u16, octets: u32) -> OutgoingMessage {
         // The SMTP client knows them by their bits.
-        let known =
-            |bit: u8| Some(Recipient { number: bit.into(), ..self.recipient(bit)?.clone() });
+        let known = |bit: u8| {
+            Some(OutgoingRecipient { number: bit.into(), ..self.recipient(bit)?.clone() })
+        };
         let recipients = bits(recipients).filter_map(known).collect();
         OutgoingMessage {
             envelope: Envelope { recipients, ..self.envelope.clone() },
@@ -154,8 +155,8 @@ impl Entry {
     }
 
     /// The delay report for its sender.
-    pub(super) fn delayed(&self, info: MessageInfo) -> Kind {
-        Kind::Delayed { until: UnixTime(self.released(info).0.saturating_add(LIFETIME.0)) }
+    pub(super) fn delayed(&self, info: MessageInfo) -> ReportKind {
+        ReportKind::Delayed { until: UnixTime(self.released(info).0.saturating_add(LIFETIME.0)) }
     }
 }
 
@@ -191,7 +192,10 @@ pub(super) fn is_forwarding_entry(record: Option<OutboxEntry>) -> bool {
 
 /// The recipients that an entry is for. A lost entry may be for any recipient of its envelope.
 /// `None`: the entry names recipients that its envelope lacks.
-pub(super) fn recipients(envelope: &Envelope, record: Option<OutboxEntry>) -> Option<&[Recipient]> {
+pub(super) fn recipients(
+    envelope: &Envelope,
+    record: Option<OutboxEntry>,
+) -> Option<&[OutgoingRecipient]> {
     let Some(record) = record else { return Some(&envelope.recipients) };
     entries::recipients_of(&record, envelope)
 }

@@ -4,13 +4,13 @@ use alloc::string::{String, ToString};
 
 use dns::Name;
 use relay::route::Unroutable;
-use relay::{Enhanced, Reason};
+use relay::{DeliveryFailure, Enhanced};
 
 /// Why a recipient does not get a message.
 #[derive(Clone, Debug)]
 pub(super) enum FailureReason {
     /// The recipient's host said so, or did not speak with us. The name of the host, if known.
-    Host(Reason, Option<Name>),
+    Host(DeliveryFailure, Option<Name>),
     /// There is no route to the recipient's host.
     NoRoute(Unroutable),
     /// The address is in a domain of this machine, but no account has it.

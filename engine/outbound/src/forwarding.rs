@@ -38,8 +38,8 @@ use alloc::vec::Vec;
 use accounts::entries::{domain_of, entries_for, envelope_of};
 use configuration::Keep;
 use message::header::Header;
-use relay::loops::{self, Mark};
-use relay::report::{self, Kind};
+use relay::loops::{self, LoopMark};
+use relay::report::{self, ReportKind};
 use relay::srs::{self, Restored};
 use relay::{ContentWidth, Envelope, Script, envelope};
 use store::{AccountId, Recipient, Refusal};
@@ -93,11 +93,8 @@ pub(super) fn arrival(
         Some(Keep::Nothing) => all & !kept,
     };
     let script = if header.is_ascii() { Script::Ascii } else { Script::Utf8 };
-    let recipients = addresses.into_iter().enumerate().map(|(number, address)| relay::Recipient {
-        number: number as u16,
-        address,
-        notify: None,
-        original: None,
+    let recipients = addresses.into_iter().enumerate().map(|(number, address)| {
+        relay::OutgoingRecipient { number: number as u16, address, notify: None, original: None }
     });
     let envelope =
         Envelope { recipients: recipients.collect(), script, ..envelope_of(reverse_path, &[]) };
@@ -151,7 +148,7 @@ impl Entry {
             return reverse_path.to_string();
         }
         let own = self.address(OWN);
-        let key = srs::Key::new(cx.parts.store.secret_of_paths());
+        let key = srs::SrsKey::new(cx.parts.store.secret_of_paths());
         let rewritten = key.rewrite(reverse_path, &domain_of(own), cx.parts.turn.wall);
         // A bounce to that address goes to the sender that it stands for.
         let is_authentic = |path: &String| {
@@ -184,11 +181,11 @@ impl Entry {
     }
 
     /// Whether the sender gets this kind of report about a recipient.
-    pub(super) fn is_told(&self, bit: u8, kind: Kind, cx: &AttemptCx<'_, '_>) -> bool {
+    pub(super) fn is_told(&self, bit: u8, kind: ReportKind, cx: &AttemptCx<'_, '_>) -> bool {
         let (envelope, Some(recipient)) = (self.envelope(), self.recipient(bit)) else {
             return false;
         };
-        let is_of_trouble = matches!(kind, Kind::Failed | Kind::Delayed { .. });
+        let is_of_trouble = matches!(kind, ReportKind::Failed | ReportKind::Delayed { .. });
         let is_bounce = || envelope.reverse_path.is_empty() && self.is_forwarded(cx);
         report::is_wanted(envelope, recipient, kind) || is_of_trouble && is_bounce()
     }
@@ -230,7 +227,7 @@ fn delivered_to(own: &str) -> String {
 /// The sender for which an address of ours stands.
 fn restored(path: &str, parts: &OutboundContext<'_>) -> Option<String> {
     let (local_part, domain) = path.rsplit_once('@')?;
-    let key = srs::Key::new(parts.store.secret_of_paths());
+    let key = srs::SrsKey::new(parts.store.secret_of_paths());
     match key.restore(local_part, parts.turn.wall) {
         Restored::Of(sender) if parts.directory.serves(domain) => Some(sender),
         _ => None,
@@ -247,12 +244,16 @@ pub(super) fn reverse_path(header: &[u8]) -> (&str, usize) {
 }
 
 /// The mark of a message with this header that the account `own` forwards.
-fn mark_of(own: &str, header: &[u8], parts: &OutboundContext<'_>) -> Mark {
-    let key = srs::Key::new(parts.store.secret_of_paths());
-    Mark::new(&key, own, Header::new(header).field("Message-ID").map_or(b"", |field| field.value))
+fn mark_of(own: &str, header: &[u8], parts: &OutboundContext<'_>) -> LoopMark {
+    let key = srs::SrsKey::new(parts.store.secret_of_paths());
+    LoopMark::new(
+        &key,
+        own,
+        Header::new(header).field("Message-ID").map_or(b"", |field| field.value),
+    )
 }
 
 /// Whether the message was forwarded with this mark before.
-fn has_mark(mark: Mark, header: &[u8]) -> bool {
+fn has_mark(mark: LoopMark, header: &[u8]) -> bool {
     Header::new(header).fields().any(|field| field.is(loops::FIELD) && mark.is_in(field.value))
 }

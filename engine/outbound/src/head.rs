@@ -10,7 +10,7 @@
 //! - A reader gathers at most [`BYTES_MAX`] bytes of an entry, and one more part.
 
 use relay::Envelope;
-use relay::envelope::{self, Unreadable};
+use relay::envelope::{self, UnreadableEnvelope};
 use store::{HeadSize, PartialMessage};
 
 /// The greatest length of a head.
@@ -48,27 +48,29 @@ impl EntryExtent {
 /// Reads the head of an entry from its first bytes. `extent`: whether these are all of its bytes.
 ///
 /// Errors: `Partial` if the head may go on behind these bytes, but never for a whole entry.
-pub(super) fn read(entry: &[u8], extent: EntryExtent) -> Result<EntryHead, Unreadable> {
+pub(super) fn read(entry: &[u8], extent: EntryExtent) -> Result<EntryHead, UnreadableEnvelope> {
     let read = signatures_length(entry).and_then(|signatures| {
         let (envelope, length) = envelope::read(entry.get(signatures..).unwrap_or_default())?;
         Ok(EntryHead { signatures, envelope, message_at: signatures + length })
     });
     match read {
-        Err(Unreadable::Partial) if extent == EntryExtent::Whole || entry.len() >= BYTES_MAX => {
-            Err(Unreadable::Malformed)
+        Err(UnreadableEnvelope::Partial)
+            if extent == EntryExtent::Whole || entry.len() >= BYTES_MAX =>
+        {
+            Err(UnreadableEnvelope::Malformed)
         }
         read => read,
     }
 }
 
 /// The length in bytes of the signatures above an envelope.
-fn signatures_length(entry: &[u8]) -> Result<usize, Unreadable> {
+fn signatures_length(entry: &[u8]) -> Result<usize, UnreadableEnvelope> {
     let mut length = 0;
     loop {
         let rest = entry.get(length..).unwrap_or_default();
         if !rest.starts_with(SIGNATURE) {
             let may_be_one = SIGNATURE.starts_with(rest);
-            return if may_be_one { Err(Unreadable::Partial) } else { Ok(length) };
+            return if may_be_one { Err(UnreadableEnvelope::Partial) } else { Ok(length) };
         }
         // A field ends where the next line is not its continuation. Only the first byte of that
         // line shows it.
@@ -76,7 +78,7 @@ fn signatures_length(entry: &[u8]) -> Result<usize, Unreadable> {
         let end = ends
             .find(|end| !matches!(rest.get(*end), Some(b' ' | b'\t')))
             .filter(|end| *end < rest.len());
-        length += end.ok_or(Unreadable::Partial)?;
+        length += end.ok_or(UnreadableEnvelope::Partial)?;
     }
 }
 
@@ -111,13 +113,16 @@ mod tests {
     }
 
     /// Reads the head of an entry that comes in parts of these lengths, as a reader does.
-    fn gathered(entry: &[u8], mut part: impl FnMut() -> usize) -> Result<EntryHead, Unreadable> {
+    fn gathered(
+        entry: &[u8],
+        mut part: impl FnMut() -> usize,
+    ) -> Result<EntryHead, UnreadableEnvelope> {
         let mut beginning = PartialMessage::from(0);
         loop {
             let rest = &entry[beginning.next() as usize..];
             beginning.arrived(&rest[..part().min(rest.len())]);
             match read(beginning.octets(), EntryExtent::of(&beginning, entry.len() as u32)) {
-                Err(Unreadable::Partial) => {}
+                Err(UnreadableEnvelope::Partial) => {}
                 read => return read,
             }
         }
@@ -150,7 +155,11 @@ mod tests {
     fn malformed_entry_head_is_reported_and_ends() {
         let (entry, _, message_at) = entry(&[400], 3);
         for end in 0..message_at {
-            assert_eq!(gathered(&entry[..end], || 50), Err(Unreadable::Malformed), "ends at {end}");
+            assert_eq!(
+                gathered(&entry[..end], || 50),
+                Err(UnreadableEnvelope::Malformed),
+                "ends at {end}"
+            );
         }
         let endless = signature(400).repeat(2000);
         assert!(endless.len() > 2 * BYTES_MAX);
@@ -159,11 +168,11 @@ mod tests {
             parts += 1;
             PART
         });
-        assert_eq!((read, parts), (Err(Unreadable::Malformed), BYTES_MAX.div_ceil(PART)));
-        assert_eq!(read_of_rubbish(), Err(Unreadable::Malformed));
+        assert_eq!((read, parts), (Err(UnreadableEnvelope::Malformed), BYTES_MAX.div_ceil(PART)));
+        assert_eq!(read_of_rubbish(), Err(UnreadableEnvelope::Malformed));
     }
 
-    fn read_of_rubbish() -> Result<EntryHead, Unreadable> {
+    fn read_of_rubbish() -> Result<EntryHead, UnreadableEnvelope> {
         gathered(b"Subject: no envelope\r\n\r\nHello.\r\n", || PART)
     }
 }

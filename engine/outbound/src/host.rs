@@ -15,9 +15,9 @@ use core::net::SocketAddr;
 use configuration::SmarthostLogin;
 use connections::ServerIdentity;
 use dns::{Name, Unanswered};
-use relay::Tls;
+use relay::TlsMode;
 use relay::route::{Hop, Unroutable};
-use relay::sts::Policy;
+use relay::sts::StsPolicy;
 use relay::tally::{Rule, Shortfall};
 use tls::Published;
 
@@ -42,7 +42,7 @@ pub(super) struct MailHost {
     /// `None`: only its address is known.
     pub(super) name: Option<Name>,
     pub(super) address: SocketAddr,
-    pub(super) tls: Tls,
+    pub(super) tls: TlsMode,
     pub(super) identity: ServerIdentity,
     pub(super) login: Option<SmarthostLogin>,
     /// The rule under which its TLS result is counted. `None`: it is not counted, or was already.
@@ -75,25 +75,25 @@ impl MailHost {
         hop: Hop,
         domain: &str,
         demand: TlsDemand,
-        policy: Option<&Policy>,
+        policy: Option<&StsPolicy>,
     ) -> Result<MailHost, RejectedHost> {
         let is_allowed =
-            |policy: &Policy| hop.host.as_ref().is_some_and(|host| policy.allows(host));
+            |policy: &StsPolicy| hop.host.as_ref().is_some_and(|host| policy.allows(host));
         let rejected =
             |why, rule, shortfall| Err(RejectedHost { why, counts_as: Some((rule, shortfall)) });
         let (tls, identity, rule) = match demand {
             TlsDemand::Nothing => match policy.map(is_allowed) {
-                None => (Tls::IfOffered, ServerIdentity::Unchecked, Rule::None),
-                Some(true) => (Tls::Required, ServerIdentity::Authorities, Rule::Sts),
+                None => (TlsMode::IfOffered, ServerIdentity::Unchecked, Rule::None),
+                Some(true) => (TlsMode::Required, ServerIdentity::Authorities, Rule::Sts),
                 Some(false) => {
                     return rejected(Unroutable::Forbidden, Rule::Sts, Shortfall::Failed);
                 }
             },
             TlsDemand::Tls(published) if published.is_empty() => {
-                (Tls::Required, ServerIdentity::Unchecked, Rule::Tlsa)
+                (TlsMode::Required, ServerIdentity::Unchecked, Rule::Tlsa)
             }
             TlsDemand::Tls(published) => (
-                Tls::Required,
+                TlsMode::Required,
                 ServerIdentity::Published(published, domain.to_string()),
                 Rule::Tlsa,
             ),

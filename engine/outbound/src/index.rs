@@ -20,7 +20,7 @@ use machine::{Instant, Micros};
 use relay::schedule::LIFETIME;
 use store::AccountId;
 
-use super::waiting::{Place, Waiting};
+use super::waiting::{Place, WaitingEntries};
 
 #[cfg(test)]
 mod tests;
@@ -91,7 +91,7 @@ impl EntryStatus {
 #[derive(Default)]
 pub(super) struct QueueIndex {
     entries: BTreeMap<Place, EntryStatus>,
-    waiting: Waiting,
+    waiting: WaitingEntries,
     words: BTreeMap<Place, Box<str>>,
     held: usize,
 }

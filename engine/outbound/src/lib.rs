@@ -123,7 +123,7 @@ pub use questions::{
 
 tasks::points! {
     /// The events that the queue waits for.
-    pub(crate) enum WaitPoint of Subsystem::Outbound;
+    pub(crate) enum OutboundWaitPoint of Subsystem::Outbound;
     /// A delivery attempt: the store has answered.
     Attempt,
     /// A delivery attempt: a part of the message was read.
@@ -246,24 +246,32 @@ impl Outbound {
         parts: &mut OutboundContext<'_>,
     ) {
         let Outbound { attempts, queue, administration } = self;
-        match (WaitPoint::of(entry), attempts.get(frame)) {
-            (Some(WaitPoint::AdminRequest), _) => {
+        match (OutboundWaitPoint::of(entry), attempts.get(frame)) {
+            (Some(OutboundWaitPoint::AdminRequest), _) => {
                 administration.step(AdminCx { frame, attempts, queue, parts }, |request, cx| {
                     request.woken(outcome, cx)
                 });
             }
-            (Some(WaitPoint::Attempt | WaitPoint::AttemptRead), None) => {
+            (Some(OutboundWaitPoint::Attempt | OutboundWaitPoint::AttemptRead), None) => {
                 parts.store.forget(outcome)
             }
-            (Some(WaitPoint::AttemptRead), Some(_)) => {
+            (Some(OutboundWaitPoint::AttemptRead), Some(_)) => {
                 step(frame, attempts, queue, parts, |attempt, cx| {
                     attempt.part_arrived(outcome, cx)
                 });
             }
-            (Some(WaitPoint::Attempt), Some(_)) => {
+            (Some(OutboundWaitPoint::Attempt), Some(_)) => {
                 step(frame, attempts, queue, parts, |attempt, cx| attempt.woken(outcome, cx));
             }
-            (Some(WaitPoint::Signed | WaitPoint::NameKnown | WaitPoint::Leave) | None, _) => {
+            (
+                Some(
+                    OutboundWaitPoint::Signed
+                    | OutboundWaitPoint::NameKnown
+                    | OutboundWaitPoint::Leave,
+                )
+                | None,
+                _,
+            ) => {
                 unreachable!("the store was not asked at {entry:?}")
             }
         }

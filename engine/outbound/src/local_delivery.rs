@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use shards::DeliveryHandle;
 use store::{Recipient, Refusal};
 
-use super::WaitPoint;
+use super::OutboundWaitPoint;
 use super::attempt_context::AttemptCx;
 use super::reader::EntryReader;
 
@@ -76,7 +76,7 @@ impl LocalDelivery {
         let Some(delivery_id) = self.under_way else {
             unreachable!("a delivery is handed over that has not begun")
         };
-        let continuation = cx.continuation(WaitPoint::Attempt);
+        let continuation = cx.continuation(OutboundWaitPoint::Attempt);
         if !reader.octets().is_empty() {
             let taken = cx.parts.store.append(delivery_id, reader.octets(), continuation);
             reader.used(taken.map_err(Refusal::of_begun_delivery)?);

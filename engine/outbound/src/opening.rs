@@ -1,7 +1,7 @@
 //! Opens an entry: from its beginning to the recipients that it is for.
 
 use accounts::entries::domain_of;
-use relay::envelope::Unreadable;
+use relay::envelope::UnreadableEnvelope;
 use sometimes::sometimes;
 
 use super::attempt_context::AttemptCx;
@@ -20,11 +20,11 @@ pub(super) fn open(
     }
     let EntryHead { signatures, envelope, message_at } = match head::read(beginning, extent) {
         Ok(head) => head,
-        Err(Unreadable::Partial) => {
+        Err(UnreadableEnvelope::Partial) => {
             sometimes!(EntryHeadInParts);
             return OpenedEntry::Partial;
         }
-        Err(Unreadable::Malformed) => return OpenedEntry::Unreadable,
+        Err(UnreadableEnvelope::Malformed) => return OpenedEntry::Unreadable,
     };
     let message = beginning.get(message_at..).unwrap_or_default();
     if extent == EntryExtent::Beginning && !has_shown_header(message) {

@@ -22,8 +22,8 @@ use connections::{ClientTransport, Owner, ServerIdentity, TransportEvent};
 use dns::{Knowledge, Missing, Name};
 use machine::{Instant, Micros};
 use relay::policies::Fetched;
-use relay::route::{Route, Target, Us, route};
-use relay::sts::{Policy, PolicyId};
+use relay::route::{MailRoute, RouteTarget, Us, route};
+use relay::sts::{PolicyId, StsPolicy};
 use relay::tally::{Rule, Shortfall};
 use relay::{Fetch, Lost, Speaker};
 
@@ -79,11 +79,11 @@ impl PolicyFetch {
         now: Instant,
     ) -> Result<Option<PolicyFetch>, Missing> {
         let Ok(server) = Name::parse(&["mta-sts.", domain].concat()) else { return Ok(None) };
-        let addresses = match route(&Target::Host(&server), us, random, knowledge)? {
-            Route::By { hops, .. } => {
+        let addresses = match route(&RouteTarget::Host(&server), us, random, knowledge)? {
+            MailRoute::By { hops, .. } => {
                 hops.iter().map(|hop| SocketAddr::new(hop.address, PORT)).collect()
             }
-            Route::Nowhere(_) => VecDeque::new(),
+            MailRoute::Nowhere(_) => VecDeque::new(),
         };
         let domain = domain.to_string();
         let (until, shortfall) = (now + PATIENCE, Shortfall::PolicyNotFetched);
@@ -113,7 +113,7 @@ impl PolicyFetch {
         }
     }
 
-    fn fetched(&self, policy: Option<Arc<Policy>>, at: Instant) -> Box<Fetched> {
+    fn fetched(&self, policy: Option<Arc<StsPolicy>>, at: Instant) -> Box<Fetched> {
         Box::new(Fetched { id: self.id.clone(), policy, at })
     }
 

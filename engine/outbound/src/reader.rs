@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use store::{OUTBOX, Outcome, PartialMessage, Refusal};
 
-use super::WaitPoint;
+use super::OutboundWaitPoint;
 use super::attempt_context::AttemptCx;
 use super::head::EntryExtent;
 
@@ -190,7 +190,7 @@ impl EntryReader {
             Some(Wanted::Yes | Wanted::Another) => {}
             None => {
                 let ((account, uid), continuation) =
-                    (cx.place, cx.continuation(WaitPoint::AttemptRead));
+                    (cx.place, cx.continuation(OutboundWaitPoint::AttemptRead));
                 cx.parts.store.own.store.read(account, OUTBOX, uid, offset, continuation)?;
                 self.asked = Some(Wanted::Yes);
             }

@@ -17,7 +17,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use dns::Name;
-use relay::report::{self, Kind, RecipientReport, Report, ReportTo, Returned};
+use relay::report::{self, RecipientReport, Report, ReportKind, ReportTo, Returned};
 use relay::{Enhanced, Reply, Return};
 use store::Refusal;
 
@@ -39,7 +39,7 @@ const RELAYED: Enhanced = Enhanced { class: 2, subject: 1, detail: 9 };
 const DELIVERED: Enhanced = Enhanced { class: 2, subject: 0, detail: 0 };
 
 /// What a report says of one recipient.
-struct Told<'a> {
+struct ReportedRecipient<'a> {
     bit: u8,
     status: Enhanced,
     /// The reason, without a full stop.
@@ -48,11 +48,17 @@ struct Told<'a> {
     reply: Option<&'a Reply>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ReportedRecipient<'a> {
     /// Why the recipient with this bit does not get the message.
-    fn of(bit: u8, why: &'a FailureReason, class: u8) -> Told<'a> {
+    fn of(bit: u8, why: &'a FailureReason, class: u8) -> ReportedRecipient<'a> {
         let reply = if let FailureReason::Host(reason, _) = why { reason.reply() } else { None };
-        Told { bit, status: why.status(class), words: why.words(), host: why.host(), reply }
+        ReportedRecipient {
+            bit,
+            status: why.status(class),
+            words: why.words(),
+            host: why.host(),
+            reply,
+        }
     }
 }
 
@@ -79,8 +85,8 @@ impl ReportWriter<'_> {
         let script = script.filter(|_| goes_back);
         let (mut text, mut end) = (Vec::new(), Vec::new());
         let secret = self.write(
-            Kind::Failed,
-            &[Told::of(bit, why, 5)],
+            ReportKind::Failed,
+            &[ReportedRecipient::of(bit, why, 5)],
             script.map(Returned::Whole),
             cx,
             &mut text,
@@ -100,13 +106,23 @@ impl ReportWriter<'_> {
         let host = taken.and_then(|taken| taken.host.as_ref()).map(Name::to_string);
         let is_here = cx.parts.directory.has_domain_of(self.entry.address(bit));
         let (kind, status, words) = if is_here {
-            (Kind::Delivered, DELIVERED, "it is in the mailbox".to_string())
+            (ReportKind::Delivered, DELIVERED, "it is in the mailbox".to_string())
         } else {
             let said = reply.map_or(String::new(), |reply| alloc::format!(": {reply}"));
-            (Kind::Relayed, RELAYED, ["the other server has taken the message", &said].concat())
+            (
+                ReportKind::Relayed,
+                RELAYED,
+                ["the other server has taken the message", &said].concat(),
+            )
         };
         let mut text = Vec::new();
-        self.write(kind, &[Told { bit, status, words, host, reply }], None, cx, &mut text)?;
+        self.write(
+            kind,
+            &[ReportedRecipient { bit, status, words, host, reply }],
+            None,
+            cx,
+            &mut text,
+        )?;
         Ok(text)
     }
 
@@ -117,7 +133,8 @@ impl ReportWriter<'_> {
         let done = cx.record().map_or(0, |record| record.done(entry.packing()));
         let waiting = bits(entry.all() & !done).filter(|bit| entry.is_told(*bit, kind, cx));
         let why = |bit| round.why_later(bit).unwrap_or(&FailureReason::Busy);
-        let all: Vec<Told<'_>> = waiting.map(|bit| Told::of(bit, why(bit), 4)).collect();
+        let all: Vec<ReportedRecipient<'_>> =
+            waiting.map(|bit| ReportedRecipient::of(bit, why(bit), 4)).collect();
         let mut text = Vec::new();
         self.write(kind, &all, None, cx, &mut text)?;
         Ok(text)
@@ -127,8 +144,8 @@ impl ReportWriter<'_> {
     /// boundary of its parts.
     fn write(
         &self,
-        kind: Kind,
-        all: &[Told<'_>],
+        kind: ReportKind,
+        all: &[ReportedRecipient<'_>],
         returned: Option<Returned<'_>>,
         cx: &mut AttemptCx<'_, '_>,
         text: &mut Vec<u8>,
@@ -143,7 +160,7 @@ impl ReportWriter<'_> {
         let hostname = cx.queue.config.hostname();
         let queue_id = core::str::from_utf8(queue_id.as_bytes()).unwrap_or_default();
         let mut recipients: Vec<RecipientReport<'_>> = Vec::new();
-        for Told { bit, status, words, host, reply } in all {
+        for ReportedRecipient { bit, status, words, host, reply } in all {
             let recipient = entry.recipient(*bit).ok_or(Refusal::NoSuchMessage)?;
             recipients.push(RecipientReport {
                 recipient,

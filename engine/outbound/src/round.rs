@@ -9,7 +9,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use relay::schedule::Next;
+use relay::schedule::NextTry;
 use store::{EntryChange, Refusal};
 
 use super::failure::FailureReason;
@@ -39,14 +39,14 @@ pub(super) struct Round {
 
 impl Round {
     /// Takes in the result for a recipient. `next`: when the entry would be tried again.
-    pub(super) fn settle(&mut self, bit: u8, come: DeliveryResult, next: Next) {
+    pub(super) fn settle(&mut self, bit: u8, come: DeliveryResult, next: NextTry) {
         match come {
             DeliveryResult::Delivered(taken) if taken.reporter == Reporter::Us => {
                 self.to_mark.done(bit);
                 self.taken.push((bit, taken));
             }
             DeliveryResult::Delivered(_) => self.to_mark.done_and_reported(bit),
-            DeliveryResult::Later(why) if next == Next::GiveUp => self.fail(bit, why),
+            DeliveryResult::Later(why) if next == NextTry::GiveUp => self.fail(bit, why),
             DeliveryResult::Later(why) => {
                 self.defer |= 1 << bit;
                 self.later.push((bit, why));

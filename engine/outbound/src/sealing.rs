@@ -21,11 +21,11 @@ use alloc::string::String;
 
 use accounts::entries::domain_of;
 use compute::{JobNumber, JobResult};
-use dkim::{ChainVerdict, Message, Reading, Sealing, UnsignedField};
+use dkim::{ChainVerdict, CompleteMessage, MessageReader, Sealing, UnsignedField};
 use dns::Name;
 use store::Refusal;
 
-use super::WaitPoint;
+use super::OutboundWaitPoint;
 use super::attempt_context::AttemptCx;
 use super::entry::Entry;
 use super::forwarding::OWN;
@@ -41,7 +41,7 @@ enum SealState {
     /// Whether a set is made is not known yet.
     Unknown,
     /// The message is being hashed. The second value is what the set will state.
-    Hashing(Box<Reading>, ArrivalChecks),
+    Hashing(Box<MessageReader>, ArrivalChecks),
     /// A signature is being computed.
     Signing(Box<Unsealed>),
     /// The fields. Empty: there is no set.
@@ -50,7 +50,7 @@ enum SealState {
 
 /// A message for which the ARC set is being signed.
 struct Unsealed {
-    message: Message,
+    message: CompleteMessage,
     sealing: Sealing,
     /// The domain that signs the set.
     domain: Name,
@@ -109,8 +109,9 @@ impl ArcSeal {
             let found = found_in(entry.header(), cx.queue.config.hostname());
             let found = found.filter(|_| cx.parts.signer.sealing_key().is_some());
             let made = SealState::Made(String::new());
-            self.state =
-                found.map_or(made, |found| SealState::Hashing(Box::new(Reading::to_sign()), found));
+            self.state = found.map_or(made, |found| {
+                SealState::Hashing(Box::new(MessageReader::to_sign()), found)
+            });
             reader.rewind();
         }
         let SealState::Hashing(reading, _) = &mut self.state else { return Ok(SealProgress::Over) };
@@ -164,7 +165,7 @@ impl ArcSeal {
 
 /// Requests the signature of the set's next field. `None`: it cannot be made.
 fn ask_signature(
-    message: &Message,
+    message: &CompleteMessage,
     sealing: &Sealing,
     domain: &Name,
     cx: &mut AttemptCx<'_, '_>,
@@ -172,7 +173,7 @@ fn ask_signature(
     let signer = cx.parts.signer;
     let (number, key) = signer.sealing_key()?;
     let mut field = sealing.prepare(message, key, domain, cx.parts.turn.wall).ok()?;
-    let at = cx.continuation(WaitPoint::Signed);
+    let at = cx.continuation(OutboundWaitPoint::Signed);
     Some((cx.parts.compute.ask_signature(at, field.take_signed(), number), field))
 }
 

@@ -19,8 +19,8 @@ use core::net::SocketAddr;
 use configuration::{Smarthost, SmarthostTls, Way};
 use connections::ServerIdentity;
 use dns::{Knowledge, Missing};
-use relay::route::{Hop, Route, Unroutable, Us};
-use relay::{Outcome, Stage as SmtpStage, Tls};
+use relay::route::{Hop, MailRoute, Unroutable, Us};
+use relay::{DeliveryOutcome, Stage as SmtpStage, TlsMode};
 use resolver::route_to;
 
 use super::host::{MailHost, MailHosts};
@@ -45,10 +45,10 @@ pub(super) fn hosts(
 ) -> Result<Result<MailHosts, Unroutable>, Missing> {
     Ok(match route_to(&smarthost.place.host, us, random, knowledge)? {
         // Addresses of the other family may be unknown now. The known addresses are enough.
-        Route::By { hops, .. } => {
+        MailRoute::By { hops, .. } => {
             Ok(hops.into_iter().map(|hop| Ok(host(smarthost, hop))).collect())
         }
-        Route::Nowhere(why) => Err(why),
+        MailRoute::Nowhere(why) => Err(why),
     })
 }
 
@@ -57,19 +57,21 @@ fn host(smarthost: &Smarthost, hop: Hop) -> MailHost {
     let identity =
         if login.is_some() { ServerIdentity::Authorities } else { ServerIdentity::Unchecked };
     let (tls, identity) = match tls {
-        SmarthostTls::None => (Tls::Never, ServerIdentity::Unchecked),
-        SmarthostTls::IfOffered if login.is_none() => (Tls::IfOffered, identity),
-        SmarthostTls::IfOffered | SmarthostTls::StartTls => (Tls::Required, identity),
-        SmarthostTls::Implicit => (Tls::Implicit, identity),
+        SmarthostTls::None => (TlsMode::Never, ServerIdentity::Unchecked),
+        SmarthostTls::IfOffered if login.is_none() => (TlsMode::IfOffered, identity),
+        SmarthostTls::IfOffered | SmarthostTls::StartTls => (TlsMode::Required, identity),
+        SmarthostTls::Implicit => (TlsMode::Implicit, identity),
     };
     let address = SocketAddr::new(hop.address, place.port);
     MailHost { name: hop.host, address, tls, identity, login: login.clone(), rule: None }
 }
 
 /// Makes an outcome at a smarthost temporary, if the smarthost refused before it saw the message.
-pub(super) fn mendable(outcome: Outcome) -> Outcome {
+pub(super) fn mendable(outcome: DeliveryOutcome) -> DeliveryOutcome {
     match outcome {
-        Outcome::Never(reason) if reason.stage <= SmtpStage::Login => Outcome::Later(reason),
+        DeliveryOutcome::Never(reason) if reason.stage <= SmtpStage::Login => {
+            DeliveryOutcome::Later(reason)
+        }
         outcome => outcome,
     }
 }

@@ -16,9 +16,9 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use dns::{Knowledge, Missing, Name, Question, Record, RecordKind};
-use relay::policies::{KnownPolicy, Look, look};
-use relay::route::{Hop, Route, Target, Unroutable, Us, route};
-use relay::sts::{Mode, Policy};
+use relay::policies::{KnownPolicy, PolicyLookup, look};
+use relay::route::{Hop, MailRoute, RouteTarget, Unroutable, Us, route};
+use relay::sts::{StsMode, StsPolicy};
 use tls::Published;
 
 use super::context::OutboundContext;
@@ -35,7 +35,7 @@ pub(super) enum HostSearch {
 /// The result of fetching a domain's policy in this attempt.
 pub(super) enum FetchedPolicy {
     NotTried,
-    Tried(Option<Arc<Policy>>),
+    Tried(Option<Arc<StsPolicy>>),
 }
 
 /// The hosts that accept a domain's mail; for a host that must not be called, why; or why there is
@@ -52,13 +52,13 @@ pub(super) fn find(
     knowledge: &Knowledge,
 ) -> Result<Result<HostSearch, Unroutable>, Missing> {
     let (hops, missing) =
-        match route(&Target::Domain(smtp::Domain::Name(domain)), us, random, knowledge)? {
-            Route::By { hops, missing } => (hops, missing),
-            Route::Nowhere(why) => return Ok(Err(why)),
+        match route(&RouteTarget::Domain(smtp::Domain::Name(domain)), us, random, knowledge)? {
+            MailRoute::By { hops, missing } => (hops, missing),
+            MailRoute::Nowhere(why) => return Ok(Err(why)),
         };
     let policy = match look(known, domain, knowledge, parts.turn.now)? {
-        Look::Known(policy) => policy,
-        Look::Fetch(id, known) => match fetched {
+        PolicyLookup::Known(policy) => policy,
+        PolicyLookup::Fetch(id, known) => match fetched {
             FetchedPolicy::Tried(fetched) => fetched.as_deref().or(known),
             FetchedPolicy::NotTried => {
                 match PolicyFetch::about(domain, id, us, random, knowledge, parts.turn.now)? {
@@ -70,7 +70,7 @@ pub(super) fn find(
             }
         },
     };
-    let policy = policy.filter(|policy| policy.mode == Mode::Enforce);
+    let policy = policy.filter(|policy| policy.mode == StsMode::Enforce);
     let with_demand = |hop: Hop| {
         let demand = if parts.names.is_trusted() {
             TlsDemand::on(&hop, knowledge)?

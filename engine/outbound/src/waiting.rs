@@ -15,14 +15,14 @@ pub(super) type Place = (AccountId, Uid);
 
 /// Entries that wait for a time.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct WaitingEntries {
     /// By account, then by time.
     entries: BTreeMap<AccountId, BTreeSet<(Instant, Uid)>>,
     /// The first entry of each account.
     first: BTreeSet<(Instant, AccountId)>,
 }
 
-impl Waiting {
+impl WaitingEntries {
     pub(super) fn insert(&mut self, at: Instant, (account, uid): Place) {
         self.change(account, |entries| entries.insert((at, uid)));
     }

@@ -12,7 +12,7 @@ use crate::unique_id::UniqueId;
 /// guessing.
 pub trait Actions: sasl::Host {
     /// What the server allows on this connection.
-    fn settings(&self) -> Settings;
+    fn settings(&self) -> Pop3Settings;
 
     /// How many bytes of replies can be queued now.
     fn send_room(&self) -> usize;
@@ -64,11 +64,11 @@ pub trait Actions: sasl::Host {
 
 /// What the server allows on a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Settings {
+pub struct Pop3Settings {
     /// Whether a password may be sent in plain text, by USER and PASS or by AUTH.
     pub plain_login: PlainLogin,
     /// STLS. CAPA announces it while it is available.
-    pub tls: Tls,
+    pub tls: Pop3Tls,
     /// Invalid or misplaced commands, before the login and again after it. One more ends the
     /// session.
     pub faults_max: u8,
@@ -78,11 +78,11 @@ pub struct Settings {
     pub failed_logins_max: u8,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for Pop3Settings {
+    fn default() -> Pop3Settings {
+        Pop3Settings {
             plain_login: PlainLogin::Refused,
-            tls: Tls::Absent,
+            tls: Pop3Tls::Absent,
             faults_max: 20,
             commands_before_login_max: 100,
             failed_logins_max: 3,
@@ -101,7 +101,7 @@ pub enum PlainLogin {
 
 /// Whether TLS encrypts the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tls {
+pub enum Pop3Tls {
     /// It does not, and is not available.
     Absent,
     /// It does once the client asks for it.

@@ -39,12 +39,12 @@ mod stuffing;
 mod unique_id;
 
 pub use actions::{
-    Actions, DeletionError, LoginRefusal, Maildrop, PlainLogin, ReadError, Settings, Tls,
+    Actions, DeletionError, LoginRefusal, Maildrop, PlainLogin, Pop3Settings, Pop3Tls, ReadError,
 };
 pub use line::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
 pub use number::MessageNumber;
 pub use reply::{BUSY, REPLY_BYTES_MAX};
-pub use session::{Session, WaitsFor};
+pub use session::{Pop3WaitsFor, Session};
 pub use unique_id::{UNIQUE_ID_BYTES_MAX, UniqueId};
 
 #[cfg(test)]

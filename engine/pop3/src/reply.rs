@@ -4,7 +4,7 @@
 //! - Every line is at most 512 bytes with its CRLF (RFC 2449 section 4).
 //! - A response code is used only in the meaning of RFC 2449 section 8 and RFC 3206.
 
-use crate::actions::{Actions, LoginRefusal, PlainLogin, ReadError, Settings, Tls};
+use crate::actions::{Actions, LoginRefusal, PlainLogin, Pop3Settings, Pop3Tls, ReadError};
 use crate::command::CommandFault;
 use crate::number::MessageNumber;
 use crate::unique_id::{UNIQUE_ID_BYTES_MAX, UniqueId};
@@ -78,9 +78,9 @@ pub(crate) fn login_challenge(challenge: &[u8], actions: &mut impl Actions) {
 }
 
 pub(crate) fn capabilities(actions: &mut impl Actions) {
-    let Settings { plain_login, tls, .. } = actions.settings();
+    let Pop3Settings { plain_login, tls, .. } = actions.settings();
     actions.reply(b"+OK Capabilities follow\r\nTOP\r\nUIDL\r\n");
-    if matches!(tls, Tls::Offered | Tls::Busy) {
+    if matches!(tls, Pop3Tls::Offered | Pop3Tls::Busy) {
         actions.reply(b"STLS\r\n");
     }
     match plain_login {

@@ -42,7 +42,7 @@ const AUTOLOGOUT: Micros = Micros::from_secs(10 * 60);
 #[derive(Debug)]
 pub struct Session {
     expect: Expect,
-    waits_for: WaitsFor,
+    waits_for: Pop3WaitsFor,
     stopping: Stopping,
     faults: u8,
     commands_before_login: u8,
@@ -83,7 +83,7 @@ enum Expect {
 
 /// What must happen before the session goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WaitsFor {
+pub enum Pop3WaitsFor {
     /// More bytes of commands than it was offered.
     Bytes,
     /// Buffer space for replies. Once there is space for [`REPLY_BYTES_MAX`], call
@@ -154,7 +154,7 @@ impl Session {
         actions.set_deadline(Some(AUTOLOGOUT));
         Session {
             expect: Expect::Authorization,
-            waits_for: WaitsFor::Bytes,
+            waits_for: Pop3WaitsFor::Bytes,
             stopping: Stopping::No,
             faults: 0,
             commands_before_login: 0,
@@ -166,7 +166,7 @@ impl Session {
     }
 
     /// What must happen before the session goes on.
-    pub fn waits_for(&self) -> WaitsFor {
+    pub fn waits_for(&self) -> Pop3WaitsFor {
         self.waits_for
     }
 
@@ -186,11 +186,11 @@ impl Session {
                 | Expect::Transaction
                 | Expect::LongLineEnd => {
                     if actions.send_room() < REPLY_BYTES_MAX {
-                        self.waits_for = WaitsFor::SendRoom;
+                        self.waits_for = Pop3WaitsFor::SendRoom;
                         break;
                     }
                     if self.visited >= VISITED_PER_TURN_MAX {
-                        self.waits_for = WaitsFor::Turn;
+                        self.waits_for = Pop3WaitsFor::Turn;
                         break;
                     }
                     self.command_bytes_arrived(rest, actions)
@@ -277,7 +277,7 @@ impl Session {
     /// Takes one line, or the available part of a line that is too long. Returns 0 if the line has
     /// not ended.
     fn command_bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
-        self.waits_for = WaitsFor::Bytes;
+        self.waits_for = Pop3WaitsFor::Bytes;
         let limit = if self.expect == Expect::LoginResponse {
             RESPONSE_LINE_BYTES_MAX
         } else {
@@ -347,7 +347,7 @@ impl Session {
         }
         self.expect =
             if self.maildrop.is_some() { Expect::Transaction } else { Expect::Authorization };
-        self.waits_for = WaitsFor::Bytes;
+        self.waits_for = Pop3WaitsFor::Bytes;
         actions.set_deadline(Some(AUTOLOGOUT));
         self.stop_if_stopping(actions);
     }
@@ -384,7 +384,7 @@ impl Session {
         }
         self.pending_login = None;
         self.expect = Expect::Closed;
-        self.waits_for = WaitsFor::Nothing;
+        self.waits_for = Pop3WaitsFor::Nothing;
         actions.set_deadline(None);
         actions.close();
     }

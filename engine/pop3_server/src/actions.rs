@@ -2,7 +2,7 @@
 
 use connections::Channel;
 use machine::Micros;
-use pop3::{MessageNumber, PlainLogin, Settings, Tls};
+use pop3::{MessageNumber, PlainLogin, Pop3Settings, Pop3Tls};
 use sasl::{Credentials, Puzzle};
 
 use super::host::Pop3Host;
@@ -22,7 +22,7 @@ impl sasl::Host for Pop3Host<'_, '_> {
 }
 
 impl pop3::Actions for Pop3Host<'_, '_> {
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> Pop3Settings {
         let is_hidden = self.caller.channel == Channel::Tls;
         let plain_login =
             match is_hidden || self.cx.logins.access().allows_plaintext_auth(self.caller.address) {
@@ -30,12 +30,12 @@ impl pop3::Actions for Pop3Host<'_, '_> {
                 false => PlainLogin::Refused,
             };
         let tls = match self.cx.connections.tls() {
-            _ if is_hidden => Tls::Spoken,
-            secure if !secure.serves(self.caller.service) => Tls::Absent,
-            secure if !secure.may_begin() => Tls::Busy,
-            _ => Tls::Offered,
+            _ if is_hidden => Pop3Tls::Spoken,
+            secure if !secure.serves(self.caller.service) => Pop3Tls::Absent,
+            secure if !secure.may_begin() => Pop3Tls::Busy,
+            _ => Pop3Tls::Offered,
         };
-        Settings { plain_login, tls, ..Settings::default() }
+        Pop3Settings { plain_login, tls, ..Pop3Settings::default() }
     }
 
     fn send_room(&self) -> usize {

@@ -5,7 +5,7 @@ use shards::Reply;
 use store::{AccountId, Outcome};
 use tasks::EntryPoint;
 
-use super::host::{Point, Pop3Call, Pop3Host};
+use super::host::{Pop3Call, Pop3Host, Pop3WaitPoint};
 use super::state::State;
 use super::{deletion, login, reading};
 
@@ -31,9 +31,9 @@ impl Pop3Conversation {
     }
 
     /// What its connection waits for.
-    pub fn waits_for(&self) -> pop3::WaitsFor {
+    pub fn waits_for(&self) -> pop3::Pop3WaitsFor {
         match self.session.waits_for() {
-            pop3::WaitsFor::Message if self.state.wants_room() => pop3::WaitsFor::SendRoom,
+            pop3::Pop3WaitsFor::Message if self.state.wants_room() => pop3::Pop3WaitsFor::SendRoom,
             waits_for => waits_for,
         }
     }
@@ -82,11 +82,11 @@ impl Pop3Conversation {
 
     /// The store has answered a request of the session.
     pub fn woken(&mut self, entry: EntryPoint, outcome: Outcome, call: &mut Pop3Call<'_>) {
-        let Some(point) = Point::of(entry) else { return call.cx.store.forget(outcome) };
+        let Some(point) = Pop3WaitPoint::of(entry) else { return call.cx.store.forget(outcome) };
         self.with(call, |session, host| match point {
-            Point::Deleted => deletion::part_ended(&outcome, session, host),
-            Point::Read => reading::read_ended(outcome, session, host),
-            Point::Replied => unreachable!("the owner of an account replies by `replied`"),
+            Pop3WaitPoint::Deleted => deletion::part_ended(&outcome, session, host),
+            Pop3WaitPoint::Read => reading::read_ended(outcome, session, host),
+            Pop3WaitPoint::Replied => unreachable!("the owner of an account replies by `replied`"),
         });
     }
 

@@ -11,7 +11,7 @@ use sometimes::sometimes;
 use store::{Outcome, Refusal};
 use tasks::Countdown;
 
-use super::host::{Point, Pop3Call, Pop3Host};
+use super::host::{Pop3Call, Pop3Host, Pop3WaitPoint};
 use super::state::{Deletion, Orphan, State};
 
 /// Ranges of UIDs in one removal.
@@ -63,7 +63,7 @@ pub(super) fn part_ended(
 
 /// Asks for as many removals as the store accepts.
 fn ask(host: &mut Pop3Host<'_, '_>) {
-    let continuation = host.continuation(Point::Deleted);
+    let continuation = host.continuation(Pop3WaitPoint::Deleted);
     let (Some(maildrop), Some(deletion)) = (&host.state.maildrop, &mut host.state.deletion) else {
         return;
     };

@@ -14,7 +14,7 @@ use super::state::{Orphan, State};
 
 tasks::points! {
     /// Where a POP3 session may wait for the store.
-    pub enum Point of Subsystem::Pop3;
+    pub enum Pop3WaitPoint of Subsystem::Pop3;
     /// Bytes of a message were read.
     Read,
     /// A removal has ended.
@@ -90,7 +90,7 @@ impl<'a, 'c> Pop3Host<'a, 'c> {
         Pop3Host { cx: &mut call.cx, caller: call.caller, state }
     }
 
-    pub(super) fn continuation(&self, point: Point) -> Continuation {
+    pub(super) fn continuation(&self, point: Pop3WaitPoint) -> Continuation {
         Continuation { frame: self.caller.connection.0, entry: point.entry() }
     }
 }

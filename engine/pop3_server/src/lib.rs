@@ -20,4 +20,4 @@ mod reading;
 mod state;
 
 pub use conversation::Pop3Conversation;
-pub use host::{Point, Pop3, Pop3Call, Pop3Context};
+pub use host::{Pop3, Pop3Call, Pop3Context, Pop3WaitPoint};

@@ -8,7 +8,7 @@ use sasl::Credentials;
 use shards::{NotOpened, OpenMaildrop, Opened};
 use store::AccountId;
 
-use super::host::{Point, Pop3Host};
+use super::host::{Pop3Host, Pop3WaitPoint};
 use super::state::State;
 
 /// The client has sent credentials. They are decided in a later turn.
@@ -23,7 +23,7 @@ pub(super) fn decide(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
     let (logins, mut cx) = host.cx.logins();
     match logins.decide(attempt, host.caller, &mut cx) {
         Some(Decision::Granted(account)) => {
-            let at = host.continuation(Point::Replied);
+            let at = host.continuation(Pop3WaitPoint::Replied);
             if let Some(done) = host.cx.store.ask_owner(OpenMaildrop(account), at) {
                 opened(done, session, host);
             }

@@ -11,7 +11,7 @@ use machine::Micros;
 use pop3::{MessageNumber, ReadError};
 use store::{Body, Outcome, Refusal, Uid};
 
-use super::host::{Point, Pop3Host};
+use super::host::{Pop3Host, Pop3WaitPoint};
 use super::state::{MessageRead, ReadState, State};
 
 /// The time until a read is asked for again when the store was busy.
@@ -114,7 +114,7 @@ fn request_or_fail(session: &mut pop3::Session, host: &mut Pop3Host<'_, '_>) {
 /// Asks the store for the next part of the session's message, or waits for buffer space.
 fn request_part(host: &mut Pop3Host<'_, '_>) -> Result<(), Refusal> {
     let room = host.cx.connections.send_room(host.caller);
-    let continuation = host.continuation(Point::Read);
+    let continuation = host.continuation(Pop3WaitPoint::Read);
     let State {
         reading: Some(reading),
         maildrop: Some(maildrop),

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use accounts::logins::LoginAttempt;
 use pop3::DeletionError;
-use shards::Maildrop;
+use shards::MaildropSnapshot;
 use store::{Outcome, Refusal, Uid, UidRange};
 use tasks::{Countdown, FrameId};
 
@@ -19,7 +19,7 @@ const AROUND_BYTES_MAX: usize = 64;
 #[derive(Default)]
 pub(super) struct State {
     pub(super) attempt: Option<Box<LoginAttempt>>,
-    pub(super) maildrop: Option<Box<Maildrop>>,
+    pub(super) maildrop: Option<Box<MaildropSnapshot>>,
     pub(super) reading: Option<MessageRead>,
     pub(super) read: ReadState,
     pub(super) deletion: Option<Box<Deletion>>,
@@ -75,7 +75,7 @@ pub(super) struct Deletion {
 pub(super) struct Orphan {
     pub(super) frame: FrameId,
     pub(super) outstanding: Countdown,
-    pub(super) maildrop: Box<Maildrop>,
+    pub(super) maildrop: Box<MaildropSnapshot>,
 }
 
 impl Deletion {

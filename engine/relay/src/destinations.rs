@@ -7,7 +7,8 @@
 //!
 //! A core asks for leave before it makes a connection ([`Destinations::ask`]). If the destination
 //! has as many connections as it may have, the core waits, and a core with more connections is
-//! asked to keep fewer ([`Told::Keeps`]): it ends one after the message that is being sent on it.
+//! asked to keep fewer ([`DestinationMessage::Keeps`]): it ends one after the message that is being
+//! sent on it.
 //!
 //! Invariants:
 //! - A destination has at most [`Limits::connections`] connections, whichever cores have them. One
@@ -65,7 +66,7 @@ pub struct Grant {
 
 /// A message to a core. `W` identifies the waiting attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Told<W> {
+pub enum DestinationMessage<W> {
     /// The late reply to a core's question about this destination.
     Leave(CoreId, u64, W, Leave),
     /// The number of connections to this destination that this core may keep for further messages,
@@ -113,7 +114,7 @@ pub struct Destinations<W> {
     known: BTreeMap<u64, DestinationState<W>>,
     /// Destinations without connections, by when their back-off ends.
     resting: BTreeSet<(Instant, u64)>,
-    told: VecDeque<Told<W>>,
+    told: VecDeque<DestinationMessage<W>>,
 }
 
 impl<W: Copy> Destinations<W> {
@@ -182,10 +183,9 @@ impl<W: Copy> Destinations<W> {
             ConnectionOutcome::Failed if now >= known.back_off_until => {
                 let span = known.fail(now, random);
                 let waiting = known.waiting.drain(..);
-                self.told
-                    .extend(waiting.map(|(core, waiter)| {
-                        Told::Leave(core, name, waiter, Leave::NotFor(span))
-                    }));
+                self.told.extend(waiting.map(|(core, waiter)| {
+                    DestinationMessage::Leave(core, name, waiter, Leave::NotFor(span))
+                }));
             }
             ConnectionOutcome::Failed | ConnectionOutcome::Unknown => {}
         }
@@ -203,7 +203,7 @@ impl<W: Copy> Destinations<W> {
     }
 
     /// The next message to a core.
-    pub fn next_told(&mut self) -> Option<Told<W>> {
+    pub fn next_told(&mut self) -> Option<DestinationMessage<W>> {
         self.told.pop_front()
     }
 
@@ -229,7 +229,12 @@ impl<W: Copy> Destinations<W> {
             && let Some((core, waiter)) = known.take_next()
         {
             let grant = known.grant(core);
-            self.told.push_back(Told::Leave(core, name, waiter, Leave::Granted(grant)));
+            self.told.push_back(DestinationMessage::Leave(
+                core,
+                name,
+                waiter,
+                Leave::Granted(grant),
+            ));
         }
         self.balance(name);
     }
@@ -254,7 +259,7 @@ impl<W: Copy> Destinations<W> {
                 return;
             }
             most.keeps -= 1;
-            self.told.push_back(Told::Keeps(most.core, name, most.keeps));
+            self.told.push_back(DestinationMessage::Keeps(most.core, name, most.keeps));
         }
     }
 

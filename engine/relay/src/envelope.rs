@@ -27,8 +27,8 @@ use machine::UnixTime;
 use smtp::{Notify, Return};
 
 use crate::outgoing_message::{
-    ContentWidth, Envelope, Recipient, Script, is_forward_path, is_parameter, is_reverse_path,
-    write_wishes,
+    ContentWidth, Envelope, OutgoingRecipient, Script, is_forward_path, is_parameter,
+    is_reverse_path, write_wishes,
 };
 
 /// The most recipients of an envelope.
@@ -43,7 +43,7 @@ const TO: &str = "Envelope-To: ";
 
 /// Why an envelope cannot be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unwritable {
+pub enum UnwritableEnvelope {
     /// An address or a parameter is not valid.
     Malformed,
     /// There are no recipients, or too many.
@@ -54,7 +54,7 @@ pub enum Unwritable {
 
 /// Why an envelope cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unreadable {
+pub enum UnreadableEnvelope {
     /// It goes on after these bytes.
     Partial,
     /// It is not valid.
@@ -65,9 +65,9 @@ pub enum Unreadable {
 /// numbers are.
 ///
 /// Errors: nothing is written then.
-pub fn write(envelope: &Envelope, out: &mut Vec<u8>) -> Result<(), Unwritable> {
+pub fn write(envelope: &Envelope, out: &mut Vec<u8>) -> Result<(), UnwritableEnvelope> {
     if !(1..=RECIPIENTS_MAX).contains(&envelope.recipients.len()) {
-        return Err(Unwritable::Recipients);
+        return Err(UnwritableEnvelope::Recipients);
     }
     let mut parameters = envelope
         .recipients
@@ -77,7 +77,7 @@ pub fn write(envelope: &Envelope, out: &mut Vec<u8>) -> Result<(), Unwritable> {
     let are_paths = is_reverse_path(&envelope.reverse_path)
         && envelope.recipients.iter().all(|recipient| is_forward_path(&recipient.address));
     if !are_paths || !parameters.all(|parameter| is_parameter(parameter)) {
-        return Err(Unwritable::Malformed);
+        return Err(UnwritableEnvelope::Malformed);
     }
     let mut text = [RETURN_PATH, "<", &envelope.reverse_path, ">\r\n"].concat();
     let options = options(envelope);
@@ -91,7 +91,7 @@ pub fn write(envelope: &Envelope, out: &mut Vec<u8>) -> Result<(), Unwritable> {
     }
     text.push_str("\r\n");
     if text.len() > BYTES_MAX {
-        return Err(Unwritable::TooLong);
+        return Err(UnwritableEnvelope::TooLong);
     }
     out.extend_from_slice(text.as_bytes());
     Ok(())
@@ -114,20 +114,22 @@ fn options(envelope: &Envelope) -> String {
 
 /// Reads the envelope at the beginning of a message, with its recipients numbered from zero. Also
 /// returns its length in bytes: the message follows.
-pub fn read(bytes: &[u8]) -> Result<(Envelope, usize), Unreadable> {
+pub fn read(bytes: &[u8]) -> Result<(Envelope, usize), UnreadableEnvelope> {
     match read_fields(bytes) {
         // It is longer than any envelope.
-        Err(Unreadable::Partial) if bytes.len() >= BYTES_MAX => Err(Unreadable::Malformed),
+        Err(UnreadableEnvelope::Partial) if bytes.len() >= BYTES_MAX => {
+            Err(UnreadableEnvelope::Malformed)
+        }
         read => read,
     }
 }
 
-fn read_fields(bytes: &[u8]) -> Result<(Envelope, usize), Unreadable> {
-    let mut lines = Lines { rest: bytes };
-    let reverse_path = lines.field(RETURN_PATH)?.ok_or(Unreadable::Malformed)?;
+fn read_fields(bytes: &[u8]) -> Result<(Envelope, usize), UnreadableEnvelope> {
+    let mut lines = EnvelopeLines { rest: bytes };
+    let reverse_path = lines.field(RETURN_PATH)?.ok_or(UnreadableEnvelope::Malformed)?;
     let reverse_path = reverse_path.strip_prefix('<').and_then(|path| path.strip_suffix('>'));
     let reverse_path =
-        reverse_path.filter(|path| is_reverse_path(path)).ok_or(Unreadable::Malformed)?;
+        reverse_path.filter(|path| is_reverse_path(path)).ok_or(UnreadableEnvelope::Malformed)?;
     let mut envelope = Envelope {
         reverse_path: String::from(reverse_path),
         recipients: Vec::new(),
@@ -141,9 +143,9 @@ fn read_fields(bytes: &[u8]) -> Result<(Envelope, usize), Unreadable> {
         options
             .split(' ')
             .try_for_each(|word| read_option(word, &mut envelope))
-            .ok_or(Unreadable::Malformed)?;
+            .ok_or(UnreadableEnvelope::Malformed)?;
     }
-    let mut line = lines.field(TO)?.ok_or(Unreadable::Malformed)?;
+    let mut line = lines.field(TO)?.ok_or(UnreadableEnvelope::Malformed)?;
     loop {
         let is_last = !line.ends_with(',');
         let number = u16::try_from(envelope.recipients.len())
@@ -151,11 +153,11 @@ fn read_fields(bytes: &[u8]) -> Result<(Envelope, usize), Unreadable> {
             .filter(|number| usize::from(*number) < RECIPIENTS_MAX);
         let recipient = number
             .and_then(|number| read_recipient(number, line.strip_suffix(',').unwrap_or(line)));
-        envelope.recipients.push(recipient.ok_or(Unreadable::Malformed)?);
+        envelope.recipients.push(recipient.ok_or(UnreadableEnvelope::Malformed)?);
         if is_last {
             return Ok((envelope, bytes.len() - lines.rest.len()));
         }
-        line = lines.field("\t")?.ok_or(Unreadable::Malformed)?;
+        line = lines.field("\t")?.ok_or(UnreadableEnvelope::Malformed)?;
     }
 }
 
@@ -175,13 +177,17 @@ fn read_option(word: &str, envelope: &mut Envelope) -> Option<()> {
     Some(())
 }
 
-fn read_recipient(number: u16, line: &str) -> Option<Recipient> {
+fn read_recipient(number: u16, line: &str) -> Option<OutgoingRecipient> {
     let (path, wishes) = smtp::ForwardPath::read(line).ok()?;
     let smtp::ForwardPath::Mailbox(mailbox) = path else { return None };
     // A source route would be left out when the address is sent.
     line.strip_prefix('<')?.strip_prefix(mailbox.text)?;
-    let mut recipient =
-        Recipient { number, address: String::from(mailbox.text), notify: None, original: None };
+    let mut recipient = OutgoingRecipient {
+        number,
+        address: String::from(mailbox.text),
+        notify: None,
+        original: None,
+    };
     let mut words = wishes.split(' ');
     if words.next() != Some("") {
         return None;
@@ -199,21 +205,21 @@ fn read_recipient(number: u16, line: &str) -> Option<Recipient> {
 }
 
 /// The lines that were not read yet.
-struct Lines<'a> {
+struct EnvelopeLines<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Lines<'a> {
+impl<'a> EnvelopeLines<'a> {
     /// The rest of the next line, if it begins with `name`.
-    fn field(&mut self, name: &str) -> Result<Option<&'a str>, Unreadable> {
+    fn field(&mut self, name: &str) -> Result<Option<&'a str>, UnreadableEnvelope> {
         let Some(value) = self.rest.strip_prefix(name.as_bytes()) else {
             let may_be = name.as_bytes().starts_with(self.rest);
-            return if may_be { Err(Unreadable::Partial) } else { Ok(None) };
+            return if may_be { Err(UnreadableEnvelope::Partial) } else { Ok(None) };
         };
-        let end = memchr::memchr(b'\n', value).ok_or(Unreadable::Partial)?;
-        let (line, rest) = value.split_at_checked(end + 1).ok_or(Unreadable::Partial)?;
+        let end = memchr::memchr(b'\n', value).ok_or(UnreadableEnvelope::Partial)?;
+        let (line, rest) = value.split_at_checked(end + 1).ok_or(UnreadableEnvelope::Partial)?;
         let line = line.strip_suffix(b"\r\n").and_then(|line| str::from_utf8(line).ok());
         self.rest = rest;
-        line.map(Some).ok_or(Unreadable::Malformed)
+        line.map(Some).ok_or(UnreadableEnvelope::Malformed)
     }
 }

@@ -16,7 +16,7 @@ use dns::Name;
 use crate::outcome::Lost;
 use crate::response::Response;
 use crate::speaker::Speaker;
-use crate::sts::{Policy, TEXT_BYTES_MAX};
+use crate::sts::{StsPolicy, TEXT_BYTES_MAX};
 use crate::tally::Shortfall;
 
 /// One fetch of a policy.
@@ -24,7 +24,7 @@ use crate::tally::Shortfall;
 pub struct Fetch {
     output: Vec<u8>,
     response: Response,
-    outcome: Option<Result<Policy, Shortfall>>,
+    outcome: Option<Result<StsPolicy, Shortfall>>,
 }
 
 impl Fetch {
@@ -42,7 +42,7 @@ impl Fetch {
     }
 
     /// The result: a policy, or why there is none. `None`: the fetch is not over.
-    pub fn outcome(&self) -> Option<Result<&Policy, Shortfall>> {
+    pub fn outcome(&self) -> Option<Result<&StsPolicy, Shortfall>> {
         self.outcome.as_ref().map(|outcome| outcome.as_ref().map_err(|why| *why))
     }
 
@@ -52,7 +52,7 @@ impl Fetch {
 
     fn look(&mut self) {
         if self.outcome.is_none() {
-            let read = |text| Policy::read(text).ok_or(Shortfall::PolicyInvalid);
+            let read = |text| StsPolicy::read(text).ok_or(Shortfall::PolicyInvalid);
             self.outcome = self
                 .response
                 .body()

@@ -41,7 +41,7 @@ const WORDS_CHARACTERS_MAX: usize = 200;
 
 /// The envelope of a message, as the filter is told.
 #[derive(Clone, Debug)]
-pub struct Said<'a> {
+pub struct FilterEnvelope<'a> {
     /// The address of the client.
     pub address: IpAddr,
     /// The name of the client in EHLO.
@@ -58,7 +58,7 @@ pub struct Said<'a> {
 
 /// A filter's verdict on a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum FilterVerdict {
     /// The message is accepted.
     Clean,
     /// The message is suspicious, for this reason.
@@ -70,13 +70,13 @@ pub enum Verdict {
 }
 
 /// A question about one message.
-pub struct Question {
+pub struct FilterQuestion {
     head: Vec<u8>,
     message: Vec<u8>,
     /// The number of bytes of both that were sent.
     sent: usize,
     response: Response,
-    verdict: Option<Option<Verdict>>,
+    verdict: Option<Option<FilterVerdict>>,
 }
 
 /// The filter's answer.
@@ -88,7 +88,7 @@ struct FilterReply {
     #[serde(default)]
     symbols: BTreeMap<String, Symbol>,
     #[serde(default)]
-    messages: Messages,
+    messages: RspamdMessages,
 }
 
 #[derive(Deserialize)]
@@ -98,31 +98,31 @@ struct Symbol {
 }
 
 #[derive(Default, Deserialize)]
-struct Messages {
+struct RspamdMessages {
     smtp_message: Option<String>,
 }
 
-impl Question {
+impl FilterQuestion {
     /// `host`: the name of the filter, with its port. `message`: the message as it came.
     pub fn about(
         message: Vec<u8>,
-        said: &Said<'_>,
+        said: &FilterEnvelope<'_>,
         host: &str,
         password: Option<&str>,
-    ) -> Question {
+    ) -> FilterQuestion {
         let head = head(message.len(), said, host, password).into_bytes();
         let response = Response::of("application/json", ANSWER_BYTES_MAX);
-        Question { head, message, sent: 0, response, verdict: None }
+        FilterQuestion { head, message, sent: 0, response, verdict: None }
     }
 
     /// The same question, for another address, from the beginning.
-    pub fn again(self) -> Question {
+    pub fn again(self) -> FilterQuestion {
         let response = Response::of("application/json", ANSWER_BYTES_MAX);
-        Question { sent: 0, response, verdict: None, ..self }
+        FilterQuestion { sent: 0, response, verdict: None, ..self }
     }
 
     /// The result: a verdict, or none. `None`: it is not known yet.
-    pub fn verdict(&self) -> Option<Option<&Verdict>> {
+    pub fn verdict(&self) -> Option<Option<&FilterVerdict>> {
         self.verdict.as_ref().map(Option::as_ref)
     }
 
@@ -133,7 +133,7 @@ impl Question {
     }
 }
 
-impl Speaker for Question {
+impl Speaker for FilterQuestion {
     fn output(&self) -> &[u8] {
         let of_message =
             || self.message.get(self.sent.saturating_sub(self.head.len())..).unwrap_or_default();
@@ -159,7 +159,7 @@ impl Speaker for Question {
     }
 }
 
-impl fmt::Debug for Question {
+impl fmt::Debug for FilterQuestion {
     /// Omits the password, so that no log holds it, and the message.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Question")
@@ -169,7 +169,7 @@ impl fmt::Debug for Question {
     }
 }
 
-fn head(length: usize, said: &Said<'_>, host: &str, password: Option<&str>) -> String {
+fn head(length: usize, said: &FilterEnvelope<'_>, host: &str, password: Option<&str>) -> String {
     let mut head =
         format!("POST /checkv2 HTTP/1.0\r\nHost: {host}\r\nContent-Length: {length}\r\n");
     let mut field = |name: &str, value: &str| {
@@ -187,15 +187,15 @@ fn head(length: usize, said: &Said<'_>, host: &str, password: Option<&str>) -> S
 }
 
 /// The verdict in an answer. `None`: the answer is not valid.
-fn read(text: &[u8]) -> Option<Verdict> {
+fn read(text: &[u8]) -> Option<FilterVerdict> {
     let answer: FilterReply = serde_json::from_slice(text).ok()?;
     let words = answer.messages.smtp_message.as_deref().unwrap_or_default();
     let words = sayable(words, WORDS_CHARACTERS_MAX);
     match answer.action.as_str() {
-        "no action" => Some(Verdict::Clean),
-        "add header" | "rewrite subject" => Some(Verdict::Suspect(reason(&answer))),
-        "soft reject" | "greylist" => Some(Verdict::Later(words)),
-        "reject" => Some(Verdict::Never(words)),
+        "no action" => Some(FilterVerdict::Clean),
+        "add header" | "rewrite subject" => Some(FilterVerdict::Suspect(reason(&answer))),
+        "soft reject" | "greylist" => Some(FilterVerdict::Later(words)),
+        "reject" => Some(FilterVerdict::Never(words)),
         _ => None,
     }
 }

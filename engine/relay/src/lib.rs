@@ -53,10 +53,12 @@ pub mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Action, BODY_ROOM_BYTES, Login, RECIPIENTS_MAX, Settings, SmtpClient, Tls};
+pub use client::{
+    Action, BODY_ROOM_BYTES, ClientLogin, RECIPIENTS_MAX, SmtpClient, SmtpClientSettings, TlsMode,
+};
 pub use fetch::Fetch;
-pub use outcome::{Cause, Lost, Misbehaviour, Outcome, Reason, Stage};
-pub use outgoing_message::{ContentWidth, Envelope, OutgoingMessage, Recipient, Script};
+pub use outcome::{Cause, DeliveryFailure, DeliveryOutcome, Lost, Misbehaviour, Stage};
+pub use outgoing_message::{ContentWidth, Envelope, OutgoingMessage, OutgoingRecipient, Script};
 pub use queue_id::{QueueId, QueueIds};
 pub use reply::{Enhanced, Reply};
 pub use smtp::{Notify, Return};

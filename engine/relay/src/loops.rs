@@ -14,7 +14,7 @@
 
 use alloc::string::String;
 
-use crate::srs::{Key, characters};
+use crate::srs::{SrsKey, characters};
 
 /// The name of the header field that holds a mark.
 pub const FIELD: &str = "X-Loop";
@@ -24,11 +24,11 @@ const CHARACTERS: u32 = 12;
 
 /// The mark of one message that one account has forwarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Mark(u64);
+pub struct LoopMark(u64);
 
-impl Mark {
+impl LoopMark {
     /// `identifier`: the value of the message's `Message-ID:` field, empty if it has none.
-    pub fn new(key: &Key, account: &str, identifier: &[u8]) -> Mark {
+    pub fn new(key: &SrsKey, account: &str, identifier: &[u8]) -> LoopMark {
         // White space may change on the way, so it is left out. No address has a NUL, so no other
         // pair hashes the same text.
         let identifier = identifier.iter().copied().filter(|byte| !byte.is_ascii_whitespace());
@@ -39,7 +39,9 @@ impl Mark {
             .chain([0])
             .chain(identifier);
         let bits = u64::BITS.min(5 * CHARACTERS);
-        Mark(key.hash(&text.collect::<alloc::vec::Vec<u8>>()) & (u64::MAX >> (u64::BITS - bits)))
+        LoopMark(
+            key.hash(&text.collect::<alloc::vec::Vec<u8>>()) & (u64::MAX >> (u64::BITS - bits)),
+        )
     }
 
     /// Whether the value of a field is this mark.
@@ -61,8 +63,8 @@ impl Mark {
 mod tests {
     use super::*;
 
-    fn mark(key: u8, account: &str, identifier: &str) -> Mark {
-        Mark::new(&Key::new([key; 16]), account, identifier.as_bytes())
+    fn mark(key: u8, account: &str, identifier: &str) -> LoopMark {
+        LoopMark::new(&SrsKey::new([key; 16]), account, identifier.as_bytes())
     }
 
     #[test]

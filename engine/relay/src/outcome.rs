@@ -8,18 +8,18 @@ use crate::reply::{Enhanced, Reply};
 
 /// The outcome of a message for one recipient.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum DeliveryOutcome {
     /// The peer has the message, and is responsible for it from now on (RFC 5321 section 6.1).
     Delivered(Reply),
     /// It must be tried again.
-    Later(Reason),
+    Later(DeliveryFailure),
     /// Another try would not help: the sender is told.
-    Never(Reason),
+    Never(DeliveryFailure),
 }
 
 /// Why the message was not delivered.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Reason {
+pub struct DeliveryFailure {
     /// The stage of the conversation.
     pub stage: Stage,
     /// What happened.
@@ -118,7 +118,7 @@ pub enum Misbehaviour {
     OutOfPlace(u16),
 }
 
-impl Reason {
+impl DeliveryFailure {
     /// The peer's reply, if it has refused.
     pub fn reply(&self) -> Option<&Reply> {
         match &self.cause {
@@ -157,7 +157,7 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for DeliveryFailure {
     /// The reason in words for people, without a full stop.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause {

@@ -23,7 +23,7 @@ pub struct Envelope {
     /// The sender, which is told of failures, without angle brackets. Empty: no sender.
     pub reverse_path: String,
     /// The recipients.
-    pub recipients: Vec<Recipient>,
+    pub recipients: Vec<OutgoingRecipient>,
     /// The bytes of the content.
     pub content: ContentWidth,
     /// The script of the header.
@@ -38,7 +38,7 @@ pub struct Envelope {
 
 /// A recipient of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Recipient {
+pub struct OutgoingRecipient {
     /// The number by which the caller knows the recipient.
     pub number: u16,
     /// `local-part@domain`, without angle brackets.
@@ -67,7 +67,7 @@ pub enum Script {
     Utf8,
 }
 
-impl Recipient {
+impl OutgoingRecipient {
     /// Whether the sender wants a report of successful delivery.
     pub fn wants_success(&self) -> bool {
         self.notify.is_some_and(|notify| notify.success)
@@ -75,7 +75,7 @@ impl Recipient {
 }
 
 /// Writes the parameters of RCPT that say which reports the sender wants, each after a space.
-pub(crate) fn write_wishes(recipient: &Recipient, line: &mut String) {
+pub(crate) fn write_wishes(recipient: &OutgoingRecipient, line: &mut String) {
     if let Some(Notify { success, failure, delay }) = recipient.notify {
         let wishes = [(success, "SUCCESS"), (failure, "FAILURE"), (delay, "DELAY")];
         let words: Vec<_> =

@@ -28,7 +28,7 @@ use alloc::sync::Arc;
 use dns::{Knowledge, Missing, Name, Question, RecordKind};
 use machine::{Instant, Micros};
 
-use crate::sts::{Policy, PolicyId, announced};
+use crate::sts::{PolicyId, StsPolicy, announced};
 
 const POLICIES_MAX: usize = 512;
 const BYTES_MAX: usize = 1 << 20;
@@ -48,18 +48,18 @@ const PAUSE: Micros = Micros::from_secs(300);
 /// What is known of the policies of domains, by keyed hashes of their names.
 #[derive(Default)]
 pub struct Policies {
-    known: BTreeMap<u64, Row>,
+    known: BTreeMap<u64, PolicyRow>,
 }
 
 /// What is known of one domain's, and how it is used.
-struct Row {
+struct PolicyRow {
     known: Arc<KnownPolicy>,
     /// Connections that were made by it.
     uses: u8,
     last_use: Instant,
 }
 
-impl Row {
+impl PolicyRow {
     /// The connections that still count.
     fn uses_at(&self, now: Instant) -> u8 {
         let halvings = now.since(self.last_use).as_secs() / HALF_LIFE.as_secs();
@@ -70,7 +70,7 @@ impl Row {
 /// What is known of one domain's policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KnownPolicy {
-    policy: Option<(PolicyId, Arc<Policy>)>,
+    policy: Option<(PolicyId, Arc<StsPolicy>)>,
     /// The end of the policy's validity, or of the memory of the last fetch.
     until: Instant,
     /// No fetch is made before this time.
@@ -83,17 +83,17 @@ pub struct Fetched {
     /// The version that was announced.
     pub id: PolicyId,
     /// `None`: the fetch failed.
-    pub policy: Option<Arc<Policy>>,
+    pub policy: Option<Arc<StsPolicy>>,
     /// The time of the fetch.
     pub at: Instant,
 }
 
 /// The result of a lookup.
-pub enum Look<'a> {
+pub enum PolicyLookup<'a> {
     /// This policy applies, or there is none.
-    Known(Option<&'a Policy>),
+    Known(Option<&'a StsPolicy>),
     /// This version must be fetched first. If that fails, the known policy applies.
-    Fetch(PolicyId, Option<&'a Policy>),
+    Fetch(PolicyId, Option<&'a StsPolicy>),
 }
 
 /// The policy that applies for a domain. `known`: what is known of its policy.
@@ -104,9 +104,9 @@ pub fn look<'a>(
     domain: &str,
     knowledge: &Knowledge,
     now: Instant,
-) -> Result<Look<'a>, Missing> {
+) -> Result<PolicyLookup<'a>, Missing> {
     let Ok(name) = Name::parse(&["_mta-sts.", domain].concat()) else {
-        return Ok(Look::Known(None));
+        return Ok(PolicyLookup::Known(None));
     };
     let answer = knowledge.of(Question { name, kind: RecordKind::Text })?;
     let announced = answer.ok().and_then(|answer| announced(&answer.records));
@@ -114,10 +114,10 @@ pub fn look<'a>(
     let is_paused = known.is_some_and(|known| now < known.pause);
     Ok(match (announced, policy) {
         (Some(id), Some((known, policy))) if id != *known && !is_paused => {
-            Look::Fetch(id, Some(policy))
+            PolicyLookup::Fetch(id, Some(policy))
         }
-        (Some(id), None) if !is_paused => Look::Fetch(id, None),
-        (_, policy) => Look::Known(policy.map(|(_, policy)| &**policy)),
+        (Some(id), None) if !is_paused => PolicyLookup::Fetch(id, None),
+        (_, policy) => PolicyLookup::Known(policy.map(|(_, policy)| &**policy)),
     })
 }
 
@@ -169,7 +169,7 @@ impl Policies {
             row.known = now_known;
         } else {
             // It was fetched for a connection.
-            self.known.insert(name, Row { known: now_known, uses: 1, last_use: fetched.at });
+            self.known.insert(name, PolicyRow { known: now_known, uses: 1, last_use: fetched.at });
         }
         while self.known.len() > POLICIES_MAX || self.bytes() > BYTES_MAX {
             self.evict(name, fetched.at);
@@ -180,7 +180,7 @@ impl Policies {
     /// Makes room for the policy that was just stored.
     fn evict(&mut self, stored: u64, now: Instant) {
         let others = self.known.iter().filter(|(known, _)| **known != stored);
-        let worth = |row: &Row| (now < row.known.until, row.uses_at(now), row.last_use);
+        let worth = |row: &PolicyRow| (now < row.known.until, row.uses_at(now), row.last_use);
         let Some((first, _)) = others.min_by_key(|(_, row)| worth(row)) else {
             unreachable!("one domain takes more than all may")
         };

@@ -80,7 +80,7 @@ pub(crate) struct Heard {
 
 /// Assembles replies from bytes.
 #[derive(Default, Debug)]
-pub(crate) struct Reader {
+pub(crate) struct ReplyReader {
     /// The line that is being read, as far as it is kept.
     line: Vec<u8>,
     /// The length of that line.
@@ -92,7 +92,7 @@ pub(crate) struct Reader {
     extensions: ServerExtensions,
 }
 
-impl Reader {
+impl ReplyReader {
     /// Takes bytes up to the end of the next reply.
     pub(crate) fn arrived(&mut self, bytes: &mut &[u8]) -> Result<Option<Heard>, Misbehaviour> {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
@@ -100,7 +100,7 @@ impl Reader {
             *bytes = rest.get(1..).unwrap_or_default();
             self.keep(line)?;
             if self.line_ended()? == ReplyLine::Last {
-                let Reader { code, enhanced, text, extensions, .. } = core::mem::take(self);
+                let ReplyReader { code, enhanced, text, extensions, .. } = core::mem::take(self);
                 return Ok(Some(Heard { reply: Reply { code, enhanced, text }, extensions }));
             }
         }

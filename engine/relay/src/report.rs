@@ -31,7 +31,7 @@ use machine::UnixTime;
 use message::date_time;
 use smtp::Notify;
 
-use crate::outgoing_message::{Envelope, Recipient, Script};
+use crate::outgoing_message::{Envelope, OutgoingRecipient, Script};
 use crate::reply::{Enhanced, Reply};
 
 /// The bytes of a message's header that are returned.
@@ -43,7 +43,7 @@ const WORD_BYTES_MAX: usize = 900;
 
 /// The kind of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ReportKind {
     /// The message was not delivered and will not be.
     Failed,
     /// The message was not delivered yet, and is tried again until then.
@@ -80,7 +80,7 @@ impl ReportTo {
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
     /// The kind of the report.
-    pub kind: Kind,
+    pub kind: ReportKind,
     /// The name of this server.
     pub hostname: &'a str,
     /// The author of the report: an address that people read.
@@ -119,7 +119,7 @@ pub enum Returned<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct RecipientReport<'a> {
     /// The recipient.
-    pub recipient: &'a Recipient,
+    pub recipient: &'a OutgoingRecipient,
     /// The status (RFC 3463).
     pub status: Enhanced,
     /// The reason in words, without a full stop.
@@ -132,13 +132,13 @@ pub struct RecipientReport<'a> {
 
 /// Whether the sender of a message wants this kind of report about this recipient (RFC 3461 section
 /// 4.1).
-pub fn is_wanted(envelope: &Envelope, recipient: &Recipient, kind: Kind) -> bool {
+pub fn is_wanted(envelope: &Envelope, recipient: &OutgoingRecipient, kind: ReportKind) -> bool {
     // By default, a sender wants reports of failures and delays.
     let notify = recipient.notify.unwrap_or(Notify { success: false, failure: true, delay: true });
     let is_wanted = match kind {
-        Kind::Failed => notify.failure,
-        Kind::Delayed { .. } => notify.delay,
-        Kind::Relayed | Kind::Delivered => notify.success,
+        ReportKind::Failed => notify.failure,
+        ReportKind::Delayed { .. } => notify.delay,
+        ReportKind::Relayed | ReportKind::Delivered => notify.success,
     };
     is_wanted && !envelope.reverse_path.is_empty()
 }
@@ -193,10 +193,10 @@ fn boundary(secret: u128) -> String {
 fn write_header(report: &Report<'_>, boundary: &str, out: &mut String) {
     let (message, done) = report.reader.words();
     let subject = match report.kind {
-        Kind::Failed => alloc::format!("{message} could not be {done}"),
-        Kind::Delayed { .. } => alloc::format!("{message} has not been {done} yet"),
-        Kind::Relayed => alloc::format!("{message} went on to another server"),
-        Kind::Delivered => alloc::format!("{message} was {done}"),
+        ReportKind::Failed => alloc::format!("{message} could not be {done}"),
+        ReportKind::Delayed { .. } => alloc::format!("{message} has not been {done} yet"),
+        ReportKind::Relayed => alloc::format!("{message} went on to another server"),
+        ReportKind::Delivered => alloc::format!("{message} was {done}"),
     };
     field("Date", &date(report.date), out);
     field("From", &["Mail delivery <", report.from, ">"].concat(), out);
@@ -217,28 +217,28 @@ fn write_words(report: &Report<'_>, out: &mut String) {
     let (message, done) = report.reader.words();
     let until;
     let (before, after) = match (report.kind, report.reader) {
-        (Kind::Failed, ReportTo::Sender) => (
+        (ReportKind::Failed, ReportTo::Sender) => (
             alloc::format!("{message} could not be {done} to:"),
             "It will not be tried again. If you write again, see first that the address is right.",
         ),
-        (Kind::Failed, ReportTo::Forwarder) => (
+        (ReportKind::Failed, ReportTo::Forwarder) => (
             alloc::format!("{message} could not be {done} to:"),
             "It will not be tried again. The sender was not told: the message names none, or its address could not be verified.",
         ),
-        (Kind::Delayed { until: given }, _) => {
+        (ReportKind::Delayed { until: given }, _) => {
             until = alloc::format!(
                 "Delivery will be retried until {}. You do not need to do anything. If it cannot be {done} by then, you will be told.",
                 date(given)
             );
             (alloc::format!("{message} has not been {done} yet to:"), &*until)
         }
-        (Kind::Relayed, _) => (
+        (ReportKind::Relayed, _) => (
             alloc::format!(
                 "{message} went on to a server that does not tell what becomes of it, for:"
             ),
             "If it cannot be delivered there, you should be told.",
         ),
-        (Kind::Delivered, _) => {
+        (ReportKind::Delivered, _) => {
             (alloc::format!("{message} was {done} to:"), "You will not be told whether it is read.")
         }
     };
@@ -279,10 +279,10 @@ fn write_status(report: &Report<'_>, out: &mut String) {
         }
         field("Final-Recipient", &typed(&recipient.recipient.address), out);
         let action = match report.kind {
-            Kind::Failed => "failed",
-            Kind::Delayed { .. } => "delayed",
-            Kind::Relayed => "relayed",
-            Kind::Delivered => "delivered",
+            ReportKind::Failed => "failed",
+            ReportKind::Delayed { .. } => "delayed",
+            ReportKind::Relayed => "relayed",
+            ReportKind::Delivered => "delivered",
         };
         field("Action", action, out);
         field("Status", &alloc::format!("{}", recipient.status), out);
@@ -293,7 +293,7 @@ fn write_status(report: &Report<'_>, out: &mut String) {
             field("Diagnostic-Code", &alloc::format!("smtp; {reply}"), out);
         }
         field("Last-Attempt-Date", &date(report.date), out);
-        if let Kind::Delayed { until } = report.kind {
+        if let ReportKind::Delayed { until } = report.kind {
             field("Will-Retry-Until", &date(until), out);
         }
     }

@@ -37,7 +37,7 @@ pub const HOPS_MAX: usize = HOSTS_MAX * ADDRESSES_MAX * 2;
 
 /// The target of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Target<'a> {
+pub enum RouteTarget<'a> {
     /// The hosts that accept the mail of a domain, or the address in brackets.
     Domain(smtp::Domain<'a>),
     /// This host, which another domain names as a server of its own.
@@ -85,7 +85,7 @@ pub struct Hop {
 
 /// The route of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Route {
+pub enum MailRoute {
     /// Hosts to try one after the other, until one accepts the message.
     By {
         /// The known hops.
@@ -130,11 +130,11 @@ enum Trust {
     Strangers,
 }
 
-impl Target<'_> {
+impl RouteTarget<'_> {
     fn trust(&self) -> Trust {
         match self {
-            Target::Smarthost(_) | Target::SmarthostAt(_) => Trust::Configured,
-            Target::Domain(_) | Target::Host(_) => Trust::Strangers,
+            RouteTarget::Smarthost(_) | RouteTarget::SmarthostAt(_) => Trust::Configured,
+            RouteTarget::Domain(_) | RouteTarget::Host(_) => Trust::Strangers,
         }
     }
 }
@@ -144,28 +144,28 @@ impl Target<'_> {
 ///
 /// Errors: [`Missing`] says what must be looked up first.
 pub fn route(
-    target: &Target<'_>,
+    target: &RouteTarget<'_>,
     us: &Us<'_>,
     random: u64,
     knowledge: &Knowledge,
-) -> Result<Route, Missing> {
+) -> Result<MailRoute, Missing> {
     let hosts = match target {
-        Target::Domain(smtp::Domain::Literal(address)) => {
+        RouteTarget::Domain(smtp::Domain::Literal(address)) => {
             return Ok(to_literal(*address, Trust::Strangers, us));
         }
-        Target::SmarthostAt(address) => {
+        RouteTarget::SmarthostAt(address) => {
             return Ok(match to_literal(*address, Trust::Configured, us) {
-                Route::Nowhere(_) => Route::Nowhere(Unroutable::NoSmarthost),
+                MailRoute::Nowhere(_) => MailRoute::Nowhere(Unroutable::NoSmarthost),
                 by => by,
             });
         }
-        Target::Smarthost(host) | Target::Host(host) => {
+        RouteTarget::Smarthost(host) | RouteTarget::Host(host) => {
             Hosts { names: Vec::from([(0, (*host).clone())]), is_authenticated: true }
         }
-        Target::Domain(smtp::Domain::Name(domain)) => {
+        RouteTarget::Domain(smtp::Domain::Name(domain)) => {
             match exchangers(domain, us, random, knowledge)? {
                 Ok(hosts) => hosts,
-                Err(why) => return Ok(Route::Nowhere(why)),
+                Err(why) => return Ok(MailRoute::Nowhere(why)),
             }
         }
     };
@@ -193,25 +193,25 @@ pub fn route(
     }
     let hops: Vec<Hop> = hops.into_iter().map(|(_, hop)| hop).collect();
     Ok(match missing {
-        Some(unanswered) if hops.is_empty() => Route::Nowhere(Unroutable::Unknown(unanswered)),
-        None if hops.is_empty() => Route::Nowhere(match target {
-            Target::Domain(_) | Target::Host(_) => why,
-            Target::Smarthost(_) | Target::SmarthostAt(_) => Unroutable::NoSmarthost,
+        Some(unanswered) if hops.is_empty() => MailRoute::Nowhere(Unroutable::Unknown(unanswered)),
+        None if hops.is_empty() => MailRoute::Nowhere(match target {
+            RouteTarget::Domain(_) | RouteTarget::Host(_) => why,
+            RouteTarget::Smarthost(_) | RouteTarget::SmarthostAt(_) => Unroutable::NoSmarthost,
         }),
-        missing => Route::By { hops, missing },
+        missing => MailRoute::By { hops, missing },
     })
 }
 
-fn to_literal(address: IpAddr, trust: Trust, us: &Us<'_>) -> Route {
+fn to_literal(address: IpAddr, trust: Trust, us: &Us<'_>) -> MailRoute {
     if us.is_at(address) {
-        Route::Nowhere(Unroutable::ComesBack)
+        MailRoute::Nowhere(Unroutable::ComesBack)
     } else if us.reaches(address) && !us.calls(address, trust) {
-        Route::Nowhere(Unroutable::Private)
+        MailRoute::Nowhere(Unroutable::Private)
     } else if us.reaches(address) {
         let hop = Hop { host: None, address, is_authenticated: false };
-        Route::By { hops: Vec::from([hop]), missing: None }
+        MailRoute::By { hops: Vec::from([hop]), missing: None }
     } else {
-        Route::Nowhere(Unroutable::NoAddress)
+        MailRoute::Nowhere(Unroutable::NoAddress)
     }
 }
 

@@ -23,7 +23,7 @@ pub const DELAY_NOTICE_AFTER: Micros = Micros::from_secs(4 * 3600);
 
 /// The future of a message that could not be delivered now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Next {
+pub enum NextTry {
     /// It is tried again after this delay.
     After(Micros),
     /// It is given up.
@@ -33,12 +33,12 @@ pub enum Next {
 /// The future of a message of this age after a failed attempt. `random`: any number. It moves the
 /// delay by up to a quarter, so that messages that failed together are not all tried at the same
 /// time.
-pub fn next_attempt(age: Micros, random: u64) -> Next {
+pub fn next_attempt(age: Micros, random: u64) -> NextTry {
     if age >= LIFETIME {
-        return Next::GiveUp;
+        return NextTry::GiveUp;
     }
     let rest = LIFETIME.0 - age.0;
-    Next::After(Micros(jittered(age.clamp(SHORTEST, LONGEST), random).0.min(rest)))
+    NextTry::After(Micros(jittered(age.clamp(SHORTEST, LONGEST), random).0.min(rest)))
 }
 
 /// Whether the sender of a message of this age is to be told of the delay.

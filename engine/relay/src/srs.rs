@@ -41,7 +41,7 @@ const DAY_CHARACTERS: u32 = 2;
 const CHARACTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /// The key of the hashes.
-pub struct Key([u8; 16]);
+pub struct SrsKey([u8; 16]);
 
 /// What an address stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,10 +54,10 @@ pub enum Restored {
     Nobody,
 }
 
-impl Key {
+impl SrsKey {
     /// A key from secret bytes, which are the same in each life of the machine.
-    pub fn new(secret: [u8; 16]) -> Key {
-        Key(secret)
+    pub fn new(secret: [u8; 16]) -> SrsKey {
+        SrsKey(secret)
     }
 
     /// Rewrites a path, without angle brackets, for a domain of ours. `None`: the result would not
@@ -84,8 +84,8 @@ impl Key {
     pub fn restore(&self, local_part: &str, now: UnixTime) -> Restored {
         let Some((kind, sealed)) = sealed_in(local_part) else { return Restored::Plain };
         let restored = match kind {
-            Kind::Plain => self.restore_plain(sealed, now),
-            Kind::Rewritten => self.restore_rewritten(sealed, now),
+            SrsForm::Plain => self.restore_plain(sealed, now),
+            SrsForm::Rewritten => self.restore_rewritten(sealed, now),
         };
         restored.filter(|path| is_reverse_path(path)).map_or(Restored::Nobody, Restored::Of)
     }
@@ -120,7 +120,7 @@ impl Key {
 
 /// The form of a rewritten address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum SrsForm {
     Plain,
     Rewritten,
 }
@@ -131,11 +131,11 @@ pub fn is_rewritten(local_part: &str) -> bool {
 }
 
 /// The text after the name of the scheme and its separator.
-fn sealed_in(local_part: &str) -> Option<(Kind, &str)> {
+fn sealed_in(local_part: &str) -> Option<(SrsForm, &str)> {
     let (name, rest) = local_part.split_at_checked(4)?;
     let kind = match name {
-        _ if name.eq_ignore_ascii_case("SRS0") => Kind::Plain,
-        _ if name.eq_ignore_ascii_case("SRS1") => Kind::Rewritten,
+        _ if name.eq_ignore_ascii_case("SRS0") => SrsForm::Plain,
+        _ if name.eq_ignore_ascii_case("SRS1") => SrsForm::Rewritten,
         _ => return None,
     };
     Some((kind, rest.strip_prefix(['=', '-', '+'])?))
@@ -145,8 +145,8 @@ fn sealed_in(local_part: &str) -> Option<(Kind, &str)> {
 /// was not rewritten.
 fn first_of<'a>(local_part: &'a str, domain: &'a str) -> Option<(&'a str, &'a str)> {
     match sealed_in(local_part)?.0 {
-        Kind::Plain => Some((domain, local_part.get(4..)?)),
-        Kind::Rewritten => {
+        SrsForm::Plain => Some((domain, local_part.get(4..)?)),
+        SrsForm::Rewritten => {
             let mut parts = local_part.get(5..)?.splitn(3, '=');
             let (_, first, rest) = (parts.next()?, parts.next()?, parts.next()?);
             // That part begins with the forwarder's separator.

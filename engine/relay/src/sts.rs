@@ -32,9 +32,9 @@ pub struct PolicyId(Box<str>);
 
 /// The policy of a domain for the hosts that accept its mail.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Policy {
+pub struct StsPolicy {
     /// What must happen with other hosts.
-    pub mode: Mode,
+    pub mode: StsMode,
     /// For how long the policy is valid.
     pub max_age: Micros,
     exchangers: Vec<Pattern>,
@@ -42,7 +42,7 @@ pub struct Policy {
 
 /// The mode of a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mode {
+pub enum StsMode {
     /// Nothing is sent to a host that violates it.
     Enforce,
     /// Mail is sent even to a host that violates it.
@@ -74,9 +74,9 @@ pub fn announced(records: &[Record]) -> Option<PolicyId> {
     is_one.then(|| PolicyId(id.into()))
 }
 
-impl Policy {
+impl StsPolicy {
     /// Reads a policy. `None`: it is not valid.
-    pub fn read(text: &[u8]) -> Option<Policy> {
+    pub fn read(text: &[u8]) -> Option<StsPolicy> {
         let text = core::str::from_utf8(text).ok()?;
         let fields = || {
             text.lines()
@@ -86,9 +86,9 @@ impl Policy {
         // If a key occurs twice, the first one counts.
         let first = |name: &str| fields().find(|(key, _)| *key == name).map(|(_, value)| value);
         let mode = match first("mode")? {
-            "enforce" => Mode::Enforce,
-            "testing" => Mode::Testing,
-            "none" => Mode::None,
+            "enforce" => StsMode::Enforce,
+            "testing" => StsMode::Testing,
+            "none" => StsMode::None,
             _ => return None,
         };
         let seconds: u64 = first("max_age")
@@ -98,9 +98,9 @@ impl Policy {
         let all = fields().filter(|(key, _)| *key == "mx").map(|(_, value)| Pattern::read(value));
         let exchangers = all.collect::<Option<Vec<Pattern>>>()?;
         let is_whole =
-            first("version") == Some("STSv1") && (mode == Mode::None || !exchangers.is_empty());
+            first("version") == Some("STSv1") && (mode == StsMode::None || !exchangers.is_empty());
         let max_age = Micros::from_secs(seconds.min(MAX_AGE_SECONDS_MAX));
-        is_whole.then_some(Policy { mode, max_age, exchangers })
+        is_whole.then_some(StsPolicy { mode, max_age, exchangers })
     }
 
     /// The approximate size of the policy in bytes.

@@ -7,5 +7,5 @@ extern crate alloc;
 mod names;
 mod places;
 
-pub use names::{Asker, Known, NameMessage, Names, QuestionNumber, Told};
+pub use names::{AddressedAnswer, Asker, Known, NameLookups, NameMessage, QuestionNumber};
 pub use places::{Ourselves, route_to};

@@ -58,7 +58,7 @@ pub struct QuestionNumber(u64);
 pub type Known = Result<Answer, Unanswered>;
 
 /// An answer on its way to its asker.
-pub struct Told {
+pub struct AddressedAnswer {
     /// The frame that has asked, and the point at which it waits.
     pub at: Continuation,
     /// The question.
@@ -72,11 +72,11 @@ pub enum NameMessage {
     /// To the first core: a question.
     Asked(Box<(Asker, Question)>),
     /// From the first core: the answer.
-    Known(Box<Told>),
+    Known(Box<AddressedAnswer>),
 }
 
 /// The questions of a core.
-pub struct Names {
+pub struct NameLookups {
     /// On the first core, until it stops.
     resolver: Option<Box<Resolver<Asker>>>,
     /// The servers that the configuration names. `None`: those that the network names.
@@ -96,14 +96,14 @@ pub struct Names {
     numbered: u64,
     has_stopped: bool,
     /// Answers, and messages to other cores.
-    told: VecDeque<Told>,
+    told: VecDeque<AddressedAnswer>,
     messages: VecDeque<(CoreId, NameMessage)>,
 }
 
-impl Names {
+impl NameLookups {
     /// `network`: its configuration. `key`: random.
-    pub fn new(core: CoreId, network: Option<&Network>, key: [u8; 16]) -> Names {
-        Names {
+    pub fn new(core: CoreId, network: Option<&Network>, key: [u8; 16]) -> NameLookups {
+        NameLookups {
             resolver: (core == CoreId::FIRST).then(|| Box::new(Resolver::new(LIMITS, key))),
             configured: network.map(|network| network.dns.clone()),
             is_trusted: network.is_some_and(|network| network.dnssec),
@@ -175,7 +175,7 @@ impl Names {
     }
 
     /// The next answer to a question of this core.
-    pub fn next_told(&mut self) -> Option<Told> {
+    pub fn next_told(&mut self) -> Option<AddressedAnswer> {
         self.told.pop_front()
     }
 
@@ -258,7 +258,7 @@ impl Names {
     }
 
     fn tell(&mut self, asker: Asker, known: Known) {
-        let told = Told { at: asker.at, number: asker.number, known };
+        let told = AddressedAnswer { at: asker.at, number: asker.number, known };
         match asker.core {
             Some(core) => self.messages.push_back((core, NameMessage::Known(Box::new(told)))),
             None => self.told.push_back(told),

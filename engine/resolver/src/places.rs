@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 use core::ops::RangeInclusive;
 
-use configuration::{PlaceHost, Prefix};
+use configuration::{Prefix, RelayHost};
 use dns::{Knowledge, Missing, Name};
 use net::Net;
-use relay::route::{Families, Route, Target, Unroutable, Us, route};
+use relay::route::{Families, MailRoute, RouteTarget, Unroutable, Us, route};
 
 /// This machine's name, its addresses, and the networks that it can reach.
 pub struct Ourselves {
@@ -46,16 +46,18 @@ impl Ourselves {
 ///
 /// Errors: [`Missing`] says what must be looked up first.
 pub fn route_to(
-    host: &PlaceHost,
+    host: &RelayHost,
     us: &Us<'_>,
     random: u64,
     knowledge: &Knowledge,
-) -> Result<Route, Missing> {
+) -> Result<MailRoute, Missing> {
     match host {
-        PlaceHost::Address(address) => route(&Target::SmarthostAt(*address), us, random, knowledge),
-        PlaceHost::Name(name) => match Name::parse(name.as_str()) {
-            Ok(name) => route(&Target::Smarthost(&name), us, random, knowledge),
-            Err(_) => Ok(Route::Nowhere(Unroutable::NoSmarthost)),
+        RelayHost::Address(address) => {
+            route(&RouteTarget::SmarthostAt(*address), us, random, knowledge)
+        }
+        RelayHost::Name(name) => match Name::parse(name.as_str()) {
+            Ok(name) => route(&RouteTarget::Smarthost(&name), us, random, knowledge),
+            Err(_) => Ok(MailRoute::Nowhere(Unroutable::NoSmarthost)),
         },
     }
 }

@@ -24,7 +24,7 @@ use base64ct::{Base64, Encoding};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::derivation::Stretch;
+use crate::derivation::Pbkdf2Run;
 use crate::grammar::decoded;
 use crate::hash::{HASH_BYTES, hmac_of};
 
@@ -42,7 +42,7 @@ pub struct ClientExchange {
     nonce: String,
     /// The messages of both sides so far: `AuthMessage`.
     said: String,
-    stretch: Option<Stretch>,
+    stretch: Option<Pbkdf2Run>,
     /// The signature that the server must send, after we have sent our proof.
     signature: Option<[u8; HASH_BYTES]>,
 }
@@ -77,7 +77,7 @@ impl ClientExchange {
         }
         self.said = format!("{},{message},c={HEADER},r={nonce}", self.said);
         self.nonce = nonce.into();
-        self.stretch = Some(Stretch::of(password.as_bytes(), &salt, iterations));
+        self.stretch = Some(Pbkdf2Run::of(password.as_bytes(), &salt, iterations));
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use crate::verifier::{ITERATIONS, Verifier};
 const STEP_ITERATIONS: u32 = 256;
 
 /// A PBKDF2 computation in progress.
-pub(crate) struct Stretch {
+pub(crate) struct Pbkdf2Run {
     /// The number of iterations that are left.
     left: u32,
     /// HMAC with the password as its key.
@@ -23,8 +23,8 @@ pub(crate) struct Stretch {
     salted_password: [u8; HASH_BYTES],
 }
 
-impl Stretch {
-    pub(crate) fn of(password: &[u8], salt: &[u8], iterations: u32) -> Stretch {
+impl Pbkdf2Run {
+    pub(crate) fn of(password: &[u8], salt: &[u8], iterations: u32) -> Pbkdf2Run {
         let hmac = keyed(password);
         let first_block = 1_u32.to_be_bytes();
         let last = hmac
@@ -34,7 +34,7 @@ impl Stretch {
             .finalize()
             .into_bytes()
             .into();
-        Stretch { left: iterations.saturating_sub(1), hmac, last, salted_password: last }
+        Pbkdf2Run { left: iterations.saturating_sub(1), hmac, last, salted_password: last }
     }
 
     /// Does one step. Returns `SaltedPassword` after the last step. No call may follow then.
@@ -56,7 +56,7 @@ impl Stretch {
 pub struct Derivation {
     salt: [u8; SALT_BYTES],
     iterations: u32,
-    stretch: Stretch,
+    stretch: Pbkdf2Run,
 }
 
 impl Derivation {
@@ -66,7 +66,7 @@ impl Derivation {
     }
 
     pub(crate) fn of(password: &[u8], salt: [u8; SALT_BYTES], iterations: u32) -> Derivation {
-        Derivation { salt, iterations, stretch: Stretch::of(password, &salt, iterations) }
+        Derivation { salt, iterations, stretch: Pbkdf2Run::of(password, &salt, iterations) }
     }
 
     /// Does one step. Returns the verifier after the last step. No call may follow then.

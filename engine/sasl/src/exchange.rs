@@ -8,7 +8,7 @@ use base64ct::{Base64, Encoding};
 use crate::answer::SaslStep;
 use crate::grammar::name;
 use crate::scram::{ClientFirst, Puzzle, Puzzled, ScramProof};
-use crate::verifier::Signature;
+use crate::verifier::ServerSignature;
 
 /// The longest response, in bytes of base64. Longer ones are refused.
 pub const RESPONSE_BYTES_MAX: usize = 1024;
@@ -120,7 +120,7 @@ impl Exchange {
 
     /// The client has proved its identity, and is sent the proof that we know its password too. It
     /// is logged in after it has acknowledged that, with [`SaslStep::Acknowledged`].
-    pub fn signed(signature: &Signature) -> (Exchange, SaslStep) {
+    pub fn signed(signature: &ServerSignature) -> (Exchange, SaslStep) {
         let challenge = SaslStep::Challenge(Cow::Owned(signature.server_final()));
         (Exchange { expect: Expect::Acknowledgement }, challenge)
     }
@@ -142,7 +142,7 @@ impl Exchange {
         let mut room = [0; DECODED_BYTES_MAX];
         let Ok(decoded) = Base64::decode(response, &mut room) else { return SaslStep::Malformed };
         match &self.expect {
-            Expect::Message => match Message::parse(decoded) {
+            Expect::Message => match PlainMessage::parse(decoded) {
                 Some(message) if is_for_itself(message.acts_for, message.name) => {
                     host.login(Credentials {
                         name: message.name,
@@ -190,20 +190,20 @@ impl Exchange {
 }
 
 /// The message of PLAIN (RFC 4616 section 2).
-struct Message<'a> {
+struct PlainMessage<'a> {
     /// The identity to act as. Empty: the client's own.
     acts_for: &'a str,
     name: &'a str,
     password: &'a [u8],
 }
 
-impl<'a> Message<'a> {
-    fn parse(bytes: &'a [u8]) -> Option<Message<'a>> {
+impl<'a> PlainMessage<'a> {
+    fn parse(bytes: &'a [u8]) -> Option<PlainMessage<'a>> {
         let mut parts = bytes.splitn(3, |byte| *byte == 0);
         let acts_for = core::str::from_utf8(parts.next()?).ok()?;
         let name = name(parts.next()?)?;
         let password = parts.next().filter(|password| !password.contains(&0))?;
-        Some(Message { acts_for, name, password })
+        Some(PlainMessage { acts_for, name, password })
     }
 }
 

@@ -48,7 +48,7 @@ pub use exchange::{Credentials, Exchange, Host, Mechanism, NAMES, Proof, RESPONS
 pub use hash::SALT_BYTES;
 pub use nonces::Nonces;
 pub use scram::{CHALLENGE_BYTES_MAX, Puzzle, ScramProof};
-pub use verifier::{ITERATIONS, Signature, Verifier};
+pub use verifier::{ITERATIONS, ServerSignature, Verifier};
 
 #[cfg(test)]
 mod tests;

@@ -35,7 +35,7 @@ pub struct Verifier {
 
 /// The proof to a client that we know its password too: `ServerSignature`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Signature([u8; HASH_BYTES]);
+pub struct ServerSignature([u8; HASH_BYTES]);
 
 impl Verifier {
     /// From the PBKDF2 result of a password.
@@ -86,16 +86,16 @@ impl Verifier {
     }
 
     /// Checks the proof. If the client knows the password, returns the signature that it is sent.
-    pub fn check(&self, proof: &ScramProof) -> Option<Signature> {
+    pub fn check(&self, proof: &ScramProof) -> Option<ServerSignature> {
         let mut client_key = hmac_of(&self.stored_key, &proof.said);
         client_key.iter_mut().zip(proof.proof).for_each(|(byte, proof)| *byte ^= proof);
         let is_right = Sha256::digest(client_key).as_slice().ct_eq(&self.stored_key);
-        let signature = Signature(hmac_of(&self.server_key, &proof.said));
+        let signature = ServerSignature(hmac_of(&self.server_key, &proof.said));
         bool::from(is_right).then_some(signature)
     }
 }
 
-impl Signature {
+impl ServerSignature {
     /// The server-final-message with this signature, in base64.
     pub(crate) fn server_final(&self) -> Vec<u8> {
         let message = [b"v=", Base64::encode_string(&self.0).as_bytes()].concat();

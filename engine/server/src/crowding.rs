@@ -18,19 +18,19 @@ pub(crate) const LOOK_INTERVAL: Micros = Micros::from_millis(100);
 /// The progress of a session, and when it was first seen there: in milliseconds, which wrap around
 /// after 49 days.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
+pub(crate) struct ProgressMark {
     bytes_moved: u32,
     since_ms: u32,
 }
 
-impl Mark {
+impl ProgressMark {
     /// The mark of a session that has moved this many bytes by now.
-    pub(crate) fn of(bytes_moved: u32, now: Instant) -> Mark {
-        Mark { bytes_moved, since_ms: (now.0 / 1000) as u32 }
+    pub(crate) fn of(bytes_moved: u32, now: Instant) -> ProgressMark {
+        ProgressMark { bytes_moved, since_ms: (now.0 / 1000) as u32 }
     }
 
     /// How long the session has made no progress. `None` if `now` differs from the mark.
-    pub(crate) fn stands_since(self, now: Mark) -> Option<Micros> {
+    pub(crate) fn stands_since(self, now: ProgressMark) -> Option<Micros> {
         let stood_ms = now.since_ms.wrapping_sub(self.since_ms);
         (self.bytes_moved == now.bytes_moved).then(|| Micros::from_millis(u64::from(stood_ms)))
     }

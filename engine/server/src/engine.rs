@@ -10,7 +10,7 @@ mod cores;
 
 use connections::Handshakes;
 use machine::{CoreId, Instant, Machine, Micros, Sector, Turn};
-use net::{Events, Output, Sending};
+use net::{Events, OutputProgress, Sending};
 use sometimes::buggify;
 use store::{AccountId, CRASH_SECTOR, State, Store, Uid, Wake};
 use tasks::{Budget, Subsystem};
@@ -65,7 +65,7 @@ enum Computed {
 
 /// The state of a turn: what has happened, and what is left.
 #[derive(Default)]
-struct Pace {
+struct TurnState {
     /// A phase of this turn left something undone.
     unfinished: bool,
     /// Nothing has happened in this turn yet: no frame, no message, no session that continues.
@@ -86,7 +86,7 @@ pub struct Engine {
     sizes: Sizes,
     /// Empty between two calls.
     events: Events,
-    pace: Pace,
+    pace: TurnState,
     /// The kinds of computations, each once. The first kind that waits is next.
     computed_next: [Computed; 4],
 }
@@ -104,7 +104,7 @@ impl Engine {
             relief: Relief::default(),
             sizes,
             events: Events::new(),
-            pace: Pace::default(),
+            pace: TurnState::default(),
             computed_next: [Computed::Handshake, Computed::Signature, Computed::Verification, Computed::Hash],
         }
     }
@@ -261,7 +261,7 @@ impl Engine {
             Some(mut through) => self.server.parts.connections.output(now, &mut through, &mut budget),
         };
         // A core that finds the card full may sleep. Space in the card wakes it.
-        self.pace.unfinished |= output == Output::More;
+        self.pace.unfinished |= output == OutputProgress::More;
         self.post(machine);
         machine.ring_doorbells();
         self.server.parts.console.flush(machine);

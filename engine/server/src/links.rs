@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use certificates::{ListVersion, Replaced, Shown, Upload};
+use certificates::{CertificateUpload, ListVersion, Replaced, Shown};
 use compute::JobMessage;
 use mail::{FailedLogin, RemoteActions};
 use net::{NetMessage, Parcel};
@@ -15,7 +15,7 @@ use webmail::{Request, handler_reply::AddressedReply};
 /// A message from one core to another.
 pub(crate) enum Message {
     /// Between stores.
-    Shards(shards::Message),
+    Shards(shards::ShardMessage),
     /// Between networks.
     Net(NetMessage),
     /// A frame to send, from a core without a queue of the card.
@@ -31,7 +31,7 @@ pub(crate) enum Message {
     /// The reply to it.
     QueueTold(FrameId, Box<QueueTold>),
     /// An upload, to the core that owns the certificates.
-    Upload(Box<Upload>),
+    Upload(Box<CertificateUpload>),
     /// From that core: show these certificates from now on.
     Certificates(Arc<Shown>),
     /// To that core: the list of this version is shown.

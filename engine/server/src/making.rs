@@ -33,7 +33,7 @@ use crate::parts::Parts;
 
 tasks::points! {
     /// The wait point at the store while accounts are made.
-    pub(crate) enum Point of Subsystem::Accounts;
+    pub(crate) enum AccountsWaitPoint of Subsystem::Accounts;
     /// An account has been made.
     Made,
 }
@@ -131,7 +131,7 @@ impl Making {
     #[cold]
     #[inline(never)]
     fn make_account_of_certificates(&mut self, parts: &mut Parts) -> Made {
-        let continuation = Continuation { frame: ENGINE, entry: Point::Made.entry() };
+        let continuation = Continuation { frame: ENGINE, entry: AccountsWaitPoint::Made.entry() };
         let account = NewAccount { address: certificates::ACCOUNT, aliases: &[], password_hash: "", verifier: "" };
         match parts.store.own.store.create_account(&account, parts.turn.wall, continuation) {
             Ok(_) => Made::Asked,
@@ -176,7 +176,7 @@ impl Making {
     fn make_account(&mut self, user: User, password_hash: &str, verifier: &str, parts: &mut Parts) -> Made {
         let aliases: Vec<&str> = user.aliases.iter().map(|alias| alias.as_str()).collect();
         let account = NewAccount { address: user.address.as_str(), aliases: &aliases, password_hash, verifier };
-        let continuation = Continuation { frame: ENGINE, entry: Point::Made.entry() };
+        let continuation = Continuation { frame: ENGINE, entry: AccountsWaitPoint::Made.entry() };
         let store = &mut parts.store.own.store;
         let made = match store.find(user.address.as_str()) {
             None => store.create_account(&account, parts.turn.wall, continuation).map(|_| ()),

@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use accounts::{Directory, Logins};
 use budget::MemoryBudget;
-use channel::Links;
+use channel::CoreLinks;
 use compute::Compute;
 use connections::Connections;
 use machine::{ConsoleLines, Turn};
@@ -19,7 +19,7 @@ pub(crate) struct Parts {
     pub(crate) turn: Turn,
     pub(crate) connections: Connections,
     /// The links to and from all other cores.
-    pub(crate) links: Links<Message>,
+    pub(crate) links: CoreLinks<Message>,
     pub(crate) store: ShardedStore,
     pub(crate) hostname: String,
     pub(crate) directory: Directory,

@@ -18,7 +18,7 @@ use inbound::Inbound;
 use machine::{Instant, Machine, Micros};
 use sometimes::sometimes;
 
-use crate::crowding::{Crowding, LOOK_INTERVAL, Mark, PATIENCE, Shedding};
+use crate::crowding::{Crowding, LOOK_INTERVAL, PATIENCE, ProgressMark, Shedding};
 use crate::parts::Parts;
 use crate::session::{Context, Session, Sessions, WaitsFor};
 
@@ -233,7 +233,7 @@ impl Session {
             Shortage::Connections if self.is_idle(&parts.connections) => 0,
             _ => parts.connections.net().bytes_moved(self.caller.connection),
         };
-        let now = Mark::of(bytes_moved, parts.turn.now);
+        let now = ProgressMark::of(bytes_moved, parts.turn.now);
         match self.mark.and_then(|mark| mark.stands_since(now)) {
             Some(stood) => stood >= shortage.patience(),
             None => {

@@ -4,7 +4,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use channel::Links;
+use channel::CoreLinks;
 use configuration::Configuration;
 use dkim::SigningKey;
 use http::Site;
@@ -33,7 +33,7 @@ pub struct Seed {
     pub(crate) sizes: Sizes,
     /// Known only to the cores of the machine. The keys that they share are derived from it.
     pub(crate) secret: [u8; 32],
-    pub(crate) links: Links<Message>,
+    pub(crate) links: CoreLinks<Message>,
 }
 
 /// The credentials of the machine, and its trust anchors.
@@ -70,7 +70,7 @@ pub fn seeds(
 ) -> (Seed, Vec<Seed>) {
     assert!((1..=CORES_MAX).contains(&cores), "a machine has 1 to 16 cores");
     let configuration = Arc::new(configuration);
-    let seed = |links: Links<Message>| {
+    let seed = |links: CoreLinks<Message>| {
         let (configuration, papers) = (Arc::clone(&configuration), papers.clone());
         Seed { core: links.own(), cores, configuration, site, papers, sizes, secret, links }
     };

@@ -9,7 +9,7 @@ use compute::DoneJob;
 use connections::{Owner, TransportEvent, TurnGate, announce_address, announce_ipv6_addresses};
 use machine::Entropy;
 use net::{ConnectionId, Event, Events};
-use resolver::Told;
+use resolver::AddressedAnswer;
 use store::{AccountId, Outcome};
 use tasks::{Continuation, FrameId, Subsystem};
 
@@ -209,13 +209,13 @@ impl Server {
 
     /// Passes DNS answers to the frames that have asked.
     pub(crate) fn tell_names(&mut self) {
-        while let Some(Told { at: Continuation { frame, entry }, number, known }) = self.services.names.next_told() {
-            match Subsystem::of(entry) {
-                Some(Subsystem::Inbound) => self.tell(frame, |session, cx| session.name_known(number, known, cx)),
+        while let Some(AddressedAnswer { at, number, known }) = self.services.names.next_told() {
+            match Subsystem::of(at.entry) {
+                Some(Subsystem::Inbound) => self.tell(at.frame, |session, cx| session.name_known(number, known, cx)),
                 Some(Subsystem::Outbound) => {
-                    self.let_outbound(|outbound, cx| outbound.name_known(frame, number, known, cx))
+                    self.let_outbound(|outbound, cx| outbound.name_known(at.frame, number, known, cx))
                 }
-                _ => unreachable!("{entry:?} asks about no name"),
+                _ => unreachable!("{:?} asks about no name", at.entry),
             }
         }
     }

@@ -27,7 +27,7 @@ use tasks::EntryPoint;
 use web::HttpConversation;
 use webmail::handler_reply::HandlerReply;
 
-use crate::crowding::Mark;
+use crate::crowding::ProgressMark;
 use crate::parts::Parts;
 use crate::sizes::SESSION_BYTES;
 
@@ -61,7 +61,7 @@ pub(crate) struct Session {
     peer_half: PeerHalf,
     guest: Guest,
     /// Its progress when load shedding last looked at it.
-    pub(crate) mark: Option<Mark>,
+    pub(crate) mark: Option<ProgressMark>,
 }
 
 const _: () = assert!(size_of::<Option<Session>>() == SESSION_BYTES, "an idle session costs little");
@@ -421,7 +421,7 @@ impl Session {
     fn go_on(&mut self, cx: &mut Context<'_>, scratch: &mut [u8]) {
         self.greet(cx);
         if let Talk::Pop3(talk) = &mut self.talk
-            && talk.waits_for() == pop3::WaitsFor::SendRoom
+            && talk.waits_for() == pop3::Pop3WaitsFor::SendRoom
         {
             talk.go_on(&mut cx.pop3(self.caller));
         }

@@ -143,7 +143,7 @@ impl Sizes {
         let deliveries = if cores > 1 { 2 * self.transactions } else { self.transactions };
         store::Limits {
             deliveries,
-            recipients: smtp::Settings::default().recipients_max.into(),
+            recipients: smtp::SmtpSettings::default().recipients_max.into(),
             reads: deliveries,
             buffer_bytes: self.buffer_bytes,
             resident_bytes: self.index_bytes,

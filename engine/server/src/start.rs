@@ -17,7 +17,7 @@ use net::{Addressing, Config, Cores, Ipv4Interface, Ipv6Address, Ipv6Addressing,
 use outbound::{self, Outbound};
 use pop3_server::Pop3;
 use relay::QueueIds;
-use resolver::Names;
+use resolver::NameLookups;
 use sasl::Nonces;
 use shards::{Facts, ShardedStore};
 use signing::Signer;
@@ -59,7 +59,7 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     let memory = MemoryBudget::new(sizes.memory_pool_bytes(), random(machine));
     let keys = [random(machine), random(machine)];
     let logins = Logins::new(cores, configuration.access.clone(), keys, Nonces::new(random(machine)));
-    let names = Names::new(core, configuration.network.as_ref(), random(machine));
+    let names = NameLookups::new(core, configuration.network.as_ref(), random(machine));
     let seed = InboundSeed {
         cores,
         transactions: sizes.transactions,

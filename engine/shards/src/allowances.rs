@@ -26,7 +26,7 @@ use configuration::PerDay;
 use store::{AccountId, NoteChange, Store};
 use tasks::{Continuation, FrameId};
 
-use crate::point::Point;
+use crate::point::ShardWaitPoint;
 
 /// The key of the note.
 const KEY: &[u8] = b"sent";
@@ -39,7 +39,7 @@ const REMEMBERED_MAX: usize = 1024;
 
 /// Nothing waits for the stored note.
 const UNUSED: Continuation =
-    Continuation { frame: FrameId::new(u32::MAX, u32::MAX), entry: Point::Noted.entry() };
+    Continuation { frame: FrameId::new(u32::MAX, u32::MAX), entry: ShardWaitPoint::Noted.entry() };
 
 /// The daily sending limits of an account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,7 +52,7 @@ pub struct Daily {
 
 /// Whether a message may be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum SendingDecision {
     /// It may.
     Granted,
     /// The account has reached this limit, for the first time today or again.
@@ -79,10 +79,10 @@ pub enum Occurrence {
     Again,
 }
 
-impl Verdict {
+impl SendingDecision {
     /// The line for administrators, once a day for each account.
     pub fn line(self, address: &str) -> Option<String> {
-        let Verdict::Refused(met, Occurrence::FirstToday) = self else { return None };
+        let SendingDecision::Refused(met, Occurrence::FirstToday) = self else { return None };
         Some(match met {
             ReachedLimit::Messages(most) => {
                 format!("limits: {address} has sent {most} messages today and may send no more")
@@ -100,12 +100,12 @@ impl Verdict {
 /// The sending state of the accounts of a core.
 #[derive(Default)]
 pub(crate) struct Allowances {
-    accounts: BTreeMap<AccountId, Box<Sent>>,
+    accounts: BTreeMap<AccountId, Box<SendingState>>,
 }
 
 /// The sending state of an account.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Sent {
+struct SendingState {
     today: Counts,
     /// The counts that were stored last.
     noted: Counts,
@@ -131,7 +131,7 @@ impl Allowances {
         (day, daily): (u32, Daily),
         people: &[String],
         store: &mut Store,
-    ) -> Verdict {
+    ) -> SendingDecision {
         let sent = self.sent_by(account, store);
         if sent.today.day != day {
             (sent.today, sent.is_told) = (Counts { day, ..Counts::default() }, false);
@@ -145,7 +145,7 @@ impl Allowances {
         if let Some(met) = met.or_else(|| sent.met(daily, new.len() as u32)) {
             let occurrence = if sent.is_told { Occurrence::Again } else { Occurrence::FirstToday };
             sent.is_told = true;
-            return Verdict::Refused(met, occurrence);
+            return SendingDecision::Refused(met, occurrence);
         }
         sent.today.messages += 1;
         sent.today.people += new.len() as u32;
@@ -157,22 +157,22 @@ impl Allowances {
                 sent.noted = sent.today;
             }
         }
-        Verdict::Granted
+        SendingDecision::Granted
     }
 
-    fn sent_by(&mut self, account: AccountId, store: &Store) -> &mut Sent {
+    fn sent_by(&mut self, account: AccountId, store: &Store) -> &mut SendingState {
         if !self.accounts.contains_key(&account) && self.accounts.len() >= REMEMBERED_MAX {
             self.accounts.pop_first();
         }
         self.accounts.entry(account).or_insert_with(|| {
-            let noted = store.account(account).and_then(|known| Sent::of(known.note(KEY)?));
-            Box::new(noted.unwrap_or(Sent::NOTHING))
+            let noted = store.account(account).and_then(|known| SendingState::of(known.note(KEY)?));
+            Box::new(noted.unwrap_or(SendingState::NOTHING))
         })
     }
 }
 
-impl Sent {
-    const NOTHING: Sent = Sent {
+impl SendingState {
+    const NOTHING: SendingState = SendingState {
         today: Counts { day: 0, messages: 0, people: 0 },
         noted: Counts { day: 0, messages: 0, people: 0 },
         is_told: false,
@@ -194,7 +194,7 @@ impl Sent {
     }
 
     fn is_to_be_noted(&self, daily: Daily) -> bool {
-        let Sent { today, noted, .. } = self;
+        let SendingState { today, noted, .. } = self;
         let before = if noted.day == today.day { *noted } else { Counts::default() };
         let is_much = |more: u32, limit: PerDay| {
             limit.most().is_some_and(|most| more.saturating_mul(NOTED_PARTS) >= most)
@@ -230,14 +230,14 @@ impl Sent {
     }
 
     /// Parses a note. `None` if it is malformed.
-    fn of(note: &[u8]) -> Option<Sent> {
+    fn of(note: &[u8]) -> Option<SendingState> {
         let (day, rest) = note.split_first_chunk()?;
         let (messages, rest) = rest.split_first_chunk()?;
         let (people, rest) = rest.split_first_chunk()?;
         let [day, messages, people] =
             [day, messages, people].map(|bytes| u32::from_le_bytes(*bytes));
         let today = Counts { day, messages, people };
-        Some(Sent { today, noted: today, is_told: false, known: rest.try_into().ok()? })
+        Some(SendingState { today, noted: today, is_told: false, known: rest.try_into().ok()? })
     }
 }
 
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn known_recipients_filter_has_few_false_positives() {
-        let mut sent = Sent::NOTHING;
+        let mut sent = SendingState::NOTHING;
         for person in 0..1000 {
             sent.learn(&places_of(person));
         }
@@ -282,21 +282,28 @@ mod tests {
 
     #[test]
     fn allowances_note_is_parsed_back_exactly() {
-        let mut sent =
-            Sent { today: Counts { day: 20_000, messages: 7, people: 3 }, ..Sent::NOTHING };
+        let mut sent = SendingState {
+            today: Counts { day: 20_000, messages: 7, people: 3 },
+            ..SendingState::NOTHING
+        };
         sent.learn(&places_of(1));
         let note = sent.to_note();
-        assert_eq!(Sent::of(&note), Some(Sent { noted: sent.today, ..sent.clone() }));
-        assert_eq!(Sent::of(note.get(1..).unwrap_or_default()), None);
-        assert_eq!(Sent::of(&[&note[..], &[0]].concat()), None);
-        assert_eq!(Sent::of(b""), None);
+        assert_eq!(
+            SendingState::of(&note),
+            Some(SendingState { noted: sent.today, ..sent.clone() })
+        );
+        assert_eq!(SendingState::of(note.get(1..).unwrap_or_default()), None);
+        assert_eq!(SendingState::of(&[&note[..], &[0]].concat()), None);
+        assert_eq!(SendingState::of(b""), None);
     }
 
     #[test]
     fn allowances_are_noted_after_each_sixteenth() {
         let daily = |messages, new_recipients| Daily { messages, new_recipients };
-        let sent =
-            |messages, people| Sent { today: Counts { day: 1, messages, people }, ..Sent::NOTHING };
+        let sent = |messages, people| SendingState {
+            today: Counts { day: 1, messages, people },
+            ..SendingState::NOTHING
+        };
         let both = daily(PerDay::Most(160), PerDay::Most(32));
         assert!(
             !sent(9, 1).is_to_be_noted(both)

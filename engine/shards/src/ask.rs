@@ -4,11 +4,11 @@ use alloc::boxed::Box;
 
 use store::AccountId;
 
-use crate::maildrop::Maildrop;
+use crate::maildrop::MaildropSnapshot;
 use crate::owned::Owned;
 
 /// A question to the owner of its subject.
-pub trait Question: Sized {
+pub trait OwnerQuery: Sized {
     /// The owner's reply.
     type Reply;
 
@@ -36,5 +36,5 @@ pub enum Subject {
 /// A resource in a reply that its owner must get back.
 pub enum GiveBack {
     /// A maildrop, to be unlocked.
-    Maildrop(Box<Maildrop>),
+    Maildrop(Box<MaildropSnapshot>),
 }

@@ -3,7 +3,7 @@
 //! The kind is decided when a message begins, and its [`DeliveryHandle`] has it from then on.
 
 use machine::CoreId;
-use store::{AccountId, Closing, Guid, Origin, Recipient, Refusal};
+use store::{AccountId, Closing, Guid, Recipient, Refusal, SentId};
 use tasks::Continuation;
 
 use crate::messages::DeliveryHandle;
@@ -100,7 +100,7 @@ impl ShardedStore {
     pub fn forget_arrival(
         &mut self,
         account: AccountId,
-        origin: Origin,
+        origin: SentId,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         let owner = self.owners.of(account);
@@ -114,7 +114,7 @@ impl ShardedStore {
     }
 
     /// Whether the arrival of a message with this origin is noted, or that is unknown on this core.
-    pub fn may_have_arrived(&self, account: AccountId, origin: Origin) -> bool {
+    pub fn may_have_arrived(&self, account: AccountId, origin: SentId) -> bool {
         self.owners.of(account) != self.core || self.own.store.has_arrived(account, origin)
     }
 

@@ -9,14 +9,14 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use machine::{CoreId, Instant};
-use relay::destinations::{ConnectionOutcome, Leave, Told};
+use relay::destinations::{ConnectionOutcome, DestinationMessage, Leave};
 use relay::policies::{Fetched, KnownPolicy};
 use tasks::{Continuation, FrameId};
 
-use crate::ask::{Question, Subject};
+use crate::ask::{OwnerQuery, Subject};
 use crate::facts::Facts;
 use crate::owned::Owned;
-use crate::point::Point;
+use crate::point::ShardWaitPoint;
 
 /// May this core make one more connection to a destination?
 pub struct MayConnect {
@@ -46,8 +46,10 @@ impl Facts {
     /// The next message for a core.
     pub(crate) fn next_told(&mut self) -> Option<(CoreId, DestinationNotice)> {
         Some(match self.destinations.next_told()? {
-            Told::Leave(core, destination, at, leave) => (core, self.leave(at, destination, leave)),
-            Told::Keeps(core, destination, keeps) => {
+            DestinationMessage::Leave(core, destination, at, leave) => {
+                (core, self.leave(at, destination, leave))
+            }
+            DestinationMessage::Keeps(core, destination, keeps) => {
                 (core, DestinationNotice::Keeps(destination, keeps))
             }
         })
@@ -62,7 +64,7 @@ impl Facts {
     }
 }
 
-impl Question for MayConnect {
+impl OwnerQuery for MayConnect {
     /// `None`: the owner sends the answer later.
     type Reply = Option<DestinationNotice>;
 
@@ -108,10 +110,10 @@ pub struct DestinationReport {
 impl DestinationReport {
     /// Nothing waits for the reply.
     pub(crate) const NOWHERE: Continuation =
-        Continuation { frame: FrameId::new(0, 0), entry: Point::Noted.entry() };
+        Continuation { frame: FrameId::new(0, 0), entry: ShardWaitPoint::Noted.entry() };
 }
 
-impl Question for DestinationReport {
+impl OwnerQuery for DestinationReport {
     type Reply = ();
 
     fn subject(&self) -> Subject {

@@ -8,7 +8,7 @@
 use core::hash::Hasher;
 
 use machine::Instant;
-use mail::{Greylist, Origin, Triplet};
+use mail::{Greylist, SenderOrigin, Triplet};
 use relay::destinations::{Destinations, Limits};
 use relay::policies::Policies;
 use siphasher::sip::SipHasher13;
@@ -63,7 +63,12 @@ impl Facts {
     }
 
     /// The triplet of a message for the greylists of all cores, if greylisting is on.
-    pub fn triplet(&self, origin: Origin<'_>, sender: &str, recipient: &str) -> Option<Triplet> {
+    pub fn triplet(
+        &self,
+        origin: SenderOrigin<'_>,
+        sender: &str,
+        recipient: &str,
+    ) -> Option<Triplet> {
         Some(self.greylist.as_ref()?.triplet(origin, sender, recipient))
     }
 

@@ -3,7 +3,7 @@
 use machine::Instant;
 use mail::Triplet;
 
-use crate::ask::{Question, Subject};
+use crate::ask::{OwnerQuery, Subject};
 use crate::owned::Owned;
 
 /// May this message be accepted? If not, it may at a later retry.
@@ -37,7 +37,7 @@ impl MayCome {
     }
 }
 
-impl Question for MayCome {
+impl OwnerQuery for MayCome {
     type Reply = Greylisted;
 
     fn subject(&self) -> Subject {

@@ -63,14 +63,14 @@ mod serving;
 mod sharded_store;
 mod usage;
 
-pub use allowances::{Daily, Occurrence, ReachedLimit, Verdict};
-pub use ask::{GiveBack, Question, Subject};
+pub use allowances::{Daily, Occurrence, ReachedLimit, SendingDecision};
+pub use ask::{GiveBack, OwnerQuery, Subject};
 pub use destination::{DestinationEvent, DestinationNotice, DomainPolicy};
 pub use facts::{CONNECTIONS_MAX, Facts};
 pub use greylisting::{Greylisted, MayCome};
 pub use known::KnownAccount;
-pub use maildrop::{Maildrop, Maildrops, NotOpened};
-pub use messages::{CoreEvent, DeliveryHandle, Limits, Message, RemoteDeliveryId};
+pub use maildrop::{MaildropSnapshot, Maildrops, NotOpened};
+pub use messages::{CoreEvent, DeliveryHandle, Limits, RemoteDeliveryId, ShardMessage};
 pub use opening::{OpenMaildrop, Opened};
 pub use owned::Owned;
 pub use question::{OwnerQuestion, Reply};

@@ -16,11 +16,11 @@ const OPEN_MESSAGES_MAX: usize = 4 << 20;
 struct MaildropEntry {
     uid: Uid,
     octets: u32,
-    mark: Mark,
+    mark: DeletionMark,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mark {
+enum DeletionMark {
     None,
     Deleted,
 }
@@ -28,7 +28,7 @@ enum Mark {
 /// The snapshot. Messages that arrive later are for the next session. A message that was removed in
 /// the meantime cannot be read.
 #[derive(Debug)]
-pub struct Maildrop {
+pub struct MaildropSnapshot {
     account: AccountId,
     uid_validity: u32,
     entries: Vec<MaildropEntry>,
@@ -70,7 +70,7 @@ impl Maildrops {
         &mut self,
         store: &Store,
         account: AccountId,
-    ) -> Result<Box<Maildrop>, NotOpened> {
+    ) -> Result<Box<MaildropSnapshot>, NotOpened> {
         let inbox = store.mailbox(account, INBOX).ok_or(NotOpened::TooMuch)?;
         let messages = self.messages + inbox.messages as usize;
         if messages > self.messages_max {
@@ -80,11 +80,11 @@ impl Maildrops {
             return Err(NotOpened::InUse);
         }
         self.messages = messages;
-        Ok(Box::new(Maildrop::new(account, &inbox, store.messages(account, INBOX))))
+        Ok(Box::new(MaildropSnapshot::new(account, &inbox, store.messages(account, INBOX))))
     }
 
     /// Unlocks a maildrop.
-    pub(crate) fn close(&mut self, maildrop: &Maildrop) {
+    pub(crate) fn close(&mut self, maildrop: &MaildropSnapshot) {
         self.messages -= maildrop.len();
         self.locked.remove(&maildrop.account);
     }
@@ -100,12 +100,12 @@ impl Maildrops {
     }
 }
 
-impl Maildrop {
+impl MaildropSnapshot {
     fn new(
         account: AccountId,
         mailbox: &MailboxInfo,
         messages: impl Iterator<Item = MessageInfo>,
-    ) -> Maildrop {
+    ) -> MaildropSnapshot {
         let mut entries = Vec::with_capacity(mailbox.messages as usize);
         // The messages are in blocks. `for_each` walks them block by block, while `extend` would
         // request each message.
@@ -113,10 +113,10 @@ impl Maildrop {
             entries.push(MaildropEntry {
                 uid: message.uid,
                 octets: message.octets,
-                mark: Mark::None,
+                mark: DeletionMark::None,
             });
         });
-        Maildrop { account, uid_validity: mailbox.uid_validity, entries }
+        MaildropSnapshot { account, uid_validity: mailbox.uid_validity, entries }
     }
 
     /// The account.
@@ -152,19 +152,19 @@ impl Maildrop {
 
     /// Whether the message in this place is marked as deleted.
     pub fn is_marked(&self, place: usize) -> bool {
-        self.entries.get(place).is_some_and(|entry| entry.mark == Mark::Deleted)
+        self.entries.get(place).is_some_and(|entry| entry.mark == DeletionMark::Deleted)
     }
 
     /// Marks the message in this place as deleted.
     pub fn mark(&mut self, place: usize) {
         if let Some(entry) = self.entries.get_mut(place) {
-            entry.mark = Mark::Deleted;
+            entry.mark = DeletionMark::Deleted;
         }
     }
 
     /// Clears all marks.
     pub fn unmark_all(&mut self) {
-        self.entries.iter_mut().for_each(|entry| entry.mark = Mark::None);
+        self.entries.iter_mut().for_each(|entry| entry.mark = DeletionMark::None);
     }
 
     /// The marked messages, as the fewest ranges of UIDs that cover no other message.
@@ -172,7 +172,7 @@ impl Maildrop {
         let mut ranges = vec![];
         for run in self.entries.chunk_by(|one, next| one.mark == next.mark) {
             if let [first, .., last] | [first @ last] = run
-                && first.mark == Mark::Deleted
+                && first.mark == DeletionMark::Deleted
             {
                 ranges.push(UidRange { first: first.uid, last: last.uid });
             }

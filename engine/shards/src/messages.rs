@@ -5,25 +5,25 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use store::{
-    AccountId, Body, ClientRequest, Closing, DeliveryId, Origin, Outcome, OwnerNotice, Owners,
-    Recipient, Refusal, Room, Share, State, Uid, UidRange, Wake,
+    AccountId, Body, BodySpace, ClientRequest, Closing, DeliveryId, Outcome, OwnerNotice, Owners,
+    Recipient, Refusal, SentId, Share, State, Uid, UidRange, Wake,
 };
 use tasks::{Continuation, FrameId};
 
 use crate::destination::DestinationNotice;
 use crate::known::{Accounts, Changed};
-use crate::maildrop::Maildrop;
-use crate::purpose::Purpose;
+use crate::maildrop::MaildropSnapshot;
+use crate::purpose::OwnerRequestKind;
 use crate::question::{OwnerQuestion, Reply};
 
 /// Octets in one page.
 pub(crate) const PAGE_OCTETS: usize = 4096;
 
 /// A message between the stores of two cores.
-pub struct Message(pub(crate) Kind);
+pub struct ShardMessage(pub(crate) ShardMessageKind);
 
 /// The kinds of messages.
-pub(crate) enum Kind {
+pub(crate) enum ShardMessageKind {
     /// To the owner of accounts.
     Request(Request),
     /// From the owner of accounts.
@@ -78,7 +78,7 @@ pub enum DeliveryHandle {
 }
 
 /// Octets of a message on their way to the owner. The page belongs to the core that filled it.
-pub(crate) struct Page {
+pub(crate) struct MessagePage {
     pub(crate) delivery: RemoteDeliveryId,
     /// The recipients of the message, only in its first page.
     pub(crate) recipients: Vec<Recipient>,
@@ -89,7 +89,7 @@ pub(crate) struct Page {
 /// A request to the core that owns an account.
 pub(crate) enum Request {
     /// Octets of a message.
-    Octets { page: Box<Page>, end: Option<MessageCompletion> },
+    Octets { page: Box<MessagePage>, end: Option<MessageCompletion> },
     /// Delivers a prepared message.
     Commit(RemoteDeliveryId, Closing),
     /// Aborts a message.
@@ -101,11 +101,11 @@ pub(crate) enum Request {
     /// Removes messages.
     Remove { account: AccountId, ranges: Vec<UidRange>, continuation: Continuation },
     /// Forgets that this message has arrived.
-    ForgetArrival { account: AccountId, origin: Origin, continuation: Continuation },
+    ForgetArrival { account: AccountId, origin: SentId, continuation: Continuation },
     /// A question. Its reply goes to the frame that waits at this point.
     Question(Continuation, OwnerQuestion),
     /// Returns a maildrop, to be unlocked.
-    CloseMaildrop(Box<Maildrop>),
+    CloseMaildrop(Box<MaildropSnapshot>),
     /// This core knows the new password that a request handler in this frame has announced.
     PasswordKnown(FrameId),
     /// This core owns its share of the shards now. Only to the first core.
@@ -129,9 +129,9 @@ pub(crate) enum MessageCompletion {
 /// A message from an account owner to another core.
 pub(crate) enum News {
     /// Returns a page.
-    PageDone(Box<Page>),
+    PageDone(Box<MessagePage>),
     /// The result of a delivery, a read, a removal or a forgotten arrival.
-    Woken(Purpose, Wake),
+    Woken(OwnerRequestKind, Wake),
     /// All of a message is there, and space for it.
     Prepared(RemoteDeliveryId),
     /// The reply to a question of the frame that waits at this point.
@@ -142,7 +142,7 @@ pub(crate) enum News {
     /// cores know it.
     Password(FrameId, Arc<Changed>),
     /// The state of the store.
-    Status(Status),
+    Status(StoreStatus),
     /// The other core owns these shards from now on. Only from the first core, as the next two.
     Share(Box<Share>),
     /// Mail is served from now on, for these accounts with these owners.
@@ -153,9 +153,9 @@ pub(crate) enum News {
 
 /// The state of the store that every core must know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Status {
+pub(crate) struct StoreStatus {
     pub(crate) state: State,
-    pub(crate) room: Room,
+    pub(crate) room: BodySpace,
     pub(crate) is_short_of_buffers: bool,
 }
 

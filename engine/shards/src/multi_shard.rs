@@ -23,7 +23,7 @@ use store::{Closing, Outcome, Recipient, Refusal, Wake};
 use tasks::{Continuation, FrameId, FrameTable};
 
 use crate::messages::{DeliveryHandle, RemoteDeliveryId, refused};
-use crate::point::Point;
+use crate::point::ShardWaitPoint;
 use crate::sharded_store::{OtherCores, ShardedStore};
 
 #[cfg(test)]
@@ -44,7 +44,7 @@ pub(crate) struct MultiShardDeliveries {
 #[derive(Default)]
 struct DeliveryParts {
     /// The parts that have a place, or wait for one.
-    parts: Vec<Part>,
+    parts: Vec<CorePart>,
     /// The parts that do not wait for a place yet, with the next one last.
     coming: Vec<Unplaced>,
     /// The recipients of this core's part, until it has a place.
@@ -83,7 +83,7 @@ enum Unplaced {
 }
 
 /// The part of one core.
-struct Part {
+struct CorePart {
     delivery: DeliveryHandle,
     taken: u32,
 }
@@ -137,10 +137,10 @@ impl MultiShardDeliveries {
     pub(crate) fn woken(&mut self, wake: Wake) -> Option<Wake> {
         let delivery = wake.continuation.frame;
         let parts = self.deliveries.get_mut(delivery)?;
-        if Point::of(wake.continuation.entry) == Some(Point::PartRoom) {
+        if ShardWaitPoint::of(wake.continuation.entry) == Some(ShardWaitPoint::PartRoom) {
             // All octets may have been taken in the meantime. Then the session waits for the end.
             let continuation = parts.continuation.take_if(|_| parts.stage == Stage::Octets)?;
-            return Some(Wake { continuation, outcome: Outcome::Room });
+            return Some(Wake { continuation, outcome: Outcome::DeliveryReady });
         }
         if let Outcome::Refused(refusal) = wake.outcome {
             parts.refused = Some(refusal);
@@ -178,7 +178,7 @@ impl DeliveryParts {
     }
 
     fn add(&mut self, delivery: DeliveryHandle) {
-        self.parts.push(Part { delivery, taken: 0 });
+        self.parts.push(CorePart { delivery, taken: 0 });
     }
 
     /// Gives every part the `octets` that it does not have yet. Returns how many all parts have
@@ -289,7 +289,7 @@ impl ShardedStore {
                 }
                 Unplaced::Remote(part) => {
                     parts.add(DeliveryHandle::Remote(part));
-                    remote.ask_for_place(part, part_at(delivery, Point::PartBegun));
+                    remote.ask_for_place(part, part_at(delivery, ShardWaitPoint::PartBegun));
                     return Ok(());
                 }
             }
@@ -313,7 +313,7 @@ impl ShardedStore {
         }
         if parts.closing.is_none() {
             let continuation = parts.continuation.take()?;
-            return Some(Wake { continuation, outcome: Outcome::Room });
+            return Some(Wake { continuation, outcome: Outcome::DeliveryReady });
         }
         // It is complete already, because it has no octets.
         parts.stage = Stage::Preparing;
@@ -341,7 +341,7 @@ impl ShardedStore {
     ) -> Result<usize, Refusal> {
         let Some(others) = &mut self.others else { return Err(Refusal::NoSuchDelivery) };
         let (own, remote) = (&mut self.own.store, &mut others.remote);
-        let room = part_at(delivery, Point::PartRoom);
+        let room = part_at(delivery, ShardWaitPoint::PartRoom);
         let parts = others.multi_shard.get(delivery).ok_or(Refusal::NoSuchDelivery)?;
         parts.append(octets, continuation, |part, octets| match part {
             DeliveryHandle::Local(local) => own.append(local, octets, room),
@@ -384,7 +384,7 @@ impl ShardedStore {
                     Ok(())
                 }
                 (DeliveryHandle::Remote(part), Some(others)) => {
-                    others.remote.prepare(part, part_at(delivery, Point::PartPrepared))
+                    others.remote.prepare(part, part_at(delivery, ShardWaitPoint::PartPrepared))
                 }
                 _ => Err(Refusal::NoSuchDelivery),
             };
@@ -407,7 +407,7 @@ impl ShardedStore {
         else {
             return;
         };
-        match self.own.store.prepare(own, part_at(delivery, Point::PartSpace)) {
+        match self.own.store.prepare(own, part_at(delivery, ShardWaitPoint::PartSpace)) {
             Ok(true) => self.part_prepared(delivery),
             Ok(false) => {}
             Err(refusal) => {
@@ -434,7 +434,7 @@ impl ShardedStore {
             let Some(part) = self.parts(delivery).and_then(|parts| parts.parts.get(number)) else {
                 unreachable!("a message that is being stored")
             };
-            let stored = part_at(delivery, Point::PartStored);
+            let stored = part_at(delivery, ShardWaitPoint::PartStored);
             match (part.delivery, &mut self.others) {
                 (DeliveryHandle::Local(local), Some(others)) => {
                     if let Err(refusal) = self.own.store.commit(local, closing, stored) {
@@ -495,6 +495,6 @@ impl ShardedStore {
 }
 
 /// The continuation of a part of `delivery`.
-fn part_at(delivery: FrameId, point: Point) -> Continuation {
+fn part_at(delivery: FrameId, point: ShardWaitPoint) -> Continuation {
     Continuation { frame: delivery, entry: point.entry() }
 }

@@ -4,17 +4,17 @@ use alloc::boxed::Box;
 
 use store::AccountId;
 
-use crate::ask::{GiveBack, Question, Subject};
-use crate::maildrop::{Maildrop, NotOpened};
+use crate::ask::{GiveBack, OwnerQuery, Subject};
+use crate::maildrop::{MaildropSnapshot, NotOpened};
 use crate::owned::Owned;
 
 /// Opens and locks the inbox of an account.
 pub struct OpenMaildrop(pub AccountId);
 
 /// The maildrop, or the reason why it is not opened.
-pub type Opened = Result<Box<Maildrop>, NotOpened>;
+pub type Opened = Result<Box<MaildropSnapshot>, NotOpened>;
 
-impl Question for OpenMaildrop {
+impl OwnerQuery for OpenMaildrop {
     type Reply = Opened;
 
     fn subject(&self) -> Subject {

@@ -4,7 +4,7 @@ use tasks::Subsystem;
 
 tasks::points! {
     /// The wait points of messages that concern several cores.
-    pub(crate) enum Point of Subsystem::Shards;
+    pub(crate) enum ShardWaitPoint of Subsystem::Shards;
     /// A multi-shard message: one core has a place for its part.
     PartBegun,
     /// The same: one core has space for more of its part.

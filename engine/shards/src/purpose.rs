@@ -6,7 +6,7 @@ use tasks::{Continuation, EntryPoint};
 
 /// The kind of a request from another core to the owner of an account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum OwnerRequestKind {
     /// Deliver a message.
     Delivery,
     /// Read a part of a message.
@@ -15,14 +15,15 @@ pub(crate) enum Purpose {
     Removal,
 }
 
-impl Purpose {
-    const ALL: [Purpose; 3] = [Purpose::Delivery, Purpose::Read, Purpose::Removal];
+impl OwnerRequestKind {
+    const ALL: [OwnerRequestKind; 3] =
+        [OwnerRequestKind::Delivery, OwnerRequestKind::Read, OwnerRequestKind::Removal];
 }
 
 /// Puts the core and the kind of the request into bits of the entry that the core's own
 /// continuations do not use.
 pub(crate) fn on_core(
-    (core, purpose): (CoreId, Purpose),
+    (core, purpose): (CoreId, OwnerRequestKind),
     continuation: Continuation,
 ) -> Continuation {
     let of_core = (u32::from(core.0) + 1) << CORE_SHIFT | (purpose as u32) << PURPOSE_SHIFT;
@@ -31,10 +32,12 @@ pub(crate) fn on_core(
 
 /// The core and the kind of the request in a continuation of [`on_core`], and the original
 /// continuation.
-pub(crate) fn core_of(continuation: Continuation) -> (Option<(CoreId, Purpose)>, Continuation) {
+pub(crate) fn core_of(
+    continuation: Continuation,
+) -> (Option<(CoreId, OwnerRequestKind)>, Continuation) {
     let EntryPoint(bits) = continuation.entry;
     let core = (bits >> CORE_SHIFT & 0xff).checked_sub(1).map(|core| CoreId(core as u8));
-    let purpose = Purpose::ALL.get((bits >> PURPOSE_SHIFT) as usize).copied();
+    let purpose = OwnerRequestKind::ALL.get((bits >> PURPOSE_SHIFT) as usize).copied();
     (
         core.zip(purpose),
         Continuation { entry: EntryPoint(bits & ((1 << CORE_SHIFT) - 1)), ..continuation },
@@ -57,7 +60,7 @@ mod tests {
         };
         assert_eq!(core_of(continuation), (None, continuation), "a continuation of this core");
         for core in [0, 1, 15].map(CoreId) {
-            for purpose in Purpose::ALL {
+            for purpose in OwnerRequestKind::ALL {
                 let there = on_core((core, purpose), continuation);
                 assert_eq!(core_of(there), (Some((core, purpose)), continuation));
             }

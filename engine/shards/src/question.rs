@@ -4,7 +4,7 @@
 //! code that carries questions between cores knows nothing else about them. A new question is a
 //! file and a line of the list.
 
-use crate::ask::{GiveBack, Question};
+use crate::ask::{GiveBack, OwnerQuery};
 use crate::destination::{DestinationReport, MayConnect};
 use crate::greylisting::MayCome;
 use crate::opening::OpenMaildrop;
@@ -21,7 +21,7 @@ macro_rules! questions {
 
         /// A reply on its way back.
         pub enum Reply {
-            $($(#[$of])* $name(<$question as Question>::Reply),)+
+            $($(#[$of])* $name(<$question as OwnerQuery>::Reply),)+
         }
 
         $(impl From<$question> for OwnerQuestion {

@@ -17,21 +17,22 @@ use alloc::vec::Vec;
 use machine::CoreId;
 use sometimes::sometimes;
 use store::{
-    AccountId, Body, Closing, Origin, Outcome, Recipient, Refusal, Room, State, Uid, UidRange, Wake,
+    AccountId, Body, BodySpace, Closing, Outcome, Recipient, Refusal, SentId, State, Uid, UidRange,
+    Wake,
 };
 use tasks::{Continuation, FrameId, FrameTable};
 
 use crate::messages::{
-    MessageCompletion, PAGE_OCTETS, Page, RemoteDeliveryId, Request, Status, end_of,
+    MessageCompletion, MessagePage, PAGE_OCTETS, RemoteDeliveryId, Request, StoreStatus, end_of,
 };
-use crate::purpose::Purpose;
+use crate::purpose::OwnerRequestKind;
 
 /// The client for all other cores.
 pub(crate) struct RemoteShards {
     /// For each core: the state of its store, and the requests for it.
-    owners: Vec<Owner>,
+    owners: Vec<RemoteOwner>,
     deliveries: FrameTable<RemoteDelivery>,
-    pages: Vec<Box<Page>>,
+    pages: Vec<Box<MessagePage>>,
     /// Parts of bodies that were requested and not given back.
     reads: usize,
     /// Removals and forgotten arrivals in progress.
@@ -39,15 +40,15 @@ pub(crate) struct RemoteShards {
     wakes: VecDeque<Wake>,
 }
 
-struct Owner {
-    status: Status,
+struct RemoteOwner {
+    status: StoreStatus,
     requests: VecDeque<Request>,
 }
 
 /// A message that is being sent to its owner.
 struct RemoteDelivery {
     owner: CoreId,
-    page: Option<Box<Page>>,
+    page: Option<Box<MessagePage>>,
     expect: Expect,
     /// The continuation that waits for space, or for the end.
     continuation: Option<Continuation>,
@@ -70,14 +71,18 @@ impl RemoteShards {
     /// most reads.
     pub(crate) fn new(cores: u8, deliveries: usize) -> RemoteShards {
         let nowhere = RemoteDeliveryId(FrameId::new(0, 0));
-        let page = || Page {
+        let page = || MessagePage {
             delivery: nowhere,
             recipients: Vec::with_capacity(8),
             length: 0,
             octets: [0; PAGE_OCTETS],
         };
-        let owner = || Owner {
-            status: Status { state: State::Opening, room: Room::NONE, is_short_of_buffers: false },
+        let owner = || RemoteOwner {
+            status: StoreStatus {
+                state: State::Opening,
+                room: BodySpace::NONE,
+                is_short_of_buffers: false,
+            },
             requests: VecDeque::with_capacity(4 * deliveries),
         };
         RemoteShards {
@@ -119,7 +124,7 @@ impl RemoteShards {
     }
 
     /// Asks the owner for a place for a message that has just begun. `continuation` is woken with
-    /// [`Outcome::Room`] when the owner has one, or refuses.
+    /// [`Outcome::DeliveryReady`] when the owner has one, or refuses.
     pub(crate) fn ask_for_place(&mut self, delivery: RemoteDeliveryId, continuation: Continuation) {
         let Some(gathering) = self.deliveries.get_mut(delivery.0) else {
             unreachable!("a message that has ended")
@@ -184,7 +189,8 @@ impl RemoteShards {
         self.complete(delivery, MessageCompletion::Commit(closing), Expect::Stored, continuation)
     }
 
-    /// Has a complete message prepared. `continuation` is woken with [`Outcome::Room`] when it is.
+    /// Has a complete message prepared. `continuation` is woken with [`Outcome::DeliveryReady`]
+    /// when it is.
     pub(crate) fn prepare(
         &mut self,
         delivery: RemoteDeliveryId,
@@ -210,8 +216,9 @@ impl RemoteShards {
     pub(crate) fn prepared(&mut self, delivery: RemoteDeliveryId) {
         let continuation =
             self.deliveries.get_mut(delivery.0).and_then(|gathering| gathering.continuation.take());
-        self.wakes
-            .extend(continuation.map(|continuation| Wake { continuation, outcome: Outcome::Room }));
+        self.wakes.extend(
+            continuation.map(|continuation| Wake { continuation, outcome: Outcome::DeliveryReady }),
+        );
     }
 
     /// Adds a result that is known on this core.
@@ -286,7 +293,7 @@ impl RemoteShards {
         &mut self,
         owner: CoreId,
         account: AccountId,
-        origin: Origin,
+        origin: SentId,
         continuation: Continuation,
     ) {
         self.removals += 1;
@@ -298,7 +305,7 @@ impl RemoteShards {
         self.at(owner).requests.push_back(request);
     }
 
-    fn at(&mut self, core: CoreId) -> &mut Owner {
+    fn at(&mut self, core: CoreId) -> &mut RemoteOwner {
         match self.owners.get_mut(core.index()) {
             Some(owner) => owner,
             None => unreachable!("a core above the last one"),
@@ -306,7 +313,7 @@ impl RemoteShards {
     }
 
     /// A page has been returned. Its message continues with it, if it waits for one.
-    pub(crate) fn page_done(&mut self, mut page: Box<Page>) {
+    pub(crate) fn page_done(&mut self, mut page: Box<MessagePage>) {
         let delivery = page.delivery;
         page.clear();
         let gathering =
@@ -317,18 +324,18 @@ impl RemoteShards {
     }
 
     /// The owner reports a result.
-    pub(crate) fn woken(&mut self, purpose: Purpose, wake: Wake) {
+    pub(crate) fn woken(&mut self, purpose: OwnerRequestKind, wake: Wake) {
         match purpose {
-            Purpose::Delivery => {
+            OwnerRequestKind::Delivery => {
                 self.delivery_ended(RemoteDeliveryId(wake.continuation.frame), wake.outcome)
             }
-            Purpose::Read => {
+            OwnerRequestKind::Read => {
                 if !matches!(wake.outcome, Outcome::Body(_)) {
                     self.reads -= 1;
                 }
                 self.wakes.push_back(wake);
             }
-            Purpose::Removal => {
+            OwnerRequestKind::Removal => {
                 self.removals -= 1;
                 self.wakes.push_back(wake);
             }
@@ -336,17 +343,17 @@ impl RemoteShards {
     }
 
     /// A core reports the state of its store.
-    pub(crate) fn status_changed(&mut self, core: CoreId, news: Status) {
+    pub(crate) fn status_changed(&mut self, core: CoreId, news: StoreStatus) {
         self.at(core).status = news;
     }
 
     /// The state of a core's store.
-    pub(crate) fn status(&self, core: CoreId) -> Result<Status, Refusal> {
+    pub(crate) fn status(&self, core: CoreId) -> Result<StoreStatus, Refusal> {
         self.owners.get(core.index()).map(|owner| owner.status).ok_or(Refusal::NotServing)
     }
 
     /// The states of the stores of all cores. This core's own entry has no state.
-    pub(crate) fn all_status(&self) -> impl Iterator<Item = Status> {
+    pub(crate) fn all_status(&self) -> impl Iterator<Item = StoreStatus> {
         self.owners.iter().map(|owner| owner.status)
     }
 
@@ -388,11 +395,11 @@ impl RemoteShards {
     }
 
     /// A further page for a message, if the next message to begin still finds one.
-    fn page_to_spare(&mut self) -> Option<Box<Page>> {
+    fn page_to_spare(&mut self) -> Option<Box<MessagePage>> {
         if self.pages.len() > self.deliveries.capacity() { self.pages.pop() } else { None }
     }
 
-    fn put_back(&mut self, mut page: Box<Page>) {
+    fn put_back(&mut self, mut page: Box<MessagePage>) {
         page.clear();
         self.pages.push(page);
     }
@@ -430,7 +437,7 @@ impl RemoteShards {
         if gathering.expect == Expect::Octets
             && let Some(continuation) = gathering.continuation.take()
         {
-            self.wakes.push_back(Wake { continuation, outcome: Outcome::Room });
+            self.wakes.push_back(Wake { continuation, outcome: Outcome::DeliveryReady });
         }
     }
 }
@@ -441,7 +448,7 @@ impl RemoteDelivery {
     }
 }
 
-impl Page {
+impl MessagePage {
     fn clear(&mut self) {
         self.recipients.clear();
         self.length = 0;

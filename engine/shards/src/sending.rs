@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use machine::UnixTime;
 use store::AccountId;
 
-use crate::allowances::{Daily, Verdict};
-use crate::ask::{Question, Subject};
+use crate::allowances::{Daily, SendingDecision};
+use crate::ask::{OwnerQuery, Subject};
 use crate::owned::Owned;
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
@@ -28,7 +28,7 @@ pub struct Permitted {
     /// The account.
     pub account: AccountId,
     /// The owner's decision.
-    pub verdict: Verdict,
+    pub verdict: SendingDecision,
 }
 
 impl MaySend {
@@ -38,7 +38,7 @@ impl MaySend {
     }
 }
 
-impl Question for MaySend {
+impl OwnerQuery for MaySend {
     type Reply = Permitted;
 
     fn subject(&self) -> Subject {

@@ -22,10 +22,10 @@ use store::{Closing, DeliveryId, INBOX, Refusal, Store, Wake};
 use tasks::Continuation;
 
 use crate::messages::{
-    Limits, MessageCompletion, News, Page, RemoteDeliveryId, Request, Status, refused,
+    Limits, MessageCompletion, MessagePage, News, RemoteDeliveryId, Request, StoreStatus, refused,
 };
-use crate::point::Point;
-use crate::purpose::{Purpose, core_of, on_core};
+use crate::point::ShardWaitPoint;
+use crate::purpose::{OwnerRequestKind, core_of, on_core};
 
 /// The server for all other cores.
 pub(crate) struct ShardServer {
@@ -37,7 +37,7 @@ pub(crate) struct ShardServer {
     beginning: VecDeque<(CoreId, RemoteDeliveryId)>,
     /// If this many messages of all cores are in progress, none of another core is begun.
     deliveries: usize,
-    told: Option<Status>,
+    told: Option<StoreStatus>,
 }
 
 /// The state of one other core.
@@ -45,7 +45,7 @@ struct ClientCore {
     /// Its messages, each in the slot that it has there.
     arrivals: Vec<Option<IncomingDelivery>>,
     /// The state of the store, if the core has not been told.
-    status: Option<Status>,
+    status: Option<StoreStatus>,
     news: VecDeque<News>,
     has_taken_over: bool,
     is_serving: bool,
@@ -58,7 +58,7 @@ struct IncomingDelivery {
     /// `None` if it has not begun yet.
     local: Option<Result<DeliveryId, Refusal>>,
     /// Pages that the store has not taken yet, and the octets taken from the first one.
-    pages: VecDeque<(Box<Page>, Option<MessageCompletion>)>,
+    pages: VecDeque<(Box<MessagePage>, Option<MessageCompletion>)>,
     taken: usize,
     /// It is complete, and waits for its space.
     is_preparing: bool,
@@ -133,18 +133,22 @@ impl ShardServer {
         }
         self.begin_waiting(store);
         let is_short_of_buffers = store.is_short_of_buffers() || self.is_short_of_places();
-        self.tell_status(Status { state: store.state(), room: store.room(), is_short_of_buffers });
+        self.tell_status(StoreStatus {
+            state: store.state(),
+            room: store.room(),
+            is_short_of_buffers,
+        });
     }
 
     /// An operation of another core has ended, or may continue.
     pub(crate) fn woken(
         &mut self,
-        (core, purpose): (CoreId, Purpose),
+        (core, purpose): (CoreId, OwnerRequestKind),
         wake: Wake,
         store: &mut Store,
     ) {
-        match Point::of(wake.continuation.entry) {
-            Some(Point::RemoteRoom) => {
+        match ShardWaitPoint::of(wake.continuation.entry) {
+            Some(ShardWaitPoint::RemoteRoom) => {
                 self.go_on(core, RemoteDeliveryId(wake.continuation.frame), store)
             }
             _ => self.tell(core, News::Woken(purpose, wake)),
@@ -194,7 +198,7 @@ impl ShardServer {
     }
 
     /// Tells all cores the state of the store if it has changed. Each gets only the latest state.
-    fn tell_status(&mut self, status: Status) {
+    fn tell_status(&mut self, status: StoreStatus) {
         if self.told.replace(status) != Some(status) {
             let staying = self.clients.iter_mut().flatten().filter(|client| !client.has_left);
             staying.for_each(|client| client.status = Some(status));
@@ -229,16 +233,24 @@ impl ShardServer {
     fn fulfil(&mut self, core: CoreId, request: &Request, store: &mut Store) -> bool {
         let (purpose, continuation, asked) = match request {
             Request::Read { account, uid, offset, continuation } => {
-                let at = on_core((core, Purpose::Read), *continuation);
-                (Purpose::Read, continuation, store.read(*account, INBOX, *uid, *offset, at))
+                let at = on_core((core, OwnerRequestKind::Read), *continuation);
+                (
+                    OwnerRequestKind::Read,
+                    continuation,
+                    store.read(*account, INBOX, *uid, *offset, at),
+                )
             }
             Request::Remove { account, ranges, continuation } => {
-                let at = on_core((core, Purpose::Removal), *continuation);
-                (Purpose::Removal, continuation, store.remove(*account, INBOX, ranges, at))
+                let at = on_core((core, OwnerRequestKind::Removal), *continuation);
+                (OwnerRequestKind::Removal, continuation, store.remove(*account, INBOX, ranges, at))
             }
             Request::ForgetArrival { account, origin, continuation } => {
-                let at = on_core((core, Purpose::Removal), *continuation);
-                (Purpose::Removal, continuation, store.forget_arrival(*account, *origin, at))
+                let at = on_core((core, OwnerRequestKind::Removal), *continuation);
+                (
+                    OwnerRequestKind::Removal,
+                    continuation,
+                    store.forget_arrival(*account, *origin, at),
+                )
             }
             _ => unreachable!("a request that does not wait"),
         };
@@ -255,7 +267,7 @@ impl ShardServer {
     fn octets_arrived(
         &mut self,
         core: CoreId,
-        page: Box<Page>,
+        page: Box<MessagePage>,
         end: Option<MessageCompletion>,
         store: &mut Store,
     ) {
@@ -295,7 +307,10 @@ impl ShardServer {
             let local = store.begin(&page.recipients);
             arrival.local = Some(local);
             if let Err(refusal) = local {
-                self.tell(core, News::Woken(Purpose::Delivery, refused(stored(delivery), refusal)));
+                self.tell(
+                    core,
+                    News::Woken(OwnerRequestKind::Delivery, refused(stored(delivery), refusal)),
+                );
             }
             self.go_on(core, delivery, store);
         }
@@ -343,8 +358,11 @@ impl ShardServer {
     ) {
         let Some(arrival) = self.arrival(core, delivery) else { return };
         if let Some(Ok(local)) = arrival.local
-            && let Err(refusal) =
-                store.commit(local, closing, on_core((core, Purpose::Delivery), stored(delivery)))
+            && let Err(refusal) = store.commit(
+                local,
+                closing,
+                on_core((core, OwnerRequestKind::Delivery), stored(delivery)),
+            )
         {
             self.refuse(core, delivery, refusal);
         }
@@ -357,8 +375,8 @@ impl ShardServer {
         else {
             return;
         };
-        let room = Continuation { frame: delivery.0, entry: Point::RemoteRoom.entry() };
-        match store.prepare(local, on_core((core, Purpose::Delivery), room)) {
+        let room = Continuation { frame: delivery.0, entry: ShardWaitPoint::RemoteRoom.entry() };
+        match store.prepare(local, on_core((core, OwnerRequestKind::Delivery), room)) {
             Ok(true) => {
                 let Some(arrival) = self.arrival(core, delivery) else {
                     unreachable!("it was just prepared")
@@ -376,7 +394,10 @@ impl ShardServer {
 
     fn refuse(&mut self, core: CoreId, delivery: RemoteDeliveryId, refusal: Refusal) {
         sometimes!(RemoteDeliveryRefused);
-        self.tell(core, News::Woken(Purpose::Delivery, refused(stored(delivery), refusal)));
+        self.tell(
+            core,
+            News::Woken(OwnerRequestKind::Delivery, refused(stored(delivery), refusal)),
+        );
     }
 
     /// Aborts a message.
@@ -428,8 +449,9 @@ impl IncomingDelivery {
         let Some((page, _)) = self.pages.front() else { return Ok(Appended::Page) };
         let octets = page.octets.get(self.taken..page.length);
         let Some(octets) = octets else { unreachable!("more octets taken than a page has") };
-        let room = Continuation { frame: self.delivery.0, entry: Point::RemoteRoom.entry() };
-        match store.append(local, octets, on_core((core, Purpose::Delivery), room)) {
+        let room =
+            Continuation { frame: self.delivery.0, entry: ShardWaitPoint::RemoteRoom.entry() };
+        match store.append(local, octets, on_core((core, OwnerRequestKind::Delivery), room)) {
             Ok(taken) if taken < octets.len() => {
                 self.taken += taken;
                 Ok(Appended::LessThanThat)
@@ -445,7 +467,7 @@ impl IncomingDelivery {
 }
 
 fn stored(delivery: RemoteDeliveryId) -> Continuation {
-    Continuation { frame: delivery.0, entry: Point::RemoteStored.entry() }
+    Continuation { frame: delivery.0, entry: ShardWaitPoint::RemoteStored.entry() }
 }
 
 #[cfg(test)]

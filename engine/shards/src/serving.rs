@@ -9,42 +9,48 @@ use store::{AccountId, Owners};
 use tasks::FrameId;
 
 use crate::known::Changed;
-use crate::messages::{CoreEvent, Kind, Message, News, Request};
+use crate::messages::{CoreEvent, News, Request, ShardMessage, ShardMessageKind};
 use crate::question::Reply;
 use crate::sharded_store::{OtherCores, ShardedStore};
 
 impl ShardedStore {
     /// A message of another core has arrived. Returns the event, if it concerns more than the
     /// stores.
-    pub fn message_arrived(&mut self, from: CoreId, message: Message) -> Option<CoreEvent> {
+    pub fn message_arrived(&mut self, from: CoreId, message: ShardMessage) -> Option<CoreEvent> {
         match message.0 {
-            Kind::Request(Request::PasswordKnown(frame)) => {
+            ShardMessageKind::Request(Request::PasswordKnown(frame)) => {
                 return Some(CoreEvent::PasswordKnown(frame));
             }
-            Kind::Request(request) => return self.requested(from, request),
-            Kind::News(news) => return self.news_arrived(from, news),
-            Kind::ClientRequest(request) => self.own.store.client_request_arrived(from, request),
-            Kind::OwnerNotice(notice) => self.own.store.owner_notice_arrived(notice),
+            ShardMessageKind::Request(request) => return self.requested(from, request),
+            ShardMessageKind::News(news) => return self.news_arrived(from, news),
+            ShardMessageKind::ClientRequest(request) => {
+                self.own.store.client_request_arrived(from, request)
+            }
+            ShardMessageKind::OwnerNotice(notice) => self.own.store.owner_notice_arrived(notice),
         }
         None
     }
 
     /// The next message of this class for a core.
-    pub fn next_message(&mut self, core: CoreId, class: Class) -> Option<Message> {
+    pub fn next_message(&mut self, core: CoreId, class: Class) -> Option<ShardMessage> {
         let store = &mut self.own.store;
         let kind = match class {
             Class::Control => {
                 let request =
                     if core == CoreId::FIRST { store.next_client_request() } else { None };
                 request
-                    .map(Kind::ClientRequest)
-                    .or_else(|| store.next_owner_notice(core).map(Kind::OwnerNotice))
+                    .map(ShardMessageKind::ClientRequest)
+                    .or_else(|| store.next_owner_notice(core).map(ShardMessageKind::OwnerNotice))
             }
-            Class::Answer => self.others.as_mut()?.server.next_news(core).map(Kind::News),
-            Class::Bulk => self.others.as_mut()?.remote.next_request(core).map(Kind::Request),
+            Class::Answer => {
+                self.others.as_mut()?.server.next_news(core).map(ShardMessageKind::News)
+            }
+            Class::Bulk => {
+                self.others.as_mut()?.remote.next_request(core).map(ShardMessageKind::Request)
+            }
             Class::Hearsay => None,
         };
-        kind.map(Message)
+        kind.map(ShardMessage)
     }
 
     /// Whether something waits to be sent to another core.

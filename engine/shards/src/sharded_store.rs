@@ -14,17 +14,17 @@ use store::{
 use tasks::Continuation;
 
 use crate::allowances::Allowances;
-use crate::ask::{GiveBack, Question, Subject};
+use crate::ask::{GiveBack, OwnerQuery, Subject};
 use crate::destination::{
     DestinationEvent, DestinationNotice, DestinationReport, DomainPolicy, MayConnect,
 };
 use crate::facts::Facts;
 use crate::known::{self, Accounts, Changed, KnownAccount};
-use crate::maildrop::{Maildrop, Maildrops};
-use crate::messages::{CoreEvent, Limits, News, Request, Status};
+use crate::maildrop::{MaildropSnapshot, Maildrops};
+use crate::messages::{CoreEvent, Limits, News, Request, StoreStatus};
 use crate::multi_shard::MultiShardDeliveries;
 use crate::owned::Owned;
-use crate::point::Point;
+use crate::point::ShardWaitPoint;
 use crate::question::{OwnerQuestion, Reply};
 use crate::remote::RemoteShards;
 use crate::server::ShardServer;
@@ -209,7 +209,7 @@ impl ShardedStore {
     }
 
     /// Asks the owner of a subject. `None`: the reply comes later, to the frame that waits at `at`.
-    pub fn ask_owner<Q: Question>(&mut self, question: Q, at: Continuation) -> Option<Q::Reply>
+    pub fn ask_owner<Q: OwnerQuery>(&mut self, question: Q, at: Continuation) -> Option<Q::Reply>
     where
         OwnerQuestion: From<Q>,
     {
@@ -320,7 +320,7 @@ impl ShardedStore {
     }
 
     /// Unlocks a maildrop.
-    pub fn close_maildrop(&mut self, maildrop: Box<Maildrop>) {
+    pub fn close_maildrop(&mut self, maildrop: Box<MaildropSnapshot>) {
         let owner = self.owners.of(maildrop.account());
         match self.remote_at(owner) {
             None => self.own.maildrops.close(&maildrop),
@@ -356,14 +356,14 @@ impl ShardedStore {
     /// Returns the wake if it is for a session. A wake of a part is handled here.
     fn of_session(&mut self, wake: Wake) -> Option<Wake> {
         let delivery = wake.continuation.frame;
-        match (Point::of(wake.continuation.entry), &wake.outcome) {
-            (Some(Point::PartBegun), _) => return self.place_taken(delivery),
-            (Some(Point::PartSpace), _) => self.part_has_space(delivery),
-            (Some(Point::PartPrepared), Outcome::Refused(refusal)) => {
+        match (ShardWaitPoint::of(wake.continuation.entry), &wake.outcome) {
+            (Some(ShardWaitPoint::PartBegun), _) => return self.place_taken(delivery),
+            (Some(ShardWaitPoint::PartSpace), _) => self.part_has_space(delivery),
+            (Some(ShardWaitPoint::PartPrepared), Outcome::Refused(refusal)) => {
                 self.refuse_preparing(delivery, *refusal);
             }
-            (Some(Point::PartPrepared), _) => self.part_prepared(delivery),
-            (Some(Point::PartRoom | Point::PartStored), _) => {
+            (Some(ShardWaitPoint::PartPrepared), _) => self.part_prepared(delivery),
+            (Some(ShardWaitPoint::PartRoom | ShardWaitPoint::PartStored), _) => {
                 return self.others.as_mut().and_then(|others| others.multi_shard.woken(wake));
             }
             _ => return Some(wake),
@@ -416,7 +416,7 @@ impl ShardedStore {
         self.core.0 < self.owners.count()
     }
 
-    fn all_status(&self) -> impl Iterator<Item = Status> {
+    fn all_status(&self) -> impl Iterator<Item = StoreStatus> {
         self.others.iter().flat_map(|others| others.remote.all_status())
     }
 

@@ -2,7 +2,7 @@
 
 use store::{AccountId, Usage};
 
-use crate::ask::{Question, Subject};
+use crate::ask::{OwnerQuery, Subject};
 use crate::owned::Owned;
 
 /// The question for the usage of this account.
@@ -17,7 +17,7 @@ pub struct Used {
     pub usage: Usage,
 }
 
-impl Question for UsageOf {
+impl OwnerQuery for UsageOf {
     type Reply = Used;
 
     fn subject(&self) -> Subject {

@@ -32,7 +32,7 @@ use core::net::IpAddr;
 
 use budget::{Charge, MemoryBudget};
 use compute::{Compute, JobNumber, JobResult};
-use dkim::{Algorithm, Message, Reading, SigningKey, UnsignedField};
+use dkim::{Algorithm, CompleteMessage, MessageReader, SigningKey, UnsignedField};
 use dns::Name;
 use machine::UnixTime;
 use store::{HeadSize, Refusal};
@@ -77,7 +77,7 @@ impl Signer {
 
     /// Begins to sign a message that comes from `address`, or at least to find out its authors.
     pub fn begin(&self, address: IpAddr) -> Box<Signing> {
-        let (stage, charge) = (Stage::Arriving(Reading::to_sign()), Charge::new(LEAST_BYTES));
+        let (stage, charge) = (Stage::Arriving(MessageReader::to_sign()), Charge::new(LEAST_BYTES));
         Box::new(Signing { stage, signatures: Vec::new(), job: None, address, charge })
     }
 }
@@ -95,9 +95,9 @@ pub struct Signing {
 }
 
 enum Stage {
-    Arriving(Reading),
+    Arriving(MessageReader),
     /// The message is complete, and this domain signs it, next with the key of this number.
-    Arrived(Box<Message>, Name, usize),
+    Arrived(Box<CompleteMessage>, Name, usize),
     /// There is nothing more to sign.
     Over,
 }

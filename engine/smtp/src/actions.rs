@@ -2,7 +2,7 @@
 
 use machine::Micros;
 
-use crate::command::{Mail, Recipient};
+use crate::command::{Mail, RcptTo};
 use crate::hold::Holds;
 use crate::path::ForwardPath;
 
@@ -12,7 +12,7 @@ use crate::path::ForwardPath;
 /// slow down guessing.
 pub trait Actions: sasl::Host {
     /// The settings of the server. Called often: they are a copy of a few words.
-    fn settings(&self) -> Settings;
+    fn settings(&self) -> SmtpSettings;
 
     /// How many bytes of replies can be queued now.
     fn send_room(&self) -> usize;
@@ -38,7 +38,7 @@ pub trait Actions: sasl::Host {
     /// RCPT: adds a recipient to the open transaction.
     ///
     /// Errors: it was not added, and the client is told why.
-    fn recipient(&mut self, recipient: &Recipient<'_>) -> Result<(), RecipientRefusal>;
+    fn recipient(&mut self, recipient: &RcptTo<'_>) -> Result<(), RecipientRefusal>;
 
     /// Why no mail, or not this message, is accepted from the client.
     /// [`RecipientRefusal::Unwanted`], [`MessageRefusal::Unwanted`] and [`MessageRefusal::Unsure`]
@@ -90,7 +90,7 @@ pub trait Actions: sasl::Host {
 
 /// The settings of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Settings {
+pub struct SmtpSettings {
     /// The most bytes of a message, after its transport encoding is undone. Announced by SIZE; a
     /// longer message is refused with 552.
     pub message_bytes_max: u64,
@@ -112,9 +112,9 @@ pub struct Settings {
     /// and a client that asks for it is refused.
     pub holds: Option<Holds>,
     /// STARTTLS, which EHLO announces while it is possible.
-    pub tls: Tls,
+    pub tls: SmtpTls,
     /// AUTH, which EHLO announces while it is possible.
-    pub login: Login,
+    pub login: LoginPolicy,
     /// The treatment of a client that sends more before a reply that it has to wait for.
     pub haste: Haste,
     /// Failed logins of a session; the last of them ends it with 421.
@@ -134,7 +134,7 @@ pub enum Haste {
 
 /// Whether clients log in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Login {
+pub enum LoginPolicy {
     /// They do not, and cannot: anyone may send mail here.
     Absent,
     /// They have to log in before they send mail, and to use TLS before that.
@@ -145,7 +145,7 @@ pub enum Login {
 
 /// Whether the connection uses TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tls {
+pub enum SmtpTls {
     /// It does not, and cannot.
     Absent,
     /// It does once the client asks for it.
@@ -156,9 +156,9 @@ pub enum Tls {
     Spoken,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for SmtpSettings {
+    fn default() -> SmtpSettings {
+        SmtpSettings {
             message_bytes_max: 52_428_800,
             recipients_max: 1_000,
             faults_max: 20,
@@ -166,8 +166,8 @@ impl Default for Settings {
             refused_recipients_max: 100,
             extensions: Extensions::ALL,
             holds: None,
-            tls: Tls::Absent,
-            login: Login::Absent,
+            tls: SmtpTls::Absent,
+            login: LoginPolicy::Absent,
             haste: Haste::Tolerated,
             failed_logins_max: 3,
         }
@@ -216,14 +216,14 @@ pub struct MessageStart<'a> {
     /// The client's name in EHLO or HELO: a domain or an address literal, not verified.
     pub greeting_name: &'a str,
     /// The protocol of the message, for its `Received:` field.
-    pub protocol: Protocol,
+    pub protocol: TransmissionType,
     /// The number of accepted recipients, at least one.
     pub recipients: u16,
 }
 
 /// The protocol by which a message came (RFC 5321 section 4.4, RFC 6531 section 4.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Protocol {
+pub enum TransmissionType {
     /// The client sent HELO.
     Smtp,
     /// The client sent EHLO.
@@ -249,7 +249,7 @@ pub enum SenderRefusal {
 
 /// Why a login is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LoginRefusal {
+pub enum AuthRefusal {
     /// The user or the password is wrong: 535 5.7.8.
     Credentials,
     /// Something failed that may work later, or too many logins are under way: 454 4.7.0.

@@ -22,7 +22,7 @@ pub(crate) enum Command<'a> {
     ExtendedHello(&'a str),
     /// MAIL, and how long the message is held here.
     Mail(Mail<'a>, Option<Hold>),
-    Recipient(Recipient<'a>),
+    Recipient(RcptTo<'a>),
     Data,
     /// BDAT.
     Chunk {
@@ -73,7 +73,7 @@ pub struct Mail<'a> {
 
 /// RCPT: a recipient of the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Recipient<'a> {
+pub struct RcptTo<'a> {
     /// The recipient's address.
     pub path: ForwardPath<'a>,
     /// The reports that the client wants (RFC 3461).
@@ -203,11 +203,11 @@ fn mail(arguments: &str) -> Result<Command<'_>, CommandError> {
     Ok(Command::Mail(mail, parameters.hold))
 }
 
-fn recipient(arguments: &str) -> Result<Recipient<'_>, CommandError> {
+fn recipient(arguments: &str) -> Result<RcptTo<'_>, CommandError> {
     let path = after_keyword(arguments, "TO:")?;
     let (path, rest) = ForwardPath::read(path).map_err(CommandError::from)?;
     let RecipientParameters { notify, original } = recipient_parameters(rest)?;
-    Ok(Recipient { path, notify, original })
+    Ok(RcptTo { path, notify, original })
 }
 
 fn after_keyword<'a>(arguments: &'a str, keyword: &str) -> Result<&'a str, CommandError> {

@@ -1,10 +1,10 @@
 //! The bytes of a message as they stream by: undoes dot-stuffing, and finds the end of data and
 //! bare line ends.
 //!
-//! The bytes are cut into runs. Nearly all of a message is one long [`Run::Content`] for each piece
-//! that arrives: a slice of what was received, passed on without a copy. Only a line that begins
-//! with a dot ends a run early. Line ends are examined one by one only near a dot or a bare line
-//! end, and in the last bytes of a piece.
+//! The bytes are cut into runs. Nearly all of a message is one long [`ContentRun::Content`] for
+//! each piece that arrives: a slice of what was received, passed on without a copy. Only a line
+//! that begins with a dot ends a run early. Line ends are examined one by one only near a dot or a
+//! bare line end, and in the last bytes of a piece.
 //!
 //! Invariants:
 //! - The concatenated content, and the position of the end, do not depend on how the bytes are cut
@@ -54,7 +54,7 @@ pub(crate) enum Dots {
 
 /// The kind of a message's next bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Run {
+pub(crate) enum ContentRun {
     /// This many bytes of content, and the position after them.
     Content(usize, Position),
     /// This many bytes that are not content.
@@ -67,23 +67,23 @@ pub(crate) enum Run {
 }
 
 /// The next run of `bytes`, which is not empty.
-pub(crate) fn next_run(position: Position, bytes: &[u8], dots: Dots) -> Run {
+pub(crate) fn next_run(position: Position, bytes: &[u8], dots: Dots) -> ContentRun {
     let first = bytes.first().copied();
     match position {
         Position::LineStart if dots == Dots::Stuffed && first == Some(b'.') => {
             if bytes.starts_with(b".\r\n") {
-                Run::End(3)
+                ContentRun::End(3)
             } else {
-                Run::Dropped(1, Position::AfterDot)
+                ContentRun::Dropped(1, Position::AfterDot)
             }
         }
-        Position::AfterDot if first == Some(b'\r') => Run::Dropped(1, Position::AfterDotCr),
-        Position::AfterDotCr if first == Some(b'\n') => Run::End(1),
-        Position::AfterDotCr => Run::BareLineEnd(0, Position::InLine),
-        Position::AfterCr if first != Some(b'\n') => Run::BareLineEnd(0, Position::InLine),
-        Position::AfterCr if bytes.len() == 1 => Run::Content(1, Position::LineStart),
+        Position::AfterDot if first == Some(b'\r') => ContentRun::Dropped(1, Position::AfterDotCr),
+        Position::AfterDotCr if first == Some(b'\n') => ContentRun::End(1),
+        Position::AfterDotCr => ContentRun::BareLineEnd(0, Position::InLine),
+        Position::AfterCr if first != Some(b'\n') => ContentRun::BareLineEnd(0, Position::InLine),
+        Position::AfterCr if bytes.len() == 1 => ContentRun::Content(1, Position::LineStart),
         Position::AfterCr => match bytes.get(1) {
-            Some(b'.') if dots == Dots::Stuffed => Run::Content(1, Position::LineStart),
+            Some(b'.') if dots == Dots::Stuffed => ContentRun::Content(1, Position::LineStart),
             _ => content_run(bytes, 1, dots),
         },
         Position::LineStart | Position::InLine | Position::AfterDot => content_run(bytes, 0, dots),
@@ -92,7 +92,7 @@ pub(crate) fn next_run(position: Position, bytes: &[u8], dots: Dots) -> Run {
 
 /// The run of content from the first of `bytes`. The first `from` bytes are known to have no bare
 /// line end.
-fn content_run(bytes: &[u8], mut from: usize, dots: Dots) -> Run {
+fn content_run(bytes: &[u8], mut from: usize, dots: Dots) -> ContentRun {
     from += clean_blocks(bytes.get(from..).unwrap_or_default());
     if from > 0 && bytes.get(from - 1) == Some(&b'\r') {
         // A line end that is cut between two blocks is examined as a whole.
@@ -102,17 +102,17 @@ fn content_run(bytes: &[u8], mut from: usize, dots: Dots) -> Run {
         let rest = bytes.get(from..).unwrap_or_default();
         let Some(offset) = memchr::memchr2(b'\r', b'\n', rest) else {
             let position = if rest.is_empty() { Position::LineStart } else { Position::InLine };
-            return Run::Content(bytes.len(), position);
+            return ContentRun::Content(bytes.len(), position);
         };
         let line_end = from + offset;
         match (bytes.get(line_end), bytes.get(line_end + 1)) {
             (Some(b'\r'), Some(b'\n')) => {}
-            (Some(b'\r'), None) => return Run::Content(bytes.len(), Position::AfterCr),
-            _ => return Run::BareLineEnd(line_end + 1, Position::InLine),
+            (Some(b'\r'), None) => return ContentRun::Content(bytes.len(), Position::AfterCr),
+            _ => return ContentRun::BareLineEnd(line_end + 1, Position::InLine),
         }
         from = line_end + 2;
         if dots == Dots::Stuffed && bytes.get(from) == Some(&b'.') {
-            return Run::Content(from, Position::LineStart);
+            return ContentRun::Content(from, Position::LineStart);
         }
     }
 }

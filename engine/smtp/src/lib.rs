@@ -40,18 +40,18 @@ mod reply;
 mod session;
 
 pub use actions::{
-    Actions, Extensions, Haste, Login, LoginRefusal, MessageRefusal, MessageStart, Protocol,
-    RecipientRefusal, SenderRefusal, Settings, Tls,
+    Actions, AuthRefusal, Extensions, Haste, LoginPolicy, MessageRefusal, MessageStart,
+    RecipientRefusal, SenderRefusal, SmtpSettings, SmtpTls, TransmissionType,
 };
-pub use command::{BodyType, CharacterSet, Mail, Recipient};
+pub use command::{BodyType, CharacterSet, Mail, RcptTo};
 pub use dsn::{ENVELOPE_ID_BYTES_MAX, EnvelopeId, Notify, ORIGINAL_BYTES_MAX, Original, Return};
 pub use hold::Holds;
 pub use line::{LINE_BYTES_MAX, RESPONSE_LINE_BYTES_MAX};
 pub use path::{
-    Domain, ForwardPath, LOCAL_PART_BYTES_MAX, Mailbox, PATH_BYTES_MAX, PathError, ReversePath,
+    Domain, ForwardPath, LOCAL_PART_BYTES_MAX, PATH_BYTES_MAX, PathError, ReversePath, SmtpMailbox,
 };
 pub use reply::{BUSY, REPLY_BYTES_MAX, SPOKE_FIRST, TOO_MANY_CONNECTIONS};
-pub use session::{Session, WaitsFor};
+pub use session::{Session, SmtpWaitsFor};
 
 #[cfg(test)]
 mod tests;

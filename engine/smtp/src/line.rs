@@ -45,7 +45,7 @@ pub(crate) fn first_line(bytes: &[u8], limit: usize) -> SmtpLine<'_> {
 
 /// The end of a line that is thrown away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Rest {
+pub(crate) enum DiscardedLine {
     /// It is after this many bytes, including its CRLF.
     EndsAfter(usize),
     /// It has not come; this many bytes are not needed any more.
@@ -55,11 +55,13 @@ pub(crate) enum Rest {
 }
 
 /// Looks for the end of a line that was too long.
-pub(crate) fn rest_of_line(bytes: &[u8]) -> Rest {
-    let Some(end) = memchr::memchr2(b'\r', b'\n', bytes) else { return Rest::GoesOn(bytes.len()) };
+pub(crate) fn rest_of_line(bytes: &[u8]) -> DiscardedLine {
+    let Some(end) = memchr::memchr2(b'\r', b'\n', bytes) else {
+        return DiscardedLine::GoesOn(bytes.len());
+    };
     match (bytes.get(end), bytes.get(end + 1)) {
-        (Some(b'\r'), Some(b'\n')) => Rest::EndsAfter(end + LINE_END_BYTES),
-        (Some(b'\r'), None) => Rest::GoesOn(end),
-        _ => Rest::BareEnd,
+        (Some(b'\r'), Some(b'\n')) => DiscardedLine::EndsAfter(end + LINE_END_BYTES),
+        (Some(b'\r'), None) => DiscardedLine::GoesOn(end),
+        _ => DiscardedLine::BareEnd,
     }
 }

@@ -7,27 +7,27 @@ use alloc::boxed::Box;
 
 /// A client's name.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Name {
+pub(crate) enum ClientName {
     /// At most 46 bytes.
     Short(heapless::String<46, u8>),
     /// More than that, and at most the length of a command line.
     Long(Box<str>),
 }
 
-impl Name {
+impl ClientName {
     pub(crate) fn as_str(&self) -> &str {
         match self {
-            Name::Short(name) => name,
-            Name::Long(name) => name,
+            ClientName::Short(name) => name,
+            ClientName::Long(name) => name,
         }
     }
 }
 
-impl From<&str> for Name {
-    fn from(name: &str) -> Name {
+impl From<&str> for ClientName {
+    fn from(name: &str) -> ClientName {
         match name.try_into() {
-            Ok(short) => Name::Short(short),
-            Err(_) => Name::Long(name.into()),
+            Ok(short) => ClientName::Short(short),
+            Err(_) => ClientName::Long(name.into()),
         }
     }
 }

@@ -28,7 +28,7 @@ pub enum ReversePath<'a> {
     /// `<>`: no sender. Failure reports come so, and are never answered.
     Null,
     /// A mailbox.
-    Mailbox(Mailbox<'a>),
+    Mailbox(SmtpMailbox<'a>),
 }
 
 impl<'a> ReversePath<'a> {
@@ -58,7 +58,7 @@ pub enum ForwardPath<'a> {
     /// 4.5.1).
     Postmaster,
     /// A mailbox, local or remote.
-    Mailbox(Mailbox<'a>),
+    Mailbox(SmtpMailbox<'a>),
 }
 
 impl<'a> ForwardPath<'a> {
@@ -97,7 +97,7 @@ impl<'a> ForwardPath<'a> {
 
 /// A mailbox: a local part and a domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Mailbox<'a> {
+pub struct SmtpMailbox<'a> {
     /// The whole, `local-part@domain`, as written.
     pub text: &'a str,
     /// The local part as written, including quotation marks.
@@ -115,7 +115,7 @@ pub enum Domain<'a> {
     Literal(IpAddr),
 }
 
-impl<'a> Mailbox<'a> {
+impl<'a> SmtpMailbox<'a> {
     /// The local part without quoting, which is its meaning: `"a b"` and `"a\ b"` are one mailbox,
     /// and `"ada"` is `ada`. `buffer` is used only for a quoted local part.
     pub fn plain_local_part<'b>(&self, buffer: &'b mut [u8; LOCAL_PART_BYTES_MAX]) -> &'b str
@@ -166,7 +166,7 @@ pub(crate) fn is_greeting_name(text: &str) -> bool {
 }
 
 /// The mailbox in the angle brackets at the start of `path`, and the text after them.
-fn mailbox(path: &str) -> Result<(Mailbox<'_>, &str), PathError> {
+fn mailbox(path: &str) -> Result<(SmtpMailbox<'_>, &str), PathError> {
     let text = without_source_route(path.strip_prefix('<').ok_or(PathError::Malformed)?)?;
     let (local_part, after) = split_local_part(text).ok_or(PathError::Malformed)?;
     let after = after.strip_prefix('@').ok_or(PathError::Malformed)?;
@@ -177,7 +177,7 @@ fn mailbox(path: &str) -> Result<(Mailbox<'_>, &str), PathError> {
     }
     let length = local_part.len() + 1 + domain_text.len();
     let text = text.get(..length).ok_or(PathError::Malformed)?;
-    Ok((Mailbox { text, local_part, domain }, rest))
+    Ok((SmtpMailbox { text, local_part, domain }, rest))
 }
 
 /// `@one.example,@two.example:ada@three.example` means `ada@three.example`.

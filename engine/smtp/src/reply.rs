@@ -10,8 +10,8 @@ use alloc::format;
 use heapless::Vec;
 
 use crate::actions::{
-    Actions, Extensions, Login, LoginRefusal, MessageRefusal, RecipientRefusal, SenderRefusal,
-    Settings, Tls,
+    Actions, AuthRefusal, Extensions, LoginPolicy, MessageRefusal, RecipientRefusal, SenderRefusal,
+    SmtpSettings, SmtpTls,
 };
 use crate::command::CommandError;
 use crate::hold::DateTime;
@@ -123,10 +123,10 @@ pub(crate) fn sender_refusal(refusal: SenderRefusal) -> Reply {
     }
 }
 
-pub(crate) fn login_refusal(refusal: LoginRefusal) -> Reply {
+pub(crate) fn login_refusal(refusal: AuthRefusal) -> Reply {
     match refusal {
-        LoginRefusal::Credentials => b"535 5.7.8 Wrong user name or password\r\n",
-        LoginRefusal::TryLater => b"454 4.7.0 Cannot log in now, try again later\r\n",
+        AuthRefusal::Credentials => b"535 5.7.8 Wrong user name or password\r\n",
+        AuthRefusal::TryLater => b"454 4.7.0 Cannot log in now, try again later\r\n",
     }
 }
 
@@ -259,7 +259,7 @@ pub(crate) fn hello(actions: &mut impl Actions) {
 
 /// The reply to EHLO. It ends in HELP, which every server has.
 pub(crate) fn extended_hello(actions: &mut impl Actions) {
-    let Settings { message_bytes_max, recipients_max, extensions, holds, tls, login, .. } =
+    let SmtpSettings { message_bytes_max, recipients_max, extensions, holds, tls, login, .. } =
         actions.settings();
     let mut reply = Composed::default();
     reply.put(b"250-").put(actions.hostname().as_bytes()).put(b"\r\n");
@@ -278,10 +278,10 @@ pub(crate) fn extended_hello(actions: &mut impl Actions) {
         let latest = DateTime(holds.latest());
         reply.put(format!("250-FUTURERELEASE {} {latest}\r\n", holds.seconds_max).as_bytes());
     }
-    if matches!(tls, Tls::Offered | Tls::Busy) {
+    if matches!(tls, SmtpTls::Offered | SmtpTls::Busy) {
         reply.put(b"250-STARTTLS\r\n");
     }
-    if login == Login::Required {
+    if login == LoginPolicy::Required {
         reply.put(b"250-AUTH ").put(sasl::NAMES.as_bytes()).put(b"\r\n");
     }
     reply.put(b"250 HELP\r\n");

@@ -32,10 +32,10 @@ use crate::actions::{Actions, MessageRefusal};
 use crate::command::{CharacterSet, ChunkPlace, Command, parse};
 use crate::content::Position;
 use crate::line::{
-    LINE_BYTES_MAX, LINE_END_BYTES, RESPONSE_LINE_BYTES_MAX, Rest, SmtpLine, first_line,
+    DiscardedLine, LINE_BYTES_MAX, LINE_END_BYTES, RESPONSE_LINE_BYTES_MAX, SmtpLine, first_line,
     rest_of_line,
 };
-use crate::name::Name;
+use crate::name::ClientName;
 use crate::reply::{self, REPLY_BYTES_MAX, Reply};
 
 /// How long a client may take for its next command (RFC 5321 section 4.5.3.2.7).
@@ -47,16 +47,16 @@ const DATA_TIMEOUT: Micros = Micros::from_secs(3 * 60);
 #[derive(Debug)]
 pub struct Session {
     expect: Expect,
-    waits_for: WaitsFor,
+    waits_for: SmtpWaitsFor,
     greeted: Greeted,
-    stopping: Stopping,
+    stopping: PlannedEnd,
     /// Since the last accepted message.
     faults: u8,
     /// Commands without a message since the last accepted one.
     idle_commands: u8,
     refused_recipients: u8,
     transaction: Option<Transaction>,
-    client_name: Name,
+    client_name: ClientName,
     identity: ClientIdentity,
     failed_logins: u8,
     /// On the heap because it is needed for a moment, and a session lives for hours.
@@ -90,7 +90,7 @@ enum Expect {
 
 /// What must happen before the session takes bytes again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WaitsFor {
+pub enum SmtpWaitsFor {
     /// More bytes than it was offered, and nothing else.
     Bytes,
     /// Space for a reply: offer the bytes again once [`Actions::send_room`] is [`REPLY_BYTES_MAX`].
@@ -129,7 +129,7 @@ enum ClientIdentity {
 
 /// Whether the session is about to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stopping {
+enum PlannedEnd {
     No,
     /// The server stops, as soon as the message or the login under way is answered.
     AfterMessage,
@@ -145,12 +145,12 @@ struct Transaction {
     /// The most recipients that it may have.
     recipients_max: u16,
     character_set: CharacterSet,
-    message: Message,
+    message: MessageState,
 }
 
 /// The message of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Message {
+enum MessageState {
     NotBegun,
     /// Begun by BDAT and waiting for its next chunk.
     BetweenChunks(MessageInput),
@@ -180,11 +180,11 @@ enum ContentHandling {
 
 /// What a handler has done with the bytes that it was given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Taken {
+enum InputProgress {
     /// It took this many bytes; there may be work for the next handler.
     AndGoOn(usize),
     /// It took this many bytes, and now something else must happen first.
-    AndWait(usize, WaitsFor),
+    AndWait(usize, SmtpWaitsFor),
 }
 
 impl Session {
@@ -204,14 +204,14 @@ impl Session {
         actions.set_deadline(Some(COMMAND_TIMEOUT));
         Session {
             expect: Expect::Command,
-            waits_for: WaitsFor::Bytes,
+            waits_for: SmtpWaitsFor::Bytes,
             greeted: Greeted::NotYet,
-            stopping: Stopping::No,
+            stopping: PlannedEnd::No,
             faults: 0,
             idle_commands: 0,
             refused_recipients: 0,
             transaction: None,
-            client_name: Name::from(""),
+            client_name: ClientName::from(""),
             identity: ClientIdentity::Unknown,
             failed_logins: 0,
             exchange: None,
@@ -219,7 +219,7 @@ impl Session {
     }
 
     /// What must happen before the session takes bytes.
-    pub fn waits_for(&self) -> WaitsFor {
+    pub fn waits_for(&self) -> SmtpWaitsFor {
         self.waits_for
     }
 
@@ -235,17 +235,20 @@ impl Session {
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
             if matches!(
                 self.waits_for,
-                WaitsFor::Sender | WaitsFor::MessageRoom | WaitsFor::Stored | WaitsFor::Login
+                SmtpWaitsFor::Sender
+                    | SmtpWaitsFor::MessageRoom
+                    | SmtpWaitsFor::Stored
+                    | SmtpWaitsFor::Login
             ) {
                 break;
             }
             if actions.send_room() < REPLY_BYTES_MAX
                 && !matches!(self.expect, Expect::Handshake | Expect::Closed)
             {
-                self.waits_for = WaitsFor::SendRoom;
+                self.waits_for = SmtpWaitsFor::SendRoom;
                 break;
             }
-            self.waits_for = WaitsFor::Bytes;
+            self.waits_for = SmtpWaitsFor::Bytes;
             let step = match self.expect {
                 Expect::Command | Expect::LoginResponse => {
                     self.command_bytes_arrived(rest, actions)
@@ -255,24 +258,24 @@ impl Session {
                 Expect::ChunkData { chunk, bytes_left, place } => {
                     self.chunk_data_arrived(chunk, bytes_left, place, rest, actions)
                 }
-                Expect::Stored => Taken::AndWait(0, WaitsFor::Stored),
-                Expect::LoginAnswer => Taken::AndWait(0, WaitsFor::Login),
+                Expect::Stored => InputProgress::AndWait(0, SmtpWaitsFor::Stored),
+                Expect::LoginAnswer => InputProgress::AndWait(0, SmtpWaitsFor::Login),
                 // The bytes may come from an attacker (RFC 3207 section 5).
-                Expect::Handshake => Taken::AndWait(rest.len(), WaitsFor::Handshake),
+                Expect::Handshake => InputProgress::AndWait(rest.len(), SmtpWaitsFor::Handshake),
                 // Unread bytes would make TCP answer with a reset, which could overtake the last
                 // reply.
-                Expect::Closed => Taken::AndWait(rest.len(), WaitsFor::Nothing),
+                Expect::Closed => InputProgress::AndWait(rest.len(), SmtpWaitsFor::Nothing),
             };
             match step {
-                Taken::AndGoOn(count) => taken += count,
-                Taken::AndWait(count, event) => {
+                InputProgress::AndGoOn(count) => taken += count,
+                InputProgress::AndWait(count, event) => {
                     taken += count;
                     self.waits_for = event;
                     break;
                 }
             }
         }
-        if taken > 0 || self.waits_for == WaitsFor::MessageRoom {
+        if taken > 0 || self.waits_for == SmtpWaitsFor::MessageRoom {
             self.renew_deadline(actions);
         }
         taken
@@ -290,7 +293,7 @@ impl Session {
             return;
         }
         if let Some(transaction) = &mut self.transaction {
-            transaction.message = Message::NotBegun;
+            transaction.message = MessageState::NotBegun;
         }
         match result {
             Ok(identifier) => {
@@ -307,16 +310,16 @@ impl Session {
     /// [`Actions::may_begin`] or [`Actions::may_answer`] may give another answer now. Offer the
     /// bytes again.
     pub fn sender_known(&mut self, actions: &mut impl Actions) {
-        if self.waits_for == WaitsFor::Sender {
-            self.waits_for = WaitsFor::Bytes;
+        if self.waits_for == SmtpWaitsFor::Sender {
+            self.waits_for = SmtpWaitsFor::Bytes;
             self.renew_deadline(actions);
         }
     }
 
     /// There is space for the message's bytes again. Offer them.
     pub fn message_room(&mut self, actions: &mut impl Actions) {
-        if self.waits_for == WaitsFor::MessageRoom {
-            self.waits_for = WaitsFor::Bytes;
+        if self.waits_for == SmtpWaitsFor::MessageRoom {
+            self.waits_for = SmtpWaitsFor::Bytes;
             self.renew_deadline(actions);
         }
     }
@@ -336,7 +339,7 @@ impl Session {
             Expect::Command | Expect::LoginResponse | Expect::LongLineEnd => {
                 self.end(reply::STOPPING, actions)
             }
-            _ => self.stopping = Stopping::AfterMessage,
+            _ => self.stopping = PlannedEnd::AfterMessage,
         }
     }
 
@@ -346,7 +349,7 @@ impl Session {
     pub fn password_changed(&mut self, actions: &mut impl Actions) {
         match self.expect {
             _ if self.identity == ClientIdentity::Unknown => {}
-            Expect::Stored => self.stopping = Stopping::PasswordChanged,
+            Expect::Stored => self.stopping = PlannedEnd::PasswordChanged,
             Expect::Handshake | Expect::Closed => {}
             _ => self.end(reply::PASSWORD_CHANGED, actions),
         }
@@ -361,7 +364,7 @@ impl Session {
         }
     }
 
-    fn command_bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Taken {
+    fn command_bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> InputProgress {
         let limit = if self.expect == Expect::LoginResponse {
             RESPONSE_LINE_BYTES_MAX
         } else {
@@ -376,42 +379,46 @@ impl Session {
                         self.end(reply::TOO_SOON, actions);
                     }
                     Some(Ok(Command::Data | Command::Chunk { .. })) if !self.may_begin(actions) => {
-                        return Taken::AndWait(0, WaitsFor::Sender);
+                        return InputProgress::AndWait(0, SmtpWaitsFor::Sender);
                     }
                     Some(Ok(Command::Recipient(recipient)))
                         if !self.may_answer(&recipient.path, actions) =>
                     {
-                        return Taken::AndWait(0, WaitsFor::Sender);
+                        return InputProgress::AndWait(0, SmtpWaitsFor::Sender);
                     }
                     Some(command) => self.command_arrived(command, actions),
                     None => self.login_response_arrived(line, actions),
                 }
-                Taken::AndGoOn(line.len() + LINE_END_BYTES)
+                InputProgress::AndGoOn(line.len() + LINE_END_BYTES)
             }
-            SmtpLine::Partial => Taken::AndWait(0, WaitsFor::Bytes),
+            SmtpLine::Partial => InputProgress::AndWait(0, SmtpWaitsFor::Bytes),
             SmtpLine::TooLong => {
                 self.exchange_over(actions);
                 self.expect = Expect::LongLineEnd;
-                Taken::AndGoOn(0)
+                InputProgress::AndGoOn(0)
             }
             SmtpLine::BareEnd => {
                 self.end(reply::BARE_LINE_END_IN_COMMAND, actions);
-                Taken::AndGoOn(0)
+                InputProgress::AndGoOn(0)
             }
         }
     }
 
-    fn long_line_bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Taken {
+    fn long_line_bytes_arrived(
+        &mut self,
+        bytes: &[u8],
+        actions: &mut impl Actions,
+    ) -> InputProgress {
         match rest_of_line(bytes) {
-            Rest::EndsAfter(count) => {
+            DiscardedLine::EndsAfter(count) => {
                 self.expect = Expect::Command;
                 self.fault(reply::LINE_TOO_LONG, actions);
-                Taken::AndGoOn(count)
+                InputProgress::AndGoOn(count)
             }
-            Rest::GoesOn(count) => Taken::AndWait(count, WaitsFor::Bytes),
-            Rest::BareEnd => {
+            DiscardedLine::GoesOn(count) => InputProgress::AndWait(count, SmtpWaitsFor::Bytes),
+            DiscardedLine::BareEnd => {
                 self.end(reply::BARE_LINE_END_IN_COMMAND, actions);
-                Taken::AndGoOn(0)
+                InputProgress::AndGoOn(0)
             }
         }
     }
@@ -438,7 +445,7 @@ impl Session {
             actions.abandon_login();
         }
         self.expect = Expect::Closed;
-        self.waits_for = WaitsFor::Nothing;
+        self.waits_for = SmtpWaitsFor::Nothing;
         actions.set_deadline(None);
         actions.close();
     }
@@ -447,8 +454,8 @@ impl Session {
     fn transaction_over(&mut self, actions: &mut impl Actions) {
         let Some(transaction) = self.transaction.take() else { return };
         match transaction.message {
-            Message::BetweenChunks(_) | Message::Arriving => actions.message_abort(),
-            Message::NotBegun | Message::Whole => {}
+            MessageState::BetweenChunks(_) | MessageState::Arriving => actions.message_abort(),
+            MessageState::NotBegun | MessageState::Whole => {}
         }
         actions.transaction_end();
     }
@@ -458,8 +465,8 @@ impl Session {
     fn renew_deadline(&self, actions: &mut impl Actions) {
         match (self.expect, self.waits_for) {
             (Expect::Handshake | Expect::Closed | Expect::LongLineEnd | Expect::Stored, _)
-            | (_, WaitsFor::Sender) => {}
-            (Expect::LoginAnswer, _) | (_, WaitsFor::MessageRoom) => actions.set_deadline(None),
+            | (_, SmtpWaitsFor::Sender) => {}
+            (Expect::LoginAnswer, _) | (_, SmtpWaitsFor::MessageRoom) => actions.set_deadline(None),
             (Expect::Command | Expect::LoginResponse, _) => {
                 actions.set_deadline(Some(COMMAND_TIMEOUT))
             }

@@ -11,7 +11,7 @@ use std::io::{self, BufRead, Write};
 use std::net::IpAddr;
 
 use dns::{Answer, Knowledge, Missing, Name, Record, RecordKind, Unanswered};
-use spf::{Sender, check};
+use spf::{SpfSender, check};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -22,7 +22,7 @@ fn main() -> Result<(), Failure> {
         let ["check", address, hello, local_part, domain] = fields[..] else {
             return Err(line.into());
         };
-        let sender = Sender { address: address.parse()?, hello, local_part, domain };
+        let sender = SpfSender { address: address.parse()?, hello, local_part, domain };
         let mut knowledge = Knowledge::default();
         let verdict = loop {
             let Missing(question) = match check(&sender, &knowledge) {

@@ -7,8 +7,8 @@ use core::net::IpAddr;
 use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
 
 use crate::expansion::Values;
-use crate::policy::{Mechanism, Policy, Prefixes, Qualifier, is_policy};
-use crate::specification::{Macro, MacroLetter, Piece, Specification};
+use crate::policy::{Prefixes, Qualifier, SpfMechanism, SpfPolicy, is_policy};
+use crate::specification::{Macro, MacroLetter, MacroPiece, Specification};
 
 /// The most terms of one check that may look up names (RFC 7208 §4.6.4).
 const LOOKUPS_MAX: usize = 10;
@@ -23,7 +23,7 @@ const UNKNOWN: &[u8] = b"unknown";
 
 /// The sender of a message.
 #[derive(Clone, Copy, Debug)]
-pub struct Sender<'a> {
+pub struct SpfSender<'a> {
     /// The host's address.
     pub address: IpAddr,
     /// The EHLO name.
@@ -36,7 +36,7 @@ pub struct Sender<'a> {
 
 /// The result of a policy (RFC 7208 §2.6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum SpfVerdict {
     /// The domain has no policy.
     None,
     /// The policy makes no statement.
@@ -53,17 +53,17 @@ pub enum Verdict {
     PermError,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for SpfVerdict {
     /// The name in header fields (RFC 8601 §2.7.2).
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Verdict::None => "none",
-            Verdict::Neutral => "neutral",
-            Verdict::Pass => "pass",
-            Verdict::Fail => "fail",
-            Verdict::SoftFail => "softfail",
-            Verdict::TempError => "temperror",
-            Verdict::PermError => "permerror",
+            SpfVerdict::None => "none",
+            SpfVerdict::Neutral => "neutral",
+            SpfVerdict::Pass => "pass",
+            SpfVerdict::Fail => "fail",
+            SpfVerdict::SoftFail => "softfail",
+            SpfVerdict::TempError => "temperror",
+            SpfVerdict::PermError => "permerror",
         })
     }
 }
@@ -72,74 +72,74 @@ impl fmt::Display for Verdict {
 ///
 /// Errors: [`Missing`] says what must be looked up first. The number of questions is bounded: a
 /// check asks for fewer than 150 names.
-pub fn check(sender: &Sender<'_>, knowledge: &Knowledge) -> Result<Verdict, Missing> {
+pub fn check(sender: &SpfSender<'_>, knowledge: &Knowledge) -> Result<SpfVerdict, Missing> {
     let address = sender.address.to_canonical();
-    let sender = &Sender { address, ..*sender };
+    let sender = &SpfSender { address, ..*sender };
     let mut evaluation = Evaluation { sender, knowledge, lookups: 0, voids: 0 };
-    let Ok(domain) = Name::of_bytes(sender.domain.as_bytes()) else { return Ok(Verdict::None) };
+    let Ok(domain) = Name::of_bytes(sender.domain.as_bytes()) else { return Ok(SpfVerdict::None) };
     match evaluation.check_host(&domain) {
         Ok(verdict) => Ok(verdict),
-        Err(Stop::Temporary) => Ok(Verdict::TempError),
-        Err(Stop::Permanent) => Ok(Verdict::PermError),
-        Err(Stop::Missing(missing)) => Err(missing),
+        Err(EvaluationStop::Temporary) => Ok(SpfVerdict::TempError),
+        Err(EvaluationStop::Permanent) => Ok(SpfVerdict::PermError),
+        Err(EvaluationStop::Missing(missing)) => Err(missing),
     }
 }
 
 /// Why an evaluation does not go on.
-enum Stop {
+enum EvaluationStop {
     Temporary,
     Permanent,
     Missing(Missing),
 }
 
-impl From<Missing> for Stop {
-    fn from(missing: Missing) -> Stop {
-        Stop::Missing(missing)
+impl From<Missing> for EvaluationStop {
+    fn from(missing: Missing) -> EvaluationStop {
+        EvaluationStop::Missing(missing)
     }
 }
 
-impl From<Unanswered> for Stop {
-    fn from(_: Unanswered) -> Stop {
-        Stop::Temporary
+impl From<Unanswered> for EvaluationStop {
+    fn from(_: Unanswered) -> EvaluationStop {
+        EvaluationStop::Temporary
     }
 }
 
 struct Evaluation<'a> {
-    sender: &'a Sender<'a>,
+    sender: &'a SpfSender<'a>,
     knowledge: &'a Knowledge,
     lookups: usize,
     voids: usize,
 }
 
 impl<'a> Evaluation<'a> {
-    fn check_host(&mut self, domain: &Name) -> Result<Verdict, Stop> {
+    fn check_host(&mut self, domain: &Name) -> Result<SpfVerdict, EvaluationStop> {
         // A single-label domain never sends mail.
         if !domain.as_str().contains('.') {
-            return Ok(Verdict::None);
+            return Ok(SpfVerdict::None);
         }
-        let Some(text) = self.policy_of(domain)? else { return Ok(Verdict::None) };
-        let policy = Policy::read(text).map_err(|_| Stop::Permanent)?;
+        let Some(text) = self.policy_of(domain)? else { return Ok(SpfVerdict::None) };
+        let policy = SpfPolicy::read(text).map_err(|_| EvaluationStop::Permanent)?;
         for directive in &policy.directives {
             if self.matches(&directive.mechanism, domain)? {
                 return Ok(match directive.qualifier {
-                    Qualifier::Pass => Verdict::Pass,
-                    Qualifier::Fail => Verdict::Fail,
-                    Qualifier::SoftFail => Verdict::SoftFail,
-                    Qualifier::Neutral => Verdict::Neutral,
+                    Qualifier::Pass => SpfVerdict::Pass,
+                    Qualifier::Fail => SpfVerdict::Fail,
+                    Qualifier::SoftFail => SpfVerdict::SoftFail,
+                    Qualifier::Neutral => SpfVerdict::Neutral,
                 });
             }
         }
-        let Some(redirect) = &policy.redirect else { return Ok(Verdict::Neutral) };
+        let Some(redirect) = &policy.redirect else { return Ok(SpfVerdict::Neutral) };
         self.count_lookup()?;
-        let target = self.expand(redirect, domain)?.ok_or(Stop::Permanent)?;
+        let target = self.expand(redirect, domain)?.ok_or(EvaluationStop::Permanent)?;
         match self.check_host(&target)? {
-            Verdict::None => Err(Stop::Permanent),
+            SpfVerdict::None => Err(EvaluationStop::Permanent),
             verdict => Ok(verdict),
         }
     }
 
     /// The text of a domain's policy, if it has one.
-    fn policy_of(&self, domain: &Name) -> Result<Option<&'a [u8]>, Stop> {
+    fn policy_of(&self, domain: &Name) -> Result<Option<&'a [u8]>, EvaluationStop> {
         let question = Question { name: domain.clone(), kind: RecordKind::Text };
         let texts =
             self.knowledge.of(question)??.records.iter().filter_map(|record| match record {
@@ -149,44 +149,44 @@ impl<'a> Evaluation<'a> {
         let mut policies = texts.filter(|text| is_policy(text));
         match (policies.next(), policies.next()) {
             (policy, None) => Ok(policy),
-            (_, Some(_)) => Err(Stop::Permanent),
+            (_, Some(_)) => Err(EvaluationStop::Permanent),
         }
     }
 
-    fn matches(&mut self, mechanism: &Mechanism, domain: &Name) -> Result<bool, Stop> {
+    fn matches(&mut self, mechanism: &SpfMechanism, domain: &Name) -> Result<bool, EvaluationStop> {
         match mechanism {
-            Mechanism::All => Ok(true),
-            Mechanism::Ipv4(network, bits) => {
+            SpfMechanism::All => Ok(true),
+            SpfMechanism::Ipv4(network, bits) => {
                 Ok(is_in(self.sender.address, (*network).into(), *bits))
             }
-            Mechanism::Ipv6(network, bits) => {
+            SpfMechanism::Ipv6(network, bits) => {
                 Ok(is_in(self.sender.address, (*network).into(), *bits))
             }
-            Mechanism::Include(target) => {
+            SpfMechanism::Include(target) => {
                 self.count_lookup()?;
-                let target = self.expand(target, domain)?.ok_or(Stop::Permanent)?;
+                let target = self.expand(target, domain)?.ok_or(EvaluationStop::Permanent)?;
                 match self.check_host(&target)? {
-                    Verdict::Pass => Ok(true),
-                    Verdict::None => Err(Stop::Permanent),
+                    SpfVerdict::Pass => Ok(true),
+                    SpfVerdict::None => Err(EvaluationStop::Permanent),
                     _ => Ok(false),
                 }
             }
-            Mechanism::Address(target, prefixes) => {
+            SpfMechanism::Address(target, prefixes) => {
                 self.count_lookup()?;
                 let Some(target) = self.target(target.as_ref(), domain)? else { return Ok(false) };
                 self.is_address_of(target, *prefixes)
             }
-            Mechanism::Exchanger(target, prefixes) => {
+            SpfMechanism::Exchanger(target, prefixes) => {
                 self.count_lookup()?;
                 let Some(target) = self.target(target.as_ref(), domain)? else { return Ok(false) };
                 self.is_exchanger_of(target, *prefixes)
             }
-            Mechanism::Pointer(target) => {
+            SpfMechanism::Pointer(target) => {
                 self.count_lookup()?;
                 let Some(target) = self.target(target.as_ref(), domain)? else { return Ok(false) };
                 Ok(self.validated_names()?.iter().any(|name| name.is_within(&target)))
             }
-            Mechanism::Exists(target) => {
+            SpfMechanism::Exists(target) => {
                 self.count_lookup()?;
                 let Some(name) = self.expand(target, domain)? else { return Ok(false) };
                 Ok(!self.look_up(name, RecordKind::Ipv4)?.records.is_empty())
@@ -194,7 +194,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    fn is_address_of(&mut self, name: Name, prefixes: Prefixes) -> Result<bool, Stop> {
+    fn is_address_of(&mut self, name: Name, prefixes: Prefixes) -> Result<bool, EvaluationStop> {
         let (address, kind) = (self.sender.address, self.kind());
         let bits = if address.is_ipv4() { prefixes.ipv4 } else { prefixes.ipv6 };
         let found = &self.look_up(name, kind)?.records;
@@ -203,10 +203,10 @@ impl<'a> Evaluation<'a> {
             .any(|record| matches!(record, Record::Address(found) if is_in(address, *found, bits))))
     }
 
-    fn is_exchanger_of(&mut self, name: Name, prefixes: Prefixes) -> Result<bool, Stop> {
+    fn is_exchanger_of(&mut self, name: Name, prefixes: Prefixes) -> Result<bool, EvaluationStop> {
         let found = &self.look_up(name, RecordKind::Exchanger)?.records;
         if found.len() > EXCHANGERS_MAX {
-            return Err(Stop::Permanent);
+            return Err(EvaluationStop::Permanent);
         }
         for record in found {
             if let Record::Exchanger { host, .. } = record
@@ -220,7 +220,7 @@ impl<'a> Evaluation<'a> {
 
     /// The validated names of the sending host: names with its address among their addresses. Empty
     /// if name servers do not answer.
-    fn validated_names(&mut self) -> Result<Vec<Name>, Stop> {
+    fn validated_names(&mut self) -> Result<Vec<Name>, EvaluationStop> {
         let reverse =
             Question { name: Name::reverse(self.sender.address), kind: RecordKind::Pointer };
         let Ok(found) = self.knowledge.of(reverse)? else { return Ok(Vec::new()) };
@@ -238,20 +238,20 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The records of a name, for a mechanism. The number of empty answers is limited.
-    fn look_up(&mut self, name: Name, kind: RecordKind) -> Result<&'a Answer, Stop> {
+    fn look_up(&mut self, name: Name, kind: RecordKind) -> Result<&'a Answer, EvaluationStop> {
         let answer = self.knowledge.of(Question { name, kind })??;
         if answer.records.is_empty() {
             self.voids += 1;
             if self.voids > VOID_LOOKUPS_MAX {
-                return Err(Stop::Permanent);
+                return Err(EvaluationStop::Permanent);
             }
         }
         Ok(answer)
     }
 
-    fn count_lookup(&mut self) -> Result<(), Stop> {
+    fn count_lookup(&mut self) -> Result<(), EvaluationStop> {
         self.lookups += 1;
-        if self.lookups > LOOKUPS_MAX { Err(Stop::Permanent) } else { Ok(()) }
+        if self.lookups > LOOKUPS_MAX { Err(EvaluationStop::Permanent) } else { Ok(()) }
     }
 
     /// The kind of address records for the sender's family.
@@ -265,7 +265,7 @@ impl<'a> Evaluation<'a> {
         &mut self,
         specification: Option<&Specification>,
         domain: &Name,
-    ) -> Result<Option<Name>, Stop> {
+    ) -> Result<Option<Name>, EvaluationStop> {
         match specification {
             Some(specification) => self.expand(specification, domain),
             None => Ok(Some(domain.clone())),
@@ -276,9 +276,12 @@ impl<'a> Evaluation<'a> {
         &mut self,
         specification: &Specification,
         domain: &Name,
-    ) -> Result<Option<Name>, Stop> {
-        let wants_name = |piece: &Piece| {
-            matches!(piece, Piece::Macro(Macro { macro_letter: MacroLetter::ValidatedName, .. }))
+    ) -> Result<Option<Name>, EvaluationStop> {
+        let wants_name = |piece: &MacroPiece| {
+            matches!(
+                piece,
+                MacroPiece::Macro(Macro { macro_letter: MacroLetter::ValidatedName, .. })
+            )
         };
         let names = match specification.0.iter().any(wants_name) {
             true => self.validated_names()?,

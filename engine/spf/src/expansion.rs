@@ -3,15 +3,15 @@
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use crate::evaluation::Sender;
-use crate::specification::{Macro, MacroLetter, Piece, Specification};
+use crate::evaluation::SpfSender;
+use crate::specification::{Macro, MacroLetter, MacroPiece, Specification};
 
 /// The most bytes of a name as text.
 const NAME_BYTES_MAX: usize = 253;
 
 /// The values of macros.
 pub(crate) struct Values<'a> {
-    pub(crate) sender: &'a Sender<'a>,
+    pub(crate) sender: &'a SpfSender<'a>,
     /// The domain of the policy.
     pub(crate) domain: &'a [u8],
     /// The validated name of the sending host.
@@ -24,8 +24,8 @@ impl Values<'_> {
         let mut text = Vec::new();
         for piece in &specification.0 {
             match piece {
-                Piece::Literal(byte) => text.push(*byte),
-                Piece::Macro(wanted) => self.expand_macro(wanted, &mut text),
+                MacroPiece::Literal(byte) => text.push(*byte),
+                MacroPiece::Macro(wanted) => self.expand_macro(wanted, &mut text),
             }
         }
         while text.len() > NAME_BYTES_MAX {
@@ -56,7 +56,7 @@ impl Values<'_> {
     }
 
     fn value(&self, macro_letter: MacroLetter) -> Vec<u8> {
-        let Sender { address, hello, local_part, domain } = self.sender;
+        let SpfSender { address, hello, local_part, domain } = self.sender;
         match macro_letter {
             MacroLetter::Sender => [local_part.as_bytes(), domain.as_bytes()].join(&b'@'),
             MacroLetter::LocalPart => local_part.as_bytes().into(),

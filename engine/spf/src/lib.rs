@@ -19,4 +19,4 @@ mod specification;
 #[cfg(test)]
 mod tests;
 
-pub use evaluation::{Sender, Verdict, check};
+pub use evaluation::{SpfSender, SpfVerdict, check};

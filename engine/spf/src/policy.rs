@@ -12,7 +12,7 @@ const VERSION: &[u8] = b"v=spf1";
 
 /// A policy.
 #[derive(Default, PartialEq, Eq, Debug)]
-pub(crate) struct Policy {
+pub(crate) struct SpfPolicy {
     /// The directives, in the order in which they are tried.
     pub(crate) directives: Vec<Directive>,
     /// The domain that provides the policy if nothing matches.
@@ -23,7 +23,7 @@ pub(crate) struct Policy {
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Directive {
     pub(crate) qualifier: Qualifier,
-    pub(crate) mechanism: Mechanism,
+    pub(crate) mechanism: SpfMechanism,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +36,7 @@ pub(crate) enum Qualifier {
 
 /// The mechanisms that match sending hosts. An omitted name is the domain itself.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum Mechanism {
+pub(crate) enum SpfMechanism {
     All,
     Include(Specification),
     Address(Option<Specification>, Prefixes),
@@ -66,10 +66,10 @@ pub(crate) fn is_policy(text: &[u8]) -> bool {
     rest.is_some_and(|(_, rest)| matches!(rest.first(), None | Some(b' ')))
 }
 
-impl Policy {
+impl SpfPolicy {
     /// Reads a text for which [`is_policy`] holds.
-    pub(crate) fn read(text: &[u8]) -> Result<Policy, SpfSyntaxError> {
-        let mut policy = Policy::default();
+    pub(crate) fn read(text: &[u8]) -> Result<SpfPolicy, SpfSyntaxError> {
+        let mut policy = SpfPolicy::default();
         let mut explains = false;
         for term in text.split(|byte| *byte == b' ').skip(1).filter(|term| !term.is_empty()) {
             let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
@@ -108,35 +108,33 @@ impl Directive {
             Some((b'?', rest)) => (Qualifier::Neutral, rest),
             _ => (Qualifier::Pass, term),
         };
-        Ok(Directive { qualifier, mechanism: Mechanism::read(term)? })
+        Ok(Directive { qualifier, mechanism: SpfMechanism::read(term)? })
     }
 }
 
-impl Mechanism {
-    fn read(term: &[u8]) -> Result<Mechanism, SpfSyntaxError> {
+impl SpfMechanism {
+    fn read(term: &[u8]) -> Result<SpfMechanism, SpfSyntaxError> {
         let end = term.iter().position(|byte| b":/".contains(byte)).unwrap_or(term.len());
         let (name, rest) = term.split_at_checked(end).ok_or(SpfSyntaxError)?;
         let value = rest.strip_prefix(b":");
         let is = |wanted: &[u8]| name.eq_ignore_ascii_case(wanted);
         let domain = |text| Specification::of_domain(text).ok_or(SpfSyntaxError);
         match value {
-            None if is(b"all") && rest.is_empty() => Ok(Mechanism::All),
-            Some(value) if is(b"include") => Ok(Mechanism::Include(domain(value)?)),
-            Some(value) if is(b"exists") => Ok(Mechanism::Exists(domain(value)?)),
-            None if is(b"ptr") && rest.is_empty() => Ok(Mechanism::Pointer(None)),
-            Some(value) if is(b"ptr") => Ok(Mechanism::Pointer(Some(domain(value)?))),
+            None if is(b"all") && rest.is_empty() => Ok(SpfMechanism::All),
+            Some(value) if is(b"include") => Ok(SpfMechanism::Include(domain(value)?)),
+            Some(value) if is(b"exists") => Ok(SpfMechanism::Exists(domain(value)?)),
+            None if is(b"ptr") && rest.is_empty() => Ok(SpfMechanism::Pointer(None)),
+            Some(value) if is(b"ptr") => Ok(SpfMechanism::Pointer(Some(domain(value)?))),
             Some(value) if is(b"ip4") => {
-                address(value, 32).map(|(address, bits)| Mechanism::Ipv4(address, bits))
+                address(value, 32).map(|(address, bits)| SpfMechanism::Ipv4(address, bits))
             }
             Some(value) if is(b"ip6") => {
-                address(value, 128).map(|(address, bits)| Mechanism::Ipv6(address, bits))
+                address(value, 128).map(|(address, bits)| SpfMechanism::Ipv6(address, bits))
             }
-            _ if is(b"a") => {
-                with_prefixes(rest).map(|(domain, prefixes)| Mechanism::Address(domain, prefixes))
-            }
-            _ if is(b"mx") => {
-                with_prefixes(rest).map(|(domain, prefixes)| Mechanism::Exchanger(domain, prefixes))
-            }
+            _ if is(b"a") => with_prefixes(rest)
+                .map(|(domain, prefixes)| SpfMechanism::Address(domain, prefixes)),
+            _ if is(b"mx") => with_prefixes(rest)
+                .map(|(domain, prefixes)| SpfMechanism::Exchanger(domain, prefixes)),
             _ => Err(SpfSyntaxError),
         }
     }

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 /// A `domain-spec` or a `macro-string`, in pieces.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) struct Specification(pub(crate) Vec<Piece>);
+pub(crate) struct Specification(pub(crate) Vec<MacroPiece>);
 
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum Piece {
+pub(crate) enum MacroPiece {
     Literal(u8),
     Macro(Macro),
 }
@@ -65,19 +65,21 @@ impl Specification {
         while let Some((&byte, rest)) = text.split_first() {
             text = rest;
             if byte != b'%' {
-                pieces.push(Piece::Literal(Some(byte).filter(|byte| matches!(byte, 0x21..=0x7e))?));
+                pieces.push(MacroPiece::Literal(
+                    Some(byte).filter(|byte| matches!(byte, 0x21..=0x7e))?,
+                ));
                 continue;
             }
             let (&kind, rest) = text.split_first()?;
             text = rest;
             match kind {
-                b'%' => pieces.push(Piece::Literal(b'%')),
-                b'_' => pieces.push(Piece::Literal(b' ')),
-                b'-' => pieces.extend(b"%20".map(Piece::Literal)),
+                b'%' => pieces.push(MacroPiece::Literal(b'%')),
+                b'_' => pieces.push(MacroPiece::Literal(b' ')),
+                b'-' => pieces.extend(b"%20".map(MacroPiece::Literal)),
                 b'{' => {
                     let end = text.iter().position(|byte| *byte == b'}')?;
                     let (inside, rest) = text.split_at_checked(end)?;
-                    pieces.push(Piece::Macro(Macro::read(inside)?));
+                    pieces.push(MacroPiece::Macro(Macro::read(inside)?));
                     text = rest.get(1..)?;
                 }
                 _ => return None,
@@ -91,11 +93,14 @@ impl Specification {
     pub(crate) fn of_domain(text: &[u8]) -> Option<Specification> {
         let read = Specification::of_text(text)?;
         let has_letter_of_explanations = read.0.iter().any(|piece| {
-            matches!(piece, Piece::Macro(Macro { macro_letter: MacroLetter::OfExplanations, .. }))
+            matches!(
+                piece,
+                MacroPiece::Macro(Macro { macro_letter: MacroLetter::OfExplanations, .. })
+            )
         });
         let ends_well = match read.0.last()? {
-            Piece::Macro(_) => true,
-            Piece::Literal(_) => ends_with_top_label(text),
+            MacroPiece::Macro(_) => true,
+            MacroPiece::Literal(_) => ends_with_top_label(text),
         };
         (ends_well && !has_letter_of_explanations).then_some(read)
     }

@@ -10,14 +10,14 @@ use core::net::IpAddr;
 use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
 use proptest::prelude::*;
 
-use crate::policy::Policy;
-use crate::{Sender, Verdict, check};
+use crate::policy::SpfPolicy;
+use crate::{SpfSender, SpfVerdict, check};
 
 type World<'a> = &'a dyn Fn(&Question) -> Result<Vec<Record>, Unanswered>;
 
 /// Checks a sender in a world where `world` answers for names. Returns the verdict, and the
 /// questions.
-fn in_world(sender: &Sender<'_>, world: World<'_>) -> (Verdict, Vec<String>) {
+fn in_world(sender: &SpfSender<'_>, world: World<'_>) -> (SpfVerdict, Vec<String>) {
     let (mut knowledge, mut asked) = (Knowledge::default(), Vec::new());
     loop {
         let question = match check(sender, &knowledge) {
@@ -33,9 +33,9 @@ fn in_world(sender: &Sender<'_>, world: World<'_>) -> (Verdict, Vec<String>) {
     }
 }
 
-fn sender(address: &str) -> Sender<'static> {
+fn sender(address: &str) -> SpfSender<'static> {
     let address = address.parse().unwrap();
-    Sender { address, hello: "mail.example.test", local_part: "ada", domain: "example.test" }
+    SpfSender { address, hello: "mail.example.test", local_part: "ada", domain: "example.test" }
 }
 
 fn text(policy: &str) -> Record {
@@ -43,7 +43,7 @@ fn text(policy: &str) -> Record {
 }
 
 /// The verdict of the policy of `example.test` on an address, in a world without other names.
-fn verdict(policy: &str, address: &str) -> Verdict {
+fn verdict(policy: &str, address: &str) -> SpfVerdict {
     let world: World<'_> = &|question| {
         let is_policy =
             question.kind == RecordKind::Text && question.name.as_str() == "example.test";
@@ -55,14 +55,14 @@ fn verdict(policy: &str, address: &str) -> Verdict {
 #[test]
 fn networks_match_by_their_first_bits() {
     for (network, address, expected) in [
-        ("ip4:192.0.2.0/24", "192.0.2.255", Verdict::Pass),
-        ("ip4:192.0.2.0/24", "192.0.3.0", Verdict::Fail),
-        ("ip4:192.0.2.0/0", "203.0.113.9", Verdict::Pass),
-        ("ip4:192.0.2.1", "::ffff:192.0.2.1", Verdict::Pass),
-        ("ip4:192.0.2.1/0", "2001:db8::1", Verdict::Fail),
-        ("ip6:2001:db8::/32", "2001:db8:ffff::1", Verdict::Pass),
-        ("ip6:2001:db8::/33", "2001:db8:ffff::1", Verdict::Fail),
-        ("ip6:::/0", "2001:db8::1", Verdict::Pass),
+        ("ip4:192.0.2.0/24", "192.0.2.255", SpfVerdict::Pass),
+        ("ip4:192.0.2.0/24", "192.0.3.0", SpfVerdict::Fail),
+        ("ip4:192.0.2.0/0", "203.0.113.9", SpfVerdict::Pass),
+        ("ip4:192.0.2.1", "::ffff:192.0.2.1", SpfVerdict::Pass),
+        ("ip4:192.0.2.1/0", "2001:db8::1", SpfVerdict::Fail),
+        ("ip6:2001:db8::/32", "2001:db8:ffff::1", SpfVerdict::Pass),
+        ("ip6:2001:db8::/33", "2001:db8:ffff::1", SpfVerdict::Fail),
+        ("ip6:::/0", "2001:db8::1", SpfVerdict::Pass),
     ] {
         assert_eq!(
             verdict(&format!("v=spf1 {network} -all"), address),
@@ -91,31 +91,31 @@ fn invalid_policy_is_invalid_for_every_sender() {
         "v=spf1 ip4:192.0.2.1 a:toplevel",
         "v=spf1 ip4:192.0.2.1 a:numeric.123",
     ] {
-        assert_eq!(verdict(broken, "192.0.2.1"), Verdict::PermError, "{broken}");
+        assert_eq!(verdict(broken, "192.0.2.1"), SpfVerdict::PermError, "{broken}");
     }
-    assert_eq!(verdict("v=spf1 ip4:192.0.2.1 moo=%{x", "192.0.2.1"), Verdict::PermError);
-    assert_eq!(verdict("v=spf1 moo=%{x} ip4:192.0.2.1", "192.0.2.1"), Verdict::PermError);
-    assert_eq!(verdict("v=spf1 moo=%{d} ip4:192.0.2.1", "192.0.2.1"), Verdict::Pass);
+    assert_eq!(verdict("v=spf1 ip4:192.0.2.1 moo=%{x", "192.0.2.1"), SpfVerdict::PermError);
+    assert_eq!(verdict("v=spf1 moo=%{x} ip4:192.0.2.1", "192.0.2.1"), SpfVerdict::PermError);
+    assert_eq!(verdict("v=spf1 moo=%{d} ip4:192.0.2.1", "192.0.2.1"), SpfVerdict::Pass);
 }
 
 #[test]
 fn text_of_another_version_is_no_policy() {
     for other in ["v=spf10 -all", "v=spf2.0/pra -all", "spf1 -all", "", "v=spf1\t-all"] {
-        assert_eq!(verdict(other, "192.0.2.1"), Verdict::None, "{other}");
+        assert_eq!(verdict(other, "192.0.2.1"), SpfVerdict::None, "{other}");
     }
-    assert_eq!(verdict("V=SPF1 -ALL", "192.0.2.1"), Verdict::Fail);
-    assert_eq!(verdict("v=spf1", "192.0.2.1"), Verdict::Neutral);
+    assert_eq!(verdict("V=SPF1 -ALL", "192.0.2.1"), SpfVerdict::Fail);
+    assert_eq!(verdict("v=spf1", "192.0.2.1"), SpfVerdict::Neutral);
 }
 
 #[test]
 fn silence_of_name_servers_is_temperror() {
     let silent: World<'_> = &|_| Err(Unanswered::Silence);
-    assert_eq!(in_world(&sender("192.0.2.1"), silent).0, Verdict::TempError);
+    assert_eq!(in_world(&sender("192.0.2.1"), silent).0, SpfVerdict::TempError);
     let later: World<'_> = &|question| match question.kind {
         RecordKind::Text => Ok(Vec::from([text("v=spf1 a:host.test -all")])),
         _ => Err(Unanswered::Silence),
     };
-    assert_eq!(in_world(&sender("192.0.2.1"), later).0, Verdict::TempError);
+    assert_eq!(in_world(&sender("192.0.2.1"), later).0, SpfVerdict::TempError);
 }
 
 #[test]
@@ -127,9 +127,9 @@ fn local_part_is_expanded_within_labels() {
         };
         Ok(records)
     };
-    let strange = Sender { local_part: "Ada-b\\ c", ..sender("192.0.2.1") };
+    let strange = SpfSender { local_part: "Ada-b\\ c", ..sender("192.0.2.1") };
     let (verdict, asked) = in_world(&strange, world);
-    assert_eq!(verdict, Verdict::Pass);
+    assert_eq!(verdict, SpfVerdict::Pass);
     // The first of its words, and all of it as in a URL.
     assert_eq!(asked[1], "Ipv4 ada.ada-b%5c%20c.user.test");
 }
@@ -142,8 +142,8 @@ fn first_labels_of_too_long_names_are_dropped() {
     };
     let local_part = "longer.".repeat(40) + "end";
     let (verdict, asked) =
-        in_world(&Sender { local_part: &local_part, ..sender("192.0.2.1") }, world);
-    assert_eq!(verdict, Verdict::Pass);
+        in_world(&SpfSender { local_part: &local_part, ..sender("192.0.2.1") }, world);
+    assert_eq!(verdict, SpfVerdict::Pass);
     // The kind and a space come before the name.
     let name = asked[1].strip_prefix("Ipv4 ").unwrap();
     assert!(
@@ -170,17 +170,17 @@ fn only_ten_names_of_an_address_are_used() {
             })
         }
     };
-    assert_eq!(in_world(&sender("192.0.2.1"), &world(10)).0, Verdict::Pass);
-    assert_eq!(in_world(&sender("192.0.2.1"), &world(11)).0, Verdict::Fail);
+    assert_eq!(in_world(&sender("192.0.2.1"), &world(10)).0, SpfVerdict::Pass);
+    assert_eq!(in_world(&sender("192.0.2.1"), &world(11)).0, SpfVerdict::Fail);
 }
 
 #[test]
 fn circular_policies_end() {
     let includes_itself: World<'_> = &|_| Ok(Vec::from([text("v=spf1 include:%{d} -all")]));
-    assert_eq!(in_world(&sender("192.0.2.1"), includes_itself).0, Verdict::PermError);
+    assert_eq!(in_world(&sender("192.0.2.1"), includes_itself).0, SpfVerdict::PermError);
     let redirects: World<'_> =
         &|question| Ok(Vec::from([text(&format!("v=spf1 redirect=a.{}", question.name))]));
-    assert_eq!(in_world(&sender("192.0.2.1"), redirects).0, Verdict::PermError);
+    assert_eq!(in_world(&sender("192.0.2.1"), redirects).0, SpfVerdict::PermError);
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn questions_of_a_policy_are_bounded() {
         })
     };
     let (verdict, asked) = in_world(&sender("192.0.2.1"), greedy);
-    assert_eq!(verdict, Verdict::Fail);
+    assert_eq!(verdict, SpfVerdict::Fail);
     assert_eq!(
         asked.len(),
         1 + 11 + 10 * 11,
@@ -245,7 +245,7 @@ const WORDS: [&str; 24] = [
 proptest! {
     #[test]
     fn any_policy_is_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
-        let _ = Policy::read(&[b"v=spf1 ", &bytes[..]].concat());
+        let _ = SpfPolicy::read(&[b"v=spf1 ", &bytes[..]].concat());
     }
 
     #[test]

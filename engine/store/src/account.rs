@@ -14,7 +14,7 @@ use crate::messages::MessageEntry;
 use crate::notes::Notes;
 use crate::outbox::OutboxEntry;
 use crate::outcome::Refusal;
-use crate::quotas::Quota;
+use crate::quotas::AccountQuota;
 use crate::record::AccountTexts;
 use crate::types::{AccountId, BUILT_IN, Flags, MailboxId, MarkChange, Marks, OUTBOX, Uid};
 use alloc::boxed::Box;
@@ -133,7 +133,7 @@ pub(crate) struct Account {
     /// The entries of its outbox, by the UIDs of their messages.
     outbox: BTreeMap<u32, OutboxEntry>,
     conversations: Conversations,
-    quota: Quota,
+    quota: AccountQuota,
     /// The number for the next mailbox that is created. A number is never reused.
     mailbox_next: u32,
 }
@@ -152,7 +152,7 @@ impl Account {
             mailboxes: BTreeMap::new(),
             outbox: BTreeMap::new(),
             conversations: Conversations::default(),
-            quota: Quota::NONE,
+            quota: AccountQuota::NONE,
             mailbox_next: OWN_MAILBOX_MIN,
         }
     }
@@ -193,7 +193,7 @@ impl Account {
         &self.conversations
     }
 
-    pub(crate) fn quota(&self) -> &Quota {
+    pub(crate) fn quota(&self) -> &AccountQuota {
         &self.quota
     }
 
@@ -242,7 +242,7 @@ impl Account {
         }
     }
 
-    /// Reserves space for an arriving message: see [`Quota::reserve`].
+    /// Reserves space for an arriving message: see [`AccountQuota::reserve`].
     pub(crate) fn reserve(&mut self, mailbox: MailboxId, octets: u32) -> Result<(), Refusal> {
         self.quota.reserve(mailbox, octets)
     }

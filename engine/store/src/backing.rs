@@ -15,16 +15,16 @@ use tasks::{FrameId, FrameTable};
 /// call is answered by a completion that returns the purpose and the buffer.
 pub(crate) trait Backing {
     /// Fills the buffer with the pages from `page` on.
-    fn read(&mut self, page: Page, buffer: Box<[u8]>, purpose: Purpose);
+    fn read(&mut self, page: Page, buffer: Box<[u8]>, purpose: DiskPurpose);
     /// Writes the buffer to the pages from `page` on.
-    fn write(&mut self, page: Page, buffer: Box<[u8]>, purpose: Purpose);
+    fn write(&mut self, page: Page, buffer: Box<[u8]>, purpose: DiskPurpose);
     /// Makes all writes before this call durable.
     fn flush(&mut self);
 }
 
 /// The purpose of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum DiskPurpose {
     /// A chunk of a delivery. `group` tells which flush covers it.
     Chunk {
         delivery: FrameId,
@@ -85,7 +85,7 @@ impl Parity {
 /// The machine's disk as the [`Backing`].
 #[derive(Debug)]
 pub(crate) struct DiskQueue {
-    purposes: FrameTable<Purpose>,
+    purposes: FrameTable<DiskPurpose>,
     outgoing: VecDeque<DiskRequest>,
 }
 
@@ -109,7 +109,7 @@ impl DiskQueue {
     }
 
     /// The purpose of the request that completed; `None` if the token is unknown.
-    pub(crate) fn completed(&mut self, token: DiskToken) -> Option<Purpose> {
+    pub(crate) fn completed(&mut self, token: DiskToken) -> Option<DiskPurpose> {
         self.purposes.remove(FrameId::from_bits(token.0))
     }
 
@@ -119,7 +119,7 @@ impl DiskQueue {
     }
 
     /// Whether `such` holds for all requests in flight.
-    pub(crate) fn all_are(&self, such: impl Fn(Purpose) -> bool) -> bool {
+    pub(crate) fn all_are(&self, such: impl Fn(DiskPurpose) -> bool) -> bool {
         self.purposes.iter().all(|(_, purpose)| such(*purpose))
     }
 
@@ -133,7 +133,7 @@ impl DiskQueue {
         operation: DiskOperation,
         sector: Sector,
         buffer: Box<[u8]>,
-        purpose: Purpose,
+        purpose: DiskPurpose,
     ) {
         let Ok(id) = self.purposes.insert(purpose) else {
             unreachable!("more requests in flight than there are buffers for")
@@ -148,15 +148,15 @@ impl DiskQueue {
 }
 
 impl Backing for DiskQueue {
-    fn read(&mut self, page: Page, buffer: Box<[u8]>, purpose: Purpose) {
+    fn read(&mut self, page: Page, buffer: Box<[u8]>, purpose: DiskPurpose) {
         self.push(DiskOperation::Read, page.sector(), buffer, purpose);
     }
 
-    fn write(&mut self, page: Page, buffer: Box<[u8]>, purpose: Purpose) {
+    fn write(&mut self, page: Page, buffer: Box<[u8]>, purpose: DiskPurpose) {
         self.push(DiskOperation::Write, page.sector(), buffer, purpose);
     }
 
     fn flush(&mut self) {
-        self.push(DiskOperation::Flush, Sector(0), Box::default(), Purpose::Flush);
+        self.push(DiskOperation::Flush, Sector(0), Box::default(), DiskPurpose::Flush);
     }
 }

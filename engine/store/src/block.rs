@@ -5,8 +5,8 @@
 //! - The two copies have the same bytes as far as these have a meaning, so that one hash serves
 //!   both.
 
-use crate::bytes::{HeaderWriter, Reader};
-use crate::hash::{HASH_BYTES, Hash, Key};
+use crate::bytes::{FieldReader, HeaderWriter};
+use crate::hash::{HASH_BYTES, Hash, HashKey};
 use crate::layout::{PAGE_BYTES, Page, SegmentIndex, ShardId};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"JRNL");
@@ -40,7 +40,7 @@ pub(crate) enum JournalBlock<'a> {
 /// `previous` value for the next block.
 pub(crate) fn emit_records(
     pair: &mut [u8],
-    key: &Key,
+    key: &HashKey,
     page: Page,
     header: BlockHeader,
     records: &[u8],
@@ -52,7 +52,7 @@ pub(crate) fn emit_records(
 /// a random number in place of its group. Returns the `previous` value for that block.
 pub(crate) fn emit_link(
     pair: &mut [u8],
-    key: &Key,
+    key: &HashKey,
     page: Page,
     header: BlockHeader,
     next: SegmentIndex,
@@ -62,7 +62,7 @@ pub(crate) fn emit_link(
 
 fn emit(
     pair: &mut [u8],
-    key: &Key,
+    key: &HashKey,
     page: Page,
     header: BlockHeader,
     kind: u8,
@@ -105,11 +105,11 @@ fn emit(
 /// `page`.
 pub(crate) fn parse<'a>(
     bytes: &'a [u8],
-    key: &Key,
+    key: &HashKey,
     page: Page,
     shard: ShardId,
 ) -> Option<JournalBlock<'a>> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = FieldReader::new(bytes);
     reader.take(HASH_BYTES)?;
     if reader.u32()? != MAGIC {
         return None;
@@ -140,7 +140,7 @@ pub(crate) fn parse<'a>(
 
 /// Whether a block of some store may be here. More cannot be told without the key.
 pub(crate) fn may_begin(bytes: &[u8], page: Page) -> bool {
-    let mut reader = Reader::new(bytes);
+    let mut reader = FieldReader::new(bytes);
     reader.take(HASH_BYTES).is_some()
         && reader.u32() == Some(MAGIC)
         && reader.take(4).is_some()
@@ -149,7 +149,7 @@ pub(crate) fn may_begin(bytes: &[u8], page: Page) -> bool {
 
 /// The records in a block's buffer. The caller must be the writer of the block.
 pub(crate) fn records_of(pair: &[u8]) -> &[u8] {
-    let mut reader = Reader::new(pair);
+    let mut reader = FieldReader::new(pair);
     let (Some(_), Some(length)) = (reader.take(22), reader.u16()) else {
         unreachable!("a written block that is shorter than its header")
     };

@@ -9,13 +9,13 @@ pub(crate) const COUNT_MAX: u64 = 1 << 48;
 
 /// Reads fields one after another.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct FieldReader<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { bytes }
+impl<'a> FieldReader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> FieldReader<'a> {
+        FieldReader { bytes }
     }
 
     pub(crate) fn take(&mut self, count: usize) -> Option<&'a [u8]> {

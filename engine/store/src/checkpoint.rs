@@ -15,7 +15,7 @@ use crate::index::Index;
 use crate::journals::{Journals, blocks_of};
 use crate::layout::{SegmentIndex, ShardId};
 use crate::messages::MessageEntry;
-use crate::parts::Parts;
+use crate::parts::StoreParts;
 use crate::record::{self, RANGE_ENTRIES};
 use crate::shards::ShardSet;
 use crate::superblock::{Format, Root};
@@ -63,7 +63,7 @@ impl Checkpointer {
     }
 
     /// The next records of the checkpoint in progress, or of one that is due.
-    pub(crate) fn records(&mut self, parts: &mut Parts, out: &mut Vec<u8>) -> Option<ShardId> {
+    pub(crate) fn records(&mut self, parts: &mut StoreParts, out: &mut Vec<u8>) -> Option<ShardId> {
         if self.0.is_none() {
             self.0 = begin_if_due(parts);
         }
@@ -89,7 +89,7 @@ impl Checkpointer {
     }
 
     /// A group is durable. If it ended the walk, the root moves with the next superblock.
-    pub(crate) fn flushed(&mut self, parts: &mut Parts) {
+    pub(crate) fn flushed(&mut self, parts: &mut StoreParts) {
         if let Some(checkpoint) = &mut self.0 {
             checkpoint.durable = checkpoint.cursor;
         }
@@ -122,7 +122,7 @@ impl Checkpointer {
 
 /// Begins a checkpoint that is due and finds space, or continues an unfinished one. These come
 /// first: at most one for each core takes space in the journals.
-fn begin_if_due(parts: &mut Parts) -> Option<Checkpoint> {
+fn begin_if_due(parts: &mut StoreParts) -> Option<Checkpoint> {
     let journals = &parts.journals;
     let may_begin = |shard: &ShardId| {
         let index = parts.indexes.of(*shard);

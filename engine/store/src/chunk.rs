@@ -6,8 +6,8 @@
 //! - The octets of a body are in its chunks in order, [`CHUNK_OCTETS`] in each but the last. If the
 //!   body has a head, that comes last.
 
-use crate::bytes::{HeaderWriter, Reader};
-use crate::hash::{HASH_BYTES, Key};
+use crate::bytes::{FieldReader, HeaderWriter};
+use crate::hash::{HASH_BYTES, HashKey};
 use crate::layout::{PAGE_BYTES, PIECE_BYTES, PIECE_PAGES, Page};
 use crate::types::{AccountId, HeadSize};
 use core::ops::Range;
@@ -48,12 +48,12 @@ pub(crate) struct ChunkHeader {
     pub(crate) uid_validity: u32,
     pub(crate) conversation: u64,
     /// Only in the last chunk.
-    pub(crate) last: Option<Last>,
+    pub(crate) last: Option<LastChunkFields>,
 }
 
 /// Fields that only the last chunk has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Last {
+pub(crate) struct LastChunkFields {
     pub(crate) uid: u32,
     pub(crate) octets: u32,
     pub(crate) modseq: u64,
@@ -83,15 +83,20 @@ pub(crate) fn pages_for(length: usize) -> u32 {
 /// Returns the first eight bytes of the hash.
 pub(crate) fn emit(
     buffer: &mut [u8],
-    key: &Key,
+    key: &HashKey,
     page: Page,
     header: &ChunkHeader,
     summary: &[u8],
 ) -> u64 {
     let pages = (buffer.len() / PAGE_BYTES) as u8;
     let kind = if header.last.is_some() { KIND_LAST } else { KIND_PART };
-    let last =
-        header.last.unwrap_or(Last { uid: 0, octets: 0, modseq: 0, date: 0, head: HeadSize::NONE });
+    let last = header.last.unwrap_or(LastChunkFields {
+        uid: 0,
+        octets: 0,
+        modseq: 0,
+        date: 0,
+        head: HeadSize::NONE,
+    });
     let octets = key.hash([octets_of(buffer, header.length)]);
     let mut head = [0; HEADER_BYTES];
     HeaderWriter::of(&mut head)
@@ -132,7 +137,7 @@ fn octets_of(buffer: &[u8], length: u32) -> &[u8] {
 }
 
 /// Changes the chunk in `buffer` for its new place. The caller has parsed it as `chunk`.
-pub(crate) fn readdress(buffer: &mut [u8], key: &Key, page: Page, chunk: &Chunk) {
+pub(crate) fn readdress(buffer: &mut [u8], key: &HashKey, page: Page, chunk: &Chunk) {
     let Some(place) = buffer.get_mut(24..32) else {
         unreachable!("a chunk that is shorter than its header")
     };
@@ -157,7 +162,7 @@ impl Chunk {
 }
 
 /// Parses the chunk at the start of `bytes`. Returns it if it is valid and was written for `page`.
-pub(crate) fn parse(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
+pub(crate) fn parse(bytes: &[u8], key: &HashKey, page: Page) -> Option<Chunk> {
     let chunk = parse_head(bytes, key, page)?;
     let octets = bytes.get(HEADER_BYTES..HEADER_BYTES + chunk.header.length as usize)?;
     let stored = bytes.get(OCTETS_HASH_AT..OCTETS_HASH_AT + HASH_BYTES)?;
@@ -165,8 +170,8 @@ pub(crate) fn parse(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
 }
 
 /// The same for its first page alone, if the octets do not matter.
-pub(crate) fn parse_head(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
-    let mut reader = Reader::new(bytes);
+pub(crate) fn parse_head(bytes: &[u8], key: &HashKey, page: Page) -> Option<Chunk> {
+    let mut reader = FieldReader::new(bytes);
     reader.take(HASH_BYTES)?;
     if reader.u32()? != MAGIC {
         return None;
@@ -192,7 +197,7 @@ pub(crate) fn parse_head(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
     }
     let mailbox = reader.u32()?;
     let uid_validity = reader.u32()?;
-    let last = Last {
+    let last = LastChunkFields {
         uid: reader.u32()?,
         octets: reader.u32()?,
         modseq: reader.count()?,
@@ -209,7 +214,7 @@ pub(crate) fn parse_head(bytes: &[u8], key: &Key, page: Page) -> Option<Chunk> {
 
 /// Whether a chunk might begin here. This skips other pages without hashing them.
 pub(crate) fn may_begin(bytes: &[u8], page: Page) -> bool {
-    let mut reader = Reader::new(bytes);
+    let mut reader = FieldReader::new(bytes);
     reader.take(HASH_BYTES).is_some()
         && reader.u32() == Some(MAGIC)
         && reader.take(4).is_some()

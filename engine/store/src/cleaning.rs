@@ -7,14 +7,14 @@
 //!   untouched until that record is durable.
 //! - At most one chunk is moved per turn.
 
-use crate::backing::{Backing, Purpose};
+use crate::backing::{Backing, DiskPurpose};
 use crate::chunk::{self, Chunk, chunks_of, pages_to_next};
 use crate::indexes::Indexes;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex, ShardId};
-use crate::parts::Parts;
+use crate::parts::StoreParts;
 use crate::pending::{Awaiting, Pending};
 use crate::record::{self, Move};
-use crate::segments::{Owner, Segments, Want};
+use crate::segments::{SegmentOwner, Segments, Want};
 use crate::types::Place;
 use crate::writing::allocate;
 use alloc::boxed::Box;
@@ -56,7 +56,7 @@ impl Cleaner {
     }
 
     /// Takes one step if space is getting scarce.
-    pub(crate) fn clean(&mut self, parts: &mut Parts) {
+    pub(crate) fn clean(&mut self, parts: &mut StoreParts) {
         if !self.is_on {
             return;
         }
@@ -84,12 +84,13 @@ impl Cleaner {
         let page = geometry.first_page(job.victim).plus(job.at);
         self.job = Some(CleaningJob { reading: true, ..job });
         parts.segments.read_began(page);
-        parts.backing.read(page, buffer, Purpose::Victim);
+        parts.backing.read(page, buffer, DiskPurpose::Victim);
     }
 
     /// Everything that can be moved has been moved. The remaining live pages cannot be read.
     fn end_job(&mut self, job: CleaningJob, segments: &mut Segments) {
-        if segments.owner(job.victim) == Owner::Body(job.shard) && segments.live_in(job.victim) > 0
+        if segments.owner(job.victim) == SegmentOwner::Body(job.shard)
+            && segments.live_in(job.victim) > 0
         {
             segments.damaged(job.victim);
         }
@@ -104,7 +105,7 @@ impl Cleaner {
         ok: bool,
         buffer: Box<[u8]>,
         pages_to_leave: usize,
-        parts: &mut Parts,
+        parts: &mut StoreParts,
     ) {
         let Some(job) = self.job.as_mut() else {
             unreachable!("a segment that is not being emptied")
@@ -135,7 +136,7 @@ impl Cleaner {
         (chunk, moved): (&Chunk, Move),
         buffer: Box<[u8]>,
         pages_to_leave: usize,
-        parts: &mut Parts,
+        parts: &mut StoreParts,
     ) {
         let pages_read = (buffer.len() / PAGE_BYTES) as u32;
         let mut copy = buffer;
@@ -167,11 +168,11 @@ impl Cleaner {
         };
         sometimes!(ChunkMoved);
         self.job = Some(CleaningJob { at: job.at + chunk.pages, ..job });
-        parts.backing.write(to, copy, Purpose::Moved { number });
+        parts.backing.write(to, copy, DiskPurpose::Moved { number });
     }
 
     /// The write of the new copy has completed.
-    pub(crate) fn move_written(&mut self, number: FrameId, ok: bool, parts: &mut Parts) {
+    pub(crate) fn move_written(&mut self, number: FrameId, ok: bool, parts: &mut StoreParts) {
         if ok {
             parts.commit.await_flush(Awaiting::Move(number));
         } else {
@@ -180,7 +181,7 @@ impl Cleaner {
     }
 
     /// The new copy is durable: the record that names it may be gathered.
-    pub(crate) fn move_flushed(&mut self, number: FrameId, parts: &mut Parts) {
+    pub(crate) fn move_flushed(&mut self, number: FrameId, parts: &mut StoreParts) {
         let Some(moved) = self.moves.get(number) else { unreachable!("a move that has ended") };
         let shard = moved.account.shard();
         if !parts.journals.has_room_for(shard, 64) {

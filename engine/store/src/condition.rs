@@ -11,7 +11,7 @@ enum Retry {
     #[default]
     No,
     /// The retry begins when nothing is in flight any more.
-    Wanted,
+    Requested,
     /// The fences of the retry are in flight.
     UnderWay,
 }
@@ -78,17 +78,17 @@ impl Condition {
             State::ReadOnly(WhyReadOnly::WriteFailed | WhyReadOnly::FlushFailed)
         );
         if may_retry && self.retry == Retry::No {
-            self.retry = Retry::Wanted;
+            self.retry = Retry::Requested;
         }
     }
 
     #[inline]
     pub(crate) fn is_retry_wanted(&self) -> bool {
-        self.retry == Retry::Wanted
+        self.retry == Retry::Requested
     }
 
     pub(crate) fn begins_retry(&mut self) {
-        assert!(self.retry == Retry::Wanted, "a retry that was not requested");
+        assert!(self.retry == Retry::Requested, "a retry that was not requested");
         self.retry = Retry::UnderWay;
     }
 

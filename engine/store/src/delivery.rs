@@ -12,13 +12,13 @@ mod buffer_waiters;
 mod gathering;
 mod staging;
 
-use crate::backing::{Backing, Purpose};
+use crate::backing::{Backing, DiskPurpose};
 use crate::chunk::{self, BODY_OCTETS_MAX, CHUNK_OCTETS, HEADER_BYTES, SUMMARY_BYTES, Summarize};
 use crate::indexes::Indexes;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
 use crate::mailbox::RECIPIENTS_UNDER_WAY_MAX;
 use crate::outcome::Refusal;
-use crate::parts::Parts;
+use crate::parts::StoreParts;
 use crate::pending::Awaiting;
 use crate::segments::Want;
 use crate::types::{Closing, HeadSize, Limits, OUTBOX, Recipient};
@@ -131,7 +131,7 @@ impl Delivery {
 }
 /// Whether a step could be done now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Progress {
+enum StepProgress {
     Done,
     /// There is no buffer, or no space in the group.
     Later,
@@ -222,7 +222,7 @@ impl Deliveries {
         id: DeliveryId,
         octets: &[u8],
         continuation: Continuation,
-        parts: &mut Parts,
+        parts: &mut StoreParts,
     ) -> Result<usize, Refusal> {
         let mut taken = 0;
         loop {
@@ -259,7 +259,7 @@ impl Deliveries {
         &mut self,
         id: DeliveryId,
         continuation: Continuation,
-        parts: &mut Parts,
+        parts: &mut StoreParts,
     ) -> Result<bool, Refusal> {
         let delivery = self.table.get_mut(id.0).ok_or(Refusal::NoSuchDelivery)?;
         let refusal = match delivery.expect {
@@ -268,8 +268,8 @@ impl Deliveries {
             _ => return Err(Refusal::NoSuchDelivery),
         };
         match refusal.map_or_else(|| self.allocate_last(id.0, parts), Err) {
-            Ok(Progress::Done) => Ok(true),
-            Ok(Progress::Later) => {
+            Ok(StepProgress::Done) => Ok(true),
+            Ok(StepProgress::Later) => {
                 self.wait_for_buffer(id.0, AwaitedBuffer::Segment, continuation);
                 Ok(false)
             }
@@ -287,7 +287,7 @@ impl Deliveries {
         Closing { date, head, mailbox }: Closing,
         continuation: Continuation,
         reads_to_come: usize,
-        parts: &mut Parts,
+        parts: &mut StoreParts,
     ) -> Result<(), Refusal> {
         let delivery = self.table.get_mut(id.0).ok_or(Refusal::NoSuchDelivery)?;
         let refusal = match delivery.expect {
@@ -326,7 +326,7 @@ impl Deliveries {
         } else {
             delivery.expect = Expect::Gathered;
             if self.ready.is_empty()
-                && self.gather_delivery(id.0, reads_to_come, parts) == Progress::Done
+                && self.gather_delivery(id.0, reads_to_come, parts) == StepProgress::Done
             {
                 return Ok(());
             }
@@ -336,7 +336,7 @@ impl Deliveries {
     }
 
     /// Gives up a delivery. If it is committed, this only removes its continuation.
-    pub(crate) fn abort(&mut self, id: DeliveryId, parts: &mut Parts) {
+    pub(crate) fn abort(&mut self, id: DeliveryId, parts: &mut StoreParts) {
         let Some(delivery) = self.table.get_mut(id.0) else { return };
         delivery.continuation = None;
         let gathered = delivery.expect == Expect::Flushed
@@ -358,7 +358,7 @@ impl Deliveries {
     fn make_space(
         &mut self,
         id: FrameId,
-        parts: &mut Parts,
+        parts: &mut StoreParts,
     ) -> Result<Result<(), AwaitedBuffer>, Refusal> {
         let delivery = self.known(id);
         match delivery.staging.as_ref().map(|staging| staging.len()) {
@@ -388,7 +388,7 @@ impl Deliveries {
     fn write_chunk(
         &mut self,
         id: FrameId,
-        parts: &mut Parts,
+        parts: &mut StoreParts,
     ) -> Result<Result<(), AwaitedBuffer>, Refusal> {
         let summarize = self.summarize;
         self.known(id).summarize_once(summarize);
@@ -433,10 +433,10 @@ impl Deliveries {
         }
     }
 
-    fn write_for(&mut self, id: FrameId, page: Page, buffer: Box<[u8]>, parts: &mut Parts) {
+    fn write_for(&mut self, id: FrameId, page: Page, buffer: Box<[u8]>, parts: &mut StoreParts) {
         self.known(id).writes += 1;
         let group = parts.commit.count_write();
-        parts.backing.write(page, buffer, Purpose::Chunk { delivery: id, group });
+        parts.backing.write(page, buffer, DiskPurpose::Chunk { delivery: id, group });
     }
 }
 

@@ -16,8 +16,8 @@
 //! - Once a flush or a superblock has failed, no flush succeeds before a retry: see `retry`.
 //! - A segment that belongs to a client, free or not, belongs to no other store.
 
-use crate::backing::{Backing, DiskQueue, Purpose};
-use crate::hash::Random;
+use crate::backing::{Backing, DiskPurpose, DiskQueue};
+use crate::hash::DiskRandom;
 use crate::layout::{SegmentIndex, ShardId};
 use crate::outcome::WhyReadOnly;
 use crate::segments::Segments;
@@ -34,14 +34,14 @@ const AHEAD_MAX: u32 = 3 * AHEAD;
 /// A request from a client core to the disk owner. Requests are delivered in the order in which
 /// they were made.
 #[derive(Debug)]
-pub struct ClientRequest(pub(crate) RequestKind);
+pub struct ClientRequest(pub(crate) DiskRequestKind);
 
 /// A message from the disk owner to a client core.
 #[derive(Debug)]
 pub struct OwnerNotice(pub(crate) NoticeKind);
 
 #[derive(Debug)]
-pub(crate) enum RequestKind {
+pub(crate) enum DiskRequestKind {
     Disk(DiskRequest),
     Root(ShardId, Root),
     /// The client wants this many segments.
@@ -65,7 +65,7 @@ pub(crate) enum NoticeKind {
 }
 
 /// The role of a store: disk owner or client.
-pub(crate) enum Role {
+pub(crate) enum StoreRole {
     DiskOwner(DiskOwner),
     Client(DiskClient),
 }
@@ -135,7 +135,7 @@ pub(crate) struct Flushed {
 pub(crate) struct Slots<'a> {
     pub(crate) backing: &'a mut DiskQueue,
     pub(crate) superblock: &'a mut Superblock,
-    pub(crate) random: &'a mut Random,
+    pub(crate) random: &'a mut DiskRandom,
 }
 
 impl DiskOwner {
@@ -181,7 +181,7 @@ impl DiskOwner {
         let stamp = random.number();
         for number in superblock.slot_numbers() {
             let Some(page) = slots.get(number) else { unreachable!("a slot above the last one") };
-            backing.write(*page, superblock.emit(*page, stamp), Purpose::Slot);
+            backing.write(*page, superblock.emit(*page, stamp), DiskPurpose::Slot);
         }
     }
 
@@ -266,7 +266,7 @@ impl DiskOwner {
 }
 
 impl DiskClient {
-    fn ask(&mut self, kind: RequestKind) {
+    fn ask(&mut self, kind: DiskRequestKind) {
         self.requests.push_back(ClientRequest(kind));
     }
 
@@ -274,26 +274,26 @@ impl DiskClient {
     fn balance(&mut self, segments: &mut Segments) {
         let (free, reserve) = (segments.free(), segments.reserve());
         if free < reserve + AHEAD && self.requested == SegmentRequest::No {
-            self.ask(RequestKind::Segments(reserve + 2 * AHEAD - free));
+            self.ask(DiskRequestKind::Segments(reserve + 2 * AHEAD - free));
             self.requested = SegmentRequest::Yes;
         }
         if free > reserve + AHEAD_MAX
             && let Some(segment) = segments.give_away()
         {
-            self.ask(RequestKind::Segment(segment));
+            self.ask(DiskRequestKind::Segment(segment));
         }
     }
 }
 
-impl Role {
+impl StoreRole {
     /// The writes of this store's group have completed: requests the flush that covers them.
     pub(crate) fn ask_for_flush(&mut self, slots: &mut Slots<'_>) -> Option<Flushed> {
         match self {
-            Role::DiskOwner(owner) => {
+            StoreRole::DiskOwner(owner) => {
                 owner.requesters.push(Requester::Own);
                 owner.flush_next(slots)
             }
-            Role::Client(_) => {
+            StoreRole::Client(_) => {
                 slots.backing.flush();
                 None
             }
@@ -307,7 +307,7 @@ impl Role {
         token: DiskToken,
         slots: &mut Slots<'_>,
     ) -> Option<Flushed> {
-        let Role::DiskOwner(owner) = self else { unreachable!("a flush asked of a client") };
+        let StoreRole::DiskOwner(owner) = self else { unreachable!("a flush asked of a client") };
         owner.requesters.push(Requester::Client(core, token));
         owner.flush_next(slots)
     }
@@ -315,45 +315,47 @@ impl Role {
     /// Begins the next requested flush, if none is in flight.
     pub(crate) fn flush_next(&mut self, slots: &mut Slots<'_>) -> Option<Flushed> {
         match self {
-            Role::DiskOwner(owner) => owner.flush_next(slots),
-            Role::Client(_) => None,
+            StoreRole::DiskOwner(owner) => owner.flush_next(slots),
+            StoreRole::Client(_) => None,
         }
     }
 
     pub(crate) fn slot_written(&mut self, ok: bool, slots: &mut Slots<'_>) -> Option<Flushed> {
-        let Role::DiskOwner(owner) = self else { unreachable!("a client that writes superblocks") };
+        let StoreRole::DiskOwner(owner) = self else {
+            unreachable!("a client that writes superblocks")
+        };
         owner.slot_written(ok, slots)
     }
 
     pub(crate) fn disk_flushed(&mut self, ok: bool) -> Flushed {
         let result = if ok { Ok(()) } else { Err(WhyReadOnly::FlushFailed) };
         match self {
-            Role::DiskOwner(owner) => {
+            StoreRole::DiskOwner(owner) => {
                 owner.has_failed |= !ok;
                 owner.is_version_unsure &= !ok;
                 owner.flushed(result)
             }
-            Role::Client(_) => Flushed { is_for_own: true, result },
+            StoreRole::Client(_) => Flushed { is_for_own: true, result },
         }
     }
 
     /// This store has become read-only: makes all others read-only.
     pub(crate) fn notify_of_failure(&mut self, why: WhyReadOnly) {
         match self {
-            Role::DiskOwner(owner) => {
+            StoreRole::DiskOwner(owner) => {
                 owner
                     .notices
                     .iter_mut()
                     .for_each(|notices| notices.push_back(OwnerNotice(NoticeKind::Failed(why))));
             }
-            Role::Client(client) => client.ask(RequestKind::Failed(why)),
+            StoreRole::Client(client) => client.ask(DiskRequestKind::Failed(why)),
         }
     }
 
     /// The disk owner lets flushes through again. The other cores learn it after all earlier
     /// messages.
     pub(crate) fn try_again(&mut self) {
-        if let Role::DiskOwner(owner) = self {
+        if let StoreRole::DiskOwner(owner) = self {
             owner.has_failed = false;
             owner
                 .notices
@@ -367,31 +369,31 @@ impl Role {
     pub(crate) fn root_changed(&mut self, superblock: &mut Superblock, shard: ShardId, root: Root) {
         superblock.set_root(shard, root);
         match self {
-            Role::DiskOwner(owner) => owner.superblock_due = true,
-            Role::Client(client) => client.ask(RequestKind::Root(shard, root)),
+            StoreRole::DiskOwner(owner) => owner.superblock_due = true,
+            StoreRole::Client(client) => client.ask(DiskRequestKind::Root(shard, root)),
         }
     }
 
     /// The next flush covers a superblock, even without a new root.
     pub(crate) fn superblock_is_due(&mut self) {
-        if let Role::DiskOwner(owner) = self {
+        if let StoreRole::DiskOwner(owner) = self {
             owner.superblock_due = true;
         }
     }
 
     /// Whether the disk owner may have a segment for this store that it has not offered yet.
     pub(crate) fn awaits_segments(&self) -> bool {
-        matches!(self, Role::Client(client) if client.requested != SegmentRequest::NoneLeft)
+        matches!(self, StoreRole::Client(client) if client.requested != SegmentRequest::NoneLeft)
     }
 
     /// At the end of a turn: requests segments in advance, or gives some to the stores that wait.
     pub(crate) fn balance_segments(&mut self, segments: &mut Segments) {
         match self {
-            Role::DiskOwner(owner) => {
+            StoreRole::DiskOwner(owner) => {
                 owner.lend_to_waiting(segments);
                 owner.tell_of_use(segments);
             }
-            Role::Client(client) => client.balance(segments),
+            StoreRole::Client(client) => client.balance(segments),
         }
     }
 
@@ -403,7 +405,7 @@ impl Role {
         segments: &mut Segments,
         is_serving: bool,
     ) {
-        let Role::DiskOwner(owner) = self else { unreachable!("segments asked of a client") };
+        let StoreRole::DiskOwner(owner) = self else { unreachable!("segments asked of a client") };
         owner.lend_segments(core, count, segments, is_serving);
     }
 
@@ -414,7 +416,9 @@ impl Role {
         left: u32,
         segments: &mut Segments,
     ) {
-        let Role::Client(client) = self else { unreachable!("segments given to the disk owner") };
+        let StoreRole::Client(client) = self else {
+            unreachable!("segments given to the disk owner")
+        };
         client.requested =
             if granted.is_empty() { SegmentRequest::NoneLeft } else { SegmentRequest::No };
         granted.into_iter().for_each(|segment| segments.take_back(segment));
@@ -422,8 +426,8 @@ impl Role {
     }
 
     /// The disk owner has said whether half of the disk is in use.
-    pub(crate) fn use_known(&mut self, is_half_full: bool) {
-        let Role::Client(client) = self else {
+    pub(crate) fn half_full_told(&mut self, is_half_full: bool) {
+        let StoreRole::Client(client) = self else {
             unreachable!("a disk owner that is told about its disk")
         };
         client.is_half_full = is_half_full;
@@ -433,40 +437,42 @@ impl Role {
     /// as used.
     pub(crate) fn is_half_full(&self, segments: &Segments) -> bool {
         match self {
-            Role::DiskOwner(_) => segments.is_half_full(),
-            Role::Client(client) => client.is_half_full,
+            StoreRole::DiskOwner(_) => segments.is_half_full(),
+            StoreRole::Client(client) => client.is_half_full,
         }
     }
 
     /// A client's read or write has ended. `completion` has the client's token.
     pub(crate) fn client_request_done(&mut self, core: CoreId, completion: DiskCompletion) {
-        let Role::DiskOwner(owner) = self else { unreachable!("a request completed by a client") };
+        let StoreRole::DiskOwner(owner) = self else {
+            unreachable!("a request completed by a client")
+        };
         owner.notify(core, NoticeKind::Disk(completion));
     }
 
     /// The next message for a client.
     pub(crate) fn next_owner_notice(&mut self, core: CoreId) -> Option<OwnerNotice> {
-        let Role::DiskOwner(owner) = self else { return None };
+        let StoreRole::DiskOwner(owner) = self else { return None };
         owner.notices.get_mut(core.index().checked_sub(1)?)?.pop_front()
     }
 
     pub(crate) fn has_owner_notices(&self) -> bool {
-        let Role::DiskOwner(owner) = self else { return false };
+        let StoreRole::DiskOwner(owner) = self else { return false };
         owner.notices.iter().any(|notices| !notices.is_empty())
     }
 
     /// The next request for the disk owner.
     pub(crate) fn next_client_request(&mut self, backing: &mut DiskQueue) -> Option<ClientRequest> {
-        let Role::Client(client) = self else { return None };
+        let StoreRole::Client(client) = self else { return None };
         // A root precedes the flush that covers it.
         client
             .requests
             .pop_front()
-            .or_else(|| backing.next().map(|request| ClientRequest(RequestKind::Disk(request))))
+            .or_else(|| backing.next().map(|request| ClientRequest(DiskRequestKind::Disk(request))))
     }
 
     pub(crate) fn has_client_requests(&self, backing: &DiskQueue) -> bool {
-        let Role::Client(client) = self else { return false };
+        let StoreRole::Client(client) = self else { return false };
         !client.requests.is_empty() || backing.has_requests()
     }
 }

@@ -17,7 +17,7 @@
 //!   ours.
 //! - [`QueuedRecord::parse`] reads exactly what [`QueuedRecord::emit`] writes, and nothing else.
 
-use crate::bytes::Reader;
+use crate::bytes::FieldReader;
 use crate::outbox::{COUNT_MAX, EntrySource, EntryState, OutboxEntry, Results, recipients};
 use crate::types::{AccountId, Uid};
 use alloc::vec::Vec;
@@ -52,7 +52,7 @@ pub(crate) struct ProgressRecord {
 }
 
 impl QueuedRecord {
-    pub(crate) fn parse(mut reader: Reader<'_>) -> Option<QueuedRecord> {
+    pub(crate) fn parse(mut reader: FieldReader<'_>) -> Option<QueuedRecord> {
         let (account, uid, modseq) =
             (AccountId(reader.u64()?), Uid(reader.u32()?), reader.count()?);
         let source = match reader.u8()? {
@@ -110,7 +110,7 @@ impl QueuedRecord {
 }
 
 impl ProgressRecord {
-    pub(crate) fn parse(mut reader: Reader<'_>) -> Option<ProgressRecord> {
+    pub(crate) fn parse(mut reader: FieldReader<'_>) -> Option<ProgressRecord> {
         let (account, uid, modseq) =
             (AccountId(reader.u64()?), Uid(reader.u32()?), reader.count()?);
         let state = state(reader.u8()?)?;

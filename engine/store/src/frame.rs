@@ -6,7 +6,7 @@
 //!   contain mail. Only kinds from [`SKIPPABLE`] on may be lost.
 //! - If the length does not fit, the block ends.
 
-use crate::bytes::Reader;
+use crate::bytes::FieldReader;
 
 /// Bytes of kind and length of a record.
 pub(crate) const FRAME_BYTES: usize = 3;
@@ -27,7 +27,7 @@ pub(crate) struct RecordFrame<'a> {
 
 /// The records in `bytes`.
 pub(crate) fn frames(bytes: &[u8]) -> impl Iterator<Item = RecordFrame<'_>> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = FieldReader::new(bytes);
     core::iter::from_fn(move || {
         let from = reader.rest();
         let kind = reader.u8()?;

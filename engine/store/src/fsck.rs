@@ -7,8 +7,8 @@ use crate::account::Account;
 use crate::chunk::{CHUNK_OCTETS, chunks_of};
 use crate::finding::{Damage, Finding, Findings};
 use crate::layout::{PAGE_BYTES, Page};
-use crate::outcome::{Outcome, Reason, State};
-use crate::segments::Space;
+use crate::outcome::{OpenRefusal, Outcome, State};
+use crate::segments::DiskSpace;
 use crate::store::Store;
 use crate::types::{AccountId, Limits, MailboxId, MailboxInfo, Uid};
 use alloc::string::String;
@@ -19,7 +19,7 @@ use tasks::{Continuation, EntryPoint, FrameId};
 
 /// The sectors cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Unreadable;
+pub struct UnreadableSectors;
 
 /// A disk that can be read.
 pub trait ReadSectors {
@@ -28,15 +28,15 @@ pub trait ReadSectors {
 
     /// Fills `bytes`, a whole number of sectors, from `sector` on.
     ///
-    /// Errors: [`Unreadable`] when any of them cannot be read.
-    fn read(&mut self, sector: Sector, bytes: &mut [u8]) -> Result<(), Unreadable>;
+    /// Errors: [`UnreadableSectors`] when any of them cannot be read.
+    fn read(&mut self, sector: Sector, bytes: &mut [u8]) -> Result<(), UnreadableSectors>;
 }
 
 /// The contents of a disk and the damage on it.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct DiskReport {
     /// The reason if it cannot be opened. All other fields are then empty.
-    pub refused: Option<Reason>,
+    pub refused: Option<OpenRefusal>,
     /// Its format version.
     pub format: u32,
     /// The store's id.
@@ -46,7 +46,7 @@ pub struct Report {
     /// How many segments there are.
     pub segments: u32,
     /// How the space is used.
-    pub space: Space,
+    pub space: DiskSpace,
     /// All accounts.
     pub accounts: Vec<AccountReport>,
     /// Everything that is not as it was written.
@@ -75,7 +75,7 @@ pub struct MailboxReport {
     pub damaged: u32,
 }
 
-impl Report {
+impl DiskReport {
     /// Whether nothing is wrong.
     pub fn is_clean(&self) -> bool {
         self.refused.is_none() && !self.findings.iter().any(Finding::is_wrong)
@@ -83,7 +83,7 @@ impl Report {
 }
 
 /// Reads everything on a disk.
-pub fn fsck(disk: &mut impl ReadSectors) -> Report {
+pub fn fsck(disk: &mut impl ReadSectors) -> DiskReport {
     let limits = Limits {
         deliveries: 0,
         recipients: 0,
@@ -104,7 +104,7 @@ pub fn fsck(disk: &mut impl ReadSectors) -> Report {
         accounts = read_accounts(&mut store, disk, &mut findings);
     }
     let geometry = store.parts().segments.geometry();
-    Report {
+    DiskReport {
         refused,
         format: store.format(),
         id: if refused.is_none() { store.parts().superblock.id } else { [0; 16] },
@@ -227,7 +227,7 @@ fn chunk_page(store: &Store, (id, mailbox, uid): MessageKey, index: u32) -> Page
     place.map_or(Page(0), |(page, _)| page)
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for DiskReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(reason) = self.refused {
             return writeln!(out, "cannot be opened: {reason}");

@@ -11,15 +11,15 @@ pub(crate) const HASH_BYTES: usize = 16;
 
 /// The disk's hash key and the keys derived from it.
 #[derive(Clone)]
-pub(crate) struct Key {
+pub(crate) struct HashKey {
     bytes: [u8; 16],
     names: SipHasher13,
     seals: SipHasher13,
     digester: Digester,
 }
 
-impl Key {
-    pub(crate) fn new(bytes: [u8; 16]) -> Key {
+impl HashKey {
+    pub(crate) fn new(bytes: [u8; 16]) -> HashKey {
         let names = SipHasher13::new_with_key(&bytes);
         let mut number = 0_u64;
         let mut secret = || {
@@ -27,7 +27,7 @@ impl Key {
             number += 1;
             secret
         };
-        Key {
+        HashKey {
             bytes,
             names,
             seals: SipHasher13::new_with_key(&secret()),
@@ -65,7 +65,7 @@ impl Key {
         hash
     }
 
-    /// The hash that [`Key::seal`] put into `record`, if it is right.
+    /// The hash that [`HashKey::seal`] put into `record`, if it is right.
     pub(crate) fn check(&self, record: &[u8], end: usize) -> Option<Hash> {
         let (stored, _) = record.split_first_chunk::<HASH_BYTES>()?;
         let hash = self.hash([record.get(HASH_BYTES..end)?]);
@@ -87,18 +87,18 @@ impl Hash {
 
 /// Random numbers derived from the machine's random seed: for keys, ids and the first `previous` of
 /// a journal.
-pub(crate) struct Random {
+pub(crate) struct DiskRandom {
     hasher: SipHasher13,
     count: u64,
 }
 
-impl Random {
-    pub(crate) fn new(seed: [u8; 32]) -> Random {
+impl DiskRandom {
+    pub(crate) fn new(seed: [u8; 32]) -> DiskRandom {
         let (first, second) = seed.split_at(16);
         let mut key = [0; 16];
         key.copy_from_slice(first);
         let mixed = SipHasher13::new_with_key(&key).hash(second).as_bytes();
-        Random { hasher: SipHasher13::new_with_key(&mixed), count: 0 }
+        DiskRandom { hasher: SipHasher13::new_with_key(&mixed), count: 0 }
     }
 
     pub(crate) fn bytes(&mut self) -> [u8; 16] {

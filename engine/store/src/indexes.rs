@@ -7,7 +7,7 @@
 
 use crate::account::Account;
 use crate::finding::{Damage, Findings};
-use crate::hash::Random;
+use crate::hash::DiskRandom;
 use crate::index::{Index, PageChange};
 use crate::layout::ShardId;
 use crate::outcome::Refusal;
@@ -188,7 +188,7 @@ impl Indexes {
 
     /// Ends the opening. GUID numbers that a lost record may have used are skipped, and addresses
     /// are collected.
-    pub(crate) fn opened(&mut self, random: &mut Random, findings: &mut Findings) {
+    pub(crate) fn opened(&mut self, random: &mut DiskRandom, findings: &mut Findings) {
         let mut nameless = Vec::new();
         for (_, index) in self.shards.iter_mut() {
             index.skip_guids(1 + (random.number() & 0xFFFF));

@@ -34,12 +34,12 @@ pub(crate) struct Journal {
     /// No block that an earlier life left on the disk can continue it.
     fenced: bool,
     /// The last durable position, while more of it is in flight.
-    mark: Option<Mark>,
+    mark: Option<JournalPosition>,
     unfinished: Option<UnfinishedCheckpoint>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Mark {
+struct JournalPosition {
     place: u32,
     sequence: u64,
     previous: u64,
@@ -137,7 +137,14 @@ impl Journal {
     pub(crate) fn writes(&mut self) {
         if self.mark.is_none() {
             let Journal { place, sequence, previous, blocks, fresh_segment, .. } = *self;
-            self.mark = Some(Mark { place, sequence, previous, blocks, fresh_segment, linked: 0 });
+            self.mark = Some(JournalPosition {
+                place,
+                sequence,
+                previous,
+                blocks,
+                fresh_segment,
+                linked: 0,
+            });
         }
     }
 
@@ -279,7 +286,7 @@ impl Journal {
             let Some(segment) = self.chain.pop() else { unreachable!("a link to no segment") };
             released(segment);
         }
-        let Mark { place, sequence, previous, blocks, fresh_segment, .. } = *mark;
+        let JournalPosition { place, sequence, previous, blocks, fresh_segment, .. } = *mark;
         (self.place, self.sequence, self.previous) = (place, sequence, previous);
         (self.blocks, self.fresh_segment, self.fenced) = (blocks, fresh_segment, false);
     }

@@ -5,7 +5,7 @@
 //! - A page counts as unreadable only after several failures, each between two successful reads of
 //!   other pages. So a disk that is temporarily away loses nothing.
 
-use crate::backing::{Backing, DiskQueue, Purpose};
+use crate::backing::{Backing, DiskPurpose, DiskQueue};
 use crate::layout::{PAGE_BYTES, Page};
 use alloc::boxed::Box;
 use machine::Sector;
@@ -39,7 +39,7 @@ impl Patience {
 }
 
 /// A piece of the disk in memory.
-pub(crate) struct Piece {
+pub(crate) struct DiskPiece {
     page: Page,
     bytes: Box<[u8]>,
     /// Pages that could not be read, one bit each.
@@ -52,7 +52,7 @@ pub(crate) struct Piece {
     was_proved: bool,
 }
 
-impl Piece {
+impl DiskPiece {
     /// Its first page.
     pub(crate) fn first(&self) -> Page {
         self.page
@@ -90,7 +90,7 @@ impl Piece {
         self.left = unreadable.count_ones() as u8;
         for number in (0..8).filter(|number| unreadable >> number & 1 == 1) {
             let single = alloc::vec![0; PAGE_BYTES].into_boxed_slice();
-            let purpose = Purpose::Piece { lane, page: Some(number) };
+            let purpose = DiskPurpose::Piece { lane, page: Some(number) };
             backing.read(self.page.plus(u32::from(number)), single, purpose);
         }
     }
@@ -110,7 +110,7 @@ impl Piece {
 
 /// The pieces that the lanes have read, or are reading.
 #[derive(Default)]
-pub(crate) struct Lanes([Option<Piece>; LANES]);
+pub(crate) struct Lanes([Option<DiskPiece>; LANES]);
 
 impl Lanes {
     pub(crate) fn all() -> impl Iterator<Item = u8> {
@@ -127,10 +127,16 @@ impl Lanes {
     ) {
         let bytes = alloc::vec![0; pages as usize * PAGE_BYTES].into_boxed_slice();
         let tries = patience.tries();
-        let piece =
-            Piece { page, bytes: Box::default(), unreadable: 0, left: 0, tries, was_proved: false };
+        let piece = DiskPiece {
+            page,
+            bytes: Box::default(),
+            unreadable: 0,
+            left: 0,
+            tries,
+            was_proved: false,
+        };
         *self.of(lane) = Some(piece);
-        backing.read(page, bytes, Purpose::Piece { lane, page: None });
+        backing.read(page, bytes, DiskPurpose::Piece { lane, page: None });
     }
 
     /// The read of a lane's piece, or of one page of it, has ended. Returns whether the piece is
@@ -182,25 +188,25 @@ impl Lanes {
     }
 
     /// The piece that a lane has read.
-    pub(crate) fn piece(&self, lane: u8) -> Option<&Piece> {
+    pub(crate) fn piece(&self, lane: u8) -> Option<&DiskPiece> {
         self.0.get(usize::from(lane))?.as_ref()
     }
 
     /// The same, by value.
-    pub(crate) fn take(&mut self, lane: u8) -> Option<Piece> {
+    pub(crate) fn take(&mut self, lane: u8) -> Option<DiskPiece> {
         self.of(lane).take()
     }
 
-    /// A page that one of the lanes has read. See [`Piece::page`].
+    /// A page that one of the lanes has read. See [`DiskPiece::page`].
     pub(crate) fn page(&self, page: Page) -> Option<Result<&[u8], ()>> {
         self.pieces().find_map(|piece| piece.page(page))
     }
 
-    fn pieces(&self) -> impl Iterator<Item = &Piece> {
+    fn pieces(&self) -> impl Iterator<Item = &DiskPiece> {
         self.0.iter().flatten()
     }
 
-    fn of(&mut self, lane: u8) -> &mut Option<Piece> {
+    fn of(&mut self, lane: u8) -> &mut Option<DiskPiece> {
         match self.0.get_mut(usize::from(lane)) {
             Some(piece) => piece,
             None => unreachable!("a lane above the last one"),

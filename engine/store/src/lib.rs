@@ -105,7 +105,7 @@ pub use chunk::{BODY_OCTETS_MAX, CHUNK_OCTETS, SUMMARY_BYTES, Summarize};
 pub use delivery::DeliveryId;
 pub use disk_owner::{ClientRequest, OwnerNotice};
 pub use finding::{Damage, Finding};
-pub use fsck::{AccountReport, MailboxReport, ReadSectors, Report, Unreadable, fsck};
+pub use fsck::{AccountReport, DiskReport, MailboxReport, ReadSectors, UnreadableSectors, fsck};
 pub use index::{RESIDENT_BYTES_PER_MESSAGE, RESIDENT_BYTES_PLACED};
 pub use layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_BYTES, SHARDS};
 pub use metadata_changes::{MAILBOX_NAME_MAX, MAILBOXES_MAX};
@@ -115,13 +115,13 @@ pub use notes::{
 pub use outbox::{
     EntryChange, EntrySource, EntryState, OutboxEntry, Packing, RESIDENT_BYTES_QUEUED,
 };
-pub use outcome::{Outcome, Reason, Refusal, State, Wake, WhyReadOnly};
+pub use outcome::{OpenRefusal, Outcome, Refusal, State, Wake, WhyReadOnly};
 pub use quotas::{OUTBOX_PART, Usage};
-pub use segments::{Room, Space};
+pub use segments::{BodySpace, DiskSpace};
 pub use store::{Owners, Share, Store};
 pub use superblock::FORMAT_VERSION;
 pub use types::{
     ARCHIVE, AccountId, BUILT_IN, Closing, DRAFTS, Filed, Flags, Guid, HeadSize, INBOX, JUNK,
-    Limits, MailboxId, MailboxInfo, MarkChange, Marks, MessageInfo, Modseq, OUTBOX, Origin,
-    Recipient, SENT, TRASH, Uid, UidRange,
+    Limits, MailboxId, MailboxInfo, MarkChange, Marks, MessageInfo, Modseq, OUTBOX, Recipient,
+    SENT, SentId, TRASH, Uid, UidRange,
 };

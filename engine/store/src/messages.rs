@@ -168,13 +168,13 @@ impl MessageEntry {
     }
 
     pub(crate) fn from_bytes(bytes: &[u8; ENTRY_BYTES]) -> MessageEntry {
-        let Some(entry) = MessageEntry::read(crate::bytes::Reader::new(bytes)) else {
+        let Some(entry) = MessageEntry::read(crate::bytes::FieldReader::new(bytes)) else {
             unreachable!("an entry that is shorter than its fields")
         };
         entry
     }
 
-    fn read(mut reader: crate::bytes::Reader<'_>) -> Option<MessageEntry> {
+    fn read(mut reader: crate::bytes::FieldReader<'_>) -> Option<MessageEntry> {
         Some(MessageEntry {
             uid: reader.u32()?,
             octets: reader.u32()?,

@@ -13,7 +13,7 @@
 
 use crate::outcome::Refusal;
 use crate::record;
-use crate::types::{AccountId, Origin};
+use crate::types::{AccountId, SentId};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -57,7 +57,7 @@ pub enum NoteChange {
     Remove(Box<[u8]>),
 }
 
-impl Origin {
+impl SentId {
     /// The key of the note that the message has arrived.
     pub(crate) fn key(self) -> [u8; ARRIVAL_KEY] {
         let mut key = [0; ARRIVAL_KEY];
@@ -74,7 +74,7 @@ pub(crate) fn is_arrival(key: &[u8]) -> bool {
 }
 
 /// Errors: `Arrived`; `TooMany`, if there is no place for one more.
-pub(crate) fn check_arrival(notes: &Notes, origin: Origin) -> Result<(), Refusal> {
+pub(crate) fn check_arrival(notes: &Notes, origin: SentId) -> Result<(), Refusal> {
     if notes.contains_key(&origin.key()[..]) {
         return Err(Refusal::Arrived);
     }

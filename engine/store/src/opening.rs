@@ -12,13 +12,13 @@
 mod blank;
 mod superblocks;
 
-use crate::backing::{Backing, Purpose};
+use crate::backing::{Backing, DiskPurpose};
 use crate::finding::{Damage, Findings};
 use crate::index::Index;
 use crate::lanes::{LANES, Lanes, Patience};
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, ShardId, pages_of, superblock_pieces};
-use crate::outcome::{Reason, State, WhyReadOnly};
-use crate::parts::Parts;
+use crate::outcome::{OpenRefusal, State, WhyReadOnly};
+use crate::parts::StoreParts;
 use crate::rebuild::Rebuild;
 use crate::replay::{Dropped, Replay, Replayed};
 use crate::segments::Segments;
@@ -28,7 +28,7 @@ use crate::types::Uid;
 use crate::writing::refresh_reserve;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use blank::Look;
+use blank::BlankCheck;
 use machine::Sector;
 use sometimes::sometimes;
 use superblocks::DiskContent;
@@ -39,7 +39,7 @@ const RENEWALS_OF_ALL_SLOTS: u8 = 2;
 enum Phase {
     /// The number of pieces that have not been read.
     Superblocks(usize),
-    LookingForUse(Look),
+    LookingForUse(BlankCheck),
     /// The number of slots that have not been written, and whether these are the last ones.
     Formatting(usize, bool),
     /// The number of lanes that replay journals.
@@ -53,7 +53,7 @@ enum Phase {
 }
 
 /// The state of opening a disk.
-pub(crate) struct Opening {
+pub(crate) struct DiskOpening {
     phase: Phase,
     /// The disk is only inspected.
     inspect: bool,
@@ -77,11 +77,11 @@ pub(crate) struct Opening {
     is_converted: bool,
 }
 
-impl Opening {
+impl DiskOpening {
     /// Begins to read a disk. `inspect`: the disk is only inspected.
-    pub(crate) fn begin(sectors: u64, inspect: bool, parts: &mut Parts) -> Opening {
+    pub(crate) fn begin(sectors: u64, inspect: bool, parts: &mut StoreParts) -> DiskOpening {
         let disk_pages = pages_of(sectors);
-        let mut opening = Opening {
+        let mut opening = DiskOpening {
             phase: Phase::Superblocks(0),
             inspect,
             is_new: false,
@@ -101,7 +101,7 @@ impl Opening {
     }
 
     /// Reads what surrounds the segments.
-    fn read_superblocks(&mut self, parts: &mut Parts) {
+    fn read_superblocks(&mut self, parts: &mut StoreParts) {
         let (pieces, patience) = (superblock_pieces(self.disk_pages), self.patience());
         self.phase = Phase::Superblocks(pieces.len());
         for (lane, page) in Lanes::all().zip(pieces) {
@@ -143,7 +143,7 @@ impl Opening {
     }
 
     /// Reads the unreadable pages again, if the disk can read another page.
-    pub(crate) fn read_again(&mut self, parts: &mut Parts) {
+    pub(crate) fn read_again(&mut self, parts: &mut StoreParts) {
         if self.is_proving || self.unreadable().is_none() {
             return;
         }
@@ -151,11 +151,11 @@ impl Opening {
         // A different page each time: a page may be bad itself, or come from a cache while the disk
         // is away.
         let page = Page((parts.random.number() % u64::from(self.disk_pages)) as u32);
-        parts.backing.read(page, alloc::vec![0; PAGE_BYTES].into_boxed_slice(), Purpose::Proof);
+        parts.backing.read(page, alloc::vec![0; PAGE_BYTES].into_boxed_slice(), DiskPurpose::Proof);
     }
 
     /// The read of another page has ended.
-    pub(crate) fn proof_read(&mut self, ok: bool, parts: &mut Parts, findings: &mut Findings) {
+    pub(crate) fn proof_read(&mut self, ok: bool, parts: &mut StoreParts, findings: &mut Findings) {
         self.is_proving = false;
         for lane in Lanes::all() {
             if self.lanes.proved(lane, ok, &mut parts.backing) {
@@ -169,7 +169,7 @@ impl Opening {
         &mut self,
         (lane, page): (u8, Option<u8>),
         result: Result<Box<[u8]>, Box<[u8]>>,
-        parts: &mut Parts,
+        parts: &mut StoreParts,
         findings: &mut Findings,
     ) {
         if self.lanes.arrived(lane, page, result, &mut parts.backing) {
@@ -178,7 +178,7 @@ impl Opening {
     }
 
     /// The write of a slot has ended.
-    pub(crate) fn slot_written(&mut self, ok: bool, parts: &mut Parts) {
+    pub(crate) fn slot_written(&mut self, ok: bool, parts: &mut StoreParts) {
         if let Phase::Renewing(left) = self.phase {
             return self.renewed(ok, left - 1, parts);
         }
@@ -187,13 +187,13 @@ impl Opening {
         };
         *left -= 1;
         if !ok {
-            self.refuse(Reason::FormatFailed);
+            self.refuse(OpenRefusal::FormatFailed);
         } else if *left == 0 {
             parts.backing.flush();
         }
     }
 
-    fn renewed(&mut self, ok: bool, left: u8, parts: &mut Parts) {
+    fn renewed(&mut self, ok: bool, left: u8, parts: &mut StoreParts) {
         match left {
             // The content of the slots is unknown.
             _ if !ok => self.phase = Phase::Ended(State::ReadOnly(WhyReadOnly::LastFlushFailed)),
@@ -203,7 +203,7 @@ impl Opening {
     }
 
     /// A flush has ended.
-    pub(crate) fn flushed(&mut self, ok: bool, parts: &mut Parts, findings: &mut Findings) {
+    pub(crate) fn flushed(&mut self, ok: bool, parts: &mut StoreParts, findings: &mut Findings) {
         match self.phase {
             Phase::LastFlush if ok && self.renewals > 0 => self.renew(parts),
             Phase::LastFlush => {
@@ -211,7 +211,7 @@ impl Opening {
                     if ok { State::Serving } else { State::ReadOnly(WhyReadOnly::LastFlushFailed) };
                 self.phase = Phase::Ended(state);
             }
-            _ if !ok => self.refuse(Reason::FormatFailed),
+            _ if !ok => self.refuse(OpenRefusal::FormatFailed),
             Phase::Formatting(_, false) => {
                 let [first, second, third, _] = parts.superblock.geometry.slots();
                 self.format_slots(&[first, second, third], true, parts);
@@ -232,11 +232,11 @@ impl Opening {
         }
     }
 
-    fn refuse(&mut self, reason: Reason) {
+    fn refuse(&mut self, reason: OpenRefusal) {
         self.phase = Phase::Ended(State::Refused(reason));
     }
 
-    fn piece_arrived(&mut self, lane: u8, parts: &mut Parts, findings: &mut Findings) {
+    fn piece_arrived(&mut self, lane: u8, parts: &mut StoreParts, findings: &mut Findings) {
         match &mut self.phase {
             Phase::Superblocks(left) => {
                 *left -= 1;
@@ -257,7 +257,7 @@ impl Opening {
         }
     }
 
-    fn superblocks_read(&mut self, parts: &mut Parts, findings: &mut Findings) {
+    fn superblocks_read(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
         match superblocks::look(&self.lanes, self.disk_pages) {
             // The disk has grown: slots 2 and 3 lie where its end was.
             Ok(DiskContent::Store { superblock, .. })
@@ -289,19 +289,19 @@ impl Opening {
                 self.begin_replay(parts, findings);
             }
             Ok(DiskContent::Nothing) => {
-                self.phase = Phase::LookingForUse(Look::at(self.disk_pages, self.patience()));
+                self.phase = Phase::LookingForUse(BlankCheck::at(self.disk_pages, self.patience()));
                 Lanes::all().for_each(|lane| self.look_at_next(lane, parts));
             }
             Err(reason) => self.refuse(reason),
         }
     }
 
-    fn look_at_next(&mut self, lane: u8, parts: &mut Parts) {
+    fn look_at_next(&mut self, lane: u8, parts: &mut StoreParts) {
         let Phase::LookingForUse(look) = &mut self.phase else {
             unreachable!("a lane that looks too late")
         };
         match look.next(lane, &mut self.lanes, &mut parts.backing) {
-            Some(Ok(())) if self.inspect => self.refuse(Reason::Blank),
+            Some(Ok(())) if self.inspect => self.refuse(OpenRefusal::Blank),
             Some(Ok(())) => {
                 parts.superblock.sequence = 1;
                 let [.., last] = parts.superblock.geometry.slots();
@@ -312,22 +312,22 @@ impl Opening {
         }
     }
 
-    fn format_slots(&mut self, slots: &[Page], are_last: bool, parts: &mut Parts) {
+    fn format_slots(&mut self, slots: &[Page], are_last: bool, parts: &mut StoreParts) {
         self.phase = Phase::Formatting(slots.len(), are_last);
         let stamp = parts.random.number();
         for page in slots {
-            parts.backing.write(*page, parts.superblock.emit(*page, stamp), Purpose::Format);
+            parts.backing.write(*page, parts.superblock.emit(*page, stamp), DiskPurpose::Format);
         }
     }
 
-    fn begin_replay(&mut self, parts: &mut Parts, findings: &mut Findings) {
+    fn begin_replay(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
         parts.indexes.begin();
         self.phase = Phase::Replaying(LANES);
         Lanes::all().for_each(|lane| self.replay(lane, parts, findings));
     }
 
     /// Continues a lane: with its shard's journal, or with the next shard.
-    fn replay(&mut self, lane: u8, parts: &mut Parts, findings: &mut Findings) {
+    fn replay(&mut self, lane: u8, parts: &mut StoreParts, findings: &mut Findings) {
         while self.ended().is_none() {
             let mut replay = match self.replay_of(lane).take() {
                 Some(replay) => replay,
@@ -371,11 +371,16 @@ impl Opening {
         Some((shard, root))
     }
 
-    fn shard_replayed(&mut self, replayed: Replayed, parts: &mut Parts, findings: &mut Findings) {
+    fn shard_replayed(
+        &mut self,
+        replayed: Replayed,
+        parts: &mut StoreParts,
+        findings: &mut Findings,
+    ) {
         let Replayed { shard, index, journal, heal, damaged, findings: found, dropped, unknown } =
             replayed;
         if let Some((kind, page)) = unknown {
-            return self.refuse(Reason::UnknownRecord { kind, sector: page.sector().0 });
+            return self.refuse(OpenRefusal::UnknownRecord { kind, sector: page.sector().0 });
         }
         found.into_iter().for_each(|finding| findings.note(finding.sector, finding.damage));
         self.dropped.extend(dropped);
@@ -390,7 +395,7 @@ impl Opening {
     }
 
     /// A lane has no more journals. When all lanes have none, each segment gets its owner.
-    fn lane_replayed(&mut self, parts: &mut Parts, findings: &mut Findings) {
+    fn lane_replayed(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
         let Phase::Replaying(left) = &mut self.phase else {
             unreachable!("a lane that replays too late")
         };
@@ -414,7 +419,7 @@ impl Opening {
         self.end_rebuild_if_read(parts, findings);
     }
 
-    fn end_rebuild_if_read(&mut self, parts: &mut Parts, findings: &mut Findings) {
+    fn end_rebuild_if_read(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
         if let Phase::Rebuilding(rebuild) = &mut self.phase
             && rebuild.is_read()
         {
@@ -424,7 +429,7 @@ impl Opening {
     }
 
     /// The index is complete: prepares it for serving.
-    fn index_complete(&mut self, parts: &mut Parts, findings: &mut Findings) {
+    fn index_complete(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
         drop_torn(core::mem::take(&mut self.dropped), parts);
         parts.indexes.opened(&mut parts.random, findings);
         parts.segments.opened();
@@ -440,29 +445,29 @@ impl Opening {
         self.flush_last(parts);
     }
 
-    fn flush_last(&mut self, parts: &mut Parts) {
+    fn flush_last(&mut self, parts: &mut StoreParts) {
         self.phase = Phase::LastFlush;
         parts.backing.flush();
     }
 
     /// Writes the superblock again in the slots of the version before. That version refers to
     /// segments that will be reused, or to a disk of an earlier format.
-    fn renew(&mut self, parts: &mut Parts) {
+    fn renew(&mut self, parts: &mut StoreParts) {
         self.renewals -= 1;
-        let Parts { superblock, random, backing, .. } = parts;
+        let StoreParts { superblock, random, backing, .. } = parts;
         superblock.sequence += 1;
         let (slots, stamp) = (superblock.geometry.slots(), random.number());
         let numbers = superblock.slot_numbers();
         self.phase = Phase::Renewing(numbers.len() as u8);
         for number in numbers {
             let Some(page) = slots.get(number) else { unreachable!("a slot above the last one") };
-            backing.write(*page, superblock.emit(*page, stamp), Purpose::Format);
+            backing.write(*page, superblock.emit(*page, stamp), DiskPurpose::Format);
         }
     }
 }
 
-fn claim_bodies(shard: ShardId, parts: &mut Parts, findings: &mut Findings) {
-    let Parts { indexes, segments, .. } = parts;
+fn claim_bodies(shard: ShardId, parts: &mut StoreParts, findings: &mut Findings) {
+    let StoreParts { indexes, segments, .. } = parts;
     let index = indexes.of(shard);
     let mut misplaced = Vec::new();
     for account in index.accounts() {
@@ -482,7 +487,7 @@ fn claim_bodies(shard: ShardId, parts: &mut Parts, findings: &mut Findings) {
 /// Journals the removal of torn messages, before later groups make them look acknowledged. Until
 /// that is durable their pages are not free. If the disk returned wrong bytes only for a while, the
 /// next opening may find the messages intact.
-fn drop_torn(dropped: Vec<Dropped>, parts: &mut Parts) {
+fn drop_torn(dropped: Vec<Dropped>, parts: &mut StoreParts) {
     for mut torn in dropped {
         sometimes!(TornMessageDropped);
         let shard = torn.account.shard();

@@ -41,7 +41,7 @@ impl Wakes {
 #[derive(Debug)]
 pub enum Outcome {
     /// The delivery can take more octets: append again.
-    Room,
+    DeliveryReady,
     /// The message is durable for every recipient.
     Delivered,
     /// A verified part of a body, or a summary. Return it after use.
@@ -132,7 +132,7 @@ pub enum State {
     /// [`crate::Store::retry`].
     ReadOnly(WhyReadOnly),
     /// The disk is not touched.
-    Refused(Reason),
+    Refused(OpenRefusal),
 }
 
 /// The reason why the store is read-only.
@@ -148,7 +148,7 @@ pub enum WhyReadOnly {
 
 /// The reason why a disk is not opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reason {
+pub enum OpenRefusal {
     /// The device cannot make anything durable.
     NotDurable,
     /// Under 1 MiB.
@@ -181,45 +181,45 @@ pub enum Reason {
     FormatFailed,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for OpenRefusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::NotDurable => {
+            OpenRefusal::NotDurable => {
                 write!(
                     out,
                     "the disk offers neither flush nor write-through: mail on it could be lost"
                 )
             }
-            Reason::TooSmall => write!(out, "the disk is smaller than 1 MiB"),
-            Reason::Shrunk { needs, has } => {
+            OpenRefusal::TooSmall => write!(out, "the disk is smaller than 1 MiB"),
+            OpenRefusal::Shrunk { needs, has } => {
                 write!(out, "the disk has {has} sectors, the store on it needs {needs}")
             }
-            Reason::OtherFormat(version) => {
+            OpenRefusal::OtherFormat(version) => {
                 write!(
                     out,
                     "the disk has format {version}, this version knows only formats 3 to {}",
                     crate::FORMAT_VERSION
                 )
             }
-            Reason::UnknownRecord { kind, sector } => write!(
+            OpenRefusal::UnknownRecord { kind, sector } => write!(
                 out,
                 "the disk has a record of kind {kind} at sector {sector} that this version cannot read; a later one may"
             ),
-            Reason::NotOurs => write!(out, "the disk is neither blank nor a Barepost disk"),
-            Reason::Unreadable => {
+            OpenRefusal::NotOurs => write!(out, "the disk is neither blank nor a Barepost disk"),
+            OpenRefusal::Unreadable => {
                 write!(
                     out,
                     "the disk cannot be read where a store begins; nothing is written to it"
                 )
             }
-            Reason::SuperblocksLost => {
+            OpenRefusal::SuperblocksLost => {
                 write!(
                     out,
                     "the disk holds mail of a Barepost server, but its superblocks are lost; it is not formatted"
                 )
             }
-            Reason::Blank => write!(out, "the disk is blank"),
-            Reason::FormatFailed => write!(out, "the disk failed while it was formatted"),
+            OpenRefusal::Blank => write!(out, "the disk is blank"),
+            OpenRefusal::FormatFailed => write!(out, "the disk failed while it was formatted"),
         }
     }
 }

@@ -5,9 +5,9 @@
 //! not parts, and know nothing of each other.
 
 use crate::backing::DiskQueue;
-use crate::disk_owner::Role;
+use crate::disk_owner::StoreRole;
 use crate::group::Commit;
-use crate::hash::Random;
+use crate::hash::DiskRandom;
 use crate::indexes::Indexes;
 use crate::journals::Journals;
 use crate::outcome::Wakes;
@@ -15,13 +15,13 @@ use crate::pool::Pool;
 use crate::segments::Segments;
 use crate::superblock::Superblock;
 
-pub(crate) struct Parts {
+pub(crate) struct StoreParts {
     /// Requests to the disk.
     pub(crate) backing: DiskQueue,
     /// Buffers for reads and writes.
     pub(crate) pool: Pool,
     /// Whether this store owns the disk.
-    pub(crate) role: Role,
+    pub(crate) role: StoreRole,
     pub(crate) superblock: Superblock,
     /// Space on the disk.
     pub(crate) segments: Segments,
@@ -31,5 +31,5 @@ pub(crate) struct Parts {
     pub(crate) commit: Commit,
     /// Results of operations.
     pub(crate) wakes: Wakes,
-    pub(crate) random: Random,
+    pub(crate) random: DiskRandom,
 }

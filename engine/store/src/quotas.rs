@@ -29,7 +29,7 @@ pub struct Usage {
 
 /// The usage and the quota of an account, in octets of its messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Quota {
+pub(crate) struct AccountQuota {
     /// Octets of all its messages outside of the outbox.
     taken: u64,
     /// Octets of the messages in its outbox.
@@ -40,8 +40,9 @@ pub(crate) struct Quota {
     allowed: u64,
 }
 
-impl Quota {
-    pub(crate) const NONE: Quota = Quota { taken: 0, outbox: 0, coming: 0, allowed: u64::MAX };
+impl AccountQuota {
+    pub(crate) const NONE: AccountQuota =
+        AccountQuota { taken: 0, outbox: 0, coming: 0, allowed: u64::MAX };
 
     /// Counts a message that was inserted into this mailbox.
     pub(crate) fn add(&mut self, mailbox: u32, octets: u32) {
@@ -83,7 +84,7 @@ impl Quota {
         self.allowed = allowed.unwrap_or(u64::MAX);
     }
 
-    /// See [`Quota::set_allowed`].
+    /// See [`AccountQuota::set_allowed`].
     pub(crate) fn allowed(&self) -> Option<u64> {
         Some(self.allowed).filter(|allowed| *allowed < u64::MAX)
     }

@@ -5,13 +5,13 @@
 //! - Reads of large messages that find no buffer wait in order of arrival. Small reads need only
 //!   single pages and may start before them.
 
-use crate::backing::{Backing, Purpose};
+use crate::backing::{Backing, DiskPurpose};
 use crate::body::Body;
 use crate::chunk::{self, CHUNK_OCTETS, HEADER_BYTES, pages_of_chunk};
 use crate::indexes::Indexes;
 use crate::layout::Page;
 use crate::outcome::{Outcome, Refusal, Wakes};
-use crate::parts::Parts;
+use crate::parts::StoreParts;
 use crate::pool::Pool;
 use crate::types::{AccountId, MailboxId, Uid};
 use alloc::boxed::Box;
@@ -26,14 +26,14 @@ struct Read {
     account: AccountId,
     mailbox: u32,
     uid: u32,
-    part: Part,
-    place: Option<Place>,
+    part: ReadPart,
+    place: Option<ChunkRange>,
 }
 
 impl Read {
     fn new(
         (account, MailboxId(mailbox), Uid(uid)): Message,
-        part: Part,
+        part: ReadPart,
         continuation: Continuation,
     ) -> Read {
         Read { continuation, account, mailbox, uid, part, place: None }
@@ -42,7 +42,7 @@ impl Read {
 
 /// The part of a message that is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Part {
+enum ReadPart {
     /// The octets from this offset to the end of their chunk.
     From(u32),
     Summary,
@@ -50,7 +50,7 @@ enum Part {
 
 /// The place of a read, and what it must find there.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ChunkRange {
     page: Page,
     pages: u32,
     guid: u64,
@@ -62,7 +62,7 @@ struct Place {
     end: usize,
 }
 
-impl Place {
+impl ChunkRange {
     /// The end of a read: where the contiguous octets end, or earlier.
     fn first_end(&self) -> usize {
         let together = self.end.saturating_sub(self.start);
@@ -128,7 +128,7 @@ impl Reads {
         message: Message,
         offset: u32,
         continuation: Continuation,
-        parts: &mut Parts,
+        parts: &mut StoreParts,
     ) -> Result<(), Refusal> {
         let octets = octets_of(message, &parts.indexes)?;
         if offset >= octets && (octets > 0 || offset > 0) {
@@ -137,7 +137,7 @@ impl Reads {
         // Small messages take single pages, of which there are enough for all reads. They need not
         // wait behind large ones.
         self.begin(
-            Read::new(message, Part::From(offset), continuation),
+            Read::new(message, ReadPart::From(offset), continuation),
             pages_of_chunk(octets, 0) == 1,
             parts,
         )
@@ -148,13 +148,13 @@ impl Reads {
         &mut self,
         message: Message,
         continuation: Continuation,
-        parts: &mut Parts,
+        parts: &mut StoreParts,
     ) -> Result<(), Refusal> {
         octets_of(message, &parts.indexes)?;
-        self.begin(Read::new(message, Part::Summary, continuation), true, parts)
+        self.begin(Read::new(message, ReadPart::Summary, continuation), true, parts)
     }
 
-    fn begin(&mut self, read: Read, is_small: bool, parts: &mut Parts) -> Result<(), Refusal> {
+    fn begin(&mut self, read: Read, is_small: bool, parts: &mut StoreParts) -> Result<(), Refusal> {
         if self.to_come() == 0 || buggify!(NoRead) {
             return Err(Refusal::Busy);
         }
@@ -173,7 +173,7 @@ impl Reads {
     }
 
     /// Starts waiting reads in their order, as long as there are buffers.
-    pub(crate) fn start_waiting(&mut self, parts: &mut Parts) {
+    pub(crate) fn start_waiting(&mut self, parts: &mut StoreParts) {
         while let Some(read) = self.waiting.front().copied() {
             if !self.start(read, parts) {
                 break;
@@ -183,23 +183,23 @@ impl Reads {
     }
 
     /// Starts a read. Returns false if there is no buffer for it.
-    fn start(&mut self, id: FrameId, parts: &mut Parts) -> bool {
+    fn start(&mut self, id: FrameId, parts: &mut StoreParts) -> bool {
         let Some(read) = self.table.get(id).copied() else { unreachable!("a read that has ended") };
         let index = parts.indexes.of(read.account.shard());
         let place = index.mailbox(read.account, read.mailbox).and_then(|mailbox| {
             let entry = mailbox.messages().find(read.uid)?;
             let (position, end) = match read.part {
-                Part::From(offset) => entry.stands_at(offset),
-                Part::Summary => (0, 0),
+                ReadPart::From(offset) => entry.stands_at(offset),
+                ReadPart::Summary => (0, 0),
             };
             let number = position / CHUNK_OCTETS as u32;
             let (page, pages) = index.chunk(entry, number)?;
-            let pages = if read.part == Part::Summary { 1 } else { pages };
+            let pages = if read.part == ReadPart::Summary { 1 } else { pages };
             let begins = number * CHUNK_OCTETS as u32;
             let length = entry.octets.saturating_sub(begins).min(CHUNK_OCTETS as u32);
             let (start, end) = (position - begins, end.saturating_sub(begins).min(length));
             let (start, end) = (start as usize, end as usize);
-            Some(Place { page, pages, guid: entry.guid(), index: number, length, start, end })
+            Some(ChunkRange { page, pages, guid: entry.guid(), index: number, length, start, end })
         });
         let Some(place) = place else {
             self.end(id, &mut parts.wakes, Outcome::Refused(Refusal::NoSuchMessage));
@@ -213,7 +213,7 @@ impl Reads {
         let Some(read) = self.table.get_mut(id) else { unreachable!("a read that has ended") };
         read.place = Some(place);
         parts.segments.read_began(place.page);
-        parts.backing.read(place.page, buffer, Purpose::Body(id));
+        parts.backing.read(place.page, buffer, DiskPurpose::Body(id));
         true
     }
 
@@ -223,12 +223,12 @@ impl Reads {
         id: FrameId,
         ok: bool,
         buffer: Box<[u8]>,
-        parts: &mut Parts,
+        parts: &mut StoreParts,
     ) {
         let Some(read) = self.table.get(id).copied() else { unreachable!("a read that has ended") };
         let Some(place) = read.place else { unreachable!("a read that has not begun") };
         parts.segments.read_ended(place.page);
-        let parse = if read.part == Part::Summary { chunk::parse_head } else { chunk::parse };
+        let parse = if read.part == ReadPart::Summary { chunk::parse_head } else { chunk::parse };
         let sound = parse(&buffer, &parts.superblock.key, place.page).filter(|chunk| {
             let header = chunk.header;
             let is_meant = header.account == read.account
@@ -241,8 +241,10 @@ impl Reads {
         match sound {
             Some(chunk) => {
                 let range = match read.part {
-                    Part::Summary => chunk.summary(),
-                    Part::From(_) => HEADER_BYTES + place.start..HEADER_BYTES + place.first_end(),
+                    ReadPart::Summary => chunk.summary(),
+                    ReadPart::From(_) => {
+                        HEADER_BYTES + place.start..HEADER_BYTES + place.first_end()
+                    }
                 };
                 self.bodies_lent += 1;
                 let message = (read.account, MailboxId(read.mailbox), Uid(read.uid));

@@ -16,9 +16,9 @@ use crate::lanes::{LANES, Lanes, Patience};
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex};
 use crate::mailbox::Mailbox;
 use crate::messages::{ENTRY_BYTES, MessageEntry};
-use crate::parts::Parts;
+use crate::parts::StoreParts;
 use crate::record::Record;
-use crate::segments::{COMPACTION_RESERVE, Owner, Segments};
+use crate::segments::{COMPACTION_RESERVE, SegmentOwner, Segments};
 use crate::shards::{PerShard, ShardSet};
 use crate::types::{AccountId, Place, Uid};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -72,7 +72,7 @@ impl Rebuild {
     }
 
     /// Lets all lanes begin to read.
-    pub(crate) fn begin(&mut self, lanes: &mut Lanes, parts: &mut Parts) {
+    pub(crate) fn begin(&mut self, lanes: &mut Lanes, parts: &mut StoreParts) {
         Lanes::all().for_each(|lane| self.read_next(lane, lanes, parts));
     }
 
@@ -82,7 +82,7 @@ impl Rebuild {
     }
 
     /// Lets a lane read on, in its segment or in the next unscanned one.
-    fn read_next(&mut self, lane: u8, lanes: &mut Lanes, parts: &mut Parts) {
+    fn read_next(&mut self, lane: u8, lanes: &mut Lanes, parts: &mut StoreParts) {
         let geometry = parts.segments.geometry();
         let Some(cursor) = self.cursors.get_mut(usize::from(lane)) else {
             unreachable!("a lane above the last one")
@@ -91,7 +91,7 @@ impl Rebuild {
         while cursor.is_none() && self.next < geometry.segments() {
             let segment = SegmentIndex(self.next);
             self.next += 1;
-            if !matches!(parts.segments.owner(segment), Owner::Journal(_)) {
+            if !matches!(parts.segments.owner(segment), SegmentOwner::Journal(_)) {
                 *cursor = Some(LaneCursor { segment, at: 0 });
             }
         }
@@ -103,7 +103,7 @@ impl Rebuild {
     }
 
     /// A piece has been read.
-    pub(crate) fn piece_read(&mut self, lane: u8, lanes: &mut Lanes, parts: &mut Parts) {
+    pub(crate) fn piece_read(&mut self, lane: u8, lanes: &mut Lanes, parts: &mut StoreParts) {
         let Some(piece) = lanes.take(lane) else { unreachable!("a lane that has read nothing") };
         let (mut rest, mut page, mut taken) = (piece.bytes(), piece.first(), 0);
         while !rest.is_empty() {
@@ -140,13 +140,13 @@ impl Rebuild {
 
     /// Restores the messages that were found and are missing in the index, and corrects the places
     /// of those that are not.
-    pub(crate) fn complete_index(&mut self, parts: &mut Parts, findings: &mut Findings) {
+    pub(crate) fn complete_index(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
         let (mut missing, known): (Vec<_>, Vec<_>) = core::mem::take(&mut self.found)
             .into_iter()
             .partition(|((account, guid), found)| lacks(parts, *account, *guid, found));
         missing.sort_unstable_by_key(|((_, guid), _)| core::cmp::Reverse(guid & GUID_NUMBER));
         let needs = self.segments_needed(parts, missing.len() as u64);
-        let mut free = parts.segments.count(|owner| owner == Owner::Free);
+        let mut free = parts.segments.count(|owner| owner == SegmentOwner::Free);
         let (mut back, mut left_out, mut without_uid) = (PerShard::new(|_| 0), 0, 0);
         for ((account, guid), found) in known {
             if !correct_places(parts, account, guid, &found, Spare { free: &mut free, needs }) {
@@ -191,7 +191,7 @@ impl Rebuild {
 
     /// The number of free segments needed with `restored` more messages in the index: for the links
     /// and checkpoints of damaged shards, and for compaction.
-    fn segments_needed(&self, parts: &Parts, restored: u64) -> u32 {
+    fn segments_needed(&self, parts: &StoreParts, restored: u64) -> u32 {
         let places = parts.segments.geometry().places();
         let blocks = |shard| parts.indexes.of(shard).checkpoint_blocks();
         let checkpoints = |shard| 2 * u32::div_ceil(blocks(shard), places) + 1;
@@ -221,7 +221,7 @@ impl Spare<'_> {
 /// may be lost; then another body may be at the place that the index knows. A place that has the
 /// chunk stays. Returns false if there is no segment for a chunk.
 fn correct_places(
-    parts: &mut Parts,
+    parts: &mut StoreParts,
     account: AccountId,
     guid: u64,
     found: &MessageChunks,
@@ -229,7 +229,9 @@ fn correct_places(
 ) -> bool {
     let shard = account.shard();
     let index = parts.indexes.of_mut(shard);
-    let Some(Place { mailbox, uid }) = found.known_place(index, account, guid) else { return true };
+    let Some(Place { mailbox, uid }) = found.known_place(index, account, guid) else {
+        return true;
+    };
     for (number, copy) in found.chunks.iter().filter(|(_, copy)| !copy.is_at_known_place) {
         let to = copy.page;
         let known = index.mailbox(account, mailbox).and_then(|one| one.messages().find(uid));
@@ -253,7 +255,7 @@ fn correct_places(
 }
 
 /// Whether all of a message was found, and the index does not have it.
-fn lacks(parts: &Parts, account: AccountId, guid: u64, found: &MessageChunks) -> bool {
+fn lacks(parts: &StoreParts, account: AccountId, guid: u64, found: &MessageChunks) -> bool {
     let Some((header, last)) = found.last.and_then(|header| Some((header, header.last?))) else {
         return false;
     };
@@ -275,7 +277,7 @@ enum NotBack {
 
 /// Restores a message that is missing in the index.
 fn bring_back(
-    parts: &mut Parts,
+    parts: &mut StoreParts,
     account: AccountId,
     guid: u64,
     found: &MessageChunks,

@@ -9,7 +9,7 @@ mod writing;
 pub(crate) use writing::*;
 
 use crate::block::RECORDS_MAX;
-use crate::bytes::Reader;
+use crate::bytes::FieldReader;
 use crate::format4::{ProgressRecord, QueuedRecord};
 use crate::frame::{FRAME_BYTES, Unread, frames};
 use crate::layout::Page;
@@ -178,7 +178,7 @@ pub(crate) struct Texts<'a> {
 
 impl<'a> Texts<'a> {
     pub(crate) fn iter(self) -> impl Iterator<Item = &'a str> {
-        let mut reader = Reader::new(self.bytes);
+        let mut reader = FieldReader::new(self.bytes);
         (0..self.count).map_while(move |_| reader.text())
     }
 }
@@ -192,7 +192,7 @@ pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
 pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Result<Record<'_>, Unread<'_>>> {
     frames(bytes).filter_map(|frame| match frame.kind {
         ACCOUNT..=PROGRESS => {
-            let record = parse(frame.kind, Reader::new(frame.body));
+            let record = parse(frame.kind, FieldReader::new(frame.body));
             Some(record.ok_or(Unread::Malformed(frame.kind, frame.bytes())))
         }
         _ if frame.is_skippable() => None,
@@ -205,7 +205,7 @@ pub(crate) fn begin_life(bytes: &[u8]) -> bool {
     frames(bytes).next().is_some_and(|frame| frame.kind == LIFE)
 }
 
-fn parse(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
+fn parse(kind: u8, mut reader: FieldReader<'_>) -> Option<Record<'_>> {
     Some(match kind {
         ACCOUNT => return parse_account(reader),
         MAILBOX => Record::Mailbox {
@@ -245,7 +245,7 @@ fn parse(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
     })
 }
 
-fn parse_small(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
+fn parse_small(kind: u8, mut reader: FieldReader<'_>) -> Option<Record<'_>> {
     Some(match kind {
         MARKED => Record::Marked {
             account: AccountId(reader.u64()?),
@@ -287,11 +287,11 @@ fn parse_small(kind: u8, mut reader: Reader<'_>) -> Option<Record<'_>> {
     })
 }
 
-fn marks(reader: &mut Reader<'_>) -> Option<Marks> {
+fn marks(reader: &mut FieldReader<'_>) -> Option<Marks> {
     Some(Marks { flags: Flags(reader.u8()?), keywords: reader.u16()? })
 }
 
-fn parse_account(mut reader: Reader<'_>) -> Option<Record<'_>> {
+fn parse_account(mut reader: FieldReader<'_>) -> Option<Record<'_>> {
     let id = AccountId(reader.u64()?);
     let address = reader.text()?;
     let count = reader.u8()?;

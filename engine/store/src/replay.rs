@@ -18,10 +18,10 @@ pub(crate) use last_group::Dropped;
 use crate::block::{self, BlockHeader, GROUP_BLOCKS_MAX, JournalBlock};
 use crate::finding::{Damage, Finding};
 use crate::frame::Unread;
-use crate::hash::Key;
+use crate::hash::HashKey;
 use crate::index::Index;
 use crate::journal::Journal;
-use crate::lanes::Piece;
+use crate::lanes::DiskPiece;
 use crate::layout::{Geometry, PIECE_PAGES, Page, SegmentIndex, ShardId};
 use crate::record::{self, Record};
 use crate::superblock::{Format, Root};
@@ -32,11 +32,11 @@ use last_group::Recent;
 use sometimes::sometimes;
 
 /// A piece to be read.
-type Wanted = (Page, u32);
+type MissingPiece = (Page, u32);
 
 /// What the replay looks for next.
 #[derive(Clone, Copy, Debug)]
-enum Mode {
+enum ReplayMode {
     /// The next block.
     Following,
     /// The link that leads to the next block.
@@ -95,7 +95,7 @@ pub(crate) struct Replay {
     /// The unreadable place that may hold the next block or the link to it.
     unreadable: Option<Page>,
     root: Root,
-    mode: Mode,
+    mode: ReplayMode,
     partial: Option<Partial>,
     rival: Option<Rival>,
     recent: Vec<Recent>,
@@ -103,7 +103,7 @@ pub(crate) struct Replay {
 
 /// The content of one place of a segment: two copies of one block, or blocks that different lives
 /// left there.
-struct Look<'a> {
+struct BlockCopies<'a> {
     copies: [Option<JournalBlock<'a>>; 2],
     unreadable: bool,
 }
@@ -117,7 +117,7 @@ struct MatchingBlock<T> {
     lame: bool,
 }
 
-impl<'a> Look<'a> {
+impl<'a> BlockCopies<'a> {
     /// The wanted copy. Both are checked: a valid older block in one copy must not hide the right
     /// one in the other. Otherwise a later torn write would bring the older block back.
     fn find<T: PartialEq>(
@@ -147,7 +147,7 @@ impl Replay {
             settled: [0; 2],
             unreadable: None,
             root,
-            mode: Mode::Following,
+            mode: ReplayMode::Following,
             partial: None,
             rival: None,
             recent: Vec::new(),
@@ -173,18 +173,18 @@ impl Replay {
     /// the end.
     pub(crate) fn step(
         &mut self,
-        piece: Option<&Piece>,
-        key: &Key,
+        piece: Option<&DiskPiece>,
+        key: &HashKey,
         geometry: Geometry,
-    ) -> Option<Wanted> {
+    ) -> Option<MissingPiece> {
         loop {
             let done = match self.mode {
-                Mode::Following => self.follow(piece, key, geometry),
-                Mode::Link => self.link(piece, key, geometry),
-                Mode::Ahead { place, left, next, jumped } => {
+                ReplayMode::Following => self.follow(piece, key, geometry),
+                ReplayMode::Link => self.link(piece, key, geometry),
+                ReplayMode::Ahead { place, left, next, jumped } => {
                     self.look_ahead(piece, key, geometry, (place, left, next, jumped))
                 }
-                Mode::Verifying { number } => match self.recent.get(number).copied() {
+                ReplayMode::Verifying { number } => match self.recent.get(number).copied() {
                     Some(recent) => self.verify(piece, key, geometry, recent, number),
                     None => return None,
                 },
@@ -200,12 +200,12 @@ impl Replay {
 
     fn follow(
         &mut self,
-        piece: Option<&Piece>,
-        key: &Key,
+        piece: Option<&DiskPiece>,
+        key: &HashKey,
         geometry: Geometry,
-    ) -> Result<(), Wanted> {
+    ) -> Result<(), MissingPiece> {
         if self.journal.place() == geometry.link_place() {
-            self.mode = Mode::Link;
+            self.mode = ReplayMode::Link;
             return Ok(());
         }
         let (segment, place) = (self.journal.segment(), self.journal.place());
@@ -221,7 +221,7 @@ impl Replay {
             self.note_lame(lame, page);
             self.accept_either(block, rival, page);
         } else {
-            self.mode = Mode::Link;
+            self.mode = ReplayMode::Link;
             self.unreadable = look.unreadable.then(|| geometry.place_page(segment, place));
         }
         Ok(())
@@ -336,7 +336,12 @@ impl Replay {
     }
 
     /// Looks for the link at the end of the segment.
-    fn link(&mut self, piece: Option<&Piece>, key: &Key, geometry: Geometry) -> Result<(), Wanted> {
+    fn link(
+        &mut self,
+        piece: Option<&DiskPiece>,
+        key: &HashKey,
+        geometry: Geometry,
+    ) -> Result<(), MissingPiece> {
         let segment = self.journal.segment();
         let look = self.look(piece, key, geometry, segment, geometry.link_place())?;
         let sequence = self.journal.sequence();
@@ -355,7 +360,7 @@ impl Replay {
         if let Some(MatchingBlock { block: (next, hash), lame, .. }) = fits {
             (self.rival, self.unreadable) = (None, None);
             self.journal.link_follows(next, hash);
-            self.mode = Mode::Following;
+            self.mode = ReplayMode::Following;
             self.note_lame(lame, geometry.place_page(segment, geometry.link_place()));
             return Ok(());
         }
@@ -364,14 +369,14 @@ impl Replay {
         if let Some(rival) = self.rival.take() {
             self.go_over_to(rival);
             self.unreadable = None;
-            self.mode = Mode::Following;
+            self.mode = ReplayMode::Following;
             return Ok(());
         }
         if look.unreadable {
             self.unreadable.get_or_insert(geometry.place_page(segment, geometry.link_place()));
         }
         let place = self.journal.place() + 1;
-        self.mode = Mode::Ahead { place, left: GROUP_BLOCKS_MAX + 1, next, jumped: false };
+        self.mode = ReplayMode::Ahead { place, left: GROUP_BLOCKS_MAX + 1, next, jumped: false };
         Ok(())
     }
 
@@ -379,23 +384,28 @@ impl Replay {
     /// durable.
     fn look_ahead(
         &mut self,
-        piece: Option<&Piece>,
-        key: &Key,
+        piece: Option<&DiskPiece>,
+        key: &HashKey,
         geometry: Geometry,
         (place, left, next, jumped): (u32, u32, Option<SegmentIndex>, bool),
-    ) -> Result<(), Wanted> {
+    ) -> Result<(), MissingPiece> {
         if left == 0 || place >= geometry.link_place() {
             self.mode = match next {
                 Some(next) => {
                     self.journal.looks_into(next);
-                    Mode::Ahead { place: 0, left: GROUP_BLOCKS_MAX + 1, next: None, jumped: true }
+                    ReplayMode::Ahead {
+                        place: 0,
+                        left: GROUP_BLOCKS_MAX + 1,
+                        next: None,
+                        jumped: true,
+                    }
                 }
                 None => {
                     if jumped {
                         self.journal.looks_back();
                     }
                     self.end();
-                    Mode::Verifying { number: 0 }
+                    ReplayMode::Verifying { number: 0 }
                 }
             };
             return Ok(());
@@ -412,7 +422,9 @@ impl Replay {
         });
         match later {
             Some(fit) => self.skip_hole(&fit.block, place, geometry),
-            None => self.mode = Mode::Ahead { place: place + 1, left: left - 1, next, jumped },
+            None => {
+                self.mode = ReplayMode::Ahead { place: place + 1, left: left - 1, next, jumped }
+            }
         }
         Ok(())
     }
@@ -426,7 +438,7 @@ impl Replay {
         self.partial = None;
         self.journal.continue_at(place, header);
         self.unreadable = None;
-        self.mode = Mode::Following;
+        self.mode = ReplayMode::Following;
     }
 
     /// There is no later block. An incomplete group is dropped.
@@ -456,12 +468,12 @@ impl Replay {
     /// The content of a place in a segment. Returns an error if its piece must be read first.
     fn look<'a>(
         &self,
-        piece: Option<&'a Piece>,
-        key: &Key,
+        piece: Option<&'a DiskPiece>,
+        key: &HashKey,
         geometry: Geometry,
         segment: SegmentIndex,
         place: u32,
-    ) -> Result<Look<'a>, Wanted> {
+    ) -> Result<BlockCopies<'a>, MissingPiece> {
         let page = geometry.place_page(segment, place);
         let aligned = geometry.first_page(segment).plus(place * 2 / PIECE_PAGES * PIECE_PAGES);
         let wanted = (aligned, PIECE_PAGES);
@@ -472,7 +484,7 @@ impl Replay {
         let parse = |bytes: Result<&'a [u8], ()>| {
             bytes.ok().and_then(|bytes| block::parse(bytes, key, page, self.shard))
         };
-        Ok(Look {
+        Ok(BlockCopies {
             copies: [parse(first), parse(second)],
             unreadable: first.is_err() && second.is_err(),
         })

@@ -19,7 +19,7 @@
 
 use crate::backing::DiskQueue;
 use crate::layout::ShardId;
-use crate::parts::Parts;
+use crate::parts::StoreParts;
 use crate::record;
 use crate::sealing::seal_shard;
 use crate::writing::{has_places, needs_fence, refresh_reserve, write_blocks};
@@ -27,7 +27,7 @@ use alloc::vec::Vec;
 
 /// Forgets everything that was not durable when the disk failed. Writes the fences that keep the
 /// failed group from ever counting.
-pub(crate) fn begin(parts: &mut Parts) {
+pub(crate) fn begin(parts: &mut StoreParts) {
     parts.journals.go_back(&mut parts.segments);
     for pair in parts.commit.give_up() {
         parts.pool.give_pair(pair);
@@ -45,7 +45,7 @@ pub(crate) fn begin(parts: &mut Parts) {
 }
 
 /// Writes the fence that keeps the failed group from ever continuing the journal.
-fn fence(parts: &mut Parts, shard: ShardId) {
+fn fence(parts: &mut StoreParts, shard: ShardId) {
     if needs_fence(parts, shard) && !has_places(parts, shard, 2) {
         // The disk is full: the fence is alone in its group.
         return write_blocks(parts, shard, true, 0, &[]);
@@ -57,6 +57,6 @@ fn fence(parts: &mut Parts, shard: ShardId) {
 
 /// Whether nothing is in flight except reads of bodies and requests of other cores.
 pub(crate) fn is_settled(backing: &DiskQueue) -> bool {
-    use crate::backing::Purpose::{Body, ForClient};
+    use crate::backing::DiskPurpose::{Body, ForClient};
     backing.all_are(|purpose| matches!(purpose, Body(_) | ForClient { .. }))
 }

@@ -11,7 +11,7 @@ use crate::group::Superseded;
 use crate::journals::blocks_of;
 use crate::layout::ShardId;
 use crate::metadata_changes::METADATA_CHANGES_BLOCKS;
-use crate::parts::Parts;
+use crate::parts::StoreParts;
 use crate::shards::ShardSet;
 use crate::superblock::Root;
 use crate::writing::{has_places, needs_fence, write_blocks};
@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 /// Makes a group of everything gathered, unless one is in flight. During a retry no checkpoint
 /// continues.
-pub(crate) fn seal(parts: &mut Parts, checkpointer: &mut Checkpointer, is_retry: bool) {
+pub(crate) fn seal(parts: &mut StoreParts, checkpointer: &mut Checkpointer, is_retry: bool) {
     if !parts.commit.is_idle() || !has_to_seal(parts, checkpointer) {
         return;
     }
@@ -39,12 +39,12 @@ pub(crate) fn seal(parts: &mut Parts, checkpointer: &mut Checkpointer, is_retry:
 }
 
 /// Whether there may be anything for a group. In most turns there is nothing.
-fn has_to_seal(parts: &Parts, checkpointer: &Checkpointer) -> bool {
+fn has_to_seal(parts: &StoreParts, checkpointer: &Checkpointer) -> bool {
     !parts.journals.candidates().is_empty() || checkpointer.is_busy() || parts.commit.has_to_seal()
 }
 
 /// Cuts a shard's records into blocks and queues them. Leaves them gathered if there is no space.
-pub(crate) fn seal_shard(parts: &mut Parts, shard: ShardId, mut before: Vec<u8>) {
+pub(crate) fn seal_shard(parts: &mut StoreParts, shard: ShardId, mut before: Vec<u8>) {
     carry_out_metadata_changes(parts, shard, &mut before);
     let gathered = parts.journals.take_gathered(shard);
     let records = if before.is_empty() { gathered } else { [before, gathered].concat() };
@@ -61,7 +61,7 @@ pub(crate) fn seal_shard(parts: &mut Parts, shard: ShardId, mut before: Vec<u8>)
 
 /// Turns the pending metadata changes of a shard into records, if they find space. Nothing is in
 /// flight.
-fn carry_out_metadata_changes(parts: &mut Parts, shard: ShardId, out: &mut Vec<u8>) {
+fn carry_out_metadata_changes(parts: &mut StoreParts, shard: ShardId, out: &mut Vec<u8>) {
     if !parts.journals.has_metadata_changes(shard) {
         return;
     }
@@ -77,7 +77,7 @@ fn carry_out_metadata_changes(parts: &mut Parts, shard: ShardId, out: &mut Vec<u
 }
 
 /// The group in flight is durable: makes it visible.
-pub(crate) fn apply(parts: &mut Parts, checkpointer: &mut Checkpointer) {
+pub(crate) fn apply(parts: &mut StoreParts, checkpointer: &mut Checkpointer) {
     let mut applied = ShardSet::EMPTY;
     for (shard, pair) in parts.commit.flushed() {
         let Some(pair) = pair else { unreachable!("a block that was flushed and not written") };
@@ -91,7 +91,7 @@ pub(crate) fn apply(parts: &mut Parts, checkpointer: &mut Checkpointer) {
     superblock_flushed(parts);
 }
 
-fn superblock_flushed(parts: &mut Parts) {
+fn superblock_flushed(parts: &mut StoreParts) {
     for superseded in parts.commit.take_released() {
         if superseded.is_in_one_version {
             superseded
@@ -116,7 +116,7 @@ fn superblock_flushed(parts: &mut Parts) {
 }
 
 /// The root of a journal that has begun.
-fn root_of(parts: &Parts, shard: ShardId) -> Root {
+fn root_of(parts: &StoreParts, shard: ShardId) -> Root {
     match parts.superblock.root(shard) {
         Some(root) => root,
         None => unreachable!("a journal that began without a root"),

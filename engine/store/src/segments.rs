@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 /// The owner of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Owner {
+pub(crate) enum SegmentOwner {
     Free,
     Journal(ShardId),
     Body(ShardId),
@@ -33,7 +33,7 @@ pub(crate) const COMPACTION_RESERVE: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
 struct Segment {
-    owner: Owner,
+    owner: SegmentOwner,
     /// Pages that hold live data.
     live: u32,
     /// Pages that are written, but not yet made visible or given up.
@@ -59,7 +59,7 @@ impl Segment {
 }
 
 const FREE: Segment = Segment {
-    owner: Owner::Free,
+    owner: SegmentOwner::Free,
     live: 0,
     pinned: 0,
     given: 0,
@@ -70,7 +70,7 @@ const FREE: Segment = Segment {
 
 /// The disk's space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Space {
+pub struct DiskSpace {
     /// Bytes of the whole store.
     pub bytes: u64,
     /// Bytes of segments without live data.
@@ -85,13 +85,13 @@ pub struct Space {
 
 /// The size of a body that is likely to find space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Room {
+pub struct BodySpace {
     pages: u32,
 }
 
-impl Room {
+impl BodySpace {
     /// Not even an empty body finds space.
-    pub const NONE: Room = Room { pages: 0 };
+    pub const NONE: BodySpace = BodySpace { pages: 0 };
 
     /// Whether a body of `octets` is likely to find space.
     pub fn holds(self, octets: u64) -> bool {
@@ -160,20 +160,20 @@ impl Segments {
     }
 
     /// The space that bodies are likely to find.
-    pub(crate) fn room(&self) -> Room {
+    pub(crate) fn room(&self) -> BodySpace {
         let segments = (self.free() + self.elsewhere).saturating_sub(self.reserve);
-        Room { pages: segments * (self.geometry.segment_pages - PIECE_PAGES) }
+        BodySpace { pages: segments * (self.geometry.segment_pages - PIECE_PAGES) }
     }
 
     /// The use of the disk's space, counted over all segments.
-    pub(crate) fn space(&self) -> Space {
+    pub(crate) fn space(&self) -> DiskSpace {
         let segment_bytes = u64::from(self.geometry.segment_pages) * PAGE_BYTES as u64;
-        let count = |wanted: fn(Owner) -> bool| u64::from(self.count(wanted));
-        Space {
+        let count = |wanted: fn(SegmentOwner) -> bool| u64::from(self.count(wanted));
+        DiskSpace {
             bytes: self.geometry.bytes(),
-            free_bytes: count(|owner| owner == Owner::Free) * segment_bytes,
+            free_bytes: count(|owner| owner == SegmentOwner::Free) * segment_bytes,
             body_bytes: self.live_pages() * PAGE_BYTES as u64,
-            journal_bytes: count(|owner| matches!(owner, Owner::Journal(_))) * segment_bytes,
+            journal_bytes: count(|owner| matches!(owner, SegmentOwner::Journal(_))) * segment_bytes,
             reserve_bytes: u64::from(self.reserve) * segment_bytes,
         }
     }
@@ -183,11 +183,11 @@ impl Segments {
         self.free = (0..self.geometry.segments())
             .rev()
             .map(SegmentIndex)
-            .filter(|index| self.owner(*index) == Owner::Free)
+            .filter(|index| self.owner(*index) == SegmentOwner::Free)
             .collect();
     }
 
-    pub(crate) fn owner(&self, index: SegmentIndex) -> Owner {
+    pub(crate) fn owner(&self, index: SegmentIndex) -> SegmentOwner {
         self.get(index).owner
     }
 
@@ -206,7 +206,7 @@ impl Segments {
         self.table.iter().map(|segment| segment.pinned).sum()
     }
 
-    pub(crate) fn count(&self, wanted: impl Fn(Owner) -> bool) -> u32 {
+    pub(crate) fn count(&self, wanted: impl Fn(SegmentOwner) -> bool) -> u32 {
         self.table.iter().filter(|segment| wanted(segment.owner)).count() as u32
     }
 
@@ -234,7 +234,7 @@ impl Segments {
         }
     }
 
-    pub(crate) fn take(&mut self, owner: Owner, want: Want) -> Option<SegmentIndex> {
+    pub(crate) fn take(&mut self, owner: SegmentOwner, want: Want) -> Option<SegmentIndex> {
         if !self.may_take(want) {
             return None;
         }
@@ -243,10 +243,10 @@ impl Segments {
         };
         let segment = self.get_mut(index);
         assert!(
-            segment.owner == Owner::Free && segment.live == 0,
+            segment.owner == SegmentOwner::Free && segment.live == 0,
             "a segment that is free and taken"
         );
-        *segment = Segment { owner, open: matches!(owner, Owner::Body(_)), ..FREE };
+        *segment = Segment { owner, open: matches!(owner, SegmentOwner::Body(_)), ..FREE };
         Some(index)
     }
 
@@ -256,7 +256,7 @@ impl Segments {
         let mut open = match *self.open.of(shard) {
             Some(open) if open.used + pages <= segment_pages => open,
             full => {
-                let segment = self.take(Owner::Body(shard), want)?;
+                let segment = self.take(SegmentOwner::Body(shard), want)?;
                 if let Some(full) = full {
                     self.close(full.segment);
                 }
@@ -273,14 +273,14 @@ impl Segments {
     /// Gives a free segment to another core.
     pub(crate) fn give_away(&mut self) -> Option<SegmentIndex> {
         let index = self.free.pop()?;
-        *self.get_mut(index) = Segment { owner: Owner::Elsewhere, ..FREE };
+        *self.get_mut(index) = Segment { owner: SegmentOwner::Elsewhere, ..FREE };
         Some(index)
     }
 
     /// Takes a free segment from another core.
     pub(crate) fn take_back(&mut self, index: SegmentIndex) {
         let segment = self.get_mut(index);
-        assert!(segment.owner == Owner::Elsewhere, "a segment that was given away and kept");
+        assert!(segment.owner == SegmentOwner::Elsewhere, "a segment that was given away and kept");
         *segment = FREE;
         self.free.push(index);
     }
@@ -289,10 +289,10 @@ impl Segments {
     pub(crate) fn split_off(&mut self, free: u32, theirs: ShardSet) -> Segments {
         let mut others = Segments::new(self.geometry);
         for (other, own) in others.table.iter_mut().zip(&mut self.table) {
-            let elsewhere = Segment { owner: Owner::Elsewhere, ..FREE };
+            let elsewhere = Segment { owner: SegmentOwner::Elsewhere, ..FREE };
             let is_theirs = match own.owner {
-                Owner::Journal(shard) | Owner::Body(shard) => theirs.has(shard),
-                Owner::Free | Owner::Elsewhere => false,
+                SegmentOwner::Journal(shard) | SegmentOwner::Body(shard) => theirs.has(shard),
+                SegmentOwner::Free | SegmentOwner::Elsewhere => false,
             };
             *other = if is_theirs { core::mem::replace(own, elsewhere) } else { elsewhere };
         }
@@ -309,9 +309,9 @@ impl Segments {
     /// another one.
     pub(crate) fn claim_journal(&mut self, index: SegmentIndex, shard: ShardId) -> bool {
         let segment = self.get_mut(index);
-        let is_free = segment.owner == Owner::Free;
+        let is_free = segment.owner == SegmentOwner::Free;
         if is_free {
-            segment.owner = Owner::Journal(shard);
+            segment.owner = SegmentOwner::Journal(shard);
         }
         is_free
     }
@@ -319,7 +319,7 @@ impl Segments {
     /// Gives back a journal's segment.
     pub(crate) fn release_journal(&mut self, index: SegmentIndex) {
         let segment = self.get_mut(index);
-        if matches!(segment.owner, Owner::Journal(_)) {
+        if matches!(segment.owner, SegmentOwner::Journal(_)) {
             *segment = FREE;
             self.free.push(index);
         }
@@ -345,7 +345,7 @@ impl Segments {
 
     /// While opening: the segment of a page, if it is not claimed yet.
     pub(crate) fn unclaimed(&self, page: Page) -> Option<SegmentIndex> {
-        self.geometry.segment_of(page).filter(|index| self.owner(*index) == Owner::Free)
+        self.geometry.segment_of(page).filter(|index| self.owner(*index) == SegmentOwner::Free)
     }
 
     /// While opening: the same for dead pages, until their death is durable and [`Segments::unpin`]
@@ -357,7 +357,9 @@ impl Segments {
     /// While opening: whether these pages can belong to a body.
     pub(crate) fn may_hold_body(&self, page: Page, pages: u32) -> bool {
         let segment = self.geometry.segment_of(page).filter(|_| self.geometry.holds(page, pages));
-        segment.is_some_and(|index| matches!(self.owner(index), Owner::Free | Owner::Body(_)))
+        segment.is_some_and(|index| {
+            matches!(self.owner(index), SegmentOwner::Free | SegmentOwner::Body(_))
+        })
     }
 
     fn claim(&mut self, page: Page, pages: u32, shard: ShardId) -> Option<&mut Segment> {
@@ -366,7 +368,7 @@ impl Segments {
         }
         let all = self.geometry.segment_pages;
         let segment = self.geometry.segment_of(page).map(|index| self.get_mut(index))?;
-        segment.owner = Owner::Body(shard);
+        segment.owner = SegmentOwner::Body(shard);
         segment.given = all;
         Some(segment)
     }
@@ -429,7 +431,7 @@ impl Segments {
     pub(crate) fn emptiest(&mut self, dead_min: u32) -> Option<(SegmentIndex, ShardId)> {
         let candidates =
             self.table.iter().zip(0..).filter_map(|(segment, index)| match segment.owner {
-                Owner::Body(shard)
+                SegmentOwner::Body(shard)
                     if !segment.open
                         && !segment.damaged
                         && segment.pinned == 0
@@ -475,7 +477,7 @@ impl Segments {
         change(segment);
         let empty =
             segment.live == 0 && segment.pinned == 0 && segment.reading == 0 && !segment.open;
-        if empty && matches!(segment.owner, Owner::Body(_)) {
+        if empty && matches!(segment.owner, SegmentOwner::Body(_)) {
             *segment = FREE;
             self.free.push(index);
         }

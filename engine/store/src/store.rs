@@ -11,23 +11,23 @@ mod sharing;
 
 pub use sharing::{Owners, Share};
 
-use crate::backing::{DiskQueue, Parity, Purpose};
+use crate::backing::{DiskPurpose, DiskQueue, Parity};
 use crate::block::GROUP_BLOCKS_MAX;
 use crate::checkpoint::Checkpointer;
 use crate::chunk::Summarize;
 use crate::cleaning::Cleaner;
 use crate::condition::Condition;
 use crate::delivery::Deliveries;
-use crate::disk_owner::{DiskOwner, Flushed, Role, Slots};
+use crate::disk_owner::{DiskOwner, Flushed, Slots, StoreRole};
 use crate::finding::{Finding, Findings};
 use crate::group::Commit;
-use crate::hash::{Key, Random};
+use crate::hash::{DiskRandom, HashKey};
 use crate::indexes::Indexes;
 use crate::journals::Journals;
 use crate::layout::{Geometry, PAGE_BYTES, PAGES_MIN, PIECE_PAGES, SHARDS};
-use crate::opening::Opening;
-use crate::outcome::{Outcome, Reason, Refusal, State, Wake, Wakes, WhyReadOnly};
-use crate::parts::Parts;
+use crate::opening::DiskOpening;
+use crate::outcome::{OpenRefusal, Outcome, Refusal, State, Wake, Wakes, WhyReadOnly};
+use crate::parts::StoreParts;
 use crate::pending::{Awaiting, Pending};
 use crate::pool::Pool;
 use crate::reading::Reads;
@@ -43,12 +43,12 @@ use tasks::FrameId;
 /// The store. See the crate's documentation.
 pub struct Store {
     condition: Condition,
-    parts: Parts,
+    parts: StoreParts,
     deliveries: Deliveries,
     reads: Reads,
     checkpointer: Checkpointer,
     cleaner: Cleaner,
-    opening: Option<Box<Opening>>,
+    opening: Option<Box<DiskOpening>>,
     findings: Findings,
     /// The disk was blank and was formatted.
     is_new: bool,
@@ -66,11 +66,11 @@ impl Store {
     /// The same for the disk owner among several `cores`. It will share what it opens: see
     /// [`Store::share_out`].
     pub fn disk_owner(limits: Limits, disk: Disk, seed: [u8; 32], cores: u8) -> Store {
-        let role = Role::DiskOwner(DiskOwner::new(cores));
+        let role = StoreRole::DiskOwner(DiskOwner::new(cores));
         let mut store = Store::unopened(limits, Some(disk), seed, role, cores);
         match (disk.durable, store.parts.segments.geometry().checked()) {
-            (false, _) => store.condition.has_opened(State::Refused(Reason::NotDurable)),
-            (_, None) => store.condition.has_opened(State::Refused(Reason::TooSmall)),
+            (false, _) => store.condition.has_opened(State::Refused(OpenRefusal::NotDurable)),
+            (_, None) => store.condition.has_opened(State::Refused(OpenRefusal::TooSmall)),
             _ => store.begin_opening(disk.sectors, false),
         }
         store
@@ -78,11 +78,11 @@ impl Store {
 
     /// The same for a disk that is only inspected.
     pub(crate) fn inspect(limits: Limits, sectors: u64) -> Store {
-        let role = Role::DiskOwner(DiskOwner::new(1));
+        let role = StoreRole::DiskOwner(DiskOwner::new(1));
         let mut store =
             Store::unopened(limits, Some(Disk { sectors, durable: true }), [0; 32], role, 1);
         match store.parts.segments.geometry().checked() {
-            None => store.condition.has_opened(State::Refused(Reason::TooSmall)),
+            None => store.condition.has_opened(State::Refused(OpenRefusal::TooSmall)),
             _ => store.begin_opening(sectors, true),
         }
         store
@@ -93,20 +93,20 @@ impl Store {
         limits: Limits,
         disk: Option<Disk>,
         seed: [u8; 32],
-        role: Role,
+        role: StoreRole,
         cores: u8,
     ) -> Store {
-        let mut random = Random::new(seed);
+        let mut random = DiskRandom::new(seed);
         let none = Geometry { pages: PAGES_MIN - 1, segment_pages: 16 };
         let geometry = disk.and_then(|disk| Geometry::for_disk(disk.sectors)).unwrap_or(none);
         let pages = limits.deliveries + limits.reads + 16;
         let runs =
             limits.buffer_bytes.max(PIECE_PAGES as usize * 8 * PAGE_BYTES) / (2 * PAGE_BYTES);
         let requests = pages + runs + SHARDS * (GROUP_BLOCKS_MAX as usize + 2) + 128;
-        let (id, key) = (random.bytes(), Key::new(random.bytes()));
+        let (id, key) = (random.bytes(), HashKey::new(random.bytes()));
         Store {
             condition: Condition::opening(),
-            parts: Parts {
+            parts: StoreParts {
                 backing: DiskQueue::new(requests * usize::from(cores)),
                 pool: Pool::new(pages, limits.buffer_bytes),
                 role,
@@ -137,7 +137,7 @@ impl Store {
     }
 
     fn begin_opening(&mut self, sectors: u64, inspect: bool) {
-        self.opening = Some(Box::new(Opening::begin(sectors, inspect, &mut self.parts)));
+        self.opening = Some(Box::new(DiskOpening::begin(sectors, inspect, &mut self.parts)));
     }
 
     /// Sets the function that summarizes messages from now on. Earlier deliveries have empty
@@ -246,46 +246,48 @@ impl Store {
         let Some(purpose) = self.parts.backing.completed(completion.token) else { return };
         let (ok, buffer) = (completion.result.is_ok(), completion.buffer);
         match purpose {
-            Purpose::Chunk { delivery, group } => self.chunk_written(delivery, group, ok, buffer),
-            Purpose::Block { number } => self.block_written(number, ok, buffer),
-            Purpose::Fixed { group } => {
+            DiskPurpose::Chunk { delivery, group } => {
+                self.chunk_written(delivery, group, ok, buffer)
+            }
+            DiskPurpose::Block { number } => self.block_written(number, ok, buffer),
+            DiskPurpose::Fixed { group } => {
                 if !ok {
                     self.fail(WhyReadOnly::WriteFailed);
                 }
                 self.written(group);
             }
-            Purpose::Flush if self.opening.is_some() => {
+            DiskPurpose::Flush if self.opening.is_some() => {
                 self.open(|opening, parts, findings| opening.flushed(ok, parts, findings));
             }
-            Purpose::Flush => {
+            DiskPurpose::Flush => {
                 let ended = self.parts.role.disk_flushed(ok);
                 self.flush_ended(Some(ended));
             }
-            Purpose::Slot => {
+            DiskPurpose::Slot => {
                 let (role, mut slots) = slots(&mut self.parts);
                 let ended = role.slot_written(ok, &mut slots);
                 self.flush_ended(ended);
             }
-            Purpose::Body(read) => self.reads.body_read(read, ok, buffer, &mut self.parts),
-            Purpose::Victim => {
+            DiskPurpose::Body(read) => self.reads.body_read(read, ok, buffer, &mut self.parts),
+            DiskPurpose::Victim => {
                 let to_leave = self.deliveries.pages_to_leave(self.reads.to_come());
                 self.cleaner.victim_read(ok, buffer, to_leave, &mut self.parts);
             }
-            Purpose::Moved { number } => {
+            DiskPurpose::Moved { number } => {
                 self.give(buffer);
                 self.cleaner.move_written(number, ok, &mut self.parts);
             }
-            Purpose::Piece { lane, page } => {
+            DiskPurpose::Piece { lane, page } => {
                 let result = if ok { Ok(buffer) } else { Err(buffer) };
                 self.open(|opening, parts, findings| {
                     opening.piece_read((lane, page), result, parts, findings)
                 });
             }
-            Purpose::Proof => {
+            DiskPurpose::Proof => {
                 self.open(|opening, parts, findings| opening.proof_read(ok, parts, findings))
             }
-            Purpose::Format => self.open(|opening, parts, _| opening.slot_written(ok, parts)),
-            Purpose::ForClient { core, token } => {
+            DiskPurpose::Format => self.open(|opening, parts, _| opening.slot_written(ok, parts)),
+            DiskPurpose::ForClient { core, token } => {
                 self.parts
                     .role
                     .client_request_done(core, DiskCompletion { token, buffer, ..completion });
@@ -311,7 +313,7 @@ impl Store {
     }
 
     /// Continues opening, if it is not over.
-    fn open(&mut self, step: impl FnOnce(&mut Opening, &mut Parts, &mut Findings)) {
+    fn open(&mut self, step: impl FnOnce(&mut DiskOpening, &mut StoreParts, &mut Findings)) {
         let Some(opening) = &mut self.opening else { return };
         step(opening, &mut self.parts, &mut self.findings);
         if let Some(state) = opening.ended() {
@@ -426,7 +428,7 @@ impl Store {
         self.parts.role.notify_of_failure(why);
         let mut pending = self.parts.commit.take_pending();
         self.parts.journals.give_up(&mut pending);
-        let Parts { journals, wakes, .. } = &mut self.parts;
+        let StoreParts { journals, wakes, .. } = &mut self.parts;
         journals
             .give_up_metadata_changes()
             .for_each(|continuation| wakes.refuse(continuation, Refusal::ReadOnly));
@@ -464,12 +466,12 @@ impl Store {
     }
 
     /// The parts, read-only.
-    pub(crate) fn parts(&self) -> &Parts {
+    pub(crate) fn parts(&self) -> &StoreParts {
         &self.parts
     }
 
     #[cfg(test)]
-    pub(crate) fn parts_mut(&mut self) -> &mut Parts {
+    pub(crate) fn parts_mut(&mut self) -> &mut StoreParts {
         &mut self.parts
     }
 
@@ -490,7 +492,7 @@ impl Store {
 }
 
 /// The store's role, and the parts for writing superblocks.
-fn slots(parts: &mut Parts) -> (&mut Role, Slots<'_>) {
-    let Parts { role, backing, superblock, random, .. } = parts;
+fn slots(parts: &mut StoreParts) -> (&mut StoreRole, Slots<'_>) {
+    let StoreParts { role, backing, superblock, random, .. } = parts;
     (role, Slots { backing, superblock, random })
 }

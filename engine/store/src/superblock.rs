@@ -6,8 +6,8 @@
 //! - Magic and format version are checked before anything else is read. They are at the same offset
 //!   in every format.
 
-use crate::bytes::{HeaderWriter, Reader};
-use crate::hash::{Hash, Key};
+use crate::bytes::{FieldReader, HeaderWriter};
+use crate::hash::{Hash, HashKey};
 use crate::layout::{Geometry, PAGE_BYTES, Page, SHARDS, SegmentIndex, ShardId};
 use alloc::boxed::Box;
 
@@ -62,13 +62,13 @@ pub(crate) struct Superblock {
     pub(crate) format: Format,
     pub(crate) sequence: u64,
     pub(crate) id: [u8; 16],
-    pub(crate) key: Key,
+    pub(crate) key: HashKey,
     pub(crate) geometry: Geometry,
     pub(crate) roots: [Option<Root>; SHARDS],
 }
 
 /// The content of one slot.
-pub(crate) enum Slot {
+pub(crate) enum SlotContent {
     Zero,
     Valid(Box<Superblock>),
     OtherFormat(u32),
@@ -144,28 +144,34 @@ impl Superblock {
     }
 
     /// The content of the slot at `page`.
-    pub(crate) fn parse(bytes: &[u8], page: Page) -> Slot {
-        let mut reader = Reader::new(bytes);
+    pub(crate) fn parse(bytes: &[u8], page: Page) -> SlotContent {
+        let mut reader = FieldReader::new(bytes);
         if reader.take(8) != Some(MAGIC) {
-            return if bytes.iter().all(|byte| *byte == 0) { Slot::Zero } else { Slot::Unknown };
+            return if bytes.iter().all(|byte| *byte == 0) {
+                SlotContent::Zero
+            } else {
+                SlotContent::Unknown
+            };
         }
-        let Some(version) = reader.u32() else { return Slot::Unknown };
-        let Some(format) = Format::of_version(version) else { return Slot::OtherFormat(version) };
+        let Some(version) = reader.u32() else { return SlotContent::Unknown };
+        let Some(format) = Format::of_version(version) else {
+            return SlotContent::OtherFormat(version);
+        };
         match parse_first(bytes, page, format) {
-            Some(superblock) => Slot::Valid(Box::new(superblock)),
-            None => Slot::Unknown,
+            Some(superblock) => SlotContent::Valid(Box::new(superblock)),
+            None => SlotContent::Unknown,
         }
     }
 }
 
 fn parse_first(bytes: &[u8], page: Page, format: Format) -> Option<Superblock> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = FieldReader::new(bytes);
     reader.take(12)?;
     let own_page = reader.u32()?;
     let stored = reader.take(16)?;
     let sequence = reader.count()?;
     let id = reader.key()?;
-    let key = Key::new(reader.key()?);
+    let key = HashKey::new(reader.key()?);
     let pages = u32::try_from(reader.u64()?).ok()?;
     let geometry = Geometry { pages, segment_pages: reader.u32()? }.checked()?;
     let shards = reader.u32()?;
@@ -175,12 +181,12 @@ fn parse_first(bytes: &[u8], page: Page, format: Format) -> Option<Superblock> {
     }
     let mut roots = [None; SHARDS];
     for root in &mut roots {
-        *root = parse_root(Reader::new(reader.take(ROOT_BYTES)?), geometry)?;
+        *root = parse_root(FieldReader::new(reader.take(ROOT_BYTES)?), geometry)?;
     }
     Some(Superblock { format, sequence, id, key, geometry, roots })
 }
 
-fn parse_root(mut reader: Reader<'_>, geometry: Geometry) -> Option<Option<Root>> {
+fn parse_root(mut reader: FieldReader<'_>, geometry: Geometry) -> Option<Option<Root>> {
     let segment = reader.u32()?;
     let place = reader.u16()?;
     let started = reader.u16()? == 1;
@@ -198,7 +204,7 @@ fn parse_root(mut reader: Reader<'_>, geometry: Geometry) -> Option<Option<Root>
     is_inside.then_some(Some(root))
 }
 
-fn page_hash(key: &Key, bytes: &[u8]) -> Option<Hash> {
+fn page_hash(key: &HashKey, bytes: &[u8]) -> Option<Hash> {
     Some(key.hash([bytes.get(32..END)?, bytes.get(..16)?]))
 }
 

@@ -255,7 +255,7 @@ pub struct Recipient {
     pub entry: Option<OutboxEntry>,
     /// If set, it is delivered only once, even if delivery is attempted several times. The arrival
     /// of this message is remembered until [`Store::forget_arrival`](crate::Store::forget_arrival).
-    pub once: Option<Origin>,
+    pub once: Option<SentId>,
 }
 
 impl Recipient {
@@ -315,15 +315,15 @@ impl From<UnixTime> for Closing {
 /// Identifies a sent message for its recipients: the account of the sender, and the GUID number of
 /// the sender's own copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Origin {
+pub struct SentId {
     pub(crate) account: AccountId,
     pub(crate) number: u64,
 }
 
-impl Origin {
+impl SentId {
     /// The origin of the message `guid` of `account`.
-    pub const fn of(account: AccountId, Guid(guid): Guid) -> Origin {
-        Origin { account, number: guid as u64 }
+    pub const fn of(account: AccountId, Guid(guid): Guid) -> SentId {
+        SentId { account, number: guid as u64 }
     }
 }
 

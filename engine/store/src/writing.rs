@@ -3,28 +3,28 @@
 //! Invariant: blocks of an earlier life are never mistaken for blocks of this one. A fence comes
 //! first, or a link.
 
-use crate::backing::{Backing, Purpose};
+use crate::backing::{Backing, DiskPurpose};
 use crate::block::{self, RECORDS_MAX};
 use crate::frame;
 use crate::journal::Journal;
 use crate::layout::{Page, ShardId};
-use crate::parts::Parts;
+use crate::parts::StoreParts;
 use crate::record;
-use crate::segments::{Owner, Want};
+use crate::segments::{SegmentOwner, Want};
 use crate::shards::ShardSet;
 use crate::superblock::Root;
 use alloc::vec::Vec;
 use sometimes::{buggify, sometimes};
 
 /// Whether a shard's journal has space for this many blocks.
-pub(crate) fn has_places(parts: &Parts, shard: ShardId, blocks: u32) -> bool {
+pub(crate) fn has_places(parts: &StoreParts, shard: ShardId, blocks: u32) -> bool {
     let geometry = parts.segments.geometry();
     let left = parts.journals.of(shard).map_or(0, |journal| journal.places_left(geometry));
     blocks.saturating_sub(left).div_ceil(geometry.link_place()) <= parts.segments.free()
 }
 
 /// Whether the shard's journal continues at a place where an earlier life may have left blocks.
-pub(crate) fn needs_fence(parts: &Parts, shard: ShardId) -> bool {
+pub(crate) fn needs_fence(parts: &StoreParts, shard: ShardId) -> bool {
     let geometry = parts.segments.geometry();
     parts.journals.of(shard).is_some_and(|journal| journal.needs_fence(geometry))
 }
@@ -32,7 +32,7 @@ pub(crate) fn needs_fence(parts: &Parts, shard: ShardId) -> bool {
 /// Writes records as a group of `blocks` blocks, behind a fence if one is needed. The caller has
 /// checked the space.
 pub(crate) fn write_blocks(
-    parts: &mut Parts,
+    parts: &mut StoreParts,
     shard: ShardId,
     fence: bool,
     blocks: u32,
@@ -57,7 +57,7 @@ pub(crate) fn write_blocks(
 }
 
 /// Writes the next block of a shard's journal, which has a place for it.
-fn write_block(parts: &mut Parts, shard: ShardId, group: (u64, u32), records: &[u8]) {
+fn write_block(parts: &mut StoreParts, shard: ShardId, group: (u64, u32), records: &[u8]) {
     let Some(journal) = parts.journals.of_mut(shard) else { unreachable!("a block of no journal") };
     journal.writes();
     let page = journal.page(parts.segments.geometry());
@@ -75,12 +75,12 @@ fn write_block(parts: &mut Parts, shard: ShardId, group: (u64, u32), records: &[
         records,
     ));
     let number = parts.commit.count_block(shard);
-    parts.backing.write(page, pair, Purpose::Block { number });
+    parts.backing.write(page, pair, DiskPurpose::Block { number });
 }
 
 /// Makes sure that the shard's journal has a place for a block. Returns false if there is no
 /// segment.
-pub(crate) fn extend_journal(parts: &mut Parts, shard: ShardId) -> bool {
+pub(crate) fn extend_journal(parts: &mut StoreParts, shard: ShardId) -> bool {
     let geometry = parts.segments.geometry();
     let full = match parts.journals.of(shard) {
         Some(journal) => {
@@ -93,7 +93,7 @@ pub(crate) fn extend_journal(parts: &mut Parts, shard: ShardId) -> bool {
     if !full {
         return true;
     }
-    let Some(segment) = parts.segments.take(Owner::Journal(shard), Want::Journal) else {
+    let Some(segment) = parts.segments.take(SegmentOwner::Journal(shard), Want::Journal) else {
         return false;
     };
     match parts.journals.of_mut(shard) {
@@ -106,7 +106,7 @@ pub(crate) fn extend_journal(parts: &mut Parts, shard: ShardId) -> bool {
             journal.link_follows(segment, hash);
             sometimes!(JournalLinked);
             let group = parts.commit.count_write();
-            parts.backing.write(page, pair, Purpose::Fixed { group });
+            parts.backing.write(page, pair, DiskPurpose::Fixed { group });
         }
         None => {
             let root = Root {
@@ -126,7 +126,7 @@ pub(crate) fn extend_journal(parts: &mut Parts, shard: ShardId) -> bool {
 }
 
 /// Recomputes the number of free segments that deliveries must leave alone.
-pub(crate) fn refresh_reserve(parts: &mut Parts) {
+pub(crate) fn refresh_reserve(parts: &mut StoreParts) {
     let all: ShardSet = ShardId::all().collect();
     let reserve = parts.journals.reserve_of(all, &parts.indexes, parts.segments.geometry());
     parts.segments.set_reserve(reserve);
@@ -134,7 +134,12 @@ pub(crate) fn refresh_reserve(parts: &mut Parts) {
 
 /// Allocates pages for a chunk in the shard's open segment, pinned until they are live or given up.
 /// If there are none, journals must give back what they can.
-pub(crate) fn allocate(parts: &mut Parts, shard: ShardId, pages: u32, want: Want) -> Option<Page> {
+pub(crate) fn allocate(
+    parts: &mut StoreParts,
+    shard: ShardId,
+    pages: u32,
+    want: Want,
+) -> Option<Page> {
     let page = parts.segments.allocate(shard, pages, want);
     if page.is_none() {
         parts.journals.shorten(&parts.indexes, &parts.segments);

@@ -2,11 +2,11 @@
 
 use alloc::string::String;
 
-use accounts::entries::Posting;
+use accounts::entries::OutboxDelivery;
 use accounts::{Directory, entries};
 use machine::Turn;
 use shards::{DeliveryHandle, ShardedStore};
-use store::{AccountId, Closing, Origin, Recipient, Refusal, Store};
+use store::{AccountId, Closing, Recipient, Refusal, SentId, Store};
 use tasks::Continuation;
 
 /// The parts of a core that submission uses.
@@ -42,7 +42,7 @@ pub fn may_post(address: &str, directory: &Directory, store: &ShardedStore) -> b
 }
 
 /// The outbox entries of an account's message to these addresses.
-pub fn posting(account: AccountId, addresses: &[String], store: &Store) -> Posting {
+pub fn posting(account: AccountId, addresses: &[String], store: &Store) -> OutboxDelivery {
     let known = store.account(account);
     entries::posting(account, known.map_or("", |known| known.address()), addresses)
 }
@@ -65,7 +65,7 @@ impl JobHost<'_, '_> {
         may_post(address, self.cx.directory, self.cx.store)
     }
 
-    pub(super) fn posting(&self, account: AccountId, addresses: &[String]) -> Posting {
+    pub(super) fn posting(&self, account: AccountId, addresses: &[String]) -> OutboxDelivery {
         posting(account, addresses, self.store())
     }
 
@@ -97,7 +97,7 @@ impl JobHost<'_, '_> {
     pub(super) fn forget_arrival(
         &mut self,
         account: AccountId,
-        origin: Origin,
+        origin: SentId,
     ) -> Result<(), Refusal> {
         self.cx.store.forget_arrival(account, origin, self.continuation)
     }

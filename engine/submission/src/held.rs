@@ -26,7 +26,7 @@ use super::job::{SubmissionEnd, SubmissionJob, SubmissionProgress};
 
 tasks::points! {
     /// Where a submission job waits for the store.
-    pub(crate) enum Point of Subsystem::Submission;
+    pub(crate) enum SubmissionWaitPoint of Subsystem::Submission;
     /// The store has answered a request.
     Asked,
 }
@@ -281,7 +281,7 @@ fn step(
     let Some((mut job, mut delivery)) = held.take_job(frame) else {
         unreachable!("a step belongs to a message with a job")
     };
-    let continuation = Continuation { frame, entry: Point::Asked.entry() };
+    let continuation = Continuation { frame, entry: SubmissionWaitPoint::Asked.entry() };
     let now = cx.turn.now;
     let progress = step(&mut job, &mut JobHost { cx, continuation, delivery: &mut delivery });
     held.stepped(frame, progress, now, (job, delivery));

@@ -34,11 +34,11 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use accounts::entries::Posting;
+use accounts::entries::OutboxDelivery;
 use message::header::{Address, Header};
 use store::{
     AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, HeadSize, MailboxId, MarkChange,
-    MessageInfo, Origin, Outcome, PartialMessage, Recipient, Refusal, SENT, Uid, UidRange,
+    MessageInfo, Outcome, PartialMessage, Recipient, Refusal, SENT, SentId, Uid, UidRange,
 };
 
 use super::context::JobHost;
@@ -62,7 +62,7 @@ pub(super) struct SubmissionJob {
     /// Why it is given up, if it is.
     given_up: Option<Hindrance>,
     /// The origin of the notice to its writer, until the note of that arrival is removed.
-    notice: Option<Origin>,
+    notice: Option<SentId>,
     /// Local recipients, and their addresses.
     recipients: Vec<(AccountId, String)>,
     /// Remote addresses.
@@ -70,7 +70,7 @@ pub(super) struct SubmissionJob {
     /// The index of the next recipient or outbox entry.
     next: usize,
     /// Whether the next recipient has no quota for it.
-    has_no_quota: bool,
+    goes_by_outbox: bool,
     /// The beginning of the message without its signatures: all of its header.
     beginning: PartialMessage,
     /// Octets that were read, with the signatures counted last, and octets that the delivery has
@@ -149,7 +149,7 @@ impl SubmissionJob {
             recipients: Vec::new(),
             remote: Vec::new(),
             next: 0,
-            has_no_quota: false,
+            goes_by_outbox: false,
             beginning: PartialMessage::default(),
             offset: 0,
             rest: Vec::new(),
@@ -220,7 +220,7 @@ impl SubmissionJob {
             }
             (Outcome::Changed, Stage::MarkAnswered) => self.stage = Stage::ForgetArrivals,
             (Outcome::Changed, Stage::ForgetArrivals) => self.next += 1,
-            (Outcome::Room, Stage::Append) => {}
+            (Outcome::DeliveryReady, Stage::Append) => {}
             (Outcome::Delivered, Stage::Commit) => self.delivered(),
             (Outcome::Filed(_), Stage::File) => self.stage = Stage::Over(SubmissionEnd::Done),
             (Outcome::Refused(refusal), _) => self.refused(refusal, host),
@@ -248,13 +248,13 @@ impl SubmissionJob {
                 Refusal::OverQuota | Refusal::LargerThanQuota,
             ) => {
                 host.abort();
-                (self.stage, self.has_no_quota) = (Stage::BeginDelivery, true);
+                (self.stage, self.goes_by_outbox) = (Stage::BeginDelivery, true);
             }
             (Stage::BeginDelivery | Stage::Append | Stage::Commit, Refusal::TooMany)
-                if !self.has_no_quota && self.next < self.recipients.len() =>
+                if !self.goes_by_outbox && self.next < self.recipients.len() =>
             {
                 host.abort();
-                (self.stage, self.has_no_quota) = (Stage::BeginDelivery, true);
+                (self.stage, self.goes_by_outbox) = (Stage::BeginDelivery, true);
             }
             // The answered message may be gone. That flag does not matter much.
             (Stage::MarkAnswered, _) => self.stage = Stage::ForgetArrivals,
@@ -291,7 +291,7 @@ impl SubmissionJob {
             self.stage = Stage::ReturnToDrafts;
             return;
         }
-        (self.stage, self.next, self.has_no_quota) = (Stage::BeginDelivery, self.next + 1, false);
+        (self.stage, self.next, self.goes_by_outbox) = (Stage::BeginDelivery, self.next + 1, false);
     }
 
     fn info(&self, host: &JobHost<'_, '_>) -> Result<MessageInfo, Refusal> {
@@ -406,23 +406,23 @@ impl SubmissionJob {
     /// The next local recipient or outbox entry, with its origin and the fields above the message.
     fn next_one(&self, host: &JobHost<'_, '_>) -> Result<Option<(Recipient, Vec<u8>)>, Refusal> {
         let Guid(guid) = self.info(host)?.guid;
-        let origin = |guid| Some(Origin::of(self.account, Guid(guid)));
+        let origin = |guid| Some(SentId::of(self.account, Guid(guid)));
         let Some(entry) = self.next.checked_sub(self.recipients.len()) else {
             let Some((account, address)) = self.recipients.get(self.next) else { return Ok(None) };
             let waiting =
-                Origin::of(self.account, Guid(guid ^ (NO_QUOTA | self.next as u128) << GUID_BITS));
-            if !self.has_no_quota && !host.store().has_arrived(self.account, waiting) {
+                SentId::of(self.account, Guid(guid ^ (NO_QUOTA | self.next as u128) << GUID_BITS));
+            if !self.goes_by_outbox && !host.store().has_arrived(self.account, waiting) {
                 return Ok(Some((
                     Recipient { once: origin(guid), ..Recipient::inbox(*account) },
                     Vec::new(),
                 )));
             }
-            let Posting { head, entries } =
+            let OutboxDelivery { head, entries } =
                 host.posting(self.account, core::slice::from_ref(address));
             let entry = entries.first().ok_or(Refusal::NoSuchMessage)?;
             return Ok(Some((Recipient { once: Some(waiting), ..*entry }, head)));
         };
-        let Posting { head, entries } = host.posting(self.account, &self.remote);
+        let OutboxDelivery { head, entries } = host.posting(self.account, &self.remote);
         let once = origin(guid ^ (entry as u128 + 1) << GUID_BITS);
         Ok(entries.get(entry).map(|recipient| (Recipient { once, ..*recipient }, head)))
     }

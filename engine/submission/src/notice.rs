@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use message::date_time;
 use message::header::Header;
-use store::{AccountId, Flags, Guid, MessageInfo, Origin, Refusal};
+use store::{AccountId, Flags, Guid, MessageInfo, Refusal, SentId};
 
 use super::context::JobHost;
 
@@ -56,9 +56,9 @@ impl Hindrance {
 }
 
 /// The origin of the notice.
-pub(super) fn origin(account: AccountId, info: &MessageInfo) -> Origin {
+pub(super) fn origin(account: AccountId, info: &MessageInfo) -> SentId {
     let Guid(guid) = info.guid;
-    Origin::of(account, Guid(guid ^ NOTICE << GUID_BITS))
+    SentId::of(account, Guid(guid ^ NOTICE << GUID_BITS))
 }
 
 /// The notice, as a message. `beginning`: what could be read of the draft's header.

@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use machine::{Instant, Micros};
 
 use crate::FrameId;
-use crate::list::{Links, List};
+use crate::list::{List, ListLinks};
 
 /// The resolution of the wheel.
 const TICK: Micros = Micros(1_000);
@@ -52,7 +52,7 @@ struct Deadline {
 #[derive(Debug)]
 pub struct DelayQueue {
     deadlines: Vec<Option<Deadline>>,
-    links: Links,
+    links: ListLinks,
     buckets: Vec<List>,
     /// Bit `b` of `occupied[l]`: bucket `b` of level `l` holds a deadline.
     occupied: [u64; LEVELS],
@@ -63,13 +63,13 @@ pub struct DelayQueue {
 
 impl DelayQueue {
     /// Bytes of memory for each slot.
-    pub const SLOT_BYTES: usize = size_of::<Option<Deadline>>() + Links::SLOT_BYTES;
+    pub const SLOT_BYTES: usize = size_of::<Option<Deadline>>() + ListLinks::SLOT_BYTES;
 
     /// A queue for the frames of a table of `capacity` slots, at the time `now`.
     pub fn with_capacity(capacity: usize, now: Instant) -> DelayQueue {
         DelayQueue {
             deadlines: vec![None; capacity],
-            links: Links::with_capacity(capacity),
+            links: ListLinks::with_capacity(capacity),
             buckets: vec![List::EMPTY; LEVELS * BUCKETS_PER_LEVEL + 1],
             occupied: [0; LEVELS],
             current: now.0 / TICK.0,

@@ -13,7 +13,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::FrameId;
-use crate::list::{Links, List};
+use crate::list::{List, ListLinks};
 
 /// Identifies a gate by its index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -37,7 +37,7 @@ struct Gate {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct GateWaiter {
     frame: FrameId,
     gate: GateId,
 }
@@ -46,19 +46,19 @@ struct Waiting {
 #[derive(Debug)]
 pub struct Gates {
     gates: Vec<Gate>,
-    links: Links,
-    waiting: Vec<Option<Waiting>>,
+    links: ListLinks,
+    waiting: Vec<Option<GateWaiter>>,
 }
 
 impl Gates {
     /// Bytes of memory for each slot of the frame table.
-    pub const SLOT_BYTES: usize = size_of::<Option<Waiting>>() + Links::SLOT_BYTES;
+    pub const SLOT_BYTES: usize = size_of::<Option<GateWaiter>>() + ListLinks::SLOT_BYTES;
 
     /// `gates` free gates for the frames of a table of `capacity` slots.
     pub fn new(gates: usize, capacity: usize) -> Gates {
         Gates {
             gates: vec![Gate { owner: None, queue: List::EMPTY }; gates],
-            links: Links::with_capacity(capacity),
+            links: ListLinks::with_capacity(capacity),
             waiting: vec![None; capacity],
         }
     }
@@ -72,7 +72,7 @@ impl Gates {
         }
         if let Some(waiting) = self.waiting.get_mut(frame.index()) {
             assert!(waiting.is_none(), "a frame waits at one gate at most");
-            *waiting = Some(Waiting { frame, gate });
+            *waiting = Some(GateWaiter { frame, gate });
             self.links.push_back(&mut entry.queue, frame.index() as u32);
         }
         Passage::Queued

@@ -7,18 +7,18 @@ use alloc::vec::Vec;
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct ListLink {
     previous: u32,
     next: u32,
 }
 
 /// The links of all indices below a capacity, shared by any number of [`List`]s.
 #[derive(Debug)]
-pub(crate) struct Links {
-    links: Vec<Link>,
+pub(crate) struct ListLinks {
+    links: Vec<ListLink>,
 }
 
-/// One list. It is valid only with the [`Links`] that it was used with before.
+/// One list. It is valid only with the [`ListLinks`] that it was used with before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
     first: u32,
@@ -37,18 +37,18 @@ impl List {
     }
 }
 
-impl Links {
-    pub(crate) const SLOT_BYTES: usize = size_of::<Link>();
+impl ListLinks {
+    pub(crate) const SLOT_BYTES: usize = size_of::<ListLink>();
 
-    pub(crate) fn with_capacity(capacity: usize) -> Links {
-        Links { links: vec![Link { previous: NONE, next: NONE }; capacity] }
+    pub(crate) fn with_capacity(capacity: usize) -> ListLinks {
+        ListLinks { links: vec![ListLink { previous: NONE, next: NONE }; capacity] }
     }
 
     /// Appends `index`, which is in no list, to `list`.
     pub(crate) fn push_back(&mut self, list: &mut List, index: u32) {
         let last = list.last;
         if let Some(link) = self.links.get_mut(index as usize) {
-            *link = Link { previous: last, next: NONE };
+            *link = ListLink { previous: last, next: NONE };
         }
         match self.links.get_mut(last as usize) {
             Some(link) => link.next = index,
@@ -59,7 +59,9 @@ impl Links {
 
     /// Removes `index` from `list`, which contains it.
     pub(crate) fn remove(&mut self, list: &mut List, index: u32) {
-        let Some(Link { previous, next }) = self.links.get(index as usize).copied() else { return };
+        let Some(ListLink { previous, next }) = self.links.get(index as usize).copied() else {
+            return;
+        };
         match self.links.get_mut(previous as usize) {
             Some(link) => link.next = next,
             None => list.first = next,

@@ -14,8 +14,8 @@ use core::mem::replace;
 use crate::client::ClientSettings;
 use crate::failure::Failure;
 use crate::handshake::{Handshake, Stepped};
-use crate::protection::Text;
-use crate::settings::Settings;
+use crate::protection::SplitPlaintext;
+use crate::settings::TlsSettings;
 use crate::traffic::Traffic;
 
 /// The most bytes of memory that a connection takes after its handshake.
@@ -86,12 +86,12 @@ pub struct NegotiatedParameters {
     /// Whether the session was resumed with a ticket, without a signature.
     pub is_resumed: bool,
     /// The TLS version.
-    pub version: Version,
+    pub version: TlsVersion,
 }
 
 /// A TLS version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Version {
+pub enum TlsVersion {
     /// RFC 5246.
     Tls12,
     /// RFC 8446.
@@ -111,7 +111,7 @@ impl Connection {
     /// A client has connected, or is about to start TLS.
     ///
     /// Errors: rustls refuses the settings.
-    pub fn accept(settings: &Settings) -> Result<Connection, Failure> {
+    pub fn accept(settings: &TlsSettings) -> Result<Connection, Failure> {
         Ok(Connection { expect: Expect::Handshake(Box::new(Handshake::new(settings)?)) })
     }
 
@@ -211,7 +211,11 @@ impl Connection {
     /// Encrypts as much of `plaintext` as fits into one record in `into`, which must have more than
     /// [`crate::ENCRYPTION_OVERHEAD_MAX`] bytes. Takes nothing before the handshake is complete, or
     /// after the connection is closed for sending.
-    pub fn encrypt<'a>(&mut self, plaintext: impl Into<Text<'a>>, into: &mut [u8]) -> Encrypted {
+    pub fn encrypt<'a>(
+        &mut self,
+        plaintext: impl Into<SplitPlaintext<'a>>,
+        into: &mut [u8],
+    ) -> Encrypted {
         match &mut self.expect {
             Expect::Traffic(traffic) => traffic.encrypt(plaintext.into(), into),
             Expect::Handshake(_) | Expect::Nothing => Encrypted { taken: 0, written: 0 },

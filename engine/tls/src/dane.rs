@@ -25,7 +25,7 @@ use crate::client::{CertificatePolicy, Evidence};
 /// One TLSA record: what a domain publishes about the certificates of its server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Published {
-    usage: Usage,
+    usage: CertificateUsage,
     selector: Selector,
     matching: Matching,
     data: Box<[u8]>,
@@ -33,7 +33,7 @@ pub struct Published {
 
 /// The certificate that the record describes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Usage {
+enum CertificateUsage {
     /// DANE-TA(2): the certificate of an authority.
     Authority,
     /// DANE-EE(3): the server's own certificate.
@@ -62,8 +62,8 @@ impl Published {
     /// A record, by the numbers of RFC 6698 section 2.1. `None` if it is unusable.
     pub fn read(usage: u8, selector: u8, matching: u8, data: &[u8]) -> Option<Published> {
         let usage = match usage {
-            2 => Usage::Authority,
-            3 => Usage::Own,
+            2 => CertificateUsage::Authority,
+            3 => CertificateUsage::Own,
             _ => return None,
         };
         let selector = match selector {
@@ -113,7 +113,7 @@ impl Named {
         Named { published, domain: ServerName::try_from(domain).ok().map(|name| name.to_owned()) }
     }
 
-    fn of(&self, usage: Usage) -> impl Iterator<Item = &Published> {
+    fn of(&self, usage: CertificateUsage) -> impl Iterator<Item = &Published> {
         self.published.iter().filter(move |published| published.usage == usage)
     }
 
@@ -121,8 +121,9 @@ impl Named {
     /// by the server's name or the domain.
     fn is_vouched_for(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
         let mut authorities = RootCertStore::empty();
-        let is_published =
-            |shown: &&CertificateDer<'_>| self.of(Usage::Authority).any(|one| one.is_of(shown));
+        let is_published = |shown: &&CertificateDer<'_>| {
+            self.of(CertificateUsage::Authority).any(|one| one.is_of(shown))
+        };
         for certificate in evidence.others.iter().filter(is_published) {
             authorities.add(certificate.clone())?;
         }
@@ -136,7 +137,7 @@ impl Named {
 
 impl CertificatePolicy for Named {
     fn check(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
-        if self.of(Usage::Own).any(|published| published.is_of(evidence.own)) {
+        if self.of(CertificateUsage::Own).any(|published| published.is_of(evidence.own)) {
             return Ok(());
         }
         self.is_vouched_for(evidence)

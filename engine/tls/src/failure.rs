@@ -21,7 +21,7 @@ pub enum Failure {
 
 /// The category of a failure: for counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reason {
+pub enum FailureCategory {
     /// The two sides share no version, algorithm or protocol.
     NoCommonGround,
     /// The bytes are not TLS, or were changed on the way.
@@ -60,13 +60,13 @@ impl Failure {
     }
 
     /// The category of the failure.
-    pub fn reason(&self) -> Reason {
+    pub fn reason(&self) -> FailureCategory {
         match self {
             Failure::Handshake(Error::PeerIncompatible(_) | Error::NoApplicationProtocol) => {
-                Reason::NoCommonGround
+                FailureCategory::NoCommonGround
             }
-            Failure::Handshake(_) | Failure::Refused(_) => Reason::Broken,
-            Failure::PeerGaveUp(_) | Failure::PeerLeft => Reason::PeerGaveUp,
+            Failure::Handshake(_) | Failure::Refused(_) => FailureCategory::Broken,
+            Failure::PeerGaveUp(_) | Failure::PeerLeft => FailureCategory::PeerGaveUp,
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::client::ClientSettings;
 use crate::connection::{NegotiatedParameters, Progress, TlsEvent};
 use crate::failure::Failure;
 use crate::record::{ContentType, Front, HEADER_BYTES, bytes_wanted, header};
-use crate::settings::Settings;
+use crate::settings::TlsSettings;
 use crate::traffic::{Kernel, Traffic};
 
 /// The most bytes that one step of a handshake writes. An output buffer of this size is always
@@ -71,7 +71,7 @@ pub(crate) enum Stepped {
 }
 
 impl Handshake {
-    pub(crate) fn new(settings: &Settings) -> Result<Handshake, Failure> {
+    pub(crate) fn new(settings: &TlsSettings) -> Result<Handshake, Failure> {
         let connection =
             UnbufferedServerConnection::new(settings.config.clone()).map_err(Failure::Handshake)?;
         let side = Side::Server(connection);

@@ -81,14 +81,14 @@ pub use client::ClientSettings;
 pub use clock::Clock;
 pub use connection::{
     CONNECTION_BYTES_MAX, Connection, Encrypted, HANDSHAKE_BYTES_MAX, NegotiatedParameters,
-    Progress, TlsEvent, Version,
+    Progress, TlsEvent, TlsVersion,
 };
 pub use dane::Published;
-pub use failure::{CertificateFault, Failure, Reason};
+pub use failure::{CertificateFault, Failure, FailureCategory};
 pub use handshake::FLIGHT_BYTES_MAX;
-pub use protection::{ENCRYPTION_OVERHEAD_MAX, Text};
+pub use protection::{ENCRYPTION_OVERHEAD_MAX, SplitPlaintext};
 pub use record::{PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX};
-pub use settings::{Offer, Settings, SettingsError};
+pub use settings::{Offer, SettingsError, TlsSettings};
 pub use tickets::{TICKET_PERIOD_SECONDS, TicketKeys};
 
 #[cfg(test)]

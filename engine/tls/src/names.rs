@@ -11,14 +11,14 @@ use crate::certificate::Certificate;
 
 /// The certificates of a service. The first one is the default.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct ServiceCertificates {
     certificates: Vec<Certificate>,
 }
 
-impl Names {
+impl ServiceCertificates {
     /// `certificates`: the first is for a client that sends no name, or an unknown one.
-    pub(crate) fn new(certificates: Vec<Certificate>) -> Names {
-        Names { certificates }
+    pub(crate) fn new(certificates: Vec<Certificate>) -> ServiceCertificates {
+        ServiceCertificates { certificates }
     }
 
     fn find(&self, name: Option<&str>) -> Option<&Certificate> {
@@ -28,7 +28,7 @@ impl Names {
     }
 }
 
-impl ResolvesServerCert for Names {
+impl ResolvesServerCert for ServiceCertificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.find(hello.server_name()).map(Certificate::key)
     }

@@ -59,7 +59,7 @@ pub(crate) struct RecordCipher {
 
 /// Plaintext in two places that becomes one record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Text<'a> {
+pub struct SplitPlaintext<'a> {
     /// The first part.
     pub first: &'a [u8],
     /// The part that follows.
@@ -67,19 +67,19 @@ pub struct Text<'a> {
 }
 
 /// Text in one place.
-impl<'a> From<&'a [u8]> for Text<'a> {
-    fn from(whole: &'a [u8]) -> Text<'a> {
-        Text { first: whole, second: &[] }
+impl<'a> From<&'a [u8]> for SplitPlaintext<'a> {
+    fn from(whole: &'a [u8]) -> SplitPlaintext<'a> {
+        SplitPlaintext { first: whole, second: &[] }
     }
 }
 
-impl<'a, const LENGTH: usize> From<&'a [u8; LENGTH]> for Text<'a> {
-    fn from(whole: &'a [u8; LENGTH]) -> Text<'a> {
+impl<'a, const LENGTH: usize> From<&'a [u8; LENGTH]> for SplitPlaintext<'a> {
+    fn from(whole: &'a [u8; LENGTH]) -> SplitPlaintext<'a> {
         whole.as_slice().into()
     }
 }
 
-impl<'a> Text<'a> {
+impl<'a> SplitPlaintext<'a> {
     /// Bytes in both places.
     pub fn len(&self) -> usize {
         self.first.len() + self.second.len()
@@ -91,17 +91,17 @@ impl<'a> Text<'a> {
     }
 
     /// The text after the first `count` bytes.
-    pub fn behind(self, count: usize) -> Text<'a> {
+    pub fn behind(self, count: usize) -> SplitPlaintext<'a> {
         let of_second = count.saturating_sub(self.first.len());
-        Text {
+        SplitPlaintext {
             first: self.first.get(count..).unwrap_or_default(),
             second: self.second.get(of_second..).unwrap_or_default(),
         }
     }
 
-    fn up_to(self, count: usize) -> Text<'a> {
+    fn up_to(self, count: usize) -> SplitPlaintext<'a> {
         let of_second = count.saturating_sub(self.first.len());
-        Text {
+        SplitPlaintext {
             first: self.first.get(..count).unwrap_or(self.first),
             second: self.second.get(..of_second).unwrap_or(self.second),
         }
@@ -118,7 +118,7 @@ impl<'a> Text<'a> {
 
 /// The place of the content of a decrypted record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Opened {
+pub(crate) struct DecryptedContent {
     pub(crate) content: ContentType,
     /// Its first byte, counted from the start of the record.
     pub(crate) start: usize,
@@ -196,7 +196,7 @@ impl RecordCipher {
     pub(crate) fn encrypt<'a>(
         &mut self,
         content: ContentType,
-        plaintext: impl Into<Text<'a>>,
+        plaintext: impl Into<SplitPlaintext<'a>>,
         into: &mut [u8],
     ) -> (usize, usize) {
         let (before, behind) = self.layout.around();
@@ -216,7 +216,7 @@ impl RecordCipher {
     pub(crate) fn encrypt_record(
         &mut self,
         content: ContentType,
-        plaintext: Text<'_>,
+        plaintext: SplitPlaintext<'_>,
         record: &mut [u8],
     ) -> Option<()> {
         let nonce = self.nonce();
@@ -260,7 +260,7 @@ impl RecordCipher {
         &mut self,
         content: ContentType,
         record: &mut [u8],
-    ) -> Result<Opened, Alert> {
+    ) -> Result<DecryptedContent, Alert> {
         let (before, behind) = self.layout.around();
         if record.len() < before + behind {
             return Err(Alert::BAD_RECORD_MAC);
@@ -315,7 +315,7 @@ impl RecordCipher {
         if length > PLAINTEXT_BYTES_MAX {
             return Err(Alert::RECORD_OVERFLOW);
         }
-        Ok(Opened { content, start: before, length })
+        Ok(DecryptedContent { content, start: before, length })
     }
 }
 

@@ -12,7 +12,7 @@ use rustls::version::{TLS12, TLS13};
 use crate::certificate::Certificate;
 use crate::clock::Clock;
 use crate::hybrid::X25519_MLKEM768;
-use crate::names::Names;
+use crate::names::ServiceCertificates;
 use crate::tickets::TicketKeys;
 
 /// Tickets for a client of TLS 1.3: two, since browsers open two connections at once and use each
@@ -34,7 +34,7 @@ pub struct Offer<'a> {
 /// The settings of a service. A connection keeps its settings. New settings apply to new
 /// connections.
 #[derive(Clone)]
-pub struct Settings {
+pub struct TlsSettings {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) protocols: &'static [&'static [u8]],
 }
@@ -57,14 +57,14 @@ impl fmt::Display for SettingsError {
     }
 }
 
-impl Settings {
+impl TlsSettings {
     /// `certificates`: the first is for a client that asks for no name, or for an unknown one.
     /// `clock`: the clock of the core that handles the connections.
     pub fn new(
         certificates: Vec<Certificate>,
         clock: &Clock,
         offer: &Offer<'_>,
-    ) -> Result<Settings, SettingsError> {
+    ) -> Result<TlsSettings, SettingsError> {
         if certificates.is_empty() {
             return Err(SettingsError::NoCertificate);
         }
@@ -74,8 +74,9 @@ impl Settings {
             ServerConfig::builder_with_details(Arc::new(provider), Arc::new(clock.clone()));
         let builder =
             builder.with_protocol_versions(&[&TLS13, &TLS12]).map_err(SettingsError::Library)?;
-        let mut config =
-            builder.with_no_client_auth().with_cert_resolver(Arc::new(Names::new(certificates)));
+        let mut config = builder
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(ServiceCertificates::new(certificates)));
         config.alpn_protocols = offer.protocols.iter().map(|protocol| protocol.to_vec()).collect();
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
@@ -86,6 +87,6 @@ impl Settings {
         config.max_early_data_size = 0;
         // This crate handles the records after the handshake, so it needs the keys.
         config.enable_secret_extraction = true;
-        Ok(Settings { config: Arc::new(config), protocols: offer.protocols })
+        Ok(TlsSettings { config: Arc::new(config), protocols: offer.protocols })
     }
 }

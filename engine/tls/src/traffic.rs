@@ -19,9 +19,9 @@ use rustls::server::ServerConnectionData;
 use rustls::{ConnectionTrafficSecrets, Error, ExtractedSecrets, ProtocolVersion};
 
 use crate::alert::Alert;
-use crate::connection::{Encrypted, Progress, TlsEvent, Version};
+use crate::connection::{Encrypted, Progress, TlsEvent, TlsVersion};
 use crate::failure::Failure;
-use crate::protection::{Opened, RecordCipher, Text};
+use crate::protection::{DecryptedContent, RecordCipher, SplitPlaintext};
 use crate::record::{ContentType, Front, bytes_wanted};
 
 /// The most records without data in a row.
@@ -103,8 +103,8 @@ impl Traffic {
         })
     }
 
-    pub(crate) fn version(&self) -> Version {
-        if self.is_tls13() { Version::Tls13 } else { Version::Tls12 }
+    pub(crate) fn version(&self) -> TlsVersion {
+        if self.is_tls13() { TlsVersion::Tls13 } else { TlsVersion::Tls12 }
     }
 
     fn is_tls13(&self) -> bool {
@@ -140,10 +140,11 @@ impl Traffic {
         };
         self.wanted = 0;
         let record = unopened.get_mut(..length).unwrap_or_default();
-        let Opened { content, start, length: text } = match self.receive.open(content, record) {
-            Ok(opened) => opened,
-            Err(alert) => return self.fail(alert, out),
-        };
+        let DecryptedContent { content, start, length: text } =
+            match self.receive.open(content, record) {
+                Ok(opened) => opened,
+                Err(alert) => return self.fail(alert, out),
+            };
         if self.ticket_rest > 0 && content != ContentType::Handshake {
             return self.fail(Alert::UNEXPECTED_MESSAGE, out);
         }
@@ -281,7 +282,7 @@ impl Traffic {
     }
 
     /// Encrypts the next record of plaintext.
-    pub(crate) fn encrypt(&mut self, plaintext: Text<'_>, into: &mut [u8]) -> Encrypted {
+    pub(crate) fn encrypt(&mut self, plaintext: SplitPlaintext<'_>, into: &mut [u8]) -> Encrypted {
         let mut written = 0;
         if self.is_closed {
             return Encrypted { taken: 0, written };

@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 
 use accounts::logins::Decision;
 use budget::Charge;
-use certificates::{UPLOAD_BYTES_MAX, Wish, described};
+use certificates::{CertificateAction, UPLOAD_BYTES_MAX, described};
 use http::{BodyAdmission, Reply, Status};
 use mail::PasswordMark;
 use store::AccountId;
@@ -74,7 +74,7 @@ impl HttpConversation {
     }
 
     /// What its connection waits for.
-    pub fn waits_for(&self) -> http::WaitsFor {
+    pub fn waits_for(&self) -> http::HttpWaitsFor {
         match &self.session {
             HttpSession::One(session) => session.waits_for(),
             HttpSession::Two(session) => session.waits_for(),
@@ -255,16 +255,25 @@ impl HttpConversation {
     }
 
     /// The login has succeeded.
-    fn granted(&mut self, wish: Wish, is_administrator: bool, call: &mut HttpCall<'_>) {
+    fn granted(
+        &mut self,
+        wish: CertificateAction,
+        is_administrator: bool,
+        call: &mut HttpCall<'_>,
+    ) {
         let reply = match wish {
             _ if !is_administrator => Reply::refusal(Status::Forbidden),
-            Wish::Read => {
+            CertificateAction::Read => {
                 Reply::text(Status::Ok, described(call.cx.connections.tls().certificates()))
             }
-            Wish::Replace if call.web.bodies + UPLOAD_BYTES_MAX > CERTIFICATES_BYTES_MAX => {
+            CertificateAction::Replace
+                if call.web.bodies + UPLOAD_BYTES_MAX > CERTIFICATES_BYTES_MAX =>
+            {
                 Reply::text(Status::ServiceUnavailable, "too many at a time\n".into())
             }
-            Wish::Replace => return self.admit(BodyAdmission::whole(UPLOAD_BYTES_MAX), call),
+            CertificateAction::Replace => {
+                return self.admit(BodyAdmission::whole(UPLOAD_BYTES_MAX), call);
+            }
         };
         self.replied(reply, call);
     }

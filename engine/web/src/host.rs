@@ -14,7 +14,7 @@ use http::{
     Status,
 };
 use machine::{Micros, Piece};
-use tls::Text;
+use tls::SplitPlaintext;
 use webmail::Request;
 
 use super::context::HttpCall;
@@ -64,7 +64,7 @@ impl http::Outlet for HttpHost<'_, '_> {
         self.call.cx.connections.encrypt(
             self.call.cx.turn.now,
             self.call.caller,
-            Text { first: head, second: bytes },
+            SplitPlaintext { first: head, second: bytes },
         )
     }
 

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 
 use accounts::logins::LoginAttempt;
-use certificates::{Wish, unknown};
+use certificates::{CertificateAction, unknown};
 use http::{HandlerRequest, Reply, Status};
 use sasl::{Credentials, Proof};
 use webmail::{Destination, Draft, PasswordChange, ProofFailure, Request};
@@ -42,7 +42,7 @@ pub(super) enum PendingRequest {
 /// The purpose of a login.
 pub(super) enum LoginPurpose {
     /// Access to the certificates.
-    Certificates(Wish),
+    Certificates(CertificateAction),
     /// A password change.
     Password(Box<PasswordChange>),
     /// A webmail session.
@@ -69,7 +69,7 @@ impl PendingRequest {
         if webmail::is_path(question.path.as_bytes()) {
             return PendingRequest::webmail(question, call);
         }
-        let pending = match Wish::of(question, call.caller.channel) {
+        let pending = match CertificateAction::of(question, call.caller.channel) {
             Err(reply) => {
                 call.cx.connections.resume(call.caller.connection.0);
                 PendingRequest::Turn(reply)

@@ -23,7 +23,7 @@ impl PendingRequest {
         let host = call.name_over_tls(question.host);
         let most = BodyLimits {
             form_bytes: call.web.bodies_max,
-            message_octets: smtp::Settings::default().message_bytes_max,
+            message_octets: smtp::SmtpSettings::default().message_bytes_max,
         };
         let asked = webmail::asked(question, host, call.caller.channel == Channel::Tls, most);
         PendingRequest::of(asked, call)

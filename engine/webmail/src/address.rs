@@ -11,7 +11,7 @@ use core::str::FromStr;
 
 use store::{MailboxId, Uid};
 
-use crate::{NotFound, Page};
+use crate::{NotFound, WebPage};
 
 /// Names a message in addresses and forms: `{mailbox}.{uid}`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -56,7 +56,8 @@ impl Destination {
     pub fn of(target: &str) -> Destination {
         // This is checked before the target is parsed: an attacker can nest login addresses deeply.
         let is_login = target.split('?').next() == Some("/mail/login");
-        let page = if is_login { Page::Home } else { Page::of(target).unwrap_or(Page::Home) };
+        let page =
+            if is_login { WebPage::Home } else { WebPage::of(target).unwrap_or(WebPage::Home) };
         Destination(page.to_string())
     }
 
@@ -69,7 +70,7 @@ impl Destination {
 /// The start page.
 impl Default for Destination {
     fn default() -> Destination {
-        Destination(Page::Home.to_string())
+        Destination(WebPage::Home.to_string())
     }
 }
 

@@ -20,14 +20,14 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use askama::Template;
-use http::{Open, Reply, ReplyField, Status};
+use http::{OpenReply, Reply, ReplyField, Status};
 use store::Refusal;
 
 use crate::address::with_flash;
 use crate::login::LoginPage;
 use crate::refused::RefusedPage;
 use crate::ticket::clear_cookie;
-use crate::{Destination, Page};
+use crate::{Destination, WebPage};
 
 /// The size of a list page without its rows, for a user with a few mailboxes.
 const AROUND_ROWS_BYTES: usize = 6_144;
@@ -149,7 +149,7 @@ pub(crate) fn redirect_with_flash(path: &str, notice: Option<u64>) -> Reply {
 
 /// A redirect to the login page. `wanted`: the destination after the login.
 pub(crate) fn login(wanted: Destination) -> Reply {
-    redirect(&Page::Login(wanted).to_string())
+    redirect(&WebPage::Login(wanted).to_string())
 }
 
 /// The client is logged out: its browser is to forget the ticket and all cached pages.
@@ -180,7 +180,7 @@ pub(crate) fn document(title: &Title, body: Vec<u8>) -> Reply {
 }
 
 /// The same, when this is only its beginning.
-pub(crate) fn document_begins(title: &Title, first: Vec<u8>, open: Open) -> Reply {
+pub(crate) fn document_begins(title: &Title, first: Vec<u8>, open: OpenReply) -> Reply {
     titled(title, Reply::open(title.media_type(), first, open))
 }
 

@@ -20,7 +20,7 @@ use crate::jobs::row_cache::RowCache;
 
 tasks::points! {
     /// Events of the store and of the compute cores that a request handler waits for.
-    pub enum Point of Subsystem::Webmail;
+    pub enum WebmailWaitPoint of Subsystem::Webmail;
     /// The store completes a request.
     Asked,
     /// A signature is computed.
@@ -30,7 +30,7 @@ tasks::points! {
 /// The continuation of a request to the store if its outcome is not awaited: no handler ever has
 /// this frame.
 pub(crate) const UNAWAITED: Continuation =
-    Continuation { frame: FrameId::new(u32::MAX, 0), entry: Point::Asked.entry() };
+    Continuation { frame: FrameId::new(u32::MAX, 0), entry: WebmailWaitPoint::Asked.entry() };
 
 /// A question about entries of the queue.
 pub struct QueueQuestion {
@@ -178,7 +178,7 @@ impl JobContext<'_, '_> {
         let Some(signing) = self.signing else { return Some(Vec::new()) };
         let directory = self.cx.directory;
         signing.ended(|domain| directory.has_domain(domain));
-        let at = Continuation { entry: Point::Signed.entry(), ..self.continuation };
+        let at = Continuation { entry: WebmailWaitPoint::Signed.entry(), ..self.continuation };
         if signing.ask(at, self.cx.signer, self.cx.compute, self.cx.turn.wall) {
             return None;
         }

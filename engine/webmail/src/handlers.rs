@@ -23,7 +23,7 @@ use signing::Signing;
 use store::{AccountId, AccountInfo, Outcome, Store};
 use tasks::{Continuation, FrameId, FrameTable};
 
-use crate::context::{JobContext, Point, QueueQuestion, UNAWAITED, WebmailContext};
+use crate::context::{JobContext, QueueQuestion, UNAWAITED, WebmailContext, WebmailWaitPoint};
 use crate::handler_reply::{AddressedReply, HandlerReply};
 use crate::jobs::{Job, UploadPiece};
 use crate::layout::AuthenticatedClient;
@@ -286,7 +286,7 @@ impl RequestHandlers {
             return;
         };
         if signing.take_signature(cx.compute) {
-            self.woken(frame, Outcome::Room, cx);
+            self.woken(frame, Outcome::DeliveryReady, cx);
         }
     }
 
@@ -315,7 +315,7 @@ impl RequestHandlers {
             ..
         } = handler;
         let (ticket, number) = (*ticket, *number);
-        let continuation = Continuation { frame, entry: Point::Asked.entry() };
+        let continuation = Continuation { frame, entry: WebmailWaitPoint::Asked.entry() };
         let questions = &mut self.questions;
         let mut job_cx = JobContext {
             cx,

@@ -314,7 +314,7 @@ impl Job {
                 boxes.changed()
             }
             Outcome::Changed
-            | Outcome::Room
+            | Outcome::DeliveryReady
             | Outcome::AccountCreated(_)
             | Outcome::MailboxCreated(_) => {}
         }

@@ -103,7 +103,7 @@ pub use prose::{Escaped, Prose};
 pub use queue::{QueuePage, QueueRow};
 pub use refused::RefusedPage;
 pub use request::{LoginFacts, PasswordChange, ProofFailure, Request};
-pub use route::{ComposeStart, ListRange, NotFound, Page, PostAction, Route, TARGET_BYTES_MAX};
+pub use route::{ComposeStart, ListRange, NotFound, PostAction, Route, TARGET_BYTES_MAX, WebPage};
 pub use router::{
     BodyLimits, Dispatch, FORM_BYTES_MAX, MESSAGE_MEMORY_BYTES_MAX, METHODS, asked, form_arrived,
     is_path, login, too_large,

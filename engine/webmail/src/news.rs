@@ -8,7 +8,7 @@
 use alloc::string::String;
 use core::fmt::Write;
 
-use http::{Open, Pace, Reply, ReplyField};
+use http::{OpenReply, Reply, ReplyField, ReplyPace};
 use machine::Micros;
 use store::{AccountId, OUTBOX, Store};
 
@@ -60,8 +60,10 @@ impl MailboxEvent {
 
     /// The reply that begins with this event and stays open under this number.
     pub fn reply(self, number: u64) -> Reply {
-        let open =
-            Open { number, pace: Pace::Handler { silence: SILENCE, sign_of_life: SIGN_OF_LIFE } };
+        let open = OpenReply {
+            number,
+            pace: ReplyPace::Handler { silence: SILENCE, sign_of_life: SIGN_OF_LIFE },
+        };
         Reply::open("text/event-stream", self.0.into_bytes(), open)
             .with(ReplyField::CacheControl, "no-store")
             .with(ReplyField::XContentTypeOptions, "nosniff")

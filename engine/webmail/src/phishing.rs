@@ -19,7 +19,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use message::header::Mailbox;
+use message::header::HeaderMailbox;
 
 use hosts::LinkHost;
 
@@ -27,7 +27,7 @@ use hosts::LinkHost;
 pub(crate) const WARNINGS_MAX: usize = 10;
 
 /// Warnings about the sender of a message.
-pub(crate) fn of_sender(sender: &Mailbox) -> Vec<String> {
+pub(crate) fn of_sender(sender: &HeaderMailbox) -> Vec<String> {
     let mut warnings = Vec::new();
     let named = sender
         .name

@@ -33,7 +33,7 @@ use crate::login::login_page;
 use crate::persisted_session::PersistedSession;
 use crate::queue::handling_named;
 use crate::sessions::{Digest, SessionLookup, WebSessions};
-use crate::{Destination, ListRange, MessageKey, Page, PostAction, Route, SessionTicket};
+use crate::{Destination, ListRange, MessageKey, PostAction, Route, SessionTicket, WebPage};
 use outbound::{QueueAsked, Which};
 
 pub use passwords::{PasswordChange, ProofFailure};
@@ -123,7 +123,7 @@ impl Request {
 pub(crate) fn login_reply(method: &str, target: &str, host: &str) -> Reply {
     match Route::of(method, target) {
         // The browser still sends the ticket of an expired session.
-        Ok(Route::Get(Page::Login(next))) => login_page(host, "", &next, None, ""),
+        Ok(Route::Get(WebPage::Login(next))) => login_page(host, "", &next, None, ""),
         Ok(Route::Get(_)) => answer::login(Destination::of(target)),
         _ => answer::login(Destination::default()),
     }
@@ -297,7 +297,7 @@ impl AuthenticatedRequest<'_, '_> {
         let (_, notice) = address::split_flash(target);
         self.flash = notice.and_then(|notice| self.cx.sessions.take_flash(&self.session, notice));
         let job = match Route::of(method, target) {
-            Ok(Route::Get(Page::Events)) if method == "GET" => Ok(Job::Listen),
+            Ok(Route::Get(WebPage::Events)) if method == "GET" => Ok(Job::Listen),
             Ok(Route::Get(page)) => self.page(&page),
             Ok(Route::Post(action)) => self.post(action, media_type, body),
             Err(_) => Err(answer::not_found()),
@@ -321,7 +321,7 @@ impl AuthenticatedRequest<'_, '_> {
     }
 
     /// The job of a page. Errors: the reply, if the request is answered at once.
-    fn page(&self, page: &Page<'_>) -> Result<Job, Reply> {
+    fn page(&self, page: &WebPage<'_>) -> Result<Job, Reply> {
         let remote_content = |key| {
             if self.cx.sessions.loaded(&self.session) == Some(key) {
                 RemoteContent::Loaded
@@ -330,32 +330,36 @@ impl AuthenticatedRequest<'_, '_> {
             }
         };
         Ok(match page {
-            Page::Home | Page::Login(_) => {
-                let inbox = Page::List { mailbox: INBOX.0, range: ListRange::Newest };
+            WebPage::Home | WebPage::Login(_) => {
+                let inbox = WebPage::List { mailbox: INBOX.0, range: ListRange::Newest };
                 return Err(answer::redirect(&inbox.to_string()));
             }
-            Page::List { mailbox, range } => Job::list(MailboxId(*mailbox), *range),
-            Page::Read(key) => Job::read(*key, self.cx.sessions.loaded(&self.session)),
-            Page::Print(key) => Job::print(*key),
-            Page::Mailboxes => Job::mailboxes(None),
-            Page::Source(key) => Job::send(*key, DocumentKind::Source),
-            Page::Download(key) => Job::send(*key, DocumentKind::Message),
-            Page::Export(mailbox) => Job::export(MailboxId(*mailbox)),
-            Page::Part(key, part) => Job::send(*key, DocumentKind::Part(*part)),
-            Page::Html(key, part) => {
+            WebPage::List { mailbox, range } => Job::list(MailboxId(*mailbox), *range),
+            WebPage::Read(key) => Job::read(*key, self.cx.sessions.loaded(&self.session)),
+            WebPage::Print(key) => Job::print(*key),
+            WebPage::Mailboxes => Job::mailboxes(None),
+            WebPage::Source(key) => Job::send(*key, DocumentKind::Source),
+            WebPage::Download(key) => Job::send(*key, DocumentKind::Message),
+            WebPage::Export(mailbox) => Job::export(MailboxId(*mailbox)),
+            WebPage::Part(key, part) => Job::send(*key, DocumentKind::Part(*part)),
+            WebPage::Html(key, part) => {
                 Job::show(*key, *part, remote_content(*key), Extent::Beginning)
             }
-            Page::Whole(key, part) => Job::show(*key, *part, remote_content(*key), Extent::Whole),
-            Page::Asset(asset) => return Err(asset.reply()),
-            Page::Compose(start) => Job::compose(*start),
-            Page::Search { words, mailbox, before } => {
+            WebPage::Whole(key, part) => {
+                Job::show(*key, *part, remote_content(*key), Extent::Whole)
+            }
+            WebPage::Asset(asset) => return Err(asset.reply()),
+            WebPage::Compose(start) => Job::compose(*start),
+            WebPage::Search { words, mailbox, before } => {
                 Job::search(words.to_string(), mailbox.map(MailboxId), *before)
             }
-            Page::Settings => Job::Settings(SettingsJob { sessions: self.sessions(), typed: None }),
-            Page::Queue(after) if self.cx.is_administrator(self.account) => {
+            WebPage::Settings => {
+                Job::Settings(SettingsJob { sessions: self.sessions(), typed: None })
+            }
+            WebPage::Queue(after) if self.cx.is_administrator(self.account) => {
                 Job::queue(QueueAsked::Look(*after), page.to_string())
             }
-            Page::Queue(_) | Page::Events => return Err(answer::not_found()),
+            WebPage::Queue(_) | WebPage::Events => return Err(answer::not_found()),
         })
     }
 
@@ -403,7 +407,7 @@ impl AuthenticatedRequest<'_, '_> {
                     .ok_or_else(answer::not_found)?;
                 match undo {
                     UndoAction::Filing { messages, to } => {
-                        let back = Page::List { mailbox: to.0, range: ListRange::Newest };
+                        let back = WebPage::List { mailbox: to.0, range: ListRange::Newest };
                         Ok(Job::change(
                             Change::File(to),
                             Selection::These(alloc::vec![messages]),

@@ -30,14 +30,14 @@ pub struct NotFound;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Route<'a> {
     /// A page (GET, HEAD).
-    Get(Page<'a>),
+    Get(WebPage<'a>),
     /// A form (POST).
     Post(PostAction),
 }
 
 /// A page. No page changes anything.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Page<'a> {
+pub enum WebPage<'a> {
     /// `/mail/`: the start page.
     Home,
     /// `/mail/box/{id}`: the messages of a mailbox.
@@ -164,7 +164,7 @@ impl<'a> Route<'a> {
     /// Errors: there is no such address, or it has another method.
     pub fn of(method: &str, target: &'a str) -> Result<Route<'a>, NotFound> {
         match method {
-            "GET" | "HEAD" => Page::of(target).map(Route::Get),
+            "GET" | "HEAD" => WebPage::of(target).map(Route::Get),
             "POST" => PostAction::of(target).map(Route::Post),
             _ => Err(NotFound),
         }
@@ -189,11 +189,11 @@ impl PostAction {
     }
 }
 
-impl<'a> Page<'a> {
+impl<'a> WebPage<'a> {
     /// The page at an address.
     ///
     /// Errors: there is none.
-    pub fn of(target: &'a str) -> Result<Page<'a>, NotFound> {
+    pub fn of(target: &'a str) -> Result<WebPage<'a>, NotFound> {
         if target.len() > TARGET_BYTES_MAX || !target.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(NotFound);
         }
@@ -201,7 +201,7 @@ impl<'a> Page<'a> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut names = path.strip_prefix("/mail/").ok_or(NotFound)?.split('/');
         match (names.next(), names.next(), names.next(), names.next()) {
-            (Some(name), None, None, None) => Page::named(name, query),
+            (Some(name), None, None, None) => WebPage::named(name, query),
             (Some("box"), Some(mailbox), None, None) => list(number(mailbox)?, query),
             (Some(name), Some(first), second, None) => {
                 let [] = keys(query, [])?;
@@ -212,25 +212,25 @@ impl<'a> Page<'a> {
     }
 
     /// A page with one path segment.
-    fn named(name: &str, query: &'a str) -> Result<Page<'a>, NotFound> {
+    fn named(name: &str, query: &'a str) -> Result<WebPage<'a>, NotFound> {
         match name {
             "compose" => return compose(query),
             "search" => return search(query),
             "queue" => {
                 let [after] = keys(query, ["after"])?;
-                return Ok(Page::Queue(
+                return Ok(WebPage::Queue(
                     after.map(|after| after.parse()).transpose().map_err(|_| NotFound)?,
                 ));
             }
             "style.css" | "mail.js" => {
                 let [version] = keys(query, ["v"])?;
                 return Asset::named(name, &version.unwrap_or_default())
-                    .map(Page::Asset)
+                    .map(WebPage::Asset)
                     .ok_or(NotFound);
             }
             "login" => {
                 let [next] = keys(query, ["next"])?;
-                return Ok(Page::Login(
+                return Ok(WebPage::Login(
                     next.map_or_else(Destination::default, |next| Destination::of(&next)),
                 ));
             }
@@ -238,43 +238,43 @@ impl<'a> Page<'a> {
         }
         let [] = keys(query, [])?;
         match name {
-            "" => Ok(Page::Home),
-            "settings" => Ok(Page::Settings),
-            "boxes" => Ok(Page::Mailboxes),
-            "events" => Ok(Page::Events),
+            "" => Ok(WebPage::Home),
+            "settings" => Ok(WebPage::Settings),
+            "boxes" => Ok(WebPage::Mailboxes),
+            "events" => Ok(WebPage::Events),
             _ => Err(NotFound),
         }
     }
 }
 
 /// A page with several path segments.
-fn within<'a>(name: &str, first: &str, second: Option<&str>) -> Result<Page<'a>, NotFound> {
+fn within<'a>(name: &str, first: &str, second: Option<&str>) -> Result<WebPage<'a>, NotFound> {
     match (name, second) {
         ("box", Some(uid)) => {
-            Ok(Page::Read(MessageKey { mailbox: number(first)?, uid: number(uid)? }))
+            Ok(WebPage::Read(MessageKey { mailbox: number(first)?, uid: number(uid)? }))
         }
-        ("source", None) => Ok(Page::Source(first.parse()?)),
-        ("download", None) => Ok(Page::Download(first.parse()?)),
-        ("export", None) => Ok(Page::Export(number(first)?)),
-        ("print", None) => Ok(Page::Print(first.parse()?)),
-        ("part", Some(part)) => Ok(Page::Part(first.parse()?, address::part(part)?)),
-        ("html", Some(part)) => Ok(Page::Html(first.parse()?, address::part(part)?)),
-        ("whole", Some(part)) => Ok(Page::Whole(first.parse()?, address::part(part)?)),
+        ("source", None) => Ok(WebPage::Source(first.parse()?)),
+        ("download", None) => Ok(WebPage::Download(first.parse()?)),
+        ("export", None) => Ok(WebPage::Export(number(first)?)),
+        ("print", None) => Ok(WebPage::Print(first.parse()?)),
+        ("part", Some(part)) => Ok(WebPage::Part(first.parse()?, address::part(part)?)),
+        ("html", Some(part)) => Ok(WebPage::Html(first.parse()?, address::part(part)?)),
+        ("whole", Some(part)) => Ok(WebPage::Whole(first.parse()?, address::part(part)?)),
         _ => Err(NotFound),
     }
 }
 
-fn list<'a>(mailbox: u32, query: &str) -> Result<Page<'a>, NotFound> {
+fn list<'a>(mailbox: u32, query: &str) -> Result<WebPage<'a>, NotFound> {
     let range = match keys(query, ["before", "after"])? {
         [None, None] => ListRange::Newest,
         [Some(uid), None] => ListRange::Before(number(&uid)?),
         [None, Some(uid)] => ListRange::After(number(&uid)?),
         _ => return Err(NotFound),
     };
-    Ok(Page::List { mailbox, range })
+    Ok(WebPage::List { mailbox, range })
 }
 
-fn compose<'a>(query: &str) -> Result<Page<'a>, NotFound> {
+fn compose<'a>(query: &str) -> Result<WebPage<'a>, NotFound> {
     let start = match keys(query, ["reply", "all", "forward", "draft", "answers"])? {
         [None, None, None, None, None] => ComposeStart::New,
         [Some(key), None, None, None, None] => ComposeStart::Reply(key.parse()?),
@@ -286,13 +286,13 @@ fn compose<'a>(query: &str) -> Result<Page<'a>, NotFound> {
         },
         _ => return Err(NotFound),
     };
-    Ok(Page::Compose(start))
+    Ok(WebPage::Compose(start))
 }
 
 /// The form sends an empty `in` for a search of all mailboxes.
-fn search(query: &str) -> Result<Page<'_>, NotFound> {
+fn search(query: &str) -> Result<WebPage<'_>, NotFound> {
     let [words, mailbox, before] = keys(query, ["q", "in", "before"])?;
-    Ok(Page::Search {
+    Ok(WebPage::Search {
         words: words.unwrap_or_default(),
         mailbox: mailbox.filter(|id| !id.is_empty()).map(|id| number(&id)).transpose()?,
         before: before.map(|key| key.parse()).transpose()?,
@@ -315,34 +315,34 @@ impl fmt::Display for PostAction {
     }
 }
 
-impl fmt::Display for Page<'_> {
+impl fmt::Display for WebPage<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Page::Home => out.write_str("/mail/"),
-            Page::List { mailbox, range } => write!(out, "/mail/box/{mailbox}{range}"),
-            Page::Read(MessageKey { mailbox, uid }) => write!(out, "/mail/box/{mailbox}/{uid}"),
-            Page::Compose(start) => write!(out, "/mail/compose{start}"),
-            Page::Search { words, mailbox, before } => {
+            WebPage::Home => out.write_str("/mail/"),
+            WebPage::List { mailbox, range } => write!(out, "/mail/box/{mailbox}{range}"),
+            WebPage::Read(MessageKey { mailbox, uid }) => write!(out, "/mail/box/{mailbox}/{uid}"),
+            WebPage::Compose(start) => write!(out, "/mail/compose{start}"),
+            WebPage::Search { words, mailbox, before } => {
                 out.write_str("/mail/search?q=")?;
                 address::encoded(words, out)?;
                 mailbox.map_or(Ok(()), |id| write!(out, "&in={id}"))?;
                 before.map_or(Ok(()), |key| write!(out, "&before={key}"))
             }
-            Page::Settings => out.write_str("/mail/settings"),
-            Page::Mailboxes => out.write_str("/mail/boxes"),
-            Page::Queue(None) => out.write_str("/mail/queue"),
-            Page::Queue(Some(after)) => write!(out, "/mail/queue?after={after}"),
-            Page::Events => out.write_str("/mail/events"),
-            Page::Asset(asset) => asset.fmt(out),
-            Page::Source(key) => write!(out, "/mail/source/{key}"),
-            Page::Download(key) => write!(out, "/mail/download/{key}"),
-            Page::Export(mailbox) => write!(out, "/mail/export/{mailbox}"),
-            Page::Print(key) => write!(out, "/mail/print/{key}"),
-            Page::Part(key, part) => write!(out, "/mail/part/{key}/{part}"),
-            Page::Html(key, part) => write!(out, "/mail/html/{key}/{part}"),
-            Page::Whole(key, part) => write!(out, "/mail/whole/{key}/{part}"),
-            Page::Login(next) if *next == Destination::default() => out.write_str("/mail/login"),
-            Page::Login(next) => {
+            WebPage::Settings => out.write_str("/mail/settings"),
+            WebPage::Mailboxes => out.write_str("/mail/boxes"),
+            WebPage::Queue(None) => out.write_str("/mail/queue"),
+            WebPage::Queue(Some(after)) => write!(out, "/mail/queue?after={after}"),
+            WebPage::Events => out.write_str("/mail/events"),
+            WebPage::Asset(asset) => asset.fmt(out),
+            WebPage::Source(key) => write!(out, "/mail/source/{key}"),
+            WebPage::Download(key) => write!(out, "/mail/download/{key}"),
+            WebPage::Export(mailbox) => write!(out, "/mail/export/{mailbox}"),
+            WebPage::Print(key) => write!(out, "/mail/print/{key}"),
+            WebPage::Part(key, part) => write!(out, "/mail/part/{key}/{part}"),
+            WebPage::Html(key, part) => write!(out, "/mail/html/{key}/{part}"),
+            WebPage::Whole(key, part) => write!(out, "/mail/whole/{key}/{part}"),
+            WebPage::Login(next) if *next == Destination::default() => out.write_str("/mail/login"),
+            WebPage::Login(next) => {
                 out.write_str("/mail/login?next=")?;
                 address::encoded(next.as_str(), out)
             }

@@ -21,7 +21,7 @@ use crate::form::{Form, MESSAGE_TEXT_BYTES_MAX};
 use crate::jobs::Draft;
 use crate::login::{DRAFT_BYTES_MAX, login_page};
 use crate::request::{self, PasswordChange, Request};
-use crate::{Destination, Page, PostAction, Route, SessionTicket, answer, program};
+use crate::{Destination, PostAction, Route, SessionTicket, WebPage, answer, program};
 
 /// Limits of what a client may send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,8 +120,8 @@ pub fn asked(
         return Err(Dispatch::Reply(answer::not_found()));
     };
     Err(match (route, ticket_of(question)) {
-        (Route::Get(Page::Asset(asset)), _) => Dispatch::Reply(asset.reply()),
-        (Route::Get(Page::Login(next)), None) => {
+        (Route::Get(WebPage::Asset(asset)), _) => Dispatch::Reply(asset.reply()),
+        (Route::Get(WebPage::Login(next)), None) => {
             Dispatch::Reply(login_page(host, "", &next, None, ""))
         }
         (Route::Get(_), None) => Dispatch::Reply(answer::login(Destination::of(&target))),

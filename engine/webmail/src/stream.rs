@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use http::{Open, Pace, Reply, ReplyEnd};
+use http::{OpenReply, Reply, ReplyEnd, ReplyPace};
 
 use crate::answer;
 use crate::answer::Title;
@@ -40,7 +40,7 @@ impl DocumentStart {
         answer::document_begins(
             &self.title,
             self.first,
-            Open { number, pace: Pace::Client { length } },
+            OpenReply { number, pace: ReplyPace::Client { length } },
         )
     }
 }

@@ -7,7 +7,7 @@ use machine::{
 };
 use store::{
     AccountId, INBOX, Limits, MessageInfo, NewAccount, Outcome, PAGE_BYTES, ReadSectors, Recipient,
-    Refusal, Store, Uid, Unreadable,
+    Refusal, Store, Uid, UnreadableSectors,
 };
 use tasks::{Continuation, EntryPoint, FrameId};
 
@@ -159,7 +159,7 @@ impl Rig {
             };
             taken += count;
             if taken < body.len() {
-                assert!(matches!(self.answer(), Outcome::Room), "room was waited for");
+                assert!(matches!(self.answer(), Outcome::DeliveryReady), "room was waited for");
             }
         }
         let continuation = self.continuation();
@@ -221,11 +221,11 @@ impl ReadSectors for Offline<'_> {
         SECTORS
     }
 
-    fn read(&mut self, sector: Sector, bytes: &mut [u8]) -> Result<(), Unreadable> {
+    fn read(&mut self, sector: Sector, bytes: &mut [u8]) -> Result<(), UnreadableSectors> {
         self.reads_left = self.reads_left.checked_sub(1).expect("the check comes to its end");
         let sectors = sector.0..sector.0 + (bytes.len() / SECTOR_BYTES) as u64;
         if sectors.end > SECTORS || self.unreadable.iter().any(|bad| sectors.contains(bad)) {
-            return Err(Unreadable);
+            return Err(UnreadableSectors);
         }
         bytes.copy_from_slice(self.image.sectors(&sectors));
         Ok(())

@@ -100,7 +100,7 @@ impl Machine for CheckedCard {
         drop(frame);
     }
 
-    fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+    fn transmit(&mut self, frame: &OutgoingFrame<'_>) -> Result<(), TransmitError> {
         if self.ring == 0 {
             return Err(TransmitError::Full);
         }

@@ -3,10 +3,10 @@
 
 use machine::Micros;
 use pop3::{
-    Actions, DeletionError, LoginRefusal, MessageNumber, PlainLogin, REPLY_BYTES_MAX, Settings,
+    Actions, DeletionError, LoginRefusal, MessageNumber, PlainLogin, Pop3Settings, REPLY_BYTES_MAX,
     UniqueId,
 };
-use sasl::{Credentials, Host, Proof, Puzzle, Signature};
+use sasl::{Credentials, Host, Proof, Puzzle, ServerSignature};
 use testkit::scram;
 
 /// The most bytes of a reply for which no room is made.
@@ -57,7 +57,7 @@ struct Login {
 /// What was said to prove it.
 enum Proved {
     Password,
-    Scram(Option<Signature>),
+    Scram(Option<ServerSignature>),
 }
 
 impl World {
@@ -81,7 +81,7 @@ impl World {
     }
 
     /// The answer to the login that was asked for.
-    pub(super) fn log_in(&mut self) -> Result<Option<Signature>, LoginRefusal> {
+    pub(super) fn log_in(&mut self) -> Result<Option<ServerSignature>, LoginRefusal> {
         let Login { user, proof } = self.login.take().expect("a login was asked for");
         let answer = match (user.as_str(), proof) {
             ("mallory", _) | (_, Proved::Scram(None)) => Err(LoginRefusal::Credentials),
@@ -132,8 +132,8 @@ impl Host for World {
 }
 
 impl Actions for World {
-    fn settings(&self) -> Settings {
-        Settings { plain_login: PlainLogin::Offered, faults_max: 12, ..Settings::default() }
+    fn settings(&self) -> Pop3Settings {
+        Pop3Settings { plain_login: PlainLogin::Offered, faults_max: 12, ..Pop3Settings::default() }
     }
 
     fn send_room(&self) -> usize {

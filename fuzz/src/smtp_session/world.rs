@@ -2,11 +2,11 @@
 //! record of everything, and asserts the session's obligations.
 
 use machine::Micros;
-use sasl::{Credentials, Host, Proof, Puzzle, Signature};
+use sasl::{Credentials, Host, Proof, Puzzle, ServerSignature};
 use smtp::{
-    Actions, ENVELOPE_ID_BYTES_MAX, EnvelopeId, ForwardPath, LoginRefusal, Mail, MessageRefusal,
-    MessageStart, ORIGINAL_BYTES_MAX, Original, REPLY_BYTES_MAX, Recipient, RecipientRefusal,
-    SenderRefusal, Settings,
+    Actions, AuthRefusal, ENVELOPE_ID_BYTES_MAX, EnvelopeId, ForwardPath, Mail, MessageRefusal,
+    MessageStart, ORIGINAL_BYTES_MAX, Original, REPLY_BYTES_MAX, RcptTo, RecipientRefusal,
+    SenderRefusal, SmtpSettings,
 };
 use testkit::scram;
 
@@ -25,7 +25,7 @@ pub(super) struct World {
     /// A message was dropped while its bytes came. When that is noticed depends on how they are
     /// cut.
     pub(super) dropped_bytes: bool,
-    settings: Settings,
+    settings: SmtpSettings,
     /// The local part of the open transaction's sender: it says what goes wrong.
     sender: Option<String>,
     /// The check of the sender has ended.
@@ -35,13 +35,13 @@ pub(super) struct World {
     /// The message that is whole and not answered.
     whole: Option<Vec<u8>>,
     /// What is to be answered to the login that was asked for.
-    login: Option<Result<Option<Signature>, LoginRefusal>>,
+    login: Option<Result<Option<ServerSignature>, AuthRefusal>>,
     /// A login was granted. The client may still be waiting for its reply.
     is_signed: bool,
 }
 
 impl World {
-    pub(super) fn new(message_bytes_max: u64, login: smtp::Login) -> World {
+    pub(super) fn new(message_bytes_max: u64, login: smtp::LoginPolicy) -> World {
         World {
             sent: Vec::new(),
             log: Vec::new(),
@@ -51,12 +51,12 @@ impl World {
             deadline: None,
             closed: false,
             dropped_bytes: false,
-            settings: Settings {
+            settings: SmtpSettings {
                 message_bytes_max,
                 recipients_max: 4,
                 refused_recipients_max: 5,
                 login,
-                ..Settings::default()
+                ..SmtpSettings::default()
             },
             sender: None,
             is_known: false,
@@ -68,7 +68,7 @@ impl World {
     }
 
     /// The answer to the login that was asked for.
-    pub(super) fn log_in(&mut self) -> Result<Option<Signature>, LoginRefusal> {
+    pub(super) fn log_in(&mut self) -> Result<Option<ServerSignature>, AuthRefusal> {
         let answer = self.login.take().expect("a login was asked for");
         self.is_signed = matches!(answer, Ok(Some(_)));
         answer
@@ -113,11 +113,11 @@ impl Host for World {
         assert!(!self.closed && self.login.is_none() && self.sender.is_none());
         self.log.push(format!("login {name:?} {proof:?}"));
         self.login = Some(match (name, proof) {
-            ("mallory", _) => Err(LoginRefusal::Credentials),
-            ("later", _) => Err(LoginRefusal::TryLater),
+            ("mallory", _) => Err(AuthRefusal::Credentials),
+            ("later", _) => Err(AuthRefusal::TryLater),
             (_, Proof::Password(_)) => Ok(None),
             (_, Proof::Scram(proof)) => match scram::check(&proof) {
-                None => Err(LoginRefusal::Credentials),
+                None => Err(AuthRefusal::Credentials),
                 signature => Ok(signature),
             },
         });
@@ -125,7 +125,7 @@ impl Host for World {
 }
 
 impl Actions for World {
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> SmtpSettings {
         self.settings
     }
 
@@ -179,7 +179,7 @@ impl Actions for World {
         true
     }
 
-    fn recipient(&mut self, recipient: &Recipient<'_>) -> Result<(), RecipientRefusal> {
+    fn recipient(&mut self, recipient: &RcptTo<'_>) -> Result<(), RecipientRefusal> {
         assert!(
             self.sender.is_some() && self.message.is_none() && self.whole.is_none() && !self.closed
         );

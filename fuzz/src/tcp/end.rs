@@ -7,7 +7,7 @@ use machine::{Checksum, Frame, Instant, Offloads};
 use net::tcp::{CloseReason, PoolSizes};
 use net::{
     Addressing, Config, ConnectionId, Cores, Event, Events, Ipv4Interface, Ipv6Addressing, Net,
-    Output, Route, Service,
+    OutputProgress, Route, Service,
 };
 use tasks::Budget;
 
@@ -254,10 +254,10 @@ impl End {
         };
         let output = self.net.output(now, &mut self.card, &mut Budget::new(100));
         assert!(
-            output != Output::CardFull || self.card.ring == 0,
+            output != OutputProgress::CardFull || self.card.ring == 0,
             "the card is full only when it is"
         );
-        self.is_card_full = output != Output::All;
+        self.is_card_full = output != OutputProgress::All;
         for frame in std::mem::take(&mut self.card.sent) {
             send(frame, choices);
         }

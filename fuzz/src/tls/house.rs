@@ -8,7 +8,7 @@ use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion};
-use tls::{Certificate, Clock, Offer, Settings, TicketKeys};
+use tls::{Certificate, Clock, Offer, TicketKeys, TlsSettings};
 
 /// Some day in 2027.
 const TODAY: UnixTime = UnixTime::from_seconds(1_800_000_000);
@@ -16,7 +16,7 @@ const TODAY: UnixTime = UnixTime::from_seconds(1_800_000_000);
 const PROTOCOLS: &[&[u8]] = &[b"h2", b"http/1.1"];
 
 pub(super) struct House {
-    pub(super) settings: Settings,
+    pub(super) settings: TlsSettings,
     clients: [Arc<ClientConfig>; 2],
 }
 
@@ -36,7 +36,7 @@ impl House {
         let certificate = Certificate::parse(made.pem().as_bytes(), key.serialize_pem().as_bytes());
         let tickets = TicketKeys::new(&[7; 32]);
         let offer = Offer { name: "https", protocols: PROTOCOLS, tickets: Some(&tickets) };
-        let settings = Settings::new(vec![certificate.expect("both fit")], &clock, &offer)
+        let settings = TlsSettings::new(vec![certificate.expect("both fit")], &clock, &offer)
             .expect("they are right");
         let root =
             CertificateDer::from_pem_slice(made.pem().as_bytes()).expect("it is a certificate");

@@ -12,8 +12,8 @@ use crate::virtio::block::BlockDevice;
 use crate::virtio::net::NetworkCard;
 use core::fmt;
 use machine::{
-    Card, CoreId, Disk, DiskCompletion, DiskRequest, Frame, Instant, Machine, Micros, Outgoing,
-    TransmitError, UnixTime,
+    Card, CoreId, Disk, DiskCompletion, DiskRequest, Frame, Instant, Machine, Micros,
+    OutgoingFrame, TransmitError, UnixTime,
 };
 
 /// How often a busy machine checks for a key press.
@@ -195,7 +195,7 @@ impl Machine for BareMachine {
 
     /// A core without queues of the card has no space for any frame.
     #[inline]
-    fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+    fn transmit(&mut self, frame: &OutgoingFrame<'_>) -> Result<(), TransmitError> {
         self.card.as_mut().map_or(Err(TransmitError::Full), |card| card.transmit(frame))
     }
 

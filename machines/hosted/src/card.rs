@@ -16,7 +16,7 @@
 use std::io::IoSlice;
 
 use machine::{
-    Card, Checksum, Ethernet, Frame, HEAD_BYTES_MAX, Offloads, Outgoing, PIECES_MAX, Piece,
+    Card, Checksum, Ethernet, Frame, HEAD_BYTES_MAX, Offloads, OutgoingFrame, PIECES_MAX, Piece,
     TransmitError,
 };
 use rustix::event::PollFlags;
@@ -136,7 +136,7 @@ impl Tap {
     }
 
     /// Sends a frame to Linux.
-    pub(crate) fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+    pub(crate) fn transmit(&mut self, frame: &OutgoingFrame<'_>) -> Result<(), TransmitError> {
         check(frame, self.card)?;
         let header = header(frame);
         let mut parts = [IoSlice::new(&[]); 2 + PIECES_MAX];
@@ -189,9 +189,9 @@ fn checksum(buffer: &[u8]) -> Checksum {
     }
 }
 
-/// Errors: `Malformed` if the frame exceeds a limit of [`Outgoing`], or needs an offload that the
-/// card lacks.
-fn check(frame: &Outgoing<'_>, card: Card) -> Result<(), TransmitError> {
+/// Errors: `Malformed` if the frame exceeds a limit of [`OutgoingFrame`], or needs an offload that
+/// the card lacks.
+fn check(frame: &OutgoingFrame<'_>, card: Card) -> Result<(), TransmitError> {
     let payload_bytes: usize = frame.payload.iter().map(Piece::len).sum();
     let head_bytes_max = if frame.payload.is_empty() { FRAME_BYTES_MAX } else { HEAD_BYTES_MAX };
     let is_sound = frame.head.len() <= head_bytes_max
@@ -204,7 +204,7 @@ fn check(frame: &Outgoing<'_>, card: Card) -> Result<(), TransmitError> {
 }
 
 /// The header of a frame to send, in the host's byte order.
-fn header(frame: &Outgoing<'_>) -> [u8; HEADER_BYTES] {
+fn header(frame: &OutgoingFrame<'_>) -> [u8; HEADER_BYTES] {
     let Some(checksum) = frame.checksum else { return [0; HEADER_BYTES] };
     let (kind, head_bytes, segment_bytes) = match frame.segment_bytes {
         Some(bytes) if frame.is_ipv6() => (SEGMENTS_TCP_IPV6, frame.head.len() as u16, bytes.get()),

@@ -6,8 +6,8 @@ use std::time::{Instant as Moment, SystemTime, UNIX_EPOCH};
 
 use host::randomness::fill;
 use machine::{
-    Card, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Frame, Instant, Machine, Outgoing,
-    TransmitError, UnixTime,
+    Card, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Frame, Instant, Machine,
+    OutgoingFrame, TransmitError, UnixTime,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -116,7 +116,7 @@ impl Machine for HostedMachine {
     }
 
     /// A core without a queue of the card has no capacity for any frame.
-    fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+    fn transmit(&mut self, frame: &OutgoingFrame<'_>) -> Result<(), TransmitError> {
         self.card.as_mut().map_or(Err(TransmitError::Full), |card| card.transmit(frame))
     }
 

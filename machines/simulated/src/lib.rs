@@ -26,7 +26,7 @@ pub use disk::{MemoryDisk, Mood};
 pub use engines::Engines;
 use machine::{
     Card, Checksum, CoreId, Disk, DiskCompletion, DiskRequest, Entropy, Ethernet, Frame,
-    HEAD_BYTES_MAX, Instant, Machine, Micros, Offloads, Outgoing, PIECES_MAX, TransmitError,
+    HEAD_BYTES_MAX, Instant, Machine, Micros, Offloads, OutgoingFrame, PIECES_MAX, TransmitError,
     UnixTime,
 };
 pub use packetdrill::{Outcome, Verdict, play};
@@ -217,7 +217,7 @@ impl Machine for SimulatedMachine {
         drop(frame);
     }
 
-    fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+    fn transmit(&mut self, frame: &OutgoingFrame<'_>) -> Result<(), TransmitError> {
         assert!(self.core.0 < self.queues, "{} has no queue to send by", self.core);
         let payload_bytes: usize = frame.payload.iter().map(|piece| piece.len()).sum();
         let limits_kept = frame.payload.len() <= PIECES_MAX

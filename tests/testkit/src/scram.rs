@@ -1,6 +1,6 @@
 //! The example of RFC 7677 section 3: "user" logs in with SCRAM-SHA-256 and the password "pencil".
 
-use sasl::{Puzzle, ScramProof, Signature, Verifier};
+use sasl::{Puzzle, ScramProof, ServerSignature, Verifier};
 
 /// The verifier of the password, and the server's nonce.
 const VERIFIER: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
@@ -27,7 +27,7 @@ pub fn puzzle() -> Puzzle {
 }
 
 /// The server's signature, if the proof is correct.
-pub fn check(proof: &ScramProof) -> Option<Signature> {
+pub fn check(proof: &ScramProof) -> Option<ServerSignature> {
     verifier().check(proof)
 }
 

@@ -1,15 +1,15 @@
 //! Invalid signatures, and their verdicts.
 
 use super::*;
-use crate::Reason::*;
+use crate::SignatureReason::*;
 
-fn changed(from: &str, to: &str) -> Reason {
+fn changed(from: &str, to: &str) -> SignatureReason {
     assert!(TAGS.contains(from), "{from}");
     reason(&signed(&TAGS.replace(from, to), &FIELDS, BODY))
 }
 
 /// The reason where the domain publishes this about its key.
-fn with_keys(tags: &str, keys: Texts<'_>) -> Reason {
+fn with_keys(tags: &str, keys: Texts<'_>) -> SignatureReason {
     verdict_of(&read(signed(tags, &FIELDS, BODY).as_bytes()), 0, keys).reason
 }
 
@@ -174,7 +174,7 @@ fn key_record_limits_the_use_of_the_key() {
 fn signature_of_a_testing_domain_is_ignored() {
     let wrong = signed(TAGS, &FIELDS, BODY).replace("dinner", "sinner");
     let verdict = verdict_of(&read(wrong.as_bytes()), 0, Ok(&[record("t=y; ").as_bytes()]));
-    assert_eq!(verdict.outcome(), Outcome::Neutral);
+    assert_eq!(verdict.outcome(), SignatureOutcome::Neutral);
 }
 
 #[test]
@@ -200,7 +200,10 @@ fn invalid_key_is_a_permanent_error() {
     }
     for why in [Unanswered::Silence, Unanswered::NoServer, Unanswered::Nonsense, Unanswered::Busy] {
         let verdict = verdict_of(&read(signed(TAGS, &FIELDS, BODY).as_bytes()), 0, Err(why));
-        assert_eq!((verdict.outcome(), verdict.reason), (Outcome::TempError, KeyUnanswered(why)));
+        assert_eq!(
+            (verdict.outcome(), verdict.reason),
+            (SignatureOutcome::TempError, KeyUnanswered(why))
+        );
     }
 }
 

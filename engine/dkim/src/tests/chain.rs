@@ -114,7 +114,7 @@ fn chain_is_verified_one_signature_at_a_time() {
     let said = [
         ChainVerdict::None,
         ChainVerdict::Pass,
-        ChainVerdict::Fail(ArcError::Link(2, Reason::BodyChanged)),
+        ChainVerdict::Fail(ArcError::Link(2, SignatureReason::BodyChanged)),
     ];
     let said = said.map(|verdict| verdict.to_string());
     assert_eq!(
@@ -131,7 +131,7 @@ fn chain_is_verified_one_signature_at_a_time() {
 fn chain_passes_however_its_message_is_cut() {
     let message = with(&sets(2));
     for piece in [1, 2, 7, 100, message.len()] {
-        let mut reading = Reading::to_verify();
+        let mut reading = MessageReader::to_verify();
         message.as_bytes().chunks(piece).for_each(|piece| reading.arrived(piece));
         let mut knowledge = Knowledge::default();
         for question in reading.missing(&knowledge, NOW) {
@@ -167,7 +167,7 @@ fn changed_message_fails_unless_it_was_sealed_again() {
     let second = set(core::slice::from_ref(first), &USUAL, &FIELDS, "Hi.\r\n");
     assert_eq!(
         fails(&with(&[first.clone(), second.clone()])),
-        ArcError::Link(2, Reason::BodyChanged)
+        ArcError::Link(2, SignatureReason::BodyChanged)
     );
     let resealed = with(&[first.clone(), second]).replace(BODY, "Hi.\r\n");
     assert_eq!(
@@ -177,14 +177,14 @@ fn changed_message_fails_unless_it_was_sealed_again() {
     );
     assert_eq!(
         fails(&with(&sets(3)).replace("hungry", "angry")),
-        ArcError::Link(3, Reason::BodyChanged)
+        ArcError::Link(3, SignatureReason::BodyChanged)
     );
     assert_eq!(
         fails(&with(&sets(3)).replace("dinner", "sinner")),
-        ArcError::Link(3, Reason::SignatureWrong)
+        ArcError::Link(3, SignatureReason::SignatureWrong)
     );
     let hidden = with(&sets(1)).replace("Subject:", "From: eve@other.test\r\nSubject:");
-    assert_eq!(fails(&hidden), ArcError::Link(1, Reason::FromNotSigned));
+    assert_eq!(fails(&hidden), ArcError::Link(1, SignatureReason::FromNotSigned));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn any_change_of_a_chain_breaks_a_seal() {
         assert_ne!(changed, whole);
         assert_eq!(
             fails(&with(&changed)),
-            ArcError::Link(3, Reason::SignatureWrong),
+            ArcError::Link(3, SignatureReason::SignatureWrong),
             "{number} {field}"
         );
     }
@@ -212,7 +212,7 @@ fn any_change_of_a_chain_breaks_a_seal() {
             }
             sets.push(next);
         }
-        assert_eq!(fails(&with(&sets)), ArcError::Link(broken, Reason::SignatureWrong));
+        assert_eq!(fails(&with(&sets)), ArcError::Link(broken, SignatureReason::SignatureWrong));
     }
 }
 
@@ -307,12 +307,22 @@ fn invalid_signatures_fail_the_chain() {
     };
     let link = |reason| ArcError::Link(1, reason);
     for (from, to, of_seal, of_message) in [
-        ("ed25519-sha256", "rsa-sha1", link(Reason::Sha1), link(Reason::Sha1)),
-        ("ed25519-sha256", "ed448", link(Reason::Unknown), link(Reason::Unknown)),
-        ("d=example.test; ", "", link(Reason::Syntax), link(Reason::Syntax)),
-        ("s=key", "s=", link(Reason::Syntax), link(Reason::Syntax)),
-        ("s=key", "s=key; x=1999999", link(Reason::Expired), link(Reason::Expired)),
-        ("s=key", "s=key; t=2003601", link(Reason::FromTheFuture), link(Reason::FromTheFuture)),
+        ("ed25519-sha256", "rsa-sha1", link(SignatureReason::Sha1), link(SignatureReason::Sha1)),
+        ("ed25519-sha256", "ed448", link(SignatureReason::Unknown), link(SignatureReason::Unknown)),
+        ("d=example.test; ", "", link(SignatureReason::Syntax), link(SignatureReason::Syntax)),
+        ("s=key", "s=", link(SignatureReason::Syntax), link(SignatureReason::Syntax)),
+        (
+            "s=key",
+            "s=key; x=1999999",
+            link(SignatureReason::Expired),
+            link(SignatureReason::Expired),
+        ),
+        (
+            "s=key",
+            "s=key; t=2003601",
+            link(SignatureReason::FromTheFuture),
+            link(SignatureReason::FromTheFuture),
+        ),
         ("s=key", "s=key; s=key", ArcError::Syntax, ArcError::Syntax),
     ] {
         let tags = SIGNER.replace(from, to);
@@ -325,11 +335,11 @@ fn invalid_signatures_fail_the_chain() {
         "RFC 8617 §4.1.3"
     );
     for (covered, expected) in [
-        ("h=To:Subject", link(Reason::FromNotSigned)),
+        ("h=To:Subject", link(SignatureReason::FromNotSigned)),
         ("h=From:ARC-Seal", ArcError::CoversItself),
         ("h=From:arc-authentication-results", ArcError::CoversItself),
-        ("c=loose; h=From", link(Reason::Unknown)),
-        ("l=5; h=From", link(Reason::BodyPartlySigned)),
+        ("c=loose; h=From", link(SignatureReason::Unknown)),
+        ("l=5; h=From", link(SignatureReason::BodyPartlySigned)),
     ] {
         assert_eq!(
             made(&SetOptions { message: &format!("{SIGNER}; {covered}"), ..USUAL }),
@@ -350,12 +360,12 @@ fn invalid_signatures_fail_the_chain() {
 fn chain_without_key_answers_is_open() {
     let judged = |keys: Texts<'_>| judged(&with(&sets(2)), keys).0;
     let fail = |reason| ChainVerdict::Fail(ArcError::Link(2, reason));
-    assert_eq!(judged(Ok(&[])), fail(Reason::NoKey));
-    assert_eq!(judged(Ok(&[b"v=DKIM1; k=ed25519; p="])), fail(Reason::KeyRevoked));
-    assert_eq!(judged(Ok(&[record("t=y; ").as_bytes()])), fail(Reason::Testing));
+    assert_eq!(judged(Ok(&[])), fail(SignatureReason::NoKey));
+    assert_eq!(judged(Ok(&[b"v=DKIM1; k=ed25519; p="])), fail(SignatureReason::KeyRevoked));
+    assert_eq!(judged(Ok(&[record("t=y; ").as_bytes()])), fail(SignatureReason::Testing));
     assert!(!judged(Ok(&[])).is_open() && !ChainVerdict::Pass.is_open());
     let silent = judged(Err(Unanswered::Silence));
-    assert_eq!(silent, fail(Reason::KeyUnanswered(Unanswered::Silence)));
+    assert_eq!(silent, fail(SignatureReason::KeyUnanswered(Unanswered::Silence)));
     assert!(silent.is_open());
 }
 
@@ -400,7 +410,7 @@ fn chain_in_a_too_long_header_fails() {
     let long = format!("X: {}\r\n", "x".repeat(crate::HEADER_BYTES_MAX));
     assert_eq!(
         fails(&with(&sets(1)).replace("Subject: ", &format!("{long}Subject: "))),
-        ArcError::Link(1, Reason::HeaderTooLong)
+        ArcError::Link(1, SignatureReason::HeaderTooLong)
     );
 }
 

@@ -77,7 +77,7 @@ fn verdicts(message: &str, piece: usize) -> Vec<String> {
         let records = Vec::from([Record::Text(text.as_bytes().into())]);
         knowledge.learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
     }
-    let mut reading = Reading::to_verify();
+    let mut reading = MessageReader::to_verify();
     message.replace('\n', "\r\n").as_bytes().chunks(piece).for_each(|piece| reading.arrived(piece));
     let message = reading.ended();
     (0..message.signatures())

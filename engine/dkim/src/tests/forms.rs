@@ -1,13 +1,13 @@
 //! The canonicalization of headers and bodies, compared with a simple signer in the tests.
 
 use super::*;
-use crate::Reason::{SignatureWrong, Verified};
+use crate::SignatureReason::{SignatureWrong, Verified};
 use crate::body::{BodyHash, CanonicalForm};
 use proptest::prelude::*;
 
 /// Reads a message in pieces of these lengths, repeatedly.
-fn read_in(message: &str, pieces: &[usize]) -> Message {
-    let (mut reading, mut rest) = (Reading::to_verify(), message.as_bytes());
+fn read_in(message: &str, pieces: &[usize]) -> CompleteMessage {
+    let (mut reading, mut rest) = (MessageReader::to_verify(), message.as_bytes());
     for piece in pieces.iter().cycle() {
         let (next, left) = rest.split_at((*piece).min(rest.len()));
         reading.arrived(next);
@@ -169,7 +169,7 @@ proptest! {
 }
 
 /// The reason for a message with one changed byte.
-fn reason_of_flipped(message: &str, at: prop::sample::Index, pieces: &[usize]) -> Reason {
+fn reason_of_flipped(message: &str, at: prop::sample::Index, pieces: &[usize]) -> SignatureReason {
     let mut bytes = Vec::from(message);
     let at = at.index(bytes.len());
     bytes[at] ^= 1;

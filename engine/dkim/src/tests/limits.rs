@@ -15,7 +15,10 @@ fn message_without_signatures_has_none() {
         let message = read(message.as_bytes());
         assert_eq!(message.signatures(), 0);
         let verdict = verdict_of(&message, 0, Ok(&[]));
-        assert_eq!((verdict.outcome(), verdict.to_string().as_str()), (Outcome::None, "dkim=none"));
+        assert_eq!(
+            (verdict.outcome(), verdict.to_string().as_str()),
+            (SignatureOutcome::None, "dkim=none")
+        );
     }
 }
 
@@ -28,7 +31,7 @@ fn keys_are_requested_once_the_header_is_complete() {
         format!("{}\r\n{}\r\n{}", field(&other), field(&sha1), signed(TAGS, &FIELDS, BODY));
     let header = message.find("\r\n\r\n").unwrap() + 4;
     let mut knowledge = Knowledge::default();
-    let mut reading = Reading::to_verify();
+    let mut reading = MessageReader::to_verify();
     reading.arrived(&message.as_bytes()[..header - 1]);
     assert_eq!((reading.header(), reading.missing(&knowledge, NOW)), (None, Vec::new()));
     reading.arrived(&message.as_bytes()[header - 1..header + 3]);
@@ -54,9 +57,9 @@ fn signatures_beyond_the_limit_are_neutral() {
     let message = read(message.as_bytes());
     assert_eq!(message.signatures(), SIGNATURES_MAX + 1);
     let reason = |number| verdict_of(&message, number, Ok(&[record("").as_bytes()])).reason;
-    assert!((0..SIGNATURES_MAX).all(|number| reason(number) == Reason::Verified));
-    assert_eq!(reason(SIGNATURES_MAX), Reason::NotLookedAt);
-    assert_eq!(reason(SIGNATURES_MAX + 1), Reason::NotSigned);
+    assert!((0..SIGNATURES_MAX).all(|number| reason(number) == SignatureReason::Verified));
+    assert_eq!(reason(SIGNATURES_MAX), SignatureReason::NotLookedAt);
+    assert_eq!(reason(SIGNATURES_MAX + 1), SignatureReason::NotSigned);
 }
 
 /// A message with a header of this many bytes, with the empty line after it.
@@ -69,13 +72,14 @@ fn with_header_of(bytes: usize) -> String {
 
 #[test]
 fn too_long_header_passes_nothing_however_it_is_cut() {
-    for (bytes, expected) in
-        [(HEADER_BYTES_MAX, Reason::Verified), (HEADER_BYTES_MAX + 1, Reason::HeaderTooLong)]
-    {
+    for (bytes, expected) in [
+        (HEADER_BYTES_MAX, SignatureReason::Verified),
+        (HEADER_BYTES_MAX + 1, SignatureReason::HeaderTooLong),
+    ] {
         let message = with_header_of(bytes);
         assert_eq!(message.find("\r\n\r\n").unwrap() + 4, bytes);
         for piece in [1, 1_000, HEADER_BYTES_MAX - 1, HEADER_BYTES_MAX, message.len()] {
-            let mut reading = Reading::to_verify();
+            let mut reading = MessageReader::to_verify();
             message.as_bytes().chunks(piece).for_each(|piece| reading.arrived(piece));
             let message = reading.ended();
             let verdict = verdict_of(&message, 0, Ok(&[record("").as_bytes()]));
@@ -91,11 +95,11 @@ fn header_with_too_many_fields_passes_nothing() {
     let (header, body) = message.split_once("\r\n\r\n").unwrap();
     let present = header.split("\r\n").filter(|line| !line.starts_with([' ', '\t'])).count();
     for (fields, expected) in
-        [(FIELDS_MAX, Reason::Verified), (FIELDS_MAX + 1, Reason::HeaderTooLong)]
+        [(FIELDS_MAX, SignatureReason::Verified), (FIELDS_MAX + 1, SignatureReason::HeaderTooLong)]
     {
         let more: String = (present..fields).map(|number| format!("X{number}:\r\n")).collect();
         let whole = format!("{header}\r\n{more}\r\n{body}");
-        let mut reading = Reading::to_verify();
+        let mut reading = MessageReader::to_verify();
         reading.arrived(whole.as_bytes());
         assert_eq!(reading.is_cut(), fields > FIELDS_MAX);
         assert!(reading.footprint() < HEADER_BYTES_MAX * 2, "{}", reading.footprint());

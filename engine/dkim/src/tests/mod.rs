@@ -20,7 +20,7 @@ use machine::UnixTime;
 use ring::digest::{SHA256, digest};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 
-use crate::{Message, Outcome, Reading, Reason, Verdict};
+use crate::{CompleteMessage, MessageReader, SignatureOutcome, SignatureReason, SignatureVerdict};
 
 /// The answer of a name server for the name of a key.
 type Texts<'a> = Result<&'a [&'a [u8]], Unanswered>;
@@ -33,15 +33,15 @@ const FIELDS: [&str; 3] =
     ["From: ada@example.test\r\n", "To: bob@other.test\r\n", "Subject: dinner\r\n"];
 const BODY: &str = "Hi.\r\n\r\nAre you  hungry?\r\n";
 
-fn read(message: &[u8]) -> Message {
-    let mut reading = Reading::to_verify();
+fn read(message: &[u8]) -> CompleteMessage {
+    let mut reading = MessageReader::to_verify();
     reading.arrived(message);
     reading.ended()
 }
 
 /// The verdict on one signature, where all keys are the same. Each is asked for at
 /// `key._domainkey.example.test`.
-fn verdict_of(message: &Message, number: usize, keys: Texts<'_>) -> Verdict {
+fn verdict_of(message: &CompleteMessage, number: usize, keys: Texts<'_>) -> SignatureVerdict {
     let mut knowledge = Knowledge::default();
     let Missing(question) = match message.verify(number, &knowledge, NOW) {
         Ok(verdict) => return verdict,
@@ -59,7 +59,7 @@ fn verdict_of(message: &Message, number: usize, keys: Texts<'_>) -> Verdict {
 }
 
 /// The reason for a message's first signature, with the key that made it.
-fn reason(message: &str) -> Reason {
+fn reason(message: &str) -> SignatureReason {
     verdict_of(&read(message.as_bytes()), 0, Ok(&[record("").as_bytes()])).reason
 }
 
@@ -144,7 +144,7 @@ fn field_in(form: &str, field: &str) -> String {
 fn unchanged_message_passes_and_names_its_signer() {
     let verdict =
         verdict_of(&read(signed(TAGS, &FIELDS, BODY).as_bytes()), 0, Ok(&[record("").as_bytes()]));
-    assert_eq!(verdict.outcome(), Outcome::Pass);
+    assert_eq!(verdict.outcome(), SignatureOutcome::Pass);
     let text = verdict.to_string();
     let (before, prefix) = text.split_once(" header.b=").unwrap();
     assert_eq!(before, "dkim=pass header.d=example.test header.s=key header.a=ed25519-sha256");

@@ -47,7 +47,7 @@ fn domain() -> Name {
 }
 
 /// The answers for the names that a message asks for.
-fn known(message: &Message) -> Knowledge {
+fn known(message: &CompleteMessage) -> Knowledge {
     let mut knowledge = Knowledge::default();
     for question in message.missing(&knowledge, LATER) {
         let key = KEYS.iter().find(|key| key.name_at(&domain()).unwrap() == question.name);
@@ -61,7 +61,7 @@ fn known(message: &Message) -> Knowledge {
 /// Whether we accept a message's one signature, and whether mail-auth does.
 fn right(message: &str) -> [bool; 2] {
     let ours = read(message.as_bytes());
-    let ours = ours.verify(0, &known(&ours), LATER).unwrap().outcome() == Outcome::Pass;
+    let ours = ours.verify(0, &known(&ours), LATER).unwrap().outcome() == SignatureOutcome::Pass;
     let theirs = AuthenticatedMessage::parse(message.as_bytes()).unwrap();
     let theirs = AUTHENTICATOR
         .verify_dkim(Parameters::new(&theirs).with_txt_cache(&*PUBLISHED))
@@ -90,13 +90,13 @@ fn found(message: &str) -> ChainVerdict {
 
 /// The message with our signature on top.
 fn signed_by_us(key: usize, message: &str) -> String {
-    let mut reading = Reading::to_sign();
+    let mut reading = MessageReader::to_sign();
     reading.arrived(message.as_bytes());
     reading.ended().sign(&KEYS[key], &domain(), NOW).unwrap() + message
 }
 
 fn sealed_by_us(key: usize, message: &str) -> String {
-    let mut reading = Reading::to_sign();
+    let mut reading = MessageReader::to_sign();
     reading.arrived(message.as_bytes());
     let read = reading.ended();
     let mut sealing =

@@ -7,7 +7,7 @@ use crate::{ArcError, ChainVerdict, SETS_MAX, Sealing, SigningKey, Unsignable};
 const RESULTS: &str = "mx.example.test;\r\n\tspf=pass smtp.mailfrom=example.test;\r\n\tarc=none   ";
 
 fn sealing(key: &SigningKey, message: &str, found: ChainVerdict) -> Result<String, Unsignable> {
-    let mut reading = Reading::to_sign();
+    let mut reading = MessageReader::to_sign();
     message.as_bytes().chunks(7).for_each(|piece| reading.arrived(piece));
     let (message, domain) = (reading.ended(), Name::parse("example.test").unwrap());
     let mut sealing = Sealing::begin(&message, found, RESULTS)?;
@@ -73,14 +73,14 @@ fn all_signatures_are_covered_but_not_trace_fields() {
     let signed =
         format!("DKIM-Signature: v=1; first\r\nDKIM-Signature: v=1; second\r\n{HEADER}\r\nHi.\r\n");
     let sealed = sealing(&key, &signed, ChainVerdict::None).unwrap() + &signed;
-    let changed = Some(ArcError::Link(1, Reason::SignatureWrong));
+    let changed = Some(ArcError::Link(1, SignatureReason::SignatureWrong));
     for (from, to, expected) in [
         ("v=1; first", "v=1; third", changed),
         ("v=1; second", "v=1; third", changed),
         ("Subject: dinner", "Subject: sinner", changed),
         ("X-Y: z", "To: eve@other.test\r\nX-Y: z", changed),
         ("X-Y: z", "X-Y: y", None),
-        ("Hi.", "Ho.", Some(ArcError::Link(1, Reason::BodyChanged))),
+        ("Hi.", "Ho.", Some(ArcError::Link(1, SignatureReason::BodyChanged))),
         (
             "DKIM-Signature: v=1; first",
             "DKIM-Signature: on top\r\nDKIM-Signature: v=1; first",
@@ -102,7 +102,7 @@ fn broken_or_full_chain_is_not_extended() {
     assert_eq!(refused(&plain, ChainVerdict::Pass), broken);
     assert_eq!(refused(&sealed, ChainVerdict::None), broken);
     assert_eq!(
-        refused(&sealed, ChainVerdict::Fail(ArcError::Link(1, Reason::BodyChanged))),
+        refused(&sealed, ChainVerdict::Fail(ArcError::Link(1, SignatureReason::BodyChanged))),
         broken
     );
     assert_eq!(refused(&sealed.replace("ARC-Seal", "X-Seal"), ChainVerdict::Pass), broken);

@@ -29,13 +29,13 @@ fn field(key: &SigningKey, message: &str) -> Result<String, Unsignable> {
 }
 
 fn field_of(key: &SigningKey, domain: &str, message: &str) -> Result<String, Unsignable> {
-    let mut reading = Reading::to_sign();
+    let mut reading = MessageReader::to_sign();
     message.as_bytes().chunks(7).for_each(|piece| reading.arrived(piece));
     reading.ended().sign(key, &Name::of_bytes(domain.as_bytes()).unwrap(), NOW)
 }
 
 /// The reason for a message with a signature of this key.
-fn reason_with(key: &SigningKey, message: &str) -> Reason {
+fn reason_with(key: &SigningKey, message: &str) -> SignatureReason {
     verdict_of(&read(message.as_bytes()), 0, Ok(&[key.record().as_bytes()])).reason
 }
 
@@ -48,7 +48,11 @@ fn our_signature_passes_with_the_published_key() {
         for body in ["", "\r\n", "Hi. \r\n\r\n\r\n", "Hi."] {
             let message = format!("{FIELDS}\r\n{body}");
             let field = field(&key, &message).unwrap();
-            assert_eq!(reason_with(&key, &(field + &message)), Reason::Verified, "{body:?}");
+            assert_eq!(
+                reason_with(&key, &(field + &message)),
+                SignatureReason::Verified,
+                "{body:?}"
+            );
         }
     }
 }
@@ -86,21 +90,21 @@ fn visible_fields_cannot_be_changed_or_added() {
         ] {
             for place in ["Received:", "X-Y:"] {
                 let added = signed.replace(place, &format!("{name}: eve\r\n{place}"));
-                assert_eq!(reason_with(&key, &added), Reason::SignatureWrong, "{name}");
+                assert_eq!(reason_with(&key, &added), SignatureReason::SignatureWrong, "{name}");
             }
         }
         for (from, to, expected) in [
-            ("X-Y: z", "X-Y: y", Reason::Verified),
+            ("X-Y: z", "X-Y: y", SignatureReason::Verified),
             (
                 "Received:",
                 "Sender: list@other.test\r\nReceived: by us\r\nReceived:",
-                Reason::Verified,
+                SignatureReason::Verified,
             ),
-            ("Sender: ada", "Sender: eve", Reason::SignatureWrong),
-            ("Subject: dinner \r\n", "Subject:\r\n\tdinner\r\n", Reason::Verified),
-            ("Hi.", "Ha.", Reason::BodyChanged),
-            ("Hi.", "Hi.\r\nHo.", Reason::BodyChanged),
-            ("Hi.\r\n", "Hi. \r\n\r\n", Reason::Verified),
+            ("Sender: ada", "Sender: eve", SignatureReason::SignatureWrong),
+            ("Subject: dinner \r\n", "Subject:\r\n\tdinner\r\n", SignatureReason::Verified),
+            ("Hi.", "Ha.", SignatureReason::BodyChanged),
+            ("Hi.", "Hi.\r\nHo.", SignatureReason::BodyChanged),
+            ("Hi.\r\n", "Hi. \r\n\r\n", SignatureReason::Verified),
         ] {
             assert_eq!(reason_with(&key, &signed.replace(from, to)), expected, "{to}");
         }
@@ -120,7 +124,7 @@ fn signature_is_folded_into_short_lines() {
         );
         assert!(lines[1..].iter().all(|line| line.starts_with(' ')), "{field}");
         assert!(!field.contains("l="), "it covers all of the body");
-        assert_eq!(reason_with(&key, &(field + &many)), Reason::Verified);
+        assert_eq!(reason_with(&key, &(field + &many)), SignatureReason::Verified);
     }
 }
 

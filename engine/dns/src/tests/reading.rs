@@ -5,12 +5,16 @@ use domain::rdata::{Aaaa, Mx, Ptr, Srv, Tlsa, Txt};
 use proptest::prelude::*;
 
 use super::*;
-use crate::message::{Reading, Sent, read};
+use crate::message::{OutgoingQuery, ReceivedReply, read};
 
 /// The result for a reply with the records of `build`.
-fn told(name: &str, kind: RecordKind, build: impl FnOnce(&mut AnswerBuilder<Vec<u8>>)) -> Reading {
+fn told(
+    name: &str,
+    kind: RecordKind,
+    build: impl FnOnce(&mut AnswerBuilder<Vec<u8>>),
+) -> ReceivedReply {
     let question = question(name, kind);
-    let sent = Sent::new(&question, 7, || true).unwrap();
+    let sent = OutgoingQuery::new(&question, 7, || true).unwrap();
     read(&reply(&sent.bytes, Rcode::NOERROR, build), &question, &sent, false)
 }
 
@@ -20,7 +24,7 @@ fn records(
     build: impl FnOnce(&mut AnswerBuilder<Vec<u8>>),
 ) -> Vec<Record> {
     match told(name, kind, build) {
-        Reading::Answer(answer, _) => answer.records,
+        ReceivedReply::Answer(answer, _) => answer.records,
         other => panic!("{other:?}"),
     }
 }
@@ -120,7 +124,7 @@ fn circular_and_endless_aliases_are_rejected() {
         alias(answer, "a.test", "b.test", 300);
         alias(answer, "b.test", "a.test", 300);
     });
-    assert_eq!(circle, Reading::Unanswered(Unanswered::Nonsense));
+    assert_eq!(circle, ReceivedReply::Unanswered(Unanswered::Nonsense));
     let chain = |length: u32| {
         told("0.test", RecordKind::Ipv4, |answer| {
             for number in 0..length {
@@ -134,8 +138,10 @@ fn circular_and_endless_aliases_are_rejected() {
             address(answer, &alloc::format!("{length}.test"), 1);
         })
     };
-    assert!(matches!(chain(12), Reading::Answer(Answer { records, .. }, _) if records.len() == 1));
-    assert_eq!(chain(13), Reading::Unanswered(Unanswered::Nonsense));
+    assert!(
+        matches!(chain(12), ReceivedReply::Answer(Answer { records, .. }, _) if records.len() == 1)
+    );
+    assert_eq!(chain(13), ReceivedReply::Unanswered(Unanswered::Nonsense));
 }
 
 #[test]
@@ -152,7 +158,7 @@ fn ad_bit_is_reported() {
             address(answer, "a.test", 1);
         });
         assert!(
-            matches!(reading, Reading::Answer(answer, 300) if answer.is_authenticated == is_authenticated)
+            matches!(reading, ReceivedReply::Answer(answer, 300) if answer.is_authenticated == is_authenticated)
         );
     }
 }
@@ -160,12 +166,12 @@ fn ad_bit_is_reported() {
 #[test]
 fn broken_record_invalidates_the_answer() {
     let question = question("a.test", RecordKind::Ipv4);
-    let sent = Sent::new(&question, 7, || false).unwrap();
+    let sent = OutgoingQuery::new(&question, 7, || false).unwrap();
     let whole = reply(&sent.bytes, Rcode::NOERROR, |answer| address(answer, "a.test", 1));
     for length in sent.bytes.len()..whole.len() {
         let reading = read(&whole[..length], &question, &sent, false);
         assert!(
-            !matches!(reading, Reading::Answer(..)),
+            !matches!(reading, ReceivedReply::Answer(..)),
             "{length} of {} bytes: {reading:?}",
             whole.len()
         );
@@ -260,7 +266,7 @@ proptest! {
         is_stream in any::<bool>(),
     ) {
         let question = question("a.test", RecordKind::Exchanger);
-        let sent = Sent::new(&question, 7, || false).unwrap();
+        let sent = OutgoingQuery::new(&question, 7, || false).unwrap();
         read(&bytes, &question, &sent, is_stream);
         let mut changed = reply(&sent.bytes, Rcode::NOERROR, |answer| {
             answer.push((labels("a.test"), HOUR, Mx::new(20, labels("b.a.test")))).unwrap();

@@ -3,15 +3,15 @@
 //! Implements: RFC 9113 sections 4.2, 5.1, 6.1 and 6.3 to 6.9.
 
 use http2::{
-    ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, Setting, flags, settings,
+    ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, FrameType, Setting, flags, settings,
 };
 
 use super::flood_budget::FrameCost;
 use super::sending::{send_frame, widened};
-use super::session::{Expect, Http2Session, Taken};
+use super::session::{Expect, H2Progress, Http2Session};
 use super::stream::{self, ClientHalf};
 use crate::actions::Actions;
-use crate::session::WaitsFor;
+use crate::session::HttpWaitsFor;
 
 /// The most settings in one frame. Few settings exist, and each costs work.
 const SETTINGS_MAX: usize = 32;
@@ -26,12 +26,13 @@ impl Http2Session {
         &mut self,
         bytes: &[u8],
         actions: &mut impl Actions,
-    ) -> Result<Taken, ErrorCode> {
+    ) -> Result<H2Progress, ErrorCode> {
         let Some(head) = FrameHead::parse(bytes) else {
-            return Ok(Taken::AndWait(WaitsFor::Bytes));
+            return Ok(H2Progress::AndWait(HttpWaitsFor::Bytes));
         };
         let length = head.length as usize;
-        if self.expect == Expect::Settings && (head.kind != Kind::Settings || head.has(flags::ACK))
+        if self.expect == Expect::Settings
+            && (head.kind != FrameType::Settings || head.has(flags::ACK))
         {
             return Err(ErrorCode::ProtocolError);
         }
@@ -42,14 +43,16 @@ impl Http2Session {
             return self.body_of_undecided(head.stream, actions);
         }
         match head.kind {
-            Kind::Headers => return self.head_arrived(&head, bytes, actions),
-            Kind::Data => return self.body_begins(&head, bytes, actions),
-            Kind::PushPromise | Kind::Continuation => return Err(ErrorCode::ProtocolError),
-            Kind::Unknown(_) => {
+            FrameType::Headers => return self.head_arrived(&head, bytes, actions),
+            FrameType::Data => return self.body_begins(&head, bytes, actions),
+            FrameType::PushPromise | FrameType::Continuation => {
+                return Err(ErrorCode::ProtocolError);
+            }
+            FrameType::Unknown(_) => {
                 self.flood_budget.pay(FrameCost::Look)?;
                 return Ok(self.pass_over(0, head.length));
             }
-            Kind::GoAway => {
+            FrameType::GoAway => {
                 check_connection(&head)?;
                 // The reason and the last stream are of no use: the streams that exist are
                 // completed.
@@ -61,32 +64,34 @@ impl Http2Session {
                     Err(ErrorCode::FrameSizeError)
                 };
             }
-            Kind::Priority
-            | Kind::ResetStream
-            | Kind::Settings
-            | Kind::Ping
-            | Kind::WindowUpdate => check_size(&head)?,
+            FrameType::Priority
+            | FrameType::ResetStream
+            | FrameType::Settings
+            | FrameType::Ping
+            | FrameType::WindowUpdate => check_size(&head)?,
         }
         let Some(payload) = bytes.get(FRAME_HEAD_BYTES..FRAME_HEAD_BYTES + length) else {
-            return Ok(Taken::AndWait(WaitsFor::Bytes));
+            return Ok(H2Progress::AndWait(HttpWaitsFor::Bytes));
         };
-        if matches!(head.kind, Kind::Settings | Kind::Ping) && !self.output.has_room(actions) {
-            return Ok(Taken::AndWait(WaitsFor::SendRoom));
+        if matches!(head.kind, FrameType::Settings | FrameType::Ping)
+            && !self.output.has_room(actions)
+        {
+            return Ok(H2Progress::AndWait(HttpWaitsFor::SendRoom));
         }
         match head.kind {
-            Kind::Settings => self.settings_arrived(&head, payload, actions)?,
-            Kind::Ping => self.ping_arrived(&head, payload, actions)?,
-            Kind::WindowUpdate => self.window_opened(&head, payload, actions)?,
-            Kind::ResetStream => self.stream_reset(&head, actions)?,
+            FrameType::Settings => self.settings_arrived(&head, payload, actions)?,
+            FrameType::Ping => self.ping_arrived(&head, payload, actions)?,
+            FrameType::WindowUpdate => self.window_opened(&head, payload, actions)?,
+            FrameType::ResetStream => self.stream_reset(&head, actions)?,
             _ => self.priority_arrived(&head, actions)?,
         }
-        Ok(Taken::AndGoOn(FRAME_HEAD_BYTES + length))
+        Ok(H2Progress::AndGoOn(FRAME_HEAD_BYTES + length))
     }
 
     /// Takes the head of a frame and `taken` bytes, and skips the next `left` bytes.
-    fn pass_over(&mut self, taken: usize, left: u32) -> Taken {
+    fn pass_over(&mut self, taken: usize, left: u32) -> H2Progress {
         self.expect = if left == 0 { Expect::Frame } else { Expect::Rest(left) };
-        Taken::AndGoOn(FRAME_HEAD_BYTES + taken)
+        H2Progress::AndGoOn(FRAME_HEAD_BYTES + taken)
     }
 
     fn settings_arrived(
@@ -110,7 +115,7 @@ impl Http2Session {
             }
         }
         self.expect = Expect::Frame;
-        send_frame(Kind::Settings, flags::ACK, 0, &[], actions);
+        send_frame(FrameType::Settings, flags::ACK, 0, &[], actions);
         Ok(())
     }
 
@@ -123,7 +128,7 @@ impl Http2Session {
         check_connection(head)?;
         if !head.has(flags::ACK) {
             self.flood_budget.pay(FrameCost::Answer)?;
-            send_frame(Kind::Ping, flags::ACK, 0, payload, actions);
+            send_frame(FrameType::Ping, flags::ACK, 0, payload, actions);
             return Ok(());
         }
         self.flood_budget.pay(FrameCost::Nothing)
@@ -195,7 +200,7 @@ impl Http2Session {
         head: &FrameHead,
         bytes: &[u8],
         actions: &mut impl Actions,
-    ) -> Result<Taken, ErrorCode> {
+    ) -> Result<H2Progress, ErrorCode> {
         self.check_begun(head.stream)?;
         let (mut left, mut padding, mut taken) = (head.length, 0, 0);
         if head.has(flags::PADDED) {
@@ -203,7 +208,7 @@ impl Http2Session {
                 return if left == 0 {
                     Err(ErrorCode::FrameSizeError)
                 } else {
-                    Ok(Taken::AndWait(WaitsFor::Bytes))
+                    Ok(H2Progress::AndWait(HttpWaitsFor::Bytes))
                 };
             };
             padding = u32::from(*length);
@@ -235,7 +240,7 @@ impl Http2Session {
         if left + padding == 0 {
             self.body_part_ended(head.stream, is_last, actions)?;
         }
-        Ok(Taken::AndGoOn(FRAME_HEAD_BYTES + taken))
+        Ok(H2Progress::AndGoOn(FRAME_HEAD_BYTES + taken))
     }
 
     /// Bytes of a body, or the padding after them.
@@ -243,9 +248,9 @@ impl Http2Session {
         &mut self,
         arrived: &[u8],
         actions: &mut impl Actions,
-    ) -> Result<Taken, ErrorCode> {
+    ) -> Result<H2Progress, ErrorCode> {
         let Expect::Body { stream, bytes, padding, is_last } = self.expect else {
-            return Ok(Taken::AndGoOn(0));
+            return Ok(H2Progress::AndGoOn(0));
         };
         let of_body = arrived.len().min(bytes as usize);
         let of_padding = (arrived.len() - of_body).min(padding as usize);
@@ -261,7 +266,7 @@ impl Http2Session {
         if left == 0 && padding == 0 {
             self.body_part_ended(stream, is_last, actions)?;
         }
-        Ok(Taken::AndGoOn(of_body + of_padding))
+        Ok(H2Progress::AndGoOn(of_body + of_padding))
     }
 
     /// A frame with a part of a body has ended.
@@ -298,21 +303,21 @@ impl Http2Session {
         &mut self,
         id: u32,
         actions: &mut impl Actions,
-    ) -> Result<Taken, ErrorCode> {
+    ) -> Result<H2Progress, ErrorCode> {
         if self.streams.is_asking() || !self.streams.has_too_much_unsent() {
-            return Ok(Taken::AndWait(WaitsFor::Us));
+            return Ok(H2Progress::AndWait(HttpWaitsFor::Us));
         }
         if !self.output.has_room(actions) {
-            return Ok(Taken::AndWait(WaitsFor::SendRoom));
+            return Ok(H2Progress::AndWait(HttpWaitsFor::SendRoom));
         }
         self.flood_budget.pay(FrameCost::Reset)?;
         self.reset(id, ErrorCode::RefusedStream, actions)?;
-        Ok(Taken::AndGoOn(0))
+        Ok(H2Progress::AndGoOn(0))
     }
 
     /// Whether the frame belongs to a stream with an undecided body.
     fn is_of_undecided(&self, head: &FrameHead) -> bool {
-        matches!(head.kind, Kind::Headers | Kind::Data)
+        matches!(head.kind, FrameType::Headers | FrameType::Data)
             && self.streams.client_half(head.stream) == Some(ClientHalf::Undecided)
     }
 
@@ -332,10 +337,10 @@ fn check_connection(head: &FrameHead) -> Result<(), ErrorCode> {
 fn check_size(head: &FrameHead) -> Result<(), ErrorCode> {
     let length = head.length as usize;
     let is_right = match head.kind {
-        Kind::ResetStream | Kind::WindowUpdate => length == 4,
-        Kind::Ping => length == 8,
+        FrameType::ResetStream | FrameType::WindowUpdate => length == 4,
+        FrameType::Ping => length == 8,
         // A priority of a wrong size ends only its stream.
-        Kind::Priority => length <= 64,
+        FrameType::Priority => length <= 64,
         _ if length > SETTINGS_MAX * 6 => return Err(ErrorCode::EnhanceYourCalm),
         _ => length.is_multiple_of(6),
     };

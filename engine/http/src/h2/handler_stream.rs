@@ -2,18 +2,18 @@
 
 use alloc::boxed::Box;
 
-use crate::handler_request::PendingRequest;
+use crate::handler_request::QueuedRequest;
 use crate::session::STRIDE_BYTES;
-use crate::upload::{BodyAdmission, Upload};
+use crate::upload::{ArrivingBody, BodyAdmission};
 
 /// A request without a reply.
 #[derive(Debug)]
 pub(super) struct HandlerStream {
-    asked: Box<PendingRequest>,
+    asked: Box<QueuedRequest>,
     /// The announced length of its body, if there is one.
     length: Option<u64>,
     /// The body, once its sender is admitted.
-    upload: Option<Upload>,
+    upload: Option<ArrivingBody>,
     /// Bytes of the body that have arrived.
     came: u64,
     /// Bytes of frames for which the window of the stream has not been opened again.
@@ -22,11 +22,11 @@ pub(super) struct HandlerStream {
 
 impl HandlerStream {
     /// `length`: the announced length of its body, if there is one.
-    pub(super) fn new(asked: Box<PendingRequest>, length: Option<u64>) -> HandlerStream {
+    pub(super) fn new(asked: Box<QueuedRequest>, length: Option<u64>) -> HandlerStream {
         HandlerStream { asked, length, upload: None, came: 0, untold: 0 }
     }
 
-    pub(super) fn asked(&self) -> &PendingRequest {
+    pub(super) fn asked(&self) -> &QueuedRequest {
         &self.asked
     }
 
@@ -40,17 +40,17 @@ impl HandlerStream {
     }
 
     /// Its sender is admitted, and the body is written to `upload`.
-    pub(super) fn admit(&mut self, upload: Upload) {
+    pub(super) fn admit(&mut self, upload: ArrivingBody) {
         self.upload = Some(upload);
     }
 
     /// The body, while it is held.
-    pub(super) fn upload_mut(&mut self) -> Option<&mut Upload> {
+    pub(super) fn upload_mut(&mut self) -> Option<&mut ArrivingBody> {
         self.upload.as_mut()
     }
 
     /// Takes the body out.
-    pub(super) fn take_upload(&mut self) -> Option<Upload> {
+    pub(super) fn take_upload(&mut self) -> Option<ArrivingBody> {
         self.upload.take()
     }
 
@@ -67,17 +67,17 @@ impl HandlerStream {
 
     /// The admission of a body, while it is held.
     pub(super) fn admitted(&self) -> Option<BodyAdmission> {
-        self.upload.as_ref().map(Upload::admission)
+        self.upload.as_ref().map(ArrivingBody::admission)
     }
 
     /// Whether the handler holds a piece of its body.
     pub(super) fn is_with_handler(&self) -> bool {
-        self.upload.as_ref().is_some_and(Upload::is_with_handler)
+        self.upload.as_ref().is_some_and(ArrivingBody::is_with_handler)
     }
 
     /// Bytes for which a window update is due. Bytes that wait for the handler are not included.
     pub(super) fn untold(&self) -> u32 {
-        let waiting = self.upload.as_ref().map_or(0, Upload::waiting_bytes);
+        let waiting = self.upload.as_ref().map_or(0, ArrivingBody::waiting_bytes);
         self.untold.saturating_sub(waiting as u32)
     }
 
@@ -87,7 +87,7 @@ impl HandlerStream {
     }
 
     pub(super) fn is_too_large(&self) -> bool {
-        self.upload.as_ref().is_some_and(Upload::is_too_large)
+        self.upload.as_ref().is_some_and(ArrivingBody::is_too_large)
     }
 
     /// Adds a part of the body.

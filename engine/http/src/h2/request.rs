@@ -6,7 +6,7 @@
 use http2::FieldList;
 
 use crate::framing;
-use crate::head::{self, FieldBuffer, Name, RequestHead};
+use crate::head::{self, FieldBuffer, FieldName, RequestHead};
 
 /// A malformed request. It ends its stream, and nothing else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,10 +79,12 @@ impl<'a> Request<'a> {
             is_behind = true;
             let Some(name) = known(name, value)? else { continue };
             match name {
-                Name::ContentLength if length.is_some() => return Err(Malformed),
-                Name::ContentLength => length = Some(framing::decimal(value).ok_or(Malformed)?),
+                FieldName::ContentLength if length.is_some() => return Err(Malformed),
+                FieldName::ContentLength => {
+                    length = Some(framing::decimal(value).ok_or(Malformed)?)
+                }
                 // `Host` may repeat `:authority`, but must be equal to it.
-                Name::Host if pseudo.authority.is_some() => {
+                FieldName::Host if pseudo.authority.is_some() => {
                     if pseudo.authority != Some(value) {
                         return Err(Malformed);
                     }
@@ -92,7 +94,7 @@ impl<'a> Request<'a> {
         }
         let (method, target) = pseudo.request_line()?;
         if let Some(authority) = pseudo.authority {
-            room.push((Name::Host, authority)).map_err(|_| Malformed)?;
+            room.push((FieldName::Host, authority)).map_err(|_| Malformed)?;
         }
         Ok(Request { method, target, fields: room, length })
     }
@@ -122,14 +124,14 @@ fn check(name: &[u8], value: &[u8]) -> Result<(), Malformed> {
 
 /// The name of the field, if some code uses it. RFC 9113 section 8.2.2: connection-specific fields
 /// of HTTP/1.1 are malformed here.
-fn known(name: &[u8], value: &[u8]) -> Result<Option<Name>, Malformed> {
+fn known(name: &[u8], value: &[u8]) -> Result<Option<FieldName>, Malformed> {
     match name {
         b"proxy-connection" | b"keep-alive" | b"upgrade" => return Err(Malformed),
         b"te" if value != b"trailers" => return Err(Malformed),
         _ => {}
     }
-    match Name::of(name) {
-        Some(Name::Connection | Name::TransferEncoding) => Err(Malformed),
+    match FieldName::of(name) {
+        Some(FieldName::Connection | FieldName::TransferEncoding) => Err(Malformed),
         name => Ok(name),
     }
 }

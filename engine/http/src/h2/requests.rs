@@ -8,23 +8,23 @@
 use alloc::boxed::Box;
 
 use heapless::Vec;
-use http2::{ErrorCode, FRAME_HEAD_BYTES, FieldList, FrameHead, Kind, flags};
+use http2::{ErrorCode, FRAME_HEAD_BYTES, FieldList, FrameHead, FrameType, flags};
 
 use super::flood_budget::FrameCost;
 use super::frames::BODY_BYTES_MAX;
 use super::handler_stream::HandlerStream;
 use super::request::{Request, check_trailers};
 use super::response::{self, ResponseStart};
-use super::sending::Step;
-use super::session::{Http2Session, Taken};
+use super::sending::SendStep;
+use super::session::{H2Progress, Http2Session};
 use super::stream::{self, ClientHalf, STREAMS_MAX, Stream};
 use super::streams::WAITING_BYTES_MAX;
 use crate::actions::{Actions, ExchangeSummary};
 use crate::answer::{Course, PendingResponse};
-use crate::handler_request::PendingRequest;
-use crate::head::{HEAD_BYTES_MAX, Name, RequestHead};
+use crate::handler_request::QueuedRequest;
+use crate::head::{FieldName, HEAD_BYTES_MAX, RequestHead};
 use crate::reply::Reply;
-use crate::session::WaitsFor;
+use crate::session::HttpWaitsFor;
 use crate::types::Status;
 
 /// The most frames of one head.
@@ -74,7 +74,7 @@ impl FieldBlock<'_> {
             let Some(next) = bytes.get(at..).and_then(FrameHead::parse) else {
                 return Ok(FieldBlock::Partial);
             };
-            if next.kind != Kind::Continuation || next.stream != first.stream {
+            if next.kind != FrameType::Continuation || next.stream != first.stream {
                 return Err(ErrorCode::ProtocolError);
             }
             head = next;
@@ -105,19 +105,19 @@ impl Http2Session {
         head: &FrameHead,
         bytes: &[u8],
         actions: &mut impl Actions,
-    ) -> Result<Taken, ErrorCode> {
+    ) -> Result<H2Progress, ErrorCode> {
         if head.stream.is_multiple_of(2) {
             return Err(ErrorCode::ProtocolError);
         }
         let found = FieldBlock::find(head, bytes)?;
         self.is_within_head = matches!(found, FieldBlock::Partial);
         let (block, length, frames) = match &found {
-            FieldBlock::Partial => return Ok(Taken::AndWait(WaitsFor::Bytes)),
+            FieldBlock::Partial => return Ok(H2Progress::AndWait(HttpWaitsFor::Bytes)),
             FieldBlock::One(block, length) => (*block, *length, FrameCost::Look),
             FieldBlock::Several(block, length) => (block.as_slice(), *length, FrameCost::Nothing),
         };
         if !self.output.has_room(actions) {
-            return Ok(Taken::AndWait(WaitsFor::SendRoom));
+            return Ok(H2Progress::AndWait(HttpWaitsFor::SendRoom));
         }
         if frames == FrameCost::Nothing {
             self.flood_budget.pay(frames)?;
@@ -139,7 +139,7 @@ impl Http2Session {
             None if head.stream == self.last_stream => return Err(ErrorCode::StreamClosed),
             None => return Err(ErrorCode::ProtocolError),
         }
-        Ok(Taken::AndGoOn(length))
+        Ok(H2Progress::AndGoOn(length))
     }
 
     fn trailers_arrived(
@@ -196,8 +196,8 @@ impl Http2Session {
                 );
             }
         };
-        let is_waited_for =
-            length.unwrap_or(0) <= BODY_BYTES_MAX && !asked.lists(Name::Expect, "100-continue");
+        let is_waited_for = length.unwrap_or(0) <= BODY_BYTES_MAX
+            && !asked.lists(FieldName::Expect, "100-continue");
         if is_whole || !is_waited_for {
             return self.answer(head.stream, answer, is_whole, actions);
         }
@@ -214,7 +214,7 @@ impl Http2Session {
     fn handler_request_arrived(
         &mut self,
         id: u32,
-        asked: Box<PendingRequest>,
+        asked: Box<QueuedRequest>,
         (is_whole, length): (bool, Option<u64>),
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
@@ -274,7 +274,7 @@ impl Http2Session {
                 &mut beginning,
                 &mut self.flood_budget,
                 actions,
-            )? == Step::Done;
+            )? == SendStep::Done;
         if !beginning.is_empty() {
             actions.send(&beginning);
         }

@@ -7,13 +7,13 @@
 
 use heapless::Vec;
 use http2::{
-    BufferFull, FRAME_HEAD_BYTES, FrameHead, Kind, encode_field, encode_secret, encode_status,
+    BufferFull, FRAME_HEAD_BYTES, FrameHead, FrameType, encode_field, encode_secret, encode_status,
     flags,
 };
 
 use crate::actions::Actions;
 use crate::answer::PendingResponse;
-use crate::outgoing::Outgoing;
+use crate::outgoing::OutgoingBody;
 use crate::response::{RESPONSE_HEAD_BYTES_MAX, ResponseHead};
 
 /// The longest frame with a head, in bytes: a field takes at most one byte more than its line.
@@ -28,7 +28,7 @@ pub(super) fn begin(
     answer: &mut PendingResponse,
     frame: &mut ResponseStart,
     actions: &mut impl Actions,
-) -> Outgoing {
+) -> OutgoingBody {
     let mut head = ResponseHead::default();
     let outgoing = answer.begin(&mut head, actions);
     let fits = encode(answer.status().code(), head.as_bytes(), frame);
@@ -37,7 +37,7 @@ pub(super) fn begin(
     let length = frame.len().saturating_sub(FRAME_HEAD_BYTES) as u32;
     let flags = flags::END_HEADERS | end_stream;
     if let Some(place) = frame.first_chunk_mut() {
-        *place = FrameHead { length, kind: Kind::Headers, flags, stream }.bytes();
+        *place = FrameHead { length, kind: FrameType::Headers, flags, stream }.bytes();
     }
     outgoing
 }

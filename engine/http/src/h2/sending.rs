@@ -9,13 +9,13 @@
 //!
 //! Implements: RFC 9113 sections 5.2, 6.1 and 6.9.
 
-use http2::{ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, Kind, flags};
+use http2::{ErrorCode, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameHead, FrameType, flags};
 
 use super::flood_budget::{FloodBudget, FrameCost};
 use super::response::{self, HEAD_FRAME_BYTES_MAX, ResponseStart};
 use super::stream::{Expect, Stream};
 use crate::actions::Actions;
-use crate::outgoing::Outgoing;
+use crate::outgoing::OutgoingBody;
 use crate::outlet::Outlet;
 
 /// The initial size of a window, in bytes.
@@ -47,7 +47,7 @@ pub(super) struct StreamOutput {
 
 /// The result of letting a stream send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Step {
+pub(super) enum SendStep {
     /// The stream is over.
     Done,
     /// It has sent one frame.
@@ -113,33 +113,33 @@ impl StreamOutput {
         stream: &mut Stream,
         flood_budget: &mut FloodBudget,
         actions: &mut impl Actions,
-    ) -> Result<Step, ErrorCode> {
+    ) -> Result<SendStep, ErrorCode> {
         let mut beginning = ResponseStart::new();
         match &mut stream.expect {
             Expect::Body { .. } | Expect::Turn(_) | Expect::Us(_) | Expect::Upload(_) => {
-                return Ok(Step::Waits);
+                return Ok(SendStep::Waits);
             }
-            Expect::Room(_) | Expect::Window(Outgoing::Nothing) | Expect::Reset(_)
+            Expect::Room(_) | Expect::Window(OutgoingBody::Nothing) | Expect::Reset(_)
                 if !self.has_room(actions) =>
             {
-                return Ok(Step::NoRoom);
+                return Ok(SendStep::NoRoom);
             }
             Expect::Room(answer) => {
                 let outgoing = response::begin(stream.id, answer, &mut beginning, actions);
                 flood_budget.answered();
                 if outgoing.is_nothing() {
                     actions.send(&beginning);
-                    return Ok(Step::Done);
+                    return Ok(SendStep::Done);
                 }
                 stream.expect = Expect::Window(outgoing);
             }
-            Expect::Window(Outgoing::Nothing) => {
+            Expect::Window(OutgoingBody::Nothing) => {
                 self.data(stream.id, &mut beginning, &[], flags::END_STREAM, actions);
-                return Ok(Step::Done);
+                return Ok(SendStep::Done);
             }
             Expect::Reset(code) => {
-                send_frame(Kind::ResetStream, 0, stream.id, &code.bytes(), actions);
-                return Ok(Step::Done);
+                send_frame(FrameType::ResetStream, 0, stream.id, &code.bytes(), actions);
+                return Ok(SendStep::Done);
             }
             Expect::Window(_) => {}
         }
@@ -148,7 +148,7 @@ impl StreamOutput {
         if !beginning.is_empty() {
             actions.send(&beginning);
         }
-        Ok(if is_begun && step != Step::Done { Step::On } else { step })
+        Ok(if is_begun && step != SendStep::Done { SendStep::On } else { step })
     }
 
     /// Sends `beginning` and a frame of the body, if any of it may be sent. `beginning` is empty
@@ -159,22 +159,22 @@ impl StreamOutput {
         beginning: &mut ResponseStart,
         flood_budget: &mut FloodBudget,
         actions: &mut impl Actions,
-    ) -> Result<Step, ErrorCode> {
-        let Expect::Window(outgoing) = &mut stream.expect else { return Ok(Step::Waits) };
+    ) -> Result<SendStep, ErrorCode> {
+        let Expect::Window(outgoing) = &mut stream.expect else { return Ok(SendStep::Waits) };
         if outgoing.is_silent() {
             outgoing.ask().into_iter().for_each(|number| actions.wanted(number));
-            return Ok(Step::Waits);
+            return Ok(SendStep::Waits);
         }
         let open = outgoing.open_reply();
         let window = self.window.min(stream.window).max(0) as usize;
         if window == 0 {
-            return Ok(Step::Waits);
+            return Ok(SendStep::Waits);
         }
-        if let Outgoing::Bytes(bytes) = outgoing {
+        if let OutgoingBody::Bytes(bytes) = outgoing {
             let room = self.body_room(actions).saturating_sub(beginning.len());
             let wanted = bytes.len().min(window).min(FRAME_BYTES_MAX);
             if room < wanted.min(PART_BYTES_MIN) {
-                return Ok(Step::NoRoom);
+                return Ok(SendStep::NoRoom);
             }
             let (now, rest) = bytes.split_at(wanted.min(room));
             *bytes = rest;
@@ -188,17 +188,17 @@ impl StreamOutput {
                 actions,
             );
             self.account(now.len() as u32, is_last, flood_budget)?;
-            return Ok(if is_last { Step::Done } else { Step::On });
+            return Ok(if is_last { SendStep::Done } else { SendStep::On });
         }
         if !beginning.is_empty() {
-            return Ok(Step::On);
+            return Ok(SendStep::On);
         }
         if self.body_room(actions) < PART_BYTES_MIN {
-            return Ok(Step::NoRoom);
+            return Ok(SendStep::NoRoom);
         }
         let before = stream.window;
         let mut parts =
-            Parts { output: self, window: &mut stream.window, stream: stream.id, actions };
+            DataFrames { output: self, window: &mut stream.window, stream: stream.id, actions };
         let is_over = outgoing.send_on(&mut parts);
         let count = before.saturating_sub(stream.window) as u32;
         if is_over {
@@ -207,7 +207,7 @@ impl StreamOutput {
         // An open reply may use tiny frames if its handler sets the pace.
         let is_handler_paced = open.is_some_and(|open| !open.is_paced_by_client());
         self.account(count, is_over || is_handler_paced, flood_budget)?;
-        Ok(if count > 0 || is_over { Step::On } else { Step::Waits })
+        Ok(if count > 0 || is_over { SendStep::On } else { SendStep::Waits })
     }
 
     /// Buffer space for a body, without the head of the frame.
@@ -243,7 +243,7 @@ impl StreamOutput {
         let length = bytes.len() as u32;
         self.window -= length as i32;
         let fits = beginning
-            .extend_from_slice(&FrameHead { length, kind: Kind::Data, flags, stream }.bytes());
+            .extend_from_slice(&FrameHead { length, kind: FrameType::Data, flags, stream }.bytes());
         debug_assert!(
             fits.is_ok(),
             "there is room for the head of a frame behind any head of an answer"
@@ -262,7 +262,7 @@ pub(super) fn widened(window: i32, by: i64) -> Option<i32> {
 
 /// Queues a short frame, for which there is space.
 pub(super) fn send_frame(
-    kind: Kind,
+    kind: FrameType,
     flags: u8,
     stream: u32,
     payload: &[u8],
@@ -277,14 +277,14 @@ pub(super) fn send_frame(
 
 /// An outlet that writes each piece as a DATA frame: for parts of a file with their heads, and for
 /// bytes of a handler.
-struct Parts<'a, A> {
+struct DataFrames<'a, A> {
     output: &'a mut StreamOutput,
     window: &'a mut i32,
     stream: u32,
     actions: &'a mut A,
 }
 
-impl<A: Actions> Outlet for Parts<'_, A> {
+impl<A: Actions> Outlet for DataFrames<'_, A> {
     fn send_room(&self) -> usize {
         let window = self.output.window.min(*self.window).max(0) as usize;
         self.output.body_room(self.actions).min(window).min(FRAME_BYTES_MAX)
@@ -294,8 +294,9 @@ impl<A: Actions> Outlet for Parts<'_, A> {
         let length = bytes.len() as u32;
         self.output.window -= length as i32;
         *self.window -= length as i32;
-        self.actions
-            .send(&FrameHead { length, kind: Kind::Data, flags: 0, stream: self.stream }.bytes());
+        self.actions.send(
+            &FrameHead { length, kind: FrameType::Data, flags: 0, stream: self.stream }.bytes(),
+        );
         self.actions.send(bytes);
     }
 

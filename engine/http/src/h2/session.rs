@@ -5,18 +5,18 @@
 //!
 //! Implements: RFC 9113 sections 3.4, 5.4, 6.8 and 9.1.
 
-use http2::{Decoder, ErrorCode, FrameHead, Kind, PREFACE, Setting, TABLE_BYTES_MAX};
+use http2::{Decoder, ErrorCode, FrameHead, FrameType, PREFACE, Setting, TABLE_BYTES_MAX};
 use machine::Micros;
 
 use super::flood_budget::FloodBudget;
-use super::sending::{Step, StreamOutput, send_frame};
+use super::sending::{SendStep, StreamOutput, send_frame};
 use super::stream::{STREAMS_MAX, Stream};
 use super::streams::StreamList;
 use crate::actions::Actions;
 use crate::head::HEAD_BYTES_MAX;
 use crate::open_reply::ReplyEnd;
 use crate::reply::Reply;
-use crate::session::{IDLE_TIMEOUT, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, WaitsFor};
+use crate::session::{HttpWaitsFor, IDLE_TIMEOUT, REQUEST_TIMEOUT, RESPONSE_TIMEOUT};
 use crate::upload::BodyAdmission;
 
 /// Received bytes of bodies after which the window of the connection is opened again: half of its
@@ -31,7 +31,7 @@ const KEPT_BYTES_USUAL: usize = 4 * TABLE_BYTES_MAX;
 #[derive(Debug)]
 pub struct Http2Session {
     pub(super) expect: Expect,
-    waits_for: WaitsFor,
+    waits_for: HttpWaitsFor,
     patience: TimeLimit,
     /// Whether only a part of a request head has arrived.
     pub(super) is_within_head: bool,
@@ -89,11 +89,11 @@ impl TimeLimit {
 }
 
 /// What a handler function has done with its bytes.
-pub(super) enum Taken {
+pub(super) enum H2Progress {
     /// It took this many bytes, and the next handler function may have work.
     AndGoOn(usize),
     /// It took none, and waits for more of them, or for space.
-    AndWait(WaitsFor),
+    AndWait(HttpWaitsFor),
 }
 
 impl Http2Session {
@@ -113,13 +113,13 @@ impl Http2Session {
         let settings = own.iter().filter_map(|setting| setting.bytes());
         let length = (settings.clone().count() * size_of::<[u8; 6]>()) as u32;
         let mut said = heapless::Vec::<u8, 32>::new();
-        said.extend(FrameHead { length, kind: Kind::Settings, flags: 0, stream: 0 }.bytes());
+        said.extend(FrameHead { length, kind: FrameType::Settings, flags: 0, stream: 0 }.bytes());
         settings.for_each(|setting| said.extend(setting));
         actions.send(&said);
         actions.set_deadline(Some(IDLE_TIMEOUT));
         Http2Session {
             expect: Expect::Preface,
-            waits_for: WaitsFor::Bytes,
+            waits_for: HttpWaitsFor::Bytes,
             patience: TimeLimit::Idle,
             is_within_head: false,
             is_ending: false,
@@ -151,7 +151,7 @@ impl Http2Session {
     }
 
     /// What must happen before it is useful to offer bytes.
-    pub fn waits_for(&self) -> WaitsFor {
+    pub fn waits_for(&self) -> HttpWaitsFor {
         self.waits_for
     }
 
@@ -173,7 +173,9 @@ impl Http2Session {
         self.output.end_frame(actions);
         let (taken, result) = self.take(bytes, actions);
         match result.and_then(|waits_for| Ok((waits_for, self.send_on(actions)?))) {
-            Ok((WaitsFor::SendRoom, _) | (_, Step::NoRoom)) => self.waits_for = WaitsFor::SendRoom,
+            Ok((HttpWaitsFor::SendRoom, _) | (_, SendStep::NoRoom)) => {
+                self.waits_for = HttpWaitsFor::SendRoom
+            }
             Ok((waits_for, _)) => self.waits_for = waits_for,
             Err(code) => {
                 self.end(code, actions);
@@ -183,8 +185,8 @@ impl Http2Session {
         if self.streams.has_waiting_requests() {
             self.streams.ask_next(actions);
         }
-        if self.streams.is_asking() && self.waits_for == WaitsFor::Bytes {
-            self.waits_for = WaitsFor::Us;
+        if self.streams.is_asking() && self.waits_for == HttpWaitsFor::Bytes {
+            self.waits_for = HttpWaitsFor::Us;
         }
         if self.is_ending && self.streams.is_empty() && !self.output.is_within_frame() {
             self.close(actions);
@@ -199,20 +201,20 @@ impl Http2Session {
         &mut self,
         bytes: &[u8],
         actions: &mut impl Actions,
-    ) -> (usize, Result<WaitsFor, ErrorCode>) {
+    ) -> (usize, Result<HttpWaitsFor, ErrorCode>) {
         let mut taken = 0;
         loop {
             match self.step(bytes.get(taken..).unwrap_or_default(), actions) {
-                Ok(Taken::AndGoOn(count)) => taken += count,
-                Ok(Taken::AndWait(waits_for)) => return (taken, Ok(waits_for)),
+                Ok(H2Progress::AndGoOn(count)) => taken += count,
+                Ok(H2Progress::AndWait(waits_for)) => return (taken, Ok(waits_for)),
                 Err(code) => return (taken, Err(code)),
             }
         }
     }
 
-    fn step(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Result<Taken, ErrorCode> {
+    fn step(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Result<H2Progress, ErrorCode> {
         match self.expect {
-            _ if bytes.is_empty() => Ok(Taken::AndWait(WaitsFor::Bytes)),
+            _ if bytes.is_empty() => Ok(H2Progress::AndWait(HttpWaitsFor::Bytes)),
             Expect::Preface => self.preface_arrived(bytes),
             Expect::Settings | Expect::Frame => self.frame_arrived(bytes, actions),
             Expect::Body { .. } => self.body_arrived(bytes, actions),
@@ -220,32 +222,32 @@ impl Http2Session {
                 let count = bytes.len().min(left as usize);
                 let left = left - count as u32;
                 self.expect = if left == 0 { Expect::Frame } else { Expect::Rest(left) };
-                Ok(Taken::AndGoOn(count))
+                Ok(H2Progress::AndGoOn(count))
             }
-            Expect::Closed => Ok(Taken::AndWait(WaitsFor::Nothing)),
+            Expect::Closed => Ok(H2Progress::AndWait(HttpWaitsFor::Nothing)),
         }
     }
 
-    fn preface_arrived(&mut self, bytes: &[u8]) -> Result<Taken, ErrorCode> {
+    fn preface_arrived(&mut self, bytes: &[u8]) -> Result<H2Progress, ErrorCode> {
         let count = bytes.len().min(PREFACE.len());
         if bytes.get(..count) != PREFACE.get(..count) {
             return Err(ErrorCode::ProtocolError);
         }
         if count < PREFACE.len() {
-            return Ok(Taken::AndWait(WaitsFor::Bytes));
+            return Ok(H2Progress::AndWait(HttpWaitsFor::Bytes));
         }
         self.expect = Expect::Settings;
-        Ok(Taken::AndGoOn(count))
+        Ok(H2Progress::AndGoOn(count))
     }
 
     /// Lets the streams send in turn, one frame each, as far as windows and buffer space allow.
-    fn send_on(&mut self, actions: &mut impl Actions) -> Result<Step, ErrorCode> {
+    fn send_on(&mut self, actions: &mut impl Actions) -> Result<SendStep, ErrorCode> {
         if !self.output.end_frame(actions) {
-            return Ok(Step::NoRoom);
+            return Ok(SendStep::NoRoom);
         }
         let is_told = self.tell_of_received(actions);
         let step = self.streams.send_on(&mut self.output, &mut self.flood_budget, actions)?;
-        Ok(if is_told { step } else { Step::NoRoom })
+        Ok(if is_told { step } else { SendStep::NoRoom })
     }
 
     /// Opens the windows again for bytes that were received. Returns false if there is no space to
@@ -255,7 +257,7 @@ impl Http2Session {
         let has_room = !is_due || self.output.has_room(actions);
         if is_due && has_room {
             let increment = core::mem::take(&mut self.received).to_be_bytes();
-            send_frame(Kind::WindowUpdate, 0, 0, &increment, actions);
+            send_frame(FrameType::WindowUpdate, 0, 0, &increment, actions);
         }
         let has_told_all = self.streams.open_windows(&self.output, actions);
         has_room && has_told_all
@@ -274,7 +276,7 @@ impl Http2Session {
             return Err(ErrorCode::EnhanceYourCalm);
         }
         self.streams.reset(stream, actions);
-        send_frame(Kind::ResetStream, 0, stream, &code.bytes(), actions);
+        send_frame(FrameType::ResetStream, 0, stream, &code.bytes(), actions);
         Ok(())
     }
 
@@ -377,12 +379,12 @@ impl Http2Session {
     fn say_last(&self, code: ErrorCode, actions: &mut impl Actions) {
         let [s0, s1, s2, s3] = self.last_stream.to_be_bytes();
         let [c0, c1, c2, c3] = code.bytes();
-        send_frame(Kind::GoAway, 0, 0, &[s0, s1, s2, s3, c0, c1, c2, c3], actions);
+        send_frame(FrameType::GoAway, 0, 0, &[s0, s1, s2, s3, c0, c1, c2, c3], actions);
     }
 
     fn close(&mut self, actions: &mut impl Actions) {
         self.expect = Expect::Closed;
-        self.waits_for = WaitsFor::Nothing;
+        self.waits_for = HttpWaitsFor::Nothing;
         self.decoder = Decoder::new();
         self.streams.all_left(actions);
         actions.set_deadline(None);

@@ -10,8 +10,8 @@ use http2::ErrorCode;
 use machine::Micros;
 
 use crate::answer::PendingResponse;
-use crate::open_reply::{Open, Pace};
-use crate::outgoing::Outgoing;
+use crate::open_reply::{OpenReply, ReplyPace};
+use crate::outgoing::OutgoingBody;
 use crate::upload::BodyAdmission;
 
 use super::handler_stream::HandlerStream;
@@ -46,7 +46,7 @@ pub(super) enum Expect {
     Room(Box<PendingResponse>),
     /// Windows and space for the rest of the response body. If no body is left, space for the frame
     /// that ends it.
-    Window(Outgoing),
+    Window(OutgoingBody),
     /// Space for the frame that resets the stream with this code.
     Reset(ErrorCode),
 }
@@ -169,7 +169,7 @@ impl Stream {
 
     /// The longest silence on its open reply, if the reply has begun and the handler sets the pace.
     pub(super) fn silence(&self) -> Option<Micros> {
-        if let Pace::Handler { silence, .. } = self.open_reply()?.pace {
+        if let ReplyPace::Handler { silence, .. } = self.open_reply()?.pace {
             Some(silence)
         } else {
             None
@@ -177,7 +177,7 @@ impl Stream {
     }
 
     /// Its open reply, if the reply has begun.
-    pub(super) fn open_reply(&self) -> Option<Open> {
+    pub(super) fn open_reply(&self) -> Option<OpenReply> {
         if let Expect::Window(outgoing) = &self.expect { outgoing.open_reply() } else { None }
     }
 }

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use http2::ErrorCode;
 
 use super::flood_budget::FloodBudget;
-use super::sending::{Step, StreamOutput, widened};
+use super::sending::{SendStep, StreamOutput, widened};
 use super::stream::{self, ClientHalf, Stream};
 use crate::actions::Actions;
 
@@ -140,23 +140,23 @@ impl StreamList {
         output: &mut StreamOutput,
         flood_budget: &mut FloodBudget,
         actions: &mut impl Actions,
-    ) -> Result<Step, ErrorCode> {
+    ) -> Result<SendStep, ErrorCode> {
         let mut in_vain = 0;
         while in_vain < self.list.len() {
             self.turn %= self.list.len();
             let Some(stream) = self.list.get_mut(self.turn) else { break };
             let step = output.send(stream, flood_budget, actions)?;
             match step {
-                Step::Done => self.stream_done(self.turn, actions),
-                Step::On => (in_vain, self.turn) = (0, self.turn + 1),
-                Step::Waits => (in_vain, self.turn) = (in_vain + 1, self.turn + 1),
-                Step::NoRoom => return Ok(Step::NoRoom),
+                SendStep::Done => self.stream_done(self.turn, actions),
+                SendStep::On => (in_vain, self.turn) = (0, self.turn + 1),
+                SendStep::Waits => (in_vain, self.turn) = (in_vain + 1, self.turn + 1),
+                SendStep::NoRoom => return Ok(SendStep::NoRoom),
             }
             if output.is_within_frame() {
-                return Ok(Step::NoRoom);
+                return Ok(SendStep::NoRoom);
             }
         }
-        Ok(Step::Waits)
+        Ok(SendStep::Waits)
     }
 
     /// All of the response of the stream at this place is queued. If the client may still send on

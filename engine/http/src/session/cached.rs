@@ -1,19 +1,19 @@
 //! Requests that repeat earlier ones. Their responses are cached, and a response that is asked for
 //! often within a second is already prepared.
 
-use super::{Expect, Session, WaitsFor, exchange};
+use super::{Expect, HttpWaitsFor, Session, exchange};
 use crate::actions::Actions;
 use crate::answer::PendingResponse;
-use crate::outgoing::Outgoing;
+use crate::outgoing::OutgoingBody;
 use crate::response::ResponseHead;
-use crate::response_cache::{Page, PlaceNumber};
+use crate::response_cache::{CachedFile, PlaceNumber};
 
 impl Session {
     /// A request has the same bytes as one in the cache.
     pub(super) fn cached_request_arrived(
         &mut self,
         head: &[u8],
-        page: Page,
+        page: CachedFile,
         place: PlaceNumber,
         actions: &mut impl Actions,
     ) {
@@ -34,7 +34,7 @@ impl Session {
     /// was sent.
     fn respond_at_once(
         &mut self,
-        page: Page,
+        page: CachedFile,
         place: PlaceNumber,
         actions: &mut impl Actions,
     ) -> bool {
@@ -42,16 +42,18 @@ impl Session {
         let mut ready = actions.response_cache().ready(place, &date);
         if ready.is_none() && actions.response_cache().is_given_again(place, &date) {
             let mut head = ResponseHead::default();
-            if let Outgoing::Bytes(bytes) = PendingResponse::from(page).begin(&mut head, actions) {
+            if let OutgoingBody::Bytes(bytes) =
+                PendingResponse::from(page).begin(&mut head, actions)
+            {
                 actions.response_cache().make_ready(place, head.end(), bytes);
                 ready = actions.response_cache().ready(place, &date);
             }
         }
         let is_sent = ready.is_some_and(|ready| actions.send_shared(ready));
         if is_sent {
-            self.outgoing = Outgoing::Nothing;
+            self.outgoing = OutgoingBody::Nothing;
             self.expect = Expect::Room { after: page.after };
-            self.waits_for = WaitsFor::Bytes;
+            self.waits_for = HttpWaitsFor::Bytes;
         }
         is_sent
     }

@@ -9,13 +9,13 @@ use alloc::boxed::Box;
 use crate::actions::Actions;
 use crate::answer::PendingResponse;
 use crate::framing::BodyFraming;
-use crate::handler_request::PendingRequest;
+use crate::handler_request::QueuedRequest;
 use crate::reply::Reply;
 use crate::response::RESPONSE_HEAD_BYTES_MAX;
 use crate::types::{Announced, Status};
-use crate::upload::{BodyAdmission, PIECE_BYTES, Upload};
+use crate::upload::{ArrivingBody, BodyAdmission, PIECE_BYTES};
 
-use super::{Expect, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, Session, Taken, WaitsFor};
+use super::{Expect, HandlerProgress, HttpWaitsFor, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, Session};
 
 /// Bytes that chunk framing may take, in addition to as many as the content has.
 const FRAMING_BYTES_MAX: u64 = 1024;
@@ -29,7 +29,7 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// A request without a reply.
 #[derive(Debug)]
 pub(super) struct Request {
-    asked: Box<PendingRequest>,
+    asked: Box<QueuedRequest>,
     body: BodyFraming,
     waits: Waits,
 }
@@ -38,7 +38,7 @@ pub(super) struct Request {
 #[derive(Debug)]
 pub(super) struct Coming {
     request: Request,
-    upload: Upload,
+    upload: ArrivingBody,
     /// Bytes of the body that may still arrive, including chunk framing.
     left: u64,
     /// Bytes that arrived since the deadline was last set.
@@ -67,7 +67,7 @@ impl Session {
     #[inline(never)]
     pub(super) fn handler_request_arrived(
         &mut self,
-        asked: Box<PendingRequest>,
+        asked: Box<QueuedRequest>,
         (body, waits): (BodyFraming, Waits),
         actions: &mut impl Actions,
     ) {
@@ -135,20 +135,20 @@ impl Session {
         actions.set_deadline(Some(RESPONSE_TIMEOUT));
         let Request { body, waits, .. } = request;
         self.expect = Expect::Reply { body, waits, answer: Box::new(answer) };
-        self.waits_for = WaitsFor::Bytes;
+        self.waits_for = HttpWaitsFor::Bytes;
     }
 
     /// There may be space now for the head of a reply. A late reply must still not be sent in part.
-    pub(super) fn reply_goes_out(&mut self, actions: &mut impl Actions) -> Taken {
+    pub(super) fn reply_goes_out(&mut self, actions: &mut impl Actions) -> HandlerProgress {
         if actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
-            return Taken::AndWait(0, WaitsFor::SendRoom);
+            return HandlerProgress::AndWait(0, HttpWaitsFor::SendRoom);
         }
         if let Expect::Reply { body, waits, answer } =
             core::mem::replace(&mut self.expect, Expect::Closed)
         {
             self.answer_behind(body, *answer, waits, actions);
         }
-        Taken::AndGoOn(0)
+        HandlerProgress::AndGoOn(0)
     }
 
     /// The handler wants the body of the request, within the limit of the admission. A longer body
@@ -165,7 +165,7 @@ impl Session {
         };
         let length =
             if let BodyFraming::Length(length) = request.body { Some(length) } else { None };
-        let upload = Upload::begin(admission, length);
+        let upload = ArrivingBody::begin(admission, length);
         if upload.is_too_large() {
             let answer = admission.refuse(&request.asked, actions);
             return self.reply_is_due(*request, answer, actions);
@@ -174,7 +174,7 @@ impl Session {
         let coming = Coming { request: *request, upload, left, since: 0 };
         actions.set_deadline(Some(REQUEST_TIMEOUT));
         self.expect = Expect::Upload(Box::new(coming));
-        self.waits_for = WaitsFor::Bytes;
+        self.waits_for = HttpWaitsFor::Bytes;
     }
 
     /// The handler has taken a piece of the body with this number, so more may arrive.
@@ -185,19 +185,23 @@ impl Session {
             && coming.upload.piece_taken(number)
         {
             actions.set_deadline(Some(REQUEST_TIMEOUT));
-            self.waits_for = WaitsFor::Bytes;
+            self.waits_for = HttpWaitsFor::Bytes;
         }
     }
 
     /// Bytes of an admitted body.
-    pub(super) fn upload_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> Taken {
-        let Expect::Upload(coming) = &mut self.expect else { return Taken::AndGoOn(0) };
+    pub(super) fn upload_arrived(
+        &mut self,
+        bytes: &[u8],
+        actions: &mut impl Actions,
+    ) -> HandlerProgress {
+        let Expect::Upload(coming) = &mut self.expect else { return HandlerProgress::AndGoOn(0) };
         if coming.upload.is_with_handler() {
-            return Taken::AndWait(0, WaitsFor::Us);
+            return HandlerProgress::AndWait(0, HttpWaitsFor::Us);
         }
         if coming.request.waits == Waits::Yes {
             if actions.send_room() < CONTINUE.len() {
-                return Taken::AndWait(0, WaitsFor::SendRoom);
+                return HandlerProgress::AndWait(0, HttpWaitsFor::SendRoom);
             }
             actions.send(CONTINUE);
             coming.request.waits = Waits::No;
@@ -220,19 +224,19 @@ impl Session {
             upload.hand_over(actions);
             if upload.is_with_handler() {
                 actions.set_deadline(None);
-                return Taken::AndWait(taken, WaitsFor::Us);
+                return HandlerProgress::AndWait(taken, HttpWaitsFor::Us);
             }
-            return Taken::AndWait(taken, WaitsFor::Bytes);
+            return HandlerProgress::AndWait(taken, HttpWaitsFor::Bytes);
         }
         let Expect::Upload(coming) = core::mem::replace(&mut self.expect, Expect::Closed) else {
-            return Taken::AndGoOn(taken);
+            return HandlerProgress::AndGoOn(taken);
         };
         if is_too_large {
             self.upload_is_too_large(*coming, actions)
         } else {
             self.upload_ended(*coming, actions)
         }
-        Taken::AndGoOn(taken)
+        HandlerProgress::AndGoOn(taken)
     }
 
     fn upload_is_too_large(&mut self, coming: Coming, actions: &mut impl Actions) {
@@ -249,7 +253,7 @@ impl Session {
         request.body = BodyFraming::NONE;
         upload.end(&request.asked, actions);
         self.expect = Expect::Us(Box::new(request));
-        self.waits_for = WaitsFor::Us;
+        self.waits_for = HttpWaitsFor::Us;
     }
 
     /// A body that was arriving is of no use any more.

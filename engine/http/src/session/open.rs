@@ -4,10 +4,10 @@
 //! reply. If the client sets the pace, the next request waits until the reply is over.
 
 use crate::actions::Actions;
-use crate::open_reply::{Pace, ReplyEnd};
+use crate::open_reply::{ReplyEnd, ReplyPace};
 use crate::types::After;
 
-use super::{Expect, IDLE_TIMEOUT, RESPONSE_TIMEOUT, Session, Taken, WaitsFor};
+use super::{Expect, HandlerProgress, HttpWaitsFor, IDLE_TIMEOUT, RESPONSE_TIMEOUT, Session};
 
 impl Session {
     /// The handler gives more for the open reply with this number. It is sent when the session is
@@ -45,9 +45,9 @@ impl Session {
         came: usize,
         after: After,
         actions: &mut impl Actions,
-    ) -> Taken {
+    ) -> HandlerProgress {
         let Some(open) = self.outgoing.open_reply() else {
-            return Taken::AndWait(came, WaitsFor::Nothing);
+            return HandlerProgress::AndWait(came, HttpWaitsFor::Nothing);
         };
         // If the client sets the pace, bytes after the request may be its next request.
         let came = if open.is_paced_by_client() { 0 } else { came };
@@ -58,42 +58,44 @@ impl Session {
             actions.left(open.number);
             if is_cut || after == After::Close || self.stopping {
                 self.finish(actions);
-                return Taken::AndWait(came, WaitsFor::Nothing);
+                return HandlerProgress::AndWait(came, HttpWaitsFor::Nothing);
             }
             self.expect = Expect::Head { searched: 0 };
             actions.set_deadline(Some(IDLE_TIMEOUT));
-            return Taken::AndGoOn(came);
+            return HandlerProgress::AndGoOn(came);
         }
         if self.outgoing.is_silent() {
-            let Pace::Handler { silence, .. } = open.pace else {
+            let ReplyPace::Handler { silence, .. } = open.pace else {
                 return self.more_is_asked_for(actions);
             };
             if !was_silent {
                 actions.set_deadline(Some(silence));
             }
-            return Taken::AndWait(came, WaitsFor::Bytes);
+            return HandlerProgress::AndWait(came, HttpWaitsFor::Bytes);
         }
         // The deadline restarts whenever the client takes something.
-        if self.waits_for != WaitsFor::SendRoom || room != actions.send_room() {
+        if self.waits_for != HttpWaitsFor::SendRoom || room != actions.send_room() {
             actions.set_deadline(Some(RESPONSE_TIMEOUT));
         }
-        Taken::AndWait(came, WaitsFor::SendRoom)
+        HandlerProgress::AndWait(came, HttpWaitsFor::SendRoom)
     }
 
     /// The client has taken all bytes. It has no deadline while it waits for the handler.
-    fn more_is_asked_for(&mut self, actions: &mut impl Actions) -> Taken {
+    fn more_is_asked_for(&mut self, actions: &mut impl Actions) -> HandlerProgress {
         if let Some(number) = self.outgoing.ask() {
             actions.set_deadline(None);
             actions.wanted(number);
         }
-        Taken::AndWait(0, WaitsFor::Us)
+        HandlerProgress::AndWait(0, HttpWaitsFor::Us)
     }
 
     /// The bytes to send if nothing was sent for a while, to show the client that we are still
     /// there.
     pub(super) fn sign_of_life_is_due(&self) -> Option<&'static [u8]> {
         match self.outgoing.open_reply()?.pace {
-            Pace::Handler { sign_of_life, .. } if self.outgoing.is_silent() => Some(sign_of_life),
+            ReplyPace::Handler { sign_of_life, .. } if self.outgoing.is_silent() => {
+                Some(sign_of_life)
+            }
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use machine::Micros;
 
 use super::world::{HELLO, Heard, Talk, request};
 use crate::{
-    Announced, BodyAdmission, HttpsPolicy, RESPONSE_HEAD_BYTES_MAX, Reply, Status, WaitsFor,
+    Announced, BodyAdmission, HttpWaitsFor, HttpsPolicy, RESPONSE_HEAD_BYTES_MAX, Reply, Status,
     credentials,
 };
 
@@ -27,7 +27,7 @@ fn text(status: Status, text: &str) -> Reply {
 fn admitted(bytes: &[u8]) -> Talk {
     let mut talk = Talk::new();
     talk.arrive(bytes);
-    assert_eq!(talk.session.waits_for(), WaitsFor::Us);
+    assert_eq!(talk.session.waits_for(), HttpWaitsFor::Us);
     talk.admit(LIMIT);
     talk
 }
@@ -134,7 +134,7 @@ fn no_byte_of_a_body_is_taken_before_it_is_admitted() {
         head.len()
     );
     assert_eq!(talk.world.asked[0].body, Announced::Bytes(11));
-    assert_eq!(talk.session.waits_for(), WaitsFor::Us);
+    assert_eq!(talk.session.waits_for(), HttpWaitsFor::Us);
     assert_eq!(
         talk.session.bytes_arrived(b"certificate", &mut talk.world),
         0,
@@ -150,7 +150,7 @@ fn no_byte_of_a_body_is_taken_before_it_is_admitted() {
         talk.world.asked[0], talk.world.asked[1],
         "the request is passed once more with its body"
     );
-    assert_eq!((talk.session.waits_for(), talk.world.deadline), (WaitsFor::Us, None));
+    assert_eq!((talk.session.waits_for(), talk.world.deadline), (HttpWaitsFor::Us, None));
     assert!(talk.world.said.is_empty(), "no response is sent before the handler has replied");
     talk.reply(text(Status::Ok, "taken\n"));
     let responses = talk.responses(|_| false);
@@ -180,7 +180,7 @@ fn an_admitted_body_may_be_chunked_and_gets_100_continue() {
     assert!(talk.world.said.is_empty());
     talk.world.room = 24;
     talk.admit(LIMIT);
-    assert_eq!((talk.session.waits_for(), talk.world.said.len()), (WaitsFor::SendRoom, 0));
+    assert_eq!((talk.session.waits_for(), talk.world.said.len()), (HttpWaitsFor::SendRoom, 0));
     talk.world.room = 1 << 20;
     talk.arrive(b"");
     assert_eq!(talk.world.said, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -288,7 +288,7 @@ fn a_reply_waits_for_space_for_its_head_or_times_out() {
     talk.arrive(request(&["GET /app/page HTTP/1.1"]).as_bytes());
     talk.world.room = RESPONSE_HEAD_BYTES_MAX - 1;
     talk.reply(text(Status::Ok, "late"));
-    assert_eq!((talk.session.waits_for(), talk.world.said.len()), (WaitsFor::SendRoom, 0));
+    assert_eq!((talk.session.waits_for(), talk.world.said.len()), (HttpWaitsFor::SendRoom, 0));
     assert_eq!(talk.world.deadline, Some(Micros::from_secs(60)));
     talk.world.room = RESPONSE_HEAD_BYTES_MAX;
     talk.arrive(b"");

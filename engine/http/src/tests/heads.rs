@@ -1,29 +1,29 @@
 //! Heads of requests, parsed here and by `httparse`, a widely used parser.
 
-use crate::head::{FieldBuffer, Name, RequestHead, Start, Version, start};
+use crate::head::{FieldBuffer, FieldName, RequestHead, Start, Version, start};
 use crate::types::Status;
 use proptest::prelude::*;
 use std::vec::Vec;
 
 /// The parts of a head that are compared: method, target, version, length, and the fields that are
 /// kept.
-type Read<'a> = (&'a [u8], &'a [u8], Version, usize, Vec<(Name, &'a [u8])>);
+type Read<'a> = (&'a [u8], &'a [u8], Version, usize, Vec<(FieldName, &'a [u8])>);
 
-const NAMES: [(&str, Name); 14] = [
-    ("Accept-Encoding", Name::AcceptEncoding),
-    ("Authorization", Name::Authorization),
-    ("Connection", Name::Connection),
-    ("Content-Length", Name::ContentLength),
-    ("Cookie", Name::Cookie),
-    ("Expect", Name::Expect),
-    ("Host", Name::Host),
-    ("If-Match", Name::IfMatch),
-    ("If-Modified-Since", Name::IfModifiedSince),
-    ("If-None-Match", Name::IfNoneMatch),
-    ("If-Range", Name::IfRange),
-    ("If-Unmodified-Since", Name::IfUnmodifiedSince),
-    ("Range", Name::Range),
-    ("Transfer-Encoding", Name::TransferEncoding),
+const NAMES: [(&str, FieldName); 14] = [
+    ("Accept-Encoding", FieldName::AcceptEncoding),
+    ("Authorization", FieldName::Authorization),
+    ("Connection", FieldName::Connection),
+    ("Content-Length", FieldName::ContentLength),
+    ("Cookie", FieldName::Cookie),
+    ("Expect", FieldName::Expect),
+    ("Host", FieldName::Host),
+    ("If-Match", FieldName::IfMatch),
+    ("If-Modified-Since", FieldName::IfModifiedSince),
+    ("If-None-Match", FieldName::IfNoneMatch),
+    ("If-Range", FieldName::IfRange),
+    ("If-Unmodified-Since", FieldName::IfUnmodifiedSince),
+    ("Range", FieldName::Range),
+    ("Transfer-Encoding", FieldName::TransferEncoding),
 ];
 
 fn ours(bytes: &[u8]) -> Result<Read<'_>, Status> {

@@ -2,18 +2,19 @@
 
 use std::vec::Vec;
 
-use http2::{Kind, flags};
+use http2::{FrameType, flags};
 use machine::Micros;
 
 use super::h2::client::{Client, frame, get};
 use super::world::{Talk, World, request};
-use crate::{Open, Pace, Reply, ReplyEnd, WaitsFor};
+use crate::{HttpWaitsFor, OpenReply, Reply, ReplyEnd, ReplyPace};
 
 const SILENCE: Micros = Micros::from_secs(25);
 const LONG: &[u8] = &[b'x'; 5000];
 
 fn reply(number: u64) -> Reply {
-    let open = Open { number, pace: Pace::Handler { silence: SILENCE, sign_of_life: b":\n\n" } };
+    let open =
+        OpenReply { number, pace: ReplyPace::Handler { silence: SILENCE, sign_of_life: b":\n\n" } };
     Reply::open("text/event-stream", b"first\n".to_vec(), open)
 }
 
@@ -49,7 +50,7 @@ fn listening_in_two() -> Client {
 #[test]
 fn an_open_reply_lasts_until_its_handler_ends_it() {
     let mut talk = listening();
-    assert_eq!((talk.session.waits_for(), talk.session.held_bytes()), (WaitsFor::Bytes, 0));
+    assert_eq!((talk.session.waits_for(), talk.session.held_bytes()), (HttpWaitsFor::Bytes, 0));
     talk.session.continue_reply(8, b"another's\n");
     talk.session.continue_reply(7, b"second\n");
     assert_eq!(talk.session.held_bytes(), 7);
@@ -112,7 +113,7 @@ fn the_end_of_an_open_reply_is_reported_to_its_handler_once() {
     talk.world.room = 0;
     talk.session.continue_reply(7, b"second\n");
     talk.arrive(b"");
-    assert_eq!(talk.session.waits_for(), WaitsFor::SendRoom);
+    assert_eq!(talk.session.waits_for(), HttpWaitsFor::SendRoom);
     talk.session.deadline_expired(&mut talk.world);
     assert!(talk.world.closed && talk.world.left == [7]);
 
@@ -132,13 +133,13 @@ fn the_end_of_an_open_reply_is_reported_to_its_handler_once() {
     assert_eq!(talk.world.left, [7]);
 
     let mut client = listening_in_two();
-    client.arrive(&frame(Kind::ResetStream, 0, 1, &8u32.to_be_bytes()));
+    client.arrive(&frame(FrameType::ResetStream, 0, 1, &8u32.to_be_bytes()));
     assert_eq!(client.world.left, [7]);
     assert!(!client.world.closed);
 
     let mut client = Client::new();
     client.arrive(&get(1, "/app/news"));
-    client.arrive(&frame(Kind::ResetStream, 0, 1, &8u32.to_be_bytes()));
+    client.arrive(&frame(FrameType::ResetStream, 0, 1, &8u32.to_be_bytes()));
     client.reply(reply(7));
     assert_eq!(client.world.left, [7], "the client reset the stream before the reply");
 

@@ -6,12 +6,12 @@ use std::string::ToString;
 use std::vec;
 use std::vec::Vec;
 
-use http2::Kind;
+use http2::FrameType;
 
 use super::h2::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get};
 use super::world::{HELLO, Talk, World, request};
 use crate::upload::PIECE_BYTES;
-use crate::{BodyAdmission, PIECE_BYTES_MAX, Reply, Status, WaitsFor};
+use crate::{BodyAdmission, HttpWaitsFor, PIECE_BYTES_MAX, Reply, Status};
 
 /// The number of the body, its longest length, and the memory that is reserved for it.
 const ADMISSION: BodyAdmission =
@@ -64,7 +64,7 @@ fn a_body_in_pieces_is_passed_on_one_piece_at_a_time() {
             so_many += 1;
             assert_eq!(
                 (talk.world.pieces.len(), talk.session.waits_for()),
-                (so_many, WaitsFor::Us),
+                (so_many, HttpWaitsFor::Us),
                 "{way}"
             );
             assert!(talk.world.deadline.is_none(), "the client waits for the handler");
@@ -129,7 +129,7 @@ fn post(stream: u32, length: Option<usize>) -> Vec<u8> {
     let length = length.map(|length| length.to_string());
     let more = length.iter().map(|length| ("content-length", length.as_str()));
     let fields: Vec<_> = fields("POST", "/app/form").into_iter().chain(more).collect();
-    frame(Kind::Headers, END_HEADERS, stream, &block(&fields))
+    frame(FrameType::Headers, END_HEADERS, stream, &block(&fields))
 }
 
 /// By how much the client was told to open the window of a stream since the last call.
@@ -137,7 +137,7 @@ fn opened(client: &mut Client, stream: u32) -> usize {
     let told = client
         .frames()
         .into_iter()
-        .filter(|frame| frame.kind == Kind::WindowUpdate && frame.stream == stream);
+        .filter(|frame| frame.kind == FrameType::WindowUpdate && frame.stream == stream);
     told.map(|frame| u32::from_be_bytes(*frame.payload.first_chunk().unwrap()) as usize).sum()
 }
 
@@ -155,7 +155,7 @@ fn a_stream_window_opens_only_for_pieces_that_were_taken() {
             if count == 0 {
                 let given = client.world.pieces.len();
                 assert!(given > taken, "a shut window means that the handler has pieces to take");
-                assert_eq!(client.session.waits_for(), WaitsFor::Bytes);
+                assert_eq!(client.session.waits_for(), HttpWaitsFor::Bytes);
                 client.arrive(&get(3 + 2 * taken as u32, "/hello.txt"));
                 assert_eq!(client.answers()[&(3 + 2 * taken as u32)].body, HELLO);
                 taken += 1;
@@ -167,14 +167,19 @@ fn a_stream_window_opens_only_for_pieces_that_were_taken() {
                     payload.insert(0, padding as u8);
                     payload.extend(vec![0; padding]);
                 }
-                client.arrive(&frame(Kind::Data, if padding > 0 { 8 } else { 0 }, 1, &payload));
+                client.arrive(&frame(
+                    FrameType::Data,
+                    if padding > 0 { 8 } else { 0 },
+                    1,
+                    &payload,
+                ));
                 (rest, window) = (behind, window - count - overhead);
             }
             window += opened(&mut client, 1);
             assert!(window <= WINDOW);
         }
         assert!(client.world.pieces.iter().all(|(_, piece)| piece.len() <= PIECE_BYTES_MAX));
-        client.arrive(&frame(Kind::Data, END_STREAM, 1, b""));
+        client.arrive(&frame(FrameType::Data, END_STREAM, 1, b""));
         while client.world.ended.is_empty() {
             client.take_piece(7);
         }
@@ -192,7 +197,7 @@ fn a_body_beyond_its_stream_window_is_answered_413() {
     client.arrive(&post(1, None));
     client.admit_as(ADMISSION);
     for count in 0..20 {
-        client.arrive(&frame(Kind::Data, 0, 1, &body(10_000)));
+        client.arrive(&frame(FrameType::Data, 0, 1, &body(10_000)));
         if count == 5 {
             assert!(opened(&mut client, 1) < WINDOW);
         }
@@ -209,11 +214,11 @@ fn a_reset_gives_up_only_the_body_of_its_own_stream() {
     let mut client = Client::new();
     client.arrive(&post(1, None));
     client.admit_as(ADMISSION);
-    client.arrive(&[post(3, Some(5)), frame(Kind::Data, 0, 1, &body(10))].concat());
+    client.arrive(&[post(3, Some(5)), frame(FrameType::Data, 0, 1, &body(10))].concat());
     client.admit_as(BodyAdmission { number: Some(8), ..ADMISSION });
-    client.arrive(&frame(Kind::ResetStream, 0, 1, &8_u32.to_be_bytes()));
+    client.arrive(&frame(FrameType::ResetStream, 0, 1, &8_u32.to_be_bytes()));
     assert_eq!(client.world.left, [7]);
-    client.arrive(&frame(Kind::Data, END_STREAM, 3, b"other"));
+    client.arrive(&frame(FrameType::Data, END_STREAM, 3, b"other"));
     assert_eq!(
         (client.world.pieces.as_slice(), client.world.ended.as_slice()),
         (&[(8, b"other".to_vec())][..], &[8][..])

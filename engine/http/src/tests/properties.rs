@@ -1,7 +1,7 @@
 //! Properties that hold for all bytes, however they are split.
 
 use super::world::{Talk, request};
-use crate::WaitsFor;
+use crate::HttpWaitsFor;
 use proptest::prelude::*;
 use std::string::String;
 use std::vec::Vec;
@@ -16,7 +16,7 @@ fn said(bytes: &[u8], lengths: &[usize]) -> (Vec<u8>, bool) {
         talk.arrive(piece);
         rest = after;
     }
-    while talk.session.waits_for() == WaitsFor::SendRoom {
+    while talk.session.waits_for() == HttpWaitsFor::SendRoom {
         talk.world.room += 10_000;
         talk.arrive(b"");
     }

@@ -4,14 +4,14 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 use std::{format, vec};
 
-use http2::Kind;
+use http2::FrameType;
 use proptest::prelude::*;
 
 use super::h2::client::{Client, get, window};
 use super::world::{HELLO, Response, Talk, request};
 use crate::{
-    HttpsPolicy, REPLY_FIELDS_BYTES_MAX, RESPONSE_HEAD_BYTES_MAX, Reply, ReplyField, Status,
-    WaitsFor,
+    HttpWaitsFor, HttpsPolicy, REPLY_FIELDS_BYTES_MAX, RESPONSE_HEAD_BYTES_MAX, Reply, ReplyField,
+    Status,
 };
 
 fn bytes(length: usize) -> Vec<u8> {
@@ -119,7 +119,7 @@ fn reply_fields_with_line_ends_or_too_long_are_left_out() {
         client.arrive(&get(1, "/app/page"));
         client.reply(reply());
         let frames = client.frames();
-        assert_eq!((frames.len(), frames[0].kind), (1, Kind::Headers));
+        assert_eq!((frames.len(), frames[0].kind), (1, FrameType::Headers));
         let mut talk = Talk::new();
         talk.world.https_policy = HttpsPolicy::Enforced;
         talk.arrive(request(&["GET /app/page HTTP/1.0"]).as_bytes());
@@ -182,7 +182,7 @@ fn a_large_reply_is_sent_as_space_and_windows_allow() {
     talk.world.room = RESPONSE_HEAD_BYTES_MAX;
     talk.reply(Reply::new(Status::Ok, "a/b", bytes(LARGE)));
     let mut times = 0;
-    while talk.session.waits_for() == WaitsFor::SendRoom {
+    while talk.session.waits_for() == HttpWaitsFor::SendRoom {
         talk.world.room = 60_000;
         talk.arrive(b"");
         times += 1;
@@ -202,7 +202,7 @@ fn a_large_reply_is_sent_as_space_and_windows_allow() {
         body.extend_from_slice(&answer.body);
         is_over = answer.is_over;
         client.arrive(&[window(0, 60_000), window(1, 60_000)].concat());
-        while client.session.waits_for() == WaitsFor::SendRoom {
+        while client.session.waits_for() == HttpWaitsFor::SendRoom {
             client.world.room += 20_000;
             client.arrive(b"");
         }

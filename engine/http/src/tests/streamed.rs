@@ -3,16 +3,16 @@
 use std::string::String;
 use std::vec::Vec;
 
-use http2::{Kind, flags};
+use http2::{FrameType, flags};
 
 use super::h2::client::{Client, frame, get};
 use super::world::{Talk, World, request};
-use crate::{Open, Pace, Reply, ReplyEnd, WaitsFor};
+use crate::{HttpWaitsFor, OpenReply, Reply, ReplyEnd, ReplyPace};
 
 const PIECE: &[u8] = &[b'x'; 40_000];
 
 fn reply(length: Option<u64>) -> Reply {
-    let open = Open { number: 7, pace: Pace::Client { length } };
+    let open = OpenReply { number: 7, pace: ReplyPace::Client { length } };
     Reply::open("application/octet-stream", b"first\n".to_vec(), open)
 }
 
@@ -29,7 +29,7 @@ fn begun(head: &[&str], length: Option<u64>) -> (Talk, String) {
     talk.reply(reply(length));
     assert_eq!(
         (talk.session.waits_for(), talk.world.deadline),
-        (WaitsFor::Us, None),
+        (HttpWaitsFor::Us, None),
         "it is our turn"
     );
     assert_eq!(core::mem::take(&mut talk.world.wanted), [7]);
@@ -53,7 +53,7 @@ fn a_slow_client_has_one_piece_of_a_reply_held_for_it() {
     talk.arrive(b"");
     let mut body = Vec::new();
     while talk.world.wanted.is_empty() {
-        assert_eq!(talk.session.waits_for(), WaitsFor::SendRoom);
+        assert_eq!(talk.session.waits_for(), HttpWaitsFor::SendRoom);
         assert!((40_000..40_020).contains(&talk.session.held_bytes()));
         body.extend(said(&mut talk.world));
         talk.arrive(b"");
@@ -138,7 +138,7 @@ fn a_client_can_detect_a_cut_reply() {
     client.session.end_reply(7, ReplyEnd::Cut, &mut client.world);
     client.arrive(b"");
     let last = client.frames().pop().expect("a word");
-    assert!(last.kind == Kind::ResetStream && last.payload == 2u32.to_be_bytes());
+    assert!(last.kind == FrameType::ResetStream && last.payload == 2u32.to_be_bytes());
     assert!(!client.world.closed && client.world.left == [7]);
 }
 
@@ -162,7 +162,7 @@ fn the_end_of_a_client_paced_reply_is_reported_once() {
     assert!(talk.world.left == [7] && talk.world.wanted.is_empty());
 
     let mut client = begun_in_two();
-    client.arrive(&frame(Kind::ResetStream, 0, 1, &8u32.to_be_bytes()));
+    client.arrive(&frame(FrameType::ResetStream, 0, 1, &8u32.to_be_bytes()));
     assert_eq!(client.world.left, [7]);
 }
 
@@ -208,8 +208,8 @@ fn http2_asks_for_the_next_piece_when_one_is_sent() {
             body += client.frames().iter().map(|frame| frame.payload.len()).sum::<usize>();
             assert!(client.session.held_bytes() == PIECE.len(), "it waits for a window");
             assert!(client.world.deadline.is_some());
-            client.arrive(&frame(Kind::WindowUpdate, 0, 1, &30_000u32.to_be_bytes()));
-            client.arrive(&frame(Kind::WindowUpdate, 0, 0, &30_000u32.to_be_bytes()));
+            client.arrive(&frame(FrameType::WindowUpdate, 0, 1, &30_000u32.to_be_bytes()));
+            client.arrive(&frame(FrameType::WindowUpdate, 0, 0, &30_000u32.to_be_bytes()));
         }
         body += client.frames().iter().map(|frame| frame.payload.len()).sum::<usize>();
         assert_eq!(

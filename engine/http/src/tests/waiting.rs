@@ -1,7 +1,7 @@
 //! Buffer space that runs out, and deadlines.
 
 use super::world::{Talk, file, request, site};
-use crate::{RESPONSE_HEAD_BYTES_MAX, WaitsFor};
+use crate::{HttpWaitsFor, RESPONSE_HEAD_BYTES_MAX};
 use machine::Micros;
 use std::collections::BTreeMap;
 use std::string::ToString;
@@ -20,9 +20,9 @@ fn a_large_file_is_queued_as_space_allows() {
     talk.world.room = RESPONSE_HEAD_BYTES_MAX + 1000;
     let text = request(&["GET /large HTTP/1.1"]) + &request(&["GET /none HTTP/1.1"]);
     talk.arrive(text.as_bytes());
-    assert_eq!(talk.session.waits_for(), WaitsFor::SendRoom);
+    assert_eq!(talk.session.waits_for(), HttpWaitsFor::SendRoom);
     let mut turns = 0;
-    while talk.session.waits_for() == WaitsFor::SendRoom {
+    while talk.session.waits_for() == HttpWaitsFor::SendRoom {
         talk.world.room += 5000;
         talk.arrive(b"");
         turns += 1;
@@ -54,7 +54,7 @@ fn a_multipart_response_is_queued_as_space_allows() {
         request(&["GET /large HTTP/1.1", "Range: bytes=0-99999,200000-299999,150000-150009"])
             .as_bytes(),
     );
-    while talk.session.waits_for() == WaitsFor::SendRoom {
+    while talk.session.waits_for() == HttpWaitsFor::SendRoom {
         talk.world.room += 3000;
         talk.arrive(b"");
     }
@@ -68,7 +68,7 @@ fn no_response_begins_without_space_for_its_head() {
     let mut talk = Talk::new();
     talk.world.room = RESPONSE_HEAD_BYTES_MAX - 1;
     talk.arrive(request(&["GET / HTTP/1.1"]).as_bytes());
-    assert_eq!((talk.session.waits_for(), talk.world.said.len()), (WaitsFor::SendRoom, 0));
+    assert_eq!((talk.session.waits_for(), talk.world.said.len()), (HttpWaitsFor::SendRoom, 0));
     talk.world.room = RESPONSE_HEAD_BYTES_MAX;
     talk.arrive(b"");
     assert_eq!(talk.responses(|_| false)[0].status, 200);

@@ -10,8 +10,8 @@ use std::vec::Vec;
 use machine::{Micros, Piece};
 
 use crate::{
-    Actions, Announced, BodyAdmission, ExchangeSummary, HandlerRequest, HttpsPolicy, Method,
-    Outlet, Reply, ResponseCache, Session, Site, SiteFile, Status, WaitsFor, pack,
+    Actions, Announced, BodyAdmission, ExchangeSummary, HandlerRequest, HttpWaitsFor, HttpsPolicy,
+    Method, Outlet, Reply, ResponseCache, Session, Site, SiteFile, Status, pack,
 };
 
 pub(super) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -336,7 +336,7 @@ impl Talk {
                 break;
             }
         }
-        if self.session.waits_for() == WaitsFor::Bytes {
+        if self.session.waits_for() == HttpWaitsFor::Bytes {
             assert!(self.kept.len() < crate::HEAD_BYTES_MAX, "no more than a head is left");
         }
     }

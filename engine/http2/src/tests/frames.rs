@@ -4,7 +4,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
-use crate::{ErrorCode, FrameHead, Kind, Setting, settings};
+use crate::{ErrorCode, FrameHead, FrameType, Setting, settings};
 
 proptest! {
     #[test]
@@ -21,7 +21,7 @@ proptest! {
 #[test]
 fn an_incomplete_frame_head_is_not_parsed() {
     let bytes = [0, 0x40, 1, 1, 5, 0x80, 0, 0, 3];
-    let head = FrameHead { length: 0x4001, kind: Kind::Headers, flags: 5, stream: 3 };
+    let head = FrameHead { length: 0x4001, kind: FrameType::Headers, flags: 5, stream: 3 };
     assert_eq!(FrameHead::parse(&bytes), Some(head));
     assert_eq!(FrameHead::parse(&bytes[..8]), None);
     assert!(head.has(1) && head.has(4) && head.has(5) && !head.has(8) && !head.has(9));

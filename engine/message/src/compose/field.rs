@@ -10,7 +10,7 @@ use base64ct::{Base64, Encoding as _};
 
 use super::hex_digit;
 use crate::charset;
-use crate::header::Mailbox;
+use crate::header::HeaderMailbox;
 
 /// RFC 5322 section 2.1.1: a line should not be longer.
 const LINE_BYTES: usize = 78;
@@ -87,7 +87,7 @@ impl<'a> FieldWriter<'a> {
             .fold(self, |field, identifier| field.word(&[b"<", identifier, b">"].concat()))
     }
 
-    pub(super) fn mailboxes(self, mailboxes: &[Mailbox]) -> FieldWriter<'a> {
+    pub(super) fn mailboxes(self, mailboxes: &[HeaderMailbox]) -> FieldWriter<'a> {
         let last = mailboxes.len().saturating_sub(1);
         mailboxes.iter().enumerate().fold(self, |field, (index, mailbox)| {
             let name = line(&mailbox.name);

@@ -22,7 +22,7 @@ use base64ct::{Base64, Encoding as _};
 use machine::UnixTime;
 
 use crate::date_time;
-use crate::header::Mailbox;
+use crate::header::HeaderMailbox;
 use field::FieldWriter;
 
 /// The most references that are written: the first, and the latest of the others.
@@ -32,13 +32,13 @@ pub const REFERENCES_MAX: usize = 20;
 #[derive(Clone, Copy, Debug)]
 pub struct NewMessage<'a> {
     /// The author.
-    pub from: &'a Mailbox,
+    pub from: &'a HeaderMailbox,
     /// The recipients.
-    pub to: &'a [Mailbox],
+    pub to: &'a [HeaderMailbox],
     /// The recipients of a copy.
-    pub cc: &'a [Mailbox],
+    pub cc: &'a [HeaderMailbox],
     /// The hidden recipients. Empty in the message that is sent: it is for the author's own copy.
-    pub bcc: &'a [Mailbox],
+    pub bcc: &'a [HeaderMailbox],
     /// The subject; control characters become spaces.
     pub subject: &'a str,
     /// The time at which it was written.

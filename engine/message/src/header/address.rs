@@ -27,19 +27,19 @@ pub const ADDRESSES_MAX: usize = 1_000;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
     /// A mailbox.
-    Mailbox(Mailbox),
+    Mailbox(HeaderMailbox),
     /// Several mailboxes under one name, or none: `undisclosed-recipients:;`.
     Group {
         /// The name of the group.
         name: String,
         /// Its mailboxes.
-        mailboxes: Vec<Mailbox>,
+        mailboxes: Vec<HeaderMailbox>,
     },
 }
 
 /// A mailbox.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Mailbox {
+pub struct HeaderMailbox {
     /// The name. Empty: none is given.
     pub name: String,
     /// The address, without brackets. Empty: none is given.
@@ -48,7 +48,7 @@ pub struct Mailbox {
 
 /// Reads the addresses of a field, up to `most` mailboxes.
 pub(super) fn read(value: &[u8], most: usize) -> Vec<Address> {
-    let mut list = List::default();
+    let mut list = ParsedList::default();
     let mut tokens = Tokens::new(value);
     while let Some((token, is_spaced)) = tokens.next() {
         if list.mailboxes >= most {
@@ -67,14 +67,14 @@ pub(super) fn read(value: &[u8], most: usize) -> Vec<Address> {
 
 /// The list so far.
 #[derive(Default)]
-struct List {
+struct ParsedList {
     addresses: Vec<Address>,
     mailboxes: usize,
-    group: Option<(String, Vec<Mailbox>)>,
+    group: Option<(String, Vec<HeaderMailbox>)>,
     entry: PartialMailbox,
 }
 
-impl List {
+impl ParsedList {
     fn mailbox_ended(&mut self) {
         let Some(mailbox) = mem::take(&mut self.entry).finish() else { return };
         self.mailboxes += 1;
@@ -109,12 +109,12 @@ impl List {
 #[derive(Default)]
 struct PartialMailbox {
     /// The words outside of brackets.
-    words: Vec<Word>,
+    words: Vec<AddressWord>,
     comment: Option<Vec<u8>>,
     brackets: Brackets,
 }
 
-struct Word {
+struct AddressWord {
     /// The word without quotes.
     text: Vec<u8>,
     is_quoted: bool,
@@ -154,7 +154,7 @@ impl PartialMailbox {
                 self.push(text.to_owned(), is_spaced, false)
             }
             (Brackets::None, Token::Special(b'@')) => {
-                self.words.push(Word {
+                self.words.push(AddressWord {
                     text: b"@".to_vec(),
                     is_quoted: false,
                     is_spaced,
@@ -166,11 +166,11 @@ impl PartialMailbox {
     }
 
     fn push(&mut self, text: Vec<u8>, is_spaced: bool, is_quoted: bool) {
-        self.words.push(Word { text, is_quoted, is_spaced, is_at: false });
+        self.words.push(AddressWord { text, is_quoted, is_spaced, is_at: false });
     }
 
     /// The mailbox. `None`: the entry is empty.
-    fn finish(mut self) -> Option<Mailbox> {
+    fn finish(mut self) -> Option<HeaderMailbox> {
         let address = match mem::take(&mut self.brackets) {
             Brackets::Open(spec) | Brackets::Closed(spec) => spec,
             Brackets::None => self.take_bare_address(),
@@ -182,17 +182,17 @@ impl PartialMailbox {
         }
         let mut text = String::with_capacity(address.len());
         charset::push_line(&mut text, &charset::guess(&address));
-        (!name.is_empty() || !text.is_empty()).then_some(Mailbox { name, address: text })
+        (!name.is_empty() || !text.is_empty()).then_some(HeaderMailbox { name, address: text })
     }
 
     /// Takes an address without brackets out of the words: the word before the last `@` with the
     /// words that dots join to it, and the same after it.
     fn take_bare_address(&mut self) -> Vec<u8> {
         let Some(at) = self.words.iter().rposition(|word| word.is_at) else { return Vec::new() };
-        let dotted =
-            |left: &Word, right: &Word| left.text.ends_with(b".") || right.text.starts_with(b".");
-        let joins =
-            |(_, pair): &(usize, &[Word])| matches!(pair, [left, right] if dotted(left, right));
+        let dotted = |left: &AddressWord, right: &AddressWord| {
+            left.text.ends_with(b".") || right.text.starts_with(b".")
+        };
+        let joins = |(_, pair): &(usize, &[AddressWord])| matches!(pair, [left, right] if dotted(left, right));
         let before = self.words.get(..at).unwrap_or_default();
         let first =
             before.windows(2).enumerate().rev().take_while(joins).last().map(|(index, _)| index);

@@ -24,19 +24,19 @@ const CHARSET_BYTES_MAX: usize = 64;
 
 /// The decoded text of `value`, on one line.
 pub(super) fn decode(value: &[u8]) -> String {
-    let mut out = Output { text: String::with_capacity(value.len()), open: None };
+    let mut out = DecodedText { text: String::with_capacity(value.len()), open: None };
     let mut literal = value; // the text before the next word, and the rest
     let mut at = 0; // where in it to look for the next word
     while let Some(found) = literal.get(at..).and_then(|rest| memchr::memmem::find(rest, b"=?")) {
         let start = at + found;
         let Some((before, candidate)) = literal.split_at_checked(start) else { break };
-        match Word::parse(candidate) {
-            Parsed::Word(word, rest) => {
+        match EncodedWord::parse(candidate) {
+            ParsedWord::Word(word, rest) => {
                 out.word(before, &word);
                 (literal, at) = (rest, 0);
             }
-            Parsed::Broken { length } => at = start + length,
-            Parsed::Endless => break,
+            ParsedWord::Broken { length } => at = start + length,
+            ParsedWord::Endless => break,
         }
     }
     out.literal(literal);
@@ -73,30 +73,30 @@ fn split(bytes: &[u8]) -> Option<(&[u8], u8, &[u8])> {
     }
 }
 
-struct Word {
+struct EncodedWord {
     encoding: &'static Encoding,
     bytes: Vec<u8>,
 }
 
-enum Parsed<'a> {
+enum ParsedWord<'a> {
     /// A word, and the bytes after it.
-    Word(Word, &'a [u8]),
+    Word(EncodedWord, &'a [u8]),
     /// This many bytes are shown as they are.
     Broken { length: usize },
     /// No word ends after this.
     Endless,
 }
 
-impl Word {
+impl EncodedWord {
     /// `bytes` begin with `=?`.
-    fn parse(bytes: &[u8]) -> Parsed<'_> {
+    fn parse(bytes: &[u8]) -> ParsedWord<'_> {
         let Some((charset, encoding, text)) = split(bytes) else {
-            return Parsed::Broken { length: 2 };
+            return ParsedWord::Broken { length: 2 };
         };
-        let Some(end) = memchr::memmem::find(text, b"?=") else { return Parsed::Endless };
+        let Some(end) = memchr::memmem::find(text, b"?=") else { return ParsedWord::Endless };
         let length = bytes.len() - text.len() + end + 2;
         let (Some(text), Some(rest)) = (text.get(..end), bytes.get(length..)) else {
-            return Parsed::Endless;
+            return ParsedWord::Endless;
         };
         let charset = charset.split(|byte| *byte == b'*').next().unwrap_or_default();
         let known = match charset::encoding(charset) {
@@ -109,8 +109,10 @@ impl Word {
             Some(q_decoded(text))
         };
         match (known, meant) {
-            (Some(encoding), Some(bytes)) => Parsed::Word(Word { encoding, bytes }, rest),
-            _ => Parsed::Broken { length },
+            (Some(encoding), Some(bytes)) => {
+                ParsedWord::Word(EncodedWord { encoding, bytes }, rest)
+            }
+            _ => ParsedWord::Broken { length },
         }
     }
 }
@@ -146,15 +148,15 @@ pub(crate) fn hex_value(digit: u8) -> u8 {
 }
 
 /// The decoded text so far.
-struct Output {
+struct DecodedText {
     text: String,
     /// The decoder of the last word, while another word may follow it.
     open: Option<(&'static Encoding, Decoder)>,
 }
 
-impl Output {
+impl DecodedText {
     /// `before`: the text between the word and the one before it.
-    fn word(&mut self, before: &[u8], word: &Word) {
+    fn word(&mut self, before: &[u8], word: &EncodedWord) {
         if self.open.is_none() || !before.iter().all(u8::is_ascii_whitespace) {
             self.literal(before);
         }
@@ -164,7 +166,7 @@ impl Output {
         let (_, decoder) = self.open.get_or_insert_with(|| {
             (word.encoding, word.encoding.new_decoder_without_bom_handling())
         });
-        push_decoded(&mut self.text, decoder, &word.bytes, Last::No);
+        push_decoded(&mut self.text, decoder, &word.bytes, EndOfWords::No);
     }
 
     fn literal(&mut self, bytes: &[u8]) {
@@ -176,21 +178,21 @@ impl Output {
 
     fn close(&mut self) {
         if let Some((_, mut decoder)) = self.open.take() {
-            push_decoded(&mut self.text, &mut decoder, &[], Last::Yes);
+            push_decoded(&mut self.text, &mut decoder, &[], EndOfWords::Yes);
         }
     }
 }
 
 #[derive(PartialEq, Eq)]
-enum Last {
+enum EndOfWords {
     Yes,
     No,
 }
 
-fn push_decoded(out: &mut String, decoder: &mut Decoder, bytes: &[u8], last: Last) {
+fn push_decoded(out: &mut String, decoder: &mut Decoder, bytes: &[u8], last: EndOfWords) {
     let Some(room) = decoder.max_utf8_buffer_length(bytes.len()) else { return };
     let mut text = String::with_capacity(room);
     // The buffer is large enough for every text.
-    let _ = decoder.decode_to_string(bytes, &mut text, last == Last::Yes);
+    let _ = decoder.decode_to_string(bytes, &mut text, last == EndOfWords::Yes);
     charset::push_line(out, &text);
 }

@@ -21,7 +21,7 @@ mod unambiguous;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-pub use address::{ADDRESSES_MAX, Address, Mailbox};
+pub use address::{ADDRESSES_MAX, Address, HeaderMailbox};
 pub use date::SentDate;
 #[cfg(test)]
 pub(crate) use date::read_words as date_by_words;

@@ -25,7 +25,7 @@ type Spaced<'a> = (Token<'a>, bool);
 
 /// The addresses of a field, including those in groups. `None`: the field is ambiguous.
 pub(super) fn read(value: &[u8]) -> Option<Vec<String>> {
-    let mut list = List::default();
+    let mut list = UnambiguousList::default();
     let mut tokens = Tokens::new(value);
     let mut is_behind_comment = false;
     while let Some((token, is_spaced)) = tokens.next() {
@@ -44,14 +44,14 @@ pub(super) fn read(value: &[u8]) -> Option<Vec<String>> {
 
 /// The list so far.
 #[derive(Default)]
-struct List<'a> {
+struct UnambiguousList<'a> {
     addresses: Vec<String>,
     entry: Vec<Spaced<'a>>,
     is_in_brackets: bool,
     is_in_group: bool,
 }
 
-impl<'a> List<'a> {
+impl<'a> UnambiguousList<'a> {
     fn token_arrived(&mut self, token: Token<'a>, is_spaced: bool) {
         match token {
             Token::Special(b'<') => self.is_in_brackets = true,

@@ -10,7 +10,7 @@ pub(super) const HELD_BYTES_MAX: usize = 256;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// A host outside our networks.
-    Stranger,
+    External,
     /// A host in our networks.
     Relayed,
     /// A client that has logged in.
@@ -76,7 +76,7 @@ impl Classifier<'_> {
             (first, Origin::Relayed) if !matches!(first, b'A' | b'a' | b'R' | b'r') => {
                 HeaderLine::OtherField
             }
-            (first, Origin::Stranger)
+            (first, Origin::External)
                 if !matches!(first, b'A' | b'a' | b'D' | b'd' | b'R' | b'r' | b'X' | b'x') =>
             {
                 HeaderLine::OtherField
@@ -151,14 +151,14 @@ impl Classifier<'_> {
         let start = name.get(..OWN_FIELDS.len()).unwrap_or_default();
         let is_ours =
             start.eq_ignore_ascii_case(OWN_FIELDS) || name.eq_ignore_ascii_case(DELIVERED_TO);
-        self.origin == Origin::Stranger && is_ours
+        self.origin == Origin::External && is_ours
     }
 
     /// Whether some reader takes a line with this beginning, which is not a field, for one of ours.
     fn may_be_taken_for_ours(&self, name: &[u8]) -> bool {
         let is_result =
             name.eq_ignore_ascii_case(RESULTS) || name.eq_ignore_ascii_case(b"Return-Path");
-        self.is_ours(name) || self.origin == Origin::Stranger && is_result
+        self.is_ours(name) || self.origin == Origin::External && is_result
     }
 
     /// Whether a server with this name in `Authentication-Results:` is, or could be taken for, this
@@ -168,8 +168,8 @@ impl Classifier<'_> {
             server.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte));
         let undotted = server.iter().rposition(|byte| *byte != b'.').map_or(0, |last| last + 1);
         let server = match self.origin {
-            Origin::Stranger if !is_plain => return true,
-            Origin::Stranger => server.get(..undotted).unwrap_or_default(),
+            Origin::External if !is_plain => return true,
+            Origin::External => server.get(..undotted).unwrap_or_default(),
             Origin::Relayed | Origin::Submitted => server,
         };
         server.eq_ignore_ascii_case(self.own.hostname.as_bytes())
@@ -185,7 +185,7 @@ impl Classifier<'_> {
     /// The kind of a line that is not a field: headers from other servers are left unchanged.
     fn text(&self) -> HeaderLine {
         match self.origin {
-            Origin::Relayed | Origin::Stranger => HeaderLine::OtherField,
+            Origin::Relayed | Origin::External => HeaderLine::OtherField,
             Origin::Submitted => HeaderLine::Text,
         }
     }

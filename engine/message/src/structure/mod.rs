@@ -1,9 +1,9 @@
 //! The structure of a message: its parts, and where each of them is.
 //!
-//! A [`Reader`] gets the message once, in pieces, and keeps only the [`Structure`]: a flat list of
-//! parts, each after the part that contains it. An entry has everything needed to show or offer the
-//! part, and the byte ranges of its header and body. To show a part, those bytes are read from the
-//! stored message.
+//! A [`StructureReader`] gets the message once, in pieces, and keeps only the [`Structure`]: a flat
+//! list of parts, each after the part that contains it. An entry has everything needed to show or
+//! offer the part, and the byte ranges of its header and body. To show a part, those bytes are read
+//! from the stored message.
 //!
 //! Invariants:
 //! - The result does not depend on how the message is cut into pieces.
@@ -26,7 +26,7 @@ mod reader;
 use alloc::vec::Vec;
 
 pub use part::{Disposition, Encoding, Part, TEXT_BYTES_MAX, TextFlow};
-pub use reader::{ADDRESS_FIELD_BYTES_MAX, FIELD_BYTES_MAX, Listener, Reader};
+pub use reader::{ADDRESS_FIELD_BYTES_MAX, FIELD_BYTES_MAX, Listener, StructureReader};
 
 /// The most parts of a message.
 pub const PARTS_MAX: usize = 500;

@@ -60,10 +60,10 @@ impl Listener for () {}
 
 /// Takes a message apart.
 #[derive(Debug)]
-pub struct Reader {
+pub struct StructureReader {
     structure: Structure,
     /// The open parts, each inside the one before it.
-    open: Vec<Open>,
+    open: Vec<OpenPart>,
     expect: Expect,
     /// The number of bytes of the message before the current line.
     line_start: u64,
@@ -79,12 +79,12 @@ pub struct Reader {
     field: Vec<u8>,
     field_bytes_max: usize,
     is_field_wanted: bool,
-    said: Said,
+    said: StructureFields,
 }
 
 /// The facts about the structure from the header that is being read: a repeated field counts once.
 #[derive(Debug, Default)]
-struct Said {
+struct StructureFields {
     /// A bit for each of [`STRUCTURAL`].
     fields: u8,
     boundary: Option<Vec<u8>>,
@@ -95,7 +95,7 @@ const STRUCTURAL: [&str; 4] =
     ["Content-Type", "Content-Disposition", "Content-Transfer-Encoding", "Content-ID"];
 
 #[derive(Debug)]
-struct Open {
+struct OpenPart {
     /// The index of the part.
     part: usize,
     /// The boundary between its parts, while more of them may follow.
@@ -113,16 +113,16 @@ enum Expect {
     Boundary,
 }
 
-impl Default for Reader {
-    fn default() -> Reader {
-        Reader::new()
+impl Default for StructureReader {
+    fn default() -> StructureReader {
+        StructureReader::new()
     }
 }
 
-impl Reader {
+impl StructureReader {
     /// For a message that begins.
-    pub fn new() -> Reader {
-        let mut reader = Reader {
+    pub fn new() -> StructureReader {
+        let mut reader = StructureReader {
             structure: Structure::default(),
             open: Vec::new(),
             expect: Expect::Field,
@@ -134,7 +134,7 @@ impl Reader {
             field: Vec::new(),
             field_bytes_max: FIELD_BYTES_MAX,
             is_field_wanted: false,
-            said: Said::default(),
+            said: StructureFields::default(),
         };
         reader.part_began(0, "text/plain", &mut ());
         reader
@@ -327,7 +327,7 @@ impl Reader {
         }
         assert!(self.open.len() < DEPTH_MAX, "a part beyond the depth limit is not taken apart");
         self.structure.parts.push(Part::new(self.open.len(), default_type, start));
-        self.open.push(Open { part: self.structure.parts.len() - 1, boundary: None });
+        self.open.push(OpenPart { part: self.structure.parts.len() - 1, boundary: None });
         self.expect = Expect::Field;
     }
 
@@ -345,7 +345,7 @@ impl Reader {
             message.boundary = None;
         }
         self.structure.parts.push(Part::rest(start));
-        self.open.push(Open { part: self.structure.parts.len() - 1, boundary: None });
+        self.open.push(OpenPart { part: self.structure.parts.len() - 1, boundary: None });
         let is_heard = listener.body_began(&self.structure.parts);
         self.expect = if is_heard { Expect::HeardBody } else { Expect::Boundary };
     }

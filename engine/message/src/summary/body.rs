@@ -3,28 +3,28 @@
 
 use alloc::string::String;
 
-use super::fields::{Name, NeededField};
+use super::fields::{NeededField, SummaryField};
 use super::html::Html;
 use super::plain::{Hard, Plain};
 use super::snippet::Snippet;
 use crate::TextDecoder;
-use crate::structure::{Disposition, Listener, Part, Reader, TextFlow};
+use crate::structure::{Disposition, Listener, Part, StructureReader, TextFlow};
 
 /// The header fields about the body: the first of each counts.
 #[derive(Default)]
-pub(super) struct Said<'a> {
+pub(super) struct BodyFields<'a> {
     content_type: Option<NeededField<'a>>,
     disposition: Option<NeededField<'a>>,
     encoding: Option<NeededField<'a>>,
     identifier: Option<NeededField<'a>>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> BodyFields<'a> {
     pub(super) fn field_arrived(&mut self, field: NeededField<'a>) {
         let place = match field.name {
-            Name::ContentType => &mut self.content_type,
-            Name::ContentDisposition => &mut self.disposition,
-            Name::ContentTransferEncoding => &mut self.encoding,
+            SummaryField::ContentType => &mut self.content_type,
+            SummaryField::ContentDisposition => &mut self.disposition,
+            SummaryField::ContentTransferEncoding => &mut self.encoding,
             _ => &mut self.identifier,
         };
         place.get_or_insert(field);
@@ -60,7 +60,7 @@ impl<'a> Said<'a> {
 
 /// Reads the bytes after the fields, from the empty line on, into an empty snippet. Returns whether
 /// a file is attached.
-pub(super) fn read(said: &Said<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
+pub(super) fn read(said: &BodyFields<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
     if let Ok(plain) = said.plain()
         && read_plain(plain, rest, snippet).is_ok()
     {
@@ -94,9 +94,9 @@ fn read_plain(plain: Plain, rest: &[u8], snippet: &mut Snippet) -> Result<(), Ha
 
 /// Takes the message apart.
 #[inline(never)]
-fn read_parts(said: &Said<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
+fn read_parts(said: &BodyFields<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
     let mut gathering = TextSearch { snippet, text: None, seen: 0, has_message: false };
-    let mut reader = Reader::new();
+    let mut reader = StructureReader::new();
     for field in said.fields() {
         reader.bytes_arrived(field, &mut gathering);
     }
@@ -107,14 +107,14 @@ fn read_parts(said: &Said<'_>, rest: &[u8], snippet: &mut Snippet) -> bool {
 /// What is gathered while the message is taken apart.
 struct TextSearch<'a> {
     snippet: &'a mut Snippet,
-    text: Option<Text>,
+    text: Option<BodyText>,
     /// The number of parts that were examined, and whether one of them contains a message.
     seen: usize,
     has_message: bool,
 }
 
 /// The text that is being read.
-struct Text {
+struct BodyText {
     decoder: TextDecoder,
     read: String,
     html: Option<Html>,
@@ -129,7 +129,7 @@ impl Listener for TextSearch<'_> {
         // The text of an attached message is not the beginning of this one.
         let mut new = parts.iter().skip(core::mem::replace(&mut self.seen, parts.len()));
         self.has_message |= new.any(|part| part.media_type.starts_with("message/"));
-        self.text = (is_wanted && !self.has_message).then(|| Text {
+        self.text = (is_wanted && !self.has_message).then(|| BodyText {
             decoder: TextDecoder::new(part),
             read: String::new(),
             html: (part.media_type == "text/html").then(Html::default),
@@ -157,7 +157,7 @@ impl Listener for TextSearch<'_> {
     }
 }
 
-impl Text {
+impl BodyText {
     fn hand_on(&mut self, snippet: &mut Snippet) {
         match &mut self.html {
             Some(html) => html.text_arrived(&self.read, &mut |c| snippet.push(c)),

@@ -1,14 +1,15 @@
 //! The fields of a message's header, found in one pass. Each is recognised by the length of its
 //! name first, and fields that no list shows cost nothing more.
 //!
-//! The end of the header and the fields are found as in [`Reader`](crate::structure::Reader).
+//! The end of the header and the fields are found as in
+//! [`StructureReader`](crate::structure::StructureReader).
 
 use crate::header::{is_envelope_line, split_name};
 use crate::structure::FIELD_BYTES_MAX;
 
 /// The fields that a list needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Name {
+pub(super) enum SummaryField {
     From,
     Recipients,
     Subject,
@@ -22,26 +23,28 @@ pub(super) enum Name {
     ContentId,
 }
 
-impl Name {
+impl SummaryField {
     /// The number of names.
-    pub(super) const COUNT: usize = Name::ContentId as usize + 1;
+    pub(super) const COUNT: usize = SummaryField::ContentId as usize + 1;
 
-    fn of(name: &[u8]) -> Option<Name> {
+    fn of(name: &[u8]) -> Option<SummaryField> {
         // Most names are written as in the RFCs.
         let is = |known: &[u8], meant| {
             (name == known || name.eq_ignore_ascii_case(known)).then_some(meant)
         };
         match name.len() {
-            2 => is(b"To", Name::Recipients).or_else(|| is(b"Cc", Name::Recipients)),
-            4 => is(b"From", Name::From).or_else(|| is(b"Date", Name::Date)),
-            7 => is(b"Subject", Name::Subject),
-            10 => is(b"Message-ID", Name::MessageId)
-                .or_else(|| is(b"References", Name::References))
-                .or_else(|| is(b"Content-ID", Name::ContentId)),
-            11 => is(b"In-Reply-To", Name::InReplyTo),
-            12 => is(b"Content-Type", Name::ContentType),
-            19 => is(b"Content-Disposition", Name::ContentDisposition),
-            25 => is(b"Content-Transfer-Encoding", Name::ContentTransferEncoding),
+            2 => {
+                is(b"To", SummaryField::Recipients).or_else(|| is(b"Cc", SummaryField::Recipients))
+            }
+            4 => is(b"From", SummaryField::From).or_else(|| is(b"Date", SummaryField::Date)),
+            7 => is(b"Subject", SummaryField::Subject),
+            10 => is(b"Message-ID", SummaryField::MessageId)
+                .or_else(|| is(b"References", SummaryField::References))
+                .or_else(|| is(b"Content-ID", SummaryField::ContentId)),
+            11 => is(b"In-Reply-To", SummaryField::InReplyTo),
+            12 => is(b"Content-Type", SummaryField::ContentType),
+            19 => is(b"Content-Disposition", SummaryField::ContentDisposition),
+            25 => is(b"Content-Transfer-Encoding", SummaryField::ContentTransferEncoding),
             _ => None,
         }
     }
@@ -50,7 +53,7 @@ impl Name {
 /// A field that is needed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NeededField<'a> {
-    pub(super) name: Name,
+    pub(super) name: SummaryField,
     /// The value after the colon, as far as fields are examined, without trailing white space.
     pub(super) value: &'a [u8],
     /// The whole field, with its line ends.
@@ -93,7 +96,7 @@ impl<'a> NeededFields<'a> {
             while let [b' ' | b'\t', ..] = self.rest {
                 self.rest = self.rest.get(line_length(self.rest)..).unwrap_or_default();
             }
-            if let Some(known) = Name::of(name) {
+            if let Some(known) = SummaryField::of(name) {
                 let bytes = start.get(..start.len() - self.rest.len()).unwrap_or_default();
                 let field = bytes.get(..FIELD_BYTES_MAX).unwrap_or(bytes).trim_ascii_end();
                 let colon = memchr::memchr(b':', field).unwrap_or(field.len());

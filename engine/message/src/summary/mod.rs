@@ -41,12 +41,12 @@ use core::hash::Hasher as _;
 use machine::UnixTime;
 use siphasher::sip::SipHasher13;
 
-use crate::header::{Address, Field, Mailbox};
+use crate::header::{Address, Field, HeaderMailbox};
 use crate::writer::Writer;
-use fields::{Name, NeededField, NeededFields};
+use fields::{NeededField, NeededFields, SummaryField};
 use plain::{Hard, Mailboxes};
 use snippet::{Snippet, are_shown, is_shown};
-use text::Text;
+use text::TextBuffer;
 
 /// The most bytes of a summary.
 pub const SUMMARY_BYTES: usize = 400;
@@ -171,7 +171,7 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 #[inline(never)]
 pub fn summarize(beginning: &[u8], out: &mut [u8; SUMMARY_BYTES]) -> (usize, u64) {
     let mut draft = PartialSummary::default();
-    let mut said = body::Said::default();
+    let mut said = body::BodyFields::default();
     let mut fields = NeededFields::new(beginning);
     while let Some(field) = fields.next() {
         draft.field_arrived(field, &mut said);
@@ -202,21 +202,21 @@ fn emit(
 /// The values of the fields so far: of each name, the first field with a value counts.
 #[derive(Default)]
 struct PartialSummary {
-    sender_name: Text<NAME_BYTES_MAX>,
-    sender_address: Text<ADDRESS_BYTES_MAX>,
-    recipients: Text<RECIPIENTS_BYTES_MAX>,
-    subject: Text<SUBJECT_BYTES_MAX>,
+    sender_name: TextBuffer<NAME_BYTES_MAX>,
+    sender_address: TextBuffer<ADDRESS_BYTES_MAX>,
+    recipients: TextBuffer<RECIPIENTS_BYTES_MAX>,
+    subject: TextBuffer<SUBJECT_BYTES_MAX>,
     sent: Option<UnixTime>,
     message_id: u64,
     in_reply_to: u64,
     /// The first of its references.
     root: u64,
     /// How often each name was tried.
-    tries: [u8; Name::COUNT],
+    tries: [u8; SummaryField::COUNT],
 }
 
 impl PartialSummary {
-    fn field_arrived<'a>(&mut self, found: NeededField<'a>, said: &mut body::Said<'a>) {
+    fn field_arrived<'a>(&mut self, found: NeededField<'a>, said: &mut body::BodyFields<'a>) {
         let Some(tries) = self.tries.get_mut(found.name as usize) else { return };
         if *tries == TRIES_MAX {
             return;
@@ -224,19 +224,27 @@ impl PartialSummary {
         *tries += 1;
         let field = Field { name: &[], value: found.value };
         match found.name {
-            Name::From if self.sender_name.is_empty() && self.sender_address.is_empty() => {
+            SummaryField::From if self.sender_name.is_empty() && self.sender_address.is_empty() => {
                 self.sender_arrived(&field)
             }
-            Name::Recipients if self.recipients.is_empty() => self.recipients_arrived(&field),
-            Name::Subject if self.subject.is_empty() => self.subject_arrived(&field),
-            Name::Date if self.sent.is_none() => self.sent = field.date().map(|date| date.time),
-            Name::MessageId if self.message_id == 0 => self.message_id = first_hashed(&field),
-            Name::InReplyTo if self.in_reply_to == 0 => self.in_reply_to = first_hashed(&field),
-            Name::References if self.root == 0 => self.root = first_hashed(&field),
-            Name::ContentType
-            | Name::ContentDisposition
-            | Name::ContentTransferEncoding
-            | Name::ContentId => {
+            SummaryField::Recipients if self.recipients.is_empty() => {
+                self.recipients_arrived(&field)
+            }
+            SummaryField::Subject if self.subject.is_empty() => self.subject_arrived(&field),
+            SummaryField::Date if self.sent.is_none() => {
+                self.sent = field.date().map(|date| date.time)
+            }
+            SummaryField::MessageId if self.message_id == 0 => {
+                self.message_id = first_hashed(&field)
+            }
+            SummaryField::InReplyTo if self.in_reply_to == 0 => {
+                self.in_reply_to = first_hashed(&field)
+            }
+            SummaryField::References if self.root == 0 => self.root = first_hashed(&field),
+            SummaryField::ContentType
+            | SummaryField::ContentDisposition
+            | SummaryField::ContentTransferEncoding
+            | SummaryField::ContentId => {
                 said.field_arrived(found);
             }
             _ => {}
@@ -336,7 +344,7 @@ fn beginning<'a>(field: &Field<'a>) -> Field<'a> {
     Field { value: field.value.get(..end).unwrap_or(field.value), ..*field }
 }
 
-fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = Mailbox> {
+fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = HeaderMailbox> {
     beginning(field).first_addresses(HARD_MAILBOXES_MAX).into_iter().flat_map(|address| {
         match address {
             Address::Mailbox(mailbox) => alloc::vec![mailbox],
@@ -345,7 +353,7 @@ fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = Mailbox> {
     })
 }
 
-fn push_shown<const N: usize>(out: &mut Text<N>, text: &str) {
+fn push_shown<const N: usize>(out: &mut TextBuffer<N>, text: &str) {
     text.chars().filter(|c| is_shown(*c)).for_each(|c| out.push(c));
 }
 

@@ -14,12 +14,12 @@ use super::{
     SUBJECT_BYTES_MAX, SUMMARY_BYTES, Summary, TRIES_MAX,
 };
 use crate::TextDecoder;
-use crate::header::{Address, Field, Mailbox};
-use crate::structure::{Disposition, Listener, Part, Reader};
+use crate::header::{Address, Field, HeaderMailbox};
+use crate::structure::{Disposition, Listener, Part, StructureReader};
 
 pub(crate) fn of(beginning: &[u8]) -> Summary {
     let mut gathering = OracleParts::default();
-    let mut reader = Reader::new();
+    let mut reader = StructureReader::new();
     reader.bytes_arrived(beginning, &mut gathering);
     let structure = reader.message_ended(&mut gathering);
     let mut summary = gathering.summary;
@@ -41,14 +41,14 @@ struct OracleParts {
     summary: Summary,
     /// The first of its references.
     root: u64,
-    snippet: Snippet,
-    text: Option<Text>,
+    snippet: OracleSnippet,
+    text: Option<OracleText>,
     /// The names of the fields so far.
     names: alloc::vec::Vec<alloc::vec::Vec<u8>>,
 }
 
 /// The text that is being read.
-struct Text {
+struct OracleText {
     decoder: TextDecoder,
     read: String,
     html: Option<Html>,
@@ -96,7 +96,7 @@ impl Listener for OracleParts {
             && part.disposition != Disposition::Attachment;
         // The text of an attached message is not the beginning of this one.
         let is_own = !parts.iter().any(|part| part.media_type.starts_with("message/"));
-        self.text = (is_wanted && is_own).then(|| Text {
+        self.text = (is_wanted && is_own).then(|| OracleText {
             decoder: TextDecoder::new(part),
             read: String::new(),
             html: (part.media_type == "text/html").then(Html::default),
@@ -124,8 +124,8 @@ impl Listener for OracleParts {
     }
 }
 
-impl Text {
-    fn hand_on(&mut self, snippet: &mut Snippet) {
+impl OracleText {
+    fn hand_on(&mut self, snippet: &mut OracleSnippet) {
         match &mut self.html {
             Some(html) => html.text_arrived(&self.read, &mut |c| snippet.push(c)),
             None => snippet.push_lines(&self.read),
@@ -134,7 +134,7 @@ impl Text {
     }
 }
 
-fn mailboxes(addresses: alloc::vec::Vec<Address>) -> impl Iterator<Item = Mailbox> {
+fn mailboxes(addresses: alloc::vec::Vec<Address>) -> impl Iterator<Item = HeaderMailbox> {
     addresses.into_iter().flat_map(|address| match address {
         Address::Mailbox(mailbox) => alloc::vec![mailbox],
         Address::Group { mailboxes, .. } => mailboxes,
@@ -191,31 +191,31 @@ const BYTES_MAX: usize = SNIPPET_BYTES_MAX + 8;
 
 /// The beginning of a text: its words with one space between them.
 #[derive(Debug)]
-struct Snippet {
+struct OracleSnippet {
     text: String,
     is_spaced: bool,
-    line: SnippetLine,
+    line: OracleSnippetLine,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum SnippetLine {
+enum OracleSnippetLine {
     Begins,
     GoesOn,
     /// A quote.
     IsQuote,
 }
 
-impl Default for Snippet {
-    fn default() -> Snippet {
-        Snippet {
+impl Default for OracleSnippet {
+    fn default() -> OracleSnippet {
+        OracleSnippet {
             text: String::with_capacity(BYTES_MAX + 8),
             is_spaced: false,
-            line: SnippetLine::Begins,
+            line: OracleSnippetLine::Begins,
         }
     }
 }
 
-impl Snippet {
+impl OracleSnippet {
     fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -250,15 +250,18 @@ impl Snippet {
             if self.is_full() {
                 return;
             }
-            if self.line == SnippetLine::Begins {
-                self.line =
-                    if line.starts_with('>') { SnippetLine::IsQuote } else { SnippetLine::GoesOn };
+            if self.line == OracleSnippetLine::Begins {
+                self.line = if line.starts_with('>') {
+                    OracleSnippetLine::IsQuote
+                } else {
+                    OracleSnippetLine::GoesOn
+                };
             }
-            if self.line == SnippetLine::GoesOn {
+            if self.line == OracleSnippetLine::GoesOn {
                 self.push_all(line);
             }
             if line.ends_with('\n') {
-                self.line = SnippetLine::Begins;
+                self.line = OracleSnippetLine::Begins;
             }
         }
     }

@@ -8,7 +8,7 @@
 
 use encoding_rs::UTF_8;
 
-use super::text::Text;
+use super::text::TextBuffer;
 use crate::charset;
 use crate::structure::TextFlow;
 
@@ -18,7 +18,7 @@ pub(super) struct Hard;
 
 /// A mailbox: the name, if there is one, and the address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Mailbox<'a> {
+pub(super) struct PlainMailbox<'a> {
     pub(super) name: &'a [u8],
     pub(super) address: &'a [u8],
 }
@@ -34,7 +34,7 @@ impl<'a> Mailboxes<'a> {
     }
 
     /// The next mailbox. `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Mailbox<'a>>, Hard> {
+    pub(super) fn next(&mut self) -> Result<Option<PlainMailbox<'a>>, Hard> {
         self.take_while(|byte| is_space(byte) || byte == b',');
         let name = match self.rest {
             [] => return Ok(None),
@@ -64,12 +64,12 @@ impl<'a> Mailboxes<'a> {
         let address = self.take_while(|byte| is_of_atom(byte) || byte == b'@');
         self.expect(b'>')?;
         self.mailbox_ends()?;
-        if address.is_empty() { Err(Hard) } else { Ok(Some(Mailbox { name, address })) }
+        if address.is_empty() { Err(Hard) } else { Ok(Some(PlainMailbox { name, address })) }
     }
 
     /// `ada@example.org`, which begins at `start` and has `local` bytes before its `@`, which is
     /// next.
-    fn bare_address(&mut self, start: &'a [u8], local: usize) -> Result<Mailbox<'a>, Hard> {
+    fn bare_address(&mut self, start: &'a [u8], local: usize) -> Result<PlainMailbox<'a>, Hard> {
         self.expect(b'@')?;
         let domain = self.take_while(is_of_atom).len();
         self.mailbox_ends()?;
@@ -77,7 +77,7 @@ impl<'a> Mailboxes<'a> {
         if domain == 0 || address.contains(&b' ') {
             Err(Hard)
         } else {
-            Ok(Mailbox { name: &[], address })
+            Ok(PlainMailbox { name: &[], address })
         }
     }
 
@@ -170,7 +170,7 @@ pub(super) fn has_double_space(text: &[u8]) -> bool {
 }
 
 /// Writes the free text of a field into an empty `out`.
-pub(super) fn push_text<const N: usize>(value: &[u8], out: &mut Text<N>) -> Result<(), Hard> {
+pub(super) fn push_text<const N: usize>(value: &[u8], out: &mut TextBuffer<N>) -> Result<(), Hard> {
     let begins_word = |pair: &[u8]| pair == b"=?";
     if memchr::memchr(b'?', value).is_some() && value.windows(2).any(begins_word) {
         return Err(Hard);

@@ -1,7 +1,7 @@
 //! The beginning of a text, on one line.
 
 use super::plain::{has_double_space, is_all_printable};
-use super::text::Text;
+use super::text::TextBuffer;
 
 /// Enough space for characters of four bytes.
 const BYTES_MAX: usize = super::SNIPPET_BYTES_MAX + 8;
@@ -9,7 +9,7 @@ const BYTES_MAX: usize = super::SNIPPET_BYTES_MAX + 8;
 /// The beginning of a text: its words with one space between them.
 #[derive(Debug)]
 pub(super) struct Snippet {
-    text: Text<{ BYTES_MAX + 8 }>,
+    text: TextBuffer<{ BYTES_MAX + 8 }>,
     is_spaced: bool,
     line: SnippetLine,
 }
@@ -24,7 +24,7 @@ enum SnippetLine {
 
 impl Default for Snippet {
     fn default() -> Snippet {
-        Snippet { text: Text::default(), is_spaced: false, line: SnippetLine::Begins }
+        Snippet { text: TextBuffer::default(), is_spaced: false, line: SnippetLine::Begins }
     }
 }
 

@@ -7,20 +7,20 @@ const ELLIPSIS: &[u8] = "…".as_bytes();
 
 /// The beginning of a text, of `N` bytes at most.
 #[derive(Debug)]
-pub(super) struct Text<const N: usize> {
+pub(super) struct TextBuffer<const N: usize> {
     bytes: [u8; N],
     length: usize,
     /// There was no space for the whole text.
     is_over: bool,
 }
 
-impl<const N: usize> Default for Text<N> {
-    fn default() -> Text<N> {
-        Text { bytes: [0; N], length: 0, is_over: false }
+impl<const N: usize> Default for TextBuffer<N> {
+    fn default() -> TextBuffer<N> {
+        TextBuffer { bytes: [0; N], length: 0, is_over: false }
     }
 }
 
-impl<const N: usize> Text<N> {
+impl<const N: usize> TextBuffer<N> {
     pub(super) fn is_empty(&self) -> bool {
         self.length == 0
     }

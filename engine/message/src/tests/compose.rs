@@ -11,13 +11,13 @@ use proptest::prelude::*;
 
 use super::messages::{body, meant, read, text};
 use crate::compose::{AttachedFile, Composer, Files, NewMessage, REFERENCES_MAX, Unwritable};
-use crate::header::{Address, Header, Mailbox};
+use crate::header::{Address, Header, HeaderMailbox};
 
-fn mailbox(name: &str, address: &str) -> Mailbox {
-    Mailbox { name: name.to_string(), address: address.to_string() }
+fn mailbox(name: &str, address: &str) -> HeaderMailbox {
+    HeaderMailbox { name: name.to_string(), address: address.to_string() }
 }
 
-fn draft<'a>(from: &'a Mailbox, to: &'a [Mailbox], text: &'a str) -> NewMessage<'a> {
+fn draft<'a>(from: &'a HeaderMailbox, to: &'a [HeaderMailbox], text: &'a str) -> NewMessage<'a> {
     NewMessage {
         from,
         to,

@@ -7,7 +7,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
-use crate::header::{ADDRESSES_MAX, Address, Field, Header, Mailbox, PARAMETERS_MAX};
+use crate::header::{ADDRESSES_MAX, Address, Field, Header, HeaderMailbox, PARAMETERS_MAX};
 
 /// `\xNN`, `\r`, `\n` and `\t` stand for bytes.
 pub(super) fn unescaped(text: &str) -> Vec<u8> {
@@ -41,7 +41,7 @@ fn field(value: &[u8]) -> Field<'_> {
     Field { name: b"Field", value }
 }
 
-fn mailbox(mailbox: &Mailbox) -> String {
+fn mailbox(mailbox: &HeaderMailbox) -> String {
     format!("[{}|{}]", mailbox.name, mailbox.address)
 }
 
@@ -327,7 +327,7 @@ proptest! {
     fn quoted_name_is_unescaped(name in "[ -~]{0,20}") {
         prop_assume!(!name.contains("=?"));
         let quoted = name.replace('\\', "\\\\").replace('"', "\\\"");
-        let expected = [Address::Mailbox(Mailbox { name: name.trim().to_string(), address: "a@b".to_string() })];
+        let expected = [Address::Mailbox(HeaderMailbox { name: name.trim().to_string(), address: "a@b".to_string() })];
         prop_assert_eq!(field(format!("\"{quoted}\" <a@b>").as_bytes()).addresses(), expected);
     }
 
@@ -342,7 +342,7 @@ proptest! {
         let theirs = mail_parser::MessageParser::default().parse(message.as_bytes()).unwrap();
         let header = Header::new(message.as_bytes());
         prop_assert_eq!(header.field("Subject").unwrap().text(), theirs.subject().unwrap_or_default().trim());
-        let expected: Vec<Address> = theirs.to().unwrap().iter().map(|addr| Address::Mailbox(Mailbox {
+        let expected: Vec<Address> = theirs.to().unwrap().iter().map(|addr| Address::Mailbox(HeaderMailbox {
             name: addr.name().unwrap_or_default().to_string(),
             address: addr.address().unwrap_or_default().to_string(),
         })).collect();

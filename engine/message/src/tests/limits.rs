@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use super::messages::{check_any, read, read_in_pieces};
 use crate::structure::{
-    ADDRESS_FIELD_BYTES_MAX, DEPTH_MAX, FIELD_BYTES_MAX, Listener, PARTS_MAX, Part, Reader,
+    ADDRESS_FIELD_BYTES_MAX, DEPTH_MAX, FIELD_BYTES_MAX, Listener, PARTS_MAX, Part, StructureReader,
 };
 
 #[test]
@@ -71,7 +71,7 @@ fn address_field_is_passed_on_whole() {
     );
     for cuts in [&[usize::MAX][..], &[1], &[3], &[32_000], &[8_191, 2]] {
         let (mut reader, mut names, mut rest) =
-            (Reader::new(), Names(Vec::new()), message.as_bytes());
+            (StructureReader::new(), Names(Vec::new()), message.as_bytes());
         for cut in cuts.iter().cycle() {
             if rest.is_empty() {
                 break;

@@ -10,8 +10,8 @@ use proptest::prelude::*;
 
 use super::headers::unescaped;
 use crate::structure::{
-    DEPTH_MAX, Disposition, Encoding, Listener, PARTS_MAX, Part, Reader, Structure, TEXT_BYTES_MAX,
-    TextFlow,
+    DEPTH_MAX, Disposition, Encoding, Listener, PARTS_MAX, Part, Structure, StructureReader,
+    TEXT_BYTES_MAX, TextFlow,
 };
 use crate::{BodyDecoder, TextDecoder};
 
@@ -49,7 +49,7 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 pub(super) fn read(message: &[u8]) -> Structure {
-    let mut reader = Reader::new();
+    let mut reader = StructureReader::new();
     reader.bytes_arrived(message, &mut ());
     reader.message_ended(&mut ())
 }
@@ -216,7 +216,7 @@ impl Listener for Ears {
 }
 
 pub(super) fn read_in_pieces(message: &[u8], cuts: &[usize]) -> (Structure, Ears) {
-    let mut reader = Reader::new();
+    let mut reader = StructureReader::new();
     let mut ears = Ears::default();
     let mut rest = message;
     for cut in cuts.iter().cycle() {

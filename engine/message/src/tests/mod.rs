@@ -77,7 +77,7 @@ fn received<'a>() -> Received<'a> {
         greeting_name: "client.example",
         peer: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 10)),
         hostname: "mail.barepost.test",
-        protocol: Protocol::Esmtp,
+        protocol: WithProtocol::Esmtp,
         assurance: Assurance::None,
         identifier: b"00000000000004d2",
         recipient: Some("ada@barepost.test"),
@@ -104,13 +104,13 @@ fn received_field_has_all_clauses() {
 fn received_field_names_tls_and_login() {
     use Assurance::{Login, Tls, TlsAndLogin};
     for (protocol, assurance, expected) in [
-        (Protocol::Smtp, TlsAndLogin, "SMTP"),
-        (Protocol::Esmtp, Tls, "ESMTPS"),
-        (Protocol::Esmtp, Login, "ESMTPA"),
-        (Protocol::Esmtp, TlsAndLogin, "ESMTPSA"),
-        (Protocol::Utf8Smtp, Tls, "UTF8SMTPS"),
-        (Protocol::Utf8Smtp, Login, "UTF8SMTPA"),
-        (Protocol::Utf8Smtp, TlsAndLogin, "UTF8SMTPSA"),
+        (WithProtocol::Smtp, TlsAndLogin, "SMTP"),
+        (WithProtocol::Esmtp, Tls, "ESMTPS"),
+        (WithProtocol::Esmtp, Login, "ESMTPA"),
+        (WithProtocol::Esmtp, TlsAndLogin, "ESMTPSA"),
+        (WithProtocol::Utf8Smtp, Tls, "UTF8SMTPS"),
+        (WithProtocol::Utf8Smtp, Login, "UTF8SMTPA"),
+        (WithProtocol::Utf8Smtp, TlsAndLogin, "UTF8SMTPSA"),
     ] {
         let field = written(&Received { protocol, assurance, ..received() });
         assert!(field.contains(&[" with ", expected, " id "].concat()), "{field}");
@@ -119,7 +119,7 @@ fn received_field_names_tls_and_login() {
 
 #[test]
 fn received_field_omits_several_recipients() {
-    let field = written(&Received { recipient: None, protocol: Protocol::Smtp, ..received() });
+    let field = written(&Received { recipient: None, protocol: WithProtocol::Smtp, ..received() });
     assert!(field.contains("with SMTP id 00000000000004d2;\r\n\tFri, 13"));
     assert!(!field.contains("for"));
 }
@@ -134,7 +134,7 @@ fn received_field_has_the_peer_as_address_literal() {
         ("::ffff:192.0.2.1", "([192.0.2.1])"),
     ] {
         let peer = address.parse().unwrap();
-        let field = written(&Received { peer, protocol: Protocol::Utf8Smtp, ..received() });
+        let field = written(&Received { peer, protocol: WithProtocol::Utf8Smtp, ..received() });
         assert!(field.contains(literal), "{field}");
         assert!(field.contains("with UTF8SMTP id"));
     }
@@ -162,7 +162,7 @@ fn longest_trace_fields_fit() {
         greeting_name: &name,
         peer: "1111:2222:3333:4444:5555:6666:7777:8888".parse().unwrap(),
         hostname: &name,
-        protocol: Protocol::Utf8Smtp,
+        protocol: WithProtocol::Utf8Smtp,
         identifier: identifier.as_bytes(),
         recipient: Some(&recipient),
         ..received()

@@ -161,7 +161,7 @@ fn missing_fields_are_added_to_a_submitted_message() {
             message,
             "what others have written is left as it is"
         );
-        assert_eq!(revised(message, Origin::Stranger), message);
+        assert_eq!(revised(message, Origin::External), message);
     }
     let long = format!("{}: x\r\n\r\n", "a".repeat(300));
     assert_eq!(revised(&long, Origin::Submitted), format!("{AUTHOR}{DATE}{IDENTIFIER}\r\n{long}"));
@@ -177,7 +177,7 @@ fn mailbox_line_is_removed_from_a_submitted_message() {
             format!("{rest}{DATE}{IDENTIFIER}\r\n")
         );
         assert_eq!(
-            revised(&format!("{line}{rest}\r\n"), Origin::Stranger),
+            revised(&format!("{line}{rest}\r\n"), Origin::External),
             format!("{line}{rest}\r\n")
         );
         let late = format!("{rest}{DATE}{IDENTIFIER}\r\n{line}");
@@ -208,16 +208,16 @@ fn our_own_fields_from_outside_are_removed() {
     let delivered = "Delivered-To: ada@mail.test\r\nDELIVERED-to :\r\n\tada@mail.test\r\n";
     let likewise = "Delivered: x\r\nDelivered-Too: x\r\nX-Delivered-To: x\r\nDate: x\r\n";
     let message = format!("{delivered}{likewise}{delivered}\r\n{delivered}");
-    assert_eq!(revised(&message, Origin::Stranger), format!("{likewise}\r\n{delivered}"));
+    assert_eq!(revised(&message, Origin::External), format!("{likewise}\r\n{delivered}"));
     assert_eq!(revised(&message, Origin::Relayed), message);
     let message = format!("{path}{barepost}{wide}{kept}{path}\r\n{path}{barepost}");
-    assert_eq!(revised(&message, Origin::Stranger), format!("{kept}\r\n{path}{barepost}"));
+    assert_eq!(revised(&message, Origin::External), format!("{kept}\r\n{path}{barepost}"));
     assert_eq!(
         revised(&message, Origin::Relayed),
         format!("{barepost}{wide}{kept}\r\n{path}{barepost}")
     );
     let odd = "Authentication-Results\u{c}: mail.test; spf=pass\r\nX-Barepost-\u{b}: x\r\n";
-    assert_eq!(revised(&format!("{odd}{kept}\r\n"), Origin::Stranger), format!("{kept}\r\n"));
+    assert_eq!(revised(&format!("{odd}{kept}\r\n"), Origin::External), format!("{kept}\r\n"));
     for claimed in [
         "mail.test.",
         "MAIL.test..",
@@ -228,7 +228,7 @@ fn our_own_fields_from_outside_are_removed() {
     ] {
         let field = format!("Authentication-Results: {claimed}; spf=pass\r\n");
         assert_eq!(
-            revised(&format!("{field}{kept}\r\n"), Origin::Stranger),
+            revised(&format!("{field}{kept}\r\n"), Origin::External),
             format!("{kept}\r\n"),
             "{claimed}"
         );
@@ -265,7 +265,7 @@ fn forged_authentication_results_are_removed() {
             "{ours:?}"
         );
         assert_eq!(
-            revised(&message, Origin::Stranger),
+            revised(&message, Origin::External),
             format!("Subject: x\r\n\r\n{ours}"),
             "{ours:?}"
         );
@@ -329,7 +329,7 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
             field.chars().take_while(|c| u8::try_from(*c).is_ok_and(is_name)).collect();
         let is_no_field = !field[start.len()..].trim_start_matches([' ', '\t']).starts_with(':');
         let start = start.to_ascii_lowercase();
-        if origin == Origin::Stranger && is_no_field {
+        if origin == Origin::External && is_no_field {
             return start.starts_with("x-barepost-")
                 || ["authentication-results", "return-path", "delivered-to"].contains(&&*start);
         }
@@ -337,7 +337,7 @@ fn revised_naively(message: &str, origin: Origin) -> (String, u16, u16) {
         let value =
             value.replace("\r\n", "").replace("(c)", " ").replace('"', "").to_ascii_lowercase();
         let server = value.trim().split([';', ' ', '\t']).next().unwrap().to_string();
-        let is_stranger = origin == Origin::Stranger;
+        let is_stranger = origin == Origin::External;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         let server = if is_stranger { server.trim_end_matches('.') } else { &server };
         match name(field).as_str() {
@@ -382,7 +382,7 @@ proptest! {
             "(Received|received |From|Date|Message-Id|Bcc|resent-bcc\t|X|X-Barepost-|Delivered-To|Return-Path |Authentication-Results|Authentication-Resul|)(:|: |:\r\n\t|)(|[a-c:]{1,3}|mail[.]test|(c) \"Mail[.]test\" ;|mail[.]test; x|mail[.]test[.]|other[.]test| \t|Bcc: x)",
             0..12,
         ),
-        origin in proptest::sample::select(vec![Origin::Stranger, Origin::Relayed, Origin::Submitted]),
+        origin in proptest::sample::select(vec![Origin::External, Origin::Relayed, Origin::Submitted]),
         cuts in proptest::collection::vec(0usize..400, 0..12),
         takes in proptest::collection::vec(0usize..40, 1..6),
     ) {

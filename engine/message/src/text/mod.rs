@@ -53,7 +53,7 @@ impl TextDecoder {
     pub fn bytes_arrived(&mut self, bytes: &[u8], out: &mut String) {
         let mut meant = core::mem::take(&mut self.bytes);
         self.body.bytes_arrived(bytes, &mut meant);
-        self.decode(&meant, Last::No, out);
+        self.decode(&meant, EndOfText::No, out);
         meant.clear();
         self.bytes = meant;
     }
@@ -62,13 +62,13 @@ impl TextDecoder {
     pub fn body_ended(&mut self, out: &mut String) {
         let mut meant = core::mem::take(&mut self.bytes);
         self.body.body_ended(&mut meant);
-        self.decode(&meant, Last::Yes, out);
+        self.decode(&meant, EndOfText::Yes, out);
         if let Some(joining) = &mut self.joining {
             joining.text_ended(out);
         }
     }
 
-    fn decode(&mut self, bytes: &[u8], last: Last, out: &mut String) {
+    fn decode(&mut self, bytes: &[u8], last: EndOfText, out: &mut String) {
         match &mut self.joining {
             None => self.charset.decode(bytes, last, out),
             Some(joining) => {
@@ -81,13 +81,13 @@ impl TextDecoder {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Last {
+enum EndOfText {
     Yes,
     No,
 }
 
 impl Charset {
-    fn decode(&mut self, bytes: &[u8], last: Last, out: &mut String) {
+    fn decode(&mut self, bytes: &[u8], last: EndOfText, out: &mut String) {
         match self {
             Charset::Known(decoder) => push_decoded(decoder, bytes, last, out),
             Charset::Guessed(held, length) => {
@@ -98,13 +98,13 @@ impl Charset {
         }
     }
 
-    fn guess(&mut self, bytes: &[u8], last: Last, out: &mut String) {
+    fn guess(&mut self, bytes: &[u8], last: EndOfText, out: &mut String) {
         let (text, rest) = match core::str::from_utf8(bytes) {
             Ok(text) => (text, &[][..]),
             Err(error) => {
                 let (valid, rest) = bytes.split_at_checked(error.valid_up_to()).unwrap_or_default();
                 let text = core::str::from_utf8(valid).unwrap_or_default();
-                if error.error_len().is_some() || last == Last::Yes {
+                if error.error_len().is_some() || last == EndOfText::Yes {
                     out.push_str(text);
                     let mut decoder = WINDOWS_1252.new_decoder_without_bom_handling();
                     push_decoded(&mut decoder, rest, last, out);
@@ -121,12 +121,12 @@ impl Charset {
     }
 }
 
-fn push_decoded(decoder: &mut Decoder, bytes: &[u8], last: Last, out: &mut String) {
+fn push_decoded(decoder: &mut Decoder, bytes: &[u8], last: EndOfText, out: &mut String) {
     let mut rest = bytes;
     loop {
         // Space for the usual result; if more is needed, the next round provides it.
         out.reserve(rest.len() + 16);
-        let (result, read, _) = decoder.decode_to_string(rest, out, last == Last::Yes);
+        let (result, read, _) = decoder.decode_to_string(rest, out, last == EndOfText::Yes);
         rest = rest.get(read..).unwrap_or_default();
         if result == CoderResult::InputEmpty {
             return;

@@ -15,11 +15,11 @@ use quoted_printable::QuotedPrintable;
 /// than the input and a few hundred bytes that were held back.
 #[derive(Clone, Debug)]
 pub struct BodyDecoder {
-    kind: Kind,
+    kind: DecoderState,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum DecoderState {
     Identity,
     QuotedPrintable(QuotedPrintable),
     Base64(Base64),
@@ -29,9 +29,9 @@ impl BodyDecoder {
     /// For a body that begins. A body in an unknown encoding is passed on unchanged.
     pub fn new(encoding: Encoding) -> BodyDecoder {
         let kind = match encoding {
-            Encoding::Identity | Encoding::Unknown => Kind::Identity,
-            Encoding::QuotedPrintable => Kind::QuotedPrintable(QuotedPrintable::default()),
-            Encoding::Base64 => Kind::Base64(Base64::default()),
+            Encoding::Identity | Encoding::Unknown => DecoderState::Identity,
+            Encoding::QuotedPrintable => DecoderState::QuotedPrintable(QuotedPrintable::default()),
+            Encoding::Base64 => DecoderState::Base64(Base64::default()),
         };
         BodyDecoder { kind }
     }
@@ -39,18 +39,18 @@ impl BodyDecoder {
     /// Decodes the next bytes of the body and adds the result to `out`.
     pub fn bytes_arrived(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         match &mut self.kind {
-            Kind::Identity => out.extend_from_slice(bytes),
-            Kind::QuotedPrintable(quoted) => quoted.text_arrived(bytes, out),
-            Kind::Base64(base64) => base64.text_arrived(bytes, out),
+            DecoderState::Identity => out.extend_from_slice(bytes),
+            DecoderState::QuotedPrintable(quoted) => quoted.text_arrived(bytes, out),
+            DecoderState::Base64(base64) => base64.text_arrived(bytes, out),
         }
     }
 
     /// The body has ended: adds the bytes that were held back.
     pub fn body_ended(&mut self, out: &mut Vec<u8>) {
         match &mut self.kind {
-            Kind::Identity => {}
-            Kind::QuotedPrintable(quoted) => quoted.text_ended(out),
-            Kind::Base64(base64) => base64.text_ended(out),
+            DecoderState::Identity => {}
+            DecoderState::QuotedPrintable(quoted) => quoted.text_ended(out),
+            DecoderState::Base64(base64) => base64.text_ended(out),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::event::DatagramPlace;
 use crate::flow::{Flow, SynSender};
 use crate::ip::Ip;
 use crate::ipv4::PROTOCOL_TCP;
-use crate::received::Received;
+use crate::received::InPacket;
 use crate::tcp::{Options, SegmentRepr, SequenceNumber, TcpFlags};
 use crate::template::TCP_BYTES;
 
@@ -19,7 +19,7 @@ pub(super) struct Arrival<'a> {
 
 /// Parses a segment: its flow and its fields. `place`: where the received transport packet lies.
 #[inline(always)]
-pub(super) fn parse<'a>(received: &Received<'a>, place: &DatagramPlace) -> Option<Arrival<'a>> {
+pub(super) fn parse<'a>(received: &InPacket<'a>, place: &DatagramPlace) -> Option<Arrival<'a>> {
     let bytes = received.payload;
     let [a, b, c, d, s0, s1, s2, s3, a0, a1, a2, a3, offset, flags, w0, w1, ..] =
         *bytes.first_chunk::<TCP_BYTES>()?;

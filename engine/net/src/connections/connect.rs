@@ -20,7 +20,7 @@ use super::arrival::Arrival;
 use super::segments::{ArrivalContext, answer};
 use super::{Tcp, TcpConnection};
 use crate::config::Cores;
-use crate::cores::OtherCores;
+use crate::cores::MulticoreState;
 use crate::counters::Counter;
 use crate::ethernet::BROADCAST;
 use crate::event::{ConnectionId, Event};
@@ -28,7 +28,7 @@ use crate::flow::{Endpoints, Flow, FlowTarget, SynSender};
 use crate::ip::{Ip, Local};
 use crate::link::{Link, Unsent};
 use crate::tcp::{
-    CardFull, HalfOpenId, Room, SegmentToSend, SendLimits, SequenceNumber, Tcb, TcpHandshake,
+    CardFull, FullTable, HalfOpenId, SegmentToSend, SendLimits, SequenceNumber, Tcb, TcpHandshake,
 };
 use crate::template::{SegmentHeaders, Template};
 
@@ -51,14 +51,14 @@ impl Tcp {
         now: Instant,
         peer: SocketAddr,
         link: &mut Link,
-        other_cores: &mut Option<OtherCores>,
+        other_cores: &mut Option<MulticoreState>,
     ) -> Result<ConnectionId, Unsent> {
         let address = Ip::from(peer.ip());
         if !link.is_other_host(address) || !link.has_route_to(address) {
             return Err(Unsent::NoRoute);
         }
         let (local, own) = link.source_for(now, address).ok_or(Unsent::NoRoute)?;
-        let cores = other_cores.as_ref().map_or(Cores::ALONE, OtherCores::cores);
+        let cores = other_cores.as_ref().map_or(Cores::ALONE, MulticoreState::cores);
         let flow = self
             .free_flow(local, peer, cores, link.counters.of(Counter::Connects))
             .ok_or(Unsent::Full)?;
@@ -113,7 +113,7 @@ impl Tcp {
         connection: ConnectionId,
         machine: &mut impl Machine,
         link: &mut Link,
-        other_cores: &mut Option<OtherCores>,
+        other_cores: &mut Option<MulticoreState>,
     ) -> Result<(), CardFull> {
         let Some(found) = self.connections.get_mut(connection.0) else {
             unreachable!("its output was just requested")
@@ -222,14 +222,14 @@ impl Tcp {
             // A real client sends the same SYN again.
             let history = self.syn_retries.record_syn(now, &(key, arrival.segment.sequence));
             match self.half_open.make_room(now, history) {
-                Room::Made { gone, reset } => {
+                FullTable::Evicted { gone, reset } => {
                     if let Some(reset) = reset {
                         answer(context.link, now, &gone, &reset);
                     }
                     self.handshake_removed(&gone.flow, context.other_cores);
                 }
-                Room::None => {}
-                Room::Later => {
+                FullTable::AnswerWithCookie => {}
+                FullTable::StaySilent => {
                     context.link.counters.count(Counter::RefusedFull);
                     return;
                 }

@@ -8,7 +8,7 @@ use machine::{Instant, Machine, Offloads, Piece, TransmitError};
 use tasks::Budget;
 
 use super::{Tcp, connect};
-use crate::cores::OtherCores;
+use crate::cores::MulticoreState;
 use crate::counters::{Counter, Counters};
 use crate::event::ConnectionId;
 use crate::link::Link;
@@ -24,7 +24,7 @@ impl Tcp {
         now: Instant,
         machine: &mut impl Machine,
         link: &mut Link,
-        other_cores: &mut Option<OtherCores>,
+        other_cores: &mut Option<MulticoreState>,
         budget: &mut Budget,
     ) -> Result<(), CardFull> {
         self.touched.begin_turn();
@@ -47,7 +47,7 @@ impl Tcp {
         connection: ConnectionId,
         machine: &mut impl Machine,
         link: &mut Link,
-        other_cores: &mut Option<OtherCores>,
+        other_cores: &mut Option<MulticoreState>,
     ) -> Result<(), CardFull> {
         // The connection may have been closed since it was touched.
         let Some(found) = self.connections.get_mut(connection.0) else { return Ok(()) };
@@ -87,7 +87,7 @@ impl Tcp {
         &mut self,
         now: Instant,
         connection: ConnectionId,
-        other_cores: &mut Option<OtherCores>,
+        other_cores: &mut Option<MulticoreState>,
     ) {
         let Some(found) = self.connections.get_mut(connection.0) else {
             unreachable!("it has just spoken")

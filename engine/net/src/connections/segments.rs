@@ -5,14 +5,14 @@ use sometimes::sometimes;
 
 use super::arrival::{Arrival, is_intact, parse};
 use super::{Tcp, TcpConnection};
-use crate::cores::{OtherCores, SegmentMatch};
+use crate::cores::{MulticoreState, SegmentMatch};
 use crate::counters::{Counter, Counters};
 use crate::event::{ConnectionId, DatagramPlace, Event, Events};
 use crate::flow::{FlowTarget, SynSender};
 use crate::icmp::{IcmpReport, TransportError};
 use crate::interface::Addressee;
 use crate::link::Link;
-use crate::received::Received;
+use crate::received::InPacket;
 use crate::tcp::{
     Actions, CloseReason, HalfOpenId, HalfOpenVerdict, SegmentRepr, SegmentToSend, SequenceNumber,
     TcpFlags, TimeWaitId, TimeWaitVerdict, reset_for,
@@ -22,7 +22,7 @@ use crate::template::SegmentHeaders;
 /// What a segment may change outside its connection: the link, the other cores, and the events.
 pub(super) struct ArrivalContext<'a> {
     pub(super) link: &'a mut Link,
-    pub(super) other_cores: &'a mut Option<OtherCores>,
+    pub(super) other_cores: &'a mut Option<MulticoreState>,
     pub(super) events: &'a mut Events,
 }
 
@@ -33,10 +33,10 @@ impl Tcp {
     pub(crate) fn arrived(
         &mut self,
         now: Instant,
-        received: &Received<'_>,
+        received: &InPacket<'_>,
         place: DatagramPlace,
         link: &mut Link,
-        other_cores: &mut Option<OtherCores>,
+        other_cores: &mut Option<MulticoreState>,
         events: &mut Events,
     ) {
         // TCP is between two hosts: segments to a group are not accepted or answered (RFC 9293
@@ -83,7 +83,7 @@ impl Tcp {
         now: Instant,
         entry: Option<FlowTarget>,
         arrival: &Arrival<'_>,
-        received: &Received<'_>,
+        received: &InPacket<'_>,
         context: &mut ArrivalContext<'_>,
     ) {
         match entry {
@@ -121,7 +121,7 @@ impl Tcp {
         now: Instant,
         entry: Option<FlowTarget>,
         arrival: &Arrival<'_>,
-        received: &Received<'_>,
+        received: &InPacket<'_>,
         context: &mut ArrivalContext<'_>,
     ) -> bool {
         let Some(other_cores) = &*context.other_cores else { return false };

@@ -13,7 +13,7 @@ use machine::{CoreId, Frame};
 use crate::interface::Ipv4Interface;
 use crate::link::Link;
 
-use super::message::{LinkNews, Message, PassReason, PassedFrame};
+use super::message::{LinkNews, NetMessageKind, PassReason, PassedFrame};
 
 /// The most frames that wait for one core, steered ones included.
 const FRAMES_MAX: usize = 128;
@@ -73,22 +73,22 @@ impl CoreQueue {
         }
     }
 
-    pub(super) fn next_buffer(&mut self) -> Option<Message> {
+    pub(super) fn next_buffer(&mut self) -> Option<NetMessageKind> {
         let (frame, charged_to) = self.buffers.pop_front()?;
-        Some(Message::Buffer(frame, charged_to))
+        Some(NetMessageKind::Buffer(frame, charged_to))
     }
 
     /// The machine's addresses, if they differ from those last sent.
-    pub(super) fn next_state(&mut self, link: &Link) -> Option<Message> {
+    pub(super) fn next_state(&mut self, link: &Link) -> Option<NetMessageKind> {
         let address = link.interface.address;
         if self.sent_address != address {
             self.sent_address = address;
-            return Some(Message::Address(address));
+            return Some(NetMessageKind::Address(address));
         }
         let revision = link.ndp.revision();
         (self.sent_ipv6 != revision).then(|| {
             self.sent_ipv6 = revision;
-            Message::Ipv6(Box::new(link.ndp.knowledge()))
+            NetMessageKind::Ipv6(Box::new(link.ndp.knowledge()))
         })
     }
 
@@ -97,11 +97,11 @@ impl CoreQueue {
         self.sent_address != link.interface.address || self.sent_ipv6 != link.ndp.revision()
     }
 
-    pub(super) fn next(&mut self) -> Option<Message> {
+    pub(super) fn next(&mut self) -> Option<NetMessageKind> {
         self.link_news
             .pop_front()
-            .map(Message::LinkNews)
-            .or_else(|| self.frames.pop_front().map(Message::Frame))
+            .map(NetMessageKind::LinkNews)
+            .or_else(|| self.frames.pop_front().map(NetMessageKind::Frame))
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -7,21 +7,21 @@ use machine::{CoreId, Ethernet, Frame, Instant};
 
 use crate::icmp::IcmpReport;
 use crate::interface::Ipv4Interface;
-use crate::ndp::{AdvertisedNeighbour, Knowledge};
+use crate::ndp::{AdvertisedNeighbour, SharedIpv6State};
 
 use super::steering::Load;
 
 /// A message from one core's network to another's: see [`crate::Net::next_message`] and
 /// [`crate::Net::message_arrived`].
 #[derive(Debug)]
-pub struct NetMessage(pub(crate) Message);
+pub struct NetMessage(pub(crate) NetMessageKind);
 
 const _: () = assert!(size_of::<NetMessage>() <= 64, "a message is small");
 const fn travels<T: Send>() {}
 const _: () = travels::<NetMessage>();
 
 #[derive(Debug)]
-pub(crate) enum Message {
+pub(crate) enum NetMessageKind {
     /// A frame to process.
     Frame(PassedFrame),
     /// The buffer of a frame that returns home, and the core that it was charged to.
@@ -29,7 +29,7 @@ pub(crate) enum Message {
     /// The machine's IPv4 address.
     Address(Option<Ipv4Interface>),
     /// The machine's IPv6 state.
-    Ipv6(Box<Knowledge>),
+    Ipv6(Box<SharedIpv6State>),
     /// The load of a core.
     Load(Load),
     /// News from the link.

@@ -23,14 +23,14 @@ use alloc::vec;
 
 use machine::{Checksum, Frame};
 
-use super::OtherCores;
+use super::MulticoreState;
 use super::message::{Onward, PassReason};
 use crate::counters::Counters;
 use crate::ethernet::{self, ETHERNET_BYTES, TYPE_IPV4, TYPE_IPV6};
 use crate::event::DatagramPlace;
 use crate::ipv4;
 use crate::ipv6;
-use crate::received::Received;
+use crate::received::InPacket;
 
 /// How well a segment fits the state of a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,13 +42,13 @@ pub(crate) enum SegmentMatch {
     None,
 }
 
-impl OtherCores {
+impl MulticoreState {
     /// Passes a segment on to the next core. False: it is answered here.
     pub(crate) fn send_round(
         &mut self,
         fit: SegmentMatch,
         place: &DatagramPlace,
-        received: &Received<'_>,
+        received: &InPacket<'_>,
         counters: &mut Counters,
     ) -> bool {
         let (own, hops) = (self.cores.own, self.hops + 1);
@@ -73,7 +73,7 @@ impl OtherCores {
 }
 
 /// The frame that a fragmented packet would have come in without fragmentation.
-fn whole_frame(received: &Received<'_>) -> Frame {
+fn whole_frame(received: &InPacket<'_>) -> Frame {
     let payload = received.payload;
     let mut bytes = vec![0; ETHERNET_BYTES + ipv6::IPV6_BYTES + payload.len()];
     let (ip_bytes, kind) = match (received.source.to_v4(), received.destination.to_v4()) {

@@ -5,7 +5,7 @@ use core::net::Ipv4Addr;
 use machine::{Ethernet, Micros};
 use smoltcp::wire::{DhcpMessageType, DhcpPacket, DhcpRepr, EthernetAddress, Ipv4Cidr};
 
-use super::{NAME_SERVERS_MAX, NameServers, Request, RequestKind};
+use super::{DhcpRequestKind, NAME_SERVERS_MAX, NameServers, Request};
 
 /// The port of DHCP servers.
 pub(crate) const SERVER_PORT: u16 = 67;
@@ -115,12 +115,12 @@ impl Request {
     fn repr(&self) -> DhcpRepr<'static> {
         let hardware = EthernetAddress(self.hardware.0);
         let (message_type, requested_ip, server_identifier) = match self.kind {
-            RequestKind::Discover => (DhcpMessageType::Discover, None, None),
-            RequestKind::Request { address, server } => {
+            DhcpRequestKind::Discover => (DhcpMessageType::Discover, None, None),
+            DhcpRequestKind::Request { address, server } => {
                 (DhcpMessageType::Request, Some(address), Some(server))
             }
-            RequestKind::Extend => (DhcpMessageType::Request, None, None),
-            RequestKind::Decline { address, server } => {
+            DhcpRequestKind::Extend => (DhcpMessageType::Request, None, None),
+            DhcpRequestKind::Decline { address, server } => {
                 (DhcpMessageType::Decline, Some(address), Some(server))
             }
         };

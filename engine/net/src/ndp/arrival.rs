@@ -12,12 +12,12 @@ use crate::config::Ipv6Addressing;
 use crate::counters::Counter;
 use crate::ipv6;
 use crate::link::{Link, release_held};
-use crate::received::Received;
+use crate::received::InPacket;
 
 use super::Ndp;
 use super::cache::{AdvertisedNeighbour, REACHABLE};
-use super::message::{self, Message, Outgoing, Prefix};
-use super::own::{self, AddressPhase, Origin};
+use super::message::{self, AdvertisedPrefix, NdpMessage, OutgoingNdp};
+use super::own::{self, AddressOrigin, AddressPhase};
 
 /// The longest times that a router may set: an hour (RFC 4861 §6.2.1), and a minute for
 /// retransmissions.
@@ -39,7 +39,7 @@ impl Link {
     pub(crate) fn ndp_arrived(
         &mut self,
         now: Instant,
-        received: &Received<'_>,
+        received: &InPacket<'_>,
     ) -> Option<(Ipv6Addr, AdvertisedNeighbour)> {
         let from = From {
             source: received.source.to_v6(),
@@ -51,8 +51,8 @@ impl Link {
             self.counters.count(Counter::RedirectsIgnored);
             return None;
         }
-        let message =
-            Message::parse(received.payload).filter(|_| received.hop_limit == message::HOP_LIMIT);
+        let message = NdpMessage::parse(received.payload)
+            .filter(|_| received.hop_limit == message::HOP_LIMIT);
         let mut claimed = None;
         let is_sound = match message {
             Some(message) => match message.kind {
@@ -86,7 +86,7 @@ impl Link {
     }
 
     /// A neighbour solicitation; false when it is invalid.
-    fn solicited(&mut self, now: Instant, from: &From, message: &Message<'_>) -> bool {
+    fn solicited(&mut self, now: Instant, from: &From, message: &NdpMessage<'_>) -> bool {
         let target = message.target();
         let is_unspecified = from.source.is_unspecified();
         let is_for_group = from.destination == ipv6::solicited_node(target);
@@ -107,7 +107,7 @@ impl Link {
         }
         let own = self.interface.hardware;
         if is_unspecified {
-            let answer = Outgoing::Advertise { target, own, solicited: false };
+            let answer = OutgoingNdp::Advertise { target, own, solicited: false };
             self.send_ndp(now, target, ipv6::ALL_NODES, None, &answer);
             return true;
         }
@@ -117,13 +117,18 @@ impl Link {
             cache.solicited_by(now, from.source, hardware, |address| routers.has(address));
             self.release_found(from.source);
         }
-        let answer = Outgoing::Advertise { target, own, solicited: true };
+        let answer = OutgoingNdp::Advertise { target, own, solicited: true };
         self.send_ndp(now, target, from.source, Some(hardware.unwrap_or(from.hardware)), &answer);
         true
     }
 
     /// A neighbour advertisement; false when it is invalid.
-    fn neighbour_advertised(&mut self, now: Instant, from: &From, message: &Message<'_>) -> bool {
+    fn neighbour_advertised(
+        &mut self,
+        now: Instant,
+        from: &From,
+        message: &NdpMessage<'_>,
+    ) -> bool {
         let is_router = message.is_from_router();
         let (target, claim) = message.claim();
         if target.is_multicast()
@@ -153,7 +158,7 @@ impl Link {
     }
 
     /// A router advertisement; false when it is invalid.
-    fn router_advertised(&mut self, now: Instant, from: &From, message: &Message<'_>) -> bool {
+    fn router_advertised(&mut self, now: Instant, from: &From, message: &NdpMessage<'_>) -> bool {
         if !ipv6::is_link_local(from.source) {
             return false;
         }
@@ -177,7 +182,7 @@ impl Link {
     }
 
     /// A multicast listener query has arrived.
-    pub(crate) fn listener_query_arrived(&mut self, now: Instant, received: &Received<'_>) {
+    pub(crate) fn listener_query_arrived(&mut self, now: Instant, received: &InPacket<'_>) {
         let is_near = ipv6::is_link_local(received.source.to_v6());
         if is_near && received.hop_limit == super::listening::HOP_LIMIT {
             let Ndp { listening, random, .. } = &mut *self.ndp;
@@ -191,7 +196,7 @@ impl Link {
 pub(super) const NONCE_MASK: u64 = (1 << 48) - 1;
 
 impl Ndp {
-    fn learn_from_router(&mut self, now: Instant, router: Ipv6Addr, message: &Message<'_>) {
+    fn learn_from_router(&mut self, now: Instant, router: Ipv6Addr, message: &NdpMessage<'_>) {
         let advertised = message.router_parameters();
         self.solicit_at = Instant::NEVER;
         if let Some(limit) = advertised.hop_limit {
@@ -225,7 +230,7 @@ impl Ndp {
     }
 
     /// A prefix is on-link, or for address autoconfiguration, or both.
-    fn learn_prefix(&mut self, now: Instant, about: &Prefix) {
+    fn learn_prefix(&mut self, now: Instant, about: &AdvertisedPrefix) {
         if ipv6::is_link_local(about.prefix) || about.prefix.is_multicast() {
             return;
         }
@@ -242,7 +247,7 @@ impl Ndp {
             own.advertised(now, about.preferred, about.valid);
         } else if about.valid.0 > 0 && !self.own.is_full() {
             let lifetimes = (own::until(now, about.preferred), own::until(now, about.valid));
-            self.form_address(now, about.prefix, Origin::Network, 0, lifetimes);
+            self.form_address(now, about.prefix, AddressOrigin::Network, 0, lifetimes);
         }
     }
 }

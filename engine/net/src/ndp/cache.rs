@@ -45,7 +45,7 @@ enum State {
     Probe { asked: u8, due: Instant },
 }
 
-struct Neighbour {
+struct NdpEntry {
     address: Ipv6Addr,
     hardware: Ethernet,
     state: State,
@@ -54,7 +54,7 @@ struct Neighbour {
 
 /// The next action for a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Step {
+pub(super) enum NeighbourAction {
     /// Ask for `address`: by unicast to `hardware`, or by multicast.
     Solicit { address: Ipv6Addr, hardware: Option<Ethernet> },
     /// No answer came: the neighbour is removed.
@@ -72,7 +72,7 @@ pub(crate) struct AdvertisedNeighbour {
 }
 
 pub(super) struct NeighbourCache {
-    entries: Vec<Neighbour>,
+    entries: Vec<NdpEntry>,
     /// The packets that wait for an answer.
     pub(super) held: Held<Ipv6Addr>,
     /// How long an answer is trusted.
@@ -122,7 +122,7 @@ impl NeighbourCache {
             return;
         }
         let state = State::Incomplete { asked: 0, due: now };
-        self.entries.push(Neighbour { address, hardware: Ethernet([0; 6]), state, used_at: now });
+        self.entries.push(NdpEntry { address, hardware: Ethernet([0; 6]), state, used_at: now });
         self.next_due = self.next_due.min(now);
     }
 
@@ -164,7 +164,7 @@ impl NeighbourCache {
             }
             return;
         }
-        let may_go = |neighbour: &Neighbour, held: &Held<Ipv6Addr>| {
+        let may_go = |neighbour: &NdpEntry, held: &Held<Ipv6Addr>| {
             let is_idle = match neighbour.state {
                 State::Stale => true,
                 State::Reachable { until } => until <= now,
@@ -173,7 +173,7 @@ impl NeighbourCache {
             is_idle && !held.is_awaited(neighbour.address) && !is_router(neighbour.address)
         };
         if self.make_room(may_go) {
-            self.entries.push(Neighbour { address, hardware, state: State::Stale, used_at: now });
+            self.entries.push(NdpEntry { address, hardware, state: State::Stale, used_at: now });
         }
     }
 
@@ -217,7 +217,7 @@ impl NeighbourCache {
     }
 
     /// The next action that is due, if any. `wait`: the time for an answer.
-    pub(super) fn next_step(&mut self, now: Instant, wait: Micros) -> Option<Step> {
+    pub(super) fn next_step(&mut self, now: Instant, wait: Micros) -> Option<NeighbourAction> {
         if self.next_due > now {
             return None;
         }
@@ -236,14 +236,14 @@ impl NeighbourCache {
             let address = neighbour.address;
             if neighbour.count_request(now + wait) {
                 let is_new = matches!(neighbour.state, State::Incomplete { .. });
-                return Some(Step::Solicit {
+                return Some(NeighbourAction::Solicit {
                     address,
                     hardware: (!is_new).then_some(neighbour.hardware),
                 });
             }
             self.entries.swap_remove(at);
             self.held.drop_all(address);
-            return Some(Step::Unreachable { address });
+            return Some(NeighbourAction::Unreachable { address });
         }
         None
     }
@@ -253,7 +253,7 @@ impl NeighbourCache {
     }
 
     /// Makes room for one entry by evicting the least recently used one that `may_go` permits.
-    fn make_room(&mut self, may_go: impl Fn(&Neighbour, &Held<Ipv6Addr>) -> bool) -> bool {
+    fn make_room(&mut self, may_go: impl Fn(&NdpEntry, &Held<Ipv6Addr>) -> bool) -> bool {
         if self.entries.len() < NEIGHBOURS_MAX {
             return true;
         }
@@ -269,7 +269,7 @@ impl NeighbourCache {
     }
 }
 
-impl Neighbour {
+impl NdpEntry {
     fn due(&self) -> Option<Instant> {
         match self.state {
             State::Incomplete { due, .. }

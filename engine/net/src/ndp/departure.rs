@@ -11,10 +11,10 @@ use crate::ip::Ip;
 use crate::ipv6::{self, PROTOCOL_ICMPV6};
 use crate::link::{Link, Packet};
 
-use super::cache::Step;
-use super::listening::{self, ReportReason, Version};
-use super::message::{self, Outgoing};
-use super::own::{Due, Origin};
+use super::cache::NeighbourAction;
+use super::listening::{self, MldVersion, ReportReason};
+use super::message::{self, OutgoingNdp};
+use super::own::{AddressOrigin, Due};
 use super::{SOLICITATION_INTERVAL_MAX, arrival};
 
 impl Link {
@@ -31,7 +31,7 @@ impl Link {
                     // The answer comes to a group, so switches must know that we listen to it (RFC
                     // 4862 §5.4.2).
                     self.report(now, &[ipv6::solicited_node(own.address)], ReportReason::Joined);
-                    let solicitation = Outgoing::DetectDuplicate {
+                    let solicitation = OutgoingNdp::DetectDuplicate {
                         target: own.address,
                         nonce: own.nonce & arrival::NONCE_MASK,
                     };
@@ -60,7 +60,7 @@ impl Link {
         let tenth = wait.0 / 10;
         self.ndp.solicit_at = now + Micros(wait.0 - tenth + self.ndp.random.below(2 * tenth));
         self.ndp.solicit_wait = Micros(wait.0 * 2).min(SOLICITATION_INTERVAL_MAX);
-        let solicitation = Outgoing::SolicitRouters { own: self.interface.hardware };
+        let solicitation = OutgoingNdp::SolicitRouters { own: self.interface.hardware };
         self.send_ndp(now, own, ipv6::ALL_ROUTERS, None, &solicitation);
     }
 
@@ -68,15 +68,17 @@ impl Link {
         let wait = self.ndp.parameters.retransmit;
         while let Some(step) = self.ndp.cache.next_step(now, wait) {
             match step {
-                Step::Solicit { address, hardware } => {
+                NeighbourAction::Solicit { address, hardware } => {
                     let Some((_, source)) = self.ndp.source_for(now, address) else { continue };
                     let solicitation =
-                        Outgoing::Solicit { target: address, own: self.interface.hardware };
+                        OutgoingNdp::Solicit { target: address, own: self.interface.hardware };
                     let to =
                         if hardware.is_some() { address } else { ipv6::solicited_node(address) };
                     self.send_ndp(now, source, to, hardware, &solicitation);
                 }
-                Step::Unreachable { address } => self.ndp.routers.unreachable_router(address),
+                NeighbourAction::Unreachable { address } => {
+                    self.ndp.routers.unreachable_router(address)
+                }
             }
         }
         self.counters
@@ -86,11 +88,11 @@ impl Link {
     fn send_listener_reports(&mut self, now: Instant) {
         let groups = match self.ndp.listening.take_due(now) {
             None => return,
-            Some(Version::Two) => {
+            Some(MldVersion::Two) => {
                 let groups = self.ndp.groups();
                 return self.report(now, &groups, ReportReason::Queried);
             }
-            Some(Version::One) => self.ndp.groups(),
+            Some(MldVersion::One) => self.ndp.groups(),
         };
         for group in groups {
             let message = listening::report_version_1(group);
@@ -136,7 +138,7 @@ impl Link {
         source: Ipv6Addr,
         to: Ipv6Addr,
         hardware: Option<Ethernet>,
-        message: &Outgoing,
+        message: &OutgoingNdp,
     ) {
         let (source, to) = (Ip::v6(source), Ip::v6(to));
         let mut packet = Packet::new(source, to, PROTOCOL_ICMPV6, message.len())
@@ -149,17 +151,21 @@ impl Link {
             icmpv6::seal(source, to, bytes);
         });
         let counter = match message {
-            Outgoing::Advertise { .. } => Counter::NeighbourAdvertisementsOut,
-            Outgoing::Solicit { .. } | Outgoing::DetectDuplicate { .. } => {
+            OutgoingNdp::Advertise { .. } => Counter::NeighbourAdvertisementsOut,
+            OutgoingNdp::Solicit { .. } | OutgoingNdp::DetectDuplicate { .. } => {
                 Counter::NeighbourSolicitationsOut
             }
-            Outgoing::SolicitRouters { .. } => Counter::RouterSolicitationsOut,
+            OutgoingNdp::SolicitRouters { .. } => Counter::RouterSolicitationsOut,
         };
         self.counters.add(counter, u64::from(sent.is_ok()));
     }
 
     /// Our link-local address, once it is assigned.
     fn link_local(&self) -> Option<Ipv6Addr> {
-        self.ndp.own.assigned().find(|own| own.origin == Origin::LinkLocal).map(|own| own.address)
+        self.ndp
+            .own
+            .assigned()
+            .find(|own| own.origin == AddressOrigin::LinkLocal)
+            .map(|own| own.address)
     }
 }

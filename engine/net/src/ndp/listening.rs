@@ -25,7 +25,7 @@ const RECORD_BYTES: usize = 20;
 
 /// The MLD version of the answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Version {
+pub(super) enum MldVersion {
     One,
     Two,
 }
@@ -41,12 +41,12 @@ pub(super) enum ReportReason {
 
 pub(super) struct Listening {
     due: Instant,
-    version: Version,
+    version: MldVersion,
 }
 
 impl Listening {
     pub(super) fn new() -> Listening {
-        Listening { due: Instant::NEVER, version: Version::Two }
+        Listening { due: Instant::NEVER, version: MldVersion::Two }
     }
 
     /// A query has arrived. `chance` picks the time of the answer.
@@ -62,10 +62,10 @@ impl Listening {
         };
         let code = u16::from_be_bytes([high, low]);
         let version =
-            if query.len() == QUERY_BYTES_VERSION_1 { Version::One } else { Version::Two };
+            if query.len() == QUERY_BYTES_VERSION_1 { MldVersion::One } else { MldVersion::Two };
         // From 32,768 on the code is a floating-point number (RFC 3810 §5.1.3).
         let span_ms = match version {
-            Version::Two if code >= 1 << 15 => {
+            MldVersion::Two if code >= 1 << 15 => {
                 u64::from((code & 0xfff) | 0x1000) << ((code >> 12 & 7) + 3)
             }
             _ => u64::from(code),
@@ -75,7 +75,7 @@ impl Listening {
     }
 
     /// The version of the report that is due, if one is.
-    pub(super) fn take_due(&mut self, now: Instant) -> Option<Version> {
+    pub(super) fn take_due(&mut self, now: Instant) -> Option<MldVersion> {
         (self.due <= now).then(|| {
             self.due = Instant::NEVER;
             self.version

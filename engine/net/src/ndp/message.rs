@@ -35,7 +35,7 @@ const OPTION_NAME_SERVERS: u8 = 25;
 const NONCE_BYTES: usize = 6;
 
 /// A message with its options.
-pub(super) struct Message<'a> {
+pub(super) struct NdpMessage<'a> {
     pub(super) kind: u8,
     bytes: &'a [u8],
     options: &'a [u8],
@@ -51,7 +51,7 @@ pub(super) struct RouterParameters {
 
 /// A prefix in a router advertisement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Prefix {
+pub(super) struct AdvertisedPrefix {
     pub(super) prefix: Ipv6Addr,
     pub(super) bits: u8,
     pub(super) is_on_link: bool,
@@ -60,9 +60,9 @@ pub(super) struct Prefix {
     pub(super) preferred: Micros,
 }
 
-impl<'a> Message<'a> {
+impl<'a> NdpMessage<'a> {
     /// Parses a message with a correct checksum. `None` for another type, or if it is malformed.
-    pub(super) fn parse(bytes: &'a [u8]) -> Option<Message<'a>> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Option<NdpMessage<'a>> {
         let [kind, code, ..] = *bytes.first_chunk::<4>()?;
         let fixed = match kind {
             ROUTER_ADVERTISEMENT => ROUTER_ADVERTISEMENT_BYTES,
@@ -76,7 +76,7 @@ impl<'a> Message<'a> {
         while let Some((_, following)) = split_option(rest) {
             rest = following;
         }
-        (code == 0 && rest.is_empty()).then_some(Message { kind, bytes, options })
+        (code == 0 && rest.is_empty()).then_some(NdpMessage { kind, bytes, options })
     }
 
     /// The address that the message is about.
@@ -134,16 +134,18 @@ impl<'a> Message<'a> {
         )
     }
 
-    pub(super) fn prefixes(&self) -> impl Iterator<Item = Prefix> {
+    pub(super) fn prefixes(&self) -> impl Iterator<Item = AdvertisedPrefix> {
         self.reprs().filter_map(|option| match option {
-            NdiscOptionRepr::PrefixInformation(about) if about.prefix_len <= 128 => Some(Prefix {
-                prefix: about.prefix,
-                bits: about.prefix_len,
-                is_on_link: about.flags.contains(NdiscPrefixInfoFlags::ON_LINK),
-                is_for_addresses: about.flags.contains(NdiscPrefixInfoFlags::ADDRCONF),
-                valid: Micros(about.valid_lifetime.total_micros()),
-                preferred: Micros(about.preferred_lifetime.total_micros()),
-            }),
+            NdiscOptionRepr::PrefixInformation(about) if about.prefix_len <= 128 => {
+                Some(AdvertisedPrefix {
+                    prefix: about.prefix,
+                    bits: about.prefix_len,
+                    is_on_link: about.flags.contains(NdiscPrefixInfoFlags::ON_LINK),
+                    is_for_addresses: about.flags.contains(NdiscPrefixInfoFlags::ADDRCONF),
+                    valid: Micros(about.valid_lifetime.total_micros()),
+                    preferred: Micros(about.preferred_lifetime.total_micros()),
+                })
+            }
             _ => None,
         })
     }
@@ -208,7 +210,7 @@ fn card(bytes: &[u8]) -> Option<Ethernet> {
 
 /// A message of ours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Outgoing {
+pub(super) enum OutgoingNdp {
     /// A router solicitation.
     SolicitRouters { own: Ethernet },
     /// A neighbour solicitation; `own`: our hardware address, for the answer.
@@ -219,18 +221,20 @@ pub(super) enum Outgoing {
     Advertise { target: Ipv6Addr, own: Ethernet, solicited: bool },
 }
 
-impl Outgoing {
+impl OutgoingNdp {
     fn repr(&self) -> NdiscRepr<'static> {
         let raw = |card: Ethernet| EthernetAddress(card.0).into();
         match *self {
-            Outgoing::SolicitRouters { own } => NdiscRepr::RouterSolicit { lladdr: Some(raw(own)) },
-            Outgoing::Solicit { target, own } => {
+            OutgoingNdp::SolicitRouters { own } => {
+                NdiscRepr::RouterSolicit { lladdr: Some(raw(own)) }
+            }
+            OutgoingNdp::Solicit { target, own } => {
                 NdiscRepr::NeighborSolicit { target_addr: target, lladdr: Some(raw(own)) }
             }
-            Outgoing::DetectDuplicate { target, .. } => {
+            OutgoingNdp::DetectDuplicate { target, .. } => {
                 NdiscRepr::NeighborSolicit { target_addr: target, lladdr: None }
             }
-            Outgoing::Advertise { target, own, solicited } => {
+            OutgoingNdp::Advertise { target, own, solicited } => {
                 let solicited = if solicited {
                     NdiscNeighborFlags::SOLICITED
                 } else {
@@ -244,18 +248,19 @@ impl Outgoing {
 
     /// Bytes of the message.
     pub(super) fn len(&self) -> usize {
-        let nonce = if matches!(self, Outgoing::DetectDuplicate { .. }) { OPTION_BYTES } else { 0 };
+        let nonce =
+            if matches!(self, OutgoingNdp::DetectDuplicate { .. }) { OPTION_BYTES } else { 0 };
         Icmpv6Repr::Ndisc(self.repr()).buffer_len() + nonce
     }
 
-    /// Writes the message, without its checksum, into `bytes`, which is [`Outgoing::len`] long and
-    /// zeroed.
+    /// Writes the message, without its checksum, into `bytes`, which is [`OutgoingNdp::len`] long
+    /// and zeroed.
     pub(super) fn emit(&self, bytes: &mut [u8]) {
         let (repr, unspecified) = (Icmpv6Repr::Ndisc(self.repr()), Ipv6Addr::UNSPECIFIED);
         let (message, option) = bytes.split_at_mut(repr.buffer_len());
         let mut packet = Icmpv6Packet::new_unchecked(message);
         repr.emit(&unspecified, &unspecified, &mut packet, &ChecksumCapabilities::ignored());
-        if let Outgoing::DetectDuplicate { nonce, .. } = self {
+        if let OutgoingNdp::DetectDuplicate { nonce, .. } = self {
             let Some(option) = option.first_chunk_mut::<OPTION_BYTES>() else {
                 unreachable!("the room is as long as was asked for")
             };

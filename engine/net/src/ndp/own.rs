@@ -19,7 +19,7 @@ pub(super) const TWO_HOURS: Micros = Micros::from_secs(2 * 3600);
 
 /// The origin of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Origin {
+pub(super) enum AddressOrigin {
     /// The link-local address.
     LinkLocal,
     /// Formed in a network that a router has advertised.
@@ -44,7 +44,7 @@ pub(super) struct OwnAddress {
     pub(super) address: Ipv6Addr,
     pub(super) prefix_bits: u8,
     pub(super) local: Local,
-    pub(super) origin: Origin,
+    pub(super) origin: AddressOrigin,
     pub(super) attempt: u8,
     pub(super) phase: AddressPhase,
     /// Identifies our solicitations when a loop returns them (RFC 7527).
@@ -95,7 +95,7 @@ impl OwnAddresses {
     pub(super) fn in_network(&mut self, prefix: Ipv6Addr) -> Option<&mut OwnAddress> {
         let bits = ipv6::NETWORK_BITS;
         self.list.iter_mut().find(|own| {
-            own.origin == Origin::Network && ipv6::shares_prefix(own.address, prefix, bits)
+            own.origin == AddressOrigin::Network && ipv6::shares_prefix(own.address, prefix, bits)
         })
     }
 
@@ -110,7 +110,7 @@ impl OwnAddresses {
         now: Instant,
         address: Ipv6Addr,
         prefix_bits: u8,
-        origin: Origin,
+        origin: AddressOrigin,
         attempt: u8,
         nonce: u64,
         (preferred_until, valid_until): (Instant, Instant),

@@ -7,7 +7,7 @@ use sometimes::sometimes;
 use super::Net;
 use crate::config::Cores;
 use crate::cores::{
-    Arrived, Contents, LinkNews, Message, NetMessage, OtherCores, PassedFrame, Route,
+    Arrived, Contents, LinkNews, MulticoreState, NetMessage, NetMessageKind, PassedFrame, Route,
 };
 use crate::counters::Counter;
 use crate::event::Events;
@@ -41,21 +41,21 @@ impl Net {
         events: &mut Events,
     ) -> Arrived {
         match message.0 {
-            Message::Frame(passed) => return self.passed_arrived(now, passed, events),
-            Message::Buffer(frame, charged_to) => {
+            NetMessageKind::Frame(passed) => return self.passed_arrived(now, passed, events),
+            NetMessageKind::Buffer(frame, charged_to) => {
                 self.shared_state().came_home(charged_to);
                 return Arrived(Contents::Buffer(frame));
             }
-            Message::Address(address) => self.change_address(now, address),
-            Message::Ipv6(knowledge) => self.link.ndp.learn(*knowledge),
-            Message::Load(load) => self.shared_state().load_reported(&load),
-            Message::LinkNews(LinkNews::Neighbour { address, hardware }) => {
+            NetMessageKind::Address(address) => self.change_address(now, address),
+            NetMessageKind::Ipv6(knowledge) => self.link.ndp.learn(*knowledge),
+            NetMessageKind::Load(load) => self.shared_state().load_reported(&load),
+            NetMessageKind::LinkNews(LinkNews::Neighbour { address, hardware }) => {
                 self.link.neighbour_heard(now, address, hardware);
             }
-            Message::LinkNews(LinkNews::Ipv6Neighbour { address, claim }) => {
+            NetMessageKind::LinkNews(LinkNews::Ipv6Neighbour { address, claim }) => {
                 self.link.ipv6_neighbour_heard(now, address, claim);
             }
-            Message::LinkNews(LinkNews::TransportError(report)) => {
+            NetMessageKind::LinkNews(LinkNews::TransportError(report)) => {
                 self.icmp_report_arrived(now, &report, events)
             }
         }
@@ -90,11 +90,11 @@ impl Net {
 
     /// How many frames of our card are on other cores.
     pub fn frames_away(&self) -> usize {
-        self.other_cores.as_ref().map_or(0, OtherCores::frames_away)
+        self.other_cores.as_ref().map_or(0, MulticoreState::frames_away)
     }
 
     pub(super) fn cores(&self) -> Cores {
-        self.other_cores.as_ref().map_or(Cores::ALONE, OtherCores::cores)
+        self.other_cores.as_ref().map_or(Cores::ALONE, MulticoreState::cores)
     }
 
     /// A frame has arrived on the card of a machine with several cores.
@@ -121,7 +121,7 @@ impl Net {
 
     /// The state shared with the other cores. Panics on a machine with one core, which gets no
     /// messages.
-    fn shared_state(&mut self) -> &mut OtherCores {
+    fn shared_state(&mut self) -> &mut MulticoreState {
         match &mut self.other_cores {
             Some(other_cores) => other_cores,
             None => unreachable!("a core that is alone is pushed nothing by others"),
@@ -130,7 +130,7 @@ impl Net {
 
     /// Whether the current frame goes on to another core.
     fn is_forwarded(&self) -> bool {
-        self.other_cores.as_ref().is_some_and(OtherCores::is_forwarded)
+        self.other_cores.as_ref().is_some_and(MulticoreState::is_forwarded)
     }
 
     #[inline(never)]

@@ -9,18 +9,18 @@ use super::Net;
 use crate::arp::ArpOutcome;
 use crate::cores::{LinkNews, Route};
 use crate::counters::Counter;
-use crate::dhcp::Outcome;
+use crate::dhcp::LeaseChange;
 use crate::ethernet::{self, ETHERNET_BYTES, TYPE_ARP, TYPE_IPV4, TYPE_IPV6};
 use crate::event::{DatagramPlace, Event, Events};
-use crate::icmp::OutgoingError;
+use crate::icmp::IcmpError;
 use crate::icmpv6::{self, Icmpv6Outcome};
 use crate::interface::Addressee;
 use crate::ip::{Ip, Local};
 use crate::ipv4::{self, PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
 use crate::ipv6::extensions::{Fragment, Problem, Walked, walk};
 use crate::ipv6::{self, IPV6_BYTES, PROTOCOL_ICMPV6};
-use crate::reassembly::{DatagramKey, FragmentHeader, Progress};
-use crate::received::Received;
+use crate::reassembly::{DatagramKey, FragmentHeader, FragmentResult};
+use crate::received::InPacket;
 use crate::udp;
 
 /// The offset of the next-header field in the IPv6 header.
@@ -85,7 +85,7 @@ impl Net {
                 if self
                     .dhcp
                     .as_mut()
-                    .is_some_and(|dhcp| dhcp.conflict_seen(now) == Outcome::Refused)
+                    .is_some_and(|dhcp| dhcp.conflict_seen(now) == LeaseChange::Refused)
                 {
                     self.change_address(now, None);
                 }
@@ -130,7 +130,7 @@ impl Net {
             return;
         }
         let payload = ip.payload(packet);
-        let received = Received {
+        let received = InPacket {
             ethernet,
             source: ip.source.into(),
             destination: ip.destination.into(),
@@ -171,17 +171,17 @@ impl Net {
         &mut self,
         now: Instant,
         part: &FragmentHeader,
-        received: &Received<'_>,
+        received: &InPacket<'_>,
         events: &mut Events,
     ) {
         self.link.counters.count(Counter::FragmentsIn);
         let index = match self.reassembly.fragment_arrived(now, part, received.payload) {
-            Progress::Waiting => return,
-            Progress::Failed => {
+            FragmentResult::Waiting => return,
+            FragmentResult::Failed => {
                 self.link.counters.count(Counter::ReassemblyFailed);
                 return;
             }
-            Progress::Whole(index) => index,
+            FragmentResult::Whole(index) => index,
         };
         let Some(whole) = self.reassembly.take(index) else {
             unreachable!("the datagram has just been completed")
@@ -192,7 +192,7 @@ impl Net {
         };
         // The card verified the checksum of one fragment only, not of the whole datagram.
         let received =
-            Received { payload, verified: false, protocol: whole.begins_with, ..*received };
+            InPacket { payload, verified: false, protocol: whole.begins_with, ..*received };
         if received.source.is_ipv4() {
             self.transport_arrived(
                 now,
@@ -212,7 +212,7 @@ impl Net {
     fn transport_arrived(
         &mut self,
         now: Instant,
-        received: &Received<'_>,
+        received: &InPacket<'_>,
         place: DatagramPlace,
         events: &mut Events,
     ) {
@@ -234,7 +234,7 @@ impl Net {
     fn other_transport_arrived(
         &mut self,
         now: Instant,
-        received: &Received<'_>,
+        received: &InPacket<'_>,
         place: DatagramPlace,
         events: &mut Events,
     ) {
@@ -256,12 +256,12 @@ impl Net {
                     }
                 }
             }
-            _ => self.send_error(now, received, OutgoingError::ProtocolUnreachable),
+            _ => self.send_error(now, received, IcmpError::ProtocolUnreachable),
         }
     }
 
     /// Sends an ICMP error to the sender of a packet, if the rules allow one.
-    fn send_error(&mut self, now: Instant, received: &Received<'_>, what: OutgoingError) {
+    fn send_error(&mut self, now: Instant, received: &InPacket<'_>, what: IcmpError) {
         if received.source.is_ipv4() {
             self.icmp.send_error(&mut self.link, now, received, what);
         } else {
@@ -272,7 +272,7 @@ impl Net {
     fn udp_arrived(
         &mut self,
         now: Instant,
-        received: &Received<'_>,
+        received: &InPacket<'_>,
         place: DatagramPlace,
         events: &mut Events,
     ) {
@@ -302,7 +302,7 @@ impl Net {
             assert!(pushed.is_ok(), "a frame finds the events empty");
         } else {
             self.link.counters.count(Counter::DroppedNoListener);
-            self.send_error(now, received, OutgoingError::PortUnreachable);
+            self.send_error(now, received, IcmpError::PortUnreachable);
         }
     }
 
@@ -311,12 +311,12 @@ impl Net {
             unreachable!("the port is DHCP's only where DHCP is spoken")
         };
         match dhcp.message_arrived(now, message) {
-            Outcome::Nothing => {}
-            Outcome::Leased => {
+            LeaseChange::Nothing => {}
+            LeaseChange::Leased => {
                 let address = dhcp.lease().map(|lease| lease.address);
                 self.change_address(now, address);
             }
-            Outcome::Refused => self.change_address(now, None),
+            LeaseChange::Refused => self.change_address(now, None),
         }
     }
 
@@ -347,7 +347,7 @@ impl Net {
             self.link.counters.count(Counter::DroppedBadDestination);
             return;
         }
-        let received = Received {
+        let received = InPacket {
             ethernet,
             source: ip.source.into(),
             destination: ip.destination.into(),
@@ -376,7 +376,7 @@ impl Net {
         &mut self,
         now: Instant,
         walked: Walked,
-        received: &Received<'_>,
+        received: &InPacket<'_>,
         events: &mut Events,
     ) {
         match walked {
@@ -385,7 +385,7 @@ impl Net {
                 let place =
                     DatagramPlace::Frame(ETHERNET_BYTES + at..ETHERNET_BYTES + at + payload.len());
                 let received =
-                    Received { protocol, named_at: named_at as u16, payload, ..*received };
+                    InPacket { protocol, named_at: named_at as u16, payload, ..*received };
                 self.ipv6_transport_arrived(now, &received, place, events);
             }
             Walked::Fragment(fragment) => {
@@ -397,7 +397,7 @@ impl Net {
                     &mut self.link,
                     now,
                     received,
-                    icmpv6::OutgoingError::Problem(problem),
+                    icmpv6::Icmpv6Error::Problem(problem),
                 );
             }
             Walked::Dropped | Walked::Truncated => {
@@ -410,7 +410,7 @@ impl Net {
     fn ipv6_transport_arrived(
         &mut self,
         now: Instant,
-        received: &Received<'_>,
+        received: &InPacket<'_>,
         place: DatagramPlace,
         events: &mut Events,
     ) {
@@ -426,7 +426,7 @@ impl Net {
         &mut self,
         now: Instant,
         fragment: &Fragment,
-        received: &Received<'_>,
+        received: &InPacket<'_>,
         events: &mut Events,
     ) {
         let payload = received.packet.get(fragment.at..).unwrap_or_default();
@@ -443,7 +443,7 @@ impl Net {
         } else {
             None
         };
-        let received = Received { payload, begins_datagram: fragment.offset == 0, ..*received };
+        let received = InPacket { payload, begins_datagram: fragment.offset == 0, ..*received };
         if let Some(problem) = problem {
             self.link.counters.count(Counter::FragmentsIn);
             self.link.counters.count(Counter::ReassemblyFailed);
@@ -451,7 +451,7 @@ impl Net {
                 &mut self.link,
                 now,
                 &received,
-                icmpv6::OutgoingError::Problem(problem),
+                icmpv6::Icmpv6Error::Problem(problem),
             );
             return;
         }
@@ -475,14 +475,14 @@ impl Net {
     fn reassembled_ipv6_arrived(
         &mut self,
         now: Instant,
-        received: &Received<'_>,
+        received: &InPacket<'_>,
         events: &mut Events,
     ) {
         match walk(received.payload, received.protocol, 0, 0) {
             Walked::Payload { protocol, at, .. } => {
                 let payload = received.payload.get(at..).unwrap_or_default();
                 // The original packet does not exist any more, so an ICMP error cannot quote it.
-                let whole = Received { protocol, payload, begins_datagram: false, ..*received };
+                let whole = InPacket { protocol, payload, begins_datagram: false, ..*received };
                 self.ipv6_transport_arrived(
                     now,
                     &whole,

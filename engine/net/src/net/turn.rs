@@ -8,14 +8,14 @@ use tasks::Budget;
 
 use super::Net;
 use crate::counters::Counter;
-use crate::dhcp::{CLIENT_PORT, Dhcp, SERVER_PORT, Step};
+use crate::dhcp::{CLIENT_PORT, Dhcp, DhcpAction, SERVER_PORT};
 use crate::event::Events;
 use crate::tcp::CardFull;
 use crate::udp;
 
 /// How far the out phase came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Output {
+pub enum OutputProgress {
     /// Everything that may be sent now is with the card.
     All,
     /// The budget is spent and there is more output. The next turn continues.
@@ -93,7 +93,7 @@ impl Net {
         now: Instant,
         machine: &mut impl Machine,
         budget: &mut Budget,
-    ) -> Output {
+    ) -> OutputProgress {
         let timers_are_due = self.timers_are_due(now);
         if timers_are_due {
             self.dhcp_output(now);
@@ -110,13 +110,13 @@ impl Net {
         };
         self.cache_timers();
         match result {
-            Ok(()) if !self.tcp.wants_output() => Output::All,
-            Ok(()) => Output::More,
+            Ok(()) if !self.tcp.wants_output() => OutputProgress::All,
+            Ok(()) => OutputProgress::More,
             // Handshake output reports a full card when the budget is spent.
-            Err(CardFull) if budget.is_spent() => Output::More,
+            Err(CardFull) if budget.is_spent() => OutputProgress::More,
             Err(CardFull) => {
                 self.link.counters.count(Counter::CardFull);
-                Output::CardFull
+                OutputProgress::CardFull
             }
         }
     }
@@ -134,8 +134,8 @@ impl Net {
     fn dhcp_output(&mut self, now: Instant) {
         while let Some(step) = self.dhcp.as_mut().and_then(|dhcp| dhcp.next_step(now)) {
             let request = match step {
-                Step::Send(request) => request,
-                Step::GiveUpAddress => {
+                DhcpAction::Send(request) => request,
+                DhcpAction::GiveUpAddress => {
                     self.change_address(now, None);
                     continue;
                 }

@@ -1,7 +1,8 @@
 //! What a sender may do with fragments, and what it may not.
 
 use super::{
-    DATAGRAM_BYTES_MAX, DATAGRAMS_MAX, DatagramKey, FragmentHeader, LIFETIME, Progress, Reassembly,
+    DATAGRAM_BYTES_MAX, DATAGRAMS_MAX, DatagramKey, FragmentHeader, FragmentResult, LIFETIME,
+    Reassembly,
 };
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
@@ -26,12 +27,12 @@ fn arrive(
     offset: usize,
     more: bool,
     payload: &[u8],
-) -> Progress {
+) -> FragmentResult {
     reassembly.fragment_arrived(Instant::START, &part(id, offset, more), payload)
 }
 
-fn taken(reassembly: &mut Reassembly, progress: Progress) -> Vec<u8> {
-    let Progress::Whole(index) = progress else { panic!("not whole: {progress:?}") };
+fn taken(reassembly: &mut Reassembly, progress: FragmentResult) -> Vec<u8> {
+    let FragmentResult::Whole(index) = progress else { panic!("not whole: {progress:?}") };
     let whole = reassembly.take(index).unwrap();
     assert_eq!(whole.begins_with, 17, "as the first fragment says");
     let bytes = whole.buffer[..whole.length].to_vec();
@@ -42,8 +43,8 @@ fn taken(reassembly: &mut Reassembly, progress: Progress) -> Vec<u8> {
 #[test]
 fn parts_in_any_order_make_the_whole() {
     let mut reassembly = Reassembly::new();
-    assert_eq!(arrive(&mut reassembly, 1, 16, false, b"end"), Progress::Waiting);
-    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"01234567"), Progress::Waiting);
+    assert_eq!(arrive(&mut reassembly, 1, 16, false, b"end"), FragmentResult::Waiting);
+    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"01234567"), FragmentResult::Waiting);
     let progress = arrive(&mut reassembly, 1, 8, true, b"89abcdef");
     assert_eq!(taken(&mut reassembly, progress), b"0123456789abcdefend");
     assert_eq!(reassembly.next_deadline(), None);
@@ -52,8 +53,8 @@ fn parts_in_any_order_make_the_whole() {
 #[test]
 fn a_repeated_fragment_is_ignored() {
     let mut reassembly = Reassembly::new();
-    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"01234567"), Progress::Waiting);
-    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"01234567"), Progress::Waiting);
+    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"01234567"), FragmentResult::Waiting);
+    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"01234567"), FragmentResult::Waiting);
     let progress = arrive(&mut reassembly, 1, 8, false, b"8");
     assert_eq!(taken(&mut reassembly, progress), b"012345678");
 }
@@ -61,19 +62,19 @@ fn a_repeated_fragment_is_ignored() {
 #[test]
 fn an_overlap_ends_the_datagram_for_good() {
     let mut reassembly = Reassembly::new();
-    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"0123456789abcdef"), Progress::Waiting);
-    assert_eq!(arrive(&mut reassembly, 1, 8, true, b"XXXXXXXX"), Progress::Failed);
-    assert_eq!(arrive(&mut reassembly, 1, 16, false, b"end"), Progress::Waiting);
-    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"0123456789abcdef"), Progress::Waiting);
+    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"0123456789abcdef"), FragmentResult::Waiting);
+    assert_eq!(arrive(&mut reassembly, 1, 8, true, b"XXXXXXXX"), FragmentResult::Failed);
+    assert_eq!(arrive(&mut reassembly, 1, 16, false, b"end"), FragmentResult::Waiting);
+    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"0123456789abcdef"), FragmentResult::Waiting);
 }
 
 #[test]
 fn two_ends_contradict_each_other() {
     let mut reassembly = Reassembly::new();
-    assert_eq!(arrive(&mut reassembly, 1, 16, false, b"end"), Progress::Waiting);
-    assert_eq!(arrive(&mut reassembly, 1, 24, false, b"end"), Progress::Failed);
-    assert_eq!(arrive(&mut reassembly, 2, 16, true, b"01234567"), Progress::Waiting);
-    assert_eq!(arrive(&mut reassembly, 2, 8, false, b"end"), Progress::Failed);
+    assert_eq!(arrive(&mut reassembly, 1, 16, false, b"end"), FragmentResult::Waiting);
+    assert_eq!(arrive(&mut reassembly, 1, 24, false, b"end"), FragmentResult::Failed);
+    assert_eq!(arrive(&mut reassembly, 2, 16, true, b"01234567"), FragmentResult::Waiting);
+    assert_eq!(arrive(&mut reassembly, 2, 8, false, b"end"), FragmentResult::Failed);
 }
 
 #[test]
@@ -81,11 +82,11 @@ fn too_long_and_impossible_fragments_are_refused() {
     let mut reassembly = Reassembly::new();
     assert_eq!(
         arrive(&mut reassembly, 1, DATAGRAM_BYTES_MAX - 8, false, b"012345678"),
-        Progress::Failed
+        FragmentResult::Failed
     );
-    assert_eq!(arrive(&mut reassembly, 1, 65_528, false, b"01234567"), Progress::Failed);
-    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"odd"), Progress::Failed);
-    assert_eq!(arrive(&mut reassembly, 1, 8, false, b""), Progress::Failed);
+    assert_eq!(arrive(&mut reassembly, 1, 65_528, false, b"01234567"), FragmentResult::Failed);
+    assert_eq!(arrive(&mut reassembly, 1, 0, true, b"odd"), FragmentResult::Failed);
+    assert_eq!(arrive(&mut reassembly, 1, 8, false, b""), FragmentResult::Failed);
     assert_eq!(reassembly.next_deadline(), None, "nothing was started for them");
 }
 
@@ -96,7 +97,7 @@ fn the_oldest_datagram_is_evicted_and_late_ones_expire() {
         let now = Instant(u64::from(id));
         assert_eq!(
             reassembly.fragment_arrived(now, &part(id, 0, true), b"01234567"),
-            Progress::Waiting
+            FragmentResult::Waiting
         );
     }
     assert_eq!(reassembly.expire(Instant::START), 1, "the first gave way");
@@ -105,7 +106,7 @@ fn the_oldest_datagram_is_evicted_and_late_ones_expire() {
     assert_eq!(reassembly.next_deadline(), None);
     assert_eq!(
         arrive(&mut reassembly, 1, 8, false, b"late"),
-        Progress::Waiting,
+        FragmentResult::Waiting,
         "its front is gone"
     );
 }
@@ -134,7 +135,7 @@ proptest! {
             if number + 1 == parts.len() {
                 prop_assert_eq!(taken(&mut reassembly, progress), whole.clone());
             } else {
-                prop_assert_eq!(progress, Progress::Waiting);
+                prop_assert_eq!(progress, FragmentResult::Waiting);
             }
         }
     }
@@ -147,7 +148,7 @@ proptest! {
         let bytes = [0; 2000];
         for (id, offset, more, length) in fragments {
             let progress = arrive(&mut reassembly, id % 12, usize::from(offset) * 8, more, &bytes[..length]);
-            if let Progress::Whole(index) = progress {
+            if let FragmentResult::Whole(index) = progress {
                 let whole = reassembly.take(index).unwrap();
                 reassembly.put_back(whole.buffer);
             }

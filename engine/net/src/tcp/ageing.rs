@@ -15,7 +15,7 @@ use machine::Instant;
 
 const NONE: u32 = u32::MAX;
 
-struct Slot<T> {
+struct AgeingSlot<T> {
     value: Option<T>,
     deadline: Instant,
     previous: u32,
@@ -31,7 +31,7 @@ struct QueueEnds {
 
 /// The table, with `QUEUES` queues numbered from zero.
 pub(super) struct Ageing<T, const QUEUES: usize> {
-    slots: Vec<Slot<T>>,
+    slots: Vec<AgeingSlot<T>>,
     free: Vec<u32>,
     queues: [QueueEnds; QUEUES],
 }
@@ -39,8 +39,13 @@ pub(super) struct Ageing<T, const QUEUES: usize> {
 impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
     pub(super) fn with_capacity(capacity: usize) -> Self {
         assert!(capacity < NONE as usize, "an ageing table holds fewer than 2^32 entries");
-        let empty =
-            || Slot { value: None, deadline: Instant::START, previous: NONE, next: NONE, queue: 0 };
+        let empty = || AgeingSlot {
+            value: None,
+            deadline: Instant::START,
+            previous: NONE,
+            next: NONE,
+            queue: 0,
+        };
         Ageing {
             slots: (0..capacity).map(|_| empty()).collect(),
             free: (0..capacity as u32).rev().collect(),
@@ -128,7 +133,7 @@ impl<T, const QUEUES: usize> Ageing<T, QUEUES> {
     }
 
     /// The slot of an entry.
-    fn slot_mut(&mut self, index: u32) -> &mut Slot<T> {
+    fn slot_mut(&mut self, index: u32) -> &mut AgeingSlot<T> {
         match self.slots.get_mut(index as usize) {
             Some(slot) => slot,
             None => unreachable!("a slot above the last one"),

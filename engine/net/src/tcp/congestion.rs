@@ -9,7 +9,7 @@
 use machine::Instant;
 
 use super::cubic::{BETA_TENTHS, Epoch};
-use super::slow_start::Pace;
+use super::slow_start::WindowGrowth;
 
 /// The largest window: several times what a send queue holds.
 const WINDOW_MAX: u32 = 16 * 1024 * 1024;
@@ -46,7 +46,7 @@ pub(super) struct Growth {
     /// The smoothed round trip, in microseconds.
     pub(super) round_trip: u32,
     /// The pace of the first slow start.
-    pub(super) pace: Pace,
+    pub(super) pace: WindowGrowth,
 }
 
 /// The state of proportional rate reduction during loss recovery (RFC 6937 §3.1), in bytes.
@@ -96,9 +96,9 @@ impl Congestion {
         } else if self.window < self.slow_start_threshold {
             let bytes = growth.bytes.min(SLOW_START_SEGMENTS * growth.mss);
             match growth.pace {
-                Pace::Fast => self.grow(bytes),
-                Pace::Slow => self.grow(bytes / 4),
-                Pace::Over => self.slow_start_threshold = self.window,
+                WindowGrowth::Fast => self.grow(bytes),
+                WindowGrowth::Slow => self.grow(bytes / 4),
+                WindowGrowth::Over => self.slow_start_threshold = self.window,
             }
         } else {
             let Growth { now, bytes, mss, round_trip, .. } = *growth;

@@ -87,18 +87,18 @@ pub enum HalfOpenVerdict {
 
 /// The result for a SYN that finds the table full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Room<K> {
+pub enum FullTable<K> {
     /// An entry was evicted.
-    Made {
+    Evicted {
         /// Its key.
         gone: K,
         /// A reset for its peer, if a SYN-ACK was sent.
         reset: Option<SegmentToSend>,
     },
     /// There is no room: answer with a cookie.
-    None,
+    AnswerWithCookie,
     /// Do not answer: the sender repeats the SYN.
-    Later,
+    StaySilent,
 }
 
 /// All half-open connections of one core. `K` identifies a connection: addresses and ports of both
@@ -136,7 +136,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
     }
 
     /// A SYN has found the table full: evicts an entry if one is old enough.
-    pub fn make_room(&mut self, now: Instant, history: SynHistory) -> Room<K> {
+    pub fn make_room(&mut self, now: Instant, history: SynHistory) -> FullTable<K> {
         let age = match history {
             SynHistory::New => EVICTION_AGE,
             SynHistory::Repeated => EVICTION_AGE_FOR_REPEATED,
@@ -152,10 +152,17 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             && let Some(gone) = self.entries.remove(index)
         {
             self.flooded_until = now + FLOOD_SPAN;
-            return Room::Made { gone: gone.key, reset: (gone.sent > 0).then(|| gone.reset()) };
+            return FullTable::Evicted {
+                gone: gone.key,
+                reset: (gone.sent > 0).then(|| gone.reset()),
+            };
         }
         let is_flooded = history == SynHistory::Repeated && now < self.flooded_until;
-        if is_flooded || self.is_empty() { Room::None } else { Room::Later }
+        if is_flooded || self.is_empty() {
+            FullTable::AnswerWithCookie
+        } else {
+            FullTable::StaySilent
+        }
     }
 
     /// A SYN (without ACK and RST) has arrived for an open port. The next `output` sends its

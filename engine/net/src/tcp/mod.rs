@@ -90,7 +90,9 @@ pub use alarm::{
 pub use blocks::RECEIVE_RESERVE;
 pub use closed::reset_for;
 pub use cookies::Cookies;
-pub use half_open::{HalfOpenId, HalfOpenTable, HalfOpenVerdict, Room, SYN_ACK_WAIT, SYN_ACKS_MAX};
+pub use half_open::{
+    FullTable, HalfOpenId, HalfOpenTable, HalfOpenVerdict, SYN_ACK_WAIT, SYN_ACKS_MAX,
+};
 pub use handshake::{InitialNumbers, InitialSequences, MSS_DEFAULT, MSS_MIN, TcpHandshake};
 pub use options::{
     OPTIONS_BYTES_MAX, Options, SACK_BLOCKS_MAX, SackBlock, SackBlocks, Timestamps,

@@ -5,7 +5,7 @@ use super::rack::Rack;
 use super::sequence::SequenceNumber;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Phase {
+pub(super) enum RecoveryPhase {
     /// No loss is known.
     #[default]
     Open,
@@ -26,7 +26,7 @@ pub(super) struct Undo {
 /// The loss recovery of one connection while data is in flight.
 #[derive(Default)]
 pub(super) struct Recovery {
-    pub(super) phase: Phase,
+    pub(super) phase: RecoveryPhase,
     pub(super) duplicates: u8,
     /// Bytes that duplicate acknowledgments account for, without saying which.
     pub(super) assumed: u32,

@@ -22,14 +22,14 @@ const NODES_MAX: usize = 17;
 
 /// The row.
 #[derive(Default)]
-pub(super) struct Row {
+pub(super) struct PieceQueue {
     own: Deque<Piece, ROW_PIECES>,
     nodes: Deque<Box<PieceNode>, NODES_MAX>,
     /// Bytes in nodes.
     node_bytes: u32,
 }
 
-impl Row {
+impl PieceQueue {
     /// How many pieces are certain to fit.
     pub(super) fn room(&self, blocks: &BlockPool) -> usize {
         let own = if self.nodes.is_empty() { ROW_PIECES - self.own.len() } else { 0 };

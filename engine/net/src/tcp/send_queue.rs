@@ -19,7 +19,7 @@ use super::blocks::BlockPool;
 use super::cubic::Epoch;
 use super::flight::Flight;
 use super::recovery::Recovery;
-use super::row::Row;
+use super::row::PieceQueue;
 use super::slow_start::SlowStart;
 
 /// Bytes that every connection may have queued and unacknowledged, if there are enough blocks.
@@ -34,7 +34,7 @@ pub(super) type Pieces = Vec<Piece, PIECES_MAX>;
 /// The queued bytes of one connection.
 #[derive(Default)]
 pub(super) struct SendQueue {
-    pieces: Row,
+    pieces: PieceQueue,
     len: u32,
     /// Bytes of the first piece that are acknowledged.
     acknowledged: u32,

@@ -33,7 +33,7 @@ const ROUNDS: u8 = 5;
 
 /// How the window grows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Pace {
+pub(super) enum WindowGrowth {
     /// As in slow start.
     Fast,
     /// By a quarter of that.
@@ -67,7 +67,7 @@ impl SlowStart {
         highest: SequenceNumber,
         max: SequenceNumber,
         sample: Option<u32>,
-    ) -> Pace {
+    ) -> WindowGrowth {
         if self.round_end.is_none_or(|end| highest.is_after(end)) {
             self.begin_round(clock, max);
         }
@@ -84,12 +84,12 @@ impl SlowStart {
         self.pace()
     }
 
-    fn pace(&self) -> Pace {
+    fn pace(&self) -> WindowGrowth {
         match self.alarm {
-            _ if self.is_over => Pace::Over,
-            None => Pace::Fast,
-            Some((_, ROUNDS..)) => Pace::Over,
-            Some(_) => Pace::Slow,
+            _ if self.is_over => WindowGrowth::Over,
+            None => WindowGrowth::Fast,
+            Some((_, ROUNDS..)) => WindowGrowth::Over,
+            Some(_) => WindowGrowth::Slow,
         }
     }
 
@@ -105,7 +105,7 @@ impl SlowStart {
 
     /// A reordered segment has arrived. The train continues, but only in-order data judges its
     /// length.
-    pub(super) fn arrived_late(&mut self, clock: u32) -> Pace {
+    pub(super) fn arrived_late(&mut self, clock: u32) -> WindowGrowth {
         self.is_long_train(clock);
         self.pace()
     }
@@ -137,17 +137,23 @@ impl SlowStart {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pace, SlowStart};
+    use super::{SlowStart, WindowGrowth};
     use crate::tcp::SequenceNumber;
 
     /// A round of ten segments. Their round trips begin at `least` microseconds and grow. They come
     /// one millisecond apart, and then there is a pause.
-    fn round(slow_start: &mut SlowStart, round: u32, least: u32) -> Pace {
+    fn round(slow_start: &mut SlowStart, round: u32, least: u32) -> WindowGrowth {
         train(slow_start, round, least, 10, 1000)
     }
 
     /// A round of `count` segments, `gap` microseconds apart.
-    fn train(slow_start: &mut SlowStart, round: u32, least: u32, count: u32, gap: u32) -> Pace {
+    fn train(
+        slow_start: &mut SlowStart,
+        round: u32,
+        least: u32,
+        count: u32,
+        gap: u32,
+    ) -> WindowGrowth {
         let at = |segment: u32| SequenceNumber((round * 1000 + 1 + segment) * 1000);
         let paces = (0..count).map(|place| {
             let clock = 0u32.wrapping_sub(1_000_000).wrapping_add(round * 1_000_000 + place * gap);
@@ -159,16 +165,16 @@ mod tests {
     #[test]
     fn slow_start_ends_after_an_ack_train_of_half_a_round_trip() {
         for (least, count, gap, expected) in [
-            (100_000, 44, 1200, Pace::Over),
-            (100_000, 41, 1200, Pace::Fast),
+            (100_000, 44, 1200, WindowGrowth::Over),
+            (100_000, 41, 1200, WindowGrowth::Fast),
             // Acknowledgments with pauses are no train.
-            (100_000, 44, 7000, Pace::Fast),
-            (20_000, 11, 1500, Pace::Over),
-            (20_000, 11, 2500, Pace::Fast),
+            (100_000, 44, 7000, WindowGrowth::Fast),
+            (20_000, 11, 1500, WindowGrowth::Over),
+            (20_000, 11, 2500, WindowGrowth::Fast),
             // On a short path a train must be longer than half a round trip, or any path would seem
             // full at once.
-            (1000, 30, 100, Pace::Fast),
-            (1000, 42, 100, Pace::Over),
+            (1000, 30, 100, WindowGrowth::Fast),
+            (1000, 42, 100, WindowGrowth::Over),
         ] {
             let mut slow_start = SlowStart::default();
             assert_eq!(
@@ -181,7 +187,7 @@ mod tests {
         for late in 0..9 {
             assert_eq!(
                 train(&mut slow_start, late, 100_000, 30, 1000),
-                Pace::Fast,
+                WindowGrowth::Fast,
                 "a new round, a new train"
             );
         }
@@ -190,23 +196,26 @@ mod tests {
     #[test]
     fn slow_start_ends_when_the_round_trip_stays_longer() {
         let mut slow_start = SlowStart::default();
-        assert_eq!(round(&mut slow_start, 0, 20_000), Pace::Fast);
-        assert_eq!(round(&mut slow_start, 1, 23_900), Pace::Fast);
-        assert_eq!(round(&mut slow_start, 2, 27_900), Pace::Slow);
+        assert_eq!(round(&mut slow_start, 0, 20_000), WindowGrowth::Fast);
+        assert_eq!(round(&mut slow_start, 1, 23_900), WindowGrowth::Fast);
+        assert_eq!(round(&mut slow_start, 2, 27_900), WindowGrowth::Slow);
         for later in 3..7 {
-            assert_eq!(round(&mut slow_start, later, 28_000), Pace::Slow);
+            assert_eq!(round(&mut slow_start, later, 28_000), WindowGrowth::Slow);
         }
-        assert_eq!(round(&mut slow_start, 7, 28_000), Pace::Over);
+        assert_eq!(round(&mut slow_start, 7, 28_000), WindowGrowth::Over);
     }
 
     #[test]
     fn a_short_rise_of_the_round_trip_does_not_end_slow_start() {
         let mut slow_start = SlowStart::default();
         for (place, least) in [100_000, 100_000, 113_000, 112_000].into_iter().enumerate() {
-            assert_eq!(round(&mut slow_start, place as u32, least) == Pace::Slow, place == 2);
+            assert_eq!(
+                round(&mut slow_start, place as u32, least) == WindowGrowth::Slow,
+                place == 2
+            );
         }
         for later in 4..20 {
-            assert_eq!(round(&mut slow_start, later, 112_000), Pace::Fast);
+            assert_eq!(round(&mut slow_start, later, 112_000), WindowGrowth::Fast);
         }
     }
 }

@@ -8,7 +8,7 @@ use machine::Micros;
 use smoltcp::wire::{ArpOperation, TcpControl};
 
 use super::messages::*;
-use super::world::{Told, World};
+use super::world::{World, WorldEvent};
 use crate::Counter;
 use crate::Unsent;
 use crate::tcp::CloseReason;
@@ -50,7 +50,7 @@ fn a_connection_is_opened_once_the_neighbour_is_found() {
     assert!(syn.from.1 >= 49_152 && syn.mss == Some(1460));
     assert_eq!(
         world.hears(&answer_to(&syn, TcpControl::Syn).frame(PEER_CARD)),
-        [Told::Connected(connection)]
+        [WorldEvent::Connected(connection)]
     );
     let acknowledgment = world.says_tcp();
     assert_eq!(
@@ -88,11 +88,14 @@ fn refused_and_timed_out_connects_report_different_reasons() {
     let syn = world.says_tcp();
     assert_eq!(
         world.hears(&answer_to(&syn, TcpControl::Rst).frame(PEER_CARD)),
-        [Told::Closed(refused, CloseReason::Refused)]
+        [WorldEvent::Closed(refused, CloseReason::Refused)]
     );
     world.says_nothing();
     let silent = world.net.connect(world.now, at(PEER)).unwrap();
-    assert_eq!(world.waits(Micros::from_secs(300)), [Told::Closed(silent, CloseReason::TimedOut)]);
+    assert_eq!(
+        world.waits(Micros::from_secs(300)),
+        [WorldEvent::Closed(silent, CloseReason::TimedOut)]
+    );
     assert_eq!((world.net.connection_count(), world.net.flow_count()), (0, 0));
 }
 

@@ -9,7 +9,7 @@ use smoltcp::wire::*;
 
 use super::machine_in_memory::CARD;
 use super::messages::*;
-use super::world::{Told, World, limits, our_address};
+use super::world::{World, WorldEvent, limits, our_address};
 use crate::Addressing;
 use crate::tcp::CloseReason;
 
@@ -106,7 +106,7 @@ fn bound_for(seconds: u32) -> World {
     let request = read(&world.says_one());
     let acknowledgment =
         DhcpRepr { lease_duration: Some(seconds), ..answer(DhcpMessageType::Ack, &request) };
-    assert_eq!(world.hears(&frame(&acknowledgment)), [Told::Address(Some(our_address()))]);
+    assert_eq!(world.hears(&frame(&acknowledgment)), [WorldEvent::Address(Some(our_address()))]);
     world.says();
     world.hears(&arp(ArpOperation::Reply, (GATEWAY, GATEWAY_CARD), (US, CARD)));
     world
@@ -150,7 +150,7 @@ fn discover_offer_request_and_ack_assign_an_address() {
     let mut acknowledgment = answer(DhcpMessageType::Ack, &request);
     acknowledgment.dns_servers = Some([Ipv4Addr::new(10, 0, 0, 53)].into_iter().collect());
     let told = world.hears(&frame_to(BROADCAST, EVERYBODY, &acknowledgment));
-    assert_eq!(told, [Told::Address(Some(our_address()))]);
+    assert_eq!(told, [WorldEvent::Address(Some(our_address()))]);
     assert!(world.net.name_servers().eq([IpAddr::V4(Ipv4Addr::new(10, 0, 0, 53))]));
     let announcement = read_arp(&world.says()[0]);
     assert_eq!(announcement, (EVERYBODY, ArpOperation::Request, (US, CARD), (US, NO_CARD)));
@@ -309,11 +309,11 @@ fn a_refused_renewal_ends_the_address_and_its_connections() {
         ..syn
     };
     let told = world.hears(&ack.frame(PEER_CARD));
-    let [Told::Accepted(connection, ..)] = told[..] else { panic!("{told:?}") };
+    let [WorldEvent::Accepted(connection, ..)] = told[..] else { panic!("{told:?}") };
     let renewal = asks(&mut world);
     let told = world.hears(&frame(&answer(DhcpMessageType::Nak, &renewal)));
-    assert_eq!(told, [Told::Address(None)]);
-    assert_eq!(world.next_deadline(), [Told::Closed(connection, CloseReason::Aborted)]);
+    assert_eq!(told, [WorldEvent::Address(None)]);
+    assert_eq!(world.next_deadline(), [WorldEvent::Closed(connection, CloseReason::Aborted)]);
     assert_eq!((world.net.connection_count(), world.net.flow_count()), (0, 0));
     assert_eq!(read(&world.says_one()).kind, DhcpMessageType::Discover);
 }
@@ -335,7 +335,7 @@ fn a_server_refusing_its_own_offers_is_asked_with_pauses() {
 fn a_conflict_declines_a_new_address_and_defends_an_old_one() {
     let mut world = bound();
     let claim = arp(ArpOperation::Request, (US, PEER_CARD), (US, NO_CARD));
-    assert_eq!(world.hears(&claim), [Told::Address(None)]);
+    assert_eq!(world.hears(&claim), [WorldEvent::Address(None)]);
     let decline = world
         .says()
         .iter()

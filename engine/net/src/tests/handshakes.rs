@@ -10,10 +10,10 @@ use tasks::Budget;
 
 use super::machine_in_memory::CARD;
 use super::messages::*;
-use super::world::{SMTP, Told, World, limits, our_address};
+use super::world::{SMTP, World, WorldEvent, limits, our_address};
 use crate::Counter;
 use crate::tcp::CloseReason;
-use crate::{Addressing, ConnectionId, Limits, Output, Service};
+use crate::{Addressing, ConnectionId, Limits, OutputProgress, Service};
 
 /// The peer's end of a connection.
 struct Peer {
@@ -47,7 +47,7 @@ impl Peer {
     }
 
     /// Sends a segment and advances the sequence number.
-    fn says(&mut self, world: &mut World, control: TcpControl, payload: &[u8]) -> Vec<Told> {
+    fn says(&mut self, world: &mut World, control: TcpControl, payload: &[u8]) -> Vec<WorldEvent> {
         let frame = self.segment(control, payload).frame(self.card);
         self.next =
             self.next.wrapping_add(payload.len() as u32 + u32::from(control == TcpControl::Fin));
@@ -68,7 +68,7 @@ impl Peer {
         self.next = self.next.wrapping_add(1);
         self.expects = syn_ack.sequence.wrapping_add(1);
         match self.says(world, TcpControl::None, b"").as_slice() {
-            [Told::Accepted(connection, SMTP, peer)] => {
+            [WorldEvent::Accepted(connection, SMTP, peer)] => {
                 assert_eq!(*peer, SocketAddr::V4(SocketAddrV4::new(self.address, self.port)));
                 *connection
             }
@@ -94,7 +94,7 @@ fn a_conversation_from_the_handshake_to_time_wait() {
 
     assert_eq!(
         peer.says(&mut world, TcpControl::Psh, b"QUIT\r\n"),
-        [Told::Data(connection, b"QUIT\r\n".to_vec())]
+        [WorldEvent::Data(connection, b"QUIT\r\n".to_vec())]
     );
     world.net.send(world.now, connection, b"221 bye\r\n");
     world.net.close(connection);
@@ -102,7 +102,10 @@ fn a_conversation_from_the_handshake_to_time_wait() {
     assert_eq!((reset.control, reset.payload.as_slice()), (TcpControl::Fin, &b"221 bye\r\n"[..]));
     peer.hears(&reset);
     let told = peer.says(&mut world, TcpControl::Fin, b"");
-    assert_eq!(told, [Told::PeerClosed(connection), Told::Closed(connection, CloseReason::Normal)]);
+    assert_eq!(
+        told,
+        [WorldEvent::PeerClosed(connection), WorldEvent::Closed(connection, CloseReason::Normal)]
+    );
     let last = world.says_tcp();
     assert_eq!(last.acknowledgment, Some(peer.next));
     assert_eq!(world.net.connection_count(), 0);
@@ -133,7 +136,7 @@ fn a_bare_acknowledgment_causes_no_output_and_no_new_deadline() {
     // Data without a reply is acknowledged after a delay, which is earlier than any other deadline.
     assert_eq!(
         peer.says(&mut world, TcpControl::Psh, b"NO"),
-        [Told::Data(connection, b"NO".to_vec())]
+        [WorldEvent::Data(connection, b"NO".to_vec())]
     );
     world.says_nothing();
     world.waits(Micros::from_millis(30));
@@ -278,18 +281,18 @@ fn unconsumed_data_waits_for_the_user() {
     let connection = peer.connects(&mut world);
     assert_eq!(
         peer.says(&mut world, TcpControl::Psh, b"first second"),
-        [Told::Data(connection, b"first second".to_vec())]
+        [WorldEvent::Data(connection, b"first second".to_vec())]
     );
     world.net.keep(connection, b"second");
     assert_eq!(world.net.waiting(connection), b"second");
     let told = peer.says(&mut world, TcpControl::Psh, b" third");
-    assert_eq!(told, [Told::Buffered(connection)]);
+    assert_eq!(told, [WorldEvent::Buffered(connection)]);
     assert_eq!(world.net.waiting(connection), b"second third");
     world.net.consumed(connection, 12);
     assert_eq!(world.net.waiting(connection), b"");
     assert_eq!(
         peer.says(&mut world, TcpControl::Psh, b"x"),
-        [Told::Data(connection, b"x".to_vec())]
+        [WorldEvent::Data(connection, b"x".to_vec())]
     );
 }
 
@@ -313,7 +316,7 @@ fn a_fragmented_segment_is_delivered_from_the_receive_queue() {
             Checksum::Verified,
         ));
     }
-    assert_eq!(told, [Told::Buffered(connection)]);
+    assert_eq!(told, [WorldEvent::Buffered(connection)]);
     assert_eq!(world.net.waiting(connection), [b'x'; 1000]);
 }
 
@@ -323,7 +326,10 @@ fn a_frame_of_joined_segments_is_one_piece_of_data() {
     let mut peer = Peer::at_port(4000);
     let connection = peer.connects(&mut world);
     let bytes: Vec<u8> = (0..20_000u32).map(|at| at as u8).collect();
-    assert_eq!(peer.says(&mut world, TcpControl::Psh, &bytes), [Told::Data(connection, bytes)]);
+    assert_eq!(
+        peer.says(&mut world, TcpControl::Psh, &bytes),
+        [WorldEvent::Data(connection, bytes)]
+    );
 }
 
 #[test]
@@ -337,7 +343,7 @@ fn checksums_are_verified_unless_the_card_vouches_for_them() {
     assert_eq!(world.net.counters().of(Counter::DroppedChecksum), 1);
     assert_eq!(
         world.hears_as(&frame, Checksum::Verified),
-        [Told::Data(connection, b"data".to_vec())]
+        [WorldEvent::Data(connection, b"data".to_vec())]
     );
 }
 
@@ -387,10 +393,10 @@ fn a_full_card_delays_and_loses_nothing() {
             peers.iter_mut().find(|peer| peer.port == segment.to.1).unwrap().hears(&segment);
         }
         rounds += 1;
-        if outcome == Output::All {
+        if outcome == OutputProgress::All {
             break;
         }
-        assert_eq!(outcome, Output::CardFull);
+        assert_eq!(outcome, OutputProgress::CardFull);
     }
     assert!(rounds > 3);
     let greeted = peers[0].expects;
@@ -406,7 +412,10 @@ fn a_spent_budget_is_reported_and_the_rest_follows() {
     for connection in connections {
         world.net.send(world.now, connection, b"220\r\n");
     }
-    assert_eq!(world.net.output(world.now, &mut world.machine, &mut Budget::new(3)), Output::More);
+    assert_eq!(
+        world.net.output(world.now, &mut world.machine, &mut Budget::new(3)),
+        OutputProgress::More
+    );
     assert_eq!(world.machine.sent.drain(..).count(), 3);
     assert_eq!(world.says().len(), 1);
 }
@@ -417,7 +426,10 @@ fn handshakes_cost_budget_too() {
     for port in 4000..4008 {
         world.hears(&Peer::at_port(port).syn().frame(PEER_CARD));
     }
-    assert_eq!(world.net.output(world.now, &mut world.machine, &mut Budget::new(5)), Output::More);
+    assert_eq!(
+        world.net.output(world.now, &mut world.machine, &mut Budget::new(5)),
+        OutputProgress::More
+    );
     assert_eq!(world.machine.sent.drain(..).count(), 5);
     assert_eq!(world.says().len(), 3);
 }
@@ -440,7 +452,7 @@ fn a_reset_closes_the_connection_and_is_reported_once() {
     let connection = peer.connects(&mut world);
     assert_eq!(
         peer.says(&mut world, TcpControl::Rst, b""),
-        [Told::Closed(connection, CloseReason::Reset)]
+        [WorldEvent::Closed(connection, CloseReason::Reset)]
     );
     world.says_nothing();
     assert_eq!((world.net.connection_count(), world.net.counters().of(Counter::ResetsIn)), (0, 1));
@@ -454,7 +466,7 @@ fn a_silent_peer_times_out_and_the_user_is_told() {
     world.net.send(world.now, connection, b"220\r\n");
     world.says();
     let told = world.waits(Micros::from_secs(3_600));
-    assert_eq!(told, [Told::Closed(connection, CloseReason::TimedOut)]);
+    assert_eq!(told, [WorldEvent::Closed(connection, CloseReason::TimedOut)]);
     assert!(world.net.counters().of(Counter::Retransmits) > 3);
     assert_eq!(world.net.connection_count(), 0);
 }
@@ -478,7 +490,7 @@ fn icmp_errors_end_no_connection() {
     peer.hears(&Tcp::read(&sent).1);
     assert_eq!(
         peer.says(&mut world, TcpControl::Psh, b"HELO\r\n"),
-        [Told::Data(connection, b"HELO\r\n".to_vec())]
+        [WorldEvent::Data(connection, b"HELO\r\n".to_vec())]
     );
 }
 
@@ -533,7 +545,7 @@ fn ecn_marks_are_read_from_and_ect_is_set_in_the_ip_header() {
     peer.next += 1;
     peer.expects = Tcp::read(&answer).1.sequence.wrapping_add(1);
     let told = peer.says(&mut world, TcpControl::None, b"");
-    let [Told::Accepted(connection, ..)] = told[..] else { panic!("{told:?}") };
+    let [WorldEvent::Accepted(connection, ..)] = told[..] else { panic!("{told:?}") };
     assert_eq!(world.net.send(world.now, connection, b"220 "), 4);
     let text = world.says_one();
     assert_eq!(text[15], 2, "ECT(0)");

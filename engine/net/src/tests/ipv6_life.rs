@@ -10,7 +10,7 @@ use smoltcp::wire::*;
 use super::machine_in_memory::CARD;
 use super::messages::PEER_CARD;
 use super::messages_ipv6::*;
-use super::world::{Told, World};
+use super::world::{World, WorldEvent};
 use crate::Counter;
 use crate::{Ipv6Address, Ipv6Addressing, Unsent};
 
@@ -21,7 +21,7 @@ fn automatic() -> World {
     World::of_ipv6(Ipv6Addressing::Automatic)
 }
 
-fn said(world: &mut World) -> Vec<Said> {
+fn said(world: &mut World) -> Vec<SentNdp> {
     world.says().iter().map(|frame| read_ndp(frame)).collect()
 }
 
@@ -33,7 +33,7 @@ fn own(world: &World) -> Vec<Ipv6Addr> {
 /// The address that we are about to assign, from its duplicate address detection.
 fn asked_for(world: &mut World) -> Ipv6Addr {
     let asked = said(world).into_iter().find_map(|said| match said {
-        Said::Solicit(target, from, _) if from.is_unspecified() => Some(target),
+        SentNdp::Solicit(target, from, _) if from.is_unspecified() => Some(target),
         _ => None,
     });
     asked.expect("a question for a double")
@@ -51,7 +51,8 @@ fn with_link_local() -> (World, Ipv6Addr) {
 fn an_address_is_assigned_after_duplicate_detection() {
     let mut world = automatic();
     let words = said(&mut world);
-    let [Said::Listen(group, 1), Said::Solicit(link_local, UNSPECIFIED, to)] = words[..] else {
+    let [SentNdp::Listen(group, 1), SentNdp::Solicit(link_local, UNSPECIFIED, to)] = words[..]
+    else {
         panic!("{words:?}")
     };
     assert_eq!((group, to), (solicited_node(link_local), solicited_node(link_local)));
@@ -60,14 +61,14 @@ fn an_address_is_assigned_after_duplicate_detection() {
 
     world.now = world.now + SECOND;
     let words = said(&mut world);
-    assert_eq!(words, [Said::Listen(group, 1), Said::SolicitRouters(link_local)]);
-    assert_eq!(world.waits(Micros(1)), [Told::Ipv6Addresses(vec![link_local])]);
+    assert_eq!(words, [SentNdp::Listen(group, 1), SentNdp::SolicitRouters(link_local)]);
+    assert_eq!(world.waits(Micros(1)), [WorldEvent::Ipv6Addresses(vec![link_local])]);
 
     assert_eq!(world.hears(&Advertisement::new().frame()), []);
     let global = asked_for(&mut world);
     assert_eq!(global.segments()[..4], NETWORK.segments()[..4]);
     assert_eq!(own(&world), [link_local]);
-    assert_eq!(world.waits(SECOND), [Told::Ipv6Addresses(vec![link_local, global])]);
+    assert_eq!(world.waits(SECOND), [WorldEvent::Ipv6Addresses(vec![link_local, global])]);
     assert_eq!(world.net.ipv6_router(), Some(ROUTER));
 }
 
@@ -95,7 +96,7 @@ fn a_duplicate_address_is_replaced_by_another_one() {
         ));
         let gives_up = tried.len() == 3;
         assert_eq!(
-            told == [Told::AddressTaken(address)],
+            told == [WorldEvent::AddressTaken(address)],
             gives_up,
             "after three duplicates there is no address"
         );
@@ -110,8 +111,8 @@ fn competing_detection_fails_and_a_looped_solicitation_does_not() {
     let mut world = automatic();
     let first = world.says();
     let question =
-        first.iter().find(|frame| matches!(read_ndp(frame), Said::Solicit(..))).unwrap().clone();
-    let Said::Solicit(address, _, group) = read_ndp(&question) else { panic!() };
+        first.iter().find(|frame| matches!(read_ndp(frame), SentNdp::Solicit(..))).unwrap().clone();
+    let SentNdp::Solicit(address, _, group) = read_ndp(&question) else { panic!() };
     // A loop in the link returns our own solicitation (RFC 7527).
     let mut echo = question;
     echo[6..12].copy_from_slice(&PEER_CARD.0);
@@ -138,7 +139,7 @@ fn router_solicitations_back_off_until_an_answer() {
     let mut asked_at = Vec::new();
     for _ in 0..6 {
         world.now = world.net.next_deadline().unwrap();
-        assert!(matches!(said(&mut world)[..], [Said::SolicitRouters(_)]));
+        assert!(matches!(said(&mut world)[..], [SentNdp::SolicitRouters(_)]));
         asked_at.push(world.now);
     }
     let waits: Vec<u64> =
@@ -218,7 +219,7 @@ fn a_lifetime_may_grow_but_not_shrink_below_two_hours() {
     world.hears(&lives(1, 1));
     let told = world.waits(Micros::from_secs(101));
     assert!(
-        matches!(&told[..], [Told::Ipv6Addresses(left)] if left.len() == 1),
+        matches!(&told[..], [WorldEvent::Ipv6Addresses(left)] if left.len() == 1),
         "and not more: {told:?}"
     );
 
@@ -330,7 +331,7 @@ fn fixed_addresses_are_checked_and_advertisements_ignored() {
         ALL_NODES,
         NdiscNeighborFlags::OVERRIDE,
     ));
-    assert_eq!(told, [Told::AddressTaken(fixed(3).address)]);
+    assert_eq!(told, [WorldEvent::AddressTaken(fixed(3).address)]);
     world.waits(Micros::from_secs(3_600));
     let ours = own(&world);
     assert_eq!((ours.len(), ours.contains(&fixed(2).address)), (2, true));
@@ -360,8 +361,8 @@ fn listener_queries_are_answered_with_our_groups() {
         );
         said(world)
     };
-    assert_eq!(asks(&mut world, 28), [Said::Listen(solicited_node(link_local), 2)]);
-    let one_by_one = [link_local, global].map(|own| Said::Listen(solicited_node(own), 1));
+    assert_eq!(asks(&mut world, 28), [SentNdp::Listen(solicited_node(link_local), 2)]);
+    let one_by_one = [link_local, global].map(|own| SentNdp::Listen(solicited_node(own), 1));
     assert_eq!(asks(&mut world, 24), one_by_one, "an old querier gets version 1 reports");
 }
 

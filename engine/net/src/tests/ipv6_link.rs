@@ -10,7 +10,7 @@ use smoltcp::wire::*;
 use super::machine_in_memory::CARD;
 use super::messages::{EVERYBODY, GATEWAY_CARD, PEER_CARD, ethernet};
 use super::messages_ipv6::*;
-use super::world::{Told, World};
+use super::world::{World, WorldEvent};
 use crate::Counter;
 
 const SOLICITED: NdiscNeighborFlags = NdiscNeighborFlags::SOLICITED;
@@ -63,7 +63,7 @@ fn a_ping_to_a_group_is_answered_on_the_link_only() {
 fn a_neighbour_is_resolved_before_packets_are_sent() {
     let (mut world, _, global) = world();
     send(&mut world, NEAR, b"question");
-    assert_eq!(read_ndp(&world.says_one()), Said::Solicit(NEAR, global, solicited_node(NEAR)));
+    assert_eq!(read_ndp(&world.says_one()), SentNdp::Solicit(NEAR, global, solicited_node(NEAR)));
     world.hears(&advertisement(PEER_CARD, NEAR, global, SOLICITED | OVERRIDE));
     let (card, ip, payload) = read_ipv6(&world.says_one());
     assert_eq!(
@@ -82,7 +82,7 @@ fn a_silent_neighbour_is_asked_three_times_and_given_up() {
     let (mut world, ..) = world();
     send(&mut world, NEAR, b"?");
     for _ in 0..3 {
-        assert!(matches!(read_ndp(&world.says_one()), Said::Solicit(NEAR, ..)));
+        assert!(matches!(read_ndp(&world.says_one()), SentNdp::Solicit(NEAR, ..)));
         world.now = world.now + Micros::from_secs(1);
     }
     world.says_nothing();
@@ -110,7 +110,7 @@ fn a_neighbour_in_use_is_probed_and_an_idle_one_is_not() {
     world.says_nothing();
     world.now = world.now + Micros::from_millis(1);
     let question = world.says_one();
-    assert_eq!(read_ndp(&question), Said::Solicit(NEAR, global, NEAR));
+    assert_eq!(read_ndp(&question), SentNdp::Solicit(NEAR, global, NEAR));
     assert_eq!(question[..6], PEER_CARD.0, "the probe is unicast");
     world.hears(&advertisement(PEER_CARD, NEAR, global, SOLICITED));
     world.waits(Micros::from_secs(10));
@@ -122,7 +122,7 @@ fn a_neighbour_in_use_is_probed_and_an_idle_one_is_not() {
     send(&mut world, NEAR, b"4");
     world.waits(Micros::from_secs(9));
     send(&mut world, NEAR, b"5");
-    assert_eq!(read_ndp(&world.says_one()), Said::Solicit(NEAR, global, solicited_node(NEAR)));
+    assert_eq!(read_ndp(&world.says_one()), SentNdp::Solicit(NEAR, global, solicited_node(NEAR)));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn unsolicited_advertisements_need_the_override_flag() {
     world.hears(&advertisement(PEER_CARD, NEAR, ALL_NODES, OVERRIDE));
     send(&mut world, NEAR, b"1");
     assert!(
-        matches!(read_ndp(&world.says_one()), Said::Solicit(..)),
+        matches!(read_ndp(&world.says_one()), SentNdp::Solicit(..)),
         "an unsolicited advertisement adds no entry"
     );
     world.hears(&advertisement(PEER_CARD, NEAR, global, SOLICITED | OVERRIDE));
@@ -150,11 +150,11 @@ fn a_solicitation_is_answered_and_its_sender_cached() {
     let (mut world, near, global) = world();
     for own in [near, global] {
         world.hears(&solicitation(PEER_CARD, NEAR, solicited_node(own), own));
-        assert_eq!(read_ndp(&world.says_one()), Said::Advertise(own, NEAR, true));
+        assert_eq!(read_ndp(&world.says_one()), SentNdp::Advertise(own, NEAR, true));
         world.hears(&solicitation(PEER_CARD, UNSPECIFIED, solicited_node(own), own));
         assert_eq!(
             read_ndp(&world.says_one()),
-            Said::Advertise(own, ALL_NODES, false),
+            SentNdp::Advertise(own, ALL_NODES, false),
             "duplicate address detection is answered"
         );
     }
@@ -350,7 +350,7 @@ fn a_bound_port_gets_its_datagrams_whole_or_in_fragments() {
     assert!(world.net.bind(53));
     let peer = SocketAddr::from((NEAR, 4000));
     let small = udp((NEAR, 4000), (own, 53), b"question");
-    let expected = [Told::Datagram(53, peer, b"question".to_vec())];
+    let expected = [WorldEvent::Datagram(53, peer, b"question".to_vec())];
     assert_eq!(world.hears(&to(own, NEAR, 17, &small)), expected);
 
     let large = udp((NEAR, 4000), (own, 53), &[3; 4000]);
@@ -359,7 +359,7 @@ fn a_bound_port_gets_its_datagrams_whole_or_in_fragments() {
     assert_eq!(world.hears(&parts[2]), []);
     assert_eq!(world.hears(&parts[0]), []);
     assert_eq!(world.hears(&parts[0]), [], "networks repeat");
-    assert_eq!(world.hears(&parts[1]), [Told::Datagram(53, peer, [3; 4000].to_vec())]);
+    assert_eq!(world.hears(&parts[1]), [WorldEvent::Datagram(53, peer, [3; 4000].to_vec())]);
 
     let whole = fragment(NEAR, own, 17, &small, 0..small.len(), 7);
     assert_eq!(world.hears(&whole), expected, "a fragment that is all of it");

@@ -10,7 +10,7 @@ use smoltcp::wire::*;
 
 use super::messages::{PEER_CARD, Tcp, US};
 use super::messages_ipv6::*;
-use super::world::{SMTP, Told, World, our_address};
+use super::world::{SMTP, World, WorldEvent, our_address};
 use crate::Counter;
 use crate::tcp::CloseReason;
 use crate::{Addressing, ConnectionId};
@@ -101,7 +101,7 @@ impl Peer {
         }
     }
 
-    fn says(&mut self, world: &mut World, control: TcpControl, payload: &[u8]) -> Vec<Told> {
+    fn says(&mut self, world: &mut World, control: TcpControl, payload: &[u8]) -> Vec<WorldEvent> {
         let frame = self.segment(control, payload).frame(PEER_CARD);
         self.next =
             self.next.wrapping_add(payload.len() as u32 + u32::from(control == TcpControl::Fin));
@@ -116,7 +116,7 @@ impl Peer {
         self.next = self.next.wrapping_add(1);
         self.expects = syn_ack.sequence.wrapping_add(1);
         match self.says(world, TcpControl::None, b"").as_slice() {
-            [Told::Accepted(connection, SMTP, peer)] => {
+            [WorldEvent::Accepted(connection, SMTP, peer)] => {
                 assert_eq!(*peer, SocketAddr::from(self.own));
                 (*connection, syn_ack.mss.unwrap())
             }
@@ -150,13 +150,16 @@ fn a_conversation_from_the_handshake_to_time_wait() {
     peer.expects += 11;
     assert_eq!(
         peer.says(&mut world, TcpControl::Psh, b"QUIT\r\n"),
-        [Told::Data(connection, b"QUIT\r\n".to_vec())]
+        [WorldEvent::Data(connection, b"QUIT\r\n".to_vec())]
     );
     world.net.close(connection);
     assert_eq!(segments(&mut world)[0].control, TcpControl::Fin);
     peer.expects += 1;
     let told = peer.says(&mut world, TcpControl::Fin, b"");
-    assert_eq!(told, [Told::PeerClosed(connection), Told::Closed(connection, CloseReason::Normal)]);
+    assert_eq!(
+        told,
+        [WorldEvent::PeerClosed(connection), WorldEvent::Closed(connection, CloseReason::Normal)]
+    );
     assert_eq!(segments(&mut world)[0].acknowledgment, Some(peer.next));
     assert_eq!(world.net.connection_count(), 0);
     assert_eq!(world.net.time_wait_count(), 1);
@@ -233,7 +236,7 @@ fn same_ports_on_other_addresses_are_other_connections() {
     for (peer, connection) in peers.iter_mut().zip(connections) {
         assert_eq!(
             peer.says(&mut world, TcpControl::Psh, b"x"),
-            [Told::Data(connection, b"x".to_vec())]
+            [WorldEvent::Data(connection, b"x".to_vec())]
         );
     }
     // An IPv6 packet cannot pose as one of IPv4.
@@ -255,7 +258,7 @@ fn a_path_mtu_report_counts_but_not_below_the_minimum_mtu() {
         peer.next += 1;
         peer.expects = syn_ack.sequence.wrapping_add(1);
         match peer.says(&mut world, TcpControl::None, b"")[..] {
-            [Told::Accepted(connection, ..)] => (connection, syn_ack),
+            [WorldEvent::Accepted(connection, ..)] => (connection, syn_ack),
             ref told => panic!("{told:?}"),
         }
     };
@@ -304,7 +307,10 @@ fn a_lost_address_closes_its_connections_and_no_others() {
     let told = world.waits(Micros::from_secs(100));
     assert_eq!(
         told,
-        [Told::Ipv6Addresses(vec![near, global]), Told::Closed(goes, CloseReason::Aborted)]
+        [
+            WorldEvent::Ipv6Addresses(vec![near, global]),
+            WorldEvent::Closed(goes, CloseReason::Aborted)
+        ]
     );
     assert_eq!(world.net.send(world.now, stays, b"still here"), 10);
 }
@@ -313,7 +319,7 @@ fn a_lost_address_closes_its_connections_and_no_others() {
 fn connect_resolves_the_neighbour_first() {
     let (mut world, _, own) = world();
     let connection = world.net.connect(world.now, (NEAR, 25).into()).unwrap();
-    assert_eq!(read_ndp(&world.says_one()), Said::Solicit(NEAR, own, solicited_node(NEAR)));
+    assert_eq!(read_ndp(&world.says_one()), SentNdp::Solicit(NEAR, own, solicited_node(NEAR)));
     world.hears(&advertisement(PEER_CARD, NEAR, own, NdiscNeighborFlags::SOLICITED));
     let (card, syn) = Segment::read(&world.says_one());
     assert_eq!((card, syn.from.0, syn.to, syn.mss), (PEER_CARD, own, (NEAR, 25), Some(1440)));
@@ -326,7 +332,7 @@ fn connect_resolves_the_neighbour_first() {
         mss: Some(1440),
         payload: Vec::new(),
     };
-    assert_eq!(world.hears(&syn_ack.frame(PEER_CARD)), [Told::Connected(connection)]);
+    assert_eq!(world.hears(&syn_ack.frame(PEER_CARD)), [WorldEvent::Connected(connection)]);
     let link_local = PEER;
     assert!(world.net.connect(world.now, (link_local, 25).into()).is_ok());
     for impossible in [own, ALL_NODES, UNSPECIFIED] {

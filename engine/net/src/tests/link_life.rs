@@ -8,7 +8,7 @@ use smoltcp::wire::*;
 
 use super::machine_in_memory::CARD;
 use super::messages::*;
-use super::world::{Told, World};
+use super::world::{World, WorldEvent};
 use crate::Counter;
 use crate::Unsent;
 
@@ -237,12 +237,12 @@ fn a_bound_port_gets_its_datagrams_whole_or_in_fragments() {
     let peer = SocketAddr::V4(SocketAddrV4::new(PEER, 4000));
     let small = udp((PEER, 4000), (US, 53), b"question");
     let told = world.hears(&to_us(PEER, IpProtocol::Udp, &small));
-    assert_eq!(told, [Told::Datagram(53, peer, b"question".to_vec())]);
+    assert_eq!(told, [WorldEvent::Datagram(53, peer, b"question".to_vec())]);
 
     let large = udp((PEER, 4000), (US, 53), &[3; 4000]);
     let [first, last] = fragments(&large, IpProtocol::Udp, 1480);
     assert_eq!(world.hears(&first), []);
-    assert_eq!(world.hears(&last), [Told::Datagram(53, peer, [3; 4000].to_vec())]);
+    assert_eq!(world.hears(&last), [WorldEvent::Datagram(53, peer, [3; 4000].to_vec())]);
 
     let mut wrong = small.clone();
     wrong[10] ^= 1;

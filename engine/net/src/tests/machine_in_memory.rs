@@ -100,7 +100,7 @@ impl Machine for TestMachine {
 
     fn give_back(&mut self, _frame: Frame) {}
 
-    fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+    fn transmit(&mut self, frame: &OutgoingFrame<'_>) -> Result<(), TransmitError> {
         if self.sent.len() >= self.ring {
             return Err(TransmitError::Full);
         }

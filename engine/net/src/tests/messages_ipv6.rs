@@ -182,7 +182,7 @@ pub(super) fn read_icmp(frame: &[u8]) -> (Ethernet, Ipv6Repr, Vec<u8>) {
 
 /// The Neighbor Discovery messages that we send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Said {
+pub(super) enum SentNdp {
     /// A neighbour solicitation: target, source, destination.
     Solicit(Ipv6Addr, Ipv6Addr, Ipv6Addr),
     /// An advertisement of our address, its destination, and whether it is solicited.
@@ -195,19 +195,19 @@ pub(super) enum Said {
     Other(u8),
 }
 
-pub(super) fn read_ndp(frame: &[u8]) -> Said {
+pub(super) fn read_ndp(frame: &[u8]) -> SentNdp {
     let (card, ip, message) = read_icmp(frame);
     if message[0] == 143 || message[0] == 131 {
         assert_eq!(ip.hop_limit, 1);
         let group: [u8; 16] =
             if message[0] == 143 { &message[12..28] } else { &message[8..24] }.try_into().unwrap();
         let count = if message[0] == 143 { usize::from(message[7]) } else { 1 };
-        return Said::Listen(Ipv6Addr::from(group), count);
+        return SentNdp::Listen(Ipv6Addr::from(group), count);
     }
     let packet = Icmpv6Packet::new_checked(message.as_slice()).unwrap();
     match NdiscRepr::parse(&packet) {
         Ok(_) => assert_eq!(ip.hop_limit, 255),
-        Err(_) => return Said::Other(message[0]),
+        Err(_) => return SentNdp::Other(message[0]),
     }
     if ip.dst_addr.is_multicast() {
         let [.., a, b, c, d] = ip.dst_addr.octets();
@@ -215,17 +215,21 @@ pub(super) fn read_ndp(frame: &[u8]) -> Said {
     }
     match NdiscRepr::parse(&packet).unwrap() {
         NdiscRepr::NeighborSolicit { target_addr, .. } => {
-            Said::Solicit(target_addr, ip.src_addr, ip.dst_addr)
+            SentNdp::Solicit(target_addr, ip.src_addr, ip.dst_addr)
         }
         NdiscRepr::NeighborAdvert { flags, target_addr, lladdr } => {
             assert_eq!(lladdr.unwrap().as_bytes(), CARD.0);
             assert!(!flags.contains(NdiscNeighborFlags::ROUTER), "we are none");
-            Said::Advertise(target_addr, ip.dst_addr, flags.contains(NdiscNeighborFlags::SOLICITED))
+            SentNdp::Advertise(
+                target_addr,
+                ip.dst_addr,
+                flags.contains(NdiscNeighborFlags::SOLICITED),
+            )
         }
         NdiscRepr::RouterSolicit { lladdr } => {
             assert_eq!(lladdr.unwrap().as_bytes(), CARD.0);
             assert_eq!(ip.dst_addr, Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2));
-            Said::SolicitRouters(ip.src_addr)
+            SentNdp::SolicitRouters(ip.src_addr)
         }
         other => panic!("{other:?}"),
     }

@@ -12,12 +12,12 @@ use super::messages_ipv6;
 use crate::tcp::{CloseReason, PoolSizes};
 use crate::{
     Addressing, Config, ConnectionId, Cores, Event, Events, Ipv4Interface, Ipv6Addressing, Limits,
-    Net, Output, Route, Service,
+    Net, OutputProgress, Route, Service,
 };
 
 /// An event with the bytes that it refers to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Told {
+pub(super) enum WorldEvent {
     Accepted(ConnectionId, Service, SocketAddr),
     Connected(ConnectionId),
     Data(ConnectionId, Vec<u8>),
@@ -101,11 +101,11 @@ impl World {
     }
 
     /// Passes a frame to the network and returns its events. Data that is not consumed is lost.
-    pub(super) fn hears(&mut self, frame: &[u8]) -> Vec<Told> {
+    pub(super) fn hears(&mut self, frame: &[u8]) -> Vec<WorldEvent> {
         self.hears_as(frame, Checksum::Unknown)
     }
 
-    pub(super) fn hears_as(&mut self, frame: &[u8], checksum: Checksum) -> Vec<Told> {
+    pub(super) fn hears_as(&mut self, frame: &[u8], checksum: Checksum) -> Vec<WorldEvent> {
         let mut frame = Frame::new(frame.into(), 0..frame.len(), checksum);
         let mut events = Events::new();
         let route = self.net.frame_arrived(self.now, &mut frame, &mut events);
@@ -114,34 +114,34 @@ impl World {
         events.iter().map(|event| self.told(event, &frame)).collect()
     }
 
-    fn told(&self, event: &Event, frame: &Frame) -> Told {
+    fn told(&self, event: &Event, frame: &Frame) -> WorldEvent {
         match event.clone() {
             Event::Accepted { connection, service, peer } => {
-                Told::Accepted(connection, service, peer)
+                WorldEvent::Accepted(connection, service, peer)
             }
-            Event::Connected { connection } => Told::Connected(connection),
+            Event::Connected { connection } => WorldEvent::Connected(connection),
             Event::Data { connection, bytes } => {
-                Told::Data(connection, frame.bytes()[bytes].to_vec())
+                WorldEvent::Data(connection, frame.bytes()[bytes].to_vec())
             }
-            Event::Buffered { connection } => Told::Buffered(connection),
-            Event::SendRoom { connection } => Told::SendRoom(connection),
-            Event::PeerClosed { connection } => Told::PeerClosed(connection),
-            Event::Closed { connection, reason } => Told::Closed(connection, reason),
+            Event::Buffered { connection } => WorldEvent::Buffered(connection),
+            Event::SendRoom { connection } => WorldEvent::SendRoom(connection),
+            Event::PeerClosed { connection } => WorldEvent::PeerClosed(connection),
+            Event::Closed { connection, reason } => WorldEvent::Closed(connection, reason),
             Event::Datagram { port, peer, bytes } => {
-                Told::Datagram(port, peer, self.net.datagram(frame.bytes(), &bytes).to_vec())
+                WorldEvent::Datagram(port, peer, self.net.datagram(frame.bytes(), &bytes).to_vec())
             }
-            Event::AddressChanged { address } => Told::Address(address),
-            Event::Ipv6AddressesChanged => {
-                Told::Ipv6Addresses(self.net.ipv6_addresses().map(|own| own.address).collect())
-            }
-            Event::AddressTaken { address } => Told::AddressTaken(address),
+            Event::AddressChanged { address } => WorldEvent::Address(address),
+            Event::Ipv6AddressesChanged => WorldEvent::Ipv6Addresses(
+                self.net.ipv6_addresses().map(|own| own.address).collect(),
+            ),
+            Event::AddressTaken { address } => WorldEvent::AddressTaken(address),
         }
     }
 
     /// The frames that the network sends now.
     pub(super) fn says(&mut self) -> Vec<Vec<u8>> {
         let outcome = self.net.output(self.now, &mut self.machine, &mut Budget::new(1_000));
-        assert_eq!(outcome, Output::All);
+        assert_eq!(outcome, OutputProgress::All);
         assert!(!self.net.has_changed());
         self.checks_cached_timers();
         self.machine.sent.drain(..).collect()
@@ -165,14 +165,14 @@ impl World {
     }
 
     /// Lets time pass up to the next deadline, and handles it.
-    pub(super) fn next_deadline(&mut self) -> Vec<Told> {
+    pub(super) fn next_deadline(&mut self) -> Vec<WorldEvent> {
         let deadline = self.net.next_deadline().expect("nothing to wait for");
         self.now = self.now.max(deadline);
         self.deadlines()
     }
 
     /// Lets time pass, handles every deadline on the way, and drops what is sent.
-    pub(super) fn waits(&mut self, span: Micros) -> Vec<Told> {
+    pub(super) fn waits(&mut self, span: Micros) -> Vec<WorldEvent> {
         let end = self.now + span;
         let mut told = Vec::new();
         while let Some(deadline) = self.net.next_deadline().filter(|deadline| *deadline <= end) {
@@ -190,7 +190,7 @@ impl World {
         assert!(self.net.has_changed() || kept == next, "kept: {kept:?}, and it is {next:?}");
     }
 
-    fn deadlines(&mut self) -> Vec<Told> {
+    fn deadlines(&mut self) -> Vec<WorldEvent> {
         let mut events = Events::new();
         self.net.deadlines_expired(self.now, &mut events, &mut Budget::new(1_000));
         self.checks_cached_timers();

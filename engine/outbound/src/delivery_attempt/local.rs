@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use relay::report::Kind;
+use relay::report::ReportKind;
 use store::{AccountId, Recipient, Refusal};
 
 use crate::attempt_context::AttemptCx;
@@ -104,8 +104,10 @@ impl DeliveryAttempt {
     /// Whether it is a report that the sender does not want.
     fn is_untold(&self, kind: DeliveryKind, cx: &AttemptCx<'_, '_>) -> bool {
         match kind {
-            DeliveryKind::FailureReport(bit) => !self.entry().is_told(bit, Kind::Failed, cx),
-            DeliveryKind::SuccessReport(bit) => !self.entry().is_told(bit, Kind::Delivered, cx),
+            DeliveryKind::FailureReport(bit) => !self.entry().is_told(bit, ReportKind::Failed, cx),
+            DeliveryKind::SuccessReport(bit) => {
+                !self.entry().is_told(bit, ReportKind::Delivered, cx)
+            }
             DeliveryKind::Message(..)
             | DeliveryKind::Forward(_)
             | DeliveryKind::DelayReport

@@ -12,7 +12,7 @@
 use accounts::entries;
 use machine::{Instant, Micros, Turn};
 use relay::destinations::ConnectionOutcome;
-use relay::schedule::{self, Next};
+use relay::schedule::{self, NextTry};
 use store::{MessageInfo, OUTBOX, OutboxEntry, Packing, Refusal, State, UidRange};
 
 use crate::attempt_context::AttemptCx;
@@ -23,7 +23,7 @@ use crate::failure::FailureReason;
 use crate::stages::{AGAIN, DeliveryKind, DeliveryResult, ROOM_AGAIN, Stage, StepResult, bits};
 use crate::state::DestinationTry;
 use crate::unreadable::NoticeStep;
-use crate::{WaitPoint, smarthosts};
+use crate::{OutboundWaitPoint, smarthosts};
 
 use super::DeliveryAttempt;
 
@@ -97,11 +97,11 @@ impl DeliveryAttempt {
             return Stage::BeginDelivery(DeliveryKind::DelayReport);
         }
         let after = match self.next_attempt(cx) {
-            Next::After(after) => after,
+            NextTry::After(after) => after,
             // A recipient that is given up is in `failed`, unless the store has refused its
             // delivery.
-            Next::GiveUp if self.round.has_no_room() => ROOM_AGAIN,
-            Next::GiveUp => AGAIN,
+            NextTry::GiveUp if self.round.has_no_room() => ROOM_AGAIN,
+            NextTry::GiveUp => AGAIN,
         };
         let at = cx.parts.turn.now + after;
         Stage::Over(Some(if let DestinationTry::NotBefore(until) = self.destination_try {
@@ -169,7 +169,8 @@ impl DeliveryAttempt {
     /// Writes the results to the entry's record.
     pub(super) fn mark(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
         let Some(change) = self.round.to_mark() else { unreachable!("there is nothing to mark") };
-        let ((account, uid), continuation) = (self.place, cx.continuation(WaitPoint::Attempt));
+        let ((account, uid), continuation) =
+            (self.place, cx.continuation(OutboundWaitPoint::Attempt));
         cx.parts.store.own.store.change_entry(
             account,
             uid,
@@ -181,7 +182,8 @@ impl DeliveryAttempt {
 
     /// Removes the entry.
     pub(super) fn remove(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
-        let ((account, uid), continuation) = (self.place, cx.continuation(WaitPoint::Attempt));
+        let ((account, uid), continuation) =
+            (self.place, cx.continuation(OutboundWaitPoint::Attempt));
         cx.parts.store.own.store.remove(account, OUTBOX, &[UidRange::one(uid)], continuation)?;
         Ok(StepResult::Waits)
     }
@@ -247,8 +249,8 @@ impl DeliveryAttempt {
     }
 
     /// When the entry would be tried again.
-    pub(super) fn next_attempt(&self, cx: &AttemptCx<'_, '_>) -> Next {
-        let Ok(info) = cx.info() else { return Next::After(AGAIN) };
+    pub(super) fn next_attempt(&self, cx: &AttemptCx<'_, '_>) -> NextTry {
+        let Ok(info) = cx.info() else { return NextTry::After(AGAIN) };
         schedule::next_attempt(self.age(info, cx), random(info, cx))
     }
 

@@ -15,7 +15,7 @@ use relay::{Lost, OutgoingMessage};
 use shards::{DestinationEvent, DomainPolicy};
 use store::Refusal;
 
-use crate::WaitPoint;
+use crate::OutboundWaitPoint;
 use crate::attempt_context::AttemptCx;
 use crate::connection::{ConversationStep, KEPT_PATIENCE, OutboundConnection};
 use crate::destination_route::{
@@ -38,7 +38,7 @@ impl DeliveryAttempt {
 
     /// Asks the owner of the destination for leave to make a connection.
     pub(super) fn ask_to_call(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
-        let (key, at) = (self.route().key(), cx.continuation(WaitPoint::Leave));
+        let (key, at) = (self.route().key(), cx.continuation(OutboundWaitPoint::Leave));
         match cx.parts.store.ask_to_connect(key, at, cx.parts.turn.now) {
             Some((leave, policy)) => {
                 self.take_leave(leave, policy, cx);

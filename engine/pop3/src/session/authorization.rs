@@ -8,13 +8,13 @@
 
 use alloc::boxed::Box;
 
-use sasl::{Credentials, Exchange, Mechanism, Proof, SaslStep, Signature};
+use sasl::{Credentials, Exchange, Mechanism, Proof, SaslStep, ServerSignature};
 
-use crate::actions::{Actions, LoginRefusal, Maildrop, PlainLogin, Tls};
+use crate::actions::{Actions, LoginRefusal, Maildrop, PlainLogin, Pop3Tls};
 use crate::command::{Command, CommandFault};
 use crate::reply::{self, ReplyText};
 
-use super::{AUTOLOGOUT, Expect, MarkedMaildrop, PendingLogin, Session, WaitsFor};
+use super::{AUTOLOGOUT, Expect, MarkedMaildrop, PendingLogin, Pop3WaitsFor, Session};
 
 impl Session {
     pub(super) fn authorization_command_arrived(
@@ -45,14 +45,14 @@ impl Session {
     /// STLS: this session ends, with all its state.
     fn tls_asked_for(&mut self, actions: &mut impl Actions) {
         match actions.settings().tls {
-            Tls::Absent => self.fault(reply::fault(CommandFault::UnknownCommand), actions),
-            Tls::Spoken => self.fault(reply::TLS_TWICE, actions),
-            Tls::Busy => actions.reply(reply::TLS_BUSY),
-            Tls::Offered => {
+            Pop3Tls::Absent => self.fault(reply::fault(CommandFault::UnknownCommand), actions),
+            Pop3Tls::Spoken => self.fault(reply::TLS_TWICE, actions),
+            Pop3Tls::Busy => actions.reply(reply::TLS_BUSY),
+            Pop3Tls::Offered => {
                 self.pending_login = None;
                 actions.reply(reply::START_TLS);
                 self.expect = Expect::Handshake;
-                self.waits_for = WaitsFor::Handshake;
+                self.waits_for = Pop3WaitsFor::Handshake;
             }
         }
     }
@@ -64,7 +64,7 @@ impl Session {
             return self.fault(reply::SEND_USER_FIRST, actions);
         };
         self.expect = Expect::LoginAnswer;
-        self.waits_for = WaitsFor::Login;
+        self.waits_for = Pop3WaitsFor::Login;
         actions.login(Credentials { name: &user, proof: Proof::Password(password) });
     }
 
@@ -112,7 +112,7 @@ impl Session {
             }
             SaslStep::Complete => {
                 self.expect = Expect::LoginAnswer;
-                self.waits_for = WaitsFor::Login;
+                self.waits_for = Pop3WaitsFor::Login;
                 return;
             }
             SaslStep::Acknowledged => return self.logged_in(actions),
@@ -139,7 +139,7 @@ impl Session {
     /// which the server proves its identity to the client.
     pub fn login_answered(
         &mut self,
-        result: Result<(Maildrop, Option<Signature>), LoginRefusal>,
+        result: Result<(Maildrop, Option<ServerSignature>), LoginRefusal>,
         actions: &mut impl Actions,
     ) {
         if self.expect != Expect::LoginAnswer {
@@ -163,10 +163,10 @@ impl Session {
 
     /// Sends the signature, which proves that the server knows the password too. The client is
     /// logged in once it has acknowledged the signature.
-    fn signature_follows(&mut self, signature: &Signature, actions: &mut impl Actions) {
+    fn signature_follows(&mut self, signature: &ServerSignature, actions: &mut impl Actions) {
         let (exchange, answer) = Exchange::signed(signature);
         self.exchange_went_on(exchange, answer, actions);
-        self.waits_for = WaitsFor::Bytes;
+        self.waits_for = Pop3WaitsFor::Bytes;
         actions.set_deadline(Some(AUTOLOGOUT));
         self.stop_if_stopping(actions);
     }

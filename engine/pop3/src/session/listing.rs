@@ -10,7 +10,7 @@ use crate::actions::Actions;
 use crate::number::MessageNumber;
 use crate::reply::{self, REPLY_TEXT_BYTES_MAX, Reply, ReplyText};
 
-use super::{VISITED_PER_TURN_MAX, WaitsFor};
+use super::{Pop3WaitsFor, VISITED_PER_TURN_MAX};
 
 /// A list in progress.
 ///
@@ -34,7 +34,7 @@ pub(super) enum ListStep {
     /// The list is complete.
     Whole,
     /// The rest follows after this event.
-    InPart(WaitsFor),
+    InPart(Pop3WaitsFor),
 }
 
 /// Bytes of lines that are sent together: over TLS they share a record, and each call of
@@ -87,9 +87,9 @@ impl MaildropList {
             }
             if *visited >= VISITED_PER_TURN_MAX || !had_room {
                 return ListStep::InPart(if had_room {
-                    WaitsFor::Turn
+                    Pop3WaitsFor::Turn
                 } else {
-                    WaitsFor::SendRoom
+                    Pop3WaitsFor::SendRoom
                 });
             }
         }

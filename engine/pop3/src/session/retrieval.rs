@@ -12,7 +12,7 @@ use crate::number::MessageNumber;
 use crate::reply::{self, ReplyText};
 use crate::stuffing::{StuffingPosition, bytes_before_dot};
 
-use super::{AUTOLOGOUT, Expect, Session, WaitsFor};
+use super::{AUTOLOGOUT, Expect, Pop3WaitsFor, Session};
 
 /// Bytes of space that stay free for the end of a message: the end of its last line and a line of
 /// one dot.
@@ -98,7 +98,7 @@ impl Session {
         actions: &mut impl Actions,
     ) {
         self.expect = Expect::Message(retrieval);
-        self.waits_for = WaitsFor::Message;
+        self.waits_for = Pop3WaitsFor::Message;
         actions.read(message);
     }
 
@@ -112,8 +112,8 @@ impl Session {
 
     /// The next bytes of the message that [`Actions::read`] asked for, as stored. Returns how many
     /// were taken. The rest is to be offered again, with the bytes that follow it, when there is
-    /// more space. Once all are taken and [`Session::waits_for`] is not [`WaitsFor::Message`], the
-    /// session wants no more.
+    /// more space. Once all are taken and [`Session::waits_for`] is not [`Pop3WaitsFor::Message`],
+    /// the session wants no more.
     pub fn message_bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         let Expect::Message(mut retrieval) = self.expect else { return bytes.len() };
         if bytes.is_empty() {
@@ -135,7 +135,8 @@ impl Session {
             self.message_completed(&retrieval, actions);
             return bytes.len();
         }
-        self.waits_for = if sent < bytes.len() { WaitsFor::SendRoom } else { WaitsFor::Message };
+        self.waits_for =
+            if sent < bytes.len() { Pop3WaitsFor::SendRoom } else { Pop3WaitsFor::Message };
         sent
     }
 

@@ -10,7 +10,7 @@ use crate::reply::{self, Reply, ReplyText};
 
 use super::listing::{Column, MaildropList};
 use super::retrieval::Retrieval;
-use super::{Expect, Goodbye, MarkedMaildrop, Session, WaitsFor};
+use super::{Expect, Goodbye, MarkedMaildrop, Pop3WaitsFor, Session};
 
 impl Session {
     pub(super) fn transaction_command_arrived(
@@ -130,7 +130,7 @@ impl Session {
             return self.end(reply::BYE, actions);
         }
         self.expect = Expect::Update(Goodbye::Aloud);
-        self.waits_for = WaitsFor::Deletion;
+        self.waits_for = Pop3WaitsFor::Deletion;
         actions.delete_marked();
     }
 }

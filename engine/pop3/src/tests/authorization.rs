@@ -3,7 +3,7 @@
 use std::string::ToString;
 
 use super::world::{Conversation, World};
-use crate::{LINE_BYTES_MAX, LoginRefusal, PlainLogin, REPLY_BYTES_MAX, WaitsFor};
+use crate::{LINE_BYTES_MAX, LoginRefusal, PlainLogin, Pop3WaitsFor, REPLY_BYTES_MAX};
 
 const WRONG: &str = "-ERR [AUTH] Wrong user name or password\r\n";
 
@@ -125,7 +125,7 @@ fn no_command_is_taken_while_a_password_is_checked() {
     assert_eq!(talk.replies(), "+OK Send PASS\r\n");
     assert_eq!(
         (talk.kept.as_slice(), talk.session.waits_for()),
-        (&b"STAT\r\n"[..], WaitsFor::Login)
+        (&b"STAT\r\n"[..], Pop3WaitsFor::Login)
     );
     talk.login_answer = Some(Ok(()));
     talk.exchange(&[("", "+OK 3 messages\r\n+OK 3 43\r\n")]);

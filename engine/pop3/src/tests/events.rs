@@ -4,7 +4,7 @@
 use machine::Micros;
 
 use super::world::{Conversation, World};
-use crate::{Maildrop, WaitsFor};
+use crate::{Maildrop, Pop3WaitsFor};
 
 const STOPPING: &str = "-ERR [SYS/TEMP] Server is stopping, try again later\r\n";
 
@@ -66,13 +66,13 @@ fn autologout_sends_no_reply_and_deletes_nothing() {
 #[test]
 fn lost_connection_leaves_the_maildrop_and_deletes_nothing() {
     for mut talk in everywhere() {
-        let logging_in = talk.session.waits_for() == WaitsFor::Login;
+        let logging_in = talk.session.waits_for() == Pop3WaitsFor::Login;
         talk.session.peer_closed(&mut talk.world);
         assert_eq!(talk.replies(), "");
         assert_eq!(talk.world.log.contains(&"abandon".into()), logging_in);
         assert!(talk.world.closed && !talk.world.maildrop_open && talk.world.reading.is_none());
         assert!(!talk.world.log.iter().any(|entry| entry.starts_with("delete")));
-        assert_eq!(talk.session.waits_for(), WaitsFor::Nothing);
+        assert_eq!(talk.session.waits_for(), Pop3WaitsFor::Nothing);
         talk.session.peer_closed(&mut talk.world);
     }
 }

@@ -4,7 +4,7 @@ use std::string::String;
 use std::vec::Vec;
 
 use super::world::{Conversation, World};
-use crate::{REPLY_BYTES_MAX, WaitsFor};
+use crate::{Pop3WaitsFor, REPLY_BYTES_MAX};
 
 fn big(messages: usize) -> World {
     let messages: Vec<&[u8]> = (0..messages).map(|index| &b"0123456789"[..index % 11]).collect();
@@ -52,7 +52,7 @@ fn list_of_200_000_messages_is_cut_into_turns() {
     let mut turns = 0;
     let taken = talk.session.bytes_arrived(b"UIDL\r\nSTAT\r\n", &mut talk.world);
     assert_eq!(taken, 6);
-    while talk.session.waits_for() == WaitsFor::Turn {
+    while talk.session.waits_for() == Pop3WaitsFor::Turn {
         talk.session.resumed(&mut talk.world);
         turns += 1;
     }
@@ -68,7 +68,7 @@ fn marked_messages_count_as_visited() {
     }
     talk.replies();
     assert_eq!(talk.session.bytes_arrived(b"LIST\r\n", &mut talk.world), 6);
-    assert_eq!(talk.session.waits_for(), WaitsFor::Turn);
+    assert_eq!(talk.session.waits_for(), Pop3WaitsFor::Turn);
     talk.exchange(&[("", "+OK List follows\r\n.\r\n"), ("STAT\r\n", "+OK 0 0\r\n")]);
 }
 
@@ -99,7 +99,7 @@ fn commands_wait_for_the_end_of_a_list() {
     talk.says("LIST\r\nSTAT\r\n");
     assert_eq!(
         (talk.kept.as_slice(), talk.session.waits_for()),
-        (&b"STAT\r\n"[..], WaitsFor::SendRoom)
+        (&b"STAT\r\n"[..], Pop3WaitsFor::SendRoom)
     );
     let so_far = talk.replies();
     assert!(expected(100, "LIST").starts_with(&so_far));

@@ -6,7 +6,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::world::{Conversation, World};
-use crate::{REPLY_BYTES_MAX, ReadError, WaitsFor};
+use crate::{Pop3WaitsFor, REPLY_BYTES_MAX, ReadError};
 
 /// Parses a multi-line response as Python's `poplib` does: lines up to the one with a dot. The
 /// first of two leading dots is removed.
@@ -105,7 +105,7 @@ fn commands_wait_for_the_end_of_a_message() {
     talk.says("RETR 1\r\nNOOP\r\n");
     assert_eq!(
         (talk.kept.as_slice(), talk.session.waits_for()),
-        (&b"NOOP\r\n"[..], WaitsFor::Message)
+        (&b"NOOP\r\n"[..], Pop3WaitsFor::Message)
     );
     assert_eq!(talk.replies(), "");
     talk.read_step = 5;

@@ -4,7 +4,7 @@ use std::format;
 use std::string::ToString;
 
 use super::world::Conversation;
-use crate::{LoginRefusal, WaitsFor};
+use crate::{LoginRefusal, Pop3WaitsFor};
 
 const IN: &str = "+OK 3 messages\r\n";
 const MALFORMED: &str = "-ERR Not the response that was asked for\r\n";
@@ -81,6 +81,6 @@ fn lost_connection_abandons_the_login() {
         talk.says(said);
         talk.session.peer_closed(&mut talk.world);
         assert!(talk.world.closed);
-        assert_eq!(talk.session.waits_for(), WaitsFor::Nothing);
+        assert_eq!(talk.session.waits_for(), Pop3WaitsFor::Nothing);
     }
 }

@@ -8,7 +8,7 @@ use testkit::scram::{
 };
 
 use super::world::Conversation;
-use crate::{LoginRefusal, WaitsFor};
+use crate::{LoginRefusal, Pop3WaitsFor};
 
 const IN: &str = "+OK 3 messages\r\n";
 const WRONG: &str = "-ERR [AUTH] Wrong user name or password\r\n";
@@ -109,7 +109,7 @@ fn scram_check_blocks_commands_and_ends_at_a_stop() {
     let mut talk = Conversation::new();
     talk.login_answer = None;
     talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{LAST}\r\n\r\n"));
-    assert_eq!((talk.session.waits_for(), &*talk.kept), (WaitsFor::Login, &b"\r\n"[..]));
+    assert_eq!((talk.session.waits_for(), &*talk.kept), (Pop3WaitsFor::Login, &b"\r\n"[..]));
     talk.session.stopping(&mut talk.world);
     talk.replies();
     talk.login_answer = Some(Ok(()));

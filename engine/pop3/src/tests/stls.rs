@@ -3,11 +3,11 @@
 use machine::Micros;
 
 use super::world::{Conversation, World};
-use crate::{PlainLogin, Session, Tls, WaitsFor};
+use crate::{PlainLogin, Pop3Tls, Pop3WaitsFor, Session};
 
 const START: &str = "+OK Start TLS\r\n";
 
-fn talk_with(tls: Tls, plain_login: PlainLogin) -> Conversation {
+fn talk_with(tls: Pop3Tls, plain_login: PlainLogin) -> Conversation {
     let mut world = World::new();
     world.settings.tls = tls;
     world.settings.plain_login = plain_login;
@@ -16,9 +16,9 @@ fn talk_with(tls: Tls, plain_login: PlainLogin) -> Conversation {
 
 /// The server does the handshake that the session asks for.
 fn secure(talk: &mut Conversation) {
-    assert_eq!(talk.session.waits_for(), WaitsFor::Handshake);
+    assert_eq!(talk.session.waits_for(), Pop3WaitsFor::Handshake);
     talk.kept.clear();
-    talk.world.settings.tls = Tls::Spoken;
+    talk.world.settings.tls = Pop3Tls::Spoken;
     talk.world.settings.plain_login = PlainLogin::Offered;
     talk.session = Session::secured(&mut talk.world);
     assert_eq!(talk.replies(), "", "there is no second greeting");
@@ -26,9 +26,12 @@ fn secure(talk: &mut Conversation) {
 
 #[test]
 fn stls_is_announced_while_available_and_not_in_use() {
-    for (tls, is_announced) in
-        [(Tls::Absent, false), (Tls::Offered, true), (Tls::Busy, true), (Tls::Spoken, false)]
-    {
+    for (tls, is_announced) in [
+        (Pop3Tls::Absent, false),
+        (Pop3Tls::Offered, true),
+        (Pop3Tls::Busy, true),
+        (Pop3Tls::Spoken, false),
+    ] {
         let mut talk = talk_with(tls, PlainLogin::Refused);
         talk.says("CAPA\r\n");
         assert_eq!(talk.replies().contains("\r\nSTLS\r\n"), is_announced, "{tls:?}");
@@ -38,17 +41,18 @@ fn stls_is_announced_while_available_and_not_in_use() {
 #[test]
 fn stls_is_accepted_once_before_the_login_if_available() {
     for (tls, reply) in [
-        (Tls::Absent, "-ERR Unknown command\r\n"),
-        (Tls::Offered, START),
-        (Tls::Busy, "-ERR [SYS/TEMP] Too many are about to speak TLS, try again later\r\n"),
-        (Tls::Spoken, "-ERR TLS is spoken already\r\n"),
+        (Pop3Tls::Absent, "-ERR Unknown command\r\n"),
+        (Pop3Tls::Offered, START),
+        (Pop3Tls::Busy, "-ERR [SYS/TEMP] Too many are about to speak TLS, try again later\r\n"),
+        (Pop3Tls::Spoken, "-ERR TLS is spoken already\r\n"),
     ] {
         let mut talk = talk_with(tls, PlainLogin::Refused);
         talk.exchange(&[("STLS now\r\n", "-ERR Wrong arguments\r\n"), ("stls\r\n", reply)]);
-        let expected = if tls == Tls::Offered { WaitsFor::Handshake } else { WaitsFor::Bytes };
+        let expected =
+            if tls == Pop3Tls::Offered { Pop3WaitsFor::Handshake } else { Pop3WaitsFor::Bytes };
         assert_eq!(talk.session.waits_for(), expected);
     }
-    let mut talk = talk_with(Tls::Offered, PlainLogin::Offered);
+    let mut talk = talk_with(Pop3Tls::Offered, PlainLogin::Offered);
     talk.says("USER ada\r\nPASS secret\r\n");
     talk.replies();
     talk.exchange(&[("STLS\r\n", "-ERR Only before the login\r\n"), ("STAT\r\n", "+OK 3 43\r\n")]);
@@ -56,7 +60,7 @@ fn stls_is_accepted_once_before_the_login_if_available() {
 
 #[test]
 fn session_state_is_reset_by_stls() {
-    let mut talk = talk_with(Tls::Offered, PlainLogin::Offered);
+    let mut talk = talk_with(Pop3Tls::Offered, PlainLogin::Offered);
     talk.exchange(&[("USER thief\r\n", "+OK Send PASS\r\n"), ("STLS\r\n", START)]);
     secure(&mut talk);
     assert_eq!(talk.world.deadline, Some(Micros::from_secs(600)));
@@ -72,7 +76,7 @@ fn session_state_is_reset_by_stls() {
 fn commands_injected_behind_stls_are_dropped() {
     const INJECTED: &str = "NOOP\r\nUSER thief\r\nPASS secret\r\nQUIT\r\n";
     for cut in 0..=INJECTED.len() {
-        let mut talk = talk_with(Tls::Offered, PlainLogin::Offered);
+        let mut talk = talk_with(Pop3Tls::Offered, PlainLogin::Offered);
         let (with_it, after_it) = INJECTED.split_at(cut);
         talk.says([b"STLS\r\n", with_it.as_bytes()].concat());
         talk.says(after_it);
@@ -86,7 +90,7 @@ fn commands_injected_behind_stls_are_dropped() {
 
 #[test]
 fn nothing_is_sent_in_plaintext_after_stls() {
-    let mut talk = talk_with(Tls::Offered, PlainLogin::Offered);
+    let mut talk = talk_with(Pop3Tls::Offered, PlainLogin::Offered);
     talk.exchange(&[("STLS\r\n", START)]);
     talk.session.stopping(&mut talk.world);
     talk.session.deadline_expired(&mut talk.world);

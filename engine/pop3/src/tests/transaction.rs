@@ -3,7 +3,7 @@
 use std::string::ToString;
 
 use super::world::Conversation;
-use crate::{DeletionError, WaitsFor};
+use crate::{DeletionError, Pop3WaitsFor};
 
 const NO_SUCH: &str = "-ERR No such message\r\n";
 const IS_DELETED: &str = "-ERR Message is deleted\r\n";
@@ -80,7 +80,7 @@ fn quit_replies_once_the_deletion_is_durable() {
         ("QUIT\r\nNOOP\r\n", ""),
     ]);
     assert_eq!(talk.world.log[1], "delete [1, 3]");
-    assert_eq!(talk.session.waits_for(), WaitsFor::Deletion);
+    assert_eq!(talk.session.waits_for(), Pop3WaitsFor::Deletion);
     assert!(talk.world.maildrop_open && !talk.world.closed);
     talk.deletion_answer = Some(Ok(()));
     talk.exchange(&[("", "+OK Bye\r\n")]);

@@ -5,18 +5,18 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 
 use machine::Micros;
-use sasl::{Credentials, Host, Proof, Puzzle, Signature};
+use sasl::{Credentials, Host, Proof, Puzzle, ServerSignature};
 use testkit::scram;
 
 use crate::{
-    Actions, DeletionError, LoginRefusal, Maildrop, MessageNumber, PlainLogin, ReadError, Session,
-    Settings, UniqueId, WaitsFor,
+    Actions, DeletionError, LoginRefusal, Maildrop, MessageNumber, PlainLogin, Pop3Settings,
+    Pop3WaitsFor, ReadError, Session, UniqueId,
 };
 
 /// The server.
 #[derive(Debug)]
 pub(super) struct World {
-    pub(super) settings: Settings,
+    pub(super) settings: Pop3Settings,
     pub(super) send_room: usize,
     /// Replies since the last look.
     pub(super) sent: Vec<u8>,
@@ -28,7 +28,7 @@ pub(super) struct World {
     pub(super) reading: Option<Vec<u8>>,
     pub(super) maildrop_open: bool,
     /// The server's signature for a client with an accepted proof.
-    signature: Option<Signature>,
+    signature: Option<ServerSignature>,
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
 }
@@ -40,7 +40,7 @@ impl World {
 
     pub(super) fn with(messages: &[&[u8]]) -> World {
         World {
-            settings: Settings { plain_login: PlainLogin::Offered, ..Settings::default() },
+            settings: Pop3Settings { plain_login: PlainLogin::Offered, ..Pop3Settings::default() },
             send_room: usize::MAX,
             sent: Vec::new(),
             log: Vec::new(),
@@ -83,7 +83,7 @@ impl Host for World {
 }
 
 impl Actions for World {
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> Pop3Settings {
         self.settings
     }
 
@@ -228,15 +228,15 @@ impl Conversation {
             assert!(taken <= self.kept.len());
             self.kept.drain(..taken);
             let progress = match self.session.waits_for() {
-                WaitsFor::Bytes | WaitsFor::Handshake | WaitsFor::Nothing => false,
-                WaitsFor::SendRoom => self.room_comes(),
-                WaitsFor::Turn => {
+                Pop3WaitsFor::Bytes | Pop3WaitsFor::Handshake | Pop3WaitsFor::Nothing => false,
+                Pop3WaitsFor::SendRoom => self.room_comes(),
+                Pop3WaitsFor::Turn => {
                     self.session.resumed(&mut self.world);
                     true
                 }
-                WaitsFor::Login => self.login_comes(),
-                WaitsFor::Message => self.message_comes(),
-                WaitsFor::Deletion => match self.deletion_answer {
+                Pop3WaitsFor::Login => self.login_comes(),
+                Pop3WaitsFor::Message => self.message_comes(),
+                Pop3WaitsFor::Deletion => match self.deletion_answer {
                     Some(answer) => {
                         self.session.deleted(answer, &mut self.world);
                         true

@@ -43,12 +43,12 @@ use machine::Micros;
 use sasl::ClientExchange;
 
 use crate::extensions::ServerExtensions;
-use crate::outcome::{Cause, Lost, Misbehaviour, Outcome, Reason, Stage};
+use crate::outcome::{Cause, DeliveryFailure, DeliveryOutcome, Lost, Misbehaviour, Stage};
 use crate::outgoing_message::OutgoingMessage;
-use crate::reply::{Heard, Reader, Reply};
+use crate::reply::{Heard, Reply, ReplyReader};
 use crate::speaker::Speaker;
-use output::Output;
-use transaction::Transaction;
+use output::OutputBuffer;
+use transaction::ClientTransaction;
 
 pub use output::BODY_ROOM_BYTES;
 
@@ -57,18 +57,18 @@ pub const RECIPIENTS_MAX: usize = 100;
 
 /// How to speak with a peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Settings {
+pub struct SmtpClientSettings {
     /// Our name in EHLO: a domain, or an address literal.
     pub hello: String,
     /// Whether TLS is used.
-    pub tls: Tls,
+    pub tls: TlsMode,
     /// The account to log in with.
-    pub login: Option<Login>,
+    pub login: Option<ClientLogin>,
 }
 
 /// Whether TLS is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tls {
+pub enum TlsMode {
     /// TLS is not used.
     Never,
     /// TLS is used if the peer offers it. If it fails ([`Lost::Tls`]), another connection without
@@ -82,7 +82,7 @@ pub enum Tls {
 
 /// The account to log in with.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Login {
+pub struct ClientLogin {
     /// The name.
     pub user: String,
     /// The password.
@@ -92,7 +92,7 @@ pub struct Login {
     pub nonce: String,
 }
 
-impl fmt::Debug for Login {
+impl fmt::Debug for ClientLogin {
     /// Omits the password, so that no log holds it.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
@@ -115,10 +115,10 @@ pub enum Action {
     BodyAnew,
     /// The outcome for a recipient.
     Done {
-        /// [`crate::Recipient::number`].
+        /// [`crate::OutgoingRecipient::number`].
         recipient: u16,
         /// The outcome.
-        outcome: Outcome,
+        outcome: DeliveryOutcome,
     },
     /// All outcomes of the message are known: [`SmtpClient::deliver`] another, or
     /// [`SmtpClient::quit`].
@@ -198,10 +198,10 @@ enum State {
 /// The outgoing end of one connection.
 #[derive(Debug)]
 pub struct SmtpClient {
-    settings: Settings,
+    settings: SmtpClientSettings,
     state: State,
-    reader: Reader,
-    output: Output,
+    reader: ReplyReader,
+    output: OutputBuffer,
     /// The commands that are not answered, and where in the output each ends.
     asked: VecDeque<(SentCommand, u64)>,
     actions: VecDeque<Action>,
@@ -209,23 +209,23 @@ pub struct SmtpClient {
     is_secured: bool,
     /// The SCRAM login under way.
     scram: Option<ClientExchange>,
-    transaction: Option<Transaction>,
+    transaction: Option<ClientTransaction>,
     is_quitting: bool,
     /// [`Action::NeedBody`] was returned and is not answered.
     is_body_asked: bool,
     /// Why the conversation is over.
-    end: Option<Outcome>,
+    end: Option<DeliveryOutcome>,
 }
 
 impl SmtpClient {
     /// For a connection that is made, or about to be. The first message may be given at once.
-    pub fn new(settings: Settings) -> SmtpClient {
-        let is_secured = settings.tls == Tls::Implicit;
+    pub fn new(settings: SmtpClientSettings) -> SmtpClient {
+        let is_secured = settings.tls == TlsMode::Implicit;
         SmtpClient {
             settings,
             state: State::Opening,
-            reader: Reader::default(),
-            output: Output::default(),
+            reader: ReplyReader::default(),
+            output: OutputBuffer::default(),
             asked: VecDeque::from([(SentCommand::Greeting, 0)]),
             actions: VecDeque::new(),
             extensions: ServerExtensions::default(),
@@ -246,7 +246,7 @@ impl SmtpClient {
             (1..=RECIPIENTS_MAX).contains(&message.envelope.recipients.len()),
             "a message has recipients, and not too many"
         );
-        self.transaction = Some(Transaction::new(message));
+        self.transaction = Some(ClientTransaction::new(message));
         self.actions.retain(|action| *action != Action::Idle);
         match self.state {
             State::Idle => self.begin_transaction(),
@@ -297,7 +297,7 @@ impl SmtpClient {
 
     fn reply_arrived(&mut self, heard: Heard) {
         if heard.reply.code == 421 {
-            return self.fail(Cause::Refused(heard.reply), Outcome::Later);
+            return self.fail(Cause::Refused(heard.reply), DeliveryOutcome::Later);
         }
         match self.asked.front().copied() {
             Some((asked, end)) if end <= self.output.position() => {
@@ -336,7 +336,7 @@ impl SmtpClient {
             SentCommand::End => self.message_answered(reply),
             SentCommand::Reset if reply.class() == 2 => self.rest(),
             SentCommand::Reset | SentCommand::Quit => {
-                self.fail(Cause::Lost(Lost::Closed), Outcome::Later)
+                self.fail(Cause::Lost(Lost::Closed), DeliveryOutcome::Later)
             }
         }
     }
@@ -361,15 +361,15 @@ impl SmtpClient {
     }
 
     fn misbehaved(&mut self, misbehaviour: Misbehaviour) {
-        self.fail(Cause::Misbehaved(misbehaviour), Outcome::Later);
+        self.fail(Cause::Misbehaved(misbehaviour), DeliveryOutcome::Later);
     }
 
     /// Ends the conversation, for this reason.
-    fn fail(&mut self, cause: Cause, class: fn(Reason) -> Outcome) {
+    fn fail(&mut self, cause: Cause, class: fn(DeliveryFailure) -> DeliveryOutcome) {
         if self.state == State::Closed {
             return;
         }
-        self.end = Some(class(Reason { stage: self.stage(), cause }));
+        self.end = Some(class(DeliveryFailure { stage: self.stage(), cause }));
         self.close();
     }
 
@@ -439,6 +439,6 @@ impl Speaker for SmtpClient {
 
     /// The outcomes follow, and [`Action::HangUp`].
     fn lost(&mut self, lost: Lost) {
-        self.fail(Cause::Lost(lost), Outcome::Later);
+        self.fail(Cause::Lost(lost), DeliveryOutcome::Later);
     }
 }

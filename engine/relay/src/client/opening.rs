@@ -9,9 +9,9 @@ use alloc::string::String;
 use base64ct::{Base64, Encoding as _};
 use sasl::ClientExchange;
 
-use super::{Action, SentCommand, SmtpClient, State, Tls};
+use super::{Action, SentCommand, SmtpClient, State, TlsMode};
 use crate::extensions::ServerExtensions;
-use crate::outcome::{Cause, Misbehaviour, Outcome, Reason, Stage};
+use crate::outcome::{Cause, DeliveryFailure, DeliveryOutcome, Misbehaviour, Stage};
 use crate::reply::Reply;
 
 impl SmtpClient {
@@ -60,7 +60,7 @@ impl SmtpClient {
     }
 
     fn greeted(&mut self) {
-        let wants_tls = !self.is_secured && self.settings.tls != Tls::Never;
+        let wants_tls = !self.is_secured && self.settings.tls != TlsMode::Never;
         if wants_tls && self.extensions.starttls {
             self.ask(SentCommand::StartTls, "STARTTLS");
         } else {
@@ -81,10 +81,10 @@ impl SmtpClient {
     /// Whether TLS is used is decided now; `refusal`: the reply that prevented it.
     fn tls_is_decided(&mut self, refusal: Option<Reply>) {
         let may_do_without = match self.settings.tls {
-            Tls::Never | Tls::Implicit => true,
+            TlsMode::Never | TlsMode::Implicit => true,
             // An active attacker could hide the offer, and read the password.
-            Tls::IfOffered => self.settings.login.is_none(),
-            Tls::Required => false,
+            TlsMode::IfOffered => self.settings.login.is_none(),
+            TlsMode::Required => false,
         };
         if self.is_secured || may_do_without {
             return self.log_in();
@@ -163,14 +163,15 @@ impl SmtpClient {
 
     /// The peer does not accept the connection.
     fn refuse(&mut self, stage: Stage, reply: Reply) {
-        let class = if reply.class() == 5 { Outcome::Never } else { Outcome::Later };
-        self.end = Some(class(Reason { stage, cause: Cause::Refused(reply) }));
+        let class =
+            if reply.class() == 5 { DeliveryOutcome::Never } else { DeliveryOutcome::Later };
+        self.end = Some(class(DeliveryFailure { stage, cause: Cause::Refused(reply) }));
         self.leave();
     }
 
     /// Nothing can be sent on this connection.
     fn give_up(&mut self, stage: Stage, cause: Cause) {
-        self.end = Some(Outcome::Later(Reason { stage, cause }));
+        self.end = Some(DeliveryOutcome::Later(DeliveryFailure { stage, cause }));
         self.leave();
     }
 

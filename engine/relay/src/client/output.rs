@@ -14,7 +14,7 @@ pub const BODY_ROOM_BYTES: usize = 16 * 1024;
 
 /// The bytes that wait to be sent.
 #[derive(Default, Debug)]
-pub(super) struct Output {
+pub(super) struct OutputBuffer {
     bytes: Vec<u8>,
     /// The number of them that were sent.
     start: usize,
@@ -32,7 +32,7 @@ enum LinePosition {
     AfterCr,
 }
 
-impl Output {
+impl OutputBuffer {
     pub(super) fn bytes(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }

@@ -8,16 +8,16 @@ use core::fmt::Write as _;
 use core::mem;
 
 use super::{Action, SentCommand, SmtpClient, State};
-use crate::outcome::{Cause, Lost, Outcome, Reason, Stage};
+use crate::outcome::{Cause, DeliveryFailure, DeliveryOutcome, Lost, Stage};
 use crate::outgoing_message::{
-    ContentWidth, OutgoingMessage, Recipient, Script, is_forward_path, is_parameter,
+    ContentWidth, OutgoingMessage, OutgoingRecipient, Script, is_forward_path, is_parameter,
     is_reverse_path, write_wishes,
 };
 use crate::reply::{Enhanced, Reply};
 
 /// The message that is being sent.
 #[derive(Debug)]
-pub(super) struct Transaction {
+pub(super) struct ClientTransaction {
     message: OutgoingMessage,
     progress: Vec<RecipientProgress>,
     /// Whether the peer has the transaction open.
@@ -37,11 +37,11 @@ enum RecipientProgress {
     Told,
 }
 
-impl Transaction {
-    pub(super) fn new(message: OutgoingMessage) -> Transaction {
+impl ClientTransaction {
+    pub(super) fn new(message: OutgoingMessage) -> ClientTransaction {
         let progress =
             message.envelope.recipients.iter().map(|_| RecipientProgress::Open).collect();
-        Transaction { message, progress, is_open: false, is_inspected: false }
+        ClientTransaction { message, progress, is_open: false, is_inspected: false }
     }
 
     fn first(&self, wanted: RecipientProgress, from: usize) -> Option<usize> {
@@ -92,10 +92,10 @@ impl SmtpClient {
             _ => None,
         };
         if let Some(cause) = cause {
-            let reason = Reason { stage: Stage::Sender, cause };
-            return self.tell(RecipientProgress::Open, &Outcome::Never(reason));
+            let reason = DeliveryFailure { stage: Stage::Sender, cause };
+            return self.tell(RecipientProgress::Open, &DeliveryOutcome::Never(reason));
         }
-        let of_recipient = |recipient: &Recipient| match () {
+        let of_recipient = |recipient: &OutgoingRecipient| match () {
             () if !is_forward_path(&recipient.address) => Some(Cause::BadAddress),
             () if !recipient.address.is_ascii() && !extensions.utf8 => Some(Cause::Utf8Address),
             () => None,
@@ -103,7 +103,10 @@ impl SmtpClient {
         let causes: Vec<_> = envelope.recipients.iter().map(of_recipient).collect();
         for (index, cause) in causes.into_iter().enumerate() {
             if let Some(cause) = cause {
-                self.tell_one(index, Outcome::Never(Reason { stage: Stage::Recipient, cause }));
+                self.tell_one(
+                    index,
+                    DeliveryOutcome::Never(DeliveryFailure { stage: Stage::Recipient, cause }),
+                );
             }
         }
     }
@@ -219,8 +222,8 @@ impl SmtpClient {
         match self.state {
             State::Body => return self.output.body(octets),
             State::Inspection if !octets.is_ascii() => {
-                let reason = Reason { stage: Stage::Sender, cause: Cause::EightBit };
-                self.tell(RecipientProgress::Open, &Outcome::Never(reason));
+                let reason = DeliveryFailure { stage: Stage::Sender, cause: Cause::EightBit };
+                self.tell(RecipientProgress::Open, &DeliveryOutcome::Never(reason));
                 self.transaction_over();
             }
             _ => {}
@@ -250,7 +253,7 @@ impl SmtpClient {
     pub(super) fn message_answered(&mut self, reply: Reply) {
         // If no recipient was accepted, this answer changes no outcome.
         let outcome = match reply.class() {
-            2 => Outcome::Delivered(reply),
+            2 => DeliveryOutcome::Delivered(reply),
             _ => self.refusal(Stage::MessageEnd, reply),
         };
         self.tell(RecipientProgress::Accepted, &outcome);
@@ -264,13 +267,13 @@ impl SmtpClient {
     /// unknown, so the connection ends.
     pub(super) fn refused_early(&mut self, reply: Reply) {
         self.tell(RecipientProgress::Accepted, &self.refusal(Stage::Message, reply));
-        self.fail(Cause::Lost(Lost::Closed), Outcome::Later);
+        self.fail(Cause::Lost(Lost::Closed), DeliveryOutcome::Later);
     }
 
     /// All outcomes are known.
     fn transaction_over(&mut self) {
         match self.transaction.take() {
-            Some(Transaction { is_open: true, .. }) => {
+            Some(ClientTransaction { is_open: true, .. }) => {
                 self.state = State::Clearing;
                 self.ask(SentCommand::Reset, "RSET");
             }
@@ -287,7 +290,7 @@ impl SmtpClient {
         self.transaction = None;
     }
 
-    fn tell(&mut self, progress: RecipientProgress, outcome: &Outcome) {
+    fn tell(&mut self, progress: RecipientProgress, outcome: &DeliveryOutcome) {
         let mut next = self.next(progress, 0);
         while let Some(index) = next {
             self.tell_one(index, outcome.clone());
@@ -295,7 +298,7 @@ impl SmtpClient {
         }
     }
 
-    fn tell_one(&mut self, index: usize, outcome: Outcome) {
+    fn tell_one(&mut self, index: usize, outcome: DeliveryOutcome) {
         let Some(transaction) = &mut self.transaction else { return };
         let Some(progress) = transaction.progress.get_mut(index) else { return };
         if let (RecipientProgress::Open | RecipientProgress::Accepted, Some(recipient)) = (
@@ -315,11 +318,15 @@ impl SmtpClient {
     }
 
     /// The outcome of a refusal.
-    fn refusal(&self, stage: Stage, reply: Reply) -> Outcome {
+    fn refusal(&self, stage: Stage, reply: Reply) -> DeliveryOutcome {
         let may_help =
             stage == Stage::Recipient && is_too_many(&reply) || self.is_for_want_of_tls(&reply);
-        let outcome = if reply.class() == 5 && !may_help { Outcome::Never } else { Outcome::Later };
-        outcome(Reason { stage, cause: Cause::Refused(reply) })
+        let outcome = if reply.class() == 5 && !may_help {
+            DeliveryOutcome::Never
+        } else {
+            DeliveryOutcome::Later
+        };
+        outcome(DeliveryFailure { stage, cause: Cause::Refused(reply) })
     }
 
     /// Whether the peer wants TLS, which it offers, but which could not be used now (RFC 3207

@@ -14,13 +14,13 @@ fn id() -> PolicyId {
     announced(&[record(1)]).expect("it announces one")
 }
 
-fn policy(hosts: usize, max_age_seconds: u64) -> Policy {
+fn policy(hosts: usize, max_age_seconds: u64) -> StsPolicy {
     let hosts: String = (0..hosts).map(|number| format!("mx: mx{number}.a.test\r\n")).collect();
     let text = format!("version: STSv1\r\nmode: enforce\r\n{hosts}max_age: {max_age_seconds}\r\n");
-    Policy::read(text.as_bytes()).expect("it is one")
+    StsPolicy::read(text.as_bytes()).expect("it is one")
 }
 
-fn fetched(id: PolicyId, policy: Option<Policy>) -> Fetched {
+fn fetched(id: PolicyId, policy: Option<StsPolicy>) -> Fetched {
     Fetched { id, policy: policy.map(Arc::new), at: Instant::START }
 }
 
@@ -109,5 +109,7 @@ fn oversized_policy_does_not_replace_the_earlier_one() {
     policies.learn(7, &fetched(second.clone(), Some(policy(1_500, 31_557_600))));
     let known = policies.of(7);
     let look = look(known.as_deref(), "a.test", &knowledge, Instant::START).expect("it is known");
-    assert!(matches!(look, Look::Fetch(id, Some(known)) if id == second && *known == small));
+    assert!(
+        matches!(look, PolicyLookup::Fetch(id, Some(known)) if id == second && *known == small)
+    );
 }

@@ -4,7 +4,7 @@ use machine::UnixTime;
 use proptest::prelude::*;
 
 use super::*;
-use crate::envelope::{self, BYTES_MAX, RECIPIENTS_MAX, Unreadable, Unwritable};
+use crate::envelope::{self, BYTES_MAX, RECIPIENTS_MAX, UnreadableEnvelope, UnwritableEnvelope};
 use crate::{Notify, Return};
 
 fn written(envelope: &Envelope) -> String {
@@ -25,12 +25,12 @@ fn envelope_is_fields_above_the_message() {
         envelope_id: Some("QQ1".to_string()),
         held_until: Some(UnixTime::from_seconds(1_795_521_600)),
         recipients: Vec::from([
-            Recipient {
+            OutgoingRecipient {
                 notify: Some(Notify { success: false, failure: true, delay: true }),
                 original: Some("rfc822;b,b@old.test".to_string()),
                 ..to(7, "bøb@there.test")
             },
-            Recipient {
+            OutgoingRecipient {
                 notify: Some(Notify { success: false, failure: false, delay: false }),
                 ..to(7, "\"a >,\"@[192.0.2.1]")
             },
@@ -68,25 +68,34 @@ fn invalid_envelope_is_neither_written_nor_read() {
         assert!(out.is_empty());
         refusal
     };
-    assert_eq!(refused(|it| it.reverse_path = "ada".into()), Unwritable::Malformed);
+    assert_eq!(refused(|it| it.reverse_path = "ada".into()), UnwritableEnvelope::Malformed);
     assert_eq!(
         refused(|it| it.recipients[0].address = "bob@x>\r\nX: y".into()),
-        Unwritable::Malformed
+        UnwritableEnvelope::Malformed
     );
-    assert_eq!(refused(|it| it.recipients[0].original = Some("a b".into())), Unwritable::Malformed);
-    assert_eq!(refused(|it| it.recipients[0].original = Some("a,".into())), Unwritable::Malformed);
-    assert_eq!(refused(|it| it.envelope_id = Some(String::new())), Unwritable::Malformed);
-    assert_eq!(refused(|it| it.recipients.clear()), Unwritable::Recipients);
+    assert_eq!(
+        refused(|it| it.recipients[0].original = Some("a b".into())),
+        UnwritableEnvelope::Malformed
+    );
+    assert_eq!(
+        refused(|it| it.recipients[0].original = Some("a,".into())),
+        UnwritableEnvelope::Malformed
+    );
+    assert_eq!(refused(|it| it.envelope_id = Some(String::new())), UnwritableEnvelope::Malformed);
+    assert_eq!(refused(|it| it.recipients.clear()), UnwritableEnvelope::Recipients);
     let many = |it: &mut Envelope| {
         it.recipients = (0..=1024).map(|number| to(number, "bob@there.test")).collect()
     };
-    assert_eq!(refused(many), Unwritable::Recipients);
+    assert_eq!(refused(many), UnwritableEnvelope::Recipients);
     let long = |it: &mut Envelope| {
         it.recipients = (0..1024)
-            .map(|number| Recipient { original: Some("x".repeat(300)), ..to(number, "b@x") })
+            .map(|number| OutgoingRecipient {
+                original: Some("x".repeat(300)),
+                ..to(number, "b@x")
+            })
             .collect();
     };
-    assert_eq!(refused(long), Unwritable::TooLong);
+    assert_eq!(refused(long), UnwritableEnvelope::TooLong);
     for text in [
         "Subject: x\r\n",
         "Return-Path: ada@us.test\r\n",
@@ -108,20 +117,23 @@ fn invalid_envelope_is_neither_written_nor_read() {
         "Return-Path: <>\r\nEnvelope-To: <bob@there.test>,\r\n<eve@there.test>\r\n",
         "Return-Path: <>\r\nEnvelope-To: <b\u{1}b@there.test>\r\n",
     ] {
-        assert_eq!(envelope::read(text.as_bytes()), Err(Unreadable::Malformed), "{text:?}");
+        assert_eq!(envelope::read(text.as_bytes()), Err(UnreadableEnvelope::Malformed), "{text:?}");
     }
-    assert_eq!(envelope::read(b"Return-Path: <\xff@us.test>\r\n"), Err(Unreadable::Malformed));
+    assert_eq!(
+        envelope::read(b"Return-Path: <\xff@us.test>\r\n"),
+        Err(UnreadableEnvelope::Malformed)
+    );
 }
 
 #[test]
 fn endless_envelope_is_malformed() {
     let mut text = b"Return-Path: <>\r\nEnvelope-To: <b@x>".to_vec();
-    assert_eq!(envelope::read(&text), Err(Unreadable::Partial));
+    assert_eq!(envelope::read(&text), Err(UnreadableEnvelope::Partial));
     text.resize(BYTES_MAX, b' ');
-    assert_eq!(envelope::read(&text), Err(Unreadable::Malformed));
+    assert_eq!(envelope::read(&text), Err(UnreadableEnvelope::Malformed));
     let recipients = "<b@x>,\r\n\t".repeat(RECIPIENTS_MAX);
     let text = std::format!("Return-Path: <>\r\nEnvelope-To: {recipients}<b@x>\r\n");
-    assert_eq!(envelope::read(text.as_bytes()), Err(Unreadable::Malformed));
+    assert_eq!(envelope::read(text.as_bytes()), Err(UnreadableEnvelope::Malformed));
 }
 
 fn address() -> impl Strategy<Value = String> {
@@ -137,15 +149,16 @@ fn address() -> impl Strategy<Value = String> {
     (local, domain).prop_map(|(local, domain)| std::format!("{local}@{domain}"))
 }
 
-fn recipient() -> impl Strategy<Value = Recipient> {
+fn recipient() -> impl Strategy<Value = OutgoingRecipient> {
     let notify = any::<(bool, bool, bool)>().prop_map(|(success, failure, delay)| Notify {
         success,
         failure,
         delay,
     });
     let original = "rfc822;[!-+.-~,]{0,20}[a-z]";
-    (address(), proptest::option::of(notify), proptest::option::of(original))
-        .prop_map(|(address, notify, original)| Recipient { number: 0, address, notify, original })
+    (address(), proptest::option::of(notify), proptest::option::of(original)).prop_map(
+        |(address, notify, original)| OutgoingRecipient { number: 0, address, notify, original },
+    )
 }
 
 prop_compose! {
@@ -180,7 +193,7 @@ proptest! {
         prop_assert!(text.lines().all(|line| line.len() < 998));
         prop_assert_eq!(envelope::read(text.as_bytes()), Ok((envelope, text.len())));
         let cut = cut.index(text.len());
-        prop_assert_eq!(envelope::read(&text.as_bytes()[..cut]), Err(Unreadable::Partial));
+        prop_assert_eq!(envelope::read(&text.as_bytes()[..cut]), Err(UnreadableEnvelope::Partial));
     }
 
     #[test]

@@ -6,21 +6,28 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
-use crate::filter::{Question, Said, Verdict};
+use crate::filter::{FilterEnvelope, FilterQuestion, FilterVerdict};
 use crate::{Lost, Speaker};
 
-fn question(outgoing: &[u8], said: &Said<'_>) -> Question {
-    Question::about(outgoing.to_vec(), said, "filter.test:11333", Some("secret"))
+fn question(outgoing: &[u8], said: &FilterEnvelope<'_>) -> FilterQuestion {
+    FilterQuestion::about(outgoing.to_vec(), said, "filter.test:11333", Some("secret"))
 }
 
-fn said(recipients: &[String]) -> Said<'_> {
+fn said(recipients: &[String]) -> FilterEnvelope<'_> {
     let address = "::ffff:203.0.113.7".parse().unwrap();
     let (hello, reverse_path) = ("far.test", "me@far.test");
-    Said { address, hello, reverse_path, recipients, hostname: "mail.test", identifier: "4D2" }
+    FilterEnvelope {
+        address,
+        hello,
+        reverse_path,
+        recipients,
+        hostname: "mail.test",
+        identifier: "4D2",
+    }
 }
 
 /// All bytes that are sent, `step` bytes at a time.
-fn sent(question: &mut Question, step: usize) -> String {
+fn sent(question: &mut FilterQuestion, step: usize) -> String {
     let mut all = Vec::new();
     while !question.output().is_empty() {
         let count = question.output().len().min(step);
@@ -44,8 +51,8 @@ fn filter_gets_the_message_and_its_envelope() {
         assert_eq!(question.verdict(), None);
         assert!(!format!("{question:?}").contains("secret"));
     }
-    let bounce = Said { reverse_path: "", ..said(&recipients) };
-    let mut question = Question::about(Vec::new(), &bounce, "10.0.0.5:11333", None);
+    let bounce = FilterEnvelope { reverse_path: "", ..said(&recipients) };
+    let mut question = FilterQuestion::about(Vec::new(), &bounce, "10.0.0.5:11333", None);
     let said = sent(&mut question, usize::MAX);
     assert!(
         said.contains("\r\nFrom: <>\r\n")
@@ -58,13 +65,13 @@ fn filter_gets_the_message_and_its_envelope() {
 #[test]
 fn client_words_never_end_a_field() {
     let recipients = ["\"a\r\nUser: root\"@mail.test".to_string()];
-    let said = Said { hello: "x\r\nPassword: y\u{85}", ..said(&recipients) };
+    let said = FilterEnvelope { hello: "x\r\nPassword: y\u{85}", ..said(&recipients) };
     let said = sent(&mut question(b"", &said), usize::MAX);
     assert!(said.contains("\r\nHelo: xPassword: y\r\n") && !said.contains("\nUser"), "{said}");
 }
 
 /// The verdict from a body of this type, in pieces of `step` bytes.
-fn answered(kind: &str, body: &str, step: usize) -> Option<Verdict> {
+fn answered(kind: &str, body: &str, step: usize) -> Option<FilterVerdict> {
     let mut question = question(b"x", &said(&[]));
     let length = body.len();
     let all = format!(
@@ -87,14 +94,14 @@ fn filter_answer_is_one_of_four_verdicts() {
     let words = ",\"messages\":{\"smtp_message\":\"Gtube\\r\\npatt\\u00e4ern\",\"other\":1}";
     let reason = "the filter gives it 8.25 of 15.00 points".to_string();
     for (action, more, verdict) in [
-        ("no action", "", Verdict::Clean),
-        ("no action", words, Verdict::Clean),
-        ("add header", symbols, Verdict::Suspect(format!("{reason}: B, A"))),
-        ("rewrite subject", "", Verdict::Suspect(reason)),
-        ("greylist", "", Verdict::Later(String::new())),
-        ("soft reject", words, Verdict::Later("Gtubepattern".into())),
-        ("reject", words, Verdict::Never("Gtubepattern".into())),
-        ("reject", "", Verdict::Never(String::new())),
+        ("no action", "", FilterVerdict::Clean),
+        ("no action", words, FilterVerdict::Clean),
+        ("add header", symbols, FilterVerdict::Suspect(format!("{reason}: B, A"))),
+        ("rewrite subject", "", FilterVerdict::Suspect(reason)),
+        ("greylist", "", FilterVerdict::Later(String::new())),
+        ("soft reject", words, FilterVerdict::Later("Gtubepattern".into())),
+        ("reject", words, FilterVerdict::Never("Gtubepattern".into())),
+        ("reject", "", FilterVerdict::Never(String::new())),
     ] {
         for step in [1, 1_000] {
             assert_eq!(
@@ -110,7 +117,7 @@ fn filter_answer_is_one_of_four_verdicts() {
 fn score_is_shown_in_few_digits() {
     let body = "{\"action\":\"add header\",\"score\":1e300,\"required_score\":-1e300}";
     let words = "the filter gives it 1000000.00 of -1000000.00 points".to_string();
-    assert_eq!(answered("application/json", body, 1_000), Some(Verdict::Suspect(words)));
+    assert_eq!(answered("application/json", body, 1_000), Some(FilterVerdict::Suspect(words)));
 }
 
 #[test]
@@ -153,7 +160,7 @@ proptest! {
     #[test]
     fn any_filter_answer_gives_a_printable_verdict_or_none(body in ".{0,200}", step in 1_usize..50) {
         for text in [json("reject", &format!(",\"messages\":{{\"smtp_message\":{body:?}}}")), body.clone()] {
-            if let Some(Verdict::Never(words)) = answered("application/json", &text, step) {
+            if let Some(FilterVerdict::Never(words)) = answered("application/json", &text, step) {
                 prop_assert!(words.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '));
             }
         }

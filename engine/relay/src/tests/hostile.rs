@@ -5,7 +5,7 @@ use super::*;
 /// A message to a peer that sends these segments one after the other. Returns the outcomes in
 /// words.
 fn outcome_of(segments: &[&str]) -> String {
-    let mut harness = ClientHarness::with_tls(Tls::Never);
+    let mut harness = ClientHarness::with_tls(TlsMode::Never);
     harness.deliver(outgoing(&["bob@there.test"]));
     for segment in segments {
         harness.hears(segment);
@@ -84,7 +84,7 @@ fn reply_to_a_half_sent_command_is_early() {
     harness.client.arrived(b"354 go\r\n");
     assert!(matches!(
         harness.client.next_action(),
-        Some(Action::Done { outcome: Outcome::Later(_), .. })
+        Some(Action::Done { outcome: DeliveryOutcome::Later(_), .. })
     ));
 }
 

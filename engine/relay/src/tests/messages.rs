@@ -159,7 +159,7 @@ fn empty_message_is_sent_if_all_recipients_were_refused() {
 fn reply_421_ends_the_connection_at_any_time() {
     let replies = ["220 x\r\n", ABLE, "250 ok\r\n", "550 5.1.1 no\r\n", "250 ok\r\n", "354 go\r\n"];
     for count in 0..=replies.len() {
-        let mut harness = ClientHarness::with_tls(Tls::Never);
+        let mut harness = ClientHarness::with_tls(TlsMode::Never);
         harness.deliver(outgoing(&["bob@there.test", "eve@there.test"]));
         replies.iter().take(count).for_each(|reply| drop(harness.hears(reply)));
         harness.hears("421 4.3.2 going\r\n");
@@ -190,7 +190,7 @@ fn lost_connection_defers_open_recipients() {
         "after the whole message, which it may have taken",
     ];
     for (count, stage) in stages.iter().enumerate() {
-        let mut harness = ClientHarness::with_tls(Tls::Never);
+        let mut harness = ClientHarness::with_tls(TlsMode::Never);
         harness.deliver(outgoing(&["bob@there.test", "eve@there.test"]));
         replies.iter().take(count).for_each(|reply| drop(harness.hears(reply)));
         harness.lost(Lost::Silence);
@@ -405,12 +405,12 @@ fn needed_extensions_are_requested() {
         held_until: Some(UnixTime::from_seconds(1)),
         reverse_path: String::new(),
         recipients: Vec::from([
-            Recipient {
+            OutgoingRecipient {
                 notify: Some(Notify { success: true, failure: true, delay: false }),
                 original: Some("rfc822;bob@old.test".to_string()),
                 ..to(1, "bob@there.test")
             },
-            Recipient {
+            OutgoingRecipient {
                 notify: Some(Notify { success: false, failure: false, delay: false }),
                 original: Some("rfc822;a b".to_string()),
                 ..to(2, "\"a b\"@there.test")
@@ -452,7 +452,7 @@ fn message_for_a_hundred_recipients_is_pipelined() {
 
 #[test]
 fn message_may_be_given_before_the_greeting() {
-    let mut harness = ClientHarness::with_tls(Tls::Never);
+    let mut harness = ClientHarness::with_tls(TlsMode::Never);
     harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
     harness.client.arrived(b"250 x\r\n");
     harness.client.deliver(outgoing(&["bob@there.test"]));

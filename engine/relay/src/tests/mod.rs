@@ -20,8 +20,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::{
-    Action, ContentWidth, Envelope, Login, Lost, Outcome, OutgoingMessage, Recipient, Script,
-    Settings, SmtpClient, Speaker, Tls,
+    Action, ClientLogin, ContentWidth, DeliveryOutcome, Envelope, Lost, OutgoingMessage,
+    OutgoingRecipient, Script, SmtpClient, SmtpClientSettings, Speaker, TlsMode,
 };
 
 /// The extensions of a peer that supports everything, and of one that supports nothing.
@@ -32,7 +32,7 @@ const PLAIN: &str = "250 mail.test\r\n";
 struct ClientHarness {
     client: SmtpClient,
     said: Vec<u8>,
-    outcomes: Vec<(u16, Outcome)>,
+    outcomes: Vec<(u16, DeliveryOutcome)>,
     message: Vec<u8>,
     /// The number of bytes of the message that were taken.
     taken: usize,
@@ -45,7 +45,7 @@ struct ClientHarness {
 }
 
 impl ClientHarness {
-    fn new(settings: Settings) -> ClientHarness {
+    fn new(settings: SmtpClientSettings) -> ClientHarness {
         ClientHarness {
             client: SmtpClient::new(settings),
             said: Vec::new(),
@@ -60,19 +60,19 @@ impl ClientHarness {
         }
     }
 
-    fn with_tls(tls: Tls) -> ClientHarness {
-        ClientHarness::new(Settings { hello: "us.test".to_string(), tls, login: None })
+    fn with_tls(tls: TlsMode) -> ClientHarness {
+        ClientHarness::new(SmtpClientSettings { hello: "us.test".to_string(), tls, login: None })
     }
 
-    fn with_login(tls: Tls) -> ClientHarness {
+    fn with_login(tls: TlsMode) -> ClientHarness {
         let [user, password, nonce] = ["user", "pencil", "rOprNGfwEbeRWgbNEkqO"].map(String::from);
-        let login = Some(Login { user, password, nonce });
-        ClientHarness::new(Settings { hello: "us.test".to_string(), tls, login })
+        let login = Some(ClientLogin { user, password, nonce });
+        ClientHarness::new(SmtpClientSettings { hello: "us.test".to_string(), tls, login })
     }
 
     /// An idle client after the peer sent this reply to EHLO.
     fn greeted(hello: &str) -> ClientHarness {
-        let mut harness = ClientHarness::with_tls(Tls::Never);
+        let mut harness = ClientHarness::with_tls(TlsMode::Never);
         harness.exchange(&[("220 mail.test ESMTP\r\n", "EHLO us.test\r\n"), (hello, "")]);
         assert!(core::mem::take(&mut harness.is_idle));
         harness
@@ -136,17 +136,21 @@ impl ClientHarness {
 
     /// The outcomes since the last call: `1 delivered 250 2.0.0 taken`.
     fn outcomes(&mut self) -> Vec<String> {
-        let tell = |(number, outcome): &(u16, Outcome)| match outcome {
-            Outcome::Delivered(reply) => std::format!("{number} delivered {reply}"),
-            Outcome::Later(reason) => std::format!("{number} later {} {reason}", reason.status(4)),
-            Outcome::Never(reason) => std::format!("{number} never {} {reason}", reason.status(5)),
+        let tell = |(number, outcome): &(u16, DeliveryOutcome)| match outcome {
+            DeliveryOutcome::Delivered(reply) => std::format!("{number} delivered {reply}"),
+            DeliveryOutcome::Later(reason) => {
+                std::format!("{number} later {} {reason}", reason.status(4))
+            }
+            DeliveryOutcome::Never(reason) => {
+                std::format!("{number} never {} {reason}", reason.status(5))
+            }
         };
         core::mem::take(&mut self.outcomes).iter().map(tell).collect()
     }
 }
 
-fn to(number: u16, address: &str) -> Recipient {
-    Recipient { number, address: address.to_string(), notify: None, original: None }
+fn to(number: u16, address: &str) -> OutgoingRecipient {
+    OutgoingRecipient { number, address: address.to_string(), notify: None, original: None }
 }
 
 fn outgoing(recipients: &[&str]) -> OutgoingMessage {

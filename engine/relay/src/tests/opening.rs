@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn first_message_follows_the_greeting() {
-    let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+    let mut harness = ClientHarness::with_tls(TlsMode::IfOffered);
     harness.deliver(outgoing(&["bob@there.test"]));
     harness.exchange(&[
         ("220-mail.test\r\n220 ready\r\n", "EHLO us.test\r\n"),
@@ -14,7 +14,7 @@ fn first_message_follows_the_greeting() {
 
 #[test]
 fn helo_is_sent_to_a_peer_without_ehlo() {
-    let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+    let mut harness = ClientHarness::with_tls(TlsMode::IfOffered);
     harness.exchange(&[
         ("220 mail.test\r\n", "EHLO us.test\r\n"),
         ("502 what?\r\n", "HELO us.test\r\n"),
@@ -52,7 +52,7 @@ fn refusal_at_greeting_is_temporary_or_final() {
             "1 later 4.3.0 the other server does not want to speak with us: 450 no",
         ),
     ] {
-        let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+        let mut harness = ClientHarness::with_tls(TlsMode::IfOffered);
         harness.deliver(outgoing(&["bob@there.test"]));
         let said: Vec<_> = theirs.iter().map(|theirs| harness.hears(theirs)).collect();
         assert_eq!(said.last().map(String::as_str), Some("QUIT\r\n"));
@@ -66,7 +66,7 @@ fn refusal_at_greeting_is_temporary_or_final() {
 
 #[test]
 fn tls_is_used_if_offered_and_ehlo_is_repeated() {
-    for tls in [Tls::IfOffered, Tls::Required] {
+    for tls in [TlsMode::IfOffered, TlsMode::Required] {
         let mut harness = ClientHarness::with_tls(tls);
         harness.exchange(&[
             ("220 mail.test\r\n", "EHLO us.test\r\n"),
@@ -88,7 +88,7 @@ fn tls_is_used_if_offered_and_ehlo_is_repeated() {
 
 #[test]
 fn extensions_from_before_tls_are_forgotten() {
-    let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+    let mut harness = ClientHarness::with_tls(TlsMode::IfOffered);
     harness.deliver(outgoing(&["bob@there.test"]));
     harness.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
@@ -103,7 +103,7 @@ fn extensions_from_before_tls_are_forgotten() {
 #[test]
 fn bytes_after_the_starttls_reply_end_the_connection() {
     for theirs in [&["220 go\r\n250 SIZE 1\r\n"][..], &["220 go\r\n", "2"]] {
-        let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+        let mut harness = ClientHarness::with_tls(TlsMode::IfOffered);
         harness.deliver(outgoing(&["bob@there.test"]));
         harness.exchange(&[
             ("220 x\r\n", "EHLO us.test\r\n"),
@@ -135,13 +135,13 @@ fn nothing_is_sent_without_required_tls() {
             NOT_NOW,
         ),
     ] {
-        let mut harness = ClientHarness::with_tls(Tls::Required);
+        let mut harness = ClientHarness::with_tls(TlsMode::Required);
         harness.deliver(outgoing(&["bob@there.test"]));
         harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
         harness.exchange(lines);
         assert_eq!(harness.outcomes(), [expected]);
     }
-    let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+    let mut harness = ClientHarness::with_tls(TlsMode::IfOffered);
     harness.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
         ("250-x\r\n250 STARTTLS\r\n", "STARTTLS\r\n"),
@@ -152,7 +152,7 @@ fn nothing_is_sent_without_required_tls() {
 
 #[test]
 fn failed_handshake_is_tried_again() {
-    let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+    let mut harness = ClientHarness::with_tls(TlsMode::IfOffered);
     harness.deliver(outgoing(&["bob@there.test"]));
     harness.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
@@ -168,14 +168,14 @@ fn failed_handshake_is_tried_again() {
 
 #[test]
 fn login_uses_plain_or_else_login() {
-    let mut harness = ClientHarness::with_login(Tls::Implicit);
+    let mut harness = ClientHarness::with_login(TlsMode::Implicit);
     harness.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
         ("250-x\r\n250 AUTH LOGIN PLAIN\r\n", "AUTH PLAIN AHVzZXIAcGVuY2ls\r\n"),
         ("235 2.7.0 welcome\r\n", ""),
     ]);
     assert!(harness.is_idle);
-    let mut harness = ClientHarness::with_login(Tls::Never);
+    let mut harness = ClientHarness::with_login(TlsMode::Never);
     harness.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
         ("250-x\r\n250 AUTH=LOGIN\r\n", "AUTH LOGIN\r\n"),
@@ -195,7 +195,7 @@ const SCRAM: &str = "250-x\r\n250 AUTH PLAIN SCRAM-SHA-256-PLUS scram-sha-256 LO
 
 #[test]
 fn scram_is_preferred_to_sending_the_password() {
-    let mut harness = ClientHarness::with_login(Tls::Implicit);
+    let mut harness = ClientHarness::with_login(TlsMode::Implicit);
     harness.exchange(&[
         ("220 x\r\n", "EHLO us.test\r\n"),
         (SCRAM, CLAIM),
@@ -221,7 +221,7 @@ fn peer_without_scram_proof_gets_nothing() {
         (&[("334 \r\n", "QUIT\r\n")], "(a challenge that is none) while we logged in"),
         (&[("235 come in\r\n", "")], "(a 235 out of place) while we logged in"),
     ] {
-        let mut harness = ClientHarness::with_login(Tls::Implicit);
+        let mut harness = ClientHarness::with_login(TlsMode::Implicit);
         harness.deliver(outgoing(&["bob@there.test"]));
         harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (SCRAM, CLAIM)]);
         harness.exchange(lines);
@@ -237,7 +237,7 @@ fn refused_scram_defers_and_sends_no_password() {
         &[(CHALLENGE, PROOF), ("504 no\r\n", "QUIT\r\n")],
         &[(CHALLENGE, PROOF), (SIGNATURE, "\r\n"), ("504 no\r\n", "QUIT\r\n")],
     ] {
-        let mut harness = ClientHarness::with_login(Tls::Implicit);
+        let mut harness = ClientHarness::with_login(TlsMode::Implicit);
         harness.deliver(outgoing(&["bob@there.test"]));
         harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (SCRAM, CLAIM)]);
         harness.exchange(lines);
@@ -252,7 +252,7 @@ fn refused_scram_defers_and_sends_no_password() {
 /// does not wait for it gets none.
 #[test]
 fn scram_proof_is_computed_in_steps() {
-    let mut harness = ClientHarness::with_login(Tls::Implicit);
+    let mut harness = ClientHarness::with_login(TlsMode::Implicit);
     harness.deliver(outgoing(&["bob@there.test"]));
     harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (SCRAM, CLAIM)]);
     harness.client.arrived(CHALLENGE.as_bytes());
@@ -275,7 +275,7 @@ fn scram_proof_is_computed_in_steps() {
 #[test]
 fn password_is_not_sent_in_the_clear() {
     for hello in ["250-x\r\n250 AUTH PLAIN\r\n", "250 x\r\n"] {
-        let mut harness = ClientHarness::with_login(Tls::IfOffered);
+        let mut harness = ClientHarness::with_login(TlsMode::IfOffered);
         harness.deliver(outgoing(&["bob@there.test"]));
         harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (hello, "QUIT\r\n")]);
         assert_eq!(
@@ -304,7 +304,7 @@ fn refused_login_defers_the_message() {
             "1 later 4.5.0 the other server does not speak SMTP (a 235 out of place) while we logged in",
         ),
     ] {
-        let mut harness = ClientHarness::with_login(Tls::Implicit);
+        let mut harness = ClientHarness::with_login(TlsMode::Implicit);
         harness.deliver(outgoing(&["bob@there.test"]));
         harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
         harness.exchange(lines);
@@ -334,7 +334,7 @@ fn quit_waits_for_the_message() {
 
 #[test]
 fn each_stage_has_its_timeout() {
-    let mut harness = ClientHarness::with_tls(Tls::Never);
+    let mut harness = ClientHarness::with_tls(TlsMode::Never);
     let minutes = |harness: &ClientHarness| harness.client.patience().as_secs() / 60;
     harness.is_bringing = false;
     harness.deliver(outgoing(&["bob@there.test"]));
@@ -354,7 +354,7 @@ fn each_stage_has_its_timeout() {
 
 #[test]
 fn password_is_not_printed() {
-    let harness = ClientHarness::with_login(Tls::Required);
+    let harness = ClientHarness::with_login(TlsMode::Required);
     let printed = std::format!("{:?}", harness.client);
     assert!(printed.contains("user") && !printed.contains("pencil"), "{printed}");
 }
@@ -368,9 +368,9 @@ fn peer_that_requires_failed_tls_defers_the_message() {
     let never = std::format!("1 never 5.7.0 the other server refused the sender: {wants}");
     let mail = "MAIL FROM:<ada@us.test>\r\n";
     for (tls, hello, expected) in [
-        (Tls::IfOffered, "250-x\r\n250 STARTTLS\r\n", &later),
-        (Tls::Never, "250-x\r\n250 STARTTLS\r\n", &later),
-        (Tls::IfOffered, "250 x\r\n", &never),
+        (TlsMode::IfOffered, "250-x\r\n250 STARTTLS\r\n", &later),
+        (TlsMode::Never, "250-x\r\n250 STARTTLS\r\n", &later),
+        (TlsMode::IfOffered, "250 x\r\n", &never),
     ] {
         let mut harness = ClientHarness::with_tls(tls);
         harness.client.deliver(outgoing(&["bob@there.test"]));

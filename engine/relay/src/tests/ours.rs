@@ -5,10 +5,10 @@ use alloc::boxed::Box;
 
 use machine::Micros;
 use proptest::prelude::*;
-use sasl::{Credentials, Host, Proof, Puzzle, Signature};
+use sasl::{Credentials, Host, Proof, Puzzle, ServerSignature};
 use smtp::{
     Actions, Extensions, ForwardPath, Mail, MessageRefusal, MessageStart, RecipientRefusal,
-    SenderRefusal, Session, WaitsFor,
+    SenderRefusal, Session, SmtpWaitsFor,
 };
 use testkit::scram;
 
@@ -16,7 +16,7 @@ use super::*;
 
 /// The state of the server.
 struct World {
-    settings: smtp::Settings,
+    settings: smtp::SmtpSettings,
     sent: Vec<u8>,
     envelope: Vec<String>,
     message: Vec<u8>,
@@ -24,7 +24,7 @@ struct World {
     is_over: bool,
     logins: Vec<String>,
     /// The server signature for the last SCRAM proof.
-    signature: Option<Signature>,
+    signature: Option<ServerSignature>,
 }
 
 impl Host for World {
@@ -41,7 +41,7 @@ impl Host for World {
 }
 
 impl Actions for World {
-    fn settings(&self) -> smtp::Settings {
+    fn settings(&self) -> smtp::SmtpSettings {
         self.settings
     }
 
@@ -68,7 +68,7 @@ impl Actions for World {
 
     fn recipient(
         &mut self,
-        smtp::Recipient { path, .. }: &smtp::Recipient<'_>,
+        smtp::RcptTo { path, .. }: &smtp::RcptTo<'_>,
     ) -> Result<(), RecipientRefusal> {
         match path.text().split_once('@') {
             Some(("nobody", _)) => return Err(RecipientRefusal::UnknownUser),
@@ -123,7 +123,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(harness: ClientHarness, settings: smtp::Settings) -> Pair {
+    fn new(harness: ClientHarness, settings: smtp::SmtpSettings) -> Pair {
         let (sent, envelope, message, taken, logins, signature) = Default::default();
         let mut world =
             World { settings, sent, envelope, message, taken, is_over: false, logins, signature };
@@ -157,17 +157,17 @@ impl Pair {
             let taken = self.session.bytes_arrived(&self.kept, &mut self.world);
             self.kept.drain(..taken);
             match self.session.waits_for() {
-                WaitsFor::Stored => self.session.message_stored(Ok(b"4D2"), &mut self.world),
-                WaitsFor::Login => {
+                SmtpWaitsFor::Stored => self.session.message_stored(Ok(b"4D2"), &mut self.world),
+                SmtpWaitsFor::Login => {
                     self.session.login_answered(Ok(self.world.signature.take()), &mut self.world)
                 }
-                WaitsFor::Handshake => {
+                SmtpWaitsFor::Handshake => {
                     let heard = core::mem::take(&mut self.world.sent);
                     self.harness.client.arrived(&heard);
                     assert_eq!(self.harness.says(), "");
                     assert!(core::mem::take(&mut self.harness.wants_tls));
-                    self.world.settings.tls = smtp::Tls::Spoken;
-                    self.world.settings.login = smtp::Login::Required;
+                    self.world.settings.tls = smtp::SmtpTls::Spoken;
+                    self.world.settings.login = smtp::LoginPolicy::Required;
                     *self.session = Session::secured(&mut self.world);
                     self.harness.client.secured();
                     self.kept.extend_from_slice(self.harness.says().as_bytes());
@@ -180,11 +180,13 @@ impl Pair {
 
 #[test]
 fn our_own_server_accepts_what_the_client_sends() {
-    let pipelined = smtp::Settings::default();
-    let poor =
-        smtp::Settings { extensions: Extensions::ALL.without(Extensions::PIPELINING), ..pipelined };
+    let pipelined = smtp::SmtpSettings::default();
+    let poor = smtp::SmtpSettings {
+        extensions: Extensions::ALL.without(Extensions::PIPELINING),
+        ..pipelined
+    };
     for settings in [pipelined, poor] {
-        let mut pair = Pair::new(ClientHarness::with_tls(Tls::IfOffered), settings);
+        let mut pair = Pair::new(ClientHarness::with_tls(TlsMode::IfOffered), settings);
         for round in 1..=3 {
             let outcomes = pair.deliver(outgoing(&[
                 "bob@mail.test",
@@ -223,12 +225,12 @@ fn our_own_server_accepts_what_the_client_sends() {
 
 #[test]
 fn our_own_server_accepts_a_login_under_tls() {
-    let settings = smtp::Settings {
-        tls: smtp::Tls::Offered,
-        login: smtp::Login::AfterTls,
-        ..smtp::Settings::default()
+    let settings = smtp::SmtpSettings {
+        tls: smtp::SmtpTls::Offered,
+        login: smtp::LoginPolicy::AfterTls,
+        ..smtp::SmtpSettings::default()
     };
-    let mut pair = Pair::new(ClientHarness::with_login(Tls::Required), settings);
+    let mut pair = Pair::new(ClientHarness::with_login(TlsMode::Required), settings);
     let outcomes = pair.deliver(outgoing(&["bob@mail.test"]));
     assert!(outcomes[0].starts_with("1 delivered"), "{outcomes:?}");
     assert_eq!(pair.world.logins, ["user"]);
@@ -237,7 +239,7 @@ fn our_own_server_accepts_a_login_under_tls() {
 proptest! {
     #[test]
     fn received_message_equals_sent_message(message in "([.]{0,2}[ab.]{0,3}\r\n){0,12}") {
-        let mut pair = Pair::new(ClientHarness::with_tls(Tls::IfOffered), smtp::Settings::default());
+        let mut pair = Pair::new(ClientHarness::with_tls(TlsMode::IfOffered), smtp::SmtpSettings::default());
         pair.harness.message = message.clone().into_bytes();
         pair.deliver(outgoing(&["bob@mail.test"]));
         prop_assert_eq!(&pair.world.taken[0].1, message.as_bytes());

@@ -8,7 +8,7 @@ use dns::{Name, Record};
 use machine::Micros;
 use proptest::prelude::*;
 
-use crate::sts::{Mode, Policy, TEXT_BYTES_MAX, announced};
+use crate::sts::{StsMode, StsPolicy, TEXT_BYTES_MAX, announced};
 use crate::tally::Shortfall;
 use crate::{Fetch, Lost, Speaker};
 
@@ -46,8 +46,8 @@ fn policy_version_needs_exactly_one_record() {
 
 #[test]
 fn policy_wildcard_matches_one_label() {
-    let policy = Policy::read(POLICY.as_bytes()).unwrap();
-    assert_eq!((policy.mode, policy.max_age), (Mode::Enforce, Micros::from_secs(86_400)));
+    let policy = StsPolicy::read(POLICY.as_bytes()).unwrap();
+    assert_eq!((policy.mode, policy.max_age), (StsMode::Enforce, Micros::from_secs(86_400)));
     for (host, is_allowed) in [
         ("mail.there.test", true),
         ("MAIL.There.test", true),
@@ -64,7 +64,7 @@ fn policy_wildcard_matches_one_label() {
 
 #[test]
 fn incomplete_or_unknown_policy_is_rejected() {
-    let read = |text: &str| Policy::read(text.as_bytes());
+    let read = |text: &str| StsPolicy::read(text.as_bytes());
     let lines = POLICY.replace("\r\n", "\n");
     assert_eq!(read(&lines), read(POLICY), "lines may end either way");
     assert_eq!(
@@ -73,8 +73,8 @@ fn incomplete_or_unknown_policy_is_rejected() {
         "the first counts"
     );
     let none = read("version: STSv1\nmode: none\nmax_age: 60\n").unwrap();
-    assert_eq!((none.mode, none.max_age), (Mode::None, Micros::from_secs(60)));
-    assert_eq!(read(&POLICY.replace("enforce", "testing")).unwrap().mode, Mode::Testing);
+    assert_eq!((none.mode, none.max_age), (StsMode::None, Micros::from_secs(60)));
+    assert_eq!(read(&POLICY.replace("enforce", "testing")).unwrap().mode, StsMode::Testing);
     let year = read(&POLICY.replace("86400", "99999999999")).unwrap();
     assert_eq!(year.max_age, Micros::from_secs(31_557_600));
     for (from, to) in [
@@ -91,7 +91,7 @@ fn incomplete_or_unknown_policy_is_rejected() {
     ] {
         assert_eq!(read(&POLICY.replace(from, to)), None, "{to:?} for {from:?}");
     }
-    assert_eq!(Policy::read(b"\xff"), None);
+    assert_eq!(StsPolicy::read(b"\xff"), None);
 }
 
 const NOT_FETCHED: Shortfall = Shortfall::PolicyNotFetched;
@@ -102,7 +102,7 @@ fn response(head: &str, body: &str) -> Vec<u8> {
 
 /// The result of a response in pieces of `cut` bytes. `is_ended`: whether the server closed the
 /// connection properly after it.
-fn fetched(response: &[u8], cut: usize, is_ended: bool) -> Result<Policy, Shortfall> {
+fn fetched(response: &[u8], cut: usize, is_ended: bool) -> Result<StsPolicy, Shortfall> {
     let mut fetch = Fetch::from(&Name::parse("mta-sts.there.test").unwrap());
     let said = String::from_utf8(fetch.output().to_vec()).unwrap();
     assert!(
@@ -122,7 +122,7 @@ fn fetched(response: &[u8], cut: usize, is_ended: bool) -> Result<Policy, Shortf
 
 #[test]
 fn policy_ends_by_length_or_connection_close() {
-    let whole = Policy::read(POLICY.as_bytes()).ok_or(NOT_FETCHED);
+    let whole = StsPolicy::read(POLICY.as_bytes()).ok_or(NOT_FETCHED);
     let length = format!(
         "200 OK\r\nContent-Type: text/plain; charset=utf-8\r\ncontent-length: {}",
         POLICY.len()
@@ -178,7 +178,7 @@ proptest! {
     #[test]
     fn response_parsing_ignores_segment_boundaries(cut in 1_usize..60, wild: Vec<u8>) {
         let whole = response("200 OK\r\nContent-Type: text/plain", POLICY);
-        prop_assert_eq!(fetched(&whole, cut, true).ok(), Policy::read(POLICY.as_bytes()));
-        let _ = (fetched(&wild, cut, true), Policy::read(&wild));
+        prop_assert_eq!(fetched(&whole, cut, true).ok(), StsPolicy::read(POLICY.as_bytes()));
+        let _ = (fetched(&wild, cut, true), StsPolicy::read(&wild));
     }
 }

@@ -28,7 +28,7 @@ fn words() -> impl Strategy<Value = Vec<u8>> {
 
 /// The whole conversation. Each segment arrives in pieces of this length before anything is sent.
 fn run(segments: &[Vec<u8>], piece: usize) -> (Vec<String>, String) {
-    let mut harness = ClientHarness::with_tls(Tls::IfOffered);
+    let mut harness = ClientHarness::with_tls(TlsMode::IfOffered);
     harness.deliver(outgoing(&["bob@there.test", "eve@there.test"]));
     let mut said = String::new();
     for segment in segments {

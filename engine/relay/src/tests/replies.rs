@@ -1,12 +1,12 @@
 //! Parsing of replies.
 
 use super::*;
-use crate::reply::Reader;
+use crate::reply::ReplyReader;
 use crate::{Enhanced, Reply};
 
 fn read(text: &str) -> Reply {
     let mut bytes = text.as_bytes();
-    let reply = Reader::default().arrived(&mut bytes).unwrap().unwrap().reply;
+    let reply = ReplyReader::default().arrived(&mut bytes).unwrap().unwrap().reply;
     assert!(bytes.is_empty());
     reply
 }
@@ -47,7 +47,7 @@ fn reply_text_is_short_and_printable() {
 fn extensions_are_case_insensitive_after_the_first_line() {
     let hello = "250-pipelining\r\n250-Size 7 x\r\n250-8bitmime\r\n250-auth=plain\r\n250-AUTH  Login\r\n250 sTARTTLS\r\n";
     let mut bytes = hello.as_bytes();
-    let extensions = Reader::default().arrived(&mut bytes).unwrap().unwrap().extensions;
+    let extensions = ReplyReader::default().arrived(&mut bytes).unwrap().unwrap().extensions;
     assert!(!extensions.pipelining, "the first line is a name");
     assert!(extensions.eight_bit && extensions.starttls && extensions.plain && extensions.login);
     assert_eq!(extensions.size, Some(7));

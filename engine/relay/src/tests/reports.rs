@@ -6,20 +6,20 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::report::{
-    self, HEADER_BYTES_MAX, Kind, RecipientReport, Report, ReportTo, Returned, is_wanted,
+    self, HEADER_BYTES_MAX, RecipientReport, Report, ReportKind, ReportTo, Returned, is_wanted,
 };
 use crate::{Enhanced, Notify, Reply};
 
 const UNTIL: UnixTime = UnixTime::from_seconds(1_800_000_000);
 const STATUS: Enhanced = Enhanced { class: 5, subject: 1, detail: 1 };
 
-fn written(kind: Kind, recipients: &[RecipientReport<'_>], original: &[u8]) -> String {
+fn written(kind: ReportKind, recipients: &[RecipientReport<'_>], original: &[u8]) -> String {
     written_for(ReportTo::Sender, kind, recipients, original)
 }
 
 fn written_for(
     reader: ReportTo,
-    kind: Kind,
+    kind: ReportKind,
     recipients: &[RecipientReport<'_>],
     original: &[u8],
 ) -> String {
@@ -34,7 +34,7 @@ fn written_for(
 
 fn begun(
     reader: ReportTo,
-    kind: Kind,
+    kind: ReportKind,
     recipients: &[RecipientReport<'_>],
     original: Returned<'_>,
 ) -> String {
@@ -83,7 +83,7 @@ fn parts(text: &str) -> [String; 3] {
 
 #[test]
 fn failure_report_has_text_status_and_header() {
-    let recipient = Recipient {
+    let recipient = OutgoingRecipient {
         original: Some("rfc822;bob+2Bold@old.test".to_string()),
         ..to(0, "bob@there.test")
     };
@@ -95,8 +95,11 @@ fn failure_report_has_text_status_and_header() {
         reply: Some(&reply),
         host: Some("mx.there.test"),
     };
-    let text =
-        written(Kind::Failed, &[recipient_report], b"Subject: lunch\r\nX: y\r\n\r\nSECRET\r\n");
+    let text = written(
+        ReportKind::Failed,
+        &[recipient_report],
+        b"Subject: lunch\r\nX: y\r\n\r\nSECRET\r\n",
+    );
     assert!(text.contains("\r\nSubject: Your message could not be delivered\r\n"));
     let [words, status, header] = parts(&text);
     assert_eq!(
@@ -128,8 +131,12 @@ fn whole_message_is_returned_if_requested() {
     for (script, kind) in [(Script::Ascii, "rfc822"), (Script::Utf8, "global")] {
         // Even a message that looks like the end of a report.
         let original = "Subject: lunch\r\n\r\n--=_r\r\nAt t\u{fc}welve?\r\n";
-        let mut text =
-            begun(ReportTo::Sender, Kind::Failed, &[recipient_report], Returned::Whole(script));
+        let mut text = begun(
+            ReportTo::Sender,
+            ReportKind::Failed,
+            &[recipient_report],
+            Returned::Whole(script),
+        );
         text.push_str(original);
         let mut end = Vec::new();
         report::write_end(7, &mut end);
@@ -155,7 +162,8 @@ fn delay_report_states_the_last_retry() {
         reply: None,
         host: None,
     };
-    let text = written(Kind::Delayed { until: UNTIL }, &[recipient_report, recipient_report], b"");
+    let text =
+        written(ReportKind::Delayed { until: UNTIL }, &[recipient_report, recipient_report], b"");
     let [words, status, header] = parts(&text);
     assert!(
         words.contains("not been delivered yet")
@@ -178,9 +186,9 @@ fn report_to_forwarding_account_uses_other_words() {
         host: None,
     };
     for (kind, subject, ours) in [
-        (Kind::Failed, "could not be sent on", "The sender was not told"),
+        (ReportKind::Failed, "could not be sent on", "The sender was not told"),
         (
-            Kind::Delayed { until: UNTIL },
+            ReportKind::Delayed { until: UNTIL },
             "has not been sent on yet",
             "If it cannot be sent on by then",
         ),
@@ -210,7 +218,7 @@ fn success_is_reported_too() {
     let status = Enhanced { class: 2, subject: 0, detail: 0 };
     let recipient_report =
         RecipientReport { recipient: &recipient, status, words: "250 ok", reply: None, host: None };
-    for (kind, action) in [(Kind::Relayed, "relayed"), (Kind::Delivered, "delivered")] {
+    for (kind, action) in [(ReportKind::Relayed, "relayed"), (ReportKind::Delivered, "delivered")] {
         let [_, status, _] = parts(&written(kind, &[recipient_report], b"Subject: x\r\n"));
         assert!(
             status.contains(&std::format!("Action: {action}\r\n"))
@@ -229,7 +237,8 @@ fn non_ascii_addresses_are_kept() {
         reply: None,
         host: None,
     };
-    let text = written(Kind::Failed, &[recipient_report], "Subject: l\u{fc}nch\r\n\r\n".as_bytes());
+    let text =
+        written(ReportKind::Failed, &[recipient_report], "Subject: l\u{fc}nch\r\n\r\n".as_bytes());
     let [words, status, header] = parts(&text);
     assert!(words.contains("b\u{f8}b"));
     assert!(
@@ -243,7 +252,7 @@ fn non_ascii_addresses_are_kept() {
             "Content-Type: message/global-headers\r\nContent-Transfer-Encoding: 8bit\r\n"
         )
     );
-    let text = written(Kind::Failed, &[recipient_report], b"Subject: l\xfcnch\r\n\r\n");
+    let text = written(ReportKind::Failed, &[recipient_report], b"Subject: l\xfcnch\r\n\r\n");
     assert!(
         text.contains("Content-Type: text/rfc822-headers\r\nContent-Transfer-Encoding: 7bit\r\n\r\nSubject: l?nch\r\n")
     );
@@ -264,14 +273,19 @@ fn report_is_bounded_whatever_the_message() {
     original.resize(3000, b'y');
     original.extend(b"\r\n");
     original.extend(b"X: y\r\n".repeat(HEADER_BYTES_MAX));
-    let text = written(Kind::Failed, &[recipient_report], &original);
+    let text = written(ReportKind::Failed, &[recipient_report], &original);
     assert!(text.len() < HEADER_BYTES_MAX + 8 * 1024);
 }
 
 #[test]
 fn reports_are_sent_only_if_wanted() {
     let mut envelope = outgoing(&["bob@there.test"]).envelope;
-    let kinds = [Kind::Failed, Kind::Delayed { until: UNTIL }, Kind::Relayed, Kind::Delivered];
+    let kinds = [
+        ReportKind::Failed,
+        ReportKind::Delayed { until: UNTIL },
+        ReportKind::Relayed,
+        ReportKind::Delivered,
+    ];
     let wanted =
         |envelope: &Envelope| kinds.map(|kind| is_wanted(envelope, &envelope.recipients[0], kind));
     assert_eq!(wanted(&envelope), [true, true, false, false]);
@@ -300,7 +314,7 @@ proptest! {
         let recipient = to(0, "bob@there.test");
         let reply = Reply { code: 550, enhanced: None, text: reply };
         let recipient_report = RecipientReport { recipient: &recipient, status: STATUS, words: &words, reply: Some(&reply), host: Some(&words) };
-        let text = written(Kind::Failed, &[recipient_report], &original.concat());
+        let text = written(ReportKind::Failed, &[recipient_report], &original.concat());
         let [_, status, _] = parts(&text);
         let names: Vec<_> = status.lines().filter(|line| !line.starts_with(' ')).map(|line| line.split(':').next().unwrap()).collect();
         prop_assert_eq!(

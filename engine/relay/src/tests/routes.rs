@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use dns::{Answer, Knowledge, Missing, Name, Question, Record, RecordKind, Unanswered};
 
 use super::*;
-use crate::route::{Families, HOPS_MAX, Hop, Route, Target, Unroutable, Us, route};
+use crate::route::{Families, HOPS_MAX, Hop, MailRoute, RouteTarget, Unroutable, Us, route};
 
 /// The answers about names, one a line: `there.test MX 10 mx.there.test`, `mx.there.test A
 /// 192.0.2.1`, `gone.test -`, `down.test ?` and `down.test A ?`.
@@ -42,7 +42,7 @@ impl World<'_> {
         Ok(Answer { records, exists, is_authenticated })
     }
 
-    fn route(&self, target: &Target<'_>, families: Families, random: u64) -> Route {
+    fn route(&self, target: &RouteTarget<'_>, families: Families, random: u64) -> MailRoute {
         let name = Name::parse("us.test").unwrap();
         let addresses = ["203.0.113.1".parse().unwrap(), "2001:db8:f::1".parse().unwrap()];
         let range = |first: &str, last: &str| first.parse().unwrap()..=last.parse().unwrap();
@@ -65,16 +65,16 @@ impl World<'_> {
 
     /// The hops of a domain's mail in words, or why there are none.
     fn hops(&self, domain: &str, families: Families, random: u64) -> String {
-        let target = Target::Domain(smtp::Domain::Name(domain));
+        let target = RouteTarget::Domain(smtp::Domain::Name(domain));
         match self.route(&target, families, random) {
-            Route::By { hops, missing } => {
+            MailRoute::By { hops, missing } => {
                 assert!(hops.len() <= HOPS_MAX);
                 let tell =
                     |hop: &Hop| std::format!("{} {}", hop.host.as_ref().unwrap(), hop.address);
                 let missing = missing.map(|why| std::format!("perhaps others: {why}"));
                 hops.iter().map(tell).chain(missing).collect::<Vec<_>>().join(", ")
             }
-            Route::Nowhere(why) => std::format!("{} {why}", why.status()),
+            MailRoute::Nowhere(why) => std::format!("{} {why}", why.status()),
         }
     }
 }
@@ -297,43 +297,43 @@ fn route_is_bounded_whatever_a_domain_publishes() {
 fn address_literal_and_smarthost_need_no_mx() {
     let world = World(&["smart.test A 192.0.2.9", "smart.test MX 10 other.test"]);
     let literal = |address: &str| {
-        let target = Target::Domain(smtp::Domain::Literal(address.parse().unwrap()));
+        let target = RouteTarget::Domain(smtp::Domain::Literal(address.parse().unwrap()));
         world.route(&target, Families::Ipv4, 7)
     };
     let hop = |host: Option<Name>, address: &str| {
         let address: IpAddr = address.parse().unwrap();
-        Route::By {
+        MailRoute::By {
             hops: Vec::from([Hop { host, address, is_authenticated: false }]),
             missing: None,
         }
     };
     assert_eq!(literal("192.0.2.7"), hop(None, "192.0.2.7"));
-    assert_eq!(literal("2001:db8::7"), Route::Nowhere(Unroutable::NoAddress));
-    assert_eq!(literal("127.0.0.1"), Route::Nowhere(Unroutable::NoAddress));
-    assert_eq!(literal("203.0.113.1"), Route::Nowhere(Unroutable::ComesBack));
+    assert_eq!(literal("2001:db8::7"), MailRoute::Nowhere(Unroutable::NoAddress));
+    assert_eq!(literal("127.0.0.1"), MailRoute::Nowhere(Unroutable::NoAddress));
+    assert_eq!(literal("203.0.113.1"), MailRoute::Nowhere(Unroutable::ComesBack));
     let smart = Name::parse("smart.test").unwrap();
     assert_eq!(
-        world.route(&Target::Smarthost(&smart), Families::Both, 7),
+        world.route(&RouteTarget::Smarthost(&smart), Families::Both, 7),
         hop(Some(smart.clone()), "192.0.2.9")
     );
     let at = |address: &str| {
-        world.route(&Target::SmarthostAt(address.parse().unwrap()), Families::Ipv4, 7)
+        world.route(&RouteTarget::SmarthostAt(address.parse().unwrap()), Families::Ipv4, 7)
     };
     assert_eq!(at("192.0.2.9"), hop(None, "192.0.2.9"));
 }
 
 #[test]
 fn unreachable_smarthost_is_temporary() {
-    let none = Route::Nowhere(Unroutable::NoSmarthost);
+    let none = MailRoute::Nowhere(Unroutable::NoSmarthost);
     let at = |address: &str| {
-        World(&[]).route(&Target::SmarthostAt(address.parse().unwrap()), Families::Ipv4, 7)
+        World(&[]).route(&RouteTarget::SmarthostAt(address.parse().unwrap()), Families::Ipv4, 7)
     };
     for address in ["2001:db8::7", "127.0.0.1", "203.0.113.1"] {
         assert_eq!(at(address), none, "{address}");
     }
     let smart = Name::parse("smart.test").unwrap();
     for world in [World(&[]), World(&["smart.test A 127.0.0.1"])] {
-        assert_eq!(world.route(&Target::Smarthost(&smart), Families::Ipv4, 7), none);
+        assert_eq!(world.route(&RouteTarget::Smarthost(&smart), Families::Ipv4, 7), none);
     }
     assert!(Unroutable::NoSmarthost.is_temporary());
 }
@@ -343,12 +343,12 @@ fn route_is_authenticated_only_if_all_answers_are() {
     let is_authenticated = |signed: &[&str]| {
         let lines = [&["there.test MX 1 mx.test", "mx.test A 192.0.2.1"], signed].concat();
         match World(&lines).route(
-            &Target::Domain(smtp::Domain::Name("there.test")),
+            &RouteTarget::Domain(smtp::Domain::Name("there.test")),
             Families::Ipv4,
             7,
         ) {
-            Route::By { hops, .. } => hops[0].is_authenticated,
-            Route::Nowhere(why) => panic!("{why}"),
+            MailRoute::By { hops, .. } => hops[0].is_authenticated,
+            MailRoute::Nowhere(why) => panic!("{why}"),
         }
     };
     assert!(is_authenticated(&["there.test signed", "mx.test signed"]));
@@ -398,15 +398,17 @@ fn only_the_configuration_leads_to_private_addresses() {
     let host = Name::parse("host.test").unwrap();
     let world = World(&["host.test A 10.0.0.9"]);
     let address: IpAddr = "10.0.0.9".parse().unwrap();
-    let is_called = |target: &Target<'_>| match world.route(target, Families::Both, 7) {
-        Route::By { hops, .. } => hops.iter().any(|hop| hop.address == address),
-        Route::Nowhere(why) => {
+    let is_called = |target: &RouteTarget<'_>| match world.route(target, Families::Both, 7) {
+        MailRoute::By { hops, .. } => hops.iter().any(|hop| hop.address == address),
+        MailRoute::Nowhere(why) => {
             assert_eq!(why, Unroutable::Private);
             false
         }
     };
-    assert!(is_called(&Target::Smarthost(&host)) && is_called(&Target::SmarthostAt(address)));
-    assert!(!is_called(&Target::Host(&host)));
-    assert!(!is_called(&Target::Domain(smtp::Domain::Literal(address))));
-    assert!(!is_called(&Target::Domain(smtp::Domain::Name("host.test"))));
+    assert!(
+        is_called(&RouteTarget::Smarthost(&host)) && is_called(&RouteTarget::SmarthostAt(address))
+    );
+    assert!(!is_called(&RouteTarget::Host(&host)));
+    assert!(!is_called(&RouteTarget::Domain(smtp::Domain::Literal(address))));
+    assert!(!is_called(&RouteTarget::Domain(smtp::Domain::Name("host.test"))));
 }

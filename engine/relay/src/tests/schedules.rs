@@ -3,8 +3,10 @@
 use machine::{CoreId, Instant, Micros};
 
 use super::*;
-use crate::destinations::{ConnectionOutcome, Destinations, Grant, Leave, Limits, Told};
-use crate::schedule::{DELAY_NOTICE_AFTER, LIFETIME, Next, is_delay_to_be_told, next_attempt};
+use crate::destinations::{
+    ConnectionOutcome, DestinationMessage, Destinations, Grant, Leave, Limits,
+};
+use crate::schedule::{DELAY_NOTICE_AFTER, LIFETIME, NextTry, is_delay_to_be_told, next_attempt};
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 3600;
@@ -13,7 +15,7 @@ const HOUR: u64 = 3600;
 fn attempts(random: u64) -> Vec<u64> {
     let mut ages = Vec::from([0]);
     let mut age = Micros(0);
-    while let Next::After(wait) = next_attempt(age, random) {
+    while let NextTry::After(wait) = next_attempt(age, random) {
         age = age + wait;
         ages.push(age.as_secs());
         assert!(ages.len() < 100, "there is an end");
@@ -37,7 +39,7 @@ fn retries_span_minutes_then_hours_for_five_days() {
         (3 * HOUR, 3 * HOUR),
         (50 * HOUR, 4 * HOUR),
     ] {
-        assert_eq!(next(age), Next::After(Micros::from_secs(expected)), "{age}");
+        assert_eq!(next(age), NextTry::After(Micros::from_secs(expected)), "{age}");
     }
     for random in [0, 1, u64::MAX, 0x1234_5678_9abc_def0] {
         let ages = attempts(random);
@@ -54,8 +56,8 @@ fn retries_span_minutes_then_hours_for_five_days() {
 #[test]
 fn jitter_is_a_quarter_either_way() {
     let waits = |random| match next_attempt(Micros::from_secs(HOUR), random) {
-        Next::After(wait) => wait.as_secs() / MINUTE,
-        Next::GiveUp => panic!("too early"),
+        NextTry::After(wait) => wait.as_secs() / MINUTE,
+        NextTry::GiveUp => panic!("too early"),
     };
     assert_eq!([0, even(HOUR), 2 * even(HOUR)].map(waits), [45, 60, 75]);
     assert!(
@@ -67,9 +69,9 @@ fn jitter_is_a_quarter_either_way() {
 
 #[test]
 fn message_is_given_up_at_five_days() {
-    assert_eq!(next_attempt(LIFETIME, 7), Next::GiveUp);
-    assert_eq!(next_attempt(Micros(LIFETIME.0 - 1), 7), Next::After(Micros(1)));
-    assert_eq!(next_attempt(Micros(u64::MAX), 7), Next::GiveUp);
+    assert_eq!(next_attempt(LIFETIME, 7), NextTry::GiveUp);
+    assert_eq!(next_attempt(Micros(LIFETIME.0 - 1), 7), NextTry::After(Micros(1)));
+    assert_eq!(next_attempt(Micros(u64::MAX), 7), NextTry::GiveUp);
     assert_eq!(LIFETIME.as_secs(), 5 * 24 * HOUR);
 }
 
@@ -108,7 +110,7 @@ fn is_down(table: &mut Table, name: u64, now: Instant) -> bool {
     matches!(table.ask(name, ONE, 7, now), Some(Leave::NotFor(_)))
 }
 
-fn told(table: &mut Table) -> Vec<Told<u32>> {
+fn told(table: &mut Table) -> Vec<DestinationMessage<u32>> {
     core::iter::from_fn(|| table.next_told()).collect()
 }
 
@@ -117,8 +119,8 @@ fn granted_and_kept(table: &mut Table) -> (Vec<CoreId>, Vec<(CoreId, u16)>) {
     let (mut granted, mut kept) = (Vec::new(), Vec::new());
     for told in told(table) {
         match told {
-            Told::Leave(core, _, 7, Leave::Granted(_)) => granted.push(core),
-            Told::Keeps(core, _, keeps) => kept.push((core, keeps)),
+            DestinationMessage::Leave(core, _, 7, Leave::Granted(_)) => granted.push(core),
+            DestinationMessage::Keeps(core, _, keeps) => kept.push((core, keeps)),
             other => panic!("{other:?}"),
         }
     }
@@ -194,7 +196,10 @@ fn core_that_asks_again_waits_once() {
     let grant = Grant { is_trial: false, keeps: 1 };
     assert_eq!(
         told(&mut table),
-        [Told::Keeps(ONE, A, 0), Told::Leave(TWO, A, 3, Leave::Granted(grant))]
+        [
+            DestinationMessage::Keeps(ONE, A, 0),
+            DestinationMessage::Leave(TWO, A, 3, Leave::Granted(grant))
+        ]
     );
 }
 
@@ -234,7 +239,10 @@ fn waiting_cores_are_told_that_a_destination_is_down() {
     told(&mut table);
     table.ended(A, ONE, ConnectionOutcome::Failed, at(0), even(MINUTE));
     let down = Leave::NotFor(Micros::from_secs(MINUTE));
-    assert_eq!(told(&mut table), [Told::Leave(TWO, A, 7, down), Told::Leave(THREE, A, 7, down)]);
+    assert_eq!(
+        told(&mut table),
+        [DestinationMessage::Leave(TWO, A, 7, down), DestinationMessage::Leave(THREE, A, 7, down)]
+    );
     assert_eq!(table.connections(), 0);
 }
 

@@ -7,13 +7,13 @@ use std::format;
 use machine::UnixTime;
 use proptest::prelude::*;
 
-use crate::srs::{DAYS, Key, Restored};
+use crate::srs::{DAYS, Restored, SrsKey};
 
 const DAY: u64 = 24 * 3600;
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
 
-fn ours() -> Key {
-    Key::new(*b"sixteen of ours.")
+fn ours() -> SrsKey {
+    SrsKey::new(*b"sixteen of ours.")
 }
 
 fn local_part(path: &str) -> &str {
@@ -33,7 +33,7 @@ fn rewritten_address_is_restored_only_with_our_key() {
     );
     assert_eq!(ours().restore(local_part(&rewritten), NOW), Restored::Of("bob@there.test".into()));
     assert_eq!(
-        Key::new(*b"sixteen of other").restore(local_part(&rewritten), NOW),
+        SrsKey::new(*b"sixteen of other").restore(local_part(&rewritten), NOW),
         Restored::Nobody
     );
     for changed in [
@@ -85,16 +85,17 @@ fn expired_or_future_srs_address_is_invalid() {
 
 #[test]
 fn srs1_keeps_only_the_first_forwarder() {
-    let first = Key::new(*b"that of another.")
+    let first = SrsKey::new(*b"that of another.")
         .rewrite("bob@there.test", "first.test", NOW)
         .expect("it fits");
     let second = ours().rewrite(&first, "us.test", NOW).expect("it fits");
     assert!(second.starts_with("SRS1=") && second.contains("=first.test=="), "{second}");
     assert_eq!(ours().restore(local_part(&second), NOW), Restored::Of(first.clone()));
-    let third = Key::new(*b"that of a third.").rewrite(&second, "3rd.test", NOW).expect("it fits");
+    let third =
+        SrsKey::new(*b"that of a third.").rewrite(&second, "3rd.test", NOW).expect("it fits");
     assert_eq!(third.len(), second.len() + 1, "{third}");
     assert_eq!(
-        Key::new(*b"that of a third.").restore(local_part(&third), NOW),
+        SrsKey::new(*b"that of a third.").restore(local_part(&third), NOW),
         Restored::Of(first)
     );
     assert_eq!(

@@ -11,7 +11,7 @@
 
 use alloc::boxed::Box;
 
-use certificates::Upload;
+use certificates::CertificateUpload;
 use channel::{Class, Ticket};
 use machine::{CoreId, Entropy};
 use outbound::QueueTold;
@@ -42,7 +42,7 @@ impl Server {
             self.ask_webmail(Ticket { core: own, frame }, request);
         }
         while let Some((frame, pem)) = self.services.web.next_upload() {
-            let upload = Upload { ticket: Ticket { core: own, frame }, pem };
+            let upload = CertificateUpload { ticket: Ticket { core: own, frame }, pem };
             self.parts.links.tell(own, Class::Answer, Message::Upload(Box::new(upload)));
         }
     }
@@ -85,7 +85,7 @@ impl Server {
             compute,
             hostname,
             console,
-            message_octets_max: smtp::Settings::default().message_bytes_max,
+            message_octets_max: smtp::SmtpSettings::default().message_bytes_max,
             turn: *turn,
             entropy,
         };

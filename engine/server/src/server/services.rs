@@ -13,7 +13,7 @@ use inbound::Inbound;
 use machine::{Entropy, Instant};
 use outbound::{self, Outbound};
 use pop3_server::Pop3;
-use resolver::Names;
+use resolver::NameLookups;
 use submission::{self, Submission};
 use web::Web;
 use webmail::{RequestHandlers, RowCache};
@@ -140,11 +140,11 @@ services! {
         stop: |server| server.services.submission.stop(),
     }
     /// After the services that make DNS queries.
-    names: Names {
+    names: NameLookups {
         has_work: |names, parts| names.needs_run() || names.next_deadline() <= parts.turn.now,
         run: |server, _| server.look_names_up(),
-        can_go_on: Names::needs_run,
-        next_deadline: Names::next_deadline,
+        can_go_on: NameLookups::needs_run,
+        next_deadline: NameLookups::next_deadline,
         // The stop ends all queries.
         in_flight: |_| 0,
         stop: |server| server.services.names.stop(&mut server.parts.connections),

@@ -3,7 +3,7 @@
 use connections::Caller;
 use inbound::{self, Inbound, SmtpCall};
 use pop3_server::{self, Pop3, Pop3Call};
-use resolver::Names;
+use resolver::NameLookups;
 use web::{self, HttpCall, Web};
 
 use crate::parts::Parts;
@@ -14,7 +14,7 @@ pub(crate) struct Context<'a> {
     pub(crate) inbound: &'a mut Inbound,
     pub(crate) pop3: &'a mut Pop3,
     pub(crate) web: &'a mut Web,
-    pub(crate) names: &'a mut Names,
+    pub(crate) names: &'a mut NameLookups,
 }
 
 impl Context<'_> {

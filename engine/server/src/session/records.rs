@@ -2,7 +2,7 @@
 //!
 //! Invariant: decrypted bytes that were not taken stay decrypted at the start of the stream.
 
-use connections::{Channel, Opening};
+use connections::{Channel, RecordAction};
 use sometimes::sometimes;
 use tls::{Failure, TlsEvent};
 
@@ -47,7 +47,7 @@ impl Session {
             return 0;
         }
         let connection = self.caller.connection;
-        let (mut done, mut opening) = (0, Opening::Next);
+        let (mut done, mut opening) = (0, RecordAction::Next);
         loop {
             // A session that is over drops all input.
             if self.waits_for() == WaitsFor::Nothing {
@@ -70,7 +70,7 @@ impl Session {
                     if taken < length && self.waits_for() != WaitsFor::Bytes {
                         return done;
                     }
-                    opening = if taken < length { Opening::More } else { Opening::Next };
+                    opening = if taken < length { RecordAction::More } else { RecordAction::Next };
                 }
                 TlsEvent::Nothing => {}
                 TlsEvent::Bytes | TlsEvent::Established(_) => return done,

@@ -97,7 +97,7 @@ impl Sessions {
     pub(crate) fn woken(&mut self, frame: FrameId, entry: EntryPoint, outcome: Outcome, cx: &mut Context<'_>) {
         match self.of(frame) {
             Some(_) => self.tell(frame, cx, |session, cx| session.woken(entry, outcome, cx)),
-            None if pop3_server::Point::of(entry) == Some(pop3_server::Point::Deleted) => {
+            None if pop3_server::Pop3WaitPoint::of(entry) == Some(pop3_server::Pop3WaitPoint::Deleted) => {
                 cx.pop3.orphan_ended(frame, &mut cx.parts.store)
             }
             None => cx.parts.store.forget(outcome),

@@ -17,40 +17,41 @@ pub(crate) enum WaitsFor {
     Nothing,
 }
 
-impl From<smtp::WaitsFor> for WaitsFor {
-    fn from(waits_for: smtp::WaitsFor) -> WaitsFor {
+impl From<smtp::SmtpWaitsFor> for WaitsFor {
+    fn from(waits_for: smtp::SmtpWaitsFor) -> WaitsFor {
         match waits_for {
-            smtp::WaitsFor::Bytes => WaitsFor::Bytes,
-            smtp::WaitsFor::SendRoom => WaitsFor::SendRoom,
-            smtp::WaitsFor::Sender | smtp::WaitsFor::MessageRoom | smtp::WaitsFor::Stored | smtp::WaitsFor::Login => {
-                WaitsFor::Us
-            }
-            smtp::WaitsFor::Handshake => WaitsFor::Handshake,
-            smtp::WaitsFor::Nothing => WaitsFor::Nothing,
+            smtp::SmtpWaitsFor::Bytes => WaitsFor::Bytes,
+            smtp::SmtpWaitsFor::SendRoom => WaitsFor::SendRoom,
+            smtp::SmtpWaitsFor::Sender
+            | smtp::SmtpWaitsFor::MessageRoom
+            | smtp::SmtpWaitsFor::Stored
+            | smtp::SmtpWaitsFor::Login => WaitsFor::Us,
+            smtp::SmtpWaitsFor::Handshake => WaitsFor::Handshake,
+            smtp::SmtpWaitsFor::Nothing => WaitsFor::Nothing,
         }
     }
 }
 
-impl From<pop3::WaitsFor> for WaitsFor {
-    fn from(waits_for: pop3::WaitsFor) -> WaitsFor {
+impl From<pop3::Pop3WaitsFor> for WaitsFor {
+    fn from(waits_for: pop3::Pop3WaitsFor) -> WaitsFor {
         match waits_for {
-            pop3::WaitsFor::Bytes => WaitsFor::Bytes,
-            pop3::WaitsFor::SendRoom => WaitsFor::SendRoom,
-            pop3::WaitsFor::Turn => WaitsFor::Turn,
-            pop3::WaitsFor::Message | pop3::WaitsFor::Login | pop3::WaitsFor::Deletion => WaitsFor::Us,
-            pop3::WaitsFor::Handshake => WaitsFor::Handshake,
-            pop3::WaitsFor::Nothing => WaitsFor::Nothing,
+            pop3::Pop3WaitsFor::Bytes => WaitsFor::Bytes,
+            pop3::Pop3WaitsFor::SendRoom => WaitsFor::SendRoom,
+            pop3::Pop3WaitsFor::Turn => WaitsFor::Turn,
+            pop3::Pop3WaitsFor::Message | pop3::Pop3WaitsFor::Login | pop3::Pop3WaitsFor::Deletion => WaitsFor::Us,
+            pop3::Pop3WaitsFor::Handshake => WaitsFor::Handshake,
+            pop3::Pop3WaitsFor::Nothing => WaitsFor::Nothing,
         }
     }
 }
 
-impl From<http::WaitsFor> for WaitsFor {
-    fn from(waits_for: http::WaitsFor) -> WaitsFor {
+impl From<http::HttpWaitsFor> for WaitsFor {
+    fn from(waits_for: http::HttpWaitsFor) -> WaitsFor {
         match waits_for {
-            http::WaitsFor::Bytes => WaitsFor::Bytes,
-            http::WaitsFor::SendRoom => WaitsFor::SendRoom,
-            http::WaitsFor::Us => WaitsFor::Us,
-            http::WaitsFor::Nothing => WaitsFor::Nothing,
+            http::HttpWaitsFor::Bytes => WaitsFor::Bytes,
+            http::HttpWaitsFor::SendRoom => WaitsFor::SendRoom,
+            http::HttpWaitsFor::Us => WaitsFor::Us,
+            http::HttpWaitsFor::Nothing => WaitsFor::Nothing,
         }
     }
 }

@@ -24,7 +24,10 @@ fn every_part_gets_each_octet_once_for_any_progress() {
     assert_eq!(multi_shard.begin(), Err(Refusal::Busy));
     let parts = multi_shard.get(delivery).expect("it has begun");
     let no_part = |_: DeliveryHandle, _: &[u8]| unreachable!("a part without a place");
-    assert_eq!(parts.append(&octets, part_at(delivery, Point::RemoteRoom), no_part), Ok(0));
+    assert_eq!(
+        parts.append(&octets, part_at(delivery, ShardWaitPoint::RemoteRoom), no_part),
+        Ok(0)
+    );
     parts.stage = Stage::Octets;
     (0..3).for_each(|number| parts.add(part(number)));
     let mut got = [const { Vec::new() }; 3];
@@ -32,12 +35,13 @@ fn every_part_gets_each_octet_once_for_any_progress() {
     while at < octets.len() {
         clock = clock * 5 % 1009;
         let offered = &octets[at..octets.len().min(at + 1 + clock)];
-        let taken = parts.append(offered, part_at(delivery, Point::RemoteRoom), |part, octets| {
-            clock = clock * 5 % 1009;
-            let count = octets.len().min(clock % 300);
-            got[number(part)].extend_from_slice(&octets[..count]);
-            Ok(count)
-        });
+        let taken =
+            parts.append(offered, part_at(delivery, ShardWaitPoint::RemoteRoom), |part, octets| {
+                clock = clock * 5 % 1009;
+                let count = octets.len().min(clock % 300);
+                got[number(part)].extend_from_slice(&octets[..count]);
+                Ok(count)
+            });
         at += taken.expect("no part refuses");
     }
     assert!(got.iter().all(|got| *got == octets));
@@ -50,10 +54,13 @@ fn multi_shard_message_ends_with_its_last_part() {
         let delivery = multi_shard.begin().expect("there is room for one");
         let parts = multi_shard.get(delivery).expect("it has begun");
         let session =
-            Continuation { frame: FrameId::new(5, 6), entry: Point::RemoteStored.entry() };
+            Continuation { frame: FrameId::new(5, 6), entry: ShardWaitPoint::RemoteStored.entry() };
         (parts.outstanding, parts.continuation) = (2, Some(session));
         let mut end = |outcome| {
-            multi_shard.woken(Wake { continuation: part_at(delivery, Point::PartStored), outcome })
+            multi_shard.woken(Wake {
+                continuation: part_at(delivery, ShardWaitPoint::PartStored),
+                outcome,
+            })
         };
         assert!(end(refused.map_or(Outcome::Delivered, Outcome::Refused)).is_none());
         let wake = end(Outcome::Delivered).expect("the session is told");
@@ -72,15 +79,21 @@ fn multi_shard_message_ends_with_its_last_part() {
 fn late_room_wake_does_not_end_a_multi_shard_message() {
     let mut multi_shard = MultiShardDeliveries::new(1);
     let delivery = multi_shard.begin().expect("there is room for one");
-    let session = Continuation { frame: FrameId::new(5, 6), entry: Point::RemoteStored.entry() };
-    let room = || Wake { continuation: part_at(delivery, Point::PartRoom), outcome: Outcome::Room };
+    let session =
+        Continuation { frame: FrameId::new(5, 6), entry: ShardWaitPoint::RemoteStored.entry() };
+    let room = || Wake {
+        continuation: part_at(delivery, ShardWaitPoint::PartRoom),
+        outcome: Outcome::DeliveryReady,
+    };
     for stage in [Stage::Preparing, Stage::Committed] {
         let parts = multi_shard.get(delivery).expect("it has begun");
         (parts.stage, parts.outstanding, parts.continuation) = (stage, 1, Some(session));
         assert!(multi_shard.woken(room()).is_none());
     }
-    let stored =
-        Wake { continuation: part_at(delivery, Point::PartStored), outcome: Outcome::Delivered };
+    let stored = Wake {
+        continuation: part_at(delivery, ShardWaitPoint::PartStored),
+        outcome: Outcome::Delivered,
+    };
     let wake = multi_shard.woken(stored).expect("the session is told");
     assert_eq!(wake.continuation, session);
 }
@@ -93,7 +106,7 @@ fn message_with_a_refused_reservation_is_not_committed() {
         let delivery = multi_shard.begin().expect("there is room for one");
         let parts = multi_shard.get(delivery).expect("it has begun");
         let session =
-            Continuation { frame: FrameId::new(5, 6), entry: Point::RemoteStored.entry() };
+            Continuation { frame: FrameId::new(5, 6), entry: ShardWaitPoint::RemoteStored.entry() };
         parts.refused = refused;
         let completed = parts.complete(machine::UnixTime::from_seconds(1).into(), session);
         assert_eq!(completed, refused.map_or(Ok(()), Err));

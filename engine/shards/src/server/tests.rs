@@ -1,7 +1,7 @@
 //! Requests of another core, without a disk.
 
 use super::*;
-use store::{Room, State};
+use store::{BodySpace, State};
 
 /// Limits for this many messages at a time.
 fn limits(deliveries: usize) -> Limits {
@@ -19,14 +19,14 @@ fn limits(deliveries: usize) -> Limits {
 fn slow_core_gets_only_the_latest_store_state() {
     let mut server = ShardServer::new(CoreId::FIRST, 2, &limits(4));
     for turn in 0..1000 {
-        server.tell_status(Status {
+        server.tell_status(StoreStatus {
             state: State::Serving,
-            room: Room::NONE,
+            room: BodySpace::NONE,
             is_short_of_buffers: turn % 2 == 0,
         });
     }
     let told = server.next_news(CoreId(1));
-    assert!(matches!(told, Some(News::Status(Status { is_short_of_buffers: false, .. }))));
+    assert!(matches!(told, Some(News::Status(StoreStatus { is_short_of_buffers: false, .. }))));
     assert!(server.next_news(CoreId(1)).is_none() && !server.has_news());
 }
 
@@ -37,7 +37,7 @@ fn aborted_message_leaves_the_begin_queue() {
     for round in 0..1000 {
         let delivery = RemoteDeliveryId(tasks::FrameId::new(round % 4, round));
         let recipients = alloc::vec![store::Recipient::inbox(store::AccountId::from_bits(1))];
-        let page = Box::new(Page {
+        let page = Box::new(MessagePage {
             delivery,
             recipients,
             length: 0,

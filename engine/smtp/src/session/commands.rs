@@ -3,18 +3,19 @@
 //! Implements: RFC 5321 sections 4.1.1 and 4.1.4, RFC 3030 section 2, RFC 3207 sections 4 to 4.2.
 
 use crate::actions::{
-    Actions, Haste, MessageRefusal, MessageStart, Protocol, RecipientRefusal, Settings, Tls,
+    Actions, Haste, MessageRefusal, MessageStart, RecipientRefusal, SmtpSettings, SmtpTls,
+    TransmissionType,
 };
-use crate::command::{CharacterSet, ChunkPlace, Command, CommandError, Mail, Recipient};
+use crate::command::{CharacterSet, ChunkPlace, Command, CommandError, Mail, RcptTo};
 use crate::content::Position;
 use crate::hold::Hold;
-use crate::name::Name;
+use crate::name::ClientName;
 use crate::path::ForwardPath;
 use crate::reply::{self, Reply};
 
 use super::{
-    ClientIdentity, ContentHandling, Expect, Greeted, Message, MessageInput, Session, Transaction,
-    WaitsFor,
+    ClientIdentity, ContentHandling, Expect, Greeted, MessageInput, MessageState, Session,
+    SmtpWaitsFor, Transaction,
 };
 
 impl Session {
@@ -94,20 +95,20 @@ impl Session {
     fn greeting_arrived(&mut self, name: &str, greeted: Greeted, actions: &mut impl Actions) {
         self.transaction_over(actions);
         self.greeted = greeted;
-        self.client_name = Name::from(name);
+        self.client_name = ClientName::from(name);
     }
 
     /// STARTTLS: this session is over, and its state is dropped with it.
     fn tls_asked_for(&mut self, actions: &mut impl Actions) {
         match actions.settings().tls {
-            Tls::Absent => self.fault(reply::fault(CommandError::NotImplemented), actions),
-            Tls::Spoken => self.fault(reply::TLS_TWICE, actions),
-            Tls::Busy => actions.reply(reply::TLS_BUSY),
-            Tls::Offered => {
+            SmtpTls::Absent => self.fault(reply::fault(CommandError::NotImplemented), actions),
+            SmtpTls::Spoken => self.fault(reply::TLS_TWICE, actions),
+            SmtpTls::Busy => actions.reply(reply::TLS_BUSY),
+            SmtpTls::Offered => {
                 self.transaction_over(actions);
                 actions.reply(reply::START_TLS);
                 self.expect = Expect::Handshake;
-                self.waits_for = WaitsFor::Handshake;
+                self.waits_for = SmtpWaitsFor::Handshake;
             }
         }
     }
@@ -122,7 +123,7 @@ impl Session {
         if let Some(refusal) = self.needs_login(actions) {
             return self.fault(refusal, actions);
         }
-        let Settings { message_bytes_max, recipients_max, holds, .. } = actions.settings();
+        let SmtpSettings { message_bytes_max, recipients_max, holds, .. } = actions.settings();
         if mail.declared_bytes.is_some_and(|bytes| bytes > message_bytes_max) {
             return actions.reply(reply::TOO_BIG);
         }
@@ -139,7 +140,7 @@ impl Session {
         match actions.transaction_begin(&Mail { held_until, ..mail }) {
             Ok(()) => {
                 let character_set = mail.character_set;
-                let message = Message::NotBegun;
+                let message = MessageState::NotBegun;
                 self.transaction =
                     Some(Transaction { recipients: 0, recipients_max, character_set, message });
                 actions.reply(reply::SENDER_OK);
@@ -148,7 +149,7 @@ impl Session {
         }
     }
 
-    fn recipient_arrived(&mut self, recipient: &Recipient<'_>, actions: &mut impl Actions) {
+    fn recipient_arrived(&mut self, recipient: &RcptTo<'_>, actions: &mut impl Actions) {
         let Some(transaction) = &mut self.transaction else {
             return self.fault(reply::MAIL_FIRST, actions);
         };
@@ -180,7 +181,7 @@ impl Session {
         let Some(transaction) = self.transaction else {
             return self.fault(reply::MAIL_FIRST, actions);
         };
-        if transaction.message != Message::NotBegun {
+        if transaction.message != MessageState::NotBegun {
             return self.fault(reply::CHUNKS_BEGAN, actions);
         }
         // Not counted as a fault: a pipelining client sends DATA before it has read that no
@@ -218,8 +219,8 @@ impl Session {
         let Some(transaction) = self.transaction else {
             return MessageInput::refused(reply::MAIL_FIRST);
         };
-        if let Message::BetweenChunks(incoming) = transaction.message {
-            self.set_message(Message::Arriving);
+        if let MessageState::BetweenChunks(incoming) = transaction.message {
+            self.set_message(MessageState::Arriving);
             return incoming;
         }
         if transaction.recipients == 0 {
@@ -239,7 +240,7 @@ impl Session {
     /// Whether the message that DATA or BDAT would begin can begin now.
     pub(super) fn may_begin(&self, actions: &mut impl Actions) -> bool {
         let begins = |transaction: &Transaction| {
-            transaction.recipients > 0 && transaction.message == Message::NotBegun
+            transaction.recipients > 0 && transaction.message == MessageState::NotBegun
         };
         !self.transaction.as_ref().is_some_and(begins)
             || actions.may_begin(self.client_name.as_str())
@@ -251,9 +252,9 @@ impl Session {
         actions: &mut impl Actions,
     ) -> Result<MessageInput, MessageRefusal> {
         let protocol = match (self.greeted, transaction.character_set) {
-            (Greeted::Extended, CharacterSet::Utf8) => Protocol::Utf8Smtp,
-            (Greeted::Extended, CharacterSet::Ascii) => Protocol::Esmtp,
-            _ => Protocol::Smtp,
+            (Greeted::Extended, CharacterSet::Utf8) => TransmissionType::Utf8Smtp,
+            (Greeted::Extended, CharacterSet::Ascii) => TransmissionType::Esmtp,
+            _ => TransmissionType::Smtp,
         };
         let greeting_name = self.client_name.as_str();
         actions.message_begin(&MessageStart {
@@ -261,7 +262,7 @@ impl Session {
             protocol,
             recipients: transaction.recipients,
         })?;
-        self.set_message(Message::Arriving);
+        self.set_message(MessageState::Arriving);
         Ok(MessageInput {
             bytes: 0,
             position: Position::LineStart,
@@ -282,7 +283,9 @@ impl Transaction {
     /// Whether a recipient may be named.
     fn check_recipient(&self, path: &ForwardPath<'_>) -> Result<(), Untaken> {
         match () {
-            () if self.message != Message::NotBegun => Err(Untaken::Wrong(reply::CHUNKS_BEGAN)),
+            () if self.message != MessageState::NotBegun => {
+                Err(Untaken::Wrong(reply::CHUNKS_BEGAN))
+            }
             () if self.character_set == CharacterSet::Ascii && !path.text().is_ascii() => {
                 Err(Untaken::Wrong(reply::RECIPIENT_NEEDS_SMTPUTF8))
             }

@@ -13,21 +13,21 @@
 
 use alloc::boxed::Box;
 
-use sasl::{Exchange, Mechanism, SaslStep, Signature};
+use sasl::{Exchange, Mechanism, SaslStep, ServerSignature};
 
-use crate::actions::{Actions, Login, LoginRefusal};
+use crate::actions::{Actions, AuthRefusal, LoginPolicy};
 use crate::command::CommandError;
 use crate::reply::{self, Reply};
 
-use super::{ClientIdentity, Expect, Greeted, Session, WaitsFor};
+use super::{ClientIdentity, Expect, Greeted, Session, SmtpWaitsFor};
 
 impl Session {
     /// The reply to a client that must log in before its mail is accepted.
     pub(super) fn needs_login(&self, actions: &impl Actions) -> Option<Reply> {
         match (self.identity, actions.settings().login) {
-            (ClientIdentity::Proved, _) | (_, Login::Absent) => None,
-            (ClientIdentity::Unknown, Login::AfterTls) => Some(reply::START_TLS_FIRST),
-            (ClientIdentity::Unknown, Login::Required) => Some(reply::LOG_IN_FIRST),
+            (ClientIdentity::Proved, _) | (_, LoginPolicy::Absent) => None,
+            (ClientIdentity::Unknown, LoginPolicy::AfterTls) => Some(reply::START_TLS_FIRST),
+            (ClientIdentity::Unknown, LoginPolicy::Required) => Some(reply::LOG_IN_FIRST),
         }
     }
 
@@ -39,13 +39,13 @@ impl Session {
     ) {
         let known = Mechanism::named(mechanism.as_bytes());
         let fault = match (actions.settings().login, known) {
-            (Login::Absent, _) => reply::fault(CommandError::NotImplemented),
+            (LoginPolicy::Absent, _) => reply::fault(CommandError::NotImplemented),
             _ if self.greeted == Greeted::NotYet => reply::GREET_FIRST,
             _ if self.identity == ClientIdentity::Proved => reply::LOGIN_TWICE,
             _ if self.transaction.is_some() => reply::LOGIN_WITHIN_TRANSACTION,
-            (Login::AfterTls, _) => reply::NO_LOGIN_IN_THE_CLEAR,
-            (Login::Required, None) => reply::UNKNOWN_MECHANISM,
-            (Login::Required, Some(mechanism)) => {
+            (LoginPolicy::AfterTls, _) => reply::NO_LOGIN_IN_THE_CLEAR,
+            (LoginPolicy::Required, None) => reply::UNKNOWN_MECHANISM,
+            (LoginPolicy::Required, Some(mechanism)) => {
                 return self.login_begins(mechanism, response, actions);
             }
         };
@@ -83,7 +83,7 @@ impl Session {
             SaslStep::Complete => {
                 self.exchange = None;
                 self.expect = Expect::LoginAnswer;
-                self.waits_for = WaitsFor::Login;
+                self.waits_for = SmtpWaitsFor::Login;
                 return;
             }
             SaslStep::Acknowledged => {
@@ -92,7 +92,7 @@ impl Session {
             }
             SaslStep::GivenUp => reply::LOGIN_CANCELLED,
             SaslStep::Malformed => reply::BAD_LOGIN_RESPONSE,
-            SaslStep::NotAllowed => reply::login_refusal(LoginRefusal::Credentials),
+            SaslStep::NotAllowed => reply::login_refusal(AuthRefusal::Credentials),
         };
         self.exchange_over(actions);
         self.fault(fault, actions);
@@ -109,14 +109,14 @@ impl Session {
     /// session takes bytes again afterwards.
     pub fn login_answered(
         &mut self,
-        result: Result<Option<Signature>, LoginRefusal>,
+        result: Result<Option<ServerSignature>, AuthRefusal>,
         actions: &mut impl Actions,
     ) {
         if self.expect != Expect::LoginAnswer {
             return;
         }
         self.expect = Expect::Command;
-        self.waits_for = WaitsFor::Bytes;
+        self.waits_for = SmtpWaitsFor::Bytes;
         match result {
             Ok(None) => self.logged_in(actions),
             Ok(Some(signature)) => {
@@ -124,14 +124,14 @@ impl Session {
                 self.exchange = Some(Box::new(exchange));
                 self.exchange_went_on(answer, actions);
             }
-            Err(LoginRefusal::Credentials) => {
+            Err(AuthRefusal::Credentials) => {
                 self.failed_logins = self.failed_logins.saturating_add(1);
-                actions.reply(reply::login_refusal(LoginRefusal::Credentials));
+                actions.reply(reply::login_refusal(AuthRefusal::Credentials));
                 if self.failed_logins >= actions.settings().failed_logins_max {
                     return self.end(reply::TOO_MANY_FAULTS, actions);
                 }
             }
-            Err(refusal @ LoginRefusal::TryLater) => actions.reply(reply::login_refusal(refusal)),
+            Err(refusal @ AuthRefusal::TryLater) => actions.reply(reply::login_refusal(refusal)),
         }
         self.renew_deadline(actions);
         self.stop_if_stopping(actions);

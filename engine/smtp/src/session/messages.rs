@@ -7,10 +7,13 @@
 
 use crate::actions::{Actions, MessageRefusal};
 use crate::command::ChunkPlace;
-use crate::content::{Dots, Position, Run, next_run};
+use crate::content::{ContentRun, Dots, Position, next_run};
 use crate::reply::{self, Reply};
 
-use super::{ContentHandling, Expect, Message, MessageInput, Session, Stopping, Taken, WaitsFor};
+use super::{
+    ContentHandling, Expect, InputProgress, MessageInput, MessageState, PlannedEnd, Session,
+    SmtpWaitsFor,
+};
 
 impl Session {
     pub(super) fn message_data_arrived(
@@ -18,26 +21,26 @@ impl Session {
         mut incoming: MessageInput,
         bytes: &[u8],
         actions: &mut impl Actions,
-    ) -> Taken {
+    ) -> InputProgress {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
             let run = next_run(incoming.position, rest, Dots::Stuffed);
-            if let Run::End(count) = run {
+            if let ContentRun::End(count) = run {
                 self.message_completed(incoming, actions);
-                return Taken::AndGoOn(taken + count);
+                return InputProgress::AndGoOn(taken + count);
             }
             let offered = run_bytes(run);
             let count = self.run_arrived(&mut incoming, run, rest, actions);
             taken += count;
             if self.is_flood(&incoming, actions) {
-                return Taken::AndGoOn(taken);
+                return InputProgress::AndGoOn(taken);
             }
             self.expect = Expect::MessageData(incoming);
             if count < offered {
-                return Taken::AndWait(taken, WaitsFor::MessageRoom);
+                return InputProgress::AndWait(taken, SmtpWaitsFor::MessageRoom);
             }
         }
-        Taken::AndGoOn(taken)
+        InputProgress::AndGoOn(taken)
     }
 
     pub(super) fn chunk_data_arrived(
@@ -47,7 +50,7 @@ impl Session {
         place: ChunkPlace,
         bytes: &[u8],
         actions: &mut impl Actions,
-    ) -> Taken {
+    ) -> InputProgress {
         let within =
             usize::try_from(bytes_left).ok().and_then(|left| bytes.get(..left)).unwrap_or(bytes);
         let mut taken = 0;
@@ -58,29 +61,29 @@ impl Session {
             taken += count;
             bytes_left = bytes_left.saturating_sub(count as u64);
             if self.is_flood(&chunk, actions) {
-                return Taken::AndGoOn(taken);
+                return InputProgress::AndGoOn(taken);
             }
             self.expect = Expect::ChunkData { chunk, bytes_left, place };
             if count < offered {
-                return Taken::AndWait(taken, WaitsFor::MessageRoom);
+                return InputProgress::AndWait(taken, SmtpWaitsFor::MessageRoom);
             }
         }
         if bytes_left == 0 {
             self.chunk_completed(chunk, place, actions);
         }
-        Taken::AndGoOn(taken)
+        InputProgress::AndGoOn(taken)
     }
 
     /// Passes a run of a message on, or throws it away. Returns how many of its bytes are done.
     fn run_arrived(
         &mut self,
         incoming: &mut MessageInput,
-        run: Run,
+        run: ContentRun,
         bytes: &[u8],
         actions: &mut impl Actions,
     ) -> usize {
         match run {
-            Run::Content(count, position) => {
+            ContentRun::Content(count, position) => {
                 return self.content_arrived(
                     incoming,
                     bytes.get(..count).unwrap_or(bytes),
@@ -88,7 +91,7 @@ impl Session {
                     actions,
                 );
             }
-            Run::BareLineEnd(count, position) => {
+            ContentRun::BareLineEnd(count, position) => {
                 // Of two reasons, the one that comes first in the message counts, however the
                 // message is cut.
                 self.refuse_if_nul(incoming, bytes.get(..count).unwrap_or(bytes), actions);
@@ -97,8 +100,8 @@ impl Session {
                 incoming.bytes = incoming.bytes.saturating_add(count as u64);
                 incoming.position = position;
             }
-            Run::Dropped(_, position) => incoming.position = position,
-            Run::End(_) => {}
+            ContentRun::Dropped(_, position) => incoming.position = position,
+            ContentRun::End(_) => {}
         }
         run_bytes(run)
     }
@@ -117,7 +120,7 @@ impl Session {
             match actions.message_bytes(content) {
                 Ok(taken) => count = taken.min(count),
                 Err(refusal) => {
-                    self.set_message(Message::NotBegun);
+                    self.set_message(MessageState::NotBegun);
                     incoming.handling = ContentHandling::Refused(reply::message_refusal(refusal));
                 }
             }
@@ -140,12 +143,12 @@ impl Session {
             }
             ContentHandling::Kept => match end(actions) {
                 Ok(()) => {
-                    self.set_message(Message::Whole);
+                    self.set_message(MessageState::Whole);
                     self.expect = Expect::Stored;
-                    self.waits_for = WaitsFor::Stored;
+                    self.waits_for = SmtpWaitsFor::Stored;
                 }
                 Err(refusal) => {
-                    self.set_message(Message::NotBegun);
+                    self.set_message(MessageState::NotBegun);
                     reply::message_refused(refusal, actions);
                     self.message_answered(actions);
                 }
@@ -165,7 +168,7 @@ impl Session {
         }
         match (chunk.handling, place) {
             (ContentHandling::Kept, ChunkPlace::NotLast) => {
-                self.set_message(Message::BetweenChunks(chunk));
+                self.set_message(MessageState::BetweenChunks(chunk));
                 actions.reply(reply::CHUNK_OK);
                 self.expect = Expect::Command;
                 self.stop_if_stopping(actions);
@@ -180,15 +183,15 @@ impl Session {
     pub(super) fn message_answered(&mut self, actions: &mut impl Actions) {
         self.transaction_over(actions);
         self.expect = Expect::Command;
-        self.waits_for = WaitsFor::Bytes;
+        self.waits_for = SmtpWaitsFor::Bytes;
         self.stop_if_stopping(actions);
     }
 
     pub(super) fn stop_if_stopping(&mut self, actions: &mut impl Actions) {
         match self.stopping {
-            Stopping::No => {}
-            Stopping::AfterMessage => self.end(reply::STOPPING, actions),
-            Stopping::PasswordChanged => self.end(reply::PASSWORD_CHANGED, actions),
+            PlannedEnd::No => {}
+            PlannedEnd::AfterMessage => self.end(reply::STOPPING, actions),
+            PlannedEnd::PasswordChanged => self.end(reply::PASSWORD_CHANGED, actions),
         }
     }
 
@@ -227,7 +230,7 @@ impl Session {
     ) {
         if incoming.handling == ContentHandling::Kept {
             incoming.handling = ContentHandling::Refused(reply);
-            self.set_message(Message::NotBegun);
+            self.set_message(MessageState::NotBegun);
             actions.message_abort();
         }
     }
@@ -242,7 +245,7 @@ impl Session {
         flood
     }
 
-    pub(super) fn set_message(&mut self, message: Message) {
+    pub(super) fn set_message(&mut self, message: MessageState) {
         if let Some(transaction) = &mut self.transaction {
             transaction.message = message;
         }
@@ -255,11 +258,11 @@ fn end(actions: &mut impl Actions) -> Result<(), MessageRefusal> {
     actions.message_end()
 }
 
-fn run_bytes(run: Run) -> usize {
+fn run_bytes(run: ContentRun) -> usize {
     match run {
-        Run::Content(count, _)
-        | Run::Dropped(count, _)
-        | Run::BareLineEnd(count, _)
-        | Run::End(count) => count,
+        ContentRun::Content(count, _)
+        | ContentRun::Dropped(count, _)
+        | ContentRun::BareLineEnd(count, _)
+        | ContentRun::End(count) => count,
     }
 }

@@ -6,7 +6,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::world::Conversation;
-use crate::content::{Dots, Position, Run, next_run};
+use crate::content::{ContentRun, Dots, Position, next_run};
 
 /// The bytes that a client sends for `message`. All lines of the message end in CRLF.
 pub(super) fn stuffed(message: &[u8]) -> Vec<u8> {
@@ -120,11 +120,11 @@ proptest! {
         let bytes: Vec<u8> = texts.iter().flat_map(|(text, end)| [text.as_bytes(), end.as_bytes()].concat()).collect();
         prop_assume!(!bytes.is_empty());
         let run = match next_run(Position::InLine, &bytes, Dots::Stuffed) {
-            Run::Content(count, position) => {
+            ContentRun::Content(count, position) => {
                 prop_assert_eq!(position, Position::after(bytes[count - 1]));
                 (count, false)
             }
-            Run::BareLineEnd(count, _) => (count, true),
+            ContentRun::BareLineEnd(count, _) => (count, true),
             other => panic!("{other:?}"),
         };
         prop_assert_eq!(run, first_run(&bytes));

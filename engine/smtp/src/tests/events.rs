@@ -6,7 +6,7 @@ use std::format;
 use machine::Micros;
 
 use super::world::Conversation;
-use crate::{Session, WaitsFor};
+use crate::{Session, SmtpWaitsFor};
 
 const TOO_SLOW: &str = "421 4.4.2 Nothing came for too long\r\n";
 const STOPPING: &str = "421 4.3.2 Server is stopping, try again later\r\n";
@@ -65,7 +65,7 @@ fn deadline_stops_while_the_store_works() {
     talk.says("NOOP\r\n");
     assert_eq!(talk.world.deadline, Some(Micros(1)));
     talk.session.deadline_expired(&mut talk.world);
-    assert_eq!(talk.session.waits_for(), WaitsFor::Stored);
+    assert_eq!(talk.session.waits_for(), SmtpWaitsFor::Stored);
     talk.session.message_stored(Ok(b"1"), &mut talk.world);
     assert_eq!(talk.replies(), "250 2.0.0 Stored as 1\r\n");
     assert_eq!(talk.world.deadline, Some(Micros::from_secs(300)));
@@ -160,12 +160,12 @@ fn message_does_not_begin_before_its_sender_is_checked() {
         assert!(talk.replies().ends_with("554 5.5.1 No valid recipients\r\n"));
         talk.says(format!("RCPT TO:<bob@mail.test>\r\n{begin}"));
         assert_eq!(talk.replies(), "250 2.1.5 Recipient OK\r\n");
-        assert_eq!((talk.session.waits_for(), talk.world.deadline), (WaitsFor::Sender, None));
+        assert_eq!((talk.session.waits_for(), talk.world.deadline), (SmtpWaitsFor::Sender, None));
         talk.says("");
         talk.session.message_room(&mut talk.world);
         talk.session.sender_known(&mut talk.world);
         talk.says("");
-        assert_eq!(talk.session.waits_for(), WaitsFor::Sender, "not yet");
+        assert_eq!(talk.session.waits_for(), SmtpWaitsFor::Sender, "not yet");
         let asked = talk.world.log.iter().filter(|line| *line == "who is client.test").count();
         assert_eq!((asked, talk.replies().as_str()), (2, ""));
         talk.world.sender_is_unknown = false;
@@ -184,12 +184,12 @@ fn recipient_is_not_answered_before_it_is_checked() {
     talk.exchange(&[("RCPT TO:<bob@mail.test>\r\n", "503 5.5.1 Send MAIL first\r\n")]);
     talk.says("MAIL FROM:<ada@example.org>\r\nRCPT TO:<bob@mail.test>\r\nRCPT TO:<eve@mail.test>\r\nNOOP\r\n");
     assert_eq!(talk.replies(), "250 2.1.0 Sender OK\r\n");
-    assert_eq!(talk.session.waits_for(), WaitsFor::Sender);
+    assert_eq!(talk.session.waits_for(), SmtpWaitsFor::Sender);
     talk.session.sender_known(&mut talk.world);
     talk.says("");
     assert_eq!(
         (talk.session.waits_for(), talk.replies().as_str()),
-        (WaitsFor::Sender, ""),
+        (SmtpWaitsFor::Sender, ""),
         "not yet"
     );
     let asked = |talk: &Conversation| {
@@ -227,7 +227,7 @@ fn refused_recipient_is_not_checked() {
         ("MAIL FROM:<ada@example.org>\r\n", "250 2.1.0 Sender OK\r\n"),
         ("RCPT TO:<\u{e4}@mail.test>\r\n", "553 5.6.7 Non-ASCII address needs SMTPUTF8\r\n"),
     ]);
-    assert_eq!(talk.session.waits_for(), WaitsFor::Bytes);
+    assert_eq!(talk.session.waits_for(), SmtpWaitsFor::Bytes);
 }
 
 #[test]

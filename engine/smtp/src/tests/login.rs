@@ -6,7 +6,7 @@ use std::string::ToString;
 use machine::Micros;
 
 use super::world::{Conversation, World};
-use crate::{Login, LoginRefusal, SenderRefusal, Session, Tls, WaitsFor};
+use crate::{AuthRefusal, LoginPolicy, SenderRefusal, Session, SmtpTls, SmtpWaitsFor};
 
 const IN: &str = "235 2.7.0 Logged in\r\n";
 const WRONG: &str = "535 5.7.8 Wrong user name or password\r\n";
@@ -16,7 +16,7 @@ const MALFORMED: &str = "501 5.5.2 Not the response that was asked for\r\n";
 const PLAIN: &str = "AUTH PLAIN AGFkYQBzZWNyZXQ=\r\n";
 
 /// A client that has greeted.
-fn talk_with(login: Login, tls: Tls) -> Conversation {
+fn talk_with(login: LoginPolicy, tls: SmtpTls) -> Conversation {
     let mut world = World::new();
     world.settings.login = login;
     world.settings.tls = tls;
@@ -27,15 +27,17 @@ fn talk_with(login: Login, tls: Tls) -> Conversation {
 }
 
 fn talk() -> Conversation {
-    talk_with(Login::Required, Tls::Spoken)
+    talk_with(LoginPolicy::Required, SmtpTls::Spoken)
 }
 
 #[test]
 fn auth_is_announced_where_it_is_possible() {
-    for (login, is_announced) in
-        [(Login::Absent, false), (Login::AfterTls, false), (Login::Required, true)]
-    {
-        let mut talk = talk_with(login, Tls::Offered);
+    for (login, is_announced) in [
+        (LoginPolicy::Absent, false),
+        (LoginPolicy::AfterTls, false),
+        (LoginPolicy::Required, true),
+    ] {
+        let mut talk = talk_with(login, SmtpTls::Offered);
         talk.says("EHLO client.test\r\n");
         assert_eq!(
             talk.replies().contains("250-AUTH SCRAM-SHA-256 PLAIN LOGIN\r\n"),
@@ -77,7 +79,7 @@ fn mail_requires_a_login() {
     talk.says("EHLO again.test\r\nRSET\r\n");
     talk.replies();
     talk.exchange(&[("MAIL FROM:<ada@mail.test>\r\n", "250 2.1.0 Sender OK\r\n")]);
-    let mut talk = talk_with(Login::AfterTls, Tls::Offered);
+    let mut talk = talk_with(LoginPolicy::AfterTls, SmtpTls::Offered);
     talk.exchange(&[("MAIL FROM:<ada@mail.test>\r\n", "530 5.7.0 Send STARTTLS first\r\n")]);
 }
 
@@ -136,7 +138,7 @@ fn commands_are_not_limited_after_the_login() {
 
 #[test]
 fn password_is_not_accepted_in_plain_text() {
-    let mut talk = talk_with(Login::AfterTls, Tls::Offered);
+    let mut talk = talk_with(LoginPolicy::AfterTls, SmtpTls::Offered);
     let refused = "538 5.7.11 Passwords are not taken in plain text: send STARTTLS first\r\n";
     talk.exchange(&[(PLAIN, refused), ("AUTH LOGIN\r\n", refused), ("AUTH CRAM-MD5\r\n", refused)]);
     assert!(talk.world.log.is_empty());
@@ -144,9 +146,9 @@ fn password_is_not_accepted_in_plain_text() {
 
 #[test]
 fn login_in_the_clear_is_forgotten_under_tls() {
-    let mut talk = talk_with(Login::Required, Tls::Offered);
+    let mut talk = talk_with(LoginPolicy::Required, SmtpTls::Offered);
     talk.exchange(&[(PLAIN, IN), ("STARTTLS\r\n", "220 2.0.0 Start TLS\r\n")]);
-    talk.world.settings.tls = Tls::Spoken;
+    talk.world.settings.tls = SmtpTls::Spoken;
     talk.session = Session::secured(&mut talk.world);
     talk.says("EHLO client.test\r\n");
     talk.replies();
@@ -156,18 +158,18 @@ fn login_in_the_clear_is_forgotten_under_tls() {
 #[test]
 fn auth_is_allowed_once_and_outside_transactions() {
     let mut talk = Conversation::new();
-    talk.world.settings.login = Login::Required;
+    talk.world.settings.login = LoginPolicy::Required;
     talk.exchange(&[(PLAIN, "503 5.5.1 Send EHLO or HELO first\r\n")]);
     let mut talk = self::talk();
     talk.exchange(&[(PLAIN, IN), (PLAIN, "503 5.5.1 Logged in already\r\n")]);
     talk.exchange(&[("MAIL FROM:<ada@mail.test>\r\n", "250 2.1.0 Sender OK\r\n")]);
     talk.exchange(&[("AUTH LOGIN\r\n", "503 5.5.1 Logged in already\r\n")]);
-    let mut talk = talk_with(Login::Absent, Tls::Spoken);
+    let mut talk = talk_with(LoginPolicy::Absent, SmtpTls::Spoken);
     talk.exchange(&[
         ("MAIL FROM:<ada@mail.test>\r\n", "250 2.1.0 Sender OK\r\n"),
         (PLAIN, "502 5.5.1 Command not implemented\r\n"),
     ]);
-    talk.world.settings.login = Login::Required;
+    talk.world.settings.login = LoginPolicy::Required;
     talk.exchange(&[(PLAIN, "503 5.5.1 AUTH has no place within a transaction\r\n")]);
 }
 
@@ -221,9 +223,9 @@ fn malformed_auth_is_refused_and_the_session_goes_on() {
 #[test]
 fn third_failed_login_ends_the_session() {
     let mut talk = talk();
-    talk.login_answer = Some(Err(LoginRefusal::TryLater));
+    talk.login_answer = Some(Err(AuthRefusal::TryLater));
     talk.exchange(&[(PLAIN, "454 4.7.0 Cannot log in now, try again later\r\n"); 5]);
-    talk.login_answer = Some(Err(LoginRefusal::Credentials));
+    talk.login_answer = Some(Err(AuthRefusal::Credentials));
     talk.exchange(&[(PLAIN, WRONG), ("NOOP\r\n", "250 2.0.0 OK\r\n"), (PLAIN, WRONG)]);
     talk.says(PLAIN);
     assert_eq!(talk.replies(), [WRONG, "421 4.7.0 Too many errors\r\n"].concat());
@@ -235,7 +237,7 @@ fn no_input_and_no_deadline_while_a_login_is_checked() {
     let mut talk = talk();
     talk.login_answer = None;
     talk.says([PLAIN, "MAIL FROM:<ada@mail.test>\r\n"].concat());
-    assert_eq!((talk.session.waits_for(), talk.world.deadline), (WaitsFor::Login, None));
+    assert_eq!((talk.session.waits_for(), talk.world.deadline), (SmtpWaitsFor::Login, None));
     assert_eq!(talk.kept, b"MAIL FROM:<ada@mail.test>\r\n");
     talk.session.deadline_expired(&mut talk.world);
     assert_eq!(talk.replies(), "");

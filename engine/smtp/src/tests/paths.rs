@@ -3,9 +3,9 @@
 use core::net::IpAddr;
 use std::string::ToString;
 
-use crate::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, Mailbox, PathError, ReversePath};
+use crate::{Domain, ForwardPath, LOCAL_PART_BYTES_MAX, PathError, ReversePath, SmtpMailbox};
 
-fn mailbox(text: &str) -> Result<Mailbox<'_>, PathError> {
+fn mailbox(text: &str) -> Result<SmtpMailbox<'_>, PathError> {
     match ForwardPath::read(text)? {
         (ForwardPath::Mailbox(mailbox), "") => Ok(mailbox),
         other => panic!("{other:?}"),

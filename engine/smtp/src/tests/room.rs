@@ -4,7 +4,7 @@ use std::string::String;
 use std::vec::Vec;
 
 use super::world::{Conversation, World};
-use crate::{MessageRefusal, REPLY_BYTES_MAX, WaitsFor};
+use crate::{MessageRefusal, REPLY_BYTES_MAX, SmtpWaitsFor};
 
 const DIALOGUE: &str = "EHLO client.test\r\nMAIL FROM:<ada@example.org> SIZE=30\r\nRCPT TO:<bob@mail.test>\r\n\
     RCPT TO:<nobody@mail.test>\r\nDATA\r\nSubject: x\r\n\r\n..dot\r\nend\r\n.\r\nNOOP\r\nMAIL FROM:<>\r\n\
@@ -25,7 +25,7 @@ fn outcome(mut talk: Conversation, pieces: &[&[u8]]) -> (String, Vec<Vec<u8>>, V
         talk.says(piece);
     }
     assert!(talk.world.closed && talk.world.is_settled() && talk.kept.is_empty());
-    assert_eq!(talk.session.waits_for(), WaitsFor::Nothing);
+    assert_eq!(talk.session.waits_for(), SmtpWaitsFor::Nothing);
     (talk.replies(), talk.world.messages, talk.world.log)
 }
 
@@ -68,13 +68,13 @@ fn no_command_is_handled_without_space_for_a_reply() {
     talk.send_room_step = 0;
     talk.world.send_room = REPLY_BYTES_MAX - 1;
     talk.says("NOOP\r\n");
-    assert_eq!((talk.replies().as_str(), talk.session.waits_for()), ("", WaitsFor::SendRoom));
+    assert_eq!((talk.replies().as_str(), talk.session.waits_for()), ("", SmtpWaitsFor::SendRoom));
     assert_eq!(talk.kept, b"NOOP\r\n");
     talk.world.send_room = REPLY_BYTES_MAX;
     talk.says("NOOP\r\n");
     assert_eq!(
         (talk.replies().as_str(), talk.session.waits_for()),
-        ("250 2.0.0 OK\r\n", WaitsFor::SendRoom)
+        ("250 2.0.0 OK\r\n", SmtpWaitsFor::SendRoom)
     );
 }
 
@@ -86,7 +86,7 @@ fn no_input_is_taken_while_the_store_works() {
     assert_eq!(talk.replies(), "354 End with a line of one dot\r\n");
     assert_eq!(
         (talk.kept.as_slice(), talk.session.waits_for()),
-        (&b"NOOP\r\n"[..], WaitsFor::Stored)
+        (&b"NOOP\r\n"[..], SmtpWaitsFor::Stored)
     );
     assert_eq!(talk.world.deadline, None);
     talk.session.message_stored(Ok(b"1"), &mut talk.world);
@@ -102,7 +102,7 @@ fn session_waits_only_for_the_store_while_it_works() {
     talk.says("DATA\r\n.\r\n");
     talk.world.send_room = 100;
     assert_eq!(talk.session.bytes_arrived(b"NOOP\r\n", &mut talk.world), 0);
-    assert_eq!(talk.session.waits_for(), WaitsFor::Stored);
+    assert_eq!(talk.session.waits_for(), SmtpWaitsFor::Stored);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn bytes_without_store_space_are_not_taken() {
     talk.says("DATA\r\nabcdef\r\n.\r\n");
     assert_eq!(
         (talk.kept.as_slice(), talk.session.waits_for()),
-        (&b"def\r\n.\r\n"[..], WaitsFor::MessageRoom)
+        (&b"def\r\n.\r\n"[..], SmtpWaitsFor::MessageRoom)
     );
     assert_eq!(talk.world.deadline, None);
     talk.says("");

@@ -9,7 +9,7 @@ use testkit::scram::{
 };
 
 use super::world::{Conversation, World};
-use crate::{Login, LoginRefusal, Tls, WaitsFor};
+use crate::{AuthRefusal, LoginPolicy, SmtpTls, SmtpWaitsFor};
 
 const IN: &str = "235 2.7.0 Logged in\r\n";
 const WRONG: &str = "535 5.7.8 Wrong user name or password\r\n";
@@ -19,8 +19,8 @@ const SENDER: &str = "MAIL FROM:<ada@mail.test>\r\n";
 
 fn talk() -> Conversation {
     let mut world = World::new();
-    world.settings.login = Login::Required;
-    world.settings.tls = Tls::Spoken;
+    world.settings.login = LoginPolicy::Required;
+    world.settings.tls = SmtpTls::Spoken;
     let mut talk = Conversation::with(world);
     talk.says("EHLO client.test\r\n");
     talk.replies();
@@ -91,7 +91,7 @@ fn cancelled_scram_login_is_no_login() {
 #[test]
 fn wrong_scram_proof_is_refused() {
     let mut talk = talk();
-    talk.login_answer = Some(Err(LoginRefusal::Credentials));
+    talk.login_answer = Some(Err(AuthRefusal::Credentials));
     for _ in 0..2 {
         talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{WRONG_LAST}\r\n"));
         assert_eq!(talk.replies(), format!("334 {SERVER_FIRST}\r\n{WRONG}"));
@@ -128,7 +128,7 @@ fn scram_check_blocks_commands_and_ends_at_a_stop() {
     let mut talk = talk();
     talk.login_answer = None;
     talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{LAST}\r\n\r\n"));
-    assert_eq!((talk.session.waits_for(), talk.world.deadline), (WaitsFor::Login, None));
+    assert_eq!((talk.session.waits_for(), talk.world.deadline), (SmtpWaitsFor::Login, None));
     assert_eq!(talk.kept, b"\r\n");
     talk.session.stopping(&mut talk.world);
     talk.replies();

@@ -5,19 +5,19 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 
 use machine::{Micros, UnixTime};
-use sasl::{Credentials, Host, Proof, Puzzle, Signature};
+use sasl::{Credentials, Host, Proof, Puzzle, ServerSignature};
 use testkit::scram;
 
 use crate::{
-    Actions, EnvelopeId, Extensions, ForwardPath, Holds, Login, LoginRefusal, Mail, MessageRefusal,
-    MessageStart, Original, REPLY_BYTES_MAX, Recipient, RecipientRefusal, SenderRefusal, Session,
-    Settings, Tls, WaitsFor,
+    Actions, AuthRefusal, EnvelopeId, Extensions, ForwardPath, Holds, LoginPolicy, Mail,
+    MessageRefusal, MessageStart, Original, REPLY_BYTES_MAX, RcptTo, RecipientRefusal,
+    SenderRefusal, Session, SmtpSettings, SmtpTls, SmtpWaitsFor,
 };
 
 /// The server's side.
 #[derive(Debug)]
 pub(super) struct World {
-    pub(super) settings: Settings,
+    pub(super) settings: SmtpSettings,
     pub(super) hostname: String,
     pub(super) send_room: usize,
     /// Replies since the last call.
@@ -47,7 +47,7 @@ pub(super) struct World {
     pub(super) closed: bool,
     pub(super) login_open: bool,
     /// The server's signature for a client that has proved the password.
-    signature: Option<Signature>,
+    signature: Option<ServerSignature>,
     /// Whether that login was granted.
     is_signed: bool,
     transaction_open: bool,
@@ -58,10 +58,10 @@ pub(super) struct World {
 impl World {
     pub(super) fn new() -> World {
         World {
-            settings: Settings {
+            settings: SmtpSettings {
                 message_bytes_max: 1_000,
                 recipients_max: 3,
-                ..Settings::default()
+                ..SmtpSettings::default()
             },
             hostname: "mail.test".to_string(),
             send_room: usize::MAX,
@@ -120,7 +120,7 @@ impl Host for World {
 }
 
 impl Actions for World {
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> SmtpSettings {
         self.settings
     }
 
@@ -172,7 +172,7 @@ impl Actions for World {
         !self.recipient_is_unknown
     }
 
-    fn recipient(&mut self, recipient: &Recipient<'_>) -> Result<(), RecipientRefusal> {
+    fn recipient(&mut self, recipient: &RcptTo<'_>) -> Result<(), RecipientRefusal> {
         assert!(self.transaction_open && !self.message_open && !self.closed);
         let path = &recipient.path;
         if let ForwardPath::Mailbox(mailbox) = path {
@@ -304,7 +304,7 @@ pub(super) struct Conversation {
     /// Whether the store answers at once.
     pub(super) store_answers: bool,
     /// The server's answer to logins. `None`: not yet.
-    pub(super) login_answer: Option<Result<(), LoginRefusal>>,
+    pub(super) login_answer: Option<Result<(), AuthRefusal>>,
 }
 
 impl Conversation {
@@ -359,14 +359,17 @@ impl Conversation {
             assert!(taken <= self.kept.len());
             self.kept.drain(..taken);
             match self.session.waits_for() {
-                WaitsFor::Bytes | WaitsFor::Handshake | WaitsFor::Sender | WaitsFor::Nothing => {
+                SmtpWaitsFor::Bytes
+                | SmtpWaitsFor::Handshake
+                | SmtpWaitsFor::Sender
+                | SmtpWaitsFor::Nothing => {
                     break;
                 }
-                WaitsFor::Stored if self.store_answers => {
+                SmtpWaitsFor::Stored if self.store_answers => {
                     self.session.message_stored(Ok(b"4D2"), &mut self.world);
                 }
-                WaitsFor::Stored => break,
-                WaitsFor::Login => match self.login_answer {
+                SmtpWaitsFor::Stored => break,
+                SmtpWaitsFor::Login => match self.login_answer {
                     Some(answer) => {
                         self.world.login_open = false;
                         let answer = answer.map(|()| self.world.signature.take());
@@ -375,15 +378,15 @@ impl Conversation {
                     }
                     None => break,
                 },
-                WaitsFor::MessageRoom if self.message_room_step > 0 => {
+                SmtpWaitsFor::MessageRoom if self.message_room_step > 0 => {
                     self.world.message_room = self.message_room_step;
                     self.session.message_room(&mut self.world);
                 }
-                WaitsFor::MessageRoom => break,
-                WaitsFor::SendRoom if self.send_room_step > 0 => {
+                SmtpWaitsFor::MessageRoom => break,
+                SmtpWaitsFor::SendRoom if self.send_room_step > 0 => {
                     self.world.send_room = self.world.send_room.saturating_add(self.send_room_step);
                 }
-                WaitsFor::SendRoom => break,
+                SmtpWaitsFor::SendRoom => break,
             }
         }
     }
@@ -429,8 +432,8 @@ fn longest_reply_fits_into_its_buffer() {
     world.settings.extensions = Extensions::ALL;
     world.settings.holds =
         Some(Holds { seconds_max: 999_999_999, now: UnixTime::from_seconds(1_800_000_000) });
-    world.settings.tls = Tls::Offered;
-    world.settings.login = Login::Required;
+    world.settings.tls = SmtpTls::Offered;
+    world.settings.login = LoginPolicy::Required;
     let mut conversation = Conversation::with(world);
     conversation.says("EHLO x\r\n");
     assert!(conversation.replies().len() <= REPLY_BYTES_MAX);

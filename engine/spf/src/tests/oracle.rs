@@ -97,7 +97,8 @@ impl Zone {
             self.answer(question)
         };
         let TestSender { address, hello, local_part } = *test_sender;
-        let verdict = in_world(&Sender { address, hello, local_part, domain: "d0.test" }, world).0;
+        let verdict =
+            in_world(&SpfSender { address, hello, local_part, domain: "d0.test" }, world).0;
         (verdict.to_string(), asked.into_inner())
     }
 

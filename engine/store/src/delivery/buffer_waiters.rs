@@ -89,7 +89,7 @@ impl Deliveries {
             && delivery.expect == Expect::Octets
             && let Some(continuation) = delivery.continuation.take()
         {
-            wakes.wake(continuation, Outcome::Room);
+            wakes.wake(continuation, Outcome::DeliveryReady);
         }
     }
 

@@ -4,13 +4,13 @@
 //! Invariant: space for all recipients is allocated before any of them gets the message.
 
 use crate::chunk::{self, pages_for};
-use crate::delivery::{Deliveries, Expect, Progress};
+use crate::delivery::{Deliveries, Expect, StepProgress};
 use crate::format3;
 use crate::format4::QueuedRecord;
 use crate::layout::{PAGE_BYTES, PIECE_PAGES, Page};
 use crate::messages::MessageEntry;
 use crate::outcome::{Outcome, Refusal};
-use crate::parts::Parts;
+use crate::parts::StoreParts;
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::record;
@@ -29,9 +29,9 @@ const RECORDS_BYTES: usize = 224;
 impl Deliveries {
     /// Gathers the oldest ready delivery if that is possible now. Returns whether it did, so that
     /// the next one may follow.
-    pub(crate) fn gather_next(&mut self, reads_to_come: usize, parts: &mut Parts) -> bool {
+    pub(crate) fn gather_next(&mut self, reads_to_come: usize, parts: &mut StoreParts) -> bool {
         let Some(id) = self.ready.front().copied() else { return false };
-        if self.gather_delivery(id, reads_to_come, parts) == Progress::Later {
+        if self.gather_delivery(id, reads_to_come, parts) == StepProgress::Later {
             return false;
         }
         self.ready.pop_front();
@@ -43,44 +43,44 @@ impl Deliveries {
         &mut self,
         id: FrameId,
         reads_to_come: usize,
-        parts: &mut Parts,
-    ) -> Progress {
+        parts: &mut StoreParts,
+    ) -> StepProgress {
         let Some(delivery) =
             self.table.get(id).filter(|delivery| delivery.expect == Expect::Gathered)
         else {
-            return Progress::Done;
+            return StepProgress::Done;
         };
         if let Some(refusal) = delivery.failed {
             self.refuse_delivery(id, refusal, parts);
-            return Progress::Done;
+            return StepProgress::Done;
         }
-        if self.fit_staging(id, &mut parts.pool) == Progress::Later {
-            return Progress::Later;
+        if self.fit_staging(id, &mut parts.pool) == StepProgress::Later {
+            return StepProgress::Later;
         }
         let summarize = self.summarize;
         self.known(id).summarize_once(summarize);
         match self.allocate_last(id, parts) {
-            Ok(Progress::Done) => {}
-            Ok(Progress::Later) => return Progress::Later,
+            Ok(StepProgress::Done) => {}
+            Ok(StepProgress::Later) => return StepProgress::Later,
             Err(refusal) => {
                 self.refuse_delivery(id, refusal, parts);
-                return Progress::Done;
+                return StepProgress::Done;
             }
         }
         let to_leave = self.pages_to_leave(reads_to_come);
         loop {
             match self.gather_recipient(id, to_leave, parts) {
-                Some(Progress::Done) => {}
-                Some(Progress::Later) => return Progress::Later,
+                Some(StepProgress::Done) => {}
+                Some(StepProgress::Later) => return StepProgress::Later,
                 None => break,
             }
         }
         self.known(id).expect = Expect::Flushed;
-        Progress::Done
+        StepProgress::Done
     }
 
     /// Moves the octets into a buffer with exactly the pages they need.
-    fn fit_staging(&mut self, id: FrameId, pool: &mut Pool) -> Progress {
+    fn fit_staging(&mut self, id: FrameId, pool: &mut Pool) -> StepProgress {
         let delivery = self.known(id);
         let pages = pages_for(delivery.length);
         if delivery
@@ -88,13 +88,13 @@ impl Deliveries {
             .as_ref()
             .is_some_and(|staging| staging.len() == pages as usize * PAGE_BYTES)
         {
-            return Progress::Done;
+            return StepProgress::Done;
         }
-        let Some(fitting) = pool.take(pages) else { return Progress::Later };
+        let Some(fitting) = pool.take(pages) else { return StepProgress::Later };
         if let Some(old) = delivery.restage(fitting) {
             pool.give(old);
         }
-        Progress::Done
+        StepProgress::Done
     }
 
     /// Reserves quota for all recipients, and allocates the last chunk of each, before any of them
@@ -102,8 +102,8 @@ impl Deliveries {
     pub(super) fn allocate_last(
         &mut self,
         id: FrameId,
-        parts: &mut Parts,
-    ) -> Result<Progress, Refusal> {
+        parts: &mut StoreParts,
+    ) -> Result<StepProgress, Refusal> {
         let delivery = self.known(id);
         if !delivery.is_reserved {
             parts.indexes.reserve(&delivery.recipients, delivery.octets)?;
@@ -119,14 +119,14 @@ impl Deliveries {
             let Some(page) = allocate(parts, recipient.account.shard(), pages, Want::Delivery)
             else {
                 return if parts.role.awaits_segments() {
-                    Ok(Progress::Later)
+                    Ok(StepProgress::Later)
                 } else {
                     Err(Refusal::DiskFull)
                 };
             };
             self.known(id).last_pages.push(page.0);
         }
-        Ok(Progress::Done)
+        Ok(StepProgress::Done)
     }
 
     /// Gathers the chunk and the records of the next recipient. `None` when all have them.
@@ -134,8 +134,8 @@ impl Deliveries {
         &mut self,
         id: FrameId,
         to_leave: usize,
-        parts: &mut Parts,
-    ) -> Option<Progress> {
+        parts: &mut StoreParts,
+    ) -> Option<StepProgress> {
         let delivery = self.known(id);
         let number = delivery.cursor;
         let recipient = *delivery.recipients.get(number)?;
@@ -156,7 +156,7 @@ impl Deliveries {
         let is_last = number + 1 == delivery.recipients.len();
         let shard = account.shard();
         if !parts.journals.has_room_for(shard, delivery.chunks as usize * 4 + RECORDS_BYTES) {
-            return Some(Progress::Later);
+            return Some(StepProgress::Later);
         }
         let copy = if is_last {
             None
@@ -164,7 +164,7 @@ impl Deliveries {
             parts.pool.take_for_copy(delivery.last_pages_each, to_leave)
         };
         if copy.is_none() && !is_last {
-            return Some(Progress::Later);
+            return Some(StepProgress::Later);
         }
         let Some(mut buffer) = delivery.buffer_for_recipient(copy) else {
             unreachable!("a last chunk without octets")
@@ -175,7 +175,7 @@ impl Deliveries {
         let (uid, modseq) = (known.next_uid(), known.next_modseq());
         let uid_validity = known.uid_validity();
         let (head, date) = (delivery.head, delivery.date);
-        let last = chunk::Last { uid, octets: delivery.octets, modseq, date, head };
+        let last = chunk::LastChunkFields { uid, octets: delivery.octets, modseq, date, head };
         let header = chunk::ChunkHeader { uid_validity, ..delivery.header(recipient, Some(last)) };
         let check =
             chunk::emit(&mut buffer, &parts.superblock.key, page, &header, &delivery.summary);
@@ -219,7 +219,7 @@ impl Deliveries {
         delivery.cursor += 1;
         delivery.groups += 1;
         self.write_for(id, page, buffer, parts);
-        Some(Progress::Done)
+        Some(StepProgress::Done)
     }
 
     /// A flush has covered all chunks except the last.
@@ -232,7 +232,7 @@ impl Deliveries {
     }
 
     /// A group with one of the recipients' records is durable and applied.
-    pub(crate) fn recipient_flushed(&mut self, id: FrameId, parts: &mut Parts) {
+    pub(crate) fn recipient_flushed(&mut self, id: FrameId, parts: &mut StoreParts) {
         let delivery = self.known(id);
         delivery.groups -= 1;
         if delivery.groups == 0 && delivery.expect == Expect::Flushed {
@@ -246,7 +246,7 @@ impl Deliveries {
 
     /// A chunk was written, or the write failed. Returns whether a group depends on the failed
     /// write: then the disk has failed.
-    pub(crate) fn chunk_written(&mut self, id: FrameId, ok: bool, parts: &mut Parts) -> bool {
+    pub(crate) fn chunk_written(&mut self, id: FrameId, ok: bool, parts: &mut StoreParts) -> bool {
         let delivery = self.known(id);
         delivery.writes -= 1;
         if !ok {
@@ -263,14 +263,14 @@ impl Deliveries {
     }
 
     /// Ends all deliveries: the store is read-only from now on.
-    pub(crate) fn refuse_all(&mut self, parts: &mut Parts) {
+    pub(crate) fn refuse_all(&mut self, parts: &mut StoreParts) {
         for slot in 0..self.table.capacity() {
             let Some(id) = self.table.id_at(slot) else { continue };
             self.refuse_delivery(id, Refusal::ReadOnly, parts);
         }
     }
 
-    fn refuse_delivery(&mut self, id: FrameId, refusal: Refusal, parts: &mut Parts) {
+    fn refuse_delivery(&mut self, id: FrameId, refusal: Refusal, parts: &mut StoreParts) {
         let continuation = self.known(id).continuation.take();
         self.give_up(id, parts);
         if let Some(continuation) = continuation {
@@ -279,13 +279,13 @@ impl Deliveries {
     }
 
     /// Abandons the delivery. It is removed once its writes have ended.
-    pub(super) fn give_up(&mut self, id: FrameId, parts: &mut Parts) {
+    pub(super) fn give_up(&mut self, id: FrameId, parts: &mut StoreParts) {
         self.stop_waiting_for_buffer(id);
         self.known(id).expect = Expect::Abandoned;
         self.forget_if_written(id, parts);
     }
 
-    fn forget_if_written(&mut self, id: FrameId, parts: &mut Parts) {
+    fn forget_if_written(&mut self, id: FrameId, parts: &mut StoreParts) {
         if self.table.get(id).is_some_and(|one| one.expect == Expect::Abandoned && one.writes == 0)
         {
             self.forget(id, parts);
@@ -293,7 +293,7 @@ impl Deliveries {
     }
 
     /// Removes a delivery and unpins its pages.
-    fn forget(&mut self, id: FrameId, parts: &mut Parts) {
+    fn forget(&mut self, id: FrameId, parts: &mut StoreParts) {
         let Some(mut delivery) = self.table.remove(id) else {
             unreachable!("a delivery that has ended")
         };
@@ -320,7 +320,7 @@ mod tests {
     use super::*;
     use crate::chunk::CHUNKS_MAX;
     use crate::outbox::OutboxEntry;
-    use crate::types::{AccountId, Guid, Origin};
+    use crate::types::{AccountId, Guid, SentId};
 
     #[test]
     fn records_of_the_largest_message_fit_the_reserved_bytes() {
@@ -333,7 +333,7 @@ mod tests {
         record::put_note(
             &mut out,
             account,
-            &Origin::of(account, Guid(1)).key(),
+            &SentId::of(account, Guid(1)).key(),
             &1u64.to_le_bytes(),
         );
         let counted = (CHUNKS_MAX as usize - 1) * 4 + RECORDS_BYTES;

@@ -83,7 +83,7 @@ impl Delivery {
     pub(super) fn header(
         &self,
         recipient: Recipient,
-        last: Option<chunk::Last>,
+        last: Option<chunk::LastChunkFields>,
     ) -> chunk::ChunkHeader {
         chunk::ChunkHeader {
             account: recipient.account,

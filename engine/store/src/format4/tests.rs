@@ -23,7 +23,7 @@ fn valid() -> QueuedRecord {
 fn format_4_entry_has_the_specified_bytes() {
     let bytes = emitted(&valid());
     assert_eq!(bytes[20..], [1, 1, 2, 1, 3, 1, 200, 0, 3]);
-    assert_eq!(QueuedRecord::parse(Reader::new(&bytes)), Some(valid()));
+    assert_eq!(QueuedRecord::parse(FieldReader::new(&bytes)), Some(valid()));
 }
 
 /// `forward` determines how many recipients such an entry has. Results beyond a count are not a
@@ -31,7 +31,7 @@ fn format_4_entry_has_the_specified_bytes() {
 #[test]
 fn forward_record_with_a_recipient_count_is_malformed() {
     let (mut bytes, parsed) =
-        (emitted(&valid()), |bytes: &[u8]| QueuedRecord::parse(Reader::new(bytes)));
+        (emitted(&valid()), |bytes: &[u8]| QueuedRecord::parse(FieldReader::new(bytes)));
     assert!(parsed(&bytes).is_some());
     bytes[20] = FORWARDED;
     assert_eq!(parsed(&bytes), None);
@@ -47,7 +47,7 @@ proptest! {
             bytes = emitted(&valid());
             bytes[at] = byte;
         }
-        if let Some(record) = QueuedRecord::parse(Reader::new(&bytes)) {
+        if let Some(record) = QueuedRecord::parse(FieldReader::new(&bytes)) {
             prop_assert_eq!(emitted(&record), bytes.clone());
             if let Results::Explicit { count, done, reported } = record.entry.results {
                 prop_assert!(reported & !done == 0 && done & !recipients(count) == 0);
@@ -67,7 +67,7 @@ proptest! {
         bytes.truncate(20);
         bytes.extend([state, notices, layout, done, if is_sound { reported & done } else { reported }, 0]);
         bytes.truncate(length);
-        let record = ProgressRecord::parse(Reader::new(&bytes));
+        let record = ProgressRecord::parse(FieldReader::new(&bytes));
         let has_results = match layout {
             0 => bytes.get(24) == Some(&0),
             1 => bytes.get(24).is_some_and(|reported| reported & !done == 0),

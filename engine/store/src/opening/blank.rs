@@ -16,20 +16,20 @@ use crate::block;
 use crate::chunk;
 use crate::lanes::{LANES, Lanes, Patience};
 use crate::layout::{Page, SegmentStarts};
-use crate::outcome::Reason;
+use crate::outcome::OpenRefusal;
 
 /// The check of a disk that may be blank.
-pub(super) struct Look {
+pub(super) struct BlankCheck {
     starts: SegmentStarts,
-    used: Option<Reason>,
+    used: Option<OpenRefusal>,
     patience: Patience,
     /// The number of lanes that read a page.
     left: usize,
 }
 
-impl Look {
-    pub(super) fn at(disk_pages: u32, patience: Patience) -> Look {
-        Look { starts: SegmentStarts::of_disk(disk_pages), used: None, patience, left: LANES }
+impl BlankCheck {
+    pub(super) fn at(disk_pages: u32, patience: Patience) -> BlankCheck {
+        BlankCheck { starts: SegmentStarts::of_disk(disk_pages), used: None, patience, left: LANES }
     }
 
     /// A lane has read its page.
@@ -48,7 +48,7 @@ impl Look {
         lane: u8,
         lanes: &mut Lanes,
         backing: &mut DiskQueue,
-    ) -> Option<Result<(), Reason>> {
+    ) -> Option<Result<(), OpenRefusal>> {
         if self.used.is_none()
             && let Some(page) = self.starts.next()
         {
@@ -62,10 +62,10 @@ impl Look {
 
 /// The reason why this page makes the disk not blank. `None` if the page is zero. An unreadable
 /// page may have any content.
-fn use_of(page: Result<&[u8], ()>, number: Page) -> Option<Reason> {
-    let Ok(bytes) = page else { return Some(Reason::Unreadable) };
+fn use_of(page: Result<&[u8], ()>, number: Page) -> Option<OpenRefusal> {
+    let Ok(bytes) = page else { return Some(OpenRefusal::Unreadable) };
     if chunk::may_begin(bytes, number) || block::may_begin(bytes, number) {
-        return Some(Reason::SuperblocksLost);
+        return Some(OpenRefusal::SuperblocksLost);
     }
-    bytes.iter().any(|byte| *byte != 0).then_some(Reason::NotOurs)
+    bytes.iter().any(|byte| *byte != 0).then_some(OpenRefusal::NotOurs)
 }

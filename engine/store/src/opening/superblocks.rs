@@ -2,8 +2,8 @@
 
 use crate::lanes::Lanes;
 use crate::layout::{CRASH_PAGE, PAGE_SECTORS, PIECE_PAGES, Page, slots, superblock_pieces};
-use crate::outcome::Reason;
-use crate::superblock::{Format, Slot, Superblock};
+use crate::outcome::OpenRefusal;
+use crate::superblock::{Format, SlotContent, Superblock};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -27,35 +27,35 @@ pub(super) enum DiskContent {
 /// The result of the lanes on a disk with this many pages.
 ///
 /// Errors: the disk is not touched.
-pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<DiskContent, Reason> {
+pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<DiskContent, OpenRefusal> {
     let mut newest: Option<Box<Superblock>> = None;
     let (mut damaged, mut other, mut versions) = (Vec::new(), None, Vec::new());
     for page in slots(pages) {
         match slot(lanes, page) {
-            Slot::Valid(one) => {
+            SlotContent::Valid(one) => {
                 versions.push((one.format, one.journals()));
                 if newest.as_ref().is_none_or(|newest| newest.sequence < one.sequence) {
                     newest = Some(one);
                 }
                 continue;
             }
-            Slot::OtherFormat(version) => other = Some(version),
-            Slot::Zero | Slot::Unknown => {}
+            SlotContent::OtherFormat(version) => other = Some(version),
+            SlotContent::Zero | SlotContent::Unknown => {}
         }
         damaged.push(page);
     }
     let Some(superblock) = newest else {
         return match other {
-            Some(version) => Err(Reason::OtherFormat(version)),
-            None if is_partly_unreadable(lanes, pages) => Err(Reason::Unreadable),
-            None if !is_blank(lanes, pages) => Err(Reason::NotOurs),
+            Some(version) => Err(OpenRefusal::OtherFormat(version)),
+            None if is_partly_unreadable(lanes, pages) => Err(OpenRefusal::Unreadable),
+            None if !is_blank(lanes, pages) => Err(OpenRefusal::NotOurs),
             None => Ok(DiskContent::Nothing),
         };
     };
     let needs = superblock.geometry.pages;
     if needs > pages {
         let sectors = |pages: u32| u64::from(pages) * PAGE_SECTORS;
-        return Err(Reason::Shrunk { needs: sectors(needs), has: sectors(pages) });
+        return Err(OpenRefusal::Shrunk { needs: sectors(needs), has: sectors(pages) });
     }
     let is_sole = versions.iter().any(|(_, journals)| *journals != superblock.journals());
     let of_format = versions.iter().filter(|(format, _)| *format == superblock.format).count();
@@ -64,10 +64,10 @@ pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<DiskContent, Reason> {
     Ok(DiskContent::Store { superblock, damaged, is_sole, is_of_one_format, is_partly_converted })
 }
 
-fn slot(lanes: &Lanes, page: Page) -> Slot {
+fn slot(lanes: &Lanes, page: Page) -> SlotContent {
     match lanes.page(page) {
         Some(Ok(bytes)) => Superblock::parse(bytes, page),
-        _ => Slot::Unknown,
+        _ => SlotContent::Unknown,
     }
 }
 

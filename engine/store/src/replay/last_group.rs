@@ -6,11 +6,11 @@
 
 use crate::chunk;
 use crate::finding::{Damage, Finding};
-use crate::hash::Key;
+use crate::hash::HashKey;
 use crate::index::PageChange;
-use crate::lanes::Piece;
+use crate::lanes::DiskPiece;
 use crate::layout::{Geometry, Page};
-use crate::replay::{Mode, Replay, Wanted};
+use crate::replay::{MissingPiece, Replay, ReplayMode};
 use crate::types::{AccountId, Uid};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -41,13 +41,13 @@ impl Replay {
     /// A message with an unreadable chunk stays, because it may have been acknowledged.
     pub(super) fn verify(
         &mut self,
-        piece: Option<&Piece>,
-        key: &Key,
+        piece: Option<&DiskPiece>,
+        key: &HashKey,
         geometry: Geometry,
         recent: Recent,
         number: usize,
-    ) -> Result<(), Wanted> {
-        self.mode = Mode::Verifying { number: number + 1 };
+    ) -> Result<(), MissingPiece> {
+        self.mode = ReplayMode::Verifying { number: number + 1 };
         let entry = self
             .index
             .mailbox(recent.account, recent.mailbox)
@@ -58,7 +58,7 @@ impl Replay {
             self.index.chunk(entry, last).filter(|(page, pages)| geometry.holds(*page, *pages));
         let Some((page, pages)) = place else { return Ok(()) };
         let Some(piece) = piece.filter(|piece| piece.is(page, pages)) else {
-            self.mode = Mode::Verifying { number };
+            self.mode = ReplayMode::Verifying { number };
             return Err((page, pages));
         };
         let Recent { account, mailbox, uid, .. } = recent;

@@ -8,11 +8,11 @@ use crate::mailbox::Mailbox;
 use crate::outbox::OutboxEntry;
 use crate::outcome::Refusal;
 use crate::quotas::Usage;
-use crate::segments::{Room, Space};
+use crate::segments::{BodySpace, DiskSpace};
 use crate::store::Store;
 use crate::types::{
-    AccountId, Closing, DRAFTS, Flags, Guid, MailboxId, MailboxInfo, MessageInfo, Origin,
-    Recipient, Uid,
+    AccountId, Closing, DRAFTS, Flags, Guid, MailboxId, MailboxInfo, MessageInfo, Recipient,
+    SentId, Uid,
 };
 use machine::UnixTime;
 use tasks::Continuation;
@@ -43,7 +43,7 @@ impl Store {
     }
 
     /// The disk's space, counted over all segments.
-    pub fn space(&self) -> Space {
+    pub fn space(&self) -> DiskSpace {
         self.parts.segments.space()
     }
 
@@ -58,8 +58,8 @@ impl Store {
     }
 
     /// The space for one more body. It allows a refusal before the body is sent.
-    pub fn room(&self) -> Room {
-        if self.parts.indexes.are_full() { Room::NONE } else { self.parts.segments.room() }
+    pub fn room(&self) -> BodySpace {
+        if self.parts.indexes.are_full() { BodySpace::NONE } else { self.parts.segments.room() }
     }
 
     /// The account that mail for `address` goes to.
@@ -89,7 +89,7 @@ impl Store {
     }
 
     /// Whether it is noted that this message has arrived.
-    pub fn has_arrived(&self, account: AccountId, origin: Origin) -> bool {
+    pub fn has_arrived(&self, account: AccountId, origin: SentId) -> bool {
         let known = self.parts.indexes.account(account);
         known.is_some_and(|known| known.notes().contains_key(&origin.key()[..]))
     }
@@ -226,7 +226,7 @@ impl Store {
     }
 
     /// Appends octets. Returns how many were taken. If these are fewer than given, `continuation`
-    /// is woken with [`crate::Outcome::Room`] when the rest may be tried again.
+    /// is woken with [`crate::Outcome::DeliveryReady`] when the rest may be tried again.
     ///
     /// Errors: the delivery has failed, and must be aborted.
     pub fn append(
@@ -243,7 +243,8 @@ impl Store {
 
     /// Allocates the space for the rest of a complete message. From then on only a failure of the
     /// disk can prevent its delivery after the commit. Returns false if it is not known yet whether
-    /// there is space. Then `continuation` is woken with [`crate::Outcome::Room`] for another try.
+    /// there is space. Then `continuation` is woken with [`crate::Outcome::DeliveryReady`] for
+    /// another try.
     ///
     /// Errors: the delivery has failed, or there is no space on the disk or in the quota of a
     /// recipient. The delivery is aborted.

@@ -9,7 +9,7 @@ use crate::account::{Account, NewAccount, NewPassword};
 use crate::block::RECORDS_MAX;
 use crate::format3;
 use crate::format4::ProgressRecord;
-use crate::hash::{Hash, Key};
+use crate::hash::{Hash, HashKey};
 use crate::mailbox::{Mailbox, UID_VALIDITY_LOST};
 use crate::metadata_changes::{ChangeKind, MAILBOX_NAME_MAX, MetadataChange};
 use crate::notes::{self, NoteChange};
@@ -21,7 +21,7 @@ use crate::segments::Want;
 use crate::store::Store;
 use crate::superblock::Format;
 use crate::types::{
-    AccountId, BUILT_IN, MailboxId, MarkChange, OUTBOX, Origin, Place, Uid, UidRange,
+    AccountId, BUILT_IN, MailboxId, MarkChange, OUTBOX, Place, SentId, Uid, UidRange,
 };
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -363,7 +363,7 @@ impl Store {
     pub fn forget_arrival(
         &mut self,
         account: AccountId,
-        origin: Origin,
+        origin: SentId,
         continuation: Continuation,
     ) -> Result<(), Refusal> {
         let forgotten = NoteChange::Remove(Box::from(&origin.key()[..]));
@@ -386,7 +386,7 @@ impl Store {
 }
 
 /// The id of an account with this address.
-fn account_id(key: &Key, address: &str) -> AccountId {
+fn account_id(key: &HashKey, address: &str) -> AccountId {
     let Hash(bytes) = key.hash_name(address.as_bytes());
     AccountId(Hash(bytes).short())
 }

@@ -10,16 +10,16 @@
 //! - Every segment belongs to the disk owner or to one client, either with the shard that it holds,
 //!   or as a free segment.
 
-use crate::backing::Purpose;
+use crate::backing::DiskPurpose;
 use crate::checkpoint::Checkpointer;
 use crate::disk_owner::{
-    self, ClientRequest, DiskClient, NoticeKind, OwnerNotice, RequestKind, Role,
+    self, ClientRequest, DiskClient, DiskRequestKind, NoticeKind, OwnerNotice, StoreRole,
 };
 use crate::index::Index;
 use crate::journals::Journals;
 use crate::layout::ShardId;
 use crate::outcome::State;
-use crate::parts::Parts;
+use crate::parts::StoreParts;
 use crate::segments::Segments;
 use crate::shards::{PerShard, ShardSet};
 use crate::store::{Store, slots};
@@ -80,7 +80,7 @@ impl Owners {
 impl Store {
     /// A store that waits for its share of the shards: see [`Store::take_over`].
     pub fn client(limits: Limits, seed: [u8; 32]) -> Store {
-        Store::unopened(limits, None, seed, Role::Client(DiskClient::default()), 1)
+        Store::unopened(limits, None, seed, StoreRole::Client(DiskClient::default()), 1)
     }
 
     /// Hands out the shares of the other cores, as soon as the store is open and no operation is in
@@ -135,27 +135,27 @@ impl Store {
         let is_serving = self.state() == State::Serving;
         let parts = &mut self.parts;
         match kind {
-            RequestKind::Disk(request) if request.operation == DiskOperation::Flush => {
+            DiskRequestKind::Disk(request) if request.operation == DiskOperation::Flush => {
                 let (role, mut slots) = slots(parts);
                 let ended = role.flush_for(from, request.token, &mut slots);
                 self.flush_ended(ended);
             }
-            RequestKind::Disk(DiskRequest { token, operation, sector, buffer }) => {
+            DiskRequestKind::Disk(DiskRequest { token, operation, sector, buffer }) => {
                 parts.backing.push(
                     operation,
                     sector,
                     buffer,
-                    Purpose::ForClient { core: from, token },
+                    DiskPurpose::ForClient { core: from, token },
                 );
             }
-            RequestKind::Root(shard, root) => {
+            DiskRequestKind::Root(shard, root) => {
                 parts.role.root_changed(&mut parts.superblock, shard, root)
             }
-            RequestKind::Segments(count) => {
+            DiskRequestKind::Segments(count) => {
                 parts.role.lend_segments(from, count, &mut parts.segments, is_serving)
             }
-            RequestKind::Segment(segment) => parts.segments.take_back(segment),
-            RequestKind::Failed(why) => self.fail(why),
+            DiskRequestKind::Segment(segment) => parts.segments.take_back(segment),
+            DiskRequestKind::Failed(why) => self.fail(why),
         }
         self.serve_waiting();
     }
@@ -187,9 +187,9 @@ impl Store {
             NoticeKind::Disk(completion) => self.disk_completed(completion),
             NoticeKind::Failed(why) => self.fail(why),
             NoticeKind::Retry => self.condition.wants_retry(),
-            NoticeKind::HalfFull(is_half_full) => self.parts.role.use_known(is_half_full),
+            NoticeKind::HalfFull(is_half_full) => self.parts.role.half_full_told(is_half_full),
             NoticeKind::Segments(granted, left) => {
-                let Parts { role, segments, wakes, .. } = &mut self.parts;
+                let StoreParts { role, segments, wakes, .. } = &mut self.parts;
                 role.segments_arrived(granted, left, segments);
                 self.deliveries.retry_for_segments(wakes);
             }
@@ -199,7 +199,7 @@ impl Store {
 }
 
 /// The most cores that keep no more than half of the free space from each other.
-fn owners(cores: u8, parts: &Parts) -> Owners {
+fn owners(cores: u8, parts: &StoreParts) -> Owners {
     let is_enough = |count: &u8| {
         let keeps = |core| {
             disk_owner::kept_from_others(reserve_for(Owners(*count).shards_of(CoreId(core)), parts))
@@ -209,14 +209,14 @@ fn owners(cores: u8, parts: &Parts) -> Owners {
     Owners((2..=cores).rev().find(is_enough).unwrap_or(1))
 }
 
-fn reserve_for(shards: ShardSet, parts: &Parts) -> u32 {
+fn reserve_for(shards: ShardSet, parts: &StoreParts) -> u32 {
     parts.journals.reserve_of(shards, &parts.indexes, parts.segments.geometry())
 }
 
 fn share(
     theirs: ShardSet,
     state: State,
-    parts: &mut Parts,
+    parts: &mut StoreParts,
     checkpointer: &mut Checkpointer,
 ) -> Share {
     let free = disk_owner::free_to_begin_with(reserve_for(theirs, parts));

@@ -5,20 +5,20 @@ use super::cuts::at_every_point;
 use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, body};
 use crate::outcome::{Outcome, Refusal};
-use crate::types::{AccountId, DRAFTS, Flags, Guid, Origin, Recipient, SENT};
+use crate::types::{AccountId, DRAFTS, Flags, Guid, Recipient, SENT, SentId};
 use crate::{ARRIVALS_MAX, NOTES_MAX, NoteChange};
 use alloc::format;
 
-fn origin(of: AccountId, number: u128) -> Origin {
-    Origin::of(of, Guid(number))
+fn origin(of: AccountId, number: u128) -> SentId {
+    SentId::of(of, Guid(number))
 }
 
-fn once(account: AccountId, origin: Origin) -> Recipient {
+fn once(account: AccountId, origin: SentId) -> Recipient {
     Recipient { once: Some(origin), ..Recipient::inbox(account) }
 }
 
 impl Rig {
-    fn forget_arrival(&mut self, account: AccountId, origin: Origin) -> Outcome {
+    fn forget_arrival(&mut self, account: AccountId, origin: SentId) -> Outcome {
         let (number, continuation) = self.continuation();
         self.at(account).forget_arrival(account, origin, continuation).unwrap();
         self.outcome(number)

@@ -415,7 +415,7 @@ fn memory_limit_refuses_only_deliveries() {
 fn a_device_that_cannot_flush_is_refused() {
     let disk = TestDisk::new(16 * MIB, 1);
     let mut store = Store::new(limits(), machine::Disk { durable: false, ..disk.disk() }, [0; 32]);
-    assert_eq!(store.state(), crate::State::Refused(crate::Reason::NotDurable));
+    assert_eq!(store.state(), crate::State::Refused(crate::OpenRefusal::NotDurable));
     assert!(store.next_request().is_none());
 }
 

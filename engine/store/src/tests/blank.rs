@@ -3,7 +3,7 @@
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, Rig, body, refused};
 use crate::layout::{Geometry, PAGE_BYTES, PAGE_SECTORS, SegmentIndex, SegmentStarts, pages_of};
-use crate::outcome::Reason;
+use crate::outcome::OpenRefusal;
 use alloc::collections::BTreeSet;
 use machine::SECTOR_BYTES;
 
@@ -38,11 +38,11 @@ fn a_used_disk_without_superblocks_is_refused() {
     for page in Rig::on(disk.clone()).store.parts().segments.geometry().slots() {
         erase(&mut disk, u64::from(page.0)..u64::from(page.0) + 1);
     }
-    assert_eq!(refused(&disk), Reason::SuperblocksLost);
+    assert_eq!(refused(&disk), OpenRefusal::SuperblocksLost);
     erase(&mut disk, 0..24);
     let last = last_pages(&disk);
     erase(&mut disk, last);
-    assert_eq!(refused(&disk), Reason::SuperblocksLost);
+    assert_eq!(refused(&disk), OpenRefusal::SuperblocksLost);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_single_used_segment_is_found_anywhere_on_the_disk() {
         let mut left = disk.clone();
         erase(&mut left, 0..first);
         erase(&mut left, end..u64::from(geometry.pages));
-        assert_eq!(refused(&left), Reason::SuperblocksLost, "only segment {segment} is left");
+        assert_eq!(refused(&left), OpenRefusal::SuperblocksLost, "only segment {segment} is left");
         found += 1;
     }
     assert!(found > 2, "the disk uses some segments");
@@ -74,22 +74,22 @@ fn grown_disk_without_superblocks_is_refused() {
     disk.resize(300 * MIB);
     erase(&mut disk, 0..24);
     erase(&mut disk, last);
-    assert_eq!(refused(&disk), Reason::SuperblocksLost);
+    assert_eq!(refused(&disk), OpenRefusal::SuperblocksLost);
 }
 
 #[test]
 fn a_disk_with_other_data_in_a_segment_is_refused() {
     let mut disk = TestDisk::new(4 * MIB, 1);
     disk.poke((24 + 16 * 7) * PAGE_SECTORS + 5, [1; SECTOR_BYTES]);
-    assert_eq!(refused(&disk), Reason::NotOurs);
+    assert_eq!(refused(&disk), OpenRefusal::NotOurs);
     let mut disk = TestDisk::new(4 * MIB, 1);
     disk.unreadable.insert((24 + 16 * 7) * PAGE_SECTORS);
-    assert_eq!(refused(&disk), Reason::Unreadable);
+    assert_eq!(refused(&disk), OpenRefusal::Unreadable);
     let mut disk = used();
     for page in [0, 8, last_pages(&disk).start, last_pages(&disk).start + 4] {
         disk.unreadable.insert(page * PAGE_SECTORS);
     }
-    assert_eq!(refused(&disk), Reason::Unreadable);
+    assert_eq!(refused(&disk), OpenRefusal::Unreadable);
 }
 
 #[test]

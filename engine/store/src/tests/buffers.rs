@@ -36,7 +36,7 @@ fn delivery_behind_aborted_ones_gets_a_buffer() {
     assert!(!rig.outcomes.contains_key(&last));
     rig.store.abort(holders.pop().unwrap());
     rig.exchange();
-    assert!(matches!(rig.outcomes.get(&last), Some(Outcome::Room)));
+    assert!(matches!(rig.outcomes.get(&last), Some(Outcome::DeliveryReady)));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn delivery_with_a_buffer_is_not_woken_instead_of_another() {
     assert_eq!(rig.store.append(early, &body(3, 100), continuation), Ok(0));
     rig.store.give(buffers.pop().unwrap());
     rig.exchange();
-    assert!(matches!(rig.outcomes.get(&number), Some(Outcome::Room)));
+    assert!(matches!(rig.outcomes.get(&number), Some(Outcome::DeliveryReady)));
 }
 
 #[test]

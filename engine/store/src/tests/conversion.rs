@@ -5,8 +5,8 @@ use super::cuts::at_every_point;
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, Rig, body};
 use crate::outbox::{EntryChange, EntrySource, EntryState, OutboxEntry, Packing};
-use crate::outcome::{Outcome, Reason, State};
-use crate::superblock::{Format, Slot, Superblock};
+use crate::outcome::{OpenRefusal, Outcome, State};
+use crate::superblock::{Format, SlotContent, Superblock};
 use crate::types::{AccountId, Flags, MarkChange, OUTBOX, Recipient, Uid};
 use alloc::collections::BTreeSet;
 use alloc::string::ToString;
@@ -80,7 +80,7 @@ fn as_seen_before_format_4(disk: &TestDisk) -> Option<TestDisk> {
         let sectors = page.sector().0..page.sector().0 + crate::layout::PAGE_SECTORS;
         let bytes: Vec<u8> = sectors.flat_map(|sector| disk.peek(sector)).collect();
         match Superblock::parse(&bytes, page) {
-            Slot::Valid(superblock) if superblock.format == Format::Three => are_left = true,
+            SlotContent::Valid(superblock) if superblock.format == Format::Three => are_left = true,
             _ => disk.rot(page.sector().0),
         }
     }
@@ -210,7 +210,7 @@ fn format_4_record_on_a_format_3_disk_is_refused() {
     }
     let rig = rig.cut(Cut::Prefix(0));
     assert!(
-        matches!(rig.store.state(), State::Refused(Reason::UnknownRecord { kind: 14, .. })),
+        matches!(rig.store.state(), State::Refused(OpenRefusal::UnknownRecord { kind: 14, .. })),
         "{:?}",
         rig.store.state()
     );

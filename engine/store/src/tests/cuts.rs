@@ -21,8 +21,10 @@ pub(super) fn at_every_point(
     let mut ended = false;
     while !ended {
         ended = start.disk.is_idle();
-        let acknowledged =
-            start.outcomes.values().any(|outcome| !matches!(outcome, crate::Outcome::Room));
+        let acknowledged = start
+            .outcomes
+            .values()
+            .any(|outcome| !matches!(outcome, crate::Outcome::DeliveryReady));
         for count in 0..=start.disk.volatile_writes() {
             for torn in 0..=8 {
                 let mut disk = start.disk.clone();

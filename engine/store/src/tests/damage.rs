@@ -6,9 +6,9 @@ use crate::account::{Account, NewAccount};
 use crate::finding::Damage;
 use crate::index::Index;
 use crate::layout::{CRASH_SECTOR, CRASH_SECTORS, PAGE_SECTORS, PIECE_PAGES, Page, ShardId};
-use crate::outcome::{Outcome, Reason, Refusal, State, WhyReadOnly};
+use crate::outcome::{OpenRefusal, Outcome, Refusal, State, WhyReadOnly};
 use crate::record::{self, AccountTexts};
-use crate::segments::{COMPACTION_RESERVE, Owner};
+use crate::segments::{COMPACTION_RESERVE, SegmentOwner};
 use crate::types::{AccountId, BUILT_IN, Flags, INBOX, MarkChange, Recipient, SENT, Uid};
 use crate::{Store, block, chunk};
 use alloc::collections::BTreeSet;
@@ -502,7 +502,7 @@ fn torn_message_keeps_its_pages_until_its_removal_is_durable() {
     let segments = &rig.store.parts().segments;
     for (sector, _) in chunks {
         let segment = segments.geometry().segment_of(Page((sector / PAGE_SECTORS) as u32)).unwrap();
-        assert_eq!(segments.owner(segment), Owner::Free);
+        assert_eq!(segments.owner(segment), SegmentOwner::Free);
     }
     assert!(rig.cut(Cut::Prefix(usize::MAX)).list(ada).is_empty());
 }
@@ -725,7 +725,7 @@ fn lost_index_is_rebuilt_from_the_bodies() {
     assert_eq!(rig.store.accounts().count(), 3);
 }
 
-fn refused(disk: &TestDisk) -> Reason {
+fn refused(disk: &TestDisk) -> OpenRefusal {
     let before = disk.clone();
     let mut rig = Rig::opening(disk.clone());
     rig.settle();
@@ -751,7 +751,7 @@ fn unknown_format_is_refused_without_writing() {
             bytes[8] = version as u8;
             disk.poke(page, bytes);
         }
-        assert_eq!(refused(&disk), Reason::OtherFormat(version));
+        assert_eq!(refused(&disk), OpenRefusal::OtherFormat(version));
     }
 }
 
@@ -823,7 +823,7 @@ fn foreign_disk_is_refused_without_writing() {
     for sector in [0, 1, 8, 100, 128, 4096 - 1, 4096 - 64] {
         let mut disk = TestDisk::new(2 * MIB, 1);
         disk.poke(sector, [1; SECTOR_BYTES]);
-        assert_eq!(refused(&disk), Reason::NotOurs, "sector {sector}");
+        assert_eq!(refused(&disk), OpenRefusal::NotOurs, "sector {sector}");
     }
 }
 
@@ -831,7 +831,7 @@ fn foreign_disk_is_refused_without_writing() {
 fn shrunk_disk_is_refused_without_writing() {
     let mut disk = filled().disk;
     disk.resize(MIB);
-    assert_eq!(refused(&disk), Reason::Shrunk { needs: 4096, has: 2048 });
+    assert_eq!(refused(&disk), OpenRefusal::Shrunk { needs: 4096, has: 2048 });
 }
 
 #[test]
@@ -979,7 +979,7 @@ fn fsck_reports_contents_and_damage() {
 fn fsck_reports_a_blank_disk_and_leaves_it_blank() {
     let mut disk = TestDisk::new(2 * MIB, 1);
     let report = crate::fsck(&mut disk);
-    assert_eq!(report.refused, Some(Reason::Blank));
+    assert_eq!(report.refused, Some(OpenRefusal::Blank));
     assert!(disk.used_sectors().is_empty());
     assert_eq!(limits().reads, 8);
 }

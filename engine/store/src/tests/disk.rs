@@ -3,7 +3,7 @@
 //! Invariant: a write is durable only after the completion of a flush that was queued after the
 //! write completed.
 
-use crate::fsck::{ReadSectors, Unreadable};
+use crate::fsck::{ReadSectors, UnreadableSectors};
 use crate::layout::{PAGE_BYTES, PAGE_SECTORS};
 use crate::superblock::Format;
 use alloc::boxed::Box;
@@ -496,7 +496,7 @@ impl ReadSectors for TestDisk {
         self.sectors
     }
 
-    fn read(&mut self, sector: Sector, bytes: &mut [u8]) -> Result<(), Unreadable> {
-        self.read_now(sector.0, bytes).map_err(|_| Unreadable)
+    fn read(&mut self, sector: Sector, bytes: &mut [u8]) -> Result<(), UnreadableSectors> {
+        self.read_now(sector.0, bytes).map_err(|_| UnreadableSectors)
     }
 }

@@ -62,7 +62,8 @@ fn remains(disk: &TestDisk) -> Vec<TestDisk> {
 fn at_every_point(mut rig: Rig, act: impl Fn(&mut Rig), mut look: impl FnMut(&TestDisk, bool)) {
     act(&mut rig);
     loop {
-        let acknowledged = rig.outcomes.values().any(|outcome| !matches!(outcome, Outcome::Room));
+        let acknowledged =
+            rig.outcomes.values().any(|outcome| !matches!(outcome, Outcome::DeliveryReady));
         look(&rig.disk, acknowledged);
         if rig.disk.is_idle() {
             return;

@@ -5,11 +5,11 @@ use super::rig::{MIB, Rig, body};
 use crate::block::{self, BlockHeader};
 use crate::bytes::COUNT_MAX;
 use crate::chunk::HEADER_BYTES;
-use crate::hash::Key;
+use crate::hash::HashKey;
 use crate::layout::{Geometry, PAGE_BYTES, PAGE_SECTORS, Page, SegmentIndex, ShardId};
 use crate::outcome::Refusal;
 use crate::record::{put_removed, put_shard, records};
-use crate::superblock::{Root, Slot, Superblock};
+use crate::superblock::{Root, SlotContent, Superblock};
 use crate::types::AccountId;
 use alloc::vec::Vec;
 use machine::SECTOR_BYTES;
@@ -55,7 +55,7 @@ fn superblock(sequence: u64, root_sequence: u64) -> Superblock {
         format: crate::superblock::Format::Four,
         sequence,
         id: [1; 16],
-        key: Key::new([2; 16]),
+        key: HashKey::new([2; 16]),
         geometry,
         roots,
     }
@@ -64,7 +64,7 @@ fn superblock(sequence: u64, root_sequence: u64) -> Superblock {
 #[test]
 fn superblock_with_an_impossible_count_is_rejected() {
     let is_believed = |superblock: &Superblock| {
-        matches!(Superblock::parse(&superblock.emit(Page(8), 7), Page(8)), Slot::Valid(_))
+        matches!(Superblock::parse(&superblock.emit(Page(8), 7), Page(8)), SlotContent::Valid(_))
     };
     assert!(is_believed(&superblock(COUNT_MAX, COUNT_MAX)));
     assert!(!is_believed(&superblock(COUNT_MAX + 1, 1)));
@@ -74,7 +74,7 @@ fn superblock_with_an_impossible_count_is_rejected() {
 
 #[test]
 fn journal_block_with_an_impossible_count_is_rejected() {
-    let (key, shard) = (Key::new([2; 16]), ShardId(3));
+    let (key, shard) = (HashKey::new([2; 16]), ShardId(3));
     for (sequence, is_believed) in [(COUNT_MAX, true), (u64::MAX, false)] {
         let header = BlockHeader {
             shard,

@@ -3,7 +3,7 @@
 
 use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, body};
-use crate::chunk::{self, CHUNK_OCTETS, ChunkHeader, HEADER_BYTES, Last};
+use crate::chunk::{self, CHUNK_OCTETS, ChunkHeader, HEADER_BYTES, LastChunkFields};
 use crate::finding::Damage;
 use crate::layout::{PAGE_BYTES, SegmentIndex};
 use crate::mailbox::RECIPIENTS_UNDER_WAY_MAX;
@@ -193,7 +193,7 @@ fn rebuild_does_not_restore_a_message_at_an_impossible_place() {
     rig.disk.cut(Cut::Prefix(usize::MAX));
     let free = geometry.first_page(SegmentIndex(geometry.segments() - 1));
     let octets = CHUNK_OCTETS as u32 + 300;
-    let last = Last { uid: 7, octets, modseq: 9, date: 0, head: HeadSize::NONE };
+    let last = LastChunkFields { uid: 7, octets, modseq: 9, date: 0, head: HeadSize::NONE };
     let misplaced = free.plus(geometry.segment_pages - 1);
     for (page, index, last) in [(misplaced, 0, None), (free, 1, Some(last))] {
         let header = ChunkHeader {

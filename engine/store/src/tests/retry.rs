@@ -5,9 +5,9 @@ use super::disk::{Cut, CutEffect, TestDisk};
 use super::model::World;
 use super::rig::{MIB, NOW, Rig, body};
 use crate::account::NewAccount;
-use crate::disk_owner::{ClientRequest, RequestKind};
+use crate::disk_owner::{ClientRequest, DiskRequestKind};
 use crate::outcome::{Outcome, Refusal, State, WhyReadOnly};
-use crate::segments::{Owner, Want};
+use crate::segments::{SegmentOwner, Want};
 use crate::types::{INBOX, Recipient, UidRange};
 use alloc::vec::Vec;
 use machine::CoreId;
@@ -148,7 +148,7 @@ fn no_space_is_lent_before_the_disk_serves_again() {
     assert_eq!(rig.deliver(&[ada], &body(2, 500)), Err(Refusal::ReadOnly));
     rig.disk.fail_flushes = false;
     let before = rig.store.parts().segments.free();
-    rig.store.client_request_arrived(CoreId(1), ClientRequest(RequestKind::Segments(4)));
+    rig.store.client_request_arrived(CoreId(1), ClientRequest(DiskRequestKind::Segments(4)));
     assert_eq!(rig.store.parts().segments.free(), before, "a segment was lent");
     retry(&mut rig);
     assert!(rig.all_serve());
@@ -170,7 +170,7 @@ fn a_disk_without_a_free_segment_serves_again() {
         let delivered = rig.deliver(&[ada], &body(1, 500));
         assert!(delivered.is_ok());
     }
-    while rig.store.parts_mut().segments.take(Owner::Elsewhere, Want::Journal).is_some() {}
+    while rig.store.parts_mut().segments.take(SegmentOwner::Elsewhere, Want::Journal).is_some() {}
     rig.disk.fail_writes = true;
     let (number, continuation) = rig.continuation();
     let first = UidRange::one(rig.list(ada)[0].uid);

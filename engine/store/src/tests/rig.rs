@@ -3,12 +3,12 @@
 use super::disk::{Cut, TestDisk};
 use crate::account::{NewAccount, NewPassword};
 use crate::layout::PAGE_BYTES;
-use crate::outcome::{Outcome, Reason, Refusal, State};
+use crate::outcome::{OpenRefusal, Outcome, Refusal, State};
 use crate::superblock::Format;
 use crate::types::{
     AccountId, Closing, INBOX, Limits, MailboxId, MessageInfo, Recipient, Uid, UidRange,
 };
-use crate::{DeliveryId, Owners, Report, Store, fsck};
+use crate::{DeliveryId, DiskReport, Owners, Store, fsck};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use chance::Dice;
@@ -466,14 +466,14 @@ impl Rig {
         }
     }
 
-    pub(crate) fn fsck(&self) -> Report {
+    pub(crate) fn fsck(&self) -> DiskReport {
         fsck(&mut self.disk.clone())
     }
 }
 
 /// The reason why the disk is refused. Checks that nothing is written to it, and that fsck gives
 /// the same reason.
-pub(crate) fn refused(disk: &TestDisk) -> Reason {
+pub(crate) fn refused(disk: &TestDisk) -> OpenRefusal {
     let mut rig = Rig::opening(disk.clone());
     rig.settle();
     assert!(

@@ -3,7 +3,7 @@
 
 use super::disk::TestDisk;
 use super::rig::{MIB, NOW, Rig, body};
-use crate::disk_owner::{ClientRequest, NoticeKind, OwnerNotice, RequestKind};
+use crate::disk_owner::{ClientRequest, DiskRequestKind, NoticeKind, OwnerNotice};
 use crate::layout::PIECE_PAGES;
 use crate::outcome::{Outcome, Refusal, State, WhyReadOnly};
 use crate::types::{AccountId, INBOX, Recipient};
@@ -124,9 +124,9 @@ fn read_gets_the_buffers_of_deliveries_refused_on_failure() {
         rig.at(account).read(account, INBOX, uid, 0, continuation).unwrap();
         assert!(rig.at(account).is_short_of_buffers());
         match of_first {
-            true => {
-                rig.store.client_request_arrived(CoreId(1), ClientRequest(RequestKind::Failed(why)))
-            }
+            true => rig
+                .store
+                .client_request_arrived(CoreId(1), ClientRequest(DiskRequestKind::Failed(why))),
             false => rig.at(account).owner_notice_arrived(OwnerNotice(NoticeKind::Failed(why))),
         }
         assert!(!rig.at(account).is_short_of_buffers(), "the read still waits");

@@ -6,7 +6,7 @@ use super::rig::{MIB, Rig, body};
 use crate::finding::Damage;
 use crate::layout::PAGE_SECTORS;
 use crate::outcome::{State, WhyReadOnly};
-use crate::superblock::{Slot, Superblock};
+use crate::superblock::{SlotContent, Superblock};
 use crate::types::{AccountId, Uid};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -185,7 +185,7 @@ fn lost_slot_causes_a_rewrite_of_all_slots_before_serving() {
             let sectors = page.sector().0..page.sector().0 + PAGE_SECTORS;
             let bytes: Vec<u8> = sectors.flat_map(|sector| opened.disk.peek(sector)).collect();
             assert!(
-                matches!(Superblock::parse(&bytes, page), Slot::Valid(_)),
+                matches!(Superblock::parse(&bytes, page), SlotContent::Valid(_)),
                 "{page:?} after {lost:?}"
             );
         }

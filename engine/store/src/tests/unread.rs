@@ -4,7 +4,7 @@ use super::disk::Cut;
 use super::rig::{MIB, Rig, body, refused};
 use crate::finding::Damage;
 use crate::layout::PAGE_SECTORS;
-use crate::outcome::Reason;
+use crate::outcome::OpenRefusal;
 use crate::types::AccountId;
 use alloc::vec::Vec;
 use machine::SECTOR_BYTES;
@@ -46,7 +46,7 @@ fn unknown_record_kind_refuses_the_disk_before_a_write() {
         let (mut rig, _) = with_record(&record(kind, b"what a later program keeps"));
         rig.disk.cut(Cut::Prefix(usize::MAX));
         let mut disk = rig.disk;
-        let Reason::UnknownRecord { kind: named, sector } = refused(&disk) else {
+        let OpenRefusal::UnknownRecord { kind: named, sector } = refused(&disk) else {
             panic!("kind {kind}")
         };
         let page: Vec<u8> =
@@ -58,7 +58,7 @@ fn unknown_record_kind_refuses_the_disk_before_a_write() {
         );
         // Damage that opening would repair stays.
         disk.poke(0, [0; SECTOR_BYTES]);
-        assert!(matches!(refused(&disk), Reason::UnknownRecord { .. }));
+        assert!(matches!(refused(&disk), OpenRefusal::UnknownRecord { .. }));
     }
 }
 
@@ -146,5 +146,5 @@ fn kept_malformed_records_are_in_the_next_checkpoint() {
 fn too_many_malformed_records_refuse_the_disk() {
     let (mut rig, _) = with_malformed(60);
     rig.disk.cut(Cut::Prefix(usize::MAX));
-    assert!(matches!(refused(&rig.disk), Reason::UnknownRecord { kind: SHARD, .. }));
+    assert!(matches!(refused(&rig.disk), OpenRefusal::UnknownRecord { kind: SHARD, .. }));
 }

@@ -18,7 +18,7 @@ use crate::protection::RecordCipher;
 use crate::record::ContentType;
 use crate::{
     Alert, ClientSettings, Clock, Connection, FLIGHT_BYTES_MAX, Failure, NegotiatedParameters,
-    TlsEvent, Version,
+    TlsEvent, TlsVersion,
 };
 
 /// Settings of a server.
@@ -182,7 +182,8 @@ fn our_client_works_with_every_suite_group_and_certificate() {
                     continue;
                 }
                 call.talk(usize::MAX);
-                let version = if suite.tls13().is_some() { Version::Tls13 } else { Version::Tls12 };
+                let version =
+                    if suite.tls13().is_some() { TlsVersion::Tls13 } else { TlsVersion::Tls12 };
                 assert_eq!(
                     call.agreed(),
                     NegotiatedParameters { protocol: None, is_resumed: false, version }

@@ -13,7 +13,7 @@ use super::hybrid::HYBRID;
 use super::world::{
     BOTH, PLAIN, Pems, TestServer, pems, pems_p256, plain_server, provider, seed, server_of,
 };
-use crate::{Certificate, Clock, NegotiatedParameters, Offer, Settings, TlsEvent, Version};
+use crate::{Certificate, Clock, NegotiatedParameters, Offer, TlsEvent, TlsSettings, TlsVersion};
 
 /// Sends a text of more than one record in both directions.
 fn talk(connection: &mut super::world::TestConnection) {
@@ -203,8 +203,8 @@ fn tls_1_3_is_preferred_over_tls_1_2() {
             events => panic!("{events:?}"),
         }
     };
-    assert_eq!(version(plain_server()), Version::Tls13);
-    assert_eq!(version(server_of(&rustls::version::TLS12)), Version::Tls12);
+    assert_eq!(version(plain_server()), TlsVersion::Tls13);
+    assert_eq!(version(server_of(&rustls::version::TLS12)), TlsVersion::Tls12);
 }
 
 /// A key that counts its signatures.
@@ -237,7 +237,7 @@ fn a_handshake_step_signs_at_most_once() {
         let inner = certificate.key();
         let key = Arc::new(Counting { key: inner.key.clone(), signed: signed.clone() });
         let certificate = certificate.with_key(CertifiedKey::new(inner.cert.clone(), key));
-        server.settings = Settings::new(vec![certificate], &Clock::default(), &PLAIN).unwrap();
+        server.settings = TlsSettings::new(vec![certificate], &Clock::default(), &PLAIN).unwrap();
         let mut connection = server.connect("mail.test");
         let hello = connection.client_bytes();
         let mut bytes = hello.clone();

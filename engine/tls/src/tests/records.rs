@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::world::{BOTH, plain_server, seed, server_of};
-use crate::{Connection, ENCRYPTION_OVERHEAD_MAX, Text, TlsEvent};
+use crate::{Connection, ENCRYPTION_OVERHEAD_MAX, SplitPlaintext, TlsEvent};
 
 #[test]
 fn plaintext_is_in_place_and_stays_until_it_is_taken() {
@@ -62,7 +62,7 @@ fn plaintext_in_two_places_becomes_one_record() {
     for version in BOTH {
         let mut connection = server_of(version).connect("mail.test");
         connection.established();
-        let text = Text { first: b"head, ", second: b"and the bytes after" };
+        let text = SplitPlaintext { first: b"head, ", second: b"and the bytes after" };
         let mut expected = Vec::new();
         for room in 1..=text.len() {
             let mut block = vec![0; room + ENCRYPTION_OVERHEAD_MAX];

@@ -5,7 +5,7 @@ use alloc::vec;
 use machine::UnixTime;
 
 use super::world::{BOTH, PLAIN, TODAY, TestServer, pems_p256, provider, seed, ticket_keys};
-use crate::{Certificate, Clock, Offer, Settings, TICKET_PERIOD_SECONDS, TicketKeys, TlsEvent};
+use crate::{Certificate, Clock, Offer, TICKET_PERIOD_SECONDS, TicketKeys, TlsEvent, TlsSettings};
 
 fn server(version: &'static rustls::SupportedProtocolVersion, offer: &Offer<'_>) -> TestServer {
     let mut server = TestServer::with(&[pems_p256("mail.test")], offer, provider(), &[version]);
@@ -32,9 +32,9 @@ fn is_resumed(server: &TestServer) -> bool {
 }
 
 /// Other settings for the same certificate, as another core or service has them.
-fn settings(server: &TestServer, clock: &Clock, offer: &Offer<'_>) -> Settings {
+fn settings(server: &TestServer, clock: &Clock, offer: &Offer<'_>) -> TlsSettings {
     let certificates = server.settings.config.cert_resolver.clone();
-    let mut settings = Settings::new(vec![any_certificate()], clock, offer).unwrap();
+    let mut settings = TlsSettings::new(vec![any_certificate()], clock, offer).unwrap();
     let mut config = (*settings.config).clone();
     config.cert_resolver = certificates;
     settings.config = config.into();

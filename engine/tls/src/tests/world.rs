@@ -17,8 +17,8 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVer
 
 use crate::protection::RecordCipher;
 use crate::{
-    Certificate, Clock, Connection, FLIGHT_BYTES_MAX, Failure, Offer, Settings, TicketKeys,
-    TlsEvent,
+    Certificate, Clock, Connection, FLIGHT_BYTES_MAX, Failure, Offer, TicketKeys, TlsEvent,
+    TlsSettings,
 };
 
 /// A day in 2027.
@@ -49,7 +49,7 @@ pub(super) fn pems_p256(name: &str) -> Pems {
 /// The settings of a server, and a client that trusts its certificates.
 pub(super) struct TestServer {
     pub(super) clock: Clock,
-    pub(super) settings: Settings,
+    pub(super) settings: TlsSettings,
     pub(super) client: ClientConfig,
 }
 
@@ -86,7 +86,7 @@ impl TestServer {
                 .add(CertificateDer::from_pem_slice(pems.certificate.as_bytes()).unwrap())
                 .unwrap();
         }
-        let settings = Settings::new(certificates, &clock, offer).unwrap();
+        let settings = TlsSettings::new(certificates, &clock, offer).unwrap();
         let builder =
             ClientConfig::builder_with_details(Arc::new(provider), Arc::new(clock.clone()));
         let builder = builder.with_protocol_versions(versions).unwrap();
@@ -142,7 +142,7 @@ pub(super) struct TestConnection {
 
 impl TestConnection {
     /// A connection with a peer that is no TLS client.
-    pub(super) fn without_client(settings: &Settings) -> TestConnection {
+    pub(super) fn without_client(settings: &TlsSettings) -> TestConnection {
         // A placeholder, which is replaced or not used.
         let unused = ServerName::try_from("unused.test").unwrap();
         TestConnection {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use message::BodyDecoder;
 use message::compose::{AttachedFile, Composer};
-use message::structure::{Listener, Part, Reader};
+use message::structure::{Listener, Part, StructureReader};
 use store::{AccountId, Body, Refusal};
 
 use crate::MessageKey;
@@ -20,7 +20,7 @@ pub(super) struct AttachmentCopy {
     /// The parts to copy.
     wanted: Vec<usize>,
     offset: u32,
-    reader: Reader,
+    reader: StructureReader,
     composer: Composer,
     decoder: Option<BodyDecoder>,
 }
@@ -36,7 +36,14 @@ struct Copier<'a> {
 impl AttachmentCopy {
     /// `composer`: the writer of the new message, behind the message's own files.
     pub(super) fn new(draft: MessageKey, wanted: Vec<usize>, composer: Composer) -> AttachmentCopy {
-        AttachmentCopy { draft, wanted, offset: 0, reader: Reader::new(), composer, decoder: None }
+        AttachmentCopy {
+            draft,
+            wanted,
+            offset: 0,
+            reader: StructureReader::new(),
+            composer,
+            decoder: None,
+        }
     }
 
     /// Asks for more of the draft. False: it was read to its end.

@@ -7,7 +7,7 @@ use message::structure::{Part, Structure};
 
 use crate::conversation::Attachment;
 use crate::moments::size;
-use crate::{MessageKey, Page};
+use crate::{MessageKey, WebPage};
 
 /// The file name of a part, or a default.
 pub(super) fn name_of(part: &Part) -> String {
@@ -40,7 +40,7 @@ impl Attached {
             .map(|(index, part)| Attached {
                 name: name_of(part),
                 size: size(part.body.end.saturating_sub(part.body.start)),
-                href: Page::Part(key, u16::try_from(index).unwrap_or(u16::MAX)).to_string(),
+                href: WebPage::Part(key, u16::try_from(index).unwrap_or(u16::MAX)).to_string(),
             })
             .collect()
     }

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::Reply;
-use message::header::Mailbox;
+use message::header::HeaderMailbox;
 use store::{AccountId, Body, DRAFTS, Refusal};
 
 use crate::answer;
@@ -14,7 +14,7 @@ use crate::context::JobContext;
 use crate::layout::{AuthenticatedClient, PageLayout};
 use crate::moments::Moment;
 use crate::step::{JobProgress, why};
-use crate::{ComposeStart, ListRange, MessageKey, Page};
+use crate::{ComposeStart, ListRange, MessageKey, WebPage};
 
 use super::open_message::{MessageContents, OpenMessage};
 use super::undo_send::flash_if_sending;
@@ -84,7 +84,7 @@ impl ComposeJob {
         if let ComposeStart::Draft { draft, .. } = self.start
             && let Some(flash) = flash_if_sending(draft, client.account, cx)
         {
-            let drafts = Page::List { mailbox: DRAFTS.0, range: ListRange::Newest };
+            let drafts = WebPage::List { mailbox: DRAFTS.0, range: ListRange::Newest };
             return JobProgress::Redirect(drafts.to_string(), flash);
         }
         JobProgress::Reply(self.page(client, cx))
@@ -202,7 +202,7 @@ impl InitialFields {
                 ..InitialFields::default()
             },
             ComposeStart::Reply(_) | ComposeStart::ReplyToAll(_) => {
-                let is_own = |mailbox: &&Mailbox| mailbox.address.eq_ignore_ascii_case(own);
+                let is_own = |mailbox: &&HeaderMailbox| mailbox.address.eq_ignore_ascii_case(own);
                 // A reply to one's own message goes to that message's recipients.
                 let wrote_it = contents.from.as_ref().is_some_and(|from| is_own(&from));
                 let to = match (wrote_it, contents.reply_to.is_empty()) {
@@ -230,7 +230,7 @@ impl InitialFields {
 }
 
 fn quoted(contents: &MessageContents, date: &str) -> String {
-    let no_author = Mailbox::default();
+    let no_author = HeaderMailbox::default();
     let from = contents.from.as_ref().unwrap_or(&no_author);
     let name = if from.name.is_empty() { &from.address } else { &from.name };
     let mut text = format!("\n\nOn {date} UTC, {name} wrote:\n");
@@ -251,7 +251,7 @@ fn prefixed(prefix: &str, subject: &str) -> String {
 }
 
 /// Mailboxes as a user types them.
-fn listed<'a>(mailboxes: impl Iterator<Item = &'a Mailbox>) -> String {
+fn listed<'a>(mailboxes: impl Iterator<Item = &'a HeaderMailbox>) -> String {
     let mut list = String::new();
     for mailbox in mailboxes.filter(|mailbox| !mailbox.address.is_empty()) {
         if !list.is_empty() {

@@ -26,7 +26,7 @@ use crate::conversation::{Attachment, ConversationMessage, ConversationPage, Mes
 use crate::layout::{AuthenticatedClient, PageLayout};
 use crate::moments::Moment;
 use crate::step::{JobProgress, why};
-use crate::{ListRange, MessageKey, Page};
+use crate::{ListRange, MessageKey, WebPage};
 
 use super::open_message::{OpenMessage, ShownMessage};
 use super::row_totals::is_trash_or_junk;
@@ -174,8 +174,8 @@ impl ConversationJob {
         answer::page(&ConversationPage {
             frame: layout.frame(client, &layout.links()),
             subject: &subject,
-            back: &Page::List { mailbox: mailbox.0, range: ListRange::Newest }.to_string(),
-            here: &Page::Read(key).to_string(),
+            back: &WebPage::List { mailbox: mailbox.0, range: ListRange::Newest }.to_string(),
+            here: &WebPage::Read(key).to_string(),
             key: &newest.map_or(key, |uid| MessageKey { uid: uid.0, ..key }).to_string(),
             is_cut,
             messages: &messages,

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use http::{Reply, ReplyEnd};
 use message::BodyDecoder;
 use message::header::Header;
-use message::structure::{Listener, Part, Reader};
+use message::structure::{Listener, Part, StructureReader};
 use store::{AccountId, Body, Refusal};
 
 use crate::answer;
@@ -20,7 +20,7 @@ use crate::layout::{AuthenticatedClient, PageLayout};
 use crate::source::SourcePage;
 use crate::step::{JobProgress, why};
 use crate::stream::{PIECE_BYTES, StreamStage};
-use crate::{MessageKey, Page};
+use crate::{MessageKey, WebPage};
 
 use super::attachments::name_of;
 use super::piece_reader::Pieces;
@@ -45,7 +45,7 @@ pub(crate) struct DocumentJob {
     pieces: Pieces,
     document: DocumentKind,
     offset: u32,
-    reader: Reader,
+    reader: StructureReader,
     extracted: Extracted,
     /// Whether the parser knows that there is no more.
     has_ended: bool,
@@ -72,7 +72,7 @@ impl DocumentJob {
         let wanted =
             if let DocumentKind::Part(index) = document { Some(usize::from(index)) } else { None };
         let extracted = Extracted { wanted, ..Extracted::default() };
-        let (reader, sent) = (Reader::new(), StreamStage::Nothing);
+        let (reader, sent) = (StructureReader::new(), StreamStage::Nothing);
         DocumentJob {
             pieces: Pieces::of(key),
             document,
@@ -208,8 +208,8 @@ impl DocumentJob {
         answer::page(&SourcePage {
             frame: layout.frame(client, &layout.links()),
             subject: &subject,
-            back: &Page::Read(self.pieces.key).to_string(),
-            download: &Page::Download(self.pieces.key).to_string(),
+            back: &WebPage::Read(self.pieces.key).to_string(),
+            download: &WebPage::Download(self.pieces.key).to_string(),
             octets: &String::from_utf8_lossy(octets),
             is_cut: self.pieces.octets.is_some_and(|all| (octets.len() as u64) < u64::from(all)),
         })

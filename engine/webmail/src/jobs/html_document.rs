@@ -15,7 +15,7 @@ use core::ops::Range;
 use http::ReplyEnd;
 use message::TextDecoder;
 use message::header::Field;
-use message::structure::{Listener, Part, Reader};
+use message::structure::{Listener, Part, StructureReader};
 use store::{AccountId, Body, Refusal};
 
 use crate::answer::Title;
@@ -94,7 +94,7 @@ pub(crate) struct HtmlJob {
 #[derive(Debug)]
 enum Stage {
     /// The structure of the message is being read, from that octet on.
-    Parts(Reader, u32),
+    Parts(StructureReader, u32),
     /// The document is being written.
     Document(Box<HtmlDocument>),
     /// The document was written.
@@ -137,7 +137,7 @@ impl HtmlJob {
             part: usize::from(part),
             remote_content,
             extent,
-            stage: Stage::Parts(Reader::new(), 0),
+            stage: Stage::Parts(StructureReader::new(), 0),
             author: AuthorField::default(),
             verified: VerifiedAuthor::default(),
             written: Vec::new(),

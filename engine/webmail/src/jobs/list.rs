@@ -17,7 +17,7 @@ use crate::context::JobContext;
 use crate::layout::{AuthenticatedClient, PageLayout};
 use crate::list::{ListPage, RenderedRow};
 use crate::step::JobProgress;
-use crate::{ListRange, Page};
+use crate::{ListRange, WebPage};
 
 use super::copies::Copies;
 use super::row_totals::RowTotals;
@@ -163,7 +163,7 @@ impl ListJob {
         };
         let layout = PageLayout::of(client, cx.store(), Some(self.mailbox));
         let found = &self.rows;
-        let path = |range| Page::List { mailbox: self.mailbox.0, range }.to_string();
+        let path = |range| WebPage::List { mailbox: self.mailbox.0, range }.to_string();
         let below = |uid| cx.store().count_below(account, self.mailbox, uid);
         let newest = found.first().map_or(0, |row| below(row.info.uid) + 1);
         let above = mailbox.messages.saturating_sub(newest);

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use http::Reply;
 use store::{AccountId, BUILT_IN, MailboxId, Refusal, TRASH, Uid, UidRange};
 
-use crate::Page;
+use crate::WebPage;
 use crate::answer;
 use crate::context::JobContext;
 use crate::flash::FlashMessage;
@@ -125,7 +125,7 @@ impl MailboxJob {
             }
             (Some(MailboxChange::Remove(_)), None) => "Folder deleted.".to_string(),
         };
-        JobProgress::Redirect(Page::Mailboxes.to_string(), FlashMessage::success(&text))
+        JobProgress::Redirect(WebPage::Mailboxes.to_string(), FlashMessage::success(&text))
     }
 }
 

@@ -5,8 +5,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use http::Reply;
-use message::header::{ADDRESSES_MAX, Address, Field, Mailbox};
-use message::structure::{ADDRESS_FIELD_BYTES_MAX, Disposition, Listener, Part, Reader};
+use message::header::{ADDRESSES_MAX, Address, Field, HeaderMailbox};
+use message::structure::{ADDRESS_FIELD_BYTES_MAX, Disposition, Listener, Part, StructureReader};
 use message::{Summary, TextDecoder};
 use store::{
     AccountId, AccountInfo, Body as Octets, CHUNK_OCTETS, Flags, MarkChange, MessageInfo,
@@ -21,7 +21,7 @@ use crate::moments::Moment;
 use crate::prose::Prose;
 use crate::source::{PrintPage, Printed};
 use crate::step::{JobProgress, why};
-use crate::{MessageKey, Page};
+use crate::{MessageKey, WebPage};
 use crate::{phishing, remote_content};
 
 use super::attachments::{Attached, name_of};
@@ -56,7 +56,7 @@ pub(crate) struct OpenMessage {
     summary: Summary,
     beginning: Option<PartialMessage>,
     verified: VerifiedAuthor,
-    reader: Reader,
+    reader: StructureReader,
     contents: MessageContents,
     refused: Option<Refusal>,
 }
@@ -67,12 +67,12 @@ pub(super) type AttachedFiles = Vec<(u16, String)>;
 /// The data that is extracted while the message is parsed.
 #[derive(Debug, Default)]
 pub(super) struct MessageContents {
-    pub(super) from: Option<Mailbox>,
+    pub(super) from: Option<HeaderMailbox>,
     /// Where the author wants replies, if `From` is not the place.
-    pub(super) reply_to: Vec<Mailbox>,
-    pub(super) to: Vec<Mailbox>,
-    pub(super) cc: Vec<Mailbox>,
-    pub(super) bcc: Vec<Mailbox>,
+    pub(super) reply_to: Vec<HeaderMailbox>,
+    pub(super) to: Vec<HeaderMailbox>,
+    pub(super) cc: Vec<HeaderMailbox>,
+    pub(super) bcc: Vec<HeaderMailbox>,
     /// Whether the message may name more mailboxes of a kind than are kept here.
     pub(super) has_more_people: bool,
     pub(super) subject: Option<String>,
@@ -96,7 +96,7 @@ impl OpenMessage {
             summary: Summary::default(),
             beginning: None,
             verified: VerifiedAuthor::default(),
-            reader: Reader::new(),
+            reader: StructureReader::new(),
             contents: MessageContents::default(),
             refused: None,
         }
@@ -231,9 +231,9 @@ impl OpenMessage {
         cx: &JobContext<'_, '_>,
     ) -> Reply {
         if self.contents.html.is_some() && self.contents.text.is_empty() {
-            return answer::redirect(&Page::Read(self.key).to_string());
+            return answer::redirect(&WebPage::Read(self.key).to_string());
         }
-        let back = Page::Read(self.key).to_string();
+        let back = WebPage::Read(self.key).to_string();
         let key = self.key;
         let structure = core::mem::take(&mut self.reader).message_ended(&mut self.contents);
         let (Some(info), None) = (self.info, self.refused) else {
@@ -242,7 +242,7 @@ impl OpenMessage {
                 .map_or_else(answer::not_found, |refusal| answer::refused(refusal, why(refusal)));
         };
         let contents = &self.contents;
-        let no_author = Mailbox::default();
+        let no_author = HeaderMailbox::default();
         let from = contents.from.as_ref().unwrap_or(&no_author);
         let attached = Attached::of(&structure, key, contents.html);
         let names: Vec<&str> = attached.iter().map(|attached| attached.name.as_str()).collect();
@@ -287,16 +287,16 @@ impl OpenMessage {
         let html = contents.html.and_then(|part| u16::try_from(part).ok());
         Ok(ShownMessage {
             key: self.key.to_string(),
-            href: Page::Read(self.key).to_string(),
+            href: WebPage::Read(self.key).to_string(),
             from: if name.is_empty() { "(unknown sender)".into() } else { name.clone() },
             to: contents.recipients(),
             address: from.address,
             subject: contents.subject.unwrap_or_default(),
             summary: core::mem::take(&mut self.summary),
-            source: html.map(|part| Page::Html(self.key, part).to_string()),
+            source: html.map(|part| WebPage::Html(self.key, part).to_string()),
             whole: html
                 .filter(|_| contents.is_page_cut)
-                .map(|part| Page::Whole(self.key, part).to_string()),
+                .map(|part| WebPage::Whole(self.key, part).to_string()),
             text: contents.text,
             page: contents.page,
             info,
@@ -353,7 +353,7 @@ impl ShownMessage {
 
 impl MessageContents {
     /// Warnings for the reader.
-    fn warnings(&self, from: &Mailbox, has_more_parts: bool) -> Vec<String> {
+    fn warnings(&self, from: &HeaderMailbox, has_more_parts: bool) -> Vec<String> {
         let mut warnings = phishing::of_sender(from);
         warnings.extend(if self.html.is_some() {
             phishing::of_html(&self.page)
@@ -377,7 +377,7 @@ impl MessageContents {
     fn people_arrived(
         &mut self,
         field: &Field<'_>,
-        kind: impl FnOnce(&mut MessageContents) -> &mut Vec<Mailbox>,
+        kind: impl FnOnce(&mut MessageContents) -> &mut Vec<HeaderMailbox>,
     ) {
         let people = kind(self);
         let room = MAILBOXES_MAX.saturating_sub(people.len());
@@ -472,7 +472,7 @@ impl Listener for MessageContents {
 }
 
 /// The mailboxes of a field.
-pub(super) fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = Mailbox> {
+pub(super) fn mailboxes(field: &Field<'_>) -> impl Iterator<Item = HeaderMailbox> {
     field.addresses().into_iter().flat_map(|address| match address {
         Address::Mailbox(mailbox) => alloc::vec![mailbox],
         Address::Group { mailboxes, .. } => mailboxes,

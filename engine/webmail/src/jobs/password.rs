@@ -8,7 +8,7 @@ use core::fmt;
 
 use store::{AccountId, NewPassword, NoteChange, Refusal};
 
-use crate::Page;
+use crate::WebPage;
 use crate::context::JobContext;
 use crate::flash::FlashMessage;
 use crate::step::{JobProgress, why};
@@ -115,6 +115,6 @@ impl PasswordJob {
                 FlashMessage::success("Password changed. All your other sessions were signed out.")
             }
         };
-        JobProgress::Redirect(Page::Settings.to_string(), flash)
+        JobProgress::Redirect(WebPage::Settings.to_string(), flash)
     }
 }

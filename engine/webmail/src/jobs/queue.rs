@@ -11,7 +11,7 @@ use outbound::{
     Handled, LINES, QueueAction, QueueAsked, QueueCounts, QueueLine, QueueState, QueueTold, Which,
 };
 
-use crate::Page;
+use crate::WebPage;
 use crate::answer;
 use crate::context::JobContext;
 use crate::flash::FlashMessage;
@@ -88,8 +88,10 @@ impl QueueJob {
         lines.sort_by_key(|line: &QueueLine| line.posted);
         let is_more = lines.len() > LINES;
         lines.truncate(LINES);
-        let last =
-            lines.last().filter(|_| is_more).map(|line| Page::Queue(Some(line.posted)).to_string());
+        let last = lines
+            .last()
+            .filter(|_| is_more)
+            .map(|line| WebPage::Queue(Some(line.posted)).to_string());
         let now = cx.now();
         let rows: Vec<QueueRow> = lines.into_iter().map(|line| QueueRow::of(line, now)).collect();
         let after = if let QueueAsked::Look(after) = &self.asked { *after } else { None };
@@ -97,7 +99,7 @@ impl QueueJob {
         answer::page(&QueuePage {
             frame: layout.frame(client, &layout.links()),
             counts: &in_words(counts),
-            here: &Page::Queue(after).to_string(),
+            here: &WebPage::Queue(after).to_string(),
             rows: &rows,
             is_later: after.is_some(),
             next: last.as_deref(),

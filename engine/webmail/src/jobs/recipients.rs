@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use message::header::{Address, Field, Mailbox};
+use message::header::{Address, Field, HeaderMailbox};
 use store::{AccountId, Flags, Recipient, SENT};
 
 use crate::context::JobContext;
@@ -31,7 +31,7 @@ pub(super) fn recipients(
             Some(recipient) => recipients.push(recipient),
             None if cx.may_post(&mailbox.address) => remote.push(mailbox.address.clone()),
             None => {
-                let Mailbox { name, address } = mailbox;
+                let HeaderMailbox { name, address } = mailbox;
                 return Err(match cx.is_local(&address) {
                     true => format!("There is no account {address}."),
                     false => format!(
@@ -50,7 +50,7 @@ pub(super) fn recipients(
 }
 
 /// The mailboxes in a typed field.
-pub(super) fn mailboxes(list: &str) -> Vec<Mailbox> {
+pub(super) fn mailboxes(list: &str) -> Vec<HeaderMailbox> {
     let field = Field { name: b"To", value: list.as_bytes() };
     let people = field.addresses().into_iter().flat_map(|address| match address {
         Address::Mailbox(mailbox) => alloc::vec![mailbox],

@@ -15,7 +15,7 @@ use crate::context::JobContext;
 use crate::list::{ListRow, RenderedRow};
 use crate::moments::Moment;
 use crate::step::{JobProgress, READS_MAX};
-use crate::{ComposeStart, Escaped, MessageKey, Page};
+use crate::{ComposeStart, Escaped, MessageKey, WebPage};
 
 use super::row_cache::RowFacts;
 use super::row_totals::RowTotals;
@@ -238,9 +238,9 @@ impl<'a> RowText<'a> {
         RowText {
             href: match found.mailbox {
                 DRAFTS => {
-                    Page::Compose(ComposeStart::Draft { draft: key, answers: None }).to_string()
+                    WebPage::Compose(ComposeStart::Draft { draft: key, answers: None }).to_string()
                 }
-                _ => Page::Read(key).to_string(),
+                _ => WebPage::Read(key).to_string(),
             },
             key: key.to_string(),
             people,

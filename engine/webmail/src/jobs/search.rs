@@ -18,7 +18,7 @@ use crate::layout::{AuthenticatedClient, PageLayout, display_name};
 use crate::list::{ListPage, RenderedRow};
 use crate::search::{Candidate, Query};
 use crate::step::{JobProgress, READS_MAX};
-use crate::{MessageKey, Page};
+use crate::{MessageKey, WebPage};
 
 use super::list::ROWS_MAX;
 use super::rows::{self, FoundMessage};
@@ -149,7 +149,7 @@ impl SearchJob {
         let layout = PageLayout::of(client, cx.store(), self.only);
         let path = |before| {
             let mailbox = self.only.map(|only| only.0);
-            Page::Search { words: self.words.as_str().into(), mailbox, before }.to_string()
+            WebPage::Search { words: self.words.as_str().into(), mailbox, before }.to_string()
         };
         let older = self.at.filter(|_| self.is_full()).map(|at| path(Some(at)));
         let results = match self.found.len() {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use http::Reply;
 use store::{AccountId, NoteChange, Refusal, Store};
 
-use crate::Page;
+use crate::WebPage;
 use crate::answer;
 use crate::context::JobContext;
 use crate::flash::FlashMessage;
@@ -73,7 +73,7 @@ impl NoteJob {
     }
 
     pub(super) fn done(&self, host: &str) -> JobProgress {
-        let to_settings = |flash| JobProgress::Redirect(Page::Settings.to_string(), flash);
+        let to_settings = |flash| JobProgress::Redirect(WebPage::Settings.to_string(), flash);
         match (&self.noted, self.refused) {
             (Noted::LoggedOut, Some(_)) => {
                 JobProgress::Reply(answer::logged_out_until_restart(host))

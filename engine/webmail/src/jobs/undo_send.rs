@@ -16,7 +16,7 @@ use store::{
 use crate::context::JobContext;
 use crate::flash::{FlashMessage, UndoAction};
 use crate::step::{JobProgress, why};
-use crate::{ComposeStart, ListRange, MessageKey, Page};
+use crate::{ComposeStart, ListRange, MessageKey, WebPage};
 
 /// A message to take back.
 #[derive(Debug)]
@@ -108,13 +108,13 @@ impl UndoSendJob {
                 let answers = self
                     .answers
                     .map(|(mailbox, uid)| MessageKey { mailbox: mailbox.0, uid: uid.0 });
-                (flash, Page::Compose(ComposeStart::Draft { draft: self.key, answers }))
+                (flash, WebPage::Compose(ComposeStart::Draft { draft: self.key, answers }))
             }
             Stage::TooLate => {
                 let flash = FlashMessage::failure(
                     "Too late to undo: the message is being sent or has been sent.",
                 );
-                (flash, Page::List { mailbox: INBOX.0, range: ListRange::Newest })
+                (flash, WebPage::List { mailbox: INBOX.0, range: ListRange::Newest })
             }
             Stage::Refused(refusal) => {
                 if let Some(info) = cx.store().message(account, mailbox, uid) {
@@ -122,7 +122,7 @@ impl UndoSendJob {
                 }
                 (
                     FlashMessage::failure(why(refusal)),
-                    Page::List { mailbox: DRAFTS.0, range: ListRange::Newest },
+                    WebPage::List { mailbox: DRAFTS.0, range: ListRange::Newest },
                 )
             }
         };

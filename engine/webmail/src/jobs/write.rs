@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use http::Reply;
 use machine::UnixTime;
 use message::compose::{Composer, Files, NewMessage, Unwritable};
-use message::header::Mailbox;
+use message::header::HeaderMailbox;
 use store::{
     AccountId, Body, CHUNK_OCTETS, Closing, DRAFTS, Flags, Guid, HeadSize, INBOX, MailboxId,
     Recipient, Refusal,
@@ -35,7 +35,7 @@ use crate::layout::AuthenticatedClient;
 use crate::preferences::Preferences;
 use crate::step::{JobProgress, why};
 use crate::ticket::FormToken;
-use crate::{ComposeStart, ListRange, MessageKey, Page};
+use crate::{ComposeStart, ListRange, MessageKey, WebPage};
 
 use super::attachment_copy::AttachmentCopy;
 use super::draft::Draft;
@@ -294,9 +294,11 @@ impl WriteJob {
         cx: &mut JobContext<'_, '_>,
     ) -> Result<Vec<u8>, String> {
         let draft = &self.draft;
-        let from = cx.store().account(account).map_or_else(Mailbox::default, |known| Mailbox {
-            name: Preferences::of_account(&known).name,
-            address: known.address().to_string(),
+        let from = cx.store().account(account).map_or_else(HeaderMailbox::default, |known| {
+            HeaderMailbox {
+                name: Preferences::of_account(&known).name,
+                address: known.address().to_string(),
+            }
         });
         let [to, cc, bcc] = [&draft.to, &draft.cc, &draft.bcc].map(|list| mailboxes(list));
         let secret = u128::from_le_bytes(cx.random());
@@ -470,7 +472,7 @@ impl WriteJob {
             return JobProgress::Reply(self.draft.page(&error, client, cx.store()));
         }
         let list = |mailbox: MailboxId| {
-            Page::List { mailbox: mailbox.0, range: ListRange::Newest }.to_string()
+            WebPage::List { mailbox: mailbox.0, range: ListRange::Newest }.to_string()
         };
         let (flash, path) = match (self.action, self.saved) {
             (DraftAction::Send, Some(key)) if self.hold.is_some_and(|(seconds, _)| seconds > 0) => {
@@ -486,7 +488,7 @@ impl WriteJob {
             (DraftAction::Discard, _) => (FlashMessage::success("Draft discarded."), list(INBOX)),
             (DraftAction::Save, Some(key)) => {
                 let start = ComposeStart::Draft { draft: key, answers: self.draft.answers };
-                (FlashMessage::success("Draft saved."), Page::Compose(start).to_string())
+                (FlashMessage::success("Draft saved."), WebPage::Compose(start).to_string())
             }
             (DraftAction::Save, None) => (FlashMessage::success("Draft saved."), list(DRAFTS)),
         };

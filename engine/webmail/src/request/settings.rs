@@ -11,7 +11,7 @@ use crate::jobs::{Job, Noted, SettingsJob, session_key};
 use crate::persisted_session::PersistedSession;
 use crate::preferences::Preferences;
 use crate::sessions::Digest;
-use crate::{Page, answer};
+use crate::{WebPage, answer};
 
 use super::{AuthenticatedRequest, SessionContext};
 
@@ -44,7 +44,7 @@ impl AuthenticatedRequest<'_, '_> {
                 let ended = self.end(|digest| *digest != session);
                 Ok(Job::note(ended, Noted::Flash("All other sessions were signed out.".into())))
             }
-            _ => Err(answer::redirect(&alloc::string::ToString::to_string(&Page::Settings))),
+            _ => Err(answer::redirect(&alloc::string::ToString::to_string(&WebPage::Settings))),
         }
     }
 

@@ -4,7 +4,7 @@ use alloc::string::ToString;
 
 use crate::tests::pages::{Words, all};
 use crate::tests::{count, parsed};
-use crate::{Asset, Page, Route, SCRIPT, STYLE};
+use crate::{Asset, Route, SCRIPT, STYLE, WebPage};
 
 /// It is sent uncompressed, so this is its size on the wire.
 #[test]
@@ -16,8 +16,8 @@ fn the_script_is_under_40_kilobytes() {
 fn address_of_an_asset_names_its_contents() {
     for asset in Asset::ALL {
         let address = asset.to_string();
-        assert_eq!(Route::of("GET", &address), Ok(Route::Get(Page::Asset(asset))));
-        assert_eq!(Page::Asset(asset).to_string(), address);
+        assert_eq!(Route::of("GET", &address), Ok(Route::Get(WebPage::Asset(asset))));
+        assert_eq!(WebPage::Asset(asset).to_string(), address);
         let (path, version) = address.split_once("?v=").expect("a version");
         let another: alloc::string::String = version.chars().rev().collect();
         for wrong in ["", "0", &another, &version.to_uppercase(), &alloc::format!("0{version}")] {

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use message::structure::Reader;
+use message::structure::StructureReader;
 
 use crate::jobs::embedded_images::{IMAGES_BYTES_MAX, ImageEmbedder};
 
@@ -19,7 +19,7 @@ fn message(parts: &[(&str, &str, &str)]) -> Vec<u8> {
 
 /// The document with the images of this message, when it arrives in pieces of so many characters.
 fn illustrated(message: &[u8], html: &str, characters: usize) -> String {
-    let mut reader = Reader::new();
+    let mut reader = StructureReader::new();
     reader.bytes_arrived(message, &mut ());
     let mut document = ImageEmbedder::of(&reader.message_ended(&mut ()).parts);
     let mut out = Vec::new();

@@ -4,13 +4,13 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use message::header::Mailbox;
+use message::header::HeaderMailbox;
 use proptest::prelude::*;
 
 use crate::phishing::{WARNINGS_MAX, of_html, of_sender, of_text};
 
 fn sender(name: &str, address: &str) -> Vec<String> {
-    of_sender(&Mailbox { name: name.into(), address: address.into() })
+    of_sender(&HeaderMailbox { name: name.into(), address: address.into() })
 }
 
 #[test]

@@ -8,14 +8,14 @@ use proptest::prelude::*;
 use store::{AccountId, Uid};
 
 use crate::{
-    Asset, ComposeStart, Destination, ListRange, MessageKey, NotFound, Page, PostAction, Route,
-    TARGET_BYTES_MAX,
+    Asset, ComposeStart, Destination, ListRange, MessageKey, NotFound, PostAction, Route,
+    TARGET_BYTES_MAX, WebPage,
 };
 
 const KEY: MessageKey = MessageKey { mailbox: 1, uid: 7 };
 const POSTED: Posted = Posted { account: AccountId::from_bits(255), uid: Uid(7) };
 
-fn page_of(target: &str) -> Option<Page<'_>> {
+fn page_of(target: &str) -> Option<WebPage<'_>> {
     match Route::of("GET", target) {
         Ok(Route::Get(page)) => Some(page),
         Ok(Route::Post(action)) => panic!("{target}: {action}"),
@@ -25,47 +25,47 @@ fn page_of(target: &str) -> Option<Page<'_>> {
 
 #[test]
 fn every_page_and_form_has_its_address() {
-    let list = |range| Page::List { mailbox: 1, range };
-    let search = |words: &'static str, mailbox, before| Page::Search {
+    let list = |range| WebPage::List { mailbox: 1, range };
+    let search = |words: &'static str, mailbox, before| WebPage::Search {
         words: words.into(),
         mailbox,
         before,
     };
     for (target, page) in [
-        ("/mail/", Page::Home),
+        ("/mail/", WebPage::Home),
         ("/mail/box/1", list(ListRange::Newest)),
         ("/mail/box/1?before=7", list(ListRange::Before(7))),
         ("/mail/box/1?after=4294967295", list(ListRange::After(u32::MAX))),
-        ("/mail/box/1/7", Page::Read(KEY)),
-        ("/mail/compose", Page::Compose(ComposeStart::New)),
-        ("/mail/compose?reply=1.7", Page::Compose(ComposeStart::Reply(KEY))),
-        ("/mail/compose?all=1.7", Page::Compose(ComposeStart::ReplyToAll(KEY))),
-        ("/mail/compose?forward=1.7", Page::Compose(ComposeStart::Forward(KEY))),
+        ("/mail/box/1/7", WebPage::Read(KEY)),
+        ("/mail/compose", WebPage::Compose(ComposeStart::New)),
+        ("/mail/compose?reply=1.7", WebPage::Compose(ComposeStart::Reply(KEY))),
+        ("/mail/compose?all=1.7", WebPage::Compose(ComposeStart::ReplyToAll(KEY))),
+        ("/mail/compose?forward=1.7", WebPage::Compose(ComposeStart::Forward(KEY))),
         (
             "/mail/compose?draft=1.7",
-            Page::Compose(ComposeStart::Draft { draft: KEY, answers: None }),
+            WebPage::Compose(ComposeStart::Draft { draft: KEY, answers: None }),
         ),
         (
             "/mail/compose?draft=1.7&answers=1.7",
-            Page::Compose(ComposeStart::Draft { draft: KEY, answers: Some(KEY) }),
+            WebPage::Compose(ComposeStart::Draft { draft: KEY, answers: Some(KEY) }),
         ),
         ("/mail/search?q=", search("", None, None)),
         ("/mail/search?q=from%3Agrace+%22caf%C3%A9%22", search("from:grace \"café\"", None, None)),
         ("/mail/search?q=a&in=1&before=1.7", search("a", Some(1), Some(KEY))),
-        ("/mail/settings", Page::Settings),
-        ("/mail/boxes", Page::Mailboxes),
-        ("/mail/queue", Page::Queue(None)),
-        ("/mail/queue?after=00000000000000ff.7", Page::Queue(Some(POSTED))),
-        ("/mail/events", Page::Events),
-        ("/mail/source/1.7", Page::Source(KEY)),
-        ("/mail/download/1.7", Page::Download(KEY)),
-        ("/mail/export/1", Page::Export(1)),
-        ("/mail/print/1.7", Page::Print(KEY)),
-        ("/mail/part/1.7/0", Page::Part(KEY, 0)),
-        ("/mail/html/1.7/65535", Page::Html(KEY, u16::MAX)),
-        ("/mail/whole/1.7/0", Page::Whole(KEY, 0)),
-        ("/mail/login", Page::Login(Destination::default())),
-        ("/mail/login?next=%2Fmail%2Fbox%2F1", Page::Login(Destination::of("/mail/box/1"))),
+        ("/mail/settings", WebPage::Settings),
+        ("/mail/boxes", WebPage::Mailboxes),
+        ("/mail/queue", WebPage::Queue(None)),
+        ("/mail/queue?after=00000000000000ff.7", WebPage::Queue(Some(POSTED))),
+        ("/mail/events", WebPage::Events),
+        ("/mail/source/1.7", WebPage::Source(KEY)),
+        ("/mail/download/1.7", WebPage::Download(KEY)),
+        ("/mail/export/1", WebPage::Export(1)),
+        ("/mail/print/1.7", WebPage::Print(KEY)),
+        ("/mail/part/1.7/0", WebPage::Part(KEY, 0)),
+        ("/mail/html/1.7/65535", WebPage::Html(KEY, u16::MAX)),
+        ("/mail/whole/1.7/0", WebPage::Whole(KEY, 0)),
+        ("/mail/login", WebPage::Login(Destination::default())),
+        ("/mail/login?next=%2Fmail%2Fbox%2F1", WebPage::Login(Destination::of("/mail/box/1"))),
     ] {
         assert_eq!(page_of(target), Some(page.clone()), "{target}");
         assert_eq!(Route::of("HEAD", target), Ok(Route::Get(page.clone())), "{target}");
@@ -89,11 +89,11 @@ fn every_page_and_form_has_its_address() {
 
 #[test]
 fn search_address_accepts_any_order_and_an_empty_mailbox() {
-    let search = Page::Search { words: "a b".into(), mailbox: None, before: Some(KEY) };
+    let search = WebPage::Search { words: "a b".into(), mailbox: None, before: Some(KEY) };
     assert_eq!(page_of("/mail/search?before=1.7&in=&q=a%20b"), Some(search));
     assert_eq!(
         page_of("/mail/search"),
-        Some(Page::Search { words: "".into(), mailbox: None, before: None })
+        Some(WebPage::Search { words: "".into(), mailbox: None, before: None })
     );
 }
 
@@ -224,16 +224,16 @@ fn redirects_never_leave_our_pages() {
         "/mail/login?next=/mail/box/1",
     ] {
         assert_eq!(Destination::of(evil), home, "{evil:?}");
-        let target = Page::Login(home.clone()).to_string();
+        let target = WebPage::Login(home.clone()).to_string();
         let encoded: String = form_urlencoded::byte_serialize(evil.as_bytes()).collect();
         assert_eq!(
             page_of(&format!("{target}?next={encoded}")),
-            Some(Page::Login(home.clone())),
+            Some(WebPage::Login(home.clone())),
             "{evil:?}"
         );
     }
     let many = "/mail/login?next=".repeat(200);
-    assert_eq!(page_of(&many), Some(Page::Login(home)));
+    assert_eq!(page_of(&many), Some(WebPage::Login(home)));
     for good in [
         "/mail/box/1?before=7",
         "/mail/box/1/7",
@@ -248,7 +248,7 @@ fn key() -> impl Strategy<Value = MessageKey> {
     (1..=u32::MAX, 1..=u32::MAX).prop_map(|(mailbox, uid)| MessageKey { mailbox, uid })
 }
 
-fn plain_page() -> impl Strategy<Value = Page<'static>> {
+fn plain_page() -> impl Strategy<Value = WebPage<'static>> {
     let range = prop_oneof![
         Just(ListRange::Newest),
         (1..=u32::MAX).prop_map(ListRange::Before),
@@ -262,22 +262,23 @@ fn plain_page() -> impl Strategy<Value = Page<'static>> {
         (key(), option::of(key()))
             .prop_map(|(draft, answers)| ComposeStart::Draft { draft, answers }),
     ];
-    let whole = [Page::Home, Page::Settings, Page::Mailboxes, Page::Asset(Asset::Style)];
+    let whole =
+        [WebPage::Home, WebPage::Settings, WebPage::Mailboxes, WebPage::Asset(Asset::Style)];
     prop_oneof![
         prop::sample::select(whole.to_vec()),
-        (1..=u32::MAX, range).prop_map(|(mailbox, range)| Page::List { mailbox, range }),
-        start.prop_map(Page::Compose),
+        (1..=u32::MAX, range).prop_map(|(mailbox, range)| WebPage::List { mailbox, range }),
+        start.prop_map(WebPage::Compose),
         (".{0,40}", option::of(1..=u32::MAX), option::of(key())).prop_map(
-            |(words, mailbox, before)| Page::Search { words: words.into(), mailbox, before }
+            |(words, mailbox, before)| WebPage::Search { words: words.into(), mailbox, before }
         ),
         (key(), any::<u16>(), 0..7_u8).prop_map(|(key, part, which)| match which {
-            0 => Page::Read(key),
-            1 => Page::Source(key),
-            2 => Page::Download(key),
-            3 => Page::Print(key),
-            4 => Page::Part(key, part),
-            5 => Page::Html(key, part),
-            _ => Page::Whole(key, part),
+            0 => WebPage::Read(key),
+            1 => WebPage::Source(key),
+            2 => WebPage::Download(key),
+            3 => WebPage::Print(key),
+            4 => WebPage::Part(key, part),
+            5 => WebPage::Html(key, part),
+            _ => WebPage::Whole(key, part),
         }),
     ]
 }
@@ -285,7 +286,7 @@ fn plain_page() -> impl Strategy<Value = Page<'static>> {
 proptest! {
     #[test]
     fn page_survives_writing_and_parsing_its_address(page in plain_page(), is_behind_login: bool) {
-        let page = if is_behind_login { Page::Login(Destination::of(&page.to_string())) } else { page };
+        let page = if is_behind_login { WebPage::Login(Destination::of(&page.to_string())) } else { page };
         let target = page.to_string();
         prop_assert!(target.starts_with("/mail/") && target.bytes().all(|byte| byte.is_ascii_graphic()), "{}", target);
         prop_assert_eq!(page_of(&target), Some(page));

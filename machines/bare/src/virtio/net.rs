@@ -14,7 +14,7 @@ use super::transport::{Interrupt, Transport};
 use super::{DeviceError, FEATURE_EVENT_INDEX, agree, go};
 use alloc::vec::Vec;
 use control::Control;
-use machine::{Card, Ethernet, Frame, Offloads, Outgoing, TransmitError};
+use machine::{Card, Ethernet, Frame, Offloads, OutgoingFrame, TransmitError};
 use receive::Receiver;
 use transmit::Transmitter;
 
@@ -152,7 +152,7 @@ impl NetworkCard {
     }
 
     #[inline]
-    pub(crate) fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+    pub(crate) fn transmit(&mut self, frame: &OutgoingFrame<'_>) -> Result<(), TransmitError> {
         self.transmitter.transmit(frame)
     }
 

@@ -26,8 +26,8 @@ fn received(linux: &UnixDatagram) -> Vec<u8> {
     bytes
 }
 
-const PLAIN: Outgoing<'_> =
-    Outgoing { head: &[7; 60], payload: &[], checksum: None, segment_bytes: None };
+const PLAIN: OutgoingFrame<'_> =
+    OutgoingFrame { head: &[7; 60], payload: &[], checksum: None, segment_bytes: None };
 
 #[test]
 fn frames_of_any_length_arrive_without_the_virtio_header() {
@@ -77,7 +77,7 @@ fn a_frame_is_sent_after_an_empty_virtio_header() {
     let (mut tap, linux) = connected();
     let block: Arc<Block> = Arc::new([5; BLOCK_BYTES]);
     let pieces = [Piece::from_block(block, 0..900), Piece::from_static(b"end")];
-    tap.transmit(&Outgoing {
+    tap.transmit(&OutgoingFrame {
         head: &[1; 54],
         payload: &pieces,
         checksum: None,
@@ -94,7 +94,7 @@ fn a_long_frame_requests_checksum_and_segmentation() {
     let pieces: Vec<Piece> =
         (0..7).map(|_| Piece::from_block(Arc::clone(&block), 0..BLOCK_BYTES as u32)).collect();
     let checksum = Some(ChecksumOffload { start: 34, offset: 16 });
-    let frame = Outgoing {
+    let frame = OutgoingFrame {
         head: &[1; 66],
         payload: &pieces,
         checksum,
@@ -112,7 +112,7 @@ fn a_long_frame_requests_checksum_and_segmentation() {
 
     let mut head = [1; 74];
     head[12..14].copy_from_slice(&[0x86, 0xdd]);
-    tap.transmit(&Outgoing { head: &head, ..frame }).unwrap();
+    tap.transmit(&OutgoingFrame { head: &head, ..frame }).unwrap();
     assert_eq!(received(&linux)[..2], [1, 4], "of IPv6");
 }
 
@@ -126,10 +126,14 @@ fn a_frame_beyond_a_limit_is_never_sent() {
     let too_long: Vec<Piece> =
         (0..9).map(|_| Piece::from_block(Arc::clone(&long), 0..BLOCK_BYTES as u32)).collect();
     for wrong in [
-        Outgoing { payload: &too_many, ..PLAIN },
-        Outgoing { payload: &too_long, ..PLAIN },
-        Outgoing { head: &[0; HEAD_BYTES_MAX + 1], payload: std::slice::from_ref(&piece), ..PLAIN },
-        Outgoing { segment_bytes: NonZeroU16::new(1460), ..PLAIN },
+        OutgoingFrame { payload: &too_many, ..PLAIN },
+        OutgoingFrame { payload: &too_long, ..PLAIN },
+        OutgoingFrame {
+            head: &[0; HEAD_BYTES_MAX + 1],
+            payload: std::slice::from_ref(&piece),
+            ..PLAIN
+        },
+        OutgoingFrame { segment_bytes: NonZeroU16::new(1460), ..PLAIN },
     ] {
         assert_eq!(tap.transmit(&wrong), Err(TransmitError::Malformed));
     }

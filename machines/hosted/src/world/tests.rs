@@ -203,7 +203,7 @@ fn a_core_without_buffers_sleeps_until_one_is_returned() {
 fn a_core_without_card_and_disk_refuses_all_requests() {
     let Room { machine, linux: _linux, .. } = room();
     let mut second = second_core(&machine);
-    let plain = Outgoing { head: &[0; 60], payload: &[], checksum: None, segment_bytes: None };
+    let plain = OutgoingFrame { head: &[0; 60], payload: &[], checksum: None, segment_bytes: None };
     assert_eq!(second.transmit(&plain), Err(TransmitError::Full));
     let flush = DiskRequest {
         token: DiskToken(1),
@@ -222,7 +222,7 @@ fn a_machine_that_lost_its_card_stops() {
     let (ours, linux) = UnixStream::pair().unwrap();
     let mut machine = machine_on(ours.into());
     drop(linux);
-    let plain = Outgoing { head: &[0; 60], payload: &[], checksum: None, segment_bytes: None };
+    let plain = OutgoingFrame { head: &[0; 60], payload: &[], checksum: None, segment_bytes: None };
     machine.transmit(&plain).unwrap();
     assert!(machine.is_cut_off() && machine.stop_requested());
     let until = machine.now() + Micros::from_millis(30);

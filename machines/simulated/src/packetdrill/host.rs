@@ -15,7 +15,7 @@ use machine::{Checksum, Frame, Instant, Machine};
 use net::tcp::{CloseReason, PoolSizes};
 use net::{
     Addressing, Config, ConnectionId, Cores, Event, Events, Ipv4Interface, Ipv6Address,
-    Ipv6Addressing, Limits, Net, Output, Route, Service, Unsent,
+    Ipv6Addressing, Limits, Net, OutputProgress, Route, Service, Unsent,
 };
 use tasks::Budget;
 
@@ -134,7 +134,7 @@ impl HostUnderTest {
     pub(super) fn speak(&mut self) {
         loop {
             let outcome = self.net.output(self.now, &mut self.machine, &mut Budget::new(10_000));
-            if self.machine.from_engine.is_empty() && outcome == Output::All {
+            if self.machine.from_engine.is_empty() && outcome == OutputProgress::All {
                 return;
             }
             while let Some(frame) = self.machine.from_engine.pop_front() {

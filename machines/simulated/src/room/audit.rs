@@ -9,8 +9,8 @@ use machine::UnixTime;
 use message::Summary;
 use server::Sizes;
 use store::{
-    ARRIVALS_MAX, AccountId, Damage, Flags, Guid, INBOX, MailboxId, MailboxInfo, MessageInfo,
-    Origin, Outcome, Recipient, Refusal, Space, State, Store,
+    ARRIVALS_MAX, AccountId, Damage, DiskSpace, Flags, Guid, INBOX, MailboxId, MailboxInfo,
+    MessageInfo, Outcome, Recipient, Refusal, SentId, State, Store,
 };
 use tasks::{Continuation, EntryPoint, FrameId};
 
@@ -26,7 +26,7 @@ const STEPS_MAX: usize = 200_000;
 
 /// Opens a copy of `disk` and checks its contents against `model`. The store must find no damage.
 /// Returns the free and used space.
-pub(super) fn audit(disk: &MemoryDisk, model: &mut Model, seed: u64) -> Space {
+pub(super) fn audit(disk: &MemoryDisk, model: &mut Model, seed: u64) -> DiskSpace {
     // No rare events are injected here: the audit reports the true contents.
     sometimes::pause();
     let mut reading = DiskReader::open(disk, seed);
@@ -119,7 +119,7 @@ pub fn with_all_arrivals(disk: &MemoryDisk, (account, mailbox): (&str, MailboxId
     reading.store.summarize_with(message::summarize);
     let account = reading.store.find(account).expect("there is such an account");
     for number in 0..ARRIVALS_MAX {
-        let once = Some(Origin::of(account, Guid(1 << 100 | number as u128)));
+        let once = Some(SentId::of(account, Guid(1 << 100 | number as u128)));
         let recipient = Recipient { mailbox, once, ..Recipient::inbox(account) };
         reading.deliver(recipient, b"Subject: Arrived\r\n\r\n");
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use http2::{Decoder, FRAME_HEAD_BYTES, FieldList, FrameHead, Kind, PREFACE, flags};
+use http2::{Decoder, FRAME_HEAD_BYTES, FieldList, FrameHead, FrameType, PREFACE, flags};
 
 use super::fixture::HOSTNAME;
 
@@ -28,7 +28,7 @@ pub(super) struct Http2Client {
 
 impl Http2Client {
     pub(super) fn new() -> Http2Client {
-        let to_say = [PREFACE.as_slice(), &frame(Kind::Settings, 0, 0, &[])].concat();
+        let to_say = [PREFACE.as_slice(), &frame(FrameType::Settings, 0, 0, &[])].concat();
         Http2Client {
             decoder: Decoder::new(),
             next_stream: 1,
@@ -43,7 +43,7 @@ impl Http2Client {
         let end = if body.is_empty() { flags::END_STREAM } else { 0 };
         let stream = self.open(method, path, fields, end);
         if !body.is_empty() {
-            self.to_say.extend(frame(Kind::Data, flags::END_STREAM, stream, body));
+            self.to_say.extend(frame(FrameType::Data, flags::END_STREAM, stream, body));
         }
         stream
     }
@@ -69,7 +69,7 @@ impl Http2Client {
                 block.extend_from_slice(text.as_bytes());
             }
         }
-        self.to_say.extend(frame(Kind::Headers, flags::END_HEADERS | end, stream, &block));
+        self.to_say.extend(frame(FrameType::Headers, flags::END_HEADERS | end, stream, &block));
         stream
     }
 
@@ -96,7 +96,7 @@ impl Http2Client {
 
     fn frame_arrived(&mut self, head: &FrameHead, payload: &[u8]) {
         match head.kind {
-            Kind::Headers => {
+            FrameType::Headers => {
                 assert!(head.has(flags::END_HEADERS), "heads are short");
                 let mut fields = FieldList::new();
                 self.decoder.decode(payload, &mut fields).expect("it is a block of fields");
@@ -112,31 +112,31 @@ impl Http2Client {
                 }
                 response.is_whole = head.has(flags::END_STREAM);
             }
-            Kind::Data => {
+            FrameType::Data => {
                 let response =
                     self.responses.get_mut(&head.stream).expect("a body follows its head");
                 response.body.extend_from_slice(payload);
                 response.is_whole = head.has(flags::END_STREAM);
                 for stream in [0, head.stream].into_iter().filter(|_| head.length > 0) {
                     self.to_say.extend(frame(
-                        Kind::WindowUpdate,
+                        FrameType::WindowUpdate,
                         0,
                         stream,
                         &head.length.to_be_bytes(),
                     ));
                 }
             }
-            Kind::Settings if !head.has(flags::ACK) => {
-                self.to_say.extend(frame(Kind::Settings, flags::ACK, 0, &[]))
+            FrameType::Settings if !head.has(flags::ACK) => {
+                self.to_say.extend(frame(FrameType::Settings, flags::ACK, 0, &[]))
             }
-            Kind::GoAway => self.is_over = true,
-            Kind::ResetStream => self.is_over |= self.responses.contains_key(&head.stream),
-            Kind::Settings | Kind::WindowUpdate | Kind::Ping => {}
+            FrameType::GoAway => self.is_over = true,
+            FrameType::ResetStream => self.is_over |= self.responses.contains_key(&head.stream),
+            FrameType::Settings | FrameType::WindowUpdate | FrameType::Ping => {}
             kind => panic!("no machine sends {kind:?}"),
         }
     }
 }
 
-fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+fn frame(kind: FrameType, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes()[..], payload].concat()
 }

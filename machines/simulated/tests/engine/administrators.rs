@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use http2::{FRAME_HEAD_BYTES, FrameHead, Kind, PREFACE, flags};
+use http2::{FRAME_HEAD_BYTES, FrameHead, FrameType, PREFACE, flags};
 use machine::Micros;
 use rustls::ClientConfig;
 use server::CERTIFICATE_PATH;
@@ -197,7 +197,7 @@ fn certificate_uploads_use_bounded_memory_per_core() {
     }
 }
 
-fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+fn frame(kind: FrameType, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes()[..], payload].concat()
 }
 
@@ -213,7 +213,7 @@ fn head(stream: u32, method: &str, credentials: &str, flags: u8) -> Vec<u8> {
         block.push(value.len() as u8);
         block.extend(value.as_bytes());
     }
-    frame(Kind::Headers, flags | flags::END_HEADERS, stream, &block)
+    frame(FrameType::Headers, flags | flags::END_HEADERS, stream, &block)
 }
 
 /// The responses on these streams: how the header block begins, and the text.
@@ -237,12 +237,13 @@ fn answers<const COUNT: usize>(
             continue;
         };
         match head.kind {
-            Kind::Headers => found[place].0 = payload[0],
-            Kind::Data => found[place].1 += std::str::from_utf8(payload).expect("it is text"),
+            FrameType::Headers => found[place].0 = payload[0],
+            FrameType::Data => found[place].1 += std::str::from_utf8(payload).expect("it is text"),
             _ => {}
         }
         left -= usize::from(
-            matches!(head.kind, Kind::Headers | Kind::Data) && head.has(flags::END_STREAM),
+            matches!(head.kind, FrameType::Headers | FrameType::Data)
+                && head.has(flags::END_STREAM),
         );
     }
     found
@@ -254,11 +255,11 @@ fn certificates_are_listed_and_replaced_over_http_2() {
     let mut room = serving(35, &first);
     let two: Arc<ClientConfig> = Arc::new(client_of_all(&[&first, &second], &["h2"]));
     let mut tls_stream = room.connect_tls(443, &two);
-    let put =
-        [head(3, "PUT", ADA, 0), frame(Kind::Data, flags::END_STREAM, 3, &second.pem)].concat();
+    let put = [head(3, "PUT", ADA, 0), frame(FrameType::Data, flags::END_STREAM, 3, &second.pem)]
+        .concat();
     let said = [
         PREFACE.as_slice(),
-        &frame(Kind::Settings, 0, 0, &[]),
+        &frame(FrameType::Settings, 0, 0, &[]),
         &head(1, "GET", ADA, flags::END_STREAM),
         &put,
         &head(5, "GET", ADA, flags::END_STREAM),

@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
-use dkim::{ChainVerdict, Reading, Sealing};
+use dkim::{ChainVerdict, MessageReader, Sealing};
 use dns::Name;
 use machine::Machine;
 
@@ -18,7 +18,7 @@ const NOT_FOUND: &str = "mx.list.test; dmarc=fail header.from=pass.test";
 
 /// A message that a domain has forwarded, sealed with its results about the message.
 pub(super) fn sealed(room: &mut Room, domain: &str, results: &str, text: &str) -> String {
-    let mut reading = Reading::to_sign();
+    let mut reading = MessageReader::to_sign();
     reading.arrived(text.as_bytes());
     let message = reading.ended();
     let found = if text.contains("ARC-Seal: ") { ChainVerdict::Pass } else { ChainVerdict::None };

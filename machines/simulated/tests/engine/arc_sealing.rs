@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use chance::Dice;
-use dkim::{Algorithm, ChainVerdict, Reading, SigningKey};
+use dkim::{Algorithm, ChainVerdict, MessageReader, SigningKey};
 use dns::{Answer, Knowledge, Record};
 use http::Site;
 use machine::Machine;
@@ -47,7 +47,7 @@ fn comes(world: &mut World, room: &mut Room, message: &str) {
 
 /// The verdict on the ARC chain of a message, with the keys that all domains publish.
 fn judged(room: &mut Room, octets: &[u8]) -> ChainVerdict {
-    let mut reading = Reading::to_verify();
+    let mut reading = MessageReader::to_verify();
     octets.chunks(1000).for_each(|piece| reading.arrived(piece));
     let (message, now) = (reading.ended(), room.machine.wall_clock());
     let mut knowledge = Knowledge::default();

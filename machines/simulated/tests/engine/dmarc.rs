@@ -3,7 +3,7 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
-use dkim::{Reading, SigningKey};
+use dkim::{MessageReader, SigningKey};
 use dns::Name;
 use machine::{Machine, Micros};
 use server::InUse;
@@ -61,7 +61,7 @@ pub(super) fn serving_dmarc_as(seed: u64, mood: Mood, more: &str) -> (Room, Name
 
 /// A message signed by a domain.
 fn signed(room: &mut Room, domain: &str, message: &str) -> String {
-    let mut reading = Reading::to_sign();
+    let mut reading = MessageReader::to_sign();
     reading.arrived(message.as_bytes());
     let domain = Name::parse(domain).expect("a name");
     reading.ended().sign(&key(), &domain, room.machine.wall_clock()).expect("it can be signed")

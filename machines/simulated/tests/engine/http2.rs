@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use http2::{FRAME_HEAD_BYTES, FrameHead, Kind, PREFACE, flags};
+use http2::{FRAME_HEAD_BYTES, FrameHead, FrameType, PREFACE, flags};
 use machine::Micros;
 use rustls::ClientConfig;
 use server::InUse;
@@ -39,7 +39,7 @@ pub(super) struct Two {
     pub(super) to_say: Vec<u8>,
 }
 
-fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+fn frame(kind: FrameType, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes()[..], payload].concat()
 }
 
@@ -61,13 +61,13 @@ pub(super) fn request(stream: u32, host: &str, path: &str, cookie: Option<&str>)
         // RFC 7541 appendix A: the name has index 32.
         say(&[0x0f, 32 - 15], cookie);
     }
-    frame(Kind::Headers, flags::END_HEADERS | flags::END_STREAM, stream, &block)
+    frame(FrameType::Headers, flags::END_HEADERS | flags::END_STREAM, stream, &block)
 }
 
 impl Two {
     pub(super) fn begin(room: &mut Room, client: &Arc<ClientConfig>) -> Two {
         let tls_stream = room.connect_tls(443, client);
-        let to_say = [PREFACE.as_slice(), &frame(Kind::Settings, 0, 0, &[])].concat();
+        let to_say = [PREFACE.as_slice(), &frame(FrameType::Settings, 0, 0, &[])].concat();
         Two { tls_stream, bodies: BTreeMap::new(), answered: 0, gone: None, to_say }
     }
 
@@ -81,25 +81,25 @@ impl Two {
             let frame_bytes: Vec<u8> = self.tls_stream.heard.drain(..end).collect();
             let payload = &frame_bytes[FRAME_HEAD_BYTES..];
             match head.kind {
-                Kind::Data => {
+                FrameType::Data => {
                     let (body, is_whole) = self.bodies.entry(head.stream).or_default();
                     body.extend(payload);
                     *is_whole |= head.has(flags::END_STREAM);
                     for stream in [0, head.stream].into_iter().filter(|_| head.length > 0) {
                         self.to_say.extend(frame(
-                            Kind::WindowUpdate,
+                            FrameType::WindowUpdate,
                             0,
                             stream,
                             &head.length.to_be_bytes(),
                         ));
                     }
                 }
-                Kind::Headers => {
+                FrameType::Headers => {
                     assert_eq!(payload[0], 0x88, "200");
                     self.answered += 1;
                 }
-                Kind::GoAway => self.gone = payload.last().map(|code| u32::from(*code)),
-                Kind::Settings | Kind::Ping => {}
+                FrameType::GoAway => self.gone = payload.last().map(|code| u32::from(*code)),
+                FrameType::Settings | FrameType::Ping => {}
                 kind => unreachable!("{kind:?}"),
             }
         }
@@ -180,7 +180,7 @@ fn an_http_2_flood_ends_only_its_connection() {
     let mut two = Two::begin(&mut room, &browser(&trust));
     for number in 0..400 {
         two.to_say.extend(get(2 * number + 1, "/"));
-        two.to_say.extend(frame(Kind::ResetStream, 0, 2 * number + 1, &[0, 0, 0, 8]));
+        two.to_say.extend(frame(FrameType::ResetStream, 0, 2 * number + 1, &[0, 0, 0, 8]));
     }
     two.until(&mut room, "it is told to calm down", |two| two.gone == Some(0xb));
     room.until_tls(&mut two.tls_stream, "the server closes", |tls_stream| tls_stream.is_closed);

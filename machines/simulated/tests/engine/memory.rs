@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use allocation_counter::measure;
 use http::Site;
-use http2::{FrameHead, Kind, PREFACE, flags};
+use http2::{FrameHead, FrameType, PREFACE, flags};
 use machine::Micros;
 use rustls::ClientConfig;
 use server::configuration::Configuration;
@@ -71,12 +71,12 @@ impl Hoard {
     }
 }
 
-fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+fn frame(kind: FrameType, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes()[..], payload].concat()
 }
 
 fn two(settings: &[u8], requests: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
-    let begin = [PREFACE.as_slice(), &frame(Kind::Settings, 0, 0, settings)].concat();
+    let begin = [PREFACE.as_slice(), &frame(FrameType::Settings, 0, 0, settings)].concat();
     [begin].into_iter().chain(requests).flatten().collect()
 }
 
@@ -94,7 +94,7 @@ fn said(name: &[u8], value: &[u8]) -> Vec<u8> {
 
 fn asked(stream: u32) -> Vec<u8> {
     let block = [&[0x82, 0x87, 0x84][..], &said(&[0x01], b"web.test")].concat();
-    frame(Kind::Headers, flags::END_HEADERS | flags::END_STREAM, stream, &block)
+    frame(FrameType::Headers, flags::END_HEADERS | flags::END_STREAM, stream, &block)
 }
 
 /// The same with a field for the table.
@@ -104,7 +104,7 @@ fn kept(stream: u32, bytes: usize) -> Vec<u8> {
         &said(&[0x01], b"web.test"),
         &said(&[0x40, 1, b'a'], &vec![b'v'; bytes]),
     ];
-    frame(Kind::Headers, flags::END_HEADERS | flags::END_STREAM, stream, &block.concat())
+    frame(FrameType::Headers, flags::END_HEADERS | flags::END_STREAM, stream, &block.concat())
 }
 
 fn announced(stream: u32, cookie_bytes: usize) -> Vec<u8> {
@@ -115,7 +115,7 @@ fn announced(stream: u32, cookie_bytes: usize) -> Vec<u8> {
         said(&[0x0f, 28 - 15], b"10"),
         said(&[0x0f, 32 - 15], &vec![b'c'; cookie_bytes]),
     ];
-    frame(Kind::Headers, flags::END_HEADERS, stream, &block.concat())
+    frame(FrameType::Headers, flags::END_HEADERS, stream, &block.concat())
 }
 
 fn sizes() -> Sizes {

@@ -5,7 +5,7 @@
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
 use sasl::{
-    Credentials, Derivation, Exchange, Host, Mechanism, Proof, Puzzle, SaslStep, Signature,
+    Credentials, Derivation, Exchange, Host, Mechanism, Proof, Puzzle, SaslStep, ServerSignature,
     Verifier,
 };
 use simulated::Connection;
@@ -79,7 +79,7 @@ struct Ear<'a> {
     password: &'a str,
     nonce: String,
     is_right: bool,
-    signature: Option<Signature>,
+    signature: Option<ServerSignature>,
 }
 
 impl Host for Ear<'_> {

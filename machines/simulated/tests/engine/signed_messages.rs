@@ -4,7 +4,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use chance::Dice;
-use dkim::Reason;
+use dkim::SignatureReason;
 use http::Site;
 use machine::{Machine, Micros};
 use server::{InUse, Sizes};
@@ -99,7 +99,7 @@ fn a_webmail_message_is_signed_once_for_all_recipients() {
             assert_eq!(left.matches("DKIM-Signature: ").count(), 2);
             assert_eq!(verdicts(left.as_bytes(), now), BOTH);
             let changed = left.replace("Looms", "Rooms");
-            assert_eq!(verdicts(changed.as_bytes(), now)[0].0, Reason::SignatureWrong);
+            assert_eq!(verdicts(changed.as_bytes(), now)[0].0, SignatureReason::SignatureWrong);
             assert!(
                 !left.contains("Bcc") && !left.contains("Envelope") && !left.contains("countess")
             );

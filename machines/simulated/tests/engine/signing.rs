@@ -3,7 +3,7 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
-use dkim::{Algorithm, Reading, Reason, SigningKey};
+use dkim::{Algorithm, MessageReader, SignatureReason, SigningKey};
 use dns::{Answer, Knowledge, Missing, Name, Record};
 use machine::{Machine, Micros, UnixTime};
 use server::{InUse, Sizes};
@@ -25,8 +25,8 @@ pub(super) fn keys() -> Vec<SigningKey> {
 }
 
 /// The verdict on each signature of a message, from the top, with the domain's published keys.
-pub(super) fn verdicts(octets: &[u8], now: UnixTime) -> Vec<(Reason, Algorithm)> {
-    let mut reading = Reading::to_verify();
+pub(super) fn verdicts(octets: &[u8], now: UnixTime) -> Vec<(SignatureReason, Algorithm)> {
+    let mut reading = MessageReader::to_verify();
     octets.chunks(1000).for_each(|piece| reading.arrived(piece));
     let message = reading.ended();
     let mut knowledge = Knowledge::default();
@@ -53,8 +53,10 @@ pub(super) fn verdicts(octets: &[u8], now: UnixTime) -> Vec<(Reason, Algorithm)>
     verdicts
 }
 
-pub(super) const BOTH: [(Reason, Algorithm); 2] =
-    [(Reason::Verified, Algorithm::RsaSha256), (Reason::Verified, Algorithm::Ed25519Sha256)];
+pub(super) const BOTH: [(SignatureReason, Algorithm); 2] = [
+    (SignatureReason::Verified, Algorithm::RsaSha256),
+    (SignatureReason::Verified, Algorithm::Ed25519Sha256),
+];
 
 /// The usual sizes, where so many messages for the same account may come at a time.
 pub(super) fn sizes_for_messages(messages: usize) -> Sizes {
@@ -126,9 +128,9 @@ fn submitted_messages_are_signed_with_each_key() {
                 );
                 assert_eq!(verdicts(&read, now), BOTH);
                 let changed = text.replace("looms", "rooms");
-                assert_eq!(verdicts(changed.as_bytes(), now)[0].0, Reason::SignatureWrong);
+                assert_eq!(verdicts(changed.as_bytes(), now)[0].0, SignatureReason::SignatureWrong);
                 let changed = text.replace("Hello.", "Hullo.");
-                assert_eq!(verdicts(changed.as_bytes(), now)[1].0, Reason::BodyChanged);
+                assert_eq!(verdicts(changed.as_bytes(), now)[1].0, SignatureReason::BodyChanged);
             }
         }
         let before = newest(&mut room, "grace");

@@ -18,7 +18,7 @@
 
 use alloc::boxed::Box;
 
-use http2::{ErrorCode, Kind};
+use http2::{ErrorCode, FrameType};
 
 use super::StreamList;
 use crate::actions::Actions;
@@ -30,7 +30,7 @@ use crate::h2::stream::{self, Stream};
 use crate::reply::Reply;
 use crate::session::STRIDE_BYTES;
 use crate::types::Announced;
-use crate::upload::{BodyAdmission, Upload};
+use crate::upload::{ArrivingBody, BodyAdmission};
 
 /// Bytes of memory for requests without a reply.
 pub(crate) const WAITING_BYTES_MAX: usize = 64 * 1024;
@@ -114,7 +114,7 @@ impl StreamList {
             None => admission.give_up(actions),
             Some((stream, mut handler_stream)) => {
                 let length = if stream.is_unread { handler_stream.length() } else { None };
-                let upload = Upload::begin(admission, length);
+                let upload = ArrivingBody::begin(admission, length);
                 if upload.is_too_large() {
                     let answer = admission.refuse(handler_stream.asked(), actions);
                     stream.expect = stream::Expect::Room(Box::new(answer));
@@ -181,7 +181,7 @@ impl StreamList {
                     return;
                 }
                 handler_stream.told(untold);
-                send_frame(Kind::WindowUpdate, 0, stream.id, &untold.to_be_bytes(), actions);
+                send_frame(FrameType::WindowUpdate, 0, stream.id, &untold.to_be_bytes(), actions);
             }
         }
         self.has_untold = false;

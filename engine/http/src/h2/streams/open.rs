@@ -6,7 +6,7 @@ use machine::Micros;
 use super::StreamList;
 use crate::actions::Actions;
 use crate::h2::stream::{Expect, Stream};
-use crate::open_reply::{Pace, ReplyEnd};
+use crate::open_reply::{ReplyEnd, ReplyPace};
 
 impl StreamList {
     /// The handler gives more for the open reply with this number.
@@ -61,7 +61,7 @@ impl StreamList {
     /// The longest silence has passed. Sends the sign of life on each such reply.
     pub(in crate::h2) fn signs_of_life_are_due(&mut self) {
         for stream in &mut self.list {
-            let Some(Pace::Handler { sign_of_life, .. }) =
+            let Some(ReplyPace::Handler { sign_of_life, .. }) =
                 stream.open_reply().map(|open| open.pace)
             else {
                 continue;

@@ -2,28 +2,28 @@
 
 use std::vec::Vec;
 
-use http2::{ErrorCode, Kind};
+use http2::{ErrorCode, FrameType};
 
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame};
 
 fn post(stream: u32, more: &[(&str, &str)]) -> Vec<u8> {
     let fields: Vec<_> =
         fields("POST", "/hello.txt").into_iter().chain(more.iter().copied()).collect();
-    frame(Kind::Headers, END_HEADERS, stream, &block(&fields))
+    frame(FrameType::Headers, END_HEADERS, stream, &block(&fields))
 }
 
 #[test]
 fn an_http2_body_is_read_to_its_end_before_the_response() {
     let mut client = Client::new();
     client.arrive(&post(1, &[("content-length", "8")]));
-    client.arrive(&frame(Kind::Data, 0, 1, b"hell"));
+    client.arrive(&frame(FrameType::Data, 0, 1, b"hell"));
     // Padding does not belong to the body.
-    client.arrive(&frame(Kind::Data, 0x8, 1, &[&[2][..], b"o", &[0; 2]].concat()));
+    client.arrive(&frame(FrameType::Data, 0x8, 1, &[&[2][..], b"o", &[0; 2]].concat()));
     assert_eq!(client.frames(), []);
-    client.arrive(&frame(Kind::Data, END_STREAM, 1, b"all"));
+    client.arrive(&frame(FrameType::Data, END_STREAM, 1, b"all"));
     let answer = client.answers().remove(&1).unwrap();
     assert_eq!((answer.status(), answer.is_over, answer.reset), ("405", true, None));
-    client.arrive(&[post(3, &[]), frame(Kind::Data, END_STREAM, 3, b"")].concat());
+    client.arrive(&[post(3, &[]), frame(FrameType::Data, END_STREAM, 3, b"")].concat());
     assert_eq!(client.answers()[&3].status(), "405");
     client.assert_lives();
 }
@@ -31,8 +31,13 @@ fn an_http2_body_is_read_to_its_end_before_the_response() {
 #[test]
 fn malformed_trailers_reset_the_stream() {
     let mut client = Client::new();
-    client.arrive(&[post(1, &[]), frame(Kind::Data, 0, 1, b"abc")].concat());
-    client.arrive(&frame(Kind::Headers, END_STREAM | END_HEADERS, 1, &block(&[("x-sum", "1")])));
+    client.arrive(&[post(1, &[]), frame(FrameType::Data, 0, 1, b"abc")].concat());
+    client.arrive(&frame(
+        FrameType::Headers,
+        END_STREAM | END_HEADERS,
+        1,
+        &block(&[("x-sum", "1")]),
+    ));
     assert_eq!(client.answers()[&1].status(), "405");
     for (stream, flags, fields) in [
         (3, END_HEADERS, [("x-sum", "1")]),
@@ -40,7 +45,7 @@ fn malformed_trailers_reset_the_stream() {
         (7, END_HEADERS | END_STREAM, [("X-Sum", "1")]),
     ] {
         client.arrive(&post(stream, &[]));
-        client.arrive(&frame(Kind::Headers, flags, stream, &block(&fields)));
+        client.arrive(&frame(FrameType::Headers, flags, stream, &block(&fields)));
         assert_eq!(
             client.answers()[&stream].reset,
             Some(ErrorCode::ProtocolError as u32),
@@ -55,7 +60,7 @@ fn a_body_of_another_length_than_announced_resets_its_stream() {
     let mut client = Client::new();
     for (stream, length, bytes) in [(1, "4", &b"abc"[..]), (3, "4", b"abcde"), (5, "1", b"")] {
         client.arrive(&post(stream, &[("content-length", length)]));
-        client.arrive(&frame(Kind::Data, END_STREAM, stream, bytes));
+        client.arrive(&frame(FrameType::Data, END_STREAM, stream, bytes));
         let answer = client.answers().remove(&stream).unwrap();
         assert_eq!(
             (answer.status(), answer.reset),
@@ -72,14 +77,17 @@ fn a_long_unwanted_body_is_answered_and_its_stream_reset() {
         let mut client = Client::new();
         client.arrive(&post(1, more));
         for _ in 0..10 {
-            client.arrive(&frame(Kind::Data, 0, 1, &[b'x'; 6000]));
+            client.arrive(&frame(FrameType::Data, 0, 1, &[b'x'; 6000]));
         }
         let frames = client.frames();
         let mut kinds: Vec<_> = frames.iter().map(|frame| (frame.kind, frame.stream)).collect();
-        kinds.retain(|kind| kind.0 != Kind::WindowUpdate);
-        assert_eq!(kinds, [(Kind::Headers, 1), (Kind::Data, 1), (Kind::ResetStream, 1)]);
+        kinds.retain(|kind| kind.0 != FrameType::WindowUpdate);
         assert_eq!(
-            frames.iter().find(|frame| frame.kind == Kind::ResetStream).unwrap().payload,
+            kinds,
+            [(FrameType::Headers, 1), (FrameType::Data, 1), (FrameType::ResetStream, 1)]
+        );
+        assert_eq!(
+            frames.iter().find(|frame| frame.kind == FrameType::ResetStream).unwrap().payload,
             [0; 4]
         );
         client.assert_lives();
@@ -93,13 +101,15 @@ fn bytes_of_all_bodies_reopen_the_connection_window() {
     for stream in (1..80).step_by(2) {
         client.arrive(&post(stream, &[]));
         client.arrive(&frame(
-            Kind::Data,
+            FrameType::Data,
             0x8,
             stream,
             &[&[100][..], &[b'x'; 10_000], &[0; 100]].concat(),
         ));
-        client.arrive(&frame(Kind::Data, END_STREAM, stream, b""));
-        for frame in client.frames().into_iter().filter(|frame| frame.kind == Kind::WindowUpdate) {
+        client.arrive(&frame(FrameType::Data, END_STREAM, stream, b""));
+        for frame in
+            client.frames().into_iter().filter(|frame| frame.kind == FrameType::WindowUpdate)
+        {
             assert_eq!(frame.stream, 0);
             given_back += u32::from_be_bytes(frame.payload.try_into().unwrap());
         }

@@ -2,12 +2,12 @@
 
 use std::vec::Vec;
 
-use http2::{ErrorCode, Kind, PREFACE};
+use http2::{ErrorCode, FrameType, PREFACE};
 
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings, window};
 
 fn headers(flags: u8, stream: u32) -> Vec<u8> {
-    frame(Kind::Headers, flags, stream, &block(&fields("POST", "/")))
+    frame(FrameType::Headers, flags, stream, &block(&fields("POST", "/")))
 }
 
 #[test]
@@ -16,10 +16,10 @@ fn a_wrong_connection_preface_ends_the_connection() {
         (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(), "another protocol"),
         ([PREFACE.as_slice(), &get(1, "/")].concat(), "no settings"),
         (
-            [PREFACE.as_slice(), &frame(Kind::Settings, 1, 0, &[])].concat(),
+            [PREFACE.as_slice(), &frame(FrameType::Settings, 1, 0, &[])].concat(),
             "an acknowledgement before the client's own settings",
         ),
-        ([PREFACE.as_slice(), &frame(Kind::Ping, 0, 0, &[0; 8])].concat(), "a ping first"),
+        ([PREFACE.as_slice(), &frame(FrameType::Ping, 0, 0, &[0; 8])].concat(), "a ping first"),
         (b"PRI * HTTP/2.0\r\n\r\nXX".to_vec(), "an invalid preface"),
     ] {
         let mut client = Client::silent();
@@ -36,29 +36,33 @@ fn connection_errors_end_the_connection_with_their_code() {
     let long = [0; 16_385];
     let done = get(1, "/hello.txt");
     for (bytes, code, why) in [
-        (frame(Kind::Data, 0, 0, b"x"), ProtocolError, "a body for no stream"),
-        (frame(Kind::Data, 0, 1, b"x"), ProtocolError, "a body for a stream that was not begun"),
+        (frame(FrameType::Data, 0, 0, b"x"), ProtocolError, "a body for no stream"),
         (
-            frame(Kind::Data, 0, 2, b"x"),
+            frame(FrameType::Data, 0, 1, b"x"),
+            ProtocolError,
+            "a body for a stream that was not begun",
+        ),
+        (
+            frame(FrameType::Data, 0, 2, b"x"),
             ProtocolError,
             "a body for a stream that only we could begin",
         ),
         (
-            [headers(END_HEADERS, 1), frame(Kind::Data, 8, 1, &[2, 1])].concat(),
+            [headers(END_HEADERS, 1), frame(FrameType::Data, 8, 1, &[2, 1])].concat(),
             ProtocolError,
             "padding beyond the frame",
         ),
         (
-            [headers(END_HEADERS, 1), frame(Kind::Data, 8, 1, &[])].concat(),
+            [headers(END_HEADERS, 1), frame(FrameType::Data, 8, 1, &[])].concat(),
             FrameSizeError,
             "padding without its length",
         ),
         (
-            [headers(END_HEADERS, 1), frame(Kind::Data, 0, 1, &long)].concat(),
+            [headers(END_HEADERS, 1), frame(FrameType::Data, 0, 1, &long)].concat(),
             FrameSizeError,
             "a frame that is too long",
         ),
-        (frame(Kind::Unknown(77), 0, 1, &long), FrameSizeError, "the same of an unknown kind"),
+        (frame(FrameType::Unknown(77), 0, 1, &long), FrameSizeError, "the same of an unknown kind"),
         (headers(END_HEADERS, 0), ProtocolError, "a request on no stream"),
         (headers(END_HEADERS, 2), ProtocolError, "a request on a stream that only we could begin"),
         (
@@ -73,74 +77,78 @@ fn connection_errors_end_the_connection_with_their_code() {
             "the same while it waits",
         ),
         (
-            frame(Kind::Headers, END_HEADERS, 1, &[0x80]),
+            frame(FrameType::Headers, END_HEADERS, 1, &[0x80]),
             CompressionError,
             "a block that cannot be decoded",
         ),
         (
-            frame(Kind::Headers, END_HEADERS | 8, 1, &[9, 0x82]),
+            frame(FrameType::Headers, END_HEADERS | 8, 1, &[9, 0x82]),
             ProtocolError,
             "a head with padding beyond the frame",
         ),
         (
-            frame(Kind::Headers, END_HEADERS | 8, 1, &[]),
+            frame(FrameType::Headers, END_HEADERS | 8, 1, &[]),
             FrameSizeError,
             "a head with padding without its length",
         ),
         (
-            frame(Kind::Headers, END_HEADERS | 0x20, 1, &[0; 4]),
+            frame(FrameType::Headers, END_HEADERS | 0x20, 1, &[0; 4]),
             FrameSizeError,
             "a head with half a priority",
         ),
         ([headers(0, 1), get(3, "/")].concat(), ProtocolError, "another head within a head"),
         (
-            [headers(0, 1), frame(Kind::Ping, 0, 0, &[0; 8])].concat(),
+            [headers(0, 1), frame(FrameType::Ping, 0, 0, &[0; 8])].concat(),
             ProtocolError,
             "a ping within a head",
         ),
         (
-            [headers(0, 1), frame(Kind::Continuation, 4, 3, &[])].concat(),
+            [headers(0, 1), frame(FrameType::Continuation, 4, 3, &[])].concat(),
             ProtocolError,
             "the rest of another head",
         ),
-        (frame(Kind::Continuation, 4, 1, &[]), ProtocolError, "the rest of no head"),
-        (frame(Kind::PushPromise, 4, 1, &[0; 8]), ProtocolError, "a push"),
-        (frame(Kind::Priority, 0, 0, &[0; 5]), ProtocolError, "a priority of no stream"),
-        (frame(Kind::Priority, 0, 7, &[0; 4]), FrameSizeError, "a priority of a wrong size"),
+        (frame(FrameType::Continuation, 4, 1, &[]), ProtocolError, "the rest of no head"),
+        (frame(FrameType::PushPromise, 4, 1, &[0; 8]), ProtocolError, "a push"),
+        (frame(FrameType::Priority, 0, 0, &[0; 5]), ProtocolError, "a priority of no stream"),
+        (frame(FrameType::Priority, 0, 7, &[0; 4]), FrameSizeError, "a priority of a wrong size"),
         (
-            [get(3, "/"), frame(Kind::Priority, 0, 2, &[0; 4])].concat(),
+            [get(3, "/"), frame(FrameType::Priority, 0, 2, &[0; 4])].concat(),
             FrameSizeError,
             "the same of a stream that only we could begin",
         ),
-        (frame(Kind::ResetStream, 0, 0, &[0; 4]), ProtocolError, "no stream is reset"),
+        (frame(FrameType::ResetStream, 0, 0, &[0; 4]), ProtocolError, "no stream is reset"),
         (
-            frame(Kind::ResetStream, 0, 1, &[0; 4]),
+            frame(FrameType::ResetStream, 0, 1, &[0; 4]),
             ProtocolError,
             "a stream is reset that was not begun",
         ),
         (
-            [done.clone(), frame(Kind::ResetStream, 0, 1, &[0; 3])].concat(),
+            [done.clone(), frame(FrameType::ResetStream, 0, 1, &[0; 3])].concat(),
             FrameSizeError,
             "a reset of a wrong size",
         ),
-        (frame(Kind::Settings, 0, 1, &[]), ProtocolError, "settings of a stream"),
+        (frame(FrameType::Settings, 0, 1, &[]), ProtocolError, "settings of a stream"),
         (
-            frame(Kind::Settings, 1, 0, &[0; 6]),
+            frame(FrameType::Settings, 1, 0, &[0; 6]),
             FrameSizeError,
             "an answer to settings that says something",
         ),
-        (frame(Kind::Settings, 0, 0, &[0; 5]), FrameSizeError, "half a setting"),
+        (frame(FrameType::Settings, 0, 0, &[0; 5]), FrameSizeError, "half a setting"),
         (settings(&[(2, 2)]), ProtocolError, "a push that is neither wanted nor not"),
         (settings(&[(4, 1 << 31)]), FlowControlError, "a window that is too wide"),
         (settings(&[(5, 16_383)]), ProtocolError, "frames that are too short"),
-        (frame(Kind::Ping, 0, 0, &[0; 7]), FrameSizeError, "a ping of a wrong size"),
-        (frame(Kind::Ping, 0, 1, &[0; 8]), ProtocolError, "a ping of a stream"),
-        (frame(Kind::GoAway, 0, 1, &[0; 8]), ProtocolError, "the end of a stream's connection"),
-        (frame(Kind::GoAway, 0, 0, &[0; 7]), FrameSizeError, "half an end"),
+        (frame(FrameType::Ping, 0, 0, &[0; 7]), FrameSizeError, "a ping of a wrong size"),
+        (frame(FrameType::Ping, 0, 1, &[0; 8]), ProtocolError, "a ping of a stream"),
+        (
+            frame(FrameType::GoAway, 0, 1, &[0; 8]),
+            ProtocolError,
+            "the end of a stream's connection",
+        ),
+        (frame(FrameType::GoAway, 0, 0, &[0; 7]), FrameSizeError, "half an end"),
         (window(0, 0), ProtocolError, "a window that is opened by nothing"),
         (window(1, 1), ProtocolError, "the window of a stream that was not begun"),
         (window(0, i32::MAX as u32), FlowControlError, "a window that is opened too wide"),
-        (frame(Kind::WindowUpdate, 0, 0, &[0; 3]), FrameSizeError, "a window of a wrong size"),
+        (frame(FrameType::WindowUpdate, 0, 0, &[0; 3]), FrameSizeError, "a window of a wrong size"),
         (
             [settings(&[(4, 0)]), done.clone(), window(1, i32::MAX as u32), settings(&[(4, 1)])]
                 .concat(),
@@ -164,12 +172,12 @@ fn stream_errors_reset_only_their_stream() {
     let waiting = [settings(&[(4, 0)]), done.clone()].concat();
     for (bytes, code, why) in [
         (
-            [waiting.clone(), frame(Kind::Data, 0, 1, b"x")].concat(),
+            [waiting.clone(), frame(FrameType::Data, 0, 1, b"x")].concat(),
             ErrorCode::StreamClosed,
             "a body after its end",
         ),
         (
-            [done.clone(), frame(Kind::Data, 0, 1, b"x")].concat(),
+            [done.clone(), frame(FrameType::Data, 0, 1, b"x")].concat(),
             ErrorCode::StreamClosed,
             "a body when all is over",
         ),
@@ -184,7 +192,7 @@ fn stream_errors_reset_only_their_stream() {
             "one that is too wide",
         ),
         (
-            [open, frame(Kind::Priority, 0, 1, &[0; 4])].concat(),
+            [open, frame(FrameType::Priority, 0, 1, &[0; 4])].concat(),
             ErrorCode::FrameSizeError,
             "a priority of a wrong size",
         ),
@@ -194,7 +202,7 @@ fn stream_errors_reset_only_their_stream() {
         assert_eq!(client.answers()[&1].reset, Some(code as u32), "{why}");
         client.arrive(&settings(&[(4, 65_535)]));
         // Bytes in flight are skipped.
-        client.arrive(&frame(Kind::Data, END_STREAM, 1, b"x"));
+        client.arrive(&frame(FrameType::Data, END_STREAM, 1, b"x"));
         client.assert_lives();
     }
 }
@@ -205,29 +213,29 @@ fn unknown_and_late_frames_are_ignored() {
     client.arrive(&get(1, "/hello.txt"));
     client.frames();
     for bytes in [
-        frame(Kind::Unknown(0xfa), 0xff, 9, &[7; 3000]),
-        frame(Kind::Unknown(10), 0, 0, &[]),
+        frame(FrameType::Unknown(0xfa), 0xff, 9, &[7; 3000]),
+        frame(FrameType::Unknown(10), 0, 0, &[]),
         settings(&[(99, 1), (1, 0), (3, 0), (6, 10)]),
         window(1, 5),
-        frame(Kind::ResetStream, 0, 1, &[0; 4]),
-        frame(Kind::Priority, 0, 1, &[0; 5]),
-        frame(Kind::Priority, 0, 99, &[0; 5]),
-        frame(Kind::Ping, 1, 0, &[1; 8]),
-        frame(Kind::Settings, 1, 0, &[]),
+        frame(FrameType::ResetStream, 0, 1, &[0; 4]),
+        frame(FrameType::Priority, 0, 1, &[0; 5]),
+        frame(FrameType::Priority, 0, 99, &[0; 5]),
+        frame(FrameType::Ping, 1, 0, &[1; 8]),
+        frame(FrameType::Settings, 1, 0, &[]),
     ] {
         client.arrive(&bytes);
         assert!(
             client
                 .frames()
                 .iter()
-                .all(|frame| frame.kind == Kind::Settings && frame.payload.is_empty())
+                .all(|frame| frame.kind == FrameType::Settings && frame.payload.is_empty())
         );
     }
-    client.arrive(&frame(Kind::Ping, 0, 0, b"12345678"));
+    client.arrive(&frame(FrameType::Ping, 0, 0, b"12345678"));
     let said = client.frames();
     assert_eq!(
         (said[0].kind, said[0].flags, said[0].payload.as_slice()),
-        (Kind::Ping, 1, &b"12345678"[..])
+        (FrameType::Ping, 1, &b"12345678"[..])
     );
     client.assert_lives();
 }

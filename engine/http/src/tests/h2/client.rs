@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-use http2::{Decoder, ErrorCode, FRAME_HEAD_BYTES, FieldList, FrameHead, Kind, PREFACE, flags};
+use http2::{
+    Decoder, ErrorCode, FRAME_HEAD_BYTES, FieldList, FrameHead, FrameType, PREFACE, flags,
+};
 
 use crate::h2::Http2Session;
 use crate::tests::world::{World, files, site};
-use crate::{BodyAdmission, Reply, ResponseCache, WaitsFor};
+use crate::{BodyAdmission, HttpWaitsFor, Reply, ResponseCache};
 
 pub(in crate::tests) const END_STREAM: u8 = flags::END_STREAM;
 pub(in crate::tests) const END_HEADERS: u8 = flags::END_HEADERS;
@@ -16,7 +18,7 @@ pub(in crate::tests) const END_HEADERS: u8 = flags::END_HEADERS;
 /// A frame from the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::tests) struct Frame {
-    pub(in crate::tests) kind: Kind,
+    pub(in crate::tests) kind: FrameType,
     pub(in crate::tests) flags: u8,
     pub(in crate::tests) stream: u32,
     pub(in crate::tests) payload: Vec<u8>,
@@ -52,7 +54,7 @@ pub(in crate::tests) struct Client {
     decoder: Decoder,
 }
 
-pub(in crate::tests) fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(in crate::tests) fn frame(kind: FrameType, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let head = FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes();
     [head.as_slice(), payload].concat()
 }
@@ -88,7 +90,7 @@ pub(in crate::tests) fn fields<'a>(method: &'a str, path: &'a str) -> Vec<(&'a s
 
 /// A request without a body.
 pub(in crate::tests) fn ask(stream: u32, method: &str, path: &str) -> Vec<u8> {
-    frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&fields(method, path)))
+    frame(FrameType::Headers, END_STREAM | END_HEADERS, stream, &block(&fields(method, path)))
 }
 
 pub(in crate::tests) fn get(stream: u32, path: &str) -> Vec<u8> {
@@ -96,7 +98,7 @@ pub(in crate::tests) fn get(stream: u32, path: &str) -> Vec<u8> {
 }
 
 pub(in crate::tests) fn window(stream: u32, increment: u32) -> Vec<u8> {
-    frame(Kind::WindowUpdate, 0, stream, &increment.to_be_bytes())
+    frame(FrameType::WindowUpdate, 0, stream, &increment.to_be_bytes())
 }
 
 pub(in crate::tests) fn settings(settings: &[(u16, u32)]) -> Vec<u8> {
@@ -104,7 +106,7 @@ pub(in crate::tests) fn settings(settings: &[(u16, u32)]) -> Vec<u8> {
         .iter()
         .flat_map(|(name, value)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat())
         .collect();
-    frame(Kind::Settings, 0, 0, &payload)
+    frame(FrameType::Settings, 0, 0, &payload)
 }
 
 impl Client {
@@ -125,7 +127,7 @@ impl Client {
         client.arrive(&[PREFACE.as_slice(), &settings(own)].concat());
         let said = client.frames();
         let kinds: Vec<_> = said.iter().map(|frame| (frame.kind, frame.flags)).collect();
-        assert_eq!(kinds, [(Kind::Settings, 0), (Kind::Settings, flags::ACK)]);
+        assert_eq!(kinds, [(FrameType::Settings, 0), (FrameType::Settings, flags::ACK)]);
         client
     }
 
@@ -143,7 +145,7 @@ impl Client {
                 break;
             }
         }
-        if self.session.waits_for() == WaitsFor::Bytes {
+        if self.session.waits_for() == HttpWaitsFor::Bytes {
             assert!(self.kept.len() < crate::HEAD_BYTES_MAX, "no more than a head is left");
         }
     }
@@ -196,7 +198,7 @@ impl Client {
             }
             let answer = answers.entry(frame.stream).or_default();
             match frame.kind {
-                Kind::Headers => {
+                FrameType::Headers => {
                     assert!(answer.fields.is_empty() && frame.flags & END_HEADERS != 0);
                     let mut fields = FieldList::new();
                     self.decoder.decode(&frame.payload, &mut fields).unwrap();
@@ -204,11 +206,11 @@ impl Client {
                     answer.fields =
                         fields.iter().map(|(name, value)| (text(name), text(value))).collect();
                 }
-                Kind::Data => {
+                FrameType::Data => {
                     assert!(!answer.is_over);
                     answer.body.extend(&frame.payload);
                 }
-                Kind::ResetStream => {
+                FrameType::ResetStream => {
                     answer.reset = Some(u32::from_be_bytes(frame.payload.try_into().unwrap()));
                     continue;
                 }
@@ -228,20 +230,20 @@ impl Client {
         more: &[(&str, &str)],
     ) -> ClientResponse {
         let fields: Vec<_> = fields(method, path).into_iter().chain(more.iter().copied()).collect();
-        self.arrive(&frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&fields)));
+        self.arrive(&frame(FrameType::Headers, END_STREAM | END_HEADERS, stream, &block(&fields)));
         self.answers().remove(&stream).expect("an answer")
     }
 
     /// The code of the GOAWAY frame, if the connection was ended.
     pub(in crate::tests) fn ended(&mut self) -> Option<u32> {
-        let last = self.frames().pop().filter(|frame| frame.kind == Kind::GoAway)?;
+        let last = self.frames().pop().filter(|frame| frame.kind == FrameType::GoAway)?;
         assert!(self.world.closed);
         Some(u32::from_be_bytes(last.payload[4..8].try_into().unwrap()))
     }
 
     pub(in crate::tests) fn assert_ended(&mut self, code: ErrorCode, why: &str) {
         assert_eq!(self.ended(), Some(code as u32), "{why}");
-        assert_eq!(self.session.waits_for(), WaitsFor::Nothing);
+        assert_eq!(self.session.waits_for(), HttpWaitsFor::Nothing);
     }
 
     pub(in crate::tests) fn assert_lives(&mut self) {

@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use http2::{ErrorCode, Kind};
+use http2::{ErrorCode, FrameType};
 
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings, window};
 
@@ -14,7 +14,7 @@ fn repetitions_tolerated(mut client: Client, bytes: impl Fn(u32) -> Vec<u8>) -> 
         let last = client.frames().pop();
         if client.world.closed {
             let last = last.expect("GOAWAY");
-            assert_eq!((last.kind, &last.payload[4..8]), (Kind::GoAway, &[0, 0, 0, 0xb][..]));
+            assert_eq!((last.kind, &last.payload[4..8]), (FrameType::GoAway, &[0, 0, 0, 0xb][..]));
             return nth;
         }
     }
@@ -31,14 +31,14 @@ fn stream(nth: u32) -> u32 {
 #[test]
 fn floods_of_useless_frames_get_enhance_your_calm() {
     let open = |client: &mut Client| {
-        client.arrive(&frame(Kind::Headers, END_HEADERS, 1, &block(&fields("POST", "/"))));
+        client.arrive(&frame(FrameType::Headers, END_HEADERS, 1, &block(&fields("POST", "/"))));
     };
     let with_open = || {
         let mut client = Client::new();
         open(&mut client);
         client
     };
-    let reset = |nth| frame(Kind::ResetStream, 0, stream(nth), &[0, 0, 0, 8]);
+    let reset = |nth| frame(FrameType::ResetStream, 0, stream(nth), &[0, 0, 0, 8]);
     let floods: [(&str, Client, Flood<'_>); 13] = [
         ("requests that the client resets", Client::new(), &|nth| {
             [get(stream(nth), "/"), reset(nth)].concat()
@@ -50,23 +50,23 @@ fn floods_of_useless_frames_get_enhance_your_calm() {
             [get(stream(nth), "/"), window(stream(nth), 0)].concat()
         }),
         ("malformed requests", Client::new(), &|nth| {
-            frame(Kind::Headers, END_STREAM | END_HEADERS, stream(nth), &block(&[("x", "y")]))
+            frame(FrameType::Headers, END_STREAM | END_HEADERS, stream(nth), &block(&[("x", "y")]))
         }),
         ("bodies on closed streams", Client::new(), &|nth| {
-            [get(stream(nth), "/"), frame(Kind::Data, 0, stream(nth), b"x")].concat()
+            [get(stream(nth), "/"), frame(FrameType::Data, 0, stream(nth), b"x")].concat()
         }),
-        ("pings", Client::new(), &|_| frame(Kind::Ping, 0, 0, &[0; 8])),
+        ("pings", Client::new(), &|_| frame(FrameType::Ping, 0, 0, &[0; 8])),
         ("unrequested acknowledgements of pings", Client::new(), &|_| {
-            frame(Kind::Ping, 1, 0, &[0; 8])
+            frame(FrameType::Ping, 1, 0, &[0; 8])
         }),
         ("settings", Client::new(), &|_| settings(&[])),
         ("unrequested acknowledgements of settings", Client::new(), &|_| {
-            frame(Kind::Settings, 1, 0, &[])
+            frame(FrameType::Settings, 1, 0, &[])
         }),
-        ("empty parts of bodies", with_open(), &|_| frame(Kind::Data, 8, 1, &[1, 0])),
-        ("priorities", Client::new(), &|nth| frame(Kind::Priority, 0, stream(nth), &[0; 5])),
+        ("empty parts of bodies", with_open(), &|_| frame(FrameType::Data, 8, 1, &[1, 0])),
+        ("priorities", Client::new(), &|nth| frame(FrameType::Priority, 0, stream(nth), &[0; 5])),
         ("frames of an unknown kind", Client::new(), &|_| {
-            frame(Kind::Unknown(99), 0, 0, &[0; 100])
+            frame(FrameType::Unknown(99), 0, 0, &[0; 100])
         }),
         ("window updates while nothing waits", Client::new(), &|_| window(0, 1)),
     ];
@@ -101,8 +101,8 @@ fn a_normal_client_is_never_told_to_calm_down() {
         // sends a ping or a reset.
         client.arrive(&[window(0, 30), window(stream(nth), 30)].concat());
         if nth % 10 == 0 {
-            client.arrive(&frame(Kind::Ping, 0, 0, &[0; 8]));
-            client.arrive(&frame(Kind::ResetStream, 0, stream(nth), &[0, 0, 0, 8]));
+            client.arrive(&frame(FrameType::Ping, 0, 0, &[0; 8]));
+            client.arrive(&frame(FrameType::ResetStream, 0, stream(nth), &[0, 0, 0, 8]));
         }
         assert!(!client.world.closed, "{nth}");
         client.frames();

@@ -6,7 +6,7 @@ use std::string::{String, ToString};
 use std::vec;
 use std::vec::Vec;
 
-use http2::{ErrorCode, Kind, PREFACE};
+use http2::{ErrorCode, FrameType, PREFACE};
 use machine::Micros;
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ use super::client::{
 };
 use crate::h2::{UNSENT_BYTES_MAX, WAITING_BYTES_MAX};
 use crate::tests::world::{HELLO, Heard};
-use crate::{Announced, Reply, Status, WaitsFor};
+use crate::{Announced, HttpWaitsFor, Reply, Status};
 
 /// The longest body that the handler admits.
 const LIMIT: usize = 32 * 1024;
@@ -23,16 +23,16 @@ const LIMIT: usize = 32 * 1024;
 fn post(stream: u32, more: &[(&str, &str)]) -> Vec<u8> {
     let fields: Vec<_> =
         fields("POST", "/app/form").into_iter().chain(more.iter().copied()).collect();
-    frame(Kind::Headers, END_HEADERS, stream, &block(&fields))
+    frame(FrameType::Headers, END_HEADERS, stream, &block(&fields))
 }
 
 fn data(stream: u32, flags: u8, bytes: &[u8]) -> Vec<u8> {
-    let parts = bytes.chunks(16_000).map(|part| frame(Kind::Data, 0, stream, part));
-    parts.chain([frame(Kind::Data, flags, stream, b"")]).collect::<Vec<_>>().concat()
+    let parts = bytes.chunks(16_000).map(|part| frame(FrameType::Data, 0, stream, part));
+    parts.chain([frame(FrameType::Data, flags, stream, b"")]).collect::<Vec<_>>().concat()
 }
 
 fn reset(stream: u32) -> Vec<u8> {
-    frame(Kind::ResetStream, 0, stream, &8_u32.to_be_bytes())
+    frame(FrameType::ResetStream, 0, stream, &8_u32.to_be_bytes())
 }
 
 fn text(text: &str) -> Reply {
@@ -56,7 +56,7 @@ fn an_http2_body_stays_unread_until_it_is_admitted() {
         .concat(),
     );
     assert_eq!(client.world.asked[0].body, Announced::Bytes(11));
-    assert_eq!(client.session.waits_for(), WaitsFor::Us);
+    assert_eq!(client.session.waits_for(), HttpWaitsFor::Us);
     let answers = client.answers();
     assert_eq!((answers.len(), &answers[&3].body[..]), (1, HELLO));
     let left = client.kept.len();
@@ -71,7 +71,7 @@ fn an_http2_body_stays_unread_until_it_is_admitted() {
     let answer = client.answers().remove(&1).unwrap();
     assert_eq!((answer.status(), answer.is_over, answer.reset), ("200", true, None));
     assert_eq!(answer.body, b"taken\n");
-    assert_eq!(client.session.waits_for(), WaitsFor::Bytes);
+    assert_eq!(client.session.waits_for(), HttpWaitsFor::Bytes);
     client.assert_lives();
 }
 
@@ -81,7 +81,7 @@ fn trailers_of_an_undecided_body_stay_unread() {
     client.arrive(
         &[
             post(1, &[]),
-            frame(Kind::Headers, END_STREAM | END_HEADERS, 1, &block(&[("x-sum", "1")])),
+            frame(FrameType::Headers, END_STREAM | END_HEADERS, 1, &block(&[("x-sum", "1")])),
         ]
         .concat(),
     );
@@ -216,10 +216,10 @@ fn windows_open_again_while_a_large_body_arrives() {
             let padded = [&[200][..], part, &[0; 200]].concat();
             assert!(own >= padded.len() as i64 && all >= padded.len() as i64, "{own} {all}");
             (own, all) = (own - padded.len() as i64, all - padded.len() as i64);
-            client.arrive(&frame(Kind::Data, 0x8, 1, &padded));
+            client.arrive(&frame(FrameType::Data, 0x8, 1, &padded));
             times += usize::from(client.world.deadline.take() == Some(Micros::from_secs(30)));
             for frame in client.frames() {
-                assert_eq!(frame.kind, Kind::WindowUpdate);
+                assert_eq!(frame.kind, FrameType::WindowUpdate);
                 let increment = i64::from(u32::from_be_bytes(frame.payload.try_into().unwrap()));
                 *(if frame.stream == 1 { &mut own } else { &mut all }) += increment;
             }
@@ -283,7 +283,7 @@ fn an_http2_request_reaches_its_handler_as_over_http1() {
     let mut client = Client::new();
     let more = [("cookie", "a=1"), ("user-agent", "test/1"), ("cookie", "b=2"), ("origin", "null")];
     let all: Vec<_> = fields("GET", "/app/./x%20y?z").into_iter().chain(more).collect();
-    client.arrive(&frame(Kind::Headers, END_STREAM | END_HEADERS, 1, &block(&all)));
+    client.arrive(&frame(FrameType::Headers, END_STREAM | END_HEADERS, 1, &block(&all)));
     let said = [("cookie", "a=1; b=2"), ("origin", "null"), ("user-agent", "test/1")];
     let fields = said.map(|(name, value)| (name, value.to_string())).to_vec();
     let line = "GET /app/x y?z web.test".to_string();
@@ -303,7 +303,7 @@ fn waiting_requests_have_a_memory_limit() {
     let question = |stream| {
         let all: Vec<_> =
             fields("GET", "/app/page").into_iter().chain([("cookie", long.as_str())]).collect();
-        frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&all))
+        frame(FrameType::Headers, END_STREAM | END_HEADERS, stream, &block(&all))
     };
     client.arrive(&(0..100).flat_map(|nth| question(2 * nth + 1)).collect::<Vec<_>>());
     let refused = client.answers();
@@ -333,7 +333,7 @@ fn no_request_is_passed_on_while_too_much_is_unsent() {
     assert_eq!(client.answers()[&7].reset, Some(ErrorCode::RefusedStream as u32));
     assert!(!client.world.closed && client.kept.is_empty());
     client.arrive(&[window(0, 1 << 24), window(1, 1 << 24)].concat());
-    while client.session.waits_for() == WaitsFor::SendRoom {
+    while client.session.waits_for() == HttpWaitsFor::SendRoom {
         client.world.room += 1 << 20;
         client.arrive(b"");
     }
@@ -346,7 +346,7 @@ fn a_client_that_waits_for_a_handler_has_no_deadline() {
     client.world.deadline = Some(Micros(1));
     client.arrive(&get(1, "/app/page"));
     assert_eq!(client.world.deadline, None);
-    client.arrive(&frame(Kind::Ping, 0, 0, &[0; 8]));
+    client.arrive(&frame(FrameType::Ping, 0, 0, &[0; 8]));
     assert_eq!(client.world.deadline, None);
     client.reply(text(""));
     assert_eq!(client.world.deadline, Some(Micros::from_secs(60)));
@@ -354,7 +354,7 @@ fn a_client_that_waits_for_a_handler_has_no_deadline() {
     client.admit(LIMIT);
     assert_eq!(client.world.deadline.take(), Some(Micros::from_secs(30)));
     for _ in 0..20 {
-        client.arrive(&frame(Kind::Data, 0, 3, b"x"));
+        client.arrive(&frame(FrameType::Data, 0, 3, b"x"));
     }
     assert_eq!(client.world.deadline, None, "slow bytes do not extend the deadline");
     client.frames();
@@ -375,7 +375,7 @@ fn a_stopping_server_answers_open_http2_requests() {
     client.reply(text("2"));
     assert!(client.world.closed);
     let said = client.frames();
-    assert_eq!(said.iter().find(|frame| frame.kind == Kind::Data).unwrap().payload, b"2");
+    assert_eq!(said.iter().find(|frame| frame.kind == FrameType::Data).unwrap().payload, b"2");
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn rapid_resets_of_handler_requests_end_the_connection() {
 /// A request: for a file of the site, for a page of a handler, or a form with a body in this many
 /// parts, with or without an announced length.
 #[derive(Clone, Copy, Debug)]
-enum Wish {
+enum TestRequest {
     File,
     Page,
     Form { parts: usize, is_announced: bool },
@@ -404,7 +404,7 @@ enum Wish {
 /// these lengths. The handler admits and replies as soon as it may. Returns the responses by
 /// stream, and the bodies.
 fn carried_out(
-    wishes: &[Wish],
+    wishes: &[TestRequest],
     picks: &[usize],
     lengths: &[usize],
     room: usize,
@@ -417,15 +417,15 @@ fn carried_out(
         let (stream, left) = open[place];
         open[place].1 -= 1;
         let flags = if left == 1 { END_STREAM } else { 0 };
-        bytes.extend(frame(Kind::Data, flags, stream, &[stream as u8; 300]));
+        bytes.extend(frame(FrameType::Data, flags, stream, &[stream as u8; 300]));
         open.retain(|(_, left)| *left > 0);
     };
     for (nth, wish) in wishes.iter().enumerate() {
         let stream = 2 * nth as u32 + 1;
         bytes.extend(match *wish {
-            Wish::File => get(stream, "/hello.txt"),
-            Wish::Page => get(stream, "/app/page"),
-            Wish::Form { parts, is_announced } => {
+            TestRequest::File => get(stream, "/hello.txt"),
+            TestRequest::Page => get(stream, "/app/page"),
+            TestRequest::Form { parts, is_announced } => {
                 open.push((stream, parts));
                 let length = (300 * parts).to_string();
                 let said = [("content-length", length.as_str())];
@@ -470,12 +470,12 @@ fn carried_out(
     (answers.into_iter().map(|(stream, answer)| (stream, answer.body)).collect(), bodies)
 }
 
-fn wish() -> impl Strategy<Value = Wish> {
+fn wish() -> impl Strategy<Value = TestRequest> {
     prop_oneof![
-        Just(Wish::File),
-        Just(Wish::Page),
+        Just(TestRequest::File),
+        Just(TestRequest::Page),
         (1usize..6, any::<bool>())
-            .prop_map(|(parts, is_announced)| Wish::Form { parts, is_announced }),
+            .prop_map(|(parts, is_announced)| TestRequest::Form { parts, is_announced }),
     ]
 }
 
@@ -489,10 +489,10 @@ proptest! {
         let mut expected_bodies: Vec<Vec<u8>> = Vec::new();
         for (nth, wish) in wishes.iter().enumerate() {
             let stream = 2 * nth as u32 + 1;
-            let expected: &[u8] = if let Wish::File = wish { HELLO } else { b"replied" };
+            let expected: &[u8] = if let TestRequest::File = wish { HELLO } else { b"replied" };
             let answer: Option<String> = answers.get(&stream).map(|body| String::from_utf8_lossy(body).into_owned());
             prop_assert_eq!(answer.as_deref().map(str::as_bytes), Some(expected), "{}: {:?}", stream, wish);
-            if let Wish::Form { parts, .. } = wish {
+            if let TestRequest::Form { parts, .. } = wish {
                 expected_bodies.push(vec![stream as u8; 300 * parts]);
             }
         }

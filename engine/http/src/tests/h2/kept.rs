@@ -5,7 +5,7 @@ use std::string::ToString;
 use std::vec::Vec;
 
 use allocation_counter::measure;
-use http2::{ErrorCode, Kind, PREFACE};
+use http2::{ErrorCode, FrameType, PREFACE};
 
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings};
 use crate::h2::Http2Session;
@@ -16,7 +16,7 @@ fn question(stream: u32, cookie_bytes: usize) -> Vec<u8> {
     let cookie = "c".repeat(cookie_bytes);
     let all: Vec<_> =
         fields("GET", "/app/page").into_iter().chain([("cookie", cookie.as_str())]).collect();
-    frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&all))
+    frame(FrameType::Headers, END_STREAM | END_HEADERS, stream, &block(&all))
 }
 
 /// A request with a field that goes into the dynamic table.
@@ -31,7 +31,7 @@ fn filling(stream: u32, name: u8, value_bytes: usize) -> Vec<u8> {
         ((value_bytes - 127) >> 7) as u8,
     ]);
     block.extend(std::iter::repeat_n(b'v', value_bytes));
-    frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block)
+    frame(FrameType::Headers, END_STREAM | END_HEADERS, stream, &block)
 }
 
 /// Checks that the session reports at least the memory that it holds, and not much more.
@@ -64,7 +64,7 @@ fn http2_sessions_report_all_memory_that_they_hold() {
     let mut client = begun();
     client.arrive(
         &[
-            frame(Kind::Headers, END_HEADERS, 1, &block(&fields("POST", "/app/form"))),
+            frame(FrameType::Headers, END_HEADERS, 1, &block(&fields("POST", "/app/form"))),
             get(3, "/app/2"),
         ]
         .concat(),
@@ -119,7 +119,7 @@ fn a_client_above_its_share_gets_enhance_your_calm() {
     assert_eq!(client.session.kept_bytes(), size_of::<Http2Session>());
     let said = client.frames();
     let last = said.last().map(|frame| (frame.kind, frame.payload[4..].to_vec()));
-    assert_eq!(last, Some((Kind::GoAway, ErrorCode::EnhanceYourCalm.bytes().to_vec())));
+    assert_eq!(last, Some((FrameType::GoAway, ErrorCode::EnhanceYourCalm.bytes().to_vec())));
     assert!(client.world.closed);
     client.session.overdrawn(&mut client.world);
     assert_eq!(client.frames(), []);

@@ -2,11 +2,11 @@
 
 use std::vec::Vec;
 
-use http2::{Kind, PREFACE};
+use http2::{FrameType, PREFACE};
 use proptest::prelude::*;
 
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings, window};
-use crate::WaitsFor;
+use crate::HttpWaitsFor;
 
 /// All output for `bytes` if they arrive in pieces of these lengths, with this much buffer space at
 /// a time. Also whether the connection was closed, and the length of the log.
@@ -20,7 +20,7 @@ fn said(bytes: &[u8], lengths: &[usize], room: usize) -> (Vec<u8>, bool, usize) 
         client.arrive(piece);
         rest = after;
         all.append(&mut client.world.said);
-        while client.session.waits_for() == WaitsFor::SendRoom {
+        while client.session.waits_for() == HttpWaitsFor::SendRoom {
             waits += 1;
             assert!(waits < 5_000, "each space makes progress");
             client.world.room = room;
@@ -38,15 +38,15 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
     let sizes = prop::sample::select(std::vec![0u32, 1, 10, 3000, 65_535]);
     prop_oneof![
         6 => (number.clone(), path).prop_map(|(number, path)| get(number, path)),
-        2 => number.clone().prop_map(|number| frame(Kind::Headers, END_HEADERS, number, &block(&fields("POST", "/")))),
+        2 => number.clone().prop_map(|number| frame(FrameType::Headers, END_HEADERS, number, &block(&fields("POST", "/")))),
         2 => (number.clone(), any::<bool>()).prop_map(|(number, is_last)| {
-            frame(Kind::Data, if is_last { END_STREAM } else { 0 }, number, &[b'x'; 300])
+            frame(FrameType::Data, if is_last { END_STREAM } else { 0 }, number, &[b'x'; 300])
         }),
-        1 => number.clone().prop_map(|number| frame(Kind::ResetStream, 0, number, &[0; 4])),
+        1 => number.clone().prop_map(|number| frame(FrameType::ResetStream, 0, number, &[0; 4])),
         2 => (number, sizes.clone()).prop_map(|(number, size)| window(number, size.max(1))),
         1 => sizes.prop_map(|size| settings(&[(4, size)])),
-        1 => Just(frame(Kind::Ping, 0, 0, &[0; 8])),
-        1 => Just(frame(Kind::Unknown(50), 0, 0, &[0; 600])),
+        1 => Just(frame(FrameType::Ping, 0, 0, &[0; 8])),
+        1 => Just(frame(FrameType::Unknown(50), 0, 0, &[0; 600])),
         1 => prop::collection::vec(any::<u8>(), 0..30),
     ]
 }

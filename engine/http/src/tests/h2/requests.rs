@@ -3,7 +3,7 @@
 use std::string::String;
 use std::vec::Vec;
 
-use http2::{ErrorCode, Kind};
+use http2::{ErrorCode, FrameType};
 
 use super::client::{Client, ClientResponse, END_HEADERS, END_STREAM, block, fields, frame, get};
 use crate::HttpsPolicy;
@@ -154,7 +154,12 @@ fn a_malformed_http2_request_resets_only_its_stream() {
             "two lengths",
         ),
     ] {
-        client.arrive(&frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&fields)));
+        client.arrive(&frame(
+            FrameType::Headers,
+            END_STREAM | END_HEADERS,
+            stream,
+            &block(&fields),
+        ));
         let answer = client.answers().remove(&stream).expect(why);
         assert_eq!(answer.reset, Some(ErrorCode::ProtocolError as u32), "{why}");
         assert!(answer.fields.is_empty(), "{why}");
@@ -173,7 +178,12 @@ fn a_malformed_http2_request_resets_only_its_stream() {
         (Vec::from([(":method", "CONNECT"), authority]), "405", "CONNECT as it should be"),
         (with(("content-length", "0")), "200", "no body"),
     ] {
-        client.arrive(&frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &block(&fields)));
+        client.arrive(&frame(
+            FrameType::Headers,
+            END_STREAM | END_HEADERS,
+            stream,
+            &block(&fields),
+        ));
         assert_eq!(client.answers().remove(&stream).expect(why).status(), status, "{why}");
         stream += 2;
     }
@@ -188,10 +198,10 @@ fn a_head_may_have_several_frames_padding_and_a_priority() {
     let (second, third) = rest.split_at(7);
     let padded = [&[3, 0x80, 0, 0, 0, 9][..], first, &[0; 3]].concat();
     let frames = [
-        frame(Kind::Headers, END_STREAM | 0x8 | 0x20, 1, &padded),
-        frame(Kind::Continuation, 0, 1, second),
-        frame(Kind::Continuation, 0, 1, &[]),
-        frame(Kind::Continuation, END_HEADERS, 1, third),
+        frame(FrameType::Headers, END_STREAM | 0x8 | 0x20, 1, &padded),
+        frame(FrameType::Continuation, 0, 1, second),
+        frame(FrameType::Continuation, 0, 1, &[]),
+        frame(FrameType::Continuation, END_HEADERS, 1, third),
     ];
     for frame in &frames {
         assert!(client.answers().is_empty());
@@ -210,25 +220,25 @@ fn a_too_large_http2_head_is_rejected() {
     small.extend([0x40, 1, b'a', 127, 0xe0, 0x06]);
     small.extend([b'v'; 127 + 0x60 + (6 << 7)]);
     small.extend([0xbe; 12]);
-    client.arrive(&frame(Kind::Headers, END_STREAM | END_HEADERS, 1, &small));
+    client.arrive(&frame(FrameType::Headers, END_STREAM | END_HEADERS, 1, &small));
     assert_eq!(client.answers()[&1].status(), "431");
     client.assert_lives();
     let mut large = fields("GET", "/");
     large.extend((0..9).map(|_| ("x-filler", long.as_str())));
     let large = block(&large);
     let mut client = Client::new();
-    client.arrive(&frame(Kind::Headers, END_STREAM, 1, &large[..4000]));
-    client.arrive(&frame(Kind::Continuation, 0, 1, &large[4000..8000]));
+    client.arrive(&frame(FrameType::Headers, END_STREAM, 1, &large[..4000]));
+    client.arrive(&frame(FrameType::Continuation, 0, 1, &large[4000..8000]));
     assert_eq!(client.frames(), []);
-    client.arrive(&frame(Kind::Continuation, END_HEADERS, 1, &large[8000..]));
+    client.arrive(&frame(FrameType::Continuation, END_HEADERS, 1, &large[8000..]));
     client.assert_ended(ErrorCode::EnhanceYourCalm, "CVE-2024-27316");
     let mut client = Client::new();
-    client.arrive(&frame(Kind::Headers, END_STREAM | END_HEADERS, 1, &large));
+    client.arrive(&frame(FrameType::Headers, END_STREAM | END_HEADERS, 1, &large));
     client.assert_ended(ErrorCode::EnhanceYourCalm, "the same in one frame");
     let mut client = Client::new();
-    client.arrive(&frame(Kind::Headers, END_STREAM, 1, &block(&fields("GET", "/"))));
+    client.arrive(&frame(FrameType::Headers, END_STREAM, 1, &block(&fields("GET", "/"))));
     for _ in 0..20 {
-        client.arrive(&frame(Kind::Continuation, 0, 1, &[]));
+        client.arrive(&frame(FrameType::Continuation, 0, 1, &[]));
     }
     client.assert_ended(ErrorCode::EnhanceYourCalm, "the same without any bytes");
 }

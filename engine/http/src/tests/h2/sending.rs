@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::string::ToString;
 use std::vec::Vec;
 
-use http2::{ErrorCode, Kind};
+use http2::{ErrorCode, FrameType};
 
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings, window};
 use crate::tests::world::{World, file, files, site};
-use crate::{ResponseCache, WaitsFor};
+use crate::{HttpWaitsFor, ResponseCache};
 
 const LARGE: usize = 300_000;
 
@@ -30,7 +30,7 @@ fn client(own: &[(u16, u32)]) -> Client {
 fn bytes_of(frames: &[super::client::Frame], stream: u32) -> usize {
     frames
         .iter()
-        .filter(|frame| frame.stream == stream && frame.kind == Kind::Data)
+        .filter(|frame| frame.stream == stream && frame.kind == FrameType::Data)
         .map(|frame| frame.payload.len())
         .sum()
 }
@@ -57,7 +57,7 @@ fn sending_respects_connection_and_stream_windows() {
     let mut client = client(&[]);
     client.arrive(&get(1, "/large"));
     assert_eq!(bytes_of(&client.frames(), 1), 65_535);
-    assert_eq!(client.session.waits_for(), WaitsFor::Bytes);
+    assert_eq!(client.session.waits_for(), HttpWaitsFor::Bytes);
     client.arrive(&window(1, 1000));
     assert_eq!(bytes_of(&client.frames(), 1), 0, "the connection's window is shut");
     client.arrive(&window(0, 3000));
@@ -104,7 +104,7 @@ fn a_multipart_body_passes_small_windows_and_space() {
         fields("GET", "/hello.txt").into_iter().chain([("range", "bytes=0-9,20-25")]).collect();
     client.arrive(&settings(&[(4, 200)]));
     client.frames();
-    client.arrive(&frame(Kind::Headers, END_STREAM | 4, 1, &block(&asked)));
+    client.arrive(&frame(FrameType::Headers, END_STREAM | 4, 1, &block(&asked)));
     let mut answer = client.answers().remove(&1).expect("its beginning");
     for _ in 0..20 {
         client.arrive(&window(1, 200));
@@ -125,7 +125,7 @@ fn streams_send_in_turn_one_frame_each() {
     let mut order = Vec::new();
     let mut bytes = BTreeMap::<u32, Vec<u8>>::new();
     for _ in 0..400 {
-        for frame in client.frames().into_iter().filter(|frame| frame.kind == Kind::Data) {
+        for frame in client.frames().into_iter().filter(|frame| frame.kind == FrameType::Data) {
             order.push(frame.stream);
             bytes.entry(frame.stream).or_default().extend(frame.payload);
         }
@@ -149,11 +149,11 @@ fn a_stream_keeps_its_turn_when_an_earlier_one_is_reset() {
     let mut sent = |bytes: &[u8]| {
         client.world.room = 20_000;
         client.arrive(bytes);
-        let data = client.frames().into_iter().filter(|frame| frame.kind == Kind::Data);
+        let data = client.frames().into_iter().filter(|frame| frame.kind == FrameType::Data);
         data.map(|frame| frame.stream).collect::<Vec<_>>()
     };
     assert!((0..20).any(|_| sent(&[]).last() == Some(&1)));
-    let reset = frame(Kind::ResetStream, 0, 1, &8_u32.to_be_bytes());
+    let reset = frame(FrameType::ResetStream, 0, 1, &8_u32.to_be_bytes());
     assert_eq!(sent(&reset).first(), Some(&3));
 }
 
@@ -163,7 +163,7 @@ fn a_long_response_does_not_delay_other_heads() {
     client.arrive(&window(0, 1 << 20));
     client.world.room = 10_000;
     client.arrive(&get(1, "/large"));
-    assert_eq!(client.session.waits_for(), WaitsFor::SendRoom);
+    assert_eq!(client.session.waits_for(), HttpWaitsFor::SendRoom);
     assert!(client.world.room > 2048, "space is left for other heads");
     let room = client.world.room;
     client.arrive(&get(3, "/empty"));
@@ -178,13 +178,18 @@ fn a_cut_frame_is_completed_before_any_other_frame() {
     client.arrive(&window(0, 1 << 20));
     client.world.static_room = Some(5000);
     client.arrive(&get(1, "/large"));
-    assert_eq!(client.session.waits_for(), WaitsFor::SendRoom);
-    client.arrive(&[get(3, "/hello.txt"), frame(Kind::ResetStream, 0, 1, &[0, 0, 0, 8])].concat());
+    assert_eq!(client.session.waits_for(), HttpWaitsFor::SendRoom);
+    client.arrive(
+        &[get(3, "/hello.txt"), frame(FrameType::ResetStream, 0, 1, &[0, 0, 0, 8])].concat(),
+    );
     client.world.static_room = None;
     client.arrive(&[]);
     let frames = client.frames();
-    let data: Vec<_> =
-        frames.iter().filter(|frame| frame.kind == Kind::Data).map(|frame| frame.stream).collect();
+    let data: Vec<_> = frames
+        .iter()
+        .filter(|frame| frame.kind == FrameType::Data)
+        .map(|frame| frame.stream)
+        .collect();
     assert_eq!(data, [1, 3], "the first frame is completed before the second");
     assert_eq!(bytes_of(&frames, 1), 16_384);
 }
@@ -193,7 +198,7 @@ fn a_cut_frame_is_completed_before_any_other_frame() {
 fn a_reset_stream_sends_no_more() {
     let mut client = client(&[]);
     client.arrive(&get(1, "/large"));
-    client.arrive(&frame(Kind::ResetStream, 0, 1, &[0, 0, 0, 8]));
+    client.arrive(&frame(FrameType::ResetStream, 0, 1, &[0, 0, 0, 8]));
     client.frames();
     client.arrive(&[window(0, 100_000), window(1, 100_000)].concat());
     assert_eq!(client.frames(), []);
@@ -236,7 +241,7 @@ fn http2_requests_wait_for_buffer_space() {
     let mut client = client(&[]);
     client.world.room = 2000;
     client.arrive(&get(1, "/hello.txt"));
-    assert_eq!((client.session.waits_for(), client.frames()), (WaitsFor::SendRoom, Vec::new()));
+    assert_eq!((client.session.waits_for(), client.frames()), (HttpWaitsFor::SendRoom, Vec::new()));
     client.world.room = 1 << 20;
     client.arrive(&[]);
     assert!(client.answers()[&1].is_over);
@@ -245,27 +250,32 @@ fn http2_requests_wait_for_buffer_space() {
 #[test]
 fn the_connection_window_opens_as_soon_as_there_is_space() {
     let mut client = client(&[]);
-    client.arrive(&frame(Kind::Headers, END_HEADERS, 1, &block(&fields("POST", "/hello.txt"))));
+    client.arrive(&frame(
+        FrameType::Headers,
+        END_HEADERS,
+        1,
+        &block(&fields("POST", "/hello.txt")),
+    ));
     client.world.room = 100;
-    client.arrive(&frame(Kind::Data, 0, 1, &[b'x'; 16_384]).repeat(2));
-    assert_eq!((client.session.waits_for(), client.frames()), (WaitsFor::SendRoom, Vec::new()));
+    client.arrive(&frame(FrameType::Data, 0, 1, &[b'x'; 16_384]).repeat(2));
+    assert_eq!((client.session.waits_for(), client.frames()), (HttpWaitsFor::SendRoom, Vec::new()));
     client.world.room = 1 << 20;
     client.arrive(&[]);
     let told = client.frames().into_iter().map(|frame| (frame.kind, frame.stream, frame.payload));
     assert_eq!(
         told.collect::<Vec<_>>(),
-        [(Kind::WindowUpdate, 0, 32_768_u32.to_be_bytes().to_vec())]
+        [(FrameType::WindowUpdate, 0, 32_768_u32.to_be_bytes().to_vec())]
     );
-    assert_eq!(client.session.waits_for(), WaitsFor::Bytes);
+    assert_eq!(client.session.waits_for(), HttpWaitsFor::Bytes);
 }
 
 #[test]
 fn a_stream_window_opens_as_soon_as_there_is_space() {
     let mut client = Client::new();
-    client.arrive(&frame(Kind::Headers, END_HEADERS, 1, &block(&fields("POST", "/app/form"))));
+    client.arrive(&frame(FrameType::Headers, END_HEADERS, 1, &block(&fields("POST", "/app/form"))));
     client.admit(1 << 20);
     client.world.room = 0;
-    client.arrive(&frame(Kind::Data, 0, 1, &[b'x'; 16_384]).repeat(2));
+    client.arrive(&frame(FrameType::Data, 0, 1, &[b'x'; 16_384]).repeat(2));
     // Space for one of the two frames.
     let mut told = |room| {
         client.world.room = room;
@@ -275,28 +285,33 @@ fn a_stream_window_opens_as_soon_as_there_is_space() {
         (told.collect::<Vec<_>>(), client.session.waits_for())
     };
     let opens =
-        |stream| Vec::from([(Kind::WindowUpdate, stream, 32_768_u32.to_be_bytes().to_vec())]);
+        |stream| Vec::from([(FrameType::WindowUpdate, stream, 32_768_u32.to_be_bytes().to_vec())]);
     let first = (1..).map(&mut told).find(|(told, _)| !told.is_empty());
-    assert_eq!(first, Some((opens(0), WaitsFor::SendRoom)));
-    assert_eq!(told(1 << 20), (opens(1), WaitsFor::Bytes));
+    assert_eq!(first, Some((opens(0), HttpWaitsFor::SendRoom)));
+    assert_eq!(told(1 << 20), (opens(1), HttpWaitsFor::Bytes));
 }
 
 #[test]
 fn nothing_is_sent_after_the_end_of_a_connection() {
     // First case: a window update and an answer are still due. Second case: the rest of a file.
     let mut client = client(&[]);
-    client.arrive(&frame(Kind::Headers, END_HEADERS, 1, &block(&fields("POST", "/hello.txt"))));
+    client.arrive(&frame(
+        FrameType::Headers,
+        END_HEADERS,
+        1,
+        &block(&fields("POST", "/hello.txt")),
+    ));
     client.world.room = 100;
-    client.arrive(&frame(Kind::Data, 0, 1, &[b'x'; 16_384]).repeat(2));
+    client.arrive(&frame(FrameType::Data, 0, 1, &[b'x'; 16_384]).repeat(2));
     client.session.peer_closed(&mut client.world);
     client.world.room = 1 << 20;
     assert_eq!(client.session.bytes_arrived(b"more", &mut client.world), 4, "late bytes are taken");
-    assert_eq!((client.session.waits_for(), client.frames()), (WaitsFor::Nothing, Vec::new()));
+    assert_eq!((client.session.waits_for(), client.frames()), (HttpWaitsFor::Nothing, Vec::new()));
 
     let mut client = self::client(&[(4, 1 << 20)]);
     client.world.static_room = Some(5000);
     client.arrive(&get(1, "/large"));
-    assert_eq!(client.session.waits_for(), WaitsFor::SendRoom);
+    assert_eq!(client.session.waits_for(), HttpWaitsFor::SendRoom);
     client.session.peer_closed(&mut client.world);
     client.world.static_room = None;
     let said = client.world.said.len();

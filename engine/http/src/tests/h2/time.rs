@@ -2,11 +2,11 @@
 
 use std::vec::Vec;
 
-use http2::{ErrorCode, Kind, PREFACE};
+use http2::{ErrorCode, FrameType, PREFACE};
 use machine::Micros;
 
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings, window};
-use crate::WaitsFor;
+use crate::HttpWaitsFor;
 
 fn deadline(client: &mut Client) -> Option<Micros> {
     client.world.deadline.take()
@@ -21,8 +21,8 @@ fn pings_do_not_extend_the_idle_deadline() {
     let mut client = Client::silent();
     assert_eq!(deadline(&mut client), IDLE);
     client.arrive(&[PREFACE.as_slice(), &settings(&[])].concat());
-    client.arrive(&frame(Kind::Ping, 0, 0, &[0; 8]));
-    client.arrive(&frame(Kind::Ping, 0, 0, &[0; 8])[..12]);
+    client.arrive(&frame(FrameType::Ping, 0, 0, &[0; 8]));
+    client.arrive(&frame(FrameType::Ping, 0, 0, &[0; 8])[..12]);
     assert_eq!(deadline(&mut client), None);
     client.arrive(&[0; 5]);
     client.arrive(&get(1, "/hello.txt"));
@@ -44,13 +44,13 @@ fn slow_bytes_do_not_extend_http2_request_deadlines() {
     assert_eq!(deadline(&mut client), None);
     client.arrive(&request[request.len() - 1..]);
     assert_eq!(deadline(&mut client), IDLE);
-    client.arrive(&frame(Kind::Headers, END_HEADERS, 3, &block(&fields("POST", "/"))));
+    client.arrive(&frame(FrameType::Headers, END_HEADERS, 3, &block(&fields("POST", "/"))));
     assert_eq!(deadline(&mut client), REQUEST);
     for _ in 0..20 {
-        client.arrive(&frame(Kind::Data, 0, 3, b"x"));
+        client.arrive(&frame(FrameType::Data, 0, 3, b"x"));
     }
     assert_eq!(deadline(&mut client), None);
-    client.arrive(&frame(Kind::Data, END_STREAM, 3, b""));
+    client.arrive(&frame(FrameType::Data, END_STREAM, 3, b""));
     assert_eq!(deadline(&mut client), IDLE);
 }
 
@@ -60,7 +60,7 @@ fn progress_of_a_response_restarts_its_deadline() {
     client.arrive(&get(1, "/hello.txt"));
     assert_eq!(deadline(&mut client), RESPONSE);
     client.arrive(&get(3, "/empty"));
-    client.arrive(&frame(Kind::Ping, 0, 0, &[0; 8]));
+    client.arrive(&frame(FrameType::Ping, 0, 0, &[0; 8]));
     assert_eq!(deadline(&mut client), None, "nothing was taken of it");
     client.arrive(&window(1, 4));
     assert_eq!(deadline(&mut client), RESPONSE);
@@ -80,21 +80,21 @@ fn a_stopping_http2_server_answers_open_requests() {
     let said = client.frames();
     assert_eq!(
         (said.len(), said[0].kind, said[0].payload.as_slice()),
-        (1, Kind::GoAway, &[0, 0, 0, 1, 0, 0, 0, 0][..])
+        (1, FrameType::GoAway, &[0, 0, 0, 1, 0, 0, 0, 0][..])
     );
     client.arrive(&get(3, "/hello.txt"));
     assert_eq!(client.frames(), [], "a late request is ignored");
     client.arrive(&window(1, 100));
     assert_eq!(client.answers()[&1].body.len(), 27);
     assert!(client.world.closed);
-    assert_eq!(client.session.waits_for(), WaitsFor::Nothing);
+    assert_eq!(client.session.waits_for(), HttpWaitsFor::Nothing);
 }
 
 #[test]
 fn a_client_after_goaway_still_gets_its_responses() {
     let mut client = Client::with(&[(4, 3)]);
     client.arrive(
-        &[get(1, "/hello.txt"), frame(Kind::GoAway, 0, 0, &[&[0; 8][..], b"debug"].concat())]
+        &[get(1, "/hello.txt"), frame(FrameType::GoAway, 0, 0, &[&[0; 8][..], b"debug"].concat())]
             .concat(),
     );
     assert!(!client.world.closed);
@@ -122,6 +122,6 @@ fn the_http2_busy_response_permits_a_retry() {
         kinds.push((head.kind, head.stream, head.length));
         rest = &rest[9 + head.length as usize..];
     }
-    assert_eq!(kinds, [(Kind::Settings, 0, 0), (Kind::GoAway, 0, 8)]);
+    assert_eq!(kinds, [(FrameType::Settings, 0, 0), (FrameType::GoAway, 0, 8)]);
     assert!(rest.is_empty());
 }

@@ -25,12 +25,12 @@ use machine::{Instant, Micros};
 use super::Tcb;
 use crate::tcp::congestion::{Growth, Reduction};
 use crate::tcp::options::SackBlock;
-use crate::tcp::recovery::{Phase, Undo};
+use crate::tcp::recovery::{RecoveryPhase, Undo};
 use crate::tcp::run::{Run, RunState};
 use crate::tcp::segment::{SegmentRepr, TcpFlags};
 use crate::tcp::send_queue::SendQueue;
 use crate::tcp::sequence::SequenceNumber;
-use crate::tcp::slow_start::Pace;
+use crate::tcp::slow_start::WindowGrowth;
 use crate::tcp::state::{Owed, TcpFeatures};
 
 /// Duplicates that mean a loss (RFC 5681 §3.2). With this many segments beyond a gap, RACK is sure
@@ -67,8 +67,8 @@ impl Tcb {
         self.send_queue.as_ref().map_or(0, |queue| queue.flight.lost())
     }
 
-    pub(in crate::tcp) fn phase(&self) -> Phase {
-        self.send_queue.as_ref().map_or(Phase::Open, |queue| queue.recovery.phase)
+    pub(in crate::tcp) fn phase(&self) -> RecoveryPhase {
+        self.send_queue.as_ref().map_or(RecoveryPhase::Open, |queue| queue.recovery.phase)
     }
 
     /// An acceptable acknowledgment has moved SND.UNA by `ahead`, or is a duplicate. Has no effect
@@ -84,7 +84,7 @@ impl Tcb {
             return;
         }
         let pipe = self.pipe() + ahead;
-        let was_repairing = self.phase() == Phase::Repairing;
+        let was_repairing = self.phase() == RecoveryPhase::Repairing;
         let Some(effects) = self.apply_acknowledgment(now, segment, ahead, duplicate) else {
             return;
         };
@@ -103,7 +103,7 @@ impl Tcb {
         self.find_losses(now, ahead);
         let reacted = self.reacts_to_echo(segment, pipe);
         let mss = u32::from(self.mss);
-        if self.phase() == Phase::Repairing {
+        if self.phase() == RecoveryPhase::Repairing {
             let pipe = self.pipe();
             if let Some(queue) = self.send_queue.as_deref_mut() {
                 self.congestion.reduce(&mut queue.recovery.reduction, effects.arrived, pipe, mss);
@@ -124,7 +124,7 @@ impl Tcb {
         let pace = if !self.congestion.is_in_first_slow_start()
             || !self.congestion.is_held_back_by_window(flight)
         {
-            Pace::Fast
+            WindowGrowth::Fast
         } else if effects.is_in_order {
             let sample = effects
                 .newest
@@ -156,7 +156,7 @@ impl Tcb {
         let Some(SendQueue { flight, recovery, epoch, .. }) = self.send_queue.as_deref_mut() else {
             return false;
         };
-        if recovery.phase != Phase::Open || recovery.duplicates > 0 {
+        if recovery.phase != RecoveryPhase::Open || recovery.duplicates > 0 {
             return false;
         }
         let Some(sent_at) = flight.take_single_run() else { return false };
@@ -168,7 +168,8 @@ impl Tcb {
             self.round_trip.learn(Micros(u64::from((now.0 as u32).wrapping_sub(sent_at))));
         }
         let (mss, round_trip) = (u32::from(self.mss), self.round_trip.smoothed());
-        let growth = Growth { now, bytes: ahead, flight: ahead, mss, round_trip, pace: Pace::Fast };
+        let growth =
+            Growth { now, bytes: ahead, flight: ahead, mss, round_trip, pace: WindowGrowth::Fast };
         self.congestion.acknowledged(&growth, epoch);
         true
     }
@@ -219,7 +220,7 @@ impl Tcb {
             let left = recovery.assumed.saturating_sub(ahead.saturating_sub(mss));
             recovery.assumed = if una == max { 0 } else { left };
             recovery.duplicates = 0;
-        } else if duplicate && recovery.phase != Phase::TimedOut {
+        } else if duplicate && recovery.phase != RecoveryPhase::TimedOut {
             effects.arrived = mss;
             recovery.assumed = recovery.assumed.saturating_add(mss);
             recovery.duplicates = recovery.duplicates.saturating_add(1);
@@ -269,7 +270,7 @@ impl Tcb {
         } else {
             self.judge_by_duplicates(ahead);
         }
-        if self.lost() > before && self.phase() == Phase::Open {
+        if self.lost() > before && self.phase() == RecoveryPhase::Open {
             let undo = Undo { congestion: self.congestion, stamp: None };
             self.reduce_window(self.snd_max.since(self.snd_una));
             self.owe(Owed::RETRANSMIT);
@@ -283,11 +284,11 @@ impl Tcb {
     fn judge_by_time(&mut self, now: Instant) -> Option<Micros> {
         let (mss, smoothed) = (u32::from(self.mss), self.round_trip.smoothed());
         let SendQueue { flight, recovery, .. } = self.send_queue.as_deref_mut()?;
-        if flight.arrived() == 0 && recovery.phase == Phase::Open {
+        if flight.arrived() == 0 && recovery.phase == RecoveryPhase::Open {
             return None;
         }
-        let is_sure =
-            recovery.phase != Phase::Open || flight.arrived() >= u32::from(DUPLICATES) * mss;
+        let is_sure = recovery.phase != RecoveryPhase::Open
+            || flight.arrived() >= u32::from(DUPLICATES) * mss;
         let window = recovery.rack.window(is_sure, smoothed);
         let mut wait = None;
         flight.judge(|run| match recovery.rack.time_left(now.0 as u32, run, window) {
@@ -306,12 +307,13 @@ impl Tcb {
         let Some(SendQueue { flight, recovery, .. }) = self.send_queue.as_deref_mut() else {
             return;
         };
-        let is_first = recovery.phase == Phase::Open && ahead == 0 && recovery.duplicates > 0;
+        let is_first =
+            recovery.phase == RecoveryPhase::Open && ahead == 0 && recovery.duplicates > 0;
         if is_first && !una.is_after(recover) {
             (recovery.duplicates, recovery.assumed) = (0, 0);
         } else if is_first && recovery.duplicates == DUPLICATES {
             flight.lose_first(mss);
-        } else if recovery.phase == Phase::Repairing && ahead > 0 {
+        } else if recovery.phase == RecoveryPhase::Repairing && ahead > 0 {
             flight.lose_first(mss);
             self.owe(Owed::RETRANSMIT);
         }
@@ -339,7 +341,7 @@ impl Tcb {
             self.congestion.recovered(flight, mss);
             return;
         }
-        recovery.phase = Phase::Repairing;
+        recovery.phase = RecoveryPhase::Repairing;
         recovery.reduction = Reduction { flight: outstanding, ..Reduction::default() };
         recovery.undo = None;
     }
@@ -353,14 +355,14 @@ impl Tcb {
         if ahead == 0 {
             return;
         }
-        if recovery.phase == Phase::Open {
+        if recovery.phase == RecoveryPhase::Open {
             // Keeps `recover` from falling so far behind that its comparison would wrap.
             self.recover = recover.later(una - 1);
         } else if !una.is_before(recover) {
-            if recovery.phase == Phase::Repairing {
+            if recovery.phase == RecoveryPhase::Repairing {
                 self.congestion.recovered(pipe + recovery.assumed, mss);
             }
-            (recovery.phase, recovery.undo, recovery.assumed) = (Phase::Open, None, 0);
+            (recovery.phase, recovery.undo, recovery.assumed) = (RecoveryPhase::Open, None, 0);
             recovery.rack.recovered();
             self.forgive(Owed::RETRANSMIT);
         }
@@ -382,10 +384,10 @@ impl Tcb {
                 is_ours && (stamps.echo.wrapping_sub(stamp) as i32) < 0
             }),
         };
-        if was_late && recovery.phase != Phase::Open {
+        if was_late && recovery.phase != RecoveryPhase::Open {
             flight.unmark_lost();
             recovery.rack.overtaken();
-            (recovery.phase, recovery.undo) = (Phase::Open, None);
+            (recovery.phase, recovery.undo) = (RecoveryPhase::Open, None);
             self.congestion = congestion;
             self.backoff = 0;
             self.forgive(Owed::RETRANSMIT);
@@ -419,7 +421,7 @@ impl Tcb {
             let is_lost = core::mem::take(&mut is_first) || !selective || age >= patience;
             if is_lost { RunState::Lost } else { RunState::OnTheWay }
         });
-        (recovery.phase, recovery.duplicates, recovery.assumed) = (Phase::TimedOut, 0, 0);
+        (recovery.phase, recovery.duplicates, recovery.assumed) = (RecoveryPhase::TimedOut, 0, 0);
         recovery.undo = recovery.undo.or(Some(undo));
     }
 
@@ -430,7 +432,7 @@ impl Tcb {
         let Some(recovery) = self.send_queue.as_deref_mut().map(|queue| &mut queue.recovery) else {
             return;
         };
-        if recovery.phase == Phase::Open {
+        if recovery.phase == RecoveryPhase::Open {
             return;
         }
         recovery.reduction.sent = recovery.reduction.sent.saturating_add(count);
@@ -454,7 +456,7 @@ impl Tcb {
         if is_settled {
             self.forgive(Owed::TAIL.with(Owed::TAIL_AGAIN));
         }
-        if was_lost && self.phase() == Phase::Open {
+        if was_lost && self.phase() == RecoveryPhase::Open {
             self.reduce_window(self.snd_max.since(self.snd_una));
         }
     }
@@ -464,7 +466,7 @@ impl Tcb {
         let Some(queue) = &self.send_queue else { return false };
         self.has_agreed(TcpFeatures::SACK)
             && !self.owes(Owed::TAIL)
-            && queue.recovery.phase == Phase::Open
+            && queue.recovery.phase == RecoveryPhase::Open
             && queue.flight.arrived() == 0
             && queue.flight.lost() == 0
             && self.backoff == 0
@@ -474,7 +476,7 @@ impl Tcb {
     /// Lowers the window if the acknowledgment echoes a new congestion mark, and returns whether it
     /// did. `flight`: bytes in flight before the acknowledgment.
     fn reacts_to_echo(&mut self, segment: &SegmentRepr<'_>, flight: u32) -> bool {
-        let is_news = self.phase() == Phase::Open && self.snd_una.is_after(self.recover);
+        let is_news = self.phase() == RecoveryPhase::Open && self.snd_una.is_after(self.recover);
         let reacts =
             segment.flags.has(TcpFlags::ECE) && self.has_agreed(TcpFeatures::ECN) && is_news;
         if reacts {

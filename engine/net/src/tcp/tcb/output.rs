@@ -34,7 +34,7 @@ pub struct SendLimits {
 
 /// A stretch of queued bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Stretch {
+pub(super) struct ByteRange {
     offset: u32,
     len: u32,
     fin: bool,
@@ -159,14 +159,14 @@ impl Tcb {
     }
 
     /// Lost data is sent before new data.
-    fn next_stretch(&self, limits: SendLimits) -> Option<Stretch> {
+    fn next_stretch(&self, limits: SendLimits) -> Option<ByteRange> {
         if let Some(lost) = self.next_lost() {
             return Some(lost);
         }
         let len = self.sendable();
         let offset = self.snd_max.since(self.snd_una);
         if len == 0 {
-            return self.may_send_control().then_some(Stretch { offset, len: 0, fin: true });
+            return self.may_send_control().then_some(ByteRange { offset, len: 0, fin: true });
         }
         let mss = u32::from(self.mss);
         // The report of a reduced window is sent once, so not in a frame that the card segments.
@@ -179,15 +179,15 @@ impl Tcb {
     }
 
     /// The FIN is sent with the last data, if the window has room for it.
-    fn with_fin(&self, offset: u32, len: u32) -> Stretch {
+    fn with_fin(&self, offset: u32, len: u32) -> ByteRange {
         let end = offset + len;
         let fin = self.fin_unacknowledged() && end == self.queued() && end < self.snd_wnd;
-        Stretch { offset, len, fin }
+        ByteRange { offset, len, fin }
     }
 
     /// The first lost stretch, if the congestion window has room for it.
     #[inline]
-    pub(super) fn next_lost(&self) -> Option<Stretch> {
+    pub(super) fn next_lost(&self) -> Option<ByteRange> {
         if self.lost() == 0 {
             return None;
         }
@@ -197,9 +197,9 @@ impl Tcb {
 
     /// The first lost segment, filled up with new data, or a lone FIN; as far as the peer's window
     /// has room.
-    fn first_lost(&self) -> Option<Stretch> {
+    fn first_lost(&self) -> Option<ByteRange> {
         let Some(queue) = &self.send_queue else {
-            return self.fin_unacknowledged().then_some(Stretch { offset: 0, len: 0, fin: true });
+            return self.fin_unacknowledged().then_some(ByteRange { offset: 0, len: 0, fin: true });
         };
         let lost = queue.flight.first_lost()?;
         let offset = lost.start.since(self.snd_una);
@@ -208,7 +208,7 @@ impl Tcb {
             .min(self.snd_wnd);
         let len = end.min(queue.len()).saturating_sub(offset).min(u32::from(self.mss));
         let fin = offset + len == queue.len() && end > queue.len();
-        (len > 0 || fin).then_some(Stretch { offset, len, fin })
+        (len > 0 || fin).then_some(ByteRange { offset, len, fin })
     }
 
     /// New data if the peer accepts any, otherwise the last segment again (RFC 8985 §7.3).
@@ -228,7 +228,7 @@ impl Tcb {
             self.send_stretch(now, self.with_fin(outstanding, unsent), pools, emit)?;
         } else if outstanding > 0 && outstanding <= self.snd_wnd {
             let offset = outstanding.min(queued).saturating_sub(mss);
-            let stretch = Stretch {
+            let stretch = ByteRange {
                 offset,
                 len: outstanding.min(queued) - offset,
                 fin: outstanding > queued,
@@ -243,17 +243,17 @@ impl Tcb {
     }
 
     /// As much as the window accepts, and one byte (or the FIN) when it is closed.
-    fn probe(&self) -> Stretch {
+    fn probe(&self) -> ByteRange {
         let queued = self.queued();
         let len = self.snd_wnd.clamp(1, u32::from(self.mss)).min(queued);
-        Stretch { offset: 0, len, fin: queued == 0 }
+        ByteRange { offset: 0, len, fin: queued == 0 }
     }
 
     /// Sends one stretch and accounts for it.
     fn send_stretch(
         &mut self,
         now: Instant,
-        stretch: Stretch,
+        stretch: ByteRange,
         pools: &Pools,
         emit: &mut impl FnMut(&SegmentToSend, &[Piece]) -> Result<(), CardFull>,
     ) -> Result<(), CardFull> {

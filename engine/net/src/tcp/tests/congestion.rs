@@ -5,7 +5,7 @@ use machine::Instant;
 
 use crate::tcp::congestion::{Congestion, Growth, Reduction, initial_window};
 use crate::tcp::cubic::Epoch;
-use crate::tcp::slow_start::Pace;
+use crate::tcp::slow_start::WindowGrowth;
 
 const MSS: u32 = 1000;
 
@@ -16,7 +16,7 @@ fn acknowledge(congestion: &mut Congestion, bytes: u32, flight: u32) {
         flight,
         mss: MSS,
         round_trip: 10_000,
-        pace: Pace::Fast,
+        pace: WindowGrowth::Fast,
     };
     congestion.acknowledged(&growth, &mut Epoch::default());
 }

@@ -2,7 +2,7 @@
 //! reduction of the window.
 
 use super::Conversation;
-use crate::tcp::recovery::Phase;
+use crate::tcp::recovery::RecoveryPhase;
 use crate::tcp::*;
 
 #[test]
@@ -90,9 +90,9 @@ fn an_echo_lowers_the_window_once_a_round_trip() {
         "{}",
         talk.tcb.congestion().window()
     );
-    assert_eq!(talk.tcb.phase(), Phase::Open);
+    assert_eq!(talk.tcb.phase(), RecoveryPhase::Open);
     talk.peer("E. 1:1 ack 12001");
-    assert_eq!(talk.tcb.phase(), Phase::Repairing, "and again for the next one");
+    assert_eq!(talk.tcb.phase(), RecoveryPhase::Repairing, "and again for the next one");
 }
 
 #[test]

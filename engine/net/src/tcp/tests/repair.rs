@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::Conversation;
 use crate::tcp::flight::Flight;
-use crate::tcp::recovery::Phase;
+use crate::tcp::recovery::RecoveryPhase;
 use crate::tcp::run::RunState;
 use crate::tcp::*;
 
@@ -58,7 +58,7 @@ fn a_late_arrival_cancels_the_loss_and_widens_the_window() {
     let mut talk = sent(10_001);
     let window = talk.tcb.congestion().window();
     talk.peer_quietly(". 1:1 ack 1 1001-4001").peer(". 1:1 ack 4001").silence();
-    assert_eq!((talk.tcb.congestion().window(), talk.tcb.phase()), (window, Phase::Open));
+    assert_eq!((talk.tcb.congestion().window(), talk.tcb.phase()), (window, RecoveryPhase::Open));
     talk.peer(". 1:1 ack 4001 5001-8001").silence();
     talk.wait(3).we(". 4001:5001 ack 1").silence();
 }
@@ -74,7 +74,10 @@ fn a_spurious_retransmission_widens_the_reordering_window() {
         .silence();
     // The first copy arrives, and its echoed time proves it. The second one is a duplicate.
     talk.peer(". 1:1 ack 4001 val 101 ecr 0").silence();
-    assert_eq!((talk.tcb.congestion().window() >= window, talk.tcb.phase()), (true, Phase::Open));
+    assert_eq!(
+        (talk.tcb.congestion().window() >= window, talk.tcb.phase()),
+        (true, RecoveryPhase::Open)
+    );
     talk.peer(". 1:1 ack 4001 5001-8001 val 101 ecr 0").silence();
     talk.wait(3).we(". 4001:5001 ack 1 val 13 ecr 101").silence();
 }

@@ -15,7 +15,7 @@ use super::super::messages::*;
 use super::super::messages_ipv6 as six;
 use super::super::world::{SECRET, limits, our_address};
 use super::finding::MACHINES;
-use super::world::{MultiCoreWorld, Peer, Told};
+use super::world::{CoreEvent, MultiCoreWorld, Peer};
 use crate::Counter;
 use crate::{Addressing, Ipv6Addressing};
 
@@ -64,7 +64,7 @@ fn several_cores_announce_and_ask_like_one_machine() {
         }
         let told = world.takes_told();
         assert!(told.iter().all(|(core, _)| *core == 0), "the first core tells: {told:?}");
-        assert_eq!(told.iter().filter(|(_, told)| *told == Told::Address(true)).count(), 1);
+        assert_eq!(told.iter().filter(|(_, told)| *told == CoreEvent::Address(true)).count(), 1);
     }
 }
 
@@ -102,7 +102,7 @@ fn requests_through_any_queue_are_answered_once() {
             world.takes_told();
             world
                 .hears(queue, &to_us(PEER, IpProtocol::Udp, &udp((PEER, 999), (US, 53), b"name?")));
-            assert_eq!(world.takes_told(), [(0, Told::Datagram(b"name?".to_vec()))]);
+            assert_eq!(world.takes_told(), [(0, CoreEvent::Datagram(b"name?".to_vec()))]);
         }
     }
 }
@@ -134,13 +134,13 @@ fn a_neighbours_answer_reaches_the_core_that_asked() {
             };
             // The answer to our SYN reaches the core of the connection.
             assert_eq!(world.hears(queue, &answer.frame(PEER_CARD)).len(), 1);
-            assert_eq!(world.takes_told(), [(core, Told::Connected(connection))]);
+            assert_eq!(world.takes_told(), [(core, CoreEvent::Connected(connection))]);
 
             let near: SocketAddr = (six::NEAR, 25).into();
             world.nets[core].connect(world.now, near).unwrap();
             let said = world.says();
             let [question] = &said[..] else { panic!("{said:?}") };
-            let six::Said::Solicit(target, own, _) = six::read_ndp(question) else {
+            let six::SentNdp::Solicit(target, own, _) = six::read_ndp(question) else {
                 panic!("{question:?}")
             };
             assert_eq!(target, six::NEAR);
@@ -216,7 +216,7 @@ fn a_lost_address_closes_its_connections_on_every_core() {
         for (core, held) in held.iter().enumerate() {
             let closed = told
                 .iter()
-                .filter(|(by, told)| *by == core && matches!(told, Told::Closed(_)))
+                .filter(|(by, told)| *by == core && matches!(told, CoreEvent::Closed(_)))
                 .count();
             assert_eq!(
                 (closed, world.nets[core].address()),
@@ -224,7 +224,7 @@ fn a_lost_address_closes_its_connections_on_every_core() {
                 "core {core} of {cores}"
             );
         }
-        assert_eq!(told.iter().filter(|(_, told)| *told == Told::Address(false)).count(), 1);
+        assert_eq!(told.iter().filter(|(_, told)| *told == CoreEvent::Address(false)).count(), 1);
     }
 }
 
@@ -253,7 +253,7 @@ fn an_expired_ipv6_network_is_removed_on_every_core() {
         for core in 0..world.count() {
             assert_eq!(ipv6_of(&world, core).len(), 1, "core {core}");
             let is_closed =
-                told.iter().any(|(by, told)| *by == core && matches!(told, Told::Closed(_)));
+                told.iter().any(|(by, told)| *by == core && matches!(told, CoreEvent::Closed(_)));
             assert!(is_closed, "core {core} of {cores}: {told:?}");
         }
     }

@@ -8,7 +8,7 @@ use smoltcp::wire::TcpControl;
 
 use super::super::messages::{PEER_CARD, Tcp};
 use super::super::world::{limits, our_address};
-use super::world::{MultiCoreWorld, Peer, Told};
+use super::world::{CoreEvent, MultiCoreWorld, Peer};
 use crate::Counter;
 use crate::{Addressing, Ipv6Addressing, Limits};
 
@@ -35,12 +35,12 @@ fn converse(
     let ack = peer.says(TcpControl::None, b"");
     assert_eq!(world.hears(queue(), &ack), NOTHING);
     let told = world.takes_told();
-    let [(core, Told::Accepted(connection))] = told[..] else { panic!("{told:?}") };
+    let [(core, CoreEvent::Accepted(connection))] = told[..] else { panic!("{told:?}") };
 
     let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
     world.comes(queue(), &question);
     world.settles();
-    assert_eq!(world.takes_told(), [(core, Told::Data(connection, b"NOOP\r\n".to_vec()))]);
+    assert_eq!(world.takes_told(), [(core, CoreEvent::Data(connection, b"NOOP\r\n".to_vec()))]);
     assert_eq!(world.nets[core].send(world.now, connection, b"250\r\n"), 5);
     let said = world.says();
     let [answer] = &said[..] else { panic!("{said:?}") };
@@ -54,7 +54,10 @@ fn converse(
     let last = world.hears(queue(), &fin);
     assert_eq!(last.len(), 1);
     assert_eq!(Tcp::read(&last[0]).1.acknowledgment, Some(peer.next));
-    assert_eq!(world.takes_told(), [(core, Told::Other), (core, Told::Closed(connection))]);
+    assert_eq!(
+        world.takes_told(),
+        [(core, CoreEvent::Other), (core, CoreEvent::Closed(connection))]
+    );
     // The last acknowledgment was lost.
     assert_eq!(world.hears(queue(), &fin), last);
     assert_eq!(world.takes_told(), []);
@@ -131,7 +134,7 @@ fn a_restarted_peer_is_served_from_any_queue() {
                 let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
                 world.comes((queue + turn) % usize::from(queues), &question);
                 world.settles();
-                let heard = [(new, Told::Data(connection, b"NOOP\r\n".to_vec()))];
+                let heard = [(new, CoreEvent::Data(connection, b"NOOP\r\n".to_vec()))];
                 assert_eq!(world.takes_told(), heard, "{cores} cores, queue {queue}");
             }
             world.says();
@@ -144,12 +147,12 @@ fn a_restarted_peer_is_served_from_any_queue() {
             assert_eq!(world.hears(queue, &reset), NOTHING);
             assert_eq!(
                 world.takes_told(),
-                [(new, Told::Closed(connection))],
+                [(new, CoreEvent::Closed(connection))],
                 "{cores} cores, queue {queue}"
             );
             let reset = forgotten.says(TcpControl::Rst, b"");
             assert_eq!(world.hears(queue, &reset), NOTHING);
-            assert_eq!(world.takes_told(), [(old, Told::Closed(lost))]);
+            assert_eq!(world.takes_told(), [(old, CoreEvent::Closed(lost))]);
             world.remembers_nothing();
         }
     }
@@ -171,7 +174,7 @@ fn a_reset_from_any_queue_closes_the_connection() {
             assert_eq!(world.hears(queue, &reset), NOTHING);
             assert_eq!(
                 world.takes_told(),
-                [(core, Told::Closed(connection))],
+                [(core, CoreEvent::Closed(connection))],
                 "{cores} cores, queue {queue}"
             );
             world.remembers_nothing();
@@ -273,7 +276,7 @@ fn a_cookie_from_any_queue_makes_one_connection() {
             world.settles();
             world.says();
             let told = world.takes_told();
-            assert!(matches!(told[..], [(_, Told::Accepted(_))]), "{cores} cores: {told:?}");
+            assert!(matches!(told[..], [(_, CoreEvent::Accepted(_))]), "{cores} cores: {told:?}");
         }
         assert_eq!(world.sum(|counters| counters.of(Counter::ResetsOut)), 0);
     }
@@ -305,7 +308,7 @@ fn a_segment_in_fragments_finds_its_connection() {
             let told = world.takes_told();
             assert_eq!(
                 told,
-                [(core, Told::Data(connection, [b'f'; 100].to_vec()))],
+                [(core, CoreEvent::Data(connection, [b'f'; 100].to_vec()))],
                 "{cores} cores"
             );
         }

@@ -9,7 +9,7 @@ use smoltcp::wire::TcpControl;
 
 use super::super::messages::PEER_CARD;
 use super::super::world::{limits, our_address};
-use super::world::{MultiCoreWorld, Peer, Told};
+use super::world::{CoreEvent, MultiCoreWorld, Peer};
 use crate::Counter;
 use crate::{Addressing, ConnectionId, Ipv6Addressing, Limits};
 
@@ -156,7 +156,7 @@ fn a_bucket_stays_while_connections_exist_or_may_open() {
             world.settles();
             let told = world.takes_told();
             let accepted = told.iter().find_map(|(core, told)| match told {
-                Told::Accepted(connection) => Some((*core, *connection)),
+                CoreEvent::Accepted(connection) => Some((*core, *connection)),
                 _ => None,
             });
             let (core, connection) = accepted.unwrap();
@@ -192,7 +192,7 @@ fn a_flood_of_strays_is_bounded_and_spares_known_connections() {
         let question = peer.says(TcpControl::Psh, b"NOOP\r\n");
         world.comes(0, &question);
         world.settles();
-        assert_eq!(world.takes_told(), [(core, Told::Data(connection, b"NOOP\r\n".to_vec()))]);
+        assert_eq!(world.takes_told(), [(core, CoreEvent::Data(connection, b"NOOP\r\n".to_vec()))]);
         assert!(world.says().len() <= 50 * usize::from(cores), "resets are limited");
     }
 }
@@ -240,7 +240,7 @@ fn slow_cores_leave_buffers_for_the_others() {
     world.comes(0, &question);
     world.turn(0);
     world.turn(7);
-    assert_eq!(world.takes_told(), [(7, Told::Data(*connection, b"NOOP\r\n".to_vec()))]);
+    assert_eq!(world.takes_told(), [(7, CoreEvent::Data(*connection, b"NOOP\r\n".to_vec()))]);
     world.settles();
 }
 
@@ -279,7 +279,7 @@ fn strays_leave_room_for_steered_frames() {
     world.settles();
     let answered = world.takes_told();
     for (_, connection) in peers {
-        assert!(answered.contains(&(1, Told::Data(connection, b"NOOP\r\n".to_vec()))));
+        assert!(answered.contains(&(1, CoreEvent::Data(connection, b"NOOP\r\n".to_vec()))));
     }
 }
 

@@ -13,7 +13,7 @@ use tasks::Budget;
 use super::super::machine_in_memory::TestMachine;
 use super::super::messages::{PEER, PEER_CARD, US};
 use super::super::world::{SECRET, limits, our_address};
-use super::world::{MultiCoreWorld, Told};
+use super::world::{CoreEvent, MultiCoreWorld};
 use crate::Counter;
 use crate::tcp::PoolSizes;
 use crate::{
@@ -147,13 +147,13 @@ impl Talk {
     fn world_goes_on(&mut self) {
         for (core, told) in self.world.takes_told() {
             match told {
-                Told::Accepted(connection) => {
+                CoreEvent::Accepted(connection) => {
                     drop(self.ours.insert((core, connection), End::default()))
                 }
-                Told::Data(connection, bytes) => {
+                CoreEvent::Data(connection, bytes) => {
                     self.ours.get_mut(&(core, connection)).unwrap().heard.extend(bytes)
                 }
-                Told::Closed(connection) => {
+                CoreEvent::Closed(connection) => {
                     self.ours.get_mut(&(core, connection)).unwrap().is_over = true
                 }
                 _ => {}

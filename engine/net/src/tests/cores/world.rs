@@ -14,7 +14,7 @@ use super::super::messages::{GATEWAY, GATEWAY_CARD, PEER, PEER_CARD, Tcp, US, ar
 use super::super::world::{SECRET, SMTP, limits, our_address};
 use crate::{
     Addressing, Config, ConnectionId, Cores, Counters, Event, Events, Ipv6Addressing, Limits, Net,
-    NetMessage, Output,
+    NetMessage, OutputProgress,
 };
 
 /// The capacity of a ring, in messages.
@@ -24,7 +24,7 @@ const BATCH: usize = 8;
 
 /// The events that a core's user got.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Told {
+pub(super) enum CoreEvent {
     Accepted(ConnectionId),
     Connected(ConnectionId),
     Data(ConnectionId, Vec<u8>),
@@ -45,7 +45,7 @@ pub(super) struct MultiCoreWorld {
     /// Buffers of each core's card that the engine holds.
     pub(super) lent: Vec<usize>,
     pub(super) now: Instant,
-    pub(super) told: Vec<(usize, Told)>,
+    pub(super) told: Vec<(usize, CoreEvent)>,
 }
 
 impl MultiCoreWorld {
@@ -179,9 +179,11 @@ impl MultiCoreWorld {
     fn handle(&mut self, core: usize, events: &Events, frame: &[u8]) {
         for event in events {
             let told = match event.clone() {
-                Event::Accepted { connection, .. } => Told::Accepted(connection),
-                Event::Connected { connection } => Told::Connected(connection),
-                Event::Data { connection, bytes } => Told::Data(connection, frame[bytes].to_vec()),
+                Event::Accepted { connection, .. } => CoreEvent::Accepted(connection),
+                Event::Connected { connection } => CoreEvent::Connected(connection),
+                Event::Data { connection, bytes } => {
+                    CoreEvent::Data(connection, frame[bytes].to_vec())
+                }
                 Event::Buffered { connection } => {
                     let net = &mut self.nets[core];
                     let mut bytes = Vec::new();
@@ -191,16 +193,16 @@ impl MultiCoreWorld {
                         bytes.extend(net.waiting(connection));
                         net.consumed(connection, count);
                     }
-                    Told::Data(connection, bytes)
+                    CoreEvent::Data(connection, bytes)
                 }
-                Event::Closed { connection, .. } => Told::Closed(connection),
+                Event::Closed { connection, .. } => CoreEvent::Closed(connection),
                 Event::Datagram { bytes, .. } => {
-                    Told::Datagram(self.nets[core].datagram(frame, &bytes).to_vec())
+                    CoreEvent::Datagram(self.nets[core].datagram(frame, &bytes).to_vec())
                 }
-                Event::AddressChanged { address } => Told::Address(address.is_some()),
-                Event::Ipv6AddressesChanged => Told::Ipv6Addresses,
+                Event::AddressChanged { address } => CoreEvent::Address(address.is_some()),
+                Event::Ipv6AddressesChanged => CoreEvent::Ipv6Addresses,
                 Event::SendRoom { .. } | Event::PeerClosed { .. } | Event::AddressTaken { .. } => {
-                    Told::Other
+                    CoreEvent::Other
                 }
             };
             self.told.push((core, told));
@@ -210,7 +212,7 @@ impl MultiCoreWorld {
     fn speaks(&mut self, core: usize) {
         let output =
             self.nets[core].output(self.now, &mut self.cards[core], &mut Budget::new(1_000));
-        assert_eq!(output, Output::All);
+        assert_eq!(output, OutputProgress::All);
     }
 
     /// The frames that all cores have sent.
@@ -240,7 +242,7 @@ impl MultiCoreWorld {
     }
 
     /// The events since the last call.
-    pub(super) fn takes_told(&mut self) -> Vec<(usize, Told)> {
+    pub(super) fn takes_told(&mut self) -> Vec<(usize, CoreEvent)> {
         std::mem::take(&mut self.told)
     }
 
@@ -336,7 +338,7 @@ impl Peer {
         let ack = self.says(TcpControl::None, b"");
         assert_eq!(world.hears(queue, &ack), Vec::<Vec<u8>>::new());
         match world.takes_told()[..] {
-            [(core, Told::Accepted(connection))] => (core, connection),
+            [(core, CoreEvent::Accepted(connection))] => (core, connection),
             ref told => panic!("{told:?}"),
         }
     }

@@ -8,7 +8,7 @@ use machine::{Checksum, Micros, Offloads};
 use smoltcp::wire::*;
 
 use super::super::messages::*;
-use super::super::world::{Told, World, limits, our_address};
+use super::super::world::{World, WorldEvent, limits, our_address};
 use super::Peer;
 use crate::Counter;
 use crate::tcp::SYN_ACK_WAIT;
@@ -53,7 +53,7 @@ fn is_let_in(peer: &mut Peer, answer: &Tcp, world: &mut World) {
     peer.expects = answer.sequence.wrapping_add(1);
     let told = peer.says(world, TcpControl::Psh, b"HELO");
     assert!(
-        matches!(told.as_slice(), [Told::Accepted(..), Told::Data(_, said)] if said == b"HELO"),
+        matches!(told.as_slice(), [WorldEvent::Accepted(..), WorldEvent::Data(_, said)] if said == b"HELO"),
         "{told:?}"
     );
 }

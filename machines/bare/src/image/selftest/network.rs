@@ -5,7 +5,7 @@ use super::{Outcome, Test, ensure, wait_for};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bare::BareMachine;
-use machine::{BLOCK_BYTES, Frame, Instant, Machine, Micros, Outgoing, Piece};
+use machine::{BLOCK_BYTES, Frame, Instant, Machine, Micros, OutgoingFrame, Piece};
 
 pub(super) const TESTS: [Test; 3] = [
     ("a frame goes out and its answer comes in, and ends the sleep", answer_ends_the_sleep),
@@ -46,7 +46,7 @@ fn is_answer(frame: &Frame) -> bool {
 
 /// Sends a frame without offloads.
 pub(super) fn send(machine: &mut BareMachine, head: &[u8], payload: &[Piece]) -> Outcome {
-    let frame = Outgoing { head, payload, checksum: None, segment_bytes: None };
+    let frame = OutgoingFrame { head, payload, checksum: None, segment_bytes: None };
     machine.transmit(&frame).map_err(|_| "the frame was not queued")
 }
 

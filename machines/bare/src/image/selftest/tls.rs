@@ -15,7 +15,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::unbuffered::ConnectionState;
 use rustls::{ClientConfig, RootCertStore, SupportedCipherSuite};
 use rustls_pki_types::pem::PemObject;
-use tls::{Certificate, Clock, Connection, FLIGHT_BYTES_MAX, Offer, Settings, TlsEvent};
+use tls::{Certificate, Clock, Connection, FLIGHT_BYTES_MAX, Offer, TlsEvent, TlsSettings};
 
 pub(super) const TESTS: [Test; 1] =
     [("TLS: a handshake with each suite, and bytes both ways", |machine| shake(machine, 1))];
@@ -36,7 +36,7 @@ pub(super) fn shake(machine: &mut BareMachine, _: usize) -> Outcome {
     let certificate =
         Certificate::parse(CERTIFICATE, KEY).map_err(|_| "the certificate is not taken")?;
     ensure(certificate.check(NOW).is_ok(), "the certificate is not valid")?;
-    let settings = Settings::new(vec![certificate], &clock, &OFFER)
+    let settings = TlsSettings::new(vec![certificate], &clock, &OFFER)
         .map_err(|_| "the settings are not taken")?;
     let mut suites = 0;
     let mut hellos = Vec::new();
@@ -74,7 +74,7 @@ fn client(suite: SupportedCipherSuite, clock: &Clock) -> Option<UnbufferedClient
 /// its first bytes.
 fn talk(
     client: &mut UnbufferedClientConnection,
-    settings: &Settings,
+    settings: &TlsSettings,
 ) -> Result<(u64, Vec<u8>), &'static str> {
     let mut server = Connection::accept(settings).map_err(|_| "no connection")?;
     let (mut to_client, mut to_server, mut hello) = (Vec::new(), Vec::new(), Vec::new());

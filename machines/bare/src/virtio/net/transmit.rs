@@ -18,7 +18,7 @@ use super::{FLAG_NEEDS_CHECKSUM, HEADER_BYTES};
 use alloc::boxed::Box;
 use alloc::vec;
 use core::ptr::NonNull;
-use machine::{HEAD_BYTES_MAX, Offloads, Outgoing, PIECES_MAX, Piece, TransmitError};
+use machine::{HEAD_BYTES_MAX, Offloads, OutgoingFrame, PIECES_MAX, Piece, TransmitError};
 
 pub(super) const ENTRIES: usize = 256;
 
@@ -81,7 +81,7 @@ impl Transmitter {
     }
 
     #[inline]
-    pub(super) fn transmit(&mut self, frame: &Outgoing<'_>) -> Result<(), TransmitError> {
+    pub(super) fn transmit(&mut self, frame: &OutgoingFrame<'_>) -> Result<(), TransmitError> {
         let (payload_bytes, pieces) =
             frame.payload.iter().fold((0, 0), |(bytes, pieces), piece| {
                 (bytes + piece.len(), pieces + u16::from(!piece.is_empty()))
@@ -147,7 +147,7 @@ impl Transmitter {
     }
 
     #[inline]
-    fn check(&self, frame: &Outgoing<'_>, payload_bytes: usize) -> Result<(), TransmitError> {
+    fn check(&self, frame: &OutgoingFrame<'_>, payload_bytes: usize) -> Result<(), TransmitError> {
         let head_bytes_max =
             if frame.payload.is_empty() { SLOT_BYTES - HEADER_BYTES } else { HEAD_BYTES_MAX };
         let is_sound = frame.head.len() <= head_bytes_max
@@ -167,7 +167,7 @@ impl Transmitter {
 
     /// Writes virtio header, head and the copied pieces into the slot. Returns the number of bytes.
     #[inline]
-    fn fill_slot(&mut self, index: u16, frame: &Outgoing<'_>, copied: &[Piece]) -> usize {
+    fn fill_slot(&mut self, index: u16, frame: &OutgoingFrame<'_>, copied: &[Piece]) -> usize {
         let slot = self.slot(index).as_ptr();
         let mut filled = HEADER_BYTES;
         // SAFETY: 1. the slot is ours: its descriptor is free; 2. `transmit` checked that header,
@@ -229,7 +229,7 @@ impl Transmitter {
 
 /// The virtio header of a frame (section 5.1.6).
 #[inline]
-fn header(frame: &Outgoing<'_>) -> [u8; HEADER_BYTES] {
+fn header(frame: &OutgoingFrame<'_>) -> [u8; HEADER_BYTES] {
     let Some(checksum) = frame.checksum else { return [0; HEADER_BYTES] };
     let (kind, head_bytes, segment_bytes) = match frame.segment_bytes {
         Some(bytes) if frame.is_ipv6() => (SEGMENTS_TCP_IPV6, frame.head.len() as u16, bytes.get()),

@@ -21,8 +21,8 @@ const ALL: Offloads = Offloads { checksum: true, segmentation_ipv4: true, segmen
 const NONE: Offloads =
     Offloads { checksum: false, segmentation_ipv4: false, segmentation_ipv6: false };
 
-fn plain<'a>(head: &'a [u8], payload: &'a [Piece]) -> Outgoing<'a> {
-    Outgoing { head, payload, checksum: None, segment_bytes: None }
+fn plain<'a>(head: &'a [u8], payload: &'a [Piece]) -> OutgoingFrame<'a> {
+    OutgoingFrame { head, payload, checksum: None, segment_bytes: None }
 }
 
 /// The next frame of the card: virtio header, the frame, and the number of its descriptors.
@@ -151,21 +151,21 @@ fn chains_used_out_of_order_never_mix() {
 fn card_is_told_checksum_offset_and_segment_size() {
     let (mut transmitter, mut device) = transmitter(ALL);
     let payload = [Piece::from_block(block(1), 0..4096)];
-    let frame = Outgoing {
+    let frame = OutgoingFrame {
         head: &[0; 54],
         payload: &payload,
         checksum: Some(ChecksumOffload { start: 34, offset: 16 }),
         segment_bytes: NonZeroU16::new(1460),
     };
     transmitter.transmit(&frame).unwrap();
-    transmitter.transmit(&Outgoing { segment_bytes: None, ..frame }).unwrap();
+    transmitter.transmit(&OutgoingFrame { segment_bytes: None, ..frame }).unwrap();
     transmitter.ring_doorbell();
     assert_eq!(sent(&mut device).unwrap().0, [1, 1, 54, 0, 0xB4, 0x05, 34, 0, 16, 0, 0, 0]);
     assert_eq!(sent(&mut device).unwrap().0, [1, 0, 0, 0, 0, 0, 34, 0, 16, 0, 0, 0]);
 
     let mut head = [0; 74];
     head[12..14].copy_from_slice(&[0x86, 0xdd]);
-    let frame = Outgoing {
+    let frame = OutgoingFrame {
         head: &head,
         checksum: Some(ChecksumOffload { start: 54, offset: 16 }),
         ..frame
@@ -188,8 +188,8 @@ fn frame_over_a_limit_is_never_queued() {
         plain(b"head", &too_long),
         plain(&[0; HEAD_BYTES_MAX + 1], &one),
         plain(&[0; SLOT_BYTES], &[]),
-        Outgoing { checksum, ..plain(b"head", &one) },
-        Outgoing { segment_bytes: NonZeroU16::new(1460), ..plain(b"head", &one) },
+        OutgoingFrame { checksum, ..plain(b"head", &one) },
+        OutgoingFrame { segment_bytes: NonZeroU16::new(1460), ..plain(b"head", &one) },
     ];
     for frame in &malformed {
         assert_eq!(transmitter.transmit(frame), Err(TransmitError::Malformed));
