@@ -200,9 +200,9 @@ pub(super) fn recipients(
     entries::recipients_of(&record, envelope)
 }
 
-/// What must happen to an entry.
+/// What must happen to an entry, as its record says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum EntryFate {
+pub(super) enum RecordedState {
     /// It leaves.
     Leaves,
     /// It leaves when an administrator releases it.
@@ -213,29 +213,29 @@ pub(super) enum EntryFate {
     Lost,
 }
 
-/// What must happen to an entry with this record.
-pub(super) fn fate(record: Option<OutboxEntry>) -> EntryFate {
+/// What this record of an entry says.
+pub(super) fn recorded_state(record: Option<OutboxEntry>) -> RecordedState {
     match record.map(|record| record.state()) {
-        Some(EntryState::Queued) => EntryFate::Leaves,
-        Some(EntryState::Held) => EntryFate::Held,
-        Some(EntryState::Returned) => EntryFate::Returned,
-        None => EntryFate::Lost,
+        Some(EntryState::Queued) => RecordedState::Leaves,
+        Some(EntryState::Held) => RecordedState::Held,
+        Some(EntryState::Returned) => RecordedState::Returned,
+        None => RecordedState::Lost,
     }
 }
 
 /// The same for the message in this place. `None`: there is no message.
-pub(super) fn fate_in(store: &Store, (account, uid): Place) -> Option<EntryFate> {
-    store.message(account, OUTBOX, uid).map(|_| fate(store.outbox_entry(account, uid)))
+pub(super) fn recorded_state_in(store: &Store, (account, uid): Place) -> Option<RecordedState> {
+    store.message(account, OUTBOX, uid).map(|_| recorded_state(store.outbox_entry(account, uid)))
 }
 
-impl EntryFate {
+impl RecordedState {
     /// The state of such an entry while no attempt has it. `due`: when it is due, if it is not
     /// held.
     pub(super) fn state(self, due: Instant) -> State {
         match self {
-            EntryFate::Leaves | EntryFate::Returned => State::Waits(due),
-            EntryFate::Held => State::Held,
-            EntryFate::Lost => State::LeftAlone,
+            RecordedState::Leaves | RecordedState::Returned => State::Waits(due),
+            RecordedState::Held => State::Held,
+            RecordedState::Lost => State::LeftAlone,
         }
     }
 }

@@ -172,7 +172,7 @@ impl Queue {
                 *left -= 1;
                 self.index.found(
                     (account, info.uid),
-                    entry::fate(store.outbox_entry(account, info.uid)).state(now),
+                    entry::recorded_state(store.outbox_entry(account, info.uid)).state(now),
                 );
             }
         }

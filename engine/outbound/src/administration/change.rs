@@ -11,7 +11,7 @@ use machine::Instant;
 use store::{EntryChange, EntryState, OUTBOX, Outcome, Packing, Refusal, UidRange};
 
 use crate::delivery_attempt::DeliveryAttempt;
-use crate::entry::{self, EntryFate};
+use crate::entry::{self, RecordedState};
 use crate::index::State;
 use crate::questions::{Handled, QueueAction, Which};
 use crate::state::Queue;
@@ -209,18 +209,18 @@ impl QueueChange {
     pub(super) fn settle(&mut self, cx: &mut AdminCx<'_, '_>) {
         self.asked = 0;
         for place in self.batch.drain(..) {
-            let fate = entry::fate_in(&cx.parts.store.own.store, place);
+            let recorded = entry::recorded_state_in(&cx.parts.store.own.store, place);
             let index = &mut cx.queue.index;
             self.result.done += usize::from(match self.action {
-                QueueAction::Hold => fate == Some(EntryFate::Held),
-                QueueAction::Return => fate == Some(EntryFate::Returned),
-                QueueAction::Release => fate == Some(EntryFate::Leaves),
-                QueueAction::Delete => fate.is_none(),
+                QueueAction::Hold => recorded == Some(RecordedState::Held),
+                QueueAction::Return => recorded == Some(RecordedState::Returned),
+                QueueAction::Release => recorded == Some(RecordedState::Leaves),
+                QueueAction::Delete => recorded.is_none(),
                 QueueAction::Retry => false,
             });
-            match fate {
+            match recorded {
                 None => index.gone(place),
-                Some(fate) => index.set(place, fate.state(Instant::START)),
+                Some(recorded) => index.set(place, recorded.state(Instant::START)),
             }
         }
     }

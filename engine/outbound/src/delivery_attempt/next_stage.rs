@@ -18,7 +18,7 @@ use store::{MessageInfo, OUTBOX, OutboxEntry, Packing, Refusal, State, UidRange}
 use crate::attempt_context::AttemptCx;
 use crate::calls::AttemptAdmission;
 use crate::destination_route::{DestinationRoute, no_host_reached};
-use crate::entry::{self, Entry, EntryFate, EntryKind};
+use crate::entry::{self, Entry, EntryKind, RecordedState};
 use crate::failure::FailureReason;
 use crate::stages::{AGAIN, DeliveryKind, DeliveryResult, ROOM_AGAIN, Stage, StepResult, bits};
 use crate::state::DestinationTry;
@@ -52,10 +52,10 @@ impl DeliveryAttempt {
         record: OutboxEntry,
         cx: &mut AttemptCx<'_, '_>,
     ) -> Stage {
-        let fate = entry::fate(Some(record));
+        let recorded = entry::recorded_state(Some(record));
         let held_until = self.entry().envelope().held_until;
         let to_wait = held_until.map_or(0, |until| until.0.saturating_sub(cx.parts.turn.wall.0));
-        if to_wait > 0 && fate != EntryFate::Returned {
+        if to_wait > 0 && recorded != RecordedState::Returned {
             let until = cx.parts.turn.now + Micros(to_wait).min(HOLD_LOOK);
             cx.queue.index.hold(self.place, until);
             return Stage::Over(Some(until));
@@ -67,7 +67,7 @@ impl DeliveryAttempt {
         let (done, told) = (record.done(packing), record.reported(packing));
         let waiting = all & !done;
         let open = self.round.open(waiting);
-        if fate == EntryFate::Returned && open != 0 {
+        if recorded == RecordedState::Returned && open != 0 {
             bits(open).for_each(|bit| self.round.fail(bit, FailureReason::Returned));
             return Stage::Choose;
         }
