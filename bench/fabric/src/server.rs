@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{Site, SiteFile};
 use machine::{Entropy, Instant, Machine};
 use server::configuration::Configuration;
-use server::{Engine, Next, Papers, Seed, Sizes};
+use server::{Engine, MachineKeys, Next, Seed, Sizes};
 
 use crate::card::{FabricMachine, Role};
 use crate::disk::MemoryDisk;
@@ -66,7 +66,8 @@ pub(crate) fn cores(ends: Vec<End>, serves: &Arc<AtomicBool>) -> Result<Vec<Begi
     let mut first_machine = machines.next().ok_or("a machine has a core")?;
     let mut secret = [0; 32];
     first_machine.random(&mut secret);
-    let papers = Papers { certificates: vec![trusting::certificate()?], ..Papers::default() };
+    let papers =
+        MachineKeys { certificates: vec![trusting::certificate()?], ..MachineKeys::default() };
     let (first, others) = server::seeds(configuration, site()?, papers, sizes, cores, secret);
     let first = Beginning { seed: first, machine: first_machine };
     let others =

@@ -17,7 +17,7 @@ use configuration::pack::{self, BadPack};
 use host::Failure;
 use hosted::{AttachError, Ending, Life, Setup, Tap};
 use http::Site;
-use server::{Papers, Sizes};
+use server::{MachineKeys, Sizes};
 
 /// The machine.
 pub struct Hosted {
@@ -117,13 +117,13 @@ impl Running for Hosted {
 }
 
 /// The names and keys that a machine needs: its certificates, signing keys and authorities.
-fn papers(data: &DataFolder) -> Result<Papers, Failure> {
+fn papers(data: &DataFolder) -> Result<MachineKeys, Failure> {
     let authorities = data.authorities_path.as_ref().map(|path| unpacked(path, pack::authorities));
-    Ok(Papers {
+    Ok(MachineKeys {
         certificates: unpacked(&data.certificates_path, pack::certificates)?,
         signing_keys: unpacked(&data.signing_keys_path, pack::signing_keys)?.into(),
         authorities: authorities.transpose()?.unwrap_or_default(),
-        ..Papers::default()
+        ..MachineKeys::default()
     })
 }
 

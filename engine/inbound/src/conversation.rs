@@ -54,7 +54,7 @@ impl SmtpConversation {
     }
 
     /// Whether a message of it is being written to a core that is short of buffers or places.
-    pub fn holds_what_is_short(&self, store: &ShardedStore) -> bool {
+    pub fn holds_scarce_space(&self, store: &ShardedStore) -> bool {
         self.message().is_some_and(|message| store.is_short_for(message.delivery))
     }
 

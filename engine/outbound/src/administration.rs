@@ -32,7 +32,7 @@ use super::forwarding::reverse_path;
 use super::head::EntryExtent;
 use super::index::State;
 use super::listing::line;
-use super::questions::{LINES, Posted, QueueAsked, QueueCounts, QueueLine, QueueTold};
+use super::questions::{LINES, QueueCounts, QueueEntryId, QueueLine, QueueQuery, QueueReply};
 use super::state::Queue;
 use super::{Attempts, OutboundWaitPoint, Place, head};
 
@@ -48,12 +48,12 @@ const LOOKED_AT_MAX: usize = 1024;
 /// The administrative requests of a core.
 pub(super) struct Administration {
     /// The requests that have not begun, and where each reply goes.
-    asked: VecDeque<(Ticket, QueueAsked)>,
+    asked: VecDeque<(Ticket, QueueQuery)>,
     at_work: FrameTable<Box<AdminRequest>>,
     /// The requests that go on in the next turn.
     again: Vec<FrameId>,
     /// The replies, and where each goes.
-    told: VecDeque<(Ticket, QueueTold)>,
+    told: VecDeque<(Ticket, QueueReply)>,
 }
 
 /// What a request works with.
@@ -86,7 +86,7 @@ enum RequestStep {
     Waits,
     /// It goes on in the next turn.
     Turn,
-    Over(QueueTold),
+    Over(QueueReply),
 }
 
 impl Administration {
@@ -100,12 +100,12 @@ impl Administration {
     }
 
     /// An administrator asks for something.
-    pub(super) fn asked(&mut self, asker: Ticket, asked: QueueAsked) {
+    pub(super) fn asked(&mut self, asker: Ticket, asked: QueueQuery) {
         self.asked.push_back((asker, asked));
     }
 
     /// The next reply of this core, and where it goes.
-    pub(super) fn next_told(&mut self) -> Option<(Ticket, QueueTold)> {
+    pub(super) fn next_told(&mut self) -> Option<(Ticket, QueueReply)> {
         self.told.pop_front()
     }
 
@@ -122,7 +122,7 @@ impl Administration {
         while let Some((asker, asked)) = self.asked.pop_front() {
             match self.at_work.insert(Box::new(AdminRequest::new(asker, asked))) {
                 Ok(frame) => self.step(AdminCx { frame, attempts, queue, parts }, |_, _| {}),
-                Err(_) => self.tell(asker, QueueTold::Busy),
+                Err(_) => self.tell(asker, QueueReply::Busy),
             }
         }
     }
@@ -149,7 +149,7 @@ impl Administration {
         }
     }
 
-    fn tell(&mut self, asker: Ticket, told: QueueTold) {
+    fn tell(&mut self, asker: Ticket, told: QueueReply) {
         self.told.push_back((asker, told));
     }
 
@@ -164,10 +164,10 @@ impl Administration {
 }
 
 impl AdminRequest {
-    fn new(asker: Ticket, asked: QueueAsked) -> AdminRequest {
+    fn new(asker: Ticket, asked: QueueQuery) -> AdminRequest {
         let (cursor, work) = match asked {
-            QueueAsked::Look(after) => (after.map(place_of), QueueRequestKind::Look(Vec::new())),
-            QueueAsked::Handle(action, which) => {
+            QueueQuery::Look(after) => (after.map(place_of), QueueRequestKind::Look(Vec::new())),
+            QueueQuery::Handle(action, which) => {
                 (None, QueueRequestKind::Change(QueueChange::new(action, which)))
             }
         };
@@ -194,7 +194,7 @@ impl AdminRequest {
             // One line more than a page shows that there are more.
             let Some((place, _)) = next.filter(|_| lines.len() <= LINES) else {
                 let lines = core::mem::take(lines);
-                return RequestStep::Over(QueueTold::Lines(
+                return RequestStep::Over(QueueReply::Lines(
                     lines,
                     counts(cx),
                     cx.queue.tls_counts(cx.parts.turn.wall),
@@ -320,7 +320,7 @@ impl AdminRequest {
             }
             change.settle(cx);
             if let Some(result) = change.result() {
-                return RequestStep::Over(QueueTold::Handled(result));
+                return RequestStep::Over(QueueReply::Handled(result));
             }
             if budget == 0 {
                 return RequestStep::Turn;
@@ -371,7 +371,7 @@ fn envelope_of(
     Ok(entries::envelope_of(reverse_path(entry).0, &[String::from(own)]))
 }
 
-fn place_of(posted: Posted) -> Place {
+fn place_of(posted: QueueEntryId) -> Place {
     (posted.account, posted.uid)
 }
 

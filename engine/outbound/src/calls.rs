@@ -27,7 +27,7 @@ const DOWN_MAX: usize = 4096;
 
 /// The destinations of the attempts of this core, and those that are down.
 #[derive(Default)]
-pub(super) struct Calls {
+pub(super) struct CoreDestinations {
     called: BTreeMap<Box<str>, Called>,
     down: BTreeMap<Box<str>, Instant>,
     /// The same, by time.
@@ -49,7 +49,7 @@ struct Called {
 /// Whether an attempt may ask for leave to make a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AttemptAdmission {
-    /// It may, and is counted: [`Calls::ended`] says that it is over.
+    /// It may, and is counted: [`CoreDestinations::ended`] says that it is over.
     Ask,
     /// Not before this time: the destination is down.
     WaitUntil(Instant),
@@ -57,7 +57,7 @@ pub(super) enum AttemptAdmission {
     Busy,
 }
 
-impl Calls {
+impl CoreDestinations {
     /// Whether one more attempt may be made at a destination. `key`: the key by which its owner
     /// knows it.
     pub(super) fn admit(&mut self, destination: &str, key: u64, now: Instant) -> AttemptAdmission {

@@ -117,8 +117,8 @@ use waiting::Place;
 
 pub use context::{Config, OutboundContext};
 pub use questions::{
-    Handled, LINES, NoEntry, Posted, QueueAction, QueueAsked, QueueCounts, QueueLine, QueueState,
-    QueueTold, TlsCount, Which,
+    Handled, LINES, NoEntry, QueueAction, QueueCounts, QueueEntryId, QueueLine, QueueQuery,
+    QueueReply, QueueState, TlsCount, Which,
 };
 
 tasks::points! {
@@ -200,12 +200,12 @@ impl Outbound {
     }
 
     /// An administrator asks for something.
-    pub fn asked(&mut self, asker: Ticket, asked: QueueAsked) {
+    pub fn asked(&mut self, asker: Ticket, asked: QueueQuery) {
         self.administration.asked(asker, asked);
     }
 
     /// The next reply of this core, and where it goes.
-    pub fn next_told(&mut self) -> Option<(Ticket, QueueTold)> {
+    pub fn next_told(&mut self) -> Option<(Ticket, QueueReply)> {
         self.administration.next_told()
     }
 

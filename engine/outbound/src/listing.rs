@@ -9,7 +9,7 @@ use store::OUTBOX;
 use super::Place;
 use super::context::OutboundContext;
 use super::index::State;
-use super::questions::{Posted, QueueLine, QueueState};
+use super::questions::{QueueEntryId, QueueLine, QueueState};
 use super::state::Queue;
 
 /// The text for an entry that a rebuild has found.
@@ -29,7 +29,7 @@ pub(super) fn line(
     let status = queue.index.of(place)?;
     let lost = parts.store.own.store.outbox_entry(account, uid).is_none().then_some(LOST);
     Some(QueueLine {
-        posted: Posted { account, uid },
+        posted: QueueEntryId { account, uid },
         recipients,
         sender,
         since: info.internal_date,

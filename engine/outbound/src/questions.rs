@@ -14,7 +14,7 @@ pub const LINES: usize = 20;
 /// Names an entry in URLs and forms: the account in hexadecimal digits, and the UID of the message
 /// in its outbox.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Posted {
+pub struct QueueEntryId {
     /// The account that has the outbox.
     pub account: AccountId,
     /// The message in that outbox.
@@ -25,10 +25,10 @@ pub struct Posted {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoEntry;
 
-impl FromStr for Posted {
+impl FromStr for QueueEntryId {
     type Err = NoEntry;
 
-    fn from_str(text: &str) -> Result<Posted, NoEntry> {
+    fn from_str(text: &str) -> Result<QueueEntryId, NoEntry> {
         let (account, uid) = text.split_once('.').ok_or(NoEntry)?;
         let is_plain = account.len() == 16
             && account.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -36,11 +36,11 @@ impl FromStr for Posted {
         // Only the form that `Display` gives is accepted.
         let is_number = uid.bytes().all(|byte| byte.is_ascii_digit()) && !uid.starts_with('0');
         let uid = uid.parse().ok().filter(|_| is_number).ok_or(NoEntry)?;
-        Ok(Posted { account: AccountId::from_bits(account), uid: Uid(uid) })
+        Ok(QueueEntryId { account: AccountId::from_bits(account), uid: Uid(uid) })
     }
 }
 
-impl fmt::Display for Posted {
+impl fmt::Display for QueueEntryId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:016x}.{}", self.account.to_bits(), self.uid.0)
     }
@@ -65,23 +65,23 @@ pub enum QueueAction {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Which {
     /// This entry.
-    One(Posted),
+    One(QueueEntryId),
     /// All that are for this domain, in lower case.
     Domain(String),
 }
 
 /// A question to a core about the entries that it owns.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum QueueAsked {
+pub enum QueueQuery {
     /// The first [`LINES`] entries, or those behind this one.
-    Look(Option<Posted>),
+    Look(Option<QueueEntryId>),
     /// To take this action on these entries.
     Handle(QueueAction, Which),
 }
 
 /// The reply of a core.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum QueueTold {
+pub enum QueueReply {
     /// The entries of a page, and the TLS statistics.
     Lines(Vec<QueueLine>, QueueCounts, Vec<TlsCount>),
     /// The result of an action.
@@ -117,7 +117,7 @@ pub struct Handled {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueLine {
     /// Its name.
-    pub posted: Posted,
+    pub posted: QueueEntryId,
     /// The reverse path; empty for a report. Where it cannot be read, the address of the account
     /// that has the outbox.
     pub sender: String,

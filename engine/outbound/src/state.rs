@@ -16,7 +16,7 @@ use shards::{DestinationEvent, ShardedStore};
 use store::{AccountId, OUTBOX, Store, Uid};
 use tasks::{DelayQueue, FrameId};
 
-use super::calls::Calls;
+use super::calls::CoreDestinations;
 use super::context::Config;
 use super::index::{DomainMark, QueueIndex, State};
 use super::shares::{ATTEMPTS_MAX, Shares};
@@ -41,7 +41,7 @@ pub(super) struct Queue {
     /// that repeat a request that the store has refused, and those with more to compute.
     again: Vec<FrameId>,
     again_at: Instant,
-    pub(super) calls: Calls,
+    pub(super) calls: CoreDestinations,
     pub(super) tally: Tally,
     /// The entries that wait until an attempt at this destination ends.
     pub(super) behind: BTreeMap<String, Turns>,
@@ -90,7 +90,7 @@ impl Queue {
             deadlines: DelayQueue::with_capacity(ATTEMPTS_MAX, now),
             again: Vec::new(),
             again_at: now,
-            calls: Calls::default(),
+            calls: CoreDestinations::default(),
             tally: Tally::default(),
             behind: BTreeMap::new(),
             released: Vec::new(),

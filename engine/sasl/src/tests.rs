@@ -14,7 +14,7 @@ use crate::{Credentials, Exchange, Host, Proof, Puzzle, SaslStep, ScramProof};
 
 /// A host that records what it is told, and asks a given puzzle.
 #[derive(Default)]
-struct Ear {
+struct RecordingHost {
     puzzle: Option<Puzzle>,
     asked_of: Option<String>,
     name: Option<String>,
@@ -22,7 +22,7 @@ struct Ear {
     proof: Option<ScramProof>,
 }
 
-impl Host for Ear {
+impl Host for RecordingHost {
     fn puzzle(&mut self, name: &str) -> Puzzle {
         assert!(self.asked_of.is_none());
         self.asked_of = Some(name.to_string());
@@ -57,6 +57,10 @@ fn challenge(answer: SaslStep) -> String {
     }
 }
 
-fn respond(exchange: &mut Exchange, message: impl AsRef<[u8]>, ear: &mut Ear) -> SaslStep {
+fn respond(
+    exchange: &mut Exchange,
+    message: impl AsRef<[u8]>,
+    ear: &mut RecordingHost,
+) -> SaslStep {
     exchange.response_arrived(base64(message).as_bytes(), ear)
 }

@@ -19,7 +19,7 @@ use crate::clock::time_of_day;
 use crate::in_use::InUse;
 use crate::life::{Ending, Lifecycle};
 use crate::parts::Parts;
-use crate::pressure::Relief;
+use crate::pressure::LoadShedder;
 use crate::seeds::Seed;
 use crate::server::Server;
 use crate::session::Session;
@@ -82,7 +82,7 @@ pub struct Engine {
     sending: Sending,
     lifecycle: Lifecycle,
     /// The state of load shedding.
-    relief: Relief,
+    relief: LoadShedder,
     sizes: Sizes,
     /// Empty between two calls.
     events: Events,
@@ -101,7 +101,7 @@ impl Engine {
             sending: Sending::new(core, machine.card().queues),
             lifecycle: Lifecycle::new(core, &seed.configuration.users),
             server: start(seed, machine),
-            relief: Relief::default(),
+            relief: LoadShedder::default(),
             sizes,
             events: Events::new(),
             pace: TurnState::default(),

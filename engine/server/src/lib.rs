@@ -45,5 +45,5 @@ pub use connections::Handshakes;
 pub use engine::{Engine, Next};
 pub use in_use::InUse;
 pub use life::Ending;
-pub use seeds::{CORES_MAX, Papers, Seed, seeds};
+pub use seeds::{CORES_MAX, MachineKeys, Seed, seeds};
 pub use sizes::Sizes;

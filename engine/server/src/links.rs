@@ -7,7 +7,7 @@ use certificates::{CertificateUpload, ListVersion, Replaced, Shown};
 use compute::JobMessage;
 use mail::{FailedLogin, RemoteActions};
 use net::{NetMessage, Parcel};
-use outbound::{QueueAsked, QueueTold};
+use outbound::{QueueQuery, QueueReply};
 use resolver::NameMessage;
 use tasks::FrameId;
 use webmail::{Request, handler_reply::AddressedReply};
@@ -27,9 +27,9 @@ pub(crate) enum Message {
     /// The reply to it, or more of it.
     WebmailReplied(Box<AddressedReply>),
     /// The webmail request of this frame asks about queue entries that the receiving core owns.
-    QueueAsked(FrameId, Box<QueueAsked>),
+    QueueAsked(FrameId, Box<QueueQuery>),
     /// The reply to it.
-    QueueTold(FrameId, Box<QueueTold>),
+    QueueTold(FrameId, Box<QueueReply>),
     /// An upload, to the core that owns the certificates.
     Upload(Box<CertificateUpload>),
     /// From that core: show these certificates from now on.

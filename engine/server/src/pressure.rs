@@ -60,7 +60,7 @@ enum Shortage {
 
 /// Load shedding in this core.
 #[derive(Default)]
-pub(crate) struct Relief {
+pub(crate) struct LoadShedder {
     /// The clock hand: the slot of the session that was looked at last.
     hand: usize,
     /// The addresses with too many connections.
@@ -73,7 +73,7 @@ pub(crate) struct Relief {
     runs_short: bool,
 }
 
-impl Relief {
+impl LoadShedder {
     /// Looks at some sessions if anything was short at the end of the last turn.
     pub(crate) fn relieve(&mut self, sessions: &mut Sessions, cx: &mut Context<'_>) {
         if cx.parts.connections.is_low_on_memory() {
@@ -205,7 +205,7 @@ impl Shortage {
                 parts.connections.net().borrows_scarce(ALL_BUFFERS_PARTS, session.caller.connection)
             }
             Shortage::Buffers => parts.connections.net().borrows_scarce(BUFFERS_PARTS, session.caller.connection),
-            Shortage::BodyBuffers => session.holds_what_is_short(&parts.store),
+            Shortage::BodyBuffers => session.holds_scarce_space(&parts.store),
             Shortage::Transactions => session.has_transaction(),
             Shortage::Handshakes => {
                 session.is_in_handshake() && parts.connections.tls().has_begun(session.caller.connection)

@@ -29,7 +29,7 @@ pub struct Seed {
     pub(crate) cores: u8,
     pub(crate) configuration: Arc<Configuration>,
     pub(crate) site: Site,
-    pub(crate) papers: Papers,
+    pub(crate) papers: MachineKeys,
     pub(crate) sizes: Sizes,
     /// Known only to the cores of the machine. The keys that they share are derived from it.
     pub(crate) secret: [u8; 32],
@@ -38,7 +38,7 @@ pub struct Seed {
 
 /// The credentials of the machine, and its trust anchors.
 #[derive(Clone, Default)]
-pub struct Papers {
+pub struct MachineKeys {
     /// TLS certificates, the default one first. Without any there is no TLS. With one, the machine
     /// must give `randomness` a source before its first turn.
     pub certificates: Vec<Certificate>,
@@ -63,7 +63,7 @@ const _: () = is_carried_to_another_core::<Seed>();
 pub fn seeds(
     configuration: Configuration,
     site: Site,
-    papers: Papers,
+    papers: MachineKeys,
     sizes: Sizes,
     cores: u8,
     secret: [u8; 32],

@@ -59,7 +59,7 @@ pub(crate) struct Session {
     pub(crate) caller: Caller,
     pub(crate) talk: Talk,
     peer_half: PeerHalf,
-    guest: Guest,
+    guest: LimitState,
     /// Its progress when load shedding last looked at it.
     pub(crate) mark: Option<ProgressMark>,
 }
@@ -91,7 +91,7 @@ enum PeerHalf {
 
 /// Whether the connection counts for the limits of its address and network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Guest {
+enum LimitState {
     /// The configuration exempts the client's address.
     Exempt,
     Counted(ConnectionKind),
@@ -99,10 +99,10 @@ enum Guest {
     Refused,
 }
 
-impl Guest {
-    fn arrives(caller: Caller, cx: &mut Context<'_>) -> Guest {
+impl LimitState {
+    fn arrives(caller: Caller, cx: &mut Context<'_>) -> LimitState {
         if cx.parts.logins.access().is_unthrottled(caller.address) {
-            return Guest::Exempt;
+            return LimitState::Exempt;
         }
         let kind = if inbound_policy_applies(caller, cx.parts.connections.net(), cx.parts.logins.access()) {
             ConnectionKind::Mail
@@ -110,8 +110,8 @@ impl Guest {
             ConnectionKind::Client
         };
         match cx.inbound.rate_limits().arrives(kind, caller.address, cx.parts.turn.now) {
-            true => Guest::Counted(kind),
-            false => Guest::Refused,
+            true => LimitState::Counted(kind),
+            false => LimitState::Refused,
         }
     }
 }
@@ -130,13 +130,13 @@ impl Talk {
 impl Session {
     /// A client has connected. It is greeted or refused as soon as there is space for that.
     fn begin(service: &ServiceEntry, caller: Caller, cx: &mut Context<'_>) -> Session {
-        let guest = Guest::arrives(caller, cx);
+        let guest = LimitState::arrives(caller, cx);
         if caller.channel == Channel::Tls {
             return Session::begin_with_handshake(caller, guest, cx);
         }
         let Parts { connections, logins, .. } = &*cx.parts;
         let delay = cx.inbound.greeting_delay(caller, connections.net(), logins.access());
-        let delay = delay.filter(|_| guest != Guest::Refused);
+        let delay = delay.filter(|_| guest != LimitState::Refused);
         let talk = if delay.is_some() { Talk::Silence } else { Talk::ToBeGreeted(service.protocol) };
         let mut session = Session { caller, talk, peer_half: PeerHalf::Open, guest, mark: None };
         session.greet(cx);
@@ -148,8 +148,8 @@ impl Session {
 
     /// A client has connected to a service with implicit TLS. If the server is full, the client is
     /// refused before a handshake is spent on it.
-    fn begin_with_handshake(caller: Caller, guest: Guest, cx: &mut Context<'_>) -> Session {
-        if guest == Guest::Refused || cx.parts.connections.is_crowded() {
+    fn begin_with_handshake(caller: Caller, guest: LimitState, cx: &mut Context<'_>) -> Session {
+        if guest == LimitState::Refused || cx.parts.connections.is_crowded() {
             cx.parts.connections.tls_mut().outcomes_mut().turned_away += 1;
             cx.parts.connections.reset(caller.connection);
         } else {
@@ -177,7 +177,7 @@ impl Session {
                 sometimes!(CallerSentAway);
                 self.send_away(busy(protocol), cx)
             }
-            _ if self.guest == Guest::Refused => self.send_away(too_many(protocol), cx),
+            _ if self.guest == LimitState::Refused => self.send_away(too_many(protocol), cx),
             Protocol::Smtp | Protocol::Submission => Talk::Smtp(SmtpConversation::begin(&mut cx.smtp(caller))),
             Protocol::Pop3 => Talk::Pop3(pop3_server::Pop3Conversation::begin(&mut cx.pop3(caller))),
             Protocol::Http => Talk::Http(HttpConversation::begin(&mut cx.http(caller))),
@@ -228,8 +228,8 @@ impl Session {
     }
 
     /// Whether a message of it is on its way into a store that is short of buffers or places.
-    pub(crate) fn holds_what_is_short(&self, store: &ShardedStore) -> bool {
-        matches!(&self.talk, Talk::Smtp(talk) if talk.holds_what_is_short(store))
+    pub(crate) fn holds_scarce_space(&self, store: &ShardedStore) -> bool {
+        matches!(&self.talk, Talk::Smtp(talk) if talk.holds_scarce_space(store))
     }
 
     /// Whether it holds resources that others may wait for, and waits for resources that others may
@@ -268,9 +268,9 @@ impl Session {
     pub(crate) fn is_one_of_too_many(&self, share: u32, cx: &mut Context<'_>) -> bool {
         self.is_idle(&cx.parts.connections)
             && match self.guest {
-                Guest::Exempt => false,
-                Guest::Refused => true,
-                Guest::Counted(_) => cx.inbound.rate_limits().share_of(self.caller.address) > share,
+                LimitState::Exempt => false,
+                LimitState::Refused => true,
+                LimitState::Counted(_) => cx.inbound.rate_limits().share_of(self.caller.address) > share,
             }
     }
 
@@ -467,7 +467,7 @@ impl Session {
             Talk::Smtp(_) | Talk::Handshake(_) | Talk::Silence | Talk::ToBeGreeted(_) | Talk::Over => {}
         }
         cx.parts.connections.set_deadline(cx.parts.turn.now, self.caller.connection, None);
-        if let Guest::Counted(kind) = self.guest {
+        if let LimitState::Counted(kind) = self.guest {
             cx.inbound.rate_limits().leaves(kind, self.caller.address);
         }
     }

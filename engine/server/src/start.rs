@@ -27,7 +27,7 @@ use webmail::{RequestHandlers, RowCache};
 
 use crate::clock::time_of_day;
 use crate::parts::Parts;
-use crate::seeds::{Papers, Seed};
+use crate::seeds::{MachineKeys, Seed};
 use crate::server::{Server, Services, Webmail};
 use crate::session::Sessions;
 use crate::sizes::{CHECKED_BYTES_POOLED, Sizes};
@@ -37,7 +37,7 @@ const _: () = assert!(DISK_FORMAT == store::FORMAT_VERSION, "the configuration n
 /// The server of the core of this seed, made on that core.
 pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     let Seed { core, cores, configuration, site, papers, sizes, secret, links } = seed;
-    let Papers { certificates, signing_keys, authorities, browser_authorities } = papers;
+    let MachineKeys { certificates, signing_keys, authorities, browser_authorities } = papers;
     let now = machine.now();
     let card = machine.card();
     if core == CoreId::FIRST {

@@ -9,7 +9,7 @@ use core::net::{IpAddr, Ipv6Addr};
 use accounts::{Directory, Excess};
 use compute::Compute;
 use machine::{ConsoleLines, CoreId, Entropy, Micros, Turn, UnixTime};
-use outbound::{QueueAsked, QueueTold, Which};
+use outbound::{QueueQuery, QueueReply, Which};
 use shards::{DeliveryHandle, ShardedStore};
 use signing::{Signer, Signing};
 use store::{AccountId, Closing, Guid, MailboxId, Recipient, Refusal, Store, Uid};
@@ -39,7 +39,7 @@ pub struct QueueQuestion {
     /// The frame that waits for the reply.
     pub frame: FrameId,
     /// What is asked.
-    pub asked: QueueAsked,
+    pub asked: QueueQuery,
 }
 
 /// The parts of a core that request handlers use.
@@ -75,7 +75,7 @@ pub(crate) struct JobContext<'a, 'b> {
     pub(crate) delivery: &'a mut Option<DeliveryHandle>,
     pub(crate) signing: &'a mut Option<Box<Signing>>,
     pub(crate) unacknowledged: &'a mut u8,
-    pub(crate) queue_answers: &'a mut Vec<QueueTold>,
+    pub(crate) queue_answers: &'a mut Vec<QueueReply>,
     pub(crate) questions: &'a mut VecDeque<QueueQuestion>,
 }
 
@@ -240,11 +240,11 @@ impl JobContext<'_, '_> {
     }
 
     /// Asks all cores that own entries in question. The handler is woken when all have answered.
-    pub(crate) fn ask_queue(&mut self, asked: &QueueAsked) {
+    pub(crate) fn ask_queue(&mut self, asked: &QueueQuery) {
         let archive = &self.cx.archive;
         let owners: Vec<CoreId> = match asked {
-            QueueAsked::Handle(_, Which::One(posted)) => [archive.owner(posted.account)].into(),
-            QueueAsked::Look(_) | QueueAsked::Handle(_, Which::Domain(_)) => {
+            QueueQuery::Handle(_, Which::One(posted)) => [archive.owner(posted.account)].into(),
+            QueueQuery::Look(_) | QueueQuery::Handle(_, Which::Domain(_)) => {
                 archive.all_owners().collect()
             }
         };
@@ -258,7 +258,7 @@ impl JobContext<'_, '_> {
     }
 
     /// Takes the answers of the cores.
-    pub(crate) fn take_queue_answers(&mut self) -> Vec<QueueTold> {
+    pub(crate) fn take_queue_answers(&mut self) -> Vec<QueueReply> {
         core::mem::take(self.queue_answers)
     }
 

@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use channel::Ticket;
 use http::{Reply, ReplyEnd};
 use machine::{CoreId, Instant};
-use outbound::QueueTold;
+use outbound::QueueReply;
 use shards::DeliveryHandle;
 use signing::Signing;
 use store::{AccountId, AccountInfo, Outcome, Store};
@@ -81,7 +81,7 @@ struct Handler {
     /// Other cores with no acknowledgement or answer yet.
     unacknowledged: u8,
     /// Answers of other cores about the queue.
-    queue_answers: Vec<QueueTold>,
+    queue_answers: Vec<QueueReply>,
     /// The number of its reply, once that has begun, or of the message that it receives.
     number: Option<u64>,
 }
@@ -425,7 +425,7 @@ impl RequestHandlers {
     }
 
     /// Another core has answered the question about the queue. Returns whether all have.
-    pub fn queue_answered(&mut self, frame: FrameId, answer: QueueTold) -> bool {
+    pub fn queue_answered(&mut self, frame: FrameId, answer: QueueReply) -> bool {
         if let Some(handler) = self.at_work.get_mut(frame) {
             handler.queue_answers.push(answer);
         }

@@ -58,7 +58,7 @@ use crate::layout::AuthenticatedClient;
 use crate::step::JobProgress;
 use crate::ticket::FormToken;
 use crate::{ComposeStart, ListRange, MessageKey};
-use outbound::QueueAsked;
+use outbound::QueueQuery;
 
 use changes::ChangeJob;
 use compose::ComposeJob;
@@ -172,7 +172,7 @@ impl Job {
     }
 
     /// The queue of all cores, for an administrator. `next_page`: as for [`Job::change`].
-    pub(crate) fn queue(asked: QueueAsked, next_page: String) -> Job {
+    pub(crate) fn queue(asked: QueueQuery, next_page: String) -> Job {
         Job::Queue(QueueJob::new(asked, next_page))
     }
 

@@ -34,7 +34,7 @@ use crate::persisted_session::PersistedSession;
 use crate::queue::handling_named;
 use crate::sessions::{Digest, SessionLookup, WebSessions};
 use crate::{Destination, ListRange, MessageKey, PostAction, Route, SessionTicket, WebPage};
-use outbound::{QueueAsked, Which};
+use outbound::{QueueQuery, Which};
 
 pub use passwords::{PasswordChange, ProofFailure};
 
@@ -357,7 +357,7 @@ impl AuthenticatedRequest<'_, '_> {
                 Job::Settings(SettingsJob { sessions: self.sessions(), typed: None })
             }
             WebPage::Queue(after) if self.cx.is_administrator(self.account) => {
-                Job::queue(QueueAsked::Look(*after), page.to_string())
+                Job::queue(QueueQuery::Look(*after), page.to_string())
             }
             WebPage::Queue(_) | WebPage::Events => return Err(answer::not_found()),
         })
@@ -478,13 +478,13 @@ fn mailbox(form: &Form<'_>) -> Option<MailboxChange> {
 }
 
 /// The change of queue entries that a form asks for.
-fn handling(form: &Form<'_>) -> Option<QueueAsked> {
+fn handling(form: &Form<'_>) -> Option<QueueQuery> {
     let handling = handling_named(form.text("do")?)?;
     let which = match form.text("key") {
         Some(key) => Which::One(key.parse().ok()?),
         None => Which::Domain(form.text("domain")?.trim().to_ascii_lowercase()),
     };
-    Some(QueueAsked::Handle(handling, which))
+    Some(QueueQuery::Handle(handling, which))
 }
 
 /// The messages that the keys of a form name.

@@ -15,7 +15,7 @@ use alloc::borrow::Cow;
 use core::fmt;
 
 use crate::address::{self, keys, number};
-use outbound::Posted;
+use outbound::QueueEntryId;
 
 use crate::{Asset, Destination, MessageKey};
 
@@ -65,7 +65,7 @@ pub enum WebPage<'a> {
     /// `/mail/boxes`: creates, renames and removes mailboxes.
     Mailboxes,
     /// `/mail/queue`, `/mail/queue?after={entry}`: the queue behind this entry, for administrators.
-    Queue(Option<Posted>),
+    Queue(Option<QueueEntryId>),
     /// `/mail/events`: an event stream with the state of the mailboxes, now and after each change.
     Events,
     /// `/mail/style.css?v={digest}` and `/mail/mail.js?v={digest}`

@@ -8,7 +8,7 @@ use chance::Dice;
 use http::{Site, SiteFile, pack};
 use machine::{Instant, Micros};
 use server::configuration::Configuration;
-use server::{Engine, InUse, Next, Papers, Sizes};
+use server::{Engine, InUse, MachineKeys, Next, Sizes};
 use simulated::{Client, Connection, MemoryDisk, Mood, SimulatedMachine};
 
 use super::action::{Action, Family, Mishap, PHRASES, Port};
@@ -97,7 +97,7 @@ impl Room {
         let configuration =
             Configuration::parse(CONFIGURATION).expect("the configuration is right");
         let (seed_of_engine, _) =
-            server::seeds(configuration, site(), Papers::default(), SIZES, 1, [7; 32]);
+            server::seeds(configuration, site(), MachineKeys::default(), SIZES, 1, [7; 32]);
         let engine = Engine::new(seed_of_engine, &mut machine);
         let host = Client::new(CLIENT, seed);
         let dice = Dice::new(seed);

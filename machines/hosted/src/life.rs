@@ -14,7 +14,7 @@ use http::Site;
 use machine::{CoreId, Entropy, Machine};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use server::configuration::Configuration;
-use server::{Engine, Next, Papers, Seed, Sizes};
+use server::{Engine, MachineKeys, Next, Seed, Sizes};
 
 use crate::card::Tap;
 use crate::console::Console;
@@ -35,7 +35,7 @@ pub struct Setup {
     /// The files that it serves by HTTP.
     pub site: Site,
     /// Its certificates and keys, and the authorities that it trusts.
-    pub papers: Papers,
+    pub papers: MachineKeys,
     /// The sizes of the engine of each core.
     pub sizes: Sizes,
 }

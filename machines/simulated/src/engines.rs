@@ -9,7 +9,7 @@
 use http::Site;
 use machine::{CoreId, Entropy, Instant};
 use server::configuration::Configuration;
-use server::{Engine, Handshakes, InUse, Next, Papers, Sizes, seeds};
+use server::{Engine, Handshakes, InUse, MachineKeys, Next, Sizes, seeds};
 
 use crate::SimulatedMachine;
 
@@ -31,7 +31,7 @@ impl Engines {
     pub fn new(
         configuration: Configuration,
         site: Site,
-        papers: Papers,
+        papers: MachineKeys,
         sizes: Sizes,
         cores: u8,
         machine: &mut SimulatedMachine,

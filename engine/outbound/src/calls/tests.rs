@@ -13,13 +13,13 @@ fn grant(is_trial: bool, keeps: u16) -> Grant {
     Grant { is_trial, keeps }
 }
 
-fn admit(calls: &mut Calls) -> AttemptAdmission {
+fn admit(calls: &mut CoreDestinations) -> AttemptAdmission {
     calls.admit(A, 1, Instant::START)
 }
 
 #[test]
 fn one_attempt_at_a_time_asks_for_leave() {
-    let mut calls = Calls::default();
+    let mut calls = CoreDestinations::default();
     for number in 1..=CONNECTIONS_MAX {
         assert_eq!(
             [admit(&mut calls), admit(&mut calls)],
@@ -34,7 +34,7 @@ fn one_attempt_at_a_time_asks_for_leave() {
 
 #[test]
 fn attempt_that_ends_without_leave_lets_another_ask() {
-    let mut calls = Calls::default();
+    let mut calls = CoreDestinations::default();
     assert_eq!(admit(&mut calls), AttemptAdmission::Ask);
     calls.granted(A, grant(false, 1));
     assert_eq!(admit(&mut calls), AttemptAdmission::Ask);
@@ -47,7 +47,7 @@ fn attempt_that_ends_without_leave_lets_another_ask() {
 
 #[test]
 fn trial_is_alone_until_it_reaches_the_host() {
-    let mut calls = Calls::default();
+    let mut calls = CoreDestinations::default();
     assert_eq!(admit(&mut calls), AttemptAdmission::Ask);
     assert!(!calls.granted(A, grant(true, 1)));
     assert_eq!(admit(&mut calls), AttemptAdmission::Busy);
@@ -57,7 +57,7 @@ fn trial_is_alone_until_it_reaches_the_host() {
 
 #[test]
 fn core_keeps_as_many_connections_as_the_owner_allows() {
-    let mut calls = Calls::default();
+    let mut calls = CoreDestinations::default();
     for number in 1..=2 {
         assert_eq!(admit(&mut calls), AttemptAdmission::Ask);
         calls.granted(A, grant(false, number));
@@ -73,7 +73,7 @@ fn core_keeps_as_many_connections_as_the_owner_allows() {
 
 #[test]
 fn down_destinations_are_bounded() {
-    let mut calls = Calls::default();
+    let mut calls = CoreDestinations::default();
     let until = |number: usize| Instant::START + Micros::from_secs(60 + number as u64);
     for number in 0..=DOWN_MAX {
         calls.is_down(&format!("{number}.test"), until(number));

@@ -6,7 +6,7 @@ use std::string::{String, ToString};
 use proptest::prelude::*;
 
 use super::scram::RFC_7677;
-use super::{Ear, base64, challenge};
+use super::{RecordingHost, base64, challenge};
 use crate::verifier::Verifier;
 use crate::{ClientExchange, Derivation, Exchange, Mechanism, Nonces, NotAChallenge, SaslStep};
 
@@ -94,7 +94,7 @@ proptest! {
     fn our_client_and_server_authenticate_each_other(name in "[a-z,=@]{1,20}", password in ".{1,20}", is_right: bool) {
         let mut derivation = Derivation::of(password.as_bytes(), RFC_7677, 4096);
         let verifier: Verifier = core::iter::repeat_with(|| derivation.step()).find_map(|made| made).unwrap();
-        let mut ear = Ear { puzzle: Some(verifier.puzzle(Nonces::new([7; 32]).draw())), ..Ear::default() };
+        let mut ear = RecordingHost { puzzle: Some(verifier.puzzle(Nonces::new([7; 32]).draw())), ..RecordingHost::default() };
         let mut exchange = Exchange::begin(Mechanism::ScramSha256);
         let (mut client, first) = ClientExchange::begin(&name, Nonces::new([8; 32]).draw());
         let asked = challenge(exchange.response_arrived(first.as_bytes(), &mut ear));

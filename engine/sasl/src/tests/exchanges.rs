@@ -7,14 +7,14 @@ use std::vec::Vec;
 use base64ct::{Base64, Encoding};
 use proptest::prelude::*;
 
-use super::{Ear, base64};
+use super::{RecordingHost, base64};
 use crate::{Exchange, Mechanism, RESPONSE_BYTES_MAX, SaslStep};
 
 /// The login that the host got, or the answer if there was none.
 type Heard = Result<(String, Vec<u8>), SaslStep>;
 
 fn respond(exchange: &mut Exchange, response: &[u8]) -> Heard {
-    let mut ear = Ear::default();
+    let mut ear = RecordingHost::default();
     let answer = exchange.response_arrived(response, &mut ear);
     assert_eq!(answer == SaslStep::Complete, ear.name.is_some());
     ear.name.zip(ear.password).ok_or(answer)
@@ -117,7 +117,7 @@ fn a_response_must_be_base64() {
 #[test]
 fn a_client_may_cancel_an_exchange() {
     let begun_with = |response: &[u8]| {
-        Exchange::begin(Mechanism::Login).begun_with(response, &mut Ear::default())
+        Exchange::begin(Mechanism::Login).begun_with(response, &mut RecordingHost::default())
     };
     assert_eq!(begun_with(b"YWRh"), asks(b"UGFzc3dvcmQ6"));
     assert_eq!(

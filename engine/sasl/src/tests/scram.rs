@@ -9,7 +9,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
-use super::{Ear, base64, challenge, respond};
+use super::{RecordingHost, base64, challenge, respond};
 use crate::verifier::Verifier;
 use crate::{Derivation, Exchange, Mechanism, Nonces, Puzzle, SaslStep};
 
@@ -22,12 +22,12 @@ fn verifier(password: &str, iterations: u32) -> Verifier {
     core::iter::repeat_with(|| derivation.step()).find_map(|verifier| verifier).unwrap()
 }
 
-fn asking(puzzle: Puzzle) -> Ear {
-    Ear { puzzle: Some(puzzle), ..Ear::default() }
+fn asking(puzzle: Puzzle) -> RecordingHost {
+    RecordingHost { puzzle: Some(puzzle), ..RecordingHost::default() }
 }
 
 /// A host that asks the puzzle for the password `pencil`.
-fn ear() -> Ear {
+fn ear() -> RecordingHost {
     asking(verifier("pencil", 16).puzzle(Nonces::new([7; 32]).draw()))
 }
 
@@ -63,7 +63,7 @@ fn client_final(password: &str, header: &str, bare: &str, server_first: &str) ->
 }
 
 /// An exchange after the first message, `header` and `bare`, and the challenge to it.
-fn begun(header: &str, bare: &str, ear: &mut Ear) -> (Exchange, String) {
+fn begun(header: &str, bare: &str, ear: &mut RecordingHost) -> (Exchange, String) {
     let mut exchange = Exchange::begin(Mechanism::ScramSha256);
     let server_first = challenge(respond(&mut exchange, [header, bare].concat(), ear));
     (exchange, server_first)

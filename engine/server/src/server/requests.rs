@@ -14,7 +14,7 @@ use alloc::boxed::Box;
 use certificates::CertificateUpload;
 use channel::{Class, Ticket};
 use machine::{CoreId, Entropy};
-use outbound::QueueTold;
+use outbound::QueueReply;
 use store::Outcome;
 use tasks::FrameId;
 use webmail::handler_reply::{AddressedReply, HandlerReply};
@@ -132,7 +132,7 @@ impl Server {
     }
 
     /// A core has answered a request handler's question about the queue.
-    pub(crate) fn queue_told(&mut self, frame: FrameId, told: QueueTold, entropy: &mut dyn Entropy) {
+    pub(crate) fn queue_told(&mut self, frame: FrameId, told: QueueReply, entropy: &mut dyn Entropy) {
         if self.services.webmail.handlers.queue_answered(frame, told) {
             self.handler_woken(frame, Outcome::Changed, entropy);
         }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use http::Reply;
 use machine::UnixTime;
 use outbound::{
-    Handled, LINES, QueueAction, QueueAsked, QueueCounts, QueueLine, QueueState, QueueTold, Which,
+    Handled, LINES, QueueAction, QueueCounts, QueueLine, QueueQuery, QueueReply, QueueState, Which,
 };
 
 use crate::WebPage;
@@ -24,14 +24,14 @@ use crate::tls_counts::TlsRow;
 /// A question to the cores.
 #[derive(Debug)]
 pub(crate) struct QueueJob {
-    asked: QueueAsked,
+    asked: QueueQuery,
     /// The redirect after a change.
     next_page: String,
     is_asked: bool,
 }
 
 impl QueueJob {
-    pub(super) fn new(asked: QueueAsked, next_page: String) -> QueueJob {
+    pub(super) fn new(asked: QueueQuery, next_page: String) -> QueueJob {
         QueueJob { asked, next_page, is_asked: false }
     }
 
@@ -55,8 +55,8 @@ impl QueueJob {
     ) -> JobProgress {
         let answers = cx.take_queue_answers();
         match &self.asked {
-            QueueAsked::Look(_) => JobProgress::Reply(self.page(client, answers, cx)),
-            QueueAsked::Handle(handling, which) => {
+            QueueQuery::Look(_) => JobProgress::Reply(self.page(client, answers, cx)),
+            QueueQuery::Handle(handling, which) => {
                 JobProgress::Redirect(self.next_page.clone(), flash_of(*handling, which, answers))
             }
         }
@@ -65,21 +65,21 @@ impl QueueJob {
     fn page(
         &self,
         client: &AuthenticatedClient,
-        answers: Vec<QueueTold>,
+        answers: Vec<QueueReply>,
         cx: &JobContext<'_, '_>,
     ) -> Reply {
         let (mut lines, mut counts, mut tls, mut is_busy) =
             (Vec::new(), QueueCounts::default(), Vec::new(), false);
         for answer in answers {
             match answer {
-                QueueTold::Lines(own, count, own_tls) => {
+                QueueReply::Lines(own, count, own_tls) => {
                     lines.extend(own);
                     tls.extend(own_tls);
                     counts.entries += count.entries;
                     counts.held += count.held;
                     counts.under_way += count.under_way;
                 }
-                QueueTold::Handled(_) | QueueTold::Busy => is_busy = true,
+                QueueReply::Handled(_) | QueueReply::Busy => is_busy = true,
             }
         }
         if is_busy {
@@ -94,7 +94,7 @@ impl QueueJob {
             .map(|line| WebPage::Queue(Some(line.posted)).to_string());
         let now = cx.now();
         let rows: Vec<QueueRow> = lines.into_iter().map(|line| QueueRow::of(line, now)).collect();
-        let after = if let QueueAsked::Look(after) = &self.asked { *after } else { None };
+        let after = if let QueueQuery::Look(after) = &self.asked { *after } else { None };
         let layout = PageLayout::of(client, cx.store(), None);
         answer::page(&QueuePage {
             frame: layout.frame(client, &layout.links()),
@@ -109,16 +109,16 @@ impl QueueJob {
 }
 
 /// The flash message about a change.
-fn flash_of(handling: QueueAction, which: &Which, answers: Vec<QueueTold>) -> FlashMessage {
+fn flash_of(handling: QueueAction, which: &Which, answers: Vec<QueueReply>) -> FlashMessage {
     let mut all = Handled::default();
     for answer in answers {
         match answer {
-            QueueTold::Handled(own) => {
+            QueueReply::Handled(own) => {
                 all.done += own.done;
                 all.under_way += own.under_way;
                 all.refused = all.refused.or(own.refused);
             }
-            QueueTold::Busy | QueueTold::Lines(..) => {
+            QueueReply::Busy | QueueReply::Lines(..) => {
                 all.refused = all.refused.or(Some(store::Refusal::Busy))
             }
         }

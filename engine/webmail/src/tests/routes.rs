@@ -2,7 +2,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use outbound::Posted;
+use outbound::QueueEntryId;
 use proptest::option;
 use proptest::prelude::*;
 use store::{AccountId, Uid};
@@ -13,7 +13,7 @@ use crate::{
 };
 
 const KEY: MessageKey = MessageKey { mailbox: 1, uid: 7 };
-const POSTED: Posted = Posted { account: AccountId::from_bits(255), uid: Uid(7) };
+const POSTED: QueueEntryId = QueueEntryId { account: AccountId::from_bits(255), uid: Uid(7) };
 
 fn page_of(target: &str) -> Option<WebPage<'_>> {
     match Route::of("GET", target) {

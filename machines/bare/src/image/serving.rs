@@ -8,7 +8,7 @@ use http::Site;
 use machine::{Entropy, Machine};
 use server::configuration::Configuration;
 use server::pack::{self, BadPack};
-use server::{Ending, Engine, Next, Papers, Seed, Sizes};
+use server::{Ending, Engine, MachineKeys, Next, Seed, Sizes};
 
 /// The name of the configuration file from QEMU.
 const CONFIGURATION_FILE: &str = "opt/barepost/barepost.toml";
@@ -108,12 +108,12 @@ fn site() -> Site {
 }
 
 /// The certificates and keys from QEMU.
-fn papers() -> Papers {
-    Papers {
+fn papers() -> MachineKeys {
+    MachineKeys {
         certificates: unpacked(CERTIFICATES_FILE, pack::certificates),
         signing_keys: unpacked(SIGNING_KEYS_FILE, pack::signing_keys).into(),
         authorities: unpacked(AUTHORITIES_FILE, pack::authorities),
-        ..Papers::default()
+        ..MachineKeys::default()
     }
 }
 

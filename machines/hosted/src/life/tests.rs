@@ -29,7 +29,7 @@ fn begin(cores: u8, disk: File) -> (Life, UnixStream) {
         disk,
         configuration: Configuration::parse(CONFIGURATION).unwrap(),
         site: Site::default(),
-        papers: Papers::default(),
+        papers: MachineKeys::default(),
         sizes: Sizes::for_memory(256 << 20, cores).unwrap(),
     };
     (Life::start(setup).unwrap(), linux)

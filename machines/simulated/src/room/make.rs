@@ -4,7 +4,7 @@ use chance::Dice;
 use dkim::SigningKey;
 use machine::{Ethernet, Micros, UnixTime};
 use server::configuration::Configuration;
-use server::{Papers, Sizes};
+use server::{MachineKeys, Sizes};
 use smoltcp::wire::{Ipv4Address, Ipv6Address};
 
 use super::fault::Fault;
@@ -74,7 +74,8 @@ impl Make {
         ]
         .concat();
         let signing_keys = [SigningKey::new(&key, "room").expect("a key of Ed25519")].into();
-        let papers = Papers { certificates: certificates(), signing_keys, ..Papers::default() };
+        let papers =
+            MachineKeys { certificates: certificates(), signing_keys, ..MachineKeys::default() };
         let engines = Engines::new(
             configuration,
             site::packed(),

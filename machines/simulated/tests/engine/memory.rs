@@ -12,7 +12,7 @@ use http2::{FrameHead, FrameType, PREFACE, flags};
 use machine::Micros;
 use rustls::ClientConfig;
 use server::configuration::Configuration;
-use server::{Papers, Sizes};
+use server::{MachineKeys, Sizes};
 use simulated::{Engines, MemoryDisk, SimulatedMachine};
 
 use super::room::pages::site;
@@ -194,7 +194,7 @@ fn memory_promises_of_cores_fit_into_their_memory() {
             engines = Some(Engines::new(
                 configuration,
                 Site::default(),
-                Papers::default(),
+                MachineKeys::default(),
                 sizes,
                 cores,
                 &mut machine,

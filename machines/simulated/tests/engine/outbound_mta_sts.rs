@@ -4,7 +4,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use http::Site;
-use server::Papers;
+use server::MachineKeys;
 use sha2::{Digest, Sha256};
 use simulated::MemoryDisk;
 use tls::Authorities;
@@ -48,7 +48,7 @@ fn configured(
     network: &str,
 ) -> Around {
     let authorities = Authorities::with([valid().pem.as_slice()]).expect("it is one");
-    let papers = Papers { authorities, ..Papers::default() };
+    let papers = MachineKeys { authorities, ..MachineKeys::default() };
     let configuration = relay::configuration()
         .replace("dns = [\"10.0.0.12\"]", &["dns = [\"10.0.0.12\"]", network].join("\n"));
     let disk = MemoryDisk::blank(DISK_BYTES);

@@ -4,7 +4,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use http::Site;
-use server::Papers;
+use server::MachineKeys;
 use simulated::MemoryDisk;
 use tls::Authorities;
 
@@ -27,7 +27,7 @@ struct Around {
 /// it and has this configuration. Its name is `smart.test`.
 fn around(seed: u64, (port, tls_mode): (u16, SmarthostTls), trust: Trust, relay: &str) -> Around {
     let authorities = Authorities::with([trust.pem.as_slice()]).expect("it is one");
-    let papers = Papers { authorities, ..Papers::default() };
+    let papers = MachineKeys { authorities, ..MachineKeys::default() };
     let private = "private_networks = [\"10.0.0.0/24\"]\n";
     let text = configuration().replace(private, &format!("{private}{relay}\n"));
     let disk = MemoryDisk::blank(DISK_BYTES);

@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use http::Site;
-use server::Papers;
+use server::MachineKeys;
 use sha2::{Digest, Sha256};
 use simulated::MemoryDisk;
 use tls::Authorities;
@@ -60,8 +60,11 @@ fn around(
 ) -> (Room, World, PolicyServer) {
     let authorities = [valid().pem, for_another().pem].concat();
     let authorities = Authorities::with([authorities.as_slice()]).expect("they are some");
-    let papers =
-        Papers { authorities, certificates: vec![valid().certificate], ..Papers::default() };
+    let papers = MachineKeys {
+        authorities,
+        certificates: vec![valid().certificate],
+        ..MachineKeys::default()
+    };
     let configuration = relay::configuration()
         .replace(
             "address = \"grace@barepost.test\"",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use machine::Micros;
 use rustls::ClientConfig;
-use server::{InUse, Papers};
+use server::{InUse, MachineKeys};
 use simulated::MemoryDisk;
 use tls::Authorities;
 
@@ -120,10 +120,10 @@ fn hsts_is_sent_only_with_a_publicly_trusted_certificate() {
         let trust = Trust::new("mail.barepost.test");
         let believed = is_believed.then_some(trust.pem.as_slice());
         let browser_authorities = Authorities::with(believed).expect("they are some");
-        let papers = Papers {
+        let papers = MachineKeys {
             certificates: vec![trust.certificate.clone()],
             browser_authorities,
-            ..Papers::default()
+            ..MachineKeys::default()
         };
         let disk = MemoryDisk::blank(DISK_BYTES);
         let mut room =

@@ -18,7 +18,7 @@ use dkim::SigningKey;
 use http::Site;
 use machine::{Instant, Micros};
 use server::configuration::Configuration;
-use server::{Ending, InUse, Next, Papers, Sizes};
+use server::{Ending, InUse, MachineKeys, Next, Sizes};
 use simulated::{Client, Engines, MemoryDisk, SimulatedMachine};
 use smoltcp::wire::Ipv4Address;
 use tls::Certificate;
@@ -178,8 +178,11 @@ impl Room {
         certificates: Vec<Certificate>,
         signing_keys: Vec<SigningKey>,
     ) -> Room {
-        let papers =
-            Papers { certificates, signing_keys: signing_keys.into(), ..Papers::default() };
+        let papers = MachineKeys {
+            certificates,
+            signing_keys: signing_keys.into(),
+            ..MachineKeys::default()
+        };
         Room::with_papers(seed, disk, sizes, configuration, site, papers)
     }
 
@@ -189,7 +192,7 @@ impl Room {
         sizes: Sizes,
         configuration: &str,
         site: Site,
-        papers: Papers,
+        papers: MachineKeys,
     ) -> Room {
         let mut machine = SimulatedMachine::new(seed, disk);
         (machine.queues, machine.strays) =
