@@ -217,7 +217,7 @@ class Mail(barepost.SharedMachineTest):
                     while not plain.recv(4096).endswith(b"\r\n"):
                         pass
                     plain.sendall(command + b"\r\n" + words)
-                    self.assertIn(plain.recv(4096), (b"220 2.0.0 Start TLS\r\n", b"+OK Start TLS\r\n"))
+                    self.assertIn(plain.recv(4096), (b"220 2.0.0 Ready to start TLS\r\n", b"+OK Begin TLS negotiation\r\n"))
                     talk = stack.enter_context(self.context().wrap_socket(plain, server_hostname="localhost"))
                     talk.sendall(b"NOOP\r\nQUIT\r\n")
                     heard = b""

@@ -31,7 +31,11 @@ impl Certificates {
             let Some(upload) = self.uploads.pop_back() else { return };
             self.answer_upload(
                 upload.ticket,
-                Err((Obstacle::Later, "too many at a time\n".into())),
+                Err((
+                    Obstacle::Later,
+                    "Too many certificate uploads at the same time. Try again in a moment.\n"
+                        .into(),
+                )),
             );
         }
         if !self.can_take_up() {

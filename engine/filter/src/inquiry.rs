@@ -35,8 +35,8 @@ use crate::{Filter, FilterContext, MESSAGE_OCTETS_MAX};
 const STEP_OCTETS: usize = 32 * 1024;
 
 /// The texts for a message about which the filter has not answered.
-const UNKNOWN: &str = "the filter could not be asked";
-const PUT_OFF: &str = "Cannot be looked at now, try again later";
+const UNKNOWN: &str = "the content filter was not available";
+const PUT_OFF: &str = "The content filter is not available, try again later";
 
 /// The question to the filter about one message.
 pub struct FilterQuery {
@@ -194,7 +194,7 @@ impl FilterQuery {
         let place = &filter.named.place;
         match route_to(&place.host, &ourselves.us(), 0, &self.knowledge) {
             Err(Missing(_)) if !cx.names.can_be_asked() => {
-                self.is_away("has a name, and there is nobody to be asked for it", filter, cx)
+                self.is_away("cannot be resolved without a name server", filter, cx)
             }
             Err(Missing(question)) => {
                 let number = cx.names.ask(self.at, question.clone());
@@ -206,7 +206,7 @@ impl FilterQuery {
                     hops.iter().map(|hop| SocketAddr::new(hop.address, place.port)).collect();
                 self.stage = Stage::Spoken;
             }
-            Ok(MailRoute::Nowhere(_)) => self.is_away("has no address", filter, cx),
+            Ok(MailRoute::Nowhere(_)) => self.is_away("cannot be resolved", filter, cx),
         }
         true
     }

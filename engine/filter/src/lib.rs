@@ -154,14 +154,15 @@ impl Filter {
     fn did_not_answer(&mut self, why: &str, now: Instant) {
         self.asked_again_at = now + QUIET;
         let meanwhile = match self.named.when_away {
-            WhenAway::Accept => "taken as if there were none",
-            WhenAway::Junk => "put into Junk",
-            WhenAway::Defer => "put off",
+            WhenAway::Accept => "accepted without a check",
+            WhenAway::Junk => "moved to Junk",
+            WhenAway::Defer => "deferred",
         };
         if !core::mem::replace(&mut self.is_away, true) {
             let place = &self.named.place;
-            self.line =
-                Some(format!("filter: {place} {why}: letters are {meanwhile} while it is away"));
+            self.line = Some(format!(
+                "filter: {place} {why}: messages are {meanwhile} until it answers again"
+            ));
         }
     }
 }

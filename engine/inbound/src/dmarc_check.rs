@@ -373,7 +373,7 @@ impl DmarcCheck {
             }
             (Author::Of(author), Ok(Some(dmarc::DmarcVerdict::Fail(DmarcPolicy::Quarantine)))) => {
                 Judgement::Suspect(format!(
-                    "not proved to be of {author}, which wants such mail kept apart (DMARC)"
+                    "DMARC failed for {author}, and its policy is quarantine"
                 ))
             }
             (Author::Of(_), Ok(Some(dmarc::DmarcVerdict::TempError))) if self.is_limited => {
@@ -406,8 +406,9 @@ impl DmarcCheck {
                     .trusted_forwarder
                     .as_ref()
                     .map_or("", |trusted_forwarder| trusted_forwarder.as_str());
-                let verdict =
-                    format_args!("{verdict} reason=\"{trusted_forwarder} vouches for it (ARC)\"");
+                let verdict = format_args!(
+                    "{verdict} reason=\"{trusted_forwarder} is a trusted forwarder (ARC)\""
+                );
                 findings.author(verdict, Some(author.as_str()));
             }
             (Author::Of(author), Ok(Some(verdict))) => {

@@ -154,7 +154,7 @@ mod tests {
             "dmarc=none header.from=mail.test",
             "dmarc=temperror header.from=mail.test",
             "dmarc=permerror",
-            "dmarc=fail reason=\"list.test vouches for it (ARC)\" header.from=mail.test",
+            "dmarc=fail reason=\"list.test is a trusted forwarder (ARC)\" header.from=mail.test",
         ] {
             assert_eq!(unproved(results), None, "{results}");
         }

@@ -20,53 +20,57 @@ pub const BUSY: &[u8] = b"-ERR [SYS/TEMP] Too many connections, try again later\
 pub(crate) type Reply = &'static [u8];
 
 pub(crate) const GREETING: Reply = b"+OK Barepost ready\r\n";
-pub(crate) const START_TLS: Reply = b"+OK Start TLS\r\n";
+pub(crate) const START_TLS: Reply = b"+OK Begin TLS negotiation\r\n";
 pub(crate) const OK: Reply = b"+OK\r\n";
 pub(crate) const BYE: Reply = b"+OK Bye\r\n";
 pub(crate) const SEND_PASSWORD: Reply = b"+OK Send PASS\r\n";
-pub(crate) const MARKED: Reply = b"+OK Will be deleted at QUIT\r\n";
+pub(crate) const MARKED: Reply = b"+OK Marked to be deleted\r\n";
 pub(crate) const LIST_FOLLOWS: Reply = b"+OK List follows\r\n";
 pub(crate) const END: Reply = b".\r\n";
 
-pub(crate) const NO_PLAIN_LOGIN: Reply = b"-ERR Passwords are not taken in plain text here\r\n";
+pub(crate) const NO_PLAIN_LOGIN: Reply = b"-ERR Login without encryption is not allowed\r\n";
 pub(crate) const TLS_BUSY: Reply =
-    b"-ERR [SYS/TEMP] Too many are about to speak TLS, try again later\r\n";
-pub(crate) const TLS_TWICE: Reply = b"-ERR TLS is spoken already\r\n";
-pub(crate) const LOGIN_CANCELLED: Reply = b"-ERR Login given up\r\n";
-pub(crate) const BAD_LOGIN_RESPONSE: Reply = b"-ERR Not the response that was asked for\r\n";
+    b"-ERR [SYS/TEMP] Too many TLS handshakes in progress, try again later\r\n";
+pub(crate) const TLS_TWICE: Reply = b"-ERR TLS is already active\r\n";
+pub(crate) const LOGIN_CANCELLED: Reply = b"-ERR Authentication cancelled\r\n";
+pub(crate) const BAD_LOGIN_RESPONSE: Reply = b"-ERR Invalid authentication response\r\n";
 pub(crate) const UNKNOWN_MECHANISM: Reply =
-    b"-ERR Unknown mechanism; SASL in the reply to CAPA tells those known\r\n";
+    b"-ERR Unknown authentication mechanism; the reply to CAPA lists those supported\r\n";
 pub(crate) const SEND_USER_FIRST: Reply = b"-ERR Send USER first\r\n";
 pub(crate) const LOG_IN_FIRST: Reply = b"-ERR Log in first\r\n";
-pub(crate) const LOGGED_IN_ALREADY: Reply = b"-ERR Only before the login\r\n";
+pub(crate) const LOGGED_IN_ALREADY: Reply = b"-ERR Already logged in\r\n";
 pub(crate) const NO_SUCH_MESSAGE: Reply = b"-ERR No such message\r\n";
 pub(crate) const IS_DELETED: Reply = b"-ERR Message is deleted\r\n";
-pub(crate) const NOT_DELETED: Reply = b"-ERR [SYS/TEMP] Not all messages were deleted\r\n";
+pub(crate) const NOT_DELETED: Reply =
+    b"-ERR [SYS/TEMP] Some messages were not deleted, try again later\r\n";
 pub(crate) const LINE_TOO_LONG: Reply = b"-ERR Line too long\r\n";
 pub(crate) const TOO_MANY_FAULTS: Reply = b"-ERR Too many errors\r\n";
-pub(crate) const PASSWORD_CHANGED: Reply = b"-ERR [AUTH] Password has changed, log in again\r\n";
+pub(crate) const PASSWORD_CHANGED: Reply =
+    b"-ERR [AUTH] Your password has changed, log in again\r\n";
 pub(crate) const TOO_MANY_COMMANDS: Reply = b"-ERR Too many commands without a login\r\n";
-pub(crate) const STOPPING: Reply = b"-ERR [SYS/TEMP] Server is stopping, try again later\r\n";
+pub(crate) const STOPPING: Reply = b"-ERR [SYS/TEMP] Server is shutting down, try again later\r\n";
 
 pub(crate) fn fault(fault: CommandFault) -> Reply {
     match fault {
         CommandFault::UnknownCommand => b"-ERR Unknown command\r\n",
-        CommandFault::BadArguments => b"-ERR Wrong arguments\r\n",
+        CommandFault::BadArguments => b"-ERR Invalid arguments\r\n",
     }
 }
 
 pub(crate) fn login_refusal(refusal: LoginRefusal) -> Reply {
     match refusal {
         LoginRefusal::Credentials => b"-ERR [AUTH] Wrong user name or password\r\n",
-        LoginRefusal::InUse => b"-ERR [IN-USE] Another session has this maildrop\r\n",
-        LoginRefusal::TryLater => b"-ERR [SYS/TEMP] Cannot log in now, try again later\r\n",
+        LoginRefusal::InUse => b"-ERR [IN-USE] Mailbox is in use by another session\r\n",
+        LoginRefusal::TryLater => {
+            b"-ERR [SYS/TEMP] Temporary authentication failure, try again later\r\n"
+        }
     }
 }
 
 pub(crate) fn read_error(error: ReadError) -> Reply {
     match error {
         ReadError::TryLater => b"-ERR [SYS/TEMP] Message cannot be read now, try again later\r\n",
-        ReadError::Damaged => b"-ERR [SYS/PERM] Message is damaged\r\n",
+        ReadError::Damaged => b"-ERR [SYS/PERM] Message is damaged and cannot be read\r\n",
     }
 }
 

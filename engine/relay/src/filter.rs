@@ -213,7 +213,7 @@ fn reason(answer: &FilterReply) -> String {
     let [score, required_score] =
         [score, required_score].map(|points| points.clamp(-POINTS_MAX, POINTS_MAX));
     let behind = if named.is_empty() { "" } else { ": " };
-    format!("the filter gives it {score:.2} of {required_score:.2} points{behind}{named}")
+    format!("spam score {score:.2} of {required_score:.2}{behind}{named}")
 }
 
 fn sayable(text: &str, most: usize) -> String {

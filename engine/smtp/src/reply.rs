@@ -24,86 +24,86 @@ const LINE_BYTES_MAX: usize = 512;
 
 /// The reply to a client from an address with too many connections, before this one is closed.
 pub const TOO_MANY_CONNECTIONS: &[u8] =
-    b"421 4.7.0 Too many connections from your address, try again later\r\n";
+    b"421 4.7.0 Too many connections from your IP address, try again later\r\n";
 
 /// The reply to a client that has sent something before the greeting, before the connection is
 /// closed.
-pub const SPOKE_FIRST: &[u8] = b"554 5.5.0 Sent something before the greeting\r\n";
+pub const SPOKE_FIRST: &[u8] = b"554 5.5.0 Client sent data before the server's greeting\r\n";
 
 /// The reply to a client for which there is no session, before the connection is closed.
 pub const BUSY: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 
 pub(crate) type Reply = &'static [u8];
 
-pub(crate) const START_TLS: Reply = b"220 2.0.0 Start TLS\r\n";
-pub(crate) const LOGGED_IN: Reply = b"235 2.7.0 Logged in\r\n";
+pub(crate) const START_TLS: Reply = b"220 2.0.0 Ready to start TLS\r\n";
+pub(crate) const LOGGED_IN: Reply = b"235 2.7.0 Authentication successful\r\n";
 pub(crate) const BYE: Reply = b"221 2.0.0 Bye\r\n";
-pub(crate) const HELP: Reply = b"214 2.0.0 See RFC 5321; postmaster reads mail here\r\n";
+pub(crate) const HELP: Reply = b"214 2.0.0 See RFC 5321, or write to postmaster for help\r\n";
 pub(crate) const OK: Reply = b"250 2.0.0 OK\r\n";
 pub(crate) const SENDER_OK: Reply = b"250 2.1.0 Sender OK\r\n";
 pub(crate) const RECIPIENT_OK: Reply = b"250 2.1.5 Recipient OK\r\n";
-pub(crate) const CHUNK_OK: Reply = b"250 2.0.0 Chunk taken\r\n";
+pub(crate) const CHUNK_OK: Reply = b"250 2.0.0 Chunk received\r\n";
 pub(crate) const CANNOT_VERIFY: Reply =
-    b"252 2.5.0 Cannot verify, but will take mail and try to deliver it\r\n";
-pub(crate) const SEND_MESSAGE: Reply = b"354 End with a line of one dot\r\n";
+    b"252 2.5.0 Cannot verify the user, but will accept the message and try to deliver it\r\n";
+pub(crate) const SEND_MESSAGE: Reply = b"354 End data with <CR><LF>.<CR><LF>\r\n";
 
 const DISK_FAILED: Reply = b"451 4.3.0 The server's disk has failed, try again later\r\n";
-pub(crate) const STOPPING: Reply = b"421 4.3.2 Server is stopping, try again later\r\n";
-pub(crate) const PASSWORD_CHANGED: Reply = b"421 4.7.0 Password has changed, log in again\r\n";
-pub(crate) const TOO_SLOW: Reply = b"421 4.4.2 Nothing came for too long\r\n";
+pub(crate) const STOPPING: Reply = b"421 4.3.2 Server is shutting down, try again later\r\n";
+pub(crate) const PASSWORD_CHANGED: Reply = b"421 4.7.0 Your password has changed, log in again\r\n";
+pub(crate) const TOO_SLOW: Reply = b"421 4.4.2 Timeout exceeded, closing connection\r\n";
 pub(crate) const TOO_MANY_FAULTS: Reply = b"421 4.7.0 Too many errors\r\n";
 pub(crate) const TOO_MANY_COMMANDS: Reply = b"421 4.7.0 Too many commands without a message\r\n";
 
 pub(crate) const TOO_MANY_UNKNOWN: Reply =
-    b"421 4.7.0 Too many unknown recipients from your address, try again later\r\n";
+    b"421 4.7.0 Too many unknown recipients from your IP address, try again later\r\n";
 
 pub(crate) const TLS_BUSY: Reply =
-    b"454 4.7.0 Too many are about to speak TLS, try again later\r\n";
+    b"454 4.7.0 Too many TLS handshakes in progress, try again later\r\n";
 
 pub(crate) const LINE_TOO_LONG: Reply = b"500 5.5.2 Line too long\r\n";
-pub(crate) const LOGIN_CANCELLED: Reply = b"501 5.7.0 Login given up\r\n";
-pub(crate) const BAD_LOGIN_RESPONSE: Reply = b"501 5.5.2 Not the response that was asked for\r\n";
+pub(crate) const LOGIN_CANCELLED: Reply = b"501 5.7.0 Authentication cancelled\r\n";
+pub(crate) const BAD_LOGIN_RESPONSE: Reply = b"501 5.5.2 Invalid authentication response\r\n";
 pub(crate) const UNKNOWN_MECHANISM: Reply =
-    b"504 5.5.4 Unknown mechanism; AUTH in the reply to EHLO tells those known\r\n";
-pub(crate) const LOGIN_TWICE: Reply = b"503 5.5.1 Logged in already\r\n";
+    b"504 5.5.4 Unknown authentication mechanism; the reply to EHLO lists those supported\r\n";
+pub(crate) const LOGIN_TWICE: Reply = b"503 5.5.1 Already authenticated\r\n";
 pub(crate) const LOGIN_WITHIN_TRANSACTION: Reply =
-    b"503 5.5.1 AUTH has no place within a transaction\r\n";
-pub(crate) const LOG_IN_FIRST: Reply = b"530 5.7.0 Log in first\r\n";
-pub(crate) const START_TLS_FIRST: Reply = b"530 5.7.0 Send STARTTLS first\r\n";
+    b"503 5.5.1 AUTH is not allowed during a mail transaction\r\n";
+pub(crate) const LOG_IN_FIRST: Reply = b"530 5.7.0 Authentication required\r\n";
+pub(crate) const START_TLS_FIRST: Reply = b"530 5.7.0 Encryption required, send STARTTLS first\r\n";
 pub(crate) const NO_LOGIN_IN_THE_CLEAR: Reply =
-    b"538 5.7.11 Passwords are not taken in plain text: send STARTTLS first\r\n";
-pub(crate) const TLS_TWICE: Reply = b"503 5.5.1 TLS is spoken already\r\n";
+    b"538 5.7.11 Encryption required for authentication, send STARTTLS first\r\n";
+pub(crate) const TLS_TWICE: Reply = b"503 5.5.1 TLS is already active\r\n";
 pub(crate) const GREET_FIRST: Reply = b"503 5.5.1 Send EHLO or HELO first\r\n";
 pub(crate) const MAIL_FIRST: Reply = b"503 5.5.1 Send MAIL first\r\n";
-pub(crate) const MAIL_TWICE: Reply = b"503 5.5.1 MAIL was sent already\r\n";
-pub(crate) const CHUNKS_BEGAN: Reply = b"503 5.5.1 BDAT was sent already\r\n";
+pub(crate) const MAIL_TWICE: Reply = b"503 5.5.1 MAIL already sent, send RSET to start again\r\n";
+pub(crate) const CHUNKS_BEGAN: Reply = b"503 5.5.1 BDAT already sent, send BDAT or RSET\r\n";
 pub(crate) const NO_RECIPIENT: Reply = b"554 5.5.1 No valid recipients\r\n";
 pub(crate) const TOO_SOON: Reply =
-    b"554 5.5.0 Sent more before the reply that has to be waited for\r\n";
+    b"554 5.5.0 Improper pipelining: wait for the server's reply before you send more\r\n";
 pub(crate) const BARE_LINE_END_IN_MESSAGE: Reply =
-    b"554 5.6.0 Message has a bare CR or LF; only CRLF ends a line\r\n";
-pub(crate) const NUL_IN_MESSAGE: Reply = b"554 5.6.0 Message has a NUL byte\r\n";
+    b"554 5.6.0 Message contains a bare CR or LF; lines must end with CRLF\r\n";
+pub(crate) const NUL_IN_MESSAGE: Reply = b"554 5.6.0 Message contains a NUL byte\r\n";
 pub(crate) const BARE_LINE_END_IN_COMMAND: Reply =
-    b"521 5.5.2 Command has a bare CR or LF; only CRLF ends a line\r\n";
+    b"521 5.5.2 Command contains a bare CR or LF; lines must end with CRLF\r\n";
 pub(crate) const RECIPIENT_NEEDS_SMTPUTF8: Reply =
-    b"553 5.6.7 Non-ASCII address needs SMTPUTF8\r\n";
+    b"553 5.6.7 Non-ASCII address requires SMTPUTF8\r\n";
 pub(crate) const TOO_MANY_RECIPIENTS: Reply = b"452 4.5.3 Too many recipients\r\n";
-pub(crate) const MAILBOX_FULL: Reply = b"452 4.2.2 Mailbox full\r\n";
-pub(crate) const NEVER_FITS: Reply = b"552 5.2.2 Larger than all that the mailbox may hold\r\n";
-pub(crate) const TOO_BIG: Reply = b"552 5.3.4 Message too big\r\n";
+pub(crate) const MAILBOX_FULL: Reply = b"452 4.2.2 Mailbox is full, try again later\r\n";
+pub(crate) const NEVER_FITS: Reply = b"552 5.2.2 Message is larger than the mailbox quota\r\n";
+pub(crate) const TOO_BIG: Reply = b"552 5.3.4 Message size exceeds the limit\r\n";
 
 pub(crate) fn fault(fault: CommandError) -> Reply {
     match fault {
         CommandError::UnknownCommand => b"500 5.5.1 Unknown command\r\n",
         CommandError::NotImplemented => b"502 5.5.1 Command not implemented\r\n",
-        CommandError::NotSmtp => b"521 5.5.1 This is SMTP\r\n",
-        CommandError::NotUtf8 => b"500 5.5.2 Line is not UTF-8\r\n",
-        CommandError::BadArguments => b"501 5.5.4 Wrong arguments\r\n",
-        CommandError::BadGreetingName => b"501 5.5.4 Needs your host's name or address literal\r\n",
-        CommandError::BadPath => b"501 5.1.3 Address must look like <local-part@domain>\r\n",
-        CommandError::PathTooLong => b"501 5.1.3 Address too long\r\n",
-        CommandError::BadParameter => b"501 5.5.4 Wrong parameter value\r\n",
-        CommandError::UnknownParameter => b"555 5.5.4 Unknown parameter\r\n",
+        CommandError::NotSmtp => b"521 5.5.1 This is an SMTP server\r\n",
+        CommandError::NotUtf8 => b"500 5.5.2 Line is not valid UTF-8\r\n",
+        CommandError::BadArguments => b"501 5.5.4 Invalid arguments\r\n",
+        CommandError::BadGreetingName => b"501 5.5.4 Send your host name or an address literal\r\n",
+        CommandError::BadPath => b"501 5.1.3 Invalid address, must be <local-part@domain>\r\n",
+        CommandError::PathTooLong => b"501 5.1.3 Address is too long\r\n",
+        CommandError::BadParameter => b"501 5.5.4 Invalid parameter value\r\n",
+        CommandError::UnknownParameter => b"555 5.5.4 Unsupported parameter\r\n",
         CommandError::NeedsSmtpUtf8 => RECIPIENT_NEEDS_SMTPUTF8,
         CommandError::BadChunk => b"521 5.5.4 Syntax: BDAT size [LAST]\r\n",
     }
@@ -111,14 +111,14 @@ pub(crate) fn fault(fault: CommandError) -> Reply {
 
 pub(crate) fn sender_refusal(refusal: SenderRefusal) -> Reply {
     match refusal {
-        SenderRefusal::StorageFull => b"452 4.3.1 No room for the message now\r\n",
-        SenderRefusal::Busy => b"451 4.3.2 Too busy, try again later\r\n",
+        SenderRefusal::StorageFull => b"452 4.3.1 Insufficient system storage, try again later\r\n",
+        SenderRefusal::Busy => b"451 4.3.2 Server is busy, try again later\r\n",
         SenderRefusal::DiskFailed => DISK_FAILED,
         SenderRefusal::TooOften => {
-            b"450 4.7.1 Too many messages from your address, try again later\r\n"
+            b"450 4.7.1 Too many messages from your IP address, try again later\r\n"
         }
         SenderRefusal::NotTheirs => {
-            b"553 5.7.1 The sender's address is not that of who has logged in\r\n"
+            b"553 5.7.1 Sender address rejected: not owned by the logged-in user\r\n"
         }
     }
 }
@@ -126,31 +126,29 @@ pub(crate) fn sender_refusal(refusal: SenderRefusal) -> Reply {
 pub(crate) fn login_refusal(refusal: AuthRefusal) -> Reply {
     match refusal {
         AuthRefusal::Credentials => b"535 5.7.8 Wrong user name or password\r\n",
-        AuthRefusal::TryLater => b"454 4.7.0 Cannot log in now, try again later\r\n",
+        AuthRefusal::TryLater => b"454 4.7.0 Temporary authentication failure, try again later\r\n",
     }
 }
 
 pub(crate) fn recipient_refusal(refusal: RecipientRefusal, actions: &mut impl Actions) {
     actions.reply(match refusal {
         RecipientRefusal::TooOften => {
-            b"450 4.7.1 Too many recipients from your address, try again later\r\n"
+            b"450 4.7.1 Too many recipients from your IP address, try again later\r\n"
         }
-        RecipientRefusal::ComeAgain => {
-            b"450 4.7.1 Not known here yet, try again in some minutes\r\n"
-        }
+        RecipientRefusal::ComeAgain => b"450 4.7.1 Greylisted, try again in a few minutes\r\n",
         RecipientRefusal::Unchecked => {
-            b"451 4.7.0 Too busy to check your address, try again later\r\n"
+            b"451 4.7.0 Cannot check your IP address now, try again later\r\n"
         }
         RecipientRefusal::Guessing => TOO_MANY_UNKNOWN,
         RecipientRefusal::Unwanted => return unwanted(actions),
         RecipientRefusal::UnknownUser => b"550 5.1.1 No such user here\r\n",
         RecipientRefusal::NotLocal => b"550 5.7.1 Relaying denied\r\n",
-        RecipientRefusal::NotFullyQualified => b"554 5.1.2 The domain is not fully-qualified\r\n",
+        RecipientRefusal::NotFullyQualified => b"554 5.1.2 Domain name is not fully qualified\r\n",
         RecipientRefusal::TooMany => TOO_MANY_RECIPIENTS,
         RecipientRefusal::MailboxFull => MAILBOX_FULL,
         RecipientRefusal::NeverFits => NEVER_FITS,
         RecipientRefusal::Unavailable => {
-            b"450 4.2.1 Mailbox cannot be used now, try again later\r\n"
+            b"450 4.2.1 Mailbox temporarily unavailable, try again later\r\n"
         }
     });
 }
@@ -188,27 +186,27 @@ pub(crate) fn message_refused(refusal: MessageRefusal, actions: &mut impl Action
 
 pub(crate) fn message_refusal(refusal: MessageRefusal) -> Reply {
     match refusal {
-        MessageRefusal::StorageFull => b"452 4.3.1 No room for the message now\r\n",
-        MessageRefusal::TryLater => b"451 4.3.0 Message not stored, try again later\r\n",
+        MessageRefusal::StorageFull => b"452 4.3.1 Insufficient system storage, try again later\r\n",
+        MessageRefusal::TryLater => b"451 4.3.0 Message could not be stored, try again later\r\n",
         MessageRefusal::DiskFailed => DISK_FAILED,
-        MessageRefusal::Loop => b"554 5.4.6 Message came by too often: a mail loop\r\n",
-        MessageRefusal::TooManyFields => b"550 5.6.0 The header has more than 1,000 fields\r\n",
+        MessageRefusal::Loop => b"554 5.4.6 Too many hops, mail loop detected\r\n",
+        MessageRefusal::TooManyFields => b"550 5.6.0 Message header has more than 1,000 fields\r\n",
         MessageRefusal::TooBig => TOO_BIG,
         MessageRefusal::MailboxFull => MAILBOX_FULL,
         MessageRefusal::NeverFits => NEVER_FITS,
-        MessageRefusal::OutboxFull => b"452 4.2.2 Too much of your mail waits to be sent, try again later\r\n",
-        MessageRefusal::TooManyToday => b"451 4.7.0 So many messages a day and no more: try again tomorrow\r\n",
+        MessageRefusal::OutboxFull => b"452 4.2.2 Too many of your messages are waiting to be sent, try again later\r\n",
+        MessageRefusal::TooManyToday => b"451 4.7.0 Daily message limit reached, try again tomorrow\r\n",
         MessageRefusal::TooManyNewToday => {
-            b"451 4.7.0 So many new recipients a day and no more: try again tomorrow, or with fewer\r\n"
+            b"451 4.7.0 Daily limit for new recipients reached, try again tomorrow or with fewer recipients\r\n"
         }
-        MessageRefusal::NotTheirs => b"550 5.7.1 From has an address that is not one of who has logged in\r\n",
-        MessageRefusal::NoAuthor => b"550 5.6.0 The message needs one From field, with addresses that can be read\r\n",
-        MessageRefusal::Unchecked => b"451 4.7.0 Too busy to check the message, try again later\r\n",
+        MessageRefusal::NotTheirs => b"550 5.7.1 From address rejected: not owned by the logged-in user\r\n",
+        MessageRefusal::NoAuthor => b"550 5.6.0 Message must have exactly one From field with valid addresses\r\n",
+        MessageRefusal::Unchecked => b"451 4.7.0 Cannot check the message now, try again later\r\n",
         MessageRefusal::Unproved => {
-            b"550 5.7.26 Not proved to be of the domain in From, which wants such mail refused (DMARC)\r\n"
+            b"550 5.7.26 Unauthenticated mail rejected because of the From domain's DMARC policy\r\n"
         }
-        MessageRefusal::Unwanted => b"550 5.7.1 Message not wanted here\r\n",
-        MessageRefusal::Unsure => b"451 4.7.1 Message not wanted now, try again later\r\n",
+        MessageRefusal::Unwanted => b"550 5.7.1 Message rejected by the content filter\r\n",
+        MessageRefusal::Unsure => b"451 4.7.1 Message deferred by the content filter, try again later\r\n",
     }
 }
 

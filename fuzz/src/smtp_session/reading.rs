@@ -234,7 +234,7 @@ impl Reading<'_> {
         };
         self.chunks.extend_from_slice(&chunk);
         let is_taken =
-            self.replies.front().is_some_and(|reply| reply.text == "250 2.0.0 Chunk taken");
+            self.replies.front().is_some_and(|reply| reply.text == "250 2.0.0 Chunk received");
         if !is_last && is_taken {
             return self.replies.pop_front().is_some_and(|reply| self.goes_on_after(&reply));
         }

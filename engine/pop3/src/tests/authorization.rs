@@ -40,7 +40,7 @@ fn plaintext_password_is_refused_where_it_is_not_safe() {
     let mut world = World::new();
     world.settings.plain_login = PlainLogin::Refused;
     let mut talk = Conversation::with(world);
-    const REFUSED: &str = "-ERR Passwords are not taken in plain text here\r\n";
+    const REFUSED: &str = "-ERR Login without encryption is not allowed\r\n";
     talk.exchange(&[
         ("USER ada\r\n", REFUSED),
         ("PASS secret\r\n", REFUSED),
@@ -67,18 +67,18 @@ fn pass_requires_user() {
     talk.login_answer = Some(Err(LoginRefusal::Credentials));
     talk.exchange(&[
         ("PASS secret\r\n", "-ERR Send USER first\r\n"),
-        ("USER\r\n", "-ERR Wrong arguments\r\n"),
-        ("USER \r\n", "-ERR Wrong arguments\r\n"),
-        ("USER a\0b\r\n", "-ERR Wrong arguments\r\n"),
+        ("USER\r\n", "-ERR Invalid arguments\r\n"),
+        ("USER \r\n", "-ERR Invalid arguments\r\n"),
+        ("USER a\0b\r\n", "-ERR Invalid arguments\r\n"),
         ("USER ada\r\n", "+OK Send PASS\r\n"),
-        ("PASS\r\n", "-ERR Wrong arguments\r\n"),
+        ("PASS\r\n", "-ERR Invalid arguments\r\n"),
         ("USER bob\r\n", "+OK Send PASS\r\n"),
         ("PASS \r\n", WRONG),
         ("PASS secret\r\n", "-ERR Send USER first\r\n"),
     ]);
     assert_eq!(talk.world.log, ["login \"bob\" \"\""]);
     talk.says(b"USER \xff\r\n");
-    assert_eq!(talk.replies(), "-ERR Wrong arguments\r\n");
+    assert_eq!(talk.replies(), "-ERR Invalid arguments\r\n");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn user_and_password_may_be_utf_8() {
         ("UTF8\r\n", "+OK\r\n"),
         ("USER m\u{fc}ller\r\n", "+OK Send PASS\r\n"),
         ("PASS gr\u{fc}n\r\n", "+OK 3 messages\r\n"),
-        ("UTF8\r\n", "-ERR Only before the login\r\n"),
+        ("UTF8\r\n", "-ERR Already logged in\r\n"),
     ]);
     assert_eq!(talk.world.log, ["login \"m\u{fc}ller\" \"gr\u{fc}n\""]);
 }
@@ -105,11 +105,11 @@ fn refusals_have_reasons_and_wrong_passwords_are_counted() {
     for _ in 0..5 {
         assert!(!attempt(
             LoginRefusal::InUse,
-            "-ERR [IN-USE] Another session has this maildrop\r\n"
+            "-ERR [IN-USE] Mailbox is in use by another session\r\n"
         ));
         assert!(!attempt(
             LoginRefusal::TryLater,
-            "-ERR [SYS/TEMP] Cannot log in now, try again later\r\n"
+            "-ERR [SYS/TEMP] Temporary authentication failure, try again later\r\n"
         ));
     }
     assert!(!attempt(LoginRefusal::Credentials, WRONG));
@@ -137,8 +137,8 @@ fn no_command_is_taken_while_a_password_is_checked() {
 fn login_commands_are_refused_after_the_login() {
     let mut talk = Conversation::logged_in();
     talk.exchange(&[
-        ("USER bob\r\n", "-ERR Only before the login\r\n"),
-        ("PASS x\r\n", "-ERR Only before the login\r\n"),
+        ("USER bob\r\n", "-ERR Already logged in\r\n"),
+        ("PASS x\r\n", "-ERR Already logged in\r\n"),
         ("APOP ada c4c9334bac560ecc979e58001b3e22fb\r\n", "-ERR Unknown command\r\n"),
     ]);
 }

@@ -6,7 +6,7 @@ use machine::Micros;
 use super::world::{Conversation, World};
 use crate::{Maildrop, Pop3WaitsFor};
 
-const STOPPING: &str = "-ERR [SYS/TEMP] Server is stopping, try again later\r\n";
+const STOPPING: &str = "-ERR [SYS/TEMP] Server is shutting down, try again later\r\n";
 
 /// A session at each of its waiting points.
 fn everywhere() -> impl Iterator<Item = Conversation> {
@@ -104,7 +104,7 @@ fn changed_password_ends_a_logged_in_session() {
         );
         let replies = talk.replies();
         assert!(
-            ["", "-ERR [AUTH] Password has changed, log in again\r\n"].contains(&&*replies),
+            ["", "-ERR [AUTH] Your password has changed, log in again\r\n"].contains(&&*replies),
             "{replies}"
         );
         talk.session.password_changed(&mut talk.world);

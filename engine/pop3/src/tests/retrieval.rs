@@ -80,7 +80,7 @@ fn only_exact_verbs_are_accepted() {
 fn unreadable_message_is_an_error_and_the_session_goes_on() {
     for (error, reply) in [
         (ReadError::TryLater, "-ERR [SYS/TEMP] Message cannot be read now, try again later\r\n"),
-        (ReadError::Damaged, "-ERR [SYS/PERM] Message is damaged\r\n"),
+        (ReadError::Damaged, "-ERR [SYS/PERM] Message is damaged and cannot be read\r\n"),
     ] {
         let mut talk = Conversation::logged_in();
         talk.read_error = Some((0, error));

@@ -7,7 +7,7 @@ use super::world::Conversation;
 use crate::{LoginRefusal, Pop3WaitsFor};
 
 const IN: &str = "+OK 3 messages\r\n";
-const MALFORMED: &str = "-ERR Not the response that was asked for\r\n";
+const MALFORMED: &str = "-ERR Invalid authentication response\r\n";
 /// NUL, `ada`, NUL, `secret`.
 const PLAIN: &str = "AUTH PLAIN AGFkYQBzZWNyZXQ=\r\n";
 
@@ -26,7 +26,7 @@ fn auth_plain_and_login_accept_every_client_form() {
         let mut talk = Conversation::new();
         talk.exchange(lines);
         assert_eq!(talk.world.log, ["login \"ada\" \"secret\""]);
-        talk.exchange(&[("STAT\r\n", "+OK 3 43\r\n"), (PLAIN, "-ERR Only before the login\r\n")]);
+        talk.exchange(&[("STAT\r\n", "+OK 3 43\r\n"), (PLAIN, "-ERR Already logged in\r\n")]);
     }
 }
 
@@ -49,14 +49,14 @@ fn malformed_auth_is_refused_and_the_session_goes_on() {
     let mut talk = Conversation::new();
     talk.login_answer = Some(Err(LoginRefusal::Credentials));
     talk.exchange(&[
-        ("AUTH\r\n", "-ERR Wrong arguments\r\n"),
+        ("AUTH\r\n", "-ERR Invalid arguments\r\n"),
         (
             "AUTH CRAM-MD5\r\n",
-            "-ERR Unknown mechanism; SASL in the reply to CAPA tells those known\r\n",
+            "-ERR Unknown authentication mechanism; the reply to CAPA lists those supported\r\n",
         ),
         ("AUTH PLAIN =\r\n", MALFORMED),
         ("AUTH PLAIN\r\n", "+ \r\n"),
-        ("*\r\n", "-ERR Login given up\r\n"),
+        ("*\r\n", "-ERR Authentication cancelled\r\n"),
         ("AUTH LOGIN\r\n", "+ VXNlcm5hbWU6\r\n"),
         ("YWRh\r\n", "+ UGFzc3dvcmQ6\r\n"),
         ("STAT!\r\n", MALFORMED),
@@ -64,7 +64,7 @@ fn malformed_auth_is_refused_and_the_session_goes_on() {
         // The name in USER is not used by AUTH.
         ("USER bob\r\n", "+OK Send PASS\r\n"),
         ("AUTH LOGIN\r\n", "+ VXNlcm5hbWU6\r\n"),
-        ("*\r\n", "-ERR Login given up\r\n"),
+        ("*\r\n", "-ERR Authentication cancelled\r\n"),
         ("PASS secret\r\n", "-ERR Send USER first\r\n"),
     ]);
     assert!(talk.world.log.is_empty());

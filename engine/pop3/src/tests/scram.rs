@@ -12,8 +12,8 @@ use crate::{LoginRefusal, Pop3WaitsFor};
 
 const IN: &str = "+OK 3 messages\r\n";
 const WRONG: &str = "-ERR [AUTH] Wrong user name or password\r\n";
-const MALFORMED: &str = "-ERR Not the response that was asked for\r\n";
-const GIVEN_UP: &str = "-ERR Login given up\r\n";
+const MALFORMED: &str = "-ERR Invalid authentication response\r\n";
+const GIVEN_UP: &str = "-ERR Authentication cancelled\r\n";
 const LOG_IN_FIRST: &str = "-ERR Log in first\r\n";
 
 /// A client with an accepted proof that has received the server's signature.
@@ -44,7 +44,7 @@ fn scram_login_completes_after_the_server_signature() {
         assert_eq!(talk.world.log, ["puzzle \"user\"", "login \"user\", proved: true"]);
         talk.exchange(&[("\r\n", IN), ("STAT\r\n", "+OK 3 43\r\n")]);
         talk.exchange(&[
-            ("AUTH SCRAM-SHA-256\r\n", "-ERR Only before the login\r\n"),
+            ("AUTH SCRAM-SHA-256\r\n", "-ERR Already logged in\r\n"),
             ("QUIT\r\n", "+OK Bye\r\n"),
         ]);
         assert!(!talk.world.maildrop_open);
@@ -75,7 +75,7 @@ fn cancelled_scram_login_leaves_the_maildrop() {
     }
     let mut talk = signed();
     talk.session.stopping(&mut talk.world);
-    assert_eq!(talk.replies(), "-ERR [SYS/TEMP] Server is stopping, try again later\r\n");
+    assert_eq!(talk.replies(), "-ERR [SYS/TEMP] Server is shutting down, try again later\r\n");
     assert!(talk.world.closed && !talk.world.maildrop_open);
 }
 
@@ -114,7 +114,7 @@ fn scram_check_blocks_commands_and_ends_at_a_stop() {
     talk.replies();
     talk.login_answer = Some(Ok(()));
     talk.says("");
-    let stopping = "-ERR [SYS/TEMP] Server is stopping, try again later\r\n";
+    let stopping = "-ERR [SYS/TEMP] Server is shutting down, try again later\r\n";
     assert_eq!(talk.replies(), format!("+ {SERVER_FINAL}\r\n{stopping}"));
     assert!(talk.world.closed && !talk.world.maildrop_open);
 }

@@ -5,7 +5,7 @@ use machine::Micros;
 use super::world::{Conversation, World};
 use crate::{PlainLogin, Pop3Tls, Pop3WaitsFor, Session};
 
-const START: &str = "+OK Start TLS\r\n";
+const START: &str = "+OK Begin TLS negotiation\r\n";
 
 fn talk_with(tls: Pop3Tls, plain_login: PlainLogin) -> Conversation {
     let mut world = World::new();
@@ -43,11 +43,11 @@ fn stls_is_accepted_once_before_the_login_if_available() {
     for (tls, reply) in [
         (Pop3Tls::Absent, "-ERR Unknown command\r\n"),
         (Pop3Tls::Offered, START),
-        (Pop3Tls::Busy, "-ERR [SYS/TEMP] Too many are about to speak TLS, try again later\r\n"),
-        (Pop3Tls::Spoken, "-ERR TLS is spoken already\r\n"),
+        (Pop3Tls::Busy, "-ERR [SYS/TEMP] Too many TLS handshakes in progress, try again later\r\n"),
+        (Pop3Tls::Spoken, "-ERR TLS is already active\r\n"),
     ] {
         let mut talk = talk_with(tls, PlainLogin::Refused);
-        talk.exchange(&[("STLS now\r\n", "-ERR Wrong arguments\r\n"), ("stls\r\n", reply)]);
+        talk.exchange(&[("STLS now\r\n", "-ERR Invalid arguments\r\n"), ("stls\r\n", reply)]);
         let expected =
             if tls == Pop3Tls::Offered { Pop3WaitsFor::Handshake } else { Pop3WaitsFor::Bytes };
         assert_eq!(talk.session.waits_for(), expected);
@@ -55,7 +55,7 @@ fn stls_is_accepted_once_before_the_login_if_available() {
     let mut talk = talk_with(Pop3Tls::Offered, PlainLogin::Offered);
     talk.says("USER ada\r\nPASS secret\r\n");
     talk.replies();
-    talk.exchange(&[("STLS\r\n", "-ERR Only before the login\r\n"), ("STAT\r\n", "+OK 3 43\r\n")]);
+    talk.exchange(&[("STLS\r\n", "-ERR Already logged in\r\n"), ("STAT\r\n", "+OK 3 43\r\n")]);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn session_state_is_reset_by_stls() {
     assert_eq!(talk.world.deadline, Some(Micros::from_secs(600)));
     talk.exchange(&[
         ("PASS secret\r\n", "-ERR Send USER first\r\n"),
-        ("STLS\r\n", "-ERR TLS is spoken already\r\n"),
+        ("STLS\r\n", "-ERR TLS is already active\r\n"),
         ("USER ada\r\n", "+OK Send PASS\r\n"),
         ("PASS secret\r\n", "+OK 3 messages\r\n"),
     ]);

@@ -17,9 +17,9 @@ fn list_and_uidl_of_single_messages() {
         ("LIST 0\r\n", NO_SUCH),
         ("LIST 4\r\n", NO_SUCH),
         ("UIDL 99999999999999999999\r\n", NO_SUCH),
-        ("LIST -1\r\n", "-ERR Wrong arguments\r\n"),
-        ("LIST 1 2\r\n", "-ERR Wrong arguments\r\n"),
-        ("UIDL x\r\n", "-ERR Wrong arguments\r\n"),
+        ("LIST -1\r\n", "-ERR Invalid arguments\r\n"),
+        ("LIST 1 2\r\n", "-ERR Invalid arguments\r\n"),
+        ("UIDL x\r\n", "-ERR Invalid arguments\r\n"),
     ]);
 }
 
@@ -40,7 +40,7 @@ fn missing_and_wrong_arguments_are_refused() {
         "NOOP 1",
         "QUIT 1",
     ] {
-        talk.exchange(&[(&(command.to_string() + "\r\n"), "-ERR Wrong arguments\r\n")]);
+        talk.exchange(&[(&(command.to_string() + "\r\n"), "-ERR Invalid arguments\r\n")]);
     }
     talk.exchange(&[
         ("RETR 4\r\n", NO_SUCH),
@@ -54,7 +54,7 @@ fn missing_and_wrong_arguments_are_refused() {
 fn marked_message_is_gone_until_rset() {
     let mut talk = Conversation::logged_in();
     talk.exchange(&[
-        ("DELE 2\r\n", "+OK Will be deleted at QUIT\r\n"),
+        ("DELE 2\r\n", "+OK Marked to be deleted\r\n"),
         ("DELE 2\r\n", IS_DELETED),
         ("LIST 2\r\n", IS_DELETED),
         ("UIDL 2\r\n", IS_DELETED),
@@ -76,7 +76,7 @@ fn quit_replies_once_the_deletion_is_durable() {
     let mut talk = Conversation::logged_in();
     talk.deletion_answer = None;
     talk.exchange(&[
-        ("DELE 1\r\nDELE 3\r\n", "+OK Will be deleted at QUIT\r\n+OK Will be deleted at QUIT\r\n"),
+        ("DELE 1\r\nDELE 3\r\n", "+OK Marked to be deleted\r\n+OK Marked to be deleted\r\n"),
         ("QUIT\r\nNOOP\r\n", ""),
     ]);
     assert_eq!(talk.world.log[1], "delete [1, 3]");
@@ -92,6 +92,9 @@ fn failed_deletion_is_reported() {
     let mut talk = Conversation::logged_in();
     talk.deletion_answer = Some(Err(DeletionError));
     talk.says("DELE 1\r\nQUIT\r\n");
-    assert!(talk.replies().ends_with("-ERR [SYS/TEMP] Not all messages were deleted\r\n"));
+    assert!(
+        talk.replies()
+            .ends_with("-ERR [SYS/TEMP] Some messages were not deleted, try again later\r\n")
+    );
     assert!(!talk.world.maildrop_open && talk.world.closed);
 }

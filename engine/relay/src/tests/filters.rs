@@ -92,7 +92,7 @@ fn json(action: &str, more: &str) -> String {
 fn filter_answer_is_one_of_four_verdicts() {
     let symbols = ",\"symbols\":{\"A\":{\"name\":\"A\",\"score\":1.5},\"B\":{\"score\":6.75,\"options\":[\"x\"]},\"C\":{\"score\":-2},\"D\":{}}";
     let words = ",\"messages\":{\"smtp_message\":\"Gtube\\r\\npatt\\u00e4ern\",\"other\":1}";
-    let reason = "the filter gives it 8.25 of 15.00 points".to_string();
+    let reason = "spam score 8.25 of 15.00".to_string();
     for (action, more, verdict) in [
         ("no action", "", FilterVerdict::Clean),
         ("no action", words, FilterVerdict::Clean),

@@ -4,7 +4,7 @@ use super::world::Conversation;
 use crate::MessageRefusal;
 
 const STORED: &str = "250 2.0.0 Stored as 4D2\r\n";
-const CHUNK_TAKEN: &str = "250 2.0.0 Chunk taken\r\n";
+const CHUNK_TAKEN: &str = "250 2.0.0 Chunk received\r\n";
 const OK: &str = "250 2.0.0 OK\r\n";
 
 #[test]
@@ -59,9 +59,9 @@ fn other_commands_between_chunks_keep_their_rules() {
     let mut talk = Conversation::addressed();
     talk.exchange(&[
         ("BDAT 1\r\na", CHUNK_TAKEN),
-        ("DATA\r\n", "503 5.5.1 BDAT was sent already\r\n"),
-        ("RCPT TO:<c@d>\r\n", "503 5.5.1 BDAT was sent already\r\n"),
-        ("MAIL FROM:<c@d>\r\n", "503 5.5.1 MAIL was sent already\r\n"),
+        ("DATA\r\n", "503 5.5.1 BDAT already sent, send BDAT or RSET\r\n"),
+        ("RCPT TO:<c@d>\r\n", "503 5.5.1 BDAT already sent, send BDAT or RSET\r\n"),
+        ("MAIL FROM:<c@d>\r\n", "503 5.5.1 MAIL already sent, send RSET to start again\r\n"),
         ("BDAT 1 LAST\r\nb", STORED),
     ]);
     assert_eq!(talk.world.messages, [b"ab"]);
@@ -100,7 +100,7 @@ fn chunks_beyond_the_limit_are_read_and_refused() {
         (&std::format!("BDAT 600\r\n{chunk}"), CHUNK_TAKEN),
         (
             &std::format!("BDAT 600\r\n{chunk}NOOP\r\n"),
-            "552 5.3.4 Message too big\r\n250 2.0.0 OK\r\n",
+            "552 5.3.4 Message size exceeds the limit\r\n250 2.0.0 OK\r\n",
         ),
         (&std::format!("BDAT 600 LAST\r\n{chunk}"), "503 5.5.1 Send MAIL first\r\n"),
     ]);
@@ -114,7 +114,7 @@ fn endless_chunk_ends_the_session() {
     for _ in 0..30 {
         talk.says("x".repeat(100));
     }
-    assert_eq!(talk.replies(), "552 5.3.4 Message too big\r\n");
+    assert_eq!(talk.replies(), "552 5.3.4 Message size exceeds the limit\r\n");
     assert!(talk.world.closed && talk.world.is_settled());
 }
 
@@ -123,14 +123,14 @@ fn refusal_is_sent_at_the_end_of_the_chunk() {
     let mut talk = Conversation::addressed();
     talk.world.begin_refusal = Some(MessageRefusal::StorageFull);
     talk.exchange(&[
-        ("BDAT 6 LAST\r\nQUIT\r\n", "452 4.3.1 No room for the message now\r\n"),
+        ("BDAT 6 LAST\r\nQUIT\r\n", "452 4.3.1 Insufficient system storage, try again later\r\n"),
         ("BDAT 0 LAST\r\n", "503 5.5.1 Send MAIL first\r\n"),
     ]);
     let mut talk = Conversation::addressed();
     talk.world.bytes_refusal = Some((4, MessageRefusal::TryLater));
     talk.exchange(&[(
         "BDAT 6\r\nQUIT\r\nNOOP\r\n",
-        "451 4.3.0 Message not stored, try again later\r\n250 2.0.0 OK\r\n",
+        "451 4.3.0 Message could not be stored, try again later\r\n250 2.0.0 OK\r\n",
     )]);
     assert!(talk.world.is_settled());
 }

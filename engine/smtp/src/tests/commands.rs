@@ -12,7 +12,7 @@ fn message_is_accepted_and_acknowledged() {
         ("MAIL FROM:<ada@example.org> SIZE=20 BODY=8BITMIME\r\n", "250 2.1.0 Sender OK\r\n"),
         ("RCPT TO:<bob@mail.test>\r\n", "250 2.1.5 Recipient OK\r\n"),
         ("RCPT TO:<Postmaster>\r\n", "250 2.1.5 Recipient OK\r\n"),
-        ("DATA\r\n", "354 End with a line of one dot\r\n"),
+        ("DATA\r\n", "354 End data with <CR><LF>.<CR><LF>\r\n"),
         ("Subject: x\r\n\r\nHello\r\n.\r\n", "250 2.0.0 Stored as 4D2\r\n"),
         ("QUIT\r\n", "221 2.0.0 Bye\r\n"),
     ]);
@@ -87,7 +87,7 @@ fn client_names_are_kept_unchanged() {
 
 #[test]
 fn ehlo_name_must_be_valid_in_a_header() {
-    const REFUSED: &str = "501 5.5.4 Needs your host's name or address literal\r\n";
+    const REFUSED: &str = "501 5.5.4 Send your host name or an address literal\r\n";
     let long = "EHLO ".to_string() + &"n".repeat(256) + "\r\n";
     let mut talk = Conversation::new();
     talk.exchange(&[
@@ -112,11 +112,11 @@ fn commands_out_of_order_are_refused() {
         ("RCPT TO:<a@b>\r\n", "503 5.5.1 Send MAIL first\r\n"),
         ("DATA\r\n", "503 5.5.1 Send MAIL first\r\n"),
         ("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n"),
-        ("MAIL FROM:<c@d>\r\n", "503 5.5.1 MAIL was sent already\r\n"),
+        ("MAIL FROM:<c@d>\r\n", "503 5.5.1 MAIL already sent, send RSET to start again\r\n"),
         ("DATA\r\n", "554 5.5.1 No valid recipients\r\n"),
         ("RCPT TO:<a@b>\r\n", "250 2.1.5 Recipient OK\r\n"),
-        ("DATA now\r\n", "501 5.5.4 Wrong arguments\r\n"),
-        ("DATA\r\n", "354 End with a line of one dot\r\n"),
+        ("DATA now\r\n", "501 5.5.4 Invalid arguments\r\n"),
+        ("DATA\r\n", "354 End data with <CR><LF>.<CR><LF>\r\n"),
         (".\r\n", "250 2.0.0 Stored as 4D2\r\n"),
         ("DATA\r\n", "503 5.5.1 Send MAIL first\r\n"),
         ("RCPT TO:<a@b>\r\n", "503 5.5.1 Send MAIL first\r\n"),
@@ -140,14 +140,15 @@ fn rset_and_ehlo_end_the_transaction() {
 
 #[test]
 fn noop_help_and_vrfy_are_answered_anywhere() {
-    let verify = "252 2.5.0 Cannot verify, but will take mail and try to deliver it\r\n";
-    let help = "214 2.0.0 See RFC 5321; postmaster reads mail here\r\n";
+    let verify =
+        "252 2.5.0 Cannot verify the user, but will accept the message and try to deliver it\r\n";
+    let help = "214 2.0.0 See RFC 5321, or write to postmaster for help\r\n";
     for mut talk in [Conversation::new(), Conversation::greeted(), Conversation::addressed()] {
         talk.exchange(&[
             ("NOOP\r\n", "250 2.0.0 OK\r\n"),
             ("noop whatever\r\n", "250 2.0.0 OK\r\n"),
             ("VRFY ada\r\n", verify),
-            ("VRFY\r\n", "501 5.5.4 Wrong arguments\r\n"),
+            ("VRFY\r\n", "501 5.5.4 Invalid arguments\r\n"),
             ("HELP\r\n", help),
             ("HELP MAIL\r\n", help),
             ("EXPN list\r\n", "502 5.5.1 Command not implemented\r\n"),
@@ -155,8 +156,8 @@ fn noop_help_and_vrfy_are_answered_anywhere() {
             ("AUTH PLAIN AGEAYg==\r\n", "502 5.5.1 Command not implemented\r\n"),
             ("\r\n", "500 5.5.1 Unknown command\r\n"),
             ("M\u{e4}IL\r\n", "500 5.5.1 Unknown command\r\n"),
-            ("RSET now\r\n", "501 5.5.4 Wrong arguments\r\n"),
-            ("QUIT now\r\n", "501 5.5.4 Wrong arguments\r\n"),
+            ("RSET now\r\n", "501 5.5.4 Invalid arguments\r\n"),
+            ("QUIT now\r\n", "501 5.5.4 Invalid arguments\r\n"),
             ("RSET \t \r\n", "250 2.0.0 OK\r\n"),
             ("QUIT\r\n", "221 2.0.0 Bye\r\n"),
         ]);
@@ -166,15 +167,15 @@ fn noop_help_and_vrfy_are_answered_anywhere() {
 
 #[test]
 fn unknown_mail_parameters_are_refused() {
-    const SYNTAX: &str = "501 5.5.4 Wrong parameter value\r\n";
+    const SYNTAX: &str = "501 5.5.4 Invalid parameter value\r\n";
     let mut talk = Conversation::greeted();
     talk.world.settings.faults_max = 100;
     for (parameters, reply) in [
         (" SIZE=1000", "250 2.1.0 Sender OK\r\n"),
         (" size=0  body=7bit", "250 2.1.0 Sender OK\r\n"),
         (" SMTPUTF8", "250 2.1.0 Sender OK\r\n"),
-        (" SIZE=1001", "552 5.3.4 Message too big\r\n"),
-        (" SIZE=99999999999999999999", "552 5.3.4 Message too big\r\n"),
+        (" SIZE=1001", "552 5.3.4 Message size exceeds the limit\r\n"),
+        (" SIZE=99999999999999999999", "552 5.3.4 Message size exceeds the limit\r\n"),
         (" SIZE=100000000000000000000", SYNTAX),
         (" SIZE=", SYNTAX),
         (" SIZE", SYNTAX),
@@ -185,15 +186,15 @@ fn unknown_mail_parameters_are_refused() {
         (" BODY=7BIT BODY=7BIT", SYNTAX),
         (" SMTPUTF8=1", SYNTAX),
         (" SMTPUTF8 SMTPUTF8", SYNTAX),
-        (" X", "555 5.5.4 Unknown parameter\r\n"),
-        ("SIZE=1", "501 5.1.3 Address must look like <local-part@domain>\r\n"),
+        (" X", "555 5.5.4 Unsupported parameter\r\n"),
+        ("SIZE=1", "501 5.1.3 Invalid address, must be <local-part@domain>\r\n"),
     ] {
         let command = std::format!("MAIL FROM:<a@b>{parameters}\r\n");
         talk.exchange(&[(&command, reply), ("RSET\r\n", "250 2.0.0 OK\r\n")]);
     }
     talk.exchange(&[
         ("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n"),
-        ("RCPT TO:<a@b> X\r\n", "555 5.5.4 Unknown parameter\r\n"),
+        ("RCPT TO:<a@b> X\r\n", "555 5.5.4 Unsupported parameter\r\n"),
         ("RCPT TO:<a@b> \r\n", "250 2.1.5 Recipient OK\r\n"),
     ]);
 }
@@ -206,28 +207,22 @@ fn recipients_are_refused_separately_with_a_reason() {
         ("MAIL FROM:<a@b>\r\n", "250 2.1.0 Sender OK\r\n"),
         ("RCPT TO:<nobody@mail.test>\r\n", "550 5.1.1 No such user here\r\n"),
         ("RCPT TO:<elsewhere@mail.test>\r\n", "550 5.7.1 Relaying denied\r\n"),
-        ("RCPT TO:<abridged@mail.test>\r\n", "554 5.1.2 The domain is not fully-qualified\r\n"),
-        ("RCPT TO:<full@mail.test>\r\n", "452 4.2.2 Mailbox full\r\n"),
-        (
-            "RCPT TO:<small@mail.test>\r\n",
-            "552 5.2.2 Larger than all that the mailbox may hold\r\n",
-        ),
+        ("RCPT TO:<abridged@mail.test>\r\n", "554 5.1.2 Domain name is not fully qualified\r\n"),
+        ("RCPT TO:<full@mail.test>\r\n", "452 4.2.2 Mailbox is full, try again later\r\n"),
+        ("RCPT TO:<small@mail.test>\r\n", "552 5.2.2 Message is larger than the mailbox quota\r\n"),
         (
             "RCPT TO:<asleep@mail.test>\r\n",
-            "450 4.2.1 Mailbox cannot be used now, try again later\r\n",
+            "450 4.2.1 Mailbox temporarily unavailable, try again later\r\n",
         ),
         ("RCPT TO:<toomany@mail.test>\r\n", "452 4.5.3 Too many recipients\r\n"),
         (
             "RCPT TO:<often@mail.test>\r\n",
-            "450 4.7.1 Too many recipients from your address, try again later\r\n",
+            "450 4.7.1 Too many recipients from your IP address, try again later\r\n",
         ),
-        (
-            "RCPT TO:<new@mail.test>\r\n",
-            "450 4.7.1 Not known here yet, try again in some minutes\r\n",
-        ),
+        ("RCPT TO:<new@mail.test>\r\n", "450 4.7.1 Greylisted, try again in a few minutes\r\n"),
         (
             "RCPT TO:<unchecked@mail.test>\r\n",
-            "451 4.7.0 Too busy to check your address, try again later\r\n",
+            "451 4.7.0 Cannot check your IP address now, try again later\r\n",
         ),
         ("RCPT TO:<unwanted@mail.test>\r\n", "554 5.7.1 listed: ask there\r\n"),
         ("DATA\r\n", "554 5.5.1 No valid recipients\r\n"),
@@ -235,7 +230,7 @@ fn recipients_are_refused_separately_with_a_reason() {
         ("RCPT TO:<2@mail.test>\r\n", "250 2.1.5 Recipient OK\r\n"),
         ("RCPT TO:<3@mail.test>\r\n", "250 2.1.5 Recipient OK\r\n"),
         ("RCPT TO:<4@mail.test>\r\n", "452 4.5.3 Too many recipients\r\n"),
-        ("DATA\r\n", "354 End with a line of one dot\r\n"),
+        ("DATA\r\n", "354 End data with <CR><LF>.<CR><LF>\r\n"),
         ("x\r\n.\r\n", "250 2.0.0 Stored as 4D2\r\n"),
     ]);
     assert!(talk.world.log.contains(&"message from client.test by Esmtp for 3".to_string()));
@@ -244,7 +239,7 @@ fn recipients_are_refused_separately_with_a_reason() {
 #[test]
 fn guessing_recipients_ends_the_session() {
     let mut talk = Conversation::addressed();
-    let told = "421 4.7.0 Too many unknown recipients from your address, try again later\r\n";
+    let told = "421 4.7.0 Too many unknown recipients from your IP address, try again later\r\n";
     talk.exchange(&[("RCPT TO:<guessed@mail.test>\r\n", told)]);
     assert!(talk.world.closed && talk.world.is_settled());
 }
@@ -259,7 +254,7 @@ fn long_reason_is_cut_to_one_line() {
 
 #[test]
 fn non_ascii_addresses_need_smtputf8() {
-    const REFUSED: &str = "553 5.6.7 Non-ASCII address needs SMTPUTF8\r\n";
+    const REFUSED: &str = "553 5.6.7 Non-ASCII address requires SMTPUTF8\r\n";
     let mut talk = Conversation::greeted();
     talk.exchange(&[
         ("MAIL FROM:<m\u{fc}ller@example.org>\r\n", REFUSED),
@@ -274,14 +269,14 @@ fn non_ascii_addresses_need_smtputf8() {
         ),
     ]);
     talk.says(b"MAIL FROM:<m\xfcller@example.org> SMTPUTF8\r\n");
-    assert_eq!(talk.replies(), "500 5.5.2 Line is not UTF-8\r\n");
+    assert_eq!(talk.replies(), "500 5.5.2 Line is not valid UTF-8\r\n");
 }
 
 #[test]
 fn sender_is_refused_without_disk_space() {
     for (refusal, reply) in [
-        (SenderRefusal::StorageFull, "452 4.3.1 No room for the message now\r\n"),
-        (SenderRefusal::Busy, "451 4.3.2 Too busy, try again later\r\n"),
+        (SenderRefusal::StorageFull, "452 4.3.1 Insufficient system storage, try again later\r\n"),
+        (SenderRefusal::Busy, "451 4.3.2 Server is busy, try again later\r\n"),
         (SenderRefusal::DiskFailed, "451 4.3.0 The server's disk has failed, try again later\r\n"),
     ] {
         let mut talk = Conversation::greeted();
@@ -300,7 +295,7 @@ fn message_that_cannot_begin_ends_its_transaction() {
     let mut talk = Conversation::addressed();
     talk.world.begin_refusal = Some(MessageRefusal::StorageFull);
     talk.exchange(&[
-        ("DATA\r\n", "452 4.3.1 No room for the message now\r\n"),
+        ("DATA\r\n", "452 4.3.1 Insufficient system storage, try again later\r\n"),
         ("DATA\r\n", "503 5.5.1 Send MAIL first\r\n"),
     ]);
     assert!(talk.world.is_settled());
@@ -392,14 +387,15 @@ fn http_requests_end_the_session() {
     for request in ["GET / HTTP/1.1\r\n", "POST /mail HTTP/1.1\r\n", "CONNECT a:25 HTTP/1.1\r\n"] {
         let mut talk = Conversation::new();
         let hidden = request.to_string() + "Host: a\r\n\r\nEHLO a\r\nMAIL FROM:<a@b>\r\n";
-        talk.exchange(&[(&hidden, "521 5.5.1 This is SMTP\r\n")]);
+        talk.exchange(&[(&hidden, "521 5.5.1 This is an SMTP server\r\n")]);
         assert!(talk.world.closed && talk.world.log.is_empty());
     }
 }
 
 #[test]
 fn early_talker_is_refused_if_configured() {
-    const TOO_SOON: &str = "554 5.5.0 Sent more before the reply that has to be waited for\r\n";
+    const TOO_SOON: &str =
+        "554 5.5.0 Improper pipelining: wait for the server's reply before you send more\r\n";
     let hasty = |haste, before: &str, words: &str| {
         let mut talk = Conversation::new();
         talk.world.settings.haste = haste;

@@ -26,7 +26,7 @@ pub(super) fn stuffed(message: &[u8]) -> Vec<u8> {
 fn deliver(pieces: &[&[u8]]) -> Conversation {
     let mut talk = Conversation::addressed();
     talk.world.settings.message_bytes_max = u64::MAX;
-    talk.exchange(&[("DATA\r\n", "354 End with a line of one dot\r\n")]);
+    talk.exchange(&[("DATA\r\n", "354 End data with <CR><LF>.<CR><LF>\r\n")]);
     for piece in pieces {
         talk.says(piece);
     }

@@ -8,8 +8,8 @@ use machine::Micros;
 use super::world::Conversation;
 use crate::{Session, SmtpWaitsFor};
 
-const TOO_SLOW: &str = "421 4.4.2 Nothing came for too long\r\n";
-const STOPPING: &str = "421 4.3.2 Server is stopping, try again later\r\n";
+const TOO_SLOW: &str = "421 4.4.2 Timeout exceeded, closing connection\r\n";
+const STOPPING: &str = "421 4.3.2 Server is shutting down, try again later\r\n";
 
 #[test]
 fn silent_client_is_disconnected() {
@@ -91,7 +91,7 @@ fn stopping_server_still_accepts_the_arriving_message() {
         (" and half\r\n", ""),
         (
             ".\r\nNOOP\r\n",
-            "250 2.0.0 Stored as 4D2\r\n421 4.3.2 Server is stopping, try again later\r\n",
+            "250 2.0.0 Stored as 4D2\r\n421 4.3.2 Server is shutting down, try again later\r\n",
         ),
     ]);
     assert!(talk.world.closed && talk.world.messages == [b"half and half\r\n"]);
@@ -108,7 +108,7 @@ fn stopping_server_still_answers_for_the_store() {
     talk.session.message_stored(Ok(b"1"), &mut talk.world);
     assert_eq!(
         talk.replies(),
-        "250 2.0.0 Stored as 1\r\n421 4.3.2 Server is stopping, try again later\r\n"
+        "250 2.0.0 Stored as 1\r\n421 4.3.2 Server is shutting down, try again later\r\n"
     );
     assert!(talk.world.closed && talk.world.is_settled());
 }
@@ -120,7 +120,7 @@ fn stopping_server_ends_after_the_chunk() {
     talk.session.stopping(&mut talk.world);
     talk.exchange(&[(
         "lf",
-        "250 2.0.0 Chunk taken\r\n421 4.3.2 Server is stopping, try again later\r\n",
+        "250 2.0.0 Chunk received\r\n421 4.3.2 Server is shutting down, try again later\r\n",
     )]);
     assert!(talk.world.closed && talk.world.is_settled() && talk.world.messages.is_empty());
 }
@@ -225,7 +225,7 @@ fn refused_recipient_is_not_checked() {
         ("RCPT TO:<eve@mail.test>\r\n", "452 4.5.3 Too many recipients\r\n"),
         ("RSET\r\n", "250 2.0.0 OK\r\n"),
         ("MAIL FROM:<ada@example.org>\r\n", "250 2.1.0 Sender OK\r\n"),
-        ("RCPT TO:<\u{e4}@mail.test>\r\n", "553 5.6.7 Non-ASCII address needs SMTPUTF8\r\n"),
+        ("RCPT TO:<\u{e4}@mail.test>\r\n", "553 5.6.7 Non-ASCII address requires SMTPUTF8\r\n"),
     ]);
     assert_eq!(talk.session.waits_for(), SmtpWaitsFor::Bytes);
 }

@@ -13,8 +13,8 @@ use crate::hold::{DateTime, Hold};
 /// Tue, 24 Nov 2026 12:00:00.5 UTC.
 const NOW: UnixTime = UnixTime(1_795_521_600_500_000);
 const OK: &str = "250 2.1.0 Sender OK\r\n";
-const SYNTAX: &str = "501 5.5.4 Wrong parameter value\r\n";
-const UNKNOWN: &str = "555 5.5.4 Unknown parameter\r\n";
+const SYNTAX: &str = "501 5.5.4 Invalid parameter value\r\n";
+const UNKNOWN: &str = "555 5.5.4 Unsupported parameter\r\n";
 
 fn holding() -> Conversation {
     let mut world = World::new();

@@ -8,10 +8,10 @@ use machine::Micros;
 use super::world::{Conversation, World};
 use crate::{AuthRefusal, LoginPolicy, SenderRefusal, Session, SmtpTls, SmtpWaitsFor};
 
-const IN: &str = "235 2.7.0 Logged in\r\n";
+const IN: &str = "235 2.7.0 Authentication successful\r\n";
 const WRONG: &str = "535 5.7.8 Wrong user name or password\r\n";
-const GIVEN_UP: &str = "501 5.7.0 Login given up\r\n";
-const MALFORMED: &str = "501 5.5.2 Not the response that was asked for\r\n";
+const GIVEN_UP: &str = "501 5.7.0 Authentication cancelled\r\n";
+const MALFORMED: &str = "501 5.5.2 Invalid authentication response\r\n";
 /// NUL, `ada`, NUL, `secret`.
 const PLAIN: &str = "AUTH PLAIN AGFkYQBzZWNyZXQ=\r\n";
 
@@ -71,7 +71,7 @@ fn auth_plain_and_login_accept_every_client_form() {
 fn mail_requires_a_login() {
     let mut talk = talk();
     talk.exchange(&[
-        ("MAIL FROM:<ada@mail.test>\r\n", "530 5.7.0 Log in first\r\n"),
+        ("MAIL FROM:<ada@mail.test>\r\n", "530 5.7.0 Authentication required\r\n"),
         ("RCPT TO:<bob@mail.test>\r\n", "503 5.5.1 Send MAIL first\r\n"),
         ("DATA\r\n", "503 5.5.1 Send MAIL first\r\n"),
         (PLAIN, IN),
@@ -80,12 +80,12 @@ fn mail_requires_a_login() {
     talk.replies();
     talk.exchange(&[("MAIL FROM:<ada@mail.test>\r\n", "250 2.1.0 Sender OK\r\n")]);
     let mut talk = talk_with(LoginPolicy::AfterTls, SmtpTls::Offered);
-    talk.exchange(&[("MAIL FROM:<ada@mail.test>\r\n", "530 5.7.0 Send STARTTLS first\r\n")]);
+    talk.exchange(&[("MAIL FROM:<ada@mail.test>\r\n", "530 5.7.0 Encryption required, send STARTTLS first\r\n")]);
 }
 
 #[test]
 fn changed_password_ends_a_logged_in_session() {
-    const OVER: &str = "421 4.7.0 Password has changed, log in again\r\n";
+    const OVER: &str = "421 4.7.0 Your password has changed, log in again\r\n";
     let begun = "MAIL FROM:<ada@mail.test>\r\nRCPT TO:<bob@mail.test>\r\n";
     for said in
         ["", "NOO", begun, "DATA\r\nhalf", "BDAT 4\r\nha", "BDAT 4\r\nhalf", "AUTH LOGIN\r\n"]
@@ -139,7 +139,7 @@ fn commands_are_not_limited_after_the_login() {
 #[test]
 fn password_is_not_accepted_in_plain_text() {
     let mut talk = talk_with(LoginPolicy::AfterTls, SmtpTls::Offered);
-    let refused = "538 5.7.11 Passwords are not taken in plain text: send STARTTLS first\r\n";
+    let refused = "538 5.7.11 Encryption required for authentication, send STARTTLS first\r\n";
     talk.exchange(&[(PLAIN, refused), ("AUTH LOGIN\r\n", refused), ("AUTH CRAM-MD5\r\n", refused)]);
     assert!(talk.world.log.is_empty());
 }
@@ -147,12 +147,12 @@ fn password_is_not_accepted_in_plain_text() {
 #[test]
 fn login_in_the_clear_is_forgotten_under_tls() {
     let mut talk = talk_with(LoginPolicy::Required, SmtpTls::Offered);
-    talk.exchange(&[(PLAIN, IN), ("STARTTLS\r\n", "220 2.0.0 Start TLS\r\n")]);
+    talk.exchange(&[(PLAIN, IN), ("STARTTLS\r\n", "220 2.0.0 Ready to start TLS\r\n")]);
     talk.world.settings.tls = SmtpTls::Spoken;
     talk.session = Session::secured(&mut talk.world);
     talk.says("EHLO client.test\r\n");
     talk.replies();
-    talk.exchange(&[("MAIL FROM:<ada@mail.test>\r\n", "530 5.7.0 Log in first\r\n")]);
+    talk.exchange(&[("MAIL FROM:<ada@mail.test>\r\n", "530 5.7.0 Authentication required\r\n")]);
 }
 
 #[test]
@@ -161,16 +161,16 @@ fn auth_is_allowed_once_and_outside_transactions() {
     talk.world.settings.login = LoginPolicy::Required;
     talk.exchange(&[(PLAIN, "503 5.5.1 Send EHLO or HELO first\r\n")]);
     let mut talk = self::talk();
-    talk.exchange(&[(PLAIN, IN), (PLAIN, "503 5.5.1 Logged in already\r\n")]);
+    talk.exchange(&[(PLAIN, IN), (PLAIN, "503 5.5.1 Already authenticated\r\n")]);
     talk.exchange(&[("MAIL FROM:<ada@mail.test>\r\n", "250 2.1.0 Sender OK\r\n")]);
-    talk.exchange(&[("AUTH LOGIN\r\n", "503 5.5.1 Logged in already\r\n")]);
+    talk.exchange(&[("AUTH LOGIN\r\n", "503 5.5.1 Already authenticated\r\n")]);
     let mut talk = talk_with(LoginPolicy::Absent, SmtpTls::Spoken);
     talk.exchange(&[
         ("MAIL FROM:<ada@mail.test>\r\n", "250 2.1.0 Sender OK\r\n"),
         (PLAIN, "502 5.5.1 Command not implemented\r\n"),
     ]);
     talk.world.settings.login = LoginPolicy::Required;
-    talk.exchange(&[(PLAIN, "503 5.5.1 AUTH has no place within a transaction\r\n")]);
+    talk.exchange(&[(PLAIN, "503 5.5.1 AUTH is not allowed during a mail transaction\r\n")]);
 }
 
 #[test]
@@ -191,10 +191,10 @@ fn auth_response_length_is_limited() {
 fn malformed_auth_is_refused_and_the_session_goes_on() {
     let mut talk = talk();
     talk.exchange(&[
-        ("AUTH\r\n", "501 5.5.4 Wrong arguments\r\n"),
+        ("AUTH\r\n", "501 5.5.4 Invalid arguments\r\n"),
         (
             "AUTH CRAM-MD5\r\n",
-            "504 5.5.4 Unknown mechanism; AUTH in the reply to EHLO tells those known\r\n",
+            "504 5.5.4 Unknown authentication mechanism; the reply to EHLO lists those supported\r\n",
         ),
         ("AUTH PLAIN =\r\n", MALFORMED),
         ("AUTH PLAIN *\r\n", MALFORMED),
@@ -224,7 +224,7 @@ fn malformed_auth_is_refused_and_the_session_goes_on() {
 fn third_failed_login_ends_the_session() {
     let mut talk = talk();
     talk.login_answer = Some(Err(AuthRefusal::TryLater));
-    talk.exchange(&[(PLAIN, "454 4.7.0 Cannot log in now, try again later\r\n"); 5]);
+    talk.exchange(&[(PLAIN, "454 4.7.0 Temporary authentication failure, try again later\r\n"); 5]);
     talk.login_answer = Some(Err(AuthRefusal::Credentials));
     talk.exchange(&[(PLAIN, WRONG), ("NOOP\r\n", "250 2.0.0 OK\r\n"), (PLAIN, WRONG)]);
     talk.says(PLAIN);
@@ -255,7 +255,10 @@ fn stopping_server_answers_login_and_lost_client_ends_it() {
     assert_eq!(talk.replies(), "");
     talk.login_answer = Some(Ok(()));
     talk.says("");
-    assert_eq!(talk.replies(), [IN, "421 4.3.2 Server is stopping, try again later\r\n"].concat());
+    assert_eq!(
+        talk.replies(),
+        [IN, "421 4.3.2 Server is shutting down, try again later\r\n"].concat()
+    );
     let mut talk = self::talk();
     talk.login_answer = None;
     talk.says(PLAIN);
@@ -267,7 +270,7 @@ fn stopping_server_answers_login_and_lost_client_ends_it() {
     talk.says("AUTH LOGIN\r\n");
     talk.replies();
     talk.session.stopping(&mut talk.world);
-    assert_eq!(talk.replies(), "421 4.3.2 Server is stopping, try again later\r\n");
+    assert_eq!(talk.replies(), "421 4.3.2 Server is shutting down, try again later\r\n");
 }
 
 #[test]
@@ -278,7 +281,7 @@ fn sender_of_another_account_is_refused() {
         (PLAIN, IN),
         (
             "MAIL FROM:<bob@mail.test>\r\n",
-            "553 5.7.1 The sender's address is not that of who has logged in\r\n",
+            "553 5.7.1 Sender address rejected: not owned by the logged-in user\r\n",
         ),
     ]);
 }

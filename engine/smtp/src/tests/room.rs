@@ -13,12 +13,12 @@ const DIALOGUE: &str = "EHLO client.test\r\nMAIL FROM:<ada@example.org> SIZE=30\
 
 const REPLIES: &str = "250-mail.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n\
     250-CHUNKING\r\n250-DSN\r\n250-SIZE 1000\r\n250-LIMITS RCPTMAX=3\r\n250 HELP\r\n250 2.1.0 Sender OK\r\n\
-    250 2.1.5 Recipient OK\r\n550 5.1.1 No such user here\r\n354 End with a line of one dot\r\n\
+    250 2.1.5 Recipient OK\r\n550 5.1.1 No such user here\r\n354 End data with <CR><LF>.<CR><LF>\r\n\
     250 2.0.0 Stored as 4D2\r\n250 2.0.0 OK\r\n250 2.1.0 Sender OK\r\n250 2.1.5 Recipient OK\r\n\
-    250 2.0.0 Chunk taken\r\n250 2.0.0 Stored as 4D2\r\n500 5.5.1 Unknown command\r\n250 2.1.0 Sender OK\r\n\
-    250 2.1.5 Recipient OK\r\n354 End with a line of one dot\r\n\
-    554 5.6.0 Message has a bare CR or LF; only CRLF ends a line\r\n250 2.0.0 OK\r\n\
-    252 2.5.0 Cannot verify, but will take mail and try to deliver it\r\n221 2.0.0 Bye\r\n";
+    250 2.0.0 Chunk received\r\n250 2.0.0 Stored as 4D2\r\n500 5.5.1 Unknown command\r\n250 2.1.0 Sender OK\r\n\
+    250 2.1.5 Recipient OK\r\n354 End data with <CR><LF>.<CR><LF>\r\n\
+    554 5.6.0 Message contains a bare CR or LF; lines must end with CRLF\r\n250 2.0.0 OK\r\n\
+    252 2.5.0 Cannot verify the user, but will accept the message and try to deliver it\r\n221 2.0.0 Bye\r\n";
 
 fn outcome(mut talk: Conversation, pieces: &[&[u8]]) -> (String, Vec<Vec<u8>>, Vec<String>) {
     for piece in pieces {
@@ -83,7 +83,7 @@ fn no_input_is_taken_while_the_store_works() {
     let mut talk = Conversation::addressed();
     talk.store_answers = false;
     talk.says("DATA\r\nx\r\n.\r\nNOOP\r\n");
-    assert_eq!(talk.replies(), "354 End with a line of one dot\r\n");
+    assert_eq!(talk.replies(), "354 End data with <CR><LF>.<CR><LF>\r\n");
     assert_eq!(
         (talk.kept.as_slice(), talk.session.waits_for()),
         (&b"NOOP\r\n"[..], SmtpWaitsFor::Stored)
@@ -141,53 +141,62 @@ fn lack_of_space_stops_the_deadline() {
 #[test]
 fn every_message_refusal_is_sent_at_its_end() {
     for (refusal, reply) in [
-        (MessageRefusal::StorageFull, "452 4.3.1 No room for the message now\r\n"),
-        (MessageRefusal::TryLater, "451 4.3.0 Message not stored, try again later\r\n"),
+        (MessageRefusal::StorageFull, "452 4.3.1 Insufficient system storage, try again later\r\n"),
+        (MessageRefusal::TryLater, "451 4.3.0 Message could not be stored, try again later\r\n"),
         (MessageRefusal::DiskFailed, "451 4.3.0 The server's disk has failed, try again later\r\n"),
-        (MessageRefusal::Loop, "554 5.4.6 Message came by too often: a mail loop\r\n"),
-        (MessageRefusal::TooManyFields, "550 5.6.0 The header has more than 1,000 fields\r\n"),
-        (MessageRefusal::TooBig, "552 5.3.4 Message too big\r\n"),
+        (MessageRefusal::Loop, "554 5.4.6 Too many hops, mail loop detected\r\n"),
+        (MessageRefusal::TooManyFields, "550 5.6.0 Message header has more than 1,000 fields\r\n"),
+        (MessageRefusal::TooBig, "552 5.3.4 Message size exceeds the limit\r\n"),
         (
             MessageRefusal::OutboxFull,
-            "452 4.2.2 Too much of your mail waits to be sent, try again later\r\n",
+            "452 4.2.2 Too many of your messages are waiting to be sent, try again later\r\n",
         ),
         (
             MessageRefusal::TooManyToday,
-            "451 4.7.0 So many messages a day and no more: try again tomorrow\r\n",
+            "451 4.7.0 Daily message limit reached, try again tomorrow\r\n",
         ),
         (
             MessageRefusal::TooManyNewToday,
-            "451 4.7.0 So many new recipients a day and no more: try again tomorrow, or with fewer\r\n",
+            "451 4.7.0 Daily limit for new recipients reached, try again tomorrow or with fewer recipients\r\n",
         ),
         (
             MessageRefusal::NotTheirs,
-            "550 5.7.1 From has an address that is not one of who has logged in\r\n",
+            "550 5.7.1 From address rejected: not owned by the logged-in user\r\n",
         ),
         (
             MessageRefusal::NoAuthor,
-            "550 5.6.0 The message needs one From field, with addresses that can be read\r\n",
+            "550 5.6.0 Message must have exactly one From field with valid addresses\r\n",
         ),
-        (MessageRefusal::Unchecked, "451 4.7.0 Too busy to check the message, try again later\r\n"),
+        (MessageRefusal::Unchecked, "451 4.7.0 Cannot check the message now, try again later\r\n"),
         (
             MessageRefusal::Unproved,
-            "550 5.7.26 Not proved to be of the domain in From, which wants such mail refused (DMARC)\r\n",
+            "550 5.7.26 Unauthenticated mail rejected because of the From domain's DMARC policy\r\n",
         ),
-        (MessageRefusal::Unwanted, "550 5.7.1 Message not wanted here\r\n"),
-        (MessageRefusal::Unsure, "451 4.7.1 Message not wanted now, try again later\r\n"),
+        (MessageRefusal::Unwanted, "550 5.7.1 Message rejected by the content filter\r\n"),
+        (
+            MessageRefusal::Unsure,
+            "451 4.7.1 Message deferred by the content filter, try again later\r\n",
+        ),
     ] {
         let mut talk = Conversation::addressed();
         talk.world.bytes_refusal = Some((3, refusal));
         talk.exchange(&[
-            ("DATA\r\n", "354 End with a line of one dot\r\n"),
+            ("DATA\r\n", "354 End data with <CR><LF>.<CR><LF>\r\n"),
             ("a\r\nb\r\nc", ""),
             ("\r\n.\r\n", reply),
         ]);
         let mut talk = Conversation::addressed();
         talk.world.end_refusal = Some(refusal);
-        talk.exchange(&[("DATA\r\n", "354 End with a line of one dot\r\n"), ("a\r\n.\r\n", reply)]);
+        talk.exchange(&[
+            ("DATA\r\n", "354 End data with <CR><LF>.<CR><LF>\r\n"),
+            ("a\r\n.\r\n", reply),
+        ]);
         let mut talk = Conversation::addressed();
         talk.store_answers = false;
-        talk.exchange(&[("DATA\r\n", "354 End with a line of one dot\r\n"), ("a\r\n.\r\n", "")]);
+        talk.exchange(&[
+            ("DATA\r\n", "354 End data with <CR><LF>.<CR><LF>\r\n"),
+            ("a\r\n.\r\n", ""),
+        ]);
         talk.session.message_stored(Err(refusal), &mut talk.world);
         talk.exchange(&[("", reply), ("RCPT TO:<a@b>\r\n", "503 5.5.1 Send MAIL first\r\n")]);
         assert!(talk.world.is_settled());
@@ -208,7 +217,7 @@ fn filter_refusal_has_its_words_in_one_line() {
             talk.world.reason = reason.into();
             talk.store_answers = false;
             talk.exchange(&[
-                ("DATA\r\n", "354 End with a line of one dot\r\n"),
+                ("DATA\r\n", "354 End data with <CR><LF>.<CR><LF>\r\n"),
                 ("a\r\n.\r\n", ""),
             ]);
             talk.session.message_stored(Err(refusal), &mut talk.world);
@@ -222,13 +231,14 @@ fn filter_refusal_has_its_words_in_one_line() {
 
 #[test]
 fn message_size_limit_is_exact() {
-    for (length, reply) in
-        [(1_000, "250 2.0.0 Stored as 4D2\r\n"), (1_001, "552 5.3.4 Message too big\r\n")]
-    {
+    for (length, reply) in [
+        (1_000, "250 2.0.0 Stored as 4D2\r\n"),
+        (1_001, "552 5.3.4 Message size exceeds the limit\r\n"),
+    ] {
         let line = "x".repeat(length - 2) + "\r\n";
         let mut talk = Conversation::addressed();
         talk.exchange(&[
-            ("DATA\r\n", "354 End with a line of one dot\r\n"),
+            ("DATA\r\n", "354 End data with <CR><LF>.<CR><LF>\r\n"),
             (&line, ""),
             (".\r\nNOOP\r\n", &(String::from(reply) + "250 2.0.0 OK\r\n")),
         ]);
@@ -244,6 +254,6 @@ fn client_beyond_twice_the_limit_is_disconnected() {
     for _ in 0..40 {
         talk.says("x".repeat(100));
     }
-    assert_eq!(talk.replies(), "552 5.3.4 Message too big\r\n");
+    assert_eq!(talk.replies(), "552 5.3.4 Message size exceeds the limit\r\n");
     assert!(talk.world.closed && talk.world.is_settled());
 }

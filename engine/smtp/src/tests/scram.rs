@@ -11,10 +11,10 @@ use testkit::scram::{
 use super::world::{Conversation, World};
 use crate::{AuthRefusal, LoginPolicy, SmtpTls, SmtpWaitsFor};
 
-const IN: &str = "235 2.7.0 Logged in\r\n";
+const IN: &str = "235 2.7.0 Authentication successful\r\n";
 const WRONG: &str = "535 5.7.8 Wrong user name or password\r\n";
-const MALFORMED: &str = "501 5.5.2 Not the response that was asked for\r\n";
-const GIVEN_UP: &str = "501 5.7.0 Login given up\r\n";
+const MALFORMED: &str = "501 5.5.2 Invalid authentication response\r\n";
+const GIVEN_UP: &str = "501 5.7.0 Authentication cancelled\r\n";
 const SENDER: &str = "MAIL FROM:<ada@mail.test>\r\n";
 
 fn talk() -> Conversation {
@@ -58,7 +58,7 @@ fn scram_login_completes_after_the_server_signature() {
             (SENDER, "250 2.1.0 Sender OK\r\n"),
             ("RSET\r\n", "250 2.0.0 OK\r\n"),
         ]);
-        talk.exchange(&[("AUTH SCRAM-SHA-256\r\n", "503 5.5.1 Logged in already\r\n")]);
+        talk.exchange(&[("AUTH SCRAM-SHA-256\r\n", "503 5.5.1 Already authenticated\r\n")]);
     }
 }
 
@@ -71,11 +71,11 @@ fn cancelled_scram_login_is_no_login() {
         (&"A".repeat(2_000), "500 5.5.2 Line too long\r\n"),
     ] {
         let mut talk = signed();
-        talk.exchange(&[(&line(said), reply), (SENDER, "530 5.7.0 Log in first\r\n")]);
+        talk.exchange(&[(&line(said), reply), (SENDER, "530 5.7.0 Authentication required\r\n")]);
         assert_eq!(talk.world.log[2], "no login");
         talk.exchange(&[
             ("\r\n", "500 5.5.1 Unknown command\r\n"),
-            (SENDER, "530 5.7.0 Log in first\r\n"),
+            (SENDER, "530 5.7.0 Authentication required\r\n"),
         ]);
         assert_eq!(talk.world.log.len(), 3);
     }
@@ -84,7 +84,7 @@ fn cancelled_scram_login_is_no_login() {
     assert!(talk.world.closed && talk.world.log[2] == "no login");
     let mut talk = signed();
     talk.session.stopping(&mut talk.world);
-    assert_eq!(talk.replies(), "421 4.3.2 Server is stopping, try again later\r\n");
+    assert_eq!(talk.replies(), "421 4.3.2 Server is shutting down, try again later\r\n");
     assert!(talk.world.closed && talk.world.log[2] == "no login");
 }
 
@@ -100,7 +100,7 @@ fn wrong_scram_proof_is_refused() {
             Some("login \"user\", proved: false")
         );
     }
-    talk.exchange(&[(SENDER, "530 5.7.0 Log in first\r\n")]);
+    talk.exchange(&[(SENDER, "530 5.7.0 Authentication required\r\n")]);
     talk.says(format!("AUTH SCRAM-SHA-256 {FIRST}\r\n{WRONG_LAST}\r\n"));
     assert!(talk.replies().ends_with("421 4.7.0 Too many errors\r\n"));
     let mut talk = self::talk();
@@ -112,13 +112,13 @@ fn wrong_scram_proof_is_refused() {
         talk.exchange(&[
             (&begin, &asked),
             (&line(last), reply),
-            (SENDER, "530 5.7.0 Log in first\r\n"),
+            (SENDER, "530 5.7.0 Authentication required\r\n"),
         ]);
     }
     talk.exchange(&[(&format!("AUTH SCRAM-SHA-256 {BINDING_FIRST}\r\n"), MALFORMED)]);
     talk.exchange(&[(
         "AUTH SCRAM-SHA-256-PLUS\r\n",
-        "504 5.5.4 Unknown mechanism; AUTH in the reply to EHLO tells those known\r\n",
+        "504 5.5.4 Unknown authentication mechanism; the reply to EHLO lists those supported\r\n",
     )]);
     assert!(!talk.world.log.iter().any(|entry| entry.starts_with("login")));
 }
@@ -136,7 +136,7 @@ fn scram_check_blocks_commands_and_ends_at_a_stop() {
     talk.says("");
     assert_eq!(
         talk.replies(),
-        format!("334 {SERVER_FINAL}\r\n421 4.3.2 Server is stopping, try again later\r\n")
+        format!("334 {SERVER_FINAL}\r\n421 4.3.2 Server is shutting down, try again later\r\n")
     );
     assert!(talk.world.closed && talk.world.is_settled());
 }

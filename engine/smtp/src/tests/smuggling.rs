@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::world::Conversation;
 
-const REFUSED: &str = "554 5.6.0 Message has a bare CR or LF; only CRLF ends a line\r\n";
+const REFUSED: &str = "554 5.6.0 Message contains a bare CR or LF; lines must end with CRLF\r\n";
 
 /// Everything that some server takes for the end of data, although it is not.
 const FALSE_ENDS: &[&str] = &[
@@ -59,7 +59,7 @@ fn bare_line_end_in_data_is_rejected() {
 
 #[test]
 fn first_of_two_faults_in_data_is_reported() {
-    const TOO_BIG: &str = "552 5.3.4 Message too big\r\n";
+    const TOO_BIG: &str = "552 5.3.4 Message size exceeds the limit\r\n";
     for (length, line_end, expected) in
         [(998, "\n", REFUSED), (999, "\r", REFUSED), (1_000, "\n", TOO_BIG), (1_001, "\r", TOO_BIG)]
     {
@@ -81,7 +81,7 @@ fn first_of_two_faults_in_data_is_reported() {
 
 #[test]
 fn nul_in_data_is_rejected() {
-    const NUL: &str = "554 5.6.0 Message has a NUL byte\r\n";
+    const NUL: &str = "554 5.6.0 Message contains a NUL byte\r\n";
     let long = "x".repeat(100);
     for (message, expected) in [
         ("\0", NUL),
@@ -92,7 +92,7 @@ fn nul_in_data_is_rejected() {
         ("\n\0", REFUSED),
         ("\r\0", REFUSED),
         (&format!("\0{}", long.repeat(11)), NUL),
-        (&format!("{}\0", long.repeat(11)), "552 5.3.4 Message too big\r\n"),
+        (&format!("{}\0", long.repeat(11)), "552 5.3.4 Message size exceeds the limit\r\n"),
     ] {
         let sent = format!("{message}\r\n.\r\nNOOP\r\n");
         for cut in 0..=sent.len() {
@@ -138,14 +138,17 @@ fn bare_line_end_in_a_command_ends_the_session() {
     ] {
         let mut talk = Conversation::greeted();
         talk.exchange(&[
-            (command, "521 5.5.2 Command has a bare CR or LF; only CRLF ends a line\r\n"),
+            (command, "521 5.5.2 Command contains a bare CR or LF; lines must end with CRLF\r\n"),
             ("MAIL FROM:<a@b>\r\n", ""),
         ]);
         assert!(talk.world.closed && talk.world.log.is_empty() && talk.kept.is_empty());
     }
     let mut talk = Conversation::greeted();
     talk.says(std::format!("NOOP {}\nMAIL FROM:<a@b>\r\n", "x".repeat(5_000)));
-    assert_eq!(talk.replies(), "521 5.5.2 Command has a bare CR or LF; only CRLF ends a line\r\n");
+    assert_eq!(
+        talk.replies(),
+        "521 5.5.2 Command contains a bare CR or LF; lines must end with CRLF\r\n"
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use machine::Micros;
 use super::world::{Conversation, World};
 use crate::{Session, SmtpTls, SmtpWaitsFor};
 
-const START: &str = "220 2.0.0 Start TLS\r\n";
+const START: &str = "220 2.0.0 Ready to start TLS\r\n";
 
 fn talk_with(tls: SmtpTls) -> Conversation {
     let mut world = World::new();
@@ -41,12 +41,12 @@ fn starttls_works_once_and_is_refused_if_impossible() {
     for (tls, reply) in [
         (SmtpTls::Absent, "502 5.5.1 Command not implemented\r\n"),
         (SmtpTls::Offered, START),
-        (SmtpTls::Busy, "454 4.7.0 Too many are about to speak TLS, try again later\r\n"),
-        (SmtpTls::Spoken, "503 5.5.1 TLS is spoken already\r\n"),
+        (SmtpTls::Busy, "454 4.7.0 Too many TLS handshakes in progress, try again later\r\n"),
+        (SmtpTls::Spoken, "503 5.5.1 TLS is already active\r\n"),
     ] {
         let mut talk = talk_with(tls);
         talk.exchange(&[
-            ("STARTTLS now\r\n", "501 5.5.4 Wrong arguments\r\n"),
+            ("STARTTLS now\r\n", "501 5.5.4 Invalid arguments\r\n"),
             ("starttls\r\n", reply),
         ]);
         let expected =
@@ -67,7 +67,7 @@ fn session_begins_again_under_tls() {
     talk.exchange(&[
         ("RCPT TO:<bob@mail.test>\r\n", "503 5.5.1 Send MAIL first\r\n"),
         ("MAIL FROM:<ada@example.org>\r\n", "503 5.5.1 Send EHLO or HELO first\r\n"),
-        ("STARTTLS\r\n", "503 5.5.1 TLS is spoken already\r\n"),
+        ("STARTTLS\r\n", "503 5.5.1 TLS is already active\r\n"),
     ]);
 }
 

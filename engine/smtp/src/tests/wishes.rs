@@ -11,7 +11,7 @@ use crate::{ENVELOPE_ID_BYTES_MAX, EnvelopeId, Extensions, Notify, ORIGINAL_BYTE
 
 const SENDER_OK: &str = "250 2.1.0 Sender OK\r\n";
 const RECIPIENT_OK: &str = "250 2.1.5 Recipient OK\r\n";
-const SYNTAX: &str = "501 5.5.4 Wrong parameter value\r\n";
+const SYNTAX: &str = "501 5.5.4 Invalid parameter value\r\n";
 
 /// What was noted of a command that got this reply.
 #[track_caller]

@@ -19,7 +19,7 @@ const LISTS: &str =
 const BLOCKED: &str = "7.113.0.203.block.test";
 const SUSPECTED: &str = "7.113.0.203.junk.test";
 const TRUSTED: &str = "7.113.0.203.trust.test";
-const UNCHECKED: &str = "451 4.7.0 Too busy to check your address, try again later";
+const UNCHECKED: &str = "451 4.7.0 Cannot check your IP address now, try again later";
 const REFUSED: &str =
     "554 5.7.1 203.0.113.7 is listed by block.test: See https://block.test/203.0.113.7";
 
@@ -125,7 +125,7 @@ fn mail_of_a_client_on_a_junk_list_goes_to_junk() {
         list(&mut server, SUSPECTED, [127, 0, 0, 3]);
         server.zone.push(("_dmarc.fail.test", TEXT, text("v=DMARC1; p=quarantine")));
         let listed = "203.0.113.7 is listed by junk.test: See https://block.test/203.0.113.7";
-        let unproved = "not proved to be of fail.test, which wants such mail kept apart (DMARC); ";
+        let unproved = "DMARC failed for fail.test, and its policy is quarantine; ";
         for (author, reason) in [("me@pass.test", ""), ("me@fail.test", unproved)] {
             let mut talk = greet(&mut room, &mut server, EXTERNAL);
             for command in [
@@ -272,7 +272,10 @@ fn greeted(room: &mut Room, server: &mut NameServer, host: usize) -> Vec<Talk> {
         if line.starts_with("220 ") {
             greeted.push(talk);
         } else {
-            assert_eq!(line, "421 4.7.0 Too many connections from your address, try again later");
+            assert_eq!(
+                line,
+                "421 4.7.0 Too many connections from your IP address, try again later"
+            );
             refused.push(talk);
         }
     }
@@ -313,7 +316,7 @@ fn messages_and_recipients_per_address_are_rate_limited() {
     let limits = "[abuse]\nmessages_a_minute = 3\nrecipients_a_minute = 4\n";
     let (mut room, mut server) = serving_as(23, Mood::Answers, limits);
     let too_many =
-        |what: &str| format!("450 4.7.1 Too many {what} from your address, try again later");
+        |what: &str| format!("450 4.7.1 Too many {what} from your IP address, try again later");
     let rcpt = "RCPT TO:<ada@barepost.test>";
     let mut talk = greet(&mut room, &mut server, EXTERNAL);
     for _ in 0..4 {
@@ -389,7 +392,7 @@ fn too_many_unknown_recipients_hide_which_accounts_exist() {
         let reply = server.smtp(&mut room, &mut talk, &format!("RCPT TO:<{path}>"));
         assert_eq!(
             reply,
-            "421 4.7.0 Too many unknown recipients from your address, try again later"
+            "421 4.7.0 Too many unknown recipients from your IP address, try again later"
         );
         room.until("it is over", |room| room.has_hung_up(&mut talk));
         room.part(talk);
@@ -400,7 +403,7 @@ fn too_many_unknown_recipients_hide_which_accounts_exist() {
 
 #[test]
 fn early_talkers_are_refused_during_the_greeting_delay() {
-    let early = "554 5.5.0 Sent something before the greeting";
+    let early = "554 5.5.0 Client sent data before the server's greeting";
     for (seed, more, wait_ms) in
         [(31, "", 1_000), (32, "[abuse]\ngreeting_delay = \"5s\"\n", 5_000)]
     {
@@ -449,7 +452,7 @@ fn improper_pipelining_is_refused() {
     let all = "EHLO far.test\r\nMAIL FROM:<me@pass.test>\r\nRCPT TO:<ada@barepost.test>\r\nDATA\r\nLetter\r\n.\r\nQUIT";
     let (hello, rest) = all.split_once("\r\n").expect("a command");
     let (envelope, message) = rest.split_once("Letter").expect("a message");
-    let too_soon = "554 5.5.0 Sent more before the reply that has to be waited for";
+    let too_soon = "554 5.5.0 Improper pipelining: wait for the server's reply before you send more";
     for (host, first, second, last) in [
         (EXTERNAL, "", all, too_soon),
         (EXTERNAL, hello, rest, too_soon),
@@ -489,7 +492,7 @@ fn improper_pipelining_is_refused() {
 }
 
 const GREYLIST: &str = "[abuse]\ngreylist = \"5m\"\ndnswl = [\"trust.test\"]\n";
-const COME_AGAIN: &str = "450 4.7.1 Not known here yet, try again in some minutes";
+const COME_AGAIN: &str = "450 4.7.1 Greylisted, try again in a few minutes";
 
 /// The reply to a host for this sender and recipient.
 fn answer(room: &mut Room, server: &mut NameServer, sender: &str, recipient: &str) -> String {

@@ -174,7 +174,10 @@ fn certificate_uploads_use_bounded_memory_per_core() {
         assert!(tls_stream.heard.is_empty());
         room.send_tls(tls_stream, b"-");
         let (status, _, text) = answer(&mut room, tls_stream, true);
-        assert_eq!(text == "too many at a time\n", status == 503);
+        assert_eq!(
+            text == "Too many certificate uploads at the same time. Try again in a moment.\n",
+            status == 503
+        );
         statuses.push(status);
     }
     assert!(statuses.contains(&503) && statuses.contains(&422), "{statuses:?}");

@@ -109,8 +109,9 @@ fn arc_results_count_only_from_trusted_domains() {
         };
         assert!(reply.starts_with("250 2.0.0 "), "{message}: {reply}");
         let (mailbox, above, _) = newest(&room);
-        let expected =
-            format!("dmarc=fail reason=\"{voucher} vouches for it (ARC)\" header.from=pass.test");
+        let expected = format!(
+            "dmarc=fail reason=\"{voucher} is a trusted forwarder (ARC)\" header.from=pass.test"
+        );
         assert_eq!((mailbox, results(&above)[1]), (INBOX, expected.as_str()));
     }
     let apart = message_from("ada@fail.test");

@@ -42,7 +42,7 @@ fn first_lines(room: &mut Room, host: usize, port: u16, count: usize) -> Vec<(St
 
 #[test]
 fn other_services_limit_connections_of_an_address_too() {
-    let too_many = "421 4.7.0 Too many connections from your address, try again later";
+    let too_many = "421 4.7.0 Too many connections from your IP address, try again later";
     let busy = "-ERR [SYS/TEMP] Too many connections, try again later";
     for (seed, (port, refusal)) in (0..).zip([(587, too_many), (110, busy), (25, too_many)]) {
         let (limit, most) = (3, 3 * usize::from(CORES));

@@ -305,7 +305,7 @@ fn a_failed_read_is_reported_as_temporary() {
     assert_eq!(room.retrieve(&mut talk, 1), MESSAGE);
     assert!(room.machine.disk.spoil_what_holds(b"Dear Ada") > 0);
     let reply = room.pop3(&mut talk, "RETR 1");
-    assert!(reply.starts_with("-ERR [SYS/PERM] Message is damaged"), "{reply}");
+    assert!(reply.starts_with("-ERR [SYS/PERM] Message is damaged and cannot be read"), "{reply}");
     room.close(&talk);
 }
 

@@ -120,10 +120,10 @@ pub(super) fn results(above: &str) -> Vec<&str> {
 
 const NO_CHAIN: &str = "arc=none smtp.remote-ip=203.0.113.7";
 
-pub(super) const DEFERRED: &str = "451 4.7.0 Too busy to check the message, try again later";
+pub(super) const DEFERRED: &str = "451 4.7.0 Cannot check the message now, try again later";
 
 pub(super) const REFUSED: &str =
-    "550 5.7.26 Not proved to be of the domain in From, which wants such mail refused (DMARC)";
+    "550 5.7.26 Unauthenticated mail rejected because of the From domain's DMARC policy";
 
 #[test]
 fn spf_authenticates_unsigned_messages() {

@@ -29,12 +29,16 @@ fn the_filter_decides_accept_junk_defer_or_reject() {
         let (mut room, mut world) = filtering(seed, "");
         for (action, more, found) in [
             ("no action", symbols, Ok(None)),
-            ("add header", symbols, Ok(Some("the filter gives it 8.50 of 15.00 points: B, A"))),
-            ("rewrite subject", "", Ok(Some("the filter gives it 8.50 of 15.00 points"))),
+            ("add header", symbols, Ok(Some("spam score 8.50 of 15.00: B, A"))),
+            ("rewrite subject", "", Ok(Some("spam score 8.50 of 15.00"))),
             ("soft reject", words, Err("451 4.7.1 Gtubepattern")),
-            ("greylist", "", Err("451 4.7.1 Message not wanted now, try again later")),
+            (
+                "greylist",
+                "",
+                Err("451 4.7.1 Message deferred by the content filter, try again later"),
+            ),
             ("reject", words, Err("550 5.7.1 Gtubepattern")),
-            ("reject", "", Err("550 5.7.1 Message not wanted here")),
+            ("reject", "", Err("550 5.7.1 Message rejected by the content filter")),
         ] {
             world.filter.mood = Mood::Says(action, more);
             let before = messages_of(&room, "ada").len();
@@ -93,8 +97,8 @@ fn the_filter_gets_the_envelope_and_the_original_message() {
 
 #[test]
 fn an_unresponsive_filter_costs_one_timeout() {
-    let reason = "\r\nX-Barepost-Reason: the filter could not be asked";
-    let meanwhile = ["taken as if there were none", "put into Junk", "put off"];
+    let reason = "\r\nX-Barepost-Reason: the content filter was not available";
+    let meanwhile = ["accepted without a check", "moved to Junk", "deferred"];
     for (number, (policy, mood)) in ["", "junk", "defer"]
         .into_iter()
         .flat_map(|policy| [(policy, Mood::Silent), (policy, Mood::Drips), (policy, Mood::Down)])
@@ -108,7 +112,7 @@ fn an_unresponsive_filter_costs_one_timeout() {
             let (reply, took) = world.send(room, MESSAGE);
             assert!(took < Micros::from_millis(5_500), "{mood:?}: {took:?}");
             if policy == "defer" {
-                assert_eq!(reply, "451 4.7.1 Cannot be looked at now, try again later");
+                assert_eq!(reply, "451 4.7.1 The content filter is not available, try again later");
                 assert_eq!(messages_of(room, "ada"), []);
             } else {
                 assert!(reply.starts_with("250 2.0.0 "), "{reply}");
@@ -139,7 +143,7 @@ fn an_unresponsive_filter_costs_one_timeout() {
         world.filter.mood = Mood::Says("reject", "");
         world.pass(&mut room, Micros::from_secs(61));
         let (reply, _) = world.send(&mut room, MESSAGE);
-        assert_eq!(reply, "550 5.7.1 Message not wanted here");
+        assert_eq!(reply, "550 5.7.1 Message rejected by the content filter");
         assert!(CORES > 1 || told(&room, "filter: 10.0.0.13:11333 answers again") == 1);
         room.until_nothing_is_in_use();
     }
@@ -224,7 +228,7 @@ fn concurrent_filter_requests_are_limited() {
     room.abort(&talks.remove(0));
     world.filter.mood = Mood::Says("reject", "");
     for talk in &mut talks {
-        assert_eq!(world.line(&mut room, talk), "550 5.7.1 Message not wanted here");
+        assert_eq!(world.line(&mut room, talk), "550 5.7.1 Message rejected by the content filter");
     }
     talks.into_iter().for_each(|talk| room.part(talk));
     room.until_nothing_is_in_use();

@@ -48,7 +48,7 @@ fn a_network_holds_only_a_share_of_the_dns_questions() {
     assert_eq!(room.engines.in_use().questions, 32, "an address has a third");
     ask_many_questions(&mut room, &mut server, Ipv4Address::new(203, 0, 113, 8), 60);
     assert_eq!(room.engines.in_use().questions, 48, "a network has half");
-    let unchecked = "451 4.7.0 Too busy to check the message, try again later";
+    let unchecked = "451 4.7.0 Cannot check the message now, try again later";
     assert_eq!(
         message(&mut room, &mut server, "ceo@reject.test"),
         unchecked,

@@ -92,7 +92,7 @@ fn a_message_with_a_hundred_received_fields_is_rejected() {
     assert!(room.deliver("ada@barepost.test", &message(99)).starts_with("250 2."));
     assert_eq!(
         room.deliver("ada@barepost.test", &message(100)),
-        "554 5.4.6 Message came by too often: a mail loop"
+        "554 5.4.6 Too many hops, mail loop detected"
     );
 }
 

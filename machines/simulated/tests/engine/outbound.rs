@@ -80,7 +80,7 @@ fn an_unqualified_recipient_domain_is_rejected() {
     for command in [ADA, "MAIL FROM:<ada@barepost.test>"] {
         world.say(&mut room, &mut talk, command);
     }
-    let refused = "554 5.1.2 The domain is not fully-qualified";
+    let refused = "554 5.1.2 Domain name is not fully qualified";
     for (domain, reply) in [("far", refused), ("LOCALHOST", refused), ("far.test", "250 ")] {
         let said = world.say(&mut room, &mut talk, &format!("RCPT TO:<bob@{domain}>"));
         assert!(said.starts_with(reply), "{domain}: {said}");

@@ -10,7 +10,7 @@ use super::webmail::{Browser, Page, serving};
 const ADA: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl";
 const GRACE: &str = "AUTH PLAIN AGdyYWNlQGJhcmVwb3N0LnRlc3QAbG92ZWxhY2U=";
 
-const OVER: &str = "421 4.7.0 Password has changed, log in again";
+const OVER: &str = "421 4.7.0 Your password has changed, log in again";
 
 /// A submission session in clear text, which its address permits.
 fn submission(room: &mut Room, login: Option<&str>) -> Talk {
@@ -18,7 +18,7 @@ fn submission(room: &mut Room, login: Option<&str>) -> Talk {
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));
     assert_eq!(room.smtp(&mut talk, "EHLO client.test"), "250 HELP");
     if let Some(login) = login {
-        assert_eq!(room.smtp(&mut talk, login), "235 2.7.0 Logged in");
+        assert_eq!(room.smtp(&mut talk, login), "235 2.7.0 Authentication successful");
     }
     talk
 }
@@ -51,7 +51,10 @@ fn a_changed_password_ends_the_sessions_of_every_core() {
         assert_eq!(room.smtp(talk, "MAIL FROM:<ada@barepost.test>"), OVER);
         assert_eq!(room.line_heard(talk), None, "nothing else is answered");
     }
-    assert_eq!(room.pop3(&mut reader, "STAT"), "-ERR [AUTH] Password has changed, log in again");
+    assert_eq!(
+        room.pop3(&mut reader, "STAT"),
+        "-ERR [AUTH] Your password has changed, log in again"
+    );
     assert_eq!(room.line_heard(&mut reader), None);
 
     for talk in &mut others {

@@ -13,8 +13,8 @@ use super::settings::forget_connections;
 use super::webmail::{Browser, between};
 use crate::CORES;
 
-const FULL: &str = "452 4.2.2 Mailbox full";
-const NEVER: &str = "552 5.2.2 Larger than all that the mailbox may hold";
+const FULL: &str = "452 4.2.2 Mailbox is full, try again later";
+const NEVER: &str = "552 5.2.2 Message is larger than the mailbox quota";
 const MANY: &str = "452 4.5.3 Too many recipients";
 
 /// Grace may have a mebibyte, Eve much, and Ada half of the disk.

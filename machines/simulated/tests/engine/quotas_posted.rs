@@ -77,7 +77,10 @@ fn an_outbox_may_hold_half_the_quota() {
             assert!(world.say(&mut room, &mut talk, command).starts_with('2'), "{command}");
         }
         let reply = world.say(&mut room, &mut talk, "DATA");
-        assert_eq!(reply, "452 4.2.2 Too much of your mail waits to be sent, try again later");
+        assert_eq!(
+            reply,
+            "452 4.2.2 Too many of your messages are waiting to be sent, try again later"
+        );
         assert!(room.console_says(
             "limits: ada@barepost.test has as much mail waiting to be sent as it may have"
         ));
@@ -89,7 +92,11 @@ fn an_outbox_may_hold_half_the_quota() {
         }
         let reply = world.say(&mut room, &mut talk, "RCPT TO:<ada@barepost.test>");
         assert!(
-            reply.starts_with(if sends_on { "452 4.2.2 Mailbox full" } else { "250 " }),
+            reply.starts_with(if sends_on {
+                "452 4.2.2 Mailbox is full, try again later"
+            } else {
+                "250 "
+            }),
             "{reply}"
         );
         room.part(talk);

@@ -42,7 +42,7 @@ const SUBMISSIONS: u16 = 465;
 const POP3: u16 = 110;
 const POP3S: u16 = 995;
 
-const IN: &str = "235 2.7.0 Logged in";
+const IN: &str = "235 2.7.0 Authentication successful";
 const WRONG: &str = "535 5.7.8 Wrong user name or password";
 
 fn serving_on(seed: u64, disk: MemoryDisk) -> (Room, Arc<ClientConfig>) {
@@ -159,7 +159,7 @@ fn scram_challenges_do_not_reveal_accounts() {
             let mut talk = greeted(&mut room, host);
             let mut asked_of = |name: &str| {
                 let challenge = begin(&mut room, &mut talk, &mut scram_client, name, "").1;
-                assert_eq!(room.smtp(&mut talk, "*"), "501 5.7.0 Login given up");
+                assert_eq!(room.smtp(&mut talk, "*"), "501 5.7.0 Authentication cancelled");
                 Asked::parse(&challenge)
             };
             let asked: Vec<Asked> = names.iter().map(|name| asked_of(name)).collect();

@@ -16,8 +16,8 @@ use super::webmail::Browser;
 
 /// NUL, `grace@barepost.test`, NUL, `lovelace`.
 const GRACE: &str = "AUTH PLAIN AGdyYWNlQGJhcmVwb3N0LnRlc3QAbG92ZWxhY2U=";
-const MANY: &str = "451 4.7.0 So many messages a day";
-const NEW: &str = "451 4.7.0 So many new recipients a day";
+const MANY: &str = "451 4.7.0 Daily message limit reached";
+const NEW: &str = "451 4.7.0 Daily limit for new recipients reached";
 
 /// Four messages a day, to three new recipients. Grace may send more.
 fn limited() -> String {

@@ -29,7 +29,7 @@ fn submit(room: &mut Room, message: &str) -> String {
 
 #[test]
 fn a_message_with_too_many_fields_is_refused() {
-    let refusal = "550 5.6.0 The header has more than 1,000 fields";
+    let refusal = "550 5.6.0 Message header has more than 1,000 fields";
     let (mut room, mut server) = serving_dmarc(41, Mood::Answers);
     for (count, is_taken) in [(1_000, true), (1_001, false), (20_500, false)] {
         // Subject and From are two of them.

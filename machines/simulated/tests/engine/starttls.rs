@@ -29,7 +29,7 @@ fn command(port: u16) -> &'static str {
 }
 
 fn is_welcome(line: &str) -> bool {
-    line == "220 2.0.0 Start TLS" || line == "+OK Start TLS"
+    line == "220 2.0.0 Ready to start TLS" || line == "+OK Begin TLS negotiation"
 }
 
 /// A client that has been greeted.

@@ -104,7 +104,7 @@ impl Stopper {
         }
         let TlsStream { talk, tls, .. } = &mut self.tls_stream;
         if self.stop != Stop::InFinished {
-            if String::from_utf8_lossy(&talk.heard).contains("220 2.0.0 Start TLS\r\n") {
+            if String::from_utf8_lossy(&talk.heard).contains("220 2.0.0 Ready to start TLS\r\n") {
                 let is_half = self.stop == Stop::InHelloOnRequest;
                 self.stops_after(if is_half { |length| length / 2 } else { |_| 0 });
             }

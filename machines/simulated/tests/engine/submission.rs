@@ -20,7 +20,7 @@ const SUBMISSIONS: u16 = 465;
 const ADA: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl";
 const GUESS: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGd1ZXNz";
 const NOBODY: &str = "AUTH PLAIN AG5vYm9keQBndWVzcw==";
-const IN: &str = "235 2.7.0 Logged in";
+const IN: &str = "235 2.7.0 Authentication successful";
 const WRONG: &str = "535 5.7.8 Wrong user name or password";
 
 fn serving(seed: u64) -> (Room, Arc<ClientConfig>) {
@@ -53,14 +53,14 @@ fn a_logged_in_client_sends_mail_over_either_kind_of_tls() {
             tls_stream(&mut room, &client)
         } else {
             let mut talk = trusted(&mut room, 0);
-            assert_eq!(room.smtp(&mut talk, "STARTTLS"), "220 2.0.0 Start TLS");
+            assert_eq!(room.smtp(&mut talk, "STARTTLS"), "220 2.0.0 Ready to start TLS");
             let mut session = room.start_tls(talk, &client);
             assert_eq!(room.smtp_tls(&mut session, "EHLO client.test"), "250 HELP");
             session
         };
         assert_eq!(
             room.smtp_tls(&mut session, "MAIL FROM:<ada@barepost.test>"),
-            "530 5.7.0 Log in first"
+            "530 5.7.0 Authentication required"
         );
         assert_eq!(room.smtp_tls(&mut session, ADA), IN);
         assert!(room.engines.in_use() != server::InUse::default());
