@@ -110,10 +110,10 @@ class Certificates(barepost.Test):
         slow = self.made("slow", "rsa:4096")[2].read_bytes()
         for version in ("--http1.1", "--http2"):
             for pem, expected, reason in (
-                (mismatched, 422, "the key belongs to another certificate\n"),
-                (certificate.read_bytes(), 422, "there is no private key in the file\n"),
-                (b"garbage", 422, "there is no certificate in the file\n"),
-                (slow, 422, "the key is of RSA with more than 3072 bits"),
+                (mismatched, 422, "the private key does not belong to the certificate\n"),
+                (certificate.read_bytes(), 422, "the file contains no private key\n"),
+                (b"garbage", 422, "the file contains no certificate\n"),
+                (slow, 422, "the RSA key has more than 3072 bits"),
                 (b"x" * 40_000, 413, "413 Content Too Large\n"),
             ):
                 with self.subTest(version=version, reason=reason):

@@ -287,7 +287,7 @@ impl Dialogue {
         self.heard.extend_from_slice(bytes);
         let Some(at) = self.heard.windows(end.len()).position(|window| window == end) else {
             let is_short = self.heard.len() < HEARD_BYTES_MAX;
-            return if is_short { Ok(None) } else { Err("a line without an end".into()) };
+            return if is_short { Ok(None) } else { Err("a reply line that is too long".into()) };
         };
         let line = String::from_utf8_lossy(self.heard.get(..at).unwrap_or_default()).into_owned();
         self.heard.clear();

@@ -434,8 +434,8 @@ mod tests {
             "{found:?}"
         );
         for (record, reason) in [
-            (other, "fails: the signature is wrong"),
-            (own.replace("v=DKIM1; ", "v=DKIM1; t=y; "), "fails: the domain is only testing"),
+            (other, "fails: the signature is not valid"),
+            (own.replace("v=DKIM1; ", "v=DKIM1; t=y; "), "fails: the domain is testing DKIM"),
             ("v=DKIM1; k=ed25519; p=".into(), "fails: the domain has revoked the key"),
             ("v=spf1 -all".into(), "fails: "),
         ] {

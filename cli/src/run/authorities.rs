@@ -73,7 +73,7 @@ mod tests {
         assert!(format!("{authorities:?}").ends_with("1 named)"));
         drop(data);
         for (file, why) in
-            [("gone.pem", "No such file"), ("key.pem", "there is no certificate in the file")]
+            [("gone.pem", "No such file"), ("key.pem", "the file contains no certificate")]
         {
             let failure = open(&format!("[relay]\nca = ['ca.pem', '{file}']\n")).err().unwrap();
             assert_eq!(failure.status(), 2);

@@ -212,9 +212,9 @@ mod tests {
         assert!(refusal("none.pem", "one.key").contains("none.pem: No such file"));
         assert!(refusal("one.pem", "none.key").contains("none.key: No such file"));
         assert!(refusal("old.pem", "old.key").contains("it was valid until 2021-01-01"));
-        assert!(refusal("early.pem", "early.key").contains("not valid yet, but from 2119-01-01"));
-        assert!(refusal("one.pem", "other.key").contains("the key belongs to another certificate"));
-        assert!(refusal("one.key", "one.key").contains("there is no certificate"));
+        assert!(refusal("early.pem", "early.key").contains("is not valid before 2119-01-01"));
+        assert!(refusal("one.pem", "other.key").contains("the private key does not belong to the certificate"));
+        assert!(refusal("one.key", "one.key").contains("contains no certificate"));
     }
 
     #[test]

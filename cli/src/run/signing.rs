@@ -220,9 +220,9 @@ mod tests {
         host::randomness::provide();
         let right = KeyPair::generate_for(&PKCS_ED25519).unwrap().serialize_pem();
         let other = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap().serialize_pem();
-        assert!(refusal("2026.key.pem", "nonsense", "b.test").contains("there is no private key"));
-        assert!(refusal("key.pem", &other, "b.test").contains("none of Ed25519, nor of RSA"));
-        assert!(refusal("two words.pem", &right, "b.test").contains("a selector is made of"));
+        assert!(refusal("2026.key.pem", "nonsense", "b.test").contains("contains no private key"));
+        assert!(refusal("key.pem", &other, "b.test").contains("use Ed25519, or RSA"));
+        assert!(refusal("two words.pem", &right, "b.test").contains("a selector consists of"));
         let long = ["x".repeat(60).as_str(); 4].join(".");
         assert!(refusal("key.pem", &right, &long).contains("too long for keys of x"));
         for number in 0..=KEYS_MAX {

@@ -44,12 +44,12 @@ impl Expiry {
         for (name, end) in &self.ends {
             if end.seconds() < now.seconds() {
                 console.print(format_args!(
-                    "tls: THE CERTIFICATE FOR {name} HAS EXPIRED: it was valid until {}",
+                    "tls: THE CERTIFICATE FOR {name} HAS EXPIRED: it was valid until {}; renew it",
                     Day(*end)
                 ));
             } else if end.seconds() - now.seconds() < WARNING_SECONDS {
                 console.print(format_args!(
-                    "tls: THE CERTIFICATE FOR {name} EXPIRES SOON: it is valid until {}",
+                    "tls: THE CERTIFICATE FOR {name} EXPIRES SOON: it is valid until {}; renew it",
                     Day(*end)
                 ));
             }

@@ -110,7 +110,7 @@ impl Certificates {
             let (names, until) = (entry.certificate.names(), Day(entry.certificate.valid_until()));
             let names = names.collect::<Vec<_>>().join(", ");
             cx.console.print(format_args!(
-                "tls: there is a new certificate for {names}, valid until {until}"
+                "tls: new certificate for {names}, valid until {until}"
             ));
         }
         let next = Arc::new(next);
@@ -184,7 +184,7 @@ impl Certificates {
         why: &str,
         cx: &mut CertificateContext<'_>,
     ) {
-        cx.console.print(format_args!("tls: a certificate that was sent is not taken: {why}"));
+        cx.console.print(format_args!("tls: uploaded certificate rejected: {why}"));
         self.answer_upload(upload.ticket, Err((obstacle, format!("{why}\n"))));
     }
 }

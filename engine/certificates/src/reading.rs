@@ -146,7 +146,7 @@ impl Certificates {
             Ok(next) => self.show(Arc::new(next), cx),
             Err(why) => cx
                 .console
-                .print(format_args!("tls: a certificate that was sent does not count: {why}")),
+                .print(format_args!("tls: uploaded certificate ignored: {why}")),
         }
     }
 
@@ -157,6 +157,6 @@ impl Certificates {
         let lost = reading.messages.pop_front().filter(|_| refusal == Refusal::Unreadable);
         self.unread.extend(lost.map(|message| message.uid));
         cx.console
-            .print(format_args!("tls: a certificate that was sent cannot be read: {refusal:?}"));
+            .print(format_args!("tls: uploaded certificate cannot be read: {refusal:?}"));
     }
 }

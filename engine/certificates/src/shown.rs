@@ -76,7 +76,7 @@ impl Shown {
         };
         if self.all.iter().any(|own| is_newer(own) && own.certificate.covers(&new.certificate)) {
             return Err(
-                "the configuration has one for the same names whose validity began later".into()
+                "the configuration has a newer certificate for the same names".into()
             );
         }
         let shares = |own: &ShownCertificate| {
@@ -92,7 +92,7 @@ impl Shown {
         let uploaded =
             all.iter().filter(|own| own.origin != CertificateOrigin::Configuration).count();
         if uploaded > CERTIFICATES_MAX {
-            return Err(format!("there are {CERTIFICATES_MAX} for other names already"));
+            return Err(format!("there are already {CERTIFICATES_MAX} certificates for other names, the most allowed"));
         }
         Ok(Shown { version: self.version.next(), all })
     }
@@ -131,7 +131,7 @@ pub(super) fn read(pem: &[u8]) -> Result<Certificate, String> {
     let certificate = Certificate::parse(pem, pem).map_err(|error| error.to_string())?;
     if certificate.names().next().is_none() {
         return Err(
-            "the certificate is for no name: no DNS name is among its subject's alternative names"
+            "the certificate has no DNS name among its subject alternative names"
                 .into(),
         );
     }

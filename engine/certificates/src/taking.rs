@@ -44,7 +44,7 @@ impl Certificates {
         let Some(upload) = self.uploads.pop_front() else { return };
         match cx.store.find(ACCOUNT) {
             None => {
-                let why = "the machine has no account to keep it in\n";
+                let why = "The server has no account in which to keep the certificate.\n";
                 self.answer_upload(upload.ticket, Err((Obstacle::Later, why.into())));
             }
             Some(account) if cx.store.owner(account) == self.core => {

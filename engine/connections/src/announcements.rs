@@ -10,7 +10,7 @@ use net::{Counter, Ipv4Interface, Net};
 pub fn announce_address(address: Option<Ipv4Interface>, console: &mut ConsoleLines) {
     match address {
         Some(own) => console.print(format_args!("net: {}/{}", own.address, own.prefix_bits)),
-        None => console.print(format_args!("net: no address")),
+        None => console.print(format_args!("net: no IPv4 address")),
     }
 }
 

@@ -75,8 +75,8 @@ impl fmt::Display for Handshakes {
         } = self;
         write!(
             out,
-            "TLS: {established} handshakes, {resumed} by tickets; {} came to nothing: {turned_away} turned away, {late} too late, \
-             {no_common_ground} without common ground, {broken} broken, {given_up} given up by the client",
+            "TLS: {established} handshakes, {resumed} resumed; {} failed: {turned_away} rejected for overload, {late} timed out, \
+             {no_common_ground} without a common protocol, {broken} with errors, {given_up} cancelled by the client",
             self.failed()
         )
     }

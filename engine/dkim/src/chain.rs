@@ -322,9 +322,9 @@ impl fmt::Display for ArcError {
             ArcError::TooLong => "the chain is too long",
             ArcError::TooManyKeys => "the chain needs too many keys",
             ArcError::Incomplete => "the chain is incomplete",
-            ArcError::Syntax => "the chain is not written as chains are",
-            ArcError::SealedAsBroken => "the chain was broken before",
-            ArcError::WrongStatus => "a seal says of the chain what cannot be",
+            ArcError::Syntax => "the chain has a syntax error",
+            ArcError::SealedAsBroken => "the chain was marked as failed before",
+            ArcError::WrongStatus => "a seal has an impossible status",
             ArcError::CoversItself => "the chain signs itself",
             ArcError::Link(instance, reason) => return write!(out, "set {instance}: {reason}"),
         })

@@ -33,7 +33,7 @@ pub(crate) struct PublishedKey {
     /// Whether it allows signatures with SHA-256.
     has_hash: bool,
     is_for_mail: bool,
-    /// Whether the domain is only testing.
+    /// Whether the domain is testing DKIM.
     is_test: bool,
     /// Whether it is only for the domain itself, and not for its subdomains.
     is_strict: bool,

@@ -79,12 +79,12 @@ pub enum NotAKey {
 impl fmt::Display for NotAKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            NotAKey::NoKey => "there is no private key, in PKCS#8 and PEM",
+            NotAKey::NoKey => "the file contains no private key in PKCS#8 and PEM format",
             NotAKey::OfAnotherKind => {
-                "the key is none of Ed25519, nor of RSA with 2048 to 4096 bits"
+                "the key is of an unsupported kind; use Ed25519, or RSA with 2048 to 4096 bits"
             }
             NotAKey::NoSelector => {
-                "a selector is made of letters, digits, hyphens, underscores, and dots between them"
+                "a selector consists of letters, digits, hyphens, underscores, and dots between them"
             }
         })
     }

@@ -80,7 +80,7 @@ pub enum SignatureReason {
     KeyTooLong,
     /// The key could not be looked up.
     KeyUnanswered(Unanswered),
-    /// RSA over SHA-1 proves nothing.
+    /// RSA over SHA-1 is not secure.
     Sha1,
     /// A `From` field is not signed.
     FromNotSigned,
@@ -151,31 +151,31 @@ impl fmt::Display for SignatureReason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             SignatureReason::NotSigned => "the message is not signed",
-            SignatureReason::Verified => "the signature is right",
-            SignatureReason::BodyChanged => "the body is not the one that was signed",
-            SignatureReason::SignatureWrong => "the signature is wrong",
-            SignatureReason::Syntax => "the signature is not written as signatures are",
-            SignatureReason::Unknown => "the signature is of an unknown kind",
+            SignatureReason::Verified => "the signature is valid",
+            SignatureReason::BodyChanged => "the body was changed after signing",
+            SignatureReason::SignatureWrong => "the signature is not valid",
+            SignatureReason::Syntax => "the signature has a syntax error",
+            SignatureReason::Unknown => "the signature algorithm is not supported",
             SignatureReason::FromTheFuture => "the signature was made in the future",
             SignatureReason::NotLookedAt => "the message has too many signatures",
-            SignatureReason::Testing => "the domain is only testing",
+            SignatureReason::Testing => "the domain is testing DKIM",
             SignatureReason::HeaderTooLong => "the header is too long",
-            SignatureReason::BodyPartlySigned => "only the beginning of the body is signed",
+            SignatureReason::BodyPartlySigned => "only a part of the body is signed",
             SignatureReason::KeyTooShort => "the key is too short",
             SignatureReason::KeyTooLong => "the key is too long",
             SignatureReason::KeyUnanswered(why) => return fmt::Display::fmt(why, out),
-            SignatureReason::Sha1 => "SHA-1 proves nothing",
-            SignatureReason::FromNotSigned => "a field From is not signed",
+            SignatureReason::Sha1 => "SHA-1 is not secure",
+            SignatureReason::FromNotSigned => "the From field is not signed",
             SignatureReason::ForeignAgent => "the signature is for another domain",
             SignatureReason::Expired => "the signature has expired",
-            SignatureReason::BodyTooShort => "more than the body is signed",
+            SignatureReason::BodyTooShort => "the body is shorter than the signed part",
             SignatureReason::NoKey => "the domain has no such key",
-            SignatureReason::KeyBroken => "the domain's key is broken",
+            SignatureReason::KeyBroken => "the domain's key record is not valid",
             SignatureReason::KeyRevoked => "the domain has revoked the key",
             SignatureReason::KeyOfAnotherKind => "the key is for another algorithm",
-            SignatureReason::KeyOfAnotherHash => "the key is for other hashes",
+            SignatureReason::KeyOfAnotherHash => "the key does not allow this hash",
             SignatureReason::KeyNotForMail => "the key is not for mail",
-            SignatureReason::KeyNotForPart => "the key is not for parts of the domain",
+            SignatureReason::KeyNotForPart => "the key is not for subdomains",
         })
     }
 }

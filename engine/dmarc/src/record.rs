@@ -26,7 +26,7 @@ pub(crate) struct DmarcRecord {
     pub(crate) is_strict_for_signatures: bool,
     /// Whether senders must be of exactly the domain.
     pub(crate) is_strict_for_senders: bool,
-    /// Whether the domain is only testing.
+    /// Whether the domain is testing DKIM.
     pub(crate) is_test: bool,
 }
 

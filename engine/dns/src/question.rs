@@ -138,8 +138,8 @@ impl fmt::Display for Unanswered {
             Unanswered::NoServer => out.write_str("no name server is known"),
             Unanswered::Silence => out.write_str("no name server answered"),
             Unanswered::Refused(code) => write!(out, "the name server answered {code}"),
-            Unanswered::Nonsense => out.write_str("the name server's answer makes no sense"),
-            Unanswered::Busy => out.write_str("too many names are being looked up"),
+            Unanswered::Nonsense => out.write_str("the name server's answer is not valid"),
+            Unanswered::Busy => out.write_str("too many DNS lookups are in progress"),
         }
     }
 }

@@ -82,27 +82,27 @@ impl FailureReason {
             FailureReason::UnknownAddress => "there is no such address on this server".to_string(),
             FailureReason::MailboxFull => "the mailbox is full".to_string(),
             FailureReason::NeverFits => {
-                "it is larger than all that the mailbox may hold".to_string()
+                "the message is larger than the mailbox quota".to_string()
             }
-            FailureReason::MailboxClosed => "the mailbox takes no more messages".to_string(),
+            FailureReason::MailboxClosed => "the mailbox does not accept more messages".to_string(),
             FailureReason::NoRoom => {
-                "this server has no room for it, or for the report to its sender".to_string()
+                "this server has no space for the message, or for the report to its sender".to_string()
             }
             FailureReason::Loop => {
-                "it was here before: mail for this address is sent on in a circle".to_string()
+                "mail loop: mail for this address is forwarded in a circle".to_string()
             }
-            FailureReason::Busy => "this server has had too much to do".to_string(),
+            FailureReason::Busy => "this server was too busy".to_string(),
             FailureReason::Unmarked => {
-                "its result could not be written to this server's disk yet".to_string()
+                "the result of the delivery could not be written to this server's disk yet".to_string()
             }
             FailureReason::Returned => {
-                "an administrator of this server has taken it out of the queue".to_string()
+                "an administrator of this server removed the message from the queue".to_string()
             }
             FailureReason::Damaged => {
-                "a part of it cannot be read from this server's disk any more".to_string()
+                "a part of the message can no longer be read from this server's disk".to_string()
             }
             FailureReason::Unreadable => {
-                "its envelope in this server's queue is not valid".to_string()
+                "the envelope of the message in this server's queue is not valid".to_string()
             }
         }
     }

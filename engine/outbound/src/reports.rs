@@ -106,13 +106,13 @@ impl ReportWriter<'_> {
         let host = taken.and_then(|taken| taken.host.as_ref()).map(Name::to_string);
         let is_here = cx.parts.directory.has_domain_of(self.entry.address(bit));
         let (kind, status, words) = if is_here {
-            (ReportKind::Delivered, DELIVERED, "it is in the mailbox".to_string())
+            (ReportKind::Delivered, DELIVERED, "the message is in the mailbox".to_string())
         } else {
             let said = reply.map_or(String::new(), |reply| alloc::format!(": {reply}"));
             (
                 ReportKind::Relayed,
                 RELAYED,
-                ["the other server has taken the message", &said].concat(),
+                ["the other server accepted the message", &said].concat(),
             )
         };
         let mut text = Vec::new();

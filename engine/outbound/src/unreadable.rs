@@ -106,9 +106,9 @@ pub(super) fn notice_text(
              {why}.\r\n\
              \r\n\
              {hostname} accepted it on {came}.\r\n\
-             It has {} octets with its envelope.\r\n\
+             Its size is {} bytes, with its envelope.\r\n\
              \r\n\
-             It stays in the queue, where the administrators of this server see it.\r\n\
+             It stays in the queue, where the administrators of this server can see it.\r\n\
              If it is important, send it again.\r\n",
         info.octets
     );

@@ -60,7 +60,7 @@ pub enum Cause {
     Refused(Reply),
     /// The connection is gone.
     Lost(Lost),
-    /// The peer does not speak SMTP.
+    /// The peer broke the SMTP protocol.
     Misbehaved(Misbehaviour),
     /// TLS is required, and the peer offers none.
     NoTls,
@@ -164,22 +164,23 @@ impl fmt::Display for DeliveryFailure {
             Cause::Refused(reply) => {
                 write!(out, "the other server {}: {reply}", self.stage.refusal())
             }
+            Cause::Lost(lost @ Lost::NotMade) => write!(out, "{lost}"),
             Cause::Lost(lost) => write!(out, "{lost} {}", self.stage),
             Cause::Misbehaved(what) => {
-                write!(out, "the other server does not speak SMTP ({what}) {}", self.stage)
+                write!(out, "the other server broke the SMTP protocol ({what}) {}", self.stage)
             }
             Cause::NoTls => out
-                .write_str("the other server offers no TLS, and without it nothing is sent there"),
-            Cause::NoLogin => out.write_str("the other server offers no way of logging in"),
+                .write_str("the other server does not offer TLS, which is required"),
+            Cause::NoLogin => out.write_str("the other server offers no supported login method"),
             Cause::TooLarge(most) => {
-                write!(out, "the other server takes messages of at most {most} bytes")
+                write!(out, "the other server accepts messages of at most {most} bytes")
             }
             Cause::EightBit => {
-                out.write_str("the other server takes ASCII only, and the message has more")
+                out.write_str("the other server accepts only ASCII, and the message contains other characters")
             }
-            Cause::Utf8Address => out.write_str("the other server knows only addresses in ASCII"),
-            Cause::Utf8Header => out.write_str("the other server knows only headers in ASCII"),
-            Cause::BadAddress => out.write_str("the address is not a valid one"),
+            Cause::Utf8Address => out.write_str("the other server does not support addresses with non-ASCII characters"),
+            Cause::Utf8Header => out.write_str("the other server does not support headers with non-ASCII characters"),
+            Cause::BadAddress => out.write_str("the address is not valid"),
         }
     }
 }
@@ -188,7 +189,7 @@ impl Stage {
     fn refusal(self) -> &'static str {
         match self {
             Stage::Greeting | Stage::Hello | Stage::Inspection | Stage::Rest => {
-                "does not want to speak with us"
+                "refused the connection"
             }
             Stage::Tls => "refused TLS",
             Stage::Login => "refused our login",
@@ -203,16 +204,16 @@ impl fmt::Display for Stage {
     /// The time of the event, in words.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Stage::Greeting => "before it greeted",
-            Stage::Hello => "after we greeted",
-            Stage::Tls => "while TLS was begun",
-            Stage::Login => "while we logged in",
-            Stage::Inspection => "before the sender was named",
-            Stage::Sender => "when the sender was named",
-            Stage::Recipient => "when the recipient was named",
-            Stage::Data => "before the message",
+            Stage::Greeting => "before its greeting",
+            Stage::Hello => "after EHLO",
+            Stage::Tls => "after STARTTLS",
+            Stage::Login => "during the login",
+            Stage::Inspection => "before MAIL FROM",
+            Stage::Sender => "after MAIL FROM",
+            Stage::Recipient => "after RCPT TO",
+            Stage::Data => "after DATA",
             Stage::Message => "during the message",
-            Stage::MessageEnd => "after the whole message, which it may have taken",
+            Stage::MessageEnd => "after the end of the message, which it may have accepted",
             Stage::Rest => "between two messages",
         })
     }
@@ -222,14 +223,14 @@ impl fmt::Display for Lost {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Lost::NotMade => "the other server could not be reached",
-            Lost::Closed => "the other server ended the connection",
-            Lost::Silence => "the other server fell silent",
+            Lost::Closed => "the other server closed the connection",
+            Lost::Silence => "the other server did not respond in time",
             Lost::Tls => "TLS with the other server failed",
             Lost::Unproven => {
-                "the other server did not show the certificate that its domain has published"
+                "the other server's certificate does not match the one that its domain has published (DANE)"
             }
-            Lost::Unvouched => "the other server showed no certificate that is valid for its name",
-            Lost::GivenUp => "this server stopped",
+            Lost::Unvouched => "the other server has no valid certificate for its name",
+            Lost::GivenUp => "this server was shut down",
         })
     }
 }
@@ -237,14 +238,14 @@ impl fmt::Display for Lost {
 impl fmt::Display for Misbehaviour {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Misbehaviour::NoReply => out.write_str("a line that is no reply"),
-            Misbehaviour::LineTooLong => out.write_str("a line without an end"),
-            Misbehaviour::TooManyLines => out.write_str("a reply without an end"),
+            Misbehaviour::NoReply => out.write_str("an invalid reply"),
+            Misbehaviour::LineTooLong => out.write_str("a reply line that is too long"),
+            Misbehaviour::TooManyLines => out.write_str("a reply with too many lines"),
             Misbehaviour::TwoCodes => out.write_str("a reply with two codes"),
-            Misbehaviour::Early => out.write_str("a reply before its command"),
-            Misbehaviour::NoChallenge => out.write_str("a challenge that is none"),
-            Misbehaviour::NoProof => out.write_str("a wrong proof of the password"),
-            Misbehaviour::OutOfPlace(code) => write!(out, "a {code} out of place"),
+            Misbehaviour::Early => out.write_str("a reply before the command"),
+            Misbehaviour::NoChallenge => out.write_str("an invalid login challenge"),
+            Misbehaviour::NoProof => out.write_str("an invalid login signature"),
+            Misbehaviour::OutOfPlace(code) => write!(out, "an unexpected reply {code}"),
         }
     }
 }

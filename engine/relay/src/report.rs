@@ -71,7 +71,7 @@ impl ReportTo {
     fn words(self) -> (&'static str, &'static str) {
         match self {
             ReportTo::Sender => ("Your message", "delivered"),
-            ReportTo::Forwarder => ("A message for you", "sent on"),
+            ReportTo::Forwarder => ("A message for you", "forwarded"),
         }
     }
 }
@@ -195,7 +195,7 @@ fn write_header(report: &Report<'_>, boundary: &str, out: &mut String) {
     let subject = match report.kind {
         ReportKind::Failed => alloc::format!("{message} could not be {done}"),
         ReportKind::Delayed { .. } => alloc::format!("{message} has not been {done} yet"),
-        ReportKind::Relayed => alloc::format!("{message} went on to another server"),
+        ReportKind::Relayed => alloc::format!("{message} was relayed to another server"),
         ReportKind::Delivered => alloc::format!("{message} was {done}"),
     };
     field("Date", &date(report.date), out);
@@ -219,27 +219,27 @@ fn write_words(report: &Report<'_>, out: &mut String) {
     let (before, after) = match (report.kind, report.reader) {
         (ReportKind::Failed, ReportTo::Sender) => (
             alloc::format!("{message} could not be {done} to:"),
-            "It will not be tried again. If you write again, see first that the address is right.",
+            "The server will not try again. Check the address before you send the message again.",
         ),
         (ReportKind::Failed, ReportTo::Forwarder) => (
             alloc::format!("{message} could not be {done} to:"),
-            "It will not be tried again. The sender was not told: the message names none, or its address could not be verified.",
+            "The server will not try again. The sender was not told: the message names no sender, or the address could not be verified.",
         ),
         (ReportKind::Delayed { until: given }, _) => {
             until = alloc::format!(
-                "Delivery will be retried until {}. You do not need to do anything. If it cannot be {done} by then, you will be told.",
+                "The server will keep trying until {}. You do not need to do anything. If the message cannot be {done} by then, you will get another report.",
                 date(given)
             );
             (alloc::format!("{message} has not been {done} yet to:"), &*until)
         }
         (ReportKind::Relayed, _) => (
             alloc::format!(
-                "{message} went on to a server that does not tell what becomes of it, for:"
+                "{message} was relayed to a server that does not report deliveries, for:"
             ),
-            "If it cannot be delivered there, you should be told.",
+            "If that server cannot deliver it, it should tell you.",
         ),
         (ReportKind::Delivered, _) => {
-            (alloc::format!("{message} was {done} to:"), "You will not be told whether it is read.")
+            (alloc::format!("{message} was {done} to:"), "This does not mean that the message was read.")
         }
     };
     paragraph("", &before, out);
@@ -257,7 +257,7 @@ fn write_words(report: &Report<'_>, out: &mut String) {
     paragraph(
         "",
         &alloc::format!(
-            "{message} came to {hostname} on {came}. {what} is below, after a report for programs."
+            "{message} was received by {hostname} on {came}. {what} is attached, after a report for programs."
         ),
         out,
     );

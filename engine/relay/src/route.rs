@@ -395,21 +395,21 @@ impl fmt::Display for Unroutable {
     /// The reason in words for people, without a full stop.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unroutable::Unknown(why) => write!(out, "where its mail goes could not be found out: {why}"),
-            Unroutable::NotAName => out.write_str("what stands behind the @ is no name that mail can be sent to"),
-            Unroutable::NoDomain => out.write_str("there is no such domain"),
-            Unroutable::TakesNoMail => out.write_str("the domain takes no mail"),
-            Unroutable::NoAddress => out.write_str("the servers of the domain have no address that can be reached"),
+            Unroutable::Unknown(why) => write!(out, "the mail servers of the domain could not be looked up: {why}"),
+            Unroutable::NotAName => out.write_str("the part after the @ is not a valid domain name"),
+            Unroutable::NoDomain => out.write_str("the domain does not exist"),
+            Unroutable::TakesNoMail => out.write_str("the domain does not accept mail"),
+            Unroutable::NoAddress => out.write_str("the mail servers of the domain have no reachable address"),
             Unroutable::Private => out.write_str(
                 "the domain's mail servers have only private or reserved addresses, which this server does not connect to",
             ),
             Unroutable::Forbidden => {
-                out.write_str("the policy of the domain (MTA-STS) allows none of the servers to which its mail leads")
+                out.write_str("the domain's MTA-STS policy allows none of its mail servers")
             }
             Unroutable::NoSmarthost => {
-                out.write_str("the server that sends mail on for this one has no address that can be reached")
+                out.write_str("the smarthost has no reachable address")
             }
-            Unroutable::ComesBack => out.write_str("mail for the domain comes to this server, which does not know it"),
+            Unroutable::ComesBack => out.write_str("the MX records of the domain point to this server, which does not accept mail for it"),
         }
     }
 }

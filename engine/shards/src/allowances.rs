@@ -85,13 +85,13 @@ impl SendingDecision {
         let SendingDecision::Refused(met, Occurrence::FirstToday) = self else { return None };
         Some(match met {
             ReachedLimit::Messages(most) => {
-                format!("limits: {address} has sent {most} messages today and may send no more")
+                format!("limits: {address} has reached its limit of {most} messages a day")
             }
             ReachedLimit::Outbox => {
-                format!("limits: {address} has as much mail waiting to be sent as it may have")
+                format!("limits: {address} has reached its limit of mail waiting to be sent")
             }
             ReachedLimit::NewRecipients(most) => {
-                format!("limits: {address} may write to no more than {most} new recipients today")
+                format!("limits: {address} has reached its limit of {most} new recipients a day")
             }
         })
     }

@@ -19,11 +19,11 @@ pub enum Author {
     Untold(&'static str),
 }
 
-const CUT: &str = "the header is too long to tell whose it is";
-const MISSING: &str = "it does not say whose it is";
-const REPEATED: &str = "it says more than once whose it is";
-const UNREADABLE: &str = "it cannot be read for certain whose it is";
-const SEVERAL: &str = "it names people of several domains as its authors";
+const CUT: &str = "the header is too long to find the author";
+const MISSING: &str = "the message has no From field";
+const REPEATED: &str = "the message has more than one From field";
+const UNREADABLE: &str = "the From field cannot be read reliably";
+const SEVERAL: &str = "the From field has authors of several domains";
 
 impl Author {
     /// From a header, which is only a beginning if it `is_cut`.

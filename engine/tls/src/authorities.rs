@@ -55,13 +55,13 @@ pub enum NotAuthorities {
 impl fmt::Display for NotAuthorities {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotAuthorities::BadPem => out.write_str("the file is not in PEM form"),
-            NotAuthorities::None => out.write_str("there is no certificate in the file"),
+            NotAuthorities::BadPem => out.write_str("the file is not in PEM format"),
+            NotAuthorities::None => out.write_str("the file contains no certificate"),
             NotAuthorities::BadCertificate => {
-                out.write_str("a certificate of the file cannot be read")
+                out.write_str("a certificate in the file cannot be read")
             }
             NotAuthorities::TooMany => {
-                write!(out, "there are more than {AUTHORITIES_MAX} certificates")
+                write!(out, "the file contains more than {AUTHORITIES_MAX} certificates")
             }
         }
     }

@@ -80,27 +80,27 @@ pub enum CertificateError {
 impl fmt::Display for CertificateError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CertificateError::NoCertificate => out.write_str("there is no certificate in the file"),
-            CertificateError::BadCertificatePem => out.write_str("the file of the certificate is not in PEM form"),
+            CertificateError::NoCertificate => out.write_str("the file contains no certificate"),
+            CertificateError::BadCertificatePem => out.write_str("the certificate file is not in PEM format"),
             CertificateError::BadCertificate => out.write_str("the certificate cannot be read"),
             CertificateError::ChainTooLong => {
-                write!(out, "the certificate and its chain are longer than {CHAIN_BYTES_MAX} bytes")
+                write!(out, "the certificate with its chain is longer than {CHAIN_BYTES_MAX} bytes")
             }
-            CertificateError::NoKey => out.write_str("there is no private key in the file"),
-            CertificateError::BadKeyPem => out.write_str("the file of the key is not in PEM form"),
+            CertificateError::NoKey => out.write_str("the file contains no private key"),
+            CertificateError::BadKeyPem => out.write_str("the key file is not in PEM format"),
             CertificateError::BadKey => out.write_str(
-                "the key is none that can be used: ECDSA P-256 or P-384, Ed25519, or RSA of 2048 bits or more",
+                "the key is of an unsupported kind; use ECDSA P-256 or P-384, Ed25519, or RSA with at least 2048 bits",
             ),
             CertificateError::SlowKey => write!(
                 out,
-                "the key is of RSA with more than {RSA_BITS_MAX} bits, and nobody else is served while it signs, for each who connects; ECDSA P-256 is as strong as RSA of {RSA_BITS_MAX} bits"
+                "the RSA key has more than {RSA_BITS_MAX} bits, which makes each TLS handshake too slow; use ECDSA P-256, or RSA with at most {RSA_BITS_MAX} bits"
             ),
-            CertificateError::KeyOfAnother => out.write_str("the key belongs to another certificate"),
+            CertificateError::KeyOfAnother => out.write_str("the private key does not belong to the certificate"),
             CertificateError::Expired(at) => {
                 write!(out, "the certificate has expired: it was valid until {}", Day(*at))
             }
             CertificateError::NotYetValid(at) => {
-                write!(out, "the certificate is not valid yet, but from {} on", Day(*at))
+                write!(out, "the certificate is not valid before {}", Day(*at))
             }
         }
     }

@@ -75,9 +75,9 @@ impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Handshake(error) => write!(out, "the handshake failed: {error}"),
-            Failure::Refused(alert) => write!(out, "a record was refused: {alert}"),
-            Failure::PeerGaveUp(alert) => write!(out, "the peer gave up: {alert}"),
-            Failure::PeerLeft => out.write_str("the peer left during the handshake"),
+            Failure::Refused(alert) => write!(out, "a record was rejected: {alert}"),
+            Failure::PeerGaveUp(alert) => write!(out, "the peer closed the connection: {alert}"),
+            Failure::PeerLeft => out.write_str("the peer disconnected during the handshake"),
         }
     }
 }

@@ -51,7 +51,7 @@ pub enum SettingsError {
 impl fmt::Display for SettingsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SettingsError::NoCertificate => out.write_str("there is no certificate"),
+            SettingsError::NoCertificate => out.write_str("no certificate is configured"),
             SettingsError::Library(error) => write!(out, "TLS cannot be offered: {error}"),
         }
     }

@@ -77,7 +77,7 @@ fn sha_1_is_a_permanent_error_and_names_its_signer() {
     let message = signed(&TAGS.replace("ed25519-sha256", "rsa-sha1"), &FIELDS, BODY);
     let verdict = verdict_of(&read(message.as_bytes()), 0, Ok(&[record("").as_bytes()]));
     let text = verdict.to_string();
-    let expected = "dkim=permerror reason=\"SHA-1 proves nothing\" header.d=example.test header.s=key header.a=rsa-sha1 header.b=";
+    let expected = "dkim=permerror reason=\"SHA-1 is not secure\" header.d=example.test header.s=key header.a=rsa-sha1 header.b=";
     assert!(text.starts_with(expected), "{text}");
 }
 

@@ -122,7 +122,7 @@ fn chain_is_verified_one_signature_at_a_time() {
         [
             "arc=none",
             "arc=pass",
-            "arc=fail reason=\"set 2: the body is not the one that was signed\""
+            "arc=fail reason=\"set 2: the body was changed after signing\""
         ]
     );
 }

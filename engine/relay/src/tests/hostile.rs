@@ -17,7 +17,7 @@ fn outcome_of(segments: &[&str]) -> String {
 }
 
 fn misbehaved(what: &str, when: &str) -> String {
-    std::format!("1 later 4.5.0 the other server does not speak SMTP ({what}) {when}")
+    std::format!("1 later 4.5.0 the other server broke the SMTP protocol ({what}) {when}")
 }
 
 #[test]
@@ -34,13 +34,13 @@ fn invalid_reply_ends_the_connection() {
     ] {
         assert_eq!(
             outcome_of(&[garbage]),
-            misbehaved("a line that is no reply", "before it greeted"),
+            misbehaved("an invalid reply", "before its greeting"),
             "{garbage:?}"
         );
     }
     assert_eq!(
         outcome_of(&["220-x\r\n250 y\r\n"]),
-        misbehaved("a reply with two codes", "before it greeted")
+        misbehaved("a reply with two codes", "before its greeting")
     );
 }
 
@@ -49,20 +49,20 @@ fn endless_lines_and_replies_end_the_connection() {
     let line = "x".repeat(4096);
     assert_eq!(
         outcome_of(&["220 ", &line]),
-        misbehaved("a line without an end", "before it greeted")
+        misbehaved("a reply line that is too long", "before its greeting")
     );
     let lines = "220-x\r\n".repeat(129);
-    assert_eq!(outcome_of(&[&lines]), misbehaved("a reply without an end", "before it greeted"));
+    assert_eq!(outcome_of(&[&lines]), misbehaved("a reply with too many lines", "before its greeting"));
 }
 
 #[test]
 fn reply_before_its_command_is_not_trusted() {
-    const EARLY: &str = "a reply before its command";
+    const EARLY: &str = "a reply before the command";
     // Our EHLO was not sent yet when the second reply came.
-    assert_eq!(outcome_of(&["220 x\r\n250 SIZE 1\r\n"]), misbehaved(EARLY, "after we greeted"));
+    assert_eq!(outcome_of(&["220 x\r\n250 SIZE 1\r\n"]), misbehaved(EARLY, "after EHLO"));
     assert_eq!(
         outcome_of(&["220 x\r\n", "250 x\r\n250 sender\r\n"]),
-        misbehaved(EARLY, "before the sender was named")
+        misbehaved(EARLY, "before MAIL FROM")
     );
     assert_eq!(
         outcome_of(&["220 x\r\n", ABLE, "250 ok\r\n250 ok\r\n354 go\r\n250 taken\r\n"]),
@@ -91,22 +91,22 @@ fn reply_to_a_half_sent_command_is_early() {
 #[test]
 fn reply_out_of_place_is_not_trusted() {
     for (segments, code, when) in [
-        (&["354 go\r\n"][..], 354, "before it greeted"),
-        (&["220 x\r\n", "354 go\r\n"], 354, "after we greeted"),
-        (&["220 x\r\n", PLAIN, "354 go\r\n"], 354, "when the sender was named"),
-        (&["220 x\r\n", PLAIN, "250 ok\r\n", "354 go\r\n"], 354, "when the recipient was named"),
+        (&["354 go\r\n"][..], 354, "before its greeting"),
+        (&["220 x\r\n", "354 go\r\n"], 354, "after EHLO"),
+        (&["220 x\r\n", PLAIN, "354 go\r\n"], 354, "after MAIL FROM"),
+        (&["220 x\r\n", PLAIN, "250 ok\r\n", "354 go\r\n"], 354, "after RCPT TO"),
         (
             &["220 x\r\n", PLAIN, "250 ok\r\n", "250 ok\r\n", "250 ok\r\n"],
             250,
-            "before the message",
+            "after DATA",
         ),
         (
             &["220 x\r\n", PLAIN, "250 ok\r\n", "250 ok\r\n", "354 go\r\n", "354 go\r\n"],
             354,
-            "after the whole message, which it may have taken",
+            "after the end of the message, which it may have accepted",
         ),
     ] {
-        assert_eq!(outcome_of(segments), misbehaved(&std::format!("a {code} out of place"), when));
+        assert_eq!(outcome_of(segments), misbehaved(&std::format!("an unexpected reply {code}"), when));
     }
 }
 
@@ -116,7 +116,7 @@ fn bytes_after_the_end_are_ignored() {
     harness.hears("nonsense\r\n");
     harness.exchange(&[("250 ok\r\n", ""), ("354 go\r\n", "")]);
     assert_eq!(harness.deliver(outgoing(&["bob@there.test"])), "");
-    assert_eq!(harness.outcomes(), [misbehaved("a line that is no reply", "between two messages")]);
+    assert_eq!(harness.outcomes(), [misbehaved("an invalid reply", "between two messages")]);
 }
 
 #[test]

@@ -181,20 +181,20 @@ fn reply_421_ends_the_connection_at_any_time() {
 fn lost_connection_defers_open_recipients() {
     let replies = ["220 x\r\n", ABLE, "250 ok\r\n", "550 5.1.1 no\r\n", "250 ok\r\n", "354 go\r\n"];
     let stages = [
-        "before it greeted",
-        "after we greeted",
-        "when the sender was named",
-        "when the recipient was named",
-        "when the recipient was named",
-        "before the message",
-        "after the whole message, which it may have taken",
+        "before its greeting",
+        "after EHLO",
+        "after MAIL FROM",
+        "after RCPT TO",
+        "after RCPT TO",
+        "after DATA",
+        "after the end of the message, which it may have accepted",
     ];
     for (count, stage) in stages.iter().enumerate() {
         let mut harness = ClientHarness::with_tls(TlsMode::Never);
         harness.deliver(outgoing(&["bob@there.test", "eve@there.test"]));
         replies.iter().take(count).for_each(|reply| drop(harness.hears(reply)));
         harness.lost(Lost::Silence);
-        let last = std::format!("2 later 4.4.2 the other server fell silent {stage}");
+        let last = std::format!("2 later 4.4.2 the other server did not respond in time {stage}");
         assert_eq!(harness.outcomes().last(), Some(&last));
         harness.client.lost(Lost::Closed);
         assert!(harness.client.next_action().is_none(), "it is lost once");
@@ -245,32 +245,32 @@ fn unsupported_message_is_not_sent() {
         (
             "250-x\r\n250 SIZE 18\r\n",
             |_| {},
-            "5.3.4 the other server takes messages of at most 18 bytes",
+            "5.3.4 the other server accepts messages of at most 18 bytes",
         ),
         (
             PLAIN,
             |it| it.envelope.script = Script::Utf8,
-            "5.6.9 the other server knows only headers in ASCII",
+            "5.6.9 the other server does not support headers with non-ASCII characters",
         ),
         (
             PLAIN,
             |it| it.envelope.reverse_path = "æda@us.test".into(),
-            "5.6.7 the other server knows only addresses in ASCII",
+            "5.6.7 the other server does not support addresses with non-ASCII characters",
         ),
         (
             PLAIN,
             |it| it.envelope.recipients[0].address = "bøb@x.test".into(),
-            "5.6.7 the other server knows only addresses in ASCII",
+            "5.6.7 the other server does not support addresses with non-ASCII characters",
         ),
         (
             ABLE,
             |it| it.envelope.reverse_path = "@a.test:ada@us.test".into(),
-            "5.1.7 the address is not a valid one",
+            "5.1.7 the address is not valid",
         ),
         (
             ABLE,
             |it| it.envelope.reverse_path = "a>\r\nDATA\r\n@x".into(),
-            "5.1.7 the address is not a valid one",
+            "5.1.7 the address is not valid",
         ),
     ];
     for (hello, change, expected) in cases {
@@ -319,7 +319,7 @@ fn eight_bit_message_is_not_sent_to_ascii_only_peer() {
         assert_eq!(harness.deliver(of(content)), "");
         assert_eq!(
             harness.outcomes(),
-            ["1 never 5.6.3 the other server takes ASCII only, and the message has more"]
+            ["1 never 5.6.3 the other server accepts only ASCII, and the message contains other characters"]
         );
         assert!(core::mem::take(&mut harness.is_idle));
         harness.message = b"Subject: y\r\n\r\n".to_vec();
@@ -344,14 +344,14 @@ fn connection_lost_during_inspection_defers_the_message() {
     harness.lost(Lost::Closed);
     assert_eq!(
         harness.outcomes(),
-        ["1 later 4.4.2 the other server ended the connection before the sender was named"]
+        ["1 later 4.4.2 the other server closed the connection before MAIL FROM"]
     );
     let mut harness = looking();
     assert_eq!(harness.hears("421 busy\r\n"), "");
     assert!(harness.is_over);
     assert_eq!(
         harness.outcomes(),
-        ["1 later 4.3.0 the other server does not want to speak with us: 421 busy"]
+        ["1 later 4.3.0 the other server refused the connection: 421 busy"]
     );
 }
 
@@ -374,7 +374,7 @@ fn invalid_address_does_not_stop_other_recipients() {
             "MAIL FROM:<ada@us.test>\r\n",
             "{bad:?}"
         );
-        assert_eq!(harness.outcomes(), ["1 never 5.1.3 the address is not a valid one"], "{bad:?}");
+        assert_eq!(harness.outcomes(), ["1 never 5.1.3 the address is not valid"], "{bad:?}");
         harness.exchange(&[("250 ok\r\n", "RCPT TO:<eve@there.test>\r\n")]);
     }
 }

@@ -33,23 +33,23 @@ fn refusal_at_greeting_is_temporary_or_final() {
     for (theirs, expected) in [
         (
             &["554 no SMTP service here\r\n"][..],
-            "1 never 5.3.0 the other server does not want to speak with us: 554 no SMTP service here",
+            "1 never 5.3.0 the other server refused the connection: 554 no SMTP service here",
         ),
         (
             &["450 4.7.1 not now\r\n"],
-            "1 later 4.7.1 the other server does not want to speak with us: 450 4.7.1 not now",
+            "1 later 4.7.1 the other server refused the connection: 450 4.7.1 not now",
         ),
         (
             &["220 x\r\n", "451 no\r\n"],
-            "1 later 4.3.0 the other server does not want to speak with us: 451 no",
+            "1 later 4.3.0 the other server refused the connection: 451 no",
         ),
         (
             &["220 x\r\n", "500 ?\r\n", "550 5.7.1 go away\r\n"],
-            "1 never 5.7.1 the other server does not want to speak with us: 550 5.7.1 go away",
+            "1 never 5.7.1 the other server refused the connection: 550 5.7.1 go away",
         ),
         (
             &["220 x\r\n", "500 ?\r\n", "450 no\r\n"],
-            "1 later 4.3.0 the other server does not want to speak with us: 450 no",
+            "1 later 4.3.0 the other server refused the connection: 450 no",
         ),
     ] {
         let mut harness = ClientHarness::with_tls(TlsMode::IfOffered);
@@ -114,7 +114,7 @@ fn bytes_after_the_starttls_reply_end_the_connection() {
         assert_eq!(
             harness.outcomes(),
             [
-                "1 later 4.5.0 the other server does not speak SMTP (a reply before its command) while TLS was begun"
+                "1 later 4.5.0 the other server broke the SMTP protocol (a reply before the command) after STARTTLS"
             ]
         );
         harness.client.secured();
@@ -125,7 +125,7 @@ fn bytes_after_the_starttls_reply_end_the_connection() {
 #[test]
 fn nothing_is_sent_without_required_tls() {
     const NONE: &str =
-        "1 later 4.7.10 the other server offers no TLS, and without it nothing is sent there";
+        "1 later 4.7.10 the other server does not offer TLS, which is required";
     const NOT_NOW: &str = "1 later 4.7.0 the other server refused TLS: 454 4.7.0 not now";
     for (lines, expected) in [
         (&[("250 x\r\n", "QUIT\r\n")][..], NONE),
@@ -162,7 +162,7 @@ fn failed_handshake_is_tried_again() {
     harness.lost(Lost::Tls);
     assert_eq!(
         harness.outcomes(),
-        ["1 later 4.7.10 TLS with the other server failed while TLS was begun"]
+        ["1 later 4.7.10 TLS with the other server failed after STARTTLS"]
     );
 }
 
@@ -208,18 +208,18 @@ fn scram_is_preferred_to_sending_the_password() {
 
 #[test]
 fn peer_without_scram_proof_gets_nothing() {
-    const NOT_SMTP: &str = "1 later 4.5.0 the other server does not speak SMTP";
+    const NOT_SMTP: &str = "1 later 4.5.0 the other server broke the SMTP protocol";
     for (lines, expected) in [
         (
             &[(CHALLENGE, PROOF), ("235 come in\r\n", "")][..],
-            "(a 235 out of place) while we logged in",
+            "(an unexpected reply 235) during the login",
         ),
         (
             &[(CHALLENGE, PROOF), ("334 dj02\r\n", "QUIT\r\n")],
-            "(a wrong proof of the password) while we logged in",
+            "(an invalid login signature) during the login",
         ),
-        (&[("334 \r\n", "QUIT\r\n")], "(a challenge that is none) while we logged in"),
-        (&[("235 come in\r\n", "")], "(a 235 out of place) while we logged in"),
+        (&[("334 \r\n", "QUIT\r\n")], "(an invalid login challenge) during the login"),
+        (&[("235 come in\r\n", "")], "(an unexpected reply 235) during the login"),
     ] {
         let mut harness = ClientHarness::with_login(TlsMode::Implicit);
         harness.deliver(outgoing(&["bob@there.test"]));
@@ -267,7 +267,7 @@ fn scram_proof_is_computed_in_steps() {
     assert_eq!(
         harness.outcomes(),
         [
-            "1 later 4.5.0 the other server does not speak SMTP (a reply before its command) while we logged in"
+            "1 later 4.5.0 the other server broke the SMTP protocol (a reply before the command) during the login"
         ]
     );
 }
@@ -280,7 +280,7 @@ fn password_is_not_sent_in_the_clear() {
         harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n"), (hello, "QUIT\r\n")]);
         assert_eq!(
             harness.outcomes(),
-            ["1 later 4.7.10 the other server offers no TLS, and without it nothing is sent there"]
+            ["1 later 4.7.10 the other server does not offer TLS, which is required"]
         );
     }
 }
@@ -290,7 +290,7 @@ fn refused_login_defers_the_message() {
     for (lines, expected) in [
         (
             &[("250 x\r\n", "QUIT\r\n")][..],
-            "1 later 4.7.0 the other server offers no way of logging in",
+            "1 later 4.7.0 the other server offers no supported login method",
         ),
         (
             &[
@@ -301,7 +301,7 @@ fn refused_login_defers_the_message() {
         ),
         (
             &[("250-x\r\n250 AUTH LOGIN\r\n", "AUTH LOGIN\r\n"), ("235 come in\r\n", "")],
-            "1 later 4.5.0 the other server does not speak SMTP (a 235 out of place) while we logged in",
+            "1 later 4.5.0 the other server broke the SMTP protocol (an unexpected reply 235) during the login",
         ),
     ] {
         let mut harness = ClientHarness::with_login(TlsMode::Implicit);

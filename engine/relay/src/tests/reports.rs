@@ -105,8 +105,8 @@ fn failure_report_has_text_status_and_header() {
     assert_eq!(
         words.trim_end(),
         "Your message could not be delivered to:\r\n\r\n  <bob@there.test>\r\n    the other server refused the recipient: 550 5.1.1 no such user\r\n\r\n\
-         It will not be tried again. If you write again, see first that the address\r\nis right.\r\n\r\n\
-         Your message came to mail.us.test on Thu, 10 Sep 2026 00:26:40 +0000. Its\r\nheader is below, after a report for programs."
+         The server will not try again. Check the address before you send the message\r\nagain.\r\n\r\n\
+         Your message was received by mail.us.test on Thu, 10 Sep 2026 00:26:40\r\n+0000. Its header is attached, after a report for programs."
     );
     assert_eq!(
         status.trim_end(),
@@ -142,7 +142,7 @@ fn whole_message_is_returned_if_requested() {
         report::write_end(7, &mut end);
         text.push_str(&String::from_utf8(end).unwrap());
         let [words, status, whole] = parts(&text);
-        assert!(words.contains("+0000. It is\r\nbelow, after a report for programs."), "{words}");
+        assert!(words.contains("\r\n+0000. It is attached, after a report for programs."), "{words}");
         assert!(status.contains("Action: failed\r\n"));
         assert_eq!(whole, original);
         assert!(text.contains(&std::format!(

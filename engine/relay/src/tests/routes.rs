@@ -147,14 +147,14 @@ fn domain_without_mx_is_its_own_mail_host() {
     let world = World(&["there.test MX 10 mx.test", "there.test A 192.0.2.1"]);
     assert_eq!(
         world.hops("there.test", Families::Both, 7),
-        "5.4.4 the servers of the domain have no address that can be reached",
+        "5.4.4 the mail servers of the domain have no reachable address",
         "but not one with exchangers that are of no use"
     );
 }
 
 #[test]
 fn null_mx_domain_gets_no_mail() {
-    let none = "5.1.10 the domain takes no mail";
+    let none = "5.1.10 the domain does not accept mail";
     assert_eq!(
         World(&["there.test MX 0 .", "there.test A 192.0.2.1"]).hops(
             "there.test",
@@ -175,9 +175,9 @@ fn null_mx_domain_gets_no_mail() {
 fn missing_domain_is_final_and_unknown_is_temporary() {
     assert_eq!(
         World(&["there.test -"]).hops("there.test", Families::Both, 7),
-        "5.1.2 there is no such domain"
+        "5.1.2 the domain does not exist"
     );
-    let later = "4.4.3 where its mail goes could not be found out: no name server answered";
+    let later = "4.4.3 the mail servers of the domain could not be looked up: no name server answered";
     assert_eq!(World(&["there.test ?"]).hops("there.test", Families::Both, 7), later);
     assert_eq!(
         World(&["there.test MX 1 mx.test", "mx.test ?"]).hops("there.test", Families::Both, 7),
@@ -202,7 +202,7 @@ fn missing_domain_is_final_and_unknown_is_temporary() {
             && !Unroutable::NoDomain.is_temporary()
     );
     for name in ["a..test", "bücher.test", &"x".repeat(64)] {
-        let expected = "5.1.2 what stands behind the @ is no name that mail can be sent to";
+        let expected = "5.1.2 the part after the @ is not a valid domain name";
         assert_eq!(World(&[]).hops(name, Families::Both, 7), expected);
     }
 }
@@ -219,7 +219,7 @@ fn hosts_less_preferred_than_us_are_skipped() {
         "last.test A 192.0.2.3",
     ]);
     assert_eq!(world.hops("there.test", Families::Both, 7), "first.test 192.0.2.1");
-    let back = "5.4.6 mail for the domain comes to this server, which does not know it";
+    let back = "5.4.6 the MX records of the domain point to this server, which does not accept mail for it";
     assert_eq!(World(&["there.test MX 10 us.test"]).hops("there.test", Families::Both, 7), back);
     assert_eq!(World(&["us.test A 203.0.113.1"]).hops("us.test", Families::Both, 7), back);
 }
@@ -244,7 +244,7 @@ fn hosts_less_preferred_than_our_address_are_skipped() {
             "first.test 192.0.2.1"
         );
     }
-    let back = "5.4.6 mail for the domain comes to this server, which does not know it";
+    let back = "5.4.6 the MX records of the domain point to this server, which does not accept mail for it";
     assert_eq!(World(&lines[1..]).hops("there.test", Families::Both, 7), back);
     assert_eq!(
         World(&["there.test AAAA 2001:db8:f::1"]).hops("there.test", Families::Both, 7),
@@ -270,7 +270,7 @@ fn loopback_multicast_and_own_addresses_are_not_tried() {
         "there.test AAAA ::1",
         "there.test AAAA ::ffff:127.0.0.1",
     ]);
-    let none = "5.4.4 the servers of the domain have no address that can be reached";
+    let none = "5.4.4 the mail servers of the domain have no reachable address";
     assert_eq!(world.hops("there.test", Families::Both, 7), none);
 }
 
@@ -384,7 +384,7 @@ fn records_do_not_lead_to_private_addresses() {
         "a.test ?",
         "b.test A 10.0.2.2",
     ]);
-    let later = "4.4.3 where its mail goes could not be found out: no name server answered";
+    let later = "4.4.3 the mail servers of the domain could not be looked up: no name server answered";
     assert_eq!(
         world.hops("there.test", Families::Both, 7),
         later,

@@ -45,7 +45,7 @@ pub(super) struct PostedMessage {
 /// What the model knows of one of its recipients.
 struct PostedRecipient {
     mailbox: RemoteMailbox,
-    /// How often the other server has taken the message for it.
+    /// How often the other server accepted the message for it.
     taken: usize,
     /// The report that it does not get the message.
     report: MessageId,

@@ -56,15 +56,15 @@ fn the_arc_result_is_in_the_trace_fields() {
         (two.clone(), "arc=pass"),
         (
             two.replace("Hello", "Hullo"),
-            "arc=fail reason=\"set 2: the body is not the one that was signed\"",
+            "arc=fail reason=\"set 2: the body was changed after signing\"",
         ),
-        (two.replace("looms", "rooms"), "arc=fail reason=\"set 2: the signature is wrong\""),
-        (two.replace("spf=pass", "spf=none"), "arc=fail reason=\"set 2: the signature is wrong\""),
+        (two.replace("looms", "rooms"), "arc=fail reason=\"set 2: the signature is not valid\""),
+        (two.replace("spf=pass", "spf=none"), "arc=fail reason=\"set 2: the signature is not valid\""),
         (
             two.replace("ARC-Seal: i=1", "X-Seal: i=1"),
             "arc=fail reason=\"the chain is incomplete\"",
         ),
-        (one.replace("cv=none", "cv=fail"), "arc=fail reason=\"the chain was broken before\""),
+        (one.replace("cv=none", "cv=fail"), "arc=fail reason=\"the chain was marked as failed before\""),
         (unknown, "arc=fail reason=\"set 1: the domain has no such key\""),
     ] {
         let reply = send(&mut room, &mut server, "me@far.test", &message);

@@ -255,23 +255,23 @@ fn an_unusable_certificate_is_refused_with_a_reason() {
     };
     let mismatched = [halves(&second).0, halves(&third).1].concat().into_bytes();
     for (pem, reason) in [
-        (&mismatched, "the key belongs to another certificate"),
+        (&mismatched, "the private key does not belong to the certificate"),
         (
             &other(8, -90..0).pem,
             "the certificate has expired: it was valid until 2026-01-01T00:00:00Z",
         ),
         (
             &other(8, 1..90).pem,
-            "the certificate is not valid yet, but from 2026-01-02T00:00:00Z on",
+            "the certificate is not valid before 2026-01-02T00:00:00Z",
         ),
-        (&b"garbage".to_vec(), "there is no certificate in the file"),
+        (&b"garbage".to_vec(), "the file contains no certificate"),
         (
             &b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n".to_vec(),
-            "the file of the certificate is not in PEM form",
+            "the certificate file is not in PEM format",
         ),
-        (&halves(&second).0.into_bytes(), "there is no private key in the file"),
-        (&Trust::made(8, &[], -1..90).pem, "the certificate is for no name"),
-        (&Vec::new(), "there is no certificate in the file"),
+        (&halves(&second).0.into_bytes(), "the file contains no private key"),
+        (&Trust::made(8, &[], -1..90).pem, "the certificate has no DNS name"),
+        (&Vec::new(), "the file contains no certificate"),
     ] {
         let (status, text) = upload(&mut room, &[&first], pem);
         assert!(status.starts_with("422 ") && text.starts_with(reason), "{status}: {text}");
@@ -304,7 +304,7 @@ fn an_uploaded_certificate_counts_until_a_later_configured_one() {
     assert_eq!(shown(&mut room, 443, &all), third.root);
     let mut room = again(room, 7, &[&other(10, 5..90)]);
     assert!(room.console_says(
-        "does not count: the configuration has one for the same names whose validity began later"
+        "does not count: the configuration has a newer certificate for the same names"
     ));
     // The client's clock is before the certificate's validity, and so it reports that it got this
     // one.
@@ -340,7 +340,7 @@ fn an_uploaded_certificate_is_read_after_a_disk_outage() {
         room.pass(Micros::from_secs(seconds));
         room.machine.disk.mood = Mood::Works;
         room.until("the engine serves", |room| room.console_says("serving"));
-        let is_given_up = room.console_says("tls: a certificate that was sent cannot be read");
+        let is_given_up = room.console_says("tls: uploaded certificate cannot be read");
         assert!(!is_given_up || seconds == 60, "{:?}", room.machine.console);
         let expected = if is_given_up { &first } else { &second };
         assert_eq!(shown(&mut room, 443, &[&first, &second]), expected.root, "{steps} {seconds}");
@@ -519,6 +519,6 @@ fn only_certificates_in_use_are_announced_as_expiring() {
     room.pass(Micros::from_millis(1));
     assert_eq!(told(&room), 2);
     assert!(room.console_says(
-        "tls: there is a new certificate for mail.barepost.test, valid until 2026-01-13T00:00:00Z"
+        "tls: new certificate for mail.barepost.test, valid until 2026-01-13T00:00:00Z"
     ));
 }

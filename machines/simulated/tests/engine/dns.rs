@@ -317,7 +317,7 @@ fn serving_in(sizes: Sizes, seed: u64, mood: Mood, more: &str) -> (Room, NameSer
 fn trace(path: &str, found: &str) -> String {
     let host = "Authentication-Results: mail.barepost.test";
     let others = "dmarc=permerror;\r\n\tarc=none smtp.remote-ip=203.0.113.7;\r\n\tdkim=none";
-    let reason = "X-Barepost-Reason: it does not say whose it is";
+    let reason = "X-Barepost-Reason: the message has no From field";
     format!("Return-Path: <{path}>\r\n{host};\r\n\tspf={found};\r\n\t{others}\r\n{reason}\r\n")
 }
 

@@ -341,5 +341,5 @@ fn handshake_results_are_counted_and_printed_at_the_stop() {
     assert_eq!((late, no_common_ground, broken, given_up), (1, 1, 1, 2), "{outcomes}");
     room.machine.stop = true;
     room.until("it has stopped", |room| room.ended.is_some());
-    assert!(room.console_says("came to nothing: "), "{:?}", room.machine.console);
+    assert!(room.console_says(" failed: "), "{:?}", room.machine.console);
 }

@@ -156,7 +156,7 @@ fn policy_that_is_not_kept_binds_the_message_it_is_fetched_for() {
         }
         let mut refused = around(seed, &policy, TlsBehaviour::Tls13, shown);
         refused.submit();
-        refused.nothing_goes("showed no certificate that is valid for its name");
+        refused.nothing_goes("has no valid certificate for its name");
         refused.room.until_nothing_is_in_use();
     }
 }
@@ -169,17 +169,17 @@ fn a_host_that_violates_the_policy_gets_no_mail() {
             "mx.far.test",
             TlsBehaviour::Tls13,
             shown as fn() -> Trust,
-            "showed no certificate that is valid for its name",
+            "has no valid certificate for its name",
         ),
         (
             863,
             "mx.far.test",
             TlsBehaviour::None,
             valid,
-            "offers no TLS, and without it nothing is sent there",
+            "does not offer TLS, which is required",
         ),
-        (864, "mx.far.test", TlsBehaviour::Babbles, valid, "while TLS was begun"),
-        (865, "other.far.test", TlsBehaviour::Tls13, valid, "(MTA-STS) allows none of the servers"),
+        (864, "mx.far.test", TlsBehaviour::Babbles, valid, "after STARTTLS"),
+        (865, "other.far.test", TlsBehaviour::Tls13, valid, "MTA-STS policy allows none of its"),
     ] {
         let mut around = around(seed, &policy("enforce", host), tls_behaviour, shows);
         around.submit();

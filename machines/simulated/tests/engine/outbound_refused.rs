@@ -45,13 +45,13 @@ fn a_mailbox_that_takes_no_more_is_reported_in_time() {
     world.pass(&mut room, DAY);
     assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "grace").len()), (1, 0));
     let page = queue(&mut room, &trust);
-    assert!(page.contains("the mailbox takes no more messages"), "{page}");
+    assert!(page.contains("the mailbox does not accept more messages"), "{page}");
     assert!(failures(&mut world, &mut room).is_empty());
     world.pass(&mut room, 5 * DAY);
     let failures = failures(&mut world, &mut room);
     assert_eq!(failures.len(), 1, "{failures:?}");
     assert!(failures[0].contains("Final-Recipient: rfc822; grace@barepost.test"), "{failures:?}");
-    assert!(failures[0].contains("the mailbox takes no more messages"), "{failures:?}");
+    assert!(failures[0].contains("the mailbox does not accept more messages"), "{failures:?}");
     assert_eq!(room.engines.queue_entries(), 0);
     at_rest(&mut world, &mut room);
 }
@@ -64,7 +64,7 @@ fn a_report_that_the_sender_cannot_get_is_shown() {
     world.pass(&mut room, 6 * DAY);
     assert_eq!((failures(&mut world, &mut room).len(), room.engines.queue_entries()), (0, 1));
     let page = queue(&mut room, &trust);
-    assert!(page.contains("no room for it, or for the report to its sender"), "{page}");
+    assert!(page.contains("no space for the message, or for the report to its sender"), "{page}");
     let named = world.peer.named;
     world.pass(&mut room, DAY);
     assert!(world.peer.named - named <= 25, "{} tries a day", world.peer.named - named);

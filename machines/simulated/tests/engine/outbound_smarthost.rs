@@ -178,8 +178,8 @@ fn the_best_offered_login_mechanism_is_used() {
 
 #[test]
 fn the_tls_setting_is_enforced_and_failures_are_reported() {
-    const NO_TLS: &str = "offers no TLS, and without it nothing is sent there";
-    const NOT_VALID: &str = "showed no certificate that is valid for its name";
+    const NO_TLS: &str = "does not offer TLS, which is required";
+    const NOT_VALID: &str = "has no valid certificate for its name";
     let login = "user = 'barepost'\npassword = 'pencil'\n";
     let other = || trust(&["other.test"]);
     let right = || trust(&["smart.test"]);
@@ -190,7 +190,7 @@ fn the_tls_setting_is_enforced_and_failures_are_reported() {
             SmarthostTls::Babbles,
             right(),
             "tls = 'starttls'\n".to_string(),
-            "while TLS was begun",
+            "after STARTTLS",
         ),
         (
             842,
@@ -200,11 +200,11 @@ fn the_tls_setting_is_enforced_and_failures_are_reported() {
             "TLS with the other server failed",
         ),
         (843, SmarthostTls::None, right(), login.to_string(), NO_TLS),
-        (844, SmarthostTls::Babbles, right(), login.to_string(), "while TLS was begun"),
+        (844, SmarthostTls::Babbles, right(), login.to_string(), "after STARTTLS"),
         (845, SmarthostTls::Offered, other(), login.to_string(), NOT_VALID),
         (846, SmarthostTls::Offered12, other(), format!("tls = 'starttls'\n{login}"), NOT_VALID),
         (847, SmarthostTls::Implicit, other(), format!("tls = 'implicit'\n{login}"), NOT_VALID),
-        (848, SmarthostTls::Implicit, right(), format!("tls = 'starttls'\n{login}"), "fell silent"),
+        (848, SmarthostTls::Implicit, right(), format!("tls = 'starttls'\n{login}"), "did not respond in time"),
     ] {
         let mut around = around(
             seed,
@@ -244,7 +244,7 @@ fn a_smarthost_with_a_password_must_have_its_address_certified() {
     assert_eq!(right.by_smarthost(true), ["x@null.test"]);
     let mut wrong = around(853, (587, SmarthostTls::Offered), trust(&["smart.test"]), relay);
     wrong.submit(&["x@null.test"]);
-    wrong.nothing_goes("showed no certificate that is valid for its name");
+    wrong.nothing_goes("has no valid certificate for its name");
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn smarthost_failures_before_a_message_are_temporary() {
     );
     away.smart.greeting = Greeting::SendsAway;
     away.submit(&["x@null.test"]);
-    away.nothing_goes("does not want to speak with us: 554 5.7.1 You are blocked");
+    away.nothing_goes("refused the connection: 554 5.7.1 You are blocked");
 
     let mut lost = around(
         856,
@@ -279,7 +279,7 @@ fn smarthost_failures_before_a_message_are_temporary() {
     );
     lost.submit(&["x@null.test"]);
     lost.nothing_goes(
-        "the server that sends mail on for this one has no address that can be reached",
+        "the smarthost has no reachable address",
     );
 
     for mut around in [refused, away] {

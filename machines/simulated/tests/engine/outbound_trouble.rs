@@ -344,7 +344,7 @@ fn unmarked_result_is_shown_and_does_not_block_the_stop() {
         world.pass(&mut room, 300);
         let page = queue_page::look(&mut grace, &mut room).text();
         grace.hang_up(&mut room);
-        let is_shown = page.contains("its result could not be written to");
+        let is_shown = page.contains("the result of the delivery could not be written to");
         assert!(is_shown && page.contains("Sending"), "{page}");
         let start = room.machine.now;
         room.machine.stop = true;

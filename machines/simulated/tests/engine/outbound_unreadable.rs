@@ -15,7 +15,7 @@ use super::room::{DISK_BYTES, Room};
 use super::webmail::Browser;
 
 const DAY: u64 = 24 * 3600;
-const LINE: &str = "queue: message 1 in the outbox of ada@barepost.test cannot be sent: its envelope in this server's queue is not valid";
+const LINE: &str = "queue: message 1 in the outbox of ada@barepost.test cannot be sent: the envelope of the message in this server's queue is not valid";
 
 fn sound(seed: u64, trust: &Trust) -> MemoryDisk {
     let (room, _) = serving_on("", seed, MemoryDisk::blank(DISK_BYTES), Mood::Takes, trust);
@@ -157,7 +157,7 @@ fn an_unreadable_entry_is_reported_after_days() {
     assert_eq!(notices(&mut world, &mut room), 1);
     world.pass(&mut room, 2 * DAY);
     assert_eq!(notices(&mut world, &mut room), 1);
-    let line = "queue: message 1 in the outbox of ada@barepost.test cannot be sent: a part of it cannot be read";
+    let line = "queue: message 1 in the outbox of ada@barepost.test cannot be sent: a part of the message can no longer be read";
     assert_eq!(room.machine.console.iter().filter(|said| said.contains(line)).count(), 1);
     grace.log_in(&mut room, "grace", "lovelace");
     assert!(look(&mut grace, &mut room).text().contains(UNKNOWN));

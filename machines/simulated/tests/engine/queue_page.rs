@@ -153,7 +153,7 @@ fn unreadable_entries_are_shown_and_can_be_deleted() {
         let page = look(&mut grace, &mut room).text();
         grace.hang_up(&mut room);
         let from = "from <bdi>the outbox of ada@barepost.test</bdi>";
-        for words in [UNKNOWN, from, "a part of it cannot be read from"] {
+        for words in [UNKNOWN, from, "a part of the message can no longer be read from"] {
             assert!(page.contains(words), "{words}: {page}");
         }
         assert!(!page.contains("Delete and notify sender"));
@@ -320,7 +320,7 @@ fn a_deleted_entry_never_leaves_and_is_reported_if_requested() {
                 "{report}"
             );
             assert!(
-                report.contains("an administrator of this server has taken it out of the queue"),
+                report.contains("an administrator of this server removed the message from the queue"),
                 "{report}"
             );
         }

@@ -82,7 +82,7 @@ fn an_outbox_may_hold_half_the_quota() {
             "452 4.2.2 Too many of your messages are waiting to be sent, try again later"
         );
         assert!(room.console_says(
-            "limits: ada@barepost.test has as much mail waiting to be sent as it may have"
+            "limits: ada@barepost.test has reached its limit of mail waiting to be sent"
         ));
         room.part(talk);
         let mut talk = room.connect(25);
@@ -111,7 +111,7 @@ fn mail_that_never_fits_the_quota_is_reported() {
     let inbox = world.inbox(&mut room, "ada");
     assert_eq!(inbox.len(), 1);
     assert!(
-        inbox[0].contains("Status: 5.2.2\r\n") && inbox[0].contains("larger than all that the"),
+        inbox[0].contains("Status: 5.2.2\r\n") && inbox[0].contains("larger than the"),
         "{}",
         inbox[0]
     );

@@ -89,7 +89,7 @@ fn the_daily_message_limit_is_enforced_and_announced_once() {
             assert!(submit(&mut room, ADA, &["grace@barepost.test"]).starts_with(MANY));
             assert_eq!(
                 told(&room),
-                ["limits: ada@barepost.test has sent 4 messages today and may send no more"]
+                ["limits: ada@barepost.test has reached its limit of 4 messages a day"]
             );
         }
         for _ in 0..6 {
@@ -135,8 +135,8 @@ fn the_daily_limit_of_new_recipients_is_enforced() {
         assert!(said.starts_with(reply), "{to:?}: {said}");
     }
     let lines = [
-        "limits: grace@barepost.test may write to no more than 5 new recipients today",
-        "limits: ada@barepost.test may write to no more than 3 new recipients today",
+        "limits: grace@barepost.test has reached its limit of 5 new recipients a day",
+        "limits: ada@barepost.test has reached its limit of 3 new recipients a day",
     ];
     assert_eq!(told(&room), lines);
     room.pass(Micros::from_secs(86_400));
@@ -210,6 +210,6 @@ fn webmail_messages_count_against_the_limits() {
     assert!(submit(&mut room, ADA, &["grace@barepost.test"]).starts_with(MANY));
     assert_eq!(
         told(&room),
-        ["limits: ada@barepost.test may write to no more than 3 new recipients today"]
+        ["limits: ada@barepost.test has reached its limit of 3 new recipients a day"]
     );
 }

@@ -160,14 +160,14 @@ fn unanswered_key_queries_do_not_hide_the_policy() {
 fn a_message_without_a_readable_author_goes_to_junk() {
     let (mut room, mut server) = serving_dmarc(47, Mood::Answers);
     for (message, reason) in [
-        ("Subject: x\r\n\r\nHello.\r\n", "it does not say whose it is"),
+        ("Subject: x\r\n\r\nHello.\r\n", "the message has no From field"),
         (
             "From: me@far.test\r\nno field\r\nFrom: ceo@pass.test\r\n\r\n",
-            "it says more than once whose it is",
+            "the message has more than one From field",
         ),
         (
             "Subject: x\r\nno field\r\nFrom: ceo@pass.test\r\n\r\n",
-            "it cannot be read for certain whose it is",
+            "the From field cannot be read reliably",
         ),
     ] {
         assert!(send(&mut room, &mut server, "me@far.test", message).starts_with("250 "));
