@@ -186,7 +186,7 @@ class Crowds(barepost.Test):
 
     def serves(self, machine, pid):
         sizes = machine.process.wait_for_line(
-            r"sizes: (?:(\d+) cores, each with )?(\d+) connections \((\d+) bytes for one that is idle\), .* (\d+) blocks of", 1)
+            r"sizes: (?:(\d+) cores, each with )?(\d+) connections \((\d+) bytes for each idle one\), .* (\d+) blocks of", 1)
         cores, connections, idle_bytes, blocks = (int(number or 1) for number in sizes.groups())
         self.assertGreater(cores * connections, IDLE + BUSY)
         self.assertLess(cores * blocks, IDLE // 2, "so many idle connections could have a buffer each")

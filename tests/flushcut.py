@@ -25,7 +25,7 @@ from mail import DOMAIN, MessageMaker, uid_of
 USERS = ("ada", "grace", "barbara")
 DISK_BYTES = 96 << 20
 # Findings of fsck that every end of a machine may leave, and with which it says that nothing is wrong.
-USUAL = ("was cut off before it was acknowledged", "of a journal's last block is not there; nothing is lost")
+USUAL = ("was interrupted before it was acknowledged", "of a journal's last block is missing; nothing is lost")
 # Those that are no more than traces of a cut.
 EXPLAINED = (*USUAL, "nothing is lost")
 

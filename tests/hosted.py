@@ -364,9 +364,9 @@ class Refusing(HostedTest):
     def test_hosted_an_unusable_tap_is_reported_in_one_line(self):
         self.refused("notap0", "--tap notap0", "ip tuntap add dev notap0 mode tap")
         self.refused("lo", "--tap lo", "no tap interface")
-        self.refused("a-name-longer-than-any", "there is no such tap interface")
+        self.refused("a-name-longer-than-any", "the tap interface does not exist")
         self.boot(self.data("first"))
-        self.refused(TAP, f"--tap {TAP}", "another program has this tap interface", data=self.data("second"))
+        self.refused(TAP, f"--tap {TAP}", "another program uses this tap interface", data=self.data("second"))
 
     def test_hosted_a_tap_of_another_user_is_reported_in_one_line(self):
         network.make_tap("tap1", owner=os.getuid() + 1)

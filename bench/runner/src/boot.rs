@@ -83,7 +83,7 @@ fn milliseconds_to_serving(lines: &[String]) -> Option<f64> {
 }
 
 /// The guest says `memory: … KiB free, image N KiB at …, page tables N KiB`. When it has made all
-/// its tables and pools, it says `memory: … KiB for the engine, N KiB of them taken`.
+/// its tables and pools, it says `memory: … KiB for the engine, N KiB in use`.
 fn memory_mib(lines: &[String]) -> Option<f64> {
     let number = |before: &str, after: &str| {
         let line = lines.iter().find(|line| {
@@ -132,7 +132,7 @@ mod tests {
     fn what_the_guest_says_about_itself_is_understood() {
         let lines = [
             "[    0.001000] memory: 260232 KiB free, image 748 KiB at 0x100000, page tables 640 KiB",
-            "[    0.002000] memory: 259592 KiB for the engine, 3220 KiB of them taken",
+            "[    0.002000] memory: 259592 KiB for the engine, 3220 KiB in use",
             "[    0.012345] serving a as b",
         ]
         .map(str::to_string);

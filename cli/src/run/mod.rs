@@ -224,7 +224,7 @@ fn network(options: &Options) -> Result<Network, Failure> {
             let flags = Path::new("/sys/class/net").join(interface).join("tun_flags");
             let Ok(flags) = std::fs::read_to_string(flags) else {
                 return Err(Failure::refused(format_args!(
-                    "--tap {interface}: there is no such tap interface (ip tuntap add dev {interface} mode tap)"
+                    "--tap {interface}: the tap interface does not exist (ip tuntap add dev {interface} mode tap)"
                 )));
             };
             let queues = tap_queues(&flags, options.cores, options.machine)

@@ -27,14 +27,14 @@ pub(crate) fn announce(
 ) {
     if told < program_date {
         console.print(format_args!(
-            "clock: SET THE CLOCK: it says {}, before this program was made; {} is used",
+            "clock: SET THE CLOCK: it shows {}, before this version was built; using {} instead",
             Day(told),
             Day(used)
         ));
     }
     if let Some(newest) = newest.filter(|newest| newest.seconds() > used.seconds() + BEHIND_SECONDS_MAX) {
         console.print(format_args!(
-            "clock: SET THE CLOCK: it is {} by it, and the newest message is of {}",
+            "clock: SET THE CLOCK: it shows {}, but the newest message is from {}",
             Day(used),
             Day(newest)
         ));

@@ -201,7 +201,7 @@ impl Lifecycle {
             State::Serving | State::ReadOnly(_) => {
                 if store.is_new() {
                     let kib = store.space().bytes >> 10;
-                    console.print(format_args!("store: the disk was blank; a new store of {kib} KiB was made on it"));
+                    console.print(format_args!("store: the disk was blank; created a new store of {kib} KiB"));
                 }
                 if store.is_converted() && store.state() == State::Serving {
                     console.print(format_args!("store: the disk has been converted to format {}", store.format()));
@@ -300,7 +300,7 @@ impl Lifecycle {
 
     pub(crate) fn begin_stopping(&mut self, server: &mut Server) {
         let Parts { connections, store, console, turn, .. } = &mut server.parts;
-        console.print(format_args!("stopping: {} connections are told", connections.net().connection_count()));
+        console.print(format_args!("stopping: closing {} connections", connections.net().connection_count()));
         if self.core == CoreId::FIRST {
             store.tell_to_stop();
         }

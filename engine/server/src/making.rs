@@ -183,7 +183,7 @@ impl Making {
             Some(id) => {
                 parts
                     .console
-                    .print(format_args!("store: {} gets the password that the configuration says", user.address));
+                    .print(format_args!("store: the password of {} was set from the configuration", user.address));
                 store.set_password(id, &NewPassword { hash: password_hash, verifier, replaced: "" }, continuation)
             }
         };
@@ -207,19 +207,19 @@ impl Making {
         // After a failed flush during opening, only another start helps.
         let is_lasting = parts.store.own.store.state() == State::ReadOnly(WhyReadOnly::LastFlushFailed);
         let asked = self.asked.take();
-        let address = asked.as_ref().map_or("the account for certificates", |user| user.address.as_str());
+        let address = asked.as_ref().map_or("for certificates", |user| user.address.as_str());
         let console = &mut parts.console;
         if refusal != Refusal::ReadOnly {
-            console.print(format_args!("store: {address} is not set up: {refusal:?}"));
+            console.print(format_args!("store: account {address} cannot be set up: {refusal:?}"));
             return Made::Some;
         }
         if is_lasting || self.tries >= TRIES_MAX {
-            console.print(format_args!("store: {address} is not set up: the disk fails; restart the server"));
+            console.print(format_args!("store: account {address} cannot be set up because the disk fails; restart the server"));
             return Made::Some;
         }
         if self.tries == 0 {
             console
-                .print(format_args!("store: {address} is not set up yet: the disk fails; trying again for a minute"));
+                .print(format_args!("store: account {address} cannot be set up yet because the disk fails; trying again for a minute"));
         }
         match asked {
             Some(user) => self.users.push(user),

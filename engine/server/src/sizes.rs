@@ -158,7 +158,7 @@ impl fmt::Display for Sizes {
         let (buffer_mib, index_mib) = (buffer_bytes >> 20, index_bytes >> 20);
         write!(
             out,
-            "{connections} connections ({IDLE_CONNECTION_BYTES} bytes for one that is idle), {transactions} SMTP transactions, {blocks} blocks of {BLOCK_BYTES} bytes, \
+            "{connections} connections ({IDLE_CONNECTION_BYTES} bytes for each idle one), {transactions} SMTP transactions, {blocks} blocks of {BLOCK_BYTES} bytes, \
              {buffer_mib} MiB of buffers, {index_mib} MiB of index"
         )
     }

@@ -93,7 +93,7 @@ impl fmt::Display for Finding {
             Damage::LastJournalCopy => {
                 write!(
                     out,
-                    "one of two copies of a journal's last block is not there; nothing is lost"
+                    "one of two copies of a journal's last block is missing; nothing is lost"
                 )
             }
             Damage::JournalBlock => {
@@ -108,28 +108,28 @@ impl fmt::Display for Finding {
             Damage::Torn(account, Uid(uid)) => {
                 write!(
                     out,
-                    "the delivery of message {uid} of account {:016x} was cut off before it was acknowledged",
+                    "the delivery of message {uid} of account {:016x} was interrupted before it was acknowledged",
                     account.0
                 )
             }
             Damage::Misplaced(account, Uid(uid)) => {
                 write!(
                     out,
-                    "message {uid} of account {:016x} lies where no message can; it is lost",
+                    "message {uid} of account {:016x} has an impossible position on the disk; it is lost",
                     account.0
                 )
             }
             Damage::Nameless(account) => {
                 write!(
                     out,
-                    "account {:016x} has mail but no record; make it again under its address",
+                    "account {:016x} has mail but no record; create it again with the same address",
                     account.0
                 )
             }
             Damage::Rebuilt(messages) => {
                 write!(
                     out,
-                    "a shard was rebuilt; {messages} messages came back, deleted ones may be among them"
+                    "a shard was rebuilt; {messages} messages were restored, which may include deleted ones"
                 )
             }
             Damage::LeftOut(messages) => {

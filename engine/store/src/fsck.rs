@@ -238,7 +238,7 @@ impl fmt::Display for DiskReport {
         let kib = |bytes: u64| bytes / 1024;
         writeln!(
             out,
-            "{} KiB: {} segments of {} KiB; {} KiB free, {} KiB of bodies, {} KiB of journals, {} KiB kept in reserve",
+            "{} KiB: {} segments of {} KiB; {} KiB free, {} KiB of bodies, {} KiB of journals, {} KiB reserved",
             kib(self.space.bytes),
             self.segments,
             kib(self.segment_bytes),
@@ -256,7 +256,7 @@ impl fmt::Display for DiskReport {
                 let info = &mailbox.info;
                 write!(
                     out,
-                    "{address} {}: {} messages, {} octets, UIDVALIDITY {}, UIDNEXT {}, HIGHESTMODSEQ {}",
+                    "{address} {}: {} messages, {} bytes, UIDVALIDITY {}, UIDNEXT {}, HIGHESTMODSEQ {}",
                     mailbox.name,
                     info.messages,
                     info.octets,

@@ -187,39 +187,39 @@ impl fmt::Display for OpenRefusal {
             OpenRefusal::NotDurable => {
                 write!(
                     out,
-                    "the disk offers neither flush nor write-through: mail on it could be lost"
+                    "the disk supports neither flush nor write-through, so mail on it could be lost"
                 )
             }
             OpenRefusal::TooSmall => write!(out, "the disk is smaller than 1 MiB"),
             OpenRefusal::Shrunk { needs, has } => {
-                write!(out, "the disk has {has} sectors, the store on it needs {needs}")
+                write!(out, "the disk has {has} sectors, but the store on it needs {needs}")
             }
             OpenRefusal::OtherFormat(version) => {
                 write!(
                     out,
-                    "the disk has format {version}, this version knows only formats 3 to {}",
+                    "the disk has format {version}, but this version supports only formats 3 to {}",
                     crate::FORMAT_VERSION
                 )
             }
             OpenRefusal::UnknownRecord { kind, sector } => write!(
                 out,
-                "the disk has a record of kind {kind} at sector {sector} that this version cannot read; a later one may"
+                "the disk has a record of kind {kind} at sector {sector} that this version cannot read; use a later version"
             ),
             OpenRefusal::NotOurs => write!(out, "the disk is neither blank nor a Barepost disk"),
             OpenRefusal::Unreadable => {
                 write!(
                     out,
-                    "the disk cannot be read where a store begins; nothing is written to it"
+                    "the superblocks of the disk cannot be read; nothing is written to it"
                 )
             }
             OpenRefusal::SuperblocksLost => {
                 write!(
                     out,
-                    "the disk holds mail of a Barepost server, but its superblocks are lost; it is not formatted"
+                    "the disk holds mail of a Barepost server, but its superblocks are lost; to keep the mail, the disk is not formatted"
                 )
             }
             OpenRefusal::Blank => write!(out, "the disk is blank"),
-            OpenRefusal::FormatFailed => write!(out, "the disk failed while it was formatted"),
+            OpenRefusal::FormatFailed => write!(out, "the disk failed while it was being formatted"),
         }
     }
 }
@@ -229,7 +229,7 @@ impl fmt::Display for WhyReadOnly {
         let (what, until) = match self {
             WhyReadOnly::WriteFailed => ("write", "it works again"),
             WhyReadOnly::FlushFailed => ("flush", "it works again"),
-            WhyReadOnly::LastFlushFailed => ("flush while it was opened", "restart"),
+            WhyReadOnly::LastFlushFailed => ("flush at the start", "restart"),
         };
         write!(out, "the disk failed a {what}; no mail is accepted until {until}")
     }

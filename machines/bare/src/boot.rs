@@ -78,7 +78,7 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
     let processor = Processor::detect();
     match clock::hertz(&processor) {
         Some(hertz) => clock::start(entry_stamp, hertz),
-        None => end::refuse(format_args!("nothing tells how fast the time-stamp counter runs")),
+        None => end::refuse(format_args!("the frequency of the time-stamp counter is unknown")),
     }
     print!("barepost {}: {}", env!("CARGO_PKG_VERSION"), Summary(&processor));
     interrupts::install(processor.x2apic);
@@ -115,7 +115,7 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
     end::set_disk(disk.transport());
     let Some(mut entropy) = EntropyPool::start(&processor, random) else {
         end::refuse(format_args!(
-            "no source of randomness: the processor has none, nor is there a virtio entropy device"
+            "no source of randomness: neither the processor nor a virtio entropy device provides one"
         ))
     };
     for core in 0..cores {

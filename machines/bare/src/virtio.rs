@@ -46,9 +46,9 @@ pub(crate) enum DeviceError {
 impl fmt::Display for DeviceError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            DeviceError::Stuck => "it does not come back from a reset",
-            DeviceError::Legacy => "it does not speak virtio 1",
-            DeviceError::Fickle => "it does not take the features that it offered",
+            DeviceError::Stuck => "it does not recover from a reset",
+            DeviceError::Legacy => "it does not support virtio 1",
+            DeviceError::Fickle => "it rejects the features that it offered",
             DeviceError::Queue => "its queues are too short",
         })
     }

@@ -82,13 +82,13 @@ pub enum AttachError {
 impl fmt::Display for AttachError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AttachError::Missing => out.write_str("there is no such tap interface"),
+            AttachError::Missing => out.write_str("the tap interface does not exist"),
             AttachError::NoTap => {
-                out.write_str("this is no tap interface, or one with many queues")
+                out.write_str("this is not a tap interface, or it has several queues")
             }
-            AttachError::Busy => out.write_str("another program has this tap interface"),
+            AttachError::Busy => out.write_str("another program uses this tap interface"),
             AttachError::Forbidden => out.write_str(
-                "no right to this tap interface, which its owner and root have (CAP_NET_ADMIN)",
+                "no permission for this tap interface: run as its owner or as root (CAP_NET_ADMIN)",
             ),
             AttachError::Other(error) => write!(out, "{error}"),
         }

@@ -99,7 +99,7 @@ impl Devices {
         let random = self.random.and_then(|random| RandomDevice::start(&random).ok());
         let about = queues.card();
         print!(
-            "network card: {}, MTU {}, checksums by {}, segments cut by {} (IPv6: by {})",
+            "network card: {}, MTU {}, checksums by {}, segmentation by {} (IPv6: by {})",
             about.address,
             about.mtu,
             performer(about.offloads.checksum),
@@ -120,5 +120,5 @@ impl Devices {
 }
 
 fn performer(is_offloaded: bool) -> &'static str {
-    if is_offloaded { "the card" } else { "us" }
+    if is_offloaded { "the card" } else { "software" }
 }

@@ -135,7 +135,7 @@ pub(super) unsafe fn start(
             Ok(()) => count += 1,
             Err(reason) => {
                 apic.reset_core(apic_id);
-                print!("the core with number {apic_id} stays unused: {reason}");
+                print!("the core with number {apic_id} is not used: {reason}");
                 free = Some(stacks);
             }
         }
@@ -159,7 +159,7 @@ unsafe fn start_one(page: StartPage, apic: &LocalApic, number: usize) -> Result<
         }
     }
     if !is_there {
-        return Err("it does not start");
+        return Err("it did not start");
     }
     let is_fit = has_our_time(number, apic);
     VERDICT.store(if is_fit { WELCOME } else { UNFIT }, Release);

@@ -41,7 +41,7 @@ pub(super) fn run(machine: boot::Machine) -> ! {
     let Some(sizes) = Sizes::for_memory(memory_bytes, cores) else {
         let (has, needs) = (memory_bytes >> 20, Sizes::memory_bytes_min(cores) >> 20);
         end::refuse(format_args!(
-            "{has} MiB of memory are left for the engines of {cores} cores, and they need {needs}"
+            "not enough memory: {cores} cores need {needs} MiB, but only {has} MiB are free"
         ));
     };
     let mut secret = [0; 32];
@@ -88,11 +88,11 @@ fn check_memory(machine: &mut BareMachine) {
     let (taken, left) = (total - free, free.saturating_sub(Memory::reserve(total)) as u64);
     let (total, taken, promised_kib) = (total >> 10, taken >> 10, promised >> 10);
     machine.print(format_args!(
-        "memory: {total} KiB for the engine, {taken} KiB of them taken, {promised_kib} KiB promised to clients and the index"
+        "memory: {total} KiB for the engine, {taken} KiB in use, {promised_kib} KiB reserved for clients and the index"
     ));
     if promised > left {
         end::refuse(format_args!(
-            "{promised_kib} KiB of memory are promised, and {} KiB are left",
+            "not enough memory: {promised_kib} KiB are needed for clients and the index, but only {} KiB are free",
             left >> 10
         ));
     }
@@ -131,7 +131,7 @@ fn unpacked<T: Default>(name: &str, unpack: impl Fn(&[u8]) -> Result<T, BadPack>
 fn configuration() -> Configuration {
     let Some(file) = fw_cfg::file(CONFIGURATION_FILE) else {
         end::refuse(format_args!(
-            "there is no configuration: QEMU gives it as {CONFIGURATION_FILE}"
+            "no configuration: pass it with QEMU's -fw_cfg name={CONFIGURATION_FILE},file=PATH"
         ));
     };
     let Ok(text) = core::str::from_utf8(&file) else {

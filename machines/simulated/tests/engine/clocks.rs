@@ -38,7 +38,7 @@ fn a_clock_before_the_program_was_made_is_not_used() {
     let blank = || MemoryDisk::blank(32 << 20);
     let mut room = starting(blank(), UnixTime::default(), MADE);
     assert!(
-        room.console_says("clock: SET THE CLOCK: it says 1970-01-01"),
+        room.console_says("clock: SET THE CLOCK: it shows 1970-01-01"),
         "{:?}",
         room.machine.console
     );
@@ -58,7 +58,7 @@ fn a_clock_behind_the_newest_message_is_used_and_announced() {
     assert!(room.deliver("ada@barepost.test", b"Subject: First\r\n\r\nx\r\n").starts_with("250"));
     let mut room = starting(disk_of(room), later(2), MADE);
     assert!(
-        room.console_says("clock: SET THE CLOCK: it is 2026-11-27"),
+        room.console_says("clock: SET THE CLOCK: it shows 2026-11-27"),
         "{:?}",
         room.machine.console
     );

@@ -161,7 +161,7 @@ fn accounts_are_made_once_a_disk_that_failed_meanwhile_works() {
             let mut room =
                 failing_after(requests, mood, MemoryDisk::blank(DISK_BYTES), CONFIGURATION);
             let waits =
-                lines_with(&room, "is not set up yet: the disk fails; trying again for a minute")
+                lines_with(&room, "cannot be set up yet because the disk fails; trying again for a minute")
                     > 0;
             if waits {
                 assert!(
@@ -172,7 +172,7 @@ fn accounts_are_made_once_a_disk_that_failed_meanwhile_works() {
                 room.machine.disk.mood = Mood::Works;
                 room.until("the engine serves", |room| room.console_says("serving"));
                 assert_eq!(
-                    lines_with(&room, "is not set up"),
+                    lines_with(&room, "cannot be set up"),
                     1,
                     "after {requests}: {:?}",
                     room.machine.console
@@ -183,7 +183,7 @@ fn accounts_are_made_once_a_disk_that_failed_meanwhile_works() {
                 }
                 contents_on(&room.machine.disk, "certificates");
                 waited += 1;
-            } else if lines_with(&room, "is not set up") == 0 && room.console_says("serving") {
+            } else if lines_with(&room, "cannot be set up") == 0 && room.console_says("serving") {
                 break;
             }
         }
@@ -207,7 +207,7 @@ fn a_disk_that_refuses_accounts_is_served_after_a_minute() {
             .map(|requests| failing_after(requests, Mood::FailsWrites, disk(), &configuration));
         rooms
             .into_iter()
-            .find(|room| room.console_says("is not set up yet"))
+            .find(|room| room.console_says("cannot be set up yet"))
             .expect("an account is made")
     };
     let mut room = waiting();
@@ -215,9 +215,9 @@ fn a_disk_that_refuses_accounts_is_served_after_a_minute() {
     assert!(!room.console_says("serving"), "{:?}", room.machine.console);
     room.pass(Micros::from_secs(10));
     assert!(room.console_says("serving"), "{:?}", room.machine.console);
-    let why = "mary@barepost.test is not set up: the disk fails; restart the server";
+    let why = "mary@barepost.test cannot be set up because the disk fails; restart the server";
     assert_eq!(
-        (lines_with(&room, why), lines_with(&room, "is not set up")),
+        (lines_with(&room, why), lines_with(&room, "cannot be set up")),
         (1, 3),
         "{:?}",
         room.machine.console
@@ -381,7 +381,7 @@ fn a_foreign_disk_is_refused_with_a_console_message() {
 
 #[test]
 fn a_used_disk_is_never_formatted() {
-    let line = "store: the disk was blank; a new store of";
+    let line = "store: the disk was blank; created a new store of";
     let mut room = Room::new(8);
     assert_eq!(lines_with(&room, line), 1, "{:?}", room.machine.console);
     assert!(room.deliver("ada@barepost.test", MESSAGE).starts_with("250"));

@@ -278,7 +278,7 @@ fn the_console_tells_the_sizes_at_start() {
         cores => format!("sizes: {cores} cores, each with "),
     };
     assert!(
-        first.starts_with(&beginning) && first.contains(" bytes for one that is idle), "),
+        first.starts_with(&beginning) && first.contains(" bytes for each idle one), "),
         "{first}"
     );
 }

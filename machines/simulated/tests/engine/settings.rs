@@ -322,7 +322,7 @@ fn a_changed_password_applies_at_once_on_every_core() {
     for seed in [32, 33] {
         room = again(room, seed, &trust, &configured);
         forget_connections(&mut [&mut ada]);
-        assert_eq!(room.console_says("ada@barepost.test gets the password"), seed == 32);
+        assert_eq!(room.console_says("the password of ada@barepost.test was set"), seed == 32);
         assert!(lets_in(&mut room, "configured anew") && !lets_in(&mut room, "analytical"));
         assert!(is_proved(&mut room, "configured anew"));
         assert!(asks_for_login(&ada.get(&mut room, "/mail/box/1")));
