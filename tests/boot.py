@@ -57,7 +57,7 @@ class Booting(barepost.Test):
         made = tomllib.loads((data / "barepost.toml").read_text())
         self.assertTrue(made["user"])
         said = "\n".join(machine.process.lines())
-        self.assertIn(f"made a new, empty disk of 1 GiB: {data}/disk.img", said)
+        self.assertIn(f"created a new, empty disk of 1 GiB: {data}/disk.img", said)
         for user in made["user"]:
             address, password = user["address"], user["password"]
             self.assertIn(address, said)
@@ -76,7 +76,7 @@ class Booting(barepost.Test):
         self.assertEqual(machine.stop(), 0)
         again = "\n".join(self.boot(data).process.lines())
         self.assertTrue(all(password in again for password in passwords), again)
-        self.assertNotIn("made a new, empty disk", again)
+        self.assertNotIn("created a new, empty disk", again)
         other = "\n".join(self.boot(self.folder / "other").process.lines())
         self.assertIn("demo users", other)
         self.assertFalse(any(password in other for password in passwords), other)
@@ -86,7 +86,7 @@ class Booting(barepost.Test):
         said = self.boot(self.data(configuration=text)).process.lines()
         line = text[:text.index("10.0.0.0/8")].count("\n") + 1
         self.assertEqual([told for told in said if "wider than a /16" in told],
-                         [told for told in said if f"barepost.toml:{line}: unthrottled_from names 10.0.0.0/8" in told])
+                         [told for told in said if f"barepost.toml:{line}: unthrottled_from contains 10.0.0.0/8" in told])
         self.assertEqual(sum("wider than" in told for told in said), 1, said)
 
     def test_two_cores_run_in_the_least_memory_that_is_not_refused(self):
@@ -152,7 +152,7 @@ class Refusing(barepost.Test):
             self.refused(f"{disk}: the disk is missing", lost, "not mounted", "--data", "--new", data=data)
         self.assertEqual(sorted(path.name for path in data.iterdir()), ["barepost.toml", "dkim", "signing-keys.pack", "tls"])
         machine = self.boot(data, "--new")
-        machine.process.wait_for_line(rf"made a new, empty disk of 1 GiB: {disk}$", 1)
+        machine.process.wait_for_line(rf"created a new, empty disk of 1 GiB: {disk}$", 1)
         self.assertEqual(machine.mailbox("ada"), [])
         self.assertEqual(machine.stop(), 0)
         before = digest(disk)
@@ -167,7 +167,7 @@ class Refusing(barepost.Test):
             (CONFIGURATION.replace("ada@", "ada[at]"), "barepost.toml:5:", "expected"),
             (CONFIGURATION + "[access]\nplaintext_auth_from = [\"10.0.2.0/33\"]\n", "barepost.toml:", "10.0.2.0/33"),
             (CONFIGURATION + barepost.ACCESS + "[network]\naddress = \"10.0.2.15/24\"\n", "barepost.toml:",
-             "plaintext_auth_from names 10.0.2.0/24", "[network]"),
+             "plaintext_auth_from contains 10.0.2.0/24", "[network]"),
             (CONFIGURATION.replace(PASSWORD, "hopper", 1), "barepost.toml:6:", "at least 8 characters"),
         )):
             with self.subTest(expected):
@@ -236,7 +236,7 @@ class Refusing(barepost.Test):
                 if not program.name.startswith(("qemu-", "apt")) and not (programs / program.name).exists():
                     (programs / program.name).symlink_to(program)
         self.refused("qemu-system-x86", "install", environment={**os.environ, "PATH": str(programs)},
-                     said=r"barepost: made a new, empty disk of 1 GiB: [^\n]*/disk.img\n")
+                     said=r"barepost: created a new, empty disk of 1 GiB: [^\n]*/disk.img\n")
 
     def test_wrong_options_are_refused(self):
         for arguments in (["--memory", "1M"], ["--memory", "much"], ["--cores", "0"], ["--machine", "vax"],

@@ -79,8 +79,8 @@ class Dns(barepost.Test):
         self.assertEqual((status, complaints), (1, []))
         self.assertEqual(
             [line for line in found if not line.startswith("right ")],
-            ["wrong    a.test. IN MX 10 mail.a.test.: there is MX 10 old.a.test.",
-             f"wrong    {key}: there is {wrong}, by which what is signed here fails: the domain's key record is not valid",
+            ["wrong    a.test. IN MX 10 mail.a.test.: found MX 10 old.a.test.",
+             f"wrong    {key}: found {wrong}, with which our signatures fail: the domain's key record is not valid",
              *(f"missing  {line}" for line in lines if line.startswith("_dmarc."))],
         )
         self.assertIn('right    a.test. IN TXT "v=spf1 mx -all"', found)

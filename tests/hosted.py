@@ -363,7 +363,7 @@ class Refusing(HostedTest):
 
     def test_hosted_an_unusable_tap_is_reported_in_one_line(self):
         self.refused("notap0", "--tap notap0", "ip tuntap add dev notap0 mode tap")
-        self.refused("lo", "--tap lo", "no tap interface")
+        self.refused("lo", "--tap lo", "not a tap interface")
         self.refused("a-name-longer-than-any", "the tap interface does not exist")
         self.boot(self.data("first"))
         self.refused(TAP, f"--tap {TAP}", "another program uses this tap interface", data=self.data("second"))
@@ -377,7 +377,7 @@ class Refusing(HostedTest):
         network.make_tap("tap1")
         self.addCleanup(network.ip, "link delete tap1")
         data = self.data(configuration=CONFIGURATION.replace("10.9.0.0/24", "10.0.2.0/24"))
-        self.refused("tap1", "barepost.toml:", "plaintext_auth_from names 10.0.2.0/24", "tap interface", data=data)
+        self.refused("tap1", "barepost.toml:", "plaintext_auth_from contains 10.0.2.0/24", "tap interface", data=data)
         empty = self.folder / "empty"
         self.refused("tap1", f"{empty}/barepost.toml: there is no such file", "--data", data=empty)
         self.assertFalse(empty.exists() or (data / "disk.img").exists(), "something was made")

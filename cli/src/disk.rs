@@ -13,7 +13,7 @@ use store::{Limits, ReadSectors, State, Store, UnreadableSectors};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The disk's image, such as data/disk.img, or a block device
+    /// The disk image, such as data/disk.img, or a block device
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
@@ -30,7 +30,7 @@ pub(crate) fn fsck(options: &Options) -> Result<(), Failure> {
         Image::of(&file).map_err(|error| Failure::refused(format_args!("{path}: {error}")))?;
     if is_served(&file) {
         remark(format_args!(
-            "barepost: {path}: a machine runs on this disk; what it is writing now may look damaged"
+            "barepost: {path}: a machine is using this disk; data that it is writing now may look damaged"
         ));
     }
     let report = store::fsck(&mut image);

@@ -36,15 +36,15 @@ struct CommandLine {
 enum Command {
     /// Build the machine, boot it and serve; Ctrl-C stops it cleanly
     Run(run::Options),
-    /// Tell what a disk holds and what is wrong with it, without writing to it
+    /// Check a disk and list its contents, without writing to it
     Fsck(disk::Options),
-    /// Print the records that the domain name system needs, or check them
+    /// Print the DNS records that the server needs, or check them
     Dns(names::Options),
 }
 
 fn help_for_developers() -> String {
     let lines = FOR_DEVELOPERS.iter().map(|(name, about)| format!("  {name:<5}  {about}\n"));
-    std::iter::once("For developers, compiled when first used:\n".to_string())
+    std::iter::once("For developers (compiled when first used):\n".to_string())
         .chain(lines)
         .collect()
 }

@@ -40,7 +40,7 @@ pub(crate) fn pack(folder: Option<&Path>, policy: Option<String>) -> Result<Vec<
     let pack = http::pack(&files).map_err(Failure::refused)?;
     if pack.len() > PACK_BYTES_MAX {
         let (has, most) = (pack.len() >> 20, PACK_BYTES_MAX >> 20);
-        let what = format_args!("the site is {has} MiB, packed; at most {most} MiB can be served");
+        let what = format_args!("the packed site has {has} MiB; at most {most} MiB are allowed");
         return Err(Failure::refused(what));
     }
     Ok(pack)
@@ -71,13 +71,16 @@ fn collect(
         let target = inside(root, &path)?;
         if target.is_dir() {
             if target != path {
-                return Err(refused(&path, "a link to a folder; only links to files are followed"));
+                return Err(refused(
+                    &path,
+                    "this is a link to a folder; only links to files are followed",
+                ));
             }
             collect(root, &target, &name, files)?;
         } else if target.is_file() {
             files.insert(name, file(&target)?);
         } else {
-            return Err(refused(&path, "neither a file nor a folder"));
+            return Err(refused(&path, "this is neither a file nor a folder"));
         }
     }
     Ok(())
@@ -89,7 +92,7 @@ fn inside(root: &Path, path: &Path) -> Result<PathBuf, Failure> {
     if target.starts_with(root) {
         Ok(target)
     } else {
-        Err(refused(path, "a link that leads out of the site"))
+        Err(refused(path, "this link leads out of the site"))
     }
 }
 

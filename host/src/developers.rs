@@ -4,6 +4,6 @@
 /// Name and purpose of each, for the help of all commands.
 pub const FOR_DEVELOPERS: &[(&str, &str)] = &[
     ("test", "Run the tests that every change must pass, or the named ones"),
-    ("bench", "Measure the machine"),
+    ("bench", "Run benchmarks"),
     ("pkt", "Play packetdrill scripts against the engine's TCP"),
 ];

@@ -17,7 +17,7 @@ impl Repository {
         match root {
             Some(root) if root.join("machines/bare").is_dir() => Ok(Repository { root }),
             _ => Err(Failure::refused(
-                "start this through the script `barepost` at the repository's root",
+                "start this program with the script `barepost` in the root of the repository",
             )),
         }
     }

@@ -42,11 +42,11 @@ const LINES_SHOWN: usize = 80;
 #[derive(Args)]
 #[command(after_help = help_on_parts())]
 pub(crate) struct Options {
-    /// Parts to run; all that run on every change if none is named
+    /// Parts to run; by default all parts that run on every change
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Cores of every machine that has no number of its own in its test: for parts that boot
-    /// machines, and `sim` (8 at most)
+    /// Cores of each machine, if its test does not set a number: for parts that boot machines, and
+    /// for `sim` (8 at most)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     cores: Option<u8>,
     #[command(flatten)]
@@ -71,16 +71,16 @@ pub(crate) fn run(repository: &Repository, options: &Options, stop: &Stop) -> Re
         return rooms::live(repository, &of_rooms, stop);
     }
     if !options.rooms.arguments(None).is_empty() {
-        return Err(Failure::refused("options for machine rooms go with `sim` alone"));
+        return Err(Failure::refused("options for machine rooms are only allowed with `sim`"));
     }
     if options.fuzzing.minutes.is_some() && !parts.iter().any(|part| part.name == "fuzz") {
-        return Err(Failure::refused("--minutes goes with `fuzz`"));
+        return Err(Failure::refused("--minutes is only allowed with `fuzz`"));
     }
     if options.cores.is_some()
         && let Some(part) = parts.iter().find(|part| !part.boots_machines())
     {
         return Err(Failure::refused(format_args!(
-            "--cores goes with parts that boot machines, and `{}` is none",
+            "--cores is only allowed with parts that boot machines, and `{}` does not",
             part.name
         )));
     }
@@ -252,7 +252,7 @@ fn play_scripts(
     let folder = repository.path(folder);
     let scripts = pkt::scripts_in(&folder).map_err(Failure::io(format_args!("reading {}", folder.display())))?;
     if scripts.is_empty() {
-        return Err(Failure::broke(format_args!("{}: no scripts are there", folder.display())));
+        return Err(Failure::broke(format_args!("{}: the folder contains no scripts", folder.display())));
     }
     let mut player = hold::command(simulator::player(repository));
     run_command(player.arg("--strict").args(scripts), log, budget, stop)

@@ -14,10 +14,10 @@ use crate::simulator;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Scripts in the language of packetdrill
+    /// Packetdrill scripts
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Say nothing of what the RFCs leave to us and a script has otherwise
+    /// Do not report differences that the RFCs allow
     #[arg(long)]
     quiet: bool,
 }

@@ -87,12 +87,12 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "cefos-selfcontinuation",
-        measures: "the work of contending for a gate; CEFOS, figures 7 to 11",
+        measures: "the cost of contention for a gate; CEFOS, figures 7 to 11",
         run: papers::self_continuation::run,
     },
     Bench {
         name: "queues",
-        measures: "one queue that polls against resume and delay queue; the email server's figures 16 and 17",
+        measures: "a polling queue against resume and delay queues; the email server's figures 16 and 17",
         run: papers::queues::run,
     },
     Bench {
@@ -105,7 +105,7 @@ const BENCHES: &[Bench] = &[
 #[derive(Args)]
 #[command(after_help = help_on_benches())]
 pub(crate) struct Options {
-    /// Benches to run; all if none is named
+    /// Benchmarks to run; all by default
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Run only the cases of `goodput` or `relay` that contain this text, such as "hosted, 200

@@ -53,7 +53,7 @@ pub(super) fn fill(place: &Place, all: &[Messages], stop: &Stop) -> Result<(), F
         let began = Instant::now();
         messages.deliver()?;
         remark(format_args!(
-            "{} messages came in {:.1} s",
+            "{} messages arrived in {:.1} s",
             messages.count,
             began.elapsed().as_secs_f64()
         ));

@@ -198,7 +198,7 @@ fn fetch(session: &mut Client) -> Result<(), Failure> {
         let bytes = session.fetch(format!("RETR {number}\r\n").as_bytes())?;
         if bytes < MESSAGE_BYTES {
             return Err(Failure::broke(format_args!(
-                "message {number} came back with {bytes} bytes only"
+                "message {number} came back with only {bytes} bytes"
             )));
         }
     }

@@ -41,7 +41,7 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure the machine
+    /// Run benchmarks
     Bench(bench::Options),
 }
 

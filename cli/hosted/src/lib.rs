@@ -42,7 +42,7 @@ impl Hosting for Hosted {
                 Err(error) => {
                     let hint = match error {
                         AttachError::Missing => {
-                            format!(" (ip tuntap add dev {interface} mode tap)")
+                            format!(" (create it with: ip tuntap add dev {interface} mode tap)")
                         }
                         AttachError::NoTap => {
                             " (one made with multi_queue is for several cores: --cores)".into()
@@ -64,7 +64,7 @@ impl Hosting for Hosted {
         let started = Instant::now();
         let sizes = Sizes::for_memory(u64::from(memory_mib) << 20, cores).ok_or_else(|| {
             Failure::refused(format_args!(
-                "--memory {memory_mib}M: the engines of so many cores need {} MiB",
+                "--memory {memory_mib}M: this number of cores needs {} MiB",
                 Sizes::memory_bytes_min(cores) >> 20
             ))
         })?;
@@ -103,14 +103,16 @@ impl Running for Hosted {
 
     fn end(self) -> Result<End, Failure> {
         if self.is_left {
-            return Ok(End::Other("it was left before its end".into()));
+            return Ok(End::Other("it was killed".into()));
         }
         Ok(match self.life.end() {
             Ending::Asked => End::Clean,
-            Ending::Refused => End::Other("it refused to serve; its console says why".into()),
-            Ending::CutOff => End::Other("the tap interface was taken away".into()),
+            Ending::Refused => {
+                End::Other("it refused to start; see its console for the reason".into())
+            }
+            Ending::CutOff => End::Other("the tap interface was removed".into()),
             Ending::Panicked => {
-                End::Other("it panicked; the log keeps what it acknowledged".into())
+                End::Other("it panicked; all acknowledged mail is on the disk".into())
             }
         })
     }

@@ -60,9 +60,9 @@ impl AcceleratorChoice {
         match self {
             AcceleratorChoice::Tcg => Ok(Accelerator::Tcg),
             AcceleratorChoice::Kvm if runs_a_guest(qemu, Accelerator::Kvm)? => Ok(Accelerator::Kvm),
-            AcceleratorChoice::Kvm => {
-                Err(Failure::refused("--accel kvm: no guest runs on KVM here; use --accel tcg"))
-            }
+            AcceleratorChoice::Kvm => Err(Failure::refused(
+                "--accel kvm: KVM does not work on this host; use --accel tcg",
+            )),
             AcceleratorChoice::Auto => {
                 let is_there = File::options().read(true).write(true).open("/dev/kvm").is_ok();
                 Ok(if is_there && runs_a_guest(qemu, Accelerator::Kvm)? {

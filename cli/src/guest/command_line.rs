@@ -23,7 +23,7 @@ use crate::services::{Reached, SERVICES};
 /// What QEMU's process may not do.
 const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
-/// Which of QEMU's machines.
+/// The machine type of QEMU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum MachineType {
     /// A PC with PCI Express.
@@ -101,7 +101,7 @@ pub struct Setup {
     pub qemu: PathBuf,
     /// What is booted: our image, or a Linux kernel.
     pub image: PathBuf,
-    /// Which of QEMU's machines.
+    /// The machine type of QEMU.
     pub machine: MachineType,
     /// What runs the guest's instructions.
     pub accelerator: Accelerator,

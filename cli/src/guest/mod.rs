@@ -127,7 +127,7 @@ impl Running for Guest {
 
     fn end(mut self) -> Result<End, Failure> {
         let status = self.qemu.wait().map_err(Failure::io("waiting for QEMU"))?;
-        let other = || End::Other(format!("QEMU ended ({status})"));
+        let other = || End::Other(format!("QEMU exited ({status})"));
         Ok(if status.code() == Some(CLEAN_STOP) { End::Clean } else { other() })
     }
 }

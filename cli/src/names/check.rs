@@ -100,11 +100,11 @@ pub(super) fn judge(
     match &wanted.record {
         _ if alike.is_empty() => Finding::Missing,
         Record::Text(_) if alike.len() > 1 => {
-            Finding::Wrong(format!("there are several, of which none counts: {}", Several(&alike)))
+            Finding::Wrong(format!("several records found, so none is valid: {}", Several(&alike)))
         }
         Record::Text(text) if !is_there => judge_text(text, wanted, &others, senders, ask),
         Record::Address(_) if is_there && !others.is_empty() => {
-            Finding::AsGood(format!("beside {}", Several(&others)))
+            Finding::AsGood(format!("also found {}", Several(&others)))
         }
         _ if is_there => Finding::Right,
         Record::Exchanger { host, .. }
@@ -114,7 +114,7 @@ pub(super) fn judge(
         {
             Finding::Right
         }
-        _ => Finding::Wrong(format!("there is {}", Several(&others))),
+        _ => Finding::Wrong(format!("found {}", Several(&others))),
     }
 }
 
@@ -143,16 +143,16 @@ fn judge_key(key: &SigningKey, wanted: &Wanted, records: &[Record]) -> Finding {
         [text] if *text == wanted.record => Finding::Right,
         [text] => match reason_with(key, wanted, text) {
             Some(SignatureReason::Verified) => {
-                Finding::AsGood(format!("there is {}, which is the same key", Written(text)))
+                Finding::AsGood(format!("found {}, which is the same key", Written(text)))
             }
             reason => {
                 let reason =
-                    reason.map(|reason| format!(", by which what is signed here fails: {reason}"));
-                Finding::Wrong(format!("there is {}{}", Written(text), reason.unwrap_or_default()))
+                    reason.map(|reason| format!(", with which our signatures fail: {reason}"));
+                Finding::Wrong(format!("found {}{}", Written(text), reason.unwrap_or_default()))
             }
         },
         _ => Finding::Wrong(format!(
-            "there are several, of which others take any: {}",
+            "several keys found, of which other servers may use any: {}",
             Several(&texts)
         )),
     }
@@ -196,30 +196,30 @@ fn judge_text(
                 .any(|other| matches!(other, Record::Text(text) if mentions(text, b"include:")));
             let wrong = |(address, verdict)| {
                 Finding::Wrong(format!(
-                    "there is {said}, by which mail from {address} is judged as {verdict}"
+                    "found {said}, with which mail from {address} gets the SPF result {verdict}"
                 ))
             };
             match (refused(senders.own), refused(senders.smarthosts)) {
                 (Some(own), _) => wrong(own),
-                (None, _) if senders.own.is_empty() => Finding::Wrong(format!("there is {said}")),
+                (None, _) if senders.own.is_empty() => Finding::Wrong(format!("found {said}")),
                 (None, None) => {
-                    Finding::AsGood(format!("there is {said}, by which this machine may send"))
+                    Finding::AsGood(format!("found {said}, which allows this machine to send"))
                 }
                 (None, Some(_)) if includes => Finding::AsGood(format!(
-                    "there is {said}; whoever runs the smarthost knows whether that is where it sends from"
+                    "found {said}; ask the operator of the smarthost whether this includes its addresses"
                 )),
                 (None, Some(smarthost)) => wrong(smarthost),
             }
         }
         b"v=DMARC1" => match policy(wanted, ask) {
-            dmarc::DmarcVerdict::Fail(_) => Finding::AsGood(format!("there is {said}")),
-            _ => Finding::Wrong(format!("there is {said}, which is no policy")),
+            dmarc::DmarcVerdict::Fail(_) => Finding::AsGood(format!("found {said}")),
+            _ => Finding::Wrong(format!("found {said}, which is not a valid policy")),
         },
-        b"v=STSv1" if text_has_version(others) => Finding::AsGood(format!(
-            "there is {said}; it has to be another than before whenever the policy has changed"
-        )),
-        b"v=TLSRPTv1" => Finding::AsGood(format!("there is {said}")),
-        _ => Finding::Wrong(format!("there is {said}")),
+        b"v=STSv1" if text_has_version(others) => {
+            Finding::AsGood(format!("found {said}; the id must change whenever the policy changes"))
+        }
+        b"v=TLSRPTv1" => Finding::AsGood(format!("found {said}")),
+        _ => Finding::Wrong(format!("found {said}")),
     }
 }
 
@@ -353,7 +353,7 @@ mod tests {
     fn another_mx_host_is_wrong_and_another_preference_is_not() {
         let exchanger = |preference, host| Record::Exchanger { preference, host: name(host) };
         let found = findings("a.test", &[exchanger(10, "mail.b.test")]);
-        assert_eq!(found, ["wrong    a.test. IN MX 10 mail.a.test.: there is MX 10 mail.b.test."]);
+        assert_eq!(found, ["wrong    a.test. IN MX 10 mail.a.test.: found MX 10 mail.b.test."]);
         assert!(
             findings("a.test", &[exchanger(5, "mail.b.test"), exchanger(20, "mail.a.test")])
                 .is_empty()
@@ -364,13 +364,14 @@ mod tests {
     fn another_policy_is_as_good_if_the_machine_may_send_by_it() {
         let found = findings("a.test", &[text("v=spf1 ip4:192.0.2.0/24 ~all"), text("v=other")]);
         assert!(
-            found[0].starts_with("right    a.test. IN TXT") && found[0].ends_with("may send"),
+            found[0].starts_with("right    a.test. IN TXT")
+                && found[0].ends_with("allows this machine to send"),
             "{found:?}"
         );
         let found = findings("a.test", &[text("v=spf1 ip4:192.0.2.8 -all")]);
         assert!(
             found[0].starts_with("wrong    a.test.")
-                && found[0].ends_with("from 192.0.2.7 is judged as fail"),
+                && found[0].ends_with("from 192.0.2.7 gets the SPF result fail"),
             "{found:?}"
         );
         let found = findings("a.test", &[text("v=spf1 mx -all"), text("v=spf1 -all")]);
@@ -387,22 +388,24 @@ mod tests {
         let found = findings_for(relay, "a.test", &[text("v=spf1 mx -all")]);
         assert!(
             found[0].starts_with("wrong    a.test.")
-                && found[0].ends_with("from 192.0.2.99 is judged as fail"),
+                && found[0].ends_with("from 192.0.2.99 gets the SPF result fail"),
             "{found:?}"
         );
         let found = findings_for(relay, "a.test", &[text("v=spf1 mx ip4:192.0.2.64/26 -all")]);
         assert!(
-            found[0].starts_with("right    a.test.") && found[0].ends_with("may send"),
+            found[0].starts_with("right    a.test.")
+                && found[0].ends_with("allows this machine to send"),
             "{found:?}"
         );
         let found = findings_for(relay, "a.test", &[text("v=spf1 mx include:spf.b.test -all")]);
         assert!(
-            found[0].starts_with("right    a.test.") && found[0].ends_with("where it sends from"),
+            found[0].starts_with("right    a.test.")
+                && found[0].ends_with("whether this includes its addresses"),
             "{found:?}"
         );
         let found = findings_for(relay, "a.test", &[text("v=spf1 include:spf.b.test -all")]);
         assert!(
-            found[0].starts_with("wrong    a.test.") && found[0].contains("from 192.0.2.7 is"),
+            found[0].starts_with("wrong    a.test.") && found[0].contains("from 192.0.2.7 gets"),
             "{found:?}"
         );
     }
@@ -414,7 +417,7 @@ mod tests {
         let found = findings("_dmarc.a.test", &[text("v=DMARC1 p=none")]);
         assert!(
             found[0].starts_with("wrong    _dmarc.a.test.")
-                && found[0].ends_with("which is no policy"),
+                && found[0].ends_with("which is not a valid policy"),
             "{found:?}"
         );
     }
@@ -447,7 +450,7 @@ mod tests {
         }
         let found = findings(owner, &[text(&own), text("v=spf1 -all")]);
         assert!(
-            found[0].starts_with("wrong    key.") && found[0].contains("there are several"),
+            found[0].starts_with("wrong    key.") && found[0].contains("several keys found"),
             "{found:?}"
         );
     }
@@ -455,18 +458,18 @@ mod tests {
     #[test]
     fn addresses_and_their_names_have_to_be_the_machines() {
         let found = findings("mail.a.test", &[Record::Address("192.0.2.9".parse().unwrap())]);
-        assert_eq!(found, ["wrong    mail.a.test. IN A 192.0.2.7: there is A 192.0.2.9"]);
+        assert_eq!(found, ["wrong    mail.a.test. IN A 192.0.2.7: found A 192.0.2.9"]);
         let both = ["192.0.2.9", ADDRESS].map(|address| Record::Address(address.parse().unwrap()));
         assert_eq!(
             findings("mail.a.test", &both),
-            ["right    mail.a.test. IN A 192.0.2.7: beside A 192.0.2.9"]
+            ["right    mail.a.test. IN A 192.0.2.7: also found A 192.0.2.9"]
         );
         let found =
             findings("7.2.0.192.in-addr.arpa", &[Record::Pointer(name("host7.provider.test"))]);
         assert_eq!(
             found,
             [
-                "wrong    7.2.0.192.in-addr.arpa. IN PTR mail.a.test.: there is PTR host7.provider.test."
+                "wrong    7.2.0.192.in-addr.arpa. IN PTR mail.a.test.: found PTR host7.provider.test."
             ]
         );
     }

@@ -23,18 +23,18 @@ const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Where barepost.toml and the keys that sign messages are; those are made if there
+    /// Folder with barepost.toml and the DKIM signing keys; the keys are created if there
     /// are none
     #[arg(long, value_name = "DIR", default_value = "./data")]
     data: PathBuf,
-    /// Where the Internet reaches the machine; those public addresses that barepost.toml gives it
-    /// if none is named
+    /// Public address of the machine; if none is given, the public addresses in barepost.toml are
+    /// used
     #[arg(long = "address", value_name = "ADDRESS")]
     addresses: Vec<IpAddr>,
-    /// Ask name servers for each record, and say which are missing or wrong, and why
+    /// Look up each record, and report which are missing or wrong, and why
     #[arg(long)]
     check: bool,
-    /// The name server to ask, in place of those that this host asks
+    /// The name server to ask, instead of those of this host
     #[arg(long, value_name = "ADDRESS", requires = "check")]
     server: Option<IpAddr>,
 }
@@ -62,7 +62,7 @@ fn print(
     if addresses.is_empty() {
         let host = configuration.hostname.as_str();
         remark(format_args!(
-            "barepost: where does the Internet reach {host}? Say it by --address, for two records more"
+            "barepost: the public address of {host} is unknown; pass it with --address to get its records, too"
         ));
     }
     for wanted in records::wanted(configuration, keys, addresses).map_err(too_long)? {
@@ -84,7 +84,7 @@ fn check(
     };
     if servers.is_empty() {
         return Err(Failure::refused(format_args!(
-            "{RESOLV_CONF} names no name server; name one by --server"
+            "{RESOLV_CONF} contains no name server; pass one with --server"
         )));
     }
     let mut servers = Servers::new(&servers);
@@ -102,7 +102,7 @@ fn check(
     }
     let mut are_right = !addresses.is_empty();
     if !are_right {
-        say(format_args!("missing  {}.: it has no address", configuration.hostname.as_str()));
+        say(format_args!("missing  {}.: the name has no address", configuration.hostname.as_str()));
     }
     let smarthosts = check::addresses_of(&configuration.relay, &mut ask);
     let senders = Senders { own: &addresses, smarthosts: &smarthosts };
@@ -140,7 +140,7 @@ fn is_public(address: &IpAddr) -> bool {
 }
 
 fn too_long(NotAName: NotAName) -> Failure {
-    Failure::refused("a name of the configuration is too long for what is to stand before it")
+    Failure::refused("a domain name in the configuration is too long for the records below it")
 }
 
 #[cfg(test)]

@@ -61,14 +61,14 @@ fn of_machine(configuration: &Configuration, host: &Name, addresses: &[IpAddr]) 
     let mut records = Vec::new();
     for address in addresses {
         let record = Record::Address(*address);
-        records.push(Wanted::new(host, record, "This machine has this address.".into()));
+        records.push(Wanted::new(host, record, "The address of this machine.".into()));
         let purpose =
-            format!("The address has the machine's name; whoever lends you {address} can say so.");
+            format!("The name of the address. The provider of {address} can set this record.");
         records.push(Wanted::new(&Name::reverse(*address), Record::Pointer(host.clone()), purpose));
     }
     // If the host name is also a mail domain, its records are there already.
     if !configuration.serves(host.as_str()) {
-        let purpose = "What the machine sends in its own name comes from its own addresses.";
+        let purpose = "Mail from the machine's own name comes only from its own addresses (SPF).";
         records.push(Wanted::new(host, text("v=spf1 a -all"), purpose.into()));
     }
     records
@@ -87,25 +87,25 @@ fn of_domain(
         Wanted::new(
             &name,
             Record::Exchanger { preference: 10, host: host.clone() },
-            format!("Mail for {domain} comes to this machine."),
+            format!("Mail for {domain} is delivered to this machine."),
         ),
         senders(&name, relay),
     ];
     for key in keys {
-        let purpose = "With this key letters are signed here: so others know that they are ours, and unchanged.";
+        let purpose = "The key that verifies the DKIM signatures of this machine.";
         records.push(Wanted::new(&key.name_at(&name)?, text(&key.record()), purpose.into()));
     }
     // A message is signed by the domain of its author, and its envelope sender has that domain too.
     let policy = format!("v=DMARC1; p=reject; adkim=s; aspf=s; rua=mailto:postmaster@{domain}");
-    let purpose = "What says it is from here and is neither signed here nor comes from there is to be refused, and the postmaster hears of it.";
+    let purpose = "Other servers should reject mail from {domain} that passes neither DKIM nor SPF, and send reports to the postmaster (DMARC).";
     records.push(Wanted::new(&below("_dmarc")?, text(&policy), purpose.into()));
     let reports = format!("v=TLSRPTv1; rua=mailto:postmaster@{domain}");
-    let purpose = "The postmaster hears of mail that could not come under TLS.";
+    let purpose = "Other servers send reports about TLS problems to the postmaster (TLS-RPT).";
     records.push(Wanted::new(&below("_smtp._tls")?, text(&reports), purpose.into()));
     for (service, port) in SERVICES {
         let (weight, port, host, purpose) = match port {
-            Some(port) => (1, port, host.clone(), "Mail programs find this service there."),
-            None => (0, 0, Name::parse("")?, "Mail programs need not look for this service."),
+            Some(port) => (1, port, host.clone(), "Mail programs find this service here."),
+            None => (0, 0, Name::parse("")?, "This service is not offered."),
         };
         records.push(Wanted::new(
             &below(service)?,
@@ -130,7 +130,7 @@ fn of_policy(
         .fold(FNV_OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME));
     let announced = text(&format!("v=STSv1; id={version:016x};"));
     let purpose = format!(
-        "There is a policy for mail to {domain}, at https://mta-sts.{domain}{POLICY_PATH}: the certificates have to be valid for that name, too."
+        "The MTA-STS policy of {domain} is at https://mta-sts.{domain}{POLICY_PATH}. The certificate must be valid for that name, too."
     );
     let mut records = vec![Wanted::new(&below("_mta-sts")?, announced, purpose)];
     let server = below("mta-sts")?;
@@ -138,7 +138,7 @@ fn of_policy(
         records.push(Wanted::new(
             &server,
             Record::Address(*address),
-            "The policy is served by this machine.".into(),
+            "This machine serves the MTA-STS policy.".into(),
         ));
     }
     Ok(records)
@@ -151,9 +151,9 @@ fn senders(domain: &Name, relay: &Relay) -> Wanted {
         smarthosts.iter().filter_map(|smarthost| Some(format!(" {}", term(smarthost)?))).collect();
     let name = domain.as_str();
     let purpose = match smarthosts.first() {
-        None => format!("Mail from {name} comes from there too, and only from there."),
+        None => format!("Mail from {name} comes only from its MX hosts (SPF)."),
         Some(first) => format!(
-            "Mail from {name} comes from there too, and by the smarthost. If {} sends it on from other addresses than its own, whoever runs it says what stands here in its place, such as include:spf.example.org.",
+            "Mail from {name} comes only from its MX hosts and the smarthost (SPF). If {} sends mail from other addresses, use what its operator recommends instead, such as include:spf.example.org.",
             first.place
         ),
     };
@@ -345,7 +345,7 @@ mod tests {
             "a.test. IN TXT \"v=spf1 mx a:smart.test ip4:192.0.2.9 ip6:2001:db8::9 -all\""
         );
         assert!(
-            found.purpose.contains("If smart.test:25 sends it on from other addresses"),
+            found.purpose.contains("If smart.test:25 sends mail from other addresses"),
             "{}",
             found.purpose
         );

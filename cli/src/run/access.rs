@@ -28,14 +28,14 @@ pub(super) enum Way {
 pub(super) fn check(configuration: &Configuration, way: Way) -> Result<(), String> {
     let place = match way {
         Way::Tap => "a tap interface",
-        Way::Forwarded if configuration.network.is_some() => "a machine with a section [network]",
+        Way::Forwarded if configuration.network.is_some() => "a machine with a [network] section",
         Way::Forwarded => return Ok(()),
     };
     match ranges(configuration).find(|(_, range)| range.prefix.to_string() == QEMU_NETWORK) {
         None => Ok(()),
         Some((key, AccessRange { line, .. })) => Err(format!(
-            "{line}: {key} names {QEMU_NETWORK}, from which the demo's forwarded ports are reached, and this is \
-             {place}; name the range of your own clients instead, or remove it"
+            "{line}: {key} contains {QEMU_NETWORK}, which is only for the forwarded ports of the demo, but this is \
+             {place}; use the range of your own clients instead, or remove it"
         )),
     }
 }
@@ -49,7 +49,7 @@ pub(super) fn wide(configuration: &Configuration) -> Vec<String> {
     let said = |(key, AccessRange { prefix, line }): (&str, &AccessRange)| {
         let least = if prefix.address().is_ipv4() { IPV4_PREFIX_MIN } else { IPV6_PREFIX_MIN };
         format!(
-            "{line}: {key} names {prefix}, which is wider than a /{least}; make sure that all of it is yours"
+            "{line}: {key} contains {prefix}, which is wider than a /{least}; make sure that the whole range is yours"
         )
     };
     ranges(configuration).filter(|(_, range)| is_wide(range)).map(said).collect()
@@ -79,7 +79,8 @@ mod tests {
             assert_eq!(check(&demo, Way::Forwarded), Ok(()));
             let wrong = check(&demo, Way::Tap).unwrap_err();
             assert!(
-                wrong.starts_with(&format!("6: {key} names 10.0.2.0/24")) && wrong.contains("tap"),
+                wrong.starts_with(&format!("6: {key} contains 10.0.2.0/24"))
+                    && wrong.contains("tap"),
                 "{wrong}"
             );
         }
@@ -103,13 +104,13 @@ mod tests {
         assert_eq!(
             told("10.0.0.0/15"),
             [
-                "4: unthrottled_from names 10.0.0.0/15, which is wider than a /16; make sure that all of it is yours"
+                "4: unthrottled_from contains 10.0.0.0/15, which is wider than a /16; make sure that the whole range is yours"
             ]
         );
         assert_eq!(
             told("2001:db8::/47"),
             [
-                "4: unthrottled_from names 2001:db8::/47, which is wider than a /48; make sure that all of it is yours"
+                "4: unthrottled_from contains 2001:db8::/47, which is wider than a /48; make sure that the whole range is yours"
             ]
         );
         assert_eq!(

@@ -68,7 +68,7 @@ fn own(folder: &Path, configuration: &Configuration, now: UnixTime) -> Result<Pa
     let path = folder.join(CERTIFICATE);
     let refused = |why: &dyn std::fmt::Display| {
         Failure::refused(format_args!(
-            "{}: {why}; without it and its key another is made",
+            "{}: {why}; remove the certificate and its key to have new ones made",
             path.display()
         ))
     };
@@ -213,7 +213,10 @@ mod tests {
         assert!(refusal("one.pem", "none.key").contains("none.key: No such file"));
         assert!(refusal("old.pem", "old.key").contains("it was valid until 2021-01-01"));
         assert!(refusal("early.pem", "early.key").contains("is not valid before 2119-01-01"));
-        assert!(refusal("one.pem", "other.key").contains("the private key does not belong to the certificate"));
+        assert!(
+            refusal("one.pem", "other.key")
+                .contains("the private key does not belong to the certificate")
+        );
         assert!(refusal("one.key", "one.key").contains("contains no certificate"));
     }
 
@@ -225,7 +228,7 @@ mod tests {
         std::fs::write(&path, "nonsense").unwrap();
         let failure = open(place.path(), "").err().unwrap();
         assert_eq!(failure.status(), 2);
-        assert!(failure.to_string().contains("another is made"), "{failure}");
+        assert!(failure.to_string().contains("to have new ones made"), "{failure}");
         std::fs::remove_file(&path).unwrap();
         open(place.path(), "").unwrap();
     }

@@ -76,20 +76,23 @@ impl DataFolder {
             move |error: std::io::Error| Failure::refused(format_args!("{path}: {doing}: {error}"))
         };
         if folder.exists() && !folder.is_dir() {
-            return Err(Failure::refused(format_args!("{}: this is no folder", folder.display())));
+            return Err(Failure::refused(format_args!(
+                "{}: this is not a folder",
+                folder.display()
+            )));
         }
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(folder)
-            .map_err(refused("making the folder", folder))?;
-        let folder = folder.canonicalize().map_err(refused("looking for the folder", folder))?;
+            .map_err(refused("cannot create the folder", folder))?;
+        let folder = folder.canonicalize().map_err(refused("cannot find the folder", folder))?;
         let place = disk_file::find(&folder, terms.missing_disk)?;
         let configuration_path = folder.join("barepost.toml");
         if !configuration_path.exists() {
             let text = demo::make()?;
             make_demo(&folder, &configuration_path, &text)
-                .map_err(refused("making the file", &configuration_path))?;
+                .map_err(refused("cannot create the file", &configuration_path))?;
         }
         let (text, configuration) = read_configuration(&configuration_path)?;
         let wrong = |what: &dyn Display| wrong(&configuration_path, what);
@@ -209,7 +212,7 @@ fn not_text(bytes: &[u8]) -> String {
     let before = bytes.utf8_chunks().next().map(|chunk| chunk.valid()).unwrap_or_default();
     let line = before.matches('\n').count().saturating_add(1);
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count().saturating_add(1);
-    format!("{line}:{column}: this byte is not UTF-8; expected text in UTF-8")
+    format!("{line}:{column}: this byte is not valid UTF-8; expected text in UTF-8")
 }
 
 fn lock(disk: &File, folder: &Path) -> Result<(), Failure> {
@@ -336,7 +339,7 @@ mod tests {
         let place = tempfile::NamedTempFile::new().unwrap();
         let failure = DataFolder::open(place.path()).err().unwrap();
         assert_eq!(failure.status(), 2);
-        assert!(failure.to_string().contains("no folder"), "{failure}");
+        assert!(failure.to_string().contains("not a folder"), "{failure}");
     }
 
     #[test]

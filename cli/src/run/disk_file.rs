@@ -56,15 +56,15 @@ pub(super) fn find(folder: &Path, missing: MissingDisk) -> Result<Place, Failure
             let traces = traces(folder, &path);
             if !traces.is_empty() {
                 return Err(refused(&format_args!(
-                    "the disk is missing, though {} there from an earlier run. Is a volume not mounted, or --data \
-                     mistyped? --new starts with a new, empty disk",
+                    "the disk is missing, but {} there from an earlier run. Is a volume not mounted, or --data \
+                     mistyped? Use --new to start with a new, empty disk",
                     said(&traces)
                 )));
             }
         }
         (MissingDisk::Make, false) => {
             return Err(refused(
-                &"this disk is there already, and --new never replaces one; leave --new out",
+                &"this disk exists already, and --new never replaces a disk; start without --new",
             ));
         }
         (MissingDisk::MakeOnFirstRun, false) | (MissingDisk::Make, true) => {}

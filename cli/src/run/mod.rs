@@ -48,35 +48,35 @@ const FORWARDED_TO: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 2, 15));
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Guest port P is reached at 127.0.0.1:(BASE+P)
+    /// Port P of the machine is available at 127.0.0.1:(BASE+P)
     #[arg(long, value_name = "BASE", default_value_t = 20000)]
     ports: u16,
-    /// Where disk.img and barepost.toml are; made with demo users on the first run
+    /// Folder with disk.img and barepost.toml; created with demo users on the first run
     #[arg(long, value_name = "DIR", default_value = "./data")]
     data: PathBuf,
-    /// Make a new, empty disk where disk.img is missing though a machine has run on this folder
+    /// Create a new, empty disk if disk.img is missing, even if this folder has been used
     /// before
     #[arg(long)]
     new: bool,
-    /// Processor cores of the machine, from 1 to 16; each has a queue of a tap interface made with
-    /// `multi_queue`
+    /// Processor cores of the machine, from 1 to 16; each uses a queue of a tap interface that was
+    /// created with `multi_queue`
     #[arg(long, value_name = "N", default_value = "1", value_parser = cores)]
     cores: u32,
-    /// Memory of the machine, from 128M to 1024G [default: 256M, or more if its cores and site need
-    /// it]
+    /// Memory of the machine, from 128M to 1024G [default: 256M, or more if the cores and the site
+    /// need it]
     #[arg(long, value_name = "SIZE", value_parser = memory_mib)]
     memory: Option<u32>,
-    /// What runs the machine's instructions
+    /// The accelerator of QEMU
     #[arg(long, value_enum, default_value_t = AcceleratorChoice::Auto)]
     accel: AcceleratorChoice,
-    /// Which of QEMU's machines
+    /// The machine type of QEMU
     #[arg(long, value_enum, default_value_t = MachineType::Q35)]
     machine: MachineType,
-    /// A tap interface of this host, in place of forwarded ports; the address is that of
+    /// Use this tap interface of the host instead of forwarded ports; the address comes from
     /// barepost.toml
     #[arg(long, value_name = "IF")]
     tap: Option<String>,
-    /// The engine as a Linux process at the tap interface, in place of a machine in QEMU
+    /// Run the server as a Linux process at the tap interface instead of a machine in QEMU
     #[arg(long, requires = "tap", conflicts_with_all = ["ports", "accel", "machine"])]
     hosted: bool,
 }
@@ -151,7 +151,7 @@ fn open(options: &Options) -> Result<DataFolder, Failure> {
     let configuration_path = options.data.join("barepost.toml");
     if way == Way::Tap && !configuration_path.exists() {
         return Err(Failure::refused(format_args!(
-            "{}: there is no such file, and the demo is for forwarded ports only. Is --data right? Else write it first",
+            "{}: there is no such file, and a demo configuration is only created for forwarded ports. Check --data, or create the file first",
             configuration_path.display()
         )));
     }
@@ -163,7 +163,7 @@ fn open(options: &Options) -> Result<DataFolder, Failure> {
     let data = DataFolder::open_on(&Terms { missing_disk, accepts: &accepts }, &options.data)?;
     if let Some(bytes) = data.new_disk_bytes {
         say(format_args!(
-            "barepost: made a new, empty disk of {} GiB: {}",
+            "barepost: created a new, empty disk of {} GiB: {}",
             bytes >> 30,
             data.disk_path.display()
         ));
@@ -184,7 +184,7 @@ fn memory_for(options: &Options, own_mib: u64) -> Result<u32, Failure> {
         return Ok(memory);
     }
     let cores = if *cores > 1 { format!("{cores} cores need") } else { "one core needs".into() };
-    Err(Failure::refused(format_args!("--memory {memory}M: {cores} at least {needed_mib}M here")))
+    Err(Failure::refused(format_args!("--memory {memory}M: {cores} at least {needed_mib}M")))
 }
 
 /// The guest memory in MiB that its engines do not get: firmware, image, page tables, the cores'
@@ -224,7 +224,7 @@ fn network(options: &Options) -> Result<Network, Failure> {
             let flags = Path::new("/sys/class/net").join(interface).join("tun_flags");
             let Ok(flags) = std::fs::read_to_string(flags) else {
                 return Err(Failure::refused(format_args!(
-                    "--tap {interface}: the tap interface does not exist (ip tuntap add dev {interface} mode tap)"
+                    "--tap {interface}: the tap interface does not exist (create it with: ip tuntap add dev {interface} mode tap)"
                 )));
             };
             let queues = tap_queues(&flags, options.cores, options.machine)
@@ -258,10 +258,10 @@ fn tap_queues(flags: &str, cores: u32, machine: MachineType) -> Result<u32, &'st
         (false, _) => Ok(1),
         (true, MachineType::Q35) if cores > 1 => Ok(cores),
         (true, MachineType::Q35) => {
-            Err("it was made with multi_queue, for a machine of several cores (--cores)")
+            Err("it was created with multi_queue, which needs several cores (--cores)")
         }
         (true, MachineType::Microvm) => Err(
-            "it was made with multi_queue, and the card of a microvm has one queue: make it without, or use q35",
+            "it was created with multi_queue, but a microvm has only one queue: create it without multi_queue, or use --machine q35",
         ),
     }
 }
@@ -295,7 +295,7 @@ fn check_free(service: &Service, base: u16) -> Result<(), Failure> {
             }
             Err(error) => {
                 return Err(Failure::refused(format_args!(
-                    "{address}, for {} with --ports {base}, cannot be had ({error}); choose another BASE",
+                    "{address}, for {} with --ports {base}, is not available ({error}); choose another BASE",
                     service.name
                 )));
             }

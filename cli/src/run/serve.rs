@@ -51,12 +51,12 @@ pub(super) fn serve(
         }
         if !is_ready && panics >= PANICS_MAX {
             return Err(Failure::broke(
-                "the machine panics before it serves; its console says why",
+                "the machine panics before it is ready; see its console for the reason",
             ));
         }
         if !is_ready && asked.is_none() && machine.started().elapsed() > READY_BUDGET {
             return Err(Failure::broke(format_args!(
-                "not ready after {} s",
+                "the machine is not ready after {} s; see its console for the reason",
                 READY_BUDGET.as_secs()
             )));
         }
@@ -81,12 +81,14 @@ fn verdict(end: End, stop: &Stop) -> Result<(), Failure> {
     match (end, stop.is_requested()) {
         (End::Clean, true) => Ok(()),
         (End::Clean, false) => {
-            Err(Failure::broke("the machine stopped by itself; its console says why"))
+            Err(Failure::broke("the machine stopped by itself; see its console for the reason"))
         }
         (End::Other(_), true) => Err(Failure::broke(
-            "the machine was killed before it had stopped; what it acknowledged is on the disk",
+            "the machine was killed before it had stopped; all acknowledged mail is on the disk",
         )),
-        (End::Other(how), false) => Err(Failure::broke(format_args!("the machine is gone: {how}"))),
+        (End::Other(how), false) => {
+            Err(Failure::broke(format_args!("the machine ended unexpectedly: {how}")))
+        }
     }
 }
 

@@ -72,7 +72,7 @@ fn named(
     if files.len() > KEYS_MAX {
         let count = files.len();
         return Err(Failure::refused(format_args!(
-            "{}: {count} keys; at most {KEYS_MAX} sign",
+            "{}: the folder has {count} keys; at most {KEYS_MAX} are allowed",
             folder.display()
         )));
     }
@@ -85,7 +85,7 @@ fn named(
         for domain in &configuration.domains {
             let name = Name::parse(domain.as_str()).and_then(|domain| key.name_at(&domain));
             name.map_err(|_| {
-                refused(&format_args!("the name is too long for keys of {}", domain.as_str()))
+                refused(&format_args!("the file name is too long for a key of {}", domain.as_str()))
             })?;
         }
         keys.push(((selector, pem), key));
@@ -224,11 +224,11 @@ mod tests {
         assert!(refusal("key.pem", &other, "b.test").contains("use Ed25519, or RSA"));
         assert!(refusal("two words.pem", &right, "b.test").contains("a selector consists of"));
         let long = ["x".repeat(60).as_str(); 4].join(".");
-        assert!(refusal("key.pem", &right, &long).contains("too long for keys of x"));
+        assert!(refusal("key.pem", &right, &long).contains("too long for a key of x"));
         for number in 0..=KEYS_MAX {
             std::fs::write(folder.join(format!("key{number}.pem")), &right).unwrap();
         }
         let failure = keys(place.path(), &configuration("b.test")).err().unwrap();
-        assert!(failure.to_string().ends_with("5 keys; at most 4 sign"), "{failure}");
+        assert!(failure.to_string().ends_with("5 keys; at most 4 are allowed"), "{failure}");
     }
 }

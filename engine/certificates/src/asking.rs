@@ -46,7 +46,10 @@ impl CertificateAction {
         channel: Channel,
     ) -> Result<(CertificateAction, String, Vec<u8>), Reply> {
         if channel == Channel::Plain {
-            return Err(Reply::text(Status::Forbidden, "Use HTTPS: this page is not available without TLS.\n".into()));
+            return Err(Reply::text(
+                Status::Forbidden,
+                "Use HTTPS: this page is not available without TLS.\n".into(),
+            ));
         }
         let wish = if question.method == Method::Put {
             CertificateAction::Replace

@@ -109,9 +109,7 @@ impl Certificates {
             entry.origin = CertificateOrigin::Stored(uid);
             let (names, until) = (entry.certificate.names(), Day(entry.certificate.valid_until()));
             let names = names.collect::<Vec<_>>().join(", ");
-            cx.console.print(format_args!(
-                "tls: new certificate for {names}, valid until {until}"
-            ));
+            cx.console.print(format_args!("tls: new certificate for {names}, valid until {until}"));
         }
         let next = Arc::new(next);
         self.show(Arc::clone(&next), cx);

@@ -144,9 +144,7 @@ impl Certificates {
         });
         match next {
             Ok(next) => self.show(Arc::new(next), cx),
-            Err(why) => cx
-                .console
-                .print(format_args!("tls: uploaded certificate ignored: {why}")),
+            Err(why) => cx.console.print(format_args!("tls: uploaded certificate ignored: {why}")),
         }
     }
 
@@ -156,7 +154,6 @@ impl Certificates {
         reading.pem.clear();
         let lost = reading.messages.pop_front().filter(|_| refusal == Refusal::Unreadable);
         self.unread.extend(lost.map(|message| message.uid));
-        cx.console
-            .print(format_args!("tls: uploaded certificate cannot be read: {refusal:?}"));
+        cx.console.print(format_args!("tls: uploaded certificate cannot be read: {refusal:?}"));
     }
 }

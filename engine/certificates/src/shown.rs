@@ -75,9 +75,7 @@ impl Shown {
             own.origin == CertificateOrigin::Configuration && own.since > new.since
         };
         if self.all.iter().any(|own| is_newer(own) && own.certificate.covers(&new.certificate)) {
-            return Err(
-                "the configuration has a newer certificate for the same names".into()
-            );
+            return Err("the configuration has a newer certificate for the same names".into());
         }
         let shares = |own: &ShownCertificate| {
             !is_newer(own) && own.certificate.shares_a_name_with(&new.certificate)
@@ -92,7 +90,9 @@ impl Shown {
         let uploaded =
             all.iter().filter(|own| own.origin != CertificateOrigin::Configuration).count();
         if uploaded > CERTIFICATES_MAX {
-            return Err(format!("there are already {CERTIFICATES_MAX} certificates for other names, the most allowed"));
+            return Err(format!(
+                "there are already {CERTIFICATES_MAX} certificates for other names, the most allowed"
+            ));
         }
         Ok(Shown { version: self.version.next(), all })
     }
@@ -130,10 +130,7 @@ pub fn described(certificates: &[Certificate]) -> String {
 pub(super) fn read(pem: &[u8]) -> Result<Certificate, String> {
     let certificate = Certificate::parse(pem, pem).map_err(|error| error.to_string())?;
     if certificate.names().next().is_none() {
-        return Err(
-            "the certificate has no DNS name among its subject alternative names"
-                .into(),
-        );
+        return Err("the certificate has no DNS name among its subject alternative names".into());
     }
     Ok(certificate)
 }

@@ -203,7 +203,8 @@ fn greylist(section: &Section<'_, '_>) -> Result<Option<Micros>, ConfigurationEr
     let Some(item) = section.optional("greylist") else { return Ok(None) };
     let Span(delay) = item.parsed()?;
     if !(GREYLIST_MIN..=GREYLIST_MAX).contains(&delay) {
-        return Err(item.error("nobody comes again then", "a time from \"1s\" to \"6h\""));
+        return Err(item
+            .error("no client would try again within that time", "a time from \"1s\" to \"6h\""));
     }
     Ok(Some(delay))
 }
@@ -213,7 +214,7 @@ fn greeting_delay(section: &Section<'_, '_>) -> Result<Micros, ConfigurationErro
     let Span(delay) = item.parsed()?;
     if delay > GREETING_DELAY_MAX {
         return Err(item.error(
-            "clients do not wait so long",
+            "clients disconnect before that time",
             format_args!("at most {} s", GREETING_DELAY_MAX.as_secs()),
         ));
     }
@@ -247,7 +248,7 @@ fn lists(section: &Section<'_, '_>, key: &str) -> Result<Vec<HostName>, Configur
     let lists: Vec<HostName> = parsed_once(&items, "a list")?;
     match items.iter().zip(&lists).find(|(_, list)| list.as_str().len() > LIST_BYTES_MAX) {
         Some((item, _)) => Err(item.error(
-            "no address of IPv6 has room before this name",
+            "the name is too long to look up an IPv6 address below it",
             format_args!("a name of at most {LIST_BYTES_MAX} characters"),
         )),
         None => Ok(lists),

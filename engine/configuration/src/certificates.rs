@@ -19,7 +19,7 @@ keys! {
         their names (SNI). Without any section the machine has a self-signed certificate, \
         `data/tls/certificate.pem`. It is made at the first run; remove it and its key to get \
         another.\n\n\
-        TLS 1.3 and 1.2 are spoken on ports 443, 465 and 995, and on ports 25 and 587 (STARTTLS) \
+        TLS 1.3 and 1.2 are available on ports 443, 465 and 995, and on ports 25 and 587 (STARTTLS) \
         and 110 (STLS) after the client asks for it. HTTP/2 is available on port 443. The console \
         warns of a certificate that expires within 14 days. A certificate that cannot be used is \
         refused at the start. A certificate can also be [replaced while the machine \

@@ -39,8 +39,8 @@ pub(super) fn format(table: UncheckedSection<'_, '_>) -> Result<DiskFormat, Conf
     match item.integer() {
         Some(number) if number == u64::from(DISK_FORMAT) => Ok(DiskFormat::Newest),
         _ => Err(item.error(
-            format_args!("a disk is converted to format {DISK_FORMAT} alone"),
-            format_args!("{DISK_FORMAT}, or no `format`: the disk keeps the one that it has"),
+            format_args!("a disk can only be converted to format {DISK_FORMAT}"),
+            format_args!("{DISK_FORMAT}, or no `format` to keep the format of the disk"),
         )),
     }
 }

@@ -79,7 +79,7 @@ impl<'a, 't> UncheckedSection<'a, 't> {
                 Some(key) => format!("`{key}`"),
                 None => format!("one of {}", quoted(known)),
             };
-            let what = format_args!("`{name}` is not known in {}", self.name);
+            let what = format_args!("`{name}` is not a valid key in {}", self.name);
             return Err(ConfigurationError::new(self.text, key.span().start, what, expected));
         }
         Ok(Section { table: self, known })
@@ -212,7 +212,7 @@ impl<'a, 't> Item<'a, 't> {
         match items.get(most) {
             None => Ok(items),
             Some(beyond) => {
-                Err(beyond.error("this is one too many", format_args!("at most {most}")))
+                Err(beyond.error("the list is too long", format_args!("at most {most}")))
             }
         }
     }
@@ -254,7 +254,10 @@ impl<'a, 't> Item<'a, 't> {
     }
 
     fn wrong_type(&self, expected: &str) -> ConfigurationError {
-        self.error(format_args!("this is of type {}", self.value.get_ref().type_str()), expected)
+        self.error(
+            format_args!("the value has the wrong type, {}", self.value.get_ref().type_str()),
+            expected,
+        )
     }
 }
 

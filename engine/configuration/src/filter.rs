@@ -114,9 +114,10 @@ impl Value for Url {
 
     fn parse(text: &str) -> Result<Url, &'static str> {
         if text.starts_with("https:") {
-            return Err("filters are asked in the clear alone");
+            return Err("a filter is contacted without TLS only");
         }
-        let place = text.strip_prefix("http://").ok_or("this does not begin with http://")?;
+        let place =
+            text.strip_prefix("http://").ok_or("the address does not start with http://")?;
         Ok(Url(HostAndPort::parse(place.strip_suffix('/').unwrap_or(place))?))
     }
 }
@@ -129,7 +130,7 @@ impl Value for WhenAway {
             "accept" => Ok(WhenAway::Accept),
             "junk" => Ok(WhenAway::Junk),
             "defer" => Ok(WhenAway::Defer),
-            _ => Err("nothing of this name can be done"),
+            _ => Err("this is not a valid action"),
         }
     }
 }
@@ -156,9 +157,7 @@ fn timeout(section: &Section<'_, '_>) -> Result<Micros, ConfigurationError> {
     let Some(item) = section.optional("timeout") else { return Ok(TIMEOUT) };
     let Span(timeout) = item.parsed()?;
     if !(TIMEOUT_MIN..=TIMEOUT_MAX).contains(&timeout) {
-        return Err(
-            item.error("no letter waits so long, or so short", "a time from \"1s\" to \"60s\"")
-        );
+        return Err(item.error("the time is out of range", "a time from \"1s\" to \"60s\""));
     }
     Ok(timeout)
 }

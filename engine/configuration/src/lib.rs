@@ -227,7 +227,9 @@ fn parsed_once<T: values::Value + PartialEq>(
     for item in items {
         let value: T = item.parsed()?;
         if parsed.contains(&value) {
-            return Err(item.error(format_args!("{what} is named twice"), "each of them once"));
+            return Err(
+                item.error(format_args!("{what} is listed twice"), "each of them only once")
+            );
         }
         parsed.push(value);
     }

@@ -122,11 +122,11 @@ impl Value for Quota {
         let digits = Some(number).filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
         let number: u64 = digits
             .and_then(|digits| digits.parse().ok())
-            .ok_or("before the unit stands no number")?;
+            .ok_or("the number before the unit is missing")?;
         match number.checked_mul(1 << bits) {
             Some(octets @ QUOTA_MIN..=0xFFFF_FFFF_FFFF) => Ok(Quota::Octets(octets)),
-            Some(0) => Err("nothing fits into that"),
-            _ => Err("that is more than any disk has"),
+            Some(0) => Err("the size is too small"),
+            _ => Err("the size is larger than any disk"),
         }
     }
 }
@@ -157,7 +157,7 @@ pub(super) fn per_day(
         Some(most @ 1..=PER_DAY_MAX) => Ok(Some(PerDay::Most(most))),
         None if item.is("unlimited") => Ok(Some(PerDay::Unlimited)),
         _ => Err(item.error(
-            format_args!("`{key}` is no limit"),
+            format_args!("`{key}` is out of range"),
             format_args!("a number from 1 to {PER_DAY_MAX}, or \"unlimited\""),
         )),
     }

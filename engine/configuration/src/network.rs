@@ -127,11 +127,11 @@ fn addresses(section: &Section<'_, '_>) -> Result<Vec<InterfaceAddress>, Configu
         |is_ipv4| move |(_, own): &(_, &InterfaceAddress)| own.address.is_ipv4() == is_ipv4;
     let pairs = || items.iter().zip(&addresses);
     if let Some((item, _)) = pairs().filter(family(true)).nth(1) {
-        return Err(item.error("this is the second IPv4 address", "at most one of IPv4"));
+        return Err(item.error("there is more than one IPv4 address", "at most one IPv4 address"));
     }
     if let Some((item, _)) = pairs().filter(family(false)).nth(IPV6_ADDRESSES_MAX) {
-        let expected = format_args!("at most {IPV6_ADDRESSES_MAX} of IPv6");
-        return Err(item.error("this is one IPv6 address too many", expected));
+        let expected = format_args!("at most {IPV6_ADDRESSES_MAX} IPv6 addresses");
+        return Err(item.error("there are too many IPv6 addresses", expected));
     }
     Ok(addresses)
 }
@@ -153,9 +153,10 @@ fn gateways(
         let is_near = matches!(gateway, IpAddr::V6(gateway) if gateway.is_unicast_link_local());
         match family {
             None => {
-                return Err(
-                    item.error("the machine has no address of this family", "a gateway of another")
-                );
+                return Err(item.error(
+                    "the machine has no address of this family",
+                    "a gateway of another family, or an address of this one",
+                ));
             }
             Some(first) if !is_near && !own.iter().any(|own| own.reaches(gateway)) => {
                 let expected = format_args!("an address within {first}");
@@ -168,9 +169,10 @@ fn gateways(
             IpAddr::V6(gateway) => ipv6.replace(gateway).is_some(),
         };
         if is_second {
-            return Err(
-                item.error("this is the second gateway of its family", "one for each family")
-            );
+            return Err(item.error(
+                "there is more than one gateway of this family",
+                "at most one gateway for each family",
+            ));
         }
     }
     Ok((ipv4, ipv6))

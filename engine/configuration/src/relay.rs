@@ -258,7 +258,7 @@ impl Value for HostAndPort {
     fn parse(text: &str) -> Result<HostAndPort, &'static str> {
         let bracketed = text
             .strip_prefix('[')
-            .map(|rest| rest.split_once("]:").ok_or("the bracket is not closed"));
+            .map(|rest| rest.split_once("]:").ok_or("the closing bracket is missing"));
         let (host, port) = match bracketed {
             Some(parts) => parts?,
             None => text.rsplit_once(':').ok_or("the port is missing")?,
@@ -268,13 +268,15 @@ impl Value for HostAndPort {
             .parse()
             .ok()
             .filter(|port| is_number && *port > 0)
-            .ok_or("what follows the colon is no port")?;
+            .ok_or("the text after the colon is not a port number")?;
         let host = match host.parse::<IpAddr>() {
             Ok(IpAddr::V6(_)) if bracketed.is_none() => {
-                return Err("an address of IPv6 stands in brackets");
+                return Err("an IPv6 address must be in brackets");
             }
             Ok(_) => RelayHost::Address(Value::parse(host)?),
-            Err(_) if bracketed.is_some() => return Err("what stands in brackets is no address"),
+            Err(_) if bracketed.is_some() => {
+                return Err("the text in brackets is not an IPv6 address");
+            }
             Err(_) => RelayHost::Name(HostName::parse(host)?),
         };
         Ok(HostAndPort { host, port })
@@ -283,14 +285,14 @@ impl Value for HostAndPort {
 
 impl Value for SmarthostTls {
     const FORM: &'static str =
-        "\"starttls\", \"implicit\" or \"none\"; without it TLS is spoken if it is offered";
+        "\"starttls\", \"implicit\" or \"none\"; without `tls`, TLS is used if it is offered";
 
     fn parse(text: &str) -> Result<SmarthostTls, &'static str> {
         match text {
             "starttls" => Ok(SmarthostTls::StartTls),
             "implicit" => Ok(SmarthostTls::Implicit),
             "none" => Ok(SmarthostTls::None),
-            _ => Err("there is no such way"),
+            _ => Err("this is not a valid TLS mode"),
         }
     }
 }
@@ -322,8 +324,10 @@ fn domains(
     places: &mut BTreeSet<HostAndPort>,
 ) -> Result<(), ConfigurationError> {
     let section = &table.section(DOMAIN_KEYS)?;
-    let list = section
-        .required("domains", "the domains whose mail leaves so, such as [\"example.org\"]")?;
+    let list = section.required(
+        "domains",
+        "the domains to which this section applies, such as [\"example.org\"]",
+    )?;
     let items = list.list(DOMAINS_MAX, "a list of domains")?;
     if items.is_empty() {
         return Err(list.error(
@@ -337,21 +341,23 @@ fn domains(
         (true, None) => Way::Direct,
         (false, Some(smarthost)) => Way::By(smarthost),
         (true, Some(_)) => {
-            return Err(section.error(
-                "mail cannot leave both straight and by a smarthost",
-                "`direct` or `smarthost`",
-            ));
+            return Err(
+                section.error("`direct` and `smarthost` cannot be used together", "one of the two")
+            );
         }
         (false, None) => {
-            return Err(
-                section.error("it is not said how mail leaves", "`direct = true` or `smarthost`")
-            );
+            return Err(section.error(
+                "the section says neither `direct` nor `smarthost`",
+                "`direct = true` or `smarthost`",
+            ));
         }
     };
     for item in &items {
         let name: HostName = item.parsed()?;
         if others.contains_key(&name) {
-            return Err(item.error(format_args!("`{name}` is named twice"), "each domain once"));
+            return Err(
+                item.error(format_args!("`{name}` is listed twice"), "each domain only once")
+            );
         }
         others.insert(name, way.clone());
     }
@@ -367,16 +373,15 @@ fn smarthost(
         let of_none =
             SMARTHOST_KEYS.into_iter().find_map(|key| Some((key, section.optional(key)?)));
         let refuse = |(key, item): (&str, Item<'_, '_>)| {
-            Err(item
-                .error(format_args!("`{key}` is of no use without `smarthost`"), HostAndPort::FORM))
+            Err(item.error(format_args!("`{key}` needs `smarthost`"), HostAndPort::FORM))
         };
         return of_none.map_or(Ok(None), refuse);
     };
     let place: HostAndPort = item.parsed()?;
     if !places.insert(place.clone()) {
         return Err(item.error(
-            format_args!("`{place}` is named twice"),
-            "one section with all of its domains",
+            format_args!("`{place}` is listed twice"),
+            "one section for this smarthost, with all its domains",
         ));
     }
     let tls = section
@@ -391,10 +396,14 @@ fn smarthost(
             password: sayable(&password, "password")?,
         }),
         (Some(user), None) => {
-            return Err(user.error("`password` is missing", "both, or none of them"));
+            return Err(
+                user.error("`password` is missing", "both `user` and `password`, or neither")
+            );
         }
         (None, Some(password)) => {
-            return Err(password.error("`user` is missing", "both, or none of them"));
+            return Err(
+                password.error("`user` is missing", "both `user` and `password`, or neither")
+            );
         }
     };
     Ok(Some(Arc::new(Smarthost { place, tls, login })))

@@ -260,19 +260,20 @@ fn forwarding(
     let keep = section.optional("keep");
     let Some(list) = section.optional("forward") else {
         let alone = keep.map(|item| {
-            item.error("nothing is sent on that could be kept", "`forward` beside `keep`")
+            item.error("`keep` has no effect without `forward`", "`forward` in the same section")
         });
         return alone.map_or(Ok(None), Err);
     };
     let items = list.list(FORWARDS_MAX, "a list of addresses")?;
     if items.is_empty() {
-        return Err(list.error("there is nobody to send mail on to", "at least one address"));
+        return Err(list.error("the list of forwarding addresses is empty", "at least one address"));
     }
     let addresses: Vec<MailAddress> = super::parsed_once(&items, "an address")?;
     if let Some((_, item)) = addresses.iter().zip(&items).find(|(address, _)| is_own(address)) {
-        return Err(
-            item.error("the account's mail is sent on to itself", "an address of somebody else")
-        );
+        return Err(item.error(
+            "the account's mail is forwarded to the account itself",
+            "an address of another account or server",
+        ));
     }
     let is_kept = keep.map(|item| item.boolean()).transpose()?.unwrap_or(true);
     Ok(Some(Forwarding { addresses, keep: if is_kept { Keep::Copy } else { Keep::Nothing } }))
@@ -291,8 +292,8 @@ fn address(
     }
     if !taken.insert(address.clone()) {
         return Err(item.error(
-            format_args!("`{address}` is given twice"),
-            "an address that is nobody else's",
+            format_args!("`{address}` is used twice"),
+            "an address that no other account has",
         ));
     }
     Ok(address)
@@ -313,8 +314,8 @@ fn caught(
     }
     if !taken.insert(domain.clone()) {
         return Err(item.error(
-            format_args!("`{domain}` is caught twice"),
-            "one account that reads what comes for nobody",
+            format_args!("`{domain}` has two catch-all accounts"),
+            "one catch-all account for each domain",
         ));
     }
     Ok(domain)
@@ -325,7 +326,7 @@ fn password(section: &Section<'_, '_>) -> Result<Password, ConfigurationError> {
         (Some(item), None) => plain_password(&item),
         (None, Some(item)) => password_hash(&item),
         (Some(_), Some(hash)) => {
-            Err(hash.error("the account has both a password and a hash", "one of the two"))
+            Err(hash.error("the account has both `password` and `password_hash`", "one of the two"))
         }
         (None, None) => {
             Err(section.error("the account has no password", "`password` or `password_hash`"))
@@ -353,8 +354,8 @@ pub(super) fn sayable(item: &Item<'_, '_>, what: &str) -> Result<String, Configu
         return Err(item.error(format_args!("the {what} is too long"), expected));
     }
     if text.chars().any(char::is_control) {
-        let what = format_args!("the {what} has a control character in it");
-        return Err(item.error(what, "characters that a client can send"));
+        let what = format_args!("the {what} contains a control character");
+        return Err(item.error(what, "no control characters"));
     }
     Ok(text.into())
 }
@@ -364,12 +365,14 @@ fn password_hash(item: &Item<'_, '_>) -> Result<Password, ConfigurationError> {
     let text = item.string(FORM)?;
     let wrong = match mail::check_hash(text) {
         Ok(()) => return Ok(Password::Argon2id(text.into())),
-        Err(HashError::Syntax) => "this is no password hash with parameters, salt and result",
-        Err(HashError::Algorithm) => "this hash is not by argon2id, version 19",
+        Err(HashError::Syntax) => {
+            "this is not a password hash in PHC form, with parameters, salt and hash"
+        }
+        Err(HashError::Algorithm) => "the hash is not an argon2id hash of version 19",
         Err(HashError::TooCostly) => {
             let expected =
                 format_args!("at most m={MEMORY_KIB_MAX}, and m times t at most {WORK_KIB_MAX}");
-            return Err(item.error("the hash costs too much to check", expected));
+            return Err(item.error("the hash takes too much memory or time to check", expected));
         }
     };
     Err(item.error(wrong, FORM))

@@ -54,7 +54,7 @@ impl Value for HostName {
 }
 
 const ANOTHER_SCRIPT: &str =
-    "a domain in another script is written in its form for DNS, such as \"xn--bcher-kva.example\"";
+    "an international domain name must be in its DNS form, such as \"xn--bcher-kva.example\"";
 
 fn check_host_name(text: &str) -> Result<(), &'static str> {
     if text.is_empty() {
@@ -64,11 +64,11 @@ fn check_host_name(text: &str) -> Result<(), &'static str> {
         return Err("the name is longer than 253 characters");
     }
     if !text.contains('.') {
-        return Err("the name has no dot in it");
+        return Err("the name contains no dot");
     }
     for label in text.split('.') {
         if label.is_empty() {
-            return Err("the name has a dot too many");
+            return Err("the name contains an empty label: a dot too many");
         }
         if label.len() > 63 {
             return Err("the name has a label longer than 63 characters");
@@ -77,7 +77,7 @@ fn check_host_name(text: &str) -> Result<(), &'static str> {
             return Err(ANOTHER_SCRIPT);
         }
         if !label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-            return Err("the name has a character that no host name has");
+            return Err("the name contains a character that is not allowed in host names");
         }
         if label.starts_with('-') || label.ends_with('-') {
             return Err("the name has a label that starts or ends with a hyphen");
@@ -85,7 +85,7 @@ fn check_host_name(text: &str) -> Result<(), &'static str> {
     }
     match text.rsplit('.').next() {
         Some(last) if last.bytes().all(|byte| byte.is_ascii_digit()) => {
-            Err("this is not a name but a number")
+            Err("this is a number, not a name")
         }
         _ => Ok(()),
     }
@@ -127,10 +127,10 @@ impl Value for MailAddress {
     const FORM: &'static str = "an address, such as \"ada@example.org\"";
 
     fn parse(text: &str) -> Result<MailAddress, &'static str> {
-        let (local, domain) = text.rsplit_once('@').ok_or("the address has no @ in it")?;
+        let (local, domain) = text.rsplit_once('@').ok_or("the address contains no @")?;
         check_local_part(local)?;
         check_host_name(domain).map_err(|_| match domain.is_ascii() {
-            true => "what follows the @ is not a domain",
+            true => "the part after the @ is not a domain",
             false => ANOTHER_SCRIPT,
         })?;
         let mut lower = local.to_lowercase();
@@ -144,13 +144,13 @@ impl Value for MailAddress {
 fn check_local_part(local: &str) -> Result<(), &'static str> {
     const SPECIAL: &str = "!#$%&'*+-/=?^_`{|}~";
     if local.is_empty() {
-        return Err("nothing stands before the @");
+        return Err("the part before the @ is empty");
     }
     if local.len() > 64 {
-        return Err("what stands before the @ is longer than 64 bytes");
+        return Err("the part before the @ is longer than 64 bytes");
     }
     if local.split('.').any(str::is_empty) {
-        return Err("what stands before the @ has a dot too many");
+        return Err("the part before the @ has a dot too many");
     }
     let is_atom = |c: char| {
         c == '.'
@@ -159,7 +159,7 @@ fn check_local_part(local: &str) -> Result<(), &'static str> {
             || (!c.is_ascii() && c.is_alphanumeric())
     };
     if !local.chars().all(is_atom) {
-        return Err("what stands before the @ has a character that must not be there");
+        return Err("the part before the @ contains a character that is not allowed");
     }
     Ok(())
 }
@@ -181,10 +181,10 @@ impl Value for Span {
             .parse::<u64>()
             .ok()
             .filter(|_| is_number)
-            .ok_or("before the unit stands no number")?;
+            .ok_or("the number before the unit is missing")?;
         match number.checked_mul(unit_ms) {
             Some(ms @ 0..=86_400_000) => Ok(Span(Micros::from_millis(ms))),
-            _ => Err("that is more than a day"),
+            _ => Err("the time is longer than a day"),
         }
     }
 }
@@ -243,7 +243,7 @@ impl Value for Prefix {
     fn parse(text: &str) -> Result<Prefix, &'static str> {
         let (address, length) = split_prefix(text)?;
         if network_of(address, length) != address {
-            return Err("the address has bits set behind the prefix");
+            return Err("the address has bits set after the prefix");
         }
         Ok(Prefix { address, length })
     }
@@ -280,7 +280,7 @@ impl Value for InterfaceAddress {
             }
             IpAddr::V6(address) => {
                 if address.is_unicast_link_local() {
-                    return Err("the machine finds its address for the link by itself");
+                    return Err("link-local addresses are assigned automatically");
                 }
                 if length < 127
                     && address.to_bits() & u128::MAX.checked_shr(u32::from(length)).unwrap_or(0)
@@ -326,8 +326,7 @@ fn is_host(address: IpAddr) -> bool {
 
 fn split_prefix(text: &str) -> Result<(IpAddr, u8), &'static str> {
     let (address, length) = text.split_once('/').ok_or("the length of the prefix is missing")?;
-    let address: IpAddr =
-        address.parse().map_err(|_| "what stands before the / is not an address")?;
+    let address: IpAddr = address.parse().map_err(|_| "the part before the / is not an address")?;
     let bits = if address.is_ipv4() { 32 } else { 128 };
     let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
     match length.parse() {

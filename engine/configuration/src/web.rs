@@ -91,11 +91,11 @@ impl PolicyMode {
 
 impl Value for PolicyMode {
     const FORM: &'static str =
-        "\"enforce\", \"testing\", or \"none\" to take back what was said before";
+        "\"enforce\", \"testing\", or \"none\" to withdraw an earlier policy";
 
     fn parse(text: &str) -> Result<PolicyMode, &'static str> {
         let all = [PolicyMode::Enforce, PolicyMode::Testing, PolicyMode::None];
-        all.into_iter().find(|mode| mode.word() == text).ok_or("there is no such mode")
+        all.into_iter().find(|mode| mode.word() == text).ok_or("this is not a valid mode")
     }
 }
 

@@ -81,19 +81,19 @@ impl FailureReason {
             FailureReason::NoRoute(unroutable) => unroutable.to_string(),
             FailureReason::UnknownAddress => "there is no such address on this server".to_string(),
             FailureReason::MailboxFull => "the mailbox is full".to_string(),
-            FailureReason::NeverFits => {
-                "the message is larger than the mailbox quota".to_string()
-            }
+            FailureReason::NeverFits => "the message is larger than the mailbox quota".to_string(),
             FailureReason::MailboxClosed => "the mailbox does not accept more messages".to_string(),
             FailureReason::NoRoom => {
-                "this server has no space for the message, or for the report to its sender".to_string()
+                "this server has no space for the message, or for the report to its sender"
+                    .to_string()
             }
             FailureReason::Loop => {
                 "mail loop: mail for this address is forwarded in a circle".to_string()
             }
             FailureReason::Busy => "this server was too busy".to_string(),
             FailureReason::Unmarked => {
-                "the result of the delivery could not be written to this server's disk yet".to_string()
+                "the result of the delivery could not be written to this server's disk yet"
+                    .to_string()
             }
             FailureReason::Returned => {
                 "an administrator of this server removed the message from the queue".to_string()
@@ -102,7 +102,7 @@ impl FailureReason {
                 "a part of the message can no longer be read from this server's disk".to_string()
             }
             FailureReason::Unreadable => {
-                "the envelope of the message in this server's queue is not valid".to_string()
+                "the message's envelope in this server's queue is not valid".to_string()
             }
         }
     }

@@ -13,8 +13,7 @@ use super::questions::{QueueEntryId, QueueLine, QueueState};
 use super::state::Queue;
 
 /// The text for an entry that a rebuild has found.
-const LOST: &str =
-    "the message was restored after damage to this server's disk, and may have been delivered before";
+const LOST: &str = "the message was restored after damage to this server's disk, and may have been delivered before";
 
 /// The line of an entry with these recipients and this sender, if the entry still exists.
 pub(super) fn line(

@@ -169,17 +169,19 @@ impl fmt::Display for DeliveryFailure {
             Cause::Misbehaved(what) => {
                 write!(out, "the other server broke the SMTP protocol ({what}) {}", self.stage)
             }
-            Cause::NoTls => out
-                .write_str("the other server does not offer TLS, which is required"),
+            Cause::NoTls => out.write_str("the other server does not offer TLS, which is required"),
             Cause::NoLogin => out.write_str("the other server offers no supported login method"),
             Cause::TooLarge(most) => {
                 write!(out, "the other server accepts messages of at most {most} bytes")
             }
             Cause::EightBit => {
-                out.write_str("the other server accepts only ASCII, and the message contains other characters")
+                out.write_str("the other server does not support 8BITMIME, which the message needs")
             }
-            Cause::Utf8Address => out.write_str("the other server does not support addresses with non-ASCII characters"),
-            Cause::Utf8Header => out.write_str("the other server does not support headers with non-ASCII characters"),
+            Cause::Utf8Address => out
+                .write_str("the other server does not support addresses with non-ASCII characters"),
+            Cause::Utf8Header => {
+                out.write_str("the other server does not support headers with non-ASCII characters")
+            }
             Cause::BadAddress => out.write_str("the address is not valid"),
         }
     }

@@ -195,7 +195,7 @@ fn write_header(report: &Report<'_>, boundary: &str, out: &mut String) {
     let subject = match report.kind {
         ReportKind::Failed => alloc::format!("{message} could not be {done}"),
         ReportKind::Delayed { .. } => alloc::format!("{message} has not been {done} yet"),
-        ReportKind::Relayed => alloc::format!("{message} was relayed to another server"),
+        ReportKind::Relayed => alloc::format!("{message} went on to another server"),
         ReportKind::Delivered => alloc::format!("{message} was {done}"),
     };
     field("Date", &date(report.date), out);
@@ -238,9 +238,10 @@ fn write_words(report: &Report<'_>, out: &mut String) {
             ),
             "If that server cannot deliver it, it should tell you.",
         ),
-        (ReportKind::Delivered, _) => {
-            (alloc::format!("{message} was {done} to:"), "This does not mean that the message was read.")
-        }
+        (ReportKind::Delivered, _) => (
+            alloc::format!("{message} was {done} to:"),
+            "This does not mean that the message was read.",
+        ),
     };
     paragraph("", &before, out);
     for recipient in report.recipients {

@@ -207,19 +207,18 @@ impl Making {
         // After a failed flush during opening, only another start helps.
         let is_lasting = parts.store.own.store.state() == State::ReadOnly(WhyReadOnly::LastFlushFailed);
         let asked = self.asked.take();
-        let address = asked.as_ref().map_or("for certificates", |user| user.address.as_str());
+        let address = asked.as_ref().map_or("the account for certificates", |user| user.address.as_str());
         let console = &mut parts.console;
         if refusal != Refusal::ReadOnly {
-            console.print(format_args!("store: account {address} cannot be set up: {refusal:?}"));
+            console.print(format_args!("store: {address} cannot be set up: {refusal:?}"));
             return Made::Some;
         }
         if is_lasting || self.tries >= TRIES_MAX {
-            console.print(format_args!("store: account {address} cannot be set up because the disk fails; restart the server"));
+            console.print(format_args!("store: {address} cannot be set up: the disk fails; restart the server"));
             return Made::Some;
         }
         if self.tries == 0 {
-            console
-                .print(format_args!("store: account {address} cannot be set up yet because the disk fails; trying again for a minute"));
+            console.print(format_args!("store: {address} cannot be set up yet: the disk fails; retrying for a minute"));
         }
         match asked {
             Some(user) => self.users.push(user),

@@ -78,7 +78,7 @@ impl Server {
                     announce_ipv6_addresses(self.parts.connections.net(), &mut self.parts.console);
                 }
                 Event::AddressTaken { address } => {
-                    self.parts.console.print(format_args!("net: address {address} is not used because another machine has it"));
+                    self.parts.console.print(format_args!("net: {address} is not used: another machine has it"));
                 }
             }
         }

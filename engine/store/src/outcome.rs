@@ -207,10 +207,7 @@ impl fmt::Display for OpenRefusal {
             ),
             OpenRefusal::NotOurs => write!(out, "the disk is neither blank nor a Barepost disk"),
             OpenRefusal::Unreadable => {
-                write!(
-                    out,
-                    "the superblocks of the disk cannot be read; nothing is written to it"
-                )
+                write!(out, "the superblocks of the disk cannot be read; nothing is written to it")
             }
             OpenRefusal::SuperblocksLost => {
                 write!(
@@ -219,7 +216,9 @@ impl fmt::Display for OpenRefusal {
                 )
             }
             OpenRefusal::Blank => write!(out, "the disk is blank"),
-            OpenRefusal::FormatFailed => write!(out, "the disk failed while it was being formatted"),
+            OpenRefusal::FormatFailed => {
+                write!(out, "the disk failed while it was being formatted")
+            }
         }
     }
 }
@@ -229,7 +228,7 @@ impl fmt::Display for WhyReadOnly {
         let (what, until) = match self {
             WhyReadOnly::WriteFailed => ("write", "it works again"),
             WhyReadOnly::FlushFailed => ("flush", "it works again"),
-            WhyReadOnly::LastFlushFailed => ("flush at the start", "restart"),
+            WhyReadOnly::LastFlushFailed => ("flush at the start", "a restart"),
         };
         write!(out, "the disk failed a {what}; no mail is accepted until {until}")
     }

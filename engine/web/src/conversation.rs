@@ -269,7 +269,11 @@ impl HttpConversation {
             CertificateAction::Replace
                 if call.web.bodies + UPLOAD_BYTES_MAX > CERTIFICATES_BYTES_MAX =>
             {
-                Reply::text(Status::ServiceUnavailable, "Too many certificate uploads at the same time. Try again in a moment.\n".into())
+                Reply::text(
+                    Status::ServiceUnavailable,
+                    "Too many certificate uploads at the same time. Try again in a moment.\n"
+                        .into(),
+                )
             }
             CertificateAction::Replace => {
                 return self.admit(BodyAdmission::whole(UPLOAD_BYTES_MAX), call);

@@ -40,8 +40,7 @@ pub(super) fn check(repository: &Repository, log: &File, budget: Duration, stop:
 fn fetch(command: &mut Command, stop: &Stop) -> Result<(), Failure> {
     hold::run_to_success(command, "fetching it", FETCH_BUDGET, stop).map_err(|failure| {
         Failure::refused(format_args!(
-            "the database of advisories cannot be had from {DATABASE}, so nothing is known of them; this needs the \
-             network: {failure}"
+            "the database of advisories cannot be fetched from {DATABASE}; this part needs the network: {failure}"
         ))
     })
 }
@@ -55,7 +54,7 @@ mod tests {
         let failure = fetch(&mut Command::new("false"), &Stop::default()).unwrap_err();
         assert_eq!(failure.status(), 2);
         let text = failure.to_string();
-        assert!(text.contains(DATABASE) && text.contains("nothing is known"), "{text}");
+        assert!(text.contains(DATABASE) && text.contains("needs the network"), "{text}");
         fetch(&mut Command::new("true"), &Stop::default()).unwrap();
     }
 }

@@ -75,7 +75,7 @@ fn examine(program: &str, arguments: &[&str], image: &Path) -> Result<String, Fa
 fn refuse_undefined(names: &str) -> Result<(), Failure> {
     match names.lines().next() {
         None => Ok(()),
-        Some(name) => Err(Failure::broke(format_args!("the image needs `{}` from outside", name.trim()))),
+        Some(name) => Err(Failure::broke(format_args!("the image needs the external symbol `{}`", name.trim()))),
     }
 }
 
@@ -87,7 +87,7 @@ fn refuse_instructions(listing: &str) -> Result<(), Failure> {
     };
     match listing.lines().find(|line| is_foreign(line)) {
         None => Ok(()),
-        Some(line) => Err(Failure::broke(format_args!("the image has an instruction for a system: {}", line.trim()))),
+        Some(line) => Err(Failure::broke(format_args!("the image contains a system instruction: {}", line.trim()))),
     }
 }
 

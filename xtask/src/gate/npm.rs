@@ -68,6 +68,6 @@ impl Package {
     }
 
     fn refused(&self, failure: Failure) -> Failure {
-        Failure::refused(format_args!("{} takes {}, which is missing: {failure}", self.purpose, self.name))
+        Failure::refused(format_args!("{} needs {}, which is missing: {failure}", self.purpose, self.name))
     }
 }

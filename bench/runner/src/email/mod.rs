@@ -151,7 +151,7 @@ fn by_turns(source: &Source, load: Load, targets: &[Target<'_>; 2]) -> Result<Ca
         instructions: median(outcomes.iter().map(|one| one.instructions).collect()),
     });
     remark(format_args!(
-        "{}: {:.1} letters/s ({:.0} instructions) beside {:.1} ({:.0})",
+        "{}: {:.1} messages/s ({:.0} instructions) beside {:.1} ({:.0})",
         name(load),
         ours.per_second,
         ours.instructions,
@@ -173,7 +173,7 @@ fn fetch(source: &Source, target: &Target<'_>) -> Result<Outcome, Failure> {
             let bytes = client.fetch(format!("RETR {number}\r\n").as_bytes())?;
             if bytes < KIB {
                 return Err(Failure::broke(format_args!(
-                    "letter {number} came back with {bytes} bytes only"
+                    "message {number} came back with only {bytes} bytes"
                 )));
             }
         }
@@ -195,7 +195,7 @@ fn many(source: &Source, targets: &[Target<'_>; 2]) -> Result<Vec<Many>, Failure
                 let outcome = source.put(Load { messages, ..Load::small(sessions) }, target)?;
                 let seconds = f64::from(messages) / outcome.per_second;
                 remark(format_args!(
-                    "{side:?}, {sessions} at once: {messages} letters in {seconds:.1} s"
+                    "{side:?}, {sessions} at once: {messages} messages in {seconds:.1} s"
                 ));
                 all.push(Many { side, sessions, messages, seconds });
             }

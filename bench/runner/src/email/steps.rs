@@ -110,7 +110,7 @@ pub(super) fn measure(watch: &Watch<'_>, side: Side, sending: Sending) -> Result
     if all.len() < (sending.count() / 2) as usize {
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(Failure::broke(format_args!(
-            "{doing}: {} whole letters were seen; it said\n{why}",
+            "{doing}: {} whole messages were seen; the output was\n{why}",
             all.len()
         )));
     }

@@ -219,7 +219,7 @@ impl Sink {
             if began.elapsed() > budget {
                 let taken = self.taken();
                 return Err(Failure::broke(format_args!(
-                    "of {messages} letters {taken} came in {} s",
+                    "only {taken} of {messages} messages arrived in {} s",
                     budget.as_secs()
                 )));
             }

@@ -173,7 +173,7 @@ impl Measurement<'_> {
             instructions: median(outcomes.iter().map(|one| one.instructions).collect()),
         });
         remark(format_args!(
-            "{}: {:.1} letters/s ({:.0} instructions) beside {:.1} ({:.0})",
+            "{}: {:.1} messages/s ({:.0} instructions) beside {:.1} ({:.0})",
             load.name(),
             ours.per_second,
             ours.instructions,
@@ -236,7 +236,7 @@ impl Measurement<'_> {
         let [ours, peers] = both.map(rate);
         let mixed = Mixed { other_half, ours: ours?, peers: peers? };
         remark(format_args!(
-            "{}: {:.1} letters/s beside {:.1}",
+            "{}: {:.1} messages/s beside {:.1}",
             other_half.name(),
             mixed.ours,
             mixed.peers

@@ -92,7 +92,7 @@ impl Measurement<'_> {
             }
             let (one, drained) = self.with(entries)?;
             remark(format_args!(
-                "{entries} entries: ready after {:.0} ms, rests after {:.1} s ({:.0} instructions each), {:.1} MiB; others wait {:.1} ms, {:.1} at most, who has them {:.1}, {:.1} at most; {:?} leave in a second",
+                "{entries} entries: ready after {:.0} ms, rests after {:.1} s ({:.0} instructions each), {:.1} MiB; another account waits {:.1} ms, {:.1} at most, their owner {:.1}, {:.1} at most; {:?} leave in a second",
                 one.start.ms,
                 one.rests_after,
                 one.for_each,

@@ -59,20 +59,20 @@ fn malformed_filter_settings_are_rejected() {
         (
             "url = 'https://10.0.0.5:11333'".to_string(),
             4,
-            "filters are asked in the clear alone",
+            "a filter is contacted without TLS only",
             "http://10.0.0.5:11333",
         ),
         (
             "url = '10.0.0.5:11333'".to_string(),
             4,
-            "does not begin with http://",
+            "does not start with http://",
             "http://10.0.0.5:11333",
         ),
         ("url = 'http://10.0.0.5'".to_string(), 4, "the port is missing", "http://10.0.0.5:11333"),
         (
             "url = 'http://10.0.0.5:11333/checkv2'".to_string(),
             4,
-            "is no port",
+            "is not a port number",
             "http://10.0.0.5:11333",
         ),
         (
@@ -82,26 +82,16 @@ fn malformed_filter_settings_are_rejected() {
             "http://10.0.0.5:11333",
         ),
         ([url, "password = ''"].concat(), 5, "the password is empty", "one character"),
-        (
-            [url, "timeout = '61s'"].concat(),
-            5,
-            "no letter waits so long, or so short",
-            "\"1s\" to \"60s\"",
-        ),
-        (
-            [url, "timeout = '999ms'"].concat(),
-            5,
-            "no letter waits so long, or so short",
-            "\"1s\" to \"60s\"",
-        ),
-        ([url, "timeout = 5"].concat(), 5, "type integer", "2s"),
+        ([url, "timeout = '61s'"].concat(), 5, "the time is out of range", "\"1s\" to \"60s\""),
+        ([url, "timeout = '999ms'"].concat(), 5, "the time is out of range", "\"1s\" to \"60s\""),
+        ([url, "timeout = 5"].concat(), 5, "wrong type, integer", "2s"),
         (
             [url, "when_away = 'reject'"].concat(),
             5,
-            "`reject`: nothing of this name can be done",
+            "`reject`: this is not a valid action",
             "\"defer\"",
         ),
-        ([url, "max_size = 1"].concat(), 5, "`max_size` is not known in filter", "one of"),
+        ([url, "max_size = 1"].concat(), 5, "`max_size` is not a valid key in filter", "one of"),
     ] {
         refused(&with_root(&format!("[filter]\n{rest}")), line, what, expected);
     }

@@ -82,7 +82,7 @@ fn private_networks_are_prefixes_and_none_by_default() {
     ];
     assert_eq!(ranges, expected);
     for (networks, what, expected) in [
-        ("'10.0.0.0/24'", "type string", "a list of prefixes"),
+        ("'10.0.0.0/24'", "wrong type, string", "a list of prefixes"),
         ("['10.0.0.9']", "the length of the prefix is missing", "10.0.2.0/24"),
         ("['10.0.0.0/24', '10.0.0.0/24']", "twice", "once"),
     ] {
@@ -95,13 +95,13 @@ fn a_malformed_smarthost_is_rejected() {
     for (place, what) in [
         ("mail.isp.example", "the port is missing"),
         ("10.0.0.9", "the port is missing"),
-        ("mail.isp.example:", "is no port"),
-        ("mail.isp.example:0", "is no port"),
-        ("mail.isp.example:65536", "is no port"),
-        ("mail.isp.example:+25", "is no port"),
-        ("2001:db8::9:587", "an address of IPv6 stands in brackets"),
-        ("[2001:db8::9]", "the bracket is not closed"),
-        ("[mail.isp.example]:25", "what stands in brackets is no address"),
+        ("mail.isp.example:", "is not a port number"),
+        ("mail.isp.example:0", "is not a port number"),
+        ("mail.isp.example:65536", "is not a port number"),
+        ("mail.isp.example:+25", "is not a port number"),
+        ("2001:db8::9:587", "an IPv6 address must be in brackets"),
+        ("[2001:db8::9]", "the closing bracket is missing"),
+        ("[mail.isp.example]:25", "the text in brackets is not an IPv6 address"),
         ("127.0.0.1:25", "not the address of a host"),
         ("mail:25", "no dot"),
         (":25", "the name is empty"),
@@ -121,14 +121,9 @@ fn contradictory_relay_settings_are_rejected() {
     let domain = |rest: &str| format!("[[relay.domain]]\n{rest}\n");
     let far = "domains = ['far.test']\n";
     for (rest, line, what, expected) in [
-        (
-            "tls = 'starttls'".to_string(),
-            4,
-            "`tls` is of no use without `smarthost`",
-            "mail.isp.example:587",
-        ),
-        ("user = 'ada'".to_string(), 4, "`user` is of no use without `smarthost`", "10.0.0.9:25"),
-        ([smart, "tls = 'ssl'"].concat(), 5, "`ssl`: there is no such way", "\"implicit\""),
+        ("tls = 'starttls'".to_string(), 4, "`tls` needs `smarthost`", "mail.isp.example:587"),
+        ("user = 'ada'".to_string(), 4, "`user` needs `smarthost`", "10.0.0.9:25"),
+        ([smart, "tls = 'ssl'"].concat(), 5, "`ssl`: this is not a valid TLS mode", "\"implicit\""),
         ([smart, "user = 'ada'"].concat(), 5, "`password` is missing", "both"),
         ([smart, "password = 'x'"].concat(), 5, "`user` is missing", "both"),
         ([smart, "user = ''\npassword = 'x'"].concat(), 5, "the user is empty", "one character"),
@@ -138,42 +133,42 @@ fn contradictory_relay_settings_are_rejected() {
             "the password is empty",
             "one character",
         ),
-        ([smart, "smart = 1"].concat(), 5, "`smart` is not known in relay", "one of"),
-        ([smart, "direct = true"].concat(), 5, "`direct` is not known in relay", "one of"),
+        ([smart, "smart = 1"].concat(), 5, "`smart` is not a valid key in relay", "one of"),
+        ([smart, "direct = true"].concat(), 5, "`direct` is not a valid key in relay", "one of"),
         ([smart, "ca = ''"].concat(), 5, "the name of the file is empty", "ca.pem"),
-        ([smart, "ca = 1"].concat(), 5, "type integer", "ca.pem"),
+        ([smart, "ca = 1"].concat(), 5, "wrong type, integer", "ca.pem"),
         (domain(""), 4, "`domains` is missing", "example.org"),
         (domain("domains = []\ndirect = true"), 5, "the list of domains is empty", "example.org"),
-        (domain(far), 4, "it is not said how mail leaves", "`direct = true` or `smarthost`"),
+        (
+            domain(far),
+            4,
+            "the section says neither `direct` nor `smarthost`",
+            "`direct = true` or `smarthost`",
+        ),
         (
             domain(&[far, "direct = false"].concat()),
             4,
-            "it is not said how mail leaves",
+            "the section says neither `direct` nor `smarthost`",
             "`smarthost`",
         ),
         (
             domain(&[far, smart, "direct = true"].concat()),
             4,
-            "both straight and by a smarthost",
-            "`direct` or",
+            "cannot be used together",
+            "one of the two",
         ),
-        (
-            domain(&[far, "direct = true\nuser = 'ada'"].concat()),
-            7,
-            "`user` is of no use",
-            "10.0.0.9:25",
-        ),
+        (domain(&[far, "direct = true\nuser = 'ada'"].concat()), 7, "`user` needs", "10.0.0.9:25"),
         (
             domain("domains = ['a.test', 'A.test']\ndirect = true"),
             5,
-            "`a.test` is named twice",
+            "`a.test` is listed twice",
             "once",
         ),
         (
             [smart, &domain(&[far, smart].concat())].concat(),
             7,
-            "`smart.test:25` is named twice",
-            "all of its domains",
+            "`smart.test:25` is listed twice",
+            "all its domains",
         ),
     ] {
         refused(&with_root(&format!("[relay]\n{rest}")), line, what, expected);

@@ -119,11 +119,7 @@ fn chain_is_verified_one_signature_at_a_time() {
     let said = said.map(|verdict| verdict.to_string());
     assert_eq!(
         said,
-        [
-            "arc=none",
-            "arc=pass",
-            "arc=fail reason=\"set 2: the body was changed after signing\""
-        ]
+        ["arc=none", "arc=pass", "arc=fail reason=\"set 2: the body was changed after signing\""]
     );
 }
 

@@ -52,7 +52,10 @@ fn endless_lines_and_replies_end_the_connection() {
         misbehaved("a reply line that is too long", "before its greeting")
     );
     let lines = "220-x\r\n".repeat(129);
-    assert_eq!(outcome_of(&[&lines]), misbehaved("a reply with too many lines", "before its greeting"));
+    assert_eq!(
+        outcome_of(&[&lines]),
+        misbehaved("a reply with too many lines", "before its greeting")
+    );
 }
 
 #[test]
@@ -95,18 +98,17 @@ fn reply_out_of_place_is_not_trusted() {
         (&["220 x\r\n", "354 go\r\n"], 354, "after EHLO"),
         (&["220 x\r\n", PLAIN, "354 go\r\n"], 354, "after MAIL FROM"),
         (&["220 x\r\n", PLAIN, "250 ok\r\n", "354 go\r\n"], 354, "after RCPT TO"),
-        (
-            &["220 x\r\n", PLAIN, "250 ok\r\n", "250 ok\r\n", "250 ok\r\n"],
-            250,
-            "after DATA",
-        ),
+        (&["220 x\r\n", PLAIN, "250 ok\r\n", "250 ok\r\n", "250 ok\r\n"], 250, "after DATA"),
         (
             &["220 x\r\n", PLAIN, "250 ok\r\n", "250 ok\r\n", "354 go\r\n", "354 go\r\n"],
             354,
             "after the end of the message, which it may have accepted",
         ),
     ] {
-        assert_eq!(outcome_of(segments), misbehaved(&std::format!("an unexpected reply {code}"), when));
+        assert_eq!(
+            outcome_of(segments),
+            misbehaved(&std::format!("an unexpected reply {code}"), when)
+        );
     }
 }
 

@@ -319,7 +319,7 @@ fn eight_bit_message_is_not_sent_to_ascii_only_peer() {
         assert_eq!(harness.deliver(of(content)), "");
         assert_eq!(
             harness.outcomes(),
-            ["1 never 5.6.3 the other server accepts only ASCII, and the message contains other characters"]
+            ["1 never 5.6.3 the other server does not support 8BITMIME, which the message needs"]
         );
         assert!(core::mem::take(&mut harness.is_idle));
         harness.message = b"Subject: y\r\n\r\n".to_vec();

@@ -124,8 +124,7 @@ fn bytes_after_the_starttls_reply_end_the_connection() {
 
 #[test]
 fn nothing_is_sent_without_required_tls() {
-    const NONE: &str =
-        "1 later 4.7.10 the other server does not offer TLS, which is required";
+    const NONE: &str = "1 later 4.7.10 the other server does not offer TLS, which is required";
     const NOT_NOW: &str = "1 later 4.7.0 the other server refused TLS: 454 4.7.0 not now";
     for (lines, expected) in [
         (&[("250 x\r\n", "QUIT\r\n")][..], NONE),

@@ -142,7 +142,10 @@ fn whole_message_is_returned_if_requested() {
         report::write_end(7, &mut end);
         text.push_str(&String::from_utf8(end).unwrap());
         let [words, status, whole] = parts(&text);
-        assert!(words.contains("\r\n+0000. It is attached, after a report for programs."), "{words}");
+        assert!(
+            words.contains("\r\n+0000. It is attached, after a report for programs."),
+            "{words}"
+        );
         assert!(status.contains("Action: failed\r\n"));
         assert_eq!(whole, original);
         assert!(text.contains(&std::format!(
@@ -205,7 +208,7 @@ fn report_to_forwarding_account_uses_other_words() {
             "{words}"
         );
         assert!(
-            words.contains("A message for you came to mail.us.test on")
+            words.contains("A message for you was received by mail.us.test on")
                 && !words.contains("Your message"),
             "{words}"
         );

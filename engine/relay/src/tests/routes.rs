@@ -177,7 +177,8 @@ fn missing_domain_is_final_and_unknown_is_temporary() {
         World(&["there.test -"]).hops("there.test", Families::Both, 7),
         "5.1.2 the domain does not exist"
     );
-    let later = "4.4.3 the mail servers of the domain could not be looked up: no name server answered";
+    let later =
+        "4.4.3 the mail servers of the domain could not be looked up: no name server answered";
     assert_eq!(World(&["there.test ?"]).hops("there.test", Families::Both, 7), later);
     assert_eq!(
         World(&["there.test MX 1 mx.test", "mx.test ?"]).hops("there.test", Families::Both, 7),
@@ -384,7 +385,8 @@ fn records_do_not_lead_to_private_addresses() {
         "a.test ?",
         "b.test A 10.0.2.2",
     ]);
-    let later = "4.4.3 the mail servers of the domain could not be looked up: no name server answered";
+    let later =
+        "4.4.3 the mail servers of the domain could not be looked up: no name server answered";
     assert_eq!(
         world.hops("there.test", Families::Both, 7),
         later,

@@ -80,7 +80,10 @@ fn mail_requires_a_login() {
     talk.replies();
     talk.exchange(&[("MAIL FROM:<ada@mail.test>\r\n", "250 2.1.0 Sender OK\r\n")]);
     let mut talk = talk_with(LoginPolicy::AfterTls, SmtpTls::Offered);
-    talk.exchange(&[("MAIL FROM:<ada@mail.test>\r\n", "530 5.7.0 Encryption required, send STARTTLS first\r\n")]);
+    talk.exchange(&[(
+        "MAIL FROM:<ada@mail.test>\r\n",
+        "530 5.7.0 Encryption required, send STARTTLS first\r\n",
+    )]);
 }
 
 #[test]

@@ -452,7 +452,8 @@ fn improper_pipelining_is_refused() {
     let all = "EHLO far.test\r\nMAIL FROM:<me@pass.test>\r\nRCPT TO:<ada@barepost.test>\r\nDATA\r\nLetter\r\n.\r\nQUIT";
     let (hello, rest) = all.split_once("\r\n").expect("a command");
     let (envelope, message) = rest.split_once("Letter").expect("a message");
-    let too_soon = "554 5.5.0 Improper pipelining: wait for the server's reply before you send more";
+    let too_soon =
+        "554 5.5.0 Improper pipelining: wait for the server's reply before you send more";
     for (host, first, second, last) in [
         (EXTERNAL, "", all, too_soon),
         (EXTERNAL, hello, rest, too_soon),

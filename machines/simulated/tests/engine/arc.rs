@@ -59,12 +59,18 @@ fn the_arc_result_is_in_the_trace_fields() {
             "arc=fail reason=\"set 2: the body was changed after signing\"",
         ),
         (two.replace("looms", "rooms"), "arc=fail reason=\"set 2: the signature is not valid\""),
-        (two.replace("spf=pass", "spf=none"), "arc=fail reason=\"set 2: the signature is not valid\""),
+        (
+            two.replace("spf=pass", "spf=none"),
+            "arc=fail reason=\"set 2: the signature is not valid\"",
+        ),
         (
             two.replace("ARC-Seal: i=1", "X-Seal: i=1"),
             "arc=fail reason=\"the chain is incomplete\"",
         ),
-        (one.replace("cv=none", "cv=fail"), "arc=fail reason=\"the chain was marked as failed before\""),
+        (
+            one.replace("cv=none", "cv=fail"),
+            "arc=fail reason=\"the chain was marked as failed before\"",
+        ),
         (unknown, "arc=fail reason=\"set 1: the domain has no such key\""),
     ] {
         let reply = send(&mut room, &mut server, "me@far.test", &message);

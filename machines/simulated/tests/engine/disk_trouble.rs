@@ -161,7 +161,7 @@ fn accounts_are_made_once_a_disk_that_failed_meanwhile_works() {
             let mut room =
                 failing_after(requests, mood, MemoryDisk::blank(DISK_BYTES), CONFIGURATION);
             let waits =
-                lines_with(&room, "cannot be set up yet because the disk fails; trying again for a minute")
+                lines_with(&room, "cannot be set up yet: the disk fails; retrying for a minute")
                     > 0;
             if waits {
                 assert!(
@@ -215,7 +215,7 @@ fn a_disk_that_refuses_accounts_is_served_after_a_minute() {
     assert!(!room.console_says("serving"), "{:?}", room.machine.console);
     room.pass(Micros::from_secs(10));
     assert!(room.console_says("serving"), "{:?}", room.machine.console);
-    let why = "mary@barepost.test cannot be set up because the disk fails; restart the server";
+    let why = "mary@barepost.test cannot be set up: the disk fails; restart the server";
     assert_eq!(
         (lines_with(&room, why), lines_with(&room, "cannot be set up")),
         (1, 3),

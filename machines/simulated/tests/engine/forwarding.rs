@@ -187,7 +187,8 @@ fn only_ascii_mail_is_forwarded_to_hosts_without_8bitmime() {
     assert_eq!(taken(&world, "bob@far.test").len(), 1);
     let [bounce] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
     assert!(
-        text_of(bounce).contains("the other server accepts only ASCII, and the message contains other characters"),
+        text_of(bounce)
+            .contains("the other server does not support 8BITMIME, which the message needs"),
         "{bounce:?}"
     );
     room.until_nothing_is_in_use();
@@ -335,7 +336,10 @@ fn no_report_goes_to_a_sender_that_is_not_authenticated() {
                 "{told}"
             );
             assert!(told.contains("\r\nTo: <grace@barepost.test>\r\n"), "{told}");
-            assert!(told.contains("\r\nA message for you could not be forwarded to:\r\n"), "{told}");
+            assert!(
+                told.contains("\r\nA message for you could not be forwarded to:\r\n"),
+                "{told}"
+            );
         }
         room.until_nothing_is_in_use();
     }

@@ -56,8 +56,16 @@ fn a_host_with_the_published_certificate_gets_mail() {
 #[test]
 fn a_host_with_another_certificate_gets_no_mail() {
     for (seed, tls_behaviour, why) in [
-        (782, TlsBehaviour::Tls12, "certificate does not match the one that its domain has published"),
-        (783, TlsBehaviour::Tls13, "certificate does not match the one that its domain has published"),
+        (
+            782,
+            TlsBehaviour::Tls12,
+            "certificate does not match the one that its domain has published",
+        ),
+        (
+            783,
+            TlsBehaviour::Tls13,
+            "certificate does not match the one that its domain has published",
+        ),
         (784, TlsBehaviour::None, "does not offer TLS, which is required"),
         (785, TlsBehaviour::Refuses, "refused TLS"),
         (786, TlsBehaviour::Babbles, "after STARTTLS"),

@@ -171,13 +171,7 @@ fn a_host_that_violates_the_policy_gets_no_mail() {
             shown as fn() -> Trust,
             "has no valid certificate for its name",
         ),
-        (
-            863,
-            "mx.far.test",
-            TlsBehaviour::None,
-            valid,
-            "does not offer TLS, which is required",
-        ),
+        (863, "mx.far.test", TlsBehaviour::None, valid, "does not offer TLS, which is required"),
         (864, "mx.far.test", TlsBehaviour::Babbles, valid, "after STARTTLS"),
         (865, "other.far.test", TlsBehaviour::Tls13, valid, "MTA-STS policy allows none of its"),
     ] {

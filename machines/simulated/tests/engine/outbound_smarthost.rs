@@ -185,13 +185,7 @@ fn the_tls_setting_is_enforced_and_failures_are_reported() {
     let right = || trust(&["smart.test"]);
     for (seed, tls_mode, shown, settings, why) in [
         (840, SmarthostTls::None, right(), "tls = 'starttls'\n".to_string(), NO_TLS),
-        (
-            841,
-            SmarthostTls::Babbles,
-            right(),
-            "tls = 'starttls'\n".to_string(),
-            "after STARTTLS",
-        ),
+        (841, SmarthostTls::Babbles, right(), "tls = 'starttls'\n".to_string(), "after STARTTLS"),
         (
             842,
             SmarthostTls::None,
@@ -204,7 +198,13 @@ fn the_tls_setting_is_enforced_and_failures_are_reported() {
         (845, SmarthostTls::Offered, other(), login.to_string(), NOT_VALID),
         (846, SmarthostTls::Offered12, other(), format!("tls = 'starttls'\n{login}"), NOT_VALID),
         (847, SmarthostTls::Implicit, other(), format!("tls = 'implicit'\n{login}"), NOT_VALID),
-        (848, SmarthostTls::Implicit, right(), format!("tls = 'starttls'\n{login}"), "did not respond in time"),
+        (
+            848,
+            SmarthostTls::Implicit,
+            right(),
+            format!("tls = 'starttls'\n{login}"),
+            "did not respond in time",
+        ),
     ] {
         let mut around = around(
             seed,
@@ -278,9 +278,7 @@ fn smarthost_failures_before_a_message_are_temporary() {
         "smarthost = 'gone.test:587'",
     );
     lost.submit(&["x@null.test"]);
-    lost.nothing_goes(
-        "the smarthost has no reachable address",
-    );
+    lost.nothing_goes("the smarthost has no reachable address");
 
     for mut around in [refused, away] {
         around.smart.greeting = Greeting::Ready;

@@ -15,7 +15,7 @@ use super::room::{DISK_BYTES, Room};
 use super::webmail::Browser;
 
 const DAY: u64 = 24 * 3600;
-const LINE: &str = "queue: message 1 in the outbox of ada@barepost.test cannot be sent: the envelope of the message in this server's queue is not valid";
+const LINE: &str = "queue: message 1 in the outbox of ada@barepost.test cannot be sent: the message's envelope in this server's queue is not valid";
 
 fn sound(seed: u64, trust: &Trust) -> MemoryDisk {
     let (room, _) = serving_on("", seed, MemoryDisk::blank(DISK_BYTES), Mood::Takes, trust);

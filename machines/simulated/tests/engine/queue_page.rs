@@ -320,7 +320,8 @@ fn a_deleted_entry_never_leaves_and_is_reported_if_requested() {
                 "{report}"
             );
             assert!(
-                report.contains("an administrator of this server removed the message from the queue"),
+                report
+                    .contains("an administrator of this server removed the message from the queue"),
                 "{report}"
             );
         }

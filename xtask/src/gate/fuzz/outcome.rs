@@ -60,7 +60,7 @@ impl Broken {
                 format!("{place} {message}")
             }
             (None, Some(reported)) => reported.to_string(),
-            (None, None) => "it ended, and did not say why".to_string(),
+            (None, None) => "it ended without a message".to_string(),
         };
         let input = output.lines().find_map(|line| line.split_once("Test unit written to ").map(|(_, path)| path));
         Broken { why, again: input.map(|input| format!("{} {}", program.display(), input.trim())) }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_target_that_says_nothing_is_broken_too() {
         let told = Outcome::read("", false, Path::new("target/a")).told("a");
-        assert!(told.ends_with("BROKEN: it ended, and did not say why"), "{told}");
+        assert!(told.ends_with("BROKEN: it ended without a message"), "{told}");
         let told = Outcome::read("==1== ERROR: libFuzzer: timeout after 25 seconds\n", false, Path::new("a")).told("a");
         assert!(told.ends_with("BROKEN: timeout after 25 seconds"), "{told}");
     }

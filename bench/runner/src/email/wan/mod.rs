@@ -128,7 +128,10 @@ fn case(round_ms: u32, sending: Sending, targets: &[Target<'_>; 2]) -> Result<Ca
     };
     let [ours, peers] = targets;
     let (ours, peers) = (put(ours)?, put(peers)?);
-    remark(format_args!("{round_ms} ms, {}: {ours:.1} letters/s beside {peers:.1}", name(sending)));
+    remark(format_args!(
+        "{round_ms} ms, {}: {ours:.1} messages/s beside {peers:.1}",
+        name(sending)
+    ));
     Ok(Case { round_ms, sending, ours, peers })
 }
 
