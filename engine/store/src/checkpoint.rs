@@ -12,6 +12,7 @@ use crate::account::Account;
 use crate::format4::QueuedRecord;
 use crate::group::Superseded;
 use crate::index::Index;
+use crate::journal::Journal;
 use crate::journals::{Journals, blocks_of};
 use crate::layout::{SegmentIndex, ShardId};
 use crate::messages::MessageEntry;
@@ -74,6 +75,7 @@ impl Checkpointer {
         while out.len() < STEP_BYTES && cursor != WalkCursor::End {
             cursor = step(index, parts.superblock.format, cursor, out);
         }
+        put_progress(cursor, out);
         let blocks = blocks_of(out) + parts.journals.gathered_blocks(number) + 1;
         if !has_places(parts, number, blocks) {
             out.clear();
@@ -120,15 +122,16 @@ impl Checkpointer {
     }
 }
 
-/// Begins a checkpoint that is due and finds space, or continues an unfinished one. These come
-/// first: at most one for each core takes space in the journals.
+/// Begins a checkpoint that is due, or continues an unfinished one. These come first, so that few
+/// of them take space in the journals. One that finds no space does not keep others from beginning.
 fn begin_if_due(parts: &mut StoreParts) -> Option<Checkpoint> {
     let journals = &parts.journals;
     let may_begin = |shard: &ShardId| {
         let index = parts.indexes.of(*shard);
         let is_due =
             journals.unfinished().has(*shard) || journals.is_due(*shard, index, &parts.segments);
-        is_due && has_places(parts, *shard, index.checkpoint_blocks())
+        let written = journals.of(*shard).map_or(0, Journal::unfinished_blocks);
+        is_due && has_places(parts, *shard, index.checkpoint_blocks().saturating_sub(written))
     };
     let shard = journals.unfinished().iter().chain(journals.candidates().iter()).find(may_begin)?;
     if !extend_journal(parts, shard) {
@@ -137,6 +140,20 @@ fn begin_if_due(parts: &mut StoreParts) -> Option<Checkpoint> {
     let (root, cursor, old) = parts.journals.begin_anew(shard);
     sometimes!(CheckpointBegun);
     Some(Checkpoint { shard, root, old, cursor, durable: cursor })
+}
+
+/// Appends the cursor as a range without messages, unless a range that was just written says it.
+/// So another life continues there, also if there are no messages for many groups.
+fn put_progress(cursor: WalkCursor, out: &mut Vec<u8>) {
+    match cursor {
+        WalkCursor::Mailbox(account, 0) => {
+            record::put_range(out, account, 0, (1, 0), core::iter::empty());
+        }
+        WalkCursor::Messages(account, mailbox, 1) => {
+            record::put_range(out, account, mailbox, (1, 0), core::iter::empty());
+        }
+        _ => {}
+    }
 }
 
 /// Appends the state at the cursor. Returns the next cursor.

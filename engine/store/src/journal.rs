@@ -189,8 +189,8 @@ impl Journal {
         self.previous = later.previous;
     }
 
-    /// Replaying: a group that stood `before` the present position begins a checkpoint. The one at
-    /// the root is complete.
+    /// Replaying: a group that began at the position `before` begins a checkpoint. The first group
+    /// begins the one that is complete.
     pub(crate) fn found_checkpoint(&mut self, before: &Journal) {
         self.unfinished = (before.blocks > 0).then(|| UnfinishedCheckpoint {
             root: before.root(),
@@ -214,6 +214,16 @@ impl Journal {
         }
         self.fresh_segment = is_damaged;
         self.fenced = false;
+    }
+
+    /// Forgets the unfinished checkpoint, which lacks something.
+    pub(crate) fn forget_checkpoint(&mut self) {
+        self.unfinished = None;
+    }
+
+    /// Blocks since the unfinished checkpoint began, if there is one.
+    pub(crate) fn unfinished_blocks(&self) -> u32 {
+        self.unfinished.map_or(0, |unfinished| self.blocks - unfinished.blocks_before)
     }
 
     /// Whether an unfinished checkpoint can be continued.
@@ -253,6 +263,9 @@ impl Journal {
         let chain = self.chain.split_off(first);
         let old = core::mem::replace(&mut self.chain, chain);
         self.blocks -= blocks_before;
+        if let Some(mark) = &mut self.mark {
+            mark.blocks -= blocks_before;
+        }
         (root, cursor, old)
     }
 

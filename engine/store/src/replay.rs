@@ -156,7 +156,12 @@ impl Replay {
 
     /// The result.
     pub(crate) fn into_replayed(self) -> Replayed {
-        let Replay { shard, index, journal, heal, damaged, findings, dropped, unknown, .. } = self;
+        let Replay { shard, index, mut journal, heal, damaged, findings, dropped, unknown, .. } =
+            self;
+        if index.kept().next().is_some() {
+            // The checkpoint may have begun without records that this program keeps.
+            journal.forget_checkpoint();
+        }
         Replayed {
             shard,
             index,

@@ -3,6 +3,7 @@
 use super::disk::Cut;
 use super::rig::{MIB, Rig, body};
 use crate::outcome::{Outcome, Refusal};
+use crate::segments::{SegmentOwner, Want};
 use crate::types::AccountId;
 use alloc::vec::Vec;
 
@@ -93,29 +94,104 @@ fn deletions_always_work_on_a_full_disk() {
     assert_eq!(rig.store.space().body_bytes, 0);
 }
 
-/// The power fails again and again after two groups of a checkpoint.
+/// The power fails again and again after one or two groups of a checkpoint. `meanwhile` makes a
+/// change in each life. Returns how many checkpoints were cut, and how many became complete.
+fn cut_checkpoints(
+    mut rig: Rig,
+    account: AccountId,
+    mut meanwhile: impl FnMut(&mut Rig),
+) -> (Rig, u32, u32) {
+    let (mut cut, mut complete) = (0, 0);
+    for life in 0..100 {
+        let root = rig.store.parts().superblock.root(account.shard());
+        if life % 10 == 0 {
+            rig.store.parts_mut().journals.needs_mending(account.shard());
+        }
+        meanwhile(&mut rig);
+        let walking = (0..100).filter(|_| {
+            rig.turn(1);
+            rig.store.is_walking()
+        });
+        cut += u32::from(walking.take(8).count() == 8);
+        complete += u32::from(rig.store.parts().superblock.root(account.shard()) != root);
+        rig = rig.cut_while_opening(Cut::Prefix(usize::MAX));
+        rig.until_serving();
+    }
+    rig.settle();
+    (rig, cut, complete)
+}
+
 #[test]
 fn deletions_find_space_after_many_cut_checkpoints() {
     let mut rig = Rig::new(8 * MIB);
     let ada = rig.create("ada@example.org");
     fill(&mut rig, &[ada], 100);
-    let mut cut = 0;
-    for _ in 0..60 {
-        rig.store.parts_mut().journals.needs_mending(ada.shard());
-        let walking = (0..100).filter(|_| {
-            rig.turn(1);
-            rig.store.is_walking()
-        });
-        cut += u32::from(walking.take(12).count() == 12);
-        rig = rig.cut_while_opening(Cut::Prefix(usize::MAX));
-        rig.until_serving();
-    }
-    assert!(cut > 20, "{cut} checkpoints were cut");
-    rig.settle();
+    let mut flags = 0;
+    let (mut rig, cut, complete) = cut_checkpoints(rig, ada, |rig| {
+        flags += 1;
+        let (_, continuation) = rig.continuation();
+        let change = crate::MarkChange::of(crate::Flags(31), crate::Flags(flags & 31));
+        rig.store.mark(ada, crate::INBOX, crate::Uid(1), change, continuation).unwrap();
+    });
+    assert!(cut >= 20 && complete > 2, "{cut} checkpoints were cut, {complete} complete");
     while let Some(message) = rig.list(ada).first().copied() {
         rig.remove(ada, &[message.uid.0]).unwrap();
     }
     assert_eq!(rig.store.space().body_bytes, 0);
+}
+
+#[test]
+fn cut_checkpoint_continues_in_the_space_that_it_lacks() {
+    let mut rig = Rig::new(32 * MIB);
+    let ada = rig.create("ada@example.org");
+    fill(&mut rig, &[ada], 100);
+    let root = rig.store.parts().superblock.root(ada.shard());
+    let needed = rig.store.parts().indexes.of(ada.shard()).checkpoint_blocks();
+    rig.store.parts_mut().journals.needs_mending(ada.shard());
+    let written = |rig: &Rig| rig.store.parts().journals.of(ada.shard()).unwrap().blocks();
+    while !rig.store.is_walking() || written(&rig) < needed / 2 {
+        rig.turn(1);
+    }
+    rig = rig.cut_while_opening(Cut::Prefix(usize::MAX));
+    // Until the turn in which it serves has not ended, nothing is written.
+    while !rig.serving() {
+        rig.store.turn_ended();
+        rig.exchange();
+        rig.disk.complete().into_iter().for_each(|completion| rig.store.disk_completed(completion));
+        rig.exchange();
+    }
+    assert!(!rig.store.is_walking());
+    assert!(rig.store.parts().superblock.root(ada.shard()) == root, "it is complete");
+    let segments = &mut rig.store.parts_mut().segments;
+    let left = (needed / 2).div_ceil(segments.geometry().link_place());
+    assert!(left + 2 < needed / segments.geometry().link_place(), "too few blocks");
+    while segments.free() > left {
+        segments.take(SegmentOwner::Journal(ada.shard()), Want::Journal).unwrap();
+    }
+    rig.settle();
+    assert!(rig.store.parts().superblock.root(ada.shard()) != root, "it does not continue");
+}
+
+/// A checkpoint of many groups without a message.
+#[test]
+fn cut_checkpoints_advance_without_messages() {
+    let mut rig = Rig::new(4 * MIB);
+    let ada = rig.create("ada@example.org");
+    for number in 0..200 {
+        let (_, continuation) = rig.continuation();
+        let name = alloc::format!("{number:0250}");
+        rig.store.create_mailbox(ada, &name, super::rig::NOW, continuation).unwrap();
+        rig.settle();
+    }
+    let mailboxes = |rig: &Rig| {
+        let index = rig.store.parts().indexes.of(ada.shard());
+        index.account(ada).unwrap().mailboxes().count()
+    };
+    let before = mailboxes(&rig);
+    assert!(before > 200);
+    let (rig, cut, complete) = cut_checkpoints(rig, ada, |_| {});
+    assert!(cut >= 20 && complete > 2, "{cut} checkpoints were cut, {complete} complete");
+    assert_eq!(mailboxes(&rig), before);
 }
 
 /// The accounts with grown journals do not change, so no checkpoint is made by itself.
