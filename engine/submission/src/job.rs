@@ -16,8 +16,8 @@
 //!   that has the message already refuses it by the note of its arrival ([`Refusal::Arrived`]).
 //!   Notes are removed only when no job delivers the message any more. So each recipient gets it
 //!   once.
-//! - A message with a recipient that cannot get it does not leave: it is a draft again. Once it
-//!   leaves, this is not checked again.
+//! - A message with a recipient that cannot get it does not leave: it is a draft again, and its
+//!   writer gets a notice. Once it leaves, this is not checked again.
 //! - A local recipient without quota gets it by an outbox entry of its own, and delivery attempts
 //!   repeat. That entry has a note too. So the recipient does not get the message twice if it has
 //!   quota after a power cut.
@@ -208,11 +208,8 @@ impl SubmissionJob {
                 self.body_arrived(&body, host);
                 host.store_mut().give_back(body);
             }
-            (Outcome::Changed, Stage::ReturnToDrafts) if self.given_up.is_some() => {
-                (self.stage, self.next) = (Stage::ForgetArrivals, 0);
-            }
             (Outcome::Changed, Stage::ReturnToDrafts) => {
-                self.stage = Stage::Over(SubmissionEnd::Done)
+                (self.stage, self.next) = (Stage::ForgetArrivals, 0);
             }
             (Outcome::Changed, Stage::MarkLeaving) => self.stage = Stage::BeginDelivery,
             (Outcome::Changed, Stage::MarkLeft) => {
@@ -278,11 +275,14 @@ impl SubmissionJob {
             // All recipients have it.
             true => Stage::MarkAnswered,
             false if self.hindered + 1 < TRIES_MAX => Stage::Over(SubmissionEnd::Hindered),
-            false => {
-                (self.given_up, self.next) = (Some(hindrance), 0);
-                Stage::BeginDelivery
-            }
+            false => self.give_up(hindrance),
         };
+    }
+
+    /// The message becomes a draft again once its writer has the notice.
+    fn give_up(&mut self, hindrance: Hindrance) -> Stage {
+        (self.given_up, self.next) = (Some(hindrance), 0);
+        Stage::BeginDelivery
     }
 
     /// The next recipient has it, or the writer has the notice.
@@ -361,11 +361,11 @@ impl SubmissionJob {
         let flags = info.map_or(Flags::default(), |info| info.flags);
         self.stage = match self.look_at_addresses(host) {
             // A field beyond the limit may be `Bcc`, which must not reach others.
-            _ if is_too_long => Stage::ReturnToDrafts,
+            _ if is_too_long => self.give_up(Hindrance::Unreadable),
             _ if flags.contains(Flags::LEFT) => Stage::MarkAnswered,
             _ if flags.contains(Flags::LEAVING) => Stage::BeginDelivery,
             true => Stage::MarkLeaving,
-            false => Stage::ReturnToDrafts,
+            false => self.give_up(Hindrance::NoRecipient),
         };
     }
 

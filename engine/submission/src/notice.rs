@@ -27,6 +27,8 @@ const SUBJECT_MAX: usize = 100;
 pub(super) enum Hindrance {
     /// A part of it cannot be read.
     Unreadable,
+    /// An address that was here when it was written is not here any more.
+    NoRecipient,
     /// An account has no place for one more message that is on its way.
     NoPlace,
 }
@@ -38,6 +40,7 @@ impl Hindrance {
             Hindrance::Unreadable => {
                 "Part of the message cannot be read from this server's disk any more."
             }
+            Hindrance::NoRecipient => "A recipient has no mailbox on this server any more.",
             Hindrance::NoPlace => "Too many messages were being delivered at the same time.",
         }
     }
@@ -50,6 +53,9 @@ impl Hindrance {
             }
             Hindrance::NoPlace => {
                 "The message is back in Drafts. To try again, open it there and send it."
+            }
+            Hindrance::NoRecipient => {
+                "The message is back in Drafts. Correct the recipients there and send it."
             }
         }
     }

@@ -1,25 +1,32 @@
-//! Messages that are held and cannot be read when they are to leave: their writer hears of it, and
+//! Messages that are held and cannot be read when they are to leave: their writer gets a notice, and
 //! they are drafts again.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
+use chance::Dice;
+use http::Site;
 use machine::Micros;
+use simulated::MemoryDisk;
 
-use super::room::Room;
 use super::room::tls_stream::Trust;
+use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
 use super::webmail::{Browser, serving};
 
 const NOTICE: &str = "Subject: Your message could not be sent";
 
 /// Ada sends this to Grace; the end of it is beyond the first chunk.
 fn send(room: &mut Room, trust: &Trust) -> Browser {
+    send_to(room, trust, "grace@barepost.test, countess@barepost.test")
+}
+
+fn send_to(room: &mut Room, trust: &Trust, recipients: &str) -> Browser {
     let mut ada = Browser::new(trust);
     ada.log_in(room, "ada", "lovelace");
     let token = ada.get(room, "/mail/compose").token();
     let text = [&"Words. ".repeat(20_000), "ENDING"].concat();
     let form = [
         ("token", token.as_str()),
-        ("to", "grace@barepost.test, countess@barepost.test"),
+        ("to", recipients),
         ("subject", "Held"),
         ("text", &text),
         ("do", "send"),
@@ -120,4 +127,31 @@ fn a_message_damaged_while_it_leaves_comes_at_most_once() {
         room.until_nothing_is_in_use();
     }
     assert!(ends[1] > 0 && ends[2] > 0, "{ends:?}");
+}
+
+/// While the message is held, the configuration loses the account that catches its recipient.
+#[test]
+fn a_held_message_without_its_recipient_is_a_draft_again() {
+    let trust = Trust::new("mail.barepost.test");
+    let catching =
+        CONFIGURATION.replace("aliases = [", "catch_all = [\"barepost.test\"]\naliases = [");
+    let disk = MemoryDisk::blank(DISK_BYTES);
+    let certificates = vec![trust.certificate.clone()];
+    let sizes = usual_sizes();
+    let mut room = Room::certified(1_036, disk, sizes, &catching, Site::default(), certificates);
+    room.until("the engine serves", |room| room.console_says("serving"));
+    send_to(&mut room, &trust, "grace@barepost.test, hopper@barepost.test");
+    let disk = room.machine.disk.power_cut(&mut Dice::new(1));
+    let mut room = Room::with_disk(1_037, disk);
+    room.pass(Micros::from_secs(120));
+    let (count, notice) = inbox(&mut room, "ada");
+    assert_eq!((count, inbox(&mut room, "grace").0), (1, 0));
+    assert!(
+        notice.contains(NOTICE) && notice.contains("has no mailbox on this server"),
+        "{notice}"
+    );
+    assert!(notice.contains("No recipient has received it."), "{notice}");
+    room.pass(Micros::from_secs(3600));
+    assert_eq!(inbox(&mut room, "ada").0, 1, "the notice comes once");
+    room.until_nothing_is_in_use();
 }
