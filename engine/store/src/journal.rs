@@ -216,9 +216,10 @@ impl Journal {
         self.fenced = false;
     }
 
-    /// Forgets the unfinished checkpoint, which lacks something.
-    pub(crate) fn forget_checkpoint(&mut self) {
-        self.unfinished = None;
+    /// Forgets the unfinished checkpoint if this program keeps malformed records: it may have begun
+    /// without them.
+    pub(crate) fn forget_checkpoint_if(&mut self, keeps_records: bool) {
+        self.unfinished.take_if(|_| keeps_records);
     }
 
     /// Blocks since the unfinished checkpoint began, if there is one.

@@ -377,8 +377,8 @@ impl DiskOpening {
         parts: &mut StoreParts,
         findings: &mut Findings,
     ) {
-        let Replayed { shard, index, journal, heal, damaged, findings: found, dropped, unknown } =
-            replayed;
+        let Replayed { shard, index, mut journal, heal, damaged, .. } = replayed;
+        let Replayed { findings: found, dropped, unknown, .. } = replayed;
         if let Some((kind, page)) = unknown {
             return self.refuse(OpenRefusal::UnknownRecord { kind, sector: page.sector().0 });
         }
@@ -390,6 +390,7 @@ impl DiskOpening {
         if heal {
             parts.journals.needs_mending(shard);
         }
+        journal.forget_checkpoint_if(index.kept().next().is_some());
         parts.indexes.swap(shard, index);
         parts.journals.begin(shard, journal);
     }

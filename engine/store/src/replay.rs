@@ -156,12 +156,7 @@ impl Replay {
 
     /// The result.
     pub(crate) fn into_replayed(self) -> Replayed {
-        let Replay { shard, index, mut journal, heal, damaged, findings, dropped, unknown, .. } =
-            self;
-        if index.kept().next().is_some() {
-            // The checkpoint may have begun without records that this program keeps.
-            journal.forget_checkpoint();
-        }
+        let Replay { shard, index, journal, heal, damaged, findings, dropped, unknown, .. } = self;
         Replayed {
             shard,
             index,
