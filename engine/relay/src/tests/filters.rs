@@ -116,7 +116,7 @@ fn filter_answer_is_one_of_four_verdicts() {
 #[test]
 fn score_is_shown_in_few_digits() {
     let body = "{\"action\":\"add header\",\"score\":1e300,\"required_score\":-1e300}";
-    let words = "the filter gives it 1000000.00 of -1000000.00 points".to_string();
+    let words = "spam score 1000000.00 of -1000000.00".to_string();
     assert_eq!(answered("application/json", body, 1_000), Some(FilterVerdict::Suspect(words)));
 }
 

@@ -189,11 +189,11 @@ fn report_to_forwarding_account_uses_other_words() {
         host: None,
     };
     for (kind, subject, ours) in [
-        (ReportKind::Failed, "could not be sent on", "The sender was not told"),
+        (ReportKind::Failed, "could not be forwarded", "The sender was not told"),
         (
             ReportKind::Delayed { until: UNTIL },
-            "has not been sent on yet",
-            "If it cannot be sent on by then",
+            "has not been forwarded yet",
+            "If the message cannot be forwarded by then",
         ),
     ] {
         let text = written_for(ReportTo::Forwarder, kind, &[recipient_report], b"Subject: x\r\n");
