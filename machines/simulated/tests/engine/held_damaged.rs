@@ -1,5 +1,5 @@
-//! Held messages that cannot be sent when they are to leave: their writer gets a notice, and they are
-//! drafts again.
+//! Held messages that cannot be sent when they are to leave: their writer gets a notice, and they
+//! are drafts again.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
