@@ -71,9 +71,10 @@ keys! {
         default: "no domains",
         range: format!("up to {SEALERS_MAX} names, none twice"),
         example: r#"["lists.example.org"]"#,
-        meaning: "Domains whose ARC results we trust, including those of their subdomains. A \
-            message that one of them sealed with the result `dmarc=pass` is not rejected or filed \
-            into Junk because it fails DMARC now. Mailing lists are the usual case.",
+        meaning: "Trusted ARC domains: their ARC results, and those of their subdomains, are \
+            accepted. A message that one of them sealed with the result `dmarc=pass` is not \
+            rejected or filed into Junk because it fails DMARC now. Mailing lists are the usual \
+            case.",
     }
     "greeting_delay" {
         form: "duration",
@@ -162,7 +163,7 @@ pub struct Abuse {
     pub dnsbl_junk: Vec<HostName>,
     /// DNS allowlists. For a listed address the blocklists do not count.
     pub dnswl: Vec<HostName>,
-    /// Domains that we trust for ARC results, including their subdomains.
+    /// Trusted ARC domains, including their subdomains.
     pub trusted_arc: Vec<HostName>,
     /// The greeting delay, in which an early talker is detected. At most [`GREETING_DELAY_MAX`].
     pub greeting_delay: Micros,

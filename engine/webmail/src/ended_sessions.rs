@@ -21,7 +21,8 @@ const ASK_AGAIN_AFTER: Micros = Micros::from_secs(60);
 /// Ended sessions of a core.
 #[derive(Debug)]
 pub(crate) struct EndedSessions {
-    /// They are no more than the store has notes of sessions.
+    /// A session stays until its note is gone. A session begins only where a note finds a place, so
+    /// the notes of all accounts and the time of a check bound these.
     accounts: BTreeMap<Digest, AccountId>,
     /// When these are checked next; never, if there are none.
     look_at: Instant,
