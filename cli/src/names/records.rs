@@ -351,7 +351,11 @@ mod tests {
         );
         let found = policy("smarthost = '10.0.0.9:25'");
         assert_eq!(found.to_string(), "a.test. IN TXT \"v=spf1 mx -all\"");
-        assert!(found.purpose.contains("If 10.0.0.9:25 sends it on"), "{}", found.purpose);
+        assert!(
+            found.purpose.contains("If 10.0.0.9:25 sends mail from other addresses"),
+            "{}",
+            found.purpose
+        );
     }
 
     #[test]

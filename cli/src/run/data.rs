@@ -303,7 +303,7 @@ mod tests {
         let failure = DataFolder::open(place.path()).err().unwrap();
         assert_eq!(failure.status(), 2);
         assert!(
-            failure.to_string().contains("barepost.toml:2:1: `domain` is not known"),
+            failure.to_string().contains("barepost.toml:2:1: `domain` is not a valid key"),
             "{failure}"
         );
         assert!(!place.path().join("disk.img").exists(), "nothing was made");
@@ -329,7 +329,7 @@ mod tests {
         let failure = DataFolder::open(place.path()).err().unwrap();
         assert_eq!(failure.status(), 2);
         assert!(
-            failure.to_string().contains("barepost.toml:2:6: this byte is not UTF-8"),
+            failure.to_string().contains("barepost.toml:2:6: this byte is not valid UTF-8"),
             "{failure}"
         );
     }

@@ -380,10 +380,10 @@ mod tests {
         };
         assert_eq!(checked(&["--memory", "128M"], 0), Ok(128));
         let refused = checked(&["--memory", "129M", "--cores", "2"], 0).unwrap_err();
-        assert_eq!(refused, "--memory 129M: 2 cores need at least 158M here");
+        assert_eq!(refused, "--memory 129M: 2 cores need at least 158M");
         assert_eq!(checked(&["--memory", "158M", "--cores", "2"], 0), Ok(158));
         let refused = checked(&["--memory", "128M"], 20 << 20).unwrap_err();
-        assert_eq!(refused, "--memory 128M: one core needs at least 129M here");
+        assert_eq!(refused, "--memory 128M: one core needs at least 129M");
         let usual =
             [&[][..], &["--cores", "4"], &["--cores", "16"]].map(|cores| checked(cores, 1 << 20));
         assert_eq!(usual, [Ok(256), Ok(257), Ok(845)]);

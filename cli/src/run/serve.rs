@@ -102,7 +102,10 @@ mod tests {
         let asked = verdict(interrupted(), &Stop::requested()).unwrap_err().to_string();
         assert!(asked.contains("before it had stopped"), "{asked}");
         assert!(
-            verdict(interrupted(), &Stop::default()).unwrap_err().to_string().contains("is gone")
+            verdict(interrupted(), &Stop::default())
+                .unwrap_err()
+                .to_string()
+                .contains("ended unexpectedly")
         );
         verdict(End::Clean, &Stop::requested()).unwrap();
         verdict(End::Clean, &Stop::default()).unwrap_err();

@@ -2,8 +2,8 @@
 //! durable without them.
 //!
 //! Invariant: a message is removed only if no group is known to have followed, and its last chunk
-//! was read and is not the one that the record names. An unreadable place counts as a group. A place
-//! with two rotten copies looks like the end, so a group there is not known.
+//! was read and is not the one that the record names. An unreadable place counts as a group. A
+//! place with two rotten copies looks like the end, so a group there is not known.
 
 use crate::chunk;
 use crate::finding::{Damage, Finding};
