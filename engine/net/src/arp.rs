@@ -147,7 +147,7 @@ impl Link {
         };
         let own = self.interface.hardware;
         let Some((ethernet, rest)) = frame.split_first_chunk_mut() else {
-            unreachable!("the room is as long as was asked for")
+            unreachable!("the reserved buffer is too short")
         };
         *ethernet =
             ethernet::EthernetHeader { destination: to, source: own, kind: TYPE_ARP }.bytes();

@@ -142,7 +142,7 @@ impl Icmp {
         let quoted = received.packet.get(..QUOTE_BYTES_MAX).unwrap_or(received.packet);
         let sent = answer(link, now, received, ERROR_BYTES + quoted.len(), |bytes| {
             let Some((header, rest)) = bytes.split_first_chunk_mut::<ERROR_BYTES>() else {
-                unreachable!("the room is as long as was asked for")
+                unreachable!("the reserved buffer is too short")
             };
             let [kind, code] = what.kind_and_code();
             *header = [kind, code, 0, 0, 0, 0, 0, 0];

@@ -243,11 +243,11 @@ impl Link {
             kind,
         };
         let Some((ethernet, rest)) = frame.split_first_chunk_mut() else {
-            unreachable!("the room is as long as was asked for")
+            unreachable!("the reserved buffer is too short")
         };
         *ethernet = header.bytes();
         let Some((ip, payload)) = rest.split_at_mut_checked(header_bytes) else {
-            unreachable!("the room is as long as was asked for")
+            unreachable!("the reserved buffer is too short")
         };
         match (packet.source.to_v4(), destination) {
             (Some(source), Some(destination)) => {

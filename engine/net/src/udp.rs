@@ -90,7 +90,7 @@ pub(crate) fn send(
     let field = u16::try_from(length).map_err(|_| Unsent::TooLong)?;
     link.send(now, &Packet::new(from, to, PROTOCOL_UDP, length), |bytes| {
         let Some((header, payload)) = bytes.split_first_chunk_mut::<UDP_BYTES>() else {
-            unreachable!("the room is as long as was asked for")
+            unreachable!("the reserved buffer is too short")
         };
         write(payload);
         let mut view = UdpPacket::new_unchecked(header.as_mut_slice());
@@ -101,7 +101,7 @@ pub(crate) fn send(
         // Zero would mean "no checksum"; its complement is the same number (RFC 768).
         let sum = if sum == [0, 0] { [0xff, 0xff] } else { sum };
         let Some([_, _, _, _, _, _, high, low]) = bytes.first_chunk_mut::<UDP_BYTES>() else {
-            unreachable!("the room is as long as was asked for")
+            unreachable!("the reserved buffer is too short")
         };
         [*high, *low] = sum;
     })?;

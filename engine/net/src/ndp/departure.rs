@@ -122,7 +122,7 @@ impl Link {
             .with_hop_limit(listening::HOP_LIMIT);
         let sent = self.send(now, &packet, |bytes| {
             let Some((options, message)) = bytes.split_first_chunk_mut() else {
-                unreachable!("the room is as long as was asked for")
+                unreachable!("the reserved buffer is too short")
             };
             *options = listening::ROUTER_ALERT;
             write(message);

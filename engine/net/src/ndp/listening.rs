@@ -101,7 +101,7 @@ pub(super) fn write_report(groups: &[Ipv6Addr], why: ReportReason, bytes: &mut [
         ReportReason::Joined => MldRecordType::ChangeToExclude,
     };
     let Some((header, records)) = bytes.split_first_chunk_mut::<REPORT_BYTES>() else {
-        unreachable!("the room is as long as was asked for")
+        unreachable!("the reserved buffer is too short")
     };
     *header = [REPORT, 0, 0, 0, 0, 0, 0, groups.len() as u8];
     let (records, _) = records.as_chunks_mut::<RECORD_BYTES>();

@@ -262,7 +262,7 @@ impl OutgoingNdp {
         repr.emit(&unspecified, &unspecified, &mut packet, &ChecksumCapabilities::ignored());
         if let OutgoingNdp::DetectDuplicate { nonce, .. } = self {
             let Some(option) = option.first_chunk_mut::<OPTION_BYTES>() else {
-                unreachable!("the room is as long as was asked for")
+                unreachable!("the reserved buffer is too short")
             };
             let [_, _, a, b, c, d, e, f] = nonce.to_be_bytes();
             *option = [OPTION_NONCE, 1, a, b, c, d, e, f];
