@@ -82,7 +82,7 @@ fn known_options_and_finished_routes_are_skipped() {
     assert_eq!(
         walk_from(0, &bytes),
         Walked::Payload { protocol: 6, at: 72, named_at: 64 },
-        "a whole is no fragment"
+        "a fragment header on a whole packet is skipped"
     );
     assert_eq!(walk_from(17, &[]), Walked::Payload { protocol: 17, at: 40, named_at: 6 });
     assert_eq!(walk_from(59, &[0; 8]), Walked::Dropped);

@@ -1,8 +1,8 @@
 //! The blocks of bytes that queues borrow, and the nodes and lists that extend long queues.
 //!
-//! In its first stage a queue may borrow whatever is free. Beyond that, each may have at most a
-//! quarter of what is then free. A single growing queue leaves four fifths, many growing queues
-//! leave some, and as their number grows the share of each shrinks.
+//! In its first stage a queue may borrow whatever is free. Beyond that, a queue grows only while it
+//! holds less than a quarter of what is still free. So a single growing queue ends with a fifth of
+//! the blocks. Several growing queues end with smaller shares, and some blocks always stay free.
 //!
 //! Invariants:
 //! - A block in `free` is not shared. The card may still read a block in `retired`.
@@ -38,7 +38,7 @@ const BLOCKS_PER_LONG_LIST: usize = 128;
 /// of the queues that hold them.
 #[expect(
     clippy::vec_box,
-    reason = "what is lent is a pointer, not a node of 1.5 KB or a list of up to 24"
+    reason = "what is lent is a pointer, not a node of 1.5 KB or a list of up to 24 KB"
 )]
 pub(super) struct BlockPool {
     free: Vec<Arc<Block>>,
@@ -71,12 +71,12 @@ impl BlockPool {
         bytes_of(self.free_for_sending() / SHARES)
     }
 
-    /// How many more nodes a row that has `lent` of them may borrow.
+    /// How many more nodes a piece queue may borrow that holds `lent` nodes.
     pub(super) fn share_of_piece_nodes(&self, lent: usize) -> usize {
         self.piece_nodes.len().saturating_sub(lent * SHARES).div_ceil(SHARES + 1)
     }
 
-    /// An empty node, unless `lent` nodes are already the caller's share.
+    /// An empty node, unless the caller has its share already with `lent` nodes.
     pub(super) fn lend_piece_node(&mut self, lent: usize) -> Option<Box<PieceNode>> {
         if self.share_of_piece_nodes(lent) > 0 { self.piece_nodes.pop() } else { None }
     }

@@ -39,7 +39,7 @@ pub(super) type LongRuns = Vec<Run, MANY_RUNS>;
 /// The most pieces in one node.
 pub(super) const NODE_PIECES: usize = 64;
 
-/// A part of a long row.
+/// A part of a long piece queue.
 #[derive(Default)]
 pub(super) struct PieceNode {
     pieces: Deque<Piece, NODE_PIECES>,

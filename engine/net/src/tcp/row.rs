@@ -4,7 +4,7 @@
 //! Invariants:
 //! - Pieces stored in place are older than pieces in nodes: a piece is stored in place only while
 //!   no node is borrowed.
-//! - No empty node stays borrowed, and no row borrows a node beyond its share.
+//! - No empty node stays borrowed, and no queue borrows a node beyond its share.
 
 use alloc::boxed::Box;
 
@@ -17,10 +17,10 @@ use super::nodes::{NODE_PIECES, PieceNode, exchange};
 /// The most pieces stored in place.
 pub(super) const ROW_PIECES: usize = 64;
 
-/// The most nodes of one row: 4 MiB in full blocks, beginning and ending within a node.
+/// The most nodes of one queue: 4 MiB in full blocks, beginning and ending within a node.
 const NODES_MAX: usize = 17;
 
-/// The row.
+/// The queue.
 #[derive(Default)]
 pub(super) struct PieceQueue {
     own: Deque<Piece, ROW_PIECES>,

@@ -1,5 +1,5 @@
-//! Bytes that are unsent or unacknowledged, as a row of pieces. A connection borrows the queue only
-//! while there are such bytes.
+//! Bytes that are unsent or unacknowledged, as a queue of pieces. A connection borrows the queue
+//! only while there are such bytes.
 //!
 //! Small replies are appended to the last block while the card does not read it. Once the card
 //! reads it, the next bytes start another block, so bytes that the card reads never change.

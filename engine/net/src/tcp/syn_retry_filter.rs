@@ -1,9 +1,9 @@
 //! The SYN retry filter: recognises repeated SYNs that found no room and were not answered.
 //!
-//! A SYN flood uses spoofed addresses, each once or as fast as it can. A real client that gets no
-//! answer repeats its SYN after a second (RFC 6298 §2.1), with the same sequence number. So during
-//! a flood, repeated SYNs are served first, and no answers are sent to spoofed addresses. That
-//! leaves time to take the other frames from the card's ring.
+//! A SYN flood uses spoofed addresses. It uses each of them once, or repeats it without a pause. A
+//! real client that gets no answer repeats its SYN after a second (RFC 6298 §2.1), with the same
+//! sequence number. So during a flood, repeated SYNs are served first, and no answers are sent to
+//! spoofed addresses. That leaves time to take the other frames from the card's ring.
 //!
 //! There is room for a million SYNs, in buckets of one cache line each. One part of a keyed hash
 //! selects the bucket. Another part is stored there, with the time. A new SYN is taken for a
