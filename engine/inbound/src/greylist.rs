@@ -19,8 +19,8 @@ use super::lists::Listings;
 use super::transaction::InboundTransaction;
 use super::waiting::replied_at;
 
-/// Whether it is known if the message is deferred for this recipient, or does not matter. Goes on
-/// with finding it out.
+/// Whether the greylisting decision for this recipient is known, or not needed. If it is needed and
+/// not known, the next step towards it is started.
 pub(super) fn is_known(
     path: &ForwardPath<'_>,
     account: AccountId,
@@ -32,7 +32,8 @@ pub(super) fn is_known(
         || host.is_sender_known(greeting_name) && is_decided(path, host)
 }
 
-/// Whether there is no other known reason to refuse the recipient. Only then the try is counted.
+/// Whether there is no other known reason to refuse the recipient. If there is one, the attempt is
+/// not recorded.
 fn is_welcome(account: AccountId, host: &mut SmtpHost<'_, '_>) -> bool {
     let is_refused =
         |listings: &Listings| listings.is_not_looked_up() || listings.refusal().is_some();

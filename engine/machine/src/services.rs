@@ -16,7 +16,8 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The protocol of a connection to a service with this one, after the client's choice by ALPN.
+    /// The protocol of a connection to a service that offers this one. `choice`: the protocol that
+    /// the client chose by ALPN.
     pub fn chosen(self, choice: Option<&[u8]>) -> Protocol {
         match (self, choice) {
             (Protocol::Http, Some(HTTP2)) => Protocol::Http2,

@@ -1,5 +1,5 @@
-//! The fields of a message's header, found in one pass. Each is recognised by the length of its
-//! name first, and fields that no list shows cost nothing more.
+//! The fields of a message's header that message lists show, found in one pass. The length of a
+//! name is compared first, so most other fields are skipped without comparing a name.
 //!
 //! The end of the header and the fields are found as in
 //! [`StructureReader`](crate::structure::StructureReader).
@@ -7,7 +7,7 @@
 use crate::header::{is_envelope_line, split_name};
 use crate::structure::FIELD_BYTES_MAX;
 
-/// The fields that a list needs.
+/// The fields that a message list needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SummaryField {
     From,
@@ -75,14 +75,14 @@ impl<'a> NeededFields<'a> {
         self.rest
     }
 
-    /// The next one.
+    /// The next needed field.
     pub(super) fn next(&mut self) -> Option<NeededField<'a>> {
         loop {
             let (start, length) = (self.rest, line_length(self.rest));
             let line = start.get(..length.min(FIELD_BYTES_MAX)).unwrap_or_default();
             let name = match line {
                 [] | b"\n" | b"\r\n" | b"\r" => return None,
-                // A continuation of no field: it follows a line that is ignored.
+                // A continuation line without a field: the line before it was ignored.
                 [b' ' | b'\t', ..] => None,
                 _ => match split_name(line) {
                     Some((name, _)) => Some(name),

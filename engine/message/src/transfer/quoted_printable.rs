@@ -72,7 +72,7 @@ impl QuotedPrintable {
         Expect::Text
     }
 
-    /// An apparent escape, if there was one, is text, and so is this byte.
+    /// This byte does not continue an escape. If one had begun, its characters are text.
     fn no_escape_arrived(&mut self, byte: u8, out: &mut Vec<u8>) -> Expect {
         match mem::take(&mut self.expect) {
             Expect::Escape | Expect::SoftEnd => out.push(b'='),

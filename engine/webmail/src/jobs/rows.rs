@@ -195,7 +195,7 @@ pub(super) fn write(
 }
 
 impl<'a> RowText<'a> {
-    /// The row of a message, or of the conversation that it is the newest message of.
+    /// The row of a message, or of the conversation in which it is the newest message.
     fn of(found: &'a FoundMessage, now: &Moment) -> RowText<'a> {
         let mut text = RowText::with(
             found,

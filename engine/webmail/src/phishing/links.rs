@@ -61,7 +61,7 @@ pub(super) fn in_text(text: &str) -> impl Iterator<Item = LinkHost> {
     })
 }
 
-/// The attributes of the next `a` tag, and the text behind the tag.
+/// The attributes of the next `a` tag, and the HTML after the tag.
 fn next_anchor(html: &str) -> Option<(&str, &str)> {
     let mut rest = html;
     loop {
@@ -102,7 +102,7 @@ fn href(attributes: &str) -> Option<&str> {
     }
 }
 
-/// A link to `address`. `inside`: the HTML behind its tag.
+/// A link to `address`. `inside`: the HTML after its tag.
 fn link(address: &str, inside: &str) -> Option<Hyperlink> {
     let (pretended, target) = authority(address)?;
     let text = inside.get(..inside.floor_char_boundary(TEXT_BYTES_MAX))?;
