@@ -150,7 +150,7 @@ impl WebmailClient {
         self.rows[dice.below(self.rows.len() as u64) as usize].clone()
     }
 
-    /// Some rows that each stand for one copy, with the copy that each stands for.
+    /// Some rows of single messages, each with the copy that it shows.
     fn some_rows(&self, context: &mut StepContext<'_>) -> Vec<(ListRow, MessageId, usize)> {
         let most = 1 + context.dice.skewed(4) as usize;
         let mut some = Vec::new();
@@ -306,9 +306,9 @@ impl WebmailClient {
         );
     }
 
-    /// A message is held. The client undoes the send at once, shortly before it leaves, at some
-    /// later time, or never.
-    fn is_held(
+    /// The page says that the message is held. The client undoes the send at once, shortly before
+    /// the message leaves, at some later time, or never.
+    fn send_was_held(
         &mut self,
         message: MessageId,
         page: &WebmailPage,
@@ -425,7 +425,7 @@ impl WebmailClient {
                 }
             }
             WebmailAction::Writes(ComposeAction::Sent(..), message) if words == "Sending…" => {
-                return self.is_held(*message, page, line, context);
+                return self.send_was_held(*message, page, line, context);
             }
             WebmailAction::TakesBack(message, asked)
                 if words == "Sending undone. The message is back in Drafts." =>
@@ -449,7 +449,7 @@ impl WebmailClient {
         self.list(self.mailbox, line, context);
     }
 
-    /// The settings page shows a name that was chosen.
+    /// The settings page shows a name that a request has set.
     pub(super) fn saw_settings(
         &mut self,
         then: &Snapshot<String>,
@@ -460,7 +460,7 @@ impl WebmailClient {
         if let Some(name) = page.value_of("name").filter(|_| self.account == AT_WEBMAIL) {
             assert!(
                 context.model.name.was_since(then, &name),
-                "{name} is the name, and was not chosen since it was one of {then:?}"
+                "the settings show {name}: not one of {then:?}, and not set since"
             );
         }
         self.list(self.mailbox, line, context);

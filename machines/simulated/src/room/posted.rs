@@ -19,7 +19,7 @@ use super::remote::RemoteMailbox;
 
 /// The numbers of these messages begin here. No message for a local account has as high a number.
 const NUMBERS_FROM: usize = 1_000_000;
-/// More octets than the fields that the machine adds above a message.
+/// Exceeds the octets of all header fields that the machine adds to a message.
 const ABOVE_OCTETS: u64 = 1_300;
 
 /// Names a message for another server.
@@ -106,8 +106,8 @@ impl PostedMessages {
         self.0[id.0].answered(is_accepted);
     }
 
-    /// What the server told the webmail client, or what the machine's index says, holds for the
-    /// message to the other server too.
+    /// The server has answered the webmail client, or the machine's index shows the result. The
+    /// same result applies to the message for the other server.
     pub(super) fn message_answered(&mut self, message: MessageId, is_accepted: bool) {
         if let Some(posted) = self.0.iter_mut().find(|posted| posted.number == message.0) {
             posted.answered(is_accepted);
@@ -145,29 +145,33 @@ impl PostedMessages {
         entries: impl Iterator<Item = &'a [u8]>,
         has_come: impl Fn(MessageId) -> bool,
     ) {
-        let mut lie = vec![0; self.0.len()];
+        let mut entry_counts = vec![0; self.0.len()];
         for entry in entries {
             let number = self.place_of(entry);
             assert!(
                 entry.ends_with(&self.0[number].content),
                 "an entry differs from what was sent"
             );
-            lie[number] += 1;
+            entry_counts[number] += 1;
             sometimes!(WaitsInOutbox);
         }
         for (number, posted) in self.0.iter().enumerate().filter(|(_, posted)| !posted.is_harmed) {
             let is_lost = posted.answer == SubmissionResult::Accepted
                 && !posted.is_settled(&has_come)
-                && lie[number] == 0;
+                && entry_counts[number] == 0;
             assert!(
                 !is_lost,
-                "message {number} was accepted, and is not in the queue, taken or reported for each"
+                "message {number} was accepted, but is not in the queue, and not settled for each"
             );
             assert!(
-                posted.answer != SubmissionResult::Refused || lie[number] == 0,
+                posted.answer != SubmissionResult::Refused || entry_counts[number] == 0,
                 "message {number} was refused, and waits"
             );
-            assert!(lie[number] <= 1, "message {number} is in the queue {} times", lie[number]);
+            assert!(
+                entry_counts[number] <= 1,
+                "message {number} is in the queue {} times",
+                entry_counts[number]
+            );
         }
     }
 
@@ -253,8 +257,8 @@ impl PostedMessage {
     }
 }
 
-/// The length of a body that usually ends where the header above it lies across the edge of a
-/// chunk, or near that.
+/// Draws the length of a body. In three of four cases the header, which the store keeps after the
+/// body, begins shortly before the edge of a chunk.
 pub(super) fn octets_near_an_edge(chunks_max: u64, dice: &mut Dice) -> u64 {
     match dice.below(4) {
         0 => dice.below(4_000),

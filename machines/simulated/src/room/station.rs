@@ -21,9 +21,9 @@ use crate::{Engines, MemoryDisk, Mood, SimulatedMachine};
 
 /// After this many turns in a row without an effect, the engine counts as spinning.
 const IDLE_TURNS_MAX: u32 = 1_000;
-/// The accounting of client memory is checked after one turn in so many.
+/// The accounting of client memory is checked after one turn in this many.
 const TURNS_PER_LOOK: u64 = 8;
-/// How long a core waits when its only work is to ask whether another core listens.
+/// How long a core waits before it retries a notification to a core that is still in its turn.
 const PATIENCE: Micros = Micros(50);
 /// The most work of one turn, in frames taken, frames sent and disk requests. Each phase has a
 /// budget.
@@ -250,7 +250,7 @@ impl Station {
         let most = self.make.sizes.kept_bytes_max();
         assert!(
             in_use.memory <= most,
-            "core {core} keeps {} bytes, and has {most} for that",
+            "core {core} keeps {} bytes, and its limit is {most}",
             in_use.memory
         );
     }
@@ -268,8 +268,7 @@ impl Station {
         } else if are_others_free {
             pace.idle_turns += 1;
         } else {
-            // It may have a notification for a core that is still in its turn, and retry again and
-            // again.
+            // It may be retrying a notification to a core that is still in its turn.
             pace.free_at = pace.free_at + PATIENCE;
         }
         assert!(
@@ -287,7 +286,7 @@ impl Station {
         now: Instant,
         story: &mut Chronicle,
     ) -> UnaskedWork {
-        // The room notices a microsecond late what is due by the machine's clock.
+        // By the room's clock a turn may be due a microsecond later than by the machine's clock.
         let shown = self.global(self.local(now));
         let is_due = self.cores().any(|core| {
             self.next_turn(core).is_some_and(|at| at <= shown.max(self.pace(core).free_at))
