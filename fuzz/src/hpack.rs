@@ -5,10 +5,9 @@
 //!
 //! Oracles:
 //! - Any input: no panic, and no more is kept than the limits say.
-//! - What both decoders decode, they read alike, block after block. This holds also after a block
-//!   that said more than is kept.
-//! - Both decoders read what is encoded. Either there is room for all of it, or the encoder says
-//!   that there is not.
+//! - As long as both decoders accept the blocks, they read the same fields from each. This also
+//!   holds after a block with more fields than the engine's decoder keeps.
+//! - Both decoders read the encoder's output. The encoder fails only when the buffer is full.
 
 use heapless::Vec as Block;
 use http2::{
@@ -18,7 +17,7 @@ use http2::{
 /// What a field counts beside its name and its value (RFC 9113 section 6.5.2).
 const FIELD_OVERHEAD: usize = 32;
 
-/// Room for what is encoded: less than inputs can ask for.
+/// The size of the encoder's buffer. Inputs can exceed it.
 const BLOCK_BYTES: usize = 1024;
 
 type Pair = (Vec<u8>, Vec<u8>);
@@ -32,7 +31,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Decodes blocks, each behind a byte that says how long it is; the last may be shorter.
+/// Decodes blocks. A byte before each block holds its length; the last block may be shorter.
 fn decode(mut bytes: &[u8]) {
     let (mut ours, mut theirs) = (Decoder::new(), loona_hpack::Decoder::new());
     while let Some((&length, rest)) = bytes.split_first() {
@@ -48,7 +47,7 @@ fn decode(mut bytes: &[u8]) {
             let mut expected = expected.iter();
             assert!(
                 pairs.iter().all(|pair| expected.any(|other| other == pair)),
-                "the others are as they were said"
+                "a kept field is not one of the block's"
             );
         } else {
             assert_eq!(pairs, expected, "{block:02x?}");
@@ -56,7 +55,7 @@ fn decode(mut bytes: &[u8]) {
     }
 }
 
-/// What was kept of a block, which is never more than there is room for.
+/// The fields that were kept of a block, which are never more than the limits allow.
 fn pairs(fields: &FieldList) -> Vec<Pair> {
     let pairs: Vec<Pair> =
         fields.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
@@ -70,7 +69,8 @@ fn pairs(fields: &FieldList) -> Vec<Pair> {
     pairs
 }
 
-/// Encodes a status and fields: how long a name is, how long its value, and both, time after time.
+/// Encodes a status and fields. The input has two bytes for the status. Then it has for each field
+/// the length of the name, the length of the value, the name and the value.
 fn encode(bytes: &[u8]) {
     let Some((&[high, low], mut bytes)) = bytes.split_first_chunk() else { return };
     let status = 100 + u16::from_be_bytes([high, low]) % 900;
@@ -84,7 +84,7 @@ fn encode(bytes: &[u8]) {
         let encode = if name_length < 128 { encode_field } else { encode_secret };
         let before = block.len();
         if encode(&mut block, name, value).is_err() {
-            // Lengths take at most two bytes each, and what comes before them one.
+            // The two lengths take at most two bytes each, and the byte before them one.
             assert!(before + name.len() + value.len() + 5 > BLOCK_BYTES, "there was room");
             return;
         }
