@@ -74,7 +74,7 @@ pub struct Outcome {
     pub delayed_max: usize,
 }
 
-/// Runs the emails to their end, and their tasks.
+/// Runs until every email was taken, and every task of a client that is not silent has ended.
 pub fn run(scheduling: Scheduling, load: Load) -> Outcome {
     let mut server = Server::new(load);
     match scheduling {
@@ -111,7 +111,7 @@ struct Server {
     tasks: FrameTable<Task>,
     /// Future events, by time.
     world: BinaryHeap<Reverse<(Clocks, u64, Event)>>,
-    /// Events that the world had so far, so that those of one clock keep their order.
+    /// Events scheduled so far. The number orders events of the same time.
     number: u64,
     begun: u64,
     dice: Dice,
@@ -123,7 +123,7 @@ impl Server {
         let mut server = Server {
             load,
             now: Clocks(0),
-            // Every thread's task, and all that linger at the fastest rate that there can be.
+            // A task for each thread, and as many lingering tasks as there can be at once.
             tasks: FrameTable::with_capacity(load.silent + load.threads + lingering_max(load)),
             world: BinaryHeap::new(),
             number: 0,
@@ -302,8 +302,8 @@ impl Server {
     }
 }
 
-/// The most tasks that linger at once: those that end back to back within a linger's time plus a
-/// tick of the delay queue.
+/// The most tasks that linger at once. They have ended one right after the other, within the linger
+/// time plus a tick of the delay queue.
 fn lingering_max(load: Load) -> usize {
     let span = load.linger.0 + 2_000 * CLOCKS_PER_MICRO;
     let each = load.handle.0.saturating_mul(u64::from(EVENTS)).max(1);

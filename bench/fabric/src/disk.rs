@@ -4,15 +4,15 @@ use std::collections::VecDeque;
 
 use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTOR_BYTES};
 
-/// A disk that forgets everything with the process.
+/// A disk whose contents end with the process.
 pub(crate) struct MemoryDisk {
     bytes: Vec<u8>,
     completed: VecDeque<DiskCompletion>,
 }
 
 impl MemoryDisk {
-    /// A blank disk of so many bytes, a multiple of a sector. The host provides the memory as it is
-    /// written.
+    /// A blank disk of this many bytes, a multiple of a sector. The host allocates a page of memory
+    /// when it is first written.
     pub(crate) fn blank(bytes: usize) -> MemoryDisk {
         MemoryDisk { bytes: vec![0; bytes], completed: VecDeque::new() }
     }

@@ -10,7 +10,7 @@ use rings::{Receiver, Sender, ring};
 
 /// Frames under way from one end to another.
 const FRAMES: usize = 256;
-/// Buffers of one end: those that are under way, and those that the other side has not done with.
+/// Buffers of one end. They include those under way, and those that other ends have not returned.
 const BUFFERS: usize = 1024;
 /// The bytes before a frame in its buffer.
 const MARGIN: usize = 16;
@@ -35,9 +35,9 @@ pub(crate) struct End {
 struct Way {
     other: u8,
     frames: Sender<Sent>,
-    shells_home: Receiver<Box<[u8]>>,
+    buffers_returned: Receiver<Box<[u8]>>,
     arriving: Receiver<Sent>,
-    buffers_back: Sender<Box<[u8]>>,
+    buffers_to_return: Sender<Box<[u8]>>,
 }
 
 /// The ends of `servers` and of `clients`. Each server is joined to each client. Servers are
@@ -53,16 +53,16 @@ pub(crate) fn ends(servers: u8, clients: u8) -> (Vec<End>, Vec<End>) {
             server.ways.push(Way {
                 other,
                 frames: to_client,
-                shells_home: servers_come,
+                buffers_returned: servers_come,
                 arriving: from_client,
-                buffers_back: clients_go,
+                buffers_to_return: clients_go,
             });
             client.ways.push(Way {
                 other: number,
                 frames: to_server,
-                shells_home: clients_come,
+                buffers_returned: clients_come,
                 arriving: from_server,
-                buffers_back: servers_go,
+                buffers_to_return: servers_go,
             });
         }
     }
@@ -98,7 +98,7 @@ impl End {
         let buffer = frame.into_buffer();
         let owner = buffer.first().copied();
         if let Some(way) = self.ways.iter_mut().find(|way| Some(way.other) == owner) {
-            let sent = way.buffers_back.send(buffer);
+            let sent = way.buffers_to_return.send(buffer);
             assert!(sent.is_ok(), "a returning ring has a place for every buffer of its end");
         }
     }
@@ -131,7 +131,7 @@ impl End {
     /// Collects returned buffers. The buffer that was used last is used first.
     pub(crate) fn collect_buffers(&mut self) {
         for way in &mut self.ways {
-            while let Some(buffer) = way.shells_home.receive() {
+            while let Some(buffer) = way.buffers_returned.receive() {
                 self.free.push(buffer);
             }
         }

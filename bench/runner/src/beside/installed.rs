@@ -18,7 +18,7 @@ const DOING: &str = "making the peer's file system";
 pub(super) struct Installation {
     /// Where it is made, below `target/bench`.
     pub(super) folder: &'static str,
-    /// Packages, which come with all that they need.
+    /// Packages. They are installed with their dependencies.
     pub(super) wanted: &'static [&'static str],
     /// Folders that must exist.
     pub(super) folders: &'static [&'static str],
@@ -67,7 +67,7 @@ impl Installation {
         })
     }
 
-    /// All packages that installing the wanted ones on an empty system would bring.
+    /// The wanted packages and all their dependencies.
     fn packages_wanted(&self) -> Result<Vec<String>, Failure> {
         let mut command = Command::new("apt-get");
         command.args([
@@ -80,7 +80,7 @@ impl Installation {
         let output = command.args(["--print-uris", "install"]).args(self.wanted).output();
         let output = output.map_err(Failure::io("asking which packages the peer needs"))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        // Lines of an address, a file's name as NAME_VERSION_ARCHITECTURE.deb, and more.
+        // Each line begins with a URI and a file name, which is NAME_VERSION_ARCHITECTURE.deb.
         let names = text
             .lines()
             .filter_map(|line| line.split(' ').nth(1)?.split_once('_'))
@@ -124,7 +124,8 @@ impl Installation {
     }
 }
 
-/// A file in the place of one that may be linked to a package's.
+/// Writes a new file. An existing file is not changed but replaced, since it may be a hard link to
+/// a file of a package.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     // The file may not exist.
     let _ = std::fs::remove_file(path);

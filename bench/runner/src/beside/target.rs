@@ -35,7 +35,8 @@ pub(crate) struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// One that has just begun to serve: it is at rest when this returns.
+    /// Measures the idle rate of a server that has just started. The server is at rest when this
+    /// returns.
     pub(crate) fn at(beside: &Beside, side: Side) -> Result<Target<'_>, Failure> {
         let counters = beside.counters(side);
         std::thread::sleep(IDLE);
@@ -45,7 +46,7 @@ impl Target<'_> {
         Ok(Target { side, counters, idle })
     }
 
-    /// The result of `work` on so many messages. `work` returns how long they took.
+    /// Counts `work`, which sends `messages` messages and returns how long they took.
     pub(crate) fn count(
         &self,
         messages: u32,

@@ -121,9 +121,9 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     Ok(Report {
         machine: format!("{}; smtp-source", beside.machine()),
         rows: rows(&all),
-        note: "Of letters and megabytes a second more is better, of all else less. Rates are the better of two turns, counts the median; both while the plugin counts. A rate is that of \
-               acknowledgements; the peer brings letters into mailboxes meanwhile, and its instructions are counted until it has done so. Steps are as tshark saw them on the tap: from the client's \
-               last octet to the answer; the median of ten letters. The paper's ratios are those of its own machine to its own peers.",
+        note: "For messages and megabytes a second, higher is better; for all else, lower. A rate is the better of two rounds, a count their median; the plugin counts in both. A rate counts \
+               acknowledged messages. The peer may deliver them to mailboxes later, and its instructions are counted until it has done so. Steps are as tshark saw them on the tap: from the client's \
+               last octet to the answer; the median of ten messages. The paper's ratios are those of its own machine to its own peers.",
         figure: Some(draw::figure(&all)),
     })
 }

@@ -1,6 +1,8 @@
-//! `fabric`: engines and client engines in one process with nothing in between, on as many
-//! processors as there are. Where processors are missing, it counts what each core executes for a
-//! request. This bounds from above what more cores can do.
+//! `fabric`: measures a server and its clients in one process, with only shared memory between
+//! them, on all processors of the host.
+//!
+//! For more cores than the host has, it counts the instructions of each core for a request, in
+//! QEMU. The counts give an upper bound for the speed of these cores.
 
 mod counted;
 mod draw;
@@ -15,9 +17,9 @@ use super::report::{Report, Row};
 use super::workplace::refuse_if_stopped;
 use counted::Counted;
 
-/// The duration and the number of counts. The best one is used, since other load on the host only
-/// reduces the result.
+/// The duration of one measurement.
 const SPAN: Duration = Duration::from_secs(1);
+/// The best of this many measurements is used: other load on the host only reduces the result.
 const REPETITIONS: usize = 3;
 
 const LOADS: [(Load, &str, &str); 4] = [
@@ -48,13 +50,13 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
         .chain(counted.iter().flat_map(|one| rows_counted(one, &counted)));
     Ok(Report {
         machine: format!(
-            "{} processors: up to {} cores of a server and as many clients; counted: QEMU, TCG, q35, a queue of the tap's for each core",
+            "{} processors: up to {} cores of a server and as many clients; counted: QEMU, TCG, q35, one queue of the tap interface for each core",
             available(),
             ::fabric::cores_max()
         ),
         rows: rows.collect(),
         note: "Rows that begin with “real” are measured: best of three spans of a second, 64 connections a client. Rows that begin with “counted” are \
-               guest instructions in QEMU, repeatable on any host; cores that share nothing but their rings do at most so many times what one does.",
+               guest instructions in QEMU, repeatable on any host; “times one at most” is the resulting upper bound for the speed-up, since cores share only rings.",
         figure: Some(draw::figure(&done, &counted)),
     })
 }
