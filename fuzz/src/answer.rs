@@ -60,7 +60,7 @@ fn policy(answer: &[u8], size: usize) -> String {
     })
 }
 
-/// What came of it when the server has said all, so many bytes at a time.
+/// The outcome after the whole answer of the server, which arrives in pieces of this many bytes.
 fn hear<S: Speaker, T: Clone + PartialEq + Debug>(
     mut speaker: S,
     answer: &[u8],

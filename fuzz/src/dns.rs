@@ -48,7 +48,7 @@ enum Deed<'a> {
         counts: [u8; 3],
         body: &'a [u8],
     },
-    /// The same, by a stream, of which so many bytes come at once.
+    /// The same over TCP, in segments of this many bytes.
     ReplyByStream {
         which: u8,
         at_once: u8,
@@ -265,8 +265,8 @@ fn is_of(record: &Record, kind: RecordKind) -> bool {
     }
 }
 
-/// A reply that repeats the question: with these flags besides the reply flag, and so many records
-/// in what follows.
+/// A reply that repeats the question: with these flags besides the reply flag, and this many
+/// records in what follows.
 fn reply(
     sent: &[u8],
     flags: [u8; 2],

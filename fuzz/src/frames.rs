@@ -156,7 +156,7 @@ impl World {
         self.user.hears(&events, &nothing, &mut self.net, &self.peers);
     }
 
-    /// The network says what it has to say, into so many places of the card's ring.
+    /// The network says what it has to say, into this many places of the card's ring.
     fn speaks(&mut self, room: usize) -> Vec<Segment> {
         self.card.ring = room;
         self.net.output(self.now, &mut self.card, &mut Budget::new(1_000));

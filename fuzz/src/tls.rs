@@ -112,7 +112,7 @@ impl Harmed {
         connection
     }
 
-    /// What TLS has to say goes on its way; of the text so much was said before.
+    /// Sends what TLS has to send. `before`: bytes of the text that were sent before.
     fn speaks(&mut self, before: usize) {
         let bytes = self.wire.client_bytes();
         self.marks.push((self.said.len(), before));

@@ -24,12 +24,12 @@ use crate::wire::End;
 /// The owner of a card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
-    /// A server of so many cores.
+    /// A server of this many cores.
     Server {
         /// Its cores.
         cores: u8,
     },
-    /// The client at the end with this number, of a server of so many cores.
+    /// The client at the end with this number, of a server of this many cores.
     Client {
         /// Its end of the wire.
         end: u8,

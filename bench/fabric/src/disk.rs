@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTOR_BYTES};
 
-/// A disk whose contents end with the process.
+/// A disk in memory: its contents end with the process.
 pub(crate) struct MemoryDisk {
     bytes: Vec<u8>,
     completed: VecDeque<DiskCompletion>,

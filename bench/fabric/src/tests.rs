@@ -22,7 +22,7 @@ use crate::wire::{End, ends};
 /// Longer than anything here takes on any machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A server of so many cores that serves, and the ends of as many clients.
+/// A server of this many cores that serves, and the ends of as many clients.
 fn served(cores: u8) -> (Vec<Core>, Vec<End>) {
     let (near, far) = ends(cores, cores);
     let serves = Arc::new(AtomicBool::new(false));

@@ -130,7 +130,7 @@ impl Place {
         Ok(Place { qemu, image, folder, memory_mib, data, stop: stop.clone() })
     }
 
-    /// Boots a guest with so many cores, under TCG.
+    /// Boots a guest with this many cores, under TCG.
     pub(super) fn boot(
         &self,
         repository: &Repository,
@@ -250,7 +250,7 @@ impl Serving {
     }
 }
 
-/// Runs h2load (HTTP/1.1) for so many pages, with `options`.
+/// Runs h2load (HTTP/1.1) for this many pages, with `options`.
 ///
 /// Errors: not every request got a page.
 pub(super) fn ask_for_pages(

@@ -173,8 +173,8 @@ fn open(options: &Options) -> Result<DataFolder, Failure> {
 
 /// The machine's memory in MiB: the value of `--memory`, or the default, or as much as is needed.
 ///
-/// Errors: refused when the engines of so many cores need more memory beside `own_mib`, which they
-/// do not get.
+/// Errors: refused when the engines of this many cores need more memory beside `own_mib`, which
+/// they do not get.
 fn memory_for(options: &Options, own_mib: u64) -> Result<u32, Failure> {
     let Options { cores, memory, .. } = options;
     let needed_mib = (configuration::memory_bytes_min(*cores as u8) >> 20).saturating_add(own_mib);

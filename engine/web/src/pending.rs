@@ -19,14 +19,14 @@ pub(super) const BUSY: &str = "The server is busy. Go back, and try again in a m
 pub(super) enum PendingRequest {
     /// Its turn: the reply is known.
     Turn(Reply),
-    /// Its turn: a body of so many bytes is admitted.
+    /// Its turn: a body of this many bytes is admitted.
     Admission(usize),
     /// The decision of the account's core whether a form is admitted.
     FormAdmission {
         /// Bytes of the form.
         bytes: usize,
     },
-    /// The same for a message upload, which gets a number: so many bytes, with so much memory.
+    /// The same for a message upload, which gets a number: this many bytes, with this much memory.
     UploadAdmission { bytes: u64, memory: usize },
     /// The result of a login.
     Login {

@@ -80,7 +80,7 @@ pub(crate) fn page(page: &impl Template) -> Reply {
     page_of(Status::Ok, page)
 }
 
-/// A page with rows of so many bytes in total. It reserves memory for them at once.
+/// A page with rows of this many bytes in total. It reserves memory for them at once.
 pub(crate) fn page_with_rows(page: &impl Template, bytes: usize) -> Reply {
     written(Status::Ok, page, AROUND_ROWS_BYTES + bytes)
 }

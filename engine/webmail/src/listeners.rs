@@ -25,7 +25,7 @@ use crate::sessions::Digest;
 /// The most listeners of a core.
 const LISTENERS_MAX: usize = 1024;
 
-/// The most listeners of an account: so many windows may be open.
+/// The most listeners of an account: this many windows may be open.
 const LISTENERS_OF_ACCOUNT_MAX: usize = 32;
 
 /// How many listeners are examined in one turn.

@@ -17,7 +17,7 @@ use crate::assets::digest;
 /// The most mailboxes in an event.
 const MAILBOXES_MAX: usize = 64;
 
-/// After so much silence a comment is sent: proxies may close a connection that is silent for a
+/// A comment is sent after this much silence: proxies may close a connection that is silent for a
 /// minute.
 const SILENCE: Micros = Micros::from_secs(25);
 

@@ -56,7 +56,7 @@ const FORM_BYTES_USUAL: usize = 256 * 1024;
 pub enum Dispatch {
     /// This is the reply.
     Reply(Reply),
-    /// A form of so many bytes may come.
+    /// A form of this many bytes may come.
     AdmitForm(usize),
     /// The core of the account must say whether a form may come.
     AskForForm {

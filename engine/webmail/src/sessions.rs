@@ -43,7 +43,7 @@ pub const IDLE_SECONDS: u64 = 14 * 86_400;
 /// The time of the last request is persisted at most once in this time.
 const NOTED_SECONDS: u64 = 86_400;
 
-/// The most pending flash messages of a session: one for each of so many windows.
+/// The most pending flash messages of a session: one for each of this many windows.
 const FLASH_MAX: usize = 8;
 
 /// Earlier than any other time.

@@ -56,7 +56,7 @@ pub(super) enum Deed {
         peer: u8,
         count: u8,
     },
-    /// From now on so much of what arrives is taken at once, in 256 parts.
+    /// From now on this share of the bytes that arrive is taken at once, in 256ths.
     Take {
         share: u8,
     },
@@ -187,7 +187,7 @@ pub(super) enum Port {
 /// What an ICMP message speaks of.
 #[derive(Arbitrary, Debug)]
 pub(super) enum Quoted {
-    /// A segment of ours, of this peer's connection, with its sequence off by so much.
+    /// A segment of ours, of this peer's connection, with its sequence number off by this much.
     Segment {
         port: u8,
         off: i16,

@@ -219,7 +219,7 @@ impl Reading<'_> {
     }
 }
 
-/// The header, the empty line and so many lines of the body.
+/// The header, the empty line and this many lines of the body.
 fn top(message: &[u8], count: usize) -> Vec<u8> {
     let mut top = Vec::new();
     let mut body_lines = None;

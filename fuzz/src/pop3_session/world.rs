@@ -28,7 +28,7 @@ const MESSAGES: [&[u8]; 8] = [
 #[derive(Clone)]
 pub(super) struct Reading {
     pub(super) bytes: Vec<u8>,
-    /// Reading fails after so many bytes.
+    /// Reading fails after this many bytes.
     pub(super) fails_after: Option<usize>,
 }
 

@@ -32,7 +32,7 @@ pub(super) enum Action {
     Reset {
         which: u8,
     },
-    /// All have so many turns.
+    /// All have this many turns.
     Turns {
         count: u8,
     },
@@ -44,7 +44,7 @@ pub(super) enum Action {
     DiskWaits {
         waits: bool,
     },
-    /// The disk carries out so many of what it was asked for, in any order.
+    /// The disk carries out this many of what it was asked for, in any order.
     Disk {
         count: u8,
     },
@@ -59,7 +59,7 @@ pub(super) enum Action {
         kind: u8,
         bytes: [u8; 24],
     },
-    /// The card has room for no more than so many frames.
+    /// The card has room for no more than this many frames.
     Ring {
         frames: u8,
     },

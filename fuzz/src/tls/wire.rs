@@ -166,7 +166,7 @@ impl Wire {
         self.stream.drain(..done);
     }
 
-    /// The server's session says something, a record at a time into so much room.
+    /// The server's session encrypts the beginning of `text` into a buffer of `room` bytes.
     pub(super) fn server_says(&mut self, text: &[u8], room: usize) {
         let mut block = vec![0; room];
         let sealed = self.server.encrypt(text, &mut block);

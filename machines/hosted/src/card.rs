@@ -56,7 +56,7 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Opens the existing tap interface called `name`, for so many cores: one queue for each, or
+    /// Opens the existing tap interface called `name`, for this many cores: one queue for each, or
     /// one for all, as the interface was created.
     ///
     /// Errors: why it cannot be used.

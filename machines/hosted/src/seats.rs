@@ -35,7 +35,7 @@ pub(crate) struct CoreSeat {
 }
 
 impl Seats {
-    /// Seats for so many cores, at least one.
+    /// Seats for this many cores, at least one.
     ///
     /// Errors: those of Linux, if the process may have no more open files.
     pub(crate) fn new(cores: u8) -> io::Result<Seats> {

@@ -16,11 +16,11 @@ use simulated::room::{Fault, RoomCounts, Scenario, Trace};
 use sometimes::{Mishap, Place};
 use trial::{TrialOutcome, shrink, try_out};
 
-/// One room in so many runs twice, and both runs must be equal.
+/// One room in this many runs twice, and both runs must be equal.
 const TWICE_EVERY: u64 = 20;
 
-/// From so many rooms on, each place that is marked with `sometimes!` and each mishap of `buggify!`
-/// must have been reached.
+/// From this many rooms on, each place that is marked with `sometimes!` and each mishap of
+/// `buggify!` must have been reached.
 const ROOMS_FOR_PLACES: u64 = 200;
 
 /// The command-line options.

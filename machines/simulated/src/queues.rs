@@ -22,7 +22,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// A frame arrives at a card with so many places per queue.
+    /// A frame arrives at a card with this many places per queue.
     ///
     /// Errors: the frame, if its queue is full.
     pub(crate) fn frame_arrived(&mut self, frame: Vec<u8>, places: usize) -> Result<(), Vec<u8>> {

@@ -61,7 +61,7 @@ pub(crate) fn accounts() -> Vec<Account> {
     inboxes.into_iter().chain(others).chain(empty).chain(users).collect()
 }
 
-/// The number of the reader's message with a text of so many bytes. The first is 1.
+/// The number of the reader's message with a text of this many bytes. The first is 1.
 pub(crate) fn number(text_bytes: usize) -> usize {
     SIZES.iter().position(|size| *size == text_bytes).map_or(0, |index| index + 1)
 }
@@ -84,7 +84,7 @@ pub(crate) fn passwords<'a>(accounts: impl Iterator<Item = &'a Account>) -> Stri
 /// An external sender that writes to the accounts.
 pub(crate) const CHARLES: &str = "charles@client.test";
 
-/// A message with a text of so many bytes.
+/// A message with a text of this many bytes.
 pub(crate) fn message(from: &str, to: &str, number: usize, text_bytes: usize) -> String {
     let head = format!(
         "From: Charles Babbage <{from}>\r\nTo: {to}\r\nSubject: Notes on the engine, part {number}\r\n\

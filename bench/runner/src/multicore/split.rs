@@ -53,7 +53,7 @@ const PLACES: [(&str, Part); 10] = [
 pub(super) struct Split([f64; PARTS.len()]);
 
 impl Split {
-    /// Of the instructions in `sample`, for each of so many requests.
+    /// Of the instructions in `sample`, for each of this many requests.
     pub(super) fn of(
         functions: &Functions,
         sample: &Sample,

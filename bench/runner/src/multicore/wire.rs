@@ -254,7 +254,7 @@ mod tests {
     const FIN: u8 = 0x11;
     const ACK: u8 = 0x10;
 
-    /// A frame at so many milliseconds.
+    /// A frame at this many milliseconds.
     fn record(at_ms: u32, ports: (u16, u16), flags: u8, payload: u16) -> Vec<u8> {
         let mut frame = vec![0; 14];
         frame.extend([0x45, 0]);
@@ -277,7 +277,7 @@ mod tests {
         file
     }
 
-    /// A request that begins at so many milliseconds, and stays for `stay`.
+    /// A request that begins at this many milliseconds, and stays for `stay`.
     fn request(port: u16, at: u32, stay: u32) -> Vec<Vec<u8>> {
         let (there, back) = ((port, 80), (80, port));
         vec![

@@ -123,8 +123,8 @@ impl Pair {
     }
 }
 
-/// 100 threads. Taking a task from a queue takes `step`. Tasks linger as long as it takes a server
-/// that polls to end so many others.
+/// 100 threads. Taking a task from a queue takes `step`. Tasks linger for the time in which a
+/// polling server ends [`LINGERING`] others.
 fn load(step: u64) -> Load {
     let each = u64::from(EVENTS) * (HANDLE + step * PAPER_ONE_QUEUE as u64 / 100);
     Load {

@@ -111,7 +111,7 @@ impl Way {
     }
 }
 
-/// What so many real cores did.
+/// The measured result of this many real cores.
 struct Measured {
     round_trip: u64,
     cores: usize,

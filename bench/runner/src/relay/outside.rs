@@ -93,7 +93,7 @@ impl Outside {
         Names::start(&self.name_server, folder)
     }
 
-    /// Starts a sink there that takes mail. A message takes it so many seconds.
+    /// Starts a sink there that takes mail. A message takes it this many seconds.
     pub(super) fn open(
         &self,
         destination: Destination,
@@ -206,7 +206,7 @@ impl Sink {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Returns when it has taken so many.
+    /// Returns when it has taken this many.
     pub(super) fn wait_for(
         &self,
         messages: u32,

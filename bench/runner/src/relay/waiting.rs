@@ -161,7 +161,7 @@ impl Measurement<'_> {
     }
 
     /// The destination is up again when the machine starts. Returns the messages that leave in a
-    /// second, until so many have left, and how many have left when it stops.
+    /// second, until this many have left, and how many have left when it stops.
     fn drain(&self, messages: u32) -> Result<(Option<(f64, f64)>, u32), Failure> {
         let sink = self.outside.open(Destination::Down, Side::Ours, 0)?;
         let serving = self.boot()?;

@@ -52,8 +52,8 @@ impl Question {
         self.status == "200"
     }
 
-    /// A POST of so many bytes to a file. The server reads the body to its end, and answers that a
-    /// file takes none.
+    /// A POST of this many bytes to a file. The server reads the body to its end, and answers that
+    /// a file takes none.
     pub(super) fn post(name: &str, bytes: usize) -> Question {
         let head =
             format!("POST /{name} HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {bytes}\r\n\r\n");

@@ -301,7 +301,7 @@ impl Target<'_> {
         Ok([gets, posts])
     }
 
-    /// Whole transactions: a connection, and so many files in it.
+    /// Whole transactions: a connection, and this many files in it.
     fn by_number(&self) -> Result<Vec<(usize, Taken)>, Failure> {
         let get = Question::get(PAGE);
         let one = |number: usize| {

@@ -38,7 +38,7 @@ impl Two {
         Ok(Two { client, next_stream: 1 })
     }
 
-    /// Asks for a file of so many bytes.
+    /// Asks for a file of this many bytes.
     pub(super) fn get(&mut self, name: &str, bytes: usize) -> Result<(), Failure> {
         let stream = self.next_stream;
         self.next_stream += 2;

@@ -50,7 +50,7 @@ const PLACES: [(&str, usize); 26] = [
     ("engine/server/src/engine.rs", 8),
 ];
 
-/// The instructions of each part for each of so many requests.
+/// The instructions of each part for each of this many requests.
 pub(super) fn parts(
     functions: &Functions,
     sample: &Sample,

@@ -33,17 +33,17 @@ pub(super) enum Step {
     FirstLogin,
     /// The login form again, with the password that was verified before.
     Login,
-    /// An inbox with so many messages is opened.
+    /// An inbox with this many messages is opened.
     Inbox(usize),
     /// The list in it is requested again, by the cheapest request.
     List(usize),
-    /// A message with so many bytes of text is opened.
+    /// A message with this many bytes of text is opened.
     Read(usize),
     /// The page for writing a message is opened.
     Compose,
-    /// One with so many bytes of text is sent.
+    /// One with this many bytes of text is sent.
     Send(usize),
-    /// One with a file of so many bytes.
+    /// One with a file of this many bytes.
     SendFile(usize),
     /// That file is fetched.
     FetchFile(usize),

@@ -171,7 +171,7 @@ impl Reader {
         Ok(begun.location.rsplit_once("_id=").unwrap_or_default().1.to_string())
     }
 
-    /// A message with a text of so many bytes is sent, and perhaps a file with it.
+    /// A message with a text of this many bytes is sent, and perhaps a file with it.
     pub(super) fn send(
         &self,
         begun: &str,

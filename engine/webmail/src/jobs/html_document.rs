@@ -31,7 +31,7 @@ use super::open_message::{HTML_BYTES_MAX, mailboxes};
 use super::piece_reader::Pieces;
 use super::trusted_senders::{VerifiedAuthor, is_trusted};
 
-/// A beginning of up to so many bytes, with its images, is one whole reply.
+/// A beginning of up to this many bytes, with its images, is one whole reply.
 const BEGINNING_BYTES_MAX: usize = 256 * 1024;
 
 /// The end of each document: its links open in windows of their own. They could not open in the

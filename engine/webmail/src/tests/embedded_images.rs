@@ -17,7 +17,7 @@ fn message(parts: &[(&str, &str, &str)]) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The document with the images of this message, when it arrives in pieces of so many characters.
+/// The document with the images of this message, when it arrives in pieces of this many characters.
 fn illustrated(message: &[u8], html: &str, characters: usize) -> String {
     let mut reader = StructureReader::new();
     reader.bytes_arrived(message, &mut ());

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::inert::{HELD_BYTES_MAX, Inert, NAMES};
 use crate::tests::{parsed, selector};
 
-/// The output for a document that arrives in pieces of so many characters.
+/// The output for a document that arrives in pieces of this many characters.
 fn inert(html: &str, characters: usize) -> String {
     let (mut document, mut out) = (Inert::default(), String::new());
     let all: Vec<char> = html.chars().collect();

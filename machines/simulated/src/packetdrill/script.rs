@@ -105,7 +105,7 @@ pub(super) enum Ecn {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum PacketBody {
     Tcp(TcpPacket),
-    /// A datagram with so many bytes of payload.
+    /// A datagram with this many bytes of payload.
     Udp(u16),
     Icmp(Icmp),
     /// A protocol that the engine does not implement.

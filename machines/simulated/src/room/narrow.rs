@@ -66,7 +66,7 @@ impl Narrow {
     }
 }
 
-/// A frame back to the sender of `stopped`, with space for so many bytes.
+/// A frame back to the sender of `stopped`, with space for this many bytes.
 fn frame_back(stopped: &EthernetFrame<&[u8]>, kind: EthernetProtocol, bytes: usize) -> Vec<u8> {
     let mut frame = vec![0; ETHERNET_BYTES + bytes];
     let mut ethernet = EthernetFrame::new_unchecked(&mut frame);

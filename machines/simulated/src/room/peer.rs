@@ -16,7 +16,7 @@ const LISTENERS: usize = 16;
 /// How long a connection may be idle: a machine may be without power.
 const PATIENCE: Micros = Micros::from_secs(30);
 
-/// One in so many RCPT commands for a mailbox that takes mail is deferred.
+/// One in this many RCPT commands for a mailbox that takes mail is deferred.
 const PUT_OFF_EVERY: u64 = 6;
 
 pub(super) struct RemoteServer {

@@ -27,7 +27,7 @@ pub(super) enum RoomEvent {
     WebmailClient { host: usize, station: usize },
     /// So many clients connect that make the machine keep as much memory as they can.
     Hoarders { host: usize, station: usize, count: u64 },
-    /// The power is cut once the disk has carried out so many more requests, or after a second.
+    /// The power is cut once the disk has carried out this many more requests, or after a second.
     Cut { station: usize, requests: u64 },
     /// A host's cable is unplugged for a while.
     Partition { host: usize, span: Micros },

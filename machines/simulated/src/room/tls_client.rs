@@ -43,7 +43,7 @@ pub(super) enum TlsFault {
     Damages {
         record: u64,
     },
-    /// Of this flight of the handshake, only so many thousandths are ever sent.
+    /// Of this flight of the handshake, only this many thousandths are ever sent.
     Stops {
         flight: u64,
         thousandths: usize,

@@ -102,7 +102,7 @@ fn serving_on(
     )
 }
 
-/// A message from outside with this subject and so many octets of text.
+/// A message from outside with this subject and this many octets of text.
 fn sized(subject: &str, octets: usize) -> Vec<u8> {
     let lines = "The Analytical Engine weaves algebraic patterns.\r\n".repeat(octets / 50);
     message(subject, &lines)

@@ -135,8 +135,8 @@ fn a_disk_that_is_away_while_the_machine_starts_is_waited_for() {
     }
 }
 
-/// A machine with `disk`, which carries out so many requests and then fails as `mood` says. It has
-/// a certificate, and so an account for certificates.
+/// A machine with `disk`, which carries out this many requests and then fails as `mood` says. It
+/// has a certificate, and so an account for certificates.
 fn failing_after(requests: usize, mood: Mood, mut disk: MemoryDisk, configuration: &str) -> Room {
     disk.mood = Mood::Waits;
     let certificates = vec![Trust::new("mail.barepost.test").certificate];

@@ -16,7 +16,7 @@ fn arrived(room: &mut Room, world: &mut World) -> (usize, usize) {
     (world.peer.taken.iter().map(|taken| taken.to.len()).sum(), world.inbox(room, "grace").len())
 }
 
-/// Cuts the power for so many seconds.
+/// Cuts the power for this many seconds.
 fn power_cut(room: Room, world: World, seed: u64, seconds: u64) -> (Room, World) {
     let Room { mut machine, .. } = room;
     let wall = machine.wall_clock();

@@ -182,7 +182,7 @@ fn files_survive_a_power_cut_during_an_undo() {
     assert!(ends.contains(&NOT_SENT) && ends.contains(&DELIVERED), "{ends:?}");
 }
 
-/// Delivers messages of so many octets until one is refused.
+/// Delivers messages of this many octets until one is refused.
 pub(super) fn fill(room: &mut Room, octets: usize) {
     let body = stuffed(&[&b"Subject: Filler\r\n\r\n"[..], &b"x\r\n".repeat(octets / 3)].concat());
     loop {

@@ -21,7 +21,7 @@ const AS_GRACE: (&str, &str) = (GRACE, "grace@barepost.test");
 /// Without a `From` field, which the server adds: several accounts submit it.
 const MESSAGE: &[u8] = b"Subject: Away\r\n\r\nHello.\r\n";
 
-/// Submits messages to so many domains with silent hosts.
+/// Submits messages to this many domains with silent hosts.
 fn submit_in_vain(world: &mut World, room: &mut Room, sender: (&str, &str), domains: usize) {
     for number in 0..domains {
         let domain: &'static str = format!("silent{number}.test").leak();

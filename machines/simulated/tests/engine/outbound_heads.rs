@@ -47,7 +47,7 @@ fn message(octets: usize) -> Vec<u8> {
     message.into_bytes()
 }
 
-/// Sizes of entries that end on both sides of the edge after so many chunks.
+/// Sizes of entries that end on both sides of the edge after this many chunks.
 fn sizes_around(chunks: usize) -> Vec<usize> {
     let edge = chunks * CHUNK;
     (edge - ABOVE..edge + STEP).step_by(STEP).collect()

@@ -10,7 +10,7 @@ use super::relay::{ADA, Conversation, GRACE, MESSAGE, Mood, PEER, Peer, World, i
 use super::relay_tls::TlsBehaviour;
 use super::room::Room;
 
-/// Messages to so many friends. They wait while the first host of the domain, which is down, is
+/// Messages to this many friends. They wait while the first host of the domain, which is down, is
 /// contacted.
 fn waiting(seed: u64, mood: Mood, tls_behaviour: TlsBehaviour, friends: usize) -> (Room, World) {
     let (mut room, mut world) = serving(seed, mood);
@@ -21,7 +21,7 @@ fn waiting(seed: u64, mood: Mood, tls_behaviour: TlsBehaviour, friends: usize) -
     (room, world)
 }
 
-/// How many messages have reached each of so many friends.
+/// How many messages have reached each of this many friends.
 fn reached(world: &World, friends: usize) -> Vec<usize> {
     assert!(world.peer.taken.iter().all(|taken| is_whole(&taken.content, MESSAGE)));
     let to: Vec<&str> =
@@ -58,8 +58,8 @@ fn many_messages_for_a_domain_share_few_connections() {
     }
 }
 
-/// Submits so many messages of two accounts, alternating. With several cores, two cores own them in
-/// some of the rooms.
+/// Submits this many messages of two accounts, alternating. With several cores, two cores own them
+/// in some of the rooms.
 fn submit_of_two(room: &mut Room, world: &mut World, messages: usize) {
     for number in 0..messages {
         let (login, name) = [(ADA, "ada"), (GRACE, "grace")][number % 2];

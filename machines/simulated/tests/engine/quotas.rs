@@ -24,7 +24,7 @@ pub(super) fn limited(configuration: &str) -> String {
     configuration.replace(grace, &format!("{grace}\nquota = \"1M\"")).replace("[access]", eve)
 }
 
-/// A message of so many kibibytes.
+/// A message of this many kibibytes.
 pub(super) fn message(kibibytes: usize) -> Vec<u8> {
     [
         &b"Subject: Large\r\n\r\n"[..],
@@ -66,7 +66,7 @@ fn given(room: &mut Room, talk: &mut Talk, message: &[u8]) -> String {
     room.smtp(talk, ".")
 }
 
-/// Grace gets messages of so many kibibytes.
+/// Grace gets messages of this many kibibytes.
 fn fill(room: &mut Room, talk: &mut Talk, sizes: &[usize]) {
     for kibibytes in sizes {
         let size = format!(" SIZE={}", message(*kibibytes).len());

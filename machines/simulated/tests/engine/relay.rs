@@ -404,7 +404,7 @@ impl World {
         });
     }
 
-    /// Runs so many steps. Returns how long they take.
+    /// Runs this many steps. Returns how long they take.
     pub(super) fn step(&mut self, room: &mut Room, steps: u64) -> Micros {
         let start = room.machine.now;
         for _ in 0..steps {

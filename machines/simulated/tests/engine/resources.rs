@@ -39,7 +39,7 @@ fn host_with_buffers(room: &mut Room, bytes: usize) -> usize {
     host
 }
 
-/// A room with so many messages in its first account.
+/// A room with this many messages in its first account.
 fn room_with_messages(seed: u64, messages: usize) -> Room {
     let mut room = Room::new(seed);
     let mut talk = room.connect(25);

@@ -58,7 +58,7 @@ pub(super) const BOTH: [(SignatureReason, Algorithm); 2] = [
     (SignatureReason::Verified, Algorithm::Ed25519Sha256),
 ];
 
-/// The usual sizes, where so many messages for the same account may come at a time.
+/// The usual sizes, where this many messages for the same account may come at a time.
 pub(super) fn sizes_for_messages(messages: usize) -> Sizes {
     let usual = usual_sizes();
     Sizes { transactions: usual.transactions.max(messages / 2), ..usual }

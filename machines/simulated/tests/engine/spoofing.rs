@@ -13,7 +13,7 @@ use super::dns::{Mood, NameServer, TEXT, text};
 use super::room::{Room, Talk, stuffed};
 use super::signing::{begin, keys};
 
-/// A header of so many fields with different names.
+/// A header of this many fields with different names.
 fn fields(count: usize) -> String {
     (0..count).map(|number| format!("x{number:x}:\r\n")).collect()
 }

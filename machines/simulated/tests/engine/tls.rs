@@ -232,7 +232,7 @@ fn failed_handshakes_leave_nothing_behind() {
     let mut hello = Vec::new();
     let mut tls_stream = room.connect_tls(443, &browser(&trust));
     tls_stream.tls.write_tls(&mut hello).expect("it is memory");
-    // Clients that stop after so many bytes of their first flight.
+    // Clients that stop after this many bytes of their first flight.
     for length in [1, 5, 6, hello.len() - 1, hello.len()] {
         let talk = room.connect(443);
         room.send(&talk, &hello[..length]);

@@ -19,7 +19,7 @@ const HOSTS: usize = 4;
 const HANDLERS_MAX: usize = 16;
 /// The requests of one account that have a request handler, or wait for one.
 const REQUESTS_MAX: usize = HANDLERS_MAX + 128;
-/// The request of the other account passes all but so many: twice the handlers of one account.
+/// The request of the other account passes all but this many: twice the handlers of one account.
 const BEFORE_MAX: usize = 2 * HANDLERS_MAX;
 
 fn search(room: &mut Room, tls_stream: &mut TlsStream, browser: &Browser) {

@@ -40,7 +40,7 @@ const WATCHED: [Sending; 3] = [
 const PAPER_JAVA: &str = "paper: its server in Java";
 const PAPER_MAIL_PRO: &str = "paper: ShareMailPro";
 
-/// Messages a second over a wide network of so many milliseconds.
+/// Messages a second over a wide network of this many milliseconds.
 struct Case {
     round_ms: u32,
     sending: Sending,

@@ -30,7 +30,7 @@ const TIMES: usize = 12;
 const NOWHERE: &str = "nowhere";
 const EVERYWHERE: &str = "engine";
 
-/// An action in a mailbox of so many messages.
+/// An action in a mailbox of this many messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Deed {
     /// The page with the newest.
@@ -115,7 +115,7 @@ fn key(number: usize) -> String {
     format!("1.{number}")
 }
 
-/// The cost of an action in a mailbox of so many messages.
+/// The cost of an action in a mailbox of this many messages.
 struct Found {
     deed: Deed,
     messages: usize,

@@ -9,7 +9,7 @@ pub(crate) fn large(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at / 3) as u8).collect()
 }
 
-/// The site. Its `/large` has so many bytes.
+/// The site. Its `/large` has this many bytes.
 pub(crate) fn site(large_bytes: usize) -> Site {
     let file = |bytes: &[u8]| SiteFile {
         content_type: "text/plain".to_string(),

@@ -38,7 +38,7 @@ impl Trust {
         Trust::until(name, 10_000)
     }
 
-    /// A certificate that expires so many days after the machine starts.
+    /// A certificate that expires this many days after the machine starts.
     pub(crate) fn until(name: &str, days: u32) -> Trust {
         Trust::made(7, &[name], -365..i64::from(days))
     }
