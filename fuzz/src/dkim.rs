@@ -24,7 +24,7 @@ const KEY: [u8; 48] = {
     key
 };
 
-/// When it is, where the message is cut, a key, and behind a zero the message.
+/// When it is, where the message is cut, a key, and after a zero the message.
 struct Input<'a> {
     now: u32,
     cuts: [u8; 3],

@@ -73,7 +73,7 @@ fn pieces<'a>(mut bytes: &'a [u8], cuts: &'a [u8]) -> impl Iterator<Item = &'a [
     })
 }
 
-/// Parts lie in each other and behind each other.
+/// Parts are nested, or follow each other.
 fn check(message: &[u8], structure: &Structure) {
     assert!((1..=PARTS_MAX + usize::from(structure.is_cut)).contains(&structure.parts.len()));
     let mut ends = Vec::new();

@@ -24,7 +24,7 @@ static SPENT_BYTES: AtomicUsize = AtomicUsize::new(0);
 enum Input {
     /// A right pack with changes.
     Changed(Vec<Change>),
-    /// Any bytes behind a right header.
+    /// Any bytes after a right header.
     Headed(Vec<u8>),
     Raw(Vec<u8>),
 }

@@ -3,7 +3,7 @@
 //!
 //! The first byte chooses the version and how far the connection has come when the script begins.
 //!
-//! | byte (mod 16) | and behind it | what happens |
+//! | byte (mod 16) | and after it | what happens |
 //! |---|---|---|
 //! | 0 to 3 | n | the client sends its pending TLS messages, then the next n bytes of text |
 //! | 4 | | the client sends its pending TLS messages alone |
@@ -23,7 +23,7 @@
 //! - Any input: no panic, steps end, and never more bytes are kept than a record and what the
 //!   session left (`wire`).
 //! - Plaintext is a prefix of what the client said. None arrives before the handshake is done, none
-//!   from a damaged record after that, and none behind a failure.
+//!   from a damaged record after that, and none after a failure.
 //! - Undamaged data arrives wholly, both ways. The client of an undamaged connection reports no
 //!   error.
 //! - After a failure nothing is said but the alert, and arriving bytes are ignored (`wire`).

@@ -66,7 +66,7 @@ pub(super) struct AdminCx<'a, 'c> {
 
 pub(super) struct AdminRequest {
     asker: Ticket,
-    /// The entry behind which it goes on.
+    /// The entry after which it goes on.
     cursor: Option<Place>,
     /// The entry that is read, and its beginning.
     beginning: Option<(Place, PartialMessage)>,

@@ -234,7 +234,7 @@ fn restored(path: &str, parts: &OutboundContext<'_>) -> Option<String> {
     }
 }
 
-/// The sender of a message, from its first line, and where the message goes on behind that line.
+/// The sender of a message, from its first line, and where the message goes on after that line.
 pub(super) fn reverse_path(header: &[u8]) -> (&str, usize) {
     let end = memchr::memmem::find(header, b"\r\n").unwrap_or(0);
     let line =

@@ -1,7 +1,7 @@
 //! The head of an entry, above the message: its signatures, then its envelope.
 //!
 //! Both are read from the entry's beginning, however that is cut. The signatures were appended last
-//! and may lie across the edge of a chunk. The envelope begins in a part of its own behind them
+//! and may lie across the edge of a chunk. The envelope begins in a part of its own after them
 //! (`store::PartialMessage`).
 //!
 //! Invariants:
@@ -47,7 +47,7 @@ impl EntryExtent {
 
 /// Reads the head of an entry from its first bytes. `extent`: whether these are all of its bytes.
 ///
-/// Errors: `Partial` if the head may go on behind these bytes, but never for a whole entry.
+/// Errors: `Partial` if the head may go on after these bytes, but never for a whole entry.
 pub(super) fn read(entry: &[u8], extent: EntryExtent) -> Result<EntryHead, UnreadableEnvelope> {
     let read = signatures_length(entry).and_then(|signatures| {
         let (envelope, length) = envelope::read(entry.get(signatures..).unwrap_or_default())?;

@@ -4,7 +4,7 @@
 //! Invariants:
 //! - An entry has one state. An entry that waits is also in `waiting`, by when it is due; no other
 //!   entry is.
-//! - The entries of a page, and the entries behind an entry, are found without a look at the
+//! - The entries of a page, and the entries after an entry, are found without a look at the
 //!   others.
 //! - The last result is remembered of at most [`WORDS_MAX`] entries. A domain is known by a keyed
 //!   hash of its name.
@@ -205,7 +205,7 @@ impl QueueIndex {
         self.of(place).is_some_and(|status| status.state == state)
     }
 
-    /// The entries behind this one, or all.
+    /// The entries after this one, or all.
     pub(super) fn behind(
         &self,
         place: Option<Place>,

@@ -3,7 +3,7 @@
 //!
 //! Invariants:
 //! - One delivery is under way at a time.
-//! - The octets behind the message are handed over only after all of the message.
+//! - The octets that follow the message are handed over only after all of the message.
 
 use alloc::vec::Vec;
 
@@ -21,7 +21,7 @@ pub(super) struct LocalDelivery {
     rest: FollowingContent,
 }
 
-/// The content behind the first bytes of a delivery.
+/// The content after the first bytes of a delivery.
 #[derive(Default)]
 pub(super) enum FollowingContent {
     /// Nothing.

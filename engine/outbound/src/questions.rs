@@ -73,7 +73,7 @@ pub enum Which {
 /// A question to a core about the entries that it owns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum QueueQuery {
-    /// The first [`LINES`] entries, or those behind this one.
+    /// The first [`LINES`] entries, or those after this one.
     Look(Option<QueueEntryId>),
     /// To take this action on these entries.
     Handle(QueueAction, Which),

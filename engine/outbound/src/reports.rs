@@ -70,7 +70,7 @@ pub(super) struct ReportWriter<'a> {
 }
 
 impl ReportWriter<'_> {
-    /// The failure report, in words. The second value is the end of the report behind the message,
+    /// The failure report, in words. The second value is the end of the report after the message,
     /// if the whole message is returned.
     pub(super) fn report(
         &self,

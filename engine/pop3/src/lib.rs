@@ -11,7 +11,7 @@
 //!   nothing.
 //! - A maildrop that a login opened is left exactly once.
 //! - No plaintext state survives STLS: a new session begins after the handshake, and bytes that the
-//!   client sent behind STLS are dropped.
+//!   client sent after STLS are dropped.
 //! - Every line ends in CRLF, and no line of a message or a list can be taken for the end of its
 //!   response.
 //!

@@ -3,9 +3,9 @@
 //!
 //! Invariants:
 //! - The state is read when no group is in flight. It precedes the changes of the same group.
-//! - The root moves only after everything behind the new root is durable. The old segments are free
-//!   only after two versions of the superblock have the new root.
-//! - A checkpoint that is interrupted continues behind its last durable group, also in another
+//! - The root moves only after the whole checkpoint is durable. The old segments are free only
+//!   after two versions of the superblock have the new root.
+//! - A checkpoint that is interrupted continues after its last durable group, also in another
 //!   life. So interruptions do not fill the disk with parts of checkpoints.
 
 use crate::account::Account;
@@ -39,7 +39,7 @@ struct Checkpoint {
     root: Root,
     old: Vec<SegmentIndex>,
     cursor: WalkCursor,
-    /// The cursor behind the records that are durable.
+    /// The cursor after the records that are durable.
     durable: WalkCursor,
 }
 
@@ -109,7 +109,7 @@ impl Checkpointer {
     }
 
     /// The disk has failed. The journal keeps its previous beginning, and the checkpoint continues
-    /// behind what is durable.
+    /// after what is durable.
     pub(crate) fn give_up(&mut self, journals: &mut Journals) {
         let Some(Checkpoint { shard, root, old, durable, .. }) = self.0.take() else { return };
         let unfinished = UnfinishedCheckpoint { root, cursor: durable, blocks_before: 0 };

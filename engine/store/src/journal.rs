@@ -153,7 +153,7 @@ impl Journal {
         !core::mem::replace(&mut self.fenced, true)
     }
 
-    /// Moves on behind a block with this hash.
+    /// Moves on after a block with this hash.
     pub(crate) fn block_follows(&mut self, hash: u64) {
         self.place += 1;
         self.sequence += 1;
@@ -161,7 +161,7 @@ impl Journal {
         self.blocks += 1;
     }
 
-    /// Moves on to another segment, behind a link with this hash.
+    /// Moves on to another segment, after a link with this hash.
     pub(crate) fn link_follows(&mut self, next: SegmentIndex, hash: u64) {
         if let Some(mark) = &mut self.mark {
             mark.linked += 1;

@@ -113,7 +113,7 @@ impl Rebuild {
                     self.take_in(&chunk.header, ChunkCopy { is_at_known_place, page });
                     chunk.pages
                 }
-                // The chunk may continue behind the piece.
+                // The chunk may continue after the piece.
                 None if taken > 0 && chunk::may_begin(rest, page) => break,
                 None => pages_to_next(rest, page),
             };

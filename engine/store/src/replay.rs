@@ -241,7 +241,7 @@ impl Replay {
         group_fits && self.journal.continues_with(header)
     }
 
-    /// Moves on behind a block, and remembers the position behind its rival. If only one of the two
+    /// Moves on after a block, and remembers the position after its rival. If only one of the two
     /// is a fence, the fence was written later, over a group that failed. If both are fences,
     /// either may be the right one, and more blocks of its group follow. So a failed group is never
     /// applied.
@@ -380,7 +380,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Looks for a group that begins behind the missing block. It proves that the block was
+    /// Looks for a group that begins after the missing block. It proves that the block was
     /// durable.
     fn look_ahead(
         &mut self,
@@ -429,7 +429,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Continues behind a block that was durable and is lost.
+    /// Continues after a block that was durable and is lost.
     fn skip_hole(&mut self, header: &BlockHeader, place: u32, geometry: Geometry) {
         let missing = geometry
             .place_page(self.journal.segment(), self.journal.place().min(geometry.link_place()));

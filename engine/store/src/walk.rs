@@ -20,7 +20,7 @@ pub(crate) enum WalkCursor {
 }
 
 impl WalkCursor {
-    /// The position behind the messages up to this UID.
+    /// The position after the messages up to this UID.
     pub(crate) fn behind(account: AccountId, mailbox: u32, last: u32) -> WalkCursor {
         match last.checked_add(1) {
             Some(next) => WalkCursor::Messages(account, mailbox, next),
@@ -48,7 +48,7 @@ impl WalkCursor {
 pub(crate) struct UnfinishedCheckpoint {
     /// The root of the journal once the checkpoint is complete.
     pub(crate) root: Root,
-    /// All behind this position is missing.
+    /// Everything after this position is missing.
     pub(crate) cursor: WalkCursor,
     /// Blocks of the journal before that root.
     pub(crate) blocks_before: u32,

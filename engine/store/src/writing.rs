@@ -29,7 +29,7 @@ pub(crate) fn needs_fence(parts: &StoreParts, shard: ShardId) -> bool {
     parts.journals.of(shard).is_some_and(|journal| journal.needs_fence(geometry))
 }
 
-/// Writes records as a group of `blocks` blocks, behind a fence if one is needed. The caller has
+/// Writes records as a group of `blocks` blocks, after a fence if one is needed. The caller has
 /// checked the space.
 pub(crate) fn write_blocks(
     parts: &mut StoreParts,

@@ -8,7 +8,7 @@
 //!
 //! An HTML parser creates an element only from `<` followed by its name. So the scan looks for
 //! these characters everywhere: in text, comments, attributes, raw text and foreign content. Each
-//! tag in [`NAMES`] gets a `!` behind its `<`. That makes it a comment up to the next `>` (HTML,
+//! tag in [`NAMES`] gets a `!` after its `<`. That makes it a comment up to the next `>` (HTML,
 //! "bogus comment state"); where `<` begins no tag the `!` does nothing. The scan needs no parser
 //! state, so an attacker cannot use a difference between it and a browser. The document stays
 //! valid, since a comment may stand anywhere, also in its head.

@@ -126,7 +126,7 @@ impl Job {
     }
 
     /// Messages that match these words. `only`: the one mailbox to search. `before`: the search
-    /// goes on behind this message.
+    /// goes on after this message.
     pub(crate) fn search(
         words: String,
         only: Option<MailboxId>,

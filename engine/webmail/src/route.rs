@@ -57,14 +57,14 @@ pub enum WebPage<'a> {
         words: Cow<'a, str>,
         /// The only mailbox to search.
         mailbox: Option<u32>,
-        /// The search goes on behind this message.
+        /// The search goes on after this message.
         before: Option<MessageKey>,
     },
     /// `/mail/settings`
     Settings,
     /// `/mail/boxes`: creates, renames and removes mailboxes.
     Mailboxes,
-    /// `/mail/queue`, `/mail/queue?after={entry}`: the queue behind this entry, for administrators.
+    /// `/mail/queue`, `/mail/queue?after={entry}`: the queue after this entry, for administrators.
     Queue(Option<QueueEntryId>),
     /// `/mail/events`: an event stream with the state of the mailboxes, now and after each change.
     Events,

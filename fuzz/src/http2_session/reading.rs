@@ -85,7 +85,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// It says these bytes behind the first `taken` ones; some of them it may have said before.
+    /// It says these bytes after the first `taken` ones; some of them it may have said before.
     pub(super) fn says(&mut self, taken: usize, bytes: &[u8]) {
         let known = self.said.len() - taken;
         self.said.extend_from_slice(bytes.get(known..).unwrap_or_default());

@@ -1,6 +1,6 @@
 //! Scripts of a client of HTTP/2: frames of the declared length, other frames, and other events.
 //!
-//! | byte (mod 24) | and behind it | what happens |
+//! | byte (mod 24) | and after it | what happens |
 //! |---|---|---|
 //! | 0 to 9 | flags, stream, n, n bytes | a frame of this kind |
 //! | 10, 11, 12 | what, stream | a request: of `REQUESTS`, and how its head comes |

@@ -58,7 +58,7 @@ impl Wire {
         }
     }
 
-    /// One byte behind the Ethernet header is damaged on the way: a checksum must detect it. ARP
+    /// One byte after the Ethernet header is damaged on the way: a checksum must detect it. ARP
     /// has no checksum, so its frames stay as they are.
     fn spoil(&mut self, now: Instant, to: usize, mut frame: Vec<u8>, at: usize) {
         if frame[12..14] == [8, 0] {

@@ -94,7 +94,7 @@ fn quoted(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// The length of a character literal. The quote behind it tells it from a lifetime.
+/// The length of a character literal. The quote after it tells it from a lifetime.
 fn character(rest: &str) -> usize {
     let mut inside = rest.chars().skip(1);
     match (inside.next(), inside.next()) {

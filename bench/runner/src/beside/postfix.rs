@@ -2,7 +2,7 @@
 //! delivers it into a Maildir, and serves it by POP3.
 //!
 //! It is tuned as administrators tune it: no name is looked up, no client is slowed down, and
-//! nothing is logged. Postfix's own agent delivers, which is the shortest way. The flush behind a
+//! nothing is logged. Postfix's own agent delivers, which is the shortest way. The flush before a
 //! 250 is Postfix's own.
 
 use super::Peer;

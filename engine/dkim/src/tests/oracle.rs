@@ -247,7 +247,7 @@ fn changed(message: &str, at: Index, is_covered: impl Fn(&str) -> bool) -> Strin
 
 /// Whether base64 ends with the character at this place. Its low bits are unused, so another
 /// character may decode to the same octets, and mail-auth accepts both. Folding may stand before
-/// and behind the padding.
+/// and after the padding.
 fn ends_base64(bytes: &[u8], place: usize) -> bool {
     let mut rest = bytes[place + 1..].iter().filter(|byte| !byte.is_ascii_whitespace());
     rest.next() == Some(&b'=') && matches!(rest.next(), Some(b'=' | b';'))

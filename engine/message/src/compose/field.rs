@@ -20,7 +20,7 @@ const ENCODED_WORD_BYTES_MAX: usize = 75;
 const AROUND_ENCODED: usize = "=?utf-8?Q??=".len();
 /// With less space than this, no encoded word is begun: some characters take twelve bytes.
 const ENCODED_WORD_BYTES_MIN: usize = AROUND_ENCODED + 16;
-/// A longer word is encoded, which splits it. A word of this length fits behind the longest name of
+/// A longer word is encoded, which splits it. A word of this length fits after the longest name of
 /// a field.
 const WORD_BYTES_MAX: usize = 66;
 

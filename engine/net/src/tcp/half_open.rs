@@ -141,7 +141,7 @@ impl<K: Copy + PartialEq> HalfOpenTable<K> {
             SynHistory::New => EVICTION_AGE,
             SynHistory::Repeated => EVICTION_AGE_FOR_REPEATED,
         };
-        // The entries behind the first of a queue are hardly older.
+        // The entries after the first of a queue are hardly older.
         let firsts =
             (0..QUEUES).filter_map(|queue| self.entries.oldest(queue)).map(|(index, _)| index);
         let longest = firsts

@@ -60,7 +60,7 @@ impl DeliveryAttempt {
         }
     }
 
-    /// The text of a report, and the part of the message that is delivered behind it.
+    /// The text of a report, and the part of the message that is delivered after it.
     fn content(
         &self,
         kind: DeliveryKind,

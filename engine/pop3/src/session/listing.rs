@@ -44,7 +44,7 @@ const PAGE_BYTES: usize = 1024;
 /// Lines that are sent together.
 type ListPage = heapless::Vec<u8, PAGE_BYTES>;
 
-/// The longest line, with the end of a list behind it.
+/// The longest line, with the end of a list after it.
 const ENTRY_BYTES_MAX: usize = REPLY_TEXT_BYTES_MAX + reply::END.len();
 
 impl MaildropList {

@@ -48,7 +48,7 @@ fn repeated_message_is_refused_until_its_arrival_is_forgotten() {
 }
 
 /// After a cut anywhere, a repeated delivery succeeds if the message is missing, and is refused if
-/// it is there. This also holds if the message was torn behind its record.
+/// it is there. This also holds if the message was torn after its record.
 #[test]
 fn repeated_message_is_there_once_after_a_cut_anywhere() {
     for length in [1500, 40_000] {

@@ -59,12 +59,12 @@ enum Expect {
     Line,
     /// The head of a part.
     PartHead,
-    /// The body of a part, behind the line end of an empty line. A delimiter may not overlap that
+    /// The body of a part, after the line end of an empty line. A delimiter may not overlap that
     /// line end.
     Body,
     /// More of the body.
     MoreBody,
-    /// Bytes behind the last delimiter, which are ignored.
+    /// Bytes after the last delimiter, which are ignored.
     End,
 }
 
@@ -143,7 +143,7 @@ impl PartParser {
         rest.strip_prefix(line).map(Some).ok_or(FormError::Malformed)
     }
 
-    /// The rest of a delimiter's line. Bytes behind the last delimiter are ignored.
+    /// The rest of a delimiter's line. Bytes after the last delimiter are ignored.
     fn line_goes_on<'b>(&mut self, rest: &'b [u8]) -> Result<Option<&'b [u8]>, FormError> {
         let (is_last, behind) =
             rest.strip_prefix(b"--").map_or((false, rest), |behind| (true, behind));

@@ -1,4 +1,4 @@
-//! Parameters behind a media type or a disposition: `; name=value; name="value"`.
+//! Parameters after a media type or a disposition: `; name=value; name="value"`.
 //!
 //! In a quoted value a backslash is a plain character: browsers do not escape with it, and file
 //! names may end in one.

@@ -34,7 +34,7 @@ struct Copier<'a> {
 }
 
 impl AttachmentCopy {
-    /// `composer`: the writer of the new message, behind the message's own files.
+    /// `composer`: the writer of the new message, after the message's own files.
     pub(super) fn new(draft: MessageKey, wanted: Vec<usize>, composer: Composer) -> AttachmentCopy {
         AttachmentCopy {
             draft,

@@ -53,7 +53,7 @@ pub(crate) struct DocumentJob {
 }
 
 /// How many bytes of an attached message are held back until it is known that they do not belong to
-/// the delimiter behind it. A delimiter is no longer than this.
+/// the delimiter after it. A delimiter is no longer than this.
 const DELIMITER_BYTES_MAX: usize = 512;
 
 /// The data that is extracted while the message is parsed.

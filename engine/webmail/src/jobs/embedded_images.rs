@@ -6,7 +6,7 @@
 //! policy names no host, not even ours, and the document loads nothing.
 //!
 //! Invariants:
-//! - Only base64 of an image is written, behind a type in [`TYPES`]. No other part of the message's
+//! - Only base64 of an image is written, after a type in [`TYPES`]. No other part of the message's
 //!   description of it enters the document.
 //! - Of an image only its place is kept: it is read where the document shows it. The held-back end
 //!   of the document is as long as the longest reference.

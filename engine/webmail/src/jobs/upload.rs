@@ -2,7 +2,7 @@
 //! store as they come.
 //!
 //! The draft is begun with the first file and with the text that stood before it in the form.
-//! Nothing shows the draft before it is complete. If fields behind the files change the text, or
+//! Nothing shows the draft before it is complete. If fields after the files change the text, or
 //! the message is to be sent, the draft is written once more with its files copied.
 //!
 //! Invariants:

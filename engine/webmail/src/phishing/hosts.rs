@@ -153,7 +153,7 @@ fn skeleton(label: &str) -> Option<String> {
     label.chars().map(latin).collect()
 }
 
-/// Decodes a label behind `xn--` (RFC 3492 section 6.2). `None`: it is invalid.
+/// Decodes a label after `xn--` (RFC 3492 section 6.2). `None`: it is invalid.
 fn decoded(label: &str) -> Option<String> {
     let (basic, rest) = label.rsplit_once('-').unwrap_or(("", label));
     let mut out: Vec<char> = basic.chars().collect();

@@ -119,7 +119,7 @@ fn any_folded(text: &str, mut is_it: impl FnMut(char) -> bool) -> bool {
     })
 }
 
-/// The phrase as a user types it behind a field's name.
+/// The phrase as a user types it after a field's name.
 impl fmt::Display for Phrase {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let quote = if self.text.contains(' ') { "\"" } else { "" };

@@ -30,7 +30,7 @@ enum RequestKind {
     Tail(usize),
     /// Http2Client ranges of the page.
     Parts(Range<usize>, Range<usize>),
-    /// A range behind the end of the page.
+    /// A range after the end of the page.
     Beyond,
     /// The whole page, unless the client already has this version.
     Unless(Precondition),

@@ -87,7 +87,7 @@ fn harmed(disk: &MemoryDisk, sector: u64) -> Option<Vec<usize>> {
     }
     let chunk = chunk_around(disk, page)?;
     let mut bytes = page_bytes(disk, chunk);
-    // Bytes behind the octets are left over from earlier contents.
+    // Bytes after the octets are left over from earlier contents.
     let length = u32::from_le_bytes(bytes[52..56].try_into().ok()?) as usize;
     bytes.truncate(OCTETS_FROM + length);
     let numbers = numbers_in(&bytes);

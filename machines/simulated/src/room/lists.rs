@@ -9,7 +9,7 @@ use super::message::{COPIES, CopyState, MessageCopy, MessageId, OWN};
 use super::model::Model;
 use super::uncertain::RequestedChange;
 
-/// Archive is the last mailbox that a search covers by default. The mailboxes behind it hold
+/// Archive is the last mailbox that a search covers by default. The mailboxes after it hold
 /// discarded messages.
 const SEARCHED_LAST: u32 = 4;
 

@@ -816,7 +816,7 @@ fn an_attached_message_is_downloaded_as_its_own_file() {
         assert!(file.text() == inner, "{length}: {} bytes of {}", file.body.len(), inner.len());
         if length == 0 {
             // The store reads a chunk of 32 KiB with its header at a time. The inner message ends
-            // before, at and behind the end of the first chunk.
+            // before, at and after the end of the first chunk.
             let whole = browser.get(&mut room, &format!("/mail/download/1.{uid}")).body.len();
             let first_read = 32 * 1024 - 512 - (whole - "\r\n--b--\r\n".len());
             lengths.extend(first_read - 4..first_read + 12);

@@ -161,7 +161,7 @@ impl Receiver {
     }
 }
 
-/// Copies `part` behind the first `filled` bytes of `long`, if it fits. Returns how many are filled
+/// Copies `part` after the first `filled` bytes of `long`, if it fits. Returns how many are filled
 /// then.
 fn append(long: &mut Option<Box<[u8]>>, filled: usize, part: Option<&[u8]>) -> usize {
     let (Some(long), Some(part)) = (long, part) else { return filled };

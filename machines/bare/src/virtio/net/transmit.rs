@@ -1,7 +1,7 @@
 //! Sent frames: the head is copied, and pieces are shared with the card until it has sent them.
 //!
 //! A frame is one chain: a slot with virtio header and frame head, then one descriptor for each
-//! piece. Small payloads are copied behind the head instead. Below a few hundred bytes that costs
+//! piece. Small payloads are copied after the head instead. Below a few hundred bytes that costs
 //! less than a descriptor, a reference to the piece, and the card's work for it. No code waits for
 //! the card: sent frames are released when the next frames are received, or when the ring is full.
 //!
@@ -185,7 +185,7 @@ impl Transmitter {
         filled
     }
 
-    /// Describes the pieces in the chain behind `first`, and holds them. Returns the chain's last
+    /// Describes the pieces in the chain after `first`, and holds them. Returns the chain's last
     /// descriptor.
     fn share(&mut self, first: u16, length: u16, payload: &[Piece]) -> u16 {
         let mut last = first;
