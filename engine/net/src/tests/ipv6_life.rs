@@ -107,7 +107,7 @@ fn a_duplicate_address_is_replaced_by_another_one() {
 }
 
 #[test]
-fn competing_detection_fails_and_a_looped_solicitation_does_not() {
+fn competing_solicitation_is_a_conflict_but_a_looped_one_is_not() {
     let mut world = automatic();
     let first = world.says();
     let question =

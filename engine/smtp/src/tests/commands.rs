@@ -76,7 +76,7 @@ fn helo_and_ehlo_name_the_protocol() {
 }
 
 #[test]
-fn client_names_are_kept_unchanged() {
+fn ehlo_names_of_any_length_are_passed_on_unchanged() {
     for length in [1, 61, 62, 63, 64, 254, 255] {
         let name = "n".repeat(length);
         let mut talk = Conversation::new();

@@ -62,7 +62,7 @@ fn move_stops_when_the_uids_are_used_up() {
 
 /// The highest possible UID is on the disk already.
 #[test]
-fn message_with_the_highest_uid_is_moved_once() {
+fn message_with_the_highest_uid_moves_once_if_listed_twice() {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
     rig.deliver(&[ada], &body(1, 300)).unwrap();
