@@ -82,7 +82,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
             "QEMU, TCG, q35, {CORES} cores, virtio-net on a tap; h2load with one thread, a page of 4 KB and a connection for each request"
         ),
         rows: points.iter().flat_map(rows).collect(),
-        note: "More requests a second are better; less of everything else is better. The percentages of 3.4 GHz are counted instructions, at an instruction a clock. A core counts as \
+        note: "For requests a second, higher is better; for all else, lower. The percentages of 3.4 GHz are counted instructions, at an instruction a clock. A core counts as \
                busy, emulated, while the host runs its thread, with the plugin counting. If the host has fewer processors than guest and clients, no core gets all of its time. \
                Times are measured at the tap, in the better of two turns. The time of a frame between cores is from the turn that steers it to the turn that takes it.",
         figure: Some(draw::figure(&points)),

@@ -107,9 +107,9 @@ fn measure(
     Ok(Report {
         machine: format!("{machine}; smtp-sink"),
         rows: rows(&all),
-        note: "Of letters a second more is better, of all else less. Letters a second are counted from the first that comes in to the last that has left, and so are instructions, until the guest rests; rates are \
-               the better of two turns, counts the median; both while the plugin counts. What is sent to others ours signs, with RSA and Ed25519, which the peer does not; what is sent on neither does. The slow destination takes a second for a letter. With a queue all of it is for a destination that is down; what a \
-               letter waits that is for another one is measured for two minutes and a half from the start on, in which the queue is looked at more than once. Where our instructions went: target/bench/relay-*.profile.",
+        note: "For messages a second, higher is better; for all else, lower. Messages a second are counted from the first that arrives to the last that leaves, and instructions until the guest is at rest. A rate is \
+               the better of two rounds, a count their median; the plugin counts in both. Our server signs sent messages with RSA and Ed25519, and the peer does not; neither signs those sent on. The slow destination takes a second for a message. A long queue is for a destination that is down. The wait of \
+               a message for another destination is measured for two and a half minutes from the start, in which the queue is examined more than once. Where our instructions went: target/bench/relay-*.profile.",
         figure: Some(draw::figure(&all)),
     })
 }

@@ -66,9 +66,9 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     Ok(Report {
         machine,
         rows: cases.iter().flat_map(rows).chain(paced.rows()).collect(),
-        note: "Of requests and bytes more is better, of all else less; the peer's figure is its faster form's where none is named twice. Rates \
-               and times are the best of three turns, counts the median, all while the plugin counts. Instructions with 1,000 kept connections include their making. \
-               At 70 %: h2load asks at fixed times, each server at seven tenths of its own most with as many connections.",
+        note: "For requests and bytes a second, higher is better; for all else, lower. A row with one figure of nginx has that of its faster configuration. Rates \
+               and times are the best of three rounds, counts the median; the plugin counts in all. Instructions with 1,000 kept connections include opening them. \
+               At 70 %: h2load sends requests at fixed times, to each server at 70 % of its own highest rate with as many connections.",
         figure: Some(draw::figure(&cases)),
     })
 }

@@ -58,9 +58,9 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
             .chain(rows_of_load(&loaded))
             .chain(far.iter().map(row_of_far))
             .collect(),
-        note: "TLS 1.3, X25519, AES-128-GCM, a certificate of ECDSA P-256, connections that stand. Of answers a second more is better, of all else less. Guest instructions are repeatable on any \
-               host; ms are the browser's, emulated, and busy is what the emulator's processor took of the host's, while the plugin counts. Roundcube's inbox is its page and what the page's scripts ask for; its list \
-               alone is the latter, and is what is asked for under load. A letter that is read has been read before. Where our instructions went: target/bench/webmail-*.profile.",
+        note: "TLS 1.3, X25519, AES-128-GCM, a certificate of ECDSA P-256, persistent connections. For answers a second, higher is better; for all else, lower. Guest instructions are repeatable on any \
+               host; ms are the browser's, emulated, and busy is what the emulator's processor took of the host's, while the plugin counts. Roundcube's inbox is its page and the requests of the page's scripts; its list \
+               alone is only those requests, and is what clients request under load. A message that is read has been opened before. Where our instructions went: target/bench/webmail-*.profile.",
         figure: Some(draw::figure(&found, &loaded, &far)),
     })
 }

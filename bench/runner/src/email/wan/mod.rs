@@ -102,8 +102,8 @@ pub(crate) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     Ok(Report {
         machine: format!("{}; tests/wire, {LOSS} of all frames lost each way", beside.machine()),
         rows: rows(&all),
-        note: "Of letters a second more is better, of all else less. A rate is that of acknowledgements, each after a flush; one turn. Steps are as tshark saw them at the client's end of the wire, \
-               the way among them: from the client's last octet to the answer; medians, over 20 ms. The paper's ratios are those of its own machine to its own peers, over the Internet.",
+        note: "For messages a second, higher is better; for all else, lower. A rate counts acknowledged messages, each after a flush, in one round. Steps are as tshark saw them at the client's end of the wire, \
+               and include the network delay: from the client's last octet to the answer; medians, over 20 ms. The paper's ratios are those of its own machine to its own peers, over the Internet.",
         figure: Some(draw::figure(&all)),
     })
 }

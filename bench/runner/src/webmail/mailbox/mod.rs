@@ -151,7 +151,7 @@ pub(crate) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
             "QEMU, TCG, q35, one core, {MEMORY_MIB} MiB, virtio-net on a tap, over TLS"
         ),
         rows: rows(&all),
-        note: "Beside each figure of 200,000 letters stands that of 50, which are a page; that of 20 is below. Less is better. A search that finds nothing looks at 2,000 letters for a page, says so, and goes on from there. \
+        note: "Lower is better. Each figure for 200,000 messages is beside that for 50, which are one page; that for 20 is below. A search without a result examines 2,000 messages for a page, says so, and continues from there. \
                Guest instructions are repeatable on any host; ms are the browser's, emulated. Where our instructions went: target/bench/mailbox-*.profile.",
         figure: None,
     })
