@@ -146,7 +146,7 @@ impl FilterQuery {
         self.stage = Stage::Waiting;
     }
 
-    /// Whether the verdict is known. Goes on with the question.
+    /// Whether the verdict is known. If it is not, the inquiry continues.
     pub fn is_known(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
         loop {
             let is_moving = match self.stage {

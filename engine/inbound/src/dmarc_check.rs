@@ -186,7 +186,7 @@ impl DmarcCheck {
         self.ask_open_questions(caller, cx);
     }
 
-    /// Goes on with the check of a complete message. Returns whether the check is complete.
+    /// Continues the check of a complete message. Returns whether the check is complete.
     ///
     /// Errors: there is no memory to check it now.
     pub(super) fn is_known(

@@ -23,7 +23,8 @@ use super::posting::Wishes;
 use super::transaction::InboundTransaction;
 use super::{greylist, limits};
 
-/// Whether everything is known that the answer to RCPT needs. Goes on with finding it out.
+/// Whether everything is known that the answer to RCPT needs. If not, the next step towards it is
+/// started.
 pub(super) fn may_answer(
     path: &ForwardPath<'_>,
     greeting_name: &str,

@@ -62,7 +62,7 @@ pub(super) struct Check {
 }
 
 impl SpfState {
-    /// Whether the check is complete. Goes on with it.
+    /// Whether the check is complete. If not, it continues.
     pub(super) fn is_known(
         &mut self,
         (reverse_path, greeting_name): (&str, &str),

@@ -109,7 +109,7 @@ impl Administration {
         self.told.pop_front()
     }
 
-    /// Goes on with the requests that can, and begins new ones.
+    /// Continues the requests that can continue, and begins new ones.
     pub(super) fn work(
         &mut self,
         attempts: &mut Attempts,
@@ -127,7 +127,7 @@ impl Administration {
         }
     }
 
-    /// Lets the request of the frame act, and goes on with it.
+    /// Lets the request of the frame act, and continues it.
     pub(super) fn step(
         &mut self,
         mut cx: AdminCx<'_, '_>,

@@ -359,7 +359,7 @@ impl DeliveryAttempt {
         self.recall(cx)
     }
 
-    /// When this attempt is over: the attempt that goes on with its kept connection.
+    /// The attempt that uses the kept connection of this attempt, which is over.
     pub(super) fn follower(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<DeliveryAttempt> {
         let place = self.next_by_connection(cx)?;
         Some(DeliveryAttempt {

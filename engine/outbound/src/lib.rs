@@ -43,7 +43,7 @@
 //! - An entry is in one place at most: it waits, or a delivery attempt has it. A core has at most
 //!   [`shares::ATTEMPTS_MAX`] attempts under way, and each has one connection at most.
 //! - No account has more attempts than places are left for others (`shares`).
-//! - A connection belongs to one attempt. The attempt that goes on with the connection gets a frame
+//! - A connection belongs to one attempt. The attempt that uses the connection next gets a frame
 //!   of its own, so it never receives an answer that the earlier attempt asked for.
 //! - No attempt is made at a destination that is down, and few at a time at one that is slow. Mail
 //!   for other destinations goes on.
@@ -209,8 +209,8 @@ impl Outbound {
         self.administration.next_told()
     }
 
-    /// Goes on with administration, begins the attempts that are due, and goes on with the attempts
-    /// that can.
+    /// Continues administration, begins the attempts that are due, and continues the attempts that
+    /// can continue.
     pub fn work(&mut self, parts: &mut OutboundContext<'_>) {
         let Outbound { attempts, queue, administration } = self;
         administration.work(attempts, queue, parts);

@@ -213,7 +213,7 @@ impl Session {
         taken
     }
 
-    /// There is more buffer space, or it is the next turn: goes on with a list. Bytes may be
+    /// There is more buffer space, or it is the next turn: continues a list. Bytes may be
     /// offered again.
     pub fn resumed(&mut self, actions: &mut impl Actions) {
         self.visited = 0;

@@ -51,7 +51,7 @@ pub struct Policies {
     known: BTreeMap<u64, PolicyRow>,
 }
 
-/// What is known of one domain's, and how it is used.
+/// What is known of one domain's policy, and how often it is used.
 struct PolicyRow {
     known: Arc<KnownPolicy>,
     /// Connections that were made by it.

@@ -105,7 +105,7 @@ impl DeliveryAttempt {
         StepResult::GoesOn
     }
 
-    /// Goes on with fetching the domain's policy.
+    /// Continues to fetch the domain's policy.
     pub(super) fn fetch_policy(&mut self, cx: &mut AttemptCx<'_, '_>) -> StepResult {
         let Some(policy_fetch) = &mut self.policy_fetch else {
             unreachable!("no policy is fetched")
@@ -137,7 +137,7 @@ impl DeliveryAttempt {
         StepResult::GoesOn
     }
 
-    /// Goes on with the SMTP conversation.
+    /// Continues the SMTP conversation.
     pub(super) fn converse(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
         let DeliveryAttempt { connection: Some(connection), reader, .. } = self else {
             unreachable!("nothing is said without a connection")
@@ -202,7 +202,8 @@ impl DeliveryAttempt {
         self.connection_is_over(cx);
     }
 
-    /// What the host said counts, unless it said nothing and there is another host.
+    /// The connection has ended. The result of this host counts, unless it gave none and there is
+    /// another host.
     fn connection_is_over(&mut self, cx: &mut AttemptCx<'_, '_>) {
         self.reader.want_nothing();
         self.is_waiting = false;
