@@ -28,12 +28,12 @@ pub(crate) trait Party {
     fn is_served(&mut self, pace: Pace, held: bool) -> Waits;
 }
 
-/// What a session waits for, after it was given what there is to give.
+/// What a session waits for, after it has taken all available input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Waits {
     /// More bytes, and nothing else.
     ForBytes,
-    /// What takes time, and is held back.
+    /// An answer that takes time, and is held back.
     ForAnswer,
     /// Nothing: it is over.
     ForNothing,

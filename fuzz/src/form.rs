@@ -8,8 +8,7 @@ use webmail::{FileEvent, FormError, FormReader, MESSAGE_TEXT_BYTES_MAX};
 /// A form with files, and one without.
 const TYPES: [&str; 2] = ["multipart/form-data; boundary=B", "application/x-www-form-urlencoded"];
 
-/// What was read: how its texts are written down, and for each file its description and its
-/// content.
+/// The parsed form: its texts as one string, and for each file its description and its content.
 type Read = (String, Vec<(String, Vec<u8>)>);
 
 /// Runs one input: how it is cut, and a form.

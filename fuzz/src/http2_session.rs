@@ -27,8 +27,8 @@ use reading::Reading;
 /// The most streams that are served at a time.
 const STREAMS_MAX: usize = 100;
 
-/// What may be kept without asking whether it may: the table of fields, and answers that wait for
-/// room.
+/// The most memory that a session uses without admission: the field table, and answers that wait
+/// for buffer space.
 const UNASKED_BYTES_MAX: usize = 32 * 1024;
 
 /// With as much room as this, no session waits for more without having said anything.

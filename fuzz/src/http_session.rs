@@ -6,10 +6,10 @@
 //!   its head (`world`).
 //! - Responses are well-formed, one for each request that the server says it has answered, in
 //!   order. Bodies are the site's, as long as the head says (`reading`).
-//! - A program is asked each question once. What it admits is taken and released. It gives the same
-//!   answer to everything.
-//! - How the bytes are cut into segments, and how little room there is, changes neither which
-//!   requests are seen nor what is answered: nothing can be smuggled by a cut.
+//! - A program gets each request once. Each body that it admits is taken and released. It gives the
+//!   same answer to everything.
+//! - Neither the cuts between segments nor the buffer space change which requests are seen and what
+//!   is answered. So a cut cannot smuggle a request.
 
 pub(crate) mod reading;
 pub(crate) mod world;

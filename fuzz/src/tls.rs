@@ -120,7 +120,7 @@ impl Harmed {
         self.flight.extend_from_slice(&bytes);
     }
 
-    /// What is on its way arrives, and the client hears what comes of it.
+    /// All bytes under way arrive, and the client reads the answer.
     fn goes_on(&mut self) {
         self.arrives(usize::MAX);
         self.wire.client_listens();

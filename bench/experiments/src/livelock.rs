@@ -143,7 +143,7 @@ impl Overloaded {
         }
     }
 
-    /// What has arrived interrupts; a thread runs only when nothing does.
+    /// An arrived frame interrupts. A thread runs only when there is none.
     fn interrupt_or_thread(&mut self) {
         self.frames_arrive();
         if self.ring > 0 {

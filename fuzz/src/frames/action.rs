@@ -1,8 +1,8 @@
-//! What may happen, one thing after the other.
+//! The actions of an input, carried out in order.
 
 use arbitrary::Arbitrary;
 
-/// One thing that happens.
+/// One action.
 #[derive(Arbitrary, Debug)]
 pub(super) enum Action {
     /// A frame arrives.

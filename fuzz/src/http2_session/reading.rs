@@ -1,7 +1,7 @@
-//! The client's state: what it has said, what it has heard, and what it may hear (RFC 9113 sections
-//! 5 and 6).
+//! The client's state: what it has sent and received, and what it may receive (RFC 9113 sections 5
+//! and 6).
 //!
-//! What the client has said counts once it was offered to the server, so windows are never
+//! Bytes that the client sends count once they were offered to the server, so windows are never
 //! underestimated. Another initial window counts from the server's acknowledgment of it (section
 //! 6.5.3).
 
@@ -26,7 +26,7 @@ const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// What a client may cost at first, and what it costs and earns: the prices that are promised.
+/// The flood budget of a new client, and what its requests cost and earn, as specified.
 const POINTS: u64 = 1000;
 const ANSWER_PRICE: u64 = 10;
 const RESET_PRICE: u64 = 20;
@@ -154,7 +154,7 @@ pub(super) struct Reading {
     /// Bytes of all bodies.
     bytes: u64,
     heads: u64,
-    /// What was said because the client wanted it, and brings it nothing.
+    /// Acknowledgments that the server sent of the client's frames.
     acknowledged: u64,
     resets: u64,
     /// How much was asked for, by stream; 0 is the connection.

@@ -15,7 +15,7 @@ fn lines(mut bytes: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
-/// What the server has said, read from its start.
+/// The bytes that the server has sent, read from the start.
 struct Heard<'a> {
     bytes: &'a [u8],
 }

@@ -1,8 +1,8 @@
-//! What may happen, one thing after the other.
+//! The actions of an input, carried out in order.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
-/// One thing that happens.
+/// One action.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
     Open {
@@ -146,7 +146,7 @@ pub(super) enum Mishap {
     Spoiled(u16),
 }
 
-/// What clients say, each of what its protocol may hear and of what it may not.
+/// Text that clients send: valid and invalid commands of each protocol.
 pub(super) const PHRASES: [&str; 32] = [
     "EHLO a.test\r\n",
     "MAIL FROM:<a@a.test>\r\n",

@@ -209,7 +209,7 @@ impl Room {
             Mishap::Spoiled(place) => {
                 let frame = &mut frames[at];
                 let place = 14 + usize::from(place) % frame.len().saturating_sub(14).max(1);
-                // What has no checksum is not spoiled: ARP would be believed.
+                // ARP has no checksum. Damage to it would not be noticed, so it is left out.
                 if frame[12..14] != [8, 6]
                     && let Some(byte) = frame.get_mut(place)
                 {
@@ -313,7 +313,7 @@ impl Room {
         self.until("no resource is in use", |room| room.engine.in_use() == InUse::default());
     }
 
-    /// What was acknowledged on a connection, and what may have been deleted.
+    /// Counts the messages acknowledged on a connection, and those that may have been deleted.
     fn count(&mut self, line: &Line) {
         let count = |bytes: &[u8], words: &[u8]| {
             bytes.windows(words.len()).filter(|window| *window == words).count()

@@ -27,9 +27,9 @@ pub(super) struct Wire {
     pub(super) client: ClientConnection,
     server: Connection,
     pub(super) appetite: Appetite,
-    /// What has arrived at the server and was not done with.
+    /// Bytes that have arrived at the server and were not consumed.
     pub(super) stream: Vec<u8>,
-    /// What the server has sent and the client has not got yet.
+    /// Bytes that the server has sent and the client has not received.
     to_client: Vec<u8>,
     /// Plaintext that the server's session has taken.
     pub(super) heard: Vec<u8>,
@@ -37,9 +37,9 @@ pub(super) struct Wire {
     pub(super) is_peer_closed: bool,
     pub(super) has_failed: bool,
     pub(super) has_closed: bool,
-    /// What the server's session has said.
+    /// Plaintext that the server's session has sent.
     said: Vec<u8>,
-    /// And what the client has heard of it.
+    /// The part of it that the client has read.
     client_heard: Vec<u8>,
     /// Whether the client has complained of anything but an alert.
     pub(super) is_client_confused: bool,

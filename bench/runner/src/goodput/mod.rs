@@ -146,7 +146,7 @@ fn measure(tools: &Tools, only: &str, stop: &Stop) -> Result<Vec<Row>, Failure> 
         }
         configure(&folder)?;
         let start = || start(kind, tools, &folder);
-        // What is fetched from it later.
+        // Delivers the messages that are fetched later.
         Room::with_machine(&tools.wire, kind.wire(), SEED, start)?
             .deliver(FLOWS, kind.flow_bytes())?;
         for case in cases {

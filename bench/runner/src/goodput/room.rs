@@ -156,7 +156,7 @@ impl Drop for Room {
             }
         }
         self.wire = None;
-        // What was moved away is gone with its network.
+        // Interfaces that were moved away are gone with their network namespace.
         for name in ["bridge", TAP, "there", "here"] {
             let _ = ip(&format!("link delete {name}"));
         }

@@ -149,7 +149,7 @@ fn kilobytes(bytes: usize) -> f64 {
     bytes as f64 / 1024.0
 }
 
-/// What is above nothing, as a logarithm needs it.
+/// The points with values above zero, since the axis is logarithmic.
 fn drawable(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     points.filter(|(_, value)| value.is_finite() && *value > 0.0).collect()
 }

@@ -242,7 +242,7 @@ impl Target<'_> {
             Ok(())
         })?;
         let handshake = self.handshakes("handshake", &mut clients, HandshakeKind::Full)?;
-        // What is made on first use is made; and tickets are taken.
+        // The first requests fill caches and receive tickets, so they are not counted.
         clients.iter_mut().try_for_each(|client| client.ask(&get))?;
         let get = self.on_each("get", &mut clients, |client| client.ask(&get))?;
         let post = self.on_each("post", &mut clients, |client| client.ask(&post))?;

@@ -93,7 +93,7 @@ impl Target<'_> {
         login.browser.ask_all(&[question])
     }
 
-    /// The same several times. What is asked for is prepared each time anew.
+    /// The same several times. The requests are prepared anew each time.
     fn far_work(
         &self,
         name: &str,
