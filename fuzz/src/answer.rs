@@ -72,11 +72,11 @@ fn hear<S: Speaker, T: Clone + PartialEq + Debug>(
     for piece in answer.chunks(size) {
         speaker.arrived(piece);
         let now = outcome(&speaker);
-        assert!(known.is_none() || known == now, "what is over stays as it is");
+        assert!(known.is_none() || known == now, "an outcome never changes");
         known = now;
     }
     speaker.lost(Lost::Closed);
     let last = outcome(&speaker);
-    assert!(known.is_none() || known == last, "what is over stays as it is");
-    last.unwrap_or_else(|| panic!("it is over"))
+    assert!(known.is_none() || known == last, "an outcome never changes");
+    last.unwrap_or_else(|| panic!("there is no outcome"))
 }

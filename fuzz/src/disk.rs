@@ -105,18 +105,18 @@ fn use_and_reopen(mut rig: Rig, mail: [u8; 3]) {
         let before = rig.uids(account);
         if rig.deliver(account, &body).is_ok() {
             let uid = rig.uids(account).into_iter().find(|uid| !before.contains(uid));
-            kept.push((account, uid.expect("what was delivered has a UID of its own"), body));
+            kept.push((account, uid.expect("a delivered message has a UID of its own"), body));
         }
     }
     let check = |rig: &mut Rig| {
         for (account, uid, body) in &kept {
             let message =
-                rig.store.message(*account, INBOX, *uid).expect("what was acknowledged is there");
+                rig.store.message(*account, INBOX, *uid).expect("an acknowledged message is there");
             assert_eq!(message.octets as usize, body.len());
             match rig.read(*account, &message) {
-                Ok(read) => assert!(read == *body, "what is read is what was stored"),
+                Ok(read) => assert!(read == *body, "a message is read as it was stored"),
                 Err(Stopped::Refused(refusal)) => {
-                    panic!("what was acknowledged is refused: {refusal:?}")
+                    panic!("an acknowledged message is refused: {refusal:?}")
                 }
                 Err(Stopped::Long) => panic!("a body longer than itself"),
             }

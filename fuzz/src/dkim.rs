@@ -122,7 +122,7 @@ fn chain(message: &CompleteMessage, key: &[u8], now: UnixTime) -> ChainVerdict {
             Err(Missing(question)) => {
                 assert!(
                     message.missing(&knowledge, now).contains(&question),
-                    "it was said before that it is wanted"
+                    "the question was announced as missing"
                 );
                 let records = vec![Record::Text(key.into())];
                 knowledge

@@ -20,7 +20,7 @@ pub fn run(data: &[u8]) {
         assert_eq!(whole, cut, "it does not depend on where it is cut");
         if let Ok((_, files)) = whole {
             let bytes: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
-            assert!(bytes <= body.len(), "nothing is read that was not said");
+            assert!(bytes <= body.len(), "no more is read than was sent");
         }
     }
 }

@@ -91,7 +91,7 @@ fn encode(bytes: &[u8]) {
         expected.push((name.to_ascii_lowercase(), value.to_vec()));
     }
     let theirs = loona_hpack::Decoder::new().decode(&block);
-    assert_eq!(theirs.as_ref().ok(), Some(&expected), "another decoder reads what was encoded");
+    assert_eq!(theirs.as_ref().ok(), Some(&expected), "another decoder reads the encoded fields");
     let mut fields = FieldList::new();
     assert_eq!(Decoder::new().decode(&block, &mut fields), Ok(()));
     assert!(fields.is_too_large() || pairs(&fields) == expected, "and so does our own");

@@ -56,7 +56,7 @@ fn converse(send_room: usize, steps: &[Step], pace: Pace) {
     if !party.world.closed {
         party.session.peer_closed(&mut party.world);
     }
-    assert_eq!(party.world.admitted, 0, "what was admitted is released in the end");
+    assert_eq!(party.world.admitted, 0, "an admitted body is released in the end");
 }
 
 /// A session, its server, and what the client makes of what it hears.
@@ -86,7 +86,7 @@ impl Server {
         );
         assert!(
             self.session.kept_bytes() <= KEPT_BYTES_MAX + UNASKED_BYTES_MAX,
-            "no more is kept than may be"
+            "the session keeps no more than its limit"
         );
     }
 }

@@ -87,7 +87,7 @@ impl Party for Server {
         match self.session.waits_for() {
             HttpWaitsFor::Bytes => Waits::ForBytes,
             HttpWaitsFor::Nothing => {
-                assert_eq!(self.world.admitted, 0, "what was admitted is released in the end");
+                assert_eq!(self.world.admitted, 0, "an admitted body is released in the end");
                 Waits::ForNothing
             }
             HttpWaitsFor::Us => {

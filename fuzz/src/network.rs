@@ -26,6 +26,6 @@ pub(crate) fn assert_whole(net: &Net, sizes: PoolSizes) {
     assert_eq!(
         free,
         (sizes.blocks, sizes.send_queues, sizes.receive_queues),
-        "what was lent is given back"
+        "lent buffers are given back"
     );
 }

@@ -34,7 +34,7 @@ pub fn run(data: &[u8]) {
     assert_eq!(
         String::from_utf8_lossy(&whole.said),
         String::from_utf8_lossy(&cut.said),
-        "what is said does not depend on cuts"
+        "the output does not depend on cuts"
     );
     assert_eq!(whole.told, cut.told, "outcomes do not depend on cuts");
 }
@@ -146,7 +146,7 @@ impl Caller {
         loop {
             let output = self.client.output();
             assert!(output.len() <= BODY_ROOM_BYTES + COMMANDS_BYTES_MAX, "what waits is bounded");
-            assert!(!self.is_over || output.is_empty(), "after the end nothing is said");
+            assert!(!self.is_over || output.is_empty(), "nothing is sent after the end");
             self.said.extend_from_slice(output);
             self.client.sent(output.len());
             if self.wants_body && !self.is_held {

@@ -304,7 +304,7 @@ impl Harmed {
             return;
         }
         if self.wire.is_established && self.wire.appetite != Appetite::Lines {
-            assert_eq!(self.wire.heard.len(), self.text.len(), "all is heard that was said");
+            assert_eq!(self.wire.heard.len(), self.text.len(), "all of the text is received");
         }
         assert!(
             !self.wire.is_established || self.wire.client_has_heard_all(),

@@ -122,7 +122,7 @@ impl Rig {
     /// Waits for the answer to the last request.
     fn answer(&mut self) -> Outcome {
         self.settle();
-        self.outcomes.remove(&self.next).expect("what was asked for has an end")
+        self.outcomes.remove(&self.next).expect("the request has an outcome")
     }
 
     /// The account of an address, which is made if it is not there.

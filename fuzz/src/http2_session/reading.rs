@@ -298,7 +298,7 @@ impl Reading {
             assert!(value.iter().all(|byte| (b' '..=b'~').contains(byte)), "{value:?}");
             assert!(name != b"connection" && name != b"transfer-encoding", "it is of HTTP/1.1");
             if name == b"content-length" {
-                assert!(length.is_none(), "it is said once");
+                assert!(length.is_none(), "the field is there once");
                 length = Some(number(value));
             }
         }
@@ -334,7 +334,7 @@ impl Reading {
         assert_eq!(length, Some(body.len() as u64), "a body is as long as its head says");
         assert!(
             status != Some(200) || self.contents.contains(&body.as_slice()),
-            "a whole file, or what was replied"
+            "a whole file, or the reply"
         );
     }
 

@@ -13,7 +13,7 @@ impl Head {
     fn field(&self, name: &str) -> Option<&str> {
         let mut found = self.fields.iter().filter(|(field, _)| field.eq_ignore_ascii_case(name));
         let value = found.next().map(|(_, value)| value.as_str());
-        assert!(found.next().is_none(), "{name} is said once");
+        assert!(found.next().is_none(), "{name} is there once");
         value
     }
 }

@@ -90,7 +90,7 @@ static SITE: OnceLock<(Site, Vec<&'static [u8]>)> = OnceLock::new();
 
 fn packed() -> (Site, Vec<&'static [u8]>) {
     let packed = pack(&files()).expect("the files are right");
-    let site = Site::new(packed.leak()).expect("what was packed is a site");
+    let site = Site::new(packed.leak()).expect("the packed files are a site");
     let files = files().into_values();
     let contents = files.flat_map(|file| [Some(file.plain), file.gzip, file.brotli]).flatten();
     (site, contents.map(|content| &*content.leak()).collect())
@@ -126,7 +126,7 @@ impl World {
 
     fn queue(&mut self, bytes: &[u8]) {
         assert!(!self.closed, "a response after the end");
-        assert!(bytes.len() <= self.send_room, "what is said fits into the room that there is");
+        assert!(bytes.len() <= self.send_room, "the output fits into the buffer space");
         self.sent.extend_from_slice(bytes);
         self.send_room -= bytes.len();
     }

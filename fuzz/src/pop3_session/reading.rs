@@ -213,7 +213,7 @@ impl Reading<'_> {
             .filter(|(_, marked)| **marked)
             .map(|(number, _)| number)
             .collect();
-        assert_eq!(self.world.deleted, marked, "what is deleted is what was marked");
+        assert_eq!(self.world.deleted, marked, "the marked messages are deleted");
         assert!(self.world.closed && self.heard.bytes.is_empty(), "nothing follows a farewell");
         false
     }

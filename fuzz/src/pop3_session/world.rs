@@ -218,7 +218,7 @@ impl Actions for World {
     fn close(&mut self) {
         assert!(
             !self.closed && !self.is_open && !self.is_asked(),
-            "what was begun is ended before the end"
+            "begun requests end before the session"
         );
         self.closed = true;
     }

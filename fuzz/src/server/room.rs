@@ -65,7 +65,7 @@ fn site() -> Site {
         let files = [("/index.html", file(b"index")), ("/a.txt", file(&[b'a'; 5_000]))];
         let packed = pack(&files.map(|(path, file)| (path.to_string(), file)).into())
             .expect("the files are right");
-        Site::new(packed.leak()).expect("what was packed is a site")
+        Site::new(packed.leak()).expect("the packed files are a site")
     })
 }
 

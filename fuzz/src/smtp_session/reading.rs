@@ -158,7 +158,7 @@ pub(super) fn check(bytes: &[u8], world: &World, message_bytes_max: u64) {
     );
     assert!(
         world.stored == reading.stored,
-        "what is stored is what was sent, without its stuffing"
+        "a message is stored as it was sent, without dot-stuffing"
     );
     assert!(
         !world.stored.iter().any(|message| has_bare_line_end(message)),
@@ -294,7 +294,7 @@ impl Reading<'_> {
     }
 
     fn goes_on_after(&self, reply: &Reply) -> bool {
-        assert!(!reply.ends() || self.replies.is_empty(), "nothing is said after {:?}", reply.text);
+        assert!(!reply.ends() || self.replies.is_empty(), "nothing is sent after {:?}", reply.text);
         !reply.ends()
     }
 }

@@ -288,7 +288,7 @@ impl Actions for World {
         assert!(!self.closed, "a connection is closed once");
         let nothing_is_open =
             self.sender.is_none() && self.message.is_none() && self.login.is_none();
-        assert!(nothing_is_open, "what was begun is ended before the end");
+        assert!(nothing_is_open, "begun transactions end before the session");
         self.closed = true;
     }
 }

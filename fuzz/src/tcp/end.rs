@@ -169,7 +169,7 @@ impl End {
 
     fn take(&mut self, data: &[u8]) {
         for byte in data {
-            assert!(self.heard < self.totals[1], "no more is heard than was said");
+            assert!(self.heard < self.totals[1], "no more is received than was sent");
             assert_eq!(
                 *byte,
                 pattern(self.heard, 1 - self.side),

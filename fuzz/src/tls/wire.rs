@@ -171,7 +171,7 @@ impl Wire {
         let mut block = vec![0; room];
         let sealed = self.server.encrypt(text, &mut block);
         let is_mute = !self.is_established || self.has_failed || self.has_closed;
-        assert!(!is_mute || sealed.taken == 0 && sealed.written == 0, "it says nothing");
+        assert!(!is_mute || sealed.taken == 0 && sealed.written == 0, "this session sends nothing");
         assert!(
             is_mute || room <= ENCRYPTION_OVERHEAD_MAX || text.is_empty() || sealed.taken > 0,
             "there was room"
@@ -186,7 +186,7 @@ impl Wire {
         let mut block = [0; 128];
         let written = self.server.close(&mut block);
         let is_mute = !self.is_established || self.has_failed || self.has_closed;
-        assert_eq!(written == 0, is_mute, "it is said once");
+        assert_eq!(written == 0, is_mute, "the closing alert is sent once");
         self.has_closed |= written > 0;
         self.to_client.extend_from_slice(&block[..written]);
     }
@@ -213,7 +213,7 @@ impl Wire {
                 self.client_heard.extend_from_slice(&text[..count]);
             }
         }
-        assert!(self.said.starts_with(&self.client_heard), "the client hears what was said");
+        assert!(self.said.starts_with(&self.client_heard), "the client receives what was sent");
     }
 
     /// Whether the client has heard all that was said.
