@@ -35,7 +35,7 @@ const TARGET_FOLDER: &str = "target/fuzz";
 /// How long, for `fuzz` alone.
 #[derive(Args)]
 pub(super) struct Fuzzing {
-    /// `fuzz`: run all targets for so many minutes together
+    /// `fuzz`: run all targets, for this many minutes together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000), help_heading = "Fuzzing")]
     pub(super) minutes: Option<u64>,
 }

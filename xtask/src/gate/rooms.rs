@@ -12,7 +12,7 @@ use crate::simulator;
 /// Which rooms, for `sim` alone.
 #[derive(Args)]
 pub(super) struct Rooms {
-    /// `sim`: live through so many rooms
+    /// `sim`: run this many rooms
     #[arg(long, value_name = "N", help_heading = "Machine rooms")]
     seeds: Option<u64>,
     /// `sim`: the first room's seed
