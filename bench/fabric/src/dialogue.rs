@@ -263,7 +263,7 @@ impl Dialogue {
                 return Ok(Then::Leave);
             }
             if let Expect::Body { left } = &mut self.expect {
-                *left = left.checked_sub(bytes.len()).ok_or("more came than was asked for")?;
+                *left = left.checked_sub(bytes.len()).ok_or("the response is too long")?;
                 return Ok(if *left == 0 { self.page_done(words) } else { Then::Listen });
             }
             let end: &[u8] = if self.expect == Expect::Head { b"\r\n\r\n" } else { b"\r\n" };
@@ -272,7 +272,7 @@ impl Dialogue {
             match self.line_arrived(&line, words)? {
                 Then::Listen if !bytes.is_empty() => {}
                 then if bytes.is_empty() => return Ok(then),
-                _ => return Err("more came than was asked for".into()),
+                _ => return Err("the response is too long".into()),
             }
         }
     }
@@ -311,7 +311,7 @@ impl Dialogue {
             Expect::Taken => ("250", Expect::Farewell, b"QUIT\r\n"),
             Expect::Farewell => ("221", Expect::End, b""),
             Expect::Body { .. } | Expect::Handshake | Expect::Answer | Expect::End => {
-                return Err(format!("nothing was asked for, and this came: {line}"));
+                return Err(format!("an unexpected line came: {line}"));
             }
         };
         if !line.starts_with(start) {

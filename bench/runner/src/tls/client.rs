@@ -129,7 +129,7 @@ impl Client {
                     std::cmp::Ordering::Less => {}
                     std::cmp::Ordering::Equal => return Ok(()),
                     std::cmp::Ordering::Greater => {
-                        return Err(Failure::broke("more came than was asked for"));
+                        return Err(Failure::broke("the response is too long"));
                     }
                 }
             }

@@ -61,7 +61,7 @@ impl Two {
                 DATA if of == stream => {
                     left = left
                         .checked_sub(length)
-                        .ok_or_else(|| Failure::broke("more came than was asked for"))?;
+                        .ok_or_else(|| Failure::broke("the response is too long"))?;
                 }
                 HEADERS if of == stream => {}
                 SETTINGS | WINDOW_UPDATE => continue,
