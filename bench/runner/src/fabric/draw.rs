@@ -24,8 +24,8 @@ pub(super) fn figure(done: &[Done], counted: &[Counted]) -> Figure {
     Figure {
         title: "Engines and clients with nothing in between, and what cores execute".into(),
         caption: "Above: threads of one process, each on a processor of its own, frames through rings in memory; a client for each core. \
-                  Below: guest instructions for a page or a letter in QEMU, a queue of the card’s for each core; one alone by the busiest of several \
-                  is the most that they can do, in times of one.",
+                  Below: guest instructions for a page or a letter in QEMU, one queue of the card for each core. The count of \
+                  a single core, divided by that of the busiest of several, bounds their speed-up.",
         panels: vec![
             panel(
                 "Real cores: pages",
