@@ -25,7 +25,7 @@ pub(super) struct Load {
     pub(super) closes: bool,
 }
 
-/// What came of it.
+/// The result of a load.
 #[derive(Clone, Copy)]
 pub(super) struct Outcome {
     pub(super) requests_per_second: f64,
@@ -64,7 +64,7 @@ pub(super) fn idle(counters: &Counters) -> Result<f64, Failure> {
     Ok(counters.sample()?.since(&before).total() as f64 / started.elapsed().as_secs_f64())
 }
 
-/// What came of it, and where the guest's instructions went.
+/// The result of a load, and where the guest's instructions went.
 pub(super) struct Measured {
     pub(super) outcome: Outcome,
     pub(super) executed: Sample,
