@@ -50,7 +50,7 @@ class Certificates(barepost.Test):
 
         def is_taken():
             answers.append(self.curl(trusted, "--user", ADA, *arguments, **how))
-            return "is not valid yet" not in answers[-1][1]
+            return "is not valid before" not in answers[-1][1]
 
         until(is_taken, 30, "the certificate is valid for the machine")
         status, text = answers[-1]

@@ -361,7 +361,7 @@ impl SubmissionJob {
         let flags = info.map_or(Flags::default(), |info| info.flags);
         self.stage = match self.look_at_addresses(host) {
             // A field beyond the limit may be `Bcc`, which must not reach others.
-            _ if is_too_long => self.give_up(Hindrance::Unreadable),
+            _ if is_too_long => self.give_up(Hindrance::LongHeader),
             _ if flags.contains(Flags::LEFT) => Stage::MarkAnswered,
             _ if flags.contains(Flags::LEAVING) => Stage::BeginDelivery,
             true => Stage::MarkLeaving,

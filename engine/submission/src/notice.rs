@@ -27,6 +27,8 @@ const SUBJECT_MAX: usize = 100;
 pub(super) enum Hindrance {
     /// A part of it cannot be read.
     Unreadable,
+    /// Its header is longer than a part that can be read at a time.
+    LongHeader,
     /// An address that was here when it was written is not here any more.
     NoRecipient,
     /// An account has no place for one more message that is on its way.
@@ -40,6 +42,7 @@ impl Hindrance {
             Hindrance::Unreadable => {
                 "Part of the message cannot be read from this server's disk any more."
             }
+            Hindrance::LongHeader => "The message has too many recipients or too long a header.",
             Hindrance::NoRecipient => "A recipient has no mailbox on this server any more.",
             Hindrance::NoPlace => "Too many messages were being delivered at the same time.",
         }
@@ -53,6 +56,9 @@ impl Hindrance {
             }
             Hindrance::NoPlace => {
                 "The message is back in Drafts. To try again, open it there and send it."
+            }
+            Hindrance::LongHeader => {
+                "The message is back in Drafts. Remove some recipients there and send it."
             }
             Hindrance::NoRecipient => {
                 "The message is back in Drafts. Correct the recipients there and send it."

@@ -184,9 +184,7 @@ fn compose(theme: Theme) -> ComposePage<'static> {
         subject: "Re: The compiler is done",
         text: "Wonderful!\n\nOn Friday Grace Hopper wrote:\n> it compiles itself now.",
         attachments: &[(2, "tables.csv")],
-        error: Some(
-            "The server’s disk is full, so nothing was changed. Delete some messages and try again.",
-        ),
+        error: Some("The server’s disk is full. Delete some messages and try again."),
     }
 }
 
@@ -258,7 +256,7 @@ fn queue(theme: Theme) -> String {
     ];
     let page = QueuePage {
         frame: frame(theme, None),
-        counts: "3 messages in the queue: 1 held, 1 being sent. Grouped by outbox, oldest first. Times are in UTC.",
+        counts: "3 messages in the queue: 1 held, 1 being sent. Grouped by outbox, oldest first. Times are UTC.",
         here: "/mail/queue",
         rows: &rows,
         is_later: false,

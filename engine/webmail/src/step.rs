@@ -50,14 +50,12 @@ pub(crate) fn redirect(
 pub(crate) fn why(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::DiskFull | Refusal::IndexFull => {
-            "The server’s disk is full, so nothing was changed. Delete some messages and try again."
+            "The server’s disk is full. Delete some messages and try again."
         }
         Refusal::OverQuota => {
-            "Your mailbox is full, so nothing was changed. Delete messages, also from Trash, and try again."
+            "Your mailbox is full. Delete messages, also from Trash, and try again."
         }
-        Refusal::LargerThanQuota => {
-            "This is larger than your whole mailbox quota, so nothing was changed."
-        }
+        Refusal::LargerThanQuota => "This is larger than your whole mailbox quota.",
         Refusal::ReadOnly => {
             "The server’s disk has failed. You can read mail, but nothing can be changed until the disk works again. Try again in a few minutes."
         }
@@ -70,6 +68,6 @@ pub(crate) fn why(refusal: Refusal) -> &'static str {
         Refusal::Damaged => {
             "This part of the message is damaged on the server’s disk and cannot be read."
         }
-        _ => "The server is busy, so nothing was changed. Try again in a moment.",
+        _ => "The server is busy. Try again in a moment.",
     }
 }

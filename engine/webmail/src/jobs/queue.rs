@@ -147,12 +147,11 @@ fn flash_of(handling: QueueAction, which: &Which, answers: Vec<QueueReply>) -> F
         }
     };
     if let Some(refusal) = all.refused {
-        let done = if all.done > 0 {
-            format!("{done}{under_way} The rest failed: ")
-        } else {
-            String::new()
-        };
-        return FlashMessage::failure(&format!("{done}{}", why(refusal)));
+        let why = why(refusal);
+        return FlashMessage::failure(&match all.done {
+            0 => format!("{why}{under_way}"),
+            _ => format!("{done}{under_way} The rest failed: {why}"),
+        });
     }
     let text = format!("{done}{under_way}");
     if all.done > 0 { FlashMessage::success(&text) } else { FlashMessage::failure(&text) }

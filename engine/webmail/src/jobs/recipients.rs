@@ -33,7 +33,7 @@ pub(super) fn recipients(
             None => {
                 let HeaderMailbox { name, address } = mailbox;
                 return Err(match cx.is_local(&address) {
-                    true => format!("There is no account {address}."),
+                    true => format!("There is no account “{address}”."),
                     false => format!(
                         "“{}” isn’t a valid email address.",
                         if address.is_empty() { name } else { address }

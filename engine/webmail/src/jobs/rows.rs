@@ -246,7 +246,7 @@ impl<'a> RowText<'a> {
             people,
             subject: summary.map_or("This message cannot be read", |summary| &summary.subject),
             snippet: match summary {
-                Some(_) if found.transit == Transit::HeldBack => "Stopped by an administrator",
+                Some(_) if found.transit == Transit::HeldBack => "Held by an administrator",
                 Some(_) if found.transit == Transit::UnderWay => "Sending…",
                 summary => summary.map_or("", |summary| &summary.snippet),
             },

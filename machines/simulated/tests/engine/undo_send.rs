@@ -353,7 +353,7 @@ fn unknown_recipients_are_refused_before_the_hold() {
     let (mut room, trust) = serving(304);
     let mut people = People::logged_in(&mut room, &trust);
     for (address, why) in [
-        ("bob@barepost.test", "There is no account bob@barepost.test."),
+        ("bob@barepost.test", "There is no account “bob@barepost.test”."),
         ("bob@[203.0.113.9]", "“bob@[203.0.113.9]” isn’t a valid email address."),
         ("bob@far", "“bob@far” isn’t a valid email address."),
     ] {

@@ -423,7 +423,7 @@ fn a_message_goes_to_its_local_recipients_and_to_sent() {
     );
     let text = refused.text();
     assert!(
-        text.contains("There is no account bob@barepost.test.")
+        text.contains("There is no account “bob@barepost.test”.")
             && text.contains("All is well.")
             && text.contains("Message not sent"),
         "{text}"

@@ -98,7 +98,7 @@ impl Deed {
             Deed::ReadNewest => reader.message(messages),
             Deed::ReadOldest => reader.message(1),
             Deed::SearchEverywhere => page(format!("/mail/search?q={EVERYWHERE}")),
-            Deed::SearchNowhere => Question::get(format!("/mail/search?q={NOWHERE}"), "looked at"),
+            Deed::SearchNowhere => Question::get(format!("/mail/search?q={NOWHERE}"), "0 results"),
             Deed::Star => reader.act(&[("star", &key(messages / 2))]),
             Deed::Archive => {
                 let first = (messages - TIMES) / 2;
