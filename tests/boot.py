@@ -96,7 +96,7 @@ class Booting(barepost.Test):
             preexec_fn=die_with_us,
         )
         self.assertEqual((refused.returncode, refused.stdout), (2, ""), refused.stderr)
-        least = re.fullmatch(r"barepost: --memory 129M: 2 cores need at least (\d+M) here\n", refused.stderr)[1]
+        least = re.fullmatch(r"barepost: --memory 129M: 2 cores need at least (\d+M)\n", refused.stderr)[1]
         machine = self.boot(None, "--cores", "2", "--memory", least)
         self.assertEqual(machine.deliver("sender@client.test", ADA, MessageMaker(1).make(1, 2000)).code, 250)
 

@@ -956,7 +956,7 @@ fn fsck_reports_contents_and_damage() {
     );
     assert!(text.contains("nothing is wrong"), "{text}");
     for address in ADDRESSES {
-        assert!(text.contains(&format!("{address} INBOX: 6 messages, 116300 octets")), "{text}");
+        assert!(text.contains(&format!("{address} INBOX: 6 messages, 116300 bytes")), "{text}");
         assert!(text.contains("UIDNEXT 8"), "{text}");
     }
     let rig = Rig::on(filled.disk.clone());
