@@ -128,10 +128,11 @@ fn begin_if_due(parts: &mut StoreParts) -> Option<Checkpoint> {
     let journals = &parts.journals;
     let may_begin = |shard: &ShardId| {
         let index = parts.indexes.of(*shard);
-        let is_due =
-            journals.unfinished().has(*shard) || journals.is_due(*shard, index, &parts.segments);
+        if !journals.unfinished().has(*shard) && !journals.is_due(*shard, index, &parts.segments) {
+            return false;
+        }
         let written = journals.of(*shard).map_or(0, Journal::unfinished_blocks);
-        is_due && has_places(parts, *shard, index.checkpoint_blocks().saturating_sub(written))
+        has_places(parts, *shard, index.checkpoint_blocks().saturating_sub(written))
     };
     let shard = journals.unfinished().iter().chain(journals.candidates().iter()).find(may_begin)?;
     if !extend_journal(parts, shard) {
@@ -145,15 +146,12 @@ fn begin_if_due(parts: &mut StoreParts) -> Option<Checkpoint> {
 /// Appends the cursor as a range without messages, unless a range that was just written says it.
 /// So another life continues there, also if there are no messages for many groups.
 fn put_progress(cursor: WalkCursor, out: &mut Vec<u8>) {
-    match cursor {
-        WalkCursor::Mailbox(account, 0) => {
-            record::put_range(out, account, 0, (1, 0), core::iter::empty());
-        }
-        WalkCursor::Messages(account, mailbox, 1) => {
-            record::put_range(out, account, mailbox, (1, 0), core::iter::empty());
-        }
-        _ => {}
-    }
+    let (account, mailbox) = match cursor {
+        WalkCursor::Mailbox(account, 0) => (account, 0),
+        WalkCursor::Messages(account, mailbox, 1) => (account, mailbox),
+        _ => return,
+    };
+    record::put_range(out, account, mailbox, (1, 0), core::iter::empty());
 }
 
 /// Appends the state at the cursor. Returns the next cursor.
@@ -196,7 +194,7 @@ fn step(index: &Index, format: Format, cursor: WalkCursor, out: &mut Vec<u8>) ->
                 );
                 WalkCursor::Messages(id, mailbox.id(), 1)
             }
-            None => WalkCursor::behind_account(id),
+            None => WalkCursor::after_account(id),
         },
         WalkCursor::Messages(id, number, from) => messages(index, format, (id, number, from), out),
         WalkCursor::End => WalkCursor::End,
@@ -220,7 +218,7 @@ fn messages(
     (id, number, from): (AccountId, u32, u32),
     out: &mut Vec<u8>,
 ) -> WalkCursor {
-    let next_mailbox = WalkCursor::behind_mailbox(id, number);
+    let next_mailbox = WalkCursor::after_mailbox(id, number);
     let account = known(index, id);
     // A client may have removed the mailbox while the walk was paused.
     let Some(mailbox) = account.mailbox(number) else { return next_mailbox };
@@ -251,5 +249,5 @@ fn messages(
             record::put_queued(out, &record);
         }
     }
-    WalkCursor::behind(id, number, last)
+    WalkCursor::after(id, number, last)
 }

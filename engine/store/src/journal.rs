@@ -7,6 +7,7 @@
 //!   position before the group.
 
 use crate::block::BlockHeader;
+use crate::index::Index;
 use crate::layout::{Geometry, Page, SegmentIndex, ShardId};
 use crate::superblock::Root;
 use crate::types::AccountId;
@@ -216,10 +217,11 @@ impl Journal {
         self.fenced = false;
     }
 
-    /// Forgets the unfinished checkpoint if this program keeps malformed records: it may have begun
-    /// without them.
-    pub(crate) fn forget_checkpoint_if(&mut self, keeps_records: bool) {
-        self.unfinished.take_if(|_| keeps_records);
+    /// Forgets the unfinished checkpoint if it cannot be continued with this index. If malformed
+    /// records are kept, it may have begun without them.
+    pub(crate) fn check_checkpoint(&mut self, index: &Index) {
+        let keeps_records = index.kept().next().is_some();
+        self.unfinished.take_if(|one| keeps_records || !one.cursor.is_in(index));
     }
 
     /// Blocks since the unfinished checkpoint began, if there is one.

@@ -390,7 +390,7 @@ impl DiskOpening {
         if heal {
             parts.journals.needs_mending(shard);
         }
-        journal.forget_checkpoint_if(index.kept().next().is_some());
+        journal.check_checkpoint(&index);
         parts.indexes.swap(shard, index);
         parts.journals.begin(shard, journal);
     }

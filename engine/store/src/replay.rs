@@ -327,7 +327,7 @@ impl Replay {
                 }
                 Record::Shard { .. } => self.journal.found_checkpoint(before),
                 Record::Range { account, mailbox, last, .. } => {
-                    self.journal.found_walk(WalkCursor::behind(account, mailbox, last));
+                    self.journal.found_walk(WalkCursor::after(account, mailbox, last));
                 }
                 _ => {}
             }

@@ -3,10 +3,11 @@
 //! Invariant: from the root of an unfinished checkpoint on, the journal has everything that the
 //! walk has passed, and all changes since then. So another life continues the walk.
 
+use crate::index::Index;
 use crate::superblock::Root;
 use crate::types::AccountId;
 
-/// The next position of the walk.
+/// The next position of the walk. Numbers are those of accounts, mailboxes and UIDs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WalkCursor {
     Shard,
@@ -20,22 +21,32 @@ pub(crate) enum WalkCursor {
 }
 
 impl WalkCursor {
+    /// Whether the account of this position is known. A position is read from the disk.
+    pub(crate) fn is_in(self, index: &Index) -> bool {
+        match self {
+            WalkCursor::Mailbox(account, _) | WalkCursor::Messages(account, ..) => {
+                index.account(account).is_some()
+            }
+            WalkCursor::Shard | WalkCursor::Account(_) | WalkCursor::End => true,
+        }
+    }
+
     /// The position after the messages up to this UID.
-    pub(crate) fn behind(account: AccountId, mailbox: u32, last: u32) -> WalkCursor {
+    pub(crate) fn after(account: AccountId, mailbox: u32, last: u32) -> WalkCursor {
         match last.checked_add(1) {
             Some(next) => WalkCursor::Messages(account, mailbox, next),
-            None => WalkCursor::behind_mailbox(account, mailbox),
+            None => WalkCursor::after_mailbox(account, mailbox),
         }
     }
 
-    pub(crate) fn behind_mailbox(account: AccountId, mailbox: u32) -> WalkCursor {
+    pub(crate) fn after_mailbox(account: AccountId, mailbox: u32) -> WalkCursor {
         match mailbox.checked_add(1) {
             Some(next) => WalkCursor::Mailbox(account, next),
-            None => WalkCursor::behind_account(account),
+            None => WalkCursor::after_account(account),
         }
     }
 
-    pub(crate) fn behind_account(account: AccountId) -> WalkCursor {
+    pub(crate) fn after_account(account: AccountId) -> WalkCursor {
         match account.0.checked_add(1) {
             Some(next) => WalkCursor::Account(AccountId(next)),
             None => WalkCursor::End,

@@ -5,6 +5,7 @@ use super::rig::{MIB, Rig, body};
 use crate::outcome::{Outcome, Refusal};
 use crate::segments::{SegmentOwner, Want};
 use crate::types::AccountId;
+use crate::walk::WalkCursor;
 use alloc::vec::Vec;
 
 fn fill(rig: &mut Rig, accounts: &[AccountId], size: usize) -> u32 {
@@ -170,6 +171,22 @@ fn cut_checkpoint_continues_in_the_space_that_it_lacks() {
     }
     rig.settle();
     assert!(rig.store.parts().superblock.root(ada.shard()) != root, "it does not continue");
+}
+
+#[test]
+fn checkpoint_that_came_to_an_unknown_account_is_forgotten() {
+    let mut rig = Rig::new(2 * MIB);
+    let ada = rig.create("ada@example.org");
+    let parts = rig.store.parts();
+    let index = parts.indexes.of(ada.shard());
+    for (account, is_known) in [(ada, true), (AccountId(ada.0 ^ 1), false)] {
+        let mut journal = parts.journals.of(ada.shard()).unwrap().clone();
+        let before = journal.clone();
+        journal.found_checkpoint(&before);
+        journal.found_walk(WalkCursor::Mailbox(account, 0));
+        journal.check_checkpoint(index);
+        assert_eq!(journal.has_unfinished_checkpoint(), is_known);
+    }
 }
 
 /// A checkpoint of many groups without a message.
