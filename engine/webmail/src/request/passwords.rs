@@ -21,8 +21,8 @@ use crate::{SessionTicket, answer};
 
 use super::AuthenticatedRequest;
 
-/// Limits of a password, in bytes. All mail programs can send one of the largest size.
-const PASSWORD_BYTES_MIN: usize = 8;
+/// Limits of a password. All mail programs can send one of the largest size.
+const PASSWORD_CHARACTERS_MIN: usize = 8;
 const PASSWORD_BYTES_MAX: usize = 200;
 
 /// A request for a password change.
@@ -64,7 +64,7 @@ pub(crate) fn wanted<'a>(form: &'a Form<'_>) -> Result<&'a str, &'static str> {
     if wanted != again {
         return Err("The passwords don’t match.");
     }
-    if wanted.len() < PASSWORD_BYTES_MIN {
+    if wanted.chars().count() < PASSWORD_CHARACTERS_MIN {
         return Err("Passwords must have at least 8 characters.");
     }
     if wanted.len() > PASSWORD_BYTES_MAX {

@@ -291,9 +291,11 @@ fn a_changed_password_applies_at_once_on_every_core() {
     let page = change(&mut ada, &mut room, ["guess", "analytical", "analytical"]);
     assert!(page.contains("The current password is wrong."), "{page}");
     assert!(room.machine.now.since(before) >= Micros::from_secs(2), "a guess costs time here too");
-    for [new, again, why] in
-        [["analytical", "analytica1", "don’t match"], ["short", "short", "at least 8 characters"]]
-    {
+    for [new, again, why] in [
+        ["analytical", "analytica1", "don’t match"],
+        ["short", "short", "at least 8 characters"],
+        ["äöüß", "äöüß", "at least 8 characters"],
+    ] {
         let page = change(&mut ada, &mut room, ["lovelace", new, again]);
         assert!(page.contains(why), "{page}");
     }
