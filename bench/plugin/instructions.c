@@ -52,7 +52,7 @@ struct slot {
 static struct slot *tables;
 static unsigned int cores = 1;
 
-/* Several processors may translate at the same time: who comes first has the slot. */
+/* Several processors may translate at the same time: the first one takes the slot. */
 static size_t place_of(uint64_t address)
 {
     size_t at = (address * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - SLOTS_LOG2);

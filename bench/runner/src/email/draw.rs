@@ -14,24 +14,24 @@ pub(super) fn figure(all: &All) -> Figure {
     let sizes = [
         panel_of_sizes(
             all,
-            "Letters of many sizes (figure 5)",
-            "ms for a letter",
+            "Messages of many sizes (figure 5)",
+            "ms for a message",
             |_, per_second| 1000.0 / per_second,
         ),
         panel_of_sizes(
             all,
-            "Letters of many sizes (figure 6)",
+            "Messages of many sizes (figure 6)",
             "MB a second",
             |bytes, per_second| bytes as f64 * per_second / 1e6,
         ),
     ];
     Figure {
         title: "Mail: Barepost, and Postfix with Dovecot in a Linux guest".into(),
-        caption: "The same QEMU (TCG), the same card on a tap, one core each, in one run; a connection for each letter; 250 only after a flush. After figures 2 to 6 and 12 of the email server \
+        caption: "The same QEMU (TCG), the same card on a tap, one core each, in one run; a connection for each message; 250 only after a flush. After figures 2 to 6 and 12 of the email server \
                   paper, whose server was 1.99, 9.46 and 2.95 times as fast as the best of its peers with 1, 10 and 100 threads, and had 4.35 times its throughput with 2 MB.",
         panels: many
             .chain(sizes)
-            .chain([panel_of_steps("The steps of a letter (figure 12)", &all.steps)])
+            .chain([panel_of_steps("The steps of a message (figure 12)", &all.steps)])
             .collect(),
     }
 }
@@ -46,7 +46,7 @@ fn panel_of_many(all: &All, sessions: u32) -> Panel {
     let figure = 2 + SESSIONS.iter().position(|one| *one == sessions).unwrap_or_default();
     Panel {
         title: format!("{at_once} (figure {figure})"),
-        x: Axis::logarithmic("letters of 1 KB"),
+        x: Axis::logarithmic("messages of 1 KB"),
         y: Axis::logarithmic("seconds"),
         series: series(Shape::Line, points),
     }
@@ -76,7 +76,7 @@ fn panel_of_sizes(all: &All, title: &str, y: &str, value: fn(usize, f64) -> f64)
 /// How long each step takes a server, by the short names of [`STEPS`].
 pub(super) fn panel_of_steps(title: &str, steps: &[Timing; 2]) -> Panel {
     const NAMES: [&str; STEPS.len()] =
-        ["SYN", "hello", "EHLO", "MAIL", "RCPT", "DATA", "letter", "QUIT", "all"];
+        ["SYN", "hello", "EHLO", "MAIL", "RCPT", "DATA", "message", "QUIT", "all"];
     let [ours, peers] = steps;
     let points = |side| {
         let timing = if side == Side::Ours { ours } else { peers };
@@ -92,7 +92,7 @@ pub(super) fn panel_of_steps(title: &str, steps: &[Timing; 2]) -> Panel {
 
 /// The sizes of messages.
 pub(super) fn sizes_axis() -> Axis {
-    Axis::logarithmic("KB of a letter")
+    Axis::logarithmic("KB of a message")
 }
 
 /// The series of both servers.

@@ -86,7 +86,7 @@ impl Source {
                 .arg(format!("inet:{}", SocketAddr::from((target.side.guest(), 25))))
                 .stdin(Stdio::null());
             let began = Instant::now();
-            hold::run_to_success(&mut command, "sending letters", BUDGET, &self.stop)?;
+            hold::run_to_success(&mut command, "sending messages", BUDGET, &self.stop)?;
             Ok(began.elapsed())
         })
     }

@@ -207,7 +207,7 @@ fn many(source: &Source, targets: &[Target<'_>; 2]) -> Result<Vec<Many>, Failure
 fn name(load: Load) -> String {
     let Load { sessions, bytes, is_kept, .. } = load;
     let how = if is_kept { "kept sessions" } else { "a connection for each" };
-    format!("letters of {}, {how}, {sessions} at once", readable(bytes))
+    format!("messages of {}, {how}, {sessions} at once", readable(bytes))
 }
 
 fn readable(bytes: usize) -> String {
@@ -220,9 +220,9 @@ fn readable(bytes: usize) -> String {
 
 fn rows(all: &All) -> Vec<Row> {
     let [ours, peers] = &all.fetched;
-    let fetched = "a letter of 1 KB is fetched by POP3";
+    let fetched = "a message of 1 KB is fetched by POP3";
     let fetched = [
-        Row::alone(fetched, "letters/s", ours.per_second).ahead_of(PEER, peers.per_second, None),
+        Row::alone(fetched, "messages/s", ours.per_second).ahead_of(PEER, peers.per_second, None),
         Row::alone(fetched, "guest instructions", ours.instructions).beside(
             PEER,
             peers.instructions,
@@ -246,7 +246,7 @@ fn rows(all: &All) -> Vec<Row> {
 fn rows_of_case(case: &Case) -> [Row; 2] {
     let Case { load, ours, peers } = case;
     [
-        Row::alone(name(*load), "letters/s", ours.per_second).ahead_of(
+        Row::alone(name(*load), "messages/s", ours.per_second).ahead_of(
             PEER,
             peers.per_second,
             target(*load),
@@ -262,7 +262,7 @@ fn rows_of_case(case: &Case) -> [Row; 2] {
 fn row_of_many(many: &Many) -> Row {
     let side = if many.side == Side::Ours { "ours" } else { "the peer's" };
     Row::alone(
-        format!("{} letters, {} at once, {side}", many.messages, many.sessions),
+        format!("{} messages, {} at once, {side}", many.messages, many.sessions),
         "s",
         many.seconds,
     )
@@ -278,10 +278,10 @@ fn rows_of_most(all: &All) -> impl Iterator<Item = Row> {
     SESSIONS.into_iter().filter_map(move |sessions| {
         let (ours, peers) = (most(Side::Ours, sessions)?, most(Side::Peer, sessions)?);
         let case = format!(
-            "{} letters, {sessions} at once; the peer's are {}",
+            "{} messages, {sessions} at once; the peer's are {}",
             ours.messages, peers.messages
         );
-        let row = Row::alone(case, "letters/s", ours.per_second());
+        let row = Row::alone(case, "messages/s", ours.per_second());
         Some(row.ahead_of(PEER, peers.per_second(), target(Load::small(sessions))))
     })
 }
@@ -292,9 +292,9 @@ fn paper() -> [Row; 4] {
         Row::alone(case, "times as fast", times).ahead_of(PAPER, 1.0, None)
     };
     [
-        row("paper: 80,000 letters, 1 thread", 1.99),
-        row("paper: 10,000 letters, 10 threads", 9.46),
-        row("paper: 10,000 letters, 100 threads", 2.95),
+        row("paper: 80,000 messages, 1 thread", 1.99),
+        row("paper: 10,000 messages, 10 threads", 9.46),
+        row("paper: 10,000 messages, 100 threads", 2.95),
         row("paper: throughput with 2 MB", 4.35),
     ]
 }

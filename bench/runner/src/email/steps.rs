@@ -23,7 +23,7 @@ pub(super) const STEPS: [&str; 9] = [
     "MAIL to 250",
     "RCPT to 250",
     "DATA to 354",
-    "letter to 250",
+    "message to 250",
     "QUIT to 221",
     "SYN to the last FIN",
 ];

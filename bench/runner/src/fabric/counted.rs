@@ -23,7 +23,7 @@ const CONNECTIONS: u32 = 256;
 /// The number of connections that are opened at once.
 const OPENED: u32 = 2_000;
 const SESSIONS: u32 = 64;
-const LETTERS: u32 = 25;
+const MESSAGES_PER_SESSION: u32 = 25;
 const MESSAGE_BYTES: usize = 1024;
 
 /// The kind of request.
@@ -49,7 +49,7 @@ impl Counting {
         match self {
             Counting::Pages => "a page of 4 KB, kept connections",
             Counting::PagesInNewConnections => "a page of 4 KB, a connection each",
-            Counting::Messages => "a letter of 1 KB, kept sessions",
+            Counting::Messages => "a message of 1 KB, kept sessions",
         }
     }
 
@@ -64,7 +64,7 @@ impl Counting {
                 let options = [format!("-c{OPENED}"), "-r2".into(), "--rate-period=1ms".into()];
                 ask_for_pages(h2load, OPENED, &options).map(|()| OPENED)
             }
-            Counting::Messages => send_messages().map(|()| SESSIONS * LETTERS),
+            Counting::Messages => send_messages().map(|()| SESSIONS * MESSAGES_PER_SESSION),
         }
     }
 }
@@ -134,7 +134,7 @@ fn send_messages() -> Result<(), Failure> {
         let sessions: Vec<_> = (0..SESSIONS)
             .map(|session| {
                 let text = &text;
-                scope.spawn(move || send_in_a_session(session * LETTERS, text))
+                scope.spawn(move || send_in_a_session(session * MESSAGES_PER_SESSION, text))
             })
             .collect();
         sessions.into_iter().try_for_each(|session| {
@@ -147,7 +147,7 @@ fn send_messages() -> Result<(), Failure> {
 fn send_in_a_session(first: u32, text: &[u8]) -> Result<(), Failure> {
     let mut session = Client::connect(service(25), "220")?;
     session.command(b"EHLO client.test\r\n", "250")?;
-    for number in first..first + LETTERS {
+    for number in first..first + MESSAGES_PER_SESSION {
         session.command(b"MAIL FROM:<bench@client.test>\r\n", "250")?;
         session.command(format!("RCPT TO:<{}>\r\n", account(number)).as_bytes(), "250")?;
         session.command(b"DATA\r\n", "354")?;

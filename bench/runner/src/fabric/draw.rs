@@ -24,7 +24,7 @@ pub(super) fn figure(done: &[Done], counted: &[Counted]) -> Figure {
     Figure {
         title: "Engines and clients with nothing in between, and what cores execute".into(),
         caption: "Above: threads of one process, each on a processor of its own, frames through rings in memory; a client for each core. \
-                  Below: guest instructions for a page or a letter in QEMU, one queue of the card for each core. The count of \
+                  Below: guest instructions for a page or a message in QEMU, one queue of the card for each core. The count of \
                   a single core, divided by that of the busiest of several, bounds their speed-up.",
         panels: vec![
             panel(
@@ -34,7 +34,7 @@ pub(super) fn figure(done: &[Done], counted: &[Counted]) -> Figure {
                 of_done(done, "requests/s"),
             ),
             panel(
-                "Real cores: letters",
+                "Real cores: messages",
                 "cores of the server",
                 Axis::linear("messages a second"),
                 of_done(done, "messages/s"),

@@ -25,8 +25,8 @@ const REPETITIONS: usize = 3;
 const LOADS: [(Load, &str, &str); 4] = [
     (Load::Pages, "a page of 4 KB, kept connections", "requests/s"),
     (Load::PagesInNewConnections, "a page of 4 KB, a connection each", "requests/s"),
-    (Load::Messages, "a letter of 1 KB, kept sessions", "messages/s"),
-    (Load::MessagesInNewSessions, "a letter of 1 KB, a session each", "messages/s"),
+    (Load::Messages, "a message of 1 KB, kept sessions", "messages/s"),
+    (Load::MessagesInNewSessions, "a message of 1 KB, a session each", "messages/s"),
 ];
 
 /// The results of real cores.

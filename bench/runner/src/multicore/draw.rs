@@ -35,7 +35,7 @@ pub(super) fn figure(points: &[Point]) -> Figure {
     at_once.y = Axis::logarithmic("requests");
     at_once.series.push(mark("paper: about 100", PAPER_AT_ONCE));
     Figure {
-        title: "A web server on four cores: who does what".into(),
+        title: "A web server on four cores: the work of each".into(),
         caption: "After figures 11 to 16 of Soundararajan, Karne, Wijesinha, Ordouie and Chang, “Design Issues in Running a Web Server on Bare PC \
                   Multi-core Architecture”; of their curves the text gives the points that are marked. Theirs are four real cores at 3.4 GHz, ours are emulated (TCG): times \
                   are the emulator’s, instructions are the machine’s. A page of 4 KB and a connection for each request. One queue of the card’s, and the first \

@@ -12,16 +12,20 @@ const NAMES: [(&str, Tone, Side); 2] =
 
 pub(super) fn figure(all: &All) -> Figure {
     let sides = [
-        through(all, "Letters through the queue", "letters a second", |outcome| outcome.per_second),
-        through(all, "The same", "guest instructions for a letter", |outcome| outcome.instructions),
+        through(all, "Messages through the queue", "messages a second", |outcome| {
+            outcome.per_second
+        }),
+        through(all, "The same", "guest instructions for a message", |outcome| {
+            outcome.instructions
+        }),
         mixed(all),
     ];
     let line = |name, tone, value| Line { name, tone, value };
     let memory = [line("Barepost", Tone::Ours, |found| Some(found.mib))];
     let waits = [
-        line("somebody else's, at most", Tone::Ours, |found| Some(found.others.longest)),
-        line("somebody else's, median", Tone::Second, |found| Some(found.others.median)),
-        line("of whom the queue is, at most", Tone::Third, |found| Some(found.own.longest)),
+        line("another user's, at most", Tone::Ours, |found| Some(found.others.longest)),
+        line("another user's, median", Tone::Second, |found| Some(found.others.median)),
+        line("the same user's, at most", Tone::Third, |found| Some(found.own.longest)),
     ];
     let drained =
         [line("Barepost", Tone::Ours, |found| found.drained.map(|(per_second, _)| per_second))];
@@ -29,16 +33,16 @@ pub(super) fn figure(all: &All) -> Figure {
         of_queue(all, "A long queue: memory", "MiB of the host's", &memory),
         of_queue(
             all,
-            "A long queue: a letter for another destination",
+            "A long queue: a message for another destination",
             "ms until it is there",
             &waits,
         ),
-        of_queue(all, "A long queue: it leaves", "letters a second", &drained),
+        of_queue(all, "A long queue: it leaves", "messages a second", &drained),
     ];
     Figure {
         title: "Mail for other servers: Barepost, and Postfix in a Linux guest".into(),
-        caption: "The same QEMU (TCG), the same card on a tap, one core each, in one run; 250 only after a flush; letters of 1 KB to smtp-sink, counted until the last has left. The slow destination takes a \
-                  second for a letter.",
+        caption: "The same QEMU (TCG), the same card on a tap, one core each, in one run; 250 only after a flush; messages of 1 KB to smtp-sink, counted until the last has left. The slow destination takes a \
+                  second for a message.",
         panels: sides.into_iter().chain(queue).collect(),
     }
 }
@@ -90,7 +94,7 @@ fn mixed(all: &All) -> Panel {
             "beside it",
             all.sides.mixed.iter().map(|one| name(one.other_half).into()).collect(),
         ),
-        y: Axis::logarithmic("letters a second of the fast one's"),
+        y: Axis::logarithmic("messages a second of the fast one's"),
         series: both(points),
     }
 }

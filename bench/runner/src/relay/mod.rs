@@ -194,7 +194,7 @@ fn rows(all: &All) -> Vec<Row> {
 fn rows_of_through(through: &Through) -> [Row; 2] {
     let Through { load, ours, peers } = through;
     [
-        Row::alone(load.name(), "letters/s", ours.per_second).ahead_of(
+        Row::alone(load.name(), "messages/s", ours.per_second).ahead_of(
             PEER,
             peers.per_second,
             Some(TARGET),
@@ -208,7 +208,7 @@ fn rows_of_through(through: &Through) -> [Row; 2] {
 }
 
 fn row_of_mixed(mixed: &Mixed) -> Row {
-    Row::alone(mixed.other_half.name(), "letters/s", mixed.ours).ahead_of(
+    Row::alone(mixed.other_half.name(), "messages/s", mixed.ours).ahead_of(
         PEER,
         mixed.peers,
         Some(TARGET),
@@ -239,17 +239,17 @@ fn rows_of_queue(found: &Found, empty: &Found) -> Vec<Row> {
         alone("memory for an entry", "bytes", bytes),
     ];
     let waits = [
-        ("a letter of somebody else's for another destination waits", found.others, empty.others),
-        ("a letter of whom the queue is for another destination waits", found.own, empty.own),
+        ("a message of another user for another destination waits", found.others, empty.others),
+        ("a message of the same user for another destination waits", found.own, empty.own),
     ];
     for (what, ours, without) in waits {
         rows.push(row(what, "ms", ours.median, without.median));
         rows.push(row(&format!("{what} at most"), "ms", ours.longest, without.longest));
     }
     if let Some((per_second, instructions)) = found.drained {
-        rows.push(alone("the destination is there again", "letters/s", per_second));
+        rows.push(alone("the destination is there again", "messages/s", per_second));
         rows.push(alone(
-            "the destination is there again, for a letter",
+            "the destination is there again, for a message",
             "guest instructions",
             instructions,
         ));

@@ -62,7 +62,7 @@ impl Load {
             Way::Sent => "sent to others",
             Way::Forwarded => "sent on to others",
         };
-        format!("letters of 1 KB {how}, {} sessions", self.sessions)
+        format!("messages of 1 KB {how}, {} sessions", self.sessions)
     }
 }
 
@@ -89,10 +89,10 @@ impl OtherHalf {
     pub(super) fn name(self) -> &'static str {
         match self {
             OtherHalf::Fast => {
-                "half of the letters for a fast destination, half for another: the one"
+                "half of the messages for a fast destination, half for another: the one"
             }
             OtherHalf::Slow => {
-                "half of the letters for a fast destination, half for a slow one: the fast one"
+                "half of the messages for a fast destination, half for a slow one: the fast one"
             }
         }
     }

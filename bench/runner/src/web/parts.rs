@@ -1,4 +1,4 @@
-//! What a request takes of the machine, part by part.
+//! The instructions of a request, by part of the program.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use crate::profile::{Functions, owner_of};
 /// The parts in the order of a request's path. The rest is at the end.
 const PARTS: [&str; 9] = [
     "frames from the card, and their buffers back to it",
-    "Ethernet, IP and owner_of a segment is",
-    "TCP, what has arrived",
+    "Ethernet, IP, and the connection of a segment",
+    "TCP, received segments",
     "events and sessions",
     "HTTP",
-    "TCP, what is to be sent",
-    "headers, and the way out",
+    "TCP, segments to be sent",
+    "headers, and the queue to the card",
     "frames to the card",
     "turn, deadlines, sleep, copies",
 ];
 
-/// Where the parts lie, as places among [`PARTS`]; the first that a place begins with counts.
+/// The source paths of each part, as indexes into [`PARTS`]. The first prefix that fits counts.
 const PLACES: [(&str, usize); 26] = [
     ("machines/bare/src/virtio/net/receive", 0),
     ("machines/bare/src/virtio/net/transmit", 7),
     ("engine/net/src/tcp/send_queue", 5),
-    ("engine/net/src/tcp/row", 5),
+    ("engine/net/src/tcp/piece_queue", 5),
     ("engine/net/src/tcp/tcb/session", 5),
     ("engine/net/src/tcp/tcb/output", 5),
     ("engine/net/src/tcp/window", 5),

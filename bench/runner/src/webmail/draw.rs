@@ -4,7 +4,7 @@
 use super::guests::{Found, Step};
 use super::load::{LARGE, Loaded, PAPER_HZ};
 use super::target::Taken;
-use super::wide::{Deed, Far, ROUND_MS};
+use super::wide::{Far, ROUND_MS, RemoteAction};
 use crate::beside::Side;
 use crate::plot::{Axis, Figure, Panel, Series, Shape, Tone};
 
@@ -24,11 +24,11 @@ pub(super) fn figure(found: &[Found], loaded: &[Loaded], far: &[Far]) -> Figure 
         panels: vec![
             steps(found),
             inboxes(found),
-            by_size("A letter is read, by the bytes of its text", found, read),
-            by_size("A letter is sent, by the bytes of its text", found, sent),
-            by_size("A letter with a file is sent, by its bytes", found, sent_with_file),
+            by_size("A message is read, by the bytes of its text", found, read),
+            by_size("A message is sent, by the bytes of its text", found, sent),
+            by_size("A message with a file is sent, by its bytes", found, sent_with_file),
             by_size("That file is fetched", found, fetched),
-            of_tls("What TLS takes of reading a letter", found, read),
+            of_tls("What TLS takes of reading a message", found, read),
             of_tls("What TLS takes of sending one", found, sent),
             under_load(
                 "Users who ask 100 times a second each",
@@ -42,10 +42,10 @@ pub(super) fn figure(found: &[Found], loaded: &[Loaded], far: &[Far]) -> Figure 
             }),
             stressed(found, loaded),
             wide_steps(far),
-            wide_by_size("A letter is read", far, |deed| {
-                if let Deed::Read(bytes) = deed { Some(bytes) } else { None }
+            wide_by_size("A message is read", far, |action| {
+                if let RemoteAction::Read(bytes) = action { Some(bytes) } else { None }
             }),
-            wide_by_size("A letter is sent", far, far_sent),
+            wide_by_size("A message is sent", far, far_sent),
             throughput(found, far),
         ],
     }
@@ -67,8 +67,8 @@ fn fetched(step: Step) -> Option<usize> {
     if let Step::FetchFile(bytes) = step { Some(bytes) } else { None }
 }
 
-fn far_sent(deed: Deed) -> Option<usize> {
-    if let Deed::Send(bytes) = deed { Some(bytes) } else { None }
+fn far_sent(action: RemoteAction) -> Option<usize> {
+    if let RemoteAction::Send(bytes) = action { Some(bytes) } else { None }
 }
 
 const SIDES: [(Side, &str, Tone); 2] =
@@ -98,7 +98,7 @@ fn steps(found: &[Found]) -> Panel {
     ];
     let names = ["login page", "first login", "login", "inbox", "read", "send"];
     Panel {
-        title: "Steps, with letters of 1,000 bytes".into(),
+        title: "Steps, with messages of 1,000 bytes".into(),
         x: Axis::names("step", names.map(str::to_string).into()),
         y: Axis::logarithmic("guest instructions"),
         series: series(Shape::Bars, |side| {
@@ -139,8 +139,8 @@ fn inboxes(found: &[Found]) -> Panel {
         });
     }
     Panel {
-        title: "An inbox, by its letters".into(),
-        x: Axis::linear("letters"),
+        title: "An inbox, by its messages".into(),
+        x: Axis::linear("messages"),
         y: Axis::logarithmic("guest instructions"),
         series,
     }
@@ -201,7 +201,7 @@ fn stressed(found: &[Found], loaded: &[Loaded]) -> Panel {
         |side, step| found.iter().find(|one| one.step == step).map(|one| taken(one, side).ms);
     let names = ["read", "read, under load", "sent", "sent, under load"];
     Panel {
-        title: "A letter of 120,000 bytes, alone and beside 10 users".into(),
+        title: "A message of 120,000 bytes, alone and beside 10 users".into(),
         x: Axis::names("", names.map(str::to_string).into()),
         y: Axis::logarithmic("ms"),
         series: series(Shape::Bars, |side| {
@@ -218,7 +218,9 @@ fn far_ms(far: &Far, side: Side) -> f64 {
 }
 
 fn wide_steps(far: &[Far]) -> Panel {
-    let is_step = |one: &&Far| matches!(one.deed, Deed::LoginPage | Deed::Login | Deed::Inbox(_));
+    let is_step = |one: &&Far| {
+        matches!(one.action, RemoteAction::LoginPage | RemoteAction::Login | RemoteAction::Inbox(_))
+    };
     let names = ["login page", "login", "inbox of 6"];
     let mut series = series(Shape::Bars, |side| {
         let steps = far.iter().filter(is_step).enumerate();
@@ -244,13 +246,14 @@ fn wide_steps(far: &[Far]) -> Panel {
     }
 }
 
-fn wide_by_size(title: &str, far: &[Far], bytes_of: fn(Deed) -> Option<usize>) -> Panel {
+fn wide_by_size(title: &str, far: &[Far], bytes_of: fn(RemoteAction) -> Option<usize>) -> Panel {
     Panel {
         title: format!("{title}, {ROUND_MS} ms away"),
         x: Axis::linear("KB"),
         y: Axis::logarithmic("ms"),
         series: series(Shape::Line, |side| {
-            let point = |one: &Far| Some((bytes_of(one.deed)? as f64 / 1000.0, far_ms(one, side)));
+            let point =
+                |one: &Far| Some((bytes_of(one.action)? as f64 / 1000.0, far_ms(one, side)));
             far.iter().filter_map(point).collect()
         }),
     }
@@ -263,7 +266,7 @@ fn throughput(found: &[Found], far: &[Far]) -> Panel {
         found.iter().filter_map(|one| Some(point(sent(one.step)?, taken(one, side).ms))).collect()
     };
     let away = |side| {
-        far.iter().filter_map(|one| Some(point(far_sent(one.deed)?, far_ms(one, side)))).collect()
+        far.iter().filter_map(|one| Some(point(far_sent(one.action)?, far_ms(one, side)))).collect()
     };
     let line =
         |name: &str, tone, points| Series { name: name.into(), tone, shape: Shape::Line, points };

@@ -21,7 +21,7 @@ use host::{Failure, Repository, Stop};
 use guests::{Found, Step};
 use load::{Loaded, PAPER_HZ};
 use target::Taken;
-use wide::{Deed, Far, ROUND_MS};
+use wide::{Far, ROUND_MS, RemoteAction};
 
 const PEER: &str = "Roundcube";
 /// Guest instructions for an inbox.
@@ -148,10 +148,10 @@ fn name(step: Step) -> String {
         Step::Login => "another login".into(),
         Step::Inbox(messages) => format!("inbox of {messages}"),
         Step::List(messages) => format!("inbox of {messages}, its list alone"),
-        Step::Read(bytes) => format!("a letter of {bytes} bytes is read"),
-        Step::Compose => "the page for a letter".into(),
-        Step::Send(bytes) => format!("a letter of {bytes} bytes is sent"),
-        Step::SendFile(bytes) => format!("a letter with a file of {bytes} bytes is sent"),
+        Step::Read(bytes) => format!("a message of {bytes} bytes is read"),
+        Step::Compose => "the page for a message".into(),
+        Step::Send(bytes) => format!("a message of {bytes} bytes is sent"),
+        Step::SendFile(bytes) => format!("a message with a file of {bytes} bytes is sent"),
         Step::FetchFile(bytes) => format!("a file of {bytes} bytes is fetched"),
     }
 }
@@ -190,8 +190,8 @@ fn rows_of_one_load(ours: &Loaded, peers: &Loaded) -> Vec<Row> {
     add("% busy", ours.busy, peers.busy);
     add("% busy at 3.2 GHz, an instruction a clock", ours.busy_there, peers.busy_there);
     if let (Some(ours), Some(peers)) = (ours.others_ms, peers.others_ms) {
-        add("ms, somebody else reads 120,000 bytes", ours[0], peers[0]);
-        add("ms, somebody else sends 120,000 bytes", ours[1], peers[1]);
+        add("ms, another user reads 120,000 bytes", ours[0], peers[0]);
+        add("ms, another user sends 120,000 bytes", ours[1], peers[1]);
     }
     if ours.failed + peers.failed > 0 {
         add("questions that were not answered", ours.failed as f64, peers.failed as f64);
@@ -200,12 +200,12 @@ fn rows_of_one_load(ours: &Loaded, peers: &Loaded) -> Vec<Row> {
 }
 
 fn row_of_far(far: &Far) -> Row {
-    let what = match far.deed {
-        Deed::LoginPage => name(Step::LoginPage),
-        Deed::Login => name(Step::Login),
-        Deed::Inbox(messages) => name(Step::Inbox(messages)),
-        Deed::Read(bytes) => name(Step::Read(bytes)),
-        Deed::Send(bytes) => name(Step::Send(bytes)),
+    let what = match far.action {
+        RemoteAction::LoginPage => name(Step::LoginPage),
+        RemoteAction::Login => name(Step::Login),
+        RemoteAction::Inbox(messages) => name(Step::Inbox(messages)),
+        RemoteAction::Read(bytes) => name(Step::Read(bytes)),
+        RemoteAction::Send(bytes) => name(Step::Send(bytes)),
     };
     Row::alone(format!("{ROUND_MS} ms away: {what}"), "ms", far.ours).beside(PEER, far.peers, None)
 }

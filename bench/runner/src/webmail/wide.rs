@@ -21,7 +21,7 @@ pub(super) const BYTES: [usize; 4] = [1_000, 16_000, 40_000, 120_000];
 
 /// An action of a user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Deed {
+pub(super) enum RemoteAction {
     LoginPage,
     Login,
     Inbox(usize),
@@ -31,7 +31,7 @@ pub(super) enum Deed {
 
 /// How long it took: the median, in milliseconds, at each.
 pub(super) struct Far {
-    pub(super) deed: Deed,
+    pub(super) action: RemoteAction,
     pub(super) ours: f64,
     pub(super) peers: f64,
 }
@@ -48,16 +48,16 @@ pub(super) fn measure(
     // The wires last until these are dropped.
     let (_ours, _peers) = (Side::Ours.wire(&wire, &delay)?, Side::Peer.wire(&wire, &delay)?);
     let messages = INBOXES.first().copied().unwrap_or_default();
-    let deeds = [Deed::LoginPage, Deed::Login, Deed::Inbox(messages)]
+    let actions = [RemoteAction::LoginPage, RemoteAction::Login, RemoteAction::Inbox(messages)]
         .into_iter()
-        .chain(BYTES.map(Deed::Read))
-        .chain(BYTES.map(Deed::Send));
+        .chain(BYTES.map(RemoteAction::Read))
+        .chain(BYTES.map(RemoteAction::Send));
     let mut found = Vec::new();
-    for deed in deeds {
+    for action in actions {
         let [ours, peers] = targets;
-        let far = Far { deed, ours: ours.far(deed)?, peers: peers.far(deed)? };
+        let far = Far { action, ours: ours.far(action)?, peers: peers.far(action)? };
         remark(format_args!(
-            "{ROUND_MS} ms there and back, {deed:?}: {:.1} ms beside {:.1}",
+            "{ROUND_MS} ms there and back, {action:?}: {:.1} ms beside {:.1}",
             far.ours, far.peers
         ));
         found.push(far);
@@ -66,18 +66,18 @@ pub(super) fn measure(
 }
 
 impl Target<'_> {
-    fn far(&self, deed: Deed) -> Result<f64, Failure> {
-        let took = match deed {
-            Deed::LoginPage | Deed::Login => {
-                (0..TIMES).map(|_| self.far_login(deed)).collect::<Result<Vec<_>, _>>()?
+    fn far(&self, action: RemoteAction) -> Result<f64, Failure> {
+        let took = match action {
+            RemoteAction::LoginPage | RemoteAction::Login => {
+                (0..TIMES).map(|_| self.far_login(action)).collect::<Result<Vec<_>, _>>()?
             }
-            Deed::Inbox(messages) => {
+            RemoteAction::Inbox(messages) => {
                 self.far_work(&inbox(messages), |reader| Ok(reader.inbox()))?
             }
-            Deed::Read(bytes) => {
+            RemoteAction::Read(bytes) => {
                 self.far_work(READER, |reader| Ok(vec![reader.message(number(bytes))]))?
             }
-            Deed::Send(bytes) => self.far_work(WRITER, |writer| {
+            RemoteAction::Send(bytes) => self.far_work(WRITER, |writer| {
                 let begun = writer.begin_message()?;
                 Ok(writer.send(&begun, GRACE, bytes, None))
             })?,
@@ -86,10 +86,10 @@ impl Target<'_> {
     }
 
     /// Requests on an open connection.
-    fn far_login(&self, deed: Deed) -> Result<Duration, Failure> {
+    fn far_login(&self, action: RemoteAction) -> Result<Duration, Failure> {
         let mut login = Login::begin(self.side, self.address, &self.settings)?;
         let question =
-            if deed == Deed::Login { login.form(WRITER) } else { Login::page(self.side) };
+            if action == RemoteAction::Login { login.form(WRITER) } else { Login::page(self.side) };
         login.browser.ask_all(&[question])
     }
 

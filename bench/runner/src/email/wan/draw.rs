@@ -17,8 +17,8 @@ pub(super) fn figure(all: &All) -> Figure {
     Figure {
         title: "Mail over a wide network: Barepost, and Postfix with Dovecot in a Linux guest"
             .into(),
-        caption: "The same QEMU (TCG), the same card on a tap, one core each, in one run; a wire between that delays and loses one frame of a thousand; a connection for each letter; 250 only after a \
-                  flush. After figures 7 to 11 and 13 to 15 of the email server paper, whose server was 1.8 times as fast as its peers with 5,500 letters, and had 2.54 times their throughput with 2 MB.",
+        caption: "The same QEMU (TCG), the same card on a tap, one core each, in one run; a wire between that delays and loses one frame of a thousand; a connection for each message; 250 only after a \
+                  flush. After figures 7 to 11 and 13 to 15 of the email server paper, whose server was 1.8 times as fast as its peers with 5,500 messages, and had 2.54 times their throughput with 2 MB.",
         panels: [panel_of_many(all)].into_iter().chain(sizes).chain(steps).collect(),
     }
 }
@@ -60,7 +60,7 @@ fn panel_of_sizes(all: &All, round_ms: u32) -> Panel {
             .collect()
     };
     Panel {
-        title: format!("Letters of many sizes, {round_ms} ms (figures 10, 11)"),
+        title: format!("Messages of many sizes, {round_ms} ms (figures 10, 11)"),
         x: sizes_axis(),
         y: Axis::logarithmic("MB a second"),
         series: series(Shape::Line, points),

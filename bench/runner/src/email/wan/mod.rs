@@ -138,7 +138,7 @@ fn case(round_ms: u32, sending: Sending, targets: &[Target<'_>; 2]) -> Result<Ca
 fn rows(all: &All) -> Vec<Row> {
     let cases = all.cases.iter().map(|case| {
         let name = format!("{} ms: {}", case.round_ms, name(case.sending));
-        Row::alone(name, "letters/s", case.ours).ahead_of(PEER, case.peers, None)
+        Row::alone(name, "messages/s", case.ours).ahead_of(PEER, case.peers, None)
     });
     let steps = WATCHED.iter().zip(&all.steps).flat_map(|(sending, [ours, peers])| {
         let steps = STEPS.iter().zip(ours.milliseconds.iter().zip(&peers.milliseconds));
@@ -152,7 +152,7 @@ fn rows(all: &All) -> Vec<Row> {
 
 fn name(sending: Sending) -> String {
     format!(
-        "{} letters of {}, {} at once",
+        "{} messages of {}, {} at once",
         sending.count(),
         readable(sending.bytes),
         sending.clients
@@ -165,8 +165,8 @@ fn paper() -> [Row; 4] {
         Row::alone(case, "times as fast", times).ahead_of(peer, 1.0, None)
     };
     [
-        row("paper: 5,500 letters of 1 KB", 1.8, PAPER_JAVA),
-        row("paper: 5,500 letters of 1 KB", 1.86, PAPER_MAIL_PRO),
+        row("paper: 5,500 messages of 1 KB", 1.8, PAPER_JAVA),
+        row("paper: 5,500 messages of 1 KB", 1.86, PAPER_MAIL_PRO),
         row("paper: throughput with 2 MB", 2.54, PAPER_JAVA),
         row("paper: throughput with 2 MB", 2.18, PAPER_MAIL_PRO),
     ]

@@ -32,7 +32,7 @@ const EVERYWHERE: &str = "engine";
 
 /// An action in a mailbox of this many messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Deed {
+enum MailboxAction {
     /// The page with the newest.
     Newest,
     /// The page that is as far from the newest as from the oldest, from there on down.
@@ -53,54 +53,60 @@ enum Deed {
     Archive,
 }
 
-impl Deed {
-    const ALL: [Deed; 10] = [
-        Deed::Newest,
-        Deed::Middle,
-        Deed::MiddleUpwards,
-        Deed::Oldest,
-        Deed::ReadNewest,
-        Deed::ReadOldest,
-        Deed::SearchEverywhere,
-        Deed::SearchNowhere,
-        Deed::Star,
-        Deed::Archive,
+impl MailboxAction {
+    const ALL: [MailboxAction; 10] = [
+        MailboxAction::Newest,
+        MailboxAction::Middle,
+        MailboxAction::MiddleUpwards,
+        MailboxAction::Oldest,
+        MailboxAction::ReadNewest,
+        MailboxAction::ReadOldest,
+        MailboxAction::SearchEverywhere,
+        MailboxAction::SearchNowhere,
+        MailboxAction::Star,
+        MailboxAction::Archive,
     ];
 
     fn name(self) -> &'static str {
         match self {
-            Deed::Newest => "the newest are listed",
-            Deed::Middle => "those from the middle on are listed",
-            Deed::MiddleUpwards => "those up to the middle are listed",
-            Deed::Oldest => "the oldest are listed",
-            Deed::ReadNewest => "the newest is read",
-            Deed::ReadOldest => "the oldest is read",
-            Deed::SearchEverywhere => "a search finds every letter",
-            Deed::SearchNowhere => "a search finds nothing, its first page",
-            Deed::Star => "a letter gets a star",
-            Deed::Archive => "a letter is archived",
+            MailboxAction::Newest => "the newest are listed",
+            MailboxAction::Middle => "those from the middle on are listed",
+            MailboxAction::MiddleUpwards => "those up to the middle are listed",
+            MailboxAction::Oldest => "the oldest are listed",
+            MailboxAction::ReadNewest => "the newest is read",
+            MailboxAction::ReadOldest => "the oldest is read",
+            MailboxAction::SearchEverywhere => "a search finds every message",
+            MailboxAction::SearchNowhere => "a search finds nothing, its first page",
+            MailboxAction::Star => "a message gets a star",
+            MailboxAction::Archive => "a message is archived",
         }
     }
 
     /// A mailbox of no more than a page has one page.
     fn is_of(self, messages: usize) -> bool {
-        messages > FIFTY || !matches!(self, Deed::Middle | Deed::MiddleUpwards | Deed::Oldest)
+        messages > FIFTY
+            || !matches!(
+                self,
+                MailboxAction::Middle | MailboxAction::MiddleUpwards | MailboxAction::Oldest
+            )
     }
 
     /// The requests of the browser, one for each time.
     fn questions(self, reader: &Reader, messages: usize) -> Vec<Vec<Question>> {
         let page = |target: String| Question::get(target, "Notes on the engine");
         let same = match self {
-            Deed::Newest => page("/mail/box/1".into()),
-            Deed::Middle => page(format!("/mail/box/1?before={}", messages / 2)),
-            Deed::MiddleUpwards => page(format!("/mail/box/1?after={}", messages / 2)),
-            Deed::Oldest => page(format!("/mail/box/1?before={}", FIFTY + 1)),
-            Deed::ReadNewest => reader.message(messages),
-            Deed::ReadOldest => reader.message(1),
-            Deed::SearchEverywhere => page(format!("/mail/search?q={EVERYWHERE}")),
-            Deed::SearchNowhere => Question::get(format!("/mail/search?q={NOWHERE}"), "0 results"),
-            Deed::Star => reader.act(&[("star", &key(messages / 2))]),
-            Deed::Archive => {
+            MailboxAction::Newest => page("/mail/box/1".into()),
+            MailboxAction::Middle => page(format!("/mail/box/1?before={}", messages / 2)),
+            MailboxAction::MiddleUpwards => page(format!("/mail/box/1?after={}", messages / 2)),
+            MailboxAction::Oldest => page(format!("/mail/box/1?before={}", FIFTY + 1)),
+            MailboxAction::ReadNewest => reader.message(messages),
+            MailboxAction::ReadOldest => reader.message(1),
+            MailboxAction::SearchEverywhere => page(format!("/mail/search?q={EVERYWHERE}")),
+            MailboxAction::SearchNowhere => {
+                Question::get(format!("/mail/search?q={NOWHERE}"), "0 results")
+            }
+            MailboxAction::Star => reader.act(&[("star", &key(messages / 2))]),
+            MailboxAction::Archive => {
                 let first = (messages - TIMES) / 2;
                 return (0..TIMES)
                     .map(|time| vec![reader.act(&[("do", "archive"), ("key", &key(first + time))])])
@@ -117,7 +123,7 @@ fn key(number: usize) -> String {
 
 /// The cost of an action in a mailbox of this many messages.
 struct Found {
-    deed: Deed,
+    action: MailboxAction,
     messages: usize,
     taken: Taken,
 }
@@ -167,19 +173,19 @@ fn measure(repository: &Repository, place: &Place, stop: &Stop) -> Result<All, F
     let target = Target::at(Side::Ours, service(443), serving.process_id(), serving.counters())?;
     let profiler = Profiler::new(repository, "mailbox")?;
     let mut found = Vec::new();
-    for deed in Deed::ALL {
-        for messages in [FEW, FIFTY, MANY].into_iter().filter(|messages| deed.is_of(*messages)) {
+    for action in MailboxAction::ALL {
+        for messages in [FEW, FIFTY, MANY].into_iter().filter(|messages| action.is_of(*messages)) {
             refuse_if_stopped(stop)?;
             let mut reader = target.log_in(&mailboxes::inbox(messages))?;
-            let questions = deed.questions(&reader, messages);
+            let questions = action.questions(&reader, messages);
             std::thread::sleep(SETTLE);
             let taken =
-                target.repeat((deed, messages), &mut reader.browser, &questions, &profiler)?;
+                target.repeat((action, messages), &mut reader.browser, &questions, &profiler)?;
             remark(format_args!(
-                "{deed:?} of {messages}: {:.0} instructions, {:.1} ms",
+                "{action:?} of {messages}: {:.0} instructions, {:.1} ms",
                 taken.instructions, taken.ms
             ));
-            found.push(Found { deed, messages, taken });
+            found.push(Found { action, messages, taken });
         }
     }
     serving.stop()?;
@@ -194,10 +200,10 @@ fn messages(count: usize) -> Messages {
 }
 
 fn rows(all: &All) -> Vec<Row> {
-    const FEW_MESSAGES: &str = "70 letters";
-    const PAGE: &str = "50 letters";
+    const FEW_MESSAGES: &str = "70 messages";
+    const PAGE: &str = "50 messages";
     let [few, many] = &all.starts;
-    let case = "200,000 letters: start to ready";
+    let case = "200,000 messages: start to ready";
     let mut rows = vec![
         Row::alone(case, "guest instructions", many.instructions).beside(
             FEW_MESSAGES,
@@ -212,29 +218,31 @@ fn rows(all: &All) -> Vec<Row> {
         ),
         Row::alone(
             case,
-            "bytes of memory for a letter",
+            "bytes of memory for a message",
             (many.mib - few.mib) * 1_048_576.0 / MANY as f64,
         ),
     ];
-    let taken = |deed, messages| {
+    let taken = |action, messages| {
         all.found
             .iter()
-            .find(|one| (one.deed, one.messages) == (deed, messages))
+            .find(|one| (one.action, one.messages) == (action, messages))
             .map(|one| &one.taken)
     };
-    for deed in Deed::ALL {
-        let beside = if deed.is_of(FIFTY) { deed } else { Deed::Newest };
-        let (Some(many), Some(page)) = (taken(deed, MANY), taken(beside, FIFTY)) else { continue };
-        let case = format!("200,000 letters: {}", deed.name());
+    for action in MailboxAction::ALL {
+        let beside = if action.is_of(FIFTY) { action } else { MailboxAction::Newest };
+        let (Some(many), Some(page)) = (taken(action, MANY), taken(beside, FIFTY)) else {
+            continue;
+        };
+        let case = format!("200,000 messages: {}", action.name());
         rows.push(Row::alone(case.clone(), "guest instructions", many.instructions).beside(
             PAGE,
             page.instructions,
             None,
         ));
         rows.push(Row::alone(case, "ms", many.ms).beside(PAGE, page.ms, None));
-        if let Some(few) = taken(deed, FEW) {
+        if let Some(few) = taken(action, FEW) {
             rows.push(Row::alone(
-                format!("20 letters: {}", deed.name()),
+                format!("20 messages: {}", action.name()),
                 "guest instructions",
                 few.instructions,
             ));
