@@ -166,7 +166,7 @@ impl SmtpConversation {
                     session.sender_known(host);
                 }
             }
-            Some(Reply::MayCome(known)) => {
+            Some(Reply::GreylistQuery(known)) => {
                 let transaction = host.transaction.as_deref_mut();
                 if transaction.is_some_and(|transaction| transaction.deferral.learn(known)) {
                     session.sender_known(host);

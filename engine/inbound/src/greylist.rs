@@ -8,7 +8,7 @@
 //! was refused does not count as a first try.
 
 use mail::SenderOrigin;
-use shards::MayCome;
+use shards::GreylistQuery;
 use smtp::{ForwardPath, RecipientRefusal};
 use store::AccountId;
 
@@ -64,7 +64,7 @@ fn is_decided(path: &ForwardPath<'_>, host: &mut SmtpHost<'_, '_>) -> bool {
         Deferral::Deferred(deferred) if deferred == triplet => true,
         Deferral::Asked(asked) if asked == triplet => false,
         _ => {
-            let question = MayCome::new(triplet, cx.turn.now);
+            let question = GreylistQuery::new(triplet, cx.turn.now);
             let reply = cx.store.ask_owner(question, replied_at(caller.connection.0));
             transaction.deferral = reply.map_or(Deferral::Asked(triplet), Deferral::of);
             reply.is_some()
@@ -88,7 +88,7 @@ pub(super) fn check(
     }
     // The owner is asked again with the next recipient.
     transaction.deferral = Deferral::NotAsked;
-    Err(RecipientRefusal::ComeAgain)
+    Err(RecipientRefusal::Greylisted)
 }
 
 fn concerns(path: &ForwardPath<'_>, host: &SmtpHost<'_, '_>) -> bool {

@@ -59,7 +59,7 @@ pub struct InboundInUse {
     /// Checks of senders under way.
     pub checks: usize,
     /// Bytes of memory of messages that are being checked.
-    pub kept_for_proofs: usize,
+    pub kept_for_checks: usize,
     /// Questions to the filter under way.
     pub inquiries: usize,
     /// Bytes of messages that are kept for the filter.
@@ -127,7 +127,7 @@ impl Inbound {
             transactions_left: self.transactions.len(),
             searches: self.lists.searches,
             checks: self.checks.under_way,
-            kept_for_proofs: self.checks.kept.held(),
+            kept_for_checks: self.checks.kept.held(),
             inquiries: filter.map_or(0, Filter::under_way),
             kept_for_filter: filter.map_or(0, Filter::kept),
         }

@@ -76,7 +76,7 @@ impl Greylist {
 
     /// Whether this message is accepted now. If not, a later retry may be.
     #[must_use]
-    pub fn may_come(&mut self, triplet: Triplet, now: Instant) -> bool {
+    pub fn passes(&mut self, triplet: Triplet, now: Instant) -> bool {
         let Triplet { origin, message } = triplet;
         let is_known = self.find(origin, now).is_some();
         let waited = self.find(message, now).map(|record| now.since(record.since));

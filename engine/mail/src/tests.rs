@@ -433,14 +433,14 @@ fn addresses_with_connections_are_evicted_last() {
 const MINUTE: Micros = Micros::from_secs(60);
 const DAY: Micros = Micros::from_secs(24 * 3_600);
 
-fn may_come(
+fn passes(
     list: &mut Greylist,
     origin: SenderOrigin<'_>,
     sender: &str,
     recipient: &str,
     now: Instant,
 ) -> bool {
-    list.may_come(list.triplet(origin, sender, recipient), now)
+    list.passes(list.triplet(origin, sender, recipient), now)
 }
 
 fn days(count: u64) -> Micros {
@@ -452,26 +452,26 @@ fn greylisting_knows_an_origin_for_35_days() {
     let mut list = Greylist::new(MINUTE, [7; 16]);
     let here = SenderOrigin::Host(address("203.0.113.7"));
     let mut now = Instant::START;
-    let may = |list: &mut Greylist, now| may_come(list, here, "Me@far.test", "ada@here.test", now);
+    let may = |list: &mut Greylist, now| passes(list, here, "Me@far.test", "ada@here.test", now);
     assert!(!may(&mut list, now));
     now = now + Micros(MINUTE.0 - 1);
     assert!(!may(&mut list, now), "too soon");
     now = now + Micros(1);
     let others = [("me@far.test", "bob@here.test"), ("you@far.test", "ada@here.test")];
     assert!(
-        others.iter().all(|(sender, recipient)| !may_come(&mut list, here, sender, recipient, now)),
+        others.iter().all(|(sender, recipient)| !passes(&mut list, here, sender, recipient, now)),
         "other messages"
     );
     let neighbour = SenderOrigin::Host(address("203.0.113.9"));
     assert!(
-        may_come(&mut list, neighbour, "me@FAR.test", "Ada@here.test", now),
+        passes(&mut list, neighbour, "me@FAR.test", "Ada@here.test", now),
         "one network, one message"
     );
     assert!(
-        others.iter().all(|(sender, recipient)| may_come(&mut list, here, sender, recipient, now)),
+        others.iter().all(|(sender, recipient)| passes(&mut list, here, sender, recipient, now)),
         "the network is known"
     );
-    assert!(!may_come(
+    assert!(!passes(
         &mut list,
         SenderOrigin::Host(address("203.0.114.7")),
         "me@far.test",
@@ -491,7 +491,7 @@ fn a_retry_after_a_day_is_deferred_again() {
     let mut list = Greylist::new(MINUTE, [7; 16]);
     let mut now = Instant::START;
     let may = |list: &mut Greylist, now| {
-        may_come(list, SenderOrigin::Host(address("2001:db8::1")), "", "ada@here.test", now)
+        passes(list, SenderOrigin::Host(address("2001:db8::1")), "", "ada@here.test", now)
     };
     assert!(!may(&mut list, now));
     now = now + DAY + Micros(1);
@@ -499,11 +499,11 @@ fn a_retry_after_a_day_is_deferred_again() {
     now = now + DAY;
     assert!(may(&mut list, now));
     assert!(
-        may_come(&mut list, SenderOrigin::Host(address("2001:db8::2")), "a", "b", now),
+        passes(&mut list, SenderOrigin::Host(address("2001:db8::2")), "a", "b", now),
         "one /64"
     );
     assert!(
-        !may_come(&mut list, SenderOrigin::Host(address("2001:db8:0:1::2")), "a", "b", now),
+        !passes(&mut list, SenderOrigin::Host(address("2001:db8:0:1::2")), "a", "b", now),
         "another"
     );
 }
@@ -512,28 +512,28 @@ fn a_retry_after_a_day_is_deferred_again() {
 fn greylisting_knows_a_domain_across_networks() {
     let mut list = Greylist::new(MINUTE, [7; 16]);
     let later = Instant::START + MINUTE;
-    assert!(!may_come(
+    assert!(!passes(
         &mut list,
         SenderOrigin::Domain("Far.test"),
         "me@far.test",
         "ada@here.test",
         Instant::START
     ));
-    assert!(may_come(
+    assert!(passes(
         &mut list,
         SenderOrigin::Domain("far.test"),
         "me@far.test",
         "ada@here.test",
         later
     ));
-    assert!(may_come(
+    assert!(passes(
         &mut list,
         SenderOrigin::Domain("far.test"),
         "you@far.test",
         "bob@here.test",
         later
     ));
-    assert!(!may_come(&mut list, SenderOrigin::Domain("far.tes"), "t", "bob@here.test", later));
+    assert!(!passes(&mut list, SenderOrigin::Domain("far.tes"), "t", "bob@here.test", later));
 }
 
 #[test]
@@ -541,11 +541,11 @@ fn many_deferred_messages_do_not_evict_known_origins() {
     let mut list = Greylist::new(MINUTE, [7; 16]);
     let (here, now) = (SenderOrigin::Domain("far.test"), Instant::START + MINUTE);
     assert!(
-        !may_come(&mut list, here, "a", "b", Instant::START)
-            && may_come(&mut list, here, "a", "b", now)
+        !passes(&mut list, here, "a", "b", Instant::START)
+            && passes(&mut list, here, "a", "b", now)
     );
     for number in 0..50_000_u32 {
-        assert!(!may_come(
+        assert!(!passes(
             &mut list,
             SenderOrigin::Host(address("203.0.113.7")),
             &number.to_string(),
@@ -553,18 +553,18 @@ fn many_deferred_messages_do_not_evict_known_origins() {
             now
         ));
     }
-    assert!(may_come(&mut list, here, "c", "d", now));
+    assert!(passes(&mut list, here, "c", "d", now));
 }
 
 #[test]
 fn a_message_that_is_deferred_again_keeps_its_time() {
     let (mut list, mut now) = (Greylist::new(MINUTE, [7; 16]), Instant::START);
     for _ in 0..3 {
-        assert!(!may_come(&mut list, SenderOrigin::Domain("far.test"), "a", "b", now));
+        assert!(!passes(&mut list, SenderOrigin::Domain("far.test"), "a", "b", now));
         now = now + Micros(MINUTE.0 / 3);
     }
     assert!(
-        may_come(&mut list, SenderOrigin::Domain("far.test"), "a", "b", now),
+        passes(&mut list, SenderOrigin::Domain("far.test"), "a", "b", now),
         "a minute after the first time"
     );
 }

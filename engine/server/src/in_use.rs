@@ -54,19 +54,19 @@ in_use! {
     /// Senders being checked.
     checks,
     /// Bytes of messages kept until their senders are checked.
-    kept_for_proofs,
+    kept_for_checks,
     /// Messages for which the filter is asked, or its answer is awaited.
-    inquiries,
+    filter_queries,
     /// Bytes of messages kept for the filter.
     kept_for_filter,
     /// Bytes of messages kept until they are signed.
     kept_for_signatures,
     /// Webmail requests that handlers of this core work on.
-    visits,
+    webmail_requests,
     /// Delivery attempts in progress.
-    couriers,
+    delivery_attempts,
     /// Connections to mail destinations that this core has granted, to all cores.
-    granted,
+    granted_connections,
     /// Pages that get the changes of this core's mailboxes.
     listeners,
     /// Bytes that clients make the core keep and that are charged to them.
@@ -109,13 +109,13 @@ impl InUse {
             questions: services.names.under_way(),
             searches: inbound.searches,
             checks: inbound.checks,
-            kept_for_proofs: inbound.kept_for_proofs,
-            inquiries: inbound.inquiries,
+            kept_for_checks: inbound.kept_for_checks,
+            filter_queries: inbound.inquiries,
             kept_for_filter: inbound.kept_for_filter,
             kept_for_signatures: parts.signer.kept_bytes(),
-            visits: services.webmail.handlers.under_way(),
-            couriers: services.outbound.under_way(),
-            granted: parts.store.own.facts.connections(),
+            webmail_requests: services.webmail.handlers.under_way(),
+            delivery_attempts: services.outbound.under_way(),
+            granted_connections: parts.store.own.facts.connections(),
             listeners: services.webmail.handlers.listeners(),
             memory: parts.memory.held(),
             uncharged: uncharged.sum(),

@@ -72,7 +72,7 @@ impl Facts {
         Some(self.greylist.as_ref()?.triplet(origin, sender, recipient))
     }
 
-    pub(crate) fn may_come(&mut self, triplet: Triplet, now: Instant) -> bool {
-        self.greylist.as_mut().is_none_or(|list| list.may_come(triplet, now))
+    pub(crate) fn is_greylist_passed(&mut self, triplet: Triplet, now: Instant) -> bool {
+        self.greylist.as_mut().is_none_or(|list| list.passes(triplet, now))
     }
 }

@@ -7,7 +7,7 @@ use crate::ask::{OwnerQuery, Subject};
 use crate::owned::Owned;
 
 /// May this message be accepted? If not, it may at a later retry.
-pub struct MayCome {
+pub struct GreylistQuery {
     triplet: Triplet,
     now: Instant,
 }
@@ -30,14 +30,14 @@ impl Greylisted {
     }
 }
 
-impl MayCome {
+impl GreylistQuery {
     /// The question at this time.
-    pub fn new(triplet: Triplet, now: Instant) -> MayCome {
-        MayCome { triplet, now }
+    pub fn new(triplet: Triplet, now: Instant) -> GreylistQuery {
+        GreylistQuery { triplet, now }
     }
 }
 
-impl OwnerQuery for MayCome {
+impl OwnerQuery for GreylistQuery {
     type Reply = Greylisted;
 
     fn subject(&self) -> Subject {
@@ -45,8 +45,8 @@ impl OwnerQuery for MayCome {
     }
 
     fn answer(self, owned: &mut Owned) -> Greylisted {
-        let MayCome { triplet, now } = self;
-        match owned.facts.may_come(triplet, now) {
+        let GreylistQuery { triplet, now } = self;
+        match owned.facts.is_greylist_passed(triplet, now) {
             true => Greylisted::Known(triplet),
             false => Greylisted::Deferred(triplet),
         }

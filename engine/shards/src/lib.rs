@@ -67,7 +67,7 @@ pub use allowances::{Daily, Occurrence, ReachedLimit, SendingDecision};
 pub use ask::{GiveBack, OwnerQuery, Subject};
 pub use destination::{DestinationEvent, DestinationNotice, DomainPolicy};
 pub use facts::{CONNECTIONS_MAX, Facts};
-pub use greylisting::{Greylisted, MayCome};
+pub use greylisting::{GreylistQuery, Greylisted};
 pub use known::KnownAccount;
 pub use maildrop::{MaildropSnapshot, Maildrops, NotOpened};
 pub use messages::{CoreEvent, DeliveryHandle, Limits, RemoteDeliveryId, ShardMessage};

@@ -6,7 +6,7 @@
 
 use crate::ask::{GiveBack, OwnerQuery};
 use crate::destination::{DestinationReport, MayConnect};
-use crate::greylisting::MayCome;
+use crate::greylisting::GreylistQuery;
 use crate::opening::OpenMaildrop;
 use crate::owned::Owned;
 use crate::sending::MaySend;
@@ -57,7 +57,7 @@ questions! {
     /// Opens a maildrop.
     Maildrop(OpenMaildrop),
     /// Whether a message is accepted, or deferred.
-    MayCome(MayCome),
+    GreylistQuery(GreylistQuery),
     /// Whether one more connection may be made to a destination of mail.
     MayConnect(MayConnect),
     /// Reports an event at such a destination.

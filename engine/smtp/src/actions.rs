@@ -276,7 +276,7 @@ pub enum RecipientRefusal {
     /// The client has named too many recipients lately: 450 4.7.1.
     TooOften,
     /// The sender is greylisted, and the client has to try again: 450 4.7.1.
-    ComeAgain,
+    Greylisted,
     /// The server is too busy to check the client: 451 4.7.0.
     Unchecked,
     /// The client has named so many unknown recipients that it does not learn of any more whether

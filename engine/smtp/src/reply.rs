@@ -135,7 +135,7 @@ pub(crate) fn recipient_refusal(refusal: RecipientRefusal, actions: &mut impl Ac
         RecipientRefusal::TooOften => {
             b"450 4.7.1 Too many recipients from your IP address, try again later\r\n"
         }
-        RecipientRefusal::ComeAgain => b"450 4.7.1 Greylisted, try again in a few minutes\r\n",
+        RecipientRefusal::Greylisted => b"450 4.7.1 Greylisted, try again in a few minutes\r\n",
         RecipientRefusal::Unchecked => {
             b"451 4.7.0 Cannot check your IP address now, try again later\r\n"
         }

@@ -196,7 +196,7 @@ impl Actions for World {
                 "toomany" => return Err(RecipientRefusal::TooMany),
                 "full" => return Err(RecipientRefusal::MailboxFull),
                 "often" => return Err(RecipientRefusal::TooOften),
-                "new" => return Err(RecipientRefusal::ComeAgain),
+                "new" => return Err(RecipientRefusal::Greylisted),
                 "guessed" => return Err(RecipientRefusal::Guessing),
                 "unwanted" => return Err(RecipientRefusal::Unwanted),
                 "asleep" => return Err(RecipientRefusal::Unavailable),

@@ -15,7 +15,7 @@ use super::blocks::BlockPool;
 use super::nodes::{NODE_PIECES, PieceNode, exchange};
 
 /// The most pieces stored in place.
-pub(super) const ROW_PIECES: usize = 64;
+pub(super) const QUEUE_PIECES: usize = 64;
 
 /// The most nodes of one queue: 4 MiB in full blocks, beginning and ending within a node.
 const NODES_MAX: usize = 17;
@@ -23,7 +23,7 @@ const NODES_MAX: usize = 17;
 /// The queue.
 #[derive(Default)]
 pub(super) struct PieceQueue {
-    own: Deque<Piece, ROW_PIECES>,
+    own: Deque<Piece, QUEUE_PIECES>,
     nodes: Deque<Box<PieceNode>, NODES_MAX>,
     /// Bytes in nodes.
     node_bytes: u32,
@@ -32,7 +32,7 @@ pub(super) struct PieceQueue {
 impl PieceQueue {
     /// How many pieces are certain to fit.
     pub(super) fn room(&self, blocks: &BlockPool) -> usize {
-        let own = if self.nodes.is_empty() { ROW_PIECES - self.own.len() } else { 0 };
+        let own = if self.nodes.is_empty() { QUEUE_PIECES - self.own.len() } else { 0 };
         let in_last = self.nodes.back().map_or(0, |node| node.room());
         let nodes =
             (NODES_MAX - self.nodes.len()).min(blocks.share_of_piece_nodes(self.nodes.len()));

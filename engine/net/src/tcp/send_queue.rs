@@ -18,8 +18,8 @@ use machine::{BLOCK_BYTES, PIECES_MAX, Piece};
 use super::blocks::BlockPool;
 use super::cubic::Epoch;
 use super::flight::Flight;
+use super::piece_queue::PieceQueue;
 use super::recovery::Recovery;
-use super::row::PieceQueue;
 use super::slow_start::SlowStart;
 
 /// Bytes that every connection may have queued and unacknowledged, if there are enough blocks.

@@ -184,7 +184,7 @@ impl Actions for World {
                 "full" => return Err(RecipientRefusal::MailboxFull),
                 "small" => return Err(RecipientRefusal::NeverFits),
                 "often" => return Err(RecipientRefusal::TooOften),
-                "new" => return Err(RecipientRefusal::ComeAgain),
+                "new" => return Err(RecipientRefusal::Greylisted),
                 "unchecked" => return Err(RecipientRefusal::Unchecked),
                 "guessed" => return Err(RecipientRefusal::Guessing),
                 "unwanted" => return Err(RecipientRefusal::Unwanted),

@@ -75,7 +75,7 @@ impl LinkHost {
     }
 
     /// Whether the two hosts belong together: they are equal, or one is a subdomain of the other.
-    pub(super) fn is_kin(&self, other: &LinkHost) -> bool {
+    pub(super) fn is_related_to(&self, other: &LinkHost) -> bool {
         let [own, other] =
             [&self.0, &other.0].map(|name| name.strip_prefix("www.").unwrap_or(name));
         let is_below =

@@ -28,7 +28,8 @@ impl Hyperlink {
         if let Some(warning) = target.warning() {
             return Some(format!("A link leads to {target}, {warning}."));
         }
-        let seems = named.as_ref().or(pretended.as_ref()).filter(|seems| !seems.is_kin(target))?;
+        let seems =
+            named.as_ref().or(pretended.as_ref()).filter(|seems| !seems.is_related_to(target))?;
         Some(format!("A link that says {seems} leads to {target}."))
     }
 }

@@ -21,17 +21,17 @@ const TARGETS: [(u32, &str); 4] = [(INBOX, "inbox"), (4, "archive"), (5, "junk")
 #[derive(Debug)]
 pub(super) enum WebmailAction {
     /// Move these copies to a mailbox.
-    Moves(Vec<(MessageId, usize, RequestedChange<u32>)>),
+    Move(Vec<(MessageId, usize, RequestedChange<u32>)>),
     /// Set or clear the star of this copy. The view is the state of the model at the request.
-    Stars(MessageId, usize, RequestedChange<bool>, View),
+    Star(MessageId, usize, RequestedChange<bool>, View),
     /// Delete these copies for ever.
-    Erases(Vec<(MessageId, usize)>),
+    Delete(Vec<(MessageId, usize)>),
     /// Send a message, or save a draft.
-    Writes(ComposeAction, MessageId),
+    Write(ComposeAction, MessageId),
     /// Undo the send of a held message: it becomes a draft again.
-    TakesBack(MessageId, RequestedChange<bool>),
+    Undo(MessageId, RequestedChange<bool>),
     /// Change the name in the settings.
-    Chooses(RequestedChange<String>),
+    Rename(RequestedChange<String>),
 }
 
 /// What is done with a composed message.
@@ -107,7 +107,7 @@ impl WebmailClient {
                 self.post(
                     "/mail/settings",
                     &fields,
-                    PendingPage::Done(WebmailAction::Chooses(asked)),
+                    PendingPage::Done(WebmailAction::Rename(asked)),
                     line,
                 );
             }
@@ -188,7 +188,7 @@ impl WebmailClient {
                 .for_each(|(_, message, copy)| context.model.perhaps_deleted(*message, *copy));
             (
                 "erase",
-                WebmailAction::Erases(
+                WebmailAction::Delete(
                     rows.into_iter().map(|(_, message, copy)| (message, copy)).collect(),
                 ),
             )
@@ -198,7 +198,7 @@ impl WebmailClient {
             let (to, button) = others[context.dice.below(others.len() as u64) as usize];
             let asked =
                 |(_, message, copy)| (message, copy, context.model.move_asked(message, copy, to));
-            (button, WebmailAction::Moves(rows.into_iter().map(asked).collect()))
+            (button, WebmailAction::Move(rows.into_iter().map(asked).collect()))
         };
         let token = self.token.clone();
         let mut fields = vec![
@@ -233,7 +233,7 @@ impl WebmailClient {
         self.post(
             "/mail/act",
             &fields,
-            PendingPage::Done(WebmailAction::Stars(message, copy, asked, view)),
+            PendingPage::Done(WebmailAction::Star(message, copy, asked, view)),
             line,
         );
     }
@@ -275,7 +275,7 @@ impl WebmailClient {
         self.post(
             "/mail/compose",
             &fields,
-            PendingPage::Done(WebmailAction::Writes(written, message)),
+            PendingPage::Done(WebmailAction::Write(written, message)),
             line,
         );
     }
@@ -295,13 +295,13 @@ impl WebmailClient {
         line: &mut ClientLine,
         context: &mut StepContext<'_>,
     ) {
-        let asked = context.model.back_asked(message);
+        let asked = context.model.undo_requested(message);
         let token = self.token.clone();
         let fields = [("token", token.as_str()), ("what", what)];
         self.post(
             "/mail/undo",
             &fields,
-            PendingPage::Done(WebmailAction::TakesBack(message, asked)),
+            PendingPage::Done(WebmailAction::Undo(message, asked)),
             line,
         );
     }
@@ -340,7 +340,7 @@ impl WebmailClient {
     ) -> ClientProgress {
         if page.status == 303 {
             let location = page.location().to_string();
-            if let WebmailAction::Writes(written, message) = &action {
+            if let WebmailAction::Write(written, message) = &action {
                 context.story.counts.acknowledged += 1;
                 match written {
                     ComposeAction::Sent(..) => {
@@ -358,7 +358,7 @@ impl WebmailClient {
             self.get(&location, PendingPage::Told(action), line);
             return ClientProgress::GoesOn;
         }
-        if let WebmailAction::Writes(_, message) = &action
+        if let WebmailAction::Write(_, message) = &action
             && page.status == 200
             && !context.disk_has_failed
         {
@@ -387,7 +387,7 @@ impl WebmailClient {
             is_all && words.contains(what)
         };
         match &action {
-            WebmailAction::Moves(moved) => {
+            WebmailAction::Move(moved) => {
                 let is_moved = is_done(moved.len(), "moved to");
                 let is_nothing =
                     words == "No messages selected, or the selected ones cannot be changed.";
@@ -398,17 +398,17 @@ impl WebmailClient {
                     sometimes!(MovedAtWebmail);
                 }
             }
-            WebmailAction::Erases(erased) if is_done(erased.len(), "deleted forever") => {
+            WebmailAction::Delete(erased) if is_done(erased.len(), "deleted forever") => {
                 erased.iter().for_each(|(message, copy)| context.model.deleted(*message, *copy));
                 context.story.counts.deleted += erased.len() as u64;
             }
             // A message that is gone meanwhile is not starred, and the page does not say so.
-            WebmailAction::Stars(message, copy, asked, view) if page.status == 200 && !is_wrong => {
+            WebmailAction::Star(message, copy, asked, view) if page.status == 200 && !is_wrong => {
                 if context.model.is_unchanged(view, *message, *copy) {
                     context.model.starred(*message, *copy, asked);
                 }
             }
-            WebmailAction::Chooses(asked) if words == "Settings saved." => {
+            WebmailAction::Rename(asked) if words == "Settings saved." => {
                 context.model.name.done(asked);
                 return self.get(
                     "/mail/settings",
@@ -417,34 +417,34 @@ impl WebmailClient {
                 );
             }
             // A message that also goes to another server leaves a moment later.
-            WebmailAction::Writes(ComposeAction::Sent(_, remote), message)
+            WebmailAction::Write(ComposeAction::Sent(_, remote), message)
                 if words == "Message sent." =>
             {
                 if remote.is_empty() {
                     context.model.delivered(*message);
                 }
             }
-            WebmailAction::Writes(ComposeAction::Sent(..), message) if words == "Sending…" => {
+            WebmailAction::Write(ComposeAction::Sent(..), message) if words == "Sending…" => {
                 return self.send_was_held(*message, page, line, context);
             }
-            WebmailAction::TakesBack(message, asked)
+            WebmailAction::Undo(message, asked)
                 if words == "Sending undone. The message is back in Drafts." =>
             {
-                context.model.back_told(*message, asked, true);
+                context.model.undo_answered(*message, asked, true);
                 sometimes!(TakenBackAtWebmail);
                 if page.value_of("subject") == Some(message.0.to_string()) {
                     self.draft = page.value_of("draft").map(|key| (key, *message));
                 }
             }
-            WebmailAction::TakesBack(message, asked) if words.starts_with("Too late") => {
-                context.model.back_told(*message, asked, false);
+            WebmailAction::Undo(message, asked) if words.starts_with("Too late") => {
+                context.model.undo_answered(*message, asked, false);
                 sometimes!(TooLateAtWebmail);
             }
-            WebmailAction::Stars(..)
-            | WebmailAction::Erases(_)
-            | WebmailAction::Chooses(_)
-            | WebmailAction::Writes(..)
-            | WebmailAction::TakesBack(..) => {}
+            WebmailAction::Star(..)
+            | WebmailAction::Delete(_)
+            | WebmailAction::Rename(_)
+            | WebmailAction::Write(..)
+            | WebmailAction::Undo(..) => {}
         }
         self.list(self.mailbox, line, context);
     }

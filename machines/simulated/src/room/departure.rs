@@ -70,12 +70,12 @@ impl Departure {
     }
 
     /// The client requests an undo.
-    pub(super) fn back_asked(&mut self) -> RequestedChange<bool> {
+    pub(super) fn undo_requested(&mut self) -> RequestedChange<bool> {
         self.leaves.asked(false)
     }
 
     /// The server has answered the undo. Returns whether the message is a draft from now on.
-    pub(super) fn back_told(&mut self, asked: &RequestedChange<bool>, is_back: bool) -> bool {
+    pub(super) fn undo_answered(&mut self, asked: &RequestedChange<bool>, is_back: bool) -> bool {
         if !is_back {
             self.leaves.not_done(asked);
             return false;

@@ -341,12 +341,12 @@ impl Model {
     }
 
     /// A client requests an undo of the send.
-    pub(super) fn back_asked(&mut self, id: MessageId) -> RequestedChange<bool> {
-        self.messages[id.0].departure.back_asked()
+    pub(super) fn undo_requested(&mut self, id: MessageId) -> RequestedChange<bool> {
+        self.messages[id.0].departure.undo_requested()
     }
 
     /// The server has answered the undo: the message is a draft again, or it is too late.
-    pub(super) fn back_told(
+    pub(super) fn undo_answered(
         &mut self,
         id: MessageId,
         asked: &RequestedChange<bool>,
@@ -354,7 +354,7 @@ impl Model {
     ) {
         self.touched.push(id);
         let message = &mut self.messages[id.0];
-        if message.departure.back_told(asked, is_back) {
+        if message.departure.undo_answered(asked, is_back) {
             message.is_draft_again(id);
             self.posted.message_answered(id, false);
         }

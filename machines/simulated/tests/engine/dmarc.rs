@@ -369,7 +369,7 @@ fn a_client_that_leaves_during_dmarc_has_sent_nothing() {
         room.send(&talk, format!("{whole}{}", if step == 0 { "" } else { ".\r\n" }).as_bytes());
         room.pass(Micros::from_secs(1));
         let in_use = room.engines.in_use();
-        assert!(in_use.questions > 0 && in_use.kept_for_proofs > 0, "{in_use:?}");
+        assert!(in_use.questions > 0 && in_use.kept_for_checks > 0, "{in_use:?}");
         if step < 2 {
             room.abort(&talk);
             room.until_nothing_is_in_use();
@@ -413,7 +413,7 @@ fn checked_signatures_and_header_memory_are_bounded() {
     let talks: Vec<Talk> = (0..40).map(|_| begin(&mut room, &mut server, "me@pass.test")).collect();
     talks.iter().for_each(|talk| room.send(talk, filling.repeat(120).as_bytes()));
     room.pass(Micros::from_secs(1));
-    let kept = room.engines.in_use().kept_for_proofs;
+    let kept = room.engines.in_use().kept_for_checks;
     assert!(kept > 1 << 19 && kept < usize::from(CORES) * (5 << 19), "{kept}");
     if CORES == 1 {
         let large = format!("{}{good}", filling.repeat(100));

@@ -87,7 +87,10 @@ fn an_unread_download_holds_one_piece() {
         assert_eq!(head.status, 200);
         room.pass(machine::Micros::from_secs(5));
         let in_use = room.engines.in_use();
-        assert!(in_use.visits == 1 && (1..HELD_BYTES_MAX).contains(&in_use.bodies), "{in_use:?}");
+        assert!(
+            in_use.webmail_requests == 1 && (1..HELD_BYTES_MAX).contains(&in_use.bodies),
+            "{in_use:?}"
+        );
         room.abort(&tls_stream.talk);
         room.until_nothing_is_in_use();
 
@@ -103,7 +106,7 @@ fn an_unread_download_holds_one_piece() {
         // A client that neither sends nor reads has a minute.
         let (tls_stream, _) = begin(&mut room, &browser, "/mail/part/1.1/2");
         room.pass(machine::Micros::from_secs(70));
-        assert_eq!(room.engines.in_use().visits, 0);
+        assert_eq!(room.engines.in_use().webmail_requests, 0);
         room.abort(&tls_stream.talk);
         room.until_nothing_is_in_use();
     }
@@ -216,6 +219,9 @@ fn unread_download_holds_one_piece(room: &mut Room, browser: &Browser, path: &st
     assert_eq!((head.status, head.field("Content-Type")), (200, "text/html; charset=utf-8"));
     room.pass(machine::Micros::from_secs(5));
     let in_use = room.engines.in_use();
-    assert!(in_use.visits == 1 && (1..HELD_BYTES_MAX).contains(&in_use.bodies), "{in_use:?}");
+    assert!(
+        in_use.webmail_requests == 1 && (1..HELD_BYTES_MAX).contains(&in_use.bodies),
+        "{in_use:?}"
+    );
     room.abort(&tls_stream.talk);
 }

@@ -218,7 +218,7 @@ fn concurrent_filter_requests_are_limited() {
     talks.iter().for_each(|talk| room.send(talk, b".\r\n"));
     world.pass(&mut room, Micros::from_secs(5));
     let in_use = room.engines.in_use();
-    assert_eq!(in_use.inquiries, talks.len());
+    assert_eq!(in_use.filter_queries, talks.len());
     assert!(
         in_use.kept_for_filter > 0 && world.filter.called_max <= 16 * usize::from(CORES),
         "{}",
@@ -262,7 +262,7 @@ fn a_client_that_leaves_during_filtering_has_sent_nothing() {
     let mut talk = world.begin(&mut room, EXTERNAL, MESSAGE);
     room.send(&talk, b".\r\n");
     world.pass(&mut room, Micros::from_secs(2));
-    assert_eq!(room.engines.in_use().inquiries, 1);
+    assert_eq!(room.engines.in_use().filter_queries, 1);
     room.abort(&talk);
     room.until_nothing_is_in_use();
     assert_eq!((messages_of(&room, "ada"), told(&room, "filter: ")), (Vec::new(), 0));
@@ -287,7 +287,9 @@ fn a_power_cut_drops_messages_that_are_being_filtered() {
         world.filter.mood = Mood::Silent;
         let talk = world.begin(&mut room, EXTERNAL, MESSAGE);
         room.send(&talk, b".\r\n");
-        world.until(&mut room, "it is asked about", |_, room| room.engines.in_use().inquiries > 0);
+        world.until(&mut room, "it is asked about", |_, room| {
+            room.engines.in_use().filter_queries > 0
+        });
         world.pass(&mut room, Micros::from_millis(ms));
         let room = room.power_cut(seed);
         assert_eq!(messages_of(&room, "ada").len(), 1);

@@ -252,7 +252,7 @@ fn an_interrupted_upload_keeps_the_previous_draft() {
         ada.browser.hang_up(&mut ada.room);
         ada.room.pass(Micros::from_secs(40));
         assert_eq!(
-            (ada.room.engines.in_use().visits, ada.room.engines.in_use().deliveries),
+            (ada.room.engines.in_use().webmail_requests, ada.room.engines.in_use().deliveries),
             (0, 0)
         );
         ada.room.abort(&tls_stream.talk);

@@ -110,12 +110,12 @@ fn a_request_above_what_may_wait_is_refused_at_once() {
         waiting[begin..end].iter_mut().for_each(|tls_stream| search(&mut room, tls_stream, &ada));
         room.until("all wait", |room| {
             waiting.iter_mut().for_each(|tls_stream| room.exchange(tls_stream));
-            room.engines.in_use().visits == end
+            room.engines.in_use().webmail_requests == end
         });
     }
     search(&mut room, &mut refused, &ada);
     assert_eq!(answer(&mut room, &mut refused).status, 503);
-    assert_eq!(room.engines.in_use().visits, REQUESTS_MAX);
+    assert_eq!(room.engines.in_use().webmail_requests, REQUESTS_MAX);
 
     room.machine.disk.mood = Mood::Works;
     room.machine.disk.carry_out_next();
