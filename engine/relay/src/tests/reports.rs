@@ -57,6 +57,11 @@ fn begun(
     String::from_utf8(out.split_off("before".len())).unwrap()
 }
 
+/// A recipient that was rejected for good, without a reply of a host.
+fn rejected<'a>(recipient: &'a OutgoingRecipient, words: &'a str) -> RecipientReport<'a> {
+    RecipientReport { recipient, status: STATUS, words, reply: None, host: None }
+}
+
 /// The parts of a report as a MIME library reads them: the words, the fields for programs, and the
 /// message's header.
 fn parts(text: &str) -> [String; 3] {
@@ -121,13 +126,7 @@ fn failure_report_has_text_status_and_header() {
 #[test]
 fn whole_message_is_returned_if_requested() {
     let recipient = to(0, "bob@there.test");
-    let recipient_report = RecipientReport {
-        recipient: &recipient,
-        status: STATUS,
-        words: "no",
-        reply: None,
-        host: None,
-    };
+    let recipient_report = rejected(&recipient, "no");
     for (script, kind) in [(Script::Ascii, "rfc822"), (Script::Utf8, "global")] {
         // Even a message that looks like the end of a report.
         let original = "Subject: lunch\r\n\r\n--=_r\r\nAt t\u{fc}welve?\r\n";
@@ -181,13 +180,7 @@ fn delay_report_states_the_last_retry() {
 #[test]
 fn report_to_forwarding_account_uses_other_words() {
     let recipient = to(0, "bob@there.test");
-    let recipient_report = RecipientReport {
-        recipient: &recipient,
-        status: STATUS,
-        words: "no",
-        reply: None,
-        host: None,
-    };
+    let recipient_report = rejected(&recipient, "no");
     for (kind, subject, ours) in [
         (ReportKind::Failed, "could not be forwarded", "The sender was not told"),
         (
@@ -233,13 +226,7 @@ fn success_is_reported_too() {
 #[test]
 fn non_ascii_addresses_are_kept() {
     let recipient = to(0, "b\u{f8}b+\"a b\"@there.test");
-    let recipient_report = RecipientReport {
-        recipient: &recipient,
-        status: STATUS,
-        words: "no",
-        reply: None,
-        host: None,
-    };
+    let recipient_report = rejected(&recipient, "no");
     let text =
         written(ReportKind::Failed, &[recipient_report], "Subject: l\u{fc}nch\r\n\r\n".as_bytes());
     let [words, status, header] = parts(&text);
@@ -265,13 +252,7 @@ fn non_ascii_addresses_are_kept() {
 fn report_is_bounded_whatever_the_message() {
     let recipient = to(0, "bob@there.test");
     let long = "x".repeat(3000);
-    let recipient_report = RecipientReport {
-        recipient: &recipient,
-        status: STATUS,
-        words: &long,
-        reply: None,
-        host: None,
-    };
+    let recipient_report = rejected(&recipient, &long);
     let mut original = b"Subject: x\n".to_vec();
     original.resize(3000, b'y');
     original.extend(b"\r\n");
