@@ -1,8 +1,8 @@
-//! Our image with several cores at a tap interface, its instructions counted by core: for benches
-//! of how cores affect each other.
+//! Boots our image with several cores on a tap interface and counts instructions by core. Benches
+//! use it to measure how cores affect each other.
 //!
-//! For use in a thread that has entered a network of its own (see `network`). The interface is in
-//! that network.
+//! Call it from a thread that has entered its own network namespace (see `network`). The tap
+//! interface is created in that namespace.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use super::workplace::refuse_if_stopped;
 pub(super) const INTERFACE: &str = "ours";
 pub(super) const LINUX: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 pub(super) const MACHINE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
-/// A page of 4 KB that no compression makes smaller.
+/// A page of 4 KB of incompressible data.
 pub(super) const PAGE: &str = "4k.bin";
 const PAGE_BYTES: u32 = 4 << 10;
-/// Accounts that get mail: so many that each core owns about as many as every other.
+/// Accounts that receive mail. There are enough that each core owns about the same number.
 pub(super) const ACCOUNTS: u32 = 1024;
 /// A fixed password hash. No client logs in.
 const HASH: &str =
@@ -35,29 +35,29 @@ const READY_BUDGET: Duration = Duration::from_secs(60);
 const STOP_BUDGET: Duration = Duration::from_secs(20);
 const LOAD_BUDGET: Duration = Duration::from_secs(60);
 
-/// How many queues the card has.
+/// The number of queues of the guest's network card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Queues {
-    /// One queue. The first core receives its frames for all cores.
+    /// One queue. The first core receives the frames of all cores.
     One,
-    /// One for each core.
+    /// One queue for each core.
     Each,
 }
 
-/// What a guest has.
+/// The settings of a guest.
 pub(super) struct Equipment {
     pub(super) memory_mib: u32,
     pub(super) disk_bytes: u64,
-    /// Its accounts, as sections of the configuration, and further sections.
+    /// The guest's accounts, as sections of the configuration, and further sections.
     pub(super) users: String,
-    /// Lines of the configuration's table `[network]`.
+    /// Lines of the `[network]` table of the configuration.
     pub(super) network: &'static str,
     /// Keys that the image signs with. Each is a file named after its selector. If there is none,
     /// the image uses the keys of a first run.
     pub(super) signing_keys: &'static [(&'static str, &'static str)],
 }
 
-/// What every guest needs.
+/// The folder, services and tools that every guest needs.
 pub(super) struct Place {
     qemu: PathBuf,
     image: PathBuf,
@@ -68,7 +68,7 @@ pub(super) struct Place {
     stop: Stop,
 }
 
-/// A guest that serves.
+/// A running guest.
 pub(super) struct Serving {
     guest: Guest,
     counters: Counters,
@@ -76,7 +76,7 @@ pub(super) struct Serving {
 }
 
 impl Place {
-    /// Makes a workplace with accounts that get mail. `name`: the name of the bench.
+    /// Makes a workplace with accounts that receive mail. `name`: the name of the bench.
     pub(super) fn make(repository: &Repository, name: &str, stop: &Stop) -> Result<Place, Failure> {
         let users = (0..ACCOUNTS)
             .map(|number| {
@@ -165,7 +165,7 @@ impl Drop for Place {
     }
 }
 
-/// The guest's interface, with the host's address.
+/// Makes the guest's tap interface and gives it the host's address.
 pub(super) fn make_interface(queues: u32) -> Result<(), Failure> {
     let several = if queues > 1 { " multi_queue" } else { "" };
     ip(&format!("tuntap add dev {INTERFACE} mode tap vnet_hdr{several}"))?;
@@ -200,7 +200,7 @@ impl Serving {
         Err(Failure::broke(format_args!("the guest does not serve; it said\n{}", said.join("\n"))))
     }
 
-    /// What each core executed while `work` was done, and within `settle` after it.
+    /// Counts what each core executes while `work` runs and for `settle` after it.
     pub(super) fn during<T>(
         &self,
         settle: Duration,

@@ -1,4 +1,5 @@
-//! From nothing to serving, and what a machine that has nothing to do takes from its host.
+//! `boot`: the time until the machine serves, and the resources of the host that an idle machine
+//! uses.
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +11,9 @@ use super::statistics::median;
 use super::workplace::{Serving, Workplace};
 
 const PEER: &str = "Postfix 3.7 + Dovecot 2.3, Debian 12 guest, recorded";
-/// QEMU's start to the first SYN-ACK.
+/// The peer's time from QEMU's start to its first SYN-ACK.
 const PEER_READY_MS: f64 = 12_000.0;
-/// Memory in use in the idle guest.
+/// The peer's memory in use when idle.
 const PEER_MEMORY_MIB: f64 = 120.0;
 
 const REPETITIONS: usize = 5;
@@ -20,7 +21,7 @@ const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let workplace = Workplace::new(repository, stop)?;
-    // The first boot makes the disk and the accounts, once for all later ones.
+    // The first boot makes the disk and the accounts. Later boots use them.
     let first = workplace.boot(MachineType::Q35, None)?;
     let mut rows =
         vec![Row::alone("first boot ever, QEMU's start to ready", "ms", millis(first.ready))];
@@ -52,8 +53,8 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     })
 }
 
-/// The resources of an idle machine: the memory that it reports as taken, and memory and time of
-/// the host.
+/// The resources of an idle machine: the memory that it reports as used, and the memory and
+/// processor time that QEMU uses on the host.
 fn at_rest(serving: &mut Serving) -> Result<Vec<Row>, Failure> {
     serving.rest(Duration::from_secs(1))?;
     let before = processor_seconds(serving.process_id())?;
@@ -98,7 +99,7 @@ fn memory_mib(lines: &[String]) -> Option<f64> {
     Some(kib / 1024.0)
 }
 
-/// Time in user and kernel mode of a process so far.
+/// The user and kernel time of a process so far.
 fn processor_seconds(process: u32) -> Result<f64, Failure> {
     // proc(5): fields 14 and 15 of stat, in ticks of 1/100 s. The second field may hold blanks but
     // ends with `)`.

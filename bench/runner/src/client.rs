@@ -1,4 +1,4 @@
-//! Just enough of a mail client to measure with: lock step, one reply awaited for every command.
+//! A minimal mail client for measurements. It sends one command at a time and waits for its reply.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +9,7 @@ use host::Failure;
 /// Longer than any reply takes under emulation.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A connection to a service of lines.
+/// A connection to a service with a line-based protocol.
 pub(super) struct Client {
     connection: BufReader<TcpStream>,
     line: Vec<u8>,
@@ -30,8 +30,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Sends `command`, with line ends as they must be, and reads a reply of one or (SMTP) several
-    /// lines that starts with `reply`.
+    /// Sends `command` with its line end, and reads a reply that starts with `reply`. An SMTP reply
+    /// may have several lines.
     pub(super) fn command(&mut self, command: &[u8], reply: &str) -> Result<(), Failure> {
         self.connection.get_mut().write_all(command).map_err(Failure::io("sending a command"))?;
         self.expect(reply)
@@ -81,7 +81,7 @@ impl Client {
     }
 }
 
-/// A message of `size` bytes, header and all, and the dot that ends it.
+/// A message of `size` bytes, including the header and the dot that ends it.
 pub(super) fn message(size: usize) -> Vec<u8> {
     let mut text =
         b"From: bench@client.test\r\nTo: ada@barepost.test\r\nSubject: measured\r\n\r\n".to_vec();

@@ -11,7 +11,7 @@ use barepost::guest::Plugin;
 use host::{Failure, Repository, Stop, hold};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-/// As in the plugin: this many pairs of address and count.
+/// The number of pairs of address and count. The plugin has the same number.
 const SLOTS: usize = 1 << 17;
 const SLOT_BYTES: usize = 16;
 
@@ -27,12 +27,13 @@ pub(super) struct Counters {
 pub(super) struct Sample(BTreeMap<u64, u64>);
 
 impl Counters {
-    /// Builds the plugin and makes counters for one guest of one core.
+    /// Builds the plugin and makes counters for a guest with one core.
     pub(super) fn new(repository: &Repository, stop: &Stop) -> Result<Counters, Failure> {
         Counters::for_cores(repository, 1, stop)
     }
 
-    /// The same for a guest of several cores, each of which counts for itself.
+    /// Builds the plugin and makes counters for a guest with several cores. Each core counts for
+    /// itself.
     pub(super) fn for_cores(
         repository: &Repository,
         cores: u32,
@@ -64,12 +65,12 @@ impl Counters {
         }
     }
 
-    /// The present counters of the first core.
+    /// Reads the counters of the first core.
     pub(super) fn sample(&self) -> Result<Sample, Failure> {
         self.sample_of(0)
     }
 
-    /// The present counters of each core.
+    /// Reads the counters of each core.
     pub(super) fn samples(&self) -> Result<Vec<Sample>, Failure> {
         (0..self.cores).map(|core| self.sample_of(core)).collect()
     }
@@ -105,7 +106,7 @@ impl Counters {
 }
 
 impl Sample {
-    /// What was executed since `earlier`.
+    /// The instructions executed since `earlier`.
     pub(super) fn since(&self, earlier: &Sample) -> Sample {
         let counts = self.0.iter().map(|(address, count)| {
             let before = earlier.0.get(address).copied().unwrap_or(0);

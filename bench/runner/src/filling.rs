@@ -1,5 +1,5 @@
-//! Many messages, sent by SMTP to the engine as a process. The engine is the image's own, and fills
-//! the disk that the image then boots from.
+//! Fills a disk with many messages: a client sends them by SMTP to the engine, which runs as a
+//! process. Then the image boots from that disk.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,12 +18,12 @@ use super::network::ip;
 use super::statistics::median;
 use super::workplace::refuse_if_stopped;
 
-/// Sessions at once that fill a disk quickly. Each of them waits until its message is stored.
+/// Simultaneous sessions that fill a disk quickly. Each session waits until its message is stored.
 pub(super) const SESSIONS: usize = 64;
 const MESSAGE_BYTES: usize = 1_000;
 const READY_BUDGET: Duration = Duration::from_secs(20);
 const STARTS: usize = 3;
-/// The time for the work that a machine does after its start.
+/// The time that a machine needs for its work after a start.
 const SETTLE: Duration = Duration::from_secs(2);
 const STOP_BUDGET: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -43,7 +43,7 @@ pub(super) struct Messages {
 }
 
 /// Starts a machine on `place`, sends it all of these messages, and stops it. Call it in a network
-/// of its own.
+/// namespace of its own.
 pub(super) fn fill(place: &Place, all: &[Messages], stop: &Stop) -> Result<(), Failure> {
     make_interface(1)?;
     let taps = Hosted::attach(INTERFACE, 1)?;
@@ -62,13 +62,13 @@ pub(super) fn fill(place: &Place, all: &[Messages], stop: &Stop) -> Result<(), F
     ip(&format!("link delete {INTERFACE}"))
 }
 
-/// The cost of a start of the image from such a disk, as medians.
+/// The cost of starting the image from such a disk, as medians.
 pub(super) struct Start {
     /// Guest instructions.
     pub(super) instructions: f64,
-    /// From QEMU's start until it serves.
+    /// The time from QEMU's start until the machine serves.
     pub(super) ms: f64,
-    /// The memory of the host that the machine uses then.
+    /// The host memory that the machine uses after the start.
     pub(super) mib: f64,
 }
 
@@ -118,7 +118,7 @@ fn end(mut machine: Hosted) -> Result<(), Failure> {
 }
 
 impl Messages {
-    /// Sends them all. Each message is different.
+    /// Sends all messages. Each message is different.
     pub(super) fn deliver(&self) -> Result<(), Failure> {
         let numbers = AtomicUsize::new(0);
         let next =
@@ -133,8 +133,8 @@ impl Messages {
         })
     }
 
-    /// One session. Its commands do not wait for each other's replies (RFC 2920). Only a message
-    /// does.
+    /// One session. It pipelines its commands (RFC 2920). It waits for the replies before it sends
+    /// a message, and not after.
     fn send(&self, next: impl Fn() -> Option<usize>) -> Result<(), Failure> {
         let doing = "sending messages";
         let connect = || {
@@ -145,7 +145,7 @@ impl Messages {
         };
         let mut connection = BufReader::new(connect().map_err(Failure::io(doing))?);
         let mut said = "EHLO client.test\r\n".to_string();
-        // The greeting; and the EHLO's reply has several lines.
+        // Expect the greeting and the EHLO reply. The EHLO reply has several lines.
         let mut expected = vec!["220", "250 "];
         exchange(&mut connection, &mut said, &mut expected).map_err(Failure::io(doing))?;
         if !self.login.is_empty() {

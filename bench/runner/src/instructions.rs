@@ -1,11 +1,11 @@
-//! Guest instructions for one transaction: the machine's own work, whatever the host does
-//! meanwhile.
+//! Guest instructions for one transaction. They measure the machine's own work, independent of the
+//! host's load.
 //!
-//! A transaction's count is the difference of two samples, with the guest at rest at both. Subtract
-//! what an idle guest executes in the same time, and divide by the number of transactions. The
-//! result is the median of several repetitions. The peer's figures were counted in the same way,
-//! with a plugin of this kind, in a Linux guest of one core under QEMU's translator. They are
-//! recorded here.
+//! A transaction's count is the difference of two samples, with the guest at rest at both. The idle
+//! rate of the guest is subtracted, and the rest is divided by the number of transactions. The
+//! result is the median of several repetitions. The peer's figures are recorded here. They were
+//! counted in the same way, with a similar plugin, in a Linux guest with one core under QEMU's
+//! translator.
 
 use std::time::{Duration, Instant};
 
@@ -37,15 +37,15 @@ const REPETITIONS: usize = 5;
 /// The time after which a transaction has no more work in progress, such as delayed
 /// acknowledgements and the last write.
 const SETTLE: Duration = Duration::from_millis(400);
-/// How long a serving machine may go on finding its addresses. It probes for other users of them,
-/// and asks for routers.
+/// The longest time for which a serving machine still configures its addresses. It detects
+/// duplicate addresses and solicits routers.
 const ARRIVAL: Duration = Duration::from_secs(15);
 const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failure> {
     let workplace = Workplace::new(repository, stop)?;
     let password = workplace.password()?;
-    // The first boot makes the disk and the accounts; a later one is what a boot costs.
+    // The first boot makes the disk and the accounts. A later boot shows the cost of a boot.
     workplace.boot(MachineType::Q35, None)?.stop()?;
     let counters = Counters::new(repository, stop)?;
     let serving = workplace.boot(MachineType::Q35, Some(counters.plugin()))?;
@@ -73,7 +73,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
         Some(AIM_REUSED_SESSION),
     ));
 
-    // Once only: from then on the machine knows the password again without computing its hash.
+    // Log in once before counting. Then the machine has cached the verified password.
     let mut session = None;
     let (first, _) = measuring.during(|serving| {
         session = Some(log_in(serving.base, password)?);
@@ -123,14 +123,15 @@ impl Measuring {
         Ok(())
     }
 
-    /// Instructions for each of the `count` transactions that `work` does, told the ports' base.
+    /// Instructions for each of the `count` transactions of `work`. `work` gets the base of the
+    /// ports.
     fn transactions(
         &mut self,
         name: &str,
         count: u32,
         mut work: impl FnMut(u16) -> Result<(), Failure>,
     ) -> Result<f64, Failure> {
-        // Once unmeasured: what is made on first use is made.
+        // Run once without counting, because the first run fills caches.
         work(self.serving.base)?;
         self.serving.rest(SETTLE)?;
         let mut each = Vec::new();

@@ -1,7 +1,7 @@
 //! `./barepost bench` measures Barepost. The script `barepost` starts this program for it.
 //!
-//! Invariants: those of `barepost` itself (`cli/src/lib.rs`); and nothing is written outside
-//! `target/`, `bench/results/` and `docs/figures/`.
+//! Invariants: those of `barepost` itself (`cli/src/lib.rs`). In addition, it writes nothing
+//! outside `target/`, `bench/results/` and `docs/figures/`.
 #![forbid(unsafe_code)]
 
 mod at_tap;

@@ -1,4 +1,5 @@
-//! A network of its own for a bench: made with the thread that enters it, and gone with it.
+//! A network namespace for a bench. It belongs to the thread that enters it, and ends with that
+//! thread.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -8,7 +9,7 @@ use std::process::Command;
 use host::Failure;
 use nix::sched::{CloneFlags, unshare};
 
-/// Moves this thread into a network of its own.
+/// Moves this thread into a network namespace of its own.
 ///
 /// Errors: refused when that is not permitted.
 pub(super) fn enter() -> Result<(), Failure> {
@@ -20,7 +21,7 @@ pub(super) fn enter() -> Result<(), Failure> {
     ip("link set lo up")
 }
 
-/// As many ports as clients need that go through thousands of connections a second.
+/// Widens the range of local ports for clients that open thousands of connections a second.
 pub(super) fn widen() -> Result<(), Failure> {
     for (name, value) in [("ip_local_port_range", "1024 65000"), ("tcp_tw_reuse", "1")] {
         let path = Path::new("/proc/sys/net/ipv4").join(name);
@@ -33,7 +34,7 @@ pub(super) fn widen() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs `ip` with `arguments`, in this thread's network.
+/// Runs `ip` with `arguments`, in this thread's network namespace.
 pub(super) fn ip(arguments: &str) -> Result<(), Failure> {
     let doing = format!("ip {arguments}");
     let output =

@@ -1,5 +1,5 @@
-//! How busy the processors of a guest were: the host time that their threads took. A processor that
-//! sleeps (HLT) takes none.
+//! The busy time of a guest's processors: the host time that their threads used. A processor that
+//! sleeps (HLT) uses none.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,8 @@ use host::Failure;
 /// Linux counts the time of threads in hundredths of a second on every machine.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Seconds that each of `count` processors of the guest with this process has taken so far.
+/// Seconds of host time that each of the first `count` guest processors has used so far. `process`:
+/// QEMU's process.
 pub(super) fn taken(process: u32, count: u32) -> Result<Vec<f64>, Failure> {
     let doing = "looking at a guest's processors";
     let threads = fs::read_dir(format!("/proc/{process}/task")).map_err(Failure::io(doing))?;
@@ -28,17 +29,17 @@ pub(super) fn taken(process: u32, count: u32) -> Result<Vec<f64>, Failure> {
         .ok_or_else(|| Failure::broke(format_args!("{doing}: one is not there")))
 }
 
-/// None if the thread is not that of a processor, or has ended.
+/// None if the thread is not the thread of a processor, or has ended.
 fn of_thread(folder: &Path) -> Option<(usize, f64)> {
     parse(&fs::read_to_string(folder.join("stat")).ok()?)
 }
 
-/// `line`: of /proc; QEMU calls the threads of processors `CPU 0/TCG` and so on.
+/// Parses a line of /proc. QEMU names the threads of processors `CPU 0/TCG` and so on.
 fn parse(line: &str) -> Option<(usize, f64)> {
     let (before, after) = line.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;
     let number = name.strip_prefix("CPU ")?.split('/').next()?.parse().ok()?;
-    // From the state on, the eleventh and twelfth are the ticks as a user and in the kernel.
+    // The fields 12 and 13 after the name are the ticks in user mode and in kernel mode.
     let mut figures = after.split_whitespace().skip(11).map(str::parse::<f64>);
     Some((number, (figures.next()?.ok()? + figures.next()?.ok()?) / TICKS_PER_SECOND))
 }

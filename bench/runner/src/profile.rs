@@ -1,9 +1,9 @@
-//! Where instructions were executed: counts by address, reported by function.
+//! Profiles: counts instructions by address, and reports them by function.
 //!
-//! There are two reports. By function as compiled, it says what a call costs with all that was
-//! inlined into it. By function as written, it says which function's lines they are. Blocks of code
-//! are counted whole. A block that begins in one function's lines and continues in another's counts
-//! for the first.
+//! There are two reports. The first lists functions as compiled: the cost of a function includes
+//! the code that was inlined into it. The second lists functions as written: an instruction belongs
+//! to the function that contains its source line. Counts are by block. If a block begins in one
+//! function's lines and continues in another's, all of it counts for the first.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -23,7 +23,7 @@ pub(super) struct Profiler {
 }
 
 impl Profiler {
-    /// A recorder for the present image.
+    /// A profiler for the present image.
     pub(super) fn new(repository: &Repository, bench: &'static str) -> Result<Profiler, Failure> {
         Ok(Profiler {
             functions: Functions::read(&image::unstripped(repository))?,
@@ -32,7 +32,7 @@ impl Profiler {
         })
     }
 
-    /// Writes the profile of one case, by its transactions.
+    /// Writes the profile of one case, for each of its transactions.
     pub(super) fn write(
         &self,
         case: &str,
@@ -48,12 +48,12 @@ impl Profiler {
 /// The functions of an image.
 pub(super) struct Functions {
     image: PathBuf,
-    /// By the address at which each starts.
+    /// Function names, by the address at which each function starts.
     compiled: BTreeMap<u64, String>,
 }
 
 impl Functions {
-    /// Reads the names in `image`, which must not be stripped.
+    /// Reads the function names in `image`, which must not be stripped.
     pub(super) fn read(image: &Path) -> Result<Functions, Failure> {
         let output = Command::new("nm").args(["-C", "--defined-only"]).arg(image).output();
         let output = output.map_err(Failure::io("reading the names in the image"))?;
@@ -63,8 +63,8 @@ impl Functions {
         })
     }
 
-    /// The functions that executed most, as lines of instructions for each transaction, share and
-    /// name.
+    /// The functions that executed the most instructions. Each line gives the instructions for each
+    /// transaction, the share and the name.
     pub(super) fn profile(&self, sample: &Sample, transactions: u32) -> Result<String, Failure> {
         let compiled =
             sample.by_address().map(|(address, count)| (self.compiled_name(address), count));
@@ -75,8 +75,7 @@ impl Functions {
         Ok(format!("As compiled:\n{compiled}\nAs written:\n{}", ranking(written, transactions)))
     }
 
-    /// How many instructions of the sample were executed in functions, as compiled, with names for
-    /// which `is_so` is true.
+    /// The instructions of the sample in compiled functions whose names satisfy `is_so`.
     pub(super) fn executed_in(&self, sample: &Sample, is_so: impl Fn(&str) -> bool) -> u64 {
         sample
             .by_address()
@@ -89,10 +88,11 @@ impl Functions {
         self.compiled.range(..=address).next_back().map_or("outside of the image", |(_, name)| name)
     }
 
-    /// For each address of the sample, the function that holds its line, however deep it was
-    /// inlined.
+    /// For each address of the sample, the function that contains its source line, at any depth of
+    /// inlining.
     fn written_names(&self, sample: &Sample) -> Result<Vec<String>, Failure> {
-        // A line with the function, a line with its file and line, for each address.
+        // For each address, the output has one line with the function, and one with its file and
+        // line.
         Ok(self
             .lines_of(sample, &["-C", "-f", "-s"])?
             .lines()
@@ -101,8 +101,8 @@ impl Functions {
             .collect())
     }
 
-    /// For each address of the sample, the places of its lines, as `FILE:LINE`: the innermost
-    /// first, then those that it was inlined into.
+    /// For each address of the sample, its source lines as `FILE:LINE`: the innermost line first,
+    /// then the lines into which it was inlined.
     pub(super) fn places(&self, sample: &Sample) -> Result<Vec<Vec<String>>, Failure> {
         Ok(by_address(&self.lines_of(sample, &["-a", "-i"])?))
     }
@@ -121,19 +121,20 @@ impl Functions {
         let addresses: String =
             sample.by_address().map(|(address, _)| format!("{address:x}\n")).collect();
         let input = finder.stdin.take();
-        // A thread writes while this one reads, so that neither pipe blocks both.
+        // A second thread writes the addresses while this thread reads, so that a full pipe blocks
+        // neither.
         let writing = std::thread::spawn(move || {
             input.map(|mut input| input.write_all(addresses.as_bytes()))
         });
         let output = finder.wait_with_output().map_err(Failure::io(doing))?;
-        // Addresses that could not be written have no name in the output.
+        // An address that could not be written has no name in the output.
         let _ = writing.join();
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
 
-/// The owner of the instructions at some places, with the innermost first. The first place in a
-/// file of `owners` decides, and then the first matching owner.
+/// The owner of the instructions at these places. The first place in a file of `owners` decides. In
+/// `owners`, the first matching entry counts.
 pub(super) fn owner_of<P: Copy>(places: &[String], owners: &[(&str, P)]) -> Option<P> {
     let owner = |place: &String| {
         owners.iter().find(|(file, _)| place.contains(file)).map(|(_, owner)| *owner)
@@ -141,7 +142,8 @@ pub(super) fn owner_of<P: Copy>(places: &[String], owners: &[(&str, P)]) -> Opti
     places.iter().find_map(owner)
 }
 
-/// `said`: for each address a line with it, and then a line for each place.
+/// Parses the output of `addr2line`: for each address a line with the address, then a line for each
+/// place.
 fn by_address(said: &str) -> Vec<Vec<String>> {
     let mut all: Vec<Vec<String>> = Vec::new();
     for line in said.lines() {
@@ -171,7 +173,7 @@ fn ranking<'a>(counts: impl Iterator<Item = (&'a str, u64)>, transactions: u32) 
     lines.collect()
 }
 
-/// `names`: lines of address, kind and name, as `nm` prints them.
+/// Parses the output of `nm`: lines of address, kind and name.
 fn parse(names: &str) -> BTreeMap<u64, String> {
     let functions = names.lines().filter_map(|line| {
         let mut fields = line.splitn(3, ' ');

@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use super::plot::Figure;
 
-/// The contents of `bench/results/NAME.json`, but for its name and commit.
+/// The contents of `bench/results/NAME.json`, except for its name and commit.
 pub(super) struct Report {
     /// The machine of the measurement.
     pub(super) machine: String,
     pub(super) rows: Vec<Row>,
-    /// What a reader of the table must know, in a sentence or two.
+    /// A note of a sentence or two for the reader of the table.
     pub(super) note: &'static str,
     /// The figure, if there is one.
     pub(super) figure: Option<Figure>,
@@ -26,14 +26,14 @@ pub(super) struct Row {
     ours: f64,
     peer_name: Option<&'static str>,
     peer: Option<f64>,
-    /// Above 1: ours is better.
+    /// The ratio to the peer. Above 1: ours is better.
     ratio: Option<f64>,
-    /// The ratio that is aimed for.
+    /// The ratio to reach.
     target: Option<f64>,
 }
 
 impl Row {
-    /// A measurement that nothing is compared with.
+    /// A measurement without a comparison.
     pub(super) fn alone(case: impl Into<String>, unit: &'static str, ours: f64) -> Row {
         Row {
             case: case.into(),
@@ -46,8 +46,8 @@ impl Row {
         }
     }
 
-    /// A measurement where more is better, beside a peer's. `target` is the part of the peer's
-    /// value that ours must reach.
+    /// Compares a measurement where higher is better with a peer's. `target`: the multiple of the
+    /// peer's value that ours must reach.
     pub(super) fn ahead_of(
         mut self,
         peer_name: &'static str,
@@ -61,7 +61,8 @@ impl Row {
         self
     }
 
-    /// A measurement where less is better, beside a peer's. `aim` is the most that ours may be.
+    /// Compares a measurement where lower is better with a peer's. `aim`: the highest value that
+    /// ours may have.
     pub(super) fn beside(mut self, peer_name: &'static str, peer: f64, aim: Option<f64>) -> Row {
         self.peer_name = Some(peer_name);
         self.peer = Some(rounded(peer));
@@ -134,7 +135,7 @@ fn ratio(more: f64, less: f64) -> Option<f64> {
     Some(rounded(more / less)).filter(|ratio| ratio.is_finite())
 }
 
-/// A measurement has no more than four significant digits.
+/// Rounds to four significant digits.
 fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

@@ -1,4 +1,4 @@
-//! A guest of its own for a measurement: fresh data, free ports, and nothing left when it is done.
+//! A guest for one measurement, with fresh data and free ports. Everything is removed at its end.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -28,11 +28,11 @@ pub(super) struct Workplace {
 /// A guest that serves.
 pub(super) struct Serving {
     guest: Guest,
-    /// Guest port P is 127.0.0.1:(base+P).
+    /// The guest's port P is port base+P of 127.0.0.1.
     pub(super) base: u16,
-    /// From QEMU's start until every service had greeted.
+    /// The time from QEMU's start until every service had sent its greeting.
     pub(super) ready: Duration,
-    /// The console output until then.
+    /// The console output in that time.
     pub(super) lines: Vec<String>,
     stop: Stop,
 }
@@ -46,7 +46,7 @@ impl Workplace {
         Ok(Workplace { folder, data, image, qemu, stop: stop.clone() })
     }
 
-    /// The password of the first user, Ada: made with the data.
+    /// The password of the first user, Ada. The data folder stores it.
     pub(super) fn password(&self) -> Result<&str, Failure> {
         match self.data.configuration.users.first().map(|user| &user.password) {
             Some(Password::Plain(password)) => Ok(password),
@@ -56,7 +56,7 @@ impl Workplace {
         }
     }
 
-    /// The emulator, for a report: `QEMU 7.2.22`.
+    /// The version of the emulator, for a report: `QEMU 7.2.22`.
     pub(super) fn emulator(&self) -> Result<String, Failure> {
         let output = Command::new(&self.qemu)
             .arg("--version")
@@ -67,7 +67,7 @@ impl Workplace {
         Ok(format!("QEMU {}", version.split_whitespace().next().unwrap_or("of unknown version")))
     }
 
-    /// Boots a guest on this data; it runs on TCG, where instructions can be counted.
+    /// Boots a guest on this data. It runs under TCG, because TCG can count instructions.
     pub(super) fn boot(
         &self,
         machine: MachineType,
@@ -118,7 +118,7 @@ impl Serving {
         self.guest.process_id()
     }
 
-    /// Lets the guest be for a while; collects what it prints.
+    /// Leaves the guest alone for a while, and collects its output.
     pub(super) fn rest(&mut self, span: Duration) -> Result<(), Failure> {
         let started = Instant::now();
         while let Some(left) = span.checked_sub(started.elapsed()) {
@@ -154,12 +154,12 @@ pub(super) fn refuse_if_stopped(stop: &Stop) -> Result<(), Failure> {
     if stop.is_requested() { Err(Failure::broke("stopped")) } else { Ok(()) }
 }
 
-/// A BASE of which every service's port is free.
+/// A base for which the ports of all services are free.
 fn free_base() -> Result<u16, Failure> {
     let is_free = |base: &u16| {
         SERVICES.iter().all(|service| TcpListener::bind(service.forwarded(*base)).is_ok())
     };
-    // Each process starts at another place, so that two of them do not race for the same ports.
+    // Each process starts at another port, so that two processes do not choose the same ports.
     let first = 23_000_u16.saturating_add((std::process::id() % 100) as u16 * 200);
     let bases = (first..base_max()).step_by(200);
     bases.into_iter().find(is_free).ok_or_else(|| Failure::broke("no ports are free"))

@@ -1,5 +1,5 @@
-//! Peers are made of Debian's packages as they are: fetched and unpacked under `target/`. Nothing
-//! is installed on this machine.
+//! Builds peers from unmodified Debian packages. It fetches and unpacks them under `target/` and
+//! installs nothing on this machine.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use host::{Failure, Stop, hold, remark};
 
 pub(super) const FETCH_BUDGET: Duration = Duration::from_secs(600);
 
-/// Kernel modules, each after those that it needs: the modules for a card, then those for a disk
-/// with its file system.
+/// Kernel modules, each after the modules it depends on: first those for a network card, then those
+/// for a disk with its file system.
 pub(super) const MODULES: &[&str] = &[
     "virtio_ring",
     "virtio",
@@ -32,7 +32,7 @@ pub(super) const MODULES: &[&str] = &[
 /// The modules that a network card needs.
 pub(super) const CARD_MODULES: &[&str] = MODULES.split_at(8).0;
 
-/// Packages, unpacked together.
+/// The folder into which all packages are unpacked.
 pub(super) struct Unpacked {
     pub(super) root: PathBuf,
     pub(super) kernel: PathBuf,
@@ -40,7 +40,7 @@ pub(super) struct Unpacked {
     pub(super) release: String,
 }
 
-/// Fetches Debian's kernel and the packages that `names` says, and unpacks them, once.
+/// Fetches Debian's kernel and the packages in `names`, and unpacks them, once.
 ///
 /// Errors: refused on a host without access to Debian's packages.
 pub(super) fn unpack(
@@ -79,7 +79,7 @@ fn fetch(
     names: impl FnOnce() -> Result<Vec<String>, Failure>,
 ) -> Result<(), Failure> {
     // The lists may be fresh although no mirror answers now, or fetching may be forbidden. The next
-    // fetch shows whether they serve.
+    // fetch shows whether the lists are usable.
     let _ = hold::run(
         hold::command("apt-get").args(["-qq", "update"]).stderr(Stdio::null()),
         FETCH_BUDGET,
@@ -98,7 +98,7 @@ fn fetch(
     hold::run_to_success(&mut fetch, "fetching the peer's packages", FETCH_BUDGET, stop)
 }
 
-/// Debian's current kernel: what `linux-image-amd64` stands for.
+/// The package of Debian's current kernel, on which `linux-image-amd64` depends.
 fn kernel_package() -> Result<String, Failure> {
     let output = Command::new("apt-cache").args(["depends", "linux-image-amd64"]).output();
     let output = output.map_err(|error| {
@@ -160,8 +160,8 @@ pub(super) fn pack(root: &Path, initramfs: &Path, stop: &Stop) -> Result<(), Fai
     hold::run_to_success(&mut command, doing, FETCH_BUDGET, stop)
 }
 
-/// The first file below `folder` with a wanted name. Links are files: copying one copies its
-/// target.
+/// The first file below `folder` with a wanted name. A symbolic link counts as a file, because
+/// copying it copies its target.
 pub(super) fn find(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<PathBuf, Failure> {
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {

@@ -1,4 +1,5 @@
-//! A peer of many packages: installed on a disk of its own (ext4), from which a Linux guest boots.
+//! A peer that needs many packages. It is installed on its own ext4 disk, and a Linux guest boots
+//! from that disk.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,21 +9,21 @@ use host::{Failure, Repository, Stop, hold, packages};
 use super::Peer;
 use super::debian::{self, Unpacked, write_program};
 
-/// Packages that are needed only to install other packages, which does not happen here.
+/// Packages that only help to install other packages. Here they are not needed.
 const UNUSED: &[&str] =
     &["dmsetup", "dpkg", "mount", "systemd", "sysvinit-utils", "tar", "usrmerge"];
 const BOOT: &str = include_str!("boot");
 const DOING: &str = "making the peer's file system";
 
-/// What is on the disk.
+/// The contents of the disk.
 pub(super) struct Installation {
-    /// Where it is made, below `target/bench`.
+    /// The folder, below `target/bench`, in which the disk is made.
     pub(super) folder: &'static str,
     /// Packages. They are installed with their dependencies.
     pub(super) wanted: &'static [&'static str],
     /// Folders that must exist.
     pub(super) folders: &'static [&'static str],
-    /// Files: where they lie, and what they hold.
+    /// Files: path and contents.
     pub(super) files: &'static [(&'static str, &'static str)],
     /// The `init` script.
     pub(super) init: &'static str,
@@ -95,9 +96,9 @@ impl Installation {
         })
     }
 
-    /// The file system of its disk.
+    /// Makes the file system of the peer's disk.
     fn lay_out(&self, root: &Path, unpacked: &Unpacked, stop: &Stop) -> Result<(), Failure> {
-        // Linked, not copied: none of these files is changed.
+        // These are links, not copies, because none of these files is changed.
         let mut link = hold::command("cp");
         link.arg("-al").arg(&unpacked.root).arg(root);
         hold::run_to_success(&mut link, DOING, debian::FETCH_BUDGET, stop)?;

@@ -5,8 +5,8 @@ pub(crate) const PASSWORD: &str = "correct horse battery staple";
 /// Its hash for both servers, of the strength that our machine uses for new passwords.
 pub(crate) const HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$ISO7kkvFzh19GM8qB7patN3C3Y9HHsjlVTfEZ9T600Y";
 
-/// Text sizes, in bytes, of the messages that are read and written, as in the studies: up to
-/// 120,000 there, and to 16 KB with TLS.
+/// Text sizes, in bytes, of the messages that the benches read and write. The studies use the same
+/// sizes: up to 120,000 bytes in the clear, and up to 16 KB with TLS.
 pub(crate) const SIZES: [usize; 7] = [1_000, 4_000, 8_000, 16_000, 40_000, 80_000, 120_000];
 /// Messages in an inbox.
 pub(crate) const INBOXES: [usize; 3] = [6, 10, 50];
@@ -94,7 +94,7 @@ pub(crate) fn message(from: &str, to: &str, number: usize, text_bytes: usize) ->
     format!("{head}{}", text(text_bytes))
 }
 
-/// So many bytes of text, in lines.
+/// Text of this many bytes, in lines.
 pub(crate) fn text(bytes: usize) -> String {
     const LINE: &str =
         "The quick brown fox jumps over the lazy dog, and then it rests a while.\r\n";

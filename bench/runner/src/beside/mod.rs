@@ -1,9 +1,9 @@
-//! Two guests side by side: our image, and a peer in a Linux guest, in the same QEMU with the same
-//! flags and the same card.
+//! Two guests side by side: our image, and a peer in a Linux guest. Both run in the same QEMU
+//! version with the same flags and the same card.
 //!
 //! Both run at the same time, each on a tap interface of its own, and sleep while they have nothing
-//! to do. They serve the same files, or the same mail. Over TLS they use the same certificate, of
-//! ECDSA P-256.
+//! to do. They serve the same files or the same mail. Over TLS they use the same ECDSA P-256
+//! certificate.
 
 mod debian;
 mod installed;
@@ -31,7 +31,7 @@ pub(super) use target::{Outcome, Target, rest};
 
 const READY_BUDGET: Duration = Duration::from_secs(120);
 const MEMORY_MIB: u32 = 256;
-/// Further memory for PHP.
+/// Additional memory for PHP.
 const WEBMAIL_MEMORY_MIB: u32 = 512;
 /// Memory for a hundred thousand messages and their index.
 const MAIL_MEMORY_MIB: u32 = 1024;
@@ -54,7 +54,7 @@ impl Side {
         }
     }
 
-    /// The host's address for it.
+    /// The host's address on that interface.
     pub(super) fn host(self) -> Ipv4Addr {
         Ipv4Addr::new(10, 9, self as u8, 1)
     }
@@ -65,17 +65,17 @@ impl Side {
     }
 }
 
-/// A file of the site that both serve: its name and its size in bytes.
+/// A file of the site that both guests serve: its name and its size in bytes.
 pub(super) type SiteFile = (&'static str, usize);
 
-/// Further settings of mail servers, beside accounts.
+/// Settings of the mail servers besides their accounts.
 #[derive(Default)]
 pub(super) struct More<'a> {
     /// Further sections of our configuration.
     pub(super) tables: &'a str,
-    /// Lines of its section `[network]`.
+    /// Lines of the `[network]` section of our configuration.
     pub(super) network: &'a str,
-    /// Files of the peer that replace the usual ones: path and content.
+    /// Files that replace the peer's usual ones: path and content.
     pub(super) files: &'a [(&'a str, String)],
 }
 
@@ -91,16 +91,17 @@ struct Settings<'a> {
 struct Peer {
     kernel: PathBuf,
     initramfs: PathBuf,
-    /// Modules of the kernel, each after those that it needs.
+    /// Kernel modules, each after the modules it depends on.
     modules: &'static [&'static str],
-    /// The disk of the peer. None: an empty disk.
+    /// The peer's disk. None: an empty disk.
     disk: Option<PathBuf>,
-    /// Its version and the kernel's, for the table.
+    /// The peer's version and its kernel's version, for the table.
     name: String,
 }
 
 impl Peer {
-    /// The kernel's command line for a guest at `address`. `mitigations=off`: as fast as it can be.
+    /// The kernel's command line for a guest at `address`. `mitigations=off` makes Linux as fast as
+    /// possible.
     fn arguments(&self, address: &str) -> String {
         let modules = self.modules.join(" ");
         format!(
@@ -122,7 +123,7 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// Our image and nginx, with files. `name`: of the bench.
+    /// Our image and nginx, both with the same files. `name`: the name of the bench.
     pub(super) fn make(
         repository: &Repository,
         name: &str,
@@ -168,7 +169,7 @@ impl Beside {
         })
     }
 
-    /// `fill`: fills our folder, and then makes the peer with the certificate that is there.
+    /// Calls `fill` to fill our folder, then makes the peer with the certificate in that folder.
     fn with<MakePeer: FnOnce(&Path) -> Result<Peer, Failure>>(
         repository: &Repository,
         name: &str,
@@ -192,7 +193,7 @@ impl Beside {
         Ok(Beside { qemu, image, memory_mib, peer, folder, data, counters })
     }
 
-    /// The machine of the measurement, for a report.
+    /// Describes the measured machine for a report.
     pub(super) fn machine(&self) -> String {
         format!(
             "QEMU, TCG, q35, one core, {} MiB, virtio-net on a tap; peer: {}",
@@ -205,8 +206,8 @@ impl Beside {
         if side == Side::Ours { ours } else { peers }
     }
 
-    /// Boots a guest, and waits until it serves at all `ports`. Both guests have the same flags,
-    /// card, disk and plugin and differ in what is booted. Call it in a network of its own.
+    /// Boots a guest and waits until it serves all `ports`. Both guests have the same flags, card,
+    /// disk and plugin; only the booted system differs. Call it in a network namespace of its own.
     pub(super) fn boot(&self, side: Side, ports: &[u16], stop: &Stop) -> Result<Guest, Failure> {
         let interface = side.interface();
         ip(&format!("tuntap add dev {interface} mode tap vnet_hdr"))?;
@@ -256,7 +257,7 @@ impl Drop for Beside {
     }
 }
 
-/// Files that no compression makes smaller.
+/// Makes files of incompressible data.
 fn make_site(site: &Path, files: &[SiteFile]) -> Result<(), Failure> {
     let doing = "making a site";
     std::fs::create_dir_all(site).map_err(Failure::io(doing))?;

@@ -9,7 +9,7 @@ use super::debian::{self, Unpacked, copy, files, find};
 
 const NGINX: &str = include_str!("nginx/nginx.conf");
 const INIT: &str = include_str!("nginx/init");
-/// The packages of the peer, beside the kernel.
+/// The peer's packages besides the kernel.
 const PACKAGES: &[&str] = &[
     "nginx",
     "nginx-common",
@@ -20,7 +20,7 @@ const PACKAGES: &[&str] = &[
     "zlib1g",
     "busybox-static",
 ];
-/// The libraries that nginx is linked to.
+/// The libraries that nginx links against.
 const LIBRARIES: &[&str] = &[
     "libc.so.6",
     "libcrypt.so.1",

@@ -1,9 +1,9 @@
-//! Postfix and Dovecot as the peer: a Linux guest that takes mail by SMTP, flushes it to its queue,
+//! Postfix and Dovecot as the peer. The Linux guest receives mail by SMTP, flushes it to its queue,
 //! delivers it into a Maildir, and serves it by POP3.
 //!
-//! It is tuned as administrators tune it: no name is looked up, no client is slowed down, and
-//! nothing is logged. Postfix's own agent delivers, which is the shortest way. The flush before a
-//! 250 is Postfix's own.
+//! The peer is tuned as an administrator would tune it: no DNS lookups, no client delays and no
+//! logs. Postfix's own delivery agent delivers, which is the shortest path. Postfix itself flushes
+//! before it replies 250.
 
 use super::Peer;
 use super::installed::{Installation, write};

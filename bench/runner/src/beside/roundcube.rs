@@ -1,8 +1,8 @@
 //! Roundcube as the peer: a Linux guest with nginx, PHP-FPM, Roundcube with SQLite, and Dovecot, on
 //! a disk of its own.
 //!
-//! It is tuned as administrators tune it. PHP caches compiled code and does not check files again.
-//! nginx keeps its connections to PHP. Dovecot remembers correct passwords. Sent messages go
+//! It is tuned as an administrator would tune it. PHP caches compiled code and does not check files
+//! again. nginx keeps its connections to PHP. Dovecot caches verified passwords. Sent messages go
 //! through a small SMTP server to Dovecot's delivery agent, which is less work than a mail server
 //! does. Roundcube's processes and Dovecot's run as one user.
 
@@ -78,7 +78,7 @@ pub(super) fn make(repository: &Repository, identity: &Path, stop: &Stop) -> Res
     })
 }
 
-/// As a Maildir; UIDs are given in the order of the files' names.
+/// Fills the mailbox as a Maildir. Dovecot assigns UIDs in the order of the file names.
 fn fill_mailbox(folder: &Path, account: &mailboxes::Account) -> Result<(), Failure> {
     let doing = "filling the peer's mailboxes";
     for part in ["cur", "new", "tmp"] {

@@ -1,5 +1,5 @@
-//! A mail server under load: the instructions that it executes for a message, until it has nothing
-//! more to do.
+//! A mail server under load. Counts the instructions that it executes for a message, including the
+//! work that follows the reply.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::counters::{Counters, Sample};
 /// The time for the work that a server still does after it has acknowledged the last message.
 const REST_BUDGET: Duration = Duration::from_secs(180);
 const LOOK: Duration = Duration::from_millis(500);
-/// A server is at rest when this many looks in a row find it idle.
+/// A server is at rest when this many samples in a row find it idle.
 const LOOKS: u32 = 4;
 /// A server counts as idle up to this many instructions a second above its idle rate.
 const RESTING: f64 = 3_000_000.0;
@@ -46,7 +46,8 @@ impl Target<'_> {
         Ok(Target { side, counters, idle })
     }
 
-    /// Counts `work`, which sends `messages` messages and returns how long they took.
+    /// Counts the instructions of `work`, which sends `messages` messages and returns how long that
+    /// took.
     pub(crate) fn count(
         &self,
         messages: u32,
@@ -67,8 +68,8 @@ impl Target<'_> {
     }
 }
 
-/// Returns when a guest has nothing more to do, with the time for which it was busy. `idle`:
-/// instructions that it executes in a second in which nothing happens.
+/// Waits until a guest is at rest. Returns how long the guest was busy. `idle`: the instructions
+/// that it executes in a second in which nothing happens.
 pub(crate) fn rest(counters: &Counters, idle: f64, budget: Duration) -> Result<Duration, Failure> {
     let (began, mut busy, mut looks) = (Instant::now(), Duration::ZERO, 0);
     while looks < LOOKS {

@@ -1,5 +1,5 @@
-//! A wide network between the host and the guests: a wire (`tests/wire`) that delays and loses
-//! frames, inserted while they serve.
+//! A wide-area network between the host and the guests. A wire program (`tests/wire`) that delays
+//! and drops frames is inserted while the guests serve.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::network::ip;
 const SEED: u64 = 1;
 
 impl Side {
-    /// The interface where the host is once it has withdrawn from the guest's.
+    /// The host's interface after the host has left the guest's interface.
     pub(crate) fn near(self) -> String {
         format!("{}-near", self.interface())
     }
@@ -22,9 +22,9 @@ impl Side {
         format!("{}-far", self.interface())
     }
 
-    /// Moves the host away from the guest's interface. A bridge joins that interface to one where a
-    /// wire may end. No client is connected now. A guest that knew the host finds its new card when
-    /// it has something to send.
+    /// Moves the host's address away from the guest's interface. A bridge joins that interface to
+    /// another one, where a wire can end. No client is connected at this moment. A guest that knew
+    /// the host learns the host's new MAC address when it next sends.
     pub(crate) fn withdraw(self) -> Result<(), Failure> {
         let interface = self.interface();
         let (near, far, bridge) = (self.near(), self.far(), format!("{interface}-br"));
@@ -40,12 +40,12 @@ impl Side {
         for name in [&near, &far] {
             ip(&format!("link set {name} up"))?;
         }
-        // Linux would answer there for the address at this end of the wire, and frames for it would
-        // come in past the wire.
+        // Otherwise Linux would answer ARP on the bridge for the address at this end of the wire.
+        // Frames for that address would then bypass the wire.
         ip(&format!("link set {bridge} arp off up"))
     }
 
-    /// Joins the host to the guest again, by a wire of this specification; until it is dropped.
+    /// Joins the host to the guest with a wire of this specification, until the wire is dropped.
     pub(crate) fn wire(self, program: &Path, spec: &str) -> Result<Wire, Failure> {
         Wire::between(program, &self.near(), &self.far(), spec, SEED)
     }

@@ -1,4 +1,4 @@
-//! Loads of messages on a mail server, and what they took there.
+//! Loads of messages on a mail server, and the time and instructions that they cost.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::workplace::refuse_if_stopped;
 
 const BUDGET: Duration = Duration::from_secs(900);
 
-/// The bytes of one turn of large messages, ours and the peer's.
+/// The total bytes of one turn of large messages, at our server and at the peer.
 const OURS_BYTES: usize = 64 << 20;
 const PEERS_BYTES: usize = 32 << 20;
 
@@ -23,14 +23,13 @@ const PEERS_BYTES: usize = 32 << 20;
 pub(super) struct Load {
     pub(super) sessions: u32,
     pub(super) bytes: usize,
-    /// Whether a session sends one message after the other, or each message has a connection of its
-    /// own.
+    /// True: a session sends one message after another. False: each message has its own connection.
     pub(super) is_kept: bool,
     pub(super) messages: u32,
 }
 
 impl Load {
-    /// Messages of 1 KB, each with a connection of its own. Their number is left open.
+    /// Messages of 1 KB, each with its own connection. `messages_for` sets their number.
     pub(super) fn small(sessions: u32) -> Load {
         Load { sessions, bytes: KIB, is_kept: false, messages: 0 }
     }
@@ -59,7 +58,7 @@ impl Source {
         self.put_to(SINK, load, target)
     }
 
-    /// The same with messages for an account.
+    /// Like [`Source::put`], with messages for this account.
     pub(super) fn put_to(
         &self,
         name: &str,

@@ -26,29 +26,29 @@ use load::{Load, Source};
 use steps::{STEPS, Sending, Timing, Watch};
 
 const PEER: &str = "Postfix and Dovecot";
-/// The best of the paper's peers, as its figures name it.
+/// The best of the paper's peers, by the name in its figures.
 const PAPER: &str = "paper: the best of its peers";
 
 const KIB: usize = 1 << 10;
 const SESSIONS: [u32; 3] = [1, 10, 100];
 const SIZES: [usize; 6] = [KIB, 8 * KIB, 64 * KIB, 256 * KIB, KIB * KIB, 2 * KIB * KIB];
-/// Sessions at once that send messages of these sizes.
+/// Simultaneous sessions for messages of these sizes.
 const SIZES_SESSIONS: u32 = 10;
-/// Long runs of messages. Ours gets as many as the paper's server, and the peer as many as it takes
-/// in a minute.
+/// Numbers of messages in long runs. Our server gets as many as the paper's server. The peer gets
+/// as many as it accepts in a minute.
 const OURS_IN_ALL: [u32; 3] = [1_000, 10_000, 100_000];
 const OURS_IN_ONE_SESSION: [u32; 3] = [1_000, 10_000, 80_000];
 const PEERS_IN_ALL: [u32; 2] = [100, 1_000];
 const ROUNDS: usize = 2;
 const FETCHED: u32 = 200;
-/// The messages that are watched step by step.
+/// The messages whose steps are timed.
 const WATCHED: Sending = Sending { clients: 1, messages: 10, bytes: KIB };
 
-/// The recipient of messages that no client fetches, and the account that fetches.
+/// The account whose messages no client fetches, and the account whose messages are fetched.
 const SINK: &str = "user0";
 const READER: &str = "user1";
 
-/// The required target, by sessions at once, and for the largest messages.
+/// The required ratio to the peer, by the number of sessions, and for the largest messages.
 fn target(load: Load) -> Option<f64> {
     match load {
         Load { sessions: 1, bytes: KIB, .. } => Some(15.0),
@@ -57,7 +57,7 @@ fn target(load: Load) -> Option<f64> {
     }
 }
 
-/// A load, and its results at our server and at the peer.
+/// A load and its results at our server and at the peer.
 struct Case {
     load: Load,
     ours: Outcome,
@@ -97,7 +97,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     let measure = || {
         enter()?;
         widen()?;
-        // They run until these are dropped.
+        // The guests run until these values are dropped.
         let _ours = beside.boot(Side::Ours, &[25, 110], stop)?;
         let _peers = beside.boot(Side::Peer, &[25, 110], stop)?;
         let targets = [Target::at(&beside, Side::Ours)?, Target::at(&beside, Side::Peer)?];
@@ -268,7 +268,7 @@ fn row_of_many(many: &Many) -> Row {
     )
 }
 
-/// The longest run of each server, by the number of sessions.
+/// The longest run at each server, by the number of sessions.
 fn rows_of_most(all: &All) -> impl Iterator<Item = Row> {
     let most = |side, sessions| {
         let many =
@@ -286,7 +286,7 @@ fn rows_of_most(all: &All) -> impl Iterator<Item = Row> {
     })
 }
 
-/// What the paper says of its own machine: section IV.1, of figures 2 to 4 and 6.
+/// The paper's results on its own machine: section IV.1, figures 2 to 4 and 6.
 fn paper() -> [Row; 4] {
     let row = |case: &str, times: f64| {
         Row::alone(case, "times as fast", times).ahead_of(PAPER, 1.0, None)

@@ -1,5 +1,5 @@
-//! How long each step of a message takes a server, as seen on the tap: from the client's last octet
-//! to the answer.
+//! The time that a server takes for each step of a message, as seen on the tap interface: from the
+//! last octet of the client's command to the reply.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::beside::mailboxes::address;
 use crate::client::{Client, message};
 use crate::statistics::median;
 
-/// What each of [`Timing::milliseconds`] is, in the order in which it happens.
+/// The name of each element of [`Timing::milliseconds`], in the order of the steps.
 pub(super) const STEPS: [&str; 9] = [
     "SYN to SYN-ACK",
     "connection to greeting",
@@ -31,7 +31,7 @@ pub(super) const STEPS: [&str; 9] = [
 /// How long tshark captures, and the additional time for each message of a client.
 const CAPTURE: Duration = Duration::from_secs(10);
 const CAPTURE_FOR_MESSAGE: Duration = Duration::from_millis(500);
-/// The time until tshark captures.
+/// The time that tshark needs before it captures.
 const BEGIN: Duration = Duration::from_secs(4);
 
 /// The steps of a message.
@@ -54,7 +54,7 @@ impl Sending {
         self.clients * self.messages
     }
 
-    /// Sends them all. Each command waits for its reply.
+    /// Sends all messages. Each command waits for its reply.
     pub(super) fn send(self, side: Side) -> Result<(), Failure> {
         std::thread::scope(|scope| {
             let client = || (0..self.messages).try_for_each(|_| send_one(side, self.bytes));
@@ -65,7 +65,7 @@ impl Sending {
     }
 }
 
-/// The capture program and where it captures.
+/// The capture program and its interface.
 pub(super) struct Watch<'a> {
     pub(super) tshark: &'a Path,
     pub(super) folder: &'a Path,
@@ -73,7 +73,7 @@ pub(super) struct Watch<'a> {
     pub(super) interface: &'a str,
 }
 
-/// The median over all messages.
+/// Returns the median over all messages.
 pub(super) fn measure(watch: &Watch<'_>, side: Side, sending: Sending) -> Result<Timing, Failure> {
     let doing = "watching the tap with tshark";
     let capture = CAPTURE + CAPTURE_FOR_MESSAGE * sending.messages;
@@ -129,7 +129,7 @@ fn send_one(side: Side, bytes: usize) -> Result<(), Failure> {
     client.command(b"QUIT\r\n", "221")
 }
 
-/// A segment of TCP.
+/// A TCP segment.
 struct Segment {
     seconds: f64,
     is_servers: bool,
@@ -139,7 +139,7 @@ struct Segment {
 }
 
 impl Segment {
-    /// Parses a line of tshark. Also returns the number of the connection.
+    /// Parses one line of tshark. Also returns the number of the connection.
     fn parse(line: &str) -> Option<(u32, Segment)> {
         let fields: Vec<&str> = line.split(' ').collect();
         let [stream, seconds, port, syn, fin, octets] = fields.try_into().ok()?;
@@ -155,8 +155,8 @@ impl Segment {
     }
 }
 
-/// The steps of one connection, in milliseconds. None: it was not captured completely, or a segment
-/// was sent twice.
+/// The steps of one connection, in milliseconds. None: the capture is incomplete, or a segment was
+/// retransmitted.
 fn steps(segments: &[Segment]) -> Option<[f64; STEPS.len()]> {
     let mut found = Vec::new();
     // The time of the client's last data, or of its connection.

@@ -1,9 +1,9 @@
 //! The instructions that each core executes for a page or a message, in QEMU, with 1, 2, 4 and 8
 //! cores.
 //!
-//! Cores that never wait for each other do as much a second as the busiest of them has time for.
-//! Suppose the busiest of n cores executes one m-th of what one core alone does for the same
-//! request. Then n cores do at most m times as much.
+//! Suppose that cores never wait for each other. Then the busiest core limits their throughput. If
+//! the busiest of n cores executes 1/m of the instructions that one core alone executes for a
+//! request, then n cores reach at most m times the throughput.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::client::{Client, message};
 use crate::network::enter;
 
 const CORES: [u32; 4] = [1, 2, 4, 8];
-/// The time after which a load is certainly finished.
+/// The time after which all work of a load is finished.
 const SETTLE: Duration = Duration::from_millis(300);
 
 const PAGES: u32 = 10_000;
@@ -60,7 +60,7 @@ impl Counting {
                 ask_for_pages(h2load, PAGES, &[format!("-c{CONNECTIONS}")]).map(|()| PAGES)
             }
             Counting::PagesInNewConnections => {
-                // A connection for each request; a few of them begin in each millisecond.
+                // Each request has its own connection. A few connections begin in each millisecond.
                 let options = [format!("-c{OPENED}"), "-r2".into(), "--rate-period=1ms".into()];
                 ask_for_pages(h2load, OPENED, &options).map(|()| OPENED)
             }
@@ -85,12 +85,12 @@ impl Counted {
     }
 }
 
-/// Call it in a thread of its own, because the thread moves into a network of its own and cannot
-/// come back.
+/// Call it in a thread of its own, because the thread enters a network namespace and cannot leave
+/// it.
 pub(super) fn count(repository: &Repository, stop: &Stop) -> Result<Vec<Counted>, Failure> {
     let h2load = packages::program("h2load", "nghttp2-client", stop)?;
     let place = Place::make(repository, "fabric", stop)?;
-    // Not before this, because missing packages are fetched from the Internet.
+    // Enter the namespace only now, because missing packages are fetched from the Internet before.
     enter()?;
     let mut counted = Vec::new();
     for cores in CORES {
@@ -127,7 +127,7 @@ fn measure(
     })
 }
 
-/// Sessions at the same time, in threads that are in this thread's network.
+/// Runs the sessions at the same time, in threads that share this thread's network namespace.
 fn send_messages() -> Result<(), Failure> {
     let text = message(MESSAGE_BYTES);
     std::thread::scope(|scope| {
@@ -143,7 +143,8 @@ fn send_messages() -> Result<(), Failure> {
     })
 }
 
-/// `first`: the account that the first message is for. Each message is for another account.
+/// `first`: the account that receives the first message. Each later message goes to the next
+/// account.
 fn send_in_a_session(first: u32, text: &[u8]) -> Result<(), Failure> {
     let mut session = Client::connect(service(25), "220")?;
     session.command(b"EHLO client.test\r\n", "250")?;

@@ -1,4 +1,4 @@
-//! The figure: what real cores did, and what counted ones can do at most.
+//! The figure: the throughput of real cores, and the upper bound for counted cores.
 
 use super::counted::{COUNTINGS, Counted, Counting};
 use super::{Done, LOADS};

@@ -19,7 +19,7 @@ use counted::Counted;
 
 /// The duration of one measurement.
 const SPAN: Duration = Duration::from_secs(1);
-/// The best of this many measurements is used: other load on the host only reduces the result.
+/// The best of this many measurements counts, because other load on the host only reduces it.
 const REPETITIONS: usize = 3;
 
 const LOADS: [(Load, &str, &str); 4] = [
@@ -34,7 +34,7 @@ struct Done {
     load: Load,
     cores: u8,
     per_second: f64,
-    /// The busy time of the busiest core and of the idlest, in percent.
+    /// The busy time of the busiest core and of the least busy core, in percent.
     busy: (f64, f64),
 }
 
@@ -65,7 +65,7 @@ fn available() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Powers of two from one core on, and the largest possible number.
+/// Measures powers of two from one core on, and the largest possible number of cores.
 fn on_cores(stop: &Stop) -> Result<Vec<Done>, Failure> {
     let most = ::fabric::cores_max();
     if most == 0 {

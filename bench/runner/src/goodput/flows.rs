@@ -1,4 +1,4 @@
-//! Flows of bytes through one connection, and what of them arrived in which time.
+//! Flows: bytes through one connection, and the goodput of those that arrived in time.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -17,16 +17,16 @@ use super::FLOW_BUDGET;
 use super::room::THERE;
 use crate::client::message;
 
-/// Ports of the reference.
+/// The ports of the reference server.
 const SINK: u16 = 1025;
 const SOURCE: u16 = 1110;
 
-/// Bytes that are answered once they were taken.
+/// The size of a chunk. The receiver acknowledges each chunk.
 const CHUNK_BYTES: usize = 32 << 10;
-/// For connecting, greeting and logging in over the worst of wires.
+/// The time to connect, read the greeting and log in over the worst wire.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Which way the bytes go, seen from the other end of the wire.
+/// The direction of the bytes, seen from the other end of the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
     In,
@@ -47,13 +47,14 @@ type Connection = BufReader<TcpStream>;
 /// A flow with an established connection, ready to begin. It returns its goodput in Mbit/s.
 pub(super) type Flow = Box<dyn FnOnce() -> Result<f64, Failure> + Send>;
 
-/// The user of the flow at `place` among several. A maildrop is open to one session at a time.
+/// The user of the flow with this number. Each flow needs its own user, because a maildrop is open
+/// to one session at a time.
 pub(super) fn user(place: usize) -> String {
     format!("ada{place}@barepost.test")
 }
 
-/// Sends a message to each of the first `users` in chunks, all at once. Each chunk is answered once
-/// it was taken.
+/// Sends a message to each of the first `users` in chunks, all in one transaction. The machine
+/// acknowledges each chunk.
 pub(super) fn deliver_to_machine(users: usize, bytes: usize) -> Result<Flow, Failure> {
     let mut connection = connect(SMTP.port)?;
     expect(&mut connection, "220")?;
@@ -74,12 +75,12 @@ pub(super) fn deliver_to_machine(users: usize, bytes: usize) -> Result<Flow, Fai
     Ok(Box::new(move || send(connection, framed, bytes, |connection| expect(connection, "250 "))))
 }
 
-/// One of several such messages, to one user.
+/// Sends one such message to one user, as one of several flows.
 pub(super) fn send_to_machine(_place: usize, bytes: usize) -> Result<Flow, Failure> {
     deliver_to_machine(1, bytes)
 }
 
-/// The same to Linux, which answers a byte to each chunk.
+/// Sends the same bytes to Linux, which replies to each chunk with one byte.
 pub(super) fn send_to_linux(_place: usize, bytes: usize) -> Result<Flow, Failure> {
     let connection = connect(SINK)?;
     Ok(Box::new(move || {
@@ -98,13 +99,14 @@ pub(super) fn fetch_from_machine(place: usize, bytes: usize) -> Result<Flow, Fai
     Ok(Box::new(move || fetch(connection, b"RETR 1\r\n", bytes)))
 }
 
-/// Fetches as much from Linux, which sends when it is told to.
+/// Fetches as many bytes from Linux, which sends them on request.
 pub(super) fn fetch_from_linux(_place: usize, bytes: usize) -> Result<Flow, Failure> {
     let connection = connect(SOURCE)?;
     Ok(Box::new(move || fetch(connection, &(bytes as u64).to_be_bytes(), bytes)))
 }
 
-/// The reference, in the network of this thread: takes and gives bytes, and does nothing else.
+/// The reference server, in this thread's network namespace. It receives and sends bytes, and does
+/// nothing else.
 pub(super) fn listen() -> Result<(), Failure> {
     let doing = "listening";
     let [sink, source] =
@@ -119,7 +121,7 @@ pub(super) fn listen() -> Result<(), Failure> {
 
 fn for_each(listener: &TcpListener, serve: fn(TcpStream) -> std::io::Result<()>) {
     for connection in listener.incoming().flatten() {
-        // A client that leaves early has measured enough.
+        // A client may disconnect early, when it has measured enough.
         std::thread::spawn(move || connection.set_nodelay(true).and_then(|()| serve(connection)));
     }
 }
@@ -152,14 +154,15 @@ fn send(
     let started = Instant::now();
     let writing = std::thread::spawn(move || {
         let written = writer.write_all(&framed);
-        // After the budget the rest is not needed.
+        // After the budget has ended, the rest of the bytes is not needed.
         if is_over_there.load(Ordering::Relaxed) { Ok(()) } else { written }
     });
     connection.get_ref().set_read_timeout(Some(FLOW_BUDGET / 20)).map_err(Failure::io(doing))?;
     let (mut arrived, mut elapsed) = (0, FLOW_BUDGET);
     let mut failure = None;
     while arrived < bytes && started.elapsed() < FLOW_BUDGET {
-        // Only whole answers are read: one that has begun is at most as late as the rest of it.
+        // `answer` reads whole replies. Once the first byte of a reply has arrived, its rest
+        // arrives soon.
         match connection.fill_buf() {
             Ok([]) => {
                 failure = Some(Failure::broke("the connection ended in a flow"));
@@ -218,8 +221,8 @@ fn connect(port: u16) -> Result<Connection, Failure> {
     Ok(BufReader::new(connection))
 }
 
-/// Sets CUBIC, the congestion control that is most common on the Internet, whatever this host
-/// prefers. A listener's connections have their own.
+/// Sets CUBIC, the most common congestion control on the Internet, whatever this host prefers. It
+/// must be set on each accepted connection too.
 fn use_cubic(socket: &impl AsFd) -> Result<(), Failure> {
     setsockopt(socket, TcpCongestion, &OsString::from("cubic")).map_err(|error| {
         Failure::refused(format_args!("this Linux does not let us use CUBIC: {error}"))
@@ -231,7 +234,7 @@ fn say(connection: &mut Connection, line: &str, reply: &str) -> Result<(), Failu
     expect(connection, reply)
 }
 
-/// Reads lines until one starts with `reply`; all before must be of the same reply.
+/// Reads lines until a line starts with `reply`. All earlier lines must belong to the same reply.
 fn expect(connection: &mut Connection, reply: &str) -> Result<(), Failure> {
     let mut line = Vec::new();
     loop {
@@ -240,7 +243,7 @@ fn expect(connection: &mut Connection, reply: &str) -> Result<(), Failure> {
             match connection.read_until(b'\n', &mut line) {
                 Ok(0) => return Err(Failure::broke("the connection ended in a reply")),
                 Ok(_) => {}
-                // The rest of a line that has begun.
+                // The next read appends the rest of a partial line.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
                         && !line.is_empty() => {}

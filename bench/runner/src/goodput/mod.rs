@@ -1,11 +1,11 @@
-//! Goodput over bad wires: our TCP beside Linux's, over the same wire with the same seed, in the
-//! same run.
+//! Goodput over bad wires: our TCP beside Linux's TCP, over the same wire with the same seed, in
+//! the same run.
 //!
-//! Linux stands at one end. At the other end is first our machine, then Linux again, in a network
-//! of its own. It receives a message in chunks (BDAT), and each chunk is answered once it was
-//! taken. It sends a message (RETR). The reference does the same without a mail server. A flow ends
-//! when all its bytes have arrived, or after [`FLOW_BUDGET`]. Its goodput is what had arrived by
-//! then.
+//! Linux is at one end of the wire. At the other end is first our machine, then Linux again, in a
+//! network namespace of its own. Our machine receives a message in chunks (BDAT) and acknowledges
+//! each chunk. It sends a message for RETR. The reference server does the same without a mail
+//! server. A flow ends when all its bytes have arrived, or after [`FLOW_BUDGET`]. Its goodput
+//! counts the bytes that had arrived by then.
 
 mod flows;
 mod room;
@@ -26,18 +26,18 @@ use room::{Machine, Room};
 pub(super) use wire::Wire;
 
 const PEER: &str = "Linux (CUBIC), same wire and seed";
-/// Of Linux's goodput.
+/// The required part of Linux's goodput.
 const TARGET: f64 = 0.9;
-/// A flow that has not ended by then is judged by what has arrived.
+/// The longest duration of a flow. A slower flow is judged by the bytes that have arrived.
 const FLOW_BUDGET: Duration = Duration::from_secs(12);
 const SEED: u64 = 1;
 
-/// Flows side by side where losses keep a single one from filling the wire. Which frames are lost,
-/// and whether a timeout follows, makes two of them differ by a factor of two.
+/// The number of parallel flows, for wires whose losses keep a single flow from filling them. Which
+/// frames are lost, and whether a timeout follows, can make two flows differ by a factor of two.
 const FLOWS: usize = 8;
 
-/// What the wire does besides its rate, in both directions, and the number of flows. Delays are
-/// round-trip times.
+/// Wires: name, specification besides the rate (for both directions), and the number of flows.
+/// Delays in a name are round-trip times.
 const WIRES: &[(&str, &str, usize)] = &[
     ("0 ms", "", 1),
     ("0 ms, 1 % lost", "loss=0.01", 1),
@@ -53,7 +53,8 @@ const WIRES: &[(&str, &str, usize)] = &[
     ("20 ms, 1 % corrupted", "delay=10,corrupt=0.01", FLOWS),
 ];
 
-/// The machine to measure, and the rate of its wire: one that neither side's processor limits.
+/// The kind of machine. It determines the rate of the wire, which is low enough that neither side's
+/// processor limits the flow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Hosted,
@@ -68,7 +69,7 @@ impl Kind {
         }
     }
 
-    /// Its rate, and a queue of 50 ms.
+    /// The wire's rate, with a queue of 50 ms.
     fn wire(self) -> &'static str {
         match self {
             Kind::Hosted => "rate=200,queue=1220",
@@ -76,7 +77,7 @@ impl Kind {
         }
     }
 
-    /// Bytes of one flow: a second of the wire's rate, or a little more.
+    /// The bytes of one flow: about as many as the wire carries in a second.
     fn flow_bytes(self) -> usize {
         match self {
             Kind::Hosted => 32 << 20,
@@ -85,7 +86,7 @@ impl Kind {
     }
 }
 
-/// What flows are measured with.
+/// The programs and folders of the measurement.
 struct Tools {
     wire: PathBuf,
     hosted: PathBuf,
@@ -98,7 +99,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     run_only(repository, "", stop)
 }
 
-/// Measures the rows with cases that contain `only`.
+/// Measures the rows whose cases contain `only`.
 pub(super) fn run_only(
     repository: &Repository,
     only: &str,
@@ -146,7 +147,7 @@ fn measure(tools: &Tools, only: &str, stop: &Stop) -> Result<Vec<Row>, Failure> 
         }
         configure(&folder)?;
         let start = || start(kind, tools, &folder);
-        // Delivers the messages that are fetched later.
+        // Delivers the messages that the flows fetch later.
         Room::with_machine(&tools.wire, kind.wire(), SEED, start)?
             .deliver(FLOWS, kind.flow_bytes())?;
         for case in cases {
@@ -167,7 +168,7 @@ fn measure(tools: &Tools, only: &str, stop: &Stop) -> Result<Vec<Row>, Failure> 
     Ok(rows)
 }
 
-/// What one row measures.
+/// The case that one row measures.
 struct Case {
     kind: Kind,
     name: &'static str,

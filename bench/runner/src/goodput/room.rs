@@ -1,8 +1,8 @@
-//! Two ends of a wire, in a network of their own: Linux here, and there our machine or Linux.
-//!
-//! "Here" is the network of this thread. Our machine is there at a tap interface, which a bridge
-//! joins to the wire's. Linux is there in the network of another thread, into which the wire's
-//! interface is moved. Everything is made anew for each room, and removed with it.
+//! A wire with two ends, in network namespaces of their own. Linux is at the end `here`. Our
+//! machine or Linux is at the end `there`. `here` is the network namespace of this thread. Our
+//! machine uses a tap interface, which a bridge joins to the wire's interface `there`. For Linux,
+//! another thread has a network namespace of its own, and the interface `there` is moved into it.
+//! Each room makes all interfaces anew and removes them at its end.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -20,19 +20,19 @@ use super::flows::{self, Way};
 use super::wire::Wire;
 use crate::network::{self, ip};
 
-/// Makes Linux forget a path with its last connection, so no flow begins with what another has
-/// learned.
+/// With this setting, Linux keeps no metrics of a path after its last connection. No flow then
+/// begins with the results of an earlier one.
 const FORGETFUL: &str = "/proc/sys/net/ipv4/tcp_no_metrics_save";
 
-/// Moves this thread into a network of its own.
+/// Moves this thread into a network namespace of its own.
 pub(super) fn enter() -> Result<(), Failure> {
     network::enter()?;
     std::fs::write(FORGETFUL, "1").map_err(Failure::io("making Linux forget paths"))
 }
 
-/// Linux's address at this end of the wire.
+/// Linux's address at the end `here`.
 pub(super) const HERE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
-/// The address at the other end.
+/// The address at the end `there`.
 pub(super) const THERE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 /// The tap interface of our machine.
 pub(super) const TAP: &str = "machine";
@@ -40,7 +40,7 @@ pub(super) const TAP: &str = "machine";
 const READY_BUDGET: Duration = Duration::from_secs(120);
 const BUILD_BUDGET: Duration = Duration::from_secs(1200);
 
-/// The machine at the other end.
+/// The machine at the end `there`.
 pub(super) enum Machine {
     Hosted(Child),
     Guest(Guest),
@@ -48,14 +48,14 @@ pub(super) enum Machine {
 
 /// A wire with a machine at each end.
 pub(super) struct Room {
-    /// Ended before its interfaces are removed.
+    /// The wire. It ends before its interfaces are removed.
     wire: Option<Wire>,
     there: There,
 }
 
 enum There {
     Machine(Machine),
-    /// Dropped to end the thread, and with it its network.
+    /// When the sender is dropped, the thread and its network namespace end.
     Linux(std::sync::mpsc::Sender<()>, Option<std::thread::JoinHandle<()>>),
 }
 
@@ -76,8 +76,8 @@ impl Room {
         for name in [TAP, "there"] {
             ip(&format!("link set {name} up"))?;
         }
-        // Linux would answer there for the address at this end of the wire, and frames for it would
-        // come in past the wire.
+        // Otherwise Linux would answer ARP on the bridge for the address at this end of the wire.
+        // Frames for that address would then bypass the wire.
         ip("link set bridge arp off up")?;
         let wire = Some(Wire::between(wire, "here", "there", spec, seed)?);
         let room = Room { wire, there: There::Machine(start()?) };
@@ -103,7 +103,7 @@ impl Room {
         let thread = std::thread::spawn(move || {
             let entered = enter().map(|()| gettid());
             let is_in = entered.is_ok();
-            // A waiting receiver is not gone before this thread has ended.
+            // The receiver exists until this thread ends, so the send cannot fail.
             let _ = moved.send(entered);
             if is_in && asked_to_begin.recv().is_ok() {
                 let _ = listens.send(take_interface().and_then(|()| flows::listen()));
@@ -117,12 +117,12 @@ impl Room {
         Ok(Room { wire, there: There::Linux(end, Some(thread)) })
     }
 
-    /// Delivers a message of `bytes` to each of `users`, to be fetched later.
+    /// Delivers a message of `bytes` to each of `users`. Flows fetch it later.
     pub(super) fn deliver(self, users: usize, bytes: usize) -> Result<(), Failure> {
         flows::deliver_to_machine(users, bytes)?().map(drop)
     }
 
-    /// The goodput of `count` flows side by side, all together, in Mbit/s.
+    /// The total goodput of `count` parallel flows, in Mbit/s.
     pub(super) fn flows(self, way: Way, count: usize, bytes: usize) -> Result<f64, Failure> {
         let prepare = match (&self.there, way) {
             (There::Machine(_), Way::In) => flows::send_to_machine,
@@ -156,14 +156,14 @@ impl Drop for Room {
             }
         }
         self.wire = None;
-        // Interfaces that were moved away are gone with their network namespace.
+        // An interface that was moved into a network namespace disappears with it.
         for name in ["bridge", TAP, "there", "here"] {
             let _ = ip(&format!("link delete {name}"));
         }
     }
 }
 
-/// Builds the program that the hosted machine is.
+/// Builds the program of the hosted machine.
 pub(super) fn build_hosted(repository: &Repository, stop: &Stop) -> Result<PathBuf, Failure> {
     let mut cargo = hold::command("cargo");
     cargo.args([
@@ -184,7 +184,7 @@ pub(super) fn build_hosted(repository: &Repository, stop: &Stop) -> Result<PathB
     Ok(repository.target("release/barepost-hosted"))
 }
 
-/// The hosted machine, at the tap interface.
+/// Starts the hosted machine at the tap interface.
 pub(super) fn start_hosted(program: &Path, folder: &Path) -> Result<Machine, Failure> {
     let mut command = hold::command(program);
     command.args(["run", "--hosted", "--tap", TAP, "--data"]).arg(folder);
@@ -192,7 +192,7 @@ pub(super) fn start_hosted(program: &Path, folder: &Path) -> Result<Machine, Fai
     command.spawn().map(Machine::Hosted).map_err(Failure::io("starting the machine"))
 }
 
-/// Both ends of the wire, as tap interfaces.
+/// Makes both ends of the wire as tap interfaces.
 fn make_interfaces() -> Result<(), Failure> {
     ip("tuntap add dev here mode tap")?;
     ip("tuntap add dev there mode tap")?;
@@ -200,7 +200,7 @@ fn make_interfaces() -> Result<(), Failure> {
     ip("link set here up")
 }
 
-/// In the other network, once the interface was moved there.
+/// Configures the moved interface, in the other network namespace.
 fn take_interface() -> Result<(), Failure> {
     ip(&format!("addr add {THERE}/24 dev there"))?;
     ip("link set there up")

@@ -1,4 +1,4 @@
-//! The wire of `tests/wire`, built and held.
+//! The wire program of `tests/wire`: builds and runs it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use host::{Failure, Repository, Stop, hold};
 
 const BUILD_BUDGET: Duration = Duration::from_secs(600);
 
-/// A wire between two tap interfaces. Dropped, it is gone.
+/// A wire between two tap interfaces. It ends when this value is dropped.
 pub(crate) struct Wire(Child);
 
 impl Wire {
@@ -23,8 +23,8 @@ impl Wire {
         Ok(repository.target("release/wire"))
     }
 
-    /// Starts `program` between two interfaces of this thread's network, with `spec` in both
-    /// directions.
+    /// Starts `program` between two interfaces of this thread's network namespace, with `spec` in
+    /// both directions.
     pub(crate) fn between(
         program: &Path,
         here: &str,
@@ -35,7 +35,7 @@ impl Wire {
         let doing = "starting the wire";
         let mut command = hold::command(program);
         command.args([here, there, "--there", spec, "--back", spec, "--seed", &seed.to_string()]);
-        // It lives as long as its standard input.
+        // The program ends when its standard input closes.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(Failure::io(doing))?;
         let mut said = String::new();

@@ -1,4 +1,4 @@
-//! The figures 11 to 16 of the paper, with ours.
+//! Figures 11 to 16 of the paper, with our results.
 
 use super::measure::Point;
 use super::split::PARTS;
@@ -70,8 +70,8 @@ fn tone(way: Way) -> Tone {
 }
 
 fn line(points: &[Point], way: Way, figure: impl Fn(&Point) -> f64) -> Series {
-    let of_it = points.iter().filter(|point| point.way == way);
-    let points = of_it.map(|point| (f64::from(point.asked), figure(point))).collect();
+    let points_of_way = points.iter().filter(|point| point.way == way);
+    let points = points_of_way.map(|point| (f64::from(point.asked), figure(point))).collect();
     Series { name: way.label().into(), tone: tone(way), shape: Shape::Line, points }
 }
 
@@ -84,7 +84,7 @@ fn mark(name: &str, figure: f64) -> Series {
     }
 }
 
-/// What the cores executed.
+/// The instructions of the cores, as bars.
 fn bars(points: &[Point], way: Way, figures: impl Fn(&Point) -> Vec<f64>) -> Series {
     let point = points.iter().find(|point| point.way == way && point.asked == COUNTED);
     let figures = point.map(figures).unwrap_or_default();
@@ -113,9 +113,9 @@ fn parts(points: &[Point]) -> Panel {
 
 fn passed(points: &[Point]) -> Panel {
     let mean_of = |way: Way| {
-        let of_it = points.iter().filter(|point| point.way == way);
+        let points_of_way = points.iter().filter(|point| point.way == way);
         let points =
-            of_it.filter_map(|point| Some((f64::from(point.asked), point.passed?.0 / 1e3)));
+            points_of_way.filter_map(|point| Some((f64::from(point.asked), point.passed?.0 / 1e3)));
         Series {
             name: way.label().into(),
             tone: tone(way),

@@ -1,5 +1,4 @@
-//! One load on one machine: boots it, puts the load on it, measures it in several ways, and stops
-//! it.
+//! One load on one machine: boots the machine, puts the load on it several times, and stops it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,14 +14,14 @@ use crate::counters::Sample;
 use crate::processors;
 use crate::profile::Functions;
 
-/// How long a load is to last, how many requests it has at most, and how often it is laid on.
+/// The duration of a load in seconds.
 const SPAN_S: u32 = 2;
 const REQUESTS_MAX: u32 = 6_000;
 const TURNS: usize = 2;
-/// Before it, uncounted: what is made on first use is made.
+/// The number of requests before the measurement. They fill caches and are not counted.
 const WARMING: u32 = 400;
 const WARMING_PER_SECOND: u32 = 500;
-/// After this nothing of a load is under way any more.
+/// The time after which all work of a load is finished.
 const SETTLE: Duration = Duration::from_millis(300);
 
 pub(super) struct Tools {
@@ -30,26 +29,26 @@ pub(super) struct Tools {
     h2load: PathBuf,
     tcpdump: PathBuf,
     functions: Functions,
-    /// Where what is caught lies meanwhile.
-    caught: PathBuf,
+    /// The file of the captured frames.
+    capture_file: PathBuf,
 }
 
-/// What a load came to.
+/// The results of one load.
 pub(super) struct Point {
     pub(super) way: Way,
-    /// Requests that were to begin in a second.
+    /// Requests offered in a second.
     pub(super) asked: u32,
     pub(super) seen: Seen,
-    /// Of each core, in percent of the load's time in the emulator.
+    /// The busy time of each core, in percent of the load's duration, in the emulator.
     pub(super) busy: Vec<f64>,
-    /// Instructions of each core for a request of the machine's.
+    /// Instructions of each core, divided by the machine's requests.
     pub(super) executed: Vec<f64>,
-    /// Of the first core's.
+    /// The instructions of the first core, by part of the machine.
     pub(super) split: Split,
     /// Requests that the first core served, in percent.
     pub(super) first_served: f64,
-    /// Segments passed from core to core: microseconds on their way, mean and maximum. None with a
-    /// queue for each core.
+    /// The time of segments from core to core, in microseconds: mean and maximum. None if each core
+    /// has its own queue.
     pub(super) passed: Option<(f64, f64)>,
 }
 
@@ -70,12 +69,13 @@ impl Tools {
         let tcpdump = packages::program("tcpdump", "tcpdump", stop)?;
         let place = Place::make(repository, "multicore-web", stop)?;
         let functions = Functions::read(&image::unstripped(repository))?;
-        let caught = repository.target(format!("bench/multicore-web-{}.pcap", std::process::id()));
-        Ok(Tools { place, h2load, tcpdump, functions, caught })
+        let capture_file =
+            repository.target(format!("bench/multicore-web-{}.pcap", std::process::id()));
+        Ok(Tools { place, h2load, tcpdump, functions, capture_file })
     }
 
-    /// Call it in a network of its own. Puts the load on a machine of its own, several times. The
-    /// turn in which requests stayed least counts, as with all times.
+    /// Puts the load on a newly booted machine several times. The turn with the shortest mean stay
+    /// of a request counts, as with all times. Call it in a network namespace of its own.
     pub(super) fn measure(
         &self,
         repository: &Repository,
@@ -112,7 +112,7 @@ impl Tools {
                 .collect(),
             split: Split::of(&self.functions, first, seen.requests)?,
             first_served: first_served(&shares, idle, asked_in_all),
-            // With a queue each the few that go to another core are no segments.
+            // If each core has its own queue, the few parcels between cores are not segments.
             passed: passed(&shares).filter(|_| way.queues() == Queues::One),
         })
     }
@@ -131,15 +131,15 @@ impl Tools {
     }
 
     fn look_at_load(&self, requests: u32, per_second: u32) -> Result<Seen, Failure> {
-        let catching = Catching::begin(&self.tcpdump, 80, self.caught.clone())?;
+        let catching = Catching::begin(&self.tcpdump, 80, self.capture_file.clone())?;
         ask(&self.h2load, requests, per_second)?;
         std::thread::sleep(SETTLE);
         catching.end()
     }
 }
 
-/// A connection for each request. So many of them begin in a second, a few at a time in a period of
-/// milliseconds.
+/// Sends requests, each in its own connection, at `per_second`. A few of them begin together at
+/// intervals of whole milliseconds.
 fn ask(h2load: &Path, requests: u32, per_second: u32) -> Result<(), Failure> {
     let period_ms = (1_000 / per_second).max(1);
     let at_a_time = per_second * period_ms / 1_000;
@@ -148,15 +148,15 @@ fn ask(h2load: &Path, requests: u32, per_second: u32) -> Result<(), Failure> {
     ask_for_pages(h2load, requests, &options)
 }
 
-/// What a load came to, once.
+/// The results of one turn of a load.
 struct Pass {
     seen: Seen,
     executed: Vec<Sample>,
-    /// Seconds that each core took of the host.
+    /// Host seconds that each core used.
     busy_s: Vec<f64>,
 }
 
-/// What a core said when it stopped.
+/// The counts that a core printed when it stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Share {
     connections: u64,
@@ -165,7 +165,7 @@ struct Share {
     most_us: u64,
 }
 
-/// Of each core, in their order.
+/// The counts of all cores, in their order.
 fn shares(said: &[String]) -> Result<Vec<Share>, Failure> {
     let share = |core: u32| said.iter().find_map(|line| share(line, core));
     let shares: Option<Vec<Share>> = (0..CORES).map(share).collect();
@@ -177,8 +177,8 @@ fn shares(said: &[String]) -> Result<Vec<Share>, Failure> {
     })
 }
 
-/// `line`: of the console, such as `[    1.000000] core 1: 10 connections, 50 frames from other
-/// cores, on the way 70 us, 300 us at most`.
+/// Parses a line of the console, such as `[    1.000000] core 1: 10 connections, 50 frames from
+/// other cores, on the way 70 us, 300 us at most`.
 fn share(line: &str, core: u32) -> Option<Share> {
     let (_, share) = line.split_once(&format!("core {core}: "))?;
     let mut figures = share.split_whitespace().filter_map(|word| word.parse().ok());
@@ -191,7 +191,8 @@ fn share(line: &str, core: u32) -> Option<Share> {
     })
 }
 
-/// In percent of all requests. `idle`: connections of the first core that asked for nothing.
+/// The first core's part of all requests, in percent. `idle`: connections of the first core without
+/// a request.
 fn first_served(shares: &[Share], idle: usize, requests: usize) -> f64 {
     let of_first = shares.first().map_or(0, |share| share.connections).saturating_sub(idle as u64);
     100.0 * of_first as f64 / requests as f64

@@ -1,9 +1,9 @@
-//! `multicore-web`: what each of four cores does under a load of pages, after the paper of the
+//! `multicore-web`: the work of each of four cores under a load of pages, for the paper of the
 //! multi-core web server.
 //!
-//! There are three machines. In two of them the first core receives and sends for all, as the
-//! paper's does. It serves pages itself, or it only handles the card (the two cases of the paper's
-//! figure 11). In the third each core has a pair of the card's queues.
+//! There are three machines. In two of them the first core receives and sends frames for all cores,
+//! as in the paper. It also serves pages, or it only handles the card (the two cases of the paper's
+//! figure 11). In the third machine each core has a receive queue and a transmit queue.
 
 mod draw;
 mod measure;
@@ -25,25 +25,25 @@ const LOADS: [u32; 6] = [500, 1_000, 2_000, 4_000, 6_000, 8_000];
 
 /// The load at which the instructions for a request are reported.
 const COUNTED: u32 = 2_000;
-/// If less than this part of a load begins, the load is too much for the machine or its host, and
-/// is left out.
+/// A load is left out if less than this part of its requests begins in time. Then it is too much
+/// for the machine or its host.
 const FOLLOWS: f64 = 0.75;
 
 /// The paper's highest values: requests a second, percent of the first core's time without HTTP,
-/// and requests at once. Then its hardware.
+/// and simultaneous requests. The paper's hardware follows.
 const PAPER_PER_SECOND: f64 = 8_400.0;
 const PAPER_BUSY: f64 = 92.0;
 const PAPER_AT_ONCE: f64 = 100.0;
 const PAPER_CLOCKS_PER_SECOND: f64 = 3.4e9;
 
-/// What the first core has to do with the others' connections.
+/// The first core's work for the connections of the other cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
-    /// It has the card's only queue, and serves like the others.
+    /// The first core has the card's only queue, and serves pages like the others.
     Serves,
-    /// It has the card's only queue, and does nothing else.
+    /// The first core has the card's only queue, and serves no pages.
     OnlyCard,
-    /// Nothing: each core has a queue.
+    /// None, because each core has its own queue.
     QueueEach,
 }
 
@@ -108,7 +108,7 @@ fn measure(repository: &Repository, stop: &Stop) -> Result<Vec<Point>, Failure> 
                 point.seen.most_at_once,
                 point.seen.first_response.mean_ms,
             ));
-            // A load that did not reach the machine says nothing about it.
+            // A load that did not reach the machine tells nothing about the machine.
             if asked > COUNTED && point.seen.requests_per_second < f64::from(asked) * FOLLOWS {
                 break;
             }
@@ -158,7 +158,7 @@ fn rows(point: &Point) -> Vec<Row> {
     rows
 }
 
-/// What the cores execute for a request.
+/// The instructions of the cores for a request.
 fn rows_counted(point: &Point) -> Vec<Row> {
     let row = |what: &str, ours| {
         Row::alone(format!("{}: {what}", point.way.name()), "guest instructions", ours)

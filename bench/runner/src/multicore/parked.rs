@@ -1,12 +1,13 @@
-//! A first core that serves nothing but the card, because it has connections enough.
+//! Makes the first core handle only the card, by giving it many idle connections.
 //!
-//! Steering gives a new connection to the core with the fewest. So the bench opens idle sessions
-//! until the first core has more of them than any other will ever have requests at once. It closes
-//! those that came to other cores. From then on nothing new comes to the first core, except what
-//! falls into the buckets of its idle sessions: one of 4,096 for each.
+//! A new connection goes to the core with the fewest connections. So the bench opens idle sessions
+//! until the first core has more of them than any other core ever has simultaneous requests. It
+//! closes the sessions of the other cores. From then on no new connection goes to the first core,
+//! except those that fall into the buckets of its idle sessions. Each session has one bucket of
+//! 4,096.
 //!
-//! The core that executes the greeting tells where a session came to. For the first core's sessions
-//! no other core executes as much.
+//! The core that executes the greeting owns the session. If the first core owns it, the other cores
+//! execute fewer instructions than a greeting takes.
 
 use std::time::Duration;
 
@@ -16,17 +17,18 @@ use super::CORES;
 use crate::at_tap::{Serving, service};
 use crate::client::Client;
 
-/// Sessions that stay on the first core; more than a third of the requests that there are at once.
+/// Sessions that stay on the first core: more than a third of the highest number of simultaneous
+/// requests.
 const PARKED: usize = 64;
-/// A fourth of them come to the first of four cores.
+/// The limit of opened sessions. About a fourth of them should go to the first of four cores.
 const OPENED_MAX: usize = 16 * PARKED;
-/// More instructions than a core executes for a segment that it does not answer, and fewer than for
-/// a connection and its greeting.
+/// A threshold: more instructions than a core executes to forward a segment, and fewer than it
+/// executes for a connection and its greeting.
 const GREETING: u64 = 8_000;
-/// After this nothing of an opened session is under way any more.
+/// The time after which all work of an opened session is finished.
 const SETTLE: Duration = Duration::from_millis(2);
 
-/// To be held as long as the first core is to serve nothing.
+/// Opens the sessions. The first core serves no pages as long as the caller holds them.
 pub(super) fn park(serving: &Serving) -> Result<Vec<Client>, Failure> {
     let (mut parked, mut others) = (Vec::new(), Vec::new());
     let mut before = of_others(serving)?;

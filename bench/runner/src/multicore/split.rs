@@ -1,8 +1,8 @@
-//! What a core was busy with: its instructions by the part of the machine that they belong to.
+//! Splits the instructions of a core by the part of the machine that they belong to.
 //!
-//! A block of instructions belongs to its innermost file of ours that names a part. The lines of
-//! the libraries, and our lines that serve both ways, belong to the part that they were inlined
-//! into. The rest belongs to the turn itself, to sleep, and to code that was not inlined.
+//! A block of instructions belongs to its innermost source file that names a part. Code of
+//! libraries and shared code of ours belongs to the part into which it was inlined. The rest
+//! belongs to the turn itself, to sleep, and to code that was not inlined.
 
 use std::ops::AddAssign;
 
@@ -11,18 +11,18 @@ use host::Failure;
 use crate::counters::Sample;
 use crate::profile::{Functions, owner_of};
 
-/// What an instruction is for.
+/// The part of the machine that executes an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Part {
     /// The card's receive queue.
     Receive,
-    /// Sorting, steering, rings, parcels.
+    /// Sorting, steering, rings and parcels between cores.
     BetweenCores,
     /// From Ethernet to HTTP, in both directions.
     Protocol,
     /// The card's transmit queue.
     Send,
-    /// The turn, the clock, sleep.
+    /// The turn, the clock and sleep.
     Rest,
 }
 
@@ -34,7 +34,7 @@ pub(super) const PARTS: [(Part, &str); 5] = [
     (Part::Rest, "turn, sleep"),
 ];
 
-/// Where the parts lie; the first that a place begins with counts.
+/// Path prefixes and their parts. The first prefix that matches counts.
 const PLACES: [(&str, Part); 10] = [
     ("machines/bare/src/virtio/net/receive", Part::Receive),
     ("machines/bare/src/virtio/net/transmit", Part::Send),
@@ -48,12 +48,12 @@ const PLACES: [(&str, Part); 10] = [
     ("engine/web/", Part::Protocol),
 ];
 
-/// Instructions of each of [`PARTS`].
+/// The instructions of each of [`PARTS`].
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct Split([f64; PARTS.len()]);
 
 impl Split {
-    /// Of the instructions in `sample`, for each of this many requests.
+    /// Splits the instructions in `sample`, and divides them by the number of requests.
     pub(super) fn of(
         functions: &Functions,
         sample: &Sample,
@@ -66,7 +66,7 @@ impl Split {
         Ok(split)
     }
 
-    /// In the order of [`PARTS`].
+    /// The counts in the order of [`PARTS`].
     pub(super) fn parts(self) -> impl Iterator<Item = (&'static str, f64)> {
         PARTS.iter().map(|(_, name)| *name).zip(self.0)
     }

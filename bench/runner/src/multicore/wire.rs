@@ -1,7 +1,8 @@
-//! A load as seen on the wire, as the paper looked at it: frames captured at the tap interface,
-//! with the times at which they passed.
+//! A load as seen on the wire, as in the paper: frames captured at the tap interface, with their
+//! times.
 //!
-//! `tcpdump` captures them. A connection here is one request: from its SYN to its client's FIN.
+//! `tcpdump` captures the frames. Each connection carries one request. A request lasts from its SYN
+//! to its client's FIN.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -15,40 +16,40 @@ use nix::unistd::Pid;
 
 use crate::at_tap::INTERFACE;
 
-/// As much of a frame as holds the longest headers of Ethernet, IPv4 and TCP.
+/// The captured bytes of each frame: enough for the longest Ethernet, IPv4 and TCP headers.
 const CAUGHT_BYTES: &str = "--snapshot-length=134";
 /// `tcpdump` gets frames from the kernel in blocks. A frame waits at most this long.
 const HANDED_OVER: Duration = Duration::from_millis(1_200);
-/// Times in nanoseconds, fields as this processor has them: how a file of `tcpdump`'s begins.
+/// The first bytes of a file of `tcpdump`: nanosecond times, fields in this processor's byte order.
 const MAGIC: [u8; 4] = 0xA1B2_3C4D_u32.to_le_bytes();
 const FILE_HEADER_BYTES: usize = 24;
 const RECORD_HEADER_BYTES: usize = 16;
 
-/// Frames that are being caught.
+/// A running capture.
 pub(super) struct Catching {
     tcpdump: Child,
     said: BufReader<std::process::ChildStderr>,
     file: PathBuf,
 }
 
-/// What was seen of a load.
+/// The results of a capture.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Seen {
     pub(super) requests: usize,
     /// From the first SYN to the last frame.
     pub(super) seconds: f64,
     pub(super) requests_per_second: f64,
-    /// From a SYN to its answer.
+    /// From a SYN to the SYN-ACK.
     pub(super) connection: Span,
     /// From a request to the first byte of its response.
     pub(super) first_response: Span,
     /// From a request to the FIN of its client, which the paper calls a request's stay in the list.
     pub(super) stay: Span,
-    /// Requests that stayed at the same time.
+    /// The highest number of simultaneous requests.
     pub(super) most_at_once: usize,
 }
 
-/// How long something took, in milliseconds.
+/// A duration in milliseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Span {
     pub(super) mean_ms: f64,
@@ -56,7 +57,7 @@ pub(super) struct Span {
 }
 
 impl Catching {
-    /// To be called in the network of the interface. `file`: where what is caught lies meanwhile.
+    /// Call it in the network namespace of the interface. `file`: the file for the captured frames.
     pub(super) fn begin(tcpdump: &Path, port: u16, file: PathBuf) -> Result<Catching, Failure> {
         let doing = "running tcpdump";
         let mut command = hold::command(tcpdump);
@@ -86,9 +87,8 @@ impl Catching {
         Ok(catching)
     }
 
-    /// What was caught.
-    ///
-    /// Errors: frames were missed, or what was caught are not whole requests.
+    /// Ends the capture. Errors: tcpdump missed frames, or the capture contains incomplete
+    /// requests.
     pub(super) fn end(mut self) -> Result<Seen, Failure> {
         let doing = "ending tcpdump";
         std::thread::sleep(HANDED_OVER);
@@ -110,12 +110,12 @@ impl Catching {
 impl Drop for Catching {
     fn drop(&mut self) {
         hold::kill_group(&self.tcpdump);
-        // It has been killed, or has ended: this leaves no zombie.
+        // The process was killed or has ended. `wait` removes the zombie.
         let _ = self.tcpdump.wait();
     }
 }
 
-/// What of a frame says where its connection stands.
+/// The fields of a frame that show the state of its connection.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     at_ns: u64,
@@ -127,7 +127,7 @@ struct Segment {
     has_payload: bool,
 }
 
-/// When things happened to a connection first; for each of them.
+/// The times of the first events of a connection, in nanoseconds.
 #[derive(Clone, Copy, Default)]
 struct Connection {
     syn: Option<u64>,
@@ -137,7 +137,7 @@ struct Connection {
     end: Option<u64>,
 }
 
-/// None if not all connections are whole, or there is none.
+/// None if a connection is incomplete, or if there is no connection.
 fn seen(file: &[u8]) -> Option<Seen> {
     let segments = segments(file)?;
     let connections = connections(&segments);
@@ -171,7 +171,7 @@ impl Span {
     }
 }
 
-/// A port that is used again begins a connection of its own.
+/// A reused port begins a new connection.
 fn connections(segments: &[Segment]) -> Vec<Connection> {
     let mut at_port: BTreeMap<u16, Connection> = BTreeMap::new();
     let mut done = Vec::new();
@@ -211,7 +211,7 @@ fn most_at_once(connections: &[Connection]) -> usize {
     usize::try_from(counts.max().unwrap_or(0)).unwrap_or(0)
 }
 
-/// None if it is no file of `tcpdump`'s, or ends within a frame.
+/// None if the file is not a file of `tcpdump`, or ends within a frame.
 fn segments(file: &[u8]) -> Option<Vec<Segment>> {
     let mut rest = file.strip_prefix(&MAGIC)?.get(FILE_HEADER_BYTES - MAGIC.len()..)?;
     let mut segments = Vec::new();
@@ -226,7 +226,7 @@ fn segments(file: &[u8]) -> Option<Vec<Segment>> {
     Some(segments)
 }
 
-/// None if it is no TCP over IPv4.
+/// None if the frame is not TCP over IPv4.
 fn segment(at_ns: u64, frame: &[u8]) -> Option<Segment> {
     let ip = frame.get(14..)?;
     let ip_header = usize::from(ip.first()? & 0x0F) * 4;
@@ -234,7 +234,7 @@ fn segment(at_ns: u64, frame: &[u8]) -> Option<Segment> {
     let tcp = ip.get(ip_header..)?;
     let &[a, b, c, d, _, _, _, _, _, _, _, _, offset, flags] = tcp.first_chunk()?;
     let (from, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-    // Services have the low ports.
+    // Services have low ports, and clients have high ports.
     let from_client = from > to;
     Some(Segment {
         at_ns,
@@ -254,7 +254,7 @@ mod tests {
     const FIN: u8 = 0x11;
     const ACK: u8 = 0x10;
 
-    /// A frame at this many milliseconds.
+    /// A frame at this time in milliseconds.
     fn record(at_ms: u32, ports: (u16, u16), flags: u8, payload: u16) -> Vec<u8> {
         let mut frame = vec![0; 14];
         frame.extend([0x45, 0]);
@@ -277,7 +277,7 @@ mod tests {
         file
     }
 
-    /// A request that begins at this many milliseconds, and stays for `stay`.
+    /// A request that begins at this time in milliseconds, and lasts for `stay`.
     fn request(port: u16, at: u32, stay: u32) -> Vec<Vec<u8>> {
         let (there, back) = ((port, 80), (80, port));
         vec![

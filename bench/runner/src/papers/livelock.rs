@@ -9,16 +9,16 @@ use crate::plot::{Axis, Figure, Panel, Series, Tone};
 use crate::report::{Report, Row};
 use crate::workplace::refuse_if_stopped;
 
-/// Offered, in calls a second.
+/// Offered loads, in calls a second.
 const LOADS: &[u64] = &[
     50_000, 100_000, 200_000, 300_000, 400_000, 450_000, 500_000, 550_000, 600_000, 650_000,
     700_000, 800_000, 900_000, 1_000_000, 1_200_000, 1_500_000, 2_000_000,
 ];
-/// Offered, as multiples of what the machine can do at most.
+/// Offered loads, as multiples of the machine's maximum.
 const MULTIPLES: &[u64] = &[1, 2, 5, 10, 100];
 const PERIOD: Clocks = Clocks::from_micros(200_000);
 const SEED: u64 = 1;
-/// Of the most useful work, at least, however much is offered.
+/// The required part of the maximum useful work, at every offered load.
 const FLAT: f64 = 0.95;
 
 pub(crate) fn run(_house: &Repository, stop: &Stop) -> Result<Report, Failure> {

@@ -1,8 +1,8 @@
-//! The experiments of the papers, run and drawn: models of the crate `experiments`, each beside
-//! what its paper says.
+//! The experiments of the papers: runs the models of the crate `experiments`, and draws their
+//! results beside the paper's.
 //!
-//! Work is counted in threads and clocks of a model, so the same commit gives the same figures
-//! everywhere. A measured time is always a ratio within one run.
+//! A model counts its work in threads and clocks. So the same commit gives the same figures on
+//! every host. A measured time is always a ratio within one run.
 
 pub(super) mod livelock;
 pub(super) mod queues;
@@ -11,7 +11,7 @@ pub(super) mod self_continuation;
 
 use super::plot::{Series, Shape, Tone};
 
-/// What the models' units are.
+/// A description of the models' units.
 const MODEL: &str = "simulated units of 1 GHz, an instruction a clock, 200 clocks a thread";
 
 fn line(name: impl Into<String>, tone: Tone, points: Vec<(f64, f64)>) -> Series {

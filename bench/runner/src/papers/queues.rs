@@ -1,5 +1,5 @@
-//! `queues`: 100,000 emails with one queue that polls its tasks, and with resume and delay queue
-//! (bare PC email server, figures 16 and 17).
+//! `queues`: 100,000 emails with one polled queue of tasks, and with a resume queue and a delay
+//! queue (bare PC email server, figures 16 and 17).
 
 use experiments::Clocks;
 use experiments::queues::{EVENTS, Load, Outcome, Scheduling, run as simulate};
@@ -17,17 +17,18 @@ const PAPER_ONE_QUEUE: f64 = 488.0;
 const PAPER_TWO_QUEUES: f64 = 137.0;
 
 const EMAILS: u64 = 100_000;
-/// Of the stress tool, as in the paper.
+/// The number of threads of the stress tool, as in the paper.
 const THREADS: &[usize] = &[1, 10, 100];
-/// Handling an event: an eighth of what a 1 KB message in a new connection takes, in guest
-/// instructions.
+/// Clocks to handle an event: an eighth of the guest instructions for a 1 KB message in a new
+/// connection.
 const HANDLE: u64 = 6_000;
-/// Taking a task from a queue, and putting it into one: as counted natively.
+/// Clocks to take a task from a queue or to put a task into one, as counted natively.
 const STEP: u64 = 100;
-/// Tasks that linger beside 100 threads, in the one queue: such that it comes to the paper's 488.
+/// The number of lingering tasks in the single queue beside 100 threads. It is chosen so that the
+/// longest queue has the paper's 488 tasks.
 const LINGERING: u64 = 364;
 
-/// Both schedulings under the same load.
+/// The results of both schedulings under the same load.
 struct Pair {
     polled: Outcome,
     resumed: Outcome,
@@ -123,8 +124,8 @@ impl Pair {
     }
 }
 
-/// 100 threads. Taking a task from a queue takes `step`. Tasks linger for the time in which a
-/// polling server ends [`LINGERING`] others.
+/// A load of 100 threads. `step`: clocks to take a task from a queue. A task lingers while a
+/// polling server finishes [`LINGERING`] other tasks.
 fn load(step: u64) -> Load {
     let each = u64::from(EVENTS) * (HANDLE + step * PAPER_ONE_QUEUE as u64 / 100);
     Load {
@@ -151,7 +152,7 @@ fn draw(stop: &Stop) -> Result<Figure, Failure> {
     })
 }
 
-/// Figure 16, in work that is counted.
+/// Figure 16: the work that was counted.
 fn by_emails() -> Panel {
     let points = |scheduling| {
         (1..=5)
@@ -199,7 +200,7 @@ fn by_threads() -> Panel {
     }
 }
 
-/// What it gains, by the price of a step.
+/// The gain of two queues, by the cost of a step.
 fn by_price() -> Panel {
     let steps = [30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000];
     let at = |step: u64| {
@@ -217,7 +218,7 @@ fn by_price() -> Panel {
     }
 }
 
-/// What silent connections take.
+/// The cost of silent connections.
 fn by_silence() -> Panel {
     let points = |scheduling| {
         let seconds =

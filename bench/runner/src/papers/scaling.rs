@@ -13,22 +13,22 @@ use crate::report::{Report, Row};
 use crate::workplace::refuse_if_stopped;
 
 const PAPER: &str = "the paper";
-/// Round trips of a device, in microseconds, and the paper's result at three devices and three
-/// units, where it gives one.
+/// Round-trip times of a device, in microseconds, with the paper's result at three devices and
+/// three units where the paper gives one.
 const ROUND_TRIPS: [(u64, Option<f64>); 4] = [(0, None), (2, Some(2.5)), (4, None), (6, Some(3.1))];
-/// Devices and units, as in the paper.
+/// Numbers of devices and units, as in the paper.
 const PAIRS: [(u32, usize); 9] =
     [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3)];
-/// The most pairs of a device and a unit.
+/// The highest number of pairs of a device and a unit.
 const PAIRS_MAX: u32 = 8;
-/// The series of the round trips.
+/// The colours of the series, one for each round-trip time.
 const TONES: [Tone; 4] = [Tone::Ours, Tone::Second, Tone::Third, Tone::Fourth];
-/// On real cores: the duration and the number of counts. The best one is used, since other load on
-/// the host only reduces the result.
+/// On real cores: the duration of a count and the number of counts. The best count is used, because
+/// other load on the host only reduces the result.
 const COUNTED: Duration = Duration::from_millis(5);
 const REPETITIONS: usize = 150;
 
-/// A way in which the chain is run.
+/// A way to run the chain.
 #[derive(Clone, Copy)]
 struct Way {
     name: &'static str,
@@ -116,7 +116,7 @@ struct Measured {
     round_trip: u64,
     cores: usize,
     per_second: f64,
-    /// To one core, in the same run.
+    /// The result relative to one core in the same run.
     relative: f64,
 }
 
@@ -124,7 +124,7 @@ fn available() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// One core, and then ever twice as many, and all.
+/// Measures one core, then each power of two, and then all cores.
 fn on_cores(stop: &Stop) -> Result<Vec<Measured>, Failure> {
     let mut counts: Vec<usize> = std::iter::successors(Some(1), |cores| Some(cores * 2))
         .take_while(|cores| *cores < available())

@@ -13,11 +13,11 @@ use crate::report::{Report, Row};
 use crate::workplace::refuse_if_stopped;
 
 const LOSER: &str = "self-continuation, same model";
-/// As in the paper.
+/// The numbers of calls in the paper.
 const PAPERS: &[usize] = &[5, 10, 20, 40, 60, 80];
-/// And more calls than the paper.
+/// Larger numbers of calls.
 const MORE: &[usize] = &[100, 300, 1_000, 3_000, 10_000];
-/// The round trip of the device behind the gate.
+/// The round-trip time of the device behind the gate.
 const ROUND_TRIP: Clocks = Clocks::from_micros(2);
 /// The number of contenders that are timed.
 const TIMED: usize = 1_000;
@@ -85,7 +85,8 @@ fn timed(contention: Contention) -> Duration {
     started.elapsed()
 }
 
-/// How work grows at the far end, where what is linear in it no longer counts.
+/// The exponent of the growth of work at the largest numbers of calls, where linear terms are
+/// negligible.
 fn exponents(pairs: &[Pair]) -> Option<Row> {
     let [.., from, to] = pairs else { return None };
     let slope = |of: fn(&Pair) -> &Work| {
@@ -166,12 +167,12 @@ fn draw(pairs: &[Pair]) -> Figure {
     }
 }
 
-/// The square that meets the last point.
+/// The quadratic curve through the last point.
 fn square_law(pairs: &[Pair]) -> Vec<(f64, f64)> {
     law(pairs, |pair| &pair.continued, 2)
 }
 
-/// The line that meets the last point.
+/// The straight line through the last point.
 fn linear_law(pairs: &[Pair]) -> Vec<(f64, f64)> {
     law(pairs, |pair| &pair.queued, 1)
 }

@@ -1,4 +1,4 @@
-//! Axes: from values to places, and which values are named.
+//! Axes: they map values to positions, and choose the values of the ticks.
 
 /// One direction of a panel.
 pub(crate) struct Axis {
@@ -38,7 +38,7 @@ impl Axis {
         Axis { label: label.into(), scale: Scale::Names(names) }
     }
 
-    /// With room for all `values`.
+    /// The span that includes all `values`.
     pub(super) fn span(&self, values: impl Iterator<Item = f64>) -> Span<'_> {
         let (least, most) = values
             .fold((f64::MAX, 0.0_f64), |(least, most), value| (least.min(value), most.max(value)));
@@ -60,13 +60,13 @@ impl Axis {
 }
 
 impl Span<'_> {
-    /// Where `value` lies: 0 at the beginning, 1 at the end.
+    /// The position of `value`: 0 at the beginning of the axis, 1 at its end.
     pub(super) fn part(&self, value: f64) -> f64 {
         let place = if matches!(self.scale, Scale::Logarithmic) { value.log10() } else { value };
         ((place - self.from) / (self.to - self.from)).clamp(0.0, 1.0)
     }
 
-    /// The values that are named, and their names.
+    /// The ticks: values and their labels.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         match self.scale {
             Scale::Names(names) => {
@@ -84,7 +84,7 @@ impl Span<'_> {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, such that `most` takes four to ten of it.
+/// The step between ticks: 1, 2 or 5 times a power of ten. `most` takes four to ten steps.
 fn step_of(most: f64) -> f64 {
     let power = 10_f64.powf((most / 4.0).log10().floor());
     let steps = [5.0, 2.0, 1.0].map(|times| times * power);

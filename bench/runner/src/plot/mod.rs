@@ -1,9 +1,9 @@
 //! Figures for the benches' pages: SVG, drawn like the papers' figures, legible on light and on
 //! dark pages.
 //!
-//! It is our own, since plotting libraries write colours into each element, and a page's own scheme
-//! (`prefers-color-scheme`) needs classes. A figure is panels beside and below each other. A panel
-//! is two axes, a legend and series of points.
+//! The module is our own, because plotting libraries write colours into each element. A page's
+//! colour scheme (`prefers-color-scheme`) needs classes. A figure consists of panels beside and
+//! below each other. A panel has two axes, a legend and series of points.
 
 mod axis;
 
@@ -17,7 +17,7 @@ use host::{Failure, Repository, say};
 /// A drawing with one or more panels.
 pub(super) struct Figure {
     pub(super) title: String,
-    /// The corresponding figure of a paper, and what a reader must know.
+    /// The corresponding figure of a paper, and facts that a reader must know.
     pub(super) caption: &'static str,
     pub(super) panels: Vec<Panel>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Series {
     pub(super) points: Vec<(f64, f64)>,
 }
 
-/// The subject of a series. Each subject has a colour of its own.
+/// The subject of a series. Each subject has its own colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Tone {
     /// The engine.
@@ -49,7 +49,7 @@ pub(super) enum Tone {
     Third,
     /// A fourth series of ours.
     Fourth,
-    /// A losing variant, or a peer.
+    /// A variant of ours that performs worse, or a peer.
     Other,
     /// The paper's results.
     Paper,
@@ -70,7 +70,7 @@ pub(super) enum Shape {
 
 const WIDTH: f64 = 920.0;
 const PANEL_HEIGHT: f64 = 350.0;
-/// From a panel's edges to its axes; above them stand title and legend.
+/// The margins from a panel's edges to its axes. The title and the legend are above the axes.
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 26.0;
 const TOP: f64 = 84.0;
@@ -94,7 +94,7 @@ text{font-family:system-ui,sans-serif;font-size:12px;fill:#49525c}.title{font-si
 .dot.ours{fill:#7fb0ff}.dot.second{fill:#6fd3a0}.dot.third{fill:#c9a0f5}.dot.fourth{fill:#f0b860}.dot.other{fill:#ff8a80}.dot.paper{fill:#eef2f6}}";
 
 impl Figure {
-    /// Draws it into `docs/figures/NAME.svg`.
+    /// Writes the figure to `docs/figures/NAME.svg`.
     pub(super) fn write(&self, repository: &Repository, name: &str) -> Result<(), Failure> {
         let path = repository.path("docs/figures").join(name).with_extension("svg");
         std::fs::write(&path, self.svg())
@@ -201,8 +201,8 @@ impl Panel {
         self.bars(svg, place, plot.bottom(), |point| (x(point.0), y(point.1)));
     }
 
-    /// The series that are bars, side by side around each value. `place`: how wide they are
-    /// together.
+    /// Draws the series of bars, side by side around each value. `place`: the total width of the
+    /// bars at a value.
     fn bars(&self, svg: &mut Svg, place: f64, ground: f64, at: impl Fn((f64, f64)) -> (f64, f64)) {
         let series = || self.series.iter().filter(|series| series.shape == Shape::Bars);
         let width = place / series().count().max(1) as f64;
@@ -219,7 +219,7 @@ impl Panel {
         }
     }
 
-    /// Two lines at most, above the plot.
+    /// Draws the legend in at most two lines above the plot.
     fn legend(&self, svg: &mut Svg, area: Area) {
         let (mut left, mut line) = (area.left + 16.0, 0.0);
         for series in &self.series {
@@ -259,7 +259,7 @@ impl Series {
             .map(|(index, (x, y))| format!("{}{x:.1} {y:.1}", if index == 0 { 'M' } else { 'L' }))
             .collect();
         match self.shape {
-            // Their panel draws them, which knows all of them.
+            // The panel draws bars, because their position depends on the other series.
             Shape::Bars => {}
             Shape::Dashes => svg.path(&format!("dashes {class}"), &way),
             Shape::Line => {

@@ -26,7 +26,7 @@ fn figure() -> Figure {
     }
 }
 
-/// What lies between `before` and the next quote, as a number, wherever it occurs.
+/// The numbers between `before` and the next quote, wherever `before` occurs.
 fn numbers(svg: &str, before: &str) -> Vec<f64> {
     svg.split(before).skip(1).filter_map(|rest| rest.split('"').next()?.parse().ok()).collect()
 }

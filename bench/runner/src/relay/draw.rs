@@ -99,7 +99,7 @@ fn mixed(all: &All) -> Panel {
     }
 }
 
-/// A figure of queues of several lengths.
+/// The figures of queues of several lengths.
 struct Line {
     name: &'static str,
     tone: Tone,

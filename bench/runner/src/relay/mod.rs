@@ -1,10 +1,10 @@
-//! `relay`: messages that arrive and leave for other servers, beside Postfix in a Linux guest, and
-//! a queue of up to a million entries.
+//! `relay`: messages that arrive and are relayed to other servers, beside Postfix in a Linux guest.
+//! It also measures a queue of up to a million entries.
 //!
-//! Both guests run at the same time, in the same QEMU with the same flags. Each load is put on each
-//! of them in turn. Both say 250 only after a flush, both ask the same name server, and both
-//! deliver messages to the same program (smtp-sink). At ours, a client that sends to others logs in
-//! first. The peer relays messages from its local network.
+//! Both guests run at the same time, in the same QEMU version with the same flags. Each load is put
+//! on each guest in turn. Both guests reply 250 only after a flush, ask the same name server, and
+//! deliver messages to the same program (smtp-sink). At our server, a client that sends to other
+//! servers logs in first. The peer relays messages from its local network.
 
 mod draw;
 mod outside;
@@ -28,28 +28,29 @@ const PEER: &str = "Postfix";
 const TARGET: f64 = 30.0;
 const WITHOUT: &str = "an empty queue";
 
-/// The account that sends to others, and a second one that does.
+/// The account that sends to other servers, and a second one.
 const SENDER: &str = "sender";
 const ANOTHER: &str = "another";
 
-/// For a million entries: an eighth of a GiB of the store's index, and as much of the queue's own.
+/// Memory for a million entries: an eighth of a GiB for the store's index, and as much for the
+/// queue's index.
 const MEMORY_MIB: u32 = 1024;
-/// A message takes a page of 4 KiB.
+/// The size of the disk. A message takes a page of 4 KiB.
 const DISK_BYTES: u64 = 8 << 30;
 
-/// The key that signs the messages of a long queue, from RFC 8463. An RSA signature for each of a
-/// million would take half an hour.
+/// The key that signs the messages of a long queue, from RFC 8463. A million RSA signatures would
+/// take half an hour.
 const SIGNING_KEYS: &[(&str, &str)] = &[(
     "measured.pem",
     "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n-----END PRIVATE KEY-----\n",
 )];
 
-/// Accounts may send as much as they like.
+/// Limits that allow accounts to send any number of messages.
 const LIMITS: &str =
     "[limits]\nmessages_per_day = \"unlimited\"\nnew_recipients_per_day = \"unlimited\"\n";
-/// Barepost sends to hosts with private addresses.
+/// A setting that allows Barepost to send to hosts with private addresses.
 const RELAY: &str = "[relay]\nprivate_networks = [\"10.9.0.0/24\"]\n";
-/// Where both servers ask for names.
+/// The name server of both servers.
 const NETWORK: &str = "dns = [\"10.9.0.3\"]\n";
 
 /// All results.
@@ -62,7 +63,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     measure(repository, |_| true, stop)
 }
 
-/// The cases with names that contain `only`.
+/// Measures the cases whose names contain `only`.
 pub(super) fn run_only(
     repository: &Repository,
     only: &str,
@@ -114,8 +115,8 @@ fn measure(
     })
 }
 
-/// The measurement needs its own thread, because the thread moves into a network of its own and
-/// cannot come back. The thread holds what it starts.
+/// Runs `measure` in a thread of its own, because the thread enters a network namespace and cannot
+/// leave it. The thread owns the processes that it starts.
 fn in_own_network<T: Send>(
     measure: impl FnOnce() -> Result<T, Failure> + Send,
 ) -> Result<T, Failure> {
@@ -147,7 +148,8 @@ fn make_servers(repository: &Repository, stop: &Stop) -> Result<Beside, Failure>
     Beside::make_mail_servers(repository, "relay", &[sender], &more, stop)
 }
 
-/// One line for each account with forwarded mail, from the account and its destination.
+/// Concatenates `line` for each account with forwarding. `line` gets the account and its
+/// destination.
 fn of_each(line: impl Fn(String, Destination) -> String) -> String {
     Destination::ALL.map(|destination| line(destination.account(), destination)).concat()
 }
@@ -215,7 +217,7 @@ fn row_of_mixed(mixed: &Mixed) -> Row {
     )
 }
 
-/// The rows of a long queue, compared with those without a queue.
+/// The rows of a long queue, compared with the rows of an empty queue.
 fn rows_of_queue(found: &Found, empty: &Found) -> Vec<Row> {
     let row = |what: &str, unit, ours, without| {
         Row::alone(format!("{}: {what}", name_of(found.entries)), unit, ours)

@@ -1,5 +1,5 @@
-//! The hosts outside both servers: a name server (NSD), which both ask, and hosts that take mail
-//! (Postfix's smtp-sink).
+//! The hosts outside both servers: a name server (NSD), which both servers ask, and hosts that
+//! receive mail (Postfix's smtp-sink).
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -19,19 +19,19 @@ use crate::workplace::refuse_if_stopped;
 
 const BUDGET: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_micros(500);
-/// Connections that wait for smtp-sink at most.
+/// The highest number of connections that wait for smtp-sink.
 const BACKLOG: &str = "1024";
-/// How long a record holds, so that a measurement asks for none twice.
+/// The TTL of each record. It is long, so that a measurement looks up no record twice.
 const TTL: u32 = 86_400;
 
-/// An external domain, and the host that takes its mail. Each server has one of each outside it.
+/// An external domain with the host that receives its mail. Each server has one of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Destination {
     Fast,
-    /// As fast as the first.
+    /// It is as fast as the first.
     Other,
     Slow,
-    /// Down until a sink is started there.
+    /// It is down until a sink is started.
     Down,
 }
 
@@ -43,7 +43,8 @@ impl Destination {
         format!("{self:?}").to_ascii_lowercase()
     }
 
-    /// The address of an account that both servers have. Its mail is forwarded to there.
+    /// The address of an account that both servers have. Both servers forward its mail to this
+    /// destination.
     pub(super) fn account(self) -> String {
         address(&self.name())
     }
@@ -56,13 +57,13 @@ impl Destination {
         Ipv4Addr::new(10, 9, side as u8, 11 + self as u8)
     }
 
-    /// An address with mail that goes there.
+    /// An address whose mail goes to this destination.
     pub(super) fn address(self, side: Side) -> String {
         format!("somebody@{}", self.domain(side))
     }
 }
 
-/// Where a server asks for names.
+/// The name server that a server asks.
 pub(super) fn name_server_of(side: Side) -> Ipv4Addr {
     Ipv4Addr::new(10, 9, side as u8, 3)
 }
@@ -81,7 +82,7 @@ impl Outside {
         })
     }
 
-    /// Makes the hosts, in a network of this thread's own, and starts their name server. Its files
+    /// Makes the hosts in this thread's network namespace, and starts their name server. Its files
     /// are in `folder`.
     pub(super) fn begin(&self, folder: &Path) -> Result<Names, Failure> {
         for side in [Side::Ours, Side::Peer] {
@@ -93,7 +94,7 @@ impl Outside {
         Names::start(&self.name_server, folder)
     }
 
-    /// Starts a sink there that takes mail. A message takes it this many seconds.
+    /// Starts a sink at this destination. It takes this many seconds for a message.
     pub(super) fn open(
         &self,
         destination: Destination,
@@ -201,12 +202,12 @@ impl Sink {
         Err(Failure::broke(format_args!("{doing}: no host answers at {host}")))
     }
 
-    /// Messages that it has taken.
+    /// The number of messages that the sink has received.
     pub(super) fn taken(&self) -> u32 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Returns when it has taken this many.
+    /// Waits until the sink has received this many messages.
     pub(super) fn wait_for(
         &self,
         messages: u32,
@@ -235,7 +236,7 @@ impl Drop for Sink {
     }
 }
 
-/// The number of messages that smtp-sink says it has taken: `sess=1 quit=0 mesg=1`.
+/// Parses the number of messages that smtp-sink reports, as in `sess=1 quit=0 mesg=1`.
 fn messages(said: &[u8]) -> Option<u32> {
     let (_, count) = std::str::from_utf8(said).ok()?.rsplit_once("mesg=")?;
     count.trim().parse().ok()

@@ -1,4 +1,4 @@
-//! Messages that arrive and leave again, in turn at our server and at the peer's.
+//! Messages that arrive and are relayed, in turn at our server and at the peer.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,9 +19,9 @@ use crate::workplace::refuse_if_stopped;
 const ROUNDS: usize = 2;
 const BUDGET: Duration = Duration::from_secs(300);
 const WARMING: usize = 20;
-/// Sessions that bring messages for two destinations.
+/// Sessions that send messages for two destinations.
 const MIXED_SESSIONS: usize = 10;
-/// The seconds that a message takes a slow destination.
+/// The seconds that a slow destination takes for a message.
 pub(super) const SLOW_SECONDS: u32 = 1;
 
 /// How an outbound message arrives.
@@ -29,11 +29,11 @@ pub(super) const SLOW_SECONDS: u32 = 1;
 pub(super) enum Way {
     /// An external sender sends it to an account with forwarding.
     Forwarded,
-    /// A local user sends it. Ours is signed, and the peer's is not.
+    /// A local user sends it. Our server signs it, and the peer does not.
     Sent,
 }
 
-/// So many sessions bring messages in one way.
+/// A load: this many sessions send messages in one way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Load {
     pub(super) way: Way,
@@ -66,20 +66,20 @@ impl Load {
     }
 }
 
-/// A load and its results at both servers: messages a second, from the first that came in to the
-/// last that left.
+/// A load and its results at both servers: messages a second, from the first arrival to the last
+/// departure.
 pub(super) struct Through {
     pub(super) load: Load,
     pub(super) ours: Outcome,
     pub(super) peers: Outcome,
 }
 
-/// The other half of the messages. One half is for a fast destination.
+/// The destination of the second half of the messages. The first half goes to a fast destination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum OtherHalf {
-    /// It is for another one that is as fast.
+    /// Another destination that is as fast.
     Fast,
-    /// It is for one that takes a second for a message.
+    /// A destination that takes a second for a message.
     Slow,
 }
 
@@ -98,7 +98,7 @@ impl OtherHalf {
     }
 }
 
-/// Messages a second to the fast destination, at each server.
+/// The messages a second that reach the fast destination, at each server.
 pub(super) struct Mixed {
     pub(super) other_half: OtherHalf,
     pub(super) ours: f64,
@@ -112,7 +112,7 @@ pub(super) struct All {
     pub(super) mixed: Vec<Mixed>,
 }
 
-/// The guests and the hosts outside of a measurement.
+/// The guests and external hosts of a measurement.
 pub(super) struct Measurement<'a> {
     pub(super) beside: &'a Beside,
     pub(super) profiler: &'a Profiler,
@@ -123,12 +123,12 @@ pub(super) struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// To be called in a thread of its own, which moves into a network of its own.
+    /// Call it in a thread of its own, because it moves the thread into a network namespace.
     pub(super) fn make(&self, folder: &Path) -> Result<All, Failure> {
         let Measurement { beside, outside, stop, .. } = self;
         enter()?;
         widen()?;
-        // They run until these are dropped.
+        // The name server and the guests run until these values are dropped.
         let _names = outside.begin(folder)?;
         let _guests =
             (beside.boot(Side::Ours, &[25, 587], stop)?, beside.boot(Side::Peer, &[25], stop)?);
@@ -143,7 +143,7 @@ impl Measurement<'_> {
         }
         let through =
             self.loads.iter().map(|load| self.by_turns(*load, both)).collect::<Result<_, _>>()?;
-        // The slow destination comes last, because its messages are not waited for.
+        // The slow destination comes last, because the bench does not wait for its messages.
         let mixed = self
             .other_halves
             .iter()
@@ -183,7 +183,7 @@ impl Measurement<'_> {
         Ok(Through { load, ours, peers })
     }
 
-    /// Errors: a message did not come out, or came out twice.
+    /// Errors: a message was not delivered, or was delivered twice.
     fn put(
         &self,
         load: Load,
@@ -245,7 +245,7 @@ impl Measurement<'_> {
     }
 }
 
-/// Messages for these destinations, one after the other.
+/// Messages for these destinations in turn.
 fn messages(side: Side, load: Load, to: &[Destination], count: usize) -> Messages {
     let to = to
         .iter()
@@ -254,7 +254,7 @@ fn messages(side: Side, load: Load, to: &[Destination], count: usize) -> Message
     let (port, login, from) = match (load.way, side) {
         (Way::Forwarded, _) => (25, String::new(), CHARLES.into()),
         (Way::Sent, Side::Ours) => (587, login(SENDER), address(SENDER)),
-        // A client in the local network may send to others there.
+        // The peer relays for clients in its local network without a login.
         (Way::Sent, Side::Peer) => (25, String::new(), address(SENDER)),
     };
     Messages {

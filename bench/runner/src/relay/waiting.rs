@@ -1,9 +1,9 @@
-//! Our image with a long queue, all of it for a destination that is down. The bench measures the
-//! start, the memory, the delay of a new message for another destination, and how fast the queue
-//! empties when the destination is up again.
+//! Our image with a long queue. All entries are for a destination that is down. The bench measures
+//! the start, the memory, the delay of a new message for another destination, and how fast the
+//! queue empties when the destination is up again.
 //!
-//! The messages come by SMTP, to the engine as a process. The image boots from the disk that the
-//! engine has filled.
+//! The engine runs as a process, receives the messages by SMTP, and fills a disk. The image boots
+//! from that disk.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,21 +23,21 @@ use crate::network::{enter, widen};
 use crate::statistics::median;
 use crate::workplace::refuse_if_stopped;
 
-/// Entries of the queue, in the order in which it grows.
+/// The queue lengths in entries, in ascending order.
 pub(super) const SIZES: [u32; 3] = [10_000, 100_000, 1_000_000];
-/// The most messages that leave while the bench measures how fast the queue empties. It is never
-/// more than half of the queue.
+/// The highest number of messages that leave while the bench measures how fast the queue empties.
+/// It is at most half of the queue.
 const DRAINED_MAX: u32 = 20_000;
-/// How long messages for another destination are sent. A destination that is down is tried again
-/// after a minute, and all waiting entries are looked at then.
+/// How long the bench sends messages for another destination. The engine retries a destination that
+/// is down after a minute, and then examines all waiting entries.
 const WATCH: Duration = Duration::from_secs(150);
-/// The time between two of them.
+/// The pause between two of these messages.
 const PAUSE: Duration = Duration::from_millis(250);
 const MESSAGE_BYTES: usize = 1_000;
 const BUDGET: Duration = Duration::from_secs(600);
 
-/// The delay, in milliseconds, of a message that arrives beside a long queue and is for another
-/// destination, until that destination has it.
+/// The delay of a new message for another destination beside a long queue, in milliseconds, until
+/// that destination has received it.
 #[derive(Clone, Copy)]
 pub(super) struct Waits {
     pub(super) median: f64,
@@ -54,18 +54,19 @@ impl Waits {
 pub(super) struct Found {
     pub(super) entries: u32,
     pub(super) start: Start,
-    /// The seconds from then until it rests. Each entry has been looked at by then, some more than
-    /// once where that takes more than a minute.
+    /// The seconds from the start until the machine is at rest. By then it has examined each entry.
+    /// If this takes more than a minute, it has examined some entries more than once.
     pub(super) rests_after: f64,
-    /// Guest instructions for that, by entry.
+    /// Guest instructions in that time, for each entry.
     pub(super) for_each: f64,
-    /// The memory of the host that the machine uses then.
+    /// The host memory that the machine uses then.
     pub(super) mib: f64,
-    /// For a sender with nothing else in the queue, and for the sender of all of it.
+    /// The delays for a sender with no other message in the queue, and for the sender of all queued
+    /// messages.
     pub(super) others: Waits,
     pub(super) own: Waits,
-    /// Messages a second that leave when the destination is up, and guest instructions for each, if
-    /// there is a queue.
+    /// Messages a second that leave when the destination is up, and guest instructions for each.
+    /// None without a queue.
     pub(super) drained: Option<(f64, f64)>,
 }
 
@@ -78,12 +79,12 @@ pub(super) struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// The first result is without a queue. Call it in a thread of its own, because the thread
-    /// moves into a network of its own.
+    /// The first result is without a queue. Call it in a thread of its own, because it moves the
+    /// thread into a network namespace.
     pub(super) fn make(&self, folder: &Path) -> Result<Vec<Found>, Failure> {
         enter()?;
         widen()?;
-        // It runs until this is dropped.
+        // The name server runs until this value is dropped.
         let _names = self.outside.begin(folder)?;
         let (mut found, mut there) = (Vec::new(), 0);
         for entries in [0].into_iter().chain(self.sizes.iter().copied()) {
@@ -109,7 +110,7 @@ impl Measurement<'_> {
         Ok(found)
     }
 
-    /// The results with this many entries, and the number of entries that have left then.
+    /// Returns the results with this many entries, and the number of entries that have left.
     fn with(&self, entries: u32) -> Result<(Found, u32), Failure> {
         refuse_if_stopped(self.stop)?;
         let start = Start::measure(self.repository, self.place)?;
@@ -131,7 +132,7 @@ impl Measurement<'_> {
         self.place.boot(self.repository, 1, Queues::One)
     }
 
-    /// Sends messages to a destination that takes them at once.
+    /// Sends messages to a fast destination and returns their delays.
     fn watch(&self) -> Result<[Waits; 2], Failure> {
         let sink = self.outside.open(Destination::Fast, Side::Ours, 0)?;
         let mut clients = [submit(ANOTHER)?, submit(SENDER)?];
@@ -146,7 +147,7 @@ impl Measurement<'_> {
         Ok(waits.map(|waits| Waits::of(&waits)))
     }
 
-    /// How long a message took to get there, in milliseconds, from its acknowledgment.
+    /// Sends a message. Returns the milliseconds from its reply 250 until the sink has it.
     fn send(&self, client: &mut Client, name: &str, sink: &Sink) -> Result<f64, Failure> {
         let (from, to) = (address(name), Destination::Fast.address(Side::Ours));
         let wanted = sink.taken() + 1;
@@ -160,8 +161,8 @@ impl Measurement<'_> {
         Ok(began.elapsed().as_secs_f64() * 1000.0)
     }
 
-    /// The destination is up again when the machine starts. Returns the messages that leave in a
-    /// second, until this many have left, and how many have left when it stops.
+    /// Empties the queue: the destination is up when the machine starts. Returns the rate and the
+    /// instructions until this many messages have left, and the number that have left at the stop.
     fn drain(&self, messages: u32) -> Result<(Option<(f64, f64)>, u32), Failure> {
         let sink = self.outside.open(Destination::Down, Side::Ours, 0)?;
         let serving = self.boot()?;

@@ -1,5 +1,5 @@
-//! A browser to measure with: one connection, over TLS or in the clear. Its steps are done one at a
-//! time.
+//! A browser for measurements: one connection, over TLS or in the clear. Each step of it is a
+//! separate function.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -29,7 +29,7 @@ pub(super) struct Client {
 /// The transport.
 enum Stream {
     Plain(TcpStream),
-    /// The handshake may be still to come.
+    /// TLS. The handshake may not have happened yet.
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
@@ -52,8 +52,8 @@ impl Question {
         self.status == "200"
     }
 
-    /// A POST of this many bytes to a file. The server reads the body to its end, and answers that
-    /// a file takes none.
+    /// A POST of this many bytes to a file. The server reads the whole body and rejects the
+    /// request, because a file accepts no POST.
     pub(super) fn post(name: &str, bytes: usize) -> Question {
         let head =
             format!("POST /{name} HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {bytes}\r\n\r\n");
@@ -89,7 +89,7 @@ impl Client {
         })
     }
 
-    /// Does the handshake, if this is TLS, and returns its kind.
+    /// Performs the handshake, if this is TLS, and returns its kind.
     pub(super) fn shake_hands(&mut self) -> Result<Option<HandshakeKind>, Failure> {
         let Stream::Tls(stream) = &mut self.stream else { return Ok(None) };
         let StreamOwned { conn, sock } = stream.as_mut();
@@ -99,7 +99,7 @@ impl Client {
         Ok(conn.handshake_kind())
     }
 
-    /// Sends a request, and waits for the whole response.
+    /// Sends a request and waits for the whole response.
     pub(super) fn ask(&mut self, question: &Question) -> Result<(), Failure> {
         self.say(&question.bytes)?;
         self.hear_answer(question)
@@ -116,7 +116,7 @@ impl Client {
         }
     }
 
-    /// Sends a request, and does not wait.
+    /// Sends a request without waiting for its response.
     pub(super) fn begin_asking(&mut self, question: &Question) -> Result<(), Failure> {
         self.say(&question.bytes)
     }
@@ -161,7 +161,7 @@ impl Client {
         Ok(std::mem::replace(&mut self.heard, rest))
     }
 
-    /// Ends the connection, and waits until the server has too.
+    /// Closes the connection, and waits until the server has closed it too.
     pub(super) fn close(mut self) -> Result<(), Failure> {
         let doing = "closing";
         let socket = match &mut self.stream {
@@ -175,14 +175,14 @@ impl Client {
             }
         };
         socket.shutdown(std::net::Shutdown::Write).map_err(Failure::io(doing))?;
-        // Later bytes do not matter, nor whether the connection ends with a reset.
+        // Later bytes do not matter. The connection may also end with a reset.
         while socket.read(&mut self.room).is_ok_and(|count| count > 0) {}
         Ok(())
     }
 }
 
-/// The length of the answer at the start of `heard`, head and body. `None` while it cannot be
-/// known.
+/// The length of the response at the start of `heard`, including the header. `None` while the
+/// header is incomplete.
 fn answer_bytes(heard: &[u8], status: &str) -> Result<Option<usize>, Failure> {
     const END: &[u8] = b"\r\n\r\n";
     let Some(end) = heard.windows(END.len()).position(|window| window == END) else {

@@ -1,4 +1,4 @@
-//! The figure: transactions with and without TLS, beside the paper's.
+//! The figure: transactions with and without TLS, beside the paper's results.
 
 use super::guests::{Found, Taken};
 use super::{Channel, of, steps};
@@ -13,15 +13,15 @@ const KINDS: [(Side, Channel, &str, Tone); 4] = [
     (Side::Peer, Channel::Plain, "in the clear", Tone::Fourth),
 ];
 
-/// The paper's text on messages with TLS: three times and more when retrieved, twice when composed,
+/// The paper's factors for messages with TLS: at least three when retrieved, and two when composed,
 /// from 10 KB on.
 const PAPER_RETRIEVED: f64 = 3.0;
 const PAPER_COMPOSED: f64 = 2.0;
 const PAPER_FROM_KB: f64 = 10.0;
 const PAPER_TO_KB: f64 = 16.0;
 
-/// A row by size.
-type OfIt = fn(&Found) -> &Vec<(usize, Taken)>;
+/// Selects the costs by size.
+type CostsBySize = fn(&Found) -> &Vec<(usize, Taken)>;
 
 pub(super) fn figure(found: &[Found]) -> Figure {
     let instructions = |taken: &Taken| taken.instructions;
@@ -87,13 +87,13 @@ fn bars(found: &[Found], figure: fn(&Taken) -> f64) -> Vec<Series> {
     series.collect()
 }
 
-fn by_size(title: &str, found: &[Found], of_it: OfIt) -> Panel {
+fn by_size(title: &str, found: &[Found], costs: CostsBySize) -> Panel {
     Panel {
         title: title.into(),
         x: Axis::linear("KB"),
         y: Axis::logarithmic("guest instructions"),
         series: lines(found, |found| {
-            of_it(found)
+            costs(found)
                 .iter()
                 .map(|(bytes, taken)| (kilobytes(*bytes), taken.instructions))
                 .collect()
@@ -109,10 +109,11 @@ fn lines(found: &[Found], points: impl Fn(&Found) -> Vec<(f64, f64)>) -> Vec<Ser
     series.collect()
 }
 
-/// How many times as much TLS takes as the same without.
+/// The cost with TLS divided by the cost without TLS.
 fn ratios(found: &[Found]) -> Vec<Series> {
     let mut all = Vec::new();
-    let sizes: [(&str, OfIt); 2] = [("GET", |found| &found.gets), ("POST", |found| &found.posts)];
+    let sizes: [(&str, CostsBySize); 2] =
+        [("GET", |found| &found.gets), ("POST", |found| &found.posts)];
     for (side, server, tones) in [
         (Side::Ours, "Barepost", [Tone::Ours, Tone::Second]),
         (Side::Peer, "nginx", [Tone::Other, Tone::Fourth]),
@@ -122,8 +123,8 @@ fn ratios(found: &[Found]) -> Vec<Series> {
         else {
             continue;
         };
-        for ((verb, of_it), tone) in sizes.into_iter().zip(tones) {
-            let points = of_it(tls).iter().zip(of_it(plain));
+        for ((verb, costs), tone) in sizes.into_iter().zip(tones) {
+            let points = costs(tls).iter().zip(costs(plain));
             let points = points.map(|((bytes, tls), (_, plain))| {
                 (kilobytes(*bytes), tls.instructions / plain.instructions)
             });
@@ -149,7 +150,7 @@ fn kilobytes(bytes: usize) -> f64 {
     bytes as f64 / 1024.0
 }
 
-/// The points with values above zero, since the axis is logarithmic.
+/// The points with values above zero, because the axis is logarithmic.
 fn drawable(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     points.filter(|(_, value)| value.is_finite() && *value > 0.0).collect()
 }

@@ -1,9 +1,9 @@
-//! The cost of a transaction in our guest and in the peer's, step by step: guest instructions, and
-//! the client's time.
+//! The cost of a transaction, step by step, in our guest and in the peer's guest: guest
+//! instructions, and the client's time.
 //!
-//! Many connections go through a step together, one after the other, and the guest comes to rest
-//! before the next step begins. The step's cost is what the guest executed meanwhile, less what it
-//! executes at rest, whatever else the host does.
+//! Many connections go through a step, one after the other. The guest comes to rest before the next
+//! step begins. The step's cost is what the guest executed in that time, less its idle rate. It
+//! does not depend on other load on the host.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -25,24 +25,24 @@ use crate::profile::Profiler;
 use crate::statistics::median;
 use crate::workplace::refuse_if_stopped;
 
-/// Connections that go through a step together.
+/// Connections that go through a step, one after the other.
 const CONNECTIONS: usize = 24;
-/// Requests of one count.
+/// The number of requests in one count.
 const REQUESTS: usize = 100;
-/// Connections that ask at the same time, and how often.
+/// Simultaneous connections, and the number of repetitions.
 const CROWD: usize = 16;
 const WAVES: usize = 20;
-/// Of what is counted the median counts.
+/// The median of this many repetitions counts.
 const REPETITIONS: usize = 3;
-/// After this nothing of a step is under way any more.
+/// The time after which all work of a step is finished.
 const SETTLE: Duration = Duration::from_millis(250);
 const IDLE: Duration = Duration::from_secs(3);
 /// Requests in one connection.
 pub(super) const NUMBERS: [usize; 5] = [1, 2, 5, 10, 20];
-/// Connections with each of those.
+/// The number of connections for each of these numbers.
 const NUMBERED: usize = 10;
 
-/// What one of many took.
+/// The cost of one of several repetitions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     pub(super) instructions: f64,
@@ -60,7 +60,7 @@ pub(super) struct Steps {
     pub(super) end: Taken,
 }
 
-/// What was found at one guest, on one channel.
+/// The results at one guest, on one channel.
 pub(super) struct Found {
     pub(super) side: Side,
     pub(super) channel: Channel,
@@ -71,7 +71,7 @@ pub(super) struct Found {
     pub(super) posts: Vec<(usize, Taken)>,
     /// Whole transactions by the number of files of 4 KB.
     pub(super) numbers: Vec<(usize, Taken)>,
-    /// A request, of several connections that ask at the same time.
+    /// A request, if several connections send requests at the same time.
     pub(super) crowd: Taken,
     /// A request in HTTP/2.
     pub(super) two: Option<Taken>,
@@ -89,8 +89,8 @@ struct Target<'a> {
     stop: &'a Stop,
 }
 
-/// Call it in a thread of its own, because the thread moves into a network of its own and cannot
-/// come back.
+/// Call it in a thread of its own, because it moves the thread into a network namespace that the
+/// thread cannot leave.
 pub(super) fn measure(
     repository: &Repository,
     beside: &Beside,
@@ -160,14 +160,14 @@ impl Target<'_> {
         Client::connect(self.guest, self.channel, settings)
     }
 
-    /// A connection on which all is said but what is asked for.
+    /// Opens a connection that is ready for a request.
     fn ready(&self) -> Result<Client, Failure> {
         let mut client = self.connect(&settings(Tickets::Forgotten)?)?;
         client.shake_hands()?;
         Ok(client)
     }
 
-    /// What `work` takes for each of `count`; it says how long each took for the client.
+    /// The cost of each of `count` calls of `work`. The client's time is the median of the calls.
     fn count(
         &self,
         name: &str,
@@ -177,7 +177,7 @@ impl Target<'_> {
         self.count_all(name, count, 1, work)
     }
 
-    /// The same where each time does `at_once`.
+    /// Like `count`, where each call of `work` does `at_once` things.
     fn count_all(
         &self,
         name: &str,
@@ -201,7 +201,7 @@ impl Target<'_> {
         Ok(Taken { instructions: own / count as f64, ms: median(took_ms) })
     }
 
-    /// Of ours, over TLS: where its instructions went.
+    /// Writes a profile of our guest over TLS.
     fn write_profile(&self, name: &str, executed: &Sample, count: usize) -> Result<(), Failure> {
         if self.side == Side::Peer || self.channel == Channel::Plain || name.is_empty() {
             return Ok(());
@@ -232,7 +232,7 @@ impl Target<'_> {
 
     fn steps_once(&self) -> Result<Steps, Failure> {
         let (get, post) = (Question::get(PAGE), Question::post(PAGE, PAGE_BYTES));
-        // Each has tickets of its own.
+        // Each client stores its own tickets.
         let settings =
             (0..CONNECTIONS).map(|_| settings(Tickets::Kept)).collect::<Result<Vec<_>, _>>()?;
         let mut clients = Vec::new();
@@ -284,7 +284,7 @@ impl Target<'_> {
         self.count(name, count, |index| clients.get_mut(index).map_or(Ok(()), &mut work))
     }
 
-    /// Files and bodies of several sizes, in one connection.
+    /// Costs by size: each size has its own connection, for GET and for POST.
     fn by_size(&self) -> Result<[Vec<(usize, Taken)>; 2], Failure> {
         let (mut gets, mut posts) = (Vec::new(), Vec::new());
         for (name, bytes) in FILES {
@@ -301,7 +301,7 @@ impl Target<'_> {
         Ok([gets, posts])
     }
 
-    /// Whole transactions: a connection, and this many files in it.
+    /// Costs of whole transactions: a connection that requests this many files.
     fn by_number(&self) -> Result<Vec<(usize, Taken)>, Failure> {
         let get = Question::get(PAGE);
         let one = |number: usize| {
@@ -315,7 +315,7 @@ impl Target<'_> {
         NUMBERS.into_iter().map(one).collect()
     }
 
-    /// Several connections ask, and then each hears its answer.
+    /// Several connections send requests. Then each reads its response.
     fn crowd(&self) -> Result<Taken, Failure> {
         let get = Question::get(PAGE);
         let mut clients = (0..CROWD).map(|_| self.ready()).collect::<Result<Vec<_>, _>>()?;

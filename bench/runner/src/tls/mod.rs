@@ -1,9 +1,9 @@
-//! `tls`: the cost of TLS. Natively, engines and clients run in one process, beside the libraries
-//! alone on the same processor. In QEMU, guest instructions stand beside those of nginx with
-//! OpenSSL in a Linux guest with the same certificate.
+//! `tls`: the cost of TLS. Natively, an engine and its client run in one process. The comparison is
+//! with the TLS libraries alone on the same processor. In QEMU, the comparison is with nginx and
+//! OpenSSL in a Linux guest that has the same certificate, by guest instructions.
 //!
-//! Its figure stands beside figures 5 to 13 of the paper on a TLS webmail server, as far as they
-//! concern the web. The paper's webmail figures are not covered here.
+//! Its figure covers figures 5 to 13 of the paper on a TLS webmail server, as far as they concern
+//! the web. `webmail` covers the paper's webmail figures.
 
 mod client;
 mod draw;
@@ -17,7 +17,7 @@ use host::{Failure, Repository, Stop};
 
 use guests::{Found, Steps, Taken};
 
-/// The file that stands for all, and its size.
+/// The file of most measurements, and its size.
 const PAGE: &str = "4k.bin";
 const PAGE_BYTES: usize = 4 << 10;
 /// The sizes of the paper, 1 to 16 KB.
@@ -34,7 +34,7 @@ const FILES: [SiteFile; 7] = [
 /// Guest instructions for a page of 4 KB on a kept connection.
 const AIM_KEPT: f64 = 15_000.0;
 
-/// How bytes travel.
+/// With or without TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Channel {
     Plain,
@@ -73,7 +73,7 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     })
 }
 
-/// What was found at a guest on a channel.
+/// The results at a guest on a channel.
 fn of(found: &[Found], side: Side, channel: Channel) -> Option<&Found> {
     found.iter().find(|one| one.side == side && one.channel == channel)
 }
@@ -125,7 +125,7 @@ fn counted_on(channel: Channel, ours: &Found, peers: &Found) -> Vec<Row> {
         let pages = if *number == 1 { "page" } else { "pages" };
         add(format!("a whole connection, {number} {pages} of 4 KB"), *ours, *peers, None);
     }
-    // The time of a whole wave says nothing of a request.
+    // The time of 16 simultaneous requests tells nothing about one request.
     let case =
         format!("counted, {}: a page of 4 KB, 16 kept connections ask at once", channel.name());
     let crowd = Row::alone(case, "guest instructions", ours.crowd.instructions);
@@ -133,7 +133,7 @@ fn counted_on(channel: Channel, ours: &Found, peers: &Found) -> Vec<Row> {
     rows
 }
 
-/// A transaction's steps in their order, with their names.
+/// A transaction's steps in order, with their names.
 fn steps(steps: &Steps) -> Vec<(&'static str, Taken)> {
     let all = [
         ("connection", Some(steps.connection)),

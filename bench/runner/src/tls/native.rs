@@ -1,5 +1,5 @@
-//! TLS natively: what a core of the server does in its busy time, beside what the libraries alone
-//! do on the same processor.
+//! TLS natively: the work of a server core in its busy time, beside the work of the libraries alone
+//! on the same processor.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ const REPETITIONS: usize = 3;
 
 const LIBRARIES: &str = "rustls and ring alone";
 const RING: &str = "ring alone";
-/// The part of the library's own that is asked for.
+/// The required part of the libraries' own throughput.
 const TARGET: f64 = 0.9;
 
-/// What was measured.
+/// The results.
 pub(super) struct Native {
     full: f64,
     resumed: f64,
@@ -60,8 +60,8 @@ pub(super) fn measure(stop: &Stop) -> Result<Native, Failure> {
     Ok(native)
 }
 
-/// How much is done in a second of the core's busy time. The core also waits for the client, which
-/// has the same work to do.
+/// The work in a second of the core's busy time. Busy time is used because the core also waits for
+/// the client, which has the same amount of work.
 fn most(load: Load, stop: &Stop) -> Result<f64, Failure> {
     let mut most = 0.0_f64;
     for _ in 0..REPETITIONS {

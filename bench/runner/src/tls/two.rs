@@ -1,4 +1,4 @@
-//! HTTP/2 with one stream at a time (RFC 9113): enough to request a file and to know that it
+//! HTTP/2 with one stream at a time (RFC 9113). It can request a file and check that the file
 //! arrived whole.
 
 use super::client::Client;
@@ -13,19 +13,19 @@ const WINDOW_UPDATE: u8 = 8;
 const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
-/// As wide as a window can be (section 6.9.1).
+/// The largest window (section 6.9.1).
 const WINDOW_MAX: u32 = (1 << 31) - 1;
 const WINDOW_AT_FIRST: u32 = 65_535;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 
-/// A connection on which HTTP/2 is spoken.
+/// An HTTP/2 connection.
 pub(super) struct Two {
     client: Client,
     next_stream: u32,
 }
 
 impl Two {
-    /// TLS is established. Sends the connection preface. The windows are so wide that no update is
+    /// Sends the connection preface. TLS is established. The windows are so large that no update is
     /// needed.
     pub(super) fn begin(mut client: Client) -> Result<Two, Failure> {
         let [high, low] = INITIAL_WINDOW_SIZE.to_be_bytes();
@@ -43,7 +43,8 @@ impl Two {
         let stream = self.next_stream;
         self.next_stream += 2;
         let path = format!("/{name}");
-        // RFC 7541: GET, https, a path and a host, both as they are and not to be remembered.
+        // RFC 7541: GET, https, a path and a host. The path and the host are literals without
+        // indexing.
         let block = [
             &[0x82, 0x87, 0x04, path.len() as u8],
             path.as_bytes(),
@@ -81,7 +82,7 @@ impl Two {
         self.client.close()
     }
 
-    /// Kind, flags, stream and length of the next frame.
+    /// Reads the header of the next frame: kind, flags, stream and length.
     fn head(&mut self) -> Result<(u8, u8, u32, usize), Failure> {
         let head = self.client.take(HEAD_BYTES)?;
         let &[a, b, c, kind, flags, d, e, f, g] = head.as_slice() else {

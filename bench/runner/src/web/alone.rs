@@ -1,5 +1,5 @@
-//! Our image alone, and the cost of a request part by part, in the last round: for use during work
-//! on the server.
+//! Measures our image alone, and the cost of a request by part of the program in the last round. It
+//! is for use during development of the server.
 
 use super::load::{self, Generator, Target};
 use super::parts::parts;
@@ -13,7 +13,7 @@ use host::{Failure, Repository, Stop};
 const MEMORY_MIB: u32 = 256;
 const DISK_BYTES: u64 = 1 << 30;
 
-/// Loads of the 4 KB file with a case that contains `only`.
+/// Measures the loads of the 4 KB file whose cases contain `only`.
 pub(crate) fn run_only(
     repository: &Repository,
     only: &str,

@@ -1,4 +1,4 @@
-//! Load on a web server, and what it took there.
+//! Loads on a web server, and the time and instructions that they cost.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,16 +12,16 @@ use crate::workplace::refuse_if_stopped;
 const DONE: &str = include_str!("done.lua");
 /// How long a load lasts.
 const SPAN_S: u64 = 2;
-/// After this nothing of a load is under way any more.
+/// The time after which all work of a load is finished.
 const SETTLE: Duration = Duration::from_millis(300);
 const IDLE: Duration = Duration::from_secs(2);
 
-/// What a load is.
+/// A load.
 #[derive(Clone, Copy)]
 pub(super) struct Load {
     pub(super) file: &'static str,
     pub(super) connections: u32,
-    /// Whether each request has a connection of its own.
+    /// Whether each request has its own connection.
     pub(super) closes: bool,
 }
 
@@ -49,8 +49,8 @@ pub(super) struct Target<'a> {
     pub(super) idle: f64,
 }
 
-/// The load generators: one asks as fast as it is answered, with its script. The other asks at
-/// fixed times.
+/// The load generators. `wrk` with its script sends the next request when a response arrives.
+/// `h2load` sends requests at fixed times.
 pub(super) struct Generator {
     pub(super) wrk: PathBuf,
     pub(super) h2load: PathBuf,
@@ -64,7 +64,7 @@ pub(super) fn idle(counters: &Counters) -> Result<f64, Failure> {
     Ok(counters.sample()?.since(&before).total() as f64 / started.elapsed().as_secs_f64())
 }
 
-/// The result of a load, and where the guest's instructions went.
+/// The result of a load, and the guest's instructions by address.
 pub(super) struct Measured {
     pub(super) outcome: Outcome,
     pub(super) executed: Sample,
@@ -72,7 +72,7 @@ pub(super) struct Measured {
 }
 
 impl Generator {
-    /// With its script in `folder`.
+    /// Finds the programs, and writes the script into `folder`.
     pub(super) fn get(folder: &Path, stop: &Stop) -> Result<Generator, Failure> {
         let wrk = packages::program("wrk", "wrk", stop)?;
         let h2load = packages::program("h2load", "nghttp2-client", stop)?;
@@ -81,8 +81,7 @@ impl Generator {
         Ok(Generator { wrk, h2load, script })
     }
 
-    /// Puts `load` on `target`. A target that answers nothing in that time has no figures for a
-    /// request (NaN).
+    /// Puts `load` on `target`. If the target answers nothing, the figures for a request are NaN.
     pub(super) fn put(
         &self,
         load: Load,
@@ -131,7 +130,7 @@ impl Generator {
     }
 }
 
-/// What a guest has done so far.
+/// The counts of a guest so far.
 struct Taken {
     sample: Sample,
     packets: f64,
@@ -140,7 +139,7 @@ struct Taken {
 impl Taken {
     fn now(target: &Target<'_>) -> Result<Taken, Failure> {
         let doing = "reading the interface's counters";
-        // Of this thread, which has its own network.
+        // The file of this thread, because the thread has its own network namespace.
         let text = std::fs::read_to_string(Path::new("/proc/thread-self/net/dev"))
             .map_err(Failure::io(doing))?;
         let packets = packets(&text, target.interface).ok_or_else(|| Failure::broke(doing))?;

@@ -1,10 +1,10 @@
-//! Web servers side by side: our image, and nginx in a Linux guest, in the same QEMU with the same
-//! flags and the same card.
+//! Web servers side by side: our image, and nginx in a Linux guest, in the same QEMU version with
+//! the same flags and the same card.
 //!
 //! Both guests run at the same time, each on a tap interface of its own, and sleep while they have
-//! nothing to do. Every load is put on each of them in turn, several times. Rates and times are
-//! those of the best turn, and counts are the median. nginx serves with `sendfile` on one port and
-//! without on another.
+//! to do. Every load is put on each of them in turn, several times. Rates and times come from the
+//! best round. Counts are medians. nginx serves with `sendfile` on one port and without it on
+//! another.
 
 mod alone;
 mod draw;
@@ -34,15 +34,15 @@ const FILES: [SiteFile; 2] = [(SMALL, 4 << 10), (LARGE, 10 << 20)];
 const CONNECTIONS: [u32; 4] = [1, 16, 100, 1_000];
 const LARGE_CONNECTIONS: [u32; 2] = [1, 16];
 
-/// The target multiple of the peer's requests a second, and guest instructions for a request, with
-/// and without a connection of its own.
+/// The targets: the multiple of the peer's requests a second, and guest instructions for a request.
+/// They differ for a request with its own connection and for one on a kept connection.
 const TARGET_TIMES: f64 = 10.0;
 const AIM_CLOSES: f64 = 10_000.0;
 const AIM_KEPT: f64 = 3_000.0;
 
 const ROUNDS: usize = 3;
 
-/// What a load came to on ours, on nginx with `sendfile`, and without.
+/// The results of a load at ours, at nginx with `sendfile`, and at nginx without.
 struct Case {
     load: Load,
     outcomes: [Outcome; 3],
@@ -84,7 +84,7 @@ impl Tools {
 fn measure(tools: &Tools, stop: &Stop) -> Result<(Vec<Case>, Paced), Failure> {
     widen()?;
     let beside = &tools.beside;
-    // They run until these are dropped.
+    // The guests run until these values are dropped.
     let _our_guest = beside.boot(Side::Ours, &[80], stop)?;
     let _peer_guest = beside.boot(Side::Peer, &[80, PLAIN_PORT], stop)?;
     let (our_idle, peer_idle) =
@@ -148,8 +148,8 @@ fn by_turns(
     Ok(rounds.map(|outcomes| summary(&outcomes)))
 }
 
-/// Rates and times of the best round, since other load on the host only reduces them. Counts are
-/// the median.
+/// Rates and times come from the best round, because other load on the host only makes them worse.
+/// Counts are medians.
 fn summary(outcomes: &[Outcome]) -> Outcome {
     let best = |figure: fn(&Outcome) -> f64| outcomes.iter().map(figure).fold(f64::NAN, f64::max);
     let least = |figure: fn(&Outcome) -> f64| outcomes.iter().map(figure).fold(f64::NAN, f64::min);
@@ -165,7 +165,7 @@ fn summary(outcomes: &[Outcome]) -> Outcome {
     }
 }
 
-/// Of the last round.
+/// Writes the profile of a round. The profile of the last round remains.
 fn write_profile(profiler: &Profiler, load: Load, measured: &Measured) -> Result<(), Failure> {
     if measured.requests == 0.0 {
         return Err(Failure::broke("our guest answers nothing"));

@@ -1,10 +1,9 @@
-//! Latency below the most that a server does: requests at a steady pace, seven tenths of the
-//! server's own maximum.
+//! Latency below saturation: requests at a steady rate of seven tenths of the server's own maximum.
 //!
-//! `wrk` asks as soon as it has been answered, so its latencies are those of a server that is
-//! always full. Here `h2load` asks at fixed times. It uses so many connections that hardly any is
-//! still busy when its next request is due. They begin one after the other, so they do not ask all
-//! at once.
+//! `wrk` sends a request as soon as the last response arrives. So its latencies are those of a
+//! server at saturation. Here `h2load` sends requests at fixed times. It uses so many connections
+//! that hardly any is still busy when its next request is due. The connections begin one after the
+//! other, so they do not all send at once.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -102,7 +101,7 @@ fn best(outcomes: &[Outcome]) -> Outcome {
     outcomes.iter().copied().min_by(least).unwrap_or(nothing)
 }
 
-/// So many requests a second to `target`.
+/// Sends this many requests a second to `target`.
 fn pace(
     generator: &Generator,
     target: &Target<'_>,
@@ -111,7 +110,7 @@ fn pace(
 ) -> Result<Outcome, Failure> {
     let doing = "running h2load";
     let log = folder.join("paced.log");
-    // It adds to what is there.
+    // h2load appends to an existing file.
     let _ = std::fs::remove_file(&log);
     let each = per_second / f64::from(CONNECTIONS);
     let mut command = hold::command(&generator.h2load);
@@ -127,8 +126,8 @@ fn pace(
     outcome(&text).ok_or_else(|| Failure::broke(format_args!("h2load said\n{said}")))
 }
 
-/// `log`: a line for each request, with its start in microseconds, its status, and its duration in
-/// microseconds. None unless every request got a page.
+/// Parses `log`, which has a line for each request: its start in microseconds, its status, and its
+/// duration in microseconds. None unless every request got a page.
 fn outcome(log: &str) -> Option<Outcome> {
     let (mut took_ms, mut starts): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     for line in log.lines() {

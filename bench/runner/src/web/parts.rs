@@ -7,7 +7,7 @@ use host::Failure;
 use crate::counters::Sample;
 use crate::profile::{Functions, owner_of};
 
-/// The parts in the order of a request's path. The rest is at the end.
+/// The parts in the order of a request's path. The last part is the rest.
 const PARTS: [&str; 9] = [
     "frames from the card, and their buffers back to it",
     "Ethernet, IP, and the connection of a segment",
@@ -20,7 +20,8 @@ const PARTS: [&str; 9] = [
     "turn, deadlines, sleep, copies",
 ];
 
-/// The source paths of each part, as indexes into [`PARTS`]. The first prefix that fits counts.
+/// Path prefixes of source files, and their parts as indexes into [`PARTS`]. The first prefix that
+/// matches counts.
 const PLACES: [(&str, usize); 26] = [
     ("machines/bare/src/virtio/net/receive", 0),
     ("machines/bare/src/virtio/net/transmit", 7),
@@ -50,7 +51,7 @@ const PLACES: [(&str, usize); 26] = [
     ("engine/server/src/engine.rs", 8),
 ];
 
-/// The instructions of each part for each of this many requests.
+/// The instructions of each part, divided by the number of requests.
 pub(super) fn parts(
     functions: &Functions,
     sample: &Sample,

@@ -1,4 +1,4 @@
-//! A browser to measure with: one connection over TLS, a question at a time, and cookies.
+//! A browser for measurements: one connection over TLS, one request at a time, and cookies.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,7 +13,7 @@ use rustls::{ClientConnection, StreamOwned};
 
 /// Longer than any answer takes under emulation, and under load.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// The host that is asked for.
+/// The host in the requests.
 const HOST: &str = "mail.barepost.test";
 const HEAD_LINES_MAX: usize = 64;
 const BODY_BYTES_MAX: u64 = 4 << 20;
@@ -26,20 +26,20 @@ pub(super) struct Browser {
     connection: BufReader<StreamOwned<ClientConnection, TcpStream>>,
 }
 
-/// A request, and what is expected of the answer.
+/// A request and the expected response.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     method: &'static str,
     target: String,
-    /// Header fields beside the usual ones, as lines.
+    /// Header lines besides the usual ones.
     fields: String,
     body: Vec<u8>,
     status: u16,
-    /// A text that the answer's body must contain.
+    /// A text that the response body must contain.
     text: &'static str,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) location: String,
@@ -117,7 +117,7 @@ impl Browser {
         })
     }
 
-    /// The same one on another connection.
+    /// Opens another connection with the same cookies.
     pub(super) fn another(&self) -> Result<Browser, Failure> {
         let connection = connect(self.address, &self.settings)?;
         Ok(Browser {
@@ -128,14 +128,13 @@ impl Browser {
         })
     }
 
-    /// Sends a request, and waits for the whole answer.
-    ///
-    /// Errors: the answer is not what is expected.
+    /// Sends a request and waits for the whole response. Errors: the response is not the expected
+    /// one.
     pub(super) fn ask(&mut self, question: &Question) -> Result<Answer, Failure> {
         self.ask_and_note(question, &mut || {})
     }
 
-    /// Sends the requests one after the other. Returns the time that all of them took.
+    /// Sends the requests one after another. Returns their total time.
     pub(super) fn ask_all(&mut self, questions: &[Question]) -> Result<Duration, Failure> {
         let began = Instant::now();
         for question in questions {
@@ -144,7 +143,7 @@ impl Browser {
         Ok(began.elapsed())
     }
 
-    /// The same as [`Browser::ask`]; does something as soon as the answer's first byte is here.
+    /// Like [`Browser::ask`], and calls a function as soon as the response's first byte arrives.
     pub(super) fn ask_and_note(
         &mut self,
         question: &Question,
@@ -218,7 +217,7 @@ impl Browser {
         if heard as u64 == count { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
     }
 
-    /// A line without its end.
+    /// Reads a line, without its line end.
     fn line(&mut self) -> std::io::Result<String> {
         let mut line = Vec::new();
         self.connection.read_until(b'\n', &mut line)?;

@@ -1,5 +1,5 @@
-//! The figure: our webmail and Roundcube, beside the studies' figures as far as their text gives
-//! values.
+//! The figure: our webmail and Roundcube, beside the results of the studies. Only results that the
+//! studies' text states as numbers are shown.
 
 use super::guests::{Found, Step};
 use super::load::{LARGE, Loaded, PAPER_HZ};
@@ -8,11 +8,12 @@ use super::wide::{Far, ROUND_MS, RemoteAction};
 use crate::beside::Side;
 use crate::plot::{Axis, Figure, Panel, Series, Shape, Tone};
 
-/// Milliseconds from the studies' texts, for theirs and for the others: an inbox of 6 in a LAN and
-/// a WAN, and one of 10 over TLS.
+/// Milliseconds from the studies' texts, for their own webmail and for the others. The first is an
+/// inbox of 6 messages in a LAN, the second an inbox of 10 over TLS. The third constant is an inbox
+/// in a WAN.
 const PAPER_INBOX: [(usize, f64, f64); 2] = [(6, 0.1, 1.1), (10, 42.0, 6.5 * 42.0)];
 const PAPER_WIDE_INBOX: (f64, f64) = (0.392, 230.0);
-/// What takes the studies' processor a millisecond, at an instruction a clock.
+/// The instructions of the studies' processor in a millisecond, at one instruction a clock.
 const PAPER_INSTRUCTIONS_PER_MS: f64 = PAPER_HZ / 1000.0;
 
 pub(super) fn figure(found: &[Found], loaded: &[Loaded], far: &[Far]) -> Figure {
@@ -172,7 +173,7 @@ fn under_load(title: &str, y: &str, loaded: &[Loaded], figure: fn(&Loaded) -> f6
     }
 }
 
-/// What sealing and opening take of all; the rest would be left without TLS.
+/// The instructions with TLS, and what remains of them without encryption and decryption.
 fn of_tls(title: &str, found: &[Found], bytes_of: fn(Step) -> Option<usize>) -> Panel {
     let line = |name: &str, tone, instructions: fn(&Taken) -> f64| {
         let point =
@@ -195,7 +196,8 @@ fn of_tls(title: &str, found: &[Found], bytes_of: fn(Step) -> Option<usize>) -> 
     }
 }
 
-/// A large message is read and sent alone, and while ten users ask as often as they do.
+/// The time to read and to send a large message: alone, and while ten users send requests at their
+/// full rate.
 fn stressed(found: &[Found], loaded: &[Loaded]) -> Panel {
     let alone =
         |side, step| found.iter().find(|one| one.step == step).map(|one| taken(one, side).ms);
@@ -259,7 +261,7 @@ fn wide_by_size(title: &str, far: &[Far], bytes_of: fn(RemoteAction) -> Option<u
     }
 }
 
-/// The throughput while a message was sent, near and far.
+/// The throughput of sending a message, in the local network and over the wide one.
 fn throughput(found: &[Found], far: &[Far]) -> Panel {
     let point = |bytes: usize, ms: f64| (bytes as f64 / 1000.0, bytes as f64 / ms);
     let near = |side| {

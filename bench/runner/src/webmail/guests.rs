@@ -1,5 +1,5 @@
-//! The cost of a webmail step in our guest and in the peer's. Each step is done at both before the
-//! next.
+//! The cost of a webmail step in our guest and in the peer's guest. Each step is measured at both
+//! before the next step.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -17,11 +17,11 @@ use crate::client::Client;
 use crate::profile::Profiler;
 use crate::workplace::refuse_if_stopped;
 
-/// How often a step is done. Ours is done so often that deferred work (message summaries, pieces of
-/// the log) counts at its average.
+/// How often a step is repeated. At ours it is repeated so often that deferred work (message
+/// summaries, pieces of the log) counts at its average.
 const OURS: usize = 24;
 const PEERS: usize = 3;
-/// Bytes of the files that are sent and fetched, as with TLS in the paper.
+/// File sizes in bytes. The TLS paper uses the same sizes.
 pub(super) const FILES: [usize; 3] = [1_000, 8_000, 16_000];
 
 /// A step.
@@ -29,23 +29,23 @@ pub(super) const FILES: [usize; 3] = [1_000, 8_000, 16_000];
 pub(super) enum Step {
     /// The page for a login.
     LoginPage,
-    /// The login form, with a password that was not seen yet.
+    /// The login form, with a password that the server has not verified yet.
     FirstLogin,
-    /// The login form again, with the password that was verified before.
+    /// The login form again, with a password that the server has verified before.
     Login,
-    /// An inbox with this many messages is opened.
+    /// Opens an inbox with this many messages.
     Inbox(usize),
-    /// The list in it is requested again, by the cheapest request.
+    /// Requests the message list of that inbox again, by the cheapest request.
     List(usize),
-    /// A message with this many bytes of text is opened.
+    /// Opens a message with this many bytes of text.
     Read(usize),
-    /// The page for writing a message is opened.
+    /// Opens the page for writing a message.
     Compose,
-    /// One with this many bytes of text is sent.
+    /// Sends a message with this many bytes of text.
     Send(usize),
-    /// One with a file of this many bytes.
+    /// Sends a message with a file of this many bytes.
     SendFile(usize),
-    /// That file is fetched.
+    /// Fetches a file of this many bytes.
     FetchFile(usize),
 }
 
@@ -59,15 +59,15 @@ impl Step {
     }
 }
 
-/// A step, with what it took ours and the peer.
+/// A step, with its cost at ours and at the peer.
 pub(super) struct Found {
     pub(super) step: Step,
     pub(super) ours: Taken,
     pub(super) peers: Taken,
 }
 
-/// Boots both, for as long as they are to serve, with messages in their mailboxes. Call it in a
-/// network of its own.
+/// Boots both guests, with messages in their mailboxes. They run until the returned values are
+/// dropped. Call it in a network namespace of its own.
 pub(super) fn boot(beside: &Beside, stop: &Stop) -> Result<[Guest; 2], Failure> {
     let guests =
         [beside.boot(Side::Ours, &[25, 443], stop)?, beside.boot(Side::Peer, &[443], stop)?];
@@ -75,7 +75,7 @@ pub(super) fn boot(beside: &Beside, stop: &Stop) -> Result<[Guest; 2], Failure> 
     Ok(guests)
 }
 
-/// The measurements of a guest.
+/// Prepares the measurement of a guest.
 pub(super) fn target<'a>(
     beside: &'a Beside,
     side: Side,
@@ -85,7 +85,7 @@ pub(super) fn target<'a>(
     Target::at(side, SocketAddr::from((side.guest(), 443)), guest.process_id(), counters)
 }
 
-/// Ours receives by SMTP the messages that the peer's disk has from the start.
+/// Delivers messages to our guest by SMTP. The peer's disk already contains the same messages.
 fn deliver(service: SocketAddr) -> Result<(), Failure> {
     let mut client = Client::connect(service, "220")?;
     client.command(b"EHLO client.test\r\n", "250")?;
@@ -116,7 +116,7 @@ fn steps() -> impl Iterator<Item = Step> {
         .chain(files)
 }
 
-/// The results of all chosen steps, at our guest alone, which has this place.
+/// Measures all chosen steps at our guest alone. `place` belongs to that guest.
 pub(super) fn measure_ours(
     repository: &Repository,
     place: &Place,
@@ -136,7 +136,7 @@ pub(super) fn measure_ours(
     Ok(found)
 }
 
-/// All steps, each at both.
+/// Measures all steps, each at both guests.
 pub(super) fn measure(
     repository: &Repository,
     targets: &[Target<'_>; 2],
@@ -190,7 +190,8 @@ impl Target<'_> {
                     Side::Ours => {
                         self.hear(&mut writer.browser, &[Reader::page_for_message()], index)
                     }
-                    // The peer redirects a client that begins a message from one page to another.
+                    // When a client begins a message, the peer redirects it from one page to
+                    // another.
                     Side::Peer => {
                         let began = Instant::now();
                         writer.begin_message()?;
@@ -203,7 +204,7 @@ impl Target<'_> {
                 self.messages(step, KEEPER, 1_000, Some(&vec![b'z'; bytes]), profiler)
             }
             Step::FetchFile(bytes) => {
-                // Messages of one size were sent one after the other.
+                // The messages of one file size were sent before those of the next size.
                 let before = FILES.iter().position(|size| *size == bytes).unwrap_or_default();
                 self.see(
                     step,
@@ -226,7 +227,7 @@ impl Target<'_> {
         })
     }
 
-    /// A user looks at the same page again and again.
+    /// Measures a user that requests the same page again and again.
     fn see(
         &self,
         step: Step,
@@ -239,7 +240,7 @@ impl Target<'_> {
         self.same(step, self.times(), &mut reader.browser, &questions, profiler)
     }
 
-    /// Messages that are sent. Requests before the user can write one are not counted.
+    /// Measures messages that a user sends. The requests that prepare them are not counted.
     fn messages(
         &self,
         step: Step,

@@ -1,10 +1,11 @@
-//! Load on a webmail, as in the study: 1 to 10 users. Each user asks 100 times a second, over 10
-//! connections. At most 100 requests are in progress.
+//! Loads on a webmail, as in the study: 1 to 10 users. Each user sends 100 requests a second over
+//! 10 connections. At most 100 requests are in progress.
 //!
-//! Each connection asks for the least that shows the user's inbox. A connection with a late answer
-//! asks its next question as soon as the answer arrives. The machine then decides how many are
-//! asked. A load lasts a few seconds, and is over when all questions have been answered. Both
-//! webmails have each load one after the other. Only ours also gets a pressing load. The other one
+//! Each request is the cheapest one that shows the user's inbox. If a response is late, the
+//! connection sends its next request as soon as the response arrives. So a slow machine gets fewer
+//! requests. A load lasts a few seconds, and ends when all requests have been answered. Both
+//! webmails get each load, one after the other. Only ours also gets a pressing load, whose
+//! connections do not pause between requests.
 //! gets as many users as ask 100 times a second each.
 
 use std::sync::{Mutex, PoisonError};
@@ -21,17 +22,17 @@ use crate::processors;
 use crate::statistics::median;
 use crate::workplace::refuse_if_stopped;
 
-/// Users at once.
+/// Numbers of simultaneous users.
 const AT_ONCE: [usize; 3] = [1, 5, USERS];
 const CONNECTIONS: usize = 10;
 const PER_SECOND: f64 = 100.0;
 const SPAN: Duration = Duration::from_secs(4);
 /// The text size of the messages that other users read and send under the greatest load.
 pub(super) const LARGE: usize = 120_000;
-/// The clock of the studies' processors, of which each is taken to do an instruction.
+/// The clock rate of the studies' processors. The benches assume one instruction a clock.
 pub(super) const PAPER_HZ: f64 = 3.2e9;
 
-/// The result.
+/// The result of a load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loaded {
     pub(super) side: Side,
@@ -39,15 +40,16 @@ pub(super) struct Loaded {
     pub(super) per_second: f64,
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
-    /// Guest instructions for an answer.
+    /// Guest instructions for a response.
     pub(super) instructions: f64,
-    /// Percent of the emulator's processor.
+    /// The busy time of the emulated processor, in percent.
     pub(super) busy: f64,
-    /// Percent of the studies' processor, an instruction a clock.
+    /// The busy time on the studies' processor, at one instruction a clock, in percent.
     pub(super) busy_there: f64,
-    /// Requests with a wrong answer.
+    /// Requests with an unexpected response.
     pub(super) failed: usize,
-    /// The times in which other users read and sent a large message meanwhile, if they did.
+    /// Milliseconds in which two other users read and sent a large message during the load. None if
+    /// the load has no other users.
     pub(super) others_ms: Option<[f64; 2]>,
 }
 
@@ -55,7 +57,7 @@ pub(super) struct Loaded {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Load {
     pub(super) users: usize,
-    /// Whether each connection asks as soon as it is answered.
+    /// Whether each connection sends its next request as soon as it has a response.
     pub(super) is_pressing: bool,
 }
 
@@ -69,7 +71,7 @@ impl Load {
         }
     }
 
-    /// Whether other users work meanwhile. Their work is less than that of a few askers.
+    /// Whether two other users work during the load. Their work is small beside the load.
     fn has_others(self) -> bool {
         self.users == USERS && !self.is_pressing
     }
@@ -79,24 +81,24 @@ impl Load {
 struct Asker {
     browser: Browser,
     questions: Vec<Question>,
-    /// The time of its first question, after the load begins.
+    /// The time of the first request, from the begin of the load.
     first: Duration,
 }
 
-/// The answers to the connections.
+/// The responses to all connections.
 #[derive(Default)]
 struct Answers {
     ms: Vec<f64>,
     failed: Vec<Failure>,
 }
 
-/// Every load on each of both, in turns.
+/// Puts every load on each webmail in turn.
 pub(super) fn measure(targets: &[Target<'_>; 2], stop: &Stop) -> Result<Vec<Loaded>, Failure> {
     let mut users = Vec::new();
     for target in targets {
         let begin = |number| {
             let mut reader = target.log_in(&mailboxes::user(number))?;
-            // Once without a measurement, since the first request fills caches.
+            // The first request fills caches, so it is not measured.
             let list = reader.list();
             reader.browser.ask_all(&list).map(|_| reader)
         };
@@ -158,12 +160,12 @@ impl Target<'_> {
         })
     }
 
-    /// Seconds that the guest's processor has taken so far.
+    /// Host seconds that the guest's processor has used so far.
     fn taken(&self) -> Result<f64, Failure> {
         Ok(processors::taken(self.process, 1)?.iter().sum())
     }
 
-    /// A user that reads a large message and a user that sends one, each with its questions.
+    /// A user that reads a large message and a user that sends one, each with its requests.
     fn others(&self) -> Result<[(Browser, Vec<Question>); 2], Failure> {
         let reader = self.log_in(READER)?;
         let mut writer = self.log_in(WRITER)?;
@@ -176,7 +178,7 @@ impl Target<'_> {
     }
 }
 
-/// The connections of the users that put this load on. Each begins a little after the one before.
+/// The connections of the load's users. Each connection begins a little after the one before it.
 fn askers(load: Load, users: &[Reader]) -> Result<Vec<Asker>, Failure> {
     let chosen =
         users.iter().take(load.users).flat_map(|reader| std::iter::repeat_n(reader, CONNECTIONS));
@@ -205,7 +207,8 @@ impl Asker {
     }
 }
 
-/// Both at the same time, when the load is at its height. How long each took, in milliseconds.
+/// Runs both other users at the same time, at the height of the load. Returns their times in
+/// milliseconds.
 fn work_meanwhile(
     others: [(Browser, Vec<Question>); 2],
     began: Instant,

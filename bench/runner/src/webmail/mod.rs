@@ -1,7 +1,7 @@
 //! `webmail`: our webmail beside Roundcube in a Linux guest, step by step.
 //!
-//! It stands beside the figures of the two studies of bare PC webmail servers. Everything goes over
-//! TLS: our webmail is not served in the clear.
+//! The results are compared with the figures of the two studies of bare PC webmail servers. All
+//! requests use TLS, because our webmail is not served in the clear.
 
 mod browser;
 mod draw;
@@ -24,14 +24,14 @@ use target::Taken;
 use wide::{Far, ROUND_MS, RemoteAction};
 
 const PEER: &str = "Roundcube";
-/// Guest instructions for an inbox.
+/// The most guest instructions for an inbox.
 const AIM_INBOX: f64 = 100_000.0;
-/// The time until the first byte of a page.
+/// The longest time until the first byte of a page.
 const AIM_FIRST_BYTE_MS: f64 = 1.0;
-/// The multiple of Roundcube's requests a second.
+/// The required multiple of Roundcube's requests a second.
 const TARGET_TIMES: f64 = 50.0;
 
-/// The mailboxes of our guest when it is measured alone.
+/// The memory of our guest when it is measured alone, in MiB.
 const ALONE_MIB: u32 = 512;
 const ALONE_DISK_BYTES: u64 = 1 << 30;
 
@@ -65,8 +65,8 @@ pub(super) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     })
 }
 
-/// Our own steps with a case that contains `only`, without a peer, for use during work on them. A
-/// file is fetched only where it was sent.
+/// Measures our own steps whose cases contain `only`, without a peer. It is for use during
+/// development. A file is fetched only if a step has sent it.
 pub(super) fn run_only(
     repository: &Repository,
     only: &str,
@@ -82,7 +82,7 @@ pub(super) fn run_only(
     };
     let place = Place::with(repository, "webmail", equipment, stop)?;
     let is_chosen = |step| name(step).contains(only);
-    // In a thread of its own, for the same reason as above.
+    // A thread of its own, for the same reason as above.
     let measuring =
         || enter().and_then(|()| guests::measure_ours(repository, &place, is_chosen, stop));
     let measuring = std::thread::scope(|scope| scope.spawn(measuring).join());
@@ -156,7 +156,7 @@ fn name(step: Step) -> String {
     }
 }
 
-/// Each load of ours beside the same of the peer's.
+/// Each load of ours beside the peer's same load.
 fn rows_of_load(loaded: &[Loaded]) -> Vec<Row> {
     let ours = loaded.iter().filter(|one| one.side == Side::Ours);
     let peers = |ours: &Loaded| {

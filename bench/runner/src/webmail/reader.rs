@@ -1,8 +1,8 @@
-//! A user that reads and writes mail in a browser, at our webmail or at Roundcube: the browser's
-//! requests at each step.
+//! A user that reads and writes mail in a browser, at our webmail or at Roundcube: the requests of
+//! the browser at each step.
 //!
-//! For Roundcube, the requests of a page's scripts belong to the step. Files that a browser caches
-//! (scripts, styles, pictures) belong to no step, for both webmails.
+//! For Roundcube, a step includes the requests of a page's scripts. For both webmails, a step
+//! excludes files that a browser caches: scripts, styles and pictures.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use super::browser::{Browser, Question};
 use crate::beside::Side;
 use crate::beside::mailboxes::{PASSWORD, address, text};
 
-/// Text in each message, in each message list, and on the page for writing a message.
+/// Texts by which a response is recognised: in each message, in each message list, and on the page
+/// for writing a message.
 const IN_MESSAGE: &str = "The quick brown fox";
 const IN_LIST: &str = "Notes on the engine";
 
@@ -22,11 +23,11 @@ const IN_LIST: &str = "Notes on the engine";
 pub(super) struct Reader {
     side: Side,
     pub(super) browser: Browser,
-    /// The token in the user's forms.
+    /// The CSRF token in the user's forms.
     token: String,
 }
 
-/// The two requests of a login: for the page with the form, and the form.
+/// A login in two requests: the page with the form, and the submitted form.
 pub(super) struct Login {
     side: Side,
     pub(super) browser: Browser,
@@ -34,7 +35,7 @@ pub(super) struct Login {
 }
 
 impl Login {
-    /// Opens the page.
+    /// Requests the login page.
     pub(super) fn begin(
         side: Side,
         guest: SocketAddr,
@@ -58,7 +59,7 @@ impl Login {
         }
     }
 
-    /// The form.
+    /// The submitted login form.
     pub(super) fn form(&self, name: &str) -> Question {
         let name = address(name);
         match self.side {
@@ -81,7 +82,7 @@ impl Login {
         }
     }
 
-    /// With the form sent.
+    /// Returns the logged-in user. The form was sent before.
     pub(super) fn finish(self) -> Result<Reader, Failure> {
         let Login { side, mut browser, .. } = self;
         let mut token = String::new();
@@ -115,13 +116,13 @@ impl Reader {
         inbox(self.side).into_iter().map(|question| self.known(question)).collect()
     }
 
-    /// The cheapest requests that show the list of an inbox. Ours is one page. The other's is what
-    /// its scripts ask for on an open page.
+    /// The cheapest requests that show the list of an inbox. At ours this is one page. At Roundcube
+    /// it is the last request of the inbox page's scripts.
     pub(super) fn list(&self) -> Vec<Question> {
         self.inbox().pop().into_iter().collect()
     }
 
-    /// A message of the inbox. The first is 1.
+    /// Requests a message of the inbox. The first number is 1.
     pub(super) fn message(&self, number: usize) -> Question {
         let target = match self.side {
             Side::Ours => format!("/mail/box/1/{number}"),
@@ -130,7 +131,7 @@ impl Reader {
         Question::get(target, IN_MESSAGE)
     }
 
-    /// The file that came with it.
+    /// Requests the attached file of a message.
     pub(super) fn file(&self, number: usize) -> Question {
         let target = match self.side {
             Side::Ours => format!("/mail/part/1.{number}/2"),
@@ -144,7 +145,7 @@ impl Reader {
         Question::get(target, "zzzz")
     }
 
-    /// An action on messages, by our form's fields.
+    /// Performs an action on messages with our webmail's form.
     pub(super) fn act(&self, fields: &[(&str, &str)]) -> Question {
         let token = [("token", self.token.as_str()), ("here", "/mail/box/1")];
         Question::form("/mail/act", &[&token, fields].concat()).expecting(303, "")
@@ -158,7 +159,8 @@ impl Reader {
     /// Opens the page for writing a message. Returns the peer's identifier for it.
     pub(super) fn begin_message(&mut self) -> Result<String, Failure> {
         if self.side == Side::Ours {
-            // The measured time is until messages reach their recipients, so none is held before.
+            // Undo send is off, because the measured time ends when messages reach their
+            // recipients.
             let fields = [("token", self.token.as_str()), ("hold", "0"), ("do", "save")];
             self.browser.ask(&Question::form("/mail/settings", &fields).expecting(303, ""))?;
             self.browser.ask(&Reader::page_for_message())?;
@@ -171,7 +173,7 @@ impl Reader {
         Ok(begun.location.rsplit_once("_id=").unwrap_or_default().1.to_string())
     }
 
-    /// A message with a text of this many bytes is sent, and perhaps a file with it.
+    /// Sends a message with a text of this many bytes, and perhaps with a file.
     pub(super) fn send(
         &self,
         begun: &str,
@@ -233,7 +235,7 @@ impl Reader {
         Question::form("/?_task=mail&_action=send", &fields).expecting(200, "sent_successfully")
     }
 
-    /// As Roundcube's scripts say from which page they ask.
+    /// Adds the header fields by which Roundcube's scripts name their page.
     fn known(&self, question: Question) -> Question {
         match self.side {
             Side::Ours => question,

@@ -1,9 +1,9 @@
-//! A guest with a webmail, and what is counted in it.
+//! A guest with a webmail, and its counters.
 //!
-//! A step is done several times, one after the other, and then the guest comes to rest. Its cost is
-//! what the guest executed meanwhile, less what it executes at rest, whatever else the host does.
-//! The count at the first byte of an answer is also known. It is slightly too high, because the
-//! guest goes on while the counters are read.
+//! A step is repeated several times, and then the guest comes to rest. The step's cost is what the
+//! guest executed in that time, less its idle rate. It does not depend on other load on the host.
+//! The count at the first byte of a response is also recorded. It is slightly too high, because the
+//! guest continues while the counters are read.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
@@ -41,18 +41,19 @@ pub(super) struct Target<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     pub(super) instructions: f64,
-    /// The part of them that TLS takes, if known.
+    /// The part of the instructions that TLS needs, if known.
     pub(super) for_tls: f64,
     /// The browser's time.
     pub(super) ms: f64,
-    /// Until the first byte came, the middle of all.
+    /// Instructions until the first byte of the response: the median.
     pub(super) to_first_byte: f64,
 }
 
-/// The arrival of an answer.
+/// The arrival of a response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard {
-    /// Instructions until its first byte, if they were looked at, which takes some of the time.
+    /// Instructions until the first byte. None if the counters were not read, because reading them
+    /// takes time.
     pub(super) to_first_byte: Option<f64>,
     pub(super) time: Duration,
 }
@@ -74,7 +75,7 @@ impl<'a> Target<'a> {
         Reader::log_in(self.side, self.address, &self.settings, name)
     }
 
-    /// Does the step once to fill caches, and then this often with measurement.
+    /// Does the step once to fill caches, and then measures it this often.
     pub(super) fn same(
         &self,
         step: impl Debug,
@@ -101,8 +102,8 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// Asks. Every second time, by `index`, it reads the counters when the first byte of the
-    /// answers is here.
+    /// Sends the requests. If `index` is even, it reads the counters when the first byte of the
+    /// responses arrives.
     pub(super) fn hear(
         &self,
         browser: &mut Browser,
@@ -124,7 +125,7 @@ impl<'a> Target<'a> {
         Ok(Heard { to_first_byte: Some(then.saturating_sub(before) as f64), time })
     }
 
-    /// What `work` takes each time. It says how its answer came.
+    /// Counts the cost of each call of `work`, which returns the arrival of its response.
     pub(super) fn count(
         &self,
         step: impl Debug,
@@ -139,12 +140,15 @@ impl<'a> Target<'a> {
         let own = executed.total() as f64 - self.idle * began.elapsed().as_secs_f64();
         let mut for_tls = f64::NAN;
         if self.side == Side::Ours {
-            let step: String =
-                format!("{step:?}").chars().filter(|message| message.is_alphanumeric()).collect();
+            let step: String = format!("{step:?}")
+                .chars()
+                .filter(|character| character.is_alphanumeric())
+                .collect();
             profiler.write(&step, &executed, times as u32)?;
             for_tls = profiler.functions.executed_in(&executed, is_of_tls) as f64 / times as f64;
         }
-        // A step that was done only once was both counted and timed.
+        // Reading the counters disturbs the time, so only the other repetitions are timed. A step
+        // with a single repetition is both counted and timed.
         let undisturbed = heard.iter().filter(|one| times == 1 || one.to_first_byte.is_none());
         Ok(Taken {
             instructions: own / times as f64,
@@ -163,8 +167,8 @@ fn idle(counters: &Counters) -> Result<f64, Failure> {
     Ok((counters.total_of(0)? - before) as f64 / started.elapsed().as_secs_f64())
 }
 
-/// Whether a function of the image exists for TLS alone: records, and their encryption and
-/// decryption. Copies of bytes to where they are encrypted are not among them.
+/// Whether a function of the image exists only for TLS: records, and their encryption and
+/// decryption. Functions that copy plaintext are excluded.
 fn is_of_tls(function: &str) -> bool {
     const PARTS: [&str; 9] = [
         "tls::",

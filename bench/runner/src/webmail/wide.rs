@@ -1,5 +1,5 @@
-//! A wide network between the browser and both webmails: a wire (`tests/wire`) that delays frames,
-//! inserted while the guests serve.
+//! A wide-area network between the browser and both webmails. A wire program (`tests/wire`) that
+//! delays frames is inserted while the guests serve.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::beside::mailboxes::{GRACE, INBOXES, READER, WRITER, inbox, number};
 use crate::goodput::Wire;
 use crate::statistics::median;
 
-/// The round trip.
+/// The round-trip time.
 pub(super) const ROUND_MS: u32 = 20;
 const TIMES: usize = 3;
-/// Text sizes, in bytes, of messages that are read and sent.
+/// Text sizes, in bytes, of messages that a user reads and sends.
 pub(super) const BYTES: [usize; 4] = [1_000, 16_000, 40_000, 120_000];
 
 /// An action of a user.
@@ -29,14 +29,15 @@ pub(super) enum RemoteAction {
     Send(usize),
 }
 
-/// How long it took: the median, in milliseconds, at each.
+/// The duration of an action at each webmail: the median, in milliseconds.
 pub(super) struct Far {
     pub(super) action: RemoteAction,
     pub(super) ours: f64,
     pub(super) peers: f64,
 }
 
-/// Call it in the guests' network. After that the guests are no longer directly reachable.
+/// Call it in the guests' network namespace. Afterwards the guests are no longer directly
+/// reachable.
 pub(super) fn measure(
     repository: &Repository,
     targets: &[Target<'_>; 2],
@@ -45,7 +46,7 @@ pub(super) fn measure(
     let wire = Wire::build(repository, stop)?;
     let delay = format!("delay={}", ROUND_MS / 2);
     [Side::Ours, Side::Peer].into_iter().try_for_each(Side::withdraw)?;
-    // The wires last until these are dropped.
+    // The wires last until these values are dropped.
     let (_ours, _peers) = (Side::Ours.wire(&wire, &delay)?, Side::Peer.wire(&wire, &delay)?);
     let messages = INBOXES.first().copied().unwrap_or_default();
     let actions = [RemoteAction::LoginPage, RemoteAction::Login, RemoteAction::Inbox(messages)]
@@ -85,7 +86,7 @@ impl Target<'_> {
         Ok(median(took.iter().map(|time| time.as_secs_f64() * 1000.0).collect()))
     }
 
-    /// Requests on an open connection.
+    /// Measures one request of a login on a connection that is already open.
     fn far_login(&self, action: RemoteAction) -> Result<Duration, Failure> {
         let mut login = Login::begin(self.side, self.address, &self.settings)?;
         let question =
@@ -93,7 +94,7 @@ impl Target<'_> {
         login.browser.ask_all(&[question])
     }
 
-    /// The same several times. The requests are prepared anew each time.
+    /// Measures an action several times. `prepare` makes the requests of each repetition.
     fn far_work(
         &self,
         name: &str,

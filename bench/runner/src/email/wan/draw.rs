@@ -6,7 +6,7 @@ use crate::email::KIB;
 use crate::email::draw::{panel_of_steps, series, sizes_axis};
 use crate::plot::{Axis, Figure, Panel, Shape};
 
-/// The first of the figures that look at steps.
+/// The first of the figures that show steps.
 const FIRST_OF_STEPS: usize = 13;
 
 pub(super) fn figure(all: &All) -> Figure {

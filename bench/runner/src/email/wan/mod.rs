@@ -1,8 +1,8 @@
-//! `email-wan`: messages over a wide network, and the figures of the email server's paper. A wire
-//! between the host and both guests stands for the network.
+//! `email-wan`: messages over a wide-area network, for the figures of the email server's paper. A
+//! wire between the host and both guests simulates the network.
 //!
 //! The paper's client stood 40 miles and 18 hops away. Here the round trip takes 20 or 50 ms, and
-//! one frame of a thousand is lost.
+//! and one frame in a thousand is lost.
 
 mod draw;
 
@@ -19,9 +19,9 @@ use crate::network::{enter, widen};
 use crate::report::{Report, Row};
 use crate::workplace::refuse_if_stopped;
 
-/// The round trips.
+/// The round-trip times.
 const ROUNDS_MS: [u32; 2] = [20, 50];
-/// The part of all frames that is lost, each way.
+/// The fraction of frames that is lost in each direction.
 const LOSS: f64 = 0.001;
 /// As many messages as in the paper.
 const MANY: Sending = Sending { clients: 100, messages: 55, bytes: KIB };
@@ -40,7 +40,7 @@ const WATCHED: [Sending; 3] = [
 const PAPER_JAVA: &str = "paper: its server in Java";
 const PAPER_MAIL_PRO: &str = "paper: ShareMailPro";
 
-/// Messages a second over a wide network of this many milliseconds.
+/// Messages a second over a network with a round-trip time of this many milliseconds.
 struct Case {
     round_ms: u32,
     sending: Sending,
@@ -65,7 +65,7 @@ pub(crate) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     let measure = || {
         enter()?;
         widen()?;
-        // They run until these are dropped.
+        // The guests run until these values are dropped.
         let _ours = beside.boot(Side::Ours, &[25], stop)?;
         let _peers = beside.boot(Side::Peer, &[25], stop)?;
         let targets = [Target::at(&beside, Side::Ours)?, Target::at(&beside, Side::Peer)?];
@@ -74,7 +74,7 @@ pub(crate) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
         let (mut cases, mut all_steps) = (Vec::new(), Vec::new());
         for round_ms in ROUNDS_MS {
             let spec = format!("delay={},loss={LOSS}", round_ms / 2);
-            // The wires last until the next round trip.
+            // The wires last until the next round-trip time is measured.
             let _wires = (Side::Ours.wire(&wire, &spec)?, Side::Peer.wire(&wire, &spec)?);
             for sending in loads() {
                 refuse_if_stopped(stop)?;
@@ -108,7 +108,7 @@ pub(crate) fn run(repository: &Repository, stop: &Stop) -> Result<Report, Failur
     })
 }
 
-/// The paper's many messages, its one session, and its sizes.
+/// The loads of the paper: its many messages, its single session, and its message sizes.
 fn loads() -> impl Iterator<Item = Sending> {
     let sizes = SIZES.map(|bytes| Sending {
         clients: CLIENTS_OF_SIZES,
@@ -159,7 +159,7 @@ fn name(sending: Sending) -> String {
     )
 }
 
-/// What the paper says of its own machine: section IV.2, of figures 7, 10 and 11.
+/// The paper's results on its own machine: section IV.2, figures 7, 10 and 11.
 fn paper() -> [Row; 4] {
     let row = |case: &str, times: f64, peer: &'static str| {
         Row::alone(case, "times as fast", times).ahead_of(peer, 1.0, None)

@@ -1,7 +1,7 @@
-//! `mailbox`: a mailbox of 200,000 messages beside one of 20, and one of 50, which is a page: the
-//! cost of listing, reading, searching and filing in each, and of the machine's start.
+//! `mailbox`: a mailbox of 200,000 messages, beside one of 50 (one page) and one of 20. It measures
+//! the cost of listing, reading, searching and filing in each, and of the machine's start.
 //!
-//! The messages come by SMTP, to the engine as a process.
+//! The engine runs as a process and receives the messages by SMTP.
 
 use super::browser::Question;
 use super::reader::Reader;
@@ -16,39 +16,40 @@ use crate::report::{Report, Row};
 use crate::workplace::refuse_if_stopped;
 use host::{Failure, Repository, Stop, remark};
 
-/// The messages in each mailbox. A page shows fifty.
+/// The numbers of messages in the mailboxes. A page shows fifty.
 const MANY: usize = 200_000;
 const FIFTY: usize = 50;
 const FEW: usize = 20;
 
 const MEMORY_MIB: u32 = 256;
-/// A message takes a page of 4 KiB.
+/// The size of the disk. A message takes a page of 4 KiB.
 const DISK_BYTES: u64 = 2 << 30;
-/// How often something is done.
+/// How often each action is repeated.
 const TIMES: usize = 12;
-/// A word in none of the messages, and a word in all.
+/// A word that no message contains, and a word that all messages contain.
 const NOWHERE: &str = "nowhere";
 const EVERYWHERE: &str = "engine";
 
 /// An action in a mailbox of this many messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum MailboxAction {
-    /// The page with the newest.
+    /// Lists the page with the newest messages.
     Newest,
-    /// The page that is as far from the newest as from the oldest, from there on down.
+    /// Lists a page that begins in the middle and continues with older messages.
     Middle,
-    /// The same, from there on up.
+    /// Lists a page that begins in the middle and continues with newer messages.
     MiddleUpwards,
-    /// The page with the oldest.
+    /// Lists the page with the oldest messages.
     Oldest,
-    /// A message is read.
+    /// Reads a message.
     ReadNewest,
     ReadOldest,
-    /// A search ends with its first page, because all messages match.
+    /// Searches for a word in all messages. The search ends with its first page.
     SearchEverywhere,
-    /// A search looks at as many messages as one does for a page, and finds none.
+    /// Searches for a word in no message. The search examines as many messages as one page of it
+    /// may, and finds none.
     SearchNowhere,
-    /// A message from the middle gets a star, and another is filed.
+    /// Gives a message in the middle a star, or archives another message.
     Star,
     Archive,
 }
@@ -82,7 +83,7 @@ impl MailboxAction {
         }
     }
 
-    /// A mailbox of no more than a page has one page.
+    /// Whether the action exists in a mailbox of this size. A mailbox of one page has no middle.
     fn is_of(self, messages: usize) -> bool {
         messages > FIFTY
             || !matches!(
@@ -91,7 +92,7 @@ impl MailboxAction {
             )
     }
 
-    /// The requests of the browser, one for each time.
+    /// The requests of the browser, for each repetition.
     fn questions(self, reader: &Reader, messages: usize) -> Vec<Vec<Question>> {
         let page = |target: String| Question::get(target, "Notes on the engine");
         let same = match self {
@@ -129,7 +130,7 @@ struct Found {
 }
 
 struct All {
-    /// Places with the two small mailboxes on the disk, and with all three.
+    /// The costs of a start with the two small mailboxes on the disk, and with all three.
     starts: [Start; 2],
     found: Vec<Found>,
 }
