@@ -6,7 +6,7 @@ use core::fmt::Write;
 use machine::{ConsoleLines, CoreId};
 use net::{Counter, Ipv4Interface, Net};
 
-/// The machine's address has changed, or it has lost it.
+/// The machine has a new address, or has lost its address.
 pub fn announce_address(address: Option<Ipv4Interface>, console: &mut ConsoleLines) {
     match address {
         Some(own) => console.print(format_args!("net: {}/{}", own.address, own.prefix_bits)),

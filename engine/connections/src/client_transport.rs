@@ -3,9 +3,8 @@
 //!
 //! Invariants:
 //! - Plaintext bytes that arrive after TLS has begun are ignored.
-//! - A step of a handshake is done when its turn has come, at the same gate as the steps of
-//!   sessions.
-//! - A handshake ends within [`HANDSHAKE_PATIENCE`], whatever the host sends meanwhile.
+//! - Each handshake step waits for its turn at the gate that the handshakes of sessions also use.
+//! - A handshake ends within [`HANDSHAKE_PATIENCE`], whatever the host sends in that time.
 
 use alloc::string::String;
 use core::net::SocketAddr;
@@ -73,8 +72,8 @@ enum HandshakeWait {
 }
 
 impl ClientTransport {
-    /// Connects to a host, for `owner`. `called`: its name, or its address if that must be proved.
-    /// `None`: no connection is available.
+    /// Connects to a host, for `owner`. `called`: the host's name, or its address if the
+    /// certificate must prove the address. `None`: no connection is available.
     pub fn to(
         address: SocketAddr,
         identity: ServerIdentity,
@@ -155,7 +154,7 @@ impl ClientTransport {
         self.look_whether_reset(speaker, connections);
     }
 
-    /// Processes records. Returns the number of bytes that are done.
+    /// Processes TLS records. Returns the number of bytes processed.
     fn records_arrived(
         &mut self,
         bytes: &mut [u8],
@@ -194,8 +193,8 @@ impl ClientTransport {
         }
     }
 
-    /// TLS begins: the host has agreed to it, or its port uses nothing else. The client sends
-    /// first.
+    /// Begins TLS: the host has agreed to it, or its port requires TLS from the first byte. The
+    /// client sends first.
     pub fn begin_handshake(
         &mut self,
         speaker: &mut impl Speaker,
@@ -210,7 +209,8 @@ impl ClientTransport {
         self.hear(speaker, turn, connections);
     }
 
-    /// The handshake can do a step, when its turn has come.
+    /// The next handshake step has its input. It waits for buffer space, then for its turn at the
+    /// gate.
     fn step_is_due(&mut self, turn: Turn, connections: &mut Connections) {
         let TransportSecurity::Handshake(awaited, _) = &mut self.security else { return };
         if !connections.has_room_for_handshake(self.connection) {
@@ -251,7 +251,8 @@ impl ClientTransport {
         }
     }
 
-    /// There was no space for the output of TLS, so the connection is reset.
+    /// Reports the loss of a connection that was reset because the output of TLS had no buffer
+    /// space.
     fn look_whether_reset(&self, speaker: &mut impl Speaker, connections: &mut Connections) {
         if connections.take_reset_of(self.connection) {
             speaker.lost(Lost::Tls);

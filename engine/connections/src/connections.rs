@@ -16,7 +16,8 @@ use crate::owner::{Owner, OwnerTable};
 use crate::tls_table::{TlsTable, room_for_plaintext};
 use crate::turn_gates::{TurnGate, TurnGates};
 
-/// How long a connection may take to end after its session. A slow client needs a part of it.
+/// How long a connection may take to end after its session. A slow client needs some of this time
+/// to read the last output.
 const LINGER: Micros = Micros::from_secs(180);
 
 /// How long the peer of a connection that we have opened may take to end it, after our last byte.
@@ -27,14 +28,14 @@ const PARTING: Micros = Micros::from_secs(30);
 pub enum RecordAction {
     /// Decrypt its plaintext.
     Next,
-    /// Decrypt more than the plaintext that is there.
+    /// Decrypt another record, although some plaintext is waiting already.
     More,
     /// Do a step of the handshake.
     Step,
 }
 
-/// Received bytes that were not taken yet, in the core's scratch buffer. [`Connections::put_back`]
-/// returns it.
+/// Received bytes that the session has not taken yet, in the core's scratch buffer.
+/// [`Connections::put_back`] returns it.
 pub struct UnreadBytes {
     connection: ConnectionId,
     scratch: Vec<u8>,
@@ -90,8 +91,8 @@ impl Connections {
         + ResumeQueue::SLOT_BYTES
         + TurnGates::SLOT_BYTES;
 
-    /// `connections`: the capacity of `net`. `unread_bytes_max`: the most that a waiting session
-    /// leaves.
+    /// `connections`: the capacity of `net`. `unread_bytes_max`: the most bytes that a waiting
+    /// session leaves unread.
     pub fn new(
         net: Net,
         tls: TlsTable,
@@ -113,7 +114,7 @@ impl Connections {
                 tight: connections - connections / 8,
             },
             is_low_on_memory: false,
-            // The most that a session leaves, and two records.
+            // The most bytes that a session leaves unread, and two records.
             scratch: vec![0; unread_bytes_max + 2 * tls::RECORD_BYTES_MAX],
         }
     }
@@ -135,7 +136,7 @@ impl Connections {
         &self.tls
     }
 
-    /// The same, to be changed.
+    /// The TLS state of the core, mutable.
     #[inline]
     pub fn tls_mut(&mut self) -> &mut TlsTable {
         &mut self.tls
@@ -205,13 +206,13 @@ impl Connections {
 
 /// Output.
 impl Connections {
-    /// Queues as much of `bytes` as there is space for. Returns that number.
+    /// Queues as much of `bytes` as there is space for. Returns the number of bytes queued.
     #[inline]
     pub fn send(&mut self, now: Instant, caller: Caller, bytes: &[u8]) -> usize {
         self.send_by(now, caller.connection, caller.channel, bytes)
     }
 
-    /// The same for a connection that has no session.
+    /// As [`Connections::send`], for a connection that has no session.
     #[inline]
     pub fn send_by(
         &mut self,
@@ -240,7 +241,8 @@ impl Connections {
     }
 
     /// Queues `text.first` like [`Connections::say`], and as much of `text.second` as there is
-    /// space for, encrypted together. Returns the number of bytes of the second.
+    /// space for, encrypted together. Returns the number of bytes of `text.second` that were
+    /// queued.
     pub fn encrypt(&mut self, now: Instant, caller: Caller, text: SplitPlaintext<'_>) -> usize {
         let taken = self.tls.send(now, caller.connection, text, &mut self.net);
         if taken < text.first.len() {
@@ -254,7 +256,7 @@ impl Connections {
         plaintext(caller, self.net.send_room(caller.connection))
     }
 
-    /// The same, but so that at most `limit` bytes wait for the client.
+    /// As [`Connections::send_room`], limited so that at most `limit` bytes wait for the client.
     pub fn send_room_within(&self, caller: Caller, limit: usize) -> usize {
         plaintext(caller, self.net.send_room_within(caller.connection, limit))
     }
@@ -296,7 +298,7 @@ impl Connections {
         self.reset.take()
     }
 
-    /// Takes it only if it is this one.
+    /// As [`Connections::take_reset`], only if the reset connection is `connection`.
     pub(crate) fn take_reset_of(&mut self, connection: ConnectionId) -> bool {
         self.reset.take_if(|reset| *reset == connection).is_some()
     }
@@ -308,7 +310,7 @@ fn plaintext(caller: Caller, room: usize) -> usize {
 
 /// Input.
 impl Connections {
-    /// Keeps bytes of an event that were not taken.
+    /// Keeps the bytes of an event that the session did not take.
     #[inline]
     pub fn keep(&mut self, connection: ConnectionId, bytes: &[u8]) {
         self.net.keep(connection, bytes);
@@ -333,7 +335,8 @@ impl Connections {
         UnreadBytes { connection, scratch, length }
     }
 
-    /// Takes them back. `done` bytes are not needed any more. Returns whether to continue.
+    /// Takes back the bytes of [`Connections::take_waiting`], and drops the first `done`. Returns
+    /// whether more received bytes can be processed now.
     pub fn put_back(&mut self, mut waiting: UnreadBytes, done: usize) -> bool {
         let is_to_go_on = !self.is_reset() && {
             let connection = waiting.connection;
@@ -348,7 +351,7 @@ impl Connections {
     }
 
     /// Processes the start of the received bytes, and sends the output of TLS. Returns the number
-    /// of bytes done.
+    /// of bytes processed.
     pub fn open(
         &mut self,
         turn: Turn,
@@ -370,7 +373,7 @@ impl Connections {
         let Some(words) = out.get(..progress.written) else {
             unreachable!("more bytes written than there is room for")
         };
-        // Without space for it the peer will miss it, and give up.
+        // Without all of this output the peer cannot continue the handshake.
         if !words.is_empty() && self.net.send(turn.now, connection, words) < words.len() {
             self.reset(connection);
         }
@@ -438,8 +441,8 @@ impl Connections {
         self.ready.next_ready()
     }
 
-    /// `frame`, which waits at no gate, asks to pass this one. The compute phase resumes it when
-    /// its turn has come.
+    /// `frame`, which waits at no gate, asks to pass `gate`. The compute phase resumes it when its
+    /// turn has come.
     pub fn enter(&mut self, gate: TurnGate, frame: FrameId) {
         self.gates.enter(gate, frame);
     }
@@ -455,12 +458,12 @@ impl Connections {
         self.owner_of(gate) == Some(frame)
     }
 
-    /// `frame` has had its turn, or does not want it any more.
+    /// `frame` has had its turn, or gives it up.
     pub fn leave(&mut self, gate: TurnGate, frame: FrameId) {
         self.gates.leave(gate, frame);
     }
 
-    /// The next time at which something is due, even without an event.
+    /// The next time at which the connections need a turn even without an event.
     pub fn next_deadline(&self) -> Instant {
         Instant::or_never(self.net.next_deadline())
             .min(Instant::or_never(self.deadlines.next_deadline()))

@@ -8,8 +8,8 @@
 //!   connection that we accept belongs to the session in its slot.
 //! - If we reset the connection of a session, [`Connections::take_reset`] reports it before
 //!   anything else happens, since no event does.
-//! - Decrypted bytes that were not taken stay decrypted at the start of the stream. They are put
-//!   back before the next look.
+//! - Decrypted bytes that the session did not take stay decrypted at the start of the stream. They
+//!   are put back before the session reads again.
 //! - A frame waits at one [`TurnGate`] at most.
 #![no_std]
 #![forbid(unsafe_code)]

@@ -6,7 +6,7 @@ use core::iter::Sum;
 use tls::{Failure, FailureCategory, NegotiatedParameters};
 
 /// How the handshakes of a core have ended since its start. A client that never sent a byte counts
-/// only if there was no space for it.
+/// only if it was refused for lack of space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Handshakes {
     /// They were completed.

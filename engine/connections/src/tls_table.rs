@@ -3,12 +3,12 @@
 //!
 //! A session with TLS is in the same table as any other, and does not know of TLS. Records are
 //! decrypted in place: in the received frame, or in the core's scratch buffer if a record came in
-//! several segments. Bytes that the session leaves are put back. Output is encrypted into the block
-//! that segments point into. So on the way in, only waiting plaintext is copied. On the way out
-//! each byte is copied once.
+//! several segments. Bytes that the session leaves unread are put back. Output is encrypted into
+//! the block that segments point into. So on the way in, only waiting plaintext is copied. On the
+//! way out each byte is copied once.
 //!
 //! Invariants:
-//! - A plaintext connection pays nothing for this except a look at [`Channel`].
+//! - A plaintext connection costs no more than a check of [`Channel`].
 //! - The slot of a connection is empty before the first byte of TLS on it. It is empty again after
 //!   the end of its session or owner.
 //!
@@ -40,7 +40,7 @@ const HANDSHAKES_MIN: usize = 32;
 /// The identity that a host must prove when we connect to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ServerIdentity {
-    /// None.
+    /// No identity: any certificate is accepted.
     Unchecked,
     /// A certificate that matches one of these TLSA records. The string is the recipient domain.
     Published(Vec<Published>, String),
@@ -58,7 +58,7 @@ pub struct TlsTable {
     is_publicly_trusted: bool,
     clock: Clock,
     tickets: TicketKeys,
-    /// By the slot of the connection.
+    /// The TLS state of each connection, by its slot.
     connections: Vec<Option<Box<Connection>>>,
     handshakes: usize,
     handshakes_max: usize,
@@ -68,7 +68,7 @@ pub struct TlsTable {
     for_vouched: Option<ClientSettings>,
     /// Handshakes of outgoing connections. There are at most as many as delivery attempts.
     calls: usize,
-    /// How the completed and failed handshakes have ended.
+    /// Counters of how handshakes have ended.
     outcomes: Handshakes,
     /// The output of TLS itself, on its way to the connection.
     out: Box<[u8]>,
@@ -84,8 +84,8 @@ impl TlsTable {
     }
 
     /// `certificates`: the default one first. Without any there is no TLS. `secret`: shared by all
-    /// cores of the machine, and known only to them. The first authorities verify other hosts. The
-    /// second are those that browsers trust.
+    /// cores of the machine, and known only to them. The first list of authorities verifies other
+    /// hosts. The second list has those that browsers trust.
     pub fn new(
         certificates: &[Certificate],
         [authorities, browser_authorities]: [Authorities; 2],
@@ -173,8 +173,8 @@ impl TlsTable {
         self.handshakes * 8 >= self.handshakes_max * 7
     }
 
-    /// A client of the service has sent its first byte. Returns false if there are too many
-    /// handshakes. Then this one does not begin.
+    /// A client of the service has sent its first byte. Returns false, and begins no handshake, if
+    /// there are too many.
     pub fn begin(&mut self, connection: ConnectionId, service: Service) -> bool {
         let settings = self.settings.get(usize::from(service.0)).and_then(Option::as_ref);
         let Some(settings) = settings.filter(|_| self.may_begin()) else {
@@ -192,7 +192,8 @@ impl TlsTable {
     }
 
     /// Begins TLS with a host that we have connected to: the first step of the handshake is due.
-    /// Returns false if it cannot begin. `host`: its name, or its address if that must be proved.
+    /// Returns false if it cannot begin. `host`: its name, or its address if the certificate must
+    /// prove the address.
     pub fn call(
         &mut self,
         connection: ConnectionId,
@@ -281,7 +282,7 @@ impl TlsTable {
         &self.outcomes
     }
 
-    /// The same, to be changed.
+    /// The counters of how handshakes have ended, mutable.
     pub fn outcomes_mut(&mut self) -> &mut Handshakes {
         &mut self.outcomes
     }
@@ -331,8 +332,9 @@ fn settings(
     SERVICES.iter().map(offer).collect()
 }
 
-/// The plaintext that certainly fits into `room` bytes. Each block takes at least one record. One
-/// more may end earlier data, and one may begin later data.
+/// The bytes of plaintext that fit into `room` bytes in every case. Each block takes at least one
+/// record. Two more records are possible: one at the end of earlier data, one at the start of later
+/// data.
 pub(crate) fn room_for_plaintext(room: usize) -> usize {
     room.saturating_sub((room / BLOCK_BYTES + 3) * ENCRYPTION_OVERHEAD_MAX)
 }

@@ -35,8 +35,8 @@ const FIELDS_MAX: u16 = 1_000;
 /// The longest hold of a submitted message: 60 days.
 const HOLD_SECONDS_MAX: u32 = 60 * 24 * 60 * 60;
 
-/// The bytes of replies that a client may leave unread before its next command is looked at. So
-/// clients that never read cannot use up the memory.
+/// The bytes of replies that a client may leave unread before its next command is processed. So
+/// clients that never read cannot exhaust the memory.
 const UNREAD_BYTES_MAX: usize = 16 * 1024;
 
 impl sasl::Host for SmtpHost<'_, '_> {
@@ -145,7 +145,7 @@ impl smtp::Actions for SmtpHost<'_, '_> {
         if let Some(transaction) = self.transaction.as_deref_mut() {
             transaction.spf_state.forget(self.caller, &mut self.inbound.checks);
         }
-        // Otherwise an uncommitted message could wait for space after its client has left.
+        // Otherwise an uncommitted message could wait for space after its client has disconnected.
         self.abort_message();
         if let Some(mut transaction) = self.transaction.take() {
             transaction.clear();
@@ -295,7 +295,8 @@ fn trace(
         return Ok(());
     }
     let taken = cx.store.append(delivery, trace, continuation).map_err(message_refusal)?;
-    // The rest goes with the first bytes of the message, when the store has buffer space.
+    // The remaining fields are stored with the first bytes of the message, when the store has
+    // buffer space.
     if let (Some(message), Some(rest)) = (&mut transaction.message, trace.get(taken..)) {
         message.head.extend_from_slice(rest);
     }

@@ -43,7 +43,7 @@ impl SmtpConversation {
         SmtpConversation { session, transaction, client }
     }
 
-    /// What its connection waits for.
+    /// The event that the connection waits for.
     pub fn waits_for(&self) -> smtp::SmtpWaitsFor {
         self.session.waits_for()
     }
@@ -53,16 +53,16 @@ impl SmtpConversation {
         self.transaction.is_some()
     }
 
-    /// Whether a message of it is being written to a core that is short of buffers or places.
+    /// Whether the session is writing a message to a core that is short of buffers or places.
     pub fn holds_scarce_space(&self, store: &ShardedStore) -> bool {
         self.message().is_some_and(|message| store.is_short_for(message.delivery))
     }
 
-    /// Whether the session waits for a message that holds buffers that other sessions may wait for.
-    /// Load shedding in the engine asks this.
+    /// Whether the session's message holds buffers while the session waits. Other sessions may need
+    /// these buffers, so the engine's load shedding asks for this.
     pub fn holds_and_waits(&self, store: &ShardedStore) -> bool {
-        // While the delivery begins, it waits only for places, and no circle of waiting sessions is
-        // possible.
+        // A delivery that is beginning waits only for places, so sessions cannot wait for each
+        // other in a circle.
         let begun = self.spread_delivery().filter(|delivery| !store.is_beginning(*delivery));
         begun.is_some_and(|delivery| match self.session.waits_for() {
             smtp::SmtpWaitsFor::MessageRoom => true,
@@ -71,7 +71,7 @@ impl SmtpConversation {
         })
     }
 
-    /// Refuses its complete message if possible. False: it is not possible.
+    /// Refuses the session's complete message, if that is possible. Returns whether it did.
     pub fn give_up_message(&self, store: &mut ShardedStore) -> bool {
         self.spread_delivery()
             .is_some_and(|delivery| store.refuse_preparing(delivery, Refusal::Busy))
@@ -214,14 +214,13 @@ impl SmtpConversation {
                 let queue_id = host.queue_id();
                 session.message_stored(Ok(queue_id.as_bytes()), host);
             }
-            // Nothing else acknowledges a message.
+            // This is the only place that acknowledges a message.
             _ => {}
         });
     }
 }
 
-/// Takes in the answer to a question about the client or the sender. Returns whether it was the
-/// last one.
+/// Takes in an answer about the client or the sender. Returns whether no further answer is awaited.
 fn is_last_answer(number: QuestionNumber, known: Known, host: &mut SmtpHost<'_, '_>) -> bool {
     let SmtpHost { inbound, cx, caller, transaction, client } = host;
     let known = match client.as_deref_mut() {

@@ -1,24 +1,23 @@
 //! Which domains answer for an external message: whether its signatures are valid (DKIM, crate
-//! `dkim`), whether the forwarding hosts saw the same message (ARC, the same crate), and what its
-//! author's domain wants to happen to messages that nothing proves to be its own (DMARC, crate
+//! `dkim`), whether the forwarding hosts saw the same message (ARC, the same crate), and which
+//! policy its author's domain publishes for messages without proof of origin (DMARC, crate
 //! `dmarc`).
 //!
 //! The domain's DMARC policy is applied, with one exception: the last forwarder is trusted here,
-//! and found that the message was the domain's own when it came there. Then the proof may have been
-//! lost on the way, as on a mailing list.
+//! and found that the message came from the author's domain. Then the proof may have been lost
+//! later, as on a mailing list.
 //!
-//! Name servers are asked as soon as the header is there, so the answers have usually come when the
-//! message ends. Bodies are hashed as they come.
+//! Name servers are asked as soon as the header has arrived, so the answers are usually known when
+//! the message ends. Bodies are hashed as they arrive.
 //!
 //! Invariants:
-//! - A complete message does not wait longer than [`PATIENCE`]. What name servers have not answered
-//!   by then is unknown, and nothing is refused for that.
-//! - A fact that is unknown because of a limit of ours neither proves nor excuses anything: if it
-//!   matters, the message is deferred. So a sender cannot choose to be checked less, and cannot
-//!   cause that for others.
-//! - Each message has [`LEAST_BYTES`] for its header and the answers of its check. More comes from
-//!   a pool for all messages of a core, which addresses and networks share (`budget`). One piece
-//!   and one answer may exceed this.
+//! - A complete message does not wait longer than [`PATIENCE`]. A fact without an answer by then is
+//!   unknown, and no message is refused for that.
+//! - If a limit of ours leaves a fact unknown and the result depends on it, the message is
+//!   deferred. So a sender cannot weaken the check of its own messages, nor of others.
+//! - Each message has [`LEAST_BYTES`] for its header and the answers of its check. More memory
+//!   comes from a pool for all messages of a core, which addresses and networks share (`budget`).
+//!   One piece of the message and one answer may exceed the limit.
 //! - A session has at most [`KEY_QUESTIONS_MAX`] questions for keys under way, and one for the
 //!   policy of the author's domain, which does not wait for the others.
 //! - Signatures are verified behind a gate, one a turn: first those of the message, then those of
@@ -80,7 +79,7 @@ pub(super) struct DmarcCheck {
     /// How far its ARC chain was verified, and the result, once it is known.
     chain_step: usize,
     chain: Option<ChainVerdict>,
-    /// The trusted forwarder that found that the message was its author's own.
+    /// The trusted forwarder that found the message to be from its author's domain.
     trusted_forwarder: Option<Name>,
     /// The memory of this check, in [`Checks::kept`].
     charge: Charge,
@@ -89,7 +88,7 @@ pub(super) struct DmarcCheck {
     /// The end of the wait, set at the end of the message.
     until: Option<Instant>,
     asks: Asks,
-    /// Whether it waits at the gate, or has passed it.
+    /// Whether the check waits at the gate, or has its turn there.
     is_at_gate: bool,
 }
 
@@ -113,20 +112,20 @@ enum Stage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Asks {
     Yes,
-    /// No more: what is not known is unknown.
+    /// Not any more: facts without an answer stay unknown.
     NoMore,
     /// There is no name server: no results are written.
     Nobody,
 }
 
-/// What must happen with a message.
+/// The decision about a message.
 pub(super) enum Judgement {
     Accept,
     /// It is suspicious, for this reason.
     Suspect(String),
     /// Its author's domain wants it refused.
     Refuse,
-    /// A limit was reached before it was known whether the message is its author's.
+    /// A limit of ours was reached before the origin of the message was known.
     Defer,
 }
 
@@ -252,7 +251,7 @@ impl DmarcCheck {
         None
     }
 
-    /// The time is over: what is not known stays unknown.
+    /// The time limit has passed: facts without an answer stay unknown.
     pub(super) fn time_is_up(&mut self) {
         self.give_up(Asks::NoMore);
     }
@@ -364,7 +363,7 @@ impl DmarcCheck {
         }
     }
 
-    /// What must happen with a completely checked message.
+    /// The decision about a completely checked message.
     pub(super) fn judgement(&self) -> Judgement {
         match (&self.author, self.author_says()) {
             (Author::Of(_), _) if self.trusted_forwarder.is_some() => Judgement::Accept,
@@ -427,7 +426,7 @@ impl DmarcCheck {
 
     /// Charges the memory of this check.
     ///
-    /// Errors: it is more than the share of its client.
+    /// Errors: the memory exceeds the share of its client.
     fn count(&mut self, caller: Caller, checks: &mut Checks) -> Result<(), MessageRefusal> {
         let footprint = match &self.stage {
             Stage::Arriving(reading) => reading.footprint(),

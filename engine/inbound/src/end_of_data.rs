@@ -6,8 +6,8 @@
 //!                   └─ submitted ▸ Signing ─ signatures ────────────┘
 //!                                     └─ the gate ─┘
 //! ```
-//! A submitted message from another author than the account is refused in `Revising`.
-//! Invariant: a message is committed once or given up, whatever its client does meanwhile.
+//! A submitted message from another author than the account is refused in `Revising`. Invariant: a
+//! message is committed once or given up, whatever its client does in that time.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -115,7 +115,7 @@ pub(super) fn filter_event(
     }
 }
 
-/// The deadline has passed: what is not known yet stays unknown. False: no message was ending.
+/// The deadline has passed: facts without an answer stay unknown. False: no message was ending.
 pub(super) fn given_up(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
     let Ok((message, inbound, cx)) = host.message() else { return false };
     match (&message.ending, &mut message.proof) {
@@ -213,7 +213,7 @@ fn step(host: &mut SmtpHost<'_, '_>) -> Result<Step, MessageRefusal> {
                 return Ok(Step::Waits);
             }
             cx.connections.set_deadline(cx.turn.now, caller.connection, None);
-            // For a message that is refused anyway, the filter is not asked.
+            // The filter is not asked about a message that is refused anyway.
             match proof.judgement() {
                 Judgement::Refuse => Err(MessageRefusal::Unproved),
                 Judgement::Defer => Err(MessageRefusal::Unchecked),
@@ -309,7 +309,8 @@ fn verdict(
     Some(inquiry.verdict())
 }
 
-/// Gives the filter's question the envelope of the message, if it is about to begin.
+/// Adds the envelope of the message to the question to the filter, if the question is about to
+/// begin.
 fn tell_filter(host: &mut SmtpHost<'_, '_>) {
     let SmtpHost { inbound, cx, transaction: Some(transaction), .. } = host else { return };
     let is_to_begin = |message: &IncomingMessage| {
@@ -329,7 +330,8 @@ fn tell_filter(host: &mut SmtpHost<'_, '_>) {
     }
 }
 
-/// The trace fields of a message after all checks. A message that leaves again has none.
+/// The trace fields of a message after all checks. A message that goes out again gets no such
+/// fields.
 ///
 /// Errors: there is no space for them.
 fn say(
@@ -339,7 +341,7 @@ fn say(
     caller: Caller,
     trace: &mut Trace,
 ) -> Result<FinalFields, MessageRefusal> {
-    // The last server makes checks of its own.
+    // The recipient's server makes its own checks.
     let Some(reverse_path) = path else { return Ok(FinalFields::NOTHING) };
     let unproved = match proof.map(DmarcCheck::judgement) {
         Some(Judgement::Suspect(reason)) => Some(reason),

@@ -1,7 +1,7 @@
 //! Greylisting of external mail, if the configuration asks for it (`mail::Greylist`). The origin is
 //! the domain that authorizes the client, or else its network. So the SPF check runs before the
-//! first RCPT is answered, and RCPT waits only for that check (`spf_check`). Mail for the
-//! postmaster is never deferred, nor is mail from a host on a `dnswl` list.
+//! first RCPT is answered. RCPT waits for that check alone (`spf_check`). Mail for the postmaster
+//! is never deferred, nor is mail from a host on a `dnswl` list.
 //!
 //! One core knows the state of an origin for all cores ([`shards::Facts`]), and RCPT waits for its
 //! reply. No question is asked about a recipient that is refused for another reason: a message that

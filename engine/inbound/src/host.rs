@@ -100,7 +100,7 @@ impl<'a, 'c> SmtpHost<'a, 'c> {
         ClientStatus::listings(self.client.as_deref())
     }
 
-    /// Whether the check of the sender is complete, or not needed. If it is neither, it continues.
+    /// Whether the check of the sender is complete, or not needed. Otherwise the check continues.
     pub(super) fn is_sender_known(&mut self, greeting_name: &str) -> bool {
         let is_logged_in = self.account().is_some();
         let SmtpHost { inbound, cx, caller, transaction, .. } = self;

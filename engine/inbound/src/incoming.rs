@@ -73,7 +73,8 @@ impl IncomingMessage {
         Ok(self.head.is_empty())
     }
 
-    /// All bytes have come: puts the rest into the store. False: there is no space for all of it.
+    /// The message is complete: puts the remaining bytes into the store. False: there is no space
+    /// for all of it.
     pub(super) fn complete(
         &mut self,
         trace: &mut Trace,
@@ -158,7 +159,7 @@ impl FinalFields {
     }
 }
 
-/// The refusal that a client gets for a refusal of the store.
+/// The SMTP error for an error of the store.
 pub(super) fn message_refusal(refusal: Refusal) -> MessageRefusal {
     match refusal {
         Refusal::DiskFull | Refusal::IndexFull => MessageRefusal::StorageFull,

@@ -2,8 +2,8 @@
 //!
 //! A transaction has a record while it is open, from a pool of a fixed size; an idle session has
 //! none. The body goes from the received frame into the store's buffers, behind our trace fields.
-//! The check results of external mail are written last and read first. So are the signatures of
-//! submitted mail.
+//! The check results of external mail, and the signatures of submitted mail, are written last and
+//! read first.
 //!
 //! | file | content |
 //! |---|---|

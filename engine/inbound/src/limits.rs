@@ -1,4 +1,4 @@
-//! Rate limits of a session, by what its network has done lately (`mail::ClientRateLimits`).
+//! Rate limits of a session, by the recent actions of its network (`mail::ClientRateLimits`).
 
 use connections::Caller;
 use mail::{ClientRateLimits, RateLimitedAction};
@@ -18,8 +18,8 @@ pub(super) fn may_do(
 
 /// Whether a client may name one more recipient. It is not counted.
 ///
-/// Errors: too many recipients lately, or too many unknown ones. The client does not learn whether
-/// this one exists.
+/// Errors: too many recipients recently, or too many unknown recipients. The client does not learn
+/// whether this recipient exists.
 pub(super) fn could_name_another(
     caller: Caller,
     rate_limits: &mut ClientRateLimits,
@@ -35,7 +35,7 @@ pub(super) fn could_name_another(
     }
 }
 
-/// The same, and it is counted if the client may.
+/// As above, and counts the recipient if it is allowed.
 pub(super) fn may_name_another(
     caller: Caller,
     rate_limits: &mut ClientRateLimits,

@@ -9,7 +9,7 @@
 //!
 //! Invariants:
 //! - RCPT does not wait longer than [`PATIENCE`], whatever name servers do. A list that does not
-//!   answer says nothing.
+//!   answer has no effect.
 //! - Addresses in 127.0.0.0/8 mean "listed". The exception is 127.255.255.0/24, by which lists say
 //!   that the question was wrong.
 //! - A list that did not answer is not asked for [`QUIET`]. So no other client waits for it, or for
@@ -63,8 +63,8 @@ enum Meaning {
 pub(super) struct Listings {
     /// The questions that are not answered.
     asked: Vec<(QuestionNumber, ListQuery)>,
-    /// The questions that could not be asked because too many wait. Each answer makes space for
-    /// one.
+    /// The questions that could not be asked because too many wait. After each answer one of them
+    /// is asked.
     put_off: Vec<ListQuery>,
     until: Instant,
     listings: Vec<Listing>,
@@ -167,7 +167,8 @@ impl Listings {
         let makes_room = !matches!(known, Err(Unanswered::Busy));
         match known {
             Ok(answer) => self.learn(inquiry, &answer, (caller, lists, cx)),
-            // A client with no other waiting question is refused only if all places are taken.
+            // The question of a client without another waiting question is refused only if all
+            // places are taken.
             Err(Unanswered::Busy) if matches!(inquiry, ListQuery::Whether(_)) => {
                 self.put_off.push(inquiry);
                 self.is_limited |= self.asked.is_empty();
@@ -264,7 +265,7 @@ impl Listings {
         }
     }
 
-    /// Why no mail of the client is accepted. `None`: it is.
+    /// The reason why no mail of the client is accepted. `None`: mail is accepted.
     pub(super) fn refusal(&self) -> Option<&str> {
         self.reasons(Meaning::Refused).next()
     }

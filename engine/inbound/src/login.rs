@@ -33,7 +33,7 @@ pub(super) fn decide(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) {
     }
 }
 
-/// A deadline has passed: gives the answer that was delayed until then. False: there is none.
+/// A deadline has passed: sends the delayed answer. False: no answer was delayed.
 pub(super) fn answer_held_back(session: &mut smtp::Session, host: &mut SmtpHost<'_, '_>) -> bool {
     let is_held_back = matches!(
         host.client.as_deref(),

@@ -89,7 +89,7 @@ impl KnownUsage {
         core::mem::take(self).room(account, declared, largest, cx)
     }
 
-    /// The same, but the usage stays known.
+    /// As [`KnownUsage::take_room`], but the usage stays known.
     ///
     /// Errors: it has no space, or the usage is unknown.
     pub(super) fn room(

@@ -30,7 +30,7 @@ pub(super) fn may_answer(
     greeting_name: &str,
     host: &mut SmtpHost<'_, '_>,
 ) -> bool {
-    // A recipient that is not here is answered at once.
+    // A recipient without an account here is answered at once.
     let Ok(account) = host.cx.recipient(path) else { return true };
     is_looked_up(path, host)
         && is_room_known(account, host)
@@ -68,7 +68,7 @@ pub(super) fn name(
     let path = &named.path;
     if let Some(listings) = host.listings().filter(|_| !path.is_postmaster()) {
         if listings.is_not_looked_up() {
-            // It is looked up again with the next recipient.
+            // The client is looked up again with the next recipient.
             *host.client = None;
             return Err(RecipientRefusal::Unchecked);
         }

@@ -2,13 +2,14 @@
 //! reverse path authorizes this host (crate `spf`).
 //!
 //! DATA, or the first BDAT, waits for the check. So a connection has at most one question under
-//! way, and none before it has named a local recipient. The result goes into the trace, and counts
-//! in the check of the message itself (`dmarc_check`). It alone refuses nothing.
+//! way, and none before it has named a local recipient. The result goes into the trace, and is used
+//! by the check of the message (`dmarc_check`). No message is refused for the SPF result alone.
 //!
 //! Invariants:
 //! - Mail does not wait longer than [`PATIENCE`], whatever name servers do. Then, or if a limit of
-//!   ours was reached, the verdict is `temperror`. The check of the message (`dmarc_check`) knows
-//!   of a limit: it neither counts against the domain, nor lets anything through.
+//!   ours was reached, the verdict is `temperror`. The check of the message (`dmarc_check`) learns
+//!   that a limit was the cause: such a verdict neither counts against the domain, nor lets a
+//!   message through.
 //! - If no name server is known, nothing is checked and no result is written.
 //! - For each sender, [`KNOWN_BYTES_MAX`] and one answer are kept, from the memory budget of
 //!   message checks.

@@ -7,7 +7,7 @@ use machine::UnixTime;
 use message::{DateTimeNow, RECEIVED_BYTES_MAX, RETURN_PATH_BYTES_MAX};
 use store::HeadSize;
 
-/// The most bytes of the trace fields: of those that come first, and of those that come last.
+/// The most bytes of the trace fields: of the fields written first, and of the fields written last.
 pub(super) const TRACE_BYTES_MAX: usize = HeadSize::OCTETS_MAX;
 
 const _: () = assert!(RETURN_PATH_BYTES_MAX + RECEIVED_BYTES_MAX <= TRACE_BYTES_MAX);

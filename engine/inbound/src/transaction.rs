@@ -36,7 +36,7 @@ pub(crate) struct InboundTransaction {
 }
 
 impl InboundTransaction {
-    /// A record with buffers for the usual transaction, so that it does not allocate.
+    /// A record with buffers large enough that a usual transaction does not allocate.
     pub(crate) fn with_room() -> InboundTransaction {
         InboundTransaction {
             reverse_path: String::with_capacity(smtp::PATH_BYTES_MAX),

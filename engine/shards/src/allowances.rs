@@ -12,8 +12,8 @@
 //!
 //! Invariants:
 //! - A refused message is not counted.
-//! - The counts are stored after each sixteenth of a limit. So a restart forgets less than that of
-//!   a day.
+//! - The counts are stored after each sixteenth of a limit. So a restart forgets less than a
+//!   sixteenth of a day's limit.
 //! - A core caches [`REMEMBERED_MAX`] accounts. For other accounts it uses the stored counts.
 
 use alloc::boxed::Box;
@@ -124,7 +124,7 @@ struct Counts {
 impl Allowances {
     /// Decides whether an account of this core may send a message. If so, the message is counted.
     ///
-    /// `day`: days since 1970. `people`: the external recipients.
+    /// `day`: days since 1970. `people`: the external recipients of the message.
     pub(crate) fn may_send(
         &mut self,
         account: AccountId,
@@ -152,7 +152,7 @@ impl Allowances {
         new.iter().for_each(|places| sent.learn(places));
         if sent.is_to_be_noted(daily) {
             let change = NoteChange::Put(KEY.into(), sent.to_note());
-            // If the store refuses it, it is stored with the next message.
+            // If the store refuses the note, the next message stores it.
             if store.change_notes(account, Vec::from([change]), UNUSED).is_ok() {
                 sent.noted = sent.today;
             }

@@ -18,7 +18,7 @@ pub trait OwnerQuery: Sized {
     /// Computes the reply, on the owner.
     fn answer(self, owned: &mut Owned) -> Self::Reply;
 
-    /// Handles a reply that nothing waits for any more. Returns the resources to give back.
+    /// Handles a reply after its asker has gone. Returns the resources to give back.
     fn unwanted(_reply: Self::Reply) -> Option<GiveBack> {
         None
     }

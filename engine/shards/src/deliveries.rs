@@ -113,7 +113,8 @@ impl ShardedStore {
         }
     }
 
-    /// Whether the arrival of a message with this origin is noted, or that is unknown on this core.
+    /// Whether the arrival of a message with this origin is noted. Also true if this core cannot
+    /// know.
     pub fn may_have_arrived(&self, account: AccountId, origin: SentId) -> bool {
         self.owners.of(account) != self.core || self.own.store.has_arrived(account, origin)
     }

@@ -83,7 +83,7 @@ impl OwnerQuery for MayConnect {
 /// An event that a core reports about a destination.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DestinationEvent {
-    /// Messages get through on a connection that stays open.
+    /// A message was delivered on a connection that stays open.
     Reached,
     /// A permitted connection has ended, or was not made.
     Ended {
@@ -91,10 +91,10 @@ pub enum DestinationEvent {
         how: ConnectionOutcome,
         /// The time.
         now: Instant,
-        /// Any number.
+        /// A random number.
         random: u64,
     },
-    /// The result of a fetch of its policy.
+    /// The policy of its domain was fetched, with this result.
     Fetched(Box<Fetched>),
     /// It must be tried again although it was down.
     ToBeTried,

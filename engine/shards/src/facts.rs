@@ -52,7 +52,7 @@ impl Facts {
         hasher.finish()
     }
 
-    /// Connections to destinations that cores have or may make, with permission from this one.
+    /// The number of connections that this core has permitted and that have not ended.
     pub fn connections(&self) -> usize {
         self.destinations.connections()
     }

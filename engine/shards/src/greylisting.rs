@@ -6,7 +6,7 @@ use mail::Triplet;
 use crate::ask::{OwnerQuery, Subject};
 use crate::owned::Owned;
 
-/// May this message be accepted? If not, it may at a later retry.
+/// May this message be accepted? If it is deferred, a later retry is accepted.
 pub struct GreylistQuery {
     triplet: Triplet,
     now: Instant,
@@ -15,7 +15,7 @@ pub struct GreylistQuery {
 /// The answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Greylisted {
-    /// It is accepted: its origin is known now.
+    /// The message is accepted: its origin is known from now on.
     Known(Triplet),
     /// It is deferred: the client must retry.
     Deferred(Triplet),

@@ -34,7 +34,7 @@ pub(crate) enum ShardMessageKind {
     OwnerNotice(OwnerNotice),
 }
 
-/// An event from another core that concerns more than the stores.
+/// An event from another core that other parts of the engine must handle.
 pub enum CoreEvent {
     /// The password of this account has changed: its sessions on this core must be ended.
     PasswordChanged(AccountId),
@@ -58,7 +58,7 @@ pub struct Limits {
     pub store: store::Limits,
     /// Messages that its clients may send at a time.
     pub transactions: usize,
-    /// How many of these may be for accounts of other cores.
+    /// The number of these messages that may be for accounts of other cores.
     pub remote_deliveries: usize,
 }
 
@@ -117,7 +117,7 @@ pub(crate) enum Request {
     Left,
 }
 
-/// What happens with a complete message.
+/// The next step for a complete message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MessageCompletion {
     /// It is delivered.
@@ -143,7 +143,8 @@ pub(crate) enum News {
     Password(FrameId, Arc<Changed>),
     /// The state of the store.
     Status(StoreStatus),
-    /// The other core owns these shards from now on. Only from the first core, as the next two.
+    /// The receiving core owns these shards from now on. Only the first core sends this message and
+    /// the next two.
     Share(Box<Share>),
     /// Mail is served from now on, for these accounts with these owners.
     Serve(Arc<Accounts>, Owners),

@@ -6,13 +6,14 @@
 //! for higher cores, so no two messages wait for each other.
 //!
 //! The parts may take different numbers of octets at a time. The message takes as many as all parts
-//! have taken. A part that is ahead skips the octets that it has when they come again. A complete
-//! message is first prepared on all cores: each has all of it, and space for it. Only then is it
-//! committed on all, and only the disk can still fail.
+//! have taken. A part that is ahead skips the octets that it has already. A complete message is
+//! first prepared on all cores: each core has all of it, and disk space for it. Only then is it
+//! committed on all cores, and only a disk error can still fail it.
 //!
 //! Invariants:
 //! - The end is reported when all parts have ended: delivered if all are, else refused.
-//! - If a part is refused before all are prepared, so is the message, and no part is ever visible.
+//! - If a part is refused before all are prepared, the message is refused, and no part is ever
+//!   visible.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -181,8 +182,8 @@ impl DeliveryParts {
         self.parts.push(CorePart { delivery, taken: 0 });
     }
 
-    /// Gives every part the `octets` that it does not have yet. Returns how many all parts have
-    /// taken, or 0 while not all have a place.
+    /// Gives every part the `octets` that it does not have yet. Returns the number of octets that
+    /// all parts have taken, or 0 while a part has no place.
     fn append(
         &mut self,
         octets: &[u8],
@@ -270,7 +271,7 @@ impl ShardedStore {
         Ok(())
     }
 
-    /// Takes the places of a message's parts, up to one that it must wait for.
+    /// Takes a place for each part of a message in turn, until the message must wait for one.
     ///
     /// Errors: this core's store refuses its part.
     fn take_places(&mut self, delivery: FrameId) -> Result<(), Refusal> {
@@ -315,7 +316,7 @@ impl ShardedStore {
             let continuation = parts.continuation.take()?;
             return Some(Wake { continuation, outcome: Outcome::DeliveryReady });
         }
-        // It is complete already, because it has no octets.
+        // The message is complete already, because it has no octets.
         parts.stage = Stage::Preparing;
         match taken {
             Ok(()) => self.prepare_parts(delivery),
@@ -350,7 +351,8 @@ impl ShardedStore {
         })
     }
 
-    /// Has all parts of a message prepared. Then all are committed, or none if one cannot be.
+    /// Asks all cores to prepare their parts of a message. Then all parts are committed, or none if
+    /// one cannot be prepared.
     ///
     /// Errors: the message is aborted.
     pub(crate) fn complete_parts(

@@ -1,4 +1,4 @@
-//! Continuations of other cores, as the owner of an account stores them: bits of their entries
+//! Continuations of other cores, as the owner of an account stores them. Spare bits of the entry
 //! contain the core and the kind of the request.
 
 use machine::CoreId;

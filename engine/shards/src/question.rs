@@ -1,8 +1,8 @@
 //! The list of questions to the owner of an account or fact. Each question is a type of its own.
 //!
-//! A question, its reply and the owner's work for it are in one file. This is the list of them. The
-//! code that carries questions between cores knows nothing else about them. A new question is a
-//! file and a line of the list.
+//! A question, its reply and the owner's work for it are in one file. This file lists all
+//! questions. The code that carries questions between cores knows nothing else about them. A new
+//! question is a file and a line of the list.
 
 use crate::ask::{GiveBack, OwnerQuery};
 use crate::destination::{DestinationReport, MayConnect};
@@ -39,7 +39,7 @@ macro_rules! questions {
         }
 
         impl Reply {
-            /// Handles a reply that nothing waits for any more. Returns the resources to give back.
+            /// Handles a reply after its asker has gone. Returns the resources to give back.
             pub(crate) fn unwanted(self) -> Option<GiveBack> {
                 match self {
                     $(Reply::$name(reply) => <$question>::unwanted(reply),)+
@@ -60,6 +60,6 @@ questions! {
     GreylistQuery(GreylistQuery),
     /// Whether one more connection may be made to a destination of mail.
     MayConnect(MayConnect),
-    /// Reports an event at such a destination.
+    /// Reports an event at a destination of mail.
     DestinationReport(DestinationReport),
 }

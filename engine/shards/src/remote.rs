@@ -1,4 +1,5 @@
-//! The client for the stores of all other cores: their known state, and the requests to them.
+//! The client for the stores of all other cores. It has the last reported state of each store, and
+//! sends requests to their owners.
 //!
 //! Octets of messages are gathered in pages of this core. A message gets a page when it begins, and
 //! sends the page when it is full or complete. It takes another page if there is a spare one.
@@ -60,7 +61,7 @@ struct RemoteDelivery {
 enum Expect {
     /// Octets, or its commit.
     Octets,
-    /// The owner's report that all of it and its space are there, or its commit.
+    /// The owner's report that the message is prepared, or the session's commit.
     Prepared,
     /// The owner's report of the result.
     Stored,
@@ -189,8 +190,8 @@ impl RemoteShards {
         self.complete(delivery, MessageCompletion::Commit(closing), Expect::Stored, continuation)
     }
 
-    /// Has a complete message prepared. `continuation` is woken with [`Outcome::DeliveryReady`]
-    /// when it is.
+    /// Asks the owner to prepare a complete message. `continuation` is woken with
+    /// [`Outcome::DeliveryReady`] when the message is prepared.
     pub(crate) fn prepare(
         &mut self,
         delivery: RemoteDeliveryId,
@@ -212,7 +213,7 @@ impl RemoteShards {
         self.ask(owner, Request::Commit(delivery, closing));
     }
 
-    /// All of a message is there, and space for it.
+    /// The owner has all of a message, and disk space for it.
     pub(crate) fn prepared(&mut self, delivery: RemoteDeliveryId) {
         let continuation =
             self.deliveries.get_mut(delivery.0).and_then(|gathering| gathering.continuation.take());
@@ -404,7 +405,7 @@ impl RemoteShards {
         self.pages.push(page);
     }
 
-    /// Sends the page of `delivery`, which is complete with it if it has an end.
+    /// Sends the page of `delivery`. If the page has an end, the message is complete.
     fn send_page(&mut self, delivery: RemoteDeliveryId, end: Option<MessageCompletion>) {
         let Some(gathering) = self.deliveries.get_mut(delivery.0) else {
             unreachable!("a message that has ended")

@@ -6,7 +6,8 @@
 //!
 //! Invariants:
 //! - Pages of a message are appended in the order of arrival, and are then returned.
-//! - A message that waits to begin has its place, so no more of them wait than there are places.
+//! - A message that waits to begin occupies its place, so the number of waiting messages is bounded
+//!   by the places.
 //! - The refusal of a message is reported once to its core. Its later pages are returned unread.
 //! - A request that finds the store busy waits here in order of arrival: its core does not ask
 //!   again. Messages of other cores also wait while the maximum number is in progress. So each
@@ -35,7 +36,7 @@ pub(crate) struct ShardServer {
     waiting: VecDeque<(CoreId, Request)>,
     /// Messages that wait to begin.
     beginning: VecDeque<(CoreId, RemoteDeliveryId)>,
-    /// If this many messages of all cores are in progress, none of another core is begun.
+    /// While this many messages are in progress, no message of another core begins.
     deliveries: usize,
     told: Option<StoreStatus>,
 }
@@ -44,7 +45,7 @@ pub(crate) struct ShardServer {
 struct ClientCore {
     /// Its messages, each in the slot that it has there.
     arrivals: Vec<Option<IncomingDelivery>>,
-    /// The state of the store, if the core has not been told.
+    /// The latest state of the store, until it is sent to the core.
     status: Option<StoreStatus>,
     news: VecDeque<News>,
     has_taken_over: bool,
@@ -293,7 +294,7 @@ impl ShardServer {
         self.go_on(core, delivery, store);
     }
 
-    /// Begins the messages that wait for it, unless too many are in progress.
+    /// Begins waiting messages, unless too many are in progress.
     fn begin_waiting(&mut self, store: &mut Store) {
         while store.deliveries_under_way() < self.deliveries
             && let Some((core, delivery)) = self.beginning.pop_front()
@@ -434,7 +435,7 @@ impl ShardServer {
 enum Appended {
     /// All.
     Page,
-    /// A part. It wakes us when it takes the rest.
+    /// A part of the page. The store wakes us when it can take the rest.
     LessThanThat,
 }
 

@@ -14,8 +14,8 @@ use crate::question::Reply;
 use crate::sharded_store::{OtherCores, ShardedStore};
 
 impl ShardedStore {
-    /// A message of another core has arrived. Returns the event, if it concerns more than the
-    /// stores.
+    /// A message of another core has arrived. Returns the event, if other parts of the engine must
+    /// handle it.
     pub fn message_arrived(&mut self, from: CoreId, message: ShardMessage) -> Option<CoreEvent> {
         match message.0 {
             ShardMessageKind::Request(Request::PasswordKnown(frame)) => {
@@ -194,7 +194,8 @@ impl ShardedStore {
         cores.for_each(|core| others.remote.ask(core, Request::Left));
     }
 
-    /// Tells the same to the first core, and that the store has no forwarded request any more.
+    /// Tells the first core that this one sends no further requests, and that its store has no
+    /// forwarded request.
     pub fn leave_first(&mut self) {
         if let Some(others) = &mut self.others {
             others.remote.ask(CoreId::FIRST, Request::Left);

@@ -58,7 +58,8 @@ pub(crate) struct OtherCores {
 }
 
 impl OtherCores {
-    /// Whether no operation of this core is in progress on others, and none of theirs here.
+    /// Whether no operation of this core is in progress on another core, nor one of another core
+    /// here.
     fn is_at_rest(&self) -> bool {
         self.remote.is_at_rest() && self.multi_shard.len() == 0 && self.server.is_at_rest()
     }
@@ -147,7 +148,7 @@ impl ShardedStore {
             || self.all_status().any(|status| status.is_short_of_buffers)
     }
 
-    /// Whether this core's store is.
+    /// Whether this core's store is short of buffers or places.
     pub(crate) fn is_local_short_of_buffers(&self) -> bool {
         let has_no_place = |others: &OtherCores| others.server.is_short_of_places();
         self.own.store.is_short_of_buffers() || self.others.as_ref().is_some_and(has_no_place)
@@ -223,7 +224,7 @@ impl ShardedStore {
         }
     }
 
-    /// Handles a reply that nothing waits for any more: resources in it are returned.
+    /// Handles a reply after its asker has gone: returns the resources in it.
     pub fn give_back_reply(&mut self, reply: Reply) {
         match reply.unwanted() {
             Some(GiveBack::Maildrop(maildrop)) => self.close_maildrop(maildrop),
@@ -341,7 +342,7 @@ impl ShardedStore {
         self.next_wake_of_several()
     }
 
-    /// The same with several cores.
+    /// As [`ShardedStore::next_wake`], with several cores.
     #[inline(never)]
     fn next_wake_of_several(&mut self) -> Option<Wake> {
         loop {

@@ -19,7 +19,7 @@ impl Budget {
         available
     }
 
-    /// Whether it is used up. The remaining work waits for the next turn.
+    /// Whether the budget is used up. The remaining work waits for the next turn.
     pub const fn is_spent(self) -> bool {
         self.left == 0
     }

@@ -3,7 +3,7 @@
 use crate::FrameId;
 
 /// The wait point that a continuation leads to: the subsystem of the frame, and a point in the code
-/// of that subsystem. The bits above [`EntryPoint::BITS`] are for the carriers of continuations
+/// of that subsystem. The bits above [`EntryPoint::BITS`] are for requests that carry continuations
 /// between cores.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EntryPoint(pub u32);
@@ -56,8 +56,8 @@ macro_rules! points {
     };
 }
 
-/// The frame to wake, and the point at which it continues. It is given with a request, and returned
-/// with the completion.
+/// The frame to wake, and the point at which it continues. A request carries it, and the completion
+/// returns it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Continuation {
     /// The frame that waits.
@@ -84,8 +84,7 @@ impl Countdown {
         self.outstanding += 1;
     }
 
-    /// Counts one event. Returns true for the last one. An event that was not expected is a broken
-    /// invariant.
+    /// Counts one event. Returns true for the last one. An unexpected event is a broken invariant.
     pub fn arrived(&mut self) -> bool {
         assert!(self.outstanding > 0, "an event arrived that no one counts on");
         self.outstanding -= 1;

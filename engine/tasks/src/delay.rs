@@ -12,8 +12,8 @@
 //! Invariants:
 //! - A deadline is never early. It is late by less than a tick plus the time since the last call.
 //! - A slot has one deadline: setting it again replaces it.
-//! - A deadline is stored at its own tick, or at an earlier one. The next invariant is about that
-//!   tick.
+//! - A deadline is stored at its own tick, or at an earlier one. The next invariant refers to this
+//!   stored tick.
 //! - A bucket at level `l` holds ticks that agree with `current` above the 6 bits of level `l`, and
 //!   are greater in them. So the first bucket of the lowest non-empty level is the earliest one of
 //!   all.
@@ -57,7 +57,8 @@ pub struct DelayQueue {
     /// Bit `b` of `occupied[l]`: bucket `b` of level `l` holds a deadline.
     occupied: [u64; LEVELS],
     current: u64,
-    /// No deadline is before this tick, so no look is needed before it. `u64::MAX`: there is none.
+    /// No deadline is before this tick, so the wheel is not searched before it. `u64::MAX`: there
+    /// is none.
     next_look: u64,
 }
 

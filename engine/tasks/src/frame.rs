@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-/// Names a frame while it exists. Afterwards it names nothing.
+/// Identifies a frame while the frame exists. Afterwards no lookup finds anything by it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FrameId {
     index: u32,

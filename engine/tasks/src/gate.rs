@@ -25,8 +25,8 @@ pub struct GateId(pub u32);
 pub enum Passage {
     /// The frame owns the resource until it leaves.
     Entered,
-    /// Another frame owns it. This frame is in the queue, and the `leave` that makes it the owner
-    /// returns it.
+    /// Another frame owns the resource. This frame is in the queue. The call of `leave` that makes
+    /// this frame the owner returns its id.
     Queued,
 }
 
@@ -92,8 +92,7 @@ impl Gates {
         entry.owner
     }
 
-    /// `frame` does not want to wait any longer. Does nothing if it waits nowhere. An owner must
-    /// leave instead.
+    /// Takes `frame` out of the queue that it waits in, if any. An owner must call `leave` instead.
     pub fn abandon(&mut self, frame: FrameId) {
         let Some(place) = self.waiting.get_mut(frame.index()) else { return };
         let Some(waiting) = place.take_if(|waiting| waiting.frame == frame) else { return };

@@ -3,7 +3,7 @@
 //! A *zero-wait thread* is a handler: a plain function of (state, event) that runs to completion
 //! once started (CEFOS, section 1). The next step is a [`Continuation`]: a small record that names
 //! a frame and the point at which it waits. The completion of an event wakes exactly that frame.
-//! There is no search, no frame is woken only to look and sleep again, and nothing is interrupted.
+//! There is no search, no spurious wake-up, and no preemption.
 //!
 //! | here | in the papers |
 //! |---|---|

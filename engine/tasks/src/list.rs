@@ -18,7 +18,7 @@ pub(crate) struct ListLinks {
     links: Vec<ListLink>,
 }
 
-/// One list. It is valid only with the [`ListLinks`] that it was used with before.
+/// One list. A list must always be used with the same [`ListLinks`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
     first: u32,

@@ -5,7 +5,7 @@ use crate::EntryPoint;
 /// A subsystem.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subsystem {
-    /// Sessions of any protocol, for passwords.
+    /// Sessions of any protocol that wait for a password check.
     Auth,
     /// SMTP sessions.
     Inbound,
