@@ -1,4 +1,4 @@
-//! Accounts: the lookup of addresses and logins, sending limits, and the outbox entries of a
+//! Accounts: creation, lookup of addresses, logins, sending limits, and the outbox entries of a
 //! message.
 //!
 //! | file | what |
@@ -6,6 +6,7 @@
 //! | `directory` | from an address to an account |
 //! | `logins` | checks a password or a SCRAM proof, with throttling |
 //! | `allowances` | whether the webmail may send one more message |
+//! | `provisioning` | creates the accounts of the configuration |
 //! | `entries` | how a message and its envelope become outbox entries |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -16,7 +17,11 @@ mod allowances;
 mod directory;
 pub mod entries;
 pub mod logins;
+mod provisioning;
 
 pub use allowances::{Excess, may_send};
 pub use directory::{Directory, LoginAccount};
 pub use logins::Logins;
+pub use provisioning::{
+    AccountsWaitPoint, Provisioning, ProvisioningContext, ProvisioningProgress,
+};

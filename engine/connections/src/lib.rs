@@ -20,6 +20,7 @@ mod announcements;
 mod caller;
 mod client_transport;
 mod connections;
+mod crowding;
 mod link;
 mod outcomes;
 mod owner;
@@ -30,6 +31,7 @@ pub use announcements::{announce_address, announce_ipv6_addresses, announce_shar
 pub use caller::{Caller, Channel};
 pub use client_transport::{ClientTransport, TransportEvent};
 pub use connections::{Connections, RecordAction, UnreadBytes};
+pub use crowding::{Crowding, LOOK_INTERVAL, PATIENCE, ProgressMark, Shedding};
 pub use outcomes::Handshakes;
 pub use owner::Owner;
 pub use tls_table::{ServerIdentity, TlsTable};

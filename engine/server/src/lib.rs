@@ -13,8 +13,8 @@
 //! | `server/services` | the list of services |
 //! | `server/requests` | messages between HTTP sessions and the webmail's request handlers |
 //! | `session`, `handshakes` | the session of a connection, and how it begins TLS |
-//! | `pressure`, `crowding` | load shedding: which sessions end when something runs short |
-//! | `life`, `making` | opening, making accounts, serving, stopping |
+//! | `pressure` | load shedding: which sessions end when something runs short |
+//! | `life` | opening, creating accounts, serving, stopping |
 //! | `seeds`, `start`, `sizes` | how an engine is made, and its fixed sizes |
 //! | `clock` | the time of day, and a wrong clock |
 //! | `in_use` | the resources in use |
@@ -24,13 +24,11 @@
 extern crate alloc;
 
 mod clock;
-mod crowding;
 mod engine;
 mod handshakes;
 mod in_use;
 mod life;
 mod links;
-mod making;
 mod parts;
 mod pressure;
 mod seeds;

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 
+use accounts::{Provisioning, ProvisioningContext, ProvisioningProgress};
 use certificates::{Certificates, ReadSoFar};
 use channel::Class;
 use configuration::User;
@@ -12,7 +13,6 @@ use store::{Outcome, Owners, State};
 
 use crate::clock;
 use crate::links::Message;
-use crate::making::{Made, Making};
 use crate::parts::Parts;
 use crate::server::Server;
 use crate::session::Session;
@@ -33,7 +33,7 @@ const READ_AGAIN: Micros = Micros::from_secs(1);
 enum Life {
     /// The store opens. A core that does not own the disk waits for the order to serve.
     Opening,
-    /// The accounts of the configuration are looked up and made: see `making`.
+    /// The accounts of the configuration are looked up and created.
     MakingAccounts,
     /// The store makes an account.
     AccountMade,
@@ -61,7 +61,7 @@ pub(crate) struct Lifecycle {
     core: CoreId,
     life: Life,
     /// The accounts of the configuration, until they are made.
-    making: Making,
+    provisioning: Provisioning,
     disk_trouble: DiskTrouble,
 }
 
@@ -86,8 +86,8 @@ pub enum Ending {
 impl Lifecycle {
     /// `users`: those of the configuration. The first core makes their accounts.
     pub(crate) fn new(core: CoreId, users: &[User]) -> Lifecycle {
-        let making = if core == CoreId::FIRST { Making::of(users) } else { Making::default() };
-        Lifecycle { core, life: Life::Opening, making, disk_trouble: DiskTrouble::default() }
+        let provisioning = if core == CoreId::FIRST { Provisioning::of(users) } else { Provisioning::default() };
+        Lifecycle { core, life: Life::Opening, provisioning, disk_trouble: DiskTrouble::default() }
     }
 
     /// How it ended, once it has stopped.
@@ -122,7 +122,7 @@ impl Lifecycle {
     pub(crate) fn is_hurried(&self, server: &Server) -> bool {
         let Server { parts, services, .. } = server;
         match self.life {
-            Life::MakingAccounts => self.making.is_to_go_on(parts.turn.now),
+            Life::MakingAccounts => self.provisioning.is_to_go_on(parts.turn.now),
             Life::ReadingCertificates => services.certificates.is_to_be_read(parts.turn.now),
             Life::Stopping { .. } => is_without_connections(parts),
             Life::Leaving { .. } => has_nothing_left(server),
@@ -135,7 +135,7 @@ impl Lifecycle {
     pub(crate) fn next_deadline(&self) -> Instant {
         let of_life = match self.life {
             Life::Stopping { until } | Life::Leaving { until } | Life::AwaitingOthers { until } => Some(until),
-            Life::MakingAccounts => self.making.again_at(),
+            Life::MakingAccounts => self.provisioning.again_at(),
             _ => None,
         };
         Instant::or_never(of_life).min(Instant::or_never(self.disk_trouble.again_at))
@@ -221,16 +221,16 @@ impl Lifecycle {
     }
 
     fn make_accounts(&mut self, server: &mut Server, machine: &mut impl Machine) {
-        match self.making.go_on(&mut server.parts, machine) {
-            Made::Some => {}
-            Made::Asked => self.life = Life::AccountMade,
-            Made::All => self.accounts_are_made(server),
+        match self.provisioning.go_on(&mut provisioning_context(&mut server.parts), machine) {
+            ProvisioningProgress::Some => {}
+            ProvisioningProgress::Asked => self.life = Life::AccountMade,
+            ProvisioningProgress::All => self.accounts_are_made(server),
         }
     }
 
     /// The store has made an account, or refused to.
     pub(crate) fn account_made(&mut self, outcome: Outcome, server: &mut Server) {
-        self.making.woken(outcome, &mut server.parts);
+        self.provisioning.woken(outcome, &mut provisioning_context(&mut server.parts));
         if self.life == Life::AccountMade {
             self.life = Life::MakingAccounts;
         }
@@ -361,6 +361,18 @@ impl Lifecycle {
             parts.links.tell_others(Class::Hearsay, || Message::Over);
         }
         self.life = Life::Stopped(Ending::Asked);
+    }
+}
+
+fn provisioning_context(parts: &mut Parts) -> ProvisioningContext<'_> {
+    let Parts { turn, connections, store, console, compute, .. } = parts;
+    let needs = Certificates::wants_account(connections, store);
+    ProvisioningContext {
+        turn: *turn,
+        store: &mut store.own.store,
+        compute,
+        console,
+        certificate_account: needs.then_some(certificates::ACCOUNT),
     }
 }
 

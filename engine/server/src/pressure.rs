@@ -10,15 +10,15 @@
 //! sessions could wait for each other for ever. With places for messages that cannot happen,
 //! because they are taken core by core (crate `shards`).
 //!
-//! Connections are shared by addresses and networks (`crowding`). Before a new client must be
+//! Connections are shared by addresses and networks ([`Crowding`]). Before a new client must be
 //! refused, those with the most connections lose their idle ones, at once and whatever they send.
 //! So commands without effect keep no connection.
 
+use connections::{Crowding, LOOK_INTERVAL, PATIENCE, ProgressMark, Shedding};
 use inbound::Inbound;
 use machine::{Instant, Machine, Micros};
 use sometimes::sometimes;
 
-use crate::crowding::{Crowding, LOOK_INTERVAL, PATIENCE, ProgressMark, Shedding};
 use crate::parts::Parts;
 use crate::session::{Context, Session, Sessions, WaitsFor};
 
@@ -84,7 +84,8 @@ impl LoadShedder {
             return;
         }
         let now = cx.parts.turn.now;
-        let share = self.crowding.share(cx.parts, cx.inbound.rate_limits());
+        let count = || cx.inbound.rate_limits().share_max();
+        let share = self.crowding.share(cx.parts.turn, &cx.parts.connections, count);
         for _ in 0..LOOKS_PER_TURN.min(sessions.slots()) {
             let slot = self.next_slot(sessions.slots());
             let Some(session) = sessions.in_slot(slot) else { continue };

@@ -15,7 +15,7 @@ mod table;
 mod waits_for;
 
 use certificates::Replaced;
-use connections::{Caller, Channel, Connections, TransportEvent};
+use connections::{Caller, Channel, Connections, ProgressMark, TransportEvent};
 use inbound::{SmtpConversation, inbound_policy_applies};
 use machine::{Micros, Protocol, ServiceEntry};
 use mail::ConnectionKind;
@@ -27,7 +27,6 @@ use tasks::EntryPoint;
 use web::HttpConversation;
 use webmail::handler_reply::HandlerReply;
 
-use crate::crowding::ProgressMark;
 use crate::parts::Parts;
 use crate::sizes::SESSION_BYTES;
 

@@ -1,36 +1,35 @@
 //! Data for load shedding: the addresses with too many connections, and the sessions that hold too
 //! much memory.
 
-use machine::{Instant, Micros};
-use mail::ClientRateLimits;
+use machine::{Instant, Micros, Turn};
 
-use crate::parts::Parts;
+use crate::Connections;
 
 /// While memory is low, sessions that hold at least this many bytes end first.
 const SHED_FROM: usize = 64 << 10;
 /// The number of connections that an address may always have, idle or not.
 const SHARE_FAIR: u32 = 8;
 /// How long a session may make no progress while resources are short.
-pub(crate) const PATIENCE: Micros = Micros::from_secs(10);
+pub const PATIENCE: Micros = Micros::from_secs(10);
 /// The time between two turns that look at sessions, if no event causes one.
-pub(crate) const LOOK_INTERVAL: Micros = Micros::from_millis(100);
+pub const LOOK_INTERVAL: Micros = Micros::from_millis(100);
 
 /// The progress of a session, and when it was first seen there: in milliseconds, which wrap around
 /// after 49 days.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ProgressMark {
+pub struct ProgressMark {
     bytes_moved: u32,
     since_ms: u32,
 }
 
 impl ProgressMark {
     /// The mark of a session that has moved this many bytes by now.
-    pub(crate) fn of(bytes_moved: u32, now: Instant) -> ProgressMark {
+    pub fn of(bytes_moved: u32, now: Instant) -> ProgressMark {
         ProgressMark { bytes_moved, since_ms: (now.0 / 1000) as u32 }
     }
 
     /// How long the session has made no progress. `None` if `now` differs from the mark.
-    pub(crate) fn stands_since(self, now: ProgressMark) -> Option<Micros> {
+    pub fn stands_since(self, now: ProgressMark) -> Option<Micros> {
         let stood_ms = now.since_ms.wrapping_sub(self.since_ms);
         (self.bytes_moved == now.bytes_moved).then(|| Micros::from_millis(u64::from(stood_ms)))
     }
@@ -38,7 +37,7 @@ impl ProgressMark {
 
 /// The largest share of all connections, as of the last look.
 #[derive(Default)]
-pub(crate) struct Crowding {
+pub struct Crowding {
     looked_at: Option<Instant>,
     share_max: u32,
     /// When an address with one of the largest shares last lost a connection.
@@ -46,44 +45,49 @@ pub(crate) struct Crowding {
 }
 
 impl Crowding {
-    /// The share above which an address loses idle connections, while they are short: half of the
-    /// largest share.
-    pub(crate) fn share(&mut self, parts: &Parts, rate_limits: &ClientRateLimits) -> Option<u32> {
-        if !parts.connections.is_tight() {
+    /// The share above which an address loses idle connections, while connections are short: half
+    /// of the largest share. `share_max`: counts the largest share.
+    pub fn share(
+        &mut self,
+        turn: Turn,
+        connections: &Connections,
+        share_max: impl FnOnce() -> u32,
+    ) -> Option<u32> {
+        if !connections.is_tight() {
             return None;
         }
-        if self.looked_at.is_none_or(|at| parts.turn.now >= at + LOOK_INTERVAL) {
-            (self.looked_at, self.share_max) = (Some(parts.turn.now), rate_limits.share_max());
+        if self.looked_at.is_none_or(|at| turn.now >= at + LOOK_INTERVAL) {
+            (self.looked_at, self.share_max) = (Some(turn.now), share_max());
         }
         Some((self.share_max / 2).max(SHARE_FAIR))
     }
 
     /// An address with one of the largest shares loses a connection.
-    pub(crate) fn thins(&mut self, now: Instant) {
+    pub fn thins(&mut self, now: Instant) {
         self.thinned_at = Some(now);
     }
 
     /// Whether the addresses with the largest shares still make space, so that others need not.
-    pub(crate) fn makes_room(&self, now: Instant) -> bool {
+    pub fn makes_room(&self, now: Instant) -> bool {
         self.thinned_at.is_some_and(|at| now < at + PATIENCE)
     }
 }
 
 /// The order in which sessions end while the memory reserve is in use: the largest first.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shedding {
+pub struct Shedding {
     /// A session that holds at least this many bytes ends next.
     from: usize,
 }
 
 impl Shedding {
     /// Whether a session that holds this many bytes ends next.
-    pub(crate) fn ends(self, bytes: usize) -> bool {
+    pub fn ends(self, bytes: usize) -> bool {
         bytes >= self.from
     }
 
     /// Few such sessions are left, so those that hold half as much are next.
-    pub(crate) fn goes_on(&mut self) {
+    pub fn goes_on(&mut self) {
         self.from /= 2;
     }
 }

@@ -21,19 +21,16 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use certificates::Certificates;
 use compute::Compute;
 use configuration::{Password, User};
-use machine::{Entropy, Instant, Micros};
+use machine::{ConsoleLines, Entropy, Instant, Micros, Turn};
 use sasl::Derivation;
-use store::{AccountInfo, NewAccount, NewPassword, Outcome, Refusal, State, WhyReadOnly};
+use store::{AccountInfo, NewAccount, NewPassword, Outcome, Refusal, State, Store, WhyReadOnly};
 use tasks::{Continuation, FrameId, Subsystem};
-
-use crate::parts::Parts;
 
 tasks::points! {
     /// The wait point at the store while accounts are made.
-    pub(crate) enum AccountsWaitPoint of Subsystem::Accounts;
+    pub enum AccountsWaitPoint of Subsystem::Accounts;
     /// An account has been made.
     Made,
 }
@@ -45,9 +42,23 @@ const ENGINE: FrameId = FrameId::new(u32::MAX, 0);
 const AGAIN: Micros = Micros::from_secs(1);
 const TRIES_MAX: u32 = 60;
 
-/// The accounts of the configuration, until they are made.
+/// The parts of a core that create accounts.
+pub struct ProvisioningContext<'c> {
+    /// The clocks of this turn.
+    pub turn: Turn,
+    /// The store of the first core, which decides the owners of accounts.
+    pub store: &'c mut Store,
+    /// Hashes and checks passwords.
+    pub compute: &'c mut Compute,
+    /// Gets a line for each problem.
+    pub console: &'c mut ConsoleLines,
+    /// The address of the account for certificates, if it is needed and does not exist.
+    pub certificate_account: Option<&'static str>,
+}
+
+/// The accounts of the configuration, until all are created.
 #[derive(Default)]
-pub(crate) struct Making {
+pub struct Provisioning {
     /// The accounts that do not exist or were not checked, the next one last.
     users: Vec<User>,
     deriving: Option<Box<Deriving>>,
@@ -67,9 +78,9 @@ struct Deriving {
     verifier: Derivation,
 }
 
-/// The progress of the accounts.
+/// The progress of account creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Made {
+pub enum ProvisioningProgress {
     /// There is more to do.
     Some,
     /// The store makes an account.
@@ -78,154 +89,196 @@ pub(crate) enum Made {
     All,
 }
 
-impl Making {
+impl Provisioning {
     /// `users`: in the order of the configuration.
-    pub(crate) fn of(users: &[User]) -> Making {
-        Making { users: users.iter().rev().cloned().collect(), ..Making::default() }
+    pub fn of(users: &[User]) -> Provisioning {
+        Provisioning { users: users.iter().rev().cloned().collect(), ..Provisioning::default() }
     }
 
     /// Whether no wait for the disk is needed.
-    pub(crate) fn is_to_go_on(&self, now: Instant) -> bool {
+    pub fn is_to_go_on(&self, now: Instant) -> bool {
         self.again_at.is_none_or(|at| at <= now)
     }
 
     /// When the disk is tried again.
-    pub(crate) fn again_at(&self) -> Option<Instant> {
+    pub fn again_at(&self) -> Option<Instant> {
         self.again_at
     }
 
     /// Continues with the current account, or begins the next one.
     #[inline(never)]
-    pub(crate) fn go_on(&mut self, parts: &mut Parts, entropy: &mut dyn Entropy) -> Made {
+    pub fn go_on(
+        &mut self,
+        cx: &mut ProvisioningContext<'_>,
+        entropy: &mut dyn Entropy,
+    ) -> ProvisioningProgress {
         if let Some(deriving) = &mut self.deriving {
             let verifier = deriving.verifier.step();
-            let Some((verifier, deriving)) = verifier.and_then(|made| Some((made, self.deriving.take()?))) else {
-                return Made::Some;
+            let Some((verifier, deriving)) =
+                verifier.and_then(|made| Some((made, self.deriving.take()?)))
+            else {
+                return ProvisioningProgress::Some;
             };
             let Deriving { user, password_hash, .. } = *deriving;
-            return self.make_account(user, &password_hash, &verifier.to_string(), parts);
+            return self.make_account(user, &password_hash, &verifier.to_string(), cx);
         }
-        if self.awaits_disk(parts) {
-            return Made::Some;
+        if self.awaits_disk(cx) {
+            return ProvisioningProgress::Some;
         }
         while let Some(user) = self.users.pop() {
-            let account = parts.store.own.store.find(user.address.as_str());
-            let Some(known) = account.and_then(|account| parts.store.own.store.account(account)) else {
-                return self.begin_account(user, parts, entropy);
+            let account = cx.store.find(user.address.as_str());
+            let Some(known) = account.and_then(|account| cx.store.account(account)) else {
+                return self.begin_account(user, cx, entropy);
             };
             let has_replaced = !known.replaced().is_empty();
-            if !is_as_configured(&known, &user.password, &mut parts.compute) {
-                return self.begin_account(user, parts, entropy);
+            if !is_as_configured(&known, &user.password, cx.compute) {
+                return self.begin_account(user, cx, entropy);
             }
             if has_replaced {
-                return Made::Some;
+                return ProvisioningProgress::Some;
             }
         }
-        if !self.has_asked_for_certificates && Certificates::wants_account(&parts.connections, &parts.store) {
+        if !self.has_asked_for_certificates
+            && let Some(address) = cx.certificate_account
+        {
             self.has_asked_for_certificates = true;
-            return self.make_account_of_certificates(parts);
+            return self.make_certificate_account(address, cx);
         }
-        Made::All
+        ProvisioningProgress::All
     }
 
     #[cold]
     #[inline(never)]
-    fn make_account_of_certificates(&mut self, parts: &mut Parts) -> Made {
+    fn make_certificate_account(
+        &mut self,
+        address: &str,
+        cx: &mut ProvisioningContext<'_>,
+    ) -> ProvisioningProgress {
         let continuation = Continuation { frame: ENGINE, entry: AccountsWaitPoint::Made.entry() };
-        let account = NewAccount { address: certificates::ACCOUNT, aliases: &[], password_hash: "", verifier: "" };
-        match parts.store.own.store.create_account(&account, parts.turn.wall, continuation) {
-            Ok(_) => Made::Asked,
-            Err(refusal) => self.refused(refusal, parts),
+        let account = NewAccount { address, aliases: &[], password_hash: "", verifier: "" };
+        match cx.store.create_account(&account, cx.turn.wall, continuation) {
+            Ok(_) => ProvisioningProgress::Asked,
+            Err(refusal) => self.refused(refusal, cx),
         }
     }
 
     /// Whether accounts wait for the disk. Retries when it is time.
-    fn awaits_disk(&mut self, parts: &mut Parts) -> bool {
+    fn awaits_disk(&mut self, cx: &mut ProvisioningContext<'_>) -> bool {
         let Some(at) = self.again_at else { return false };
-        if parts.turn.now < at {
+        if cx.turn.now < at {
             return true;
         }
         self.tries += 1;
-        let store = &mut parts.store.own.store;
+        let store = &mut *cx.store;
         let fails = store.state() != State::Serving && self.tries < TRIES_MAX;
         if fails {
             store.retry();
         }
-        self.again_at = fails.then_some(parts.turn.now + AGAIN);
+        self.again_at = fails.then_some(cx.turn.now + AGAIN);
         fails
     }
 
-    fn begin_account(&mut self, user: User, parts: &mut Parts, entropy: &mut dyn Entropy) -> Made {
+    fn begin_account(
+        &mut self,
+        user: User,
+        cx: &mut ProvisioningContext<'_>,
+        entropy: &mut dyn Entropy,
+    ) -> ProvisioningProgress {
         match &user.password {
             Password::Plain(password) => {
                 let (mut salt, mut verifier_salt) = ([0; mail::SALT_BYTES], [0; sasl::SALT_BYTES]);
                 entropy.random(&mut salt);
                 entropy.random(&mut verifier_salt);
-                let password_hash = parts.compute.hash_now(password.as_bytes(), salt);
+                let password_hash = cx.compute.hash_now(password.as_bytes(), salt);
                 let verifier = Derivation::begin(password.as_bytes(), verifier_salt);
                 self.deriving = Some(Box::new(Deriving { user, password_hash, verifier }));
-                Made::Some
+                ProvisioningProgress::Some
             }
             Password::Argon2id(hash) => {
                 let hash = hash.clone();
-                self.make_account(user, &hash, "", parts)
+                self.make_account(user, &hash, "", cx)
             }
         }
     }
 
-    fn make_account(&mut self, user: User, password_hash: &str, verifier: &str, parts: &mut Parts) -> Made {
+    fn make_account(
+        &mut self,
+        user: User,
+        password_hash: &str,
+        verifier: &str,
+        cx: &mut ProvisioningContext<'_>,
+    ) -> ProvisioningProgress {
         let aliases: Vec<&str> = user.aliases.iter().map(|alias| alias.as_str()).collect();
-        let account = NewAccount { address: user.address.as_str(), aliases: &aliases, password_hash, verifier };
+        let account = NewAccount {
+            address: user.address.as_str(),
+            aliases: &aliases,
+            password_hash,
+            verifier,
+        };
         let continuation = Continuation { frame: ENGINE, entry: AccountsWaitPoint::Made.entry() };
-        let store = &mut parts.store.own.store;
+        let store = &mut *cx.store;
         let made = match store.find(user.address.as_str()) {
-            None => store.create_account(&account, parts.turn.wall, continuation).map(|_| ()),
+            None => store.create_account(&account, cx.turn.wall, continuation).map(|_| ()),
             Some(id) => {
-                parts
-                    .console
-                    .print(format_args!("store: the password of {} was set from the configuration", user.address));
-                store.set_password(id, &NewPassword { hash: password_hash, verifier, replaced: "" }, continuation)
+                cx.console.print(format_args!(
+                    "store: the password of {} was set from the configuration",
+                    user.address
+                ));
+                store.set_password(
+                    id,
+                    &NewPassword { hash: password_hash, verifier, replaced: "" },
+                    continuation,
+                )
             }
         };
         self.asked = Some(user);
         match made {
-            Ok(()) => Made::Asked,
-            Err(refusal) => self.refused(refusal, parts),
+            Ok(()) => ProvisioningProgress::Asked,
+            Err(refusal) => self.refused(refusal, cx),
         }
     }
 
     /// The store has made the account, or refused to.
-    pub(crate) fn woken(&mut self, outcome: Outcome, parts: &mut Parts) {
+    pub fn woken(&mut self, outcome: Outcome, cx: &mut ProvisioningContext<'_>) {
         match outcome {
-            Outcome::Refused(refusal) => _ = self.refused(refusal, parts),
+            Outcome::Refused(refusal) => _ = self.refused(refusal, cx),
             _ => self.asked = None,
         }
     }
 
     /// The store refuses to make the account. It is asked again if that may help.
-    fn refused(&mut self, refusal: Refusal, parts: &mut Parts) -> Made {
+    fn refused(
+        &mut self,
+        refusal: Refusal,
+        cx: &mut ProvisioningContext<'_>,
+    ) -> ProvisioningProgress {
         // After a failed flush during opening, only another start helps.
-        let is_lasting = parts.store.own.store.state() == State::ReadOnly(WhyReadOnly::LastFlushFailed);
+        let is_lasting = cx.store.state() == State::ReadOnly(WhyReadOnly::LastFlushFailed);
         let asked = self.asked.take();
-        let address = asked.as_ref().map_or("the account for certificates", |user| user.address.as_str());
-        let console = &mut parts.console;
+        let address =
+            asked.as_ref().map_or("the account for certificates", |user| user.address.as_str());
+        let console = &mut *cx.console;
         if refusal != Refusal::ReadOnly {
             console.print(format_args!("store: {address} cannot be set up: {refusal:?}"));
-            return Made::Some;
+            return ProvisioningProgress::Some;
         }
         if is_lasting || self.tries >= TRIES_MAX {
-            console.print(format_args!("store: {address} cannot be set up: the disk fails; restart the server"));
-            return Made::Some;
+            console.print(format_args!(
+                "store: {address} cannot be set up: the disk fails; restart the server"
+            ));
+            return ProvisioningProgress::Some;
         }
         if self.tries == 0 {
-            console.print(format_args!("store: {address} cannot be set up yet: the disk fails; retrying for a minute"));
+            console.print(format_args!(
+                "store: {address} cannot be set up yet: the disk fails; retrying for a minute"
+            ));
         }
         match asked {
             Some(user) => self.users.push(user),
             None => self.has_asked_for_certificates = false,
         }
-        self.again_at = Some(parts.turn.now + AGAIN);
-        Made::Some
+        self.again_at = Some(cx.turn.now + AGAIN);
+        ProvisioningProgress::Some
     }
 }
 
