@@ -17,10 +17,10 @@ mod reading;
 mod script;
 
 use http::h2::Http2Session;
-use http::{BodyAdmission, HEAD_BYTES_MAX, HttpWaitsFor, Method, Reply, ReplyField, Status};
+use http::{BodyAdmission, HEAD_BYTES_MAX, HttpWaitsFor, Method};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
-use crate::http_session::world::{BODY_BYTES_MAX, KEPT_BYTES_MAX, REPLY, Stage, World};
+use crate::http_session::world::{BODY_BYTES_MAX, KEPT_BYTES_MAX, Stage, World, program_reply};
 use crate::script::{Pace, Step};
 use reading::Reading;
 
@@ -139,9 +139,7 @@ impl Party for Server {
                             .admitted(BodyAdmission::whole(BODY_BYTES_MAX), &mut self.world);
                     }
                     Some(_) => {
-                        let reply = Reply::new(Status::Ok, "text/plain", REPLY.to_vec());
-                        self.session
-                            .replied(reply.with(ReplyField::SetCookie, "a=b"), &mut self.world);
+                        self.session.replied(program_reply(), &mut self.world);
                     }
                     None => unreachable!("it waits for what it has asked"),
                 }

@@ -14,14 +14,11 @@
 pub(crate) mod reading;
 pub(crate) mod world;
 
-use http::{
-    BodyAdmission, HEAD_BYTES_MAX, HttpWaitsFor, HttpsPolicy, Method, Reply, ReplyField, Session,
-    Status,
-};
+use http::{BodyAdmission, HEAD_BYTES_MAX, HttpWaitsFor, HttpsPolicy, Method, Session};
 
 use crate::conversation::{Conversation, Party, Waits, more_room};
 use crate::script::{Pace, steps};
-use world::{BODY_BYTES_MAX, REPLY, Stage, World};
+use world::{BODY_BYTES_MAX, Stage, World, program_reply};
 
 /// By what the program names a body that it wants as it comes.
 const NUMBER: u64 = 7;
@@ -105,9 +102,7 @@ impl Party for Server {
                         self.session.admitted(admission, &mut self.world);
                     }
                     Some(_) => {
-                        let reply = Reply::new(Status::Ok, "text/plain", REPLY.to_vec());
-                        self.session
-                            .replied(reply.with(ReplyField::SetCookie, "a=b"), &mut self.world);
+                        self.session.replied(program_reply(), &mut self.world);
                     }
                     None => unreachable!("it waits for what it has asked"),
                 }

@@ -36,14 +36,15 @@ pub trait Actions: Outlet {
     /// that it keeps already: see [`crate::Session::kept_bytes`].
     fn may_keep(&self, bytes: usize) -> bool;
 
-    /// A request for a handler has arrived. The handler replies later, never within this call. It
-    /// calls [`crate::Session::replied`], or [`crate::Session::admitted`] if it wants the body
-    /// first. The session makes no other request until then.
-    fn asked(&mut self, question: &HandlerRequest<'_>);
+    /// A request for a handler has arrived. The handler returns its reply if it knows the reply at
+    /// once. Otherwise it calls [`crate::Session::replied`] later, or [`crate::Session::admitted`]
+    /// if it wants the body first, and never within this call. The session makes no other request
+    /// until then.
+    fn asked(&mut self, question: &HandlerRequest<'_>) -> Option<Reply>;
 
-    /// The body of an admitted sender is complete. The request is passed once more, and the handler
-    /// must answer it later with [`crate::Session::replied`].
-    fn body_arrived(&mut self, question: &HandlerRequest<'_>, body: Vec<u8>);
+    /// The body of an admitted sender is complete. The request is passed once more. The handler
+    /// returns its reply, or replies later with [`crate::Session::replied`].
+    fn body_arrived(&mut self, question: &HandlerRequest<'_>, body: Vec<u8>) -> Option<Reply>;
 
     /// One piece of the body that was admitted under this number. The next piece follows after
     /// [`crate::Session::piece_taken`], which must be called later.

@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use crate::actions::Actions;
 use crate::answer::PendingResponse;
 use crate::handler_request::QueuedRequest;
+use crate::reply::Reply;
 use crate::types::Announced;
 
 /// Bytes of the first allocation if the length of the body is unknown.
@@ -117,16 +118,19 @@ impl ArrivingBody {
         is_this
     }
 
-    /// The body is complete.
-    pub(crate) fn end(self, asked: &QueuedRequest, actions: &mut impl Actions) {
+    /// The body is complete. Returns the reply if the handler knows it at once.
+    pub(crate) fn end(self, asked: &QueuedRequest, actions: &mut impl Actions) -> Option<Reply> {
         actions.released(self.admission.memory);
         match self.admission.number {
-            Some(number) => actions.pieces_ended(number, self.bytes),
+            Some(number) => {
+                actions.pieces_ended(number, self.bytes);
+                None
+            }
             None => {
                 let bytes = self.bytes.len() as u64;
                 let announced =
                     if bytes == 0 { Announced::Nothing } else { Announced::Bytes(bytes) };
-                actions.body_arrived(&asked.question(announced), self.bytes);
+                actions.body_arrived(&asked.question(announced), self.bytes)
             }
         }
     }

@@ -21,7 +21,7 @@ use webmail::{LoginFacts, Request};
 use super::context::{HttpCall, WebContext};
 use super::host::{HttpHost, kept_for};
 use super::passwords::PasswordPreparation;
-use super::pending::{BUSY, LoginPurpose, PendingRequest, Refused};
+use super::pending::{LoginPurpose, PendingRequest, Refused, busy};
 use super::session::HttpSession;
 
 /// Bytes of unread responses, above which a client's next request waits. So clients that never read
@@ -66,8 +66,13 @@ impl HttpConversation {
         begin: impl FnOnce(&mut HttpHost<'_, '_>) -> HttpSession,
     ) -> HttpConversation {
         let (mut pending, charge) = (None, Charge::new(KEPT_BYTES_LEAST));
-        let session =
-            begin(&mut HttpHost { call, pending: &mut pending, charge: &charge, unread_bytes_max });
+        let session = begin(&mut HttpHost {
+            call,
+            pending: &mut pending,
+            charge: &charge,
+            unread_bytes_max,
+            has_replied: false,
+        });
         let mut conversation = HttpConversation { session, pending, held: 0, charge };
         conversation.settle(call);
         conversation
@@ -113,7 +118,12 @@ impl HttpConversation {
         let unread_bytes_max =
             if let HttpSession::One(_) = self.session { UNREAD_BYTES_MAX } else { usize::MAX };
         let HttpConversation { session, pending, charge, .. } = self;
-        act(session, &mut HttpHost { call, pending, charge, unread_bytes_max })
+        let mut host = HttpHost { call, pending, charge, unread_bytes_max, has_replied: false };
+        let done = act(session, &mut host);
+        if host.has_replied {
+            self.count_held(call);
+        }
+        done
     }
 
     /// Charges the client for the memory that it now makes the server keep. A client above its
@@ -131,6 +141,7 @@ impl HttpConversation {
     #[cold]
     #[inline(never)]
     fn is_overdrawn(&mut self, call: &mut HttpCall<'_>) {
+        self.give_up_pending(call);
         self.let_act(call, |session, host| session.overdrawn(host));
         let kept = self.kept_bytes();
         if call.cx.memory.charge(&mut self.charge, call.caller.address, kept).is_err() {
@@ -168,7 +179,7 @@ impl HttpConversation {
             {
                 return;
             }
-            Some(PendingRequest::Turn(_) | PendingRequest::Admission(_)) => None,
+            Some(PendingRequest::Admission(_)) => None,
             Some(PendingRequest::NewPassword(making)) => {
                 if let Some(request) = making.step(call) {
                     self.pending = None;
@@ -186,7 +197,6 @@ impl HttpConversation {
             }
         };
         match self.take_pending() {
-            Some(PendingRequest::Turn(reply)) => self.replied(reply, call),
             Some(PendingRequest::Admission(bytes)) => self.admit(BodyAdmission::whole(bytes), call),
             Some(PendingRequest::Login { attempt, purpose }) => {
                 call.cx.logins.end(&attempt, call.cx.turn.now);
@@ -248,7 +258,7 @@ impl HttpConversation {
                 .number
                 .into_iter()
                 .for_each(|number| call.web.leave(call.caller.connection.0, number));
-            return self.replied(Reply::text(Status::ServiceUnavailable, BUSY.into()), call);
+            return self.replied(busy(), call);
         }
         call.web.bodies += admission.memory;
         self.with(call, |session, host| session.admitted(admission, host));
@@ -284,12 +294,11 @@ impl HttpConversation {
 
     /// The reply to the session's request.
     pub fn replied(&mut self, reply: Reply, call: &mut HttpCall<'_>) {
-        let has_room = call.web.replies + reply.body_bytes() <= call.web.bodies_max;
-        if let Some(number) = reply.number().filter(|_| !has_room) {
+        let number = reply.number();
+        let reply = call.web.limited(reply);
+        if let Some(number) = number.filter(|_| reply.number().is_none()) {
             call.web.leave(call.caller.connection.0, number);
         }
-        let reply =
-            if has_room { reply } else { Reply::text(Status::ServiceUnavailable, BUSY.into()) };
         self.with(call, |session, host| session.replied(reply, host));
         self.count_held(call);
     }
@@ -321,6 +330,11 @@ impl HttpConversation {
     pub fn ended(&mut self, call: &mut HttpCall<'_>) {
         call.web.replies -= self.held;
         call.cx.memory.release(&mut self.charge, call.caller.address);
+        self.give_up_pending(call);
+    }
+
+    /// The request that is pending gets no reply from this core.
+    fn give_up_pending(&mut self, call: &mut HttpCall<'_>) {
         match self.pending.take().as_deref() {
             Some(PendingRequest::Login { attempt, .. }) => {
                 let WebContext { logins, compute, turn, .. } = &mut call.cx;
@@ -328,8 +342,7 @@ impl HttpConversation {
             }
             Some(PendingRequest::NewPassword(making)) => making.abandoned(call.cx.compute),
             Some(
-                PendingRequest::Turn(_)
-                | PendingRequest::Admission(_)
+                PendingRequest::Admission(_)
                 | PendingRequest::FormAdmission { .. }
                 | PendingRequest::UploadAdmission { .. },
             )

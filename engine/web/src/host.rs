@@ -18,7 +18,7 @@ use tls::SplitPlaintext;
 use webmail::Request;
 
 use super::context::HttpCall;
-use super::pending::PendingRequest;
+use super::pending::{PendingRequest, busy};
 
 /// Bytes of a file that are queued as one piece.
 const PIECE_BYTES: usize = 32 * 1024;
@@ -39,11 +39,26 @@ pub struct HttpHost<'a, 'c> {
     pub(super) charge: &'a Charge,
     /// How many bytes may be unread when a response begins.
     pub(super) unread_bytes_max: usize,
+    /// Whether a request got its reply at once.
+    pub(super) has_replied: bool,
 }
 
 impl HttpHost<'_, '_> {
     fn ask(&mut self, request: Request) {
         self.call.web.ask(self.call.caller.connection.0, request);
+    }
+
+    /// Keeps a request that is pending. Returns its reply if the reply is known.
+    fn begun(&mut self, begun: Result<Option<PendingRequest>, Reply>) -> Option<Reply> {
+        let pending = match begun {
+            Ok(pending) => pending,
+            Err(reply) => {
+                self.has_replied = true;
+                return Some(self.call.web.limited(reply));
+            }
+        };
+        *self.pending = pending.map(Box::new);
+        None
     }
 }
 
@@ -127,25 +142,26 @@ impl http::Actions for HttpHost<'_, '_> {
         self.call.cx.memory.would_grant(self.charge, self.call.caller.address, bytes)
     }
 
-    fn asked(&mut self, question: &HandlerRequest<'_>) {
-        *self.pending = PendingRequest::begin(question, self.call).map(Box::new);
+    fn asked(&mut self, question: &HandlerRequest<'_>) -> Option<Reply> {
+        let begun = PendingRequest::begin(question, self.call);
+        self.begun(begun)
     }
 
-    fn body_arrived(&mut self, question: &HandlerRequest<'_>, body: Vec<u8>) {
-        if webmail::is_path(question.path.as_bytes()) {
-            // A login keeps parts of its form until it is decided.
-            let may_keep = http::Actions::may_keep(
-                self,
-                self.charge.bytes() + size_of::<PendingRequest>() + body.len(),
-            );
-            let pending = match may_keep {
-                true => PendingRequest::form(question, body, self.call),
-                false => Some(PendingRequest::busy(self.call)),
-            };
-            *self.pending = pending.map(Box::new);
-            return;
+    fn body_arrived(&mut self, question: &HandlerRequest<'_>, body: Vec<u8>) -> Option<Reply> {
+        if !webmail::is_path(question.path.as_bytes()) {
+            self.call.web.upload(self.call.caller.connection.0, body);
+            return None;
         }
-        self.call.web.upload(self.call.caller.connection.0, body);
+        // A login keeps parts of its form until it is decided.
+        let may_keep = http::Actions::may_keep(
+            self,
+            self.charge.bytes() + size_of::<PendingRequest>() + body.len(),
+        );
+        let begun = match may_keep {
+            true => PendingRequest::form(question, body, self.call),
+            false => Err(busy()),
+        };
+        self.begun(begun)
     }
 
     fn piece_arrived(&mut self, number: u64, bytes: Vec<u8>) {

@@ -13,12 +13,16 @@ use super::context::HttpCall;
 use super::passwords::PasswordPreparation;
 
 /// The reply when the machine is overloaded.
-pub(super) const BUSY: &str = "The server is busy. Go back, and try again in a moment.\n";
+const BUSY: &str = "The server is busy. Go back, and try again in a moment.\n";
+
+/// The reply when there is not enough memory for a request or for its reply.
+#[cold]
+pub(super) fn busy() -> Reply {
+    Reply::text(Status::ServiceUnavailable, BUSY.into())
+}
 
 /// What a request waits for.
 pub(super) enum PendingRequest {
-    /// Its turn: the reply is known.
-    Turn(Reply),
     /// Its turn: a body of this many bytes is admitted.
     Admission(usize),
     /// The decision of the account's core whether a form is admitted.
@@ -59,41 +63,28 @@ pub(super) enum LoginPurpose {
 }
 
 impl PendingRequest {
-    /// A request has come. Asks for a turn of the session.
+    /// A request has come. `None`: another core replies to it.
+    ///
+    /// Errors: the reply, if it is known at once.
     #[cold]
     #[inline(never)]
     pub(super) fn begin(
         question: &HandlerRequest<'_>,
         call: &mut HttpCall<'_>,
-    ) -> Option<PendingRequest> {
+    ) -> Result<Option<PendingRequest>, Reply> {
         if webmail::is_path(question.path.as_bytes()) {
             return PendingRequest::webmail(question, call);
         }
-        let pending = match CertificateAction::of(question, call.caller.channel) {
-            Err(reply) => {
-                call.cx.connections.resume(call.caller.connection.0);
-                PendingRequest::Turn(reply)
-            }
-            Ok((wish, name, password)) => {
-                let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
-                let attempt = call.log_in(credentials);
-                PendingRequest::Login { attempt, purpose: LoginPurpose::Certificates(wish) }
-            }
-        };
-        Some(pending)
-    }
-
-    /// There is not enough memory for the request.
-    #[cold]
-    pub(super) fn busy(call: &mut HttpCall<'_>) -> PendingRequest {
-        call.cx.connections.resume(call.caller.connection.0);
-        PendingRequest::Turn(Reply::text(Status::ServiceUnavailable, BUSY.into()))
+        let (action, name, password) = CertificateAction::of(question, call.caller.channel)?;
+        let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
+        let attempt = call.log_in(credentials);
+        let purpose = LoginPurpose::Certificates(action);
+        Ok(Some(PendingRequest::Login { attempt, purpose }))
     }
 
     /// Bytes of memory that it takes beside its own size.
     pub(super) fn kept_bytes(&self) -> usize {
         match self {
-            PendingRequest::Turn(reply) => reply.kept_bytes() + reply.body_bytes(),
             PendingRequest::Admission(_)
             | PendingRequest::FormAdmission { .. }
             | PendingRequest::UploadAdmission { .. } => 0,

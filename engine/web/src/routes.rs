@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use connections::Channel;
-use http::HandlerRequest;
+use http::{HandlerRequest, Reply};
 use sasl::{Credentials, Proof};
 use webmail::{BodyLimits, Dispatch, Request};
 
@@ -15,11 +15,13 @@ use super::context::HttpCall;
 use super::pending::{LoginPurpose, PendingRequest};
 
 impl PendingRequest {
-    /// A webmail request has come. `None`: another core has it and will reply.
+    /// A webmail request has arrived. `None`: another core replies to it.
+    ///
+    /// Errors: the reply, if it is known at once.
     pub(super) fn webmail(
         question: &HandlerRequest<'_>,
         call: &mut HttpCall<'_>,
-    ) -> Option<PendingRequest> {
+    ) -> Result<Option<PendingRequest>, Reply> {
         let host = call.name_over_tls(question.host);
         let most = BodyLimits {
             form_bytes: call.web.bodies_max,
@@ -29,44 +31,50 @@ impl PendingRequest {
         PendingRequest::of(asked, call)
     }
 
-    /// A form has come.
+    /// A form has arrived. `None`: another core replies to it.
+    ///
+    /// Errors: the reply, if it is known at once.
     pub(super) fn form(
         question: &HandlerRequest<'_>,
         body: Vec<u8>,
         call: &mut HttpCall<'_>,
-    ) -> Option<PendingRequest> {
+    ) -> Result<Option<PendingRequest>, Reply> {
         let host = call.name_over_tls(question.host);
         let asked = webmail::form_arrived(question, body, host);
         PendingRequest::of(asked, call)
     }
 
-    fn of(asked: Result<Request, Dispatch>, call: &mut HttpCall<'_>) -> Option<PendingRequest> {
+    fn of(
+        asked: Result<Request, Dispatch>,
+        call: &mut HttpCall<'_>,
+    ) -> Result<Option<PendingRequest>, Reply> {
         let frame = call.caller.connection.0;
         let dispatch = match asked {
             Ok(request) => {
                 call.web.ask(frame, request);
-                return None;
+                return Ok(None);
             }
             Err(dispatch) => dispatch,
         };
         let pending = match dispatch {
-            Dispatch::Reply(reply) => PendingRequest::Turn(reply),
-            Dispatch::AdmitForm(bytes) => PendingRequest::Admission(bytes),
+            Dispatch::Reply(reply) => return Err(reply),
+            Dispatch::AdmitForm(bytes) => {
+                call.cx.connections.resume(frame);
+                PendingRequest::Admission(bytes)
+            }
             Dispatch::AskForForm { request, bytes } => {
                 call.web.ask(frame, *request);
-                return Some(PendingRequest::FormAdmission { bytes });
+                PendingRequest::FormAdmission { bytes }
             }
             Dispatch::AskForUpload { request, bytes, memory } => {
                 call.web.ask(frame, *request);
-                return Some(PendingRequest::UploadAdmission { bytes, memory });
+                PendingRequest::UploadAdmission { bytes, memory }
             }
             Dispatch::LogIn { name, password, next, program, draft } => {
                 let credentials = Credentials { name: &name, proof: Proof::Password(&password) };
                 let attempt = call.log_in(credentials);
-                return Some(PendingRequest::Login {
-                    attempt,
-                    purpose: LoginPurpose::Webmail { name, program, next, draft },
-                });
+                let purpose = LoginPurpose::Webmail { name, program, next, draft };
+                PendingRequest::Login { attempt, purpose }
             }
             Dispatch::SetPassword { account, old, new } => {
                 let name = call
@@ -76,13 +84,9 @@ impl PendingRequest {
                     .map_or_else(String::new, |known| known.address.into());
                 let credentials = Credentials { name: &name, proof: Proof::Password(&old) };
                 let attempt = call.log_in(credentials);
-                return Some(PendingRequest::Login {
-                    attempt,
-                    purpose: LoginPurpose::Password(new),
-                });
+                PendingRequest::Login { attempt, purpose: LoginPurpose::Password(new) }
             }
         };
-        call.cx.connections.resume(frame);
-        Some(pending)
+        Ok(Some(pending))
     }
 }

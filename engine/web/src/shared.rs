@@ -10,11 +10,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use configuration::Configuration;
-use http::{ResponseCache, Site};
+use http::{Reply, ResponseCache, Site};
 use machine::UnixTime;
 use message::DateTimeNow;
 use tasks::FrameId;
 use webmail::Request;
+
+use super::pending::busy;
 
 /// The state that the sessions of a core share.
 pub struct Web {
@@ -62,6 +64,11 @@ impl Web {
             requests: VecDeque::new(),
             uploads: VecDeque::new(),
         }
+    }
+
+    /// The reply, or a refusal if there is not enough memory for its body.
+    pub(super) fn limited(&self, reply: Reply) -> Reply {
+        if self.replies + reply.body_bytes() <= self.bodies_max { reply } else { busy() }
     }
 
     /// Whether a request must be forwarded.

@@ -170,20 +170,26 @@ impl Http2Session {
             return bytes.len();
         }
         let last_stream = self.last_stream;
-        self.output.end_frame(actions);
-        let (taken, result) = self.take(bytes, actions);
-        match result.and_then(|waits_for| Ok((waits_for, self.send_on(actions)?))) {
-            Ok((HttpWaitsFor::SendRoom, _) | (_, SendStep::NoRoom)) => {
-                self.waits_for = HttpWaitsFor::SendRoom
+        let mut taken = 0;
+        loop {
+            self.output.end_frame(actions);
+            let rest = bytes.get(taken..).unwrap_or_default();
+            let (count, result) = self.take(rest, actions);
+            taken += count;
+            match result.and_then(|waits_for| Ok((waits_for, self.send_on(actions)?))) {
+                Ok((HttpWaitsFor::SendRoom, _) | (_, SendStep::NoRoom)) => {
+                    self.waits_for = HttpWaitsFor::SendRoom
+                }
+                Ok((waits_for, _)) => self.waits_for = waits_for,
+                Err(code) => {
+                    self.end(code, actions);
+                    return bytes.len();
+                }
             }
-            Ok((waits_for, _)) => self.waits_for = waits_for,
-            Err(code) => {
-                self.end(code, actions);
-                return bytes.len();
+            // A reply that is known at once may be sent now, and bytes may wait for it.
+            if !(self.streams.has_waiting_requests() && self.streams.ask_next(actions)) {
+                break;
             }
-        }
-        if self.streams.has_waiting_requests() {
-            self.streams.ask_next(actions);
         }
         if self.streams.is_asking() && self.waits_for == HttpWaitsFor::Bytes {
             self.waits_for = HttpWaitsFor::Us;

@@ -80,8 +80,11 @@ impl Session {
             return self.answer_behind(body, answer, waits, actions);
         }
         actions.set_deadline(None);
-        actions.asked(&asked.question(announced(body)));
+        let reply = actions.asked(&asked.question(announced(body)));
         self.expect = Expect::Us(Box::new(Request { asked, body, waits }));
+        if let Some(reply) = reply {
+            self.replied(reply, actions);
+        }
     }
 
     /// The reply to the request. It is sent when the session is offered bytes, or none.
@@ -110,11 +113,17 @@ impl Session {
         waits + self.outgoing.kept_bytes()
     }
 
-    /// The client makes the server keep more than its share, so the connection ends.
+    /// The client makes the server keep more than its share, so the connection ends. A request
+    /// without a response gets a 503 response.
     #[cold]
     pub fn overdrawn(&mut self, actions: &mut impl Actions) {
-        if !matches!(self.expect, Expect::Closed) {
-            self.finish(actions);
+        match self.expect {
+            Expect::Us(_) | Expect::Body { .. } | Expect::Upload(_) => {
+                self.refuse(Status::ServiceUnavailable, actions);
+                self.bytes_arrived(&[], actions);
+            }
+            Expect::Closed => {}
+            _ => self.finish(actions),
         }
     }
 
@@ -251,9 +260,12 @@ impl Session {
         let Coming { mut request, upload, .. } = coming;
         actions.set_deadline(None);
         request.body = BodyFraming::NONE;
-        upload.end(&request.asked, actions);
+        let reply = upload.end(&request.asked, actions);
         self.expect = Expect::Us(Box::new(request));
         self.waits_for = HttpWaitsFor::Us;
+        if let Some(reply) = reply {
+            self.replied(reply, actions);
+        }
     }
 
     /// A body that was arriving is of no use any more.

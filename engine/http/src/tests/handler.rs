@@ -334,3 +334,28 @@ fn basic_credentials_are_parsed_per_rfc_7617() {
         assert_eq!(credentials(authorization), None, "{authorization}");
     }
 }
+
+#[test]
+fn a_reply_that_is_known_at_once_is_sent_at_once() {
+    let mut talk = Talk::new();
+    talk.world.known_reply = Some("at once".to_string());
+    let get = request(&["GET /app/x HTTP/1.1"]);
+    // One request is followed by another, and one by a body that no admission was given for.
+    let form = request(&["POST /app/x HTTP/1.1", "Content-Length: 4"]);
+    talk.arrive([&get, &form, "body", &get].concat().as_bytes());
+    let responses = talk.responses(|_| false);
+    let texts: Vec<_> = responses.iter().map(|response| response.text()).collect();
+    assert_eq!(texts, ["at once"; 3]);
+    assert_eq!((talk.world.asked.len(), talk.world.closed), (3, false));
+}
+
+#[test]
+fn a_reply_known_when_a_body_ends_is_sent_at_once() {
+    let mut talk = Talk::new();
+    talk.arrive(request(&["POST /app/form HTTP/1.1", "Content-Length: 4"]).as_bytes());
+    talk.world.known_reply = Some("taken".to_string());
+    talk.admit(10);
+    talk.arrive(b"body");
+    assert_eq!(talk.responses(|_| false)[0].text(), "taken");
+    assert_eq!(talk.world.bodies, [b"body".to_vec()]);
+}

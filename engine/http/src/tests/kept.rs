@@ -61,3 +61,22 @@ fn an_http1_request_above_the_memory_share_is_answered_503() {
     talk.session.overdrawn(&mut talk.world);
     assert!(talk.world.closed);
 }
+
+#[test]
+fn an_overdrawn_http1_request_is_answered_503() {
+    let form = request(&["POST /app/form HTTP/1.1", "Content-Length: 10"]);
+    let mut asked = Talk::new();
+    asked.arrive(question(10).as_bytes());
+    let mut admitted = Talk::new();
+    admitted.arrive(form.as_bytes());
+    admitted.admit(10);
+    let mut unread = Talk::new();
+    unread.arrive(request(&["POST /hello.txt HTTP/1.1", "Content-Length: 10"]).as_bytes());
+    for mut talk in [asked, admitted, unread] {
+        talk.session.overdrawn(&mut talk.world);
+        let answers: Vec<_> =
+            talk.responses(|_| false).iter().map(|response| response.status).collect();
+        assert_eq!((answers, talk.world.closed), ([503].to_vec(), true));
+        assert_eq!(talk.session.kept_bytes(), 0);
+    }
+}

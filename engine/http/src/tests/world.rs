@@ -76,6 +76,8 @@ pub(super) struct World {
     pub(super) log: Vec<(String, String, u16, u64)>,
     /// The requests that the handler got, and their bodies.
     pub(super) asked: Vec<Heard>,
+    /// The text of the reply to each request and body, if the handler knows it at once.
+    pub(super) known_reply: Option<String>,
     pub(super) bodies: Vec<Vec<u8>>,
     /// Bytes that the session may make the server keep.
     pub(super) kept_max: usize,
@@ -107,6 +109,7 @@ impl World {
             closed: false,
             log: Vec::new(),
             asked: Vec::new(),
+            known_reply: None,
             bodies: Vec::new(),
             kept_max: usize::MAX,
             admitted: 0,
@@ -197,14 +200,16 @@ impl Actions for World {
         bytes <= self.kept_max
     }
 
-    fn asked(&mut self, question: &HandlerRequest<'_>) {
+    fn asked(&mut self, question: &HandlerRequest<'_>) -> Option<Reply> {
         self.asked.push(Heard::of(question));
+        self.known_reply.as_ref().map(|text| Reply::text(Status::Ok, text.clone()))
     }
 
-    fn body_arrived(&mut self, question: &HandlerRequest<'_>, body: Vec<u8>) {
+    fn body_arrived(&mut self, question: &HandlerRequest<'_>, body: Vec<u8>) -> Option<Reply> {
         assert!(!body.is_empty() || question.body == Announced::Nothing);
         self.asked.push(Heard::of(question));
         self.bodies.push(body);
+        self.known_reply.as_ref().map(|text| Reply::text(Status::Ok, text.clone()))
     }
 
     fn piece_arrived(&mut self, number: u64, bytes: Vec<u8>) {

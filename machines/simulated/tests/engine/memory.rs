@@ -165,11 +165,56 @@ fn hoarders_come(hoard: Hoard, seed: u64) {
     assert_eq!(browser.get(&mut room, "/index.html").status, 200, "beside {hoard:?}");
     assert_eq!(browser.get(&mut room, "/mail/login").status, 200, "beside {hoard:?}");
     browser.log_in(&mut room, "grace", "lovelace");
+    least_shares_are_enough_for_pages(&mut room, &trust, 1);
+    let mut neighbour = Browser::new(&trust);
+    neighbour.connection = Some(room.connect_tls_from(1, 443, &neighbour.settings));
+    neighbour.log_in(&mut room, "grace", "lovelace");
+    neighbour.hang_up(&mut room);
     for hoarder in hoarders {
         room.abort(&hoarder.talk);
     }
     browser.hang_up(&mut room);
     room.until_nothing_is_in_use();
+}
+
+/// The fields that Firefox sends with a request for the login page.
+const FIREFOX: [(&str, &str); 8] = [
+    ("user-agent", "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"),
+    ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
+    ("accept-language", "en-US,en;q=0.5"),
+    ("accept-encoding", "gzip, deflate, br, zstd"),
+    ("cookie", "session=0123456789abcdef0123456789abcdef0123456789abcdef"),
+    ("sec-fetch-dest", "document"),
+    ("sec-fetch-mode", "navigate"),
+    ("sec-fetch-site", "same-origin"),
+];
+
+/// A client at this host gets the login page, over HTTP/1.1 and over HTTP/2, even if its address
+/// has used up its share of the pool.
+fn least_shares_are_enough_for_pages(room: &mut Room, trust: &Trust, host: usize) {
+    let fields = FIREFOX.map(|(name, value)| format!("{name}: {value}\r\n")).concat();
+    let one = format!("GET /mail/login HTTP/1.1\r\nHost: mail.barepost.test\r\n{fields}\r\n");
+    let mut block = [&[0x82, 0x87], &said(&[0x04], b"/mail/login")[..]].concat();
+    block.extend(said(&[0x01], b"mail.barepost.test"));
+    for (name, value) in FIREFOX {
+        block.extend([said(&[0x00], name.as_bytes()), said(&[], value.as_bytes())].concat());
+    }
+    let headers = frame(FrameType::Headers, flags::END_HEADERS | flags::END_STREAM, 1, &block);
+    for (protocol, text) in
+        [("http/1.1", one.into_bytes()), ("h2", two(&[], [headers].into_iter()))]
+    {
+        let settings = Arc::new(client(trust, &[protocol]));
+        let mut tls_stream = room.connect_tls_from(host, 443, &settings);
+        room.complete_handshake(&mut tls_stream);
+        say(room, &mut tls_stream, &text);
+        room.until("the page has arrived", |room| {
+            room.exchange(&mut tls_stream);
+            let has_ended = room.has_hung_up(&mut tls_stream.talk);
+            assert!(!has_ended, "{protocol}: {}", tls_stream.heard.escape_ascii());
+            tls_stream.heard.windows(7).any(|bytes| bytes == b"</form>")
+        });
+        room.abort(&tls_stream.talk);
+    }
 }
 
 #[test]

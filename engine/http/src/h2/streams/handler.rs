@@ -40,35 +40,38 @@ pub(crate) const UNSENT_BYTES_MAX: usize = 4 << 20;
 
 impl StreamList {
     /// Passes the oldest waiting request, or its body, to the handler, if no other request is
-    /// there.
+    /// there. Returns whether the handler has replied at once.
     #[cold]
     #[inline(never)]
-    pub(in crate::h2) fn ask_next(&mut self, actions: &mut impl Actions) {
+    pub(in crate::h2) fn ask_next(&mut self, actions: &mut impl Actions) -> bool {
         if self.asking.is_some() || self.has_too_much_unsent() {
-            return;
+            return false;
         }
         let may_ask = |stream: &Stream| matches!(&stream.expect, stream::Expect::Turn(handler_stream) if !handler_stream.is_with_handler());
         let next = self.list.iter_mut().find(|stream| may_ask(stream));
         let Some(stream) = next else {
             self.has_waiting_requests = false;
-            return;
+            return false;
         };
         let before =
             core::mem::replace(&mut stream.expect, stream::Expect::Reset(ErrorCode::NoError));
-        let stream::Expect::Turn(mut handler_stream) = before else { return };
+        let stream::Expect::Turn(mut handler_stream) = before else { return false };
         self.asking = Some(stream.id);
-        match handler_stream.take_upload() {
+        let reply = match handler_stream.take_upload() {
             None => {
                 let announced = match handler_stream.length() {
                     _ if !stream.is_unread => Announced::Nothing,
                     Some(length) => Announced::Bytes(length),
                     None => Announced::Something,
                 };
-                actions.asked(&handler_stream.asked().question(announced));
+                actions.asked(&handler_stream.asked().question(announced))
             }
             Some(upload) => upload.end(handler_stream.asked(), actions),
-        }
+        };
         stream.expect = stream::Expect::Us(handler_stream);
+        let Some(reply) = reply else { return false };
+        self.replied(reply, actions);
+        true
     }
 
     /// Bytes of replies that the session holds until the client has taken them.

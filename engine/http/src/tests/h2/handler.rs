@@ -500,3 +500,22 @@ proptest! {
         prop_assert_eq!(bodies, expected_bodies);
     }
 }
+
+#[test]
+fn http2_replies_that_are_known_at_once_are_sent_at_once() {
+    let mut client = Client::new();
+    client.world.known_reply = Some("at once".to_string());
+    client.arrive(
+        &[
+            get(1, "/app/x"),
+            post(3, &[("content-length", "11")]),
+            data(3, END_STREAM, b"certificate"),
+            get(5, "/app/y"),
+        ]
+        .concat(),
+    );
+    let answers = client.answers();
+    assert_eq!(answers.keys().copied().collect::<Vec<_>>(), [1, 3, 5]);
+    assert!(answers.values().all(|answer| answer.body == b"at once"), "{answers:?}");
+    assert_eq!(client.session.waits_for(), HttpWaitsFor::Bytes);
+}
