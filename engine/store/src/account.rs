@@ -1,8 +1,7 @@
 //! An account and its mailboxes in memory, and the view of them that callers get.
 //!
 //! Invariants:
-//! - UIDNEXT and HIGHESTMODSEQ of a mailbox never fall, and no UID and no MODSEQ is given out
-//!   twice.
+//! - UIDNEXT and HIGHESTMODSEQ of a mailbox never fall, and no UID and no MODSEQ is assigned twice.
 //! - A mailbox number is never reused.
 //! - Each outbox entry has its message in the outbox.
 
@@ -24,7 +23,7 @@ use alloc::vec::Vec;
 /// An account to create. Addresses are compared byte by byte: the caller normalizes them first.
 #[derive(Clone, Copy, Debug)]
 pub struct NewAccount<'a> {
-    /// Its address.
+    /// The address of the account.
     pub address: &'a str,
     /// Further addresses of the account.
     pub aliases: &'a [&'a str],
@@ -35,7 +34,7 @@ pub struct NewAccount<'a> {
     pub verifier: &'a str,
 }
 
-/// A new password, as far as the store knows it.
+/// The stored form of a new password.
 #[derive(Clone, Copy, Debug)]
 pub struct NewPassword<'a> {
     /// As [`NewAccount::password_hash`].
@@ -54,17 +53,17 @@ pub struct AccountInfo<'a> {
 }
 
 impl<'a> AccountInfo<'a> {
-    /// Its id.
+    /// The id of the account.
     pub fn id(&self) -> AccountId {
         self.account.id
     }
 
-    /// Its address.
+    /// The address of the account.
     pub fn address(&self) -> &'a str {
         &self.account.address
     }
 
-    /// Its further addresses.
+    /// The further addresses of the account.
     pub fn aliases(&self) -> impl Iterator<Item = &'a str> {
         self.account.aliases.iter().map(|alias| &**alias)
     }
@@ -90,22 +89,22 @@ impl<'a> AccountInfo<'a> {
         self.account.notes.get(key).map(|value| &**value)
     }
 
-    /// All its notes, as keys and values in the order of the keys.
+    /// All notes of the account, as keys and values in the order of the keys.
     pub fn notes(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         self.account.notes.iter().map(|(key, value)| (&**key, &**value))
     }
 
-    /// Its mailboxes and their names.
+    /// The mailboxes of the account and their names.
     pub fn mailboxes(&self) -> impl Iterator<Item = (MailboxId, &'a str)> {
         self.account.mailboxes.values().map(|mailbox| (MailboxId(mailbox.id()), mailbox.name()))
     }
 
-    /// Octets of the messages in its mailboxes, without the outbox.
+    /// Octets of the messages in all mailboxes except the outbox.
     pub fn taken(&self) -> u64 {
         self.account.quota.taken()
     }
 
-    /// Whether its outbox holds as much as it may, which is half of the quota.
+    /// Whether the outbox has reached its limit, which is half of the quota.
     pub fn is_outbox_full(&self) -> bool {
         self.account.quota.is_outbox_full()
     }
@@ -130,7 +129,7 @@ pub(crate) struct Account {
     replaced: Box<str>,
     notes: Notes,
     mailboxes: BTreeMap<u32, Mailbox>,
-    /// The entries of its outbox, by the UIDs of their messages.
+    /// The entries of the outbox, by the UIDs of their messages.
     outbox: BTreeMap<u32, OutboxEntry>,
     conversations: Conversations,
     quota: AccountQuota,
@@ -169,7 +168,7 @@ impl Account {
         self.mailboxes.get_mut(&id)
     }
 
-    /// The fields of its account record.
+    /// The fields of the account's record.
     pub(crate) fn texts(&self) -> AccountTexts<'_> {
         AccountTexts {
             id: self.id,
@@ -197,12 +196,12 @@ impl Account {
         &self.quota
     }
 
-    /// Its addresses; none until a record of the account is known.
+    /// The addresses of the account: none until a record of the account is known.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = &Box<str>> {
         core::iter::once(&self.address).chain(&self.aliases).filter(|address| !address.is_empty())
     }
 
-    /// Its mailboxes, ascending.
+    /// The mailboxes of the account, ascending.
     pub(crate) fn mailboxes(&self) -> impl Iterator<Item = &Mailbox> {
         self.mailboxes.values()
     }
@@ -211,7 +210,7 @@ impl Account {
         self.mailboxes.values_mut()
     }
 
-    /// The mailbox with this number, or the next one.
+    /// The mailbox with the number `id`, or with the next higher number.
     pub(crate) fn mailbox_from(&self, id: u32) -> Option<&Mailbox> {
         self.mailboxes.range(id..).next().map(|(_, mailbox)| mailbox)
     }
@@ -280,7 +279,8 @@ impl Account {
         true
     }
 
-    /// Removes the messages from `first` to `last` from a mailbox, and calls `removed` with each.
+    /// Removes the messages with UIDs from `first` to `last` from a mailbox, and calls `removed`
+    /// with each of them.
     pub(crate) fn remove(
         &mut self,
         mailbox: u32,
@@ -322,7 +322,7 @@ impl Account {
         };
     }
 
-    /// Gives a message in the outbox its entry, if the message exists.
+    /// Sets the outbox entry of a message, if the message exists.
     pub(crate) fn put_entry(
         &mut self,
         QueuedRecord { uid: Uid(uid), modseq, entry, .. }: &QueuedRecord,
@@ -345,7 +345,7 @@ impl Account {
         }
     }
 
-    /// The entries of its outbox.
+    /// The entries of the account's outbox.
     pub(crate) fn outbox(&self) -> &BTreeMap<u32, OutboxEntry> {
         &self.outbox
     }

@@ -3,7 +3,8 @@
 //!
 //! Invariants:
 //! - A request in flight has exactly one recorded purpose, found by the token of its completion.
-//! - Requests leave in the order in which they were made. Their completions come in any order.
+//! - The machine gets the requests in the order in which they were made. Completions come in any
+//!   order.
 
 use crate::layout::Page;
 use alloc::boxed::Box;
@@ -25,7 +26,7 @@ pub(crate) trait Backing {
 /// The purpose of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DiskPurpose {
-    /// A chunk of a delivery. `group` tells which flush covers it.
+    /// A chunk of a delivery. The flush of `group` covers it.
     Chunk {
         delivery: FrameId,
         group: Parity,
@@ -60,9 +61,10 @@ pub(crate) enum DiskPurpose {
         lane: u8,
         page: Option<u8>,
     },
-    /// Any page, read while opening waits for other cores, to see whether the disk reads at all.
+    /// A random page, read while opening waits for unreadable pages, to see whether the disk reads
+    /// at all.
     Proof,
-    /// A write of formatting.
+    /// A slot of the superblock, written while a disk is formatted or opened.
     Format,
 }
 

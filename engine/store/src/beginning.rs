@@ -1,9 +1,9 @@
-//! The first part of a message, gathered until its reader has enough of it.
+//! The first part of a message, gathered until the reader has enough.
 //!
 //! One read returns octets that are contiguous on the disk. Their number depends on the layout: a
 //! chunk may end, or a head may begin or end, in the middle of a line. A reader that needs a whole
-//! structure gathers it here, continues reading at [`PartialMessage::next`], and parses again after
-//! each part.
+//! structure gathers it in a [`PartialMessage`], continues reading at [`PartialMessage::next`], and
+//! parses again after each part.
 //!
 //! Invariants:
 //! - The octets are those of the message from the first offset on, in order, without a gap.
@@ -20,7 +20,7 @@ pub struct PartialMessage {
 }
 
 impl PartialMessage {
-    /// An empty part that begins at this offset.
+    /// An empty part that begins at `offset`.
     pub const fn from(offset: u32) -> PartialMessage {
         PartialMessage { from: offset, octets: Vec::new() }
     }

@@ -2,8 +2,7 @@
 //!
 //! Invariants:
 //! - A block is accepted only at its own place, in its own shard, and under the keyed hash.
-//! - The two copies have the same bytes as far as these have a meaning, so that one hash serves
-//!   both.
+//! - The two copies have the same bytes up to the end of the records, so that one hash serves both.
 
 use crate::bytes::{FieldReader, HeaderWriter};
 use crate::hash::{HASH_BYTES, Hash, HashKey};
@@ -29,7 +28,7 @@ pub(crate) struct BlockHeader {
     pub(crate) previous: u64,
 }
 
-/// A block as it was read.
+/// A block that was parsed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum JournalBlock<'a> {
     Records { header: BlockHeader, hash: u64, records: &'a [u8] },
@@ -101,8 +100,8 @@ fn emit(
     hash
 }
 
-/// Parses `bytes`, one page. Returns the block if it is a valid one of `shard` that was written for
-/// `page`.
+/// Parses `bytes`, one page. Returns the block if it is valid, belongs to `shard`, and was written
+/// for `page`.
 pub(crate) fn parse<'a>(
     bytes: &'a [u8],
     key: &HashKey,
@@ -138,7 +137,7 @@ pub(crate) fn parse<'a>(
     }
 }
 
-/// Whether a block of some store may be here. More cannot be told without the key.
+/// Whether a block of some store may begin at `page`. Without the key no more can be checked.
 pub(crate) fn may_begin(bytes: &[u8], page: Page) -> bool {
     let mut reader = FieldReader::new(bytes);
     reader.take(HASH_BYTES).is_some()

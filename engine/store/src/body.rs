@@ -16,14 +16,15 @@ pub struct Body {
 }
 
 impl Body {
-    /// The octets of this message that lie in `range` of the buffer.
+    /// A part of a message: the octets in `range` of `buffer`.
     pub(crate) fn new(
         (account, mailbox, uid): (AccountId, MailboxId, Uid),
         buffer: Box<[u8]>,
         range: Range<usize>,
     ) -> Body {
         assert!(range.end <= buffer.len(), "octets outside of their buffer");
-        // A record may contradict the message's chunk. That must not panic.
+        // A record may contradict the message's chunk, so `range` may start after its end. That
+        // must not panic.
         Body { account, mailbox, uid, buffer, range: range.start.min(range.end)..range.end }
     }
 
@@ -46,9 +47,9 @@ impl Body {
         self.uid
     }
 
-    /// Octets from the requested offset on, at most 32,256. They are empty only if the body is.
-    /// Where they end has no meaning: a reader that needs more at once gathers it with
-    /// [`crate::PartialMessage`].
+    /// Octets from the requested offset on, at most 32,256. They are empty only if the body is
+    /// empty. They may end anywhere in the text: a reader that needs more octets together gathers
+    /// them with [`crate::PartialMessage`].
     pub fn bytes(&self) -> &[u8] {
         let Some(octets) = self.buffer.get(self.range.clone()) else {
             unreachable!("octets outside of their buffer")

@@ -1,10 +1,11 @@
-//! Little-endian fields that are read from and written to untrusted byte strings.
+//! Reads and writes the little-endian fields of byte strings, which may be untrusted.
 //!
 //! Invariant: reading past the end returns `None`, and never panics.
 
 use alloc::vec::Vec;
 
-/// Above anything that a store ever counts. A larger value is wrong even if its hash is right.
+/// The largest counter that is accepted. No store counts that far, so a larger value is wrong even
+/// if its hash is right.
 pub(crate) const COUNT_MAX: u64 = 1 << 48;
 
 /// Reads fields one after another.
@@ -46,7 +47,7 @@ impl<'a> FieldReader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A counter, at most [`COUNT_MAX`]: so one more can always be counted.
+    /// A counter, at most [`COUNT_MAX`], so that adding one never overflows.
     pub(crate) fn count(&mut self) -> Option<u64> {
         self.u64().filter(|count| *count <= COUNT_MAX)
     }
@@ -66,8 +67,9 @@ impl<'a> FieldReader<'a> {
     }
 }
 
-/// Writes fields one after another to the front of a fixed-size header. It is passed by value and
-/// is only a slice. With a known size the compiler reduces it to the stores.
+/// Writes fields one after another to the front of a fixed-size header. The writer is only a slice,
+/// and is passed by value. For a header of known size the compiler reduces the calls to plain
+/// stores.
 pub(crate) struct HeaderWriter<'a> {
     rest: &'a mut [u8],
 }

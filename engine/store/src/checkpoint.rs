@@ -2,11 +2,12 @@
 //! Section 7 of `docs/format.md`.
 //!
 //! Invariants:
-//! - The state is read when no group is in flight. It precedes the changes of the same group.
+//! - The state is read when no group is in flight. In the journal this state precedes the changes
+//!   of the same group.
 //! - The root moves only after the whole checkpoint is durable. The old segments are free only
 //!   after two versions of the superblock have the new root.
-//! - A checkpoint that is interrupted continues after its last durable group, also in another
-//!   life. So interruptions do not fill the disk with parts of checkpoints.
+//! - A checkpoint that is interrupted continues after its last durable group, even in a later life.
+//!   So interruptions do not fill the disk with parts of checkpoints.
 
 use crate::account::Account;
 use crate::format4::QueuedRecord;
@@ -43,7 +44,7 @@ struct Checkpoint {
     durable: WalkCursor,
 }
 
-/// The walk over a shard's index. There is one at a time.
+/// The checkpoint in progress. At most one checkpoint is in progress at a time.
 #[derive(Debug)]
 pub(crate) struct Checkpointer(Option<Checkpoint>);
 
@@ -58,12 +59,13 @@ impl Checkpointer {
         self.0.is_some()
     }
 
-    /// Whether the walk is complete except that its last records are not durable yet.
+    /// Whether the walk is complete, but its last records are not durable yet.
     pub(crate) fn is_at_end(&self) -> bool {
         self.0.as_ref().is_some_and(|checkpoint| checkpoint.cursor == WalkCursor::End)
     }
 
-    /// The next records of the checkpoint in progress, or of one that is due.
+    /// Appends the next records of the checkpoint in progress to `out`. If no checkpoint is in
+    /// progress, begins one that is due. Returns the shard of the records.
     pub(crate) fn records(&mut self, parts: &mut StoreParts, out: &mut Vec<u8>) -> Option<ShardId> {
         if self.0.is_none() {
             self.0 = begin_if_due(parts);
@@ -90,7 +92,8 @@ impl Checkpointer {
         Some(number)
     }
 
-    /// A group is durable. If it ended the walk, the root moves with the next superblock.
+    /// Notes that a group is durable. If the group ended the walk, the root moves with the next
+    /// superblock.
     pub(crate) fn flushed(&mut self, parts: &mut StoreParts) {
         if let Some(checkpoint) = &mut self.0 {
             checkpoint.durable = checkpoint.cursor;
@@ -108,22 +111,23 @@ impl Checkpointer {
         parts.role.root_changed(&mut parts.superblock, shard, root);
     }
 
-    /// The disk has failed. The journal keeps its previous beginning, and the checkpoint continues
-    /// after what is durable.
+    /// Interrupts the checkpoint after a failure of the disk. The journal keeps its previous root.
+    /// A later checkpoint continues after the last durable record.
     pub(crate) fn give_up(&mut self, journals: &mut Journals) {
         let Some(Checkpoint { shard, root, old, durable, .. }) = self.0.take() else { return };
         let unfinished = UnfinishedCheckpoint { root, cursor: durable, blocks_before: 0 };
         journals.interrupt_checkpoint(shard, old, unfinished);
     }
 
-    /// Splits off the checkpoint if it belongs to one of those shards.
+    /// Takes out the checkpoint if it belongs to a shard of `theirs`.
     pub(crate) fn split_off(&mut self, theirs: ShardSet) -> Checkpointer {
         Checkpointer(self.0.take_if(|checkpoint| theirs.has(checkpoint.shard)))
     }
 }
 
-/// Begins a checkpoint that is due, or continues an unfinished one. These come first, so that few
-/// of them take space in the journals. One that finds no space does not keep others from beginning.
+/// Begins a checkpoint that is due, or continues an unfinished one. Unfinished checkpoints come
+/// first, so that few of them take space in the journals. A checkpoint that finds no space does not
+/// keep others from beginning.
 fn begin_if_due(parts: &mut StoreParts) -> Option<Checkpoint> {
     let journals = &parts.journals;
     let may_begin = |shard: &ShardId| {
@@ -143,8 +147,8 @@ fn begin_if_due(parts: &mut StoreParts) -> Option<Checkpoint> {
     Some(Checkpoint { shard, root, old, cursor, durable: cursor })
 }
 
-/// Appends the cursor as a range without messages, unless a range that was just written says it.
-/// So another life continues there, also if there are no messages for many groups.
+/// Appends the cursor as a range without messages, unless the range that was just written has this
+/// meaning. So a later life can continue at the cursor, even if many groups have no messages.
 fn put_progress(cursor: WalkCursor, out: &mut Vec<u8>) {
     let (account, mailbox) = match cursor {
         WalkCursor::Mailbox(account, 0) => (account, 0),
@@ -171,8 +175,8 @@ fn step(index: &Index, format: Format, cursor: WalkCursor, out: &mut Vec<u8>) ->
                     .notes()
                     .iter()
                     .for_each(|(key, value)| record::put_note(out, account.id(), key, value));
-                // The last number that was given out, if no mailbox with it exists. A mailbox that
-                // exists must not be recorded as gone, because a replay applies each record.
+                // Records the last assigned number as gone, if no mailbox with it exists. A mailbox
+                // that exists must not be recorded as gone, because a replay applies each record.
                 let last = account.mailbox_next() - 1;
                 if account.mailbox(last).is_none() {
                     record::put_gone(out, account.id(), last);

@@ -1,10 +1,10 @@
 //! The chunks of message bodies. Section 5 of `docs/format.md`.
 //!
 //! Invariants:
-//! - A chunk is accepted only at its own page and under the keyed hash. Its head fits one page and
-//!   contains the hash of the octets, so it can be verified by itself.
+//! - A chunk is accepted only at its own page and under the keyed hash. Its header fits one page
+//!   and contains the hash of the octets. So the header can be verified without the octets.
 //! - The octets of a body are in its chunks in order, [`CHUNK_OCTETS`] in each but the last. If the
-//!   body has a head, that comes last.
+//!   message has a head, the head is at the end of the body.
 
 use crate::bytes::{FieldReader, HeaderWriter};
 use crate::hash::{HASH_BYTES, HashKey};
@@ -19,9 +19,10 @@ pub(crate) const HEADER_BYTES: usize = 512;
 const FIELDS_BYTES: usize = 112;
 /// The most bytes of a summary.
 pub const SUMMARY_BYTES: usize = HEADER_BYTES - FIELDS_BYTES;
-/// Makes the summary of a message: the facts that must be known without reading the message. It
-/// gets the octets of the first chunk, up to 31 KiB, and a buffer for the summary. It returns the
-/// length of the summary, and the conversation of the message (0: a conversation of its own).
+/// Makes the summary of a message: the facts that must be known without reading the message. The
+/// function gets the octets of the first chunk, up to 31 KiB, and a buffer for the summary. It
+/// returns the length of the summary, and the conversation of the message (0: a conversation of its
+/// own).
 pub type Summarize = fn(&[u8], &mut [u8; SUMMARY_BYTES]) -> (usize, u64);
 
 /// The octets in each chunk but the last.
@@ -31,7 +32,7 @@ pub(crate) const CHUNKS_MAX: u32 = 4096;
 /// The octets of the largest body.
 pub const BODY_OCTETS_MAX: u32 = CHUNKS_MAX * CHUNK_OCTETS as u32;
 
-/// The offset in the head of the hash of the octets.
+/// The offset of the octets' hash in the header.
 const OCTETS_HASH_AT: usize = 96;
 
 const KIND_PART: u8 = 1;
@@ -47,7 +48,7 @@ pub(crate) struct ChunkHeader {
     pub(crate) mailbox: u32,
     pub(crate) uid_validity: u32,
     pub(crate) conversation: u64,
-    /// Only in the last chunk.
+    /// `None` in all chunks but the last.
     pub(crate) last: Option<LastChunkFields>,
 }
 
@@ -136,7 +137,7 @@ fn octets_of(buffer: &[u8], length: u32) -> &[u8] {
     octets
 }
 
-/// Changes the chunk in `buffer` for its new place. The caller has parsed it as `chunk`.
+/// Changes the chunk in `buffer` for its new place `page`. `chunk`: the result of parsing it.
 pub(crate) fn readdress(buffer: &mut [u8], key: &HashKey, page: Page, chunk: &Chunk) {
     let Some(place) = buffer.get_mut(24..32) else {
         unreachable!("a chunk that is shorter than its header")
@@ -169,7 +170,8 @@ pub(crate) fn parse(bytes: &[u8], key: &HashKey, page: Page) -> Option<Chunk> {
     (key.hash([octets]).0 == *stored).then_some(chunk)
 }
 
-/// The same for its first page alone, if the octets do not matter.
+/// Parses the first page of a chunk, without the octets. Returns the chunk if its header and
+/// summary are valid and were written for `page`.
 pub(crate) fn parse_head(bytes: &[u8], key: &HashKey, page: Page) -> Option<Chunk> {
     let mut reader = FieldReader::new(bytes);
     reader.take(HASH_BYTES)?;
@@ -212,7 +214,7 @@ pub(crate) fn parse_head(bytes: &[u8], key: &HashKey, page: Page) -> Option<Chun
     Some(Chunk { header, pages, hash, summary })
 }
 
-/// Whether a chunk might begin here. This skips other pages without hashing them.
+/// Whether a chunk might begin at `page`. This test rejects other pages without hashing them.
 pub(crate) fn may_begin(bytes: &[u8], page: Page) -> bool {
     let mut reader = FieldReader::new(bytes);
     reader.take(HASH_BYTES).is_some()

@@ -72,8 +72,7 @@ impl Cleaner {
             if job.reading || !self.moves.is_empty() {
                 return;
             }
-            // The next segment is begun at once, because there may never be a call for another
-            // turn.
+            // Begins the next segment at once, because no further turn may follow.
             self.end_job(job, &mut parts.segments);
         };
         if job.reading || self.moves.len() == self.moves.capacity() {
@@ -87,7 +86,8 @@ impl Cleaner {
         parts.backing.read(page, buffer, DiskPurpose::Victim);
     }
 
-    /// Everything that can be moved has been moved. The remaining live pages cannot be read.
+    /// Ends the job, after all chunks that can be moved have been moved. The live pages that remain
+    /// cannot be read.
     fn end_job(&mut self, job: CleaningJob, segments: &mut Segments) {
         if segments.owner(job.victim) == SegmentOwner::Body(job.shard)
             && segments.live_in(job.victim) > 0
@@ -98,8 +98,8 @@ impl Cleaner {
         self.job = None;
     }
 
-    /// A piece of the victim has been read. `pages_to_leave`: single pages that other operations
-    /// may still need.
+    /// Processes a piece that was read from the victim. `pages_to_leave`: the number of single
+    /// pages that other operations may still need.
     pub(crate) fn victim_read(
         &mut self,
         ok: bool,
@@ -156,7 +156,7 @@ impl Cleaner {
             return;
         }
         let Some(to) = allocate(parts, moved.account.shard(), chunk.pages, Want::Compaction) else {
-            // No segment is available for it. That stays so until something dies.
+            // No segment is available for the copy. None will be until more pages die.
             self.job = None;
             parts.segments.look_no_more();
             return parts.pool.give(copy);
@@ -171,7 +171,7 @@ impl Cleaner {
         parts.backing.write(to, copy, DiskPurpose::Moved { number });
     }
 
-    /// The write of the new copy has completed.
+    /// Ends the write of a new copy. After a failure the move is dropped.
     pub(crate) fn move_written(&mut self, number: FrameId, ok: bool, parts: &mut StoreParts) {
         if ok {
             parts.commit.await_flush(Awaiting::Move(number));
@@ -180,7 +180,7 @@ impl Cleaner {
         }
     }
 
-    /// The new copy is durable: the record that names it may be gathered.
+    /// Gathers the record that names the new copy, which is durable now.
     pub(crate) fn move_flushed(&mut self, number: FrameId, parts: &mut StoreParts) {
         let Some(moved) = self.moves.get(number) else { unreachable!("a move that has ended") };
         let shard = moved.account.shard();
@@ -191,7 +191,7 @@ impl Cleaner {
         parts.journals.wait(shard, Pending::Move(number));
     }
 
-    /// Drops all moves: the disk has failed.
+    /// Drops all moves, because the disk has failed.
     pub(crate) fn give_up(&mut self, segments: &mut Segments) {
         self.job = None;
         for slot in 0..self.moves.capacity() {
@@ -201,7 +201,8 @@ impl Cleaner {
         }
     }
 
-    /// The move is in the index, or has failed. In both cases nothing else writes to these pages.
+    /// Ends a move that is in the index or has failed. In both cases no other write to these pages
+    /// follows.
     pub(crate) fn move_applied(&mut self, number: FrameId, segments: &mut Segments) {
         let Some(moved) = self.moves.remove(number) else { unreachable!("a move that has ended") };
         segments.unpin(moved.to, moved.pages);
@@ -225,7 +226,7 @@ fn choose_victim(segments: &mut Segments) -> Option<CleaningJob> {
     })
 }
 
-/// Returns the move to make if the index refers to a chunk at this page.
+/// Returns the move to make if the index refers to `chunk` at `page`.
 pub(crate) fn living(indexes: &Indexes, chunk: &Chunk, page: Page) -> Option<Move> {
     let header = &chunk.header;
     let index = indexes.of(header.account.shard());

@@ -10,7 +10,7 @@ use crate::outcome::{Refusal, State, WhyReadOnly};
 enum Retry {
     #[default]
     No,
-    /// The retry begins when nothing is in flight any more.
+    /// The retry begins as soon as nothing is in flight.
     Requested,
     /// The fences of the retry are in flight.
     UnderWay,
@@ -35,7 +35,7 @@ impl Condition {
         self.state == State::Serving
     }
 
-    /// Whether groups are written and flushed: serving, or in a retry.
+    /// Whether the store writes and flushes groups, which it does while serving and in a retry.
     pub(crate) fn commits(&self) -> bool {
         self.is_serving() || self.retry == Retry::UnderWay
     }
@@ -54,13 +54,14 @@ impl Condition {
         }
     }
 
-    /// The disk has been opened, or opening has failed.
+    /// Sets the state at the end of opening.
     pub(crate) fn has_opened(&mut self, state: State) {
         assert!(self.state == State::Opening, "a store that was opened twice");
         self.state = state;
     }
 
-    /// The disk has failed. Returns whether that changes the state.
+    /// Makes the store read-only after a failure of the disk. Returns whether this changes
+    /// anything.
     pub(crate) fn has_failed(&mut self, why: WhyReadOnly) -> bool {
         let matters = self.commits();
         if matters {
@@ -71,8 +72,8 @@ impl Condition {
 
     /// Requests a retry of the disk, if that can help.
     pub(crate) fn wants_retry(&mut self) {
-        // Data that was read before a failed flush may not be on the disk. Only opening the disk
-        // again can tell.
+        // If the flush at the end of opening failed, data that opening read may not be durable.
+        // Only opening the disk again can tell.
         let may_retry = matches!(
             self.state,
             State::ReadOnly(WhyReadOnly::WriteFailed | WhyReadOnly::FlushFailed)
@@ -96,7 +97,8 @@ impl Condition {
         self.retry == Retry::UnderWay
     }
 
-    /// The flush of a retry has completed. `has_all`: every journal that needs a fence has one.
+    /// Ends a retry, after its flush has completed. `has_all`: every journal that needs a fence has
+    /// one.
     pub(crate) fn ends_retry(&mut self, has_all: bool) {
         self.retry = Retry::No;
         if has_all {

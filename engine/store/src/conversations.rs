@@ -1,20 +1,20 @@
 //! The messages of each conversation, in all mailboxes of an account.
 //!
-//! Every message names its conversation. To find all messages of one, a caller would have to look
-//! at every message of the account. So an account keeps an ordered set beside its mailboxes, of
-//! conversation, mailbox and UID. The places of one conversation are adjacent in it, and one search
-//! finds them, in a mailbox of 200,000 messages as in one of 20. The set is not stored on the disk:
-//! it follows from the messages.
+//! Every message names its conversation. A search for the messages of a conversation would have to
+//! look at every message of the account. So an account also keeps an ordered set of conversation,
+//! mailbox and UID. The places of one conversation are adjacent in this set. One search finds them,
+//! in a mailbox of 200,000 messages as in a mailbox of 20. The set is not stored on the disk,
+//! because it follows from the messages.
 //!
-//! Invariant: a message is in the set exactly as long as it is in its mailbox (`index` inserts and
-//! removes it).
+//! Invariant: a message is in the set exactly as long as it is in its mailbox (`account` inserts
+//! and removes it).
 
 use crate::messages::MessageEntry;
 use crate::types::Place;
 use alloc::collections::BTreeSet;
 
-/// The most bytes that a message takes in the set, if its nodes are as empty as possible. A leaf
-/// takes 192 bytes for 5 messages, every other node 288.
+/// The most bytes that a message takes in the set, when the set's nodes are as empty as possible. A
+/// leaf takes 192 bytes for 5 messages, every other node 288.
 pub(crate) const CONVERSED_BYTES: usize = 48;
 
 /// The messages of an account by conversation.
@@ -30,7 +30,7 @@ impl Conversations {
         self.0.remove(&(entry.conversation, Place { mailbox, uid: entry.uid }));
     }
 
-    /// The places from the first mailbox to the last one, ascending.
+    /// The places of a conversation in the mailboxes from `first` to `last`, ascending.
     pub(crate) fn within(
         &self,
         conversation: u64,

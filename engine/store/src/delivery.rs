@@ -6,7 +6,8 @@
 //!   each further recipient.
 //! - The last chunk and the record of a recipient are in the same group. All other chunks were
 //!   flushed before.
-//! - Pages stay pinned until no write to them is in flight and it is decided whether they live.
+//! - Pages stay pinned until no write to them is in flight and their message is visible or given
+//!   up.
 
 mod buffer_waiters;
 mod gathering;
@@ -34,10 +35,10 @@ use tasks::{Continuation, FrameId, FrameTable};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DeliveryId(FrameId);
 
-/// What a delivery waits for.
+/// The event that a delivery waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Expect {
-    /// Octets, or its commit.
+    /// More octets, or the commit.
     #[default]
     Octets,
     /// The flush that covers all chunks except the last.
@@ -46,7 +47,7 @@ enum Expect {
     Gathered,
     /// The flush of its last group.
     Flushed,
-    /// The end of its writes. It has been given up.
+    /// The end of its writes, because the delivery has been given up.
     Abandoned,
 }
 
@@ -62,12 +63,12 @@ struct Delivery {
     octets: u32,
     /// Space is reserved in the quotas of all recipients.
     is_reserved: bool,
-    /// `chunks`: chunks written for all recipients. `cursor`: the number of recipients that have
-    /// the next one.
+    /// `chunks`: the number of chunks written for all recipients. `cursor`: the number of
+    /// recipients that have the next chunk.
     chunks: u32,
     cursor: usize,
-    /// The pages of these chunks: those of the first chunk for all recipients, then those of the
-    /// second, and so on.
+    /// The pages of these chunks: the page of the first chunk for each recipient, then of the
+    /// second chunk for each recipient, and so on.
     pages: Vec<u32>,
     /// The summary of the message, known once the first chunk is complete.
     is_summarized: bool,
@@ -78,7 +79,7 @@ struct Delivery {
     last_pages_each: u32,
     date: u32,
     head: HeadSize,
-    /// `writes`: writes in flight. `groups`: groups that are not flushed yet.
+    /// `writes`: the number of writes in flight. `groups`: the number of groups not flushed yet.
     writes: u32,
     groups: u32,
     failed: Option<Refusal>,
@@ -129,11 +130,11 @@ impl Delivery {
         self.conversation = conversation;
     }
 }
-/// Whether a step could be done now.
+/// Whether a step was possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum StepProgress {
     Done,
-    /// There is no buffer, or no space in the group.
+    /// Not yet: a buffer, a segment, or space in the group is missing.
     Later,
 }
 
@@ -142,7 +143,7 @@ pub(crate) struct Deliveries {
     table: FrameTable<Box<Delivery>>,
     #[expect(clippy::vec_box, reason = "a delivery is handed on as a pointer, not copied")]
     idle: Vec<Box<Delivery>>,
-    /// Deliveries that are ready to have their last chunks and records gathered.
+    /// Deliveries with last chunks and records that can be gathered.
     ready: VecDeque<FrameId>,
     /// Deliveries that wait for a buffer.
     buffer_waiters: BufferWaiters,
@@ -177,7 +178,7 @@ impl Deliveries {
         self.table.len()
     }
 
-    /// Begins a message: see [`crate::Store::begin`].
+    /// Begins the delivery of a message: see [`crate::Store::begin`].
     pub(crate) fn begin(
         &mut self,
         recipients: &[Recipient],
@@ -280,7 +281,8 @@ impl Deliveries {
         }
     }
 
-    /// Ends the message: see [`crate::Store::commit`]. `reads_to_come`: reads that may still begin.
+    /// Ends the message: see [`crate::Store::commit`]. `reads_to_come`: the number of reads that
+    /// may still begin.
     pub(crate) fn commit(
         &mut self,
         id: DeliveryId,
@@ -335,7 +337,7 @@ impl Deliveries {
         Ok(())
     }
 
-    /// Gives up a delivery. If it is committed, this only removes its continuation.
+    /// Gives up a delivery. If the delivery is committed, this call only removes its continuation.
     pub(crate) fn abort(&mut self, id: DeliveryId, parts: &mut StoreParts) {
         let Some(delivery) = self.table.get_mut(id.0) else { return };
         delivery.continuation = None;
@@ -354,7 +356,8 @@ impl Deliveries {
         }
     }
 
-    /// Makes space for more octets: takes a buffer, takes a larger one, or writes a full one.
+    /// Makes space for more octets: takes a buffer, changes to a larger buffer, or writes the full
+    /// buffer.
     fn make_space(
         &mut self,
         id: FrameId,
@@ -395,7 +398,7 @@ impl Deliveries {
         loop {
             let delivery = self.known(id);
             let Some(recipient) = delivery.recipients.get(delivery.cursor).copied() else {
-                unreachable!("a cursor behind the last recipient")
+                unreachable!("a cursor after the last recipient")
             };
             let is_last = delivery.cursor + 1 == delivery.recipients.len();
             let copy = if is_last { None } else { parts.pool.take(PIECE_PAGES) };

@@ -2,15 +2,16 @@
 //! stores a keyed hash of it (`hash`).
 //!
 //! A record has thousands of bytes, and an unpredictable keyed hash takes several instructions for
-//! each byte. So the bytes first go through a function for which equal results are only unlikely.
-//! It takes one multiplication for 16 bytes (NH: Black, Halevi, Krawczyk, Krovetz and Rogaway,
-//! UMAC, 1999). Each 128 bytes take one step of a polynomial modulo 2^127 - 1 (as in VHASH: Krovetz
-//! and Dai, 2007). Section 1 of `docs/format.md` defines it.
+//! each byte. So the bytes first go through a faster function, which only makes equal results for
+//! different bytes unlikely. It takes one multiplication for 16 bytes (NH: Black, Halevi, Krawczyk,
+//! Krovetz and Rogaway, UMAC, 1999). Each 128 bytes take one step of a polynomial modulo 2^127 - 1
+//! (as in VHASH: Krovetz and Dai, 2007). Section 1 of `docs/format.md` defines the digest.
 //!
 //! Invariants:
 //! - Two different strings have the same digest for at most one choice of the secrets in 2^61. This
 //!   holds for strings that an attacker chooses, if the attacker has seen nothing that depends on
-//!   the secrets. That is so: digests are only input of the hash, and hashes do not leave the disk.
+//!   the secrets. No attacker has seen such data: digests are only input of the hash, and hashes do
+//!   not leave the disk.
 //! - Intermediate values are at most 2^127 - 1, so that no sum overflows.
 
 /// Bytes that one step of the polynomial takes.
@@ -43,7 +44,7 @@ impl Digester {
     /// The digest of `bytes`.
     pub(crate) fn digest(&self, bytes: &[u8]) -> u128 {
         let (blocks, rest) = bytes.as_chunks::<BLOCK_BYTES>();
-        // The length comes first, so that trailing zeros are no padding.
+        // The length comes first, so that trailing zeros change the digest.
         let value = blocks.iter().fold(bytes.len() as u128, |value, block| {
             let (pairs, _) = block.as_chunks();
             self.next(value, self.sum(pairs))
@@ -104,7 +105,7 @@ fn halves(number: u128) -> [u128; 2] {
     [u128::from(number as u64), number >> 64]
 }
 
-/// Congruent to `number` modulo the prime, and at most 2^127.
+/// A number that is congruent to `number` modulo the prime, and at most 2^127.
 #[inline]
 fn reduced(number: u128) -> u128 {
     (number & PRIME) + (number >> 127)

@@ -6,7 +6,7 @@
 //! shards. From then on it gathers, writes and applies their changes, as the disk owner does for
 //! its own shards. A client sends requests ([`ClientRequest`]) to the disk owner: disk requests
 //! with their buffers, roots for the superblock, and requests for segments. Each store requests its
-//! flushes. One flush answers all requests that came before it was queued.
+//! flushes. One flush answers all requests that arrived before it was queued.
 //!
 //! Invariants:
 //! - At most one flush is in flight. It was queued after all writes of the stores that it answers
@@ -28,7 +28,7 @@ use machine::{CoreId, DiskCompletion, DiskError, DiskOperation, DiskRequest, Dis
 
 /// Free segments that a client wants above its reserve.
 const AHEAD: u32 = 2;
-/// If a client has more than this above its reserve, it gives some back.
+/// A client with more free segments than this above its reserve gives some back.
 const AHEAD_MAX: u32 = 3 * AHEAD;
 
 /// A request from a client core to the disk owner. Requests are delivered in the order in which
@@ -36,7 +36,7 @@ const AHEAD_MAX: u32 = 3 * AHEAD;
 #[derive(Debug)]
 pub struct ClientRequest(pub(crate) DiskRequestKind);
 
-/// A message from the disk owner to a client core.
+/// A notice from the disk owner to a client core.
 #[derive(Debug)]
 pub struct OwnerNotice(pub(crate) NoticeKind);
 
@@ -44,9 +44,9 @@ pub struct OwnerNotice(pub(crate) NoticeKind);
 pub(crate) enum DiskRequestKind {
     Disk(DiskRequest),
     Root(ShardId, Root),
-    /// The client wants this many segments.
+    /// The number of segments that the client wants.
     Segments(u32),
-    /// A segment comes back.
+    /// The client returns a segment.
     Segment(SegmentIndex),
     Failed(WhyReadOnly),
 }
@@ -54,13 +54,13 @@ pub(crate) enum DiskRequestKind {
 #[derive(Debug)]
 pub(crate) enum NoticeKind {
     Disk(DiskCompletion),
-    /// These segments belong to the client from now on. The number is how many more the disk owner
-    /// has.
+    /// The segments that belong to the client from now on, and the number of segments that the disk
+    /// owner could still lend.
     Segments(Vec<SegmentIndex>, u32),
     /// Whether half of the disk is in use.
     HalfFull(bool),
     Failed(WhyReadOnly),
-    /// The disk is tried again.
+    /// The disk owner tries the disk again.
     Retry,
 }
 
@@ -81,7 +81,7 @@ pub(crate) enum Requester {
 enum SuperblockWrite {
     #[default]
     Idle,
-    /// This many slots of the superblock are being written.
+    /// The number of superblock slots that are being written.
     Slots(u8),
     Flushing,
 }
@@ -96,11 +96,11 @@ pub(crate) struct DiskOwner {
     /// A version of the superblock was written, and its flush has not completed.
     is_version_unsure: bool,
     has_failed: bool,
-    /// One queue for each other core, in their order.
+    /// The notices for each other core, in the order of the cores.
     notices: Vec<VecDeque<OwnerNotice>>,
     /// Clients that wait for segments, because none were free.
     waiting: VecDeque<(CoreId, u32)>,
-    /// Whether half of the disk is in use, as the clients were told last.
+    /// Whether half of the disk is in use, according to the last notice to the clients.
     is_half_full: bool,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct DiskOwner {
 pub(crate) struct DiskClient {
     requests: VecDeque<ClientRequest>,
     requested: SegmentRequest,
-    /// Whether half of the disk is in use, as the disk owner has said last.
+    /// Whether half of the disk is in use, according to the disk owner's last notice.
     is_half_full: bool,
 }
 
@@ -119,14 +119,14 @@ enum SegmentRequest {
     #[default]
     No,
     Yes,
-    /// There are none. The disk owner remembers the request.
+    /// The disk owner has no segments, and remembers the request.
     NoneLeft,
 }
 
 /// A flush that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flushed {
-    /// It was also for this store's own group.
+    /// Whether the flush was also for this store's own group.
     pub(crate) is_for_own: bool,
     pub(crate) result: Result<(), WhyReadOnly>,
 }
@@ -152,8 +152,8 @@ impl DiskOwner {
         notices.push_back(OwnerNotice(kind));
     }
 
-    /// Begins a flush for all requesters, unless one is in flight. After a failure the flush ends
-    /// at once.
+    /// Begins a flush for all requesters, unless a flush is in flight. After a failure the flush
+    /// ends at once.
     fn flush_next(&mut self, slots: &mut Slots<'_>) -> Option<Flushed> {
         if self.superblock_write != SuperblockWrite::Idle || self.requesters.is_empty() {
             return None;
@@ -202,7 +202,7 @@ impl DiskOwner {
         None
     }
 
-    /// The flush in flight has ended. The clients that it was for are notified.
+    /// Ends the flush in flight, and notifies the clients that requested it.
     fn flushed(&mut self, result: Result<(), WhyReadOnly>) -> Flushed {
         self.superblock_write = SuperblockWrite::Idle;
         let mut is_for_own = false;
@@ -224,7 +224,8 @@ impl DiskOwner {
         Flushed { is_for_own, result }
     }
 
-    /// Gives a client as many segments as possible. A client that gets none is remembered.
+    /// Gives a client up to `count` segments. A client that gets none waits for the next free
+    /// segments.
     fn lend_segments(
         &mut self,
         core: CoreId,
@@ -232,8 +233,8 @@ impl DiskOwner {
         segments: &mut Segments,
         is_serving: bool,
     ) {
-        // While the disk has failed, a segment that is free here may be used by a group that is on
-        // the disk but has no fence yet.
+        // After a failure, a group on the disk that has no fence yet may name a segment that is
+        // free in memory.
         let spare = if is_serving { segments.spare() } else { 0 };
         let granted: Vec<SegmentIndex> =
             (0..count.min(spare)).map_while(|_| segments.give_away()).collect();
@@ -244,7 +245,7 @@ impl DiskOwner {
         self.notify(core, NoticeKind::Segments(granted, left));
     }
 
-    /// Segments may have become free: gives some to the clients that wait.
+    /// Gives free segments to the clients that wait for segments.
     fn lend_to_waiting(&mut self, segments: &mut Segments) {
         while !self.waiting.is_empty()
             && segments.spare() > 0
@@ -270,7 +271,7 @@ impl DiskClient {
         self.requests.push_back(ClientRequest(kind));
     }
 
-    /// Requests segments in advance, or gives one back that others may need.
+    /// Requests segments in advance, or gives back a segment that other cores may need.
     fn balance(&mut self, segments: &mut Segments) {
         let (free, reserve) = (segments.free(), segments.reserve());
         if free < reserve + AHEAD && self.requested == SegmentRequest::No {
@@ -286,7 +287,7 @@ impl DiskClient {
 }
 
 impl StoreRole {
-    /// The writes of this store's group have completed: requests the flush that covers them.
+    /// Requests the flush of this store's group, after the writes of the group have completed.
     pub(crate) fn ask_for_flush(&mut self, slots: &mut Slots<'_>) -> Option<Flushed> {
         match self {
             StoreRole::DiskOwner(owner) => {
@@ -300,19 +301,21 @@ impl StoreRole {
         }
     }
 
-    /// A client requests a flush.
+    /// Processes a client's request for a flush.
     pub(crate) fn flush_for(
         &mut self,
         core: CoreId,
         token: DiskToken,
         slots: &mut Slots<'_>,
     ) -> Option<Flushed> {
-        let StoreRole::DiskOwner(owner) = self else { unreachable!("a flush asked of a client") };
+        let StoreRole::DiskOwner(owner) = self else {
+            unreachable!("a flush requested from a client")
+        };
         owner.requesters.push(Requester::Client(core, token));
         owner.flush_next(slots)
     }
 
-    /// Begins the next requested flush, if none is in flight.
+    /// Begins the next requested flush, if no flush is in flight.
     pub(crate) fn flush_next(&mut self, slots: &mut Slots<'_>) -> Option<Flushed> {
         match self {
             StoreRole::DiskOwner(owner) => owner.flush_next(slots),
@@ -339,7 +342,7 @@ impl StoreRole {
         }
     }
 
-    /// This store has become read-only: makes all others read-only.
+    /// Makes all other stores read-only, because this store has become read-only.
     pub(crate) fn notify_of_failure(&mut self, why: WhyReadOnly) {
         match self {
             StoreRole::DiskOwner(owner) => {
@@ -352,8 +355,7 @@ impl StoreRole {
         }
     }
 
-    /// The disk owner lets flushes through again. The other cores learn it after all earlier
-    /// messages.
+    /// Lets the disk owner flush again after a failure. Notifies the other cores.
     pub(crate) fn try_again(&mut self) {
         if let StoreRole::DiskOwner(owner) = self {
             owner.has_failed = false;
@@ -364,7 +366,7 @@ impl StoreRole {
         }
     }
 
-    /// A shard's journal begins elsewhere. The next requested flush covers a superblock with the
+    /// Changes the root of a shard's journal. The next requested flush covers a superblock with the
     /// new root.
     pub(crate) fn root_changed(&mut self, superblock: &mut Superblock, shard: ShardId, root: Root) {
         superblock.set_root(shard, root);
@@ -374,19 +376,21 @@ impl StoreRole {
         }
     }
 
-    /// The next flush covers a superblock, even without a new root.
+    /// Makes the next flush cover a superblock, even without a new root.
     pub(crate) fn superblock_is_due(&mut self) {
         if let StoreRole::DiskOwner(owner) = self {
             owner.superblock_due = true;
         }
     }
 
-    /// Whether the disk owner may have a segment for this store that it has not offered yet.
+    /// Whether this store may still get a segment: it is a client, and the disk owner has some
+    /// left.
     pub(crate) fn awaits_segments(&self) -> bool {
         matches!(self, StoreRole::Client(client) if client.requested != SegmentRequest::NoneLeft)
     }
 
-    /// At the end of a turn: requests segments in advance, or gives some to the stores that wait.
+    /// At the end of a turn: requests segments in advance, or gives segments to the stores that
+    /// wait.
     pub(crate) fn balance_segments(&mut self, segments: &mut Segments) {
         match self {
             StoreRole::DiskOwner(owner) => {
@@ -397,7 +401,7 @@ impl StoreRole {
         }
     }
 
-    /// A client wants segments.
+    /// Processes a client's request for segments.
     pub(crate) fn lend_segments(
         &mut self,
         core: CoreId,
@@ -405,11 +409,14 @@ impl StoreRole {
         segments: &mut Segments,
         is_serving: bool,
     ) {
-        let StoreRole::DiskOwner(owner) = self else { unreachable!("segments asked of a client") };
+        let StoreRole::DiskOwner(owner) = self else {
+            unreachable!("segments requested from a client")
+        };
         owner.lend_segments(core, count, segments, is_serving);
     }
 
-    /// The disk owner has answered which segments it gives, and how many more it has.
+    /// Takes over the segments `granted` by the disk owner. `left`: the number that it could still
+    /// lend.
     pub(crate) fn segments_arrived(
         &mut self,
         granted: Vec<SegmentIndex>,
@@ -425,7 +432,7 @@ impl StoreRole {
         segments.set_elsewhere(left);
     }
 
-    /// The disk owner has said whether half of the disk is in use.
+    /// Stores the disk owner's notice whether half of the disk is in use.
     pub(crate) fn half_full_told(&mut self, is_half_full: bool) {
         let StoreRole::Client(client) = self else {
             unreachable!("a disk owner that is told about its disk")
@@ -433,8 +440,8 @@ impl StoreRole {
         client.is_half_full = is_half_full;
     }
 
-    /// Whether half of the disk's segments are in use, on any core. Free segments of clients count
-    /// as used.
+    /// Whether half of the disk's segments are in use by all cores together. Free segments of
+    /// clients count as used.
     pub(crate) fn is_half_full(&self, segments: &Segments) -> bool {
         match self {
             StoreRole::DiskOwner(_) => segments.is_half_full(),
@@ -442,7 +449,7 @@ impl StoreRole {
         }
     }
 
-    /// A client's read or write has ended. `completion` has the client's token.
+    /// Returns the completion of a client's read or write, with the client's token, to the client.
     pub(crate) fn client_request_done(&mut self, core: CoreId, completion: DiskCompletion) {
         let StoreRole::DiskOwner(owner) = self else {
             unreachable!("a request completed by a client")
@@ -450,7 +457,7 @@ impl StoreRole {
         owner.notify(core, NoticeKind::Disk(completion));
     }
 
-    /// The next message for a client.
+    /// The next notice for a client.
     pub(crate) fn next_owner_notice(&mut self, core: CoreId) -> Option<OwnerNotice> {
         let StoreRole::DiskOwner(owner) = self else { return None };
         owner.notices.get_mut(core.index().checked_sub(1)?)?.pop_front()
@@ -461,10 +468,10 @@ impl StoreRole {
         owner.notices.iter().any(|notices| !notices.is_empty())
     }
 
-    /// The next request for the disk owner.
+    /// The next request of this client to the disk owner.
     pub(crate) fn next_client_request(&mut self, backing: &mut DiskQueue) -> Option<ClientRequest> {
         let StoreRole::Client(client) = self else { return None };
-        // A root precedes the flush that covers it.
+        // Roots are sent first, so that a root precedes the flush that covers it.
         client
             .requests
             .pop_front()
@@ -482,12 +489,12 @@ pub(crate) fn free_to_begin_with(reserve: u32) -> u32 {
     reserve + AHEAD
 }
 
-/// The most free segments that it keeps from others.
+/// The most free segments that a client with this reserve keeps from other cores.
 pub(crate) fn kept_from_others(reserve: u32) -> u32 {
     reserve + AHEAD_MAX
 }
 
 const _: () = assert!(
     size_of::<ClientRequest>() <= 64 && size_of::<OwnerNotice>() <= 64,
-    "they travel in messages"
+    "both must fit a message between cores"
 );

@@ -8,21 +8,21 @@ use machine::Sector;
 /// Something on the disk that is not as it was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// The place.
+    /// The place of the damage.
     pub sector: Sector,
     /// The damage and its meaning.
     pub damage: Damage,
 }
 
 impl Finding {
-    /// Whether something is wrong. The remains of an unacknowledged operation after a power cut are
-    /// not.
+    /// Whether the finding is a fault. The remains of an operation that a power cut interrupted
+    /// before its acknowledgement are not.
     pub fn is_wrong(&self) -> bool {
         !matches!(self.damage, Damage::Torn(..) | Damage::LastJournalCopy)
     }
 }
 
-/// All findings up to a bound. Damage beyond the bound is still repaired or skipped.
+/// The findings, at most [`FINDINGS_MAX`]. Further damage is still repaired or skipped.
 #[derive(Debug, Default)]
 pub(crate) struct Findings(Vec<Finding>);
 
@@ -61,17 +61,18 @@ pub enum Damage {
     JournalStart,
     /// A record of this kind cannot be read.
     Record(u8),
-    /// A message that was never acknowledged is there in part.
+    /// Only a part of a message is on the disk. The message was never acknowledged.
     Torn(AccountId, Uid),
     /// The index names an impossible place for a message.
     Misplaced(AccountId, Uid),
-    /// No record of an account is left.
+    /// An account has mail, but no account record is left.
     Nameless(AccountId),
-    /// A shard was rebuilt from the bodies found, and this many messages came back.
+    /// A shard was rebuilt from the bodies found. The number of restored messages.
     Rebuilt(u32),
-    /// This many messages were found but not restored, because the disk has no space for them.
+    /// The number of messages that were found but not restored, because the disk has no space.
     LeftOut(u32),
-    /// This many messages were found and not restored: their mailboxes have no UID left.
+    /// The number of messages that were found but not restored, because their mailboxes have no UID
+    /// left.
     NoUid(u32),
     /// A part of a message is not what was written, or cannot be read.
     Body(AccountId, Uid),

@@ -2,19 +2,19 @@
 //!
 //! | bits of a message with an entry | |
 //! |---|---|
-//! | flag 16 | it is to be forwarded: [`EntrySource::Forwarded`] |
+//! | flag 16 | the message is to be forwarded: [`EntrySource::Forwarded`] |
 //! | flags 64 and 128 | state: 64 queued, 64 and 128 held, 128 returned, neither: no entry |
 //! | flag 32 | the sender was told of the delay |
 //! | flag 4 | the account was told that the head of the message cannot be read |
-//! | keywords, upper 8 | the number of its first recipient |
-//! | keywords, lower 8 | its results, in the form of [`Packing`] |
+//! | keywords, upper 8 | the number of the entry's first recipient |
+//! | keywords, lower 8 | the results of the recipients, in the form of [`Packing`] |
 //! | other flags | the message's own |
 //!
-//! Only this file knows these bits. Above it an entry is an [`OutboxEntry`], and flags and keywords
-//! belong to a client.
+//! Only this file knows these bits. In all other code an entry is an [`OutboxEntry`], and flags and
+//! keywords belong to a client.
 //!
 //! Invariants:
-//! - [`join`] restores what [`split`] took apart, for any content of the disk.
+//! - [`join`] is the inverse of [`split`], for any content of the disk.
 //! - A change of an entry clears bits only to set the entry's state.
 
 use crate::outbox::{EntryChange, EntrySource, EntryState, OutboxEntry, Packing, Results};
@@ -31,7 +31,8 @@ const ENTRY: Flags = STATE.with(FORWARDED).with(DAMAGE_REPORTED).with(DELAY_REPO
 
 const FIRST_SHIFT: u32 = 8;
 
-/// Splits the marks that an outbox message has on the disk into flags and keywords, and its entry.
+/// Splits the marks that an outbox message has on the disk into the client's flags and keywords,
+/// and the entry.
 pub(crate) fn split(Marks { flags, keywords }: Marks) -> (Marks, Option<OutboxEntry>) {
     let state = match (flags.contains(IS_TO_LEAVE), flags.contains(IS_TAKEN_OUT)) {
         (true, false) => EntryState::Queued,
@@ -69,14 +70,14 @@ pub(crate) fn join(marks: Marks, entry: Option<OutboxEntry>) -> Marks {
         .fold(of_state(entry.state), |set, (_, bit)| set.with(bit));
     let results = match entry.results {
         Results::Packed(results) => results,
-        // Only a new entry is converted to format 3, so nothing is known of its recipients.
+        // Only a new entry is converted to format 3, and its recipients have no results yet.
         Results::Explicit { .. } => 0,
     };
     let keywords = entry.first << FIRST_SHIFT | u16::from(results);
     Marks { flags: marks.flags.with(set), keywords: marks.keywords | keywords }
 }
 
-/// The change of the marks on the disk that a change of an entry makes.
+/// The change of the marks on the disk for a change of an entry.
 pub(crate) fn marks_of(change: &EntryChange, packing: Packing) -> MarkChange {
     let mut marks = MarkChange::default();
     if let Some(state) = change.state {
@@ -94,8 +95,8 @@ pub(crate) fn marks_of(change: &EntryChange, packing: Packing) -> MarkChange {
     marks
 }
 
-/// The change of the marks on the disk that a client's change of flags and keywords makes. It
-/// leaves the bits of the entry alone and creates no entry.
+/// The change of the marks on the disk for a client's change of flags and keywords. It does not
+/// change the bits of an entry, and creates no entry.
 pub(crate) fn marks_of_client(change: MarkChange, has_entry: bool) -> MarkChange {
     let is_of_client = |marks: Marks| match has_entry {
         true => Marks { flags: marks.flags.without(ENTRY), keywords: 0 },

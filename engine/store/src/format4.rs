@@ -1,4 +1,4 @@
-//! How format 4 stores an outbox entry: in records of its own, beside its message.
+//! How format 4 stores an outbox entry: in separate records, beside the record of its message.
 //!
 //! - Kind 14, `queued`: account u64, UID u32, MODSEQ u64, origin u8, state u8, notices u8, layout
 //!   u8, done u8, reported u8, first u16, count u8.
@@ -7,15 +7,15 @@
 //!
 //! `queued` is the complete state of an entry. It follows the record of its message, in the same
 //! group. `progress` is a change. It only adds to the state, so that all changes gathered in one
-//! group hold.
+//! group take effect.
 //!
 //! Invariants:
 //! - A recipient with a reported result is done, and a recipient that is done belongs to the entry.
 //!   A record that contradicts this does not parse.
-//! - An entry that is to be forwarded counts no recipients: their number follows from the
-//!   configuration, which may change. A change for a recipient above the count would be a bug of
-//!   ours.
-//! - [`QueuedRecord::parse`] reads exactly what [`QueuedRecord::emit`] writes, and nothing else.
+//! - An entry that is to be forwarded has no count of recipients: their number follows from the
+//!   configuration, which may change. Otherwise a change for a recipient above the count is a bug
+//!   of ours.
+//! - [`QueuedRecord::parse`] accepts only what [`QueuedRecord::emit`] writes.
 
 use crate::bytes::FieldReader;
 use crate::outbox::{COUNT_MAX, EntrySource, EntryState, OutboxEntry, Results, recipients};
@@ -44,7 +44,8 @@ pub(crate) struct ProgressRecord {
     pub(crate) account: AccountId,
     pub(crate) uid: Uid,
     pub(crate) modseq: u64,
-    /// In the layout of the entry's own results. The count in explicit results has no meaning here.
+    /// The results to add, in the layout of the entry's results. The count in explicit results is
+    /// not used.
     pub(crate) results: Results,
     pub(crate) state: Option<EntryState>,
     pub(crate) is_delay_reported: bool,

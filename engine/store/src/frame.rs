@@ -4,14 +4,14 @@
 //! Invariants:
 //! - A record of an unknown kind stops the opening before anything is written, because it may
 //!   contain mail. Only kinds from [`SKIPPABLE`] on may be lost.
-//! - If the length does not fit, the block ends.
+//! - A record with a length beyond the end of the block ends the records of that block.
 
 use crate::bytes::FieldReader;
 
 /// Bytes of kind and length of a record.
 pub(crate) const FRAME_BYTES: usize = 3;
 
-/// Unknown kinds from here on are skipped.
+/// Unknown kinds from this number on are skipped.
 const SKIPPABLE: u8 = 128;
 
 /// A record that has not been parsed.
@@ -21,7 +21,7 @@ pub(crate) struct RecordFrame<'a> {
     pub(crate) body: &'a [u8],
     /// All records from this one on.
     from: &'a [u8],
-    /// Its end, as an offset in all records.
+    /// The end of this record, as an offset in all records.
     end: usize,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn frames(bytes: &[u8]) -> impl Iterator<Item = RecordFrame<'_>> {
     })
 }
 
-/// The number of bytes, cut between two records, that fit into `limit`.
+/// The bytes of as many whole records, from the start of `bytes`, as fit into `limit`.
 pub(crate) fn whole_records(bytes: &[u8], limit: usize) -> usize {
     let mut whole = 0;
     for frame in frames(bytes) {
@@ -52,9 +52,9 @@ pub(crate) fn whole_records(bytes: &[u8], limit: usize) -> usize {
 /// A record that cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unread<'a> {
-    /// A later format defines it.
+    /// A later format may define this kind.
     Unknown(u8),
-    /// Its fields do not match its kind. It is kept.
+    /// The fields do not match the kind. The store keeps the record.
     Malformed(u8, &'a [u8]),
 }
 
@@ -68,7 +68,7 @@ impl<'a> RecordFrame<'a> {
         record
     }
 
-    /// Whether a program that does not know its kind may skip it.
+    /// Whether a program that does not know the kind may skip the record.
     pub(crate) fn is_skippable(&self) -> bool {
         self.kind >= SKIPPABLE
     }

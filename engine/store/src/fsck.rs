@@ -1,5 +1,4 @@
-//! The offline check: what a disk holds and what is wrong with it. It uses the code that opens a
-//! store, and does not write.
+//! The offline check of a disk: its contents and its damage. It uses the code that opens a store.
 //!
 //! Invariant: the disk is only read.
 
@@ -17,7 +16,7 @@ use core::fmt;
 use machine::{DiskCompletion, DiskError, DiskOperation, Sector};
 use tasks::{Continuation, EntryPoint, FrameId};
 
-/// The sectors cannot be read.
+/// The error of [`ReadSectors::read`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UnreadableSectors;
 
@@ -28,55 +27,55 @@ pub trait ReadSectors {
 
     /// Fills `bytes`, a whole number of sectors, from `sector` on.
     ///
-    /// Errors: [`UnreadableSectors`] when any of them cannot be read.
+    /// Errors: [`UnreadableSectors`] when any of the sectors cannot be read.
     fn read(&mut self, sector: Sector, bytes: &mut [u8]) -> Result<(), UnreadableSectors>;
 }
 
 /// The contents of a disk and the damage on it.
 #[derive(Clone, Debug)]
 pub struct DiskReport {
-    /// The reason if it cannot be opened. All other fields are then empty.
+    /// The reason if the disk cannot be opened. Then the other fields have no meaning.
     pub refused: Option<OpenRefusal>,
-    /// Its format version.
+    /// The format version of the disk.
     pub format: u32,
     /// The store's id.
     pub id: [u8; 16],
     /// Bytes of one segment.
     pub segment_bytes: u64,
-    /// How many segments there are.
+    /// The number of segments.
     pub segments: u32,
-    /// How the space is used.
+    /// The use of the space.
     pub space: DiskSpace,
     /// All accounts.
     pub accounts: Vec<AccountReport>,
-    /// Everything that is not as it was written.
+    /// Everything on the disk that is not as it was written.
     pub findings: Vec<Finding>,
 }
 
 /// The contents of an account.
 #[derive(Clone, Debug)]
 pub struct AccountReport {
-    /// Its address; empty if no record of it is left.
+    /// The address; empty if no record of the account is left.
     pub address: String,
-    /// The number of its notes.
+    /// The number of notes.
     pub notes: usize,
-    /// Its mailboxes.
+    /// The mailboxes of the account.
     pub mailboxes: Vec<MailboxReport>,
 }
 
 /// The contents of a mailbox.
 #[derive(Clone, Debug)]
 pub struct MailboxReport {
-    /// Its name.
+    /// The name of the mailbox.
     pub name: String,
-    /// Its counters.
+    /// The counters of the mailbox.
     pub info: MailboxInfo,
-    /// The number of its damaged messages.
+    /// The number of damaged messages.
     pub damaged: u32,
 }
 
 impl DiskReport {
-    /// Whether nothing is wrong.
+    /// Whether the disk can be opened and has no damage.
     pub fn is_clean(&self) -> bool {
         self.refused.is_none() && !self.findings.iter().any(Finding::is_wrong)
     }
@@ -116,7 +115,7 @@ pub fn fsck(disk: &mut impl ReadSectors) -> DiskReport {
     }
 }
 
-/// Answers the store's requests. Returns false if there were none.
+/// Answers the store's requests. Returns false if it had none.
 fn pump(store: &mut Store, disk: &mut impl ReadSectors) -> bool {
     let mut any = false;
     while let Some(mut request) = store.next_request() {

@@ -1,10 +1,11 @@
 //! Group commit: the records gathered in a turn become blocks, and one flush makes them durable.
-//! Then they are applied, and the waiting operations are woken. Section 6 of `docs/format.md`.
+//! Then the store applies the records and wakes the waiting operations. Section 6 of
+//! `docs/format.md`.
 //!
 //! Invariants:
 //! - At most one group is in flight. Its flush is due when every write queued before the seal has
 //!   completed.
-//! - A write is counted to the gathering group when it is queued, and leaves that count once.
+//! - A write counts for the group that gathers when it is queued, until the write completes.
 
 use crate::backing::Parity;
 use crate::layout::{SegmentIndex, ShardId};
@@ -21,7 +22,7 @@ enum GroupWrite {
     Flushing,
 }
 
-/// Segments of a shard's journal that precede its root.
+/// Segments of a shard's journal that precede its new root.
 #[derive(Debug)]
 pub(crate) struct Superseded {
     pub(crate) shard: ShardId,
@@ -31,18 +32,19 @@ pub(crate) struct Superseded {
     pub(crate) is_in_one_version: bool,
 }
 
-/// The group in flight, and the state of the next group beside the records that are being gathered.
+/// The group in flight, and the state of the next group apart from its records.
 pub(crate) struct Commit {
     flight: GroupWrite,
     blocks: Vec<(ShardId, Option<Box<[u8]>>)>,
     pending: Vec<Pending>,
     covered: Vec<Awaiting>,
-    /// Segments that one version fewer refers to once this group's superblock is durable.
+    /// Segments that one superblock version less refers to, once this group's superblock is
+    /// durable.
     released: Vec<Superseded>,
     /// Shards that have the first block of their journal in this group.
     started: ShardSet,
     gathering: Parity,
-    /// Writes in flight that the flush of the even and of the odd group must cover.
+    /// The number of writes in flight for the even group and for the odd group.
     writes: [u32; 2],
     /// Operations that wait for the next group's flush.
     awaiting: Vec<Awaiting>,
@@ -81,21 +83,21 @@ impl Commit {
         self.superblock_due || !self.awaiting.is_empty()
     }
 
-    /// Counts a write that is queued now. The flush of this group covers it.
+    /// Counts a write that is queued now. Returns the group with the flush that must cover it.
     pub(crate) fn count_write(&mut self) -> Parity {
         let group = self.gathering;
         *self.writes_of(group) += 1;
         group
     }
 
-    /// Counts the write of the group's next block. Returns its number.
+    /// Counts the write of the group's next block. Returns the number of the block.
     pub(crate) fn count_block(&mut self, shard: ShardId) -> u32 {
         self.count_write();
         self.blocks.push((shard, None));
         self.blocks.len() as u32 - 1
     }
 
-    /// A journal begins with this group.
+    /// Notes that the shard's journal begins with this group.
     pub(crate) fn starts(&mut self, shard: ShardId) {
         self.started.insert(shard);
         self.superblock_due = true;
@@ -106,8 +108,8 @@ impl Commit {
         self.superblock_due = true;
     }
 
-    /// Records that one version fewer refers to these segments once the next superblock is durable.
-    /// That superblock is due.
+    /// Makes a superblock due. Once it is durable, one version less refers to the segments of
+    /// `superseded`.
     pub(crate) fn release_by_superblock(&mut self, superseded: Superseded) {
         self.released_by_superblock.push(superseded);
         self.superblock_due = true;
@@ -123,8 +125,8 @@ impl Commit {
         &mut self.pending
     }
 
-    /// Closes the next group when all of it is queued: it is in flight, unless it is empty. Returns
-    /// whether it must cover a superblock.
+    /// Closes the gathering group, when all of its blocks are queued. Afterwards it is in flight,
+    /// unless it is empty. Returns whether its flush must cover a superblock.
     pub(crate) fn seal(&mut self) -> bool {
         assert!(self.is_idle(), "a group that is sealed while another is in flight");
         let superblock = core::mem::take(&mut self.superblock_due);
@@ -139,12 +141,12 @@ impl Commit {
         superblock
     }
 
-    /// A write that some group's flush must cover has completed.
+    /// Notes the completion of a write that the flush of `group` must cover.
     pub(crate) fn written(&mut self, group: Parity) {
         *self.writes_of(group) -= 1;
     }
 
-    /// A block of the group in flight was written from this buffer.
+    /// Takes back the buffer of a written block of the group in flight.
     pub(crate) fn block_written(&mut self, number: u32, pair: Box<[u8]>) {
         let Some((_, place)) = self.blocks.get_mut(number as usize) else {
             unreachable!("a block of no group")
@@ -166,13 +168,13 @@ impl Commit {
         is_due
     }
 
-    /// The group in flight is durable. Returns its blocks.
+    /// Ends the group in flight, which is durable. Returns its blocks.
     pub(crate) fn flushed(&mut self) -> impl Iterator<Item = (ShardId, Option<Box<[u8]>>)> + '_ {
         self.flight = GroupWrite::Idle;
         self.blocks.drain(..)
     }
 
-    /// The segments that one version fewer refers to, since the superblock is durable.
+    /// The segments that one version less refers to, now that the superblock is durable.
     pub(crate) fn take_released(&mut self) -> Vec<Superseded> {
         core::mem::take(&mut self.released)
     }
@@ -182,12 +184,12 @@ impl Commit {
         core::mem::take(&mut self.started)
     }
 
-    /// The operations that waited for its flush. Return the list with [`Commit::reuse`].
+    /// The operations that waited for the group's flush. Return the list with [`Commit::reuse`].
     pub(crate) fn take_covered(&mut self) -> Vec<Awaiting> {
         core::mem::take(&mut self.covered)
     }
 
-    /// The operations that waited for its records. Return the list with [`Commit::reuse`].
+    /// The operations that waited for the group's records. Return the list with [`Commit::reuse`].
     pub(crate) fn take_pending(&mut self) -> Vec<Pending> {
         core::mem::take(&mut self.pending)
     }
@@ -197,10 +199,11 @@ impl Commit {
         (self.covered, self.pending) = (covered, pending);
     }
 
-    /// Drops the group in flight and the state of the next one: the disk has failed. Returns the
-    /// buffers. Segments that its superblock was to release stay on the list.
+    /// Drops the group in flight and the state of the next group, because the disk has failed.
+    /// Returns the buffers. The next superblock releases the segments that this group's superblock
+    /// was to release.
     pub(crate) fn give_up(&mut self) -> impl Iterator<Item = Box<[u8]>> + '_ {
-        assert!(self.writes == [0; 2], "writes of a group in flight that has ended");
+        assert!(self.writes == [0; 2], "a failed group with writes in flight");
         self.flight = GroupWrite::Idle;
         self.awaiting.clear();
         self.pending.clear();
@@ -209,8 +212,8 @@ impl Commit {
         self.blocks.drain(..).filter_map(|(_, pair)| pair)
     }
 
-    /// Splits off those of `theirs` that have begun their journal in a group of this store, but are
-    /// not marked as started in a superblock yet.
+    /// Takes out the shards of `theirs` with a journal that has begun in a group of this store, but
+    /// is not marked as started in a superblock yet.
     pub(crate) fn split_started(&mut self, theirs: ShardSet) -> ShardSet {
         self.started.split_off(theirs)
     }

@@ -39,13 +39,13 @@ impl HashKey {
         self.bytes
     }
 
-    /// The hash of a name, which is shorter than a record. No name is eight bytes long with a zero
-    /// at its end.
+    /// The hash of a name. A name is short, so it is hashed without a digest. No name is eight
+    /// bytes long with a zero at its end: hashes of such bytes are the secrets.
     pub(crate) fn hash_name(&self, name: &[u8]) -> Hash {
         Hash(self.names.hash(name).as_bytes())
     }
 
-    /// The hash of a record that consists of these parts.
+    /// The hash of a record that consists of `parts`.
     pub(crate) fn hash<const N: usize>(&self, parts: [&[u8]; N]) -> Hash {
         let mut hasher = self.seals;
         parts.iter().for_each(|part| hasher.write(&self.digester.digest(part).to_le_bytes()));
@@ -55,7 +55,7 @@ impl HashKey {
     /// Puts the hash of `record`, from its 17th byte to `end`, into its first 16 bytes.
     pub(crate) fn seal(&self, record: &mut [u8], end: usize) -> Hash {
         let Some(fields) = record.get(HASH_BYTES..end) else {
-            unreachable!("a record that ends behind its buffer")
+            unreachable!("a record that is larger than its buffer")
         };
         let hash = self.hash([fields]);
         let Some(place) = record.first_chunk_mut::<HASH_BYTES>() else {
@@ -78,7 +78,7 @@ impl HashKey {
 pub(crate) struct Hash(pub(crate) [u8; HASH_BYTES]);
 
 impl Hash {
-    /// Its first eight bytes as a number.
+    /// The first eight bytes of the hash as a number.
     pub(crate) fn short(self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         u64::from_le_bytes([a, b, c, d, e, f, g, h])

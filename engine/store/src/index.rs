@@ -1,12 +1,12 @@
 //! The index of one shard in memory: accounts, mailboxes, messages, and the places of their bodies.
 //!
 //! Invariants:
-//! - It changes only by applying durable records. The same code runs while serving and while
+//! - The index changes only by applying durable records. The same code runs while serving and while
 //!   replaying.
 //! - UIDNEXT and HIGHESTMODSEQ never fall.
 //! - A message that has several chunks, or was moved to another mailbox, is in `placed` with the
-//!   pages of its chunks. Its chunks may name the mailbox that it was delivered to. All other
-//!   messages are where their chunk says.
+//!   pages of its chunks. Its chunks may still name the mailbox of its delivery. The chunk of every
+//!   other message names the mailbox that the message is in.
 
 use crate::account::{Account, OWN_MAILBOX_MIN};
 use crate::chunk::{CHUNKS_MAX, chunks_of, pages_of_chunk};
@@ -23,14 +23,14 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// The most memory that a message takes, if half of the places in blocks are unused, including its
-/// place in the set of conversations.
+/// The most memory that a message takes: twice its entry, because index blocks may be half unused,
+/// and its place in the set of conversations.
 pub const RESIDENT_BYTES_PER_MESSAGE: usize = 2 * ENTRY_BYTES + CONVERSED_BYTES;
 
 const _: () = assert!(RESIDENT_BYTES_PER_MESSAGE <= 128);
 
-/// The additional memory of a message that was moved to another mailbox or has several chunks,
-/// without 4 bytes for each chunk.
+/// The additional memory of a message that was moved to another mailbox or has several chunks. Each
+/// chunk takes 4 bytes more.
 pub const RESIDENT_BYTES_PLACED: usize = 112;
 
 /// Bytes of the record of an outbox entry.
@@ -54,7 +54,7 @@ pub(crate) enum PageChange {
     Dead(Page, u32),
 }
 
-/// Everything known of a shard.
+/// The index of a shard.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     accounts: BTreeMap<AccountId, Account>,
@@ -68,10 +68,10 @@ pub(crate) struct Index {
     kept: Vec<Box<[u8]>>,
     /// Memory of notes, as [`bytes_of_note`] counts it.
     note_bytes: u64,
-    /// The chunks of messages that have their own record later in the group.
+    /// The pages of chunks, by GUID number. The record of their message follows in the group.
     announced: BTreeMap<u64, Vec<u32>>,
-    /// New places of messages that were moved in this group. Earlier requests of the group still
-    /// name the old place.
+    /// New places of messages that this group moved to another mailbox. Later records of the group
+    /// may still name the old place.
     forwards: BTreeMap<(AccountId, Place), Place>,
 }
 
@@ -118,7 +118,7 @@ impl Index {
         self.guid_next
     }
 
-    /// Skips this many GUID numbers.
+    /// Skips `count` GUID numbers.
     pub(crate) fn skip_guids(&mut self, count: u64) {
         self.guid_next += count;
     }
@@ -131,7 +131,7 @@ impl Index {
         messages + (others + self.kept_bytes()) as u64 + self.placed_chunks * 4 + self.note_bytes
     }
 
-    /// Keeps an unreadable record, once. Returns false if there are too many.
+    /// Keeps an unreadable record, unless it is kept already. Returns false if there is no space.
     pub(crate) fn keep(&mut self, record: &[u8]) -> bool {
         if self.kept.iter().any(|known| **known == *record) {
             return true;
@@ -175,8 +175,8 @@ impl Index {
 
     /// The GUID number for a new message to `recipient`.
     ///
-    /// Errors: `NoSuchAccount`; the errors of [`check_takes_mail`]; `Arrived` and `TooMany` for a
-    /// message that is delivered once.
+    /// Errors: `NoSuchAccount`; the errors of [`check_takes_mail`]; `Arrived` and `TooMany` if
+    /// `recipient.once` is set.
     pub(crate) fn guid_for(&mut self, recipient: &Recipient) -> Result<u64, Refusal> {
         let account = self.accounts.get(&recipient.account).ok_or(Refusal::NoSuchAccount)?;
         // A repeated message gets `Arrived`, even if its first delivery took the last UID.
@@ -321,8 +321,8 @@ impl Index {
         account_or_unnamed(&mut self.accounts, id).apply_texts(texts);
     }
 
-    /// Makes a message visible. Returns false if it is visible already, or if not all its chunks
-    /// are known.
+    /// Makes a message visible. Returns false if it is visible already, or if some of its chunks
+    /// are unknown.
     pub(crate) fn insert(
         &mut self,
         account: AccountId,
@@ -352,8 +352,8 @@ impl Index {
         true
     }
 
-    /// Moves a message from one mailbox to another. It is removed from the first only if it is
-    /// there.
+    /// Moves a message from one mailbox to another. In a replay, the first mailbox may lack the
+    /// message.
     fn file(
         &mut self,
         account: AccountId,
@@ -374,12 +374,13 @@ impl Index {
         self.insert(account, to, uid_validity, entry);
     }
 
-    /// All records of a group have been applied.
+    /// Ends a group: all of its records have been applied.
     pub(crate) fn group_ended(&mut self) {
         self.forwards.clear();
     }
 
-    /// Records the places of a message's chunks from `first` on. The record of the message follows.
+    /// Records the places of a message's chunks from the chunk `first` on. The record of the
+    /// message follows.
     pub(crate) fn announce(&mut self, guid: u64, first: u32, pages: impl Iterator<Item = u32>) {
         let known = self.announced.entry(guid).or_default();
         known.truncate(first as usize);

@@ -27,7 +27,7 @@ pub(crate) struct Indexes {
     resident_bytes_max: u64,
     /// The shards that have changed since the last call of `take_changes`.
     changed: ShardSet,
-    /// Messages that came into outboxes since they were last taken.
+    /// Messages that arrived in outboxes, until [`Indexes::next_posted`] returns them.
     posted: Vec<(AccountId, Uid)>,
 }
 
@@ -61,7 +61,7 @@ impl Indexes {
         self.of(id.shard()).account(id)
     }
 
-    /// An account that a delivery was begun for. Accounts are never removed.
+    /// The account of a delivery that has begun. Accounts are never removed.
     fn known_mut(&mut self, id: AccountId) -> &mut Account {
         match self.of_mut(id.shard()).account_mut(id) {
             Some(account) => account,
@@ -77,12 +77,12 @@ impl Indexes {
         self.shards.iter_mut().flat_map(|(_, index)| index.accounts_mut())
     }
 
-    /// Whether messages may not take more memory.
+    /// Whether messages take as much memory as they may.
     pub(crate) fn are_full(&self) -> bool {
         self.resident_bytes >= self.resident_bytes_max
     }
 
-    /// The account that an address belongs to, whether that is durable or not.
+    /// The account that an address belongs to, even if the account is not durable yet.
     pub(crate) fn owner_of(&self, address: &str) -> Option<AccountId> {
         self.directory.get(address).copied()
     }
@@ -137,7 +137,7 @@ impl Indexes {
         let before = index.resident_bytes();
         for record in record::records(records) {
             if let Record::Range { .. } = record {
-                // It belongs to a checkpoint, which was made from this index.
+                // A range belongs to a checkpoint, which was made from this index.
                 index.forget_announced();
                 continue;
             }
@@ -154,7 +154,7 @@ impl Indexes {
         self.resident_bytes = self.resident_bytes + index.resident_bytes() - before;
     }
 
-    /// All records of a group have been applied. They were of these shards.
+    /// Ends a group: all of its records, which are of `shards`, have been applied.
     pub(crate) fn group_ended(&mut self, shards: ShardSet) {
         self.changed = self.changed.or(shards);
         shards.iter().for_each(|shard| self.of_mut(shard).group_ended());
@@ -203,7 +203,7 @@ impl Indexes {
         nameless.into_iter().for_each(|id| findings.note(Sector(0), Damage::Nameless(id)));
     }
 
-    /// Splits off the indexes of those shards.
+    /// Takes out the indexes of the shards `theirs`.
     pub(crate) fn split_off(&mut self, theirs: ShardSet) -> PerShard<Index> {
         let mut others = PerShard::new(|_| Index::default());
         theirs.iter().for_each(|shard| core::mem::swap(self.of_mut(shard), others.of_mut(shard)));

@@ -1,8 +1,8 @@
-//! The write position of one shard's journal, and its last durable position while more of it is in
-//! flight.
+//! The write position of one shard's journal, and its last durable position while later blocks are
+//! in flight.
 //!
 //! Invariants:
-//! - A journal has at least one segment: the one for its next block, or for the link that leads on.
+//! - A journal has at least one segment: the segment for its next block, or for its next link.
 //! - From the first write of a group until the group is durable, the journal can go back to its
 //!   position before the group.
 
@@ -22,19 +22,19 @@ const SEQUENCES_SKIPPED: u64 = 1 << 24;
 /// The state that is needed to append to a shard's journal.
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
-    /// Its segments since the root, oldest first.
+    /// The segments since the root, oldest first.
     chain: Vec<SegmentIndex>,
-    /// The place of the next block in the last of them.
+    /// The place of the next block in the last segment.
     place: u32,
     sequence: u64,
     previous: u64,
-    /// Blocks since the root.
+    /// The number of blocks since the root.
     blocks: u32,
-    /// The next block goes into a new segment, even if this one has space.
+    /// The next block goes into a new segment, even if the last segment has space.
     fresh_segment: bool,
-    /// No block that an earlier life left on the disk can continue it.
+    /// No block that an earlier life left on the disk can continue the journal.
     fenced: bool,
-    /// The last durable position, while more of it is in flight.
+    /// The last durable position, while later blocks are in flight.
     mark: Option<JournalPosition>,
     unfinished: Option<UnfinishedCheckpoint>,
 }
@@ -46,7 +46,7 @@ struct JournalPosition {
     previous: u64,
     blocks: u32,
     fresh_segment: bool,
-    /// Segments that were linked since then.
+    /// The number of segments that were linked after this position.
     linked: u32,
 }
 
@@ -66,12 +66,12 @@ impl Journal {
         }
     }
 
-    /// Its segments since the root, oldest first.
+    /// The segments since the root, oldest first.
     pub(crate) fn chain(&self) -> &[SegmentIndex] {
         &self.chain
     }
 
-    /// The segment that its next block goes to.
+    /// The segment for the next block.
     pub(crate) fn segment(&self) -> SegmentIndex {
         match self.chain.last() {
             Some(segment) => *segment,
@@ -93,7 +93,7 @@ impl Journal {
         self.sequence
     }
 
-    /// Blocks since the root.
+    /// The number of blocks since the root.
     pub(crate) fn blocks(&self) -> u32 {
         self.blocks
     }
@@ -103,22 +103,22 @@ impl Journal {
         self.place == geometry.link_place() || self.fresh_segment
     }
 
-    /// Places for blocks before a new segment is needed.
+    /// The number of places for blocks before a new segment is needed.
     pub(crate) fn places_left(&self, geometry: Geometry) -> u32 {
         if self.fresh_segment { 0 } else { geometry.link_place() - self.place }
     }
 
-    /// Whether it continues at a place where an earlier life may have left blocks.
+    /// Whether the journal continues at a place where an earlier life may have left blocks.
     pub(crate) fn needs_fence(&self, geometry: Geometry) -> bool {
         !self.fenced && !self.is_full(geometry)
     }
 
-    /// Whether a block with this header is the next one.
+    /// Whether a block with this header is the next block.
     pub(crate) fn continues_with(&self, header: &BlockHeader) -> bool {
         header.sequence == self.sequence && header.previous == self.previous
     }
 
-    /// The header of its next block, which belongs to this group.
+    /// The header of the next block, in the group that is given by its first sequence and its size.
     pub(crate) fn header(
         &self,
         shard: ShardId,
@@ -133,8 +133,8 @@ impl Journal {
         }
     }
 
-    /// Called before its next block, or the link that leads on, is written. The journal can go back
-    /// to this position until the write is durable.
+    /// To be called before the next block or link is written. The journal can go back to its
+    /// present position until that write is durable.
     pub(crate) fn writes(&mut self) {
         if self.mark.is_none() {
             let Journal { place, sequence, previous, blocks, fresh_segment, .. } = *self;
@@ -149,7 +149,8 @@ impl Journal {
         }
     }
 
-    /// Notes that no block of an earlier life can continue it. Returns whether that is new.
+    /// Notes that no block of an earlier life can continue the journal. Returns whether this is
+    /// new.
     pub(crate) fn is_fenced_first(&mut self) -> bool {
         !core::mem::replace(&mut self.fenced, true)
     }
@@ -190,8 +191,8 @@ impl Journal {
         self.previous = later.previous;
     }
 
-    /// Replaying: a group that began at the position `before` begins a checkpoint. The first group
-    /// begins the one that is complete.
+    /// Replaying: notes that the group at the position `before` begins a checkpoint. A checkpoint
+    /// at the root is complete, a later one is unfinished.
     pub(crate) fn found_checkpoint(&mut self, before: &Journal) {
         self.unfinished = (before.blocks > 0).then(|| UnfinishedCheckpoint {
             root: before.root(),
@@ -200,14 +201,14 @@ impl Journal {
         });
     }
 
-    /// Replaying: the walk of a checkpoint has come to this position.
+    /// Replaying: notes the position that the walk of the unfinished checkpoint has reached.
     pub(crate) fn found_walk(&mut self, cursor: WalkCursor) {
         if let Some(unfinished) = &mut self.unfinished {
             unfinished.cursor = cursor;
         }
     }
 
-    /// Replaying: the journal ends here. A damaged one needs a whole checkpoint.
+    /// Replaying: notes the end of the journal. A damaged journal needs a whole checkpoint.
     pub(crate) fn has_ended(&mut self, is_damaged: bool) {
         if is_damaged {
             self.sequence += SEQUENCES_SKIPPED;
@@ -218,13 +219,13 @@ impl Journal {
     }
 
     /// Forgets the unfinished checkpoint if it cannot be continued with this index. If malformed
-    /// records are kept, it may have begun without them.
+    /// records are kept, the checkpoint may lack them.
     pub(crate) fn check_checkpoint(&mut self, index: &Index) {
         let keeps_records = index.kept().next().is_some();
         self.unfinished.take_if(|one| keeps_records || !one.cursor.is_in(index));
     }
 
-    /// Blocks since the unfinished checkpoint began, if there is one.
+    /// The number of blocks since the unfinished checkpoint began; 0 without such a checkpoint.
     pub(crate) fn unfinished_blocks(&self) -> u32 {
         self.unfinished.map_or(0, |unfinished| self.blocks - unfinished.blocks_before)
     }
@@ -234,7 +235,7 @@ impl Journal {
         self.unfinished.is_some()
     }
 
-    /// The next block goes into a new segment.
+    /// Makes the next block go into a new segment.
     #[cfg(test)]
     pub(crate) fn wants_fresh_segment(&mut self) {
         self.fresh_segment = true;
@@ -251,8 +252,8 @@ impl Journal {
         }
     }
 
-    /// Begins anew with its next block, or where its unfinished checkpoint began. Returns that
-    /// position, the position of the checkpoint's walk, and the segments that it leaves behind.
+    /// Moves the root to the start of the unfinished checkpoint, or else to the next block. Returns
+    /// the new root, the position of the checkpoint's walk, and the segments before the new root.
     pub(crate) fn begins_anew(&mut self) -> (Root, WalkCursor, Vec<SegmentIndex>) {
         let begun = self.unfinished.take().unwrap_or_else(|| UnfinishedCheckpoint {
             root: self.root(),
@@ -272,8 +273,8 @@ impl Journal {
         (root, cursor, old)
     }
 
-    /// Undoes [`Journal::begins_anew`]: its old segments belong to it again. The checkpoint is
-    /// unfinished, unless nothing of it is durable.
+    /// Undoes [`Journal::begins_anew`]: the segments `old` belong to the journal again. The
+    /// checkpoint is kept as unfinished, unless no part of it is durable.
     pub(crate) fn begins_before(
         &mut self,
         mut old: Vec<SegmentIndex>,
@@ -284,18 +285,18 @@ impl Journal {
         self.unfinished = Some(unfinished).filter(|one| one.cursor != WalkCursor::Shard);
     }
 
-    /// All of it is durable.
+    /// Notes that the whole journal is durable.
     pub(crate) fn is_durable(&mut self) {
         self.mark = None;
     }
 
-    /// Whether a part of it may not be durable.
+    /// Whether a part of the journal may not be durable.
     pub(crate) fn is_unsure(&self) -> bool {
         self.mark.is_some()
     }
 
     /// Goes back to the last durable position. Calls `released` with each segment that was linked
-    /// since. The next write needs a fence, and the mark stays until that is durable.
+    /// since then. The next write needs a fence, and the mark stays until that write is durable.
     pub(crate) fn goes_back(&mut self, mut released: impl FnMut(SegmentIndex)) {
         let Some(mark) = &mut self.mark else { return };
         for _ in 0..core::mem::take(&mut mark.linked) {

@@ -1,7 +1,7 @@
 //! The journals of all shards, and the records gathered for their next blocks.
 //!
 //! Invariants:
-//! - A shard with gathered records is dirty until these are in a group.
+//! - A shard with gathered records is dirty until the records are in a group.
 //! - The gathered records of one shard fit a group, together with those of a checkpoint and of
 //!   pending metadata changes.
 
@@ -25,11 +25,12 @@ use alloc::vec::Vec;
 use sometimes::buggify;
 use tasks::Continuation;
 
-/// The most bytes of records gathered in one shard. More has to wait for the next group.
+/// The most bytes of records gathered in one shard. Further records wait for the next group.
 const GATHERED_BYTES_MAX: usize = 24 * 1024;
-/// The most blocks by which a journal may exceed the need of its index before a checkpoint is due,
-/// and the pages of the disk for each of them. Two segments are allowed on any disk.
+/// The most blocks by which a journal may exceed twice the need of its index before a checkpoint is
+/// due.
 const SLACK_BLOCKS: u32 = 256;
+/// The disk pages for each of these blocks. Two segments are allowed, up to [`SLACK_BLOCKS`].
 const SLACK_PAGES: u32 = 2048;
 
 #[derive(Default)]
@@ -90,8 +91,8 @@ impl Journals {
         self.dirty
     }
 
-    /// The shards to check for a due checkpoint: those that will be written to anyway, and those to
-    /// repair.
+    /// The shards to check for a due checkpoint: those with gathered records, those to repair, and
+    /// those with an unfinished checkpoint.
     #[inline]
     pub(crate) fn candidates(&self) -> ShardSet {
         self.dirty.or(self.heal).or(self.unfinished)
@@ -107,8 +108,9 @@ impl Journals {
         self.heal.insert(shard);
     }
 
-    /// Begins the shard's journal anew: with its next block, or where its unfinished checkpoint
-    /// began. Returns that position, the position of the walk, and the segments left behind.
+    /// Moves the root of the shard's journal to the start of its unfinished checkpoint, or else to
+    /// its next block. Returns the new root, the position of the walk, and the segments before the
+    /// new root.
     pub(crate) fn begin_anew(&mut self, shard: ShardId) -> (Root, WalkCursor, Vec<SegmentIndex>) {
         if self.unfinished.has(shard) {
             self.unfinished.remove(shard);
@@ -154,8 +156,8 @@ impl Journals {
         }
     }
 
-    /// A body found no free segment. Journals give back what they have beyond the need of their
-    /// index, including journals that are not written to.
+    /// Makes a checkpoint due in each shard with more journal segments than its index needs, also
+    /// in shards without writes. To be called when a body has found no free segment.
     pub(crate) fn shorten(&mut self, indexes: &Indexes, segments: &Segments) {
         let due: ShardSet = ShardId::all()
             .filter(|shard| self.is_due(*shard, indexes.of(*shard), segments))
@@ -166,8 +168,8 @@ impl Journals {
     /// The number of free segments that deliveries to these shards must leave alone. Section 8 of
     /// `docs/format.md`.
     ///
-    /// The largest checkpoint counts twice. Each life that continues an unfinished one takes places
-    /// for fences, and the changes of that time stand between its groups.
+    /// The largest checkpoint counts twice. Each life that continues an unfinished checkpoint adds
+    /// fences to it, and the changes of that time.
     pub(crate) fn reserve_of(
         &self,
         shards: ShardSet,
@@ -180,8 +182,8 @@ impl Journals {
         journals + 2 * largest.div_ceil(geometry.places()) + COMPACTION_RESERVE
     }
 
-    /// Whether records of `bytes` may be gathered. A shard with nothing gathered takes the records
-    /// of the largest message.
+    /// Whether records of `bytes` may be gathered. A shard without gathered records has room even
+    /// for the records of the largest message.
     pub(crate) fn has_room_for(&self, shard: ShardId, bytes: usize) -> bool {
         let gathered = self.shards.of(shard).gathered.len();
         gathered == 0 || gathered + bytes <= GATHERED_BYTES_MAX
@@ -234,12 +236,13 @@ impl Journals {
         core::mem::take(&mut self.shards.of_mut(shard).gathered)
     }
 
-    /// There is no space for the records: they stay gathered.
+    /// Puts back records that found no space on the disk: they stay gathered.
     pub(crate) fn put_back(&mut self, shard: ShardId, records: Vec<u8>) {
         self.shards.of_mut(shard).gathered = records;
     }
 
-    /// The records are in a group. The operations that wait for them move to `pending`.
+    /// Clears `records`, which are in a group now. Moves the operations that wait for them to
+    /// `pending`.
     pub(crate) fn sealed(&mut self, shard: ShardId, records: Vec<u8>, pending: &mut Vec<Pending>) {
         let known = self.shards.of_mut(shard);
         pending.append(&mut known.pending);
@@ -280,7 +283,7 @@ impl Journals {
         metadata_changes::carry_out(waiting, index, out, pending, wakes);
     }
 
-    /// A message of this shard was found torn: its removal must be journaled.
+    /// Notes a torn message of this shard: its removal must be journaled.
     pub(crate) fn drop_torn(&mut self, shard: ShardId, torn: Dropped) {
         self.shards.of_mut(shard).dropped.push(torn);
         self.dirty.insert(shard);
@@ -306,7 +309,7 @@ impl Journals {
         }
     }
 
-    /// A group with records of these shards is durable.
+    /// Ends a group, which is durable and has records of `shards`.
     pub(crate) fn group_ended(&mut self, shards: ShardSet) {
         for (number, shard) in self.shards.iter_mut() {
             if let Some(journal) = &mut shard.journal {
@@ -336,7 +339,7 @@ impl Journals {
     }
 
     /// Takes each journal back to its last durable position, and releases the segments that were
-    /// linked since.
+    /// linked since then.
     pub(crate) fn go_back(&mut self, segments: &mut Segments) {
         for (_, shard) in self.shards.iter_mut() {
             shard.gathered.clear();
@@ -348,12 +351,12 @@ impl Journals {
         self.dirty = ShardSet::EMPTY;
     }
 
-    /// Whether nothing is gathered.
+    /// Whether no records are gathered.
     pub(crate) fn are_empty(&self) -> bool {
         self.shards.iter().all(|(_, shard)| shard.gathered.is_empty())
     }
 
-    /// Splits off the journals of those shards.
+    /// Takes out the journals of the shards `theirs`.
     pub(crate) fn split_off(&mut self, theirs: ShardSet) -> Journals {
         let mut others = Journals::new();
         theirs.iter().for_each(|shard| {

@@ -3,7 +3,7 @@
 //! Invariants:
 //! - The lanes bound the reads in flight. A piece that cannot be read is read again page by page.
 //! - A page counts as unreadable only after several failures, each between two successful reads of
-//!   other pages. So a disk that is temporarily away loses nothing.
+//!   other pages. So a disk that fails all reads for a while loses nothing.
 
 use crate::backing::{Backing, DiskPurpose, DiskQueue};
 use crate::layout::{PAGE_BYTES, Page};
@@ -12,8 +12,8 @@ use machine::Sector;
 
 /// The number of pieces that are read at the same time.
 pub(crate) const LANES: usize = 8;
-/// Failures after which a page counts as unreadable. Only failures between two successful reads of
-/// other pages count.
+/// The number of failures after which a page counts as unreadable. Only failures between two
+/// successful reads of other pages count.
 const TRIES: u8 = 10;
 
 /// How often a page is tried before it counts as unreadable.
@@ -46,19 +46,19 @@ pub(crate) struct DiskPiece {
     unreadable: u8,
     /// The number of pages that are being read one by one.
     left: u8,
-    /// How often they failed between two successful reads of other pages.
+    /// The number of times these pages failed between two successful reads of other pages.
     tries: u8,
     /// A read of another page succeeded before these pages were last requested.
     was_proved: bool,
 }
 
 impl DiskPiece {
-    /// Its first page.
+    /// The first page of the piece.
     pub(crate) fn first(&self) -> Page {
         self.page
     }
 
-    /// All its bytes, with zeros where it could not be read.
+    /// All bytes of the piece, with zeros in place of unreadable pages.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -79,12 +79,12 @@ impl DiskPiece {
         self.unreadable == 0
     }
 
-    /// Whether it has pages that could not be read but may be readable later.
+    /// Whether the piece has pages that could not be read but may be readable later.
     fn waits(&self) -> bool {
         self.unreadable != 0 && self.left == 0 && self.tries < TRIES
     }
 
-    /// Requests its pages that could not be read.
+    /// Requests the unreadable pages of the piece again, one by one.
     fn read_pages(&mut self, lane: u8, backing: &mut DiskQueue) {
         let unreadable = core::mem::take(&mut self.unreadable);
         self.left = unreadable.count_ones() as u8;
@@ -95,7 +95,7 @@ impl DiskPiece {
         }
     }
 
-    /// The read of one of its pages has ended.
+    /// Takes in the result of reading one page of the piece.
     fn page_read(&mut self, number: u8, ok: bool, bytes: &[u8]) {
         let start = usize::from(number) * PAGE_BYTES;
         let place = self.bytes.get_mut(start..start + PAGE_BYTES);
@@ -117,7 +117,7 @@ impl Lanes {
         0..LANES as u8
     }
 
-    /// Reads pages into a lane.
+    /// Begins to read pages into a lane.
     pub(crate) fn read(
         &mut self,
         lane: u8,
@@ -139,8 +139,8 @@ impl Lanes {
         backing.read(page, bytes, DiskPurpose::Piece { lane, page: None });
     }
 
-    /// The read of a lane's piece, or of one page of it, has ended. Returns whether the piece is
-    /// complete, as far as it can be read.
+    /// Takes in the result of reading a lane's piece, or one page of it. Returns whether the piece
+    /// is complete, as far as it can be read.
     pub(crate) fn arrived(
         &mut self,
         lane: u8,
@@ -170,8 +170,8 @@ impl Lanes {
         Some(piece.page.plus(piece.unreadable.trailing_zeros()).sector())
     }
 
-    /// The read of another page has ended: a waiting lane reads again if it succeeded. Returns
-    /// whether the lane's piece is complete.
+    /// Takes in the result of reading a random page. If the read succeeded and the lane waits, the
+    /// lane reads its unreadable pages again. Returns whether the lane's piece is complete.
     pub(crate) fn proved(&mut self, lane: u8, ok: bool, backing: &mut DiskQueue) -> bool {
         let Some(piece) = self.of(lane) else { return false };
         if !ok {
@@ -192,7 +192,7 @@ impl Lanes {
         self.0.get(usize::from(lane))?.as_ref()
     }
 
-    /// The same, by value.
+    /// Takes out the piece that a lane has read.
     pub(crate) fn take(&mut self, lane: u8) -> Option<DiskPiece> {
         self.of(lane).take()
     }

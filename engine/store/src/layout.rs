@@ -19,7 +19,7 @@ pub const CRASH_SECTORS: u64 = 8;
 pub const SHARDS: usize = 64;
 /// The smallest disk, in pages.
 pub(crate) const PAGES_MIN: u32 = 256;
-/// Pages that are read or written at once, and the most pages in a chunk of a body.
+/// Pages of a piece: the most that one request reads or writes, and the most in a chunk of a body.
 pub(crate) const PIECE_PAGES: u32 = 8;
 /// Bytes of a piece.
 pub(crate) const PIECE_BYTES: usize = PIECE_PAGES as usize * PAGE_BYTES;
@@ -76,7 +76,7 @@ impl Geometry {
         Geometry { pages, segment_pages: segment_pages_of(pages) }.checked()
     }
 
-    /// This geometry, if a store can have it.
+    /// This geometry, if it is valid for a store.
     pub(crate) fn checked(self) -> Option<Geometry> {
         let sound = self.pages >= PAGES_MIN
             && self.segment_pages.is_power_of_two()
@@ -103,7 +103,7 @@ impl Geometry {
         (index < self.segments()).then_some(SegmentIndex(index))
     }
 
-    /// Whether the `pages` pages from `page` on are in one segment.
+    /// Whether the `pages` pages from `page` on are at most one piece, and all in one segment.
     pub(crate) fn holds(self, page: Page, pages: u32) -> bool {
         pages > 0
             && self.segment_of(page).is_some()
@@ -111,7 +111,7 @@ impl Geometry {
             && pages <= PIECE_PAGES
     }
 
-    /// Places for journal blocks in a segment. The last one is for the link.
+    /// The number of places for journal blocks in a segment. The last place is for the link.
     pub(crate) fn places(self) -> u32 {
         self.segment_pages / 2
     }
@@ -130,15 +130,15 @@ impl Geometry {
     }
 }
 
-/// The pages of a segment in a store of `pages`.
+/// The number of pages of a segment in a store of `pages`.
 fn segment_pages_of(pages: u32) -> u32 {
     let wanted = (pages / 4096).clamp(SEGMENT_PAGES_MIN, SEGMENT_PAGES_MAX);
     1 << wanted.ilog2()
 }
 
-/// The first pages of all segments that a store can have had on this disk, for every size at
-/// formatting. A store that reaches beyond a page has segments at least as large as those of a
-/// store that ends there. Segment sizes are powers of two.
+/// The first pages of all segments that a store can have had on this disk, whatever size the disk
+/// had when it was formatted. A store that reaches beyond a page has segments at least as large as
+/// those of a store that ends at that page. Segment sizes are powers of two.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SegmentStarts {
     from_first: u32,
@@ -164,7 +164,7 @@ impl Iterator for SegmentStarts {
     }
 }
 
-/// The pages that a store on a disk of `sectors` uses.
+/// The number of pages that a store on a disk of `sectors` uses.
 pub(crate) fn pages_of(sectors: u64) -> u32 {
     u32::try_from(sectors / PAGE_SECTORS).unwrap_or(u32::MAX)
 }

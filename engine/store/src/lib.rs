@@ -38,7 +38,7 @@
 //! - A page that holds acknowledged data is not overwritten before everything in it is dead.
 //! - Nothing read from the disk is trusted without its keyed hash, and no disk content can make the
 //!   store panic.
-//! - In the steady path memory is allocated only where the index grows.
+//! - In steady operation the store allocates memory only where the index grows.
 #![no_std]
 #![forbid(unsafe_code)]
 

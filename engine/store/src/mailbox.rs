@@ -2,18 +2,18 @@
 //!
 //! Invariants:
 //! - UIDNEXT and HIGHESTMODSEQ never fall.
-//! - No UID and no MODSEQ is given out twice, durable or not.
+//! - No UID and no MODSEQ is assigned twice, even if the first use was not durable.
 
 use crate::messages::{MessageEntry, Messages};
 use crate::types::{BUILT_IN, MailboxInfo, MarkChange, Modseq, Uid};
 use alloc::boxed::Box;
 
-/// The UIDVALIDITY of a mailbox that is known only from its messages or its account. That may be
-/// temporary or permanent.
+/// The UIDVALIDITY of a mailbox that is known only from its messages or its account. A record of
+/// the mailbox may still replace it.
 pub(crate) const UID_VALIDITY_LOST: u32 = 1;
 
-/// UIDs from here on are not given out. Deliveries in progress take their UIDs only when their
-/// message is complete. They still find one below `u32::MAX`.
+/// A mailbox with this UIDNEXT accepts no new delivery. A delivery takes its UID only when its
+/// message is complete. So each delivery in progress still finds a UID below `u32::MAX`.
 const UID_NEXT_MAX: u32 = u32::MAX - RECIPIENTS_UNDER_WAY_MAX as u32;
 /// The most recipients of all deliveries in progress.
 pub(crate) const RECIPIENTS_UNDER_WAY_MAX: usize = 1 << 28;
@@ -26,7 +26,7 @@ pub(crate) struct Mailbox {
     uid_validity: u32,
     uid_next: u32,
     highest_modseq: u64,
-    /// The next UID and the last MODSEQ that were given out, durable or not.
+    /// The next UID to assign, and the last assigned MODSEQ. Assigned numbers may not be durable.
     given_uid_next: u32,
     given_modseq: u64,
     messages: Messages,
@@ -81,12 +81,13 @@ impl Mailbox {
         &self.messages
     }
 
-    /// Only for the account, which counts the contents of its mailboxes.
+    /// The messages, mutable. Only the account calls this, because it counts its mailboxes'
+    /// contents.
     pub(crate) fn messages_mut(&mut self) -> &mut Messages {
         &mut self.messages
     }
 
-    /// For a chunk of a message that has moved.
+    /// The entry of a message, to be changed after a chunk of the message has moved.
     pub(crate) fn find_mut(&mut self, uid: u32) -> Option<&mut MessageEntry> {
         self.messages.find_mut(uid)
     }
@@ -99,12 +100,12 @@ impl Mailbox {
         self.name = name.into();
     }
 
-    /// Raises its UIDVALIDITY to at least this.
+    /// Raises UIDVALIDITY to at least `uid_validity`.
     pub(crate) fn is_valid_from(&mut self, uid_validity: u32) {
         self.uid_validity = self.uid_validity.max(uid_validity);
     }
 
-    /// Raises UIDNEXT and HIGHESTMODSEQ to at least these.
+    /// Raises UIDNEXT to at least `uid_next`, and HIGHESTMODSEQ to at least `modseq`.
     pub(crate) fn raise_counters(&mut self, uid_next: u32, modseq: u64) {
         self.uid_next = self.uid_next.max(uid_next);
         self.highest_modseq = self.highest_modseq.max(modseq);
@@ -112,7 +113,7 @@ impl Mailbox {
         self.given_modseq = self.given_modseq.max(self.highest_modseq);
     }
 
-    /// The number of messages that it can still take.
+    /// The number of messages that the mailbox can still accept.
     pub(crate) fn uids_left(&self) -> u32 {
         UID_NEXT_MAX.saturating_sub(self.given_uid_next)
     }

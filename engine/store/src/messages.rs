@@ -17,7 +17,7 @@ const FLAGS_SHIFT: u32 = 48;
 const FLAGS_MASK: u64 = 0xff << FLAGS_SHIFT;
 const HEAD_SHIFT: u32 = 56;
 
-/// One message.
+/// The entry of one message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MessageEntry {
     pub(crate) uid: u32,
@@ -75,27 +75,23 @@ impl MessageEntry {
         HeadSize((self.guid_and_flags >> HEAD_SHIFT) as u8)
     }
 
-    /// The position on the disk of the octet at `offset`, and the end of the octets that follow it
-    /// there.
+    /// The position in the stored body of the octet at `offset`, and the end of the octets that
+    /// follow it there in order.
     pub(crate) fn stands_at(&self, offset: u32) -> (u32, u32) {
-        let behind_head = self.octets.saturating_sub(self.head().octets());
+        let head_start = self.octets.saturating_sub(self.head().octets());
         match offset.checked_sub(self.head().octets()) {
-            Some(position) => (position, behind_head),
-            None => (behind_head + offset, self.octets),
+            Some(position) => (position, head_start),
+            None => (head_start + offset, self.octets),
         }
     }
 
     /// The offset of the octet at this position: the inverse of [`MessageEntry::stands_at`].
     pub(crate) fn offset_of(&self, position: u32) -> u32 {
-        let behind_head = self.octets.saturating_sub(self.head().octets());
-        if position < behind_head {
-            position + self.head().octets()
-        } else {
-            position - behind_head
-        }
+        let head_start = self.octets.saturating_sub(self.head().octets());
+        if position < head_start { position + self.head().octets() } else { position - head_start }
     }
 
-    /// The view that callers get. `store` is the store's half of the GUID.
+    /// The view that callers get. `store`: the upper half of the GUID.
     pub(crate) fn info(&self, store: u64) -> MessageInfo {
         MessageInfo {
             uid: Uid(self.uid),
@@ -146,8 +142,8 @@ impl MessageEntry {
         self.guid_and_flags = self.guid_and_flags & !FLAGS_MASK | u64::from(flags) << FLAGS_SHIFT;
     }
 
-    /// The same message under another UID, after a move to another mailbox. A moved message is no
-    /// longer on its way.
+    /// The entry of the message after a move to another mailbox. The move clears the flags of a
+    /// delayed send.
     pub(crate) fn filed(&self, uid: u32, modseq: u64) -> MessageEntry {
         let mut filed = MessageEntry { uid, ..*self };
         filed.set_flags(Flags(self.flags()).without(Flags::ON_ITS_WAY).0, self.keywords(), modseq);
@@ -276,7 +272,7 @@ impl Messages {
 
     /// Inserts an entry in its place. Returns false if its UID is taken.
     pub(crate) fn insert(&mut self, entry: MessageEntry) -> bool {
-        // UIDs ascend as mail arrives, and in the replay of a journal.
+        // The usual case: UIDs ascend as mail arrives, and in the replay of a journal.
         if let Some(block) = self.blocks.last_mut()
             && block.len() < BLOCK_ENTRIES
             && block.last().is_some_and(|last| last.uid < entry.uid)
@@ -310,7 +306,7 @@ impl Messages {
         true
     }
 
-    /// Removes the entries from `first` to `last`, and calls `removed` with each.
+    /// Removes the entries with UIDs from `first` to `last`, and calls `removed` with each of them.
     pub(crate) fn remove(
         &mut self,
         first: u32,
@@ -350,19 +346,19 @@ impl Messages {
         self.octets += u64::from(entry.octets);
     }
 
-    /// The block that contains `uid`, or where it would be inserted.
+    /// The number of the block that contains `uid`, or into which it would be inserted.
     fn block_of(&self, uid: u32) -> usize {
         self.blocks
             .partition_point(|block| block.first().is_some_and(|entry| entry.uid <= uid))
             .saturating_sub(1)
     }
 
-    /// Joins neighbours that fit into one block, after a removal from the blocks from `start` to
-    /// below `end`. All other blocks are unchanged.
+    /// Joins neighbouring blocks that fit into one, after a removal from the blocks `start..end`.
+    /// All other blocks are unchanged.
     fn merge(&mut self, start: usize, end: usize) {
         let places = start.saturating_sub(1)..(end + 1).min(self.blocks.len());
         let Some(touched) = self.blocks.get_mut(places.clone()) else {
-            unreachable!("blocks behind the last one")
+            unreachable!("blocks after the last one")
         };
         let mut merged: Vec<Vec<MessageEntry>> = Vec::with_capacity(touched.len());
         for mut block in touched.iter_mut().map(core::mem::take) {

@@ -7,10 +7,10 @@
 //! flight, and the index is equal to the disk. Section 6 of `docs/format.md`.
 //!
 //! Invariants:
-//! - A group has one such change for each account, so no change misses what another one is about to
-//!   do.
-//! - A `filed` record has all the fields of its message. A replay may reach it before it knows the
-//!   mailbox that the message leaves.
+//! - A group has one such change for each account, so no change misses the effect of another
+//!   change.
+//! - A `filed` record has all the fields of its message. A replay may reach the record before it
+//!   knows the mailbox that the message leaves.
 
 use crate::account::{Account, OWN_MAILBOX_MIN};
 use crate::block::RECORDS_MAX;
@@ -33,7 +33,8 @@ pub const MAILBOX_NAME_MAX: usize = 255;
 
 /// The most changes that wait in one shard.
 pub(crate) const METADATA_CHANGES_MAX: usize = 64;
-/// The most bytes of records that changes make in one group, without the last message.
+/// The most bytes of records that changes make in one group, without the records of the last
+/// message.
 const METADATA_CHANGES_BYTES: usize = 12 * 1024;
 /// The most blocks that these records take. A block may have as much unused space as the record
 /// that did not fit.
@@ -70,8 +71,8 @@ impl MetadataChange {
         self.continuation
     }
 
-    /// Appends the records. The index changes when they are durable. Only the numbers that are
-    /// given out are taken from it now.
+    /// Appends the records of the change. The index changes when the records are durable. Only UIDs
+    /// and MODSEQs are assigned at once.
     fn carry_out(
         &self,
         index: &mut Index,
@@ -104,8 +105,9 @@ impl MetadataChange {
     }
 }
 
-/// Turns the pending changes of a shard into records, one for each account, until they fill their
-/// part of a group. The others keep waiting. The caller of each refused change is woken.
+/// Turns the pending changes of a shard into records, one change for each account, until the
+/// records fill their part of a group. The other changes keep waiting. The caller of each refused
+/// change is woken.
 pub(crate) fn carry_out(
     changes: &mut VecDeque<MetadataChange>,
     index: &mut Index,
@@ -121,9 +123,9 @@ pub(crate) fn carry_out(
             continue;
         }
         match change.carry_out(index, limit, out) {
-            Ok(waits) => {
+            Ok(operation) => {
                 served.push(change.account);
-                pending.push(waits);
+                pending.push(operation);
             }
             Err(refusal) => wakes.refuse(change.continuation, refusal),
         }
@@ -139,12 +141,12 @@ fn create(
 ) -> Result<MailboxId, Refusal> {
     check_free(account, name)?;
     let id = account.mailbox_next();
-    // The last number is never used: no next number could follow it.
+    // The last number is never used, because no number could follow it.
     if account.mailboxes().count() >= MAILBOXES_MAX || id == u32::MAX {
         return Err(Refusal::TooMany);
     }
     // Numbers and time only grow. So a new mailbox with the same name is never mistaken for the old
-    // one.
+    // mailbox.
     let uid_validity = now.saturating_add(id);
     record::put_mailbox(out, account.id(), id, uid_validity, (1, 0), name);
     Ok(MailboxId(id))
@@ -187,8 +189,8 @@ fn move_messages(
     for range in uids {
         // Ranges may overlap, and the message with the highest possible UID may have been moved.
         let Some(above) = last.checked_add(1) else { break };
-        let asked = source.messages().iter_from(range.first.0.max(above));
-        for entry in asked.take_while(|entry| entry.uid <= range.last.0) {
+        let requested = source.messages().iter_from(range.first.0.max(above));
+        for entry in requested.take_while(|entry| entry.uid <= range.last.0) {
             if out.len() >= limit || next == end {
                 break;
             }
@@ -208,11 +210,11 @@ fn move_messages(
         return Err(Refusal::NoSuchMessage);
     }
     let Some(source) = index.mailbox_mut(account, from) else {
-        unreachable!("a mailbox that was there")
+        unreachable!("a mailbox that has disappeared")
     };
     source.set_assigned(source.assigned().0, modseq);
     let Some(target) = index.mailbox_mut(account, to) else {
-        unreachable!("a mailbox that was there")
+        unreachable!("a mailbox that has disappeared")
     };
     target.set_assigned(next, modseq);
     Ok(Filed {

@@ -4,12 +4,12 @@
 //! - An account has at most [`NOTES_MAX`] notes, of [`NOTES_BYTES_MAX`] bytes together. So a
 //!   checkpoint of them is always short.
 //! - A note without a value does not exist.
-//! - Changes are pending metadata changes (`metadata_changes`). They are made with the notes that
-//!   exist at that time, so that a removed note is not replaced.
+//! - Changes are pending metadata changes (`metadata_changes`). A change sees the notes that exist
+//!   when its group is made, so that it does not replace a removed note.
 //! - The store's own notes are of *arrivals*: messages that must be delivered once, even if
 //!   delivery is attempted several times. Such a note is written in the group of the message that
-//!   has arrived. Its value is the GUID number of the message. It is removed with the message if
-//!   that was torn. Arrivals have their own limit.
+//!   has arrived. Its value is the GUID number of the message. If the message was torn, the note is
+//!   removed with it. Arrivals have their own limit.
 
 use crate::outcome::Refusal;
 use crate::record;
@@ -27,8 +27,8 @@ pub const NOTE_KEY_MAX: usize = 64;
 /// The most bytes of a value.
 pub const NOTE_BYTES_MAX: usize = 3840;
 
-/// The most arrivals noted in one account: more than one message has recipients. Each is kept only
-/// as long as the sender of the message needs it.
+/// The most arrivals noted in one account: more than the recipients of one message. Each note is
+/// kept only as long as the sender of the message needs it.
 pub const ARRIVALS_MAX: usize = 128;
 
 /// The prefix and the length of an arrival's key.
@@ -58,7 +58,7 @@ pub enum NoteChange {
 }
 
 impl SentId {
-    /// The key of the note that the message has arrived.
+    /// The key of the note of the message's arrival.
     pub(crate) fn key(self) -> [u8; ARRIVAL_KEY] {
         let mut key = [0; ARRIVAL_KEY];
         let parts = [&ARRIVED[..], &self.account.0.to_le_bytes(), &self.number.to_le_bytes()];
@@ -73,7 +73,8 @@ pub(crate) fn is_arrival(key: &[u8]) -> bool {
     key.len() == ARRIVAL_KEY && key.starts_with(ARRIVED)
 }
 
-/// Errors: `Arrived`; `TooMany`, if there is no place for one more.
+/// Checks that an arrival can be noted. Errors: `Arrived`; `TooMany` for more than
+/// [`ARRIVALS_MAX`].
 pub(crate) fn check_arrival(notes: &Notes, origin: SentId) -> Result<(), Refusal> {
     if notes.contains_key(&origin.key()[..]) {
         return Err(Refusal::Arrived);
@@ -87,7 +88,7 @@ pub(crate) fn bytes_of_note(key: &[u8], value: &[u8]) -> u64 {
     (key.len() + value.len() + NOTE_OVERHEAD) as u64
 }
 
-/// Errors: `TooLarge`.
+/// Checks the number and the sizes of changes. Errors: `TooLarge`.
 pub(crate) fn check(changes: &[NoteChange]) -> Result<(), Refusal> {
     let fits = |change: &NoteChange| {
         let value_fits = match change {
@@ -104,7 +105,7 @@ pub(crate) fn check(changes: &[NoteChange]) -> Result<(), Refusal> {
     if all_fit { Ok(()) } else { Err(Refusal::TooLarge) }
 }
 
-/// Appends the records. The account changes when they are durable.
+/// Appends the records of the changes. The account changes when the records are durable.
 ///
 /// Errors: `TooMany`, and nothing is appended; `NoSuchNote`, if nothing changes.
 pub(crate) fn change(

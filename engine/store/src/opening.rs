@@ -2,7 +2,7 @@
 //! 9 of `docs/format.md`.
 //!
 //! Invariants:
-//! - Nothing is written to a disk that is not blank and has no superblock of this format.
+//! - Nothing is written to a disk that is not blank and has no superblock of a known format.
 //! - Slot 3 of a blank disk is written first. So a power cut leaves a blank disk or a valid slot.
 //! - Opening twice gives the same result: changes are gathered and written as a group like any
 //!   other. Only the superblock may be written before that, and only after the version that was
@@ -40,7 +40,7 @@ enum Phase {
     /// The number of pieces that have not been read.
     Superblocks(usize),
     LookingForUse(BlankCheck),
-    /// The number of slots that have not been written, and whether these are the last ones.
+    /// The number of slots that have not been written, and whether they are the last slots.
     Formatting(usize, bool),
     /// The number of lanes that replay journals.
     Replaying(usize),
@@ -48,7 +48,7 @@ enum Phase {
     /// The number of slots of another superblock version that have not been written.
     Renewing(u8),
     LastFlush,
-    /// The store has this state from now on.
+    /// Opening is over, and the store has this state.
     Ended(State),
 }
 
@@ -59,11 +59,11 @@ pub(crate) struct DiskOpening {
     inspect: bool,
     /// The disk was blank.
     is_new: bool,
-    /// Pages of the disk; once a superblock was found, those of its store.
+    /// The pages of the disk, or of a smaller store that was found on it.
     disk_pages: u32,
     lanes: Lanes,
     replays: [Option<Box<Replay>>; LANES],
-    /// Another page is being read, to see whether the disk works.
+    /// A random page is being read, to see whether the disk works.
     is_proving: bool,
     next_shard: u8,
     /// Shards to rebuild.
@@ -100,7 +100,7 @@ impl DiskOpening {
         opening
     }
 
-    /// Reads what surrounds the segments.
+    /// Reads the pages around the segments.
     fn read_superblocks(&mut self, parts: &mut StoreParts) {
         let (pieces, patience) = (superblock_pieces(self.disk_pages), self.patience());
         self.phase = Phase::Superblocks(pieces.len());
@@ -154,7 +154,7 @@ impl DiskOpening {
         parts.backing.read(page, alloc::vec![0; PAGE_BYTES].into_boxed_slice(), DiskPurpose::Proof);
     }
 
-    /// The read of another page has ended.
+    /// Takes in the result of reading a random page.
     pub(crate) fn proof_read(&mut self, ok: bool, parts: &mut StoreParts, findings: &mut Findings) {
         self.is_proving = false;
         for lane in Lanes::all() {
@@ -164,7 +164,7 @@ impl DiskOpening {
         }
     }
 
-    /// The read of a lane's piece, or of one page of it, has ended.
+    /// Takes in the result of reading a lane's piece, or one page of it.
     pub(crate) fn piece_read(
         &mut self,
         (lane, page): (u8, Option<u8>),
@@ -177,7 +177,7 @@ impl DiskOpening {
         }
     }
 
-    /// The write of a slot has ended.
+    /// Processes the end of a slot's write.
     pub(crate) fn slot_written(&mut self, ok: bool, parts: &mut StoreParts) {
         if let Phase::Renewing(left) = self.phase {
             return self.renewed(ok, left - 1, parts);
@@ -202,7 +202,7 @@ impl DiskOpening {
         }
     }
 
-    /// A flush has ended.
+    /// Processes the end of a flush.
     pub(crate) fn flushed(&mut self, ok: bool, parts: &mut StoreParts, findings: &mut Findings) {
         match self.phase {
             Phase::LastFlush if ok && self.renewals > 0 => self.renew(parts),
@@ -244,8 +244,8 @@ impl DiskOpening {
                     self.superblocks_read(parts, findings);
                 }
             }
-            Phase::LookingForUse(look) => {
-                look.arrived(lane, &mut self.lanes);
+            Phase::LookingForUse(check) => {
+                check.arrived(lane, &mut self.lanes);
                 self.look_at_next(lane, parts);
             }
             Phase::Replaying(_) => self.replay(lane, parts, findings),
@@ -259,7 +259,7 @@ impl DiskOpening {
 
     fn superblocks_read(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
         match superblocks::look(&self.lanes, self.disk_pages) {
-            // The disk has grown: slots 2 and 3 lie where its end was.
+            // The disk has grown: slots 2 and 3 are at its former end.
             Ok(DiskContent::Store { superblock, .. })
                 if superblock.geometry.pages < self.disk_pages =>
             {
@@ -274,8 +274,7 @@ impl DiskOpening {
                 is_partly_converted,
             }) => {
                 self.renewals = match superblock.format {
-                    // A conversion may have been interrupted. No slot may refer to a disk of format
-                    // 3.
+                    // A conversion may have been interrupted. No slot may keep format 3.
                     Format::Four if !is_of_one_format => RENEWALS_OF_ALL_SLOTS,
                     Format::Three | Format::Four => u8::from(is_sole),
                 };
@@ -297,10 +296,10 @@ impl DiskOpening {
     }
 
     fn look_at_next(&mut self, lane: u8, parts: &mut StoreParts) {
-        let Phase::LookingForUse(look) = &mut self.phase else {
+        let Phase::LookingForUse(check) = &mut self.phase else {
             unreachable!("a lane that looks too late")
         };
-        match look.next(lane, &mut self.lanes, &mut parts.backing) {
+        match check.next(lane, &mut self.lanes, &mut parts.backing) {
             Some(Ok(())) if self.inspect => self.refuse(OpenRefusal::Blank),
             Some(Ok(())) => {
                 parts.superblock.sequence = 1;
@@ -326,7 +325,7 @@ impl DiskOpening {
         Lanes::all().for_each(|lane| self.replay(lane, parts, findings));
     }
 
-    /// Continues a lane: with its shard's journal, or with the next shard.
+    /// Lets a lane continue its replay, or begin the replay of the next shard's journal.
     fn replay(&mut self, lane: u8, parts: &mut StoreParts, findings: &mut Findings) {
         while self.ended().is_none() {
             let mut replay = match self.replay_of(lane).take() {
@@ -395,7 +394,7 @@ impl DiskOpening {
         parts.journals.begin(shard, journal);
     }
 
-    /// A lane has no more journals. When all lanes have none, each segment gets its owner.
+    /// Ends the replays of a lane. After the last lane, each segment gets its owner.
     fn lane_replayed(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
         let Phase::Replaying(left) = &mut self.phase else {
             unreachable!("a lane that replays too late")
@@ -429,7 +428,7 @@ impl DiskOpening {
         }
     }
 
-    /// The index is complete: prepares it for serving.
+    /// Prepares the index, which is complete, for serving.
     fn index_complete(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
         drop_torn(core::mem::take(&mut self.dropped), parts);
         parts.indexes.opened(&mut parts.random, findings);
@@ -452,7 +451,7 @@ impl DiskOpening {
     }
 
     /// Writes the superblock again in the slots of the version before. That version refers to
-    /// segments that will be reused, or to a disk of an earlier format.
+    /// segments that will be reused, or has an earlier format.
     fn renew(&mut self, parts: &mut StoreParts) {
         self.renewals -= 1;
         let StoreParts { superblock, random, backing, .. } = parts;
@@ -486,8 +485,8 @@ fn claim_bodies(shard: ShardId, parts: &mut StoreParts, findings: &mut Findings)
 }
 
 /// Journals the removal of torn messages, before later groups make them look acknowledged. Until
-/// that is durable their pages are not free. If the disk returned wrong bytes only for a while, the
-/// next opening may find the messages intact.
+/// the removal is durable, the pages of the messages are not free. If the disk returned wrong bytes
+/// only for a while, the next opening may find the messages intact.
 fn drop_torn(dropped: Vec<Dropped>, parts: &mut StoreParts) {
     for mut torn in dropped {
         sometimes!(TornMessageDropped);

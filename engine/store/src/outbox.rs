@@ -1,36 +1,37 @@
 //! Outbox entries: the delivery state that an outbox keeps for each of its messages.
 //!
-//! An entry covers consecutive recipients of its message's envelope. It says for each how far its
-//! delivery is. The addresses are in the message, which the store does not parse.
+//! An entry covers consecutive recipients of its message's envelope. For each recipient it has the
+//! progress of the delivery. The addresses are in the message, which the store does not parse.
 //!
 //! Only `format3` and `format4` define how an entry is stored on the disk.
 //!
 //! Invariants:
 //! - A recipient with a reported result is done: [`EntryChange`] cannot express anything else.
-//! - No change undoes that a recipient is done, or that something was reported.
-//! - A message in an outbox without an entry is never sent: it comes from a rebuild.
+//! - A recipient that is done stays done, and a result or a notice that was reported stays
+//!   reported.
+//! - A message in an outbox without an entry was restored by a rebuild. It is never sent.
 
 /// An outbox entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutboxEntry {
     pub(crate) source: EntrySource,
     pub(crate) state: EntryState,
-    /// The number of its first recipient in the envelope.
+    /// The number of the first recipient in the envelope.
     pub(crate) first: u16,
     pub(crate) results: Results,
     pub(crate) is_delay_reported: bool,
     pub(crate) is_damage_reported: bool,
-    /// On the disk it is in the marks of its message, as in format 3.
+    /// On the disk the entry is in the marks of its message, as in format 3.
     pub(crate) is_in_marks: bool,
 }
 
-/// The state of each recipient of an entry, one bit each.
+/// The results of the recipients of an entry, as bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Results {
     /// The form of format 3. [`Packing`], which follows from the envelope, tells how to read it.
     Packed(u8),
     Explicit {
-        /// The number of its recipients. 0: unknown.
+        /// The number of recipients. 0: unknown.
         count: u8,
         done: u8,
         reported: u8,
@@ -40,7 +41,7 @@ pub(crate) enum Results {
 /// The most recipients of an entry: each has one bit.
 pub(crate) const COUNT_MAX: u8 = u8::BITS as u8;
 
-/// The bits of this many recipients. 0: the number is unknown.
+/// A bit for each of `count` recipients. For 0, an unknown number, all bits are set.
 pub(crate) fn recipients(count: u8) -> u8 {
     match count {
         0 => u8::MAX,
@@ -51,25 +52,25 @@ pub(crate) fn recipients(count: u8) -> u8 {
 /// How the message of an entry came into the outbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EntrySource {
-    /// A client submitted it with an envelope.
+    /// A client submitted the message with an envelope.
     Submitted,
-    /// It arrived for an account that forwards its mail. It has no envelope. Its recipients are the
-    /// account and the addresses that the account forwards to.
+    /// The message arrived for an account that forwards its mail. It has no envelope. Its
+    /// recipients are the account and the addresses that the account forwards to.
     Forwarded,
 }
 
-/// What happens next with an entry.
+/// The state of an entry, by the next action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EntryState {
-    /// It will be sent.
+    /// The entry will be sent.
     Queued,
-    /// It will be sent when an administrator releases it.
+    /// The entry will be sent when an administrator releases it.
     Held,
-    /// It will not be sent any more, and is returned to its sender.
+    /// The entry will not be sent. Its message is returned to the sender.
     Returned,
 }
 
-/// The most recipients of an entry, and the bits for each.
+/// The packing of results into bits: the most recipients of an entry, and the bits for each.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Packing {
     /// Eight recipients: whether each is done.
@@ -91,7 +92,7 @@ impl Packing {
         }
     }
 
-    /// A bit for each of them.
+    /// A bit for each possible recipient.
     fn all(self) -> u16 {
         (1 << self.recipients_max()) - 1
     }
@@ -108,7 +109,7 @@ impl OutboxEntry {
         is_in_marks: false,
     };
 
-    /// A new entry for `count` recipients, beginning with this number.
+    /// A new entry for `count` recipients, beginning with the recipient `first` of the envelope.
     pub const fn submitted(first: u8, count: u8) -> OutboxEntry {
         let results = Results::Explicit { count, done: 0, reported: 0 };
         OutboxEntry { first: first as u16, results, ..OutboxEntry::NEW }
@@ -119,22 +120,23 @@ impl OutboxEntry {
         OutboxEntry { source: EntrySource::Forwarded, ..OutboxEntry::NEW }
     }
 
-    /// How its message came into the outbox.
+    /// How the message came into the outbox.
     pub const fn source(&self) -> EntrySource {
         self.source
     }
 
-    /// What happens next with it.
+    /// The state of the entry.
     pub const fn state(&self) -> EntryState {
         self.state
     }
 
-    /// The number of its first recipient in the envelope.
+    /// The number of the first recipient in the envelope.
     pub fn first(&self) -> usize {
         usize::from(self.first)
     }
 
-    /// The number of its recipients. `None`: it follows from the envelope.
+    /// The number of recipients. `None`: it follows from the envelope, or from the addresses that
+    /// the account forwards to.
     pub fn count(&self) -> Option<usize> {
         match self.results {
             Results::Packed(_) | Results::Explicit { count: 0, .. } => None,
@@ -150,7 +152,7 @@ impl OutboxEntry {
         }
     }
 
-    /// A bit for each recipient that needs no further report. All of them are done.
+    /// A bit for each recipient that needs no further report. All these recipients are done.
     pub fn reported(&self, packing: Packing) -> u16 {
         match (self.results, packing) {
             (Results::Explicit { reported, .. }, _) => reported.into(),
@@ -172,8 +174,8 @@ impl OutboxEntry {
     }
 }
 
-/// A change of an entry. Fields that it does not name stay as they are, even if another change is
-/// made at the same time.
+/// A change of an entry. It does not touch other fields, so that another change at the same time
+/// keeps its effect.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct EntryChange {
     pub(crate) state: Option<EntryState>,
@@ -189,12 +191,12 @@ impl EntryChange {
         EntryChange { state: Some(state), ..EntryChange::default() }
     }
 
-    /// Whether it changes nothing.
+    /// Whether the change is empty.
     pub fn is_empty(&self) -> bool {
         *self == EntryChange::default()
     }
 
-    /// The results that it adds to an entry, in the layout of the entry.
+    /// The results that the change adds to an entry, in the layout of the entry.
     pub(crate) fn results_for(&self, results: Results, packing: Packing) -> Results {
         match results {
             Results::Packed(_) => Results::Packed(self.results(packing)),
@@ -205,8 +207,8 @@ impl EntryChange {
                     "a recipient beyond the entry's count"
                 );
                 let reported = match packing {
-                    // Success is not reported for these recipients. So a recipient that is done is
-                    // also reported.
+                    // Success is not reported for these recipients. So a recipient that is done
+                    // needs no further report.
                     Packing::Done => self.done,
                     Packing::DoneAndReported => self.reported,
                 };
@@ -215,7 +217,7 @@ impl EntryChange {
         }
     }
 
-    /// The bits that it sets in an entry's packed results.
+    /// The bits that the change sets in an entry's packed results.
     pub(crate) fn results(&self, packing: Packing) -> u8 {
         assert!(self.done & !packing.all() == 0, "a recipient beyond the entry's count");
         let results = match packing {

@@ -73,8 +73,8 @@ pub enum Refusal {
     IndexFull,
     /// Too many operations are in progress: try again later.
     Busy,
-    /// Larger than [`crate::BODY_OCTETS_MAX`]; or a name, a note or the texts of an account are too
-    /// long; or there are too many ranges.
+    /// The message is larger than [`crate::BODY_OCTETS_MAX`]; or a name, a note or the texts of an
+    /// account are too long; or there are too many ranges.
     TooLarge,
     /// No such account.
     NoSuchAccount,
@@ -86,14 +86,14 @@ pub enum Refusal {
     NotEmpty,
     /// The account has a mailbox of this name.
     NameTaken,
-    /// The account has the maximum number of mailboxes or notes. Or too many messages arrive for it
-    /// at once to note their arrivals. Or a mailbox has used all its UIDs.
+    /// The account has the maximum number of mailboxes or notes. Or it has the maximum number of
+    /// noted arrivals. Or a mailbox has used all its UIDs.
     TooMany,
-    /// The message has arrived there already.
+    /// The message has already arrived in the account.
     Arrived,
-    /// It would take the account over its quota.
+    /// The message would take the account over its quota.
     OverQuota,
-    /// It is larger than the whole quota of the account.
+    /// The message is larger than the whole quota of the account.
     LargerThanQuota,
     /// None of the notes to be changed exists.
     NoSuchNote,
@@ -114,8 +114,9 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The reason why a delivery that has begun ended. If another core was too busy to begin its
-    /// part, the delivery is lost: continuing it would be refused for ever.
+    /// This refusal, as the reason for the end of a delivery that had begun. If another core was
+    /// too busy to begin its part, the delivery is lost: every further request for it would be
+    /// refused.
     pub fn of_begun_delivery(self) -> Refusal {
         if self == Refusal::Busy { Refusal::NoSuchDelivery } else { self }
     }
@@ -131,7 +132,7 @@ pub enum State {
     /// Mail can be read. Nothing can be changed until the disk works again: see
     /// [`crate::Store::retry`].
     ReadOnly(WhyReadOnly),
-    /// The disk is not touched.
+    /// The disk was refused, and nothing is written to it.
     Refused(OpenRefusal),
 }
 
@@ -151,9 +152,9 @@ pub enum WhyReadOnly {
 pub enum OpenRefusal {
     /// The device cannot make anything durable.
     NotDurable,
-    /// Under 1 MiB.
+    /// The disk is smaller than 1 MiB.
     TooSmall,
-    /// The store on it is larger than the disk.
+    /// The store on the disk needs a larger disk.
     Shrunk {
         /// Sectors that the store needs.
         needs: u64,
@@ -166,16 +167,16 @@ pub enum OpenRefusal {
     UnknownRecord {
         /// The kind of the record.
         kind: u8,
-        /// The first sector of its group.
+        /// The first sector of the record's group.
         sector: u64,
     },
-    /// Not blank, and not a Barepost disk.
+    /// The disk is neither blank nor a Barepost disk.
     NotOurs,
-    /// Its superblocks, or first pages of its segments, cannot be read.
+    /// The superblocks, or first pages of segments, cannot be read.
     Unreadable,
     /// A Barepost disk with all superblocks lost.
     SuperblocksLost,
-    /// Blank, and not to be formatted (a check only reads).
+    /// The disk is blank, and a check does not format it.
     Blank,
     /// The device failed a write or a flush while a blank disk was being formatted.
     FormatFailed,

@@ -20,7 +20,7 @@ pub(crate) struct StoreParts {
     pub(crate) backing: DiskQueue,
     /// Buffers for reads and writes.
     pub(crate) pool: Pool,
-    /// Whether this store owns the disk.
+    /// The role of this store: disk owner or client core.
     pub(crate) role: StoreRole,
     pub(crate) superblock: Superblock,
     /// Space on the disk.

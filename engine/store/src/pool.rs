@@ -23,8 +23,8 @@ pub(crate) struct Pool {
     idle_bytes: usize,
     /// Buffers of two pages for the journal, as many as the largest group has used so far.
     pairs: Vec<Box<[u8]>>,
-    /// How many buffers came back, or became available otherwise, since the waiting operations were
-    /// last served.
+    /// The number of buffers that were returned, or became available otherwise, since waiting
+    /// operations were last served.
     returned: u32,
 }
 
@@ -33,7 +33,7 @@ fn buffer(bytes: usize) -> Box<[u8]> {
 }
 
 impl Pool {
-    /// `pages` single pages, and runs of `run_bytes` in all, at least eight pieces.
+    /// A pool of `pages` single pages, and of `run_bytes` bytes for runs, at least eight pieces.
     pub(crate) fn new(pages: usize, run_bytes: usize) -> Pool {
         Pool {
             pages: (0..pages).map(|_| buffer(PAGE_BYTES)).collect(),
@@ -60,18 +60,19 @@ impl Pool {
         Some(buffer(bytes))
     }
 
-    /// The same for a copy on its way to the disk. It leaves `to_leave` single pages to others.
+    /// As [`Pool::take`], for a copy on its way to the disk. Leaves `to_leave` single pages to
+    /// other operations.
     pub(crate) fn take_for_copy(&mut self, pages: u32, to_leave: usize) -> Option<Box<[u8]>> {
         if pages == 1 && self.pages.len() <= to_leave { None } else { self.take(pages) }
     }
 
-    /// The same for an operation that may hold the buffer for long. It leaves the spare runs to
-    /// copies on their way to the disk.
+    /// As [`Pool::take`], for an operation that may hold the buffer for long. Leaves the reserved
+    /// runs to copies on their way to the disk.
     pub(crate) fn take_sparing(&mut self, pages: u32) -> Option<Box<[u8]>> {
         if self.has_sparing(pages) { self.take(pages) } else { None }
     }
 
-    /// Whether [`Pool::take_sparing`] would find one.
+    /// Whether [`Pool::take_sparing`] would find a buffer.
     pub(crate) fn has_sparing(&self, pages: u32) -> bool {
         match pages {
             1 => !self.pages.is_empty(),
@@ -79,13 +80,14 @@ impl Pool {
         }
     }
 
-    /// Takes a buffer back. Operations that wait for one may be served.
+    /// Takes a buffer back. Operations that wait for a buffer can be served afterwards.
     pub(crate) fn give(&mut self, buffer: Box<[u8]>) {
         self.put(buffer);
         self.has_room();
     }
 
-    /// Takes back a buffer that was lent for a moment. No waiting operation could have had it.
+    /// Takes back a buffer within the call that took it. No operation has missed the buffer, so
+    /// none is served.
     pub(crate) fn put(&mut self, buffer: Box<[u8]>) {
         if buffer.len() == PAGE_BYTES {
             self.pages.push(buffer);
@@ -95,7 +97,7 @@ impl Pool {
         }
     }
 
-    /// Idle buffers of this many bytes.
+    /// The idle buffers of `bytes` bytes.
     fn runs_of(&mut self, bytes: usize) -> &mut Vec<Box<[u8]>> {
         match self.runs.get_mut(bytes / PAGE_BYTES) {
             Some(runs) => runs,
@@ -108,7 +110,7 @@ impl Pool {
         self.returned += 1;
     }
 
-    /// How many buffers came back since the last call.
+    /// The number of buffers that were returned since the last call.
     #[inline]
     pub(crate) fn take_returned(&mut self) -> u32 {
         core::mem::take(&mut self.returned)

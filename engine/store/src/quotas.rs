@@ -1,16 +1,16 @@
-//! The quota of an account for its mailboxes. Its outbox may hold half as much.
+//! The quota of an account for its mailboxes. The limit of its outbox is half of the quota.
 //!
-//! The store refuses a message that exceeds the quota of a mailbox. The server bounds outboxes. It
+//! The store refuses a message that exceeds the quota of a mailbox. The server limits outboxes: it
 //! checks before a message begins ([`Usage`], [`crate::AccountInfo::is_outbox_full`]), because a
 //! message in progress may be for many accounts.
 //!
 //! Invariants:
 //! - Usage is counted where the index changes, record by record. So it is always the sum of the
 //!   account's messages, including those from before a restart.
-//! - Space for a message is reserved when all of it has arrived, before any of it is gathered,
-//!   until its delivery is over. So an account never exceeds its quota, however many messages
-//!   arrive at once. A message moved to another mailbox stays in the account and needs no
-//!   reservation.
+//! - Space for a message is reserved when the message is complete, before any part of it is
+//!   gathered. The reservation ends with the delivery. So an account never exceeds its quota,
+//!   however many messages arrive at once. A message moved to another mailbox stays in the account
+//!   and needs no reservation.
 
 use crate::outcome::Refusal;
 use crate::types::{MailboxId, OUTBOX};
@@ -21,18 +21,18 @@ pub const OUTBOX_PART: u64 = 2;
 /// The usage of an account, in octets of its messages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Usage {
-    /// In its mailboxes, including deliveries in progress.
+    /// Octets in the mailboxes, including deliveries in progress.
     pub mailboxes: u64,
-    /// In its outbox.
+    /// Octets in the outbox.
     pub outbox: u64,
 }
 
 /// The usage and the quota of an account, in octets of its messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct AccountQuota {
-    /// Octets of all its messages outside of the outbox.
+    /// Octets of the messages in all mailboxes except the outbox.
     taken: u64,
-    /// Octets of the messages in its outbox.
+    /// Octets of the messages in the outbox.
     outbox: u64,
     /// Octets of the messages that are being delivered.
     coming: u64,
@@ -49,7 +49,7 @@ impl AccountQuota {
         *self.counter(mailbox) += u64::from(octets);
     }
 
-    /// Counts a message that was removed.
+    /// Subtracts a message that was removed from this mailbox.
     pub(crate) fn remove(&mut self, mailbox: u32, octets: u32) {
         *self.counter(mailbox) -= u64::from(octets);
     }
@@ -84,7 +84,7 @@ impl AccountQuota {
         self.allowed = allowed.unwrap_or(u64::MAX);
     }
 
-    /// See [`AccountQuota::set_allowed`].
+    /// The quota in octets: see [`AccountQuota::set_allowed`].
     pub(crate) fn allowed(&self) -> Option<u64> {
         Some(self.allowed).filter(|allowed| *allowed < u64::MAX)
     }
@@ -94,7 +94,7 @@ impl AccountQuota {
         self.taken
     }
 
-    /// Whether the outbox holds as much as it may, which is half of the quota.
+    /// Whether the outbox has reached its limit, which is half of the quota.
     pub(crate) fn is_outbox_full(&self) -> bool {
         self.allowed().is_some_and(|allowed| self.outbox >= allowed / OUTBOX_PART)
     }
@@ -103,7 +103,7 @@ impl AccountQuota {
         Usage { mailboxes: self.taken + self.coming, outbox: self.outbox }
     }
 
-    /// Whether this many more octets fit the quota.
+    /// Checks that `octets` more octets fit the quota.
     fn check(&self, octets: u64) -> Result<(), Refusal> {
         if octets > self.allowed {
             return Err(Refusal::LargerThanQuota);

@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - A segment is not freed while a read from it is in flight.
-//! - Reads of large messages that find no buffer wait in order of arrival. Small reads need only
-//!   single pages and may start before them.
+//! - Reads of large messages that find no buffer wait in order of arrival. A read that needs only a
+//!   single page may start before them.
 
 use crate::backing::{Backing, DiskPurpose};
 use crate::body::Body;
@@ -43,12 +43,12 @@ impl Read {
 /// The part of a message that is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReadPart {
-    /// The octets from this offset to the end of their chunk.
+    /// The octets from this offset to the end of the chunk.
     From(u32),
     Summary,
 }
 
-/// The place of a read, and what it must find there.
+/// The place of a read, and the identity of the chunk that must be there.
 #[derive(Clone, Copy, Debug)]
 struct ChunkRange {
     page: Page,
@@ -63,7 +63,7 @@ struct ChunkRange {
 }
 
 impl ChunkRange {
-    /// The end of a read: where the contiguous octets end, or earlier.
+    /// The end of the octets to return: all contiguous octets, or in simulations fewer.
     fn first_end(&self) -> usize {
         let together = self.end.saturating_sub(self.start);
         if together > 1 && buggify!(ShortRead) {
@@ -90,7 +90,7 @@ pub(crate) struct Reads {
 pub(crate) type Message = (AccountId, MailboxId, Uid);
 
 impl Reads {
-    /// At most `reads` at a time, including bodies that were not given back.
+    /// Space for `reads` reads at a time, including bodies that were not given back.
     pub(crate) fn new(reads: usize) -> Reads {
         Reads {
             table: FrameTable::with_capacity(reads),
@@ -134,8 +134,8 @@ impl Reads {
         if offset >= octets && (octets > 0 || offset > 0) {
             return Err(Refusal::PastEnd);
         }
-        // Small messages take single pages, of which there are enough for all reads. They need not
-        // wait behind large ones.
+        // The read of a small message takes a single page, and the pool has one for every read. So
+        // it need not wait for reads of large messages.
         self.begin(
             Read::new(message, ReadPart::From(offset), continuation),
             pages_of_chunk(octets, 0) == 1,
@@ -172,7 +172,7 @@ impl Reads {
         pool.give(body.into_buffer());
     }
 
-    /// Starts waiting reads in their order, as long as there are buffers.
+    /// Starts waiting reads in their order, as long as buffers are free.
     pub(crate) fn start_waiting(&mut self, parts: &mut StoreParts) {
         while let Some(read) = self.waiting.front().copied() {
             if !self.start(read, parts) {
@@ -182,7 +182,7 @@ impl Reads {
         }
     }
 
-    /// Starts a read. Returns false if there is no buffer for it.
+    /// Starts a read. Returns false if no buffer is free.
     fn start(&mut self, id: FrameId, parts: &mut StoreParts) -> bool {
         let Some(read) = self.table.get(id).copied() else { unreachable!("a read that has ended") };
         let index = parts.indexes.of(read.account.shard());
@@ -217,7 +217,7 @@ impl Reads {
         true
     }
 
-    /// The read of a chunk has ended.
+    /// Ends the read of a chunk: verifies the chunk, and wakes the caller.
     pub(crate) fn body_read(
         &mut self,
         id: FrameId,

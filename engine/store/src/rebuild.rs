@@ -1,8 +1,8 @@
 //! Rebuilds shards with a damaged journal from the chunks of bodies. Section 9 of `docs/format.md`.
 //!
 //! Invariants:
-//! - Only messages with all chunks valid come back. They get the UID in their last chunk, if it is
-//!   free.
+//! - Only messages with valid chunks throughout are restored. A message gets the UID in its last
+//!   chunk, if that UID is free.
 //! - UIDs that a lost record may have used are not used again.
 //! - The segments that journals and compaction need stay free, because deleting needs them. So the
 //!   newest messages are restored first.
@@ -24,28 +24,28 @@ use crate::types::{AccountId, Place, Uid};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-/// UIDs that are skipped in each mailbox of a damaged shard.
+/// The number of UIDs that are skipped in each mailbox of a damaged shard.
 const UIDS_SKIPPED: u32 = 1024;
 
 /// The bits of a GUID number that count up in each shard.
 const GUID_NUMBER: u64 = (1 << 42) - 1;
 
-/// The chunks found of one message.
+/// The chunks of one message that were found.
 #[derive(Debug, Default)]
 struct MessageChunks {
     last: Option<ChunkHeader>,
     chunks: BTreeMap<u32, ChunkCopy>,
 }
 
-/// One of the copies of a chunk that compaction has left. The greatest counts: the one at the place
-/// that the index knows, or else the one at the highest page.
+/// A copy of a chunk. Compaction may have left several. The greatest copy counts: the copy at the
+/// place that the index knows, or else the copy at the highest page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct ChunkCopy {
     is_at_known_place: bool,
     page: Page,
 }
 
-/// The scan of all segments that do not belong to a journal. Each lane scans a segment of its own.
+/// The scan of all segments that do not belong to a journal. Each lane scans another segment.
 #[derive(Debug)]
 pub(crate) struct Rebuild {
     /// The shards to rebuild.
@@ -65,7 +65,7 @@ struct LaneCursor {
 }
 
 impl Rebuild {
-    /// Begins a rebuild of these shards. `inspect`: the disk is only inspected.
+    /// Begins a rebuild of the shards `damaged`. `inspect`: the disk is only inspected.
     pub(crate) fn new(damaged: ShardSet, inspect: bool) -> Rebuild {
         let patience = if inspect { Patience::Once } else { Patience::Rebuild };
         Rebuild { damaged, patience, next: 0, cursors: [None; LANES], found: BTreeMap::new() }
@@ -81,7 +81,7 @@ impl Rebuild {
         self.cursors.iter().all(Option::is_none)
     }
 
-    /// Lets a lane read on, in its segment or in the next unscanned one.
+    /// Lets a lane read on, in its segment or in the next segment that no lane has begun.
     fn read_next(&mut self, lane: u8, lanes: &mut Lanes, parts: &mut StoreParts) {
         let geometry = parts.segments.geometry();
         let Some(cursor) = self.cursors.get_mut(usize::from(lane)) else {
@@ -102,7 +102,7 @@ impl Rebuild {
         }
     }
 
-    /// A piece has been read.
+    /// Takes in the piece that a lane has read, and lets the lane read on.
     pub(crate) fn piece_read(&mut self, lane: u8, lanes: &mut Lanes, parts: &mut StoreParts) {
         let Some(piece) = lanes.take(lane) else { unreachable!("a lane that has read nothing") };
         let (mut rest, mut page, mut taken) = (piece.bytes(), piece.first(), 0);
@@ -138,8 +138,8 @@ impl Rebuild {
         }
     }
 
-    /// Restores the messages that were found and are missing in the index, and corrects the places
-    /// of those that are not.
+    /// Restores the messages that were found and are missing in the index. Corrects the places of
+    /// the messages that were found and are in the index.
     pub(crate) fn complete_index(&mut self, parts: &mut StoreParts, findings: &mut Findings) {
         let (mut missing, known): (Vec<_>, Vec<_>) = core::mem::take(&mut self.found)
             .into_iter()
@@ -201,15 +201,15 @@ impl Rebuild {
     }
 }
 
-/// The free segments of which a rebuild may take some.
+/// The number of free segments, of which a rebuild may take some.
 struct Spare<'a> {
     free: &'a mut u32,
-    /// The number that stays free.
+    /// The number of segments that must stay free.
     needs: u32,
 }
 
 impl Spare<'_> {
-    /// Takes a free segment, if one more than the needed ones is left.
+    /// Takes a free segment, if more segments are free than must stay free.
     fn take(&mut self) -> bool {
         let may_take = *self.free > self.needs;
         *self.free -= u32::from(may_take);
@@ -217,9 +217,9 @@ impl Spare<'_> {
     }
 }
 
-/// Corrects the places of a message that the index has. The record that compaction moved a chunk
-/// may be lost; then another body may be at the place that the index knows. A place that has the
-/// chunk stays. Returns false if there is no segment for a chunk.
+/// Corrects the places of a message that the index has. The record of a move by compaction may be
+/// lost. Then another body may be at the place that the index knows. A place that still has the
+/// chunk is kept. Returns false if a chunk would need a segment that must stay free.
 fn correct_places(
     parts: &mut StoreParts,
     account: AccountId,
@@ -254,7 +254,7 @@ fn correct_places(
     true
 }
 
-/// Whether all of a message was found, and the index does not have it.
+/// Whether all chunks of a message were found, and the index lacks the message.
 fn lacks(parts: &StoreParts, account: AccountId, guid: u64, found: &MessageChunks) -> bool {
     let Some((header, last)) = found.last.and_then(|header| Some((header, header.last?))) else {
         return false;
@@ -269,9 +269,10 @@ fn lacks(parts: &StoreParts, account: AccountId, guid: u64, found: &MessageChunk
 
 /// The reason why a message is not restored.
 enum NotBack {
-    /// Its mailbox has no UID left.
+    /// The mailbox of the message has no UID left.
     NoUid,
-    /// Its chunks claim an impossible place.
+    /// A chunk of the message is at a page where it cannot be. The page, and the UID of the
+    /// message.
     Misplaced(Page, Uid),
 }
 
@@ -305,7 +306,7 @@ fn bring_back(
     let Some(first) = pages.first() else { unreachable!("a message without a chunk") };
     let entry = MessageEntry::new(uid, last.octets, *first, last.date, last.modseq, guid);
     let entry = entry.in_conversation(header.conversation).with_head(last.head);
-    // Where a chunk says another UID than the index, the index keeps the place apart.
+    // If the chunk has another UID than the index, the index must know the place by the GUID.
     if pages.len() > 1 || uid != last.uid {
         index.announce(guid, 0, pages.iter().copied());
     }
@@ -320,7 +321,7 @@ fn bring_back(
 }
 
 impl MessageChunks {
-    /// The place of the message in the index, if it is there.
+    /// The place of the message in the index, if the index has the message.
     fn known_place(&self, index: &Index, account: AccountId, guid: u64) -> Option<Place> {
         if let Some(placed) = index.placed(guid) {
             return (placed.account == account).then_some(placed.place);
@@ -329,7 +330,7 @@ impl MessageChunks {
         Some(Place { mailbox: header.mailbox, uid: header.last?.uid })
     }
 
-    /// The number of free segments that these copies are in.
+    /// The number of free segments that contain these copies.
     fn unclaimed(&self, segments: &Segments) -> u32 {
         let copies = self.chunks.values();
         let free: BTreeSet<_> = copies.filter_map(|copy| segments.unclaimed(copy.page)).collect();

@@ -25,7 +25,7 @@ const REMOVED: u8 = 6;
 const MARKED: u8 = 7;
 const MOVED: u8 = 8;
 const SHARD: u8 = 9;
-/// Does not change the index: see [`put_life`].
+/// A record of this kind does not change the index: see [`put_life`].
 const LIFE: u8 = 10;
 const FILED: u8 = 11;
 const GONE: u8 = 12;
@@ -131,7 +131,7 @@ pub(crate) enum Record<'a> {
 }
 
 impl Record<'_> {
-    /// Its kind, if format 3 does not have it.
+    /// The kind of the record, if format 3 does not have that kind.
     pub(crate) fn later_kind(&self) -> Option<u8> {
         match self {
             Record::Queued(_) => Some(QUEUED),
@@ -188,7 +188,7 @@ pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
     read(bytes).filter_map(Result::ok)
 }
 
-/// The same, including records that cannot be read. Skippable ones are left out.
+/// The records in `bytes`, including those that cannot be read, but without skippable records.
 pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Result<Record<'_>, Unread<'_>>> {
     frames(bytes).filter_map(|frame| match frame.kind {
         ACCOUNT..=PROGRESS => {
@@ -200,7 +200,7 @@ pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Result<Record<'_>, Unre
     })
 }
 
-/// Whether these are the records of a fence.
+/// Whether `bytes` are the records of a fence.
 pub(crate) fn begin_life(bytes: &[u8]) -> bool {
     frames(bytes).next().is_some_and(|frame| frame.kind == LIFE)
 }

@@ -34,7 +34,7 @@ use sometimes::sometimes;
 /// A piece to be read.
 type MissingPiece = (Page, u32);
 
-/// What the replay looks for next.
+/// The present step of the replay.
 #[derive(Clone, Copy, Debug)]
 enum ReplayMode {
     /// The next block.
@@ -53,13 +53,13 @@ struct Partial {
     first: u64,
     blocks: u32,
     records: Vec<u8>,
-    /// The first copy of its first block.
+    /// The page of the first copy of the group's first block.
     page: Page,
-    /// The position where the journal continues if the rest never comes.
+    /// The position where the journal continues if the rest of the group is missing.
     before: Journal,
 }
 
-/// The position of the replay if the other copy of the last block was the right one.
+/// The position of the replay if the other copy of the last block is the right copy.
 struct Rival {
     journal: Journal,
     partial: Option<Partial>,
@@ -76,7 +76,7 @@ pub(crate) struct Replayed {
     pub(crate) damaged: bool,
     pub(crate) findings: Vec<Finding>,
     pub(crate) dropped: Vec<Dropped>,
-    /// The journal has a record of this unknown kind there.
+    /// The kind of a record that this program cannot read, and the first page of its group.
     pub(crate) unknown: Option<(u8, Page)>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Replay {
     findings: Vec<Finding>,
     dropped: Vec<Dropped>,
     unknown: Option<(u8, Page)>,
-    /// The number of findings before the last group, and the number before its end.
+    /// The number of findings before the last group, and at its end.
     settled: [usize; 2],
     /// The unreadable place that may hold the next block or the link to it.
     unreadable: Option<Page>,
@@ -113,13 +113,13 @@ struct MatchingBlock<T> {
     block: T,
     /// The other copy, if it fits and differs.
     rival: Option<T>,
-    /// Whether only one copy fits, or they differ.
+    /// Whether only one copy fits, or both fit and differ.
     lame: bool,
 }
 
 impl<'a> BlockCopies<'a> {
-    /// The wanted copy. Both are checked: a valid older block in one copy must not hide the right
-    /// one in the other. Otherwise a later torn write would bring the older block back.
+    /// The wanted block. Both copies are checked: an older block in one copy must not hide the
+    /// right block in the other. Otherwise a later torn write could restore the older block.
     fn find<T: PartialEq>(
         &self,
         wanted: impl Fn(JournalBlock<'a>) -> Option<T>,
@@ -154,7 +154,7 @@ impl Replay {
         }
     }
 
-    /// The result.
+    /// The result of the replay.
     pub(crate) fn into_replayed(self) -> Replayed {
         let Replay { shard, index, journal, heal, damaged, findings, dropped, unknown, .. } = self;
         Replayed {
@@ -209,8 +209,8 @@ impl Replay {
             return Ok(());
         }
         let (segment, place) = (self.journal.segment(), self.journal.place());
-        let look = self.look(piece, key, geometry, segment, place)?;
-        let next = look.find(|block| match block {
+        let copies = self.look(piece, key, geometry, segment, place)?;
+        let next = copies.find(|block| match block {
             JournalBlock::Records { header, hash, records } if self.continues(&header) => {
                 Some((header, hash, records))
             }
@@ -222,12 +222,12 @@ impl Replay {
             self.accept_either(block, rival, page);
         } else {
             self.mode = ReplayMode::Link;
-            self.unreadable = look.unreadable.then(|| geometry.place_page(segment, place));
+            self.unreadable = copies.unreadable.then(|| geometry.place_page(segment, place));
         }
         Ok(())
     }
 
-    /// Whether a block with this header is the next one.
+    /// Whether a block with this header is the next block.
     fn continues(&self, header: &BlockHeader) -> bool {
         let group_fits = match &self.partial {
             Some(partial) => {
@@ -241,10 +241,9 @@ impl Replay {
         group_fits && self.journal.continues_with(header)
     }
 
-    /// Moves on after a block, and remembers the position after its rival. If only one of the two
-    /// is a fence, the fence was written later, over a group that failed. If both are fences,
-    /// either may be the right one, and more blocks of its group follow. So a failed group is never
-    /// applied.
+    /// Moves on after `block`, and keeps the position after its rival, the other copy. If only one
+    /// copy is a fence, it was written later, over a group that failed, so it is taken. If both are
+    /// fences, the blocks that follow tell which copy is right. So a failed group is never applied.
     fn accept_either(
         &mut self,
         block: (BlockHeader, u64, &[u8]),
@@ -267,7 +266,7 @@ impl Replay {
         self.accept(&block.0, block.1, block.2, page);
     }
 
-    /// Continues from another position. Returns the previous one.
+    /// Continues from another position. Returns the previous position.
     fn go_over_to(&mut self, Rival { journal, partial }: Rival) -> Rival {
         Rival {
             journal: core::mem::replace(&mut self.journal, journal),
@@ -343,18 +342,19 @@ impl Replay {
         geometry: Geometry,
     ) -> Result<(), MissingPiece> {
         let segment = self.journal.segment();
-        let look = self.look(piece, key, geometry, segment, geometry.link_place())?;
+        let copies = self.look(piece, key, geometry, segment, geometry.link_place())?;
         let sequence = self.journal.sequence();
         let leads_on = |wanted: &dyn Fn(&BlockHeader) -> bool| {
-            look.find(|block| match block {
-                JournalBlock::Link { header, hash, next }
-                    if next.0 < geometry.segments() && wanted(&header) =>
-                {
-                    Some((next, hash))
-                }
-                _ => None,
-            })
-            .filter(|fit| !self.journal.chain().contains(&fit.block.0))
+            copies
+                .find(|block| match block {
+                    JournalBlock::Link { header, hash, next }
+                        if next.0 < geometry.segments() && wanted(&header) =>
+                    {
+                        Some((next, hash))
+                    }
+                    _ => None,
+                })
+                .filter(|fit| !self.journal.chain().contains(&fit.block.0))
         };
         let fits = leads_on(&|header| self.journal.continues_with(header));
         if let Some(MatchingBlock { block: (next, hash), lame, .. }) = fits {
@@ -365,14 +365,14 @@ impl Replay {
             return Ok(());
         }
         let next = leads_on(&|header| header.sequence > sequence).map(|fit| fit.block.0);
-        // Nothing follows that block: tries the other copy.
+        // No block follows this copy: tries the other copy.
         if let Some(rival) = self.rival.take() {
             self.go_over_to(rival);
             self.unreadable = None;
             self.mode = ReplayMode::Following;
             return Ok(());
         }
-        if look.unreadable {
+        if copies.unreadable {
             self.unreadable.get_or_insert(geometry.place_page(segment, geometry.link_place()));
         }
         let place = self.journal.place() + 1;
@@ -380,8 +380,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Looks for a group that begins after the missing block. It proves that the block was
-    /// durable.
+    /// Looks for a group that begins after the missing block. Such a group proves that the block
+    /// was durable.
     fn look_ahead(
         &mut self,
         piece: Option<&DiskPiece>,
@@ -410,9 +410,9 @@ impl Replay {
             };
             return Ok(());
         }
-        let look = self.look(piece, key, geometry, self.journal.segment(), place)?;
+        let copies = self.look(piece, key, geometry, self.journal.segment(), place)?;
         let missing = self.journal.sequence();
-        let later = look.find(|block| match block {
+        let later = copies.find(|block| match block {
             JournalBlock::Records { header, .. }
                 if header.sequence == header.group_first && header.sequence > missing =>
             {
@@ -441,7 +441,7 @@ impl Replay {
         self.mode = ReplayMode::Following;
     }
 
-    /// There is no later block. An incomplete group is dropped.
+    /// Ends the replay, because no later block exists. Drops an incomplete group.
     fn end(&mut self) {
         if let Some(partial) = self.partial.take() {
             self.journal = partial.before;
@@ -459,13 +459,13 @@ impl Replay {
         if let Some((page, damage)) = lost {
             self.findings.push(Finding { sector: page.sector(), damage });
             self.damaged = true;
-            // A group may be lost that came after the last readable one and moved its chunks.
+            // A lost group may have followed the last readable group and moved its chunks.
             self.recent.clear();
         }
         self.journal.has_ended(self.damaged);
     }
 
-    /// The content of a place in a segment. Returns an error if its piece must be read first.
+    /// The content of a place in a segment. Errors: the piece that must be read first.
     fn look<'a>(
         &self,
         piece: Option<&'a DiskPiece>,

@@ -7,13 +7,13 @@
 //! group incomplete. When the fences and a superblock are durable, the failed group can never
 //! count, whatever part of it is on the disk. Then the store serves again.
 //!
-//! With several cores, each does this for its own shards when the disk owner tells it to. The disk
-//! owner makes the flush.
+//! With several cores, each core does this for its own shards when the disk owner tells it to. The
+//! disk owner makes the flush.
 //!
 //! Invariants:
 //! - A retry begins when none of the store's writes and flushes is in flight.
-//! - Until its flush has completed nothing is gathered, allocated or lent, and the marks of all
-//!   journals stay.
+//! - Until its flush has completed nothing is gathered, allocated or lent, and all journals keep
+//!   their last durable positions.
 //! - The newest superblock known to be durable is not overwritten. A version that may have failed
 //!   is replaced in its own slots.
 
@@ -50,7 +50,7 @@ fn fence(parts: &mut StoreParts, shard: ShardId) {
         // The disk is full: the fence is alone in its group.
         return write_blocks(parts, shard, true, 0, &[]);
     }
-    // A fence precedes it, or a link: see `write_blocks`.
+    // `write_blocks` puts a fence or a link before this record.
     record::put_life(parts.journals.gather(shard), parts.random.number());
     seal_shard(parts, shard, Vec::new());
 }

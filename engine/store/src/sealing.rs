@@ -1,5 +1,5 @@
-//! Sealing: a group is made of the gathered records, and applied when it is durable. Section 6 of
-//! `docs/format.md`.
+//! Sealing: makes a group of the gathered records, and applies the group when it is durable.
+//! Section 6 of `docs/format.md`.
 //!
 //! Invariants:
 //! - No gathered record is lost: a record that finds no space stays gathered.
@@ -17,7 +17,7 @@ use crate::superblock::Root;
 use crate::writing::{has_places, needs_fence, write_blocks};
 use alloc::vec::Vec;
 
-/// Makes a group of everything gathered, unless one is in flight. During a retry no checkpoint
+/// Makes a group of everything gathered, unless a group is in flight. During a retry no checkpoint
 /// continues.
 pub(crate) fn seal(parts: &mut StoreParts, checkpointer: &mut Checkpointer, is_retry: bool) {
     if !parts.commit.is_idle() || !has_to_seal(parts, checkpointer) {
@@ -27,7 +27,8 @@ pub(crate) fn seal(parts: &mut StoreParts, checkpointer: &mut Checkpointer, is_r
     let mut sealing = parts.journals.dirty();
     if !is_retry && let Some(shard) = checkpointer.records(parts, &mut checkpoint) {
         seal_shard(parts, shard, checkpoint);
-        // Remaining metadata changes wait for these: a shard has one group at a time.
+        // Metadata changes that did not fit wait for the next group: a shard has one group at a
+        // time.
         sealing.remove(shard);
     }
     for shard in sealing.iter() {
@@ -38,12 +39,13 @@ pub(crate) fn seal(parts: &mut StoreParts, checkpointer: &mut Checkpointer, is_r
     }
 }
 
-/// Whether there may be anything for a group. In most turns there is nothing.
+/// Whether the next group may have any content. In most turns it has none.
 fn has_to_seal(parts: &StoreParts, checkpointer: &Checkpointer) -> bool {
     !parts.journals.candidates().is_empty() || checkpointer.is_busy() || parts.commit.has_to_seal()
 }
 
-/// Cuts a shard's records into blocks and queues them. Leaves them gathered if there is no space.
+/// Cuts `before` and a shard's gathered records into blocks, and queues the blocks. Leaves all
+/// these records gathered if there is no space.
 pub(crate) fn seal_shard(parts: &mut StoreParts, shard: ShardId, mut before: Vec<u8>) {
     carry_out_metadata_changes(parts, shard, &mut before);
     let gathered = parts.journals.take_gathered(shard);
@@ -59,8 +61,8 @@ pub(crate) fn seal_shard(parts: &mut StoreParts, shard: ShardId, mut before: Vec
     parts.journals.sealed(shard, records, parts.commit.pending());
 }
 
-/// Turns the pending metadata changes of a shard into records, if they find space. Nothing is in
-/// flight.
+/// Turns the pending metadata changes of a shard into records, if there is space for them. To be
+/// called while no group is in flight.
 fn carry_out_metadata_changes(parts: &mut StoreParts, shard: ShardId, out: &mut Vec<u8>) {
     if !parts.journals.has_metadata_changes(shard) {
         return;
@@ -76,7 +78,7 @@ fn carry_out_metadata_changes(parts: &mut StoreParts, shard: ShardId, out: &mut 
     }
 }
 
-/// The group in flight is durable: makes it visible.
+/// Applies the group in flight, which is durable, to the index.
 pub(crate) fn apply(parts: &mut StoreParts, checkpointer: &mut Checkpointer) {
     let mut applied = ShardSet::EMPTY;
     for (shard, pair) in parts.commit.flushed() {
@@ -99,8 +101,8 @@ fn superblock_flushed(parts: &mut StoreParts) {
                 .into_iter()
                 .for_each(|segment| parts.segments.release_journal(segment));
         } else {
-            // While the previous version refers to them, they stay as they are: both slots of this
-            // version may be lost.
+            // While the previous version refers to these segments, they are not released: both
+            // slots of this version may be lost.
             let root = root_of(parts, superseded.shard);
             parts.role.root_changed(&mut parts.superblock, superseded.shard, root);
             parts

@@ -1,10 +1,10 @@
-//! The owner of each segment, and how much of it is live. This is kept only in memory: section 2 of
-//! `docs/format.md`.
+//! The owner of each segment, and the number of its live pages. Both are kept only in memory:
+//! section 2 of `docs/format.md`.
 //!
 //! Invariants:
-//! - A body segment becomes free exactly when nothing in it is live, nothing in it is being written
-//!   or read, and it is not open. A free segment may be overwritten at once.
-//! - A pinned page is not counted as live, and a live page is not counted as pinned.
+//! - A body segment becomes free exactly when it has no live page, no page that is being written or
+//!   read, and is not open. A free segment may be overwritten at once.
+//! - Pinned pages and live pages are counted separately.
 
 use crate::layout::{Geometry, PAGE_BYTES, PIECE_PAGES, Page, SegmentIndex, ShardId};
 use crate::shards::{PerShard, ShardSet};
@@ -16,7 +16,7 @@ pub(crate) enum SegmentOwner {
     Free,
     Journal(ShardId),
     Body(ShardId),
-    /// It belongs to another core. This store does not use it.
+    /// The segment belongs to another core. This store does not use it.
     Elsewhere,
 }
 
@@ -36,23 +36,23 @@ struct Segment {
     owner: SegmentOwner,
     /// Pages that hold live data.
     live: u32,
-    /// Pages that are written, but not yet made visible or given up.
+    /// Pages that are being written, until their message is visible or given up.
     pinned: u32,
-    /// Pages that were given to bodies. Compaction does not gain the unused pages at the end, where
-    /// no further chunk fitted. While opening their number is unknown.
+    /// Pages that were allocated to bodies. Unused pages at the end, where no further chunk fitted,
+    /// do not count, because compaction does not gain them. After opening, all pages count.
     given: u32,
     /// Reads in flight.
     reading: u32,
-    /// New bodies of the shard go here.
+    /// New bodies of the shard go into this segment.
     open: bool,
-    /// It has chunks that cannot be read and will not be moved.
+    /// The segment has chunks that cannot be read and will not be moved.
     damaged: bool,
 }
 
 const _: () = assert!(size_of::<Segment>() <= 24);
 
 impl Segment {
-    /// Pages that were given to a body and are not live any more.
+    /// Pages that were allocated to a body, and are neither live nor pinned.
     fn dead(&self) -> u32 {
         self.given.saturating_sub(self.live + self.pinned)
     }
@@ -90,7 +90,7 @@ pub struct BodySpace {
 }
 
 impl BodySpace {
-    /// Not even an empty body finds space.
+    /// No space, not even for an empty body.
     pub const NONE: BodySpace = BodySpace { pages: 0 };
 
     /// Whether a body of `octets` is likely to find space.
@@ -107,7 +107,7 @@ struct OpenSegment {
     used: u32,
 }
 
-/// All segments of the disk, as far as this store uses them.
+/// The segments of the disk.
 #[derive(Debug)]
 pub(crate) struct Segments {
     geometry: Geometry,
@@ -117,11 +117,11 @@ pub(crate) struct Segments {
     free: Vec<SegmentIndex>,
     /// Pages that may have died since [`Segments::emptiest`] last found nothing.
     died_pages: u32,
-    /// The `dead_min` of that search.
+    /// The `dead_min` of the last search that found nothing.
     found_none_of: u32,
-    /// Free segments that deliveries may not touch.
+    /// The number of free segments that deliveries may not take.
     reserve: u32,
-    /// Free segments that another core has reported as available to this one.
+    /// The number of free segments that the disk owner could lend to this core.
     elsewhere: u32,
 }
 
@@ -145,7 +145,7 @@ impl Segments {
         self.geometry
     }
 
-    /// Free segments that deliveries may not touch.
+    /// The number of free segments that deliveries may not take.
     pub(crate) fn reserve(&self) -> u32 {
         self.reserve
     }
@@ -154,7 +154,7 @@ impl Segments {
         self.reserve = reserve;
     }
 
-    /// Sets the number of free segments that another core has for this one.
+    /// Sets the number of free segments that the disk owner could lend to this core.
     pub(crate) fn set_elsewhere(&mut self, segments: u32) {
         self.elsewhere = segments;
     }
@@ -178,7 +178,8 @@ impl Segments {
         }
     }
 
-    /// Ends the opening: unclaimed segments are free. The lowest are taken first.
+    /// Ends the opening: unclaimed segments are free. The segments with the lowest numbers are
+    /// taken first.
     pub(crate) fn opened(&mut self) {
         self.free = (0..self.geometry.segments())
             .rev()
@@ -195,12 +196,12 @@ impl Segments {
         self.free.len() as u32
     }
 
-    /// Free segments that may go to bodies or to another core.
+    /// The number of free segments that may go to bodies or to another core.
     pub(crate) fn spare(&self) -> u32 {
         self.free().saturating_sub(self.reserve)
     }
 
-    /// Pages that are neither free nor known to be live: none when nothing is in progress.
+    /// The number of pinned pages: 0 when no operation is in progress.
     #[cfg(test)]
     pub(crate) fn pinned_pages(&self) -> u32 {
         self.table.iter().map(|segment| segment.pinned).sum()
@@ -214,7 +215,8 @@ impl Segments {
         self.table.iter().map(|segment| u64::from(segment.live)).sum()
     }
 
-    /// Whether it is time to free segments: at most an eighth is left, or twice the reserve.
+    /// Whether it is time to free segments: at most an eighth of all is free, or at most twice the
+    /// reserve.
     pub(crate) fn are_scarce(&self) -> bool {
         let free = self.free.len() + self.elsewhere as usize;
         free <= self.table.len() / 8 || free <= 2 * self.reserve as usize
@@ -280,12 +282,15 @@ impl Segments {
     /// Takes a free segment from another core.
     pub(crate) fn take_back(&mut self, index: SegmentIndex) {
         let segment = self.get_mut(index);
-        assert!(segment.owner == SegmentOwner::Elsewhere, "a segment that was given away and kept");
+        assert!(
+            segment.owner == SegmentOwner::Elsewhere,
+            "a returned segment that was not given away"
+        );
         *segment = FREE;
         self.free.push(index);
     }
 
-    /// Splits off the segments of those shards, and `free` free segments, for another core.
+    /// Takes out the segments of the shards `theirs`, and `free` free segments, for another core.
     pub(crate) fn split_off(&mut self, free: u32, theirs: ShardSet) -> Segments {
         let mut others = Segments::new(self.geometry);
         for (other, own) in others.table.iter_mut().zip(&mut self.table) {
@@ -305,8 +310,8 @@ impl Segments {
         others
     }
 
-    /// While opening: assigns the segment to a shard's journal. Returns false if it belongs to
-    /// another one.
+    /// While opening: assigns the segment to a shard's journal. Returns false if the segment has
+    /// another owner.
     pub(crate) fn claim_journal(&mut self, index: SegmentIndex, shard: ShardId) -> bool {
         let segment = self.get_mut(index);
         let is_free = segment.owner == SegmentOwner::Free;
@@ -325,9 +330,9 @@ impl Segments {
         }
     }
 
-    /// Closes a segment: new bodies go to another one.
+    /// Closes a segment: new bodies go into another segment.
     fn close(&mut self, index: SegmentIndex) {
-        // Pages that died while it was open have not been counted for a search.
+        // Pages that died while the segment was open have not been counted for a search.
         let died = self.get(index).dead();
         self.died_pages = self.died_pages.saturating_add(died);
         self.change(index, |segment| segment.open = false);
@@ -337,8 +342,8 @@ impl Segments {
         self.within(page, |segment| segment.live += pages);
     }
 
-    /// While opening: the same, and assigns the segment to the bodies of `shard`. Returns false if
-    /// that is impossible.
+    /// While opening: counts pages as live, and assigns their segment to the bodies of `shard`.
+    /// Returns false if that is impossible.
     pub(crate) fn claim_body(&mut self, page: Page, pages: u32, shard: ShardId) -> bool {
         self.claim(page, pages, shard).map(|segment| segment.live += pages).is_some()
     }
@@ -348,8 +353,8 @@ impl Segments {
         self.geometry.segment_of(page).filter(|index| self.owner(*index) == SegmentOwner::Free)
     }
 
-    /// While opening: the same for dead pages, until their death is durable and [`Segments::unpin`]
-    /// is called.
+    /// While opening: as [`Segments::claim_body`], but pins the pages of a removed message, until
+    /// the removal is durable and [`Segments::unpin`] is called.
     pub(crate) fn claim_pinned(&mut self, page: Page, pages: u32, shard: ShardId) -> bool {
         self.claim(page, pages, shard).map(|segment| segment.pinned += pages).is_some()
     }
@@ -416,12 +421,12 @@ impl Segments {
     }
 
     /// Whether another search over all segments is worth its time: enough pages have died since the
-    /// last one found nothing, or a lower minimum is enough now.
+    /// last search found nothing, or `dead_min` is lower now.
     pub(crate) fn is_worth_a_look(&self, dead_min: u32) -> bool {
         self.died_pages >= self.geometry.segment_pages / 8 || dead_min < self.found_none_of
     }
 
-    /// Suspends the search: no result would be of use.
+    /// Suspends the search, because no result would be of use.
     pub(crate) fn look_no_more(&mut self) {
         (self.died_pages, self.found_none_of) = (0, 0);
     }
@@ -463,7 +468,7 @@ impl Segments {
         }
     }
 
-    /// Changes the segment of a page that is known to be in one.
+    /// Changes the segment of a page. The page must be in a segment.
     fn within(&mut self, page: Page, change: impl FnOnce(&mut Segment)) {
         let Some(index) = self.geometry.segment_of(page) else {
             unreachable!("a page in no segment")

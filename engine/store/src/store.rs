@@ -1,8 +1,8 @@
 //! The store: its parts, its operations in progress, and its traffic with the disk.
 //!
 //! Invariants:
-//! - An operation begins only while the state is [`State::Serving`]. Reads also begin while it is
-//!   read-only.
+//! - An operation begins only while the state is [`State::Serving`]. Reads also begin while the
+//!   store is read-only.
 //! - Every call ends by serving the operations that wait for returned buffers.
 
 mod asking;
@@ -52,19 +52,19 @@ pub struct Store {
     findings: Findings,
     /// The disk was blank and was formatted.
     is_new: bool,
-    /// It had an earlier format when it was opened.
+    /// The disk had an earlier format when it was opened.
     is_converted: bool,
 }
 
 impl Store {
-    /// A store on `disk`, which begins to open it: see [`Store::state`]. `seed`: 32 bytes from a
-    /// cryptographic generator, different each time.
+    /// Creates a store on `disk`, and begins to open the disk: see [`Store::state`]. `seed`: 32
+    /// bytes from a cryptographic generator, different each time.
     pub fn new(limits: Limits, disk: Disk, seed: [u8; 32]) -> Store {
         Store::disk_owner(limits, disk, seed, 1)
     }
 
-    /// The same for the disk owner among several `cores`. It will share what it opens: see
-    /// [`Store::share_out`].
+    /// As [`Store::new`], for the disk owner among several `cores`. Once open, it shares the store
+    /// with the other cores: see [`Store::share_out`].
     pub fn disk_owner(limits: Limits, disk: Disk, seed: [u8; 32], cores: u8) -> Store {
         let role = StoreRole::DiskOwner(DiskOwner::new(cores));
         let mut store = Store::unopened(limits, Some(disk), seed, role, cores);
@@ -76,7 +76,7 @@ impl Store {
         store
     }
 
-    /// The same for a disk that is only inspected.
+    /// As [`Store::new`], for a disk that is only inspected.
     pub(crate) fn inspect(limits: Limits, sectors: u64) -> Store {
         let role = StoreRole::DiskOwner(DiskOwner::new(1));
         let mut store =
@@ -88,7 +88,7 @@ impl Store {
         store
     }
 
-    /// `cores`: the number of cores that this store passes on requests for, including itself.
+    /// `cores`: the number of cores that use the disk through this store, including its own core.
     pub(crate) fn unopened(
         limits: Limits,
         disk: Option<Disk>,
@@ -169,7 +169,7 @@ impl Store {
     }
 
     /// Reads the unreadable pages again, if the disk can read another page. To be called about
-    /// every second while there is an [`Store::unreadable`] sector.
+    /// every second while [`Store::unreadable`] names a sector.
     pub fn read_again(&mut self) {
         if let Some(opening) = &mut self.opening {
             opening.read_again(&mut self.parts);
@@ -204,7 +204,8 @@ impl Store {
         self.parts.backing.next()
     }
 
-    /// Takes back a request that the machine had no space for. It will be the next one again.
+    /// Takes back a request that the machine had no space for. [`Store::next_request`] returns it
+    /// next.
     pub fn request_refused(&mut self, request: DiskRequest) {
         self.parts.backing.refused(request);
     }
@@ -219,7 +220,7 @@ impl Store {
         self.parts.wakes.next()
     }
 
-    /// Ends a turn: makes a group of everything gathered, if none is in flight.
+    /// Ends a turn: makes a group of everything gathered, if no group is in flight.
     pub fn turn_ended(&mut self) {
         self.retry_if_settled();
         if !self.condition.is_serving() {
@@ -241,7 +242,7 @@ impl Store {
         self.retry_if_settled();
     }
 
-    /// A request has completed.
+    /// Processes the completion of a request.
     pub fn disk_completed(&mut self, completion: DiskCompletion) {
         let Some(purpose) = self.parts.backing.completed(completion.token) else { return };
         let (ok, buffer) = (completion.result.is_ok(), completion.buffer);
@@ -296,7 +297,7 @@ impl Store {
         self.serve_waiting();
     }
 
-    /// Takes a buffer back, and serves the operations that wait for one.
+    /// Takes a buffer back, and serves the operations that wait for buffers.
     pub(crate) fn give(&mut self, buffer: Box<[u8]>) {
         self.parts.pool.give(buffer);
         self.serve_waiting();
@@ -312,7 +313,7 @@ impl Store {
         }
     }
 
-    /// Continues opening, if it is not over.
+    /// Continues opening with `step`, if opening is not over.
     fn open(&mut self, step: impl FnOnce(&mut DiskOpening, &mut StoreParts, &mut Findings)) {
         let Some(opening) = &mut self.opening else { return };
         step(opening, &mut self.parts, &mut self.findings);
@@ -339,13 +340,13 @@ impl Store {
         self.flush_if_written();
     }
 
-    /// A write that some group's flush must cover has completed.
+    /// Notes the completion of a write that the flush of `group` must cover.
     fn written(&mut self, group: Parity) {
         self.parts.commit.written(group);
         self.flush_if_written();
     }
 
-    /// Makes a group of everything gathered, unless one is in flight.
+    /// Makes a group of everything gathered, unless a group is in flight.
     fn seal(&mut self) {
         sealing::seal(&mut self.parts, &mut self.checkpointer, self.condition.is_in_retry());
         self.flush_if_written();
@@ -359,7 +360,7 @@ impl Store {
         }
     }
 
-    /// A flush has ended: its group is durable, or the disk has failed. Then the next flush begins.
+    /// Ends a flush: its group is durable, or the disk has failed. Begins the next flush.
     fn flush_ended(&mut self, mut ended: Option<Flushed>) {
         while let Some(Flushed { is_for_own, result }) = ended {
             match result {
@@ -372,7 +373,8 @@ impl Store {
         }
     }
 
-    /// The group in flight is durable: makes it visible, and wakes the operations that wait for it.
+    /// Makes the group in flight visible, which is durable, and wakes the operations that wait for
+    /// it.
     fn flushed(&mut self) {
         if !self.condition.commits() {
             return;
@@ -419,7 +421,7 @@ impl Store {
         self.parts.commit.reuse(covered, pending);
     }
 
-    /// Stops all acknowledgements: the disk has failed.
+    /// Stops all acknowledgements, because the disk has failed.
     pub(crate) fn fail(&mut self, why: WhyReadOnly) {
         if !self.condition.has_failed(why) {
             return;

@@ -20,7 +20,7 @@ pub const FORMAT_VERSION: u32 = 4;
 pub(crate) enum Format {
     /// Outbox entries are in the marks of their messages.
     Three,
-    /// Outbox entries are in records of their own.
+    /// Outbox entries are in separate records.
     Four,
 }
 
@@ -46,11 +46,11 @@ const NO_SEGMENT: u32 = u32::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Root {
     pub(crate) segment: SegmentIndex,
-    /// The place of its first block in that segment.
+    /// The place of the journal's first block in that segment.
     pub(crate) place: u16,
-    /// Whether its first block is known to be durable.
+    /// Whether the journal's first block is known to be durable.
     pub(crate) started: bool,
-    /// The sequence of its first block.
+    /// The sequence of the journal's first block.
     pub(crate) sequence: u64,
     /// The `previous` value of that block.
     pub(crate) previous: u64,
@@ -92,12 +92,12 @@ impl Superblock {
         *root
     }
 
-    /// The journals that it refers to, whether or not they have begun.
+    /// The segment and sequence of each root, whether or not its journal has begun.
     pub(crate) fn journals(&self) -> [Option<(SegmentIndex, u64)>; SHARDS] {
         self.roots.map(|root| root.map(|root| (root.segment, root.sequence)))
     }
 
-    /// The store's half of the GUIDs of all its messages.
+    /// The first 8 bytes of the GUID of every message in this store.
     pub(crate) fn guid_prefix(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.id;
         u64::from_be_bytes([a, b, c, d, e, f, g, h])

@@ -16,10 +16,10 @@ pub struct Limits {
     pub reads: usize,
     /// Bytes of buffers for bodies of more than a page, at least 256 KiB.
     pub buffer_bytes: usize,
-    /// Bytes that messages may take in the index. Each takes [`crate::RESIDENT_BYTES_PER_MESSAGE`].
-    /// A message that was moved or has more than 32 KiB takes [`crate::RESIDENT_BYTES_PLACED`]
-    /// more, and 4 for each 32 KiB of it. Each outbox entry takes [`crate::RESIDENT_BYTES_QUEUED`].
-    /// Above the limit deliveries are refused.
+    /// Bytes that messages may take in the index. Each message takes
+    /// [`crate::RESIDENT_BYTES_PER_MESSAGE`]. A message that was moved or has more than 32 KiB
+    /// takes [`crate::RESIDENT_BYTES_PLACED`] more, and 4 bytes for each 32 KiB. Each outbox entry
+    /// takes [`crate::RESIDENT_BYTES_QUEUED`]. Above the limit deliveries are refused.
     pub resident_bytes: u64,
 }
 
@@ -30,9 +30,9 @@ pub struct Uid(pub u32);
 /// UIDs from `first` to `last`, both included.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct UidRange {
-    /// The lowest.
+    /// The lowest UID.
     pub first: Uid,
-    /// The highest.
+    /// The highest UID.
     pub last: Uid,
 }
 
@@ -104,7 +104,8 @@ pub const BUILT_IN: [(MailboxId, &str); 7] = [
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Modseq(pub u64);
 
-/// A globally unique, permanent id of a message: the store's half, then the message's own.
+/// A globally unique, permanent id of a message: the upper half is the store's, the lower half the
+/// message's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Guid(pub u128);
 
@@ -123,15 +124,15 @@ impl Flags {
     pub const DELETED: Flags = Flags(8);
     /// `\Draft`.
     pub const DRAFT: Flags = Flags(16);
-    /// Internal: it will be sent, and that can still be cancelled.
+    /// Internal: the message will be sent, and its sending can still be cancelled.
     pub const HELD: Flags = Flags(32);
-    /// Internal: it is being sent, and that cannot be cancelled.
+    /// Internal: the message is being sent, and its sending cannot be cancelled.
     pub const LEAVING: Flags = Flags(64);
-    /// Internal: it has been handed over for all its recipients.
+    /// Internal: the message has been handed over for all its recipients.
     pub const LEFT: Flags = Flags(128);
 
-    /// The flags of a message that is on its way. A message that is moved to another mailbox loses
-    /// them.
+    /// The internal flags of a delayed send. A message loses them when it is moved to another
+    /// mailbox.
     pub(crate) const ON_ITS_WAY: Flags = Flags(Flags::HELD.0 | Flags::LEAVING.0 | Flags::LEFT.0);
 
     /// Whether all of `flags` are set.
@@ -144,19 +145,19 @@ impl Flags {
         Flags(self.0 | flags.0)
     }
 
-    /// These flags without the others.
+    /// The set without `flags`.
     pub const fn without(self, flags: Flags) -> Flags {
         Flags(self.0 & !flags.0)
     }
 
-    /// Whether they mark a message that is on its way.
+    /// Whether the set has an internal flag of a delayed send.
     pub const fn are_on_their_way(self) -> bool {
         self.0 & Flags::ON_ITS_WAY.0 != 0
     }
 }
 
-/// A change of a message's marks: first some are cleared, then some are set. All others stay as
-/// they are, whatever concurrent changes do with them.
+/// A change of a message's marks: first some are cleared, then some are set. It does not touch any
+/// other mark, so concurrent changes of other marks are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MarkChange {
     /// The marks to clear.
@@ -203,47 +204,47 @@ impl MarkChange {
 /// The counters of a mailbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MailboxInfo {
-    /// RFC 9051 §2.3.1.1.
+    /// UIDVALIDITY (RFC 9051 §2.3.1.1).
     pub uid_validity: u32,
     /// A lower bound for the UID of the next message.
     pub uid_next: Uid,
-    /// RFC 7162 §3.1.2.1.
+    /// HIGHESTMODSEQ (RFC 7162 §3.1.2.1).
     pub highest_modseq: Modseq,
     /// The number of messages.
     pub messages: u32,
     /// The number of messages without the flag `\\Seen`.
     pub unseen: u32,
-    /// Octets of all of them.
+    /// The octets of all messages.
     pub octets: u64,
 }
 
 /// The properties of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MessageInfo {
-    /// Its number in the mailbox.
+    /// The number of the message in its mailbox.
     pub uid: Uid,
-    /// Its size as it was delivered.
+    /// The size of the message as it was delivered.
     pub octets: u32,
-    /// The number of its first octets that are read separately.
+    /// The number of octets at the start of the message that are read separately.
     pub head: u32,
-    /// The time of its delivery, in whole seconds.
+    /// The time of delivery, in whole seconds.
     pub internal_date: UnixTime,
-    /// The MODSEQ of its last change.
+    /// The MODSEQ of the last change.
     pub modseq: Modseq,
-    /// Its flags.
+    /// The flags.
     pub flags: Flags,
-    /// Its keywords, one bit each. The account defines their names.
+    /// The keywords, one bit each. The account defines their names.
     pub keywords: u16,
-    /// Its permanent id.
+    /// The permanent id of the message.
     pub guid: Guid,
-    /// The same for all messages of a conversation.
+    /// The number of the message's conversation.
     pub conversation: u64,
 }
 
-/// The recipient of a message, and where it is delivered.
+/// A recipient of a message, and the mailbox of its delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recipient {
-    /// The account that gets it.
+    /// The account that gets the message.
     pub account: AccountId,
     /// One of the [`BUILT_IN`] mailboxes.
     pub mailbox: MailboxId,
@@ -251,10 +252,11 @@ pub struct Recipient {
     pub flags: Flags,
     /// The initial keywords.
     pub keywords: u16,
-    /// Its entry, only in an outbox.
+    /// The outbox entry of the message, only if `mailbox` is the outbox.
     pub entry: Option<OutboxEntry>,
-    /// If set, it is delivered only once, even if delivery is attempted several times. The arrival
-    /// of this message is remembered until [`Store::forget_arrival`](crate::Store::forget_arrival).
+    /// If set, the message is delivered only once, even if delivery is attempted several times. The
+    /// arrival of this message is remembered until
+    /// [`Store::forget_arrival`](crate::Store::forget_arrival).
     pub once: Option<SentId>,
 }
 
@@ -265,9 +267,9 @@ impl Recipient {
     }
 }
 
-/// The number of a message's first octets that were appended last, in units of eight, so that it
-/// fits a byte. They are at the end of the octets on the disk. They are read separately, before all
-/// others.
+/// The size of a message's head, in units of eight octets, so that it fits a byte. The head is the
+/// start of the message, but it was appended last, so on the disk it is at the end. Readers get the
+/// head separately, before all other octets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HeadSize(pub(crate) u8);
 
@@ -279,7 +281,7 @@ impl HeadSize {
     /// The octets of the longest head.
     pub const OCTETS_MAX: usize = u8::MAX as usize * HeadSize::UNIT;
 
-    /// A head of this many octets. `None` if that is not possible.
+    /// The size of a head of `octets`. `None` if no head can have that size.
     pub const fn of(octets: usize) -> Option<HeadSize> {
         if octets.is_multiple_of(HeadSize::UNIT) && octets <= HeadSize::OCTETS_MAX {
             Some(HeadSize((octets / HeadSize::UNIT) as u8))
@@ -298,7 +300,7 @@ impl HeadSize {
 pub struct Closing {
     /// The time of its arrival.
     pub date: UnixTime,
-    /// How many of the octets that were appended last come first.
+    /// The size of the head: the octets that were appended last, but are the first of the message.
     pub head: HeadSize,
     /// One of the [`BUILT_IN`] mailboxes. The message goes there as new mail, instead of to the
     /// place given when it began.
@@ -330,11 +332,11 @@ impl SentId {
 /// Messages that were moved to another mailbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Filed {
-    /// All requested messages up to this UID were moved. The ones above it did not fit, and must be
-    /// requested again.
+    /// All requested messages up to this UID were moved. The messages above it did not fit into the
+    /// operation, and must be requested again.
     pub last: Uid,
     /// The number of moved messages.
     pub count: u32,
-    /// Their new UIDs, in the order of their old ones.
+    /// The new UIDs of the messages, in the order of the old UIDs.
     pub now: UidRange,
 }

@@ -1,19 +1,19 @@
 //! The position of a checkpoint's walk over a shard's index. Section 7 of `docs/format.md`.
 //!
 //! Invariant: from the root of an unfinished checkpoint on, the journal has everything that the
-//! walk has passed, and all changes since then. So another life continues the walk.
+//! walk has passed, and all changes since then. So a later life can continue the walk.
 
 use crate::index::Index;
 use crate::superblock::Root;
 use crate::types::AccountId;
 
-/// The next position of the walk. Numbers are those of accounts, mailboxes and UIDs.
+/// The next position of the walk. The numbers are account ids, mailbox numbers and UIDs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WalkCursor {
     Shard,
-    /// The first account with this id or a higher one.
+    /// The first account with at least this id.
     Account(AccountId),
-    /// The first mailbox of the account with this id or a higher one.
+    /// The first mailbox of the account with at least this number.
     Mailbox(AccountId, u32),
     /// The mailbox's messages from this UID on.
     Messages(AccountId, u32, u32),
@@ -21,7 +21,8 @@ pub(crate) enum WalkCursor {
 }
 
 impl WalkCursor {
-    /// Whether the account of this position is known. A position is read from the disk.
+    /// Whether the account of this position exists in `index`. A position from the disk may be
+    /// wrong.
     pub(crate) fn is_in(self, index: &Index) -> bool {
         match self {
             WalkCursor::Mailbox(account, _) | WalkCursor::Messages(account, ..) => {
@@ -59,8 +60,8 @@ impl WalkCursor {
 pub(crate) struct UnfinishedCheckpoint {
     /// The root of the journal once the checkpoint is complete.
     pub(crate) root: Root,
-    /// Everything after this position is missing.
+    /// The position that the walk has reached. Everything after it is missing.
     pub(crate) cursor: WalkCursor,
-    /// Blocks of the journal before that root.
+    /// The number of blocks of the journal before that root.
     pub(crate) blocks_before: u32,
 }

@@ -1,7 +1,7 @@
 //! Appending to a shard's journal: its blocks, and the links from segment to segment.
 //!
-//! Invariant: blocks of an earlier life are never mistaken for blocks of this one. A fence comes
-//! first, or a link.
+//! Invariant: blocks of an earlier life are never mistaken for blocks of this life. So the first
+//! block that a life writes to a journal is a fence, or follows a new link.
 
 use crate::backing::{Backing, DiskPurpose};
 use crate::block::{self, RECORDS_MAX};
@@ -16,7 +16,7 @@ use crate::superblock::Root;
 use alloc::vec::Vec;
 use sometimes::{buggify, sometimes};
 
-/// Whether a shard's journal has space for this many blocks.
+/// Whether a shard's journal has space for `blocks` more blocks.
 pub(crate) fn has_places(parts: &StoreParts, shard: ShardId, blocks: u32) -> bool {
     let geometry = parts.segments.geometry();
     let left = parts.journals.of(shard).map_or(0, |journal| journal.places_left(geometry));
@@ -29,7 +29,7 @@ pub(crate) fn needs_fence(parts: &StoreParts, shard: ShardId) -> bool {
     parts.journals.of(shard).is_some_and(|journal| journal.needs_fence(geometry))
 }
 
-/// Writes records as a group of `blocks` blocks, after a fence if one is needed. The caller has
+/// Writes records as a group of `blocks` blocks, after a fence if `fence` is set. The caller has
 /// checked the space.
 pub(crate) fn write_blocks(
     parts: &mut StoreParts,
@@ -64,7 +64,8 @@ fn write_block(parts: &mut StoreParts, shard: ShardId, group: (u64, u32), record
     let header = journal.header(shard, group);
     let mut pair = parts.pool.take_pair();
     if journal.is_fenced_first() {
-        // Sectors of a torn block of an earlier life must not find their missing sectors here.
+        // The rest of the page is zero, so that no sector completes a torn block of an earlier
+        // life.
         pair.fill(0);
     }
     journal.block_follows(block::emit_records(
@@ -78,8 +79,8 @@ fn write_block(parts: &mut StoreParts, shard: ShardId, group: (u64, u32), record
     parts.backing.write(page, pair, DiskPurpose::Block { number });
 }
 
-/// Makes sure that the shard's journal has a place for a block. Returns false if there is no
-/// segment.
+/// Makes sure that the shard's journal has a place for a block. Returns false if no segment is
+/// free.
 pub(crate) fn extend_journal(parts: &mut StoreParts, shard: ShardId) -> bool {
     let geometry = parts.segments.geometry();
     let full = match parts.journals.of(shard) {
@@ -133,7 +134,7 @@ pub(crate) fn refresh_reserve(parts: &mut StoreParts) {
 }
 
 /// Allocates pages for a chunk in the shard's open segment, pinned until they are live or given up.
-/// If there are none, journals must give back what they can.
+/// If there are none, makes checkpoints due, so that journals give back segments.
 pub(crate) fn allocate(
     parts: &mut StoreParts,
     shard: ShardId,

@@ -1,6 +1,6 @@
 //! Deliveries that wait for buffers, and the order in which they are woken.
 //!
-//! Invariant: a delivery that waits for one kind of buffer does not block one that waits for
+//! Invariant: a delivery that waits for one kind of buffer does not block a delivery that waits for
 //! another kind. An available buffer is offered to a delivery that waits for its kind.
 
 use crate::delivery::{Deliveries, Expect};
@@ -10,7 +10,8 @@ use crate::pool::Pool;
 use alloc::collections::VecDeque;
 use tasks::{Continuation, FrameId};
 
-/// What a delivery can wait for: a buffer of some kind, or a segment. Each has a queue of its own.
+/// The resource that a delivery waits for: a buffer of some kind, or a segment. Each kind has a
+/// queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AwaitedBuffer {
     /// A page for the first octets.
@@ -59,7 +60,8 @@ impl BufferWaiters {
 }
 
 impl Deliveries {
-    /// Buffers came back: wakes one delivery for each kind that is available.
+    /// Wakes one delivery for each kind of buffer that is available. To be called after buffers
+    /// were returned.
     pub(crate) fn offer_buffers(&mut self, pool: &Pool, wakes: &mut Wakes) {
         for awaited in [AwaitedBuffer::Page, AwaitedBuffer::Run, AwaitedBuffer::Copy] {
             let can_be_had = match awaited {
@@ -74,8 +76,8 @@ impl Deliveries {
         }
     }
 
-    /// Another core has answered whether it gives up segments. Every delivery that waited for this
-    /// tries again.
+    /// Wakes every delivery that waits for a segment, so that it tries again. To be called when the
+    /// disk owner has answered a request for segments.
     pub(crate) fn retry_for_segments(&mut self, wakes: &mut Wakes) {
         while let Some(delivery) = self.buffer_waiters.segment.pop_front() {
             self.wake_waiter(delivery, wakes);
@@ -94,15 +96,15 @@ impl Deliveries {
     }
 
     /// Takes a delivery out of the queues when it is given up or has found its buffer. Otherwise it
-    /// would be woken in place of another one.
+    /// would be woken in place of another delivery.
     pub(super) fn stop_waiting_for_buffer(&mut self, id: FrameId) {
         if core::mem::take(&mut self.known(id).awaits_buffer) {
             self.buffer_waiters.forget(id);
         }
     }
 
-    /// Single pages that copies must leave: one for each delivery and each read that may still
-    /// begin.
+    /// The number of single pages that copies must leave: one for each delivery and each read that
+    /// may still begin.
     pub(crate) fn pages_to_leave(&self, reads_to_come: usize) -> usize {
         self.table.capacity() - self.table.len() + reads_to_come
     }

@@ -1,7 +1,7 @@
 //! The end of a delivery: its last chunks and records are gathered, the flush is awaited, or the
 //! delivery is given up.
 //!
-//! Invariant: space for all recipients is allocated before any of them gets the message.
+//! Invariant: space for all recipients is allocated before any recipient gets the message.
 
 use crate::chunk::{self, pages_for};
 use crate::delivery::{Deliveries, Expect, StepProgress};
@@ -22,13 +22,13 @@ use alloc::vec::Vec;
 use tasks::FrameId;
 
 /// The most bytes of the records of one recipient: `delivered`, `queued`, a note of the arrival,
-/// and as many `chunks` records as the largest message needs. The pages before its last chunk are
-/// not counted.
+/// and as many `chunks` records as the largest message needs. Not included: 4 bytes for each chunk
+/// before the last.
 const RECORDS_BYTES: usize = 224;
 
 impl Deliveries {
-    /// Gathers the oldest ready delivery if that is possible now. Returns whether it did, so that
-    /// the next one may follow.
+    /// Gathers the oldest ready delivery, if that is possible now. Returns whether it was, so that
+    /// the next delivery may follow.
     pub(crate) fn gather_next(&mut self, reads_to_come: usize, parts: &mut StoreParts) -> bool {
         let Some(id) = self.ready.front().copied() else { return false };
         if self.gather_delivery(id, reads_to_come, parts) == StepProgress::Later {
@@ -79,7 +79,7 @@ impl Deliveries {
         StepProgress::Done
     }
 
-    /// Moves the octets into a buffer with exactly the pages they need.
+    /// Moves the octets into a buffer with exactly the pages that they need.
     fn fit_staging(&mut self, id: FrameId, pool: &mut Pool) -> StepProgress {
         let delivery = self.known(id);
         let pages = pages_for(delivery.length);
@@ -97,8 +97,8 @@ impl Deliveries {
         StepProgress::Done
     }
 
-    /// Reserves quota for all recipients, and allocates the last chunk of each, before any of them
-    /// gets the message.
+    /// Reserves quota for all recipients, and allocates the last chunk of each, before any
+    /// recipient gets the message.
     pub(super) fn allocate_last(
         &mut self,
         id: FrameId,
@@ -129,7 +129,7 @@ impl Deliveries {
         Ok(StepProgress::Done)
     }
 
-    /// Gathers the chunk and the records of the next recipient. `None` when all have them.
+    /// Gathers the chunk and the records of the next recipient. `None`: all recipients have theirs.
     fn gather_recipient(
         &mut self,
         id: FrameId,
@@ -222,7 +222,7 @@ impl Deliveries {
         Some(StepProgress::Done)
     }
 
-    /// A flush has covered all chunks except the last.
+    /// Makes a delivery ready, after a flush has covered all of its chunks except the last.
     pub(crate) fn chunks_flushed(&mut self, id: FrameId) {
         let Some(delivery) = self.table.get_mut(id) else { return };
         if delivery.expect == Expect::ChunksFlushed {
@@ -231,7 +231,8 @@ impl Deliveries {
         }
     }
 
-    /// A group with one of the recipients' records is durable and applied.
+    /// Notes that a group with the records of a recipient is durable and applied. After the last
+    /// such group, the message is delivered.
     pub(crate) fn recipient_flushed(&mut self, id: FrameId, parts: &mut StoreParts) {
         let delivery = self.known(id);
         delivery.groups -= 1;
@@ -244,8 +245,8 @@ impl Deliveries {
         }
     }
 
-    /// A chunk was written, or the write failed. Returns whether a group depends on the failed
-    /// write: then the disk has failed.
+    /// Ends the write of a chunk. Returns true if the write failed and a group depends on it: then
+    /// the disk has failed.
     pub(crate) fn chunk_written(&mut self, id: FrameId, ok: bool, parts: &mut StoreParts) -> bool {
         let delivery = self.known(id);
         delivery.writes -= 1;
@@ -257,12 +258,12 @@ impl Deliveries {
         is_fatal
     }
 
-    /// Clears the ready queue: the disk has failed.
+    /// Clears the ready queue, because the disk has failed.
     pub(crate) fn none_is_ready(&mut self) {
         self.ready.clear();
     }
 
-    /// Ends all deliveries: the store is read-only from now on.
+    /// Ends all deliveries, because the store is read-only from now on.
     pub(crate) fn refuse_all(&mut self, parts: &mut StoreParts) {
         for slot in 0..self.table.capacity() {
             let Some(id) = self.table.id_at(slot) else { continue };
@@ -310,7 +311,7 @@ impl Deliveries {
             parts.pool.give(staging);
         }
         self.idle.push(delivery);
-        // One delivery fewer may need a page, so copies may find more of them.
+        // Fewer deliveries may need a page now, so copies may take more pages.
         parts.pool.has_room();
     }
 }

@@ -9,7 +9,7 @@ use crate::types::{HeadSize, Recipient};
 use alloc::boxed::Box;
 
 impl Delivery {
-    /// Takes as many octets as fit into the buffer.
+    /// Takes as many octets as fit into the buffer. Returns their number.
     pub(super) fn take(&mut self, octets: &[u8]) -> usize {
         let Some(staging) = &mut self.staging else { return 0 };
         let Some(room) = staging.get_mut(HEADER_BYTES + self.length..) else {
@@ -25,9 +25,9 @@ impl Delivery {
         count
     }
 
-    /// Sets the head: the number of octets at the end that come first in the message. If all octets
-    /// are still in the buffer, they are rotated there. Otherwise they stay in place, and readers
-    /// get the head from the entry.
+    /// Sets the head: the octets that were appended last, but come first in the message. If all
+    /// octets are still in the buffer, they are rotated there, so that no head remains. Otherwise
+    /// they stay in place, and the entry tells readers the size of the head.
     pub(super) fn set_head(&mut self, head: HeadSize) {
         self.head = head;
         let all = self
@@ -41,7 +41,7 @@ impl Delivery {
         }
     }
 
-    /// Continues in another buffer. Returns the old one.
+    /// Moves the octets to another buffer. Returns the old buffer.
     pub(super) fn restage(&mut self, mut buffer: Box<[u8]>) -> Option<Box<[u8]>> {
         let old = self.staging.take();
         let used = HEADER_BYTES..HEADER_BYTES + self.length;

@@ -26,8 +26,8 @@ fn format_4_entry_has_the_specified_bytes() {
     assert_eq!(QueuedRecord::parse(FieldReader::new(&bytes)), Some(valid()));
 }
 
-/// `forward` determines how many recipients such an entry has. Results beyond a count are not a
-/// fault of the program.
+/// The number of recipients of such an entry follows from `forward`, which may change. With a
+/// count, a result beyond it would look like a bug of ours.
 #[test]
 fn forward_record_with_a_recipient_count_is_malformed() {
     let (mut bytes, parsed) =
@@ -55,7 +55,8 @@ proptest! {
         }
     }
 
-    /// The same for a change. It never removes anything from an entry and adds no recipient.
+    /// Any bytes of a change are either refused, or written again exactly as they were read. A
+    /// change never clears a result of an entry, and adds no recipient.
     #[test]
     fn progress_record_only_adds_possible_results(
         fields in (0..5_u8, 0..5_u8, 0..3_u8, any::<u8>(), any::<u8>()),

@@ -9,7 +9,7 @@ fn entry(uid: u32) -> MessageEntry {
     MessageEntry::new(uid, 100 + uid, uid, 0, 1, u64::from(uid))
 }
 
-/// The invariants at the head of the module.
+/// Checks the invariants at the head of the module.
 fn check(messages: &Messages, known: &BTreeMap<u32, MessageEntry>) {
     assert!(messages.iter().eq(known.values()));
     assert_eq!(messages.len() as usize, known.len());

@@ -23,7 +23,7 @@ pub(super) struct BlankCheck {
     starts: SegmentStarts,
     used: Option<OpenRefusal>,
     patience: Patience,
-    /// The number of lanes that read a page.
+    /// The number of lanes that still read pages.
     left: usize,
 }
 
@@ -32,7 +32,7 @@ impl BlankCheck {
         BlankCheck { starts: SegmentStarts::of_disk(disk_pages), used: None, patience, left: LANES }
     }
 
-    /// A lane has read its page.
+    /// Takes in the page that a lane has read.
     pub(super) fn arrived(&mut self, lane: u8, lanes: &mut Lanes) {
         if let Some(piece) = lanes.take(lane) {
             self.used = self
@@ -61,7 +61,7 @@ impl BlankCheck {
 }
 
 /// The reason why this page makes the disk not blank. `None` if the page is zero. An unreadable
-/// page may have any content.
+/// page counts as not blank, because it may have any content.
 fn use_of(page: Result<&[u8], ()>, number: Page) -> Option<OpenRefusal> {
     let Ok(bytes) = page else { return Some(OpenRefusal::Unreadable) };
     if chunk::may_begin(bytes, number) || block::may_begin(bytes, number) {

@@ -1,4 +1,4 @@
-//! The superblocks: finds the current one, or why the disk has none.
+//! Finds the current superblock, or the reason why the disk has none.
 
 use crate::lanes::Lanes;
 use crate::layout::{CRASH_PAGE, PAGE_SECTORS, PIECE_PAGES, Page, slots, superblock_pieces};
@@ -7,15 +7,15 @@ use crate::superblock::{Format, SlotContent, Superblock};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// The content around the segments of a disk.
+/// The content of a disk around its segments.
 pub(super) enum DiskContent {
     /// This superblock is the current one.
     Store {
         superblock: Box<Superblock>,
         damaged: Vec<Page>,
-        /// An earlier version refers to journals that this one does not refer to.
+        /// Another version of the superblock refers to other journals than the current version.
         is_sole: bool,
-        /// All four slots have the format of this one.
+        /// All four slots have the format of the current version.
         is_of_one_format: bool,
         /// A slot has an earlier format: a conversion was interrupted.
         is_partly_converted: bool,
@@ -24,9 +24,9 @@ pub(super) enum DiskContent {
     Nothing,
 }
 
-/// The result of the lanes on a disk with this many pages.
+/// The content that the lanes have read from a disk of `pages`.
 ///
-/// Errors: the disk is not touched.
+/// Errors: the reason why the disk is refused. Nothing is written to it.
 pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<DiskContent, OpenRefusal> {
     let mut newest: Option<Box<Superblock>> = None;
     let (mut damaged, mut other, mut versions) = (Vec::new(), None, Vec::new());

@@ -184,9 +184,9 @@ pub(crate) fn put_moved(out: &mut Vec<u8>, moved: &Move) {
     });
 }
 
-/// The fence: a life of the machine continues a journal with this record, alone in its block.
-/// Blocks that an earlier life left behind this place continue another block than this one, so they
-/// never fit.
+/// Appends the record of a fence. A life of the machine begins its part of a journal with this
+/// record, alone in its block. Blocks that an earlier life left after this place carry the hash of
+/// another block, so they never fit.
 pub(crate) fn put_life(out: &mut Vec<u8>, nonce: u64) {
     put(out, LIFE, |out| put_u64(out, nonce));
 }
@@ -213,8 +213,8 @@ pub(crate) fn put_filed(
     });
 }
 
-/// This mailbox will never exist again. The same holds for mailboxes with a lower number that have
-/// no record.
+/// Appends the record that `mailbox` will never exist again. Nor will mailboxes with a lower number
+/// that have no record.
 pub(crate) fn put_gone(out: &mut Vec<u8>, account: AccountId, mailbox: u32) {
     put(out, GONE, |out| {
         put_u64(out, account.0);
@@ -222,7 +222,7 @@ pub(crate) fn put_gone(out: &mut Vec<u8>, account: AccountId, mailbox: u32) {
     });
 }
 
-/// An empty `value` removes the note.
+/// Appends the record of a note. An empty `value` removes the note.
 pub(crate) fn put_note(out: &mut Vec<u8>, account: AccountId, key: &[u8], value: &[u8]) {
     put(out, NOTE, |out| {
         put_u64(out, account.0);

@@ -2,8 +2,9 @@
 //! durable without them.
 //!
 //! Invariant: a message is removed only if no group is known to have followed, and its last chunk
-//! was read and is not the one that the record names. An unreadable place counts as a group. A
-//! place with two rotten copies looks like the end, so a group there is not known.
+//! was read and is not the chunk that the record names. An unreadable place counts as a following
+//! group. A place with two rotten copies looks like the end of the journal, so a group in that
+//! place stays unknown.
 
 use crate::chunk;
 use crate::finding::{Damage, Finding};
@@ -26,14 +27,14 @@ pub(super) struct Recent {
     pub(super) check: u64,
 }
 
-/// A torn message that was taken out, and the pages that its chunks were written to.
+/// A torn message that was removed from the index, and the pages of its chunks.
 #[derive(Debug)]
 pub(crate) struct Dropped {
     pub(crate) account: AccountId,
     pub(crate) mailbox: u32,
     pub(crate) uid: u32,
     pub(crate) pages: Vec<(Page, u32)>,
-    /// The key of the note that it has arrived, if there was one.
+    /// The key of the note of the message's arrival, if the account had one.
     pub(crate) arrival: Option<Box<[u8]>>,
 }
 

@@ -23,16 +23,16 @@ impl Store {
         self.is_new
     }
 
-    /// Requests the conversion of an earlier format to the newest one, [`crate::FORMAT_VERSION`],
-    /// once the disk is open. To be called before that. Without it the disk keeps its format,
-    /// unless a conversion has begun.
+    /// Requests the conversion of the disk to the newest format, [`crate::FORMAT_VERSION`]. To be
+    /// called before the disk is open. Without this call the disk keeps its format, unless an
+    /// earlier conversion was interrupted.
     pub fn convert(&mut self) {
         if let Some(opening) = &mut self.opening {
             opening.convert();
         }
     }
 
-    /// Whether the disk had an earlier format when it was opened, and has the newest one now.
+    /// Whether the disk had an earlier format when it was opened, and has the newest format now.
     pub fn is_converted(&self) -> bool {
         self.is_converted
     }
@@ -57,7 +57,8 @@ impl Store {
         self.parts.role.is_half_full(&self.parts.segments)
     }
 
-    /// The space for one more body. It allows a refusal before the body is sent.
+    /// The space for one more body. So a caller can refuse a message before the client sends its
+    /// body.
     pub fn room(&self) -> BodySpace {
         if self.parts.indexes.are_full() { BodySpace::NONE } else { self.parts.segments.room() }
     }
@@ -83,12 +84,12 @@ impl Store {
             .map(|account| AccountInfo { account })
     }
 
-    /// The usage of an account; zero for an unknown one.
+    /// The usage of an account; zero for an unknown account.
     pub fn usage(&self, id: AccountId) -> Usage {
         self.parts.indexes.account(id).map_or(Usage::default(), |account| account.quota().usage())
     }
 
-    /// Whether it is noted that this message has arrived.
+    /// Whether the account has a note of the arrival of the message `origin`.
     pub fn has_arrived(&self, account: AccountId, origin: SentId) -> bool {
         let known = self.parts.indexes.account(account);
         known.is_some_and(|known| known.notes().contains_key(&origin.key()[..]))
@@ -116,8 +117,8 @@ impl Store {
         Some(entry.info(self.parts.superblock.guid_prefix()))
     }
 
-    /// The entry of the outbox message with this UID. `None`: there is no such message, or it comes
-    /// from a rebuild.
+    /// The entry of the outbox message with this UID. `None`: there is no such message, or a
+    /// rebuild has restored it without its entry.
     pub fn outbox_entry(&self, account: AccountId, Uid(uid): Uid) -> Option<OutboxEntry> {
         self.parts.indexes.account(account)?.outbox().get(&uid).copied()
     }
@@ -191,29 +192,34 @@ impl Store {
         Some(self.parts.indexes.account(account)?.conversations())
     }
 
-    /// The date of the newest message. Messages with a delayed send are not counted.
+    /// The date of the newest message. Drafts with a delayed send do not count, because their date
+    /// is the time of sending.
     pub fn newest_date(&self) -> Option<UnixTime> {
         let accounts = self.parts.indexes.accounts();
         let mailboxes = accounts.flat_map(|account| account.mailboxes());
         let entries = mailboxes
             .flat_map(|mailbox| mailbox.messages().iter().map(move |entry| (mailbox.id(), entry)));
-        let came = entries.filter(|(id, entry)| {
+        let arrived = entries.filter(|(id, entry)| {
             MailboxId(*id) != DRAFTS || !Flags(entry.flags()).contains(Flags::HELD)
         });
-        came.map(|(_, entry)| entry.date).max().map(|date| UnixTime::from_seconds(u64::from(date)))
+        arrived
+            .map(|(_, entry)| entry.date)
+            .max()
+            .map(|date| UnixTime::from_seconds(u64::from(date)))
     }
 
-    /// The number of messages with a lower UID.
+    /// The number of messages with a UID below `uid`.
     pub fn count_below(&self, account: AccountId, mailbox: MailboxId, Uid(uid): Uid) -> u32 {
         self.known(account, mailbox).map_or(0, |mailbox| mailbox.messages().count_below(uid))
     }
 
-    /// Begins a message for `recipients`. Each of them gets it completely or not at all.
+    /// Begins the delivery of a message to `recipients`. Each recipient gets it wholly or not at
+    /// all.
     ///
-    /// Errors: `NotServing`, `ReadOnly`, `IndexFull`, `NoSuchAccount` and `NoSuchMailbox` (no
-    /// recipient gets it), `Busy` for too many deliveries or recipients. `Arrived` if a recipient
-    /// that must get it once has it already. `TooMany` if too many such messages arrive, or a
-    /// mailbox has no UID left.
+    /// Errors: `NotServing`, `ReadOnly`, `IndexFull`, `NoSuchAccount` and `NoSuchMailbox` (for one
+    /// recipient, but then none gets the message), `Busy` for too many deliveries or recipients.
+    /// `Arrived` if a recipient with `once` has the message already. `TooMany` if an account has
+    /// too many noted arrivals, or a mailbox has no UID left.
     pub fn begin(&mut self, recipients: &[Recipient]) -> Result<DeliveryId, Refusal> {
         self.condition.check_serving()?;
         self.deliveries.begin(recipients, &mut self.parts.indexes)
@@ -225,8 +231,8 @@ impl Store {
         Some(Guid(u128::from(self.parts.superblock.guid_prefix()) << 64 | u128::from(number)))
     }
 
-    /// Appends octets. Returns how many were taken. If these are fewer than given, `continuation`
-    /// is woken with [`crate::Outcome::DeliveryReady`] when the rest may be tried again.
+    /// Appends octets. Returns the number of octets taken. If some were not taken, `continuation`
+    /// is woken with [`crate::Outcome::DeliveryReady`] when the caller may append the rest.
     ///
     /// Errors: the delivery has failed, and must be aborted.
     pub fn append(
@@ -241,13 +247,13 @@ impl Store {
         taken
     }
 
-    /// Allocates the space for the rest of a complete message. From then on only a failure of the
-    /// disk can prevent its delivery after the commit. Returns false if it is not known yet whether
-    /// there is space. Then `continuation` is woken with [`crate::Outcome::DeliveryReady`] for
-    /// another try.
+    /// Allocates the space for the rest of a complete message. Afterwards only a failure of the
+    /// disk can prevent the delivery of the message, once it is committed. Returns false if it is
+    /// not known yet whether space is free. Then `continuation` is woken with
+    /// [`crate::Outcome::DeliveryReady`] for another try.
     ///
     /// Errors: the delivery has failed, or there is no space on the disk or in the quota of a
-    /// recipient. The delivery is aborted.
+    /// recipient. In each case the delivery is aborted.
     pub fn prepare(&mut self, id: DeliveryId, continuation: Continuation) -> Result<bool, Refusal> {
         self.condition.check_serving()?;
         let prepared = self.deliveries.prepare(id, continuation, &mut self.parts);
@@ -255,8 +261,8 @@ impl Store {
         prepared
     }
 
-    /// Ends the message. `continuation` is woken with [`crate::Outcome::Delivered`] when it is
-    /// durable for every recipient, or with [`crate::Outcome::Refused`].
+    /// Ends the message. `continuation` is woken with [`crate::Outcome::Delivered`] when the
+    /// message is durable for every recipient, or with [`crate::Outcome::Refused`].
     ///
     /// Errors: the delivery has failed or is not complete, and is aborted.
     pub fn commit(
@@ -273,20 +279,21 @@ impl Store {
         committed
     }
 
-    /// Gives up a delivery. If it is committed, this only removes its continuation.
+    /// Gives up a delivery. If the delivery is committed, this call only removes its continuation.
     ///
-    /// A wake that the delivery has caused, and that [`Store::next_wake`] has not returned yet,
-    /// still comes. So a caller with a continuation that outlives the delivery may give it up only
-    /// while it waits for nothing: after an error, or after the outcome. A caller that gives it up
-    /// at another time must end its frame, or ignore unexpected wakes.
+    /// [`Store::next_wake`] still returns a wake that the delivery has already caused. So a caller
+    /// that keeps its frame may give up a delivery only while it waits for no wake: after an error,
+    /// or after the outcome. At any other time the caller must end its frame, or ignore unexpected
+    /// wakes.
     pub fn abort(&mut self, id: DeliveryId) {
         self.deliveries.abort(id, &mut self.parts);
         self.serve_waiting();
     }
 
-    /// Reads octets of a message from `offset` on: at least one if there is one, and at most those
-    /// that are contiguous on the disk. `continuation` is woken with [`crate::Outcome::Body`], or
-    /// with [`crate::Outcome::Refused`]: `Damaged`, `Unreadable`, `NoSuchMessage`.
+    /// Reads octets of a message from `offset` on: at least one, unless the message is empty, and
+    /// at most those that are contiguous on the disk. `continuation` is woken with
+    /// [`crate::Outcome::Body`], or with [`crate::Outcome::Refused`]: `Damaged`, `Unreadable`,
+    /// `NoSuchMessage`.
     ///
     /// Errors: `NotServing`, `NoSuchMailbox`, `NoSuchMessage`, `PastEnd`, `Busy` for too many
     /// reads.

@@ -34,27 +34,27 @@ impl Store {
         self.parts.indexes.has_changes()
     }
 
-    /// Tells which accounts may have changed since the last call. It includes every changed
-    /// account, and may include others.
+    /// Returns a function that tells whether an account may have changed since the last call. It is
+    /// true for every changed account, and may be true for others.
     pub fn take_changes(&mut self) -> impl Fn(AccountId) -> bool + use<> {
         let changed = self.parts.indexes.take_changes();
         move |account| changed.has(account.shard())
     }
 
-    /// The next message that came into an outbox since the store serves, each once. It may be gone
-    /// already.
+    /// The next message that has arrived in an outbox since the store serves. Each message is
+    /// returned once. It may be removed already.
     pub fn next_posted(&mut self) -> Option<(AccountId, Uid)> {
         self.parts.indexes.next_posted()
     }
 
-    /// Whether [`Store::next_posted`] has one.
+    /// Whether [`Store::next_posted`] has a message to return.
     pub fn has_posted(&self) -> bool {
         self.parts.indexes.has_posted()
     }
 
     /// Sets the quota of each account in octets, by its address. `None`: limited only by the disk.
-    /// An account that exceeds it keeps its messages, and gets new ones only when it is below
-    /// again.
+    /// An account above its quota keeps its messages, and gets new messages only when it is below
+    /// the quota again.
     pub fn set_quotas(&mut self, quota: impl Fn(&str) -> Option<u64>) {
         for account in self.parts.indexes.accounts_mut() {
             account.allow(quota(account.texts().address));
@@ -194,7 +194,8 @@ impl Store {
     /// Changes an outbox entry. The packing follows from the envelope of its message.
     /// `continuation` is woken with [`crate::Outcome::Changed`].
     ///
-    /// Errors: `NoSuchMessage` if there is no entry, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    /// Errors: `NoSuchMessage` if the message has no entry, `DiskFull`, `Busy`, `NotServing`,
+    /// `ReadOnly`.
     pub fn change_entry(
         &mut self,
         account: AccountId,
@@ -270,7 +271,7 @@ impl Store {
     /// refused with `NameTaken`, `TooMany` or `NoSuchAccount`. Names are compared byte by byte: the
     /// caller normalizes them first.
     ///
-    /// Errors: `TooLarge` for an empty name or one of more than [`MAILBOX_NAME_MAX`] bytes,
+    /// Errors: `TooLarge` for a name that is empty or has more than [`MAILBOX_NAME_MAX`] bytes,
     /// `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn create_mailbox(
         &mut self,
@@ -315,13 +316,13 @@ impl Store {
     }
 
     /// Moves the messages with these UIDs, in ascending order, to another mailbox of the account,
-    /// with their flags and GUIDs. Each of them is in exactly one of the two at any moment.
-    /// `continuation` is woken with [`crate::Outcome::Filed`], which says how many were moved. Or
-    /// it is refused with `NoSuchMailbox`, `NoSuchMessage` (none of them exists) or `TooMany` (the
-    /// other mailbox has no UID left).
+    /// with their flags and GUIDs. At any moment each message is in exactly one of the two
+    /// mailboxes. `continuation` is woken with [`crate::Outcome::Filed`], which has the number of
+    /// moved messages. Or it is refused with `NoSuchMailbox`, `NoSuchMessage` (none of the messages
+    /// exists) or `TooMany` (the other mailbox has no UID left).
     ///
-    /// Errors: `BuiltIn` for the outbox, which only deliveries add to; `TooLarge` for more than 400
-    /// ranges, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
+    /// Errors: `BuiltIn` if `to` is the outbox, to which only deliveries add messages; `TooLarge`
+    /// for more than 400 ranges, `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn file(
         &mut self,
         account: AccountId,
@@ -356,8 +357,9 @@ impl Store {
         self.queue_change(account, ChangeKind::Note { changes: changes.into() }, continuation)
     }
 
-    /// Forgets that this message has arrived: no further attempt to deliver it to the account will
-    /// come. `continuation` is woken as by [`Store::change_notes`].
+    /// Forgets the arrival of the message `origin`. The caller knows that no further attempt to
+    /// deliver it to the account will follow. `continuation` is woken as by
+    /// [`Store::change_notes`].
     ///
     /// Errors: `DiskFull`, `Busy`, `NotServing`, `ReadOnly`.
     pub fn forget_arrival(
@@ -385,7 +387,7 @@ impl Store {
     }
 }
 
-/// The id of an account with this address.
+/// The id of the account with this address.
 fn account_id(key: &HashKey, address: &str) -> AccountId {
     let Hash(bytes) = key.hash_name(address.as_bytes());
     AccountId(Hash(bytes).short())

@@ -2,8 +2,8 @@
 //! its share.
 //!
 //! Shard s is owned by core s mod n. The number of cores that own shards is decided each time the
-//! disk is opened. It is all cores, unless space is so scarce that they would keep more than half
-//! of it from each other. It is not recorded on the disk.
+//! disk is opened. All cores own shards, unless they would keep more than half of the free space
+//! from each other. The number is not recorded on the disk.
 //!
 //! Invariants:
 //! - Shards are handed over when no operation is in progress, and with all their state.
@@ -31,7 +31,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use machine::{CoreId, DiskOperation, DiskRequest};
 
-/// The shards of one core, and the state of the disk that it needs for them.
+/// The shards of one core, and the state of the disk that the core needs for them.
 pub struct Share {
     state: State,
     superblock: Superblock,
@@ -62,7 +62,7 @@ impl Owners {
         self.of_shard(account.shard())
     }
 
-    /// The number of owners. They are the first cores of the machine.
+    /// The number of owners. The owners are the first cores of the machine.
     pub fn count(self) -> u8 {
         self.0
     }
@@ -83,9 +83,10 @@ impl Store {
         Store::unopened(limits, None, seed, StoreRole::Client(DiskClient::default()), 1)
     }
 
-    /// Hands out the shares of the other cores, as soon as the store is open and no operation is in
-    /// progress. Returns the owners, and the shares of all but the first, in their order. To be
-    /// called once, before any operation except on accounts.
+    /// Hands out the shares of the other cores. Returns the owners, and the shares of all owners
+    /// but the first, in the order of the cores. `None`: the store is not open yet, or an operation
+    /// is in progress. To be called until it succeeds once, before any operation except on
+    /// accounts.
     pub fn share_out(&mut self, cores: u8) -> Option<(Owners, Vec<Box<Share>>)> {
         if !self.can_be_shared() {
             return None;
@@ -104,7 +105,7 @@ impl Store {
         Some((owners, shares))
     }
 
-    /// Takes over these shards.
+    /// Takes over the shards of `share`.
     pub fn take_over(&mut self, share: Box<Share>) {
         let Share { state, superblock, segments, indexes, journals, started, checkpointer } =
             *share;
@@ -130,7 +131,7 @@ impl Store {
         }
     }
 
-    /// A forwarded request of a client has arrived.
+    /// Processes a request that a client core has sent to this disk owner.
     pub fn client_request_arrived(&mut self, from: CoreId, ClientRequest(kind): ClientRequest) {
         let is_serving = self.state() == State::Serving;
         let parts = &mut self.parts;
@@ -160,17 +161,17 @@ impl Store {
         self.serve_waiting();
     }
 
-    /// The next message for a client.
+    /// The next notice for a client core.
     pub fn next_owner_notice(&mut self, core: CoreId) -> Option<OwnerNotice> {
         self.parts.role.next_owner_notice(core)
     }
 
-    /// Whether there is a message for a client.
+    /// Whether [`Store::next_owner_notice`] has a notice to return for any core.
     pub fn has_owner_notices(&self) -> bool {
         self.parts.role.has_owner_notices()
     }
 
-    /// The next request for the disk owner.
+    /// The next request of this client core to the disk owner.
     pub fn next_client_request(&mut self) -> Option<ClientRequest> {
         let parts = &mut self.parts;
         parts.role.next_client_request(&mut parts.backing)
@@ -181,7 +182,7 @@ impl Store {
         self.parts.role.has_client_requests(&self.parts.backing)
     }
 
-    /// A message of the disk owner has arrived.
+    /// Processes a notice of the disk owner.
     pub fn owner_notice_arrived(&mut self, OwnerNotice(kind): OwnerNotice) {
         match kind {
             NoticeKind::Disk(completion) => self.disk_completed(completion),
@@ -198,7 +199,7 @@ impl Store {
     }
 }
 
-/// The most cores that keep no more than half of the free space from each other.
+/// The largest number of cores that keep at most half of the free space from each other.
 fn owners(cores: u8, parts: &StoreParts) -> Owners {
     let is_enough = |count: &u8| {
         let keeps = |core| {
