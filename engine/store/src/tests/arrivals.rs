@@ -1,5 +1,4 @@
-//! Messages that are offered several times and arrive once, and marks of messages that are on their
-//! way.
+//! Messages that are delivered several times but arrive once, and the flags of delayed sends.
 
 use super::cuts::at_every_point;
 use super::disk::Cut;
@@ -48,7 +47,7 @@ fn repeated_message_is_refused_until_its_arrival_is_forgotten() {
 }
 
 /// After a cut anywhere, a repeated delivery succeeds if the message is missing, and is refused if
-/// it is there. This also holds if the message was torn after its record.
+/// the message has arrived. This also holds if the record is durable but the message is torn.
 #[test]
 fn repeated_message_is_there_once_after_a_cut_anywhere() {
     for length in [1500, 40_000] {
@@ -69,8 +68,8 @@ fn repeated_message_is_there_once_after_a_cut_anywhere() {
                 rig.exchange();
             },
             |rig, acknowledged| {
-                // Possibly nothing has been written since. A dropped message must not come back,
-                // nor its note.
+                // The power may fail again before anything else is written. A dropped message must
+                // not come back, nor must its note.
                 for cut in [None, Some(Cut::Prefix(0))] {
                     let disk = rig.disk.clone();
                     let again = Rig::on(disk);
@@ -78,8 +77,8 @@ fn repeated_message_is_there_once_after_a_cut_anywhere() {
                     let was_there = !again.list(ada).is_empty();
                     assert!(was_there || !acknowledged);
                     ends.borrow_mut()[usize::from(was_there)] += 1;
-                    let brought = again.deliver_to(&[to], &octets);
-                    assert_eq!(brought, if was_there { Err(Refusal::Arrived) } else { Ok(()) });
+                    let repeated = again.deliver_to(&[to], &octets);
+                    assert_eq!(repeated, if was_there { Err(Refusal::Arrived) } else { Ok(()) });
                     let list = again.list(ada);
                     assert_eq!(list.len(), 1);
                     assert!(again.read(ada, &list[0]).unwrap() == octets);

@@ -321,7 +321,7 @@ fn concurrent_mark_changes_of_a_message_all_apply() {
         let [clear, set] = [clear, set].map(|keywords| Marks { keywords, ..Marks::default() });
         MarkChange { clear, set }
     };
-    // All in one group, and while a group is in flight.
+    // The first changes are in one group. The later changes come while that group is in flight.
     for change in [MarkChange::set(both), keywords(0, 6), MarkChange::set(Flags::SEEN)] {
         let (_, continuation) = rig.continuation();
         rig.store.mark(ada, INBOX, Uid(1), change, continuation).unwrap();
@@ -365,7 +365,7 @@ fn guids_never_repeat() {
                 rig.settle();
             }
             rig = rig.cut(Cut::Prefix(0));
-            // All messages have been removed, but none of their GUID numbers is given out again.
+            // All messages have been removed, but none of their GUID numbers is assigned again.
             for guid in &seen {
                 let number = *guid as u64;
                 let next = rig.store.parts().indexes.of(ShardId((number >> 42) as u8)).guid_next();

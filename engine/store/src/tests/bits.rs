@@ -1,9 +1,9 @@
-//! Every single bit of a disk of 1.25 MiB, flipped alone. The store serves, returns all other
-//! messages unchanged, and names the damaged one.
+//! Flips every bit of a disk of 1.25 MiB, one at a time. The store serves, returns all other
+//! messages unchanged, and names the damaged message.
 //!
 //! A bit in a sector that opening does not read cannot change the result of opening. For such a
-//! sector only the messages in it are read again. All others would be read from the same sectors as
-//! before.
+//! sector only the messages in it are read again. All other messages would be read from the same
+//! sectors as before.
 
 extern crate std;
 
@@ -150,7 +150,7 @@ impl Filled {
                 tally.opened_anew += 1;
                 self.open_with_flipped(sector, bit)
             } else {
-                // Opening has the same result with and without this bit, so one store serves all of
+                // Opening has the same result with and without this bit, so one store tests all of
                 // these bits.
                 let rig = served.get_or_insert_with(|| unmoved(&self.disk));
                 flip(&mut rig.disk, sector, bit);
@@ -209,8 +209,8 @@ impl Filled {
         lost
     }
 
-    /// Checks that fsck names the account of the damaged message, or a message dropped as torn: the
-    /// last chunk of a shard's last group cannot be distinguished from one that a power cut tore.
+    /// Checks that fsck reports the damaged message, or a message that was dropped as torn. A
+    /// damaged last chunk in a shard's last group looks like a chunk that a power cut tore.
     fn is_named(&self, sector: u64, bit: usize, message: &Known) {
         let mut disk = self.disk.clone();
         flip(&mut disk, sector, bit);
@@ -227,7 +227,7 @@ impl Filled {
     }
 }
 
-/// Whether a message is read unchanged. If it is not, it must be reported as damaged.
+/// Whether a message is read unchanged. Panics if a changed message is not reported as damaged.
 fn is_whole(rig: &mut Rig, message: &Known) -> bool {
     match rig.read_in(message.account, message.mailbox, &message.info) {
         Ok(octets) => {
@@ -241,7 +241,7 @@ fn is_whole(rig: &mut Rig, message: &Known) -> bool {
     }
 }
 
-/// A few bits of each sector, different ones in each.
+/// Flips a few bits of each sector, other bits in each sector.
 #[test]
 fn one_flipped_bit_costs_at_most_one_message() {
     let filled = filled();

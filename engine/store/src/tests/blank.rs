@@ -127,7 +127,7 @@ fn reads_before_formatting_are_bounded() {
     assert!(rig.disk.sectors_read * SECTOR_BYTES as u64 <= (1024 + 32) * PAGE_BYTES as u64);
     assert!(rig.disk.requests_most <= 8);
     rig = rig.cut(Cut::Prefix(usize::MAX));
-    assert!(rig.serving() && !rig.store.is_new(), "it is new only once");
+    assert!(rig.serving() && !rig.store.is_new(), "the disk is new only once");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Buffers are scarce, and no operation that waits for one is forgotten.
+//! Buffers are scarce, and no operation that waits for a buffer is forgotten.
 
 use super::rig::{MIB, NOW, Rig, body, limits};
 use crate::DeliveryId;
@@ -7,8 +7,8 @@ use crate::outcome::{Outcome, Refusal};
 use crate::types::{AccountId, INBOX, Limits, Recipient, Uid, UidRange};
 use alloc::vec::Vec;
 
-/// A delivery that has filled its first page, and the number of the continuation that it waits with
-/// if it found no larger buffer.
+/// A delivery that has filled its first page. If it found no larger buffer, also the number of the
+/// continuation with which it waits.
 fn begun(rig: &mut Rig, account: AccountId) -> (DeliveryId, Option<u32>) {
     let delivery = rig.store.begin(&[Recipient::inbox(account)]).unwrap();
     let (number, continuation) = rig.continuation();
@@ -49,8 +49,8 @@ fn delivery_with_a_buffer_is_not_woken_instead_of_another() {
     let (late, woken_late) = begun(&mut rig, ada);
     assert!(woken_late.is_some());
     rig.store.give(buffers.pop().unwrap());
-    // The early delivery is woken. Before it tries again the late one gets more octets, as from
-    // another core.
+    // The early delivery is woken. Before it tries again, the late delivery gets more octets, as
+    // from another core.
     let (_, continuation) = rig.continuation();
     assert_eq!(rig.store.append(late, &body(2, 100), continuation), Ok(100));
     let (number, continuation) = rig.continuation();
@@ -92,7 +92,7 @@ fn waiting_read_never_returns_another_message() {
     let (number, continuation) = rig.continuation();
     rig.store.read(ada, INBOX, Uid(1), 10_000, continuation).unwrap();
     assert!(rig.store.is_short_of_buffers());
-    // Both in one group: nothing reads the message between them.
+    // The removal and a new delivery are in one group, so the read cannot start between them.
     let (_, removal) = rig.continuation();
     rig.store.remove(ada, INBOX, &[UidRange::one(Uid(1))], removal).unwrap();
     rig.deliver(&[ada], &body(2, 100)).unwrap();

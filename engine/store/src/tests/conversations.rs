@@ -35,10 +35,10 @@ fn check(rig: &Rig, account: AccountId) {
         let found: Vec<(MailboxId, Uid)> = rig.store.conversation(account, conversation).collect();
         assert_eq!(found, expected, "conversation {conversation}");
         for mailbox in MAILBOXES {
-            let there =
+            let found =
                 rig.store.conversation_in(account, mailbox, conversation).map(|uid| (mailbox, uid));
             let expected = expected.iter().copied().filter(|(of, _)| *of == mailbox);
-            assert!(there.eq(expected), "conversation {conversation} in {mailbox:?}");
+            assert!(found.eq(expected), "conversation {conversation} in {mailbox:?}");
         }
     }
 }
@@ -51,9 +51,9 @@ fn conversation_lookup_finds_all_its_messages_and_no_others() {
     for number in 0..400 {
         rig.store.summarize_with(summarize);
         let mailbox = MAILBOXES[dice.below(3) as usize];
-        let there: Vec<u32> =
+        let uids: Vec<u32> =
             rig.list_in(ada, mailbox).iter().map(|message| message.uid.0).collect();
-        let some: Vec<u32> = there.into_iter().filter(|_| dice.one_in(8)).collect();
+        let some: Vec<u32> = uids.into_iter().filter(|_| dice.one_in(8)).collect();
         match dice.below(8) {
             0 if !some.is_empty() => rig.remove_in(ada, mailbox, &some).unwrap(),
             1 if !some.is_empty() => {
@@ -88,7 +88,7 @@ fn conversation_index_memory_per_message_is_bounded() {
             (1..=60_000).for_each(|uid| set.insert(1, &entry(uid, number(uid))))
         });
         assert!(full <= 60_000 * CONVERSED_BYTES as i64, "{full}");
-        // Four of five are removed: the nodes are as empty as they can be.
+        // Four of five entries are removed, so the nodes are as empty as they can be.
         let gone = held(&mut set, &|set| {
             (1..=60_000)
                 .filter(|uid| uid % 5 > 0)

@@ -19,7 +19,7 @@ type Said = (EntrySource, EntryState, usize, u16, u16, bool, bool);
 
 fn said(rig: &Rig, account: AccountId) -> Vec<(Uid, Option<Said>)> {
     let of = |entry: OutboxEntry| {
-        // The second message here has recipients with requested reports.
+        // The recipients of the second message want reports of success.
         let packing = if entry.first() == 4 { Packing::DoneAndReported } else { Packing::Done };
         let (done, reported) = (entry.done(packing), entry.reported(packing));
         let (delay, damage) = (entry.is_delay_reported(), entry.is_damage_reported());
@@ -116,7 +116,7 @@ fn conversion_cut_anywhere_loses_nothing_and_is_completed() {
             rig.fsck().is_clean() && rig.fsck().to_string().starts_with("Barepost disk, format 4")
         );
     });
-    // The same cuts. The next life is not asked to convert, or does not know format 4.
+    // The same cuts, but the next life is not asked to convert the disk, or does not know format 4.
     let (mut disk, ..) = of_format_3();
     disk.is_to_be_converted = true;
     let mut rig = Rig::opening(disk);
@@ -193,8 +193,8 @@ fn converted_entries_survive_cuts_and_checkpoints() {
     assert!(rig.fsck().is_clean());
 }
 
-/// A program that knows only format 3 refuses the records of format 4 by name. This program does
-/// the same if the disk claims format 3.
+/// A program that knows only format 3 refuses a record of format 4, and names its kind. This
+/// program does so, too, if the disk claims format 3.
 #[test]
 fn format_4_record_on_a_format_3_disk_is_refused() {
     let mut rig = Rig::new(2 * MIB);

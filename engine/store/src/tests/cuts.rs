@@ -1,5 +1,5 @@
 //! Power cuts at every point of short scenarios: every prefix of the writes, and each sector of the
-//! next one torn.
+//! next write torn.
 
 use super::disk::{Cut, TestDisk};
 use super::rig::{MIB, NOW, Rig, body, password as of};
@@ -52,8 +52,8 @@ fn with_account() -> (Rig, AccountId) {
     (rig, ada)
 }
 
-/// Checks that earlier messages are there, and that the new message is there completely or not at
-/// all, and certainly if it was acknowledged.
+/// Checks that the earlier message exists, and that the new message exists completely or not at
+/// all. If it was acknowledged, the new message must exist.
 fn check_delivery(mut rig: Rig, ada: AccountId, octets: &[u8], acknowledged: bool) {
     for _ in 0..2 {
         assert!(rig.serving());
@@ -63,7 +63,7 @@ fn check_delivery(mut rig: Rig, ada: AccountId, octets: &[u8], acknowledged: boo
         if let Some(second) = list.get(1) {
             assert!(rig.read(ada, second).unwrap() == octets);
         }
-        // The next message gets a UID above all that were seen.
+        // The next message gets a UID above all UIDs that were seen.
         rig.deliver(&[ada], &body(3, 500)).unwrap();
         let after = rig.list(ada);
         assert!(after.last().unwrap().uid > list.last().unwrap().uid);
@@ -248,8 +248,8 @@ fn recovery_is_idempotent_after_a_second_cut() {
 fn reboot_without_a_power_cut_shows_only_durable_messages() {
     let (mut rig, ada) = with_account();
     deliver(&mut rig, ada, &body(2, 300));
-    // All writes complete, but the machine restarts before the flush does. The device keeps its
-    // cache.
+    // All writes complete, but the machine restarts before the flush completes. The device keeps
+    // its cache.
     while rig.disk.flushes == 0 || rig.list(ada).len() == 1 {
         let mut disk = rig.disk.clone();
         disk.forget_requests();
@@ -279,8 +279,8 @@ fn with_long_account() -> (Rig, AccountId) {
     (rig.cut(Cut::Prefix(usize::MAX)), ada)
 }
 
-/// Sets these passwords. `writes` writes are in flight then, and `cut` decides which of them
-/// arrive.
+/// Sets these passwords, and cuts the power while `writes` writes are in flight. `cut` decides
+/// which of them reach the disk.
 fn set_passwords(mut rig: Rig, ada: AccountId, passwords: &[&str], writes: usize, cut: Cut) -> Rig {
     let (_, continuation) = rig.continuation();
     for password in passwords {
@@ -295,8 +295,8 @@ fn set_passwords(mut rig: Rig, ada: AccountId, passwords: &[&str], writes: usize
 #[test]
 fn block_of_a_torn_group_never_completes_a_later_group() {
     let (rig, ada) = with_long_account();
-    // Each group is a fence and two blocks. Only the two blocks of the first group arrive, and only
-    // the fence of the second.
+    // Each group is a fence and two blocks. Of the first group only the two blocks reach the disk,
+    // of the second group only the fence.
     let rig = set_passwords(rig, ada, &["one", "two"], 3, Cut::Only(&[(1, 0..16), (2, 0..16)]));
     let rig = set_passwords(rig, ada, &["six", "ten"], 3, Cut::Only(&[(0, 0..16)]));
     assert_eq!(rig.store.account(ada).unwrap().password_hash(), "first");
@@ -306,8 +306,8 @@ fn block_of_a_torn_group_never_completes_a_later_group() {
 fn lost_write_never_restores_a_group_of_an_earlier_life() {
     for copy in 0..2 {
         let (rig, ada) = with_long_account();
-        // Only the fence of a group arrives. The next life begins a group in the same place, which
-        // is complete.
+        // Only the fence of a group reaches the disk. The next life writes a complete group in the
+        // same place.
         let rig = set_passwords(rig, ada, &["one"], 2, Cut::Only(&[(0, 0..16)]));
         let journal = rig.store.parts().journals.of(ada.shard()).unwrap().clone();
         let page = rig
@@ -319,7 +319,7 @@ fn lost_write_never_restores_a_group_of_an_earlier_life() {
             .plus(copy);
         let before = rig.disk.clone();
         let mut rig = set_passwords(rig, ada, &["two"], 2, Cut::Prefix(usize::MAX));
-        // The device has lost one copy of its fence.
+        // The device has lost one copy of that group's fence.
         (0..8)
             .map(|at| page.sector().0 + at)
             .for_each(|sector| rig.disk.poke(sector, before.peek(sector)));
@@ -332,8 +332,8 @@ fn lost_write_never_restores_a_group_of_an_earlier_life() {
 #[test]
 fn later_sector_never_completes_a_torn_block() {
     let (rig, ada) = with_long_account();
-    // The block lacks one sector. The next life would write the same bytes to it if it used the
-    // same place.
+    // The block lacks one sector. The next life would write the missing bytes if it used the same
+    // place.
     let rig = set_passwords(rig, ada, &["one"], 2, Cut::Only(&[(0, 0..16), (1, 0..2), (1, 3..8)]));
     let rig = set_passwords(rig, ada, &["two"], 2, Cut::Only(&[(0, 2..3)]));
     assert_eq!(rig.store.account(ada).unwrap().password_hash(), "first");
@@ -353,7 +353,7 @@ fn later_link_never_reaches_an_orphaned_block() {
     assert_eq!(rig.disk.volatile_writes(), 2);
     let mut rig = rig.cut(Cut::Only(&[(1, 0..16)]));
     assert_eq!(rig.list(ada), seen);
-    // Another change goes to the same segment. Its link arrives, its block does not.
+    // Another change goes to the same segment. Its link reaches the disk, but its block does not.
     fill_segment(&mut rig);
     rig.remove_without_waiting(ada, 99);
     assert_eq!(rig.disk.volatile_writes(), 2);
@@ -404,13 +404,13 @@ fn older_valid_block_never_hides_the_other_copy() {
             rig.disk.poke(number, sector.try_into().unwrap());
         }
     };
-    // The first copy of a removal does not arrive, the second does.
+    // Of a removal's block, only the second copy reaches the disk.
     rig.remove_without_waiting(ada, 1);
     rig.disk.cut(Cut::Prefix(usize::MAX));
     poke(&mut rig, &pair);
     let mut rig = rig.cut(Cut::Prefix(0));
     let seen = rig.list(ada);
-    // The next write does not arrive, but it corrupts the first copy.
+    // The next write does not reach the disk, but it corrupts the first copy.
     rig.remove_without_waiting(ada, 99);
     rig.disk.cut(Cut::Prefix(0));
     poke(&mut rig, &[0xAA; crate::PAGE_BYTES]);
@@ -418,7 +418,7 @@ fn older_valid_block_never_hides_the_other_copy() {
     assert_eq!(rig.list(ada), seen, "a removal that was not there came back");
 }
 
-/// Several changes of notes that were requested together are there together.
+/// Changes of notes that were requested together take effect together, or not at all.
 #[test]
 fn note_changes_cut_anywhere_are_atomic() {
     let (mut rig, ada) = with_account();

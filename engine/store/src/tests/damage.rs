@@ -103,7 +103,7 @@ fn an_unreadable_sector_costs_at_most_one_message() {
     }
 }
 
-/// The listed messages of each account, and how many of them cannot be read.
+/// The listed messages of each account, and the number of messages that cannot be read.
 fn listed(rig: &mut Rig, filled: &Filled) -> (Vec<Vec<u32>>, usize) {
     let mut unread = 0;
     let mut listed = Vec::new();
@@ -173,7 +173,7 @@ fn two_unreadable_pages_remove_nothing(bytes: u64) {
     assert!(rebuilt > 10 && kept == 2, "{rebuilt} journals and {kept} messages were in danger");
 }
 
-/// The disk goes away at each of the reads that opening makes, and comes back later.
+/// The disk begins to fail all reads at each read of the opening, and works again later.
 #[test]
 fn disk_that_is_away_during_opening_loses_nothing() {
     let filled = filled();
@@ -201,7 +201,7 @@ fn disk_that_is_away_during_opening_loses_nothing() {
                 (State::Opening, true),
                 "read {before}"
             );
-            // In every second round it can read another page, and is gone again after that.
+            // In every second round the disk can read another page, and then fails again.
             rig.disk.fail_reads = round % 2 == 0;
             rig.store.read_again();
             rig.turn(0);
@@ -242,7 +242,7 @@ fn unreadable_journal_end_is_seen_until_the_next_checkpoint() {
         let (early, writes, late) = (case % 8, case / 8 % 8, case / 64);
         let mut next = Rig::opening(rig.disk.clone());
         let (mut delivered, mut marked) = (Vec::new(), Vec::new());
-        // The first life is cut while it writes, the second one when a part is durable.
+        // The first life is cut while it writes, the second life when a part is durable.
         let lives = [(early, Cut::Prefix(writes)), (8 + 6 * late, Cut::Prefix(0))];
         for ((turns, cut), life) in lives.into_iter().zip([1, 2]) {
             next.until_serving();
@@ -306,8 +306,8 @@ fn places(rig: &Rig, account: AccountId) -> Vec<(u32, Vec<u32>)> {
         .collect()
 }
 
-/// Compaction leaves copies of chunks in segments that are free now. They must not take space from
-/// deletions.
+/// Compaction leaves copies of chunks in segments that are free now. Such copies must not take
+/// space from deletions.
 #[test]
 fn rebuild_keeps_sound_places_beside_stale_copies() {
     let mut rig = Rig::new(2 * MIB);
@@ -338,8 +338,8 @@ fn rebuild_keeps_sound_places_beside_stale_copies() {
     assert!(before.iter().all(|place| after.contains(place)), "{before:?}\n{after:?}");
 }
 
-/// Chunks of removed messages without their first one belong to nothing. They take no space from
-/// messages that come back.
+/// A removed message without its first chunk cannot come back. Its other chunks take no space from
+/// messages that do.
 #[test]
 fn rebuild_leaves_nothing_out_for_remains_of_removed_messages() {
     let mut rig = Rig::new(2 * MIB);
@@ -367,7 +367,8 @@ fn rebuild_leaves_nothing_out_for_remains_of_removed_messages() {
     assert!(rig.list(ada).iter().any(|message| message.uid.0 == last), "{findings:?}");
 }
 
-/// A message that came back under another UID than its chunk says does not come back once more.
+/// A rebuild restores a message under another UID than its chunk has. The next rebuild does not
+/// restore it again.
 #[test]
 fn rebuild_restores_a_message_once() {
     let mut rig = Rig::new(2 * MIB);
@@ -423,7 +424,7 @@ fn rebuild_leaves_the_space_that_deleting_needs() {
     rig.until_serving();
     assert!(
         rig.store.parts().segments.free() >= 2 + COMPACTION_RESERVE,
-        "for a link, a checkpoint and compaction"
+        "no space for a link, a checkpoint and compaction"
     );
     let left_out = |finding: &crate::Finding| matches!(finding.damage, Damage::LeftOut(_));
     assert!(
@@ -481,7 +482,7 @@ fn torn_message_keeps_its_pages_until_its_removal_is_durable() {
         rig.turn(1);
     }
     assert!(rig.list(ada).is_empty());
-    // The next message is being written. The removal of the first one is not durable yet.
+    // The next message is being written. The removal of the first message is not durable yet.
     let delivery = rig.store.begin(&[Recipient::inbox(ada)]).unwrap();
     rig.append(delivery, &body(2, 70_000)).unwrap();
     let mut disk = rig.disk.clone();
@@ -708,7 +709,7 @@ fn lost_index_is_rebuilt_from_the_bodies() {
         assert!(
             rig.store.findings().iter().any(|finding| finding.damage == Damage::Nameless(*account))
         );
-        // The account is created again, as the configuration does, and finds its mail.
+        // The account is created again, as at a start with the configuration, and has its mail.
         let (_, continuation) = rig.continuation();
         let new = NewAccount { address, aliases: &[], password_hash: "secret", verifier: "" };
         assert_eq!(rig.store.create_account(&new, NOW, continuation), Ok(*account));

@@ -47,28 +47,29 @@ impl Durable {
     }
 }
 
-/// A write that is not durable: its sectors, and when it completed.
+/// A write that is not durable: its sectors, and the time of its completion.
 #[derive(Clone)]
 struct Volatile {
     sector: u64,
     bytes: Box<[u8]>,
     completed: Option<u64>,
-    /// The device has reported that the write failed. Until durable data replaces it, a cut may
-    /// bring it back.
+    /// The time at which the device reported a failure of the write. Until durable data replaces
+    /// the write, a cut may still bring it back.
     failed: Option<u64>,
 }
 
 /// The effect of a power cut on unflushed data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Cut {
-    /// Every sector by dice: old, any version written, or garbage. Sometimes the neighbours in its
-    /// page too.
+    /// Dice decide for every sector: old, any version written, or garbage. Garbage may hit the
+    /// whole page.
     Dice,
-    /// The first writes arrived, the rest did not.
+    /// Only this number of writes, the first ones, reached the disk.
     Prefix(usize),
-    /// The same, and this sector of the next write is garbage, with the sectors before it new.
+    /// As `Prefix`. Of the next write, this sector is garbage, and the sectors before it are new.
     TornAt(usize, usize),
-    /// Only these sectors arrived: each range of the write with that number.
+    /// Only these sectors reached the disk: of the write with each number, the sectors in the
+    /// range.
     Only(&'static [(usize, Range<usize>)]),
 }
 
@@ -88,9 +89,9 @@ pub(crate) struct TestDisk {
     queue: Vec<(DiskRequestCopy, u64)>,
     clock: u64,
     seed: u64,
-    /// The format that a store gives it while it is blank.
+    /// The format that a store gives to the disk if the disk is blank.
     pub(crate) format: Format,
-    /// A store that opens it must convert it to the newest format.
+    /// A store that opens the disk must convert it to the newest format.
     pub(crate) is_to_be_converted: bool,
     pub(crate) dice: Dice,
     pub(crate) unreadable: BTreeSet<u64>,
@@ -103,7 +104,7 @@ pub(crate) struct TestDisk {
     pub(crate) sectors_read: u64,
     pub(crate) flushes: u64,
     pub(crate) requests_most: usize,
-    /// The sectors that were read since this was last cleared.
+    /// The sectors that were read since a test last cleared this set.
     pub(crate) looked_at: BTreeSet<u64>,
 }
 
@@ -146,7 +147,7 @@ impl TestDisk {
         }
     }
 
-    /// The same with another format.
+    /// This disk, with the format that a store gives it if it is blank.
     pub(crate) fn of_format(self, format: Format) -> TestDisk {
         TestDisk { format, ..self }
     }
@@ -273,8 +274,8 @@ impl TestDisk {
         Ok(())
     }
 
-    /// The effect of failed writes, sector by sector: they are in the device's cache like others,
-    /// or on the disk, or lost, or a later cut brings them back.
+    /// Applies the effect of failed writes, sector by sector. A sector is in the device's cache
+    /// like others, or on the disk, or lost, or a later cut brings it back.
     fn fail_by_dice(&mut self) {
         let (failed, left): (Vec<_>, Vec<_>) = self
             .volatile
@@ -316,7 +317,7 @@ impl TestDisk {
         }
     }
 
-    /// The machine restarts, but the device keeps its power and its cache.
+    /// Restarts the machine, while the device keeps its power and its cache.
     pub(crate) fn forget_requests(&mut self) {
         self.queue.clear();
         self.volatile.retain(|write| write.completed.is_some());
@@ -340,7 +341,7 @@ impl TestDisk {
         self.volatile.iter().flat_map(sectors).collect::<BTreeSet<u64>>().into_iter().collect()
     }
 
-    /// Those of them that a cut would change, in order.
+    /// The unflushed sectors that a cut would change, in order.
     pub(crate) fn changing(&self) -> Vec<u64> {
         let newest = |sector| self.volatile.iter().rev().find(|write| write.covers(sector));
         let changes = |sector: &u64| {
@@ -349,8 +350,7 @@ impl TestDisk {
         self.unflushed().into_iter().filter(changes).collect()
     }
 
-    /// The power fails, and each unflushed sector has its own fate. The newest version is the new
-    /// one.
+    /// Cuts the power. `fate` decides for each unflushed sector. `New` is its newest version.
     pub(crate) fn cut_each(&mut self, fate: impl Fn(u64) -> CutEffect) {
         self.queue.clear();
         for write in core::mem::take(&mut self.volatile) {
@@ -365,7 +365,7 @@ impl TestDisk {
         }
     }
 
-    /// The power fails. All requests are gone, and `cut` determines the unflushed data.
+    /// Cuts the power. All requests are gone, and `cut` decides the fate of unflushed data.
     pub(crate) fn cut(&mut self, cut: Cut) {
         self.queue.clear();
         let volatile = core::mem::take(&mut self.volatile);
@@ -443,7 +443,7 @@ impl TestDisk {
         bytes
     }
 
-    /// The durable sectors that were ever written.
+    /// The sectors that have durable data.
     pub(crate) fn used_sectors(&self) -> Vec<u64> {
         self.durable.keys().copied().collect()
     }

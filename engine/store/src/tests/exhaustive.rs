@@ -1,5 +1,5 @@
-//! Short scenarios cut at every point, and cut again at every point of the recovery. All bounded
-//! sets of sectors that differ in fate from the rest are tried.
+//! Short scenarios cut at every point, and cut again at every point of the recovery. For each cut,
+//! all small sets of sectors with another fate than the rest are tried.
 
 use super::disk::{Cut, CutEffect, TestDisk};
 use super::rig::{MIB, NOW, Rig, body};
@@ -12,8 +12,8 @@ use alloc::vec::Vec;
 const PAGES_MAX: usize = 5;
 
 /// All disks that a cut may leave of `disk`, within bounds: all sectors old or all new, with up to
-/// two sectors that have any other fate. Also each page as a whole old, new or garbage, if there
-/// are few.
+/// two sectors that have any other fate. If the pages are few, also each page as a whole is old,
+/// new or garbage.
 fn remains(disk: &TestDisk) -> Vec<TestDisk> {
     let sectors = disk.unflushed();
     let cut = |fate: &dyn Fn(u64) -> CutEffect| {
@@ -57,14 +57,14 @@ fn remains(disk: &TestDisk) -> Vec<TestDisk> {
     all
 }
 
-/// Runs `act` with one completion a turn. Calls `look` with the disk at every point before, during
-/// and after it, and whether the operation was acknowledged by then.
-fn at_every_point(mut rig: Rig, act: impl Fn(&mut Rig), mut look: impl FnMut(&TestDisk, bool)) {
+/// Runs `act` with one completion a turn. At every point before, during and after it, calls `visit`
+/// with the disk, and with whether the operation was acknowledged by then.
+fn at_every_point(mut rig: Rig, act: impl Fn(&mut Rig), mut visit: impl FnMut(&TestDisk, bool)) {
     act(&mut rig);
     loop {
         let acknowledged =
             rig.outcomes.values().any(|outcome| !matches!(outcome, Outcome::DeliveryReady));
-        look(&rig.disk, acknowledged);
+        visit(&rig.disk, acknowledged);
         if rig.disk.is_idle() {
             return;
         }
@@ -72,8 +72,8 @@ fn at_every_point(mut rig: Rig, act: impl Fn(&mut Rig), mut look: impl FnMut(&Te
     }
 }
 
-/// Opens `disk` request by request, cuts again at each point, and calls `look` with the result.
-fn at_every_point_of_recovery(disk: TestDisk, mut look: impl FnMut(TestDisk)) {
+/// Opens `disk` request by request, cuts again at each point, and calls `visit` with the result.
+fn at_every_point_of_recovery(disk: TestDisk, mut visit: impl FnMut(TestDisk)) {
     let mut rig = Rig::opening(disk);
     rig.exchange();
     loop {
@@ -81,7 +81,7 @@ fn at_every_point_of_recovery(disk: TestDisk, mut look: impl FnMut(TestDisk)) {
             for torn in [0, 5, 8] {
                 let mut disk = rig.disk.clone();
                 disk.cut(if torn == 8 { Cut::Prefix(count) } else { Cut::TornAt(count, torn) });
-                look(disk);
+                visit(disk);
             }
         }
         if rig.disk.is_idle() {
@@ -107,8 +107,8 @@ fn deliver(rig: &mut Rig, ada: AccountId) {
     rig.exchange();
 }
 
-/// Checks that the first message is there, and the second completely or not at all, and certainly
-/// if it was acknowledged.
+/// Checks that the first message exists, and that the second message exists completely or not at
+/// all. If it was acknowledged, the second message must exist.
 fn is_delivered_or_not(disk: TestDisk, ada: AccountId, acknowledged: bool) {
     let mut rig = Rig::on(disk);
     assert!(rig.serving(), "{:?}", rig.store.state());
@@ -125,8 +125,8 @@ fn is_delivered_or_not(disk: TestDisk, ada: AccountId, acknowledged: bool) {
     }
 }
 
-/// Checks that the second of two messages is there, and the first if its removal was not
-/// acknowledged.
+/// Checks that the second of two messages exists, and that the first message is gone if its removal
+/// was acknowledged.
 fn is_removed_or_not(disk: TestDisk, ada: AccountId, acknowledged: bool) {
     let mut rig = Rig::on(disk);
     assert!(rig.serving(), "{:?}", rig.store.state());
@@ -156,7 +156,8 @@ fn delivery_is_atomic_for_any_set_of_written_sectors() {
     assert!(points > 5_000, "only {points} points");
 }
 
-/// A whole page arrives or does not: that is the case if the machine ends and its host continues.
+/// Each page reaches the disk wholly or not at all, as when a virtual machine ends and its host
+/// continues.
 #[test]
 fn any_written_pages_of_a_delivery_leave_a_clean_disk() {
     let (rig, ada) = with_account();

@@ -11,7 +11,7 @@ use crate::types::{
 };
 use alloc::vec::Vec;
 
-/// Octets of messages, and of their heads: a head ends, begins, or crosses the edge of a chunk.
+/// Octets of messages and of their heads. Heads end at, begin at, or cross the edge of a chunk.
 const SHAPES: [(usize, usize); 13] = [
     (8, 8),
     (300, 0),
@@ -28,7 +28,7 @@ const SHAPES: [(usize, usize); 13] = [
     (3 * CHUNK_OCTETS + 5000, 800),
 ];
 
-/// A message in the order in which it is appended, and how it is closed.
+/// The octets of a message in the order in which they are appended, and its closing.
 fn message(number: usize) -> (Vec<u8>, Closing) {
     let (octets, head) = SHAPES[number];
     let mut octets = body(number as u64, octets);
@@ -148,7 +148,7 @@ fn message_may_be_redirected_to_another_mailbox_at_commit() {
         let mut rig = Rig::new(16 * MIB);
         let mut both =
             [rig.create("ada@example.org"), rig.create("bob@example.org")].map(Recipient::inbox);
-        // In the other mailbox it is new mail, whatever flags it had.
+        // In the other mailbox the message is new mail, whatever flags were requested.
         (both[1].flags, both[1].keywords) = (Flags::SEEN.with(Flags::LEAVING), 7);
         let to = |mailbox| Closing {
             mailbox: Some(mailbox),
@@ -158,7 +158,7 @@ fn message_may_be_redirected_to_another_mailbox_at_commit() {
         let mut appended = body(1, octets);
         appended.rotate_left(104);
         rig.deliver_closed(&both, &appended, to(JUNK)).unwrap();
-        // If that mailbox does not exist, it goes to the original one.
+        // If that mailbox does not exist, the message goes to the original mailbox.
         rig.deliver_closed(&both, &appended, to(MailboxId(99))).unwrap();
         rig.deliver_closed(&[Recipient { mailbox: SENT, ..both[0] }], &appended, NOW.into())
             .unwrap();

@@ -1,5 +1,5 @@
-//! Exhausted numbers, and pages that no body can have. No number is given out twice, every walk
-//! ends, and no message comes back that cannot be read.
+//! Exhausted numbers, and pages that no body can have. No number is assigned twice, every walk
+//! ends, and no unreadable message is restored.
 
 use super::disk::Cut;
 use super::rig::{MIB, NOW, Rig, body};
@@ -14,10 +14,10 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use machine::SECTOR_BYTES;
 
-/// UIDs from here on are not given out.
+/// A mailbox with this UIDNEXT accepts no new message.
 const UID_END: u32 = u32::MAX - RECIPIENTS_UNDER_WAY_MAX as u32;
 
-/// A store with messages in the inbox, and with this next UID in a mailbox.
+/// A store with messages in the inbox, and with `uid_next` as the UIDNEXT of `mailbox`.
 fn with_uid_next(mailbox: MailboxId, uid_next: u32, messages: u64) -> (Rig, AccountId) {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");
@@ -37,7 +37,7 @@ fn move_without_free_uids_is_refused_before_any_record() {
         let (mut rig, ada) = with_uid_next(SENT, uid_next, 3);
         let outcome = rig.file(ada, INBOX, &[1, 2], SENT);
         assert!(matches!(outcome, Outcome::Refused(Refusal::TooMany)), "{outcome:?}");
-        // The next group contains no part of it.
+        // The next group contains no part of the move.
         rig.deliver(&[ada], &body(4, 300)).unwrap();
         for _ in 0..2 {
             assert_eq!(
@@ -60,7 +60,7 @@ fn move_stops_when_the_uids_are_used_up() {
     assert_eq!(uids(&rig, ada, SENT), [UID_END - 2, UID_END - 1]);
 }
 
-/// The highest possible UID is on the disk already.
+/// A message on the disk has the highest possible UID.
 #[test]
 fn message_with_the_highest_uid_moves_once_if_listed_twice() {
     let mut rig = Rig::new(2 * MIB);
@@ -117,10 +117,10 @@ fn a_rebuild_tells_which_messages_have_no_uid() {
     let mut rig = Rig::opening(rig.disk);
     rig.until_serving();
     let findings = rig.store.findings();
-    let told: Vec<_> = findings.iter().map(|one| one.to_string()).collect();
-    assert!(findings.iter().any(|one| one.damage == Damage::NoUid(1)), "{told:?}");
-    assert!(told.iter().any(|one| one.contains("no UID left")), "{told:?}");
-    assert!(!told.iter().any(|one| one.contains("the disk is full")), "{told:?}");
+    let texts: Vec<_> = findings.iter().map(|one| one.to_string()).collect();
+    assert!(findings.iter().any(|one| one.damage == Damage::NoUid(1)), "{texts:?}");
+    assert!(texts.iter().any(|one| one.contains("no UID left")), "{texts:?}");
+    assert!(!texts.iter().any(|one| one.contains("the disk is full")), "{texts:?}");
     assert!([1, u32::MAX].iter().all(|uid| uids(&rig, ada, INBOX).contains(uid)));
 }
 
@@ -128,7 +128,7 @@ fn a_rebuild_tells_which_messages_have_no_uid() {
 fn no_uid_is_reused_when_the_last_ones_are_given_out() {
     let (mut rig, ada) = with_uid_next(INBOX, UID_END - 1, 0);
     rig.settle();
-    // Four deliveries have begun before the last UID is given out.
+    // Four deliveries have begun before the last UID is assigned.
     let begun: Vec<_> = (1..=4)
         .map(|number| (number, rig.store.begin(&[Recipient::inbox(ada); 2]).unwrap()))
         .collect();
@@ -178,8 +178,8 @@ fn checkpoint_of_the_last_mailbox_number_ends() {
     assert_eq!(uids(&rig, ada, INBOX), [1, 2]);
 }
 
-/// The first chunk of a message with two chunks is always eight pages long. Here a chunk claims to
-/// be the first, in the last page of a segment.
+/// The first chunk of a message with two chunks is always eight pages long. Here a chunk in the
+/// last page of a segment claims to be a first chunk.
 #[test]
 fn rebuild_does_not_restore_a_message_at_an_impossible_place() {
     let mut rig = Rig::new(2 * MIB);

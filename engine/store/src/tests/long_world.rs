@@ -23,7 +23,7 @@ use machine::UnixTime;
 /// twentieth of its size.
 const OCTETS_MAX: u64 = 50_000_000;
 const DAY_SECONDS: u64 = 24 * 3600;
-/// Deliveries that share a flush.
+/// The number of deliveries that share a flush.
 const TOGETHER: usize = 16;
 
 /// Octets that no other message has: words that count up.
@@ -95,11 +95,11 @@ impl World {
         }
     }
 
-    /// Delivers messages to one account, which one flush commits.
+    /// Delivers messages to one account. One flush commits them.
     fn deliver(&mut self, count: usize) {
         let place = self.dice.below(self.accounts.len() as u64) as usize;
         let id = self.accounts[place].id;
-        let mut asked = BTreeMap::new();
+        let mut requested = BTreeMap::new();
         for _ in 0..count {
             let (number, length) = (self.next, length_of(&mut self.dice, self.octets_max));
             self.next += 1;
@@ -108,22 +108,22 @@ impl World {
             self.rig.append(delivery, &octets_of(number, length)).unwrap();
             let (waiting, continuation) = self.rig.continuation();
             self.rig.store.commit(delivery, self.now, continuation).unwrap();
-            asked.insert(number, (waiting, Known { number, length, flags: Flags(0) }));
+            requested.insert(number, (waiting, Known { number, length, flags: Flags(0) }));
         }
         self.rig.settle();
-        // A message with several chunks gets its UID later than a small one that was committed
+        // A message with several chunks gets its UID later than a small message that was committed
         // after it.
         let inbox = self.accounts[place].mailboxes.get_mut(&INBOX).unwrap();
         let last = inbox.last_key_value().map(|(uid, _)| *uid);
         for info in self.rig.list(id).into_iter().rev().take_while(|info| Some(info.uid) > last) {
             let beginning = self.rig.read_from(id, INBOX, &info, 0).unwrap();
             let number = u64::from_le_bytes(beginning[..8].try_into().unwrap()) >> 24;
-            let (waiting, known) = asked.remove(&number).expect("a message that was not sent");
+            let (waiting, known) = requested.remove(&number).expect("a message that was not sent");
             let outcome = self.rig.outcomes.remove(&waiting);
             assert!(matches!(outcome, Some(Outcome::Delivered)), "message {number}: {outcome:?}");
             inbox.insert(info.uid, known);
         }
-        assert!(asked.is_empty(), "{} messages are not there", asked.len());
+        assert!(requested.is_empty(), "{} messages are not there", requested.len());
         self.rig.outcomes.clear();
     }
 
@@ -178,7 +178,7 @@ impl World {
         assert!(matches!(self.rig.outcome(number), Outcome::Changed));
     }
 
-    /// Checks that exactly the known messages are there. One message in `one_in` is read.
+    /// Checks that exactly the known messages exist. One message in `one_in` is read.
     fn check(&mut self, one_in: u64) {
         assert!(self.rig.serving(), "{:?}", self.rig.store.state());
         for account in &self.accounts {
@@ -195,7 +195,7 @@ impl World {
                         let octets = self.rig.read_in(account.id, *mailbox, info);
                         assert!(
                             octets == Ok(octets_of(known.number, known.length)),
-                            "message {} is not",
+                            "message {} has changed",
                             known.number
                         );
                     }
@@ -213,7 +213,7 @@ impl World {
     }
 }
 
-/// A year with this many messages, on a disk of this many bytes.
+/// Runs a store for a year with `messages` messages, on a disk of `bytes`.
 fn live_a_year(bytes: u64, accounts: usize, messages: u64) -> World {
     let mut world = World::new(bytes, accounts, messages);
     for day in 1..=365 {

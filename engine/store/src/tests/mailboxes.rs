@@ -103,7 +103,8 @@ fn created_renamed_and_removed_mailboxes_survive_a_restart() {
     assert_eq!(rig.rename_mailbox(ada, trips, "Tours"), Err(Refusal::NoSuchMailbox));
 }
 
-/// RFC 9051 §2.3.1.1: a client that has cached UIDs of a mailbox must see that this is another one.
+/// RFC 9051 §2.3.1.1: a client that has cached UIDs of a mailbox must see that a new mailbox of the
+/// same name is another one.
 #[test]
 fn recreated_mailbox_gets_a_new_number_and_uidvalidity() {
     let mut rig = Rig::new(16 * MIB);
@@ -125,11 +126,11 @@ fn recreated_mailbox_gets_a_new_number_and_uidvalidity() {
 impl Rig {
     /// A change that only fills the journal.
     fn rename_of_nothing(&mut self, account: AccountId, number: u32) {
-        let (asked, continuation) = self.continuation();
+        let (requested, continuation) = self.continuation();
         self.store
             .set_password(account, &password(&format!("{number:0200}"), ""), continuation)
             .unwrap();
-        self.changed(asked).unwrap();
+        self.changed(requested).unwrap();
     }
 }
 
@@ -173,7 +174,7 @@ fn message_is_delivered_to_the_given_mailbox_with_the_flags() {
     }
 }
 
-/// The mailbox may be gone when the message is complete.
+/// The user may remove the mailbox before the message is complete.
 #[test]
 fn user_mailbox_takes_no_delivery() {
     let mut rig = Rig::new(16 * MIB);
@@ -268,12 +269,12 @@ fn changes_requested_before_a_move_apply_after_it() {
     for number in 1..=3 {
         rig.deliver(&[ada], &body(number, 50)).unwrap();
     }
-    let asked: Vec<_> = (0..3).map(|_| rig.continuation()).collect();
-    rig.store.mark(ada, INBOX, Uid(1), MarkChange::set(Flags::FLAGGED), asked[0].1).unwrap();
-    rig.store.remove(ada, INBOX, &[UidRange::one(Uid(2))], asked[1].1).unwrap();
+    let requested: Vec<_> = (0..3).map(|_| rig.continuation()).collect();
+    rig.store.mark(ada, INBOX, Uid(1), MarkChange::set(Flags::FLAGGED), requested[0].1).unwrap();
+    rig.store.remove(ada, INBOX, &[UidRange::one(Uid(2))], requested[1].1).unwrap();
     let all = UidRange { first: Uid(1), last: Uid(3) };
-    rig.store.file(ada, INBOX, &[all], ARCHIVE, asked[2].1).unwrap();
-    assert_eq!(filed(rig.outcome(asked[2].0)).count, 3);
+    rig.store.file(ada, INBOX, &[all], ARCHIVE, requested[2].1).unwrap();
+    assert_eq!(filed(rig.outcome(requested[2].0)).count, 3);
     for _ in 0..2 {
         let archive: Vec<(u32, Flags)> =
             rig.list_in(ada, ARCHIVE).iter().map(|one| (one.uid.0, one.flags)).collect();
@@ -314,7 +315,7 @@ fn move_during_a_checkpoint_loses_nothing() {
     assert_eq!(inbox.iter().map(|one| one.uid).collect::<Vec<_>>(), [moved.now.first]);
     assert_eq!(rig.read(ada, &inbox[0]), Ok(body(800, 10)));
     assert_eq!(rig.list_in(ada, ARCHIVE).len(), 799);
-    // Compaction and a rebuild need its place.
+    // Compaction and a rebuild need the places of moved messages.
     assert_eq!(
         rig.store.parts().indexes.iter().map(|shard| shard.all_placed().count()).sum::<usize>(),
         800
@@ -340,15 +341,15 @@ fn large_move_takes_several_groups() {
     for number in 1..=500 {
         rig.deliver(&[ada], &body(number, 8)).unwrap();
     }
-    let (mut from, mut goes) = (1, 0);
+    let (mut from, mut moves) = (1, 0);
     while from <= 500 {
         let uids: Vec<u32> = (from..=500).collect();
         let ranges: Vec<u32> = uids.into_iter().take(400).collect();
         let part = filed(rig.file(ada, INBOX, &ranges, ARCHIVE));
         assert_eq!(part.now.first.0, from, "the order has changed");
-        (from, goes) = (part.last.0 + 1, goes + 1);
+        (from, moves) = (part.last.0 + 1, moves + 1);
     }
-    assert!(goes > 2);
+    assert!(moves > 2);
     assert_eq!((rig.list(ada).len(), rig.list_in(ada, ARCHIVE).len()), (0, 500));
     for (message, number) in rig.list_in(ada, ARCHIVE).iter().zip(1..) {
         assert_eq!(rig.read_in(ada, ARCHIVE, message), Ok(body(number, 8)));

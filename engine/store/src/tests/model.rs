@@ -1,9 +1,9 @@
 //! The store compared with a simple model, under random operations and random power cuts. Disks are
 //! small, so that checkpoints, compaction and full disks are frequent.
 //!
-//! Checks after each cut: acknowledged mail is present, intact, once, under the UID it was seen
-//! with. Unacknowledged mail is completely present or completely absent, and stays so. Removed mail
-//! stays removed. UIDs only grow.
+//! Checks after each cut: acknowledged mail is present once, intact, and under the UID that it had
+//! before. Unacknowledged mail is completely present or completely absent, and stays so. Removed
+//! mail stays removed. UIDs only grow.
 
 use super::disk::{Cut, TestDisk};
 use super::rig::{NOW, Rig, body, password as in_place};
@@ -27,10 +27,10 @@ enum MessageState {
     Asked,
     /// Acknowledged, or seen after a restart.
     There,
-    /// Its removal was requested, and is not acknowledged yet.
+    /// The removal of the message was requested, and is not acknowledged yet.
     Leaving,
-    /// Its move to this mailbox was requested, and is not acknowledged yet. It is in one of the
-    /// two.
+    /// The move to this mailbox was requested, and is not acknowledged yet. The message is in one
+    /// of the two mailboxes.
     Filing(MailboxId),
     Gone,
 }
@@ -41,7 +41,7 @@ struct Message {
     fate: MessageState,
     mailbox: MailboxId,
     uid: Option<Uid>,
-    /// Its possible flags, with the last known ones first.
+    /// The possible flags of the message. The last known flags come first.
     flags: Vec<u8>,
 }
 
@@ -60,8 +60,8 @@ struct Account {
     id: AccountId,
     address: String,
     passwords: Vec<String>,
-    /// Its possible notes, with the last known ones first. Requested changes happen in order, each
-    /// completely or not at all.
+    /// The possible notes of the account. The last known notes come first. Requested changes happen
+    /// in order, each completely or not at all.
     notes: Vec<(u64, Notes)>,
     messages: BTreeMap<u64, Message>,
     highest_uids: BTreeMap<MailboxId, u32>,
@@ -73,7 +73,7 @@ enum Waiting {
     Flags(usize, u64, u8),
     Filing(usize, Vec<u64>, MailboxId),
     Password(usize, String),
-    /// The notes after the change, or the refusal if there are too many.
+    /// The number of the expected notes, or the expected refusal.
     Notes(usize, Result<u64, Refusal>),
 }
 
@@ -81,7 +81,7 @@ struct Stream {
     id: DeliveryId,
     token: u64,
     to: Vec<usize>,
-    /// In the order of appending: the head comes last.
+    /// The octets in the order of appending: the head comes last.
     octets: Vec<u8>,
     head: HeadSize,
     appended: usize,
@@ -159,7 +159,7 @@ impl World {
             (0..count).map(|number| (first + number) % self.accounts.len()).collect();
         let owners = self.rig.owners;
         let owner = |number: &usize| owners.of(self.accounts[*number].id);
-        // Recipients on several cores get one delivery for each core.
+        // A delivery is for recipients of one core, here the core of the first recipient.
         to.retain(|number| owner(number) == owner(&first));
         let ids: Vec<Recipient> =
             to.iter().map(|number| Recipient::inbox(self.accounts[*number].id)).collect();
@@ -368,7 +368,7 @@ impl World {
         }
     }
 
-    /// Removes everything that is there.
+    /// Removes all messages.
     fn empty(&mut self) {
         for number in 0..self.accounts.len() {
             let id = self.accounts[number].id;
@@ -396,7 +396,7 @@ impl World {
         for number in done {
             let outcome = self.rig.outcomes.remove(&number).unwrap();
             match (self.waiting.remove(&number).unwrap(), outcome) {
-                // It is unknown whether the disk has it.
+                // It is unknown whether the disk has the change.
                 (_, Outcome::Refused(Refusal::ReadOnly)) if self.has_failed => {}
                 (Waiting::Delivery(token, to), Outcome::Refused(Refusal::WriteFailed))
                     if self.has_failed =>
@@ -425,7 +425,7 @@ impl World {
                 }
                 (Waiting::Filing(account, tokens, to), Outcome::Filed(filed)) => {
                     let uids = filed.now.first.0..=filed.now.last.0;
-                    assert_eq!(filed.count as usize, tokens.len(), "so few fit any group");
+                    assert_eq!(filed.count as usize, tokens.len(), "a move of so few messages fits a group");
                     self.learn_uids();
                     for (token, uid) in tokens.iter().zip(uids) {
                         let message = self.accounts[account].messages.get_mut(token).unwrap();
@@ -497,7 +497,7 @@ impl World {
         token
     }
 
-    /// The disk fails writes, flushes or both for a while, and works after that.
+    /// Lets the disk fail writes, flushes or both for a while.
     pub(super) fn disk_fails(&mut self, turns: u64) {
         let failing = 1 + self.dice.below(3);
         (self.rig.disk.fail_flushes, self.rig.disk.fail_writes) =
@@ -509,8 +509,8 @@ impl World {
         (self.rig.disk.fail_flushes, self.rig.disk.fail_writes) = (false, false);
     }
 
-    /// The disk is tried again until the store serves. From then on refused changes are absent, and
-    /// do not come back.
+    /// Retries the disk until the store serves. From then on refused changes are absent, and do not
+    /// come back.
     pub(super) fn serve_again(&mut self) {
         while self.dice.one_in(3) {
             self.rig.store.retry();
@@ -555,7 +555,8 @@ impl World {
         self
     }
 
-    /// Checks everything after a restart. Unacknowledged changes are settled now.
+    /// Checks everything after a restart. Afterwards the result of each unacknowledged change is
+    /// known.
     fn check(&mut self) {
         assert!(self.rig.serving(), "{:?}", self.rig.store.state());
         for number in 0..self.accounts.len() {
@@ -567,7 +568,7 @@ impl World {
             let first = "secret";
             let proof =
                 if password == first { String::new() } else { format!("proof of {password}") };
-            assert_eq!(known.verifier(), proof, "a password with another one's verifier");
+            assert_eq!(known.verifier(), proof, "the verifier belongs to another password");
             assert_eq!(known.replaced(), if password == first { "" } else { first });
             let notes: Notes =
                 known.notes().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
@@ -660,15 +661,15 @@ fn noted(before: &Notes, changes: &[NoteChange]) -> Result<Notes, Refusal> {
     }
 }
 
-/// Lives of each kind: as many as fit a few seconds.
+/// The number of lives of each kind, so that a test takes a few seconds.
 const LIVES: u64 = if cfg!(debug_assertions) { 12 } else { 100 };
 
-/// A life with this many cuts. Returns how many there were, and how often the disk was full.
+/// Runs a store through `cuts` cuts. Returns the number of cuts, and how often the disk was full.
 pub(super) fn live(seed: u64, bytes: u64, accounts: usize, cuts: u32) -> (u32, u32) {
     live_on(1, seed, bytes, accounts, cuts)
 }
 
-/// The same with shards owned by several cores, or by one.
+/// As [`live`], with shards owned by `cores` cores.
 fn live_on(cores: u8, seed: u64, bytes: u64, accounts: usize, cuts: u32) -> (u32, u32) {
     let mut world = World::new(seed, bytes, accounts);
     if cores > 1 {
@@ -704,9 +705,8 @@ fn all_promises_hold_after_power_cuts_on_a_nearly_full_disk() {
     assert!(u64::from(full) > LIVES * 2, "the disk was full only {full} times");
 }
 
-/// In this life cuts and failing writes end checkpoints before they are complete. With a reserve
-/// that counted the largest checkpoint once, no segment was left in the end, and nothing could be
-/// deleted any more.
+/// In this life cuts end checkpoints before they are complete. With a reserve that counted the
+/// largest checkpoint only once, no segment would be free in the end, and deletions would fail.
 #[test]
 fn deletions_find_space_after_cuts_amid_checkpoints() {
     live(1_006_275, 3 << 19, 2, 40);
@@ -719,8 +719,8 @@ fn all_promises_hold_after_power_cuts_with_several_owners() {
     }
 }
 
-/// A disk that is nearly full when it is opened has one owner. Here it is empty when opened, and
-/// several cores fill it.
+/// A disk that is nearly full when it is opened has one owner. Here the disk is empty when it is
+/// opened, and several cores fill it.
 #[test]
 fn all_promises_hold_after_power_cuts_on_a_full_shared_disk() {
     let (mut full, mut shared) = (0, 0);

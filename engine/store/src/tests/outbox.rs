@@ -1,4 +1,4 @@
-//! The outbox: each delivery into it is reported once. The state of its entries.
+//! The outbox: it reports each new message once, and keeps the state of its entries.
 
 use super::disk::Cut;
 use super::rig::{MIB, Rig, body};
@@ -30,8 +30,7 @@ fn queued(account: AccountId, entry: OutboxEntry) -> Recipient {
     }
 }
 
-/// Marks the recipients with the first bits as done, and those with the second bits as done and
-/// reported.
+/// Marks the recipients `done` as done, and the recipients `reported` as done and reported.
 fn results(done: &[u8], reported: &[u8]) -> EntryChange {
     let mut change = EntryChange::default();
     done.iter().for_each(|bit| change.done(*bit));
@@ -135,16 +134,17 @@ fn outbox_entry_survives_cuts_and_checkpoints() {
         rig.deliver_to(&new.map(|entry| queued(ada, entry)), &body(1, 900)).unwrap();
         rig.change(ada, 1, results(&[0, 7], &[]), Packing::Done);
         rig.change(ada, 2, results(&[0], &[3]), Packing::DoneAndReported);
-        let mut told = EntryChange::to(EntryState::Held);
-        told.delay_reported();
-        rig.change(ada, 3, told, Packing::Done);
+        let mut held = EntryChange::to(EntryState::Held);
+        held.delay_reported();
+        rig.change(ada, 3, held, Packing::Done);
         for life in 0..4 {
             let [first, second, third] = [1, 2, 3].map(|uid| rig.entry(ada, uid).unwrap());
             assert_eq!(
                 (first.first(), first.done(Packing::Done), first.state()),
                 (0, 0x81, EntryState::Queued)
             );
-            // Success is not reported for these recipients: no report is due for one that is done.
+            // Success is not reported for these recipients: a recipient that is done needs no
+            // report.
             assert_eq!(first.reported(Packing::Done), 0x81);
             let packing = Packing::DoneAndReported;
             assert_eq!(
@@ -174,12 +174,12 @@ fn changes_of_an_entry_in_one_group_all_apply() {
         let ada = rig.create("ada@example.org");
         rig.deliver_to(&[queued(ada, OutboxEntry::submitted(1, 8))], &body(1, 900)).unwrap();
         let changes = [results(&[0], &[]), EntryChange::to(EntryState::Held), results(&[1], &[])];
-        let asked = changes.map(|change| {
+        let requested = changes.map(|change| {
             let (number, continuation) = rig.continuation();
             rig.store.change_entry(ada, Uid(1), (change, Packing::Done), continuation).unwrap();
             number
         });
-        asked
+        requested
             .into_iter()
             .for_each(|number| assert!(matches!(rig.outcome(number), Outcome::Changed)));
         let rig = rig.cut(Cut::Prefix(0));
@@ -219,7 +219,7 @@ fn outbox_entry_is_removed_with_its_message() {
     }
 }
 
-/// No program of ours has ever written this, but the disk determines the marks.
+/// No version of Barepost has written such marks, but a disk may have them.
 #[test]
 fn outbox_entry_without_state_bits_is_gone() {
     let mut rig = Rig::of_format(16 * MIB, Format::Three);

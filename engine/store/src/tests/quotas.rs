@@ -109,7 +109,7 @@ fn message_over_quota_is_refused_and_others_are_delivered() {
     assert_eq!(
         (rig.list(eve).len(), rig.store.usage(ada).mailboxes),
         (0, 6_000),
-        "it was delivered, or keeps a reservation"
+        "the message was delivered, or keeps a reservation"
     );
     for mailbox in [INBOX, DRAFTS, SENT, ARCHIVE, JUNK, TRASH] {
         let to = Recipient { mailbox, ..Recipient::inbox(ada) };
@@ -146,7 +146,7 @@ fn concurrent_messages_fit_the_quota_or_are_refused() {
     for (number, delivery) in deliveries.iter().enumerate() {
         rig.append(*delivery, &body(number as u64, 3_000)).unwrap();
     }
-    // Space for two of them is reserved before they are committed. One of them is given up.
+    // Space for two deliveries is reserved before they are committed. One of the two is given up.
     for delivery in &deliveries[..2] {
         let (_, continuation) = rig.continuation();
         assert_eq!(rig.store.prepare(*delivery, continuation), Ok(true));
@@ -154,15 +154,15 @@ fn concurrent_messages_fit_the_quota_or_are_refused() {
     assert_eq!(rig.store.usage(ada).mailboxes, 6_000);
     rig.store.abort(deliveries[1]);
     assert_eq!(rig.store.usage(ada).mailboxes, 3_000);
-    let asked: Vec<u32> = [0, 2, 3, 4, 5, 6, 7]
+    let requested: Vec<u32> = [0, 2, 3, 4, 5, 6, 7]
         .map(|number: usize| {
-            let (asked, continuation) = rig.continuation();
+            let (requested, continuation) = rig.continuation();
             rig.store.commit(deliveries[number], NOW, continuation).unwrap();
-            asked
+            requested
         })
         .into();
     rig.settle();
-    let delivered = asked
+    let delivered = requested
         .iter()
         .filter(|number| matches!(rig.outcomes.remove(number), Some(Outcome::Delivered)));
     assert_eq!(delivered.count(), 3);

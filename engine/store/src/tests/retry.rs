@@ -12,7 +12,7 @@ use crate::types::{INBOX, Recipient, UidRange};
 use alloc::vec::Vec;
 use machine::CoreId;
 
-/// A disk that fails writes, flushes or both.
+/// The failures of a disk: of writes, of flushes, or of both.
 const FAILURES: [(bool, bool); 3] = [(true, false), (false, true), (true, true)];
 
 fn fail(rig: &mut Rig, (writes, flushes): (bool, bool)) {
@@ -64,8 +64,8 @@ fn failed_group_on_the_disk_never_counts() {
         fail(&mut rig, (false, false));
         retry(&mut rig);
         assert!(rig.serving());
-        // Nothing was written since. Only the fence keeps the failed group from being the journal's
-        // next.
+        // Nothing was written after the retry. Only the fence keeps the failed group from
+        // continuing the journal.
         for _ in 0..3 {
             rig = rig.cut(Cut::Dice);
             assert_eq!(rig.list(ada).len(), 1, "seed {seed}");
@@ -76,7 +76,7 @@ fn failed_group_on_the_disk_never_counts() {
     assert_eq!(refused, 60);
 }
 
-/// A lost write of a fence's copy leaves the earlier bytes there.
+/// A lost write of a fence's copy leaves the earlier bytes in its place.
 #[test]
 fn block_copy_beside_its_fence_is_rejected() {
     for copy in 0..2 {
@@ -137,8 +137,8 @@ fn durable_superblock_is_not_overwritten() {
     }
 }
 
-/// A core that serves again before the disk owner is lent no segment that a group without a fence
-/// may use.
+/// A core may serve again before the disk owner does. It gets no segment that a group without a
+/// fence may name.
 #[test]
 fn no_space_is_lent_before_the_disk_serves_again() {
     let mut rig = Rig::of_cores(TestDisk::new(64 * MIB, 7), 2);
@@ -305,7 +305,7 @@ fn live(cores: u8, seed: u64, bytes: u64, accounts: usize, failures: u32) {
     assert!(report.refused.is_none() && report.accounts.len() == accounts, "{report}");
 }
 
-/// Lives of each kind: as many as fit a few seconds.
+/// The number of lives of each kind, so that a test takes a few seconds.
 const LIVES: u64 = if cfg!(debug_assertions) { 12 } else { 100 };
 
 #[test]

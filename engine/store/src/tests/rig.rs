@@ -32,8 +32,8 @@ pub(crate) struct Rig {
     pub(crate) store: Store,
     pub(crate) disk: TestDisk,
     pub(crate) outcomes: BTreeMap<u32, Outcome>,
-    /// The number of cores that get a share of the shards, and the stores of all but the first,
-    /// once they have it.
+    /// `cores`: the number of cores that get a share of the shards. `clients`: the stores of all
+    /// cores but the first, once they have their shares.
     pub(crate) cores: u8,
     pub(crate) clients: Vec<Store>,
     pub(crate) owners: Owners,
@@ -44,12 +44,12 @@ pub(crate) struct Rig {
     openings: u8,
 }
 
-/// A password that replaces the one that accounts are created with here.
+/// A password that replaces the first password of an account, "secret".
 pub(crate) fn password<'a>(hash: &'a str, verifier: &'a str) -> NewPassword<'a> {
     NewPassword { hash, verifier, replaced: "secret" }
 }
 
-/// Octets that no other message has.
+/// The body of a message: octets that depend on `number`, so that no other message has them.
 pub(crate) fn body(number: u64, length: usize) -> Vec<u8> {
     let mut dice = Dice::new(number);
     let mut octets = Vec::with_capacity(length + 8);
@@ -61,7 +61,7 @@ pub(crate) fn body(number: u64, length: usize) -> Vec<u8> {
     octets
 }
 
-/// A store that begins to open this disk, with the format settings of the disk.
+/// The store, which begins to open `disk`, with the format settings of the disk.
 fn begun(mut store: Store, disk: &TestDisk) -> Store {
     store.parts_mut().superblock.format = disk.format;
     if disk.is_to_be_converted {
@@ -100,7 +100,7 @@ impl Rig {
         Rig::with(store, disk, 0, 0)
     }
 
-    /// The power fails, and comes back.
+    /// Cuts the power, and opens the disk again.
     pub(crate) fn cut(self, cut: Cut) -> Rig {
         let mut rig = self.cut_while_opening(cut);
         rig.settle();
@@ -135,7 +135,7 @@ impl Rig {
         }
     }
 
-    /// Stores of several cores on a disk. Until sharing begins, the first one has all shards.
+    /// Stores of several cores on a disk. Until sharing begins, the first store has all shards.
     pub(crate) fn of_cores(disk: TestDisk, cores: u8) -> Rig {
         let store =
             begun(Store::disk_owner(limits(), disk.disk(), disk.store_seed(), cores), &disk);
@@ -175,12 +175,13 @@ impl Rig {
                 client.take_over(share);
                 self.clients.push(client);
             }
-            // Cores without a share need not be asked again.
+            // Cores without a share have no store, and do not count from now on.
             self.cores = owners.count();
         }
     }
 
-    /// Delivers some of the messages between cores, by dice. All are delivered in the end.
+    /// Delivers some of the requests and notices between cores, chosen by dice. Later calls deliver
+    /// the others.
     fn carry(&mut self) {
         for (client, core) in self.clients.iter_mut().zip(1..) {
             while !self.disk.dice.one_in(8)
@@ -194,7 +195,7 @@ impl Rig {
                 client.owner_notice_arrived(notice);
             }
         }
-        // A core without shards is told of failures, too.
+        // Drops the notices to cores without shards.
         if self.clients.len() + 1 == usize::from(self.cores) {
             (self.cores..16)
                 .for_each(|core| while self.store.next_owner_notice(CoreId(core)).is_some() {});
@@ -212,7 +213,7 @@ impl Rig {
         (self.next, Continuation { frame: FrameId::new(self.next, 0), entry: EntryPoint(0) })
     }
 
-    /// Passes requests to the disk, and wakes to the outcomes.
+    /// Passes the requests of the stores to the disk, and their wakes to `outcomes`.
     pub(crate) fn exchange(&mut self) {
         self.carry();
         while let Some(request) = self.store.next_request() {
@@ -249,7 +250,7 @@ impl Rig {
                 self.exchange();
             }
             idle = if is_shared && self.is_idle() { idle + 1 } else { 0 };
-            // Messages that were delivered at the end of a turn need another one.
+            // Notices that were delivered at the end of a turn need another turn.
             if idle > usize::from(!self.clients.is_empty()) {
                 return;
             }
@@ -257,7 +258,7 @@ impl Rig {
         panic!("the store never becomes idle");
     }
 
-    /// Takes turns until the store serves, and no longer. Work that opening has begun is in flight.
+    /// Takes turns only until the store serves. Work that opening has begun may be in flight.
     pub(crate) fn until_serving(&mut self) {
         while !self.serving() {
             self.turn(1);
@@ -277,7 +278,7 @@ impl Rig {
             .all(|store| store.state() == State::Serving)
     }
 
-    /// Pages that operations in progress have, on all cores.
+    /// The number of pages that operations in progress have pinned, on all cores.
     pub(crate) fn pinned_pages(&self) -> u32 {
         core::iter::once(&self.store)
             .chain(&self.clients)
@@ -416,7 +417,7 @@ impl Rig {
         self.exchange();
     }
 
-    /// A whole body, chunk by chunk.
+    /// Reads a whole body, chunk by chunk.
     pub(crate) fn read(
         &mut self,
         account: AccountId,

@@ -1,5 +1,5 @@
 //! Shards owned by several cores: the number of owners, one flush for all, and space that moves
-//! between them.
+//! between cores.
 
 use super::disk::TestDisk;
 use super::rig::{MIB, NOW, Rig, body};
@@ -13,7 +13,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use machine::CoreId;
 
-/// Stores of this many cores, and an account of each.
+/// The stores of `cores` cores, and an account of each core.
 fn shared(bytes: u64, cores: u8) -> (Rig, Vec<AccountId>) {
     let mut rig = Rig::of_cores(TestDisk::new(bytes, 7), cores);
     let mut of_each: BTreeMap<usize, AccountId> = BTreeMap::new();
@@ -168,11 +168,11 @@ fn every_core_knows_when_half_of_the_disk_is_in_use() {
     let (mut rig, accounts) = shared(32 * MIB, 4);
     assert_eq!(rig.owners.count(), 4);
     rig.settle();
-    let say_so =
+    let half_full_cores =
         |rig: &mut Rig| accounts.iter().filter(|account| rig.at(**account).is_half_full()).count();
-    assert_eq!(say_so(&mut rig), 0);
+    assert_eq!(half_full_cores(&mut rig), 0);
     let mut octets = 0;
-    while say_so(&mut rig) < accounts.len() {
+    while half_full_cores(&mut rig) < accounts.len() {
         assert!(octets <= rig.store.disk_bytes() / 2, "{octets} are in use");
         rig.deliver(&[accounts[1]], &body(1, 60_000)).unwrap();
         octets += 60_000;
@@ -184,7 +184,7 @@ fn every_core_knows_when_half_of_the_disk_is_in_use() {
         rig.remove(accounts[1], some).unwrap();
     }
     rig.settle();
-    assert_eq!(say_so(&mut rig), 0);
+    assert_eq!(half_full_cores(&mut rig), 0);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Small worlds, exhaustively, on a disk of each format: every sequence of up to three operations,
-//! cut at every write. For each cut, every subset of up to eight of the sectors that it can undo is
-//! tried.
+//! cut at every write. For each cut, every subset of up to eight of the sectors that the cut can
+//! undo is tried.
 //!
 //! Operations follow each other in two ways: requested together, so that one group commits them, or
-//! one after another. Only the last group is cut: the groups before it are the last ones of shorter
-//! sequences.
+//! one after another. Only the last group is cut, because the groups before it are the last groups
+//! of shorter sequences.
 //!
-//! Checks of each world: the store serves. Each message is intact. Acknowledged changes are there.
-//! Unacknowledged ones are there completely or not at all. The next power cut changes nothing.
+//! Checks of each world: the store serves. Each message is intact. Acknowledged changes are
+//! visible. An unacknowledged change is visible completely or not at all. The next power cut
+//! changes nothing.
 
 extern crate std;
 
@@ -32,7 +33,7 @@ enum Operation {
     Delete,
     /// Delivers a message with a head to the outbox.
     Send,
-    /// Marks a recipient of a message that is in the outbox from the beginning as done.
+    /// Marks a recipient as done. Its message is in the outbox from the beginning.
     Progress,
     /// Makes a checkpoint, and empties segments with dead pages.
     Compact,
@@ -47,17 +48,17 @@ const OPERATIONS: [Operation; 6] = [
     Operation::Compact,
 ];
 
-/// Subsets are taken of this many sectors at a time.
+/// The number of consecutive sectors of which all subsets are tried.
 const SUBSET_SECTORS: usize = 8;
-/// Octets of each message here, and of the head of a sent one.
+/// Octets of each message, and of the head of a sent message.
 const OCTETS: usize = 400;
 const HEAD_OCTETS: usize = 104;
-/// Messages in the inbox at the beginning, and those of them that are dead by then.
+/// The number of messages that are delivered at the beginning, and the UIDs of those removed again.
 const FIRST_MESSAGES: u64 = 20;
 const DEAD: [u32; 8] = [1, 2, 3, 4, 9, 10, 11, 12];
 
-/// The contents of an account: mailbox, number of the message, and its marks. The marks are its
-/// flags, and above them a bit for each recipient of its entry that is done.
+/// The contents of an account: mailbox, number and marks of each message. The marks are the flags,
+/// and above them a bit for each recipient that is done.
 type Contents = BTreeSet<(u32, u64, u16)>;
 
 /// The position of the bits of recipients.
@@ -183,21 +184,21 @@ impl World {
     }
 
     fn ask_all(&mut self, group: &[Operation]) -> Vec<RequestedOperation> {
-        let asked = group
+        let requested = group
             .iter()
             .enumerate()
             .map(|(place, operation)| self.ask(*operation, place))
             .collect();
         self.rig.store.turn_ended();
         self.rig.exchange();
-        asked
+        requested
     }
 
     /// Completes all operations of a group.
     fn live(&mut self, group: &[Operation]) {
-        let asked = self.ask_all(group);
+        let requested = self.ask_all(group);
         self.rig.settle();
-        for one in &asked {
+        for one in &requested {
             self.contents = applied(&self.contents, one.change);
         }
         self.rig.outcomes.clear();
@@ -205,11 +206,11 @@ impl World {
 
     /// Cuts the last group everywhere. Returns the number of worlds.
     fn cut_everywhere(mut self, group: &[Operation]) -> u64 {
-        let asked = self.ask_all(group);
+        let requested = self.ask_all(group);
         let (mut worlds, mut looked_at) = (0, None);
         loop {
             // Whether a write has completed makes no difference before a flush is requested.
-            let allowed = self.allowed(&asked);
+            let allowed = self.allowed(&requested);
             let point = Some((self.rig.disk.flushes, self.rig.disk.volatile_writes(), allowed));
             if point != looked_at {
                 looked_at = point;
@@ -224,7 +225,7 @@ impl World {
             }
             self.rig.turn(1);
         }
-        for one in asked.iter().filter(|one| !matches!(one.change, Change::Nothing)) {
+        for one in requested.iter().filter(|one| !matches!(one.change, Change::Nothing)) {
             let outcome = self.rig.outcomes.get(&one.number);
             assert!(
                 matches!(outcome, Some(Outcome::Delivered | Outcome::Changed)),
@@ -235,11 +236,11 @@ impl World {
         worlds
     }
 
-    /// The contents that are allowed if the power fails now: all acknowledged changes, and any part
-    /// of the others.
-    fn allowed(&self, asked: &[RequestedOperation]) -> BTreeSet<Contents> {
+    /// The contents that are allowed if the power fails now: all acknowledged changes, and any of
+    /// the other changes.
+    fn allowed(&self, requested: &[RequestedOperation]) -> BTreeSet<Contents> {
         let mut allowed = BTreeSet::from([self.contents.clone()]);
-        for one in asked {
+        for one in requested {
             let with = allowed.iter().map(|contents| applied(contents, one.change)).collect();
             if self.rig.outcomes.contains_key(&one.number) {
                 allowed = with;
@@ -251,14 +252,15 @@ impl World {
     }
 }
 
-/// Calls `look` with all disks that a cut may leave of `disk`: every subset of each eight
-/// consecutive sectors, with the others all arrived or all not, and each sector as garbage.
-fn for_each_remains(disk: &TestDisk, mut look: impl FnMut(TestDisk)) {
+/// Calls `visit` with all disks that a cut may leave of `disk`: every subset of each eight
+/// consecutive sectors is new, with all other sectors old or all other sectors new. Also each
+/// sector is garbage.
+fn for_each_remains(disk: &TestDisk, mut visit: impl FnMut(TestDisk)) {
     let sectors = disk.changing();
     let mut cut = |fate: &dyn Fn(usize) -> CutEffect| {
         let mut left = disk.clone();
         left.cut_each(|sector| sectors.binary_search(&sector).map_or(CutEffect::New, fate));
-        look(left);
+        visit(left);
     };
     for start in 0..=sectors.len().saturating_sub(SUBSET_SECTORS) {
         let window = start..sectors.len().min(start + SUBSET_SECTORS);
@@ -291,7 +293,7 @@ fn to_outbox(account: AccountId) -> Recipient {
     Recipient { mailbox: OUTBOX, flags: Flags::SEEN, entry, ..Recipient::inbox(account) }
 }
 
-/// The number that begins each body here.
+/// The number at the start of each body.
 fn number_of(octets: &[u8]) -> u64 {
     u64::from_le_bytes(octets[..8].try_into().unwrap())
 }
@@ -370,7 +372,8 @@ fn live_through(format: Format, operations: &[Operation], first: Operation, leng
     worlds
 }
 
-/// Compaction has hundreds of times more worlds than the others. They are in the long part.
+/// Compaction has hundreds of times more worlds than the other operations. The long part tests
+/// them.
 #[test]
 fn small_worlds_of_two_operations_hold() {
     let operations = &OPERATIONS[..5];

@@ -8,16 +8,16 @@ use super::model::live;
 const LIVES: u64 = 1_250;
 const CUTS: u32 = 40;
 
-/// Half of the lives have a disk with space, half a nearly full one.
+/// Half of the lives have a disk with free space, the other half a nearly full disk.
 fn soak(part: u64) {
     let mut cuts = 0;
     for life in 0..LIVES {
         let seed = 1_000_000 + part * LIVES + life;
         let bytes = if life % 2 == 0 { 4 << 20 } else { 3 << 19 };
         let accounts = 1 + life as usize % 4;
-        let lived = std::panic::catch_unwind(|| live(seed, bytes, accounts, CUTS));
-        let Ok((so_many, _)) = lived else { panic!("life {life} of part {part} failed") };
-        cuts += u64::from(so_many);
+        let result = std::panic::catch_unwind(|| live(seed, bytes, accounts, CUTS));
+        let Ok((life_cuts, _)) = result else { panic!("life {life} of part {part} failed") };
+        cuts += u64::from(life_cuts);
     }
     assert_eq!(cuts, LIVES * u64::from(CUTS));
 }

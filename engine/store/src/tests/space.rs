@@ -34,7 +34,7 @@ fn full_disk_loses_nothing_and_deletions_free_space() {
                 for message in &list {
                     assert_eq!(rig.read(account, message).unwrap().len(), size);
                 }
-                // Every second message is removed, so no segment becomes free by itself.
+                // Every second message is removed, so no segment becomes free without compaction.
                 let uids: Vec<u32> =
                     list.iter().map(|message| message.uid.0).skip(round % 2).step_by(2).collect();
                 for uids in uids.chunks(7) {
@@ -77,7 +77,7 @@ fn deletions_always_work_on_a_full_disk() {
     let accounts: Vec<_> =
         (0..6).map(|number| rig.create(&alloc::format!("u{number}@example.org"))).collect();
     fill(&mut rig, &accounts, 3000);
-    // The same flags again and again: the journals grow, and only checkpoints free space.
+    // The same flags change again and again: the journals grow, and only checkpoints free space.
     for round in 0..400 {
         let account = accounts[round % accounts.len()];
         let uid = rig.list(account)[0].uid;
@@ -96,7 +96,8 @@ fn deletions_always_work_on_a_full_disk() {
 }
 
 /// The power fails again and again after one or two groups of a checkpoint. `meanwhile` makes a
-/// change in each life. Returns how many checkpoints were cut, and how many became complete.
+/// change in each life. Returns the number of checkpoints that were cut, and the number that became
+/// complete.
 fn cut_checkpoints(
     mut rig: Rig,
     account: AccountId,
@@ -154,7 +155,7 @@ fn cut_checkpoint_continues_in_the_space_that_it_lacks() {
         rig.turn(1);
     }
     rig = rig.cut_while_opening(Cut::Prefix(usize::MAX));
-    // Until the turn in which it serves has not ended, nothing is written.
+    // Nothing is written before the end of the turn in which the store begins to serve.
     while !rig.serving() {
         rig.store.turn_ended();
         rig.exchange();
@@ -162,7 +163,7 @@ fn cut_checkpoint_continues_in_the_space_that_it_lacks() {
         rig.exchange();
     }
     assert!(!rig.store.is_walking());
-    assert!(rig.store.parts().superblock.root(ada.shard()) == root, "it is complete");
+    assert!(rig.store.parts().superblock.root(ada.shard()) == root, "the checkpoint is complete already");
     let segments = &mut rig.store.parts_mut().segments;
     let left = (needed / 2).div_ceil(segments.geometry().link_place());
     assert!(left + 2 < needed / segments.geometry().link_place(), "too few blocks");
@@ -170,7 +171,7 @@ fn cut_checkpoint_continues_in_the_space_that_it_lacks() {
         segments.take(SegmentOwner::Journal(ada.shard()), Want::Journal).unwrap();
     }
     rig.settle();
-    assert!(rig.store.parts().superblock.root(ada.shard()) != root, "it does not continue");
+    assert!(rig.store.parts().superblock.root(ada.shard()) != root, "the checkpoint does not continue");
 }
 
 #[test]
@@ -211,7 +212,7 @@ fn cut_checkpoints_advance_without_messages() {
     assert_eq!(mailboxes(&rig), before);
 }
 
-/// The accounts with grown journals do not change, so no checkpoint is made by itself.
+/// The accounts with grown journals do not change, so only the lack of space makes checkpoints due.
 #[test]
 fn body_without_space_gets_surplus_journal_segments() {
     let mut rig = Rig::new(2 * MIB);
@@ -305,7 +306,7 @@ fn recovery_reads_a_bounded_part_of_the_disk() {
             most = most.max(journal.blocks());
         }
     }
-    // Two segments of slack, twice a block, and the blocks of one group.
+    // Two segments of slack, twice the blocks that the index needs, and the blocks of one group.
     assert!(most > 0 && most <= 16 + 2 * 2 + 8, "{most} blocks");
     let reads = rig.disk.reads;
     let rig = rig.cut(Cut::Prefix(0));

@@ -1,4 +1,4 @@
-//! Summaries: what is known of a message without reading it.
+//! Summaries: the facts about a message that are known without reading it.
 
 use super::disk::Cut;
 use super::rig::{MIB, Rig, body};
@@ -9,7 +9,8 @@ use crate::outcome::{Outcome, Refusal};
 use crate::types::{ARCHIVE, AccountId, INBOX, MailboxId, Uid};
 use alloc::vec::Vec;
 
-/// The number of octets, and some of them. Messages with the same first octet are a conversation.
+/// Summarizes a message by the number of its octets and the first octets. Messages with the same
+/// first octet are a conversation.
 fn summarize(octets: &[u8], out: &mut [u8; SUMMARY_BYTES]) -> (usize, u64) {
     let seen = (octets.len() as u32).to_le_bytes();
     let all = seen.iter().chain(octets);

@@ -1,5 +1,5 @@
-//! Versions of the superblock: a version is needed only until the next one is durable, and none is
-//! written while the one before it may be lost.
+//! Versions of the superblock: a version is needed only until the next version is durable. No
+//! version is written while the version before it may be lost.
 
 use super::disk::{Cut, CutEffect};
 use super::rig::{MIB, Rig, body};
@@ -70,8 +70,8 @@ fn are_kept_by(mut rig: Rig, accounts: &[AccountId], kept: &[(AccountId, Uid, u6
     }
 }
 
-/// The power fails when a root has moved and the previous version still refers to the segments that
-/// it left. The next life uses these, and then the newest version is lost.
+/// The power fails when a root has moved, while the previous version still refers to the segments
+/// before the new root. The next life uses these segments, and then the newest version is lost.
 #[test]
 fn no_single_superblock_version_is_needed_after_a_root_moved() {
     let mut rig = Rig::new(2 * MIB);
@@ -96,7 +96,7 @@ fn no_single_superblock_version_is_needed_after_a_root_moved() {
         {
             let mut disk = rig.disk.clone();
             disk.cut(Cut::Prefix(cut));
-            // If the other version cannot be written, nothing is.
+            // If the second version cannot be written, nothing else is written.
             let mut refusing = Rig::opening(disk.clone());
             refusing.disk.fail_writes = true;
             refusing.settle();
@@ -193,7 +193,7 @@ fn lost_slot_causes_a_rewrite_of_all_slots_before_serving() {
     }
 }
 
-/// Slots 2 and 3 lie where the end of the disk was when it was formatted.
+/// Slots 2 and 3 are where the end of the disk was when it was formatted.
 #[test]
 fn a_grown_disk_has_its_four_slots_where_they_were() {
     let mut rig = Rig::new(2 * MIB);
@@ -216,7 +216,7 @@ fn a_grown_disk_has_its_four_slots_where_they_were() {
         );
         rig.disk.cut(Cut::Prefix(usize::MAX));
     }
-    // One of them is lost, and written again.
+    // One of the slots is lost, and written again.
     rig.disk.rot(slots[2].sector().0);
     rig = Rig::on(rig.disk);
     assert_eq!(rig.store.findings().len(), 1, "{:?}", rig.store.findings());

@@ -9,7 +9,7 @@ use crate::types::AccountId;
 use alloc::vec::Vec;
 use machine::SECTOR_BYTES;
 
-/// Kinds that no format has yet: unknown ones that are refused, and skippable ones.
+/// Kinds that no format has yet. The first are refused, the others are skipped.
 const UNKNOWN: [u8; 3] = [0, 60, 127];
 const SKIPPABLE: [u8; 2] = [128, 255];
 /// The kind of a record with one number of eight bytes.
@@ -19,7 +19,7 @@ fn record(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind, body.len() as u8, 0], body].concat()
 }
 
-/// A store with a message, and a second message with this record before it.
+/// A store with two messages, and with `record` before the second message.
 fn with_record(record: &[u8]) -> (Rig, AccountId) {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
@@ -29,7 +29,7 @@ fn with_record(record: &[u8]) -> (Rig, AccountId) {
     (rig, ada)
 }
 
-/// How often an unreadable record of this kind was found.
+/// The number of unreadable records of this kind that were found.
 fn found(rig: &Rig, kind: u8) -> usize {
     rig.store.findings().iter().filter(|found| found.damage == Damage::Record(kind)).count()
 }
@@ -66,7 +66,7 @@ fn unknown_record_kind_refuses_the_disk_before_a_write() {
 fn unknown_record_in_an_incomplete_group_is_ignored() {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
-    // Two blocks, of which the second one is lost.
+    // The group has two blocks, and the second block is lost.
     for _ in 0..2 {
         let large = [&[60, 0xb8, 0x0b][..], &[7; 3000]].concat();
         rig.store.parts_mut().journals.gather(ada.shard()).extend_from_slice(&large);
@@ -112,15 +112,15 @@ fn malformed_record_is_kept_and_reported() {
         messages += 3;
         rig = rig.cut(Cut::Prefix(usize::MAX));
     }
-    assert_eq!(found(&rig, SHARD), 1, "the checkpoint does not have it once");
+    assert_eq!(found(&rig, SHARD), 1, "the checkpoint does not have the record once");
 }
 
-/// A store with this many malformed records of 203 bytes each, all different.
+/// A store with `count` malformed records of 203 bytes each, all different.
 fn with_malformed(count: u8) -> (Rig, AccountId) {
     let mut rig = Rig::new(MIB);
     let ada = rig.create("ada@example.org");
     for number in 0..count {
-        // A number above any possible one.
+        // A number above the largest possible number.
         let malformed = record(SHARD, &[&[255; 8][..], &[number; 192]].concat());
         rig.store.parts_mut().journals.gather(ada.shard()).extend_from_slice(&malformed);
     }
