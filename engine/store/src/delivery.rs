@@ -173,7 +173,7 @@ impl Deliveries {
         self.summarize = summarize;
     }
 
-    /// The number of deliveries in progress, including abandoned ones with a write in flight.
+    /// The number of deliveries in progress, including abandoned deliveries with a write in flight.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }

@@ -1,12 +1,12 @@
-//! The disk owner and its client cores: several cores with shards of their own share one disk.
+//! The disk owner and its client cores: several cores, each with its shards, share one disk.
 //! Section 12 of `docs/format.md`.
 //!
 //! A disk has one queue for us, so one core owns it. The store of that core is the *disk owner*,
-//! and it opens the disk. The stores of other cores are *clients*. Each takes over its share of the
-//! shards. From then on it gathers, writes and applies their changes, as the disk owner does for
-//! its own shards. A client sends requests ([`ClientRequest`]) to the disk owner: disk requests
-//! with their buffers, roots for the superblock, and requests for segments. Each store requests its
-//! flushes. One flush answers all requests that arrived before it was queued.
+//! and it opens the disk. The stores of other cores are *clients*. Each client takes over its share
+//! of the shards. From then on the client gathers, writes and applies their changes, as the disk
+//! owner does for its own shards. A client sends requests ([`ClientRequest`]) to the disk owner:
+//! disk requests with their buffers, roots for the superblock, and requests for segments. Each
+//! store requests its flushes. One flush answers all requests that arrived before it was queued.
 //!
 //! Invariants:
 //! - At most one flush is in flight. It was queued after all writes of the stores that it answers
@@ -383,8 +383,8 @@ impl StoreRole {
         }
     }
 
-    /// Whether this store may still get a segment: it is a client, and the disk owner has some
-    /// left.
+    /// Whether this store may still get a segment: it is a client, and the disk owner has not
+    /// answered that it has none.
     pub(crate) fn awaits_segments(&self) -> bool {
         matches!(self, StoreRole::Client(client) if client.requested != SegmentRequest::NoneLeft)
     }

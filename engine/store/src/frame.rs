@@ -19,7 +19,7 @@ const SKIPPABLE: u8 = 128;
 pub(crate) struct RecordFrame<'a> {
     pub(crate) kind: u8,
     pub(crate) body: &'a [u8],
-    /// All records from this one on.
+    /// All records from this record on.
     from: &'a [u8],
     /// The end of this record, as an offset in all records.
     end: usize,
@@ -37,7 +37,7 @@ pub(crate) fn frames(bytes: &[u8]) -> impl Iterator<Item = RecordFrame<'_>> {
     })
 }
 
-/// The bytes of as many whole records, from the start of `bytes`, as fit into `limit`.
+/// The number of bytes of the whole records, from the start of `bytes`, that fit into `limit`.
 pub(crate) fn whole_records(bytes: &[u8], limit: usize) -> usize {
     let mut whole = 0;
     for frame in frames(bytes) {

@@ -38,8 +38,8 @@ pub(crate) struct Commit {
     blocks: Vec<(ShardId, Option<Box<[u8]>>)>,
     pending: Vec<Pending>,
     covered: Vec<Awaiting>,
-    /// Segments that one superblock version less refers to, once this group's superblock is
-    /// durable.
+    /// Segments before new roots. Once this group's superblock is durable, one more version has
+    /// these roots.
     released: Vec<Superseded>,
     /// Shards that have the first block of their journal in this group.
     started: ShardSet,
@@ -108,8 +108,7 @@ impl Commit {
         self.superblock_due = true;
     }
 
-    /// Makes a superblock due. Once it is durable, one version less refers to the segments of
-    /// `superseded`.
+    /// Makes a superblock due. Once it is durable, one more version has the new root.
     pub(crate) fn release_by_superblock(&mut self, superseded: Superseded) {
         self.released_by_superblock.push(superseded);
         self.superblock_due = true;
@@ -174,7 +173,7 @@ impl Commit {
         self.blocks.drain(..)
     }
 
-    /// The segments that one version less refers to, now that the superblock is durable.
+    /// The segments before new roots, now that one more durable version has these roots.
     pub(crate) fn take_released(&mut self) -> Vec<Superseded> {
         core::mem::take(&mut self.released)
     }
@@ -212,8 +211,8 @@ impl Commit {
         self.blocks.drain(..).filter_map(|(_, pair)| pair)
     }
 
-    /// Takes out the shards of `theirs` with a journal that has begun in a group of this store, but
-    /// is not marked as started in a superblock yet.
+    /// Takes out the shards of `theirs` with a journal that has begun in a group of this store. No
+    /// superblock marks these journals as started yet.
     pub(crate) fn split_started(&mut self, theirs: ShardSet) -> ShardSet {
         self.started.split_off(theirs)
     }

@@ -77,7 +77,7 @@ impl Indexes {
         self.shards.iter_mut().flat_map(|(_, index)| index.accounts_mut())
     }
 
-    /// Whether messages take as much memory as they may.
+    /// Whether messages have reached their limit of memory.
     pub(crate) fn are_full(&self) -> bool {
         self.resident_bytes >= self.resident_bytes_max
     }

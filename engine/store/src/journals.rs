@@ -30,7 +30,8 @@ const GATHERED_BYTES_MAX: usize = 24 * 1024;
 /// The most blocks by which a journal may exceed twice the need of its index before a checkpoint is
 /// due.
 const SLACK_BLOCKS: u32 = 256;
-/// The disk pages for each of these blocks. Two segments are allowed, up to [`SLACK_BLOCKS`].
+/// The number of disk pages that allow one such block. At least the blocks of two segments are
+/// allowed, but at most [`SLACK_BLOCKS`].
 const SLACK_PAGES: u32 = 2048;
 
 #[derive(Default)]

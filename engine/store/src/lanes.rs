@@ -16,7 +16,7 @@ pub(crate) const LANES: usize = 8;
 /// successful reads of other pages count.
 const TRIES: u8 = 10;
 
-/// How often a page is tried before it counts as unreadable.
+/// The number of tries before a page counts as unreadable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Patience {
     /// Until the result is certain.

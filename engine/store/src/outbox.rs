@@ -49,7 +49,7 @@ pub(crate) fn recipients(count: u8) -> u8 {
     }
 }
 
-/// How the message of an entry came into the outbox.
+/// The way in which the message of an entry came into the outbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EntrySource {
     /// A client submitted the message with an envelope.
@@ -59,7 +59,7 @@ pub enum EntrySource {
     Forwarded,
 }
 
-/// The state of an entry, by the next action.
+/// The state of an entry. It determines the next action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EntryState {
     /// The entry will be sent.
@@ -120,7 +120,7 @@ impl OutboxEntry {
         OutboxEntry { source: EntrySource::Forwarded, ..OutboxEntry::NEW }
     }
 
-    /// How the message came into the outbox.
+    /// The way in which the message came into the outbox.
     pub const fn source(&self) -> EntrySource {
         self.source
     }

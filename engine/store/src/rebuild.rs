@@ -271,7 +271,7 @@ fn lacks(parts: &StoreParts, account: AccountId, guid: u64, found: &MessageChunk
 enum NotBack {
     /// The mailbox of the message has no UID left.
     NoUid,
-    /// A chunk of the message is at a page where it cannot be. The page, and the UID of the
+    /// A chunk of the message is at a page that cannot hold it. The page, and the UID of the
     /// message.
     Misplaced(Page, Uid),
 }

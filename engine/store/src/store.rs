@@ -189,12 +189,12 @@ impl Store {
         self.reads.wait() || self.deliveries.has_waiters()
     }
 
-    /// Messages on their way to the disk, including abandoned ones with a write in flight.
+    /// The number of deliveries in progress, including abandoned deliveries with a write in flight.
     pub fn deliveries_under_way(&self) -> usize {
         self.deliveries.len()
     }
 
-    /// Reads of bodies in progress, and bodies that were not given back.
+    /// The number of reads of bodies in progress, and of bodies that were not given back.
     pub fn reads_under_way(&self) -> usize {
         self.reads.len()
     }
@@ -373,8 +373,7 @@ impl Store {
         }
     }
 
-    /// Makes the group in flight visible, which is durable, and wakes the operations that wait for
-    /// it.
+    /// Makes the group in flight visible, because it is durable. Wakes the waiting operations.
     fn flushed(&mut self) {
         if !self.condition.commits() {
             return;

@@ -109,7 +109,7 @@ pub struct Modseq(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Guid(pub u128);
 
-/// The system flags of a message (RFC 9051 §2.3.2), and internal ones.
+/// The system flags of a message (RFC 9051 §2.3.2), and internal flags.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Flags(pub u8);
 

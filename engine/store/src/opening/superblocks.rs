@@ -24,7 +24,7 @@ pub(super) enum DiskContent {
     Nothing,
 }
 
-/// The content that the lanes have read from a disk of `pages`.
+/// The content that the lanes have read from a disk of `pages` pages.
 ///
 /// Errors: the reason why the disk is refused. Nothing is written to it.
 pub(super) fn look(lanes: &Lanes, pages: u32) -> Result<DiskContent, OpenRefusal> {

@@ -1,10 +1,10 @@
 //! The messages of a journal's last group: their last chunks are checked, because the group may be
 //! durable without them.
 //!
-//! Invariant: a message is removed only if no group is known to have followed, and its last chunk
-//! was read and is not the chunk that the record names. An unreadable place counts as a following
-//! group. A place with two rotten copies looks like the end of the journal, so a group in that
-//! place stays unknown.
+//! Invariant: a message is removed only if no group is known to have followed. Its last chunk must
+//! have been read, and must differ from the chunk that the record names. An unreadable place counts
+//! as a following group. A place with two rotten copies looks like the end of the journal, so a
+//! group in that place stays unknown.
 
 use crate::chunk;
 use crate::finding::{Damage, Finding};

@@ -217,9 +217,9 @@ impl Store {
     /// all.
     ///
     /// Errors: `NotServing`, `ReadOnly`, `IndexFull`, `NoSuchAccount` and `NoSuchMailbox` (for one
-    /// recipient, but then none gets the message), `Busy` for too many deliveries or recipients.
-    /// `Arrived` if a recipient with `once` has the message already. `TooMany` if an account has
-    /// too many noted arrivals, or a mailbox has no UID left.
+    /// recipient: then no recipient gets the message), `Busy` for too many deliveries or
+    /// recipients. `Arrived` if a recipient with `once` has the message already. `TooMany` if an
+    /// account has too many noted arrivals, or a mailbox has no UID left.
     pub fn begin(&mut self, recipients: &[Recipient]) -> Result<DeliveryId, Refusal> {
         self.condition.check_serving()?;
         self.deliveries.begin(recipients, &mut self.parts.indexes)

@@ -41,8 +41,8 @@ impl Store {
         move |account| changed.has(account.shard())
     }
 
-    /// The next message that has arrived in an outbox since the store serves. Each message is
-    /// returned once. It may be removed already.
+    /// The next message that has arrived in an outbox since the store began to serve. Each message
+    /// is returned once. It may be removed already.
     pub fn next_posted(&mut self) -> Option<(AccountId, Uid)> {
         self.parts.indexes.next_posted()
     }

@@ -3,7 +3,7 @@
 //!
 //! Shard s is owned by core s mod n. The number of cores that own shards is decided each time the
 //! disk is opened. All cores own shards, unless they would keep more than half of the free space
-//! from each other. The number is not recorded on the disk.
+//! from each other. Then fewer cores do. The number is not recorded on the disk.
 //!
 //! Invariants:
 //! - Shards are handed over when no operation is in progress, and with all their state.

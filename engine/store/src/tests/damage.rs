@@ -173,7 +173,7 @@ fn two_unreadable_pages_remove_nothing(bytes: u64) {
     assert!(rebuilt > 10 && kept == 2, "{rebuilt} journals and {kept} messages were in danger");
 }
 
-/// The disk begins to fail all reads at each read of the opening, and works again later.
+/// At each read of the opening, the disk begins to fail all reads for a while.
 #[test]
 fn disk_that_is_away_during_opening_loses_nothing() {
     let filled = filled();

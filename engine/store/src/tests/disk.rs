@@ -64,7 +64,7 @@ pub(crate) enum Cut {
     /// Dice decide for every sector: old, any version written, or garbage. Garbage may hit the
     /// whole page.
     Dice,
-    /// Only this number of writes, the first ones, reached the disk.
+    /// This number of first writes reached the disk, the other writes did not.
     Prefix(usize),
     /// As `Prefix`. Of the next write, this sector is garbage, and the sectors before it are new.
     TornAt(usize, usize),

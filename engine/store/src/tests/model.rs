@@ -425,7 +425,11 @@ impl World {
                 }
                 (Waiting::Filing(account, tokens, to), Outcome::Filed(filed)) => {
                     let uids = filed.now.first.0..=filed.now.last.0;
-                    assert_eq!(filed.count as usize, tokens.len(), "a move of so few messages fits a group");
+                    assert_eq!(
+                        filed.count as usize,
+                        tokens.len(),
+                        "a move of so few messages fits a group"
+                    );
                     self.learn_uids();
                     for (token, uid) in tokens.iter().zip(uids) {
                         let message = self.accounts[account].messages.get_mut(token).unwrap();

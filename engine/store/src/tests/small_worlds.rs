@@ -270,8 +270,8 @@ fn for_each_remains(disk: &TestDisk, mut visit: impl FnMut(TestDisk)) {
             };
             let last = in_window(window.end.saturating_sub(1).max(start));
             for usual in [CutEffect::Old, CutEffect::New] {
-                // A subset in which the last sector has the same fate as the others belonged to the
-                // previous window.
+                // A subset in which the last sector has the same fate as all sectors outside of the
+                // window belonged to the previous window.
                 if start == 0 && usual == CutEffect::Old
                     || window.len() < sectors.len() && (start == 0 || last != usual)
                 {

@@ -163,7 +163,10 @@ fn cut_checkpoint_continues_in_the_space_that_it_lacks() {
         rig.exchange();
     }
     assert!(!rig.store.is_walking());
-    assert!(rig.store.parts().superblock.root(ada.shard()) == root, "the checkpoint is complete already");
+    assert!(
+        rig.store.parts().superblock.root(ada.shard()) == root,
+        "the checkpoint is complete already"
+    );
     let segments = &mut rig.store.parts_mut().segments;
     let left = (needed / 2).div_ceil(segments.geometry().link_place());
     assert!(left + 2 < needed / segments.geometry().link_place(), "too few blocks");
@@ -171,7 +174,10 @@ fn cut_checkpoint_continues_in_the_space_that_it_lacks() {
         segments.take(SegmentOwner::Journal(ada.shard()), Want::Journal).unwrap();
     }
     rig.settle();
-    assert!(rig.store.parts().superblock.root(ada.shard()) != root, "the checkpoint does not continue");
+    assert!(
+        rig.store.parts().superblock.root(ada.shard()) != root,
+        "the checkpoint does not continue"
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::types::AccountId;
 use alloc::vec::Vec;
 use machine::SECTOR_BYTES;
 
-/// Kinds that no format has yet. The first are refused, the others are skipped.
+/// Kinds that no format has yet. Those in `UNKNOWN` are refused, those in `SKIPPABLE` are skipped.
 const UNKNOWN: [u8; 3] = [0, 60, 127];
 const SKIPPABLE: [u8; 2] = [128, 255];
 /// The kind of a record with one number of eight bytes.
