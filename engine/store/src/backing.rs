@@ -42,7 +42,7 @@ pub(crate) enum DiskPurpose {
     Flush,
     /// A slot of the superblock.
     Slot,
-    /// A request forwarded by the store of another core, with the token that it has there.
+    /// A request forwarded by the store of another core, with its token in that store.
     ForClient {
         core: CoreId,
         token: DiskToken,
@@ -68,7 +68,8 @@ pub(crate) enum DiskPurpose {
     Format,
 }
 
-/// Groups alternate between even and odd: at most one is in flight while the next one gathers.
+/// Groups alternate between even and odd: at most one group is in flight while the next group
+/// gathers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Parity {
     Even,

@@ -214,8 +214,8 @@ fn known(index: &Index, id: AccountId) -> &Account {
 }
 
 /// Appends one range of messages. Before the range come the chunks of messages that were moved or
-/// have several chunks. After it come the outbox entries of its messages. A replay drops these
-/// entries when it reaches the range, so all of this is in one group.
+/// have several chunks. After the range come the outbox entries of its messages. A replay drops
+/// these entries when it reaches the range, so all of this is in one group.
 fn messages(
     index: &Index,
     format: Format,

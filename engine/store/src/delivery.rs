@@ -2,8 +2,8 @@
 //! recipient makes the message visible.
 //!
 //! Invariants:
-//! - A delivery holds at most one buffer. Its octets are copied once into it, and once more for
-//!   each further recipient.
+//! - A delivery holds at most one buffer. The octets are copied into the buffer once, and once more
+//!   for each further recipient.
 //! - The last chunk and the record of a recipient are in the same group. All other chunks were
 //!   flushed before.
 //! - Pages stay pinned until no write to them is in flight and their message is visible or given

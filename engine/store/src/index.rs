@@ -98,7 +98,7 @@ impl Index {
         self.accounts.values_mut()
     }
 
-    /// The account with this id, or the next one.
+    /// The account with this id, or with the next higher id.
     pub(crate) fn account_from(&self, id: AccountId) -> Option<&Account> {
         self.accounts.range(id..).next().map(|(_, account)| account)
     }

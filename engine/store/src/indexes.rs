@@ -119,8 +119,8 @@ impl Indexes {
         Ok(())
     }
 
-    /// Releases the reservations when a delivery is over. If it succeeded, the message itself is
-    /// counted now.
+    /// Releases the reservations when a delivery is over. After a successful delivery the message
+    /// itself counts instead.
     pub(crate) fn release<'a>(
         &mut self,
         recipients: impl IntoIterator<Item = &'a Recipient>,
@@ -186,8 +186,8 @@ impl Indexes {
         core::mem::replace(self.of_mut(shard), index)
     }
 
-    /// Ends the opening. GUID numbers that a lost record may have used are skipped, and addresses
-    /// are collected.
+    /// Ends the opening. Skips the GUID numbers that a lost record may have used, and collects the
+    /// addresses.
     pub(crate) fn opened(&mut self, random: &mut DiskRandom, findings: &mut Findings) {
         let mut nameless = Vec::new();
         for (_, index) in self.shards.iter_mut() {

@@ -71,7 +71,7 @@ pub(crate) struct DiskOpening {
     dropped: Vec<Dropped>,
     /// The number of superblock versions to write before the store serves.
     renewals: u8,
-    /// A disk of an earlier format must be converted to the newest one.
+    /// A disk of an earlier format must be converted to the newest format.
     wants_newest_format: bool,
     /// This life converts the disk, or completes an interrupted conversion.
     is_converted: bool,
@@ -117,12 +117,12 @@ impl DiskOpening {
         }
     }
 
-    /// Requests the conversion of an earlier format to the newest one.
+    /// Requests the conversion of a disk of an earlier format to the newest format.
     pub(crate) fn convert(&mut self) {
         self.wants_newest_format = true;
     }
 
-    /// Whether the disk had an earlier format and has the newest one now.
+    /// Whether the disk had an earlier format and has the newest format now.
     pub(crate) fn is_converted(&self) -> bool {
         self.is_converted
     }
@@ -149,7 +149,7 @@ impl DiskOpening {
         }
         self.is_proving = true;
         // A different page each time: a page may be bad itself, or come from a cache while the disk
-        // is away.
+        // fails.
         let page = Page((parts.random.number() % u64::from(self.disk_pages)) as u32);
         parts.backing.read(page, alloc::vec![0; PAGE_BYTES].into_boxed_slice(), DiskPurpose::Proof);
     }

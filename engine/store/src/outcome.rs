@@ -53,7 +53,7 @@ pub enum Outcome {
     AccountCreated(AccountId),
     /// The mailbox exists and is durable.
     MailboxCreated(MailboxId),
-    /// Some of the messages are durably in the other mailbox.
+    /// Some or all of the messages are durable in the other mailbox.
     Filed(Filed),
     /// The operation failed. After [`Refusal::ReadOnly`] it is unknown whether the disk has the
     /// change.
@@ -125,9 +125,9 @@ impl Refusal {
 /// The state of the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Reading the disk, or formatting a blank one.
+    /// The store reads the disk, or formats a blank disk.
     Opening,
-    /// Everything works.
+    /// The store serves all operations.
     Serving,
     /// Mail can be read. Nothing can be changed until the disk works again: see
     /// [`crate::Store::retry`].

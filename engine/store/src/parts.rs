@@ -1,4 +1,4 @@
-//! The parts of a store that its operations work on.
+//! The parts of a store that the operations work on.
 //!
 //! Each part protects its own invariants with private fields. An operation that needs several parts
 //! takes all of them. The layers above (deliveries, reads, compaction, checkpoints, opening) are

@@ -108,7 +108,7 @@ struct BlockCopies<'a> {
     unreadable: bool,
 }
 
-/// The fitting block of a place.
+/// The block of a place that fits.
 struct MatchingBlock<T> {
     block: T,
     /// The other copy, if it fits and differs.

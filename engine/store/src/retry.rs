@@ -1,11 +1,12 @@
 //! Resuming service after a failed write or flush. Section 10 of `docs/format.md`.
 //!
 //! It is unknown whether the disk has the data that was in flight when it failed. Every caller that
-//! waited for it was refused. The index holds what was durable before. So the store takes each
-//! journal back, in memory, to its last durable position, and begins a new life there. It writes a
-//! fence in the place of the failed group's first block. This equals a power cut that left that
-//! group incomplete. When the fences and a superblock are durable, the failed group can never
-//! count, whatever part of it is on the disk. Then the store serves again.
+//! waited for this data was refused. The index holds what was durable before. So the store takes
+//! each journal back, in memory, to its last durable position, and begins a new life there. The
+//! store writes a fence in the place of the failed group's first block. The result is the same as
+//! after a power cut that left the group incomplete. When the fences and a superblock are durable,
+//! the failed group can never count, whatever part of it is on the disk. Then the store serves
+//! again.
 //!
 //! With several cores, each core does this for its own shards when the disk owner tells it to. The
 //! disk owner makes the flush.

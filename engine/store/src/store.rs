@@ -140,8 +140,8 @@ impl Store {
         self.opening = Some(Box::new(DiskOpening::begin(sectors, inspect, &mut self.parts)));
     }
 
-    /// Sets the function that summarizes messages from now on. Earlier deliveries have empty
-    /// summaries and are conversations of their own.
+    /// Sets the function that summarizes messages from now on. Messages of earlier deliveries have
+    /// empty summaries, and each is a conversation by itself.
     pub fn summarize_with(&mut self, summarize: Summarize) {
         self.deliveries.summarize_with(summarize);
     }

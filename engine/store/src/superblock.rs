@@ -2,7 +2,7 @@
 //! Section 3 of `docs/format.md`.
 //!
 //! Invariants:
-//! - Version n goes to slots 0 and 2 or 1 and 3, never over version n - 1.
+//! - Version n is written to slots 0 and 2, or 1 and 3. It never overwrites version n - 1.
 //! - Magic and format version are checked before anything else is read. They are at the same offset
 //!   in every format.
 

@@ -74,7 +74,7 @@ pub(crate) struct Place {
     pub(crate) uid: u32,
 }
 
-/// The mailbox that deliveries go to.
+/// The mailbox for new mail.
 pub const INBOX: MailboxId = MailboxId(1);
 /// Messages that are not sent yet (RFC 6154).
 pub const DRAFTS: MailboxId = MailboxId(2);
@@ -298,12 +298,12 @@ impl HeadSize {
 /// The facts about a message that are known when it is complete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Closing {
-    /// The time of its arrival.
+    /// The arrival time of the message.
     pub date: UnixTime,
     /// The size of the head: the octets that were appended last, but are the first of the message.
     pub head: HeadSize,
-    /// One of the [`BUILT_IN`] mailboxes. The message goes there as new mail, instead of to the
-    /// place given when it began.
+    /// One of the [`BUILT_IN`] mailboxes. If set, the message is delivered to this mailbox as new
+    /// mail, instead of to the mailbox given when the delivery began.
     pub mailbox: Option<MailboxId>,
 }
 

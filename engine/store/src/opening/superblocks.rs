@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 /// The content of a disk around its segments.
 pub(super) enum DiskContent {
-    /// This superblock is the current one.
+    /// A store with this current superblock.
     Store {
         superblock: Box<Superblock>,
         damaged: Vec<Page>,
@@ -20,7 +20,7 @@ pub(super) enum DiskContent {
         /// A slot has an earlier format: a conversion was interrupted.
         is_partly_converted: bool,
     },
-    /// Nothing: the disk may be blank.
+    /// Only zeros: the disk may be blank.
     Nothing,
 }
 

@@ -63,7 +63,7 @@ impl Store {
         if self.parts.indexes.are_full() { BodySpace::NONE } else { self.parts.segments.room() }
     }
 
-    /// The account that mail for `address` goes to.
+    /// The account that gets mail for `address`.
     pub fn find(&self, address: &str) -> Option<AccountId> {
         let id = self.parts.indexes.owner_of(address)?;
         self.account(id).map(|_| id)

@@ -9,7 +9,7 @@ use machine::SECTOR_BYTES;
 
 const ZERO: [u8; SECTOR_BYTES] = [0; SECTOR_BYTES];
 
-/// A disk with mail, all of it durable.
+/// A disk with durable mail.
 fn used() -> TestDisk {
     let mut rig = Rig::new(2 * MIB);
     let ada = rig.create("ada@example.org");

@@ -47,7 +47,7 @@ fn filled_on(bytes: u64) -> Filled {
     Filled { disk: rig.disk, accounts, messages: 6 }
 }
 
-/// The number of lost or damaged messages. All others are compared octet by octet.
+/// The number of lost or damaged messages. All other messages are compared octet by octet.
 fn lost(rig: &mut Rig, filled: &Filled) -> usize {
     let mut lost = 0;
     for ((account, address), first) in filled.accounts.iter().zip([0, 7, 14]) {

@@ -209,7 +209,7 @@ impl World {
         let requested = self.ask_all(group);
         let (mut worlds, mut looked_at) = (0, None);
         loop {
-            // Whether a write has completed makes no difference before a flush is requested.
+            // Completed and pending writes differ only after a flush is requested.
             let allowed = self.allowed(&requested);
             let point = Some((self.rig.disk.flushes, self.rig.disk.volatile_writes(), allowed));
             if point != looked_at {

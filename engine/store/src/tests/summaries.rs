@@ -126,7 +126,7 @@ fn conversation_number_survives_moves() {
         let archive: Vec<u64> =
             rig.list_in(ada, ARCHIVE).iter().map(|one| one.conversation).collect();
         assert_eq!(archive, [conversation(&bodies[2]), conversation(&bodies[5])]);
-        // An empty message is a conversation of its own.
+        // An empty message is a conversation by itself.
         assert_eq!(u128::from(inbox[0].conversation), inbox[0].guid.0 & u128::from(u64::MAX));
         rig = rig.cut(Cut::Prefix(0));
     }
