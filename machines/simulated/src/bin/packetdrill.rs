@@ -1,10 +1,11 @@
 //! `packetdrill [--quiet] [--strict] [--] FILE…`: plays packetdrill scripts against the engine's
 //! TCP, in virtual time, for `./barepost pkt`.
 //!
-//! It prints one line for each script: `FILE: passed`, `FILE: failed: …` or `FILE: not applicable:
-//! …`. Below it follow the liberties that the engine took. The last line is `N passed, N failed, N
-//! skipped`. The exit status is 0 if no script failed, and 2 if a file cannot be read. With
-//! `--strict` a script that is not applicable fails too, and the last line has cargo's format.
+//! The program prints one line for each script: `FILE: passed`, `FILE: failed: …` or `FILE: not
+//! applicable: …`. The next lines list the liberties that the engine took: differences from the
+//! script that an RFC allows. The last line is `N passed, N failed, N skipped`. The exit status is
+//! 0 if no script failed, and 2 if a file cannot be read. With `--strict` a script that is not
+//! applicable counts as failed, and the last line has the format of cargo's test results.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::print_stdout,
@@ -22,7 +23,7 @@ use simulated::{Outcome, Verdict, play};
 #[derive(Default)]
 struct Arguments {
     files: Vec<PathBuf>,
-    /// Do not print liberties: differences from the script that an RFC allows.
+    /// Whether to omit the liberties from the output.
     is_quiet: bool,
     is_strict: bool,
 }
@@ -73,7 +74,7 @@ fn play_one(path: &Path, text: &[u8], is_quiet: bool, print: &mut impl FnMut(Str
 }
 
 impl Arguments {
-    /// After `--` no word is an option.
+    /// Parses the words of the command line. After `--` all words are files.
     fn parse(mut words: impl Iterator<Item = OsString>) -> Arguments {
         let mut arguments = Arguments::default();
         while let Some(word) = words.next() {
@@ -103,7 +104,7 @@ impl VerdictCounts {
 mod tests {
     use super::*;
 
-    /// The output for these scripts, and the exit status.
+    /// The output for the scripts `names` in `folder`, and the exit status.
     fn said_of(folder: &Path, names: &[&str], options: &[&str]) -> (Vec<String>, u8) {
         let files = names.iter().map(|name| folder.join(name).into_os_string());
         let words = options.iter().map(OsString::from).chain(files);

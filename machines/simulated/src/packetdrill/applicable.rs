@@ -1,7 +1,7 @@
-//! Checks, before a script begins, whether it needs anything that the engine lacks, by design or
-//! not yet.
+//! Checks, before a script begins, whether the script needs a feature that the engine lacks.
 //!
-//! The check looks only at the words that the script uses, not at its subject.
+//! The check reads only the events of the script, and knows nothing of the subject that the script
+//! tests.
 
 use super::compare::{Offers, ScriptTerms};
 use super::script::{
@@ -10,7 +10,7 @@ use super::script::{
 use super::verdict::ScriptStop;
 use super::{socket_options, transfers};
 
-/// Checks the events of a script.
+/// Checks the events of a script, in order.
 pub(super) fn check(script: &Script, terms: ScriptTerms) -> Result<(), ScriptStop> {
     for event in &script.events {
         if let Some(reason) = reason_of(event, terms) {
@@ -20,8 +20,8 @@ pub(super) fn check(script: &Script, terms: ScriptTerms) -> Result<(), ScriptSto
     Ok(())
 }
 
-/// The features that the engine offers and the script agrees to: a SYN of the script offers them
-/// too, or the script lets us send one.
+/// The features that the engine offers and the script agrees to. A script agrees to a feature if
+/// one of its SYNs offers the feature, and to all features if it lets us send the SYN.
 pub(super) fn met(script: &Script, offers: Offers) -> Offers {
     let mut met = Offers::default();
     for event in &script.events {

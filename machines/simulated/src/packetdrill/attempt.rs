@@ -1,4 +1,4 @@
-//! A call of the script: the result of one attempt, and a call that waits for another one.
+//! Calls of the script: the result of one attempt, and a call that waits for another attempt.
 
 use machine::Instant;
 
@@ -9,11 +9,11 @@ use super::script::SocketCall;
 pub(super) enum CallAttempt {
     Value(i64),
     Error(&'static str),
-    /// The call waits.
+    /// The call must wait, and is tried again later.
     Blocks,
 }
 
-/// A call that has not returned.
+/// A blocking call that has not returned.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct PendingCall {
     pub(super) line: usize,

@@ -64,7 +64,7 @@ impl Player {
         Ok(self.insert(call, Socket::new(Kind::Fresh, nonblocking, self.host.now)))
     }
 
-    /// Adds a socket. It gets the number that the script expects.
+    /// Adds a socket under the number that the script expects.
     fn insert(&mut self, call: &SocketCall, socket: Socket) -> CallAttempt {
         let lowest = (3..).find(|number| !self.sockets.contains_key(number)).unwrap_or(3);
         let number = value(&call.result).filter(|number| *number >= 0).unwrap_or(lowest);
@@ -80,7 +80,7 @@ impl Player {
         })
     }
 
-    /// The line of a socket, if it has one.
+    /// The index of a socket's line; `None` if the socket is not connected or connecting.
     pub(super) fn line_of(&self, number: i64) -> Option<usize> {
         match self.sockets.get(&number)?.kind {
             Kind::SocketLine(line) => Some(line),
@@ -270,7 +270,7 @@ impl Player {
         Ok(CallAttempt::Value(0))
     }
 
-    /// `fcntl`: the only flag is whether calls return at once.
+    /// `fcntl`: reads and sets the flag that makes calls return at once. No other flag exists.
     fn file_control(
         &mut self,
         line: usize,
@@ -296,7 +296,7 @@ impl Player {
     }
 }
 
-/// The address in a `{sa_family=…, sin_port=…, sin_addr=…}`.
+/// The address in a record `{sa_family=…, sin_port=…, sin_addr=…}`.
 fn address_of(expression: Option<&Expression>) -> Option<SocketAddr> {
     let expression = expression?;
     let port =

@@ -1,9 +1,10 @@
-//! Code in scripts: Python's `assert` about a kernel's `tcp_info`. The kernel's internal counters
-//! do not exist here, so a script that reads them is not applicable. A script that only prints is.
+//! Code in scripts: Python's `assert` about a kernel's `tcp_info`. The engine lacks the kernel's
+//! internal counters, so a script that asserts them is not applicable. A script that only prints
+//! them is applicable.
 
 use super::verdict::ScriptStop;
 
-/// Why code makes a script not applicable.
+/// The reason why code makes a script not applicable; `None` if it does not.
 pub(super) fn beyond(code: &str) -> Option<String> {
     let statements =
         code.split(['\n', ';']).map(str::trim).filter(|statement| !statement.is_empty());
@@ -18,12 +19,12 @@ pub(super) fn beyond(code: &str) -> Option<String> {
     })
 }
 
-/// Statements that assert nothing.
+/// Whether a statement asserts nothing.
 fn is_idle(statement: &str) -> bool {
     ["print", "import ", "#", "pass", "from "].iter().any(|start| statement.starts_with(start))
 }
 
-/// Checks code. All of its statements must assert nothing.
+/// Checks that no statement of the code asserts anything.
 pub(super) fn check(line: usize, code: &str) -> Result<(), ScriptStop> {
     beyond(code).map_or(Ok(()), |reason| Err(ScriptStop::not_applicable(line, reason)))
 }

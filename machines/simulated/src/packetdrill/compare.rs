@@ -1,28 +1,28 @@
-//! Compares a packet of ours with the one that a script expects, and knows which differences are
+//! Compares a packet of ours with the one that a script expects, and decides which differences are
 //! allowed.
 //!
-//! Everything that an RFC requires is compared exactly. What it leaves to the host is a *liberty*:
-//! the script continues, and the difference is noted. docs/packetdrill.md lists the liberties with
-//! the reason for each. The script's subject decides nothing.
+//! Everything that an RFC requires is compared exactly. A difference that the RFC leaves to the
+//! host is a *liberty*: the script continues, and the difference is noted. docs/packetdrill.md
+//! lists the liberties with the reason for each. The same rules apply to all scripts, whatever they
+//! test.
 
 use std::fmt;
 
 use super::script::{Ecn, Flags, IpInfo, PacketBody, ScriptPacket, TcpOption, TcpPacket};
 use super::wire::{IpPacket, Segment};
 
-/// What is known of the script and the machine.
+/// The facts about the script and the machine that the comparison needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct ScriptTerms {
-    /// The script sets variables of another kernel, so its windows are those of that kernel's
-    /// buffers.
+    /// The script has commands for another kernel, so its windows depend on that kernel's buffers.
     pub(super) foreign: bool,
     /// The features that the engine offers to a peer that offers everything.
     pub(super) offers: Offers,
-    /// Those that the script agrees to: its SYNs offer them, or it lets us send one.
+    /// The offered features that the script agrees to ([`super::applicable::met`]).
     pub(super) met: Offers,
 }
 
-/// The options that the engine implements.
+/// The features of TCP that the engine offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Offers {
     pub(super) window_scale: bool,
@@ -31,18 +31,18 @@ pub(super) struct Offers {
     pub(super) ecn: bool,
 }
 
-/// Why a packet is not the expected one.
+/// The reason why a packet is not the expected one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum PacketMismatch {
     /// This field differs.
     Differs(&'static str),
-    /// The script needs something that the engine does not implement.
+    /// The script needs a feature that the engine does not implement.
     Beyond(String),
 }
 
-/// Compares a segment of ours, in the script's numbers, with the expectation.
+/// Compares a segment of ours, in the script's numbers, with the expected packet.
 ///
-/// Returns the liberties taken.
+/// Returns the liberties that the engine took.
 pub(super) fn segment(
     expected: &TcpPacket,
     seen: &Segment,
@@ -112,7 +112,7 @@ fn window(
     Err(PacketMismatch::Differs("window"))
 }
 
-/// Options are compared as a set: order and padding are ignored.
+/// Compares options as a set: order and padding are ignored.
 fn compare_options(
     expected: &[TcpOption],
     seen: &Segment,
@@ -154,8 +154,8 @@ fn compare_options(
     Ok(())
 }
 
-/// RFC 2018 section 4: the first block is the one that triggered the acknowledgment. The order of
-/// the others is free.
+/// Compares SACK blocks. The first one must be the block that triggered the acknowledgment (RFC
+/// 2018 section 4). The order of the others is free.
 fn same_blocks(theirs: &[(u32, u32)], ours: &[(u32, u32)]) -> bool {
     theirs.first() == ours.first()
         && theirs.len() == ours.len()

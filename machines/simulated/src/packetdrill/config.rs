@@ -1,5 +1,5 @@
-//! The header lines of a script: their settings, those without effect, and those that cannot be
-//! provided.
+//! The header lines of a script: those with settings, those without effect, and those that make the
+//! script not applicable.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -15,18 +15,18 @@ pub(super) struct Config {
     pub(super) peer: IpAddr,
     /// The MTU in bytes.
     pub(super) mtu: u16,
-    /// The port of a `bind` without an address, and of a `connect` without one.
+    /// The port of a `bind` without an address, and the port of a `connect` without an address.
     pub(super) bind_port: u16,
     pub(super) connect_port: u16,
     pub(super) tolerance: Micros,
-    /// The tolerance as hundredths of a percent of the time since the previous event, if that is
-    /// more.
+    /// The tolerance in hundredths of a percent of the time since the previous event. The larger of
+    /// the two tolerances counts.
     pub(super) tolerance_share: u64,
-    /// Failed calls do not end the script.
+    /// A wrong result of a call does not end the script.
     pub(super) calls_may_fail: bool,
-    /// Packets that differ do not end the script.
+    /// A packet that differs does not end the script.
     pub(super) packets_may_differ: bool,
-    /// Each segment of the script is one of ours, never several.
+    /// Each segment of the script must be one segment of ours, not several joined ones.
     pub(super) strict_segments: bool,
 }
 
@@ -47,7 +47,7 @@ impl Default for Config {
     }
 }
 
-/// Header lines that concern how packetdrill itself works on a real kernel.
+/// Header lines that control how packetdrill works on a real kernel. They have no effect.
 const WITHOUT_MEANING: [&str; 24] = [
     "verbose",
     "debug",
@@ -102,7 +102,7 @@ impl Config {
             "tolerance_usecs" => self.tolerance = Micros(number(line, value)?),
             "tolerance_percent" => {
                 let percent: f64 = number(line, value)?;
-                // Between 0 and 100, so the hundredths fit.
+                // The percentage is between 0 and 100, so the hundredths fit.
                 self.tolerance_share = (percent.clamp(0.0, 100.0) * 100.0) as u64;
             }
             "non_fatal" => {

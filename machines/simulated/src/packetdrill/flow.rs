@@ -1,16 +1,16 @@
 //! One connection as a script sees it: its ports, and the mapping between the script's sequence
 //! numbers and those on the wire.
 //!
-//! A script gives a SYN a number of its own, usually 0, and counts everything else from there: the
-//! first byte has the number 1. On the wire our initial number is unpredictable, and the peer's is
-//! the script's. The values of our timestamps map in the same way.
+//! A script chooses the number of our SYN, usually 0. Independent of that, the first byte of a
+//! stream has the number 1. On the wire our initial number is unpredictable, while the peer's
+//! initial number is the script's. The values of our timestamps map in the same way.
 
 use std::collections::HashMap;
 
 use super::script::{Flags, TcpOption};
 use super::wire::Segment;
 
-/// One side's initial number.
+/// The initial sequence number of one side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Initial {
     wire: u32,
@@ -18,8 +18,8 @@ struct Initial {
 }
 
 impl Initial {
-    /// The number on the wire. A SYN has the script's own number. All other numbers count from the
-    /// SYN.
+    /// Translates a number of the script to the wire. In a SYN `number` is the script's initial
+    /// number. All other numbers count from the SYN, which is 0.
     fn to_wire(self, number: u32, is_syn: bool) -> u32 {
         let from = if is_syn { self.script } else { 0 };
         number.wrapping_sub(from).wrapping_add(self.wire)
@@ -31,33 +31,33 @@ impl Initial {
     }
 }
 
-/// A connection, or one that may come to exist.
+/// A connection, or an attempt at a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flow {
-    /// The ports on the wire. Ours is zero until our SYN has shown it.
+    /// The ports on the wire. Our port is zero until our SYN has shown it.
     pub(super) peer_port: u16,
     pub(super) local_port: u16,
     /// The ports in the script, if it names them.
     pub(super) script_ports: Option<(u16, u16)>,
     ours: Option<Initial>,
     theirs: Option<Initial>,
-    /// The scale of our windows, once both sides have sent the option.
+    /// The scale that our SYN offered. It applies if the peer's SYN has the option too.
     shift: u8,
     peer_scales: bool,
-    /// Whether our SYN, and the peer's, carried timestamps.
+    /// Whether our SYN carried timestamps, and whether the peer's SYN did.
     timestamps: (bool, bool),
-    /// The first value of our timestamps on the wire and in the script.
+    /// The first known value of our timestamps, on the wire and in the script.
     first_value: Option<(u32, u32)>,
     /// The values of our timestamps on the wire, by the script's values.
     values: HashMap<u32, u32>,
     /// The acknowledgment and the window of our last segment, in the script's numbers.
     pub(super) told: Option<(u32, u16)>,
-    /// The number after the highest that the script has seen, in the script's numbers.
+    /// The number after the highest one that we have sent, in the script's numbers.
     pub(super) sent_to: Option<u32>,
 }
 
 impl Flow {
-    /// A flow between these ports. Ours is zero if it is not known yet.
+    /// A flow between these ports. `local_port` is zero if our port is not known yet.
     pub(super) fn between(
         peer_port: u16,
         local_port: u16,
@@ -66,7 +66,7 @@ impl Flow {
         Flow { peer_port, local_port, script_ports, ..Flow::default() }
     }
 
-    /// We have sent a segment. If it is a SYN, its number is the initial one.
+    /// Notes a segment that we have sent. A SYN has our initial number, port and options.
     pub(super) fn noticed(&mut self, segment: &Segment) {
         if !segment.flags.has(Flags::SYN) {
             return;
@@ -88,14 +88,14 @@ impl Flow {
         self.timestamps.0 = has_timestamps(&segment.options);
     }
 
-    /// The script's own number for our SYN.
+    /// Sets the script's number for our SYN.
     pub(super) fn script_begins(&mut self, number: u32) {
         if let Some(ours) = &mut self.ours {
             ours.script = number;
         }
     }
 
-    /// The peer sends a SYN. A later SYN in the same connection changes nothing.
+    /// Notes a SYN of the peer. A later SYN in the same connection changes nothing.
     pub(super) fn peer_begins(&mut self, number: u32, options: &[TcpOption]) {
         if self.theirs.is_none() {
             self.theirs = Some(Initial { wire: number, script: number });
@@ -105,41 +105,42 @@ impl Flow {
         }
     }
 
-    /// Our number on the wire for one of the script's.
+    /// Translates one of our numbers from the script to the wire.
     pub(super) fn ours_to_wire(&self, number: u32, is_syn: bool) -> u32 {
         self.ours.unwrap_or_default().to_wire(number, is_syn)
     }
 
-    /// The peer's number on the wire for one of the script's.
+    /// Translates one of the peer's numbers from the script to the wire.
     pub(super) fn theirs_to_wire(&self, number: u32, is_syn: bool) -> u32 {
         self.theirs.unwrap_or_default().to_wire(number, is_syn)
     }
 
-    /// How many of our bytes lie before this number on the wire. `None` before the stream begins.
+    /// The number of our bytes before this sequence number on the wire. `None` if the number is
+    /// before the first byte.
     pub(super) fn place_in_stream(&self, wire: u32) -> Option<u32> {
         Some(wire.wrapping_sub(self.ours?.wire).wrapping_sub(1)).filter(|place| *place < 1 << 31)
     }
 
-    /// The first of the peer's numbers beyond the window that we sent last, in the script's
-    /// numbers.
+    /// The first of the peer's sequence numbers beyond the window in our last segment, in the
+    /// script's numbers.
     pub(super) fn edge(&self) -> Option<u32> {
         let (acknowledgment, window) = self.told?;
         let shift = if self.peer_scales { self.shift } else { 0 };
         Some(acknowledgment.wrapping_add(u32::from(window) << shift))
     }
 
-    /// Whether every segment must carry timestamps.
+    /// Whether both SYNs carried timestamps, so that every segment must carry them.
     pub(super) fn agreed_on_timestamps(&self) -> bool {
         self.timestamps == (true, true)
     }
 
-    /// We have sent a timestamp where the script expects the value `script`.
+    /// Notes that we sent the timestamp `wire` where the script expects `script`.
     pub(super) fn learn_value(&mut self, script: u32, wire: u32) {
         self.values.insert(script, wire);
         self.first_value.get_or_insert((wire, script));
     }
 
-    /// The value on the wire for a timestamp that the script echoes.
+    /// Translates a timestamp that the script echoes to the wire.
     pub(super) fn echo_to_wire(&self, echo: u32) -> u32 {
         let by_first = |(wire, script): (u32, u32)| echo.wrapping_sub(script).wrapping_add(wire);
         match self.values.get(&echo) {
@@ -148,7 +149,7 @@ impl Flow {
         }
     }
 
-    /// A segment of ours in the script's numbers.
+    /// Translates a segment of ours from the wire to the script's numbers.
     pub(super) fn in_script(&self, segment: &Segment) -> Segment {
         let mut segment = segment.clone();
         let is_syn = segment.flags.has(Flags::SYN);
@@ -178,7 +179,7 @@ impl Flow {
         segment
     }
 
-    /// Whether a packet of ours with these ports belongs to this flow.
+    /// Whether a segment of ours belongs to this flow, by its ports.
     pub(super) fn owns(&self, segment: &Segment) -> bool {
         let same_port = self.local_port == segment.source_port || self.local_port == 0;
         self.peer_port == segment.destination_port && same_port

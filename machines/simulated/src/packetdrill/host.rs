@@ -1,12 +1,11 @@
 //! The machine under test: the engine's network on a simulated card, in virtual time. Transmission
-//! takes no time, and every address that the machine resolves exists and answers at once.
+//! takes no time, and every address that the machine resolves answers at once.
 //!
 //! Invariants:
 //! - Received bytes stay with the connection until the script reads them, so the window shrinks by
-//!   the unread bytes. When the connection ends, the unread bytes are saved first, because it would
-//!   discard them.
-//! - After every event the machine has sent all that it has to send: no packet waits for a later
-//!   turn.
+//!   the unread bytes. When the connection ends, the unread bytes are saved first, because `net`
+//!   discards them.
+//! - After every event the machine sends all pending packets: no packet waits for a later turn.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -22,10 +21,12 @@ use tasks::Budget;
 use super::wire::{self, IpPacket, ReadFrame, Segment};
 use crate::{ADDRESS, MemoryDisk, SimulatedMachine};
 
-/// When scripts begin. It is not the start of the machine, so that no clock in it is zero.
+/// The machine's time at which scripts begin. It is not the start of the machine, so that no clock
+/// of the machine is zero.
 pub(super) const BASE: Instant = Instant(100_000_000);
 
-/// The handshakes that the machine remembers, unless a script requests cookies for all of them.
+/// The most handshakes that the machine remembers. A script that requests cookies for all
+/// handshakes has zero instead.
 pub(super) const HALF_OPEN: usize = 64;
 
 /// More than the unread bytes of any connection.
@@ -44,12 +45,12 @@ pub(super) enum Happened {
     Received(ConnectionId),
     SendRoom(ConnectionId),
     PeerClosed(ConnectionId),
-    /// These bytes were unread when the connection ended normally.
+    /// These bytes were unread when the connection ended.
     Left(ConnectionId, Vec<u8>),
     Closed(ConnectionId, CloseReason),
 }
 
-/// A packet of the machine, and the time when it was sent.
+/// A packet of the machine, and the time at which it was sent.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct SentPacket {
     pub(super) at: Instant,
@@ -58,23 +59,23 @@ pub(super) struct SentPacket {
     pub(super) segment: Option<Segment>,
 }
 
-/// The machine.
+/// The machine under test.
 pub(super) struct HostUnderTest {
     pub(super) net: Net,
     pub(super) now: Instant,
-    /// The packets that no script line has matched yet, oldest first.
+    /// The sent packets that no line of the script has matched yet, oldest first.
     pub(super) sent: VecDeque<SentPacket>,
     /// The events that were not handled yet.
     pub(super) happened: VecDeque<Happened>,
-    /// Set when it has sent something that is never allowed.
+    /// The fault of a frame of the machine that no script allows.
     pub(super) malformed: Option<&'static str>,
     machine: SimulatedMachine,
 }
 
 impl HostUnderTest {
-    /// A machine with this address on a link with this MTU. Every peer is a neighbour or behind the
-    /// gateway, and both exist. It remembers up to `half_open` handshakes. Further ones use
-    /// cookies.
+    /// A machine with this address on a link with this MTU. Every peer is a neighbour or reachable
+    /// through the gateway. The machine remembers up to `half_open` handshakes, and uses cookies
+    /// for further ones.
     pub(super) fn new(own: IpAddr, mtu: u16, half_open: usize) -> HostUnderTest {
         let mut machine = SimulatedMachine::new(1, MemoryDisk::blank(0));
         machine.mtu = mtu;
@@ -93,7 +94,7 @@ impl HostUnderTest {
             machine,
         };
         host.speak();
-        // Before the machine uses an address, it announces it or checks for duplicates.
+        // The machine announces an address, or checks for duplicates, before it uses the address.
         while let Some(deadline) = host.next_deadline().filter(|deadline| *deadline <= BASE) {
             host.now = deadline;
             host.expire();
@@ -104,13 +105,13 @@ impl HostUnderTest {
         host
     }
 
-    /// A packet arrives.
+    /// Gives the machine a packet that arrives.
     pub(super) fn hear(&mut self, packet: &IpPacket) {
         self.take_frame(packet.frame(ADDRESS));
         self.speak();
     }
 
-    /// When the machine is due without a packet.
+    /// The next time at which the machine is due without a packet.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.net.next_deadline().map(|deadline| deadline.max(self.now))
     }
@@ -129,7 +130,7 @@ impl HostUnderTest {
         Ok(connection)
     }
 
-    /// Lets the machine send what it has to send. Must be called after every operation on a
+    /// Lets the machine send all pending packets. Must be called after every operation on a
     /// connection.
     pub(super) fn speak(&mut self) {
         loop {
@@ -196,7 +197,7 @@ impl HostUnderTest {
         }
     }
 
-    /// The unread bytes, from the first one on, up to `most` bytes.
+    /// The first unread bytes of a connection, at most `most`.
     pub(super) fn waiting(&self, connection: ConnectionId, most: usize) -> Vec<u8> {
         let mut bytes = vec![0; most];
         let count = self.net.copy_waiting(connection, &mut bytes);
@@ -205,7 +206,8 @@ impl HostUnderTest {
     }
 }
 
-/// The address of the machine, and the router to all other networks.
+/// The IPv4 and IPv6 configuration of the machine: its address, and the gateway to all other
+/// networks.
 fn addressing(own: IpAddr) -> (Addressing, Ipv6Addressing) {
     match own {
         IpAddr::V4(own) => {

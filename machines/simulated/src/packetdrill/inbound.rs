@@ -1,5 +1,5 @@
-//! Packets that the script sends: translates addresses, ports and numbers, and puts the packets on
-//! the wire.
+//! Sends the packets of the script: translates addresses, ports and numbers, and puts the packets
+//! on the wire.
 
 use super::flow::Flow;
 use super::player::Player;
@@ -39,7 +39,7 @@ impl Player {
         Ok(())
     }
 
-    /// The flow that a packet of the script belongs to. A new client gets a new flow.
+    /// Finds the flow that a packet of the script belongs to. A new client gets a new flow.
     fn flow_of_inbound(&mut self, packet: &ScriptPacket, tcp: &TcpPacket) -> usize {
         let opens = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
         let found = match packet.ports {
@@ -79,7 +79,8 @@ impl Player {
         if is_syn {
             flow.peer_begins(number, tcp.options.as_deref().unwrap_or_default());
         }
-        // The window edges of two kernels differ by their buffer sizes: far less than this.
+        // The window edges of two kernels differ by their buffer sizes, which are far smaller than
+        // this limit.
         let near = |edge: u32| number.wrapping_sub(edge) < 1 << 20;
         if !is_syn_of_new(flow, tcp) && self.terms.foreign && flow.edge().is_some_and(near) {
             let excuse =
@@ -95,7 +96,7 @@ impl Player {
             let excuse = "it leaves out the timestamps that were agreed on, and such a segment is dropped (RFC 7323 section 3.2)";
             self.excuse.get_or_insert((line, excuse));
         }
-        // The first byte of the stream has the number 1, even if the SYN carries it.
+        // The first byte of the stream has the number 1, even if it is in the SYN.
         let place = if is_syn { 0 } else { number.wrapping_sub(1) };
         Ok(Segment {
             source_port: flow.peer_port,
@@ -205,7 +206,7 @@ fn is_syn_of_new(flow: &Flow, tcp: &TcpPacket) -> bool {
     tcp.flags.has(Flags::SYN) && flow.edge().is_none()
 }
 
-/// Translates our numbers in an option to those on the wire.
+/// Translates our numbers in an option to the numbers on the wire.
 fn option_to_wire(flow: &Flow, tcp: &TcpPacket, option: &TcpOption) -> TcpOption {
     match option {
         TcpOption::Sack(blocks) => {
@@ -229,7 +230,7 @@ fn type_of_service(info: IpInfo) -> u8 {
     }
 }
 
-/// ICMP types and codes by the names that scripts use, or by number.
+/// The ICMP type and code of a message in a script, which gives names or numbers.
 pub(super) fn kind_and_code(icmp: &Icmp, is_ipv4: bool) -> Option<(u8, u8)> {
     let code = icmp.code.as_deref().unwrap_or_default();
     let in_v4: &[&str] = &[

@@ -1,8 +1,8 @@
 //! Splits the text of a script into tokens, each with its line, and handles `#` lines and defines.
 //!
 //! The tokens of the language overlap (`1:1001(1000)` is not an IPv6 address, `.5` is an ACK with a
-//! count, `0...0.1` is two times around an ellipsis). So each token is the longest that can start
-//! where the previous one ended.
+//! count, `0...0.1` is two times with an ellipsis between them). So each token is the longest one
+//! that can begin where the previous one ended.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use super::script::SyntaxError;
 /// One token of a script.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum ScriptToken {
-    /// A name, or any word that begins like one.
+    /// A name, or another word that begins like a name.
     Word(String),
     /// A decimal number.
     Integer(i64),
@@ -61,7 +61,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Lexeme>, SyntaxError> {
     Ok(all)
 }
 
-/// Substitutes defines, and omits the text between `#ifdef` and `#endif` of an undefined name.
+/// Substitutes defines, and applies `#ifdef`, `#ifndef` and `#else`.
 pub(super) fn resolve(
     tokens: Vec<Lexeme>,
     defines: &mut HashMap<String, String>,
@@ -163,7 +163,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A line that begins with `#`. It is a comment if it is not a directive.
+    /// Parses a line that begins with `#`. The line is a comment if it is not a directive.
     fn directive(&mut self) -> Result<Option<ScriptToken>, SyntaxError> {
         let line = self.line;
         let text = self.take(self.rest.find('\n').unwrap_or(self.rest.len())).to_string();
@@ -221,7 +221,7 @@ impl<'a> Lexer<'a> {
         Ok(ScriptToken::Word(whole.get(2..end).unwrap_or_default().to_string()))
     }
 
-    /// The longest token that needs no closing mark.
+    /// Parses the longest token that needs no closing mark.
     fn word(&mut self) -> Result<ScriptToken, SyntaxError> {
         if self.rest.starts_with("...") {
             self.take(3);
@@ -262,7 +262,8 @@ impl<'a> Lexer<'a> {
         Ok(ScriptToken::Symbol(first))
     }
 
-    /// The length of the name. `exp-…`, `EXP-…`, `gen-…` and `sequence#` continue after a mark.
+    /// The length of the name at the start of `rest`. The names `exp-…`, `EXP-…`, `gen-…` and
+    /// `sequence#` contain a mark.
     fn name_length(&self) -> usize {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let length = run(self.rest, is_part);
@@ -277,7 +278,7 @@ impl<'a> Lexer<'a> {
         let length = run(self.rest, |c| c.is_ascii_hexdigit() || c == ':' || c == '.');
         let text = self.rest.get(..length)?;
         let looks_like_one = text.contains("::") || text.matches([':', '.']).count() >= 3;
-        // The text after an address may look like a part of it: `192.0.2.1:`.
+        // The character after an address may look like a part of the address: `192.0.2.1:`.
         let text = if looks_like_one {
             text.strip_suffix(':').filter(|text| !text.ends_with(':')).unwrap_or(text)
         } else {
@@ -314,7 +315,7 @@ fn number_token(text: &str, line: usize) -> Result<ScriptToken, SyntaxError> {
     if text.contains('.') {
         return Ok(ScriptToken::Float(text.to_string()));
     }
-    // Digits that are not a number: the data of an option, in hexadecimal.
+    // Such digits are not a number, but the data of an option, in hexadecimal.
     let is_blob = text.len() >= 4 && text.starts_with('0') || text.len() > 18;
     if is_blob && !text.starts_with('-') {
         return Ok(ScriptToken::Word(text.to_string()));

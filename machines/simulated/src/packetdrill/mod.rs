@@ -1,10 +1,10 @@
-//! A player for packetdrill scripts. It plays the peer of a connection and the local program,
-//! against the engine's network in virtual time. It reports whether our packets and the results of
-//! calls are as the script expects.
+//! A player for packetdrill scripts. The player acts as the peer of a connection and as the local
+//! program, against the engine's network in virtual time. It reports whether our packets and the
+//! results of calls are as the script expects.
 //!
 //! It understands the dialects of google/packetdrill and of FreeBSD's tcp-testsuite.
-//! docs/packetdrill.md says how calls map onto the engine's interface, which liberties the engine
-//! has, and what makes a script not applicable.
+//! docs/packetdrill.md describes how calls map onto the engine's interface, which liberties the
+//! engine has, and which scripts are not applicable.
 //!
 //! ```text
 //!   text ─ lexer ─ parser, packets, options ─ script
@@ -19,8 +19,8 @@
 //!   code, or reports the script as not applicable.
 //! - Time passes only when the script waits, so a verdict does not depend on the machine that runs
 //!   the player.
-//! - Every byte that is read or sent is compared with its place in the stream, and every checksum
-//!   is verified.
+//! - Every byte that is read or sent is compared with the pattern of the stream
+//!   ([`sockets::pattern`]), and every checksum is verified.
 
 mod applicable;
 mod attempt;
@@ -53,7 +53,7 @@ mod wire;
 
 pub use verdict::{Outcome, Verdict};
 
-/// Plays a script.
+/// Plays the script `text`.
 pub fn play(text: &str) -> Outcome {
     match parser::parse(text) {
         Ok(script) => play::play(&script),

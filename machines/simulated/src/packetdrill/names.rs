@@ -1,5 +1,6 @@
-//! The constants that scripts name. Systems number some of them differently. Nothing depends on
-//! these numbers: names are compared with names, and numbers in scripts are Linux's.
+//! The constants that scripts name, with the numbers of Linux. Other systems have other numbers for
+//! some of them. That does not matter, because names are compared with names, and the numbers in
+//! scripts are Linux's.
 
 use super::script::Expression;
 
@@ -8,7 +9,7 @@ pub(super) fn constant(name: &str) -> Option<i64> {
     CONSTANTS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
-/// The value of an expression; `None` if it has none, or is unknown.
+/// The value of an expression; `None` if it has no value, or an unknown one.
 pub(super) fn value(expression: &Expression) -> Option<i64> {
     match expression {
         Expression::Integer(value) => Some(*value),
@@ -38,7 +39,7 @@ pub(super) fn names(expression: &Expression) -> Vec<&str> {
     }
 }
 
-/// The field of a record, or of a list of records, with this name.
+/// The value of the field with this name in a record or a list.
 pub(super) fn field<'a>(expression: &'a Expression, name: &str) -> Option<&'a Expression> {
     match expression {
         Expression::Record(all) | Expression::List(all) => all.iter().find_map(|one| match one {
@@ -119,7 +120,7 @@ const CONSTANTS: &[(&str, i64)] = &[
     ("NULL", 0),
 ];
 
-/// Whether a word that the language does not have is the name of a define.
+/// Whether a word looks like the name of a define, for words that the language does not have.
 pub(super) fn is_undefined(word: &str) -> bool {
     word.len() > 2
         && word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')

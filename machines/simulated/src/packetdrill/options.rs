@@ -7,7 +7,7 @@ use super::parser::TokenStream;
 use super::script::{SyntaxError, TcpOption};
 
 impl TokenStream {
-    /// Options after their `<`; `None` for `...`, which stands for any.
+    /// Parses options after their `<`; `None` for `...`, which allows any options.
     pub(super) fn tcp_options(&mut self) -> Result<Option<Vec<TcpOption>>, SyntaxError> {
         if self.peek() == Some(&ScriptToken::Ellipsis) {
             self.next();
@@ -68,7 +68,7 @@ impl TokenStream {
         Ok(())
     }
 
-    /// All options at once, as hexadecimal digits.
+    /// Parses hexadecimal digits that give all options at once.
     fn raw(
         &mut self,
         line: usize,
@@ -109,7 +109,7 @@ impl TokenStream {
         Ok(TcpOption::Timestamp { value, echo, absolute: self.take_symbol('!') })
     }
 
-    /// An option with hexadecimal digits as its data.
+    /// Parses the data of an option, which is hexadecimal digits.
     fn other(&mut self, kind: u8, begin: &[u8], name: &str) -> Result<TcpOption, SyntaxError> {
         let line = self.line();
         let digits = match self.peek() {
@@ -118,8 +118,8 @@ impl TokenStream {
                 self.next();
                 return Ok(TcpOption::Other { kind, data: vec![0; 16], name: name.to_string() });
             }
-            // The lexer has read digits alone as a number and lost leading zeros. Only pairs of
-            // digits count.
+            // The lexer has read the digits as a number, without leading zeros. A zero is added for
+            // an odd number of digits.
             Some(ScriptToken::Integer(value)) => in_pairs(value.to_string()),
             Some(ScriptToken::Hex(value)) => in_pairs(format!("{value:x}")),
             _ => String::new(),
@@ -132,7 +132,7 @@ impl TokenStream {
         Ok(TcpOption::Other { kind, data: [begin, &bytes].concat(), name: name.to_string() })
     }
 
-    /// The counters of accurate ECN, three bytes each, in their order in the script.
+    /// Parses the counters of accurate ECN, three bytes each, in the script's order.
     fn counters(&mut self, kind: u8, begin: &[u8], name: &str) -> Result<TcpOption, SyntaxError> {
         let mut data = begin.to_vec();
         let mut kind = kind;
@@ -161,7 +161,7 @@ fn bytes_of(digits: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// The options as bytes of a header, padded to whole words.
+/// The options as bytes of a header, padded to a multiple of four.
 pub(super) fn bytes(options: &[TcpOption]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for option in options {
@@ -196,8 +196,7 @@ fn put_option(bytes: &mut Vec<u8>, kind: u8, data: &[u8]) {
     bytes.extend_from_slice(data);
 }
 
-/// The options in a header. A malformed one becomes an option of that kind with all remaining
-/// bytes.
+/// Parses the options in a header. A malformed option gets all remaining bytes as its data.
 pub(super) fn read(mut bytes: &[u8]) -> Vec<TcpOption> {
     let mut options = Vec::new();
     while let Some((kind, rest)) = bytes.split_first() {

@@ -1,5 +1,5 @@
-//! Packets that the script expects: waits for them, joins or skips packets where the RFCs leave
-//! that to the engine, and compares them.
+//! Handles the packets that the script expects: waits for packets of ours, joins or skips them
+//! where the RFCs leave that to the engine, and compares them.
 
 use machine::{Instant, Micros};
 
@@ -11,23 +11,25 @@ use super::sockets::pattern;
 use super::verdict::ScriptStop;
 use super::wire::Segment;
 
-/// How much longer than the script says the player waits for a packet, to report when it came.
+/// How long the player waits for a packet after the script's time, to report when the packet was
+/// sent.
 const LATE: Micros = Micros::from_secs(130);
 /// The longest delay of an acknowledgment (RFC 9293 section 3.8.6.3).
 const ACKNOWLEDGE_DELAY_MAX: Micros = Micros::from_millis(500);
 
-/// How a packet was matched.
+/// The result of matching a packet of ours with an expectation.
 enum PacketMatch {
-    /// It is the expected one.
+    /// The packet is the expected one.
     Expected,
-    /// It is one that the script need not expect. The next packet is compared.
+    /// The packet is allowed in addition. The next packet is compared with the same expectation.
     Passed,
-    /// The expected packet may be missing. This one is kept for the next expectation.
+    /// The expected packet may be missing. Our packet is compared with the next expectation.
     Skipped,
 }
 
 impl Player {
-    /// Waits for the packet that the script expects at this time, or at any time.
+    /// Waits for the packet that the script expects. `window`: the earliest and the latest time, or
+    /// `None` for any time.
     pub(super) fn expect_packet(
         &mut self,
         line: usize,
@@ -72,7 +74,7 @@ impl Player {
         Err(ScriptStop::failed(line, described(packet, window), "nothing"))
     }
 
-    /// Compares the oldest unmatched packet.
+    /// Compares our oldest unmatched packet with the expected one.
     fn take(
         &mut self,
         line: usize,
@@ -122,7 +124,7 @@ impl Player {
         self.differs(line, packet, window, (flow, &seen, &sent), against)
     }
 
-    /// Compares a packet that is not TCP.
+    /// Compares our oldest unmatched packet with an expected one that is not TCP.
     fn take_other(
         &mut self,
         line: usize,
@@ -163,8 +165,8 @@ impl Player {
         current.or_else(|| self.flows.iter().rposition(|flow| flow.owns(segment)))
     }
 
-    /// Compares the ports in the script with those of the flow. The first time, the flow takes them
-    /// over.
+    /// Compares the ports in the script with those of the flow. If the flow has no ports of the
+    /// script yet, it takes these.
     fn name_ports(
         &mut self,
         line: usize,
@@ -184,8 +186,8 @@ impl Player {
         Err(ScriptStop::failed(line, format!("ports {source} > {destination}"), seen))
     }
 
-    /// A SYN shows the initial sequence number, and a timestamp option the value that the script
-    /// uses.
+    /// Learns the script's numbers from an expected packet: the initial number from a SYN, and the
+    /// timestamp value from an option.
     fn begin_flow(&mut self, flow: usize, expected: &TcpPacket, on_wire: &Segment) {
         let Some(flow) = self.flows.get_mut(flow) else { return };
         if let (true, true, Some(number)) =
@@ -205,9 +207,9 @@ impl Player {
         }
     }
 
-    /// The oldest segment in the script's numbers. If the script expects more bytes than it
-    /// carries, later segments of the same moment are appended: segmentation is up to the card.
-    /// Also returns the number of segments.
+    /// The oldest segment, in the script's numbers. If the script expects more bytes, the payloads
+    /// of the following segments are appended: segmentation is up to the card. Also returns the
+    /// number of segments joined.
     fn joined(&self, flow: usize, expected: &TcpPacket) -> (Option<Segment>, usize) {
         let mut sent = self.host.sent.iter();
         let Some(flow) = self.flows.get(flow) else { return (None, 0) };
@@ -237,7 +239,7 @@ impl Player {
         (Some(whole), count)
     }
 
-    /// The packet is the expected one. Checks its time and its bytes.
+    /// Handles a packet that is the expected one. Checks its time.
     fn matched(
         &mut self,
         line: usize,
@@ -268,8 +270,8 @@ impl Player {
         Ok(PacketMatch::Expected)
     }
 
-    /// The packet is not the expected one. Checks whether it may come, or whether the expected one
-    /// may be missing.
+    /// Handles a packet that is not the expected one. It may be allowed in addition, or the
+    /// expected packet may be missing.
     fn differs(
         &mut self,
         line: usize,
@@ -314,7 +316,7 @@ impl Player {
         Err(ScriptStop::failed(line, described(packet, window), seen))
     }
 
-    /// How far from its expected time a packet came; `None` within the tolerance.
+    /// The time by which a packet was sent too early or too late; `None` within the tolerance.
     fn off(&self, (earliest, latest): (Instant, Instant), at: Instant) -> Option<Micros> {
         let tolerance = self.tolerance(earliest);
         let early = earliest.since(at + tolerance);
@@ -339,7 +341,8 @@ impl Player {
         Ok(())
     }
 
-    /// Checks that the bytes that we send are those that were written, each at its place.
+    /// Checks that the bytes that we send are those that the program has written, each at its
+    /// place.
     fn check_bytes(
         &self,
         line: usize,
@@ -382,14 +385,14 @@ impl Player {
         !seen.payload.is_empty() && sent_to == Some(seen.sequence)
     }
 
-    /// Whether the segment acknowledges more than the ones before.
+    /// Whether the segment acknowledges another number than our last segment.
     fn acknowledges_more(&self, flow: usize, seen: &Segment) -> bool {
         let told = self.flows.get(flow).and_then(|flow| flow.told);
         told.is_some_and(|(number, _)| number != seen.acknowledgment)
     }
 
-    /// An unexpected acknowledgment is allowed if it only reports earlier what the expected packet
-    /// reports too, or if it only widens the window.
+    /// Whether an unexpected acknowledgment is allowed: it acknowledges bytes that the expected
+    /// packet acknowledges too, or it only widens the window.
     fn may_be_passed(&self, flow: usize, expected: &TcpPacket, seen: &Segment) -> bool {
         let Some((number, window)) = self.flows.get(flow).and_then(|flow| flow.told) else {
             return false;
@@ -405,8 +408,8 @@ impl Player {
         is_other && (tells_more || widens) && without_blocks(&seen.options)
     }
 
-    /// An expected acknowledgment of new bytes may be missing if the packet that came instead
-    /// acknowledges them too.
+    /// Whether an expected acknowledgment may be missing, because the packet that was sent instead
+    /// acknowledges the same bytes.
     fn is_covered(&self, flow: usize, expected: &TcpPacket, seen: &Segment) -> bool {
         let Some((number, _)) = self.flows.get(flow).and_then(|flow| flow.told) else {
             return false;
@@ -424,8 +427,8 @@ impl Player {
             || (self.is_window_update(expected) && !is_pure_acknowledgment(seen))
     }
 
-    /// Whether the script expects a retransmission only for the acknowledgment on it, and that
-    /// acknowledgment came alone.
+    /// Whether the script expects a retransmission that has a new acknowledgment, and we sent the
+    /// acknowledgment without the retransmission.
     fn repeats_in_vain(&self, flow: usize, expected: &TcpPacket, seen: &Segment) -> bool {
         let Some(sent_to) = self.flows.get(flow).and_then(|flow| flow.sent_to) else {
             return false;

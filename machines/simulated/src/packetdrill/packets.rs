@@ -8,7 +8,7 @@ use super::script::{
 };
 
 impl TokenStream {
-    /// A packet, from its `<` or `>` on.
+    /// Parses a packet, from its `<` or `>` on.
     pub(super) fn packet(&mut self) -> Result<ScriptPacket, SyntaxError> {
         self.next();
         let wrapping = self.wrapping()?;
@@ -58,7 +58,7 @@ impl TokenStream {
         Ok(packet)
     }
 
-    /// Tunnel headers in front of the packet.
+    /// Parses tunnel headers in front of the packet. Returns the name of the last tunnel.
     fn wrapping(&mut self) -> Result<Option<&'static str>, SyntaxError> {
         let mut wrapping = None;
         loop {
@@ -73,7 +73,8 @@ impl TokenStream {
                 "mpls" => "MPLS",
                 _ => return Ok(wrapping),
             });
-            // The header ends with a colon. The lexer has read an address in it as one word.
+            // The header ends with a colon. The lexer has read each address in the header as one
+            // token, so its colons do not count.
             loop {
                 match self.next() {
                     Some(ScriptToken::Symbol(':')) => break,
@@ -209,10 +210,10 @@ impl TokenStream {
         Ok(tcp)
     }
 
-    /// The suffixes that some dialects add after a segment.
+    /// Parses the suffixes that some dialects add after a segment.
     fn behind_tcp(&mut self, packet: &mut ScriptPacket) -> Result<(), SyntaxError> {
         if self.is_symbol('[') {
-            // The reason for a reset.
+            // The text in brackets is the reason for a reset.
             while !self.take_symbol(']') {
                 if self.next().is_none() {
                     return self.expected("`]`");
@@ -233,8 +234,8 @@ impl TokenStream {
         Ok(())
     }
 
-    /// Characters for the flags, `.` for ACK, and after it optionally the three bits of the
-    /// accurate ECN counter.
+    /// Parses the flags: characters for flags, then `.` for ACK, then optionally the three bits of
+    /// the accurate ECN counter.
     fn flags(&mut self) -> Result<Flags, SyntaxError> {
         let mut flags = Flags::default();
         if self.take_symbol('-') {
@@ -309,7 +310,7 @@ impl TokenStream {
         Ok(())
     }
 
-    /// `1:1001(1000)`
+    /// Parses a range such as `1:1001(1000)`: first number, number after the last one, and length.
     fn range_of_bytes(&mut self) -> Result<(u32, u32, u32), SyntaxError> {
         let start = self.number("a sequence number of 32 bits")?;
         self.symbol(':')?;

@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str) -> Result<Script, SyntaxError> {
     Ok(script)
 }
 
-/// The tokens that are still to be parsed.
+/// The tokens that are not parsed yet.
 pub(super) struct TokenStream {
     ahead: VecDeque<Lexeme>,
     line: usize,
@@ -59,7 +59,7 @@ impl TokenStream {
         self.ahead.get(ahead).map(|lexeme| &lexeme.token)
     }
 
-    /// The line of the next token, or of the last one if there is none.
+    /// The line of the next token, or of the last token at the end of the script.
     pub(super) fn line(&self) -> usize {
         self.ahead.front().map_or(self.line, |lexeme| lexeme.line)
     }
@@ -126,7 +126,7 @@ impl TokenStream {
         }
     }
 
-    /// A number that fits its field.
+    /// Parses a number that fits the type `T`.
     pub(super) fn number<T: TryFrom<i64>>(&mut self, what: &str) -> Result<T, SyntaxError> {
         let line = self.line();
         let value = self.integer()?;
@@ -146,7 +146,7 @@ impl TokenStream {
             }
             value = Some(text);
         }
-        // Lists of addresses, prefixes and similar: the rest of the line belongs to the value.
+        // In lists of addresses, prefixes and similar the rest of the line belongs to the value.
         while self.line() == line
             && matches!(self.peek(), Some(ScriptToken::Symbol(',' | '/' | ':')))
         {
@@ -170,7 +170,7 @@ impl TokenStream {
             _ => return self.expected("a value"),
         };
         self.next();
-        // `ipv4-mapped-ipv6` is one value in several words.
+        // `ipv4-mapped-ipv6` is one value, but several tokens.
         if value.starts_with("ipv4") && self.is_symbol('-') {
             self.next();
             return Ok(format!("{value}-{}", self.header_value()?));
@@ -277,7 +277,7 @@ impl TokenStream {
             self.next();
         }
         if self.take_symbol('(') {
-            // The description of the error or of the result is for readers.
+            // The description of the error or of the result has no effect.
             while !self.take_symbol(')') {
                 if self.next().is_none() {
                     return self.expected("`)`");
@@ -287,7 +287,7 @@ impl TokenStream {
         Ok(SocketCall { name, arguments, result, error, returns })
     }
 
-    /// Expressions up to `end`, which is taken too.
+    /// Parses expressions up to and including `end`.
     fn list(&mut self, end: char) -> Result<Vec<Expression>, SyntaxError> {
         let mut list = Vec::new();
         while !self.take_symbol(end) {
@@ -344,7 +344,8 @@ impl TokenStream {
         }
     }
 
-    /// A name may stand alone, have a value, be applied to arguments, or both.
+    /// Parses the rest of an expression that begins with a name. The name may have a value,
+    /// arguments, both, or neither.
     fn behind_word(&mut self, word: String) -> Result<Expression, SyntaxError> {
         if self.take_symbol('=') {
             return Ok(Expression::Named(word, Box::new(self.expression()?)));
@@ -360,7 +361,8 @@ impl TokenStream {
         }
     }
 
-    /// Adjacent strings are one. An ellipsis after them means that there is more.
+    /// Parses the rest of a string. Adjacent strings are one string. An ellipsis after them means
+    /// that the text continues, and is dropped.
     fn behind_text(&mut self, mut text: String) -> Expression {
         while let Some(ScriptToken::Text(more)) = self.peek() {
             text.push_str(more);
@@ -373,7 +375,7 @@ impl TokenStream {
     }
 }
 
-/// Seconds with a fraction, exactly. Fractions of a microsecond are dropped.
+/// Parses seconds with a fraction. Fractions of a microsecond are dropped.
 fn micros(text: &str) -> Option<Micros> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
@@ -382,7 +384,7 @@ fn micros(text: &str) -> Option<Micros> {
     Some(Micros(whole.checked_mul(1_000_000)?.checked_add(fraction)?))
 }
 
-/// A token in the form in which it may have been written.
+/// A token in a form in which a script may have written it.
 pub(super) fn written(token: &ScriptToken) -> String {
     match token {
         ScriptToken::Word(text) | ScriptToken::Float(text) => text.clone(),

@@ -98,7 +98,8 @@ impl Player {
         Ok(())
     }
 
-    /// A call that blocked longer than the script says makes all later events late.
+    /// Checks that an event happens at its time. It may be late because a call blocked longer than
+    /// the script says.
     fn check_time(&self, line: usize, at: Instant) -> Result<(), ScriptStop> {
         let late = self.host.now.since(at);
         if late > self.tolerance(at) {
@@ -147,11 +148,11 @@ impl Player {
     }
 }
 
-/// What the engine offers. Determined once.
+/// The result of [`offers`], which is determined once.
 static OFFERS: OnceLock<Offers> = OnceLock::new();
 
-/// The options that the engine offers to a client that offers everything. A separate machine is
-/// asked.
+/// The features that the engine offers to a client that offers everything. The function sends such
+/// a SYN to a machine of its own.
 fn offers() -> Offers {
     let config = Config::default();
     let mut host = HostUnderTest::new(config.own, config.mtu, HALF_OPEN);

@@ -1,4 +1,4 @@
-//! The state of the player: the sockets, lines and flows of a script, and the host beneath them.
+//! The state of the player: the sockets, lines and flows of a script, and the host under test.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,28 +21,29 @@ pub(super) struct Player {
     pub(super) flows: Vec<Flow>,
     /// The flow of packets without ports.
     pub(super) under_test: Option<usize>,
-    /// The script has a new listener since `under_test` was set: the next SYN without ports begins
-    /// a flow.
+    /// Whether the script has a new listener since `under_test` was set. If so, the next SYN
+    /// without ports begins a flow.
     pub(super) expects_caller: bool,
     pub(super) sockets: BTreeMap<i64, Socket>,
     pub(super) lines: Vec<SocketLine>,
     pub(super) pending: Option<PendingCall>,
-    /// When the polling call began, and when it is to be tried again at the latest.
+    /// `polled`: when the pending call to `poll` or `epoll_wait` began. `wake_at`: when its timeout
+    /// ends.
     pub(super) polled: Option<Instant>,
     pub(super) wake_at: Option<Instant>,
-    /// When the previous event happened, according to the script.
+    /// The time of the previous event.
     pub(super) last: Instant,
     pub(super) liberties: Vec<(usize, String)>,
-    /// The line at which the script first did something after which its later expectations prove
-    /// nothing, and the reason.
+    /// The first line after which failures of the script prove nothing about the engine, and the
+    /// reason.
     pub(super) excuse: Option<(usize, &'static str)>,
-    /// The next port of a client, and the next number of a listener.
+    /// The port of the next client, and the number of the next listener.
     pub(super) next_port: u16,
     pub(super) next_service: u8,
 }
 
 impl Player {
-    /// A player with these header lines, before the first event.
+    /// A player before the first event. `half_open`: as for [`HostUnderTest::new`].
     pub(super) fn new(config: Config, terms: ScriptTerms, half_open: usize) -> Player {
         let host = HostUnderTest::new(config.own, config.mtu, half_open);
         Player {
@@ -65,7 +66,7 @@ impl Player {
         }
     }
 
-    /// Turns a failure into "not applicable" if it comes after such a line.
+    /// Turns a failure into "not applicable" if `excuse` is set.
     pub(super) fn excused(&self, stop: ScriptStop) -> ScriptStop {
         match (&stop, self.excuse) {
             (ScriptStop(Verdict::Failed { .. }), Some((line, excuse))) => {
@@ -82,13 +83,13 @@ impl Player {
         }
     }
 
-    /// How far from the script's time an event may be: packetdrill's tolerances.
+    /// The most that an event may differ from the script's time `at`, by packetdrill's tolerances.
     pub(super) fn tolerance(&self, at: Instant) -> Micros {
         let share = at.since(self.last).0.saturating_mul(self.config.tolerance_share) / 10_000;
         self.config.tolerance.max(Micros(share))
     }
 
-    /// Our SYNs show the initial number and the port of a flow.
+    /// Learns the initial number and the port of flows from our SYNs.
     pub(super) fn learn_flows(&mut self) {
         for sent in &self.host.sent {
             let Some(segment) = &sent.segment else { continue };
@@ -131,7 +132,7 @@ impl Player {
     }
 }
 
-/// A time as scripts write it.
+/// A time in the form of scripts.
 pub(super) fn seconds(at: Instant) -> String {
     let since = at.since(BASE).0;
     format!("{}.{:06}", since / 1_000_000, since % 1_000_000)

@@ -1,7 +1,7 @@
 //! `poll` and `epoll`: the operations that sockets allow without waiting.
 //!
-//! A socket is writable whenever it is connected and not closed for writing: written bytes wait
-//! with it.
+//! A connected socket is always writable, because its line keeps written bytes until TCP takes
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::sockets::{Kind, Watched};
 use super::verdict::ScriptStop;
 
 impl Player {
-    /// The current readiness of a socket, and counters of the events that it had.
+    /// The current readiness of a socket, and the counters of its events in each direction.
     fn readiness(&self, number: i64) -> (i64, (u64, u64)) {
         let Some(socket) = self.sockets.get(&number) else { return (0x20, (0, 0)) };
         let found = match &socket.kind {
@@ -85,8 +85,8 @@ impl Player {
         Ok(CallAttempt::Value(count))
     }
 
-    /// Whether the timeout of a call (milliseconds, negative for none) is over. It begins with the
-    /// call's first attempt.
+    /// Whether the timeout of a call (milliseconds, negative for none) has passed. The timeout
+    /// begins with the call's first attempt.
     fn is_time_out(&mut self, arguments: &[Expression], at: usize) -> bool {
         let span = arguments.get(at).and_then(value).unwrap_or(0);
         let Ok(span) = u64::try_from(span) else { return false };
@@ -182,13 +182,13 @@ impl Player {
         Ok(CallAttempt::Value(i64::try_from(told.len()).unwrap_or(0)))
     }
 
-    /// When the blocking call is to be tried again even if nothing happens.
+    /// The time at which the pending call is tried again even without an event.
     pub(super) fn next_wake(&self) -> Option<Instant> {
         self.pending.as_ref().and(self.wake_at).filter(|at| *at > self.host.now)
     }
 }
 
-/// The data that is returned with an event: whichever member of the union the script uses.
+/// The data that is returned with an event, from the member of the union that the script uses.
 fn data_of(event: &Expression) -> Option<i64> {
     ["fd", "ptr", "u32", "u64"]
         .into_iter()

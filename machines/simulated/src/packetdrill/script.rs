@@ -42,8 +42,8 @@ pub(super) struct HeaderLine {
     pub(super) value: Option<String>,
 }
 
-/// When an event is to happen. Spans count from the start of the script, or from the previous
-/// event.
+/// The time of an event. `At` and `Between` count from the start of the script, `After` and
+/// `AfterBetween` from the previous event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum When {
     At(Micros),
@@ -53,7 +53,7 @@ pub(super) enum When {
     Anytime,
 }
 
-/// One line of a script.
+/// One event of a script, and the line on which it begins.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Event {
     pub(super) line: usize,
@@ -61,7 +61,7 @@ pub(super) struct Event {
     pub(super) action: ScriptAction,
 }
 
-/// The kind of an event.
+/// The action of an event.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum ScriptAction {
     Inbound(ScriptPacket),
@@ -69,7 +69,7 @@ pub(super) enum ScriptAction {
     SocketCall(SocketCall),
     /// A shell command. No command is ever executed.
     Command(String),
-    /// Python.
+    /// Python code.
     Code(String),
 }
 
@@ -88,7 +88,7 @@ pub(super) struct ScriptPacket {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct IpInfo {
     pub(super) ecn: Option<Ecn>,
-    /// The whole byte.
+    /// The whole TOS byte.
     pub(super) tos: Option<u8>,
     pub(super) ttl: Option<u8>,
     pub(super) flow_label: Option<u32>,
@@ -116,15 +116,15 @@ pub(super) enum PacketBody {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct TcpPacket {
     pub(super) flags: Flags,
-    /// The sequence number; `None` for any.
+    /// The sequence number; `None`: any number.
     pub(super) sequence: Option<u32>,
-    /// The number is the one on the wire, not the script's own.
+    /// Whether the sequence number is the one on the wire instead of the script's.
     pub(super) absolute: bool,
     pub(super) payload: u32,
     pub(super) acknowledgment: Option<u32>,
     pub(super) window: Option<u16>,
     pub(super) urgent: Option<u16>,
-    /// `None` for any.
+    /// The options; `None`: any options.
     pub(super) options: Option<Vec<TcpOption>>,
 }
 
@@ -183,13 +183,15 @@ pub(super) enum TcpOption {
     WindowScale(u8),
     SackPermitted,
     Sack(Vec<(u32, u32)>),
-    /// Value and echo. A value of `None` is any. `absolute`: the echo is the number on the wire.
+    /// The value and the echo. A value of `None` allows any value. `absolute`: the echo is the
+    /// number on the wire.
     Timestamp {
         value: Option<u32>,
         echo: u32,
         absolute: bool,
     },
-    /// Any other kind: the data after kind and length, and the script's name for it.
+    /// Another kind of option: the data after kind and length, and the script's name for the
+    /// option.
     Other {
         kind: u8,
         data: Vec<u8>,
@@ -223,11 +225,11 @@ pub(super) struct SocketCall {
     pub(super) result: Expression,
     /// The name of the expected error.
     pub(super) error: Option<String>,
-    /// For a blocking call: when it returns, relative like the event's own time.
+    /// The time at which a blocking call returns, counted like the time of the event.
     pub(super) returns: Option<Micros>,
 }
 
-/// An argument of a call, or its result.
+/// An argument or the result of a call.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Expression {
     /// `...`

@@ -1,8 +1,8 @@
-//! The meaning of a script's shell commands. None is ever executed. They set variables of the
-//! kernel that the script was written for, or read its tables. Each one is what the engine does
-//! anyway, has no effect on a single connection, or is something that the engine lacks.
+//! The meaning of a script's shell commands, which are never executed. They set variables of the
+//! kernel that the script was written for, or read its tables. A setting matches the engine's
+//! behaviour, has no effect on a single connection, or makes the script not applicable.
 //!
-//! A variable that is not in the tables makes a script not applicable, because its effect is
+//! A variable that is not in [`VARIABLES`] makes a script not applicable, because its effect is
 //! unknown.
 
 use machine::Micros;
@@ -12,7 +12,7 @@ use super::compare::Offers;
 /// The meaning of one command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum CommandMeaning {
-    /// No effect on a connection.
+    /// The command has no effect on a connection.
     Nothing,
     /// The script lets time pass.
     Wait(Micros),
@@ -29,11 +29,11 @@ pub(super) enum State {
 
 /// The values of a variable that match the engine's behaviour.
 enum Wanted {
-    /// Any value: its effect shows only in windows, timers or memory.
+    /// Any value. The variable affects only windows, timers or memory.
     Any,
-    /// One of these.
+    /// One of these values. Another one makes the script not applicable for this reason.
     OneOf(&'static [&'static str], &'static str),
-    /// It turns off a TCP option if it is zero.
+    /// Zero turns the feature off, any other value turns it on.
     Switch(Feature),
 }
 
@@ -45,9 +45,9 @@ enum Feature {
     Ecn,
 }
 
-/// The meaning of a command line, one simple command after the other.
+/// The meanings of the simple commands in a command line, in order.
 ///
-/// Errors: why the script is not applicable.
+/// Errors: the reason why the script is not applicable.
 pub(super) fn meaning(command: &str, offers: Offers) -> Result<Vec<CommandMeaning>, String> {
     let mut meanings = Vec::new();
     for simple in
@@ -61,8 +61,8 @@ pub(super) fn meaning(command: &str, offers: Offers) -> Result<Vec<CommandMeanin
             "set_sysctls.py" => assignments(words.get(1..).unwrap_or_default(), offers)?,
             "sleep" | "usleep" => pause(program, words.get(1).map_or("", |span| span))?,
             "sockstat" | "netstat" => count(simple)?,
-            // What they clean up or restore does not exist here. The tables below handle each
-            // setting that they make.
+            // These commands clean up or restore kernel state that the engine does not have. The
+            // table below handles their settings.
             "ip" if simple.contains("tcp_metrics") => CommandMeaning::Nothing,
             "tc" if simple.contains(" add ") && !simple.contains("limit") => {
                 CommandMeaning::Nothing
@@ -140,17 +140,17 @@ fn assignment(name: &str, value: &str, offers: Offers) -> Result<(), String> {
 fn pause(program: &str, span: &str) -> Result<CommandMeaning, String> {
     let span: f64 = span.parse().map_err(|_| format!("{program} {span}: not a span of time"))?;
     let micros = if program == "sleep" { span * 1e6 } else { span };
-    // Longer than any script.
+    // The maximum is longer than any script.
     Ok(CommandMeaning::Wait(Micros(micros.clamp(0.0, 1e12) as u64)))
 }
 
-/// Whether a command requests a cookie in every handshake. By default only a full table makes the
-/// engine send cookies.
+/// Whether a command requests a cookie in every handshake. By default the engine sends cookies only
+/// when its table of handshakes is full.
 pub(super) fn asks_for_cookies(command: &str) -> bool {
     ["tcp_syncookies=2", "syncookies_only=1"].iter().any(|assignment| command.contains(assignment))
 }
 
-/// `sockstat … | grep -c STATE | grep N`
+/// The meaning of a command such as `sockstat … | grep -c STATE | grep N`.
 fn count(simple: &str) -> Result<CommandMeaning, String> {
     let mut stages = simple.split('|').map(str::trim);
     let state = stages.find_map(|stage| stage.strip_prefix("grep -c "));

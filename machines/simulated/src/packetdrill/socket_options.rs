@@ -1,5 +1,5 @@
-//! Socket options: those with a meaning here, those without an observable effect, and those that
-//! the engine cannot provide.
+//! Socket options: those with an effect, those without an observable effect, and those that the
+//! engine cannot provide.
 
 use machine::Micros;
 use net::tcp::USER_TIMEOUT;
@@ -11,13 +11,14 @@ use super::script::Expression;
 use super::sockets::Kind;
 use super::verdict::ScriptStop;
 
-/// The meaning of an option here.
+/// The handling of an option.
 enum OptionMeaning {
-    /// Stored, and returned on request. It has no effect.
+    /// The value is stored, and returned on request. The option has no effect.
     Kept,
-    /// The size of a kernel buffer. Any value is accepted.
+    /// The option is the size of a kernel buffer. Any value is accepted.
     Buffer,
-    /// Stored if the value is what the engine does anyway, or switches the option off.
+    /// Only these values are accepted. They match the engine's behaviour, or switch the option off.
+    /// Another value makes the script not applicable for this reason.
     Is(&'static [i64], &'static str),
 }
 
@@ -102,7 +103,8 @@ const OPTIONS: &[(&str, OptionMeaning)] = &[
     ("TCP_FUNCTION_BLK", OptionMeaning::Is(&[], "there is one TCP stack (TCP_FUNCTION_BLK)")),
 ];
 
-/// Congestion controls that a script may request. Ours grows like these before the first loss.
+/// The congestion controls that a script may request. Before the first loss, the engine's window
+/// grows like theirs.
 const CONGESTION_CONTROLS: [&str; 3] = ["cubic", "reno", "newreno"];
 
 impl Player {
@@ -134,7 +136,7 @@ impl Player {
         Ok(CallAttempt::Value(0))
     }
 
-    /// Milliseconds; zero for the default.
+    /// Sets the user timeout of a connection, in milliseconds. Zero sets the default.
     fn set_user_timeout(&mut self, number: i64, millis: i64) {
         let span = match u64::try_from(millis) {
             Ok(0) | Err(_) => USER_TIMEOUT,
@@ -198,7 +200,7 @@ impl Player {
         }
     }
 
-    /// The error of a connection is reported once.
+    /// Reads `SO_ERROR`, and compares it. The error of a connection is reported once.
     fn check_error(
         &mut self,
         line: usize,
@@ -228,7 +230,7 @@ impl Player {
         ))
     }
 
-    /// `ioctl`: the number of readable bytes, and whether calls return at once.
+    /// `ioctl`: reads the number of readable bytes, or sets whether calls return at once.
     pub(super) fn device_control(
         &mut self,
         line: usize,
@@ -286,7 +288,7 @@ fn option_name(arguments: &[Expression]) -> Option<&str> {
     }
 }
 
-/// Why setting an option makes a script not applicable.
+/// The reason why setting an option makes a script not applicable; `None` if it does not.
 pub(super) fn setting_beyond(arguments: &[Expression]) -> Option<String> {
     let name = option_name(arguments)?;
     if name == "SO_LINGER" {
@@ -318,7 +320,7 @@ pub(super) fn setting_beyond(arguments: &[Expression]) -> Option<String> {
     }
 }
 
-/// Why reading an option makes a script not applicable.
+/// The reason why reading an option makes a script not applicable; `None` if it does not.
 pub(super) fn asking_beyond(arguments: &[Expression]) -> Option<String> {
     let name = option_name(arguments)?;
     match name {

@@ -1,11 +1,11 @@
-//! The script's sockets by number, and the connections behind them.
+//! The sockets of a script, and their connections.
 //!
 //! A socket belongs to the script. A *line* is a connection of the engine with its pending
 //! operations. A line outlives its socket: bytes that were written before `close` are still sent.
 //!
 //! How a socket maps onto the engine's interface:
-//! - Written bytes wait with the line until TCP has space for them. So a write is never cut short.
-//! - Received bytes stay with TCP until they are read. So the window closes as in a kernel.
+//! - A line keeps written bytes until TCP has space for them. So a write always takes all bytes.
+//! - TCP keeps received bytes until the program reads them. So the window closes as in a kernel.
 //! - `close` with unread bytes, and bytes that arrive after `close`, reset the connection (RFC 1122
 //!   section 4.2.2.13).
 
@@ -23,34 +23,34 @@ pub(super) fn pattern(place: u32) -> u8 {
     first
 }
 
-/// The bytes handed to TCP at a time.
+/// The most bytes that a line gives to TCP in one call.
 const WRITE_AT_ONCE: usize = 64 * 1024;
 
-/// A connection, from its user's side.
+/// A connection, as the program sees it.
 #[derive(Clone, Debug)]
 pub(super) struct SocketLine {
     pub(super) connection: ConnectionId,
-    /// Its flow.
+    /// The index of the connection's flow.
     pub(super) flow: usize,
-    /// The bytes written, and how many of them TCP has.
+    /// The number of bytes that the program has written, and the number that TCP has taken.
     pub(super) written: u32,
     pub(super) handed_over: u32,
-    /// The bytes read.
+    /// The number of bytes that the program has read.
     pub(super) taken: u32,
-    /// The bytes that were unread when the connection ended normally.
+    /// The bytes that were unread when the connection ended.
     pub(super) held: VecDeque<u8>,
     pub(super) connected: bool,
     pub(super) peer_closed: bool,
-    /// The reason of its end.
+    /// The reason why the connection ended; `None`: it has not ended.
     pub(super) over: Option<CloseReason>,
     /// The error that the next call reports.
     pub(super) error: Option<&'static str>,
-    /// Our direction ends after the written bytes; and whether TCP knows that.
+    /// `shut`: our direction ends after the written bytes. `shut_told`: TCP knows that.
     pub(super) shut: bool,
     pub(super) shut_told: bool,
-    /// The program reads no more.
+    /// The program has closed the socket, so further received bytes reset the connection.
     pub(super) deaf: bool,
-    /// Counts events for pollers, in each direction.
+    /// The number of events in each direction, for edge-triggered polling.
     pub(super) news_in: u64,
     pub(super) news_out: u64,
 }
@@ -76,7 +76,8 @@ impl SocketLine {
         }
     }
 
-    /// Hands TCP the written bytes, as far as it has space, and then the end of the stream.
+    /// Gives TCP as many of the written bytes as it has space for, and after the last one the end
+    /// of the stream.
     pub(super) fn push(&mut self, host: &mut HostUnderTest) {
         while self.connected && self.over.is_none() && self.handed_over != self.written {
             let left =
@@ -100,7 +101,7 @@ impl SocketLine {
         host.speak();
     }
 
-    /// The readable bytes, at most `most`. They stay unread.
+    /// The first `most` readable bytes, without reading them.
     pub(super) fn readable(&self, host: &HostUnderTest, most: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = self.held.iter().take(most).copied().collect();
         if self.over.is_none() {
@@ -110,7 +111,7 @@ impl SocketLine {
         bytes
     }
 
-    /// Drops the first `count` bytes, which were read.
+    /// Drops the first `count` readable bytes, which the program has read.
     pub(super) fn take(&mut self, host: &mut HostUnderTest, count: usize) {
         let held = count.min(self.held.len());
         self.held.drain(..held);
@@ -171,11 +172,12 @@ impl SocketLine {
 /// The kind of a socket.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Kind {
-    /// Neither listening nor connected.
+    /// A socket that neither listens nor is connected.
     Fresh,
-    /// Listening under this number, with the lines of connections that were not accepted yet.
+    /// A listener with this number, and the lines of connections that the program has not accepted
+    /// yet.
     Listens { service: u8, waiting: VecDeque<usize> },
-    /// Connected, or connecting.
+    /// A socket that is connected or connecting, with the index of its line.
     SocketLine(usize),
     /// An epoll instance that watches other sockets.
     Watcher(BTreeMap<i64, Watched>),
@@ -187,7 +189,7 @@ pub(super) enum Kind {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Watched {
     pub(super) events: i64,
-    /// The data that the script wants with the events.
+    /// The data that the script wants to be returned with the events.
     pub(super) data: i64,
     /// The event counters that were reported already, for edge triggering.
     pub(super) told: (u64, u64),
@@ -197,16 +199,16 @@ pub(super) struct Watched {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Socket {
     pub(super) kind: Kind,
-    /// Calls return at once.
+    /// Whether calls return at once.
     pub(super) nonblocking: bool,
     pub(super) port: Option<u16>,
-    /// `close` resets.
+    /// Whether `close` resets the connection.
     pub(super) linger_zero: bool,
     /// The options that were set, by name.
     pub(super) options: BTreeMap<String, i64>,
-    /// A call to `connect` has reported that it is in progress.
+    /// Whether `connect` was called, and its result was not reported yet.
     pub(super) connecting: bool,
-    /// When it was last used, for blocking calls.
+    /// The time at which the socket was created.
     pub(super) since: Instant,
 }
 

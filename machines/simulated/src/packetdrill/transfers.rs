@@ -1,5 +1,5 @@
-//! Calls that move bytes. Each byte that is read is compared with the bytes of the script's
-//! packets.
+//! Calls that read or write bytes. Each byte that is read is compared with the pattern in the
+//! script's packets.
 
 use super::attempt::CallAttempt;
 use super::names::{self, MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, value};
@@ -8,7 +8,7 @@ use super::script::{Expression, SocketCall};
 use super::sockets::{Kind, pattern};
 use super::verdict::ScriptStop;
 
-/// Flags that have no effect here.
+/// Flags of `send` that have no effect.
 const SEND_FLAGS_WITHOUT_MEANING: [&str; 3] = ["MSG_NOSIGNAL", "MSG_DONTWAIT", "MSG_EOR"];
 
 impl Player {
@@ -124,7 +124,7 @@ fn wanted(call: &SocketCall) -> (usize, i64) {
     }
 }
 
-/// The sum of the lengths of all `{..., length}`.
+/// The sum of the lengths in a list of `{..., length}`.
 fn vectors(expression: &Expression) -> usize {
     let Expression::List(all) = expression else { return 0 };
     let lengths = all.iter().map(|one| match one {
@@ -136,7 +136,8 @@ fn vectors(expression: &Expression) -> usize {
     lengths.flatten().sum()
 }
 
-/// Why the flags of a call that sends or receives make a script not applicable.
+/// The reason why the flags of a call that sends or receives make a script not applicable; `None`
+/// if they do not.
 pub(super) fn flags_beyond(call: &SocketCall) -> Option<String> {
     let flags = match call.name.as_str() {
         "recv" | "recvfrom" | "send" | "sendto" => call.arguments.get(3),

@@ -1,4 +1,4 @@
-//! The result of a script, and the reason why one ends early.
+//! The result of a script, and the reason why a script ends early.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use std::fmt;
 pub enum Verdict {
     /// Everything happened as the script says.
     Passed,
-    /// Something happened differently.
+    /// A packet or the result of a call was not as the script says.
     Failed {
         /// The line of the script, counted from 1.
         line: usize,
-        /// What the script expects there.
+        /// The packet or result that the script expects at this line.
         expected: String,
-        /// What happened.
+        /// The packet or result that was seen instead.
         seen: String,
     },
-    /// The script needs something that the engine lacks, or does not leave open.
+    /// The script needs a feature or a setting that the engine lacks.
     NotApplicable {
         /// The line of the script, counted from 1.
         line: usize,
-        /// What it needs.
+        /// The missing feature or setting.
         reason: String,
     },
 }
@@ -58,7 +58,7 @@ pub struct Outcome {
     pub liberties: Vec<(usize, String)>,
 }
 
-/// Why a script ends early.
+/// The verdict of a script that ends early.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ScriptStop(pub(super) Verdict);
 

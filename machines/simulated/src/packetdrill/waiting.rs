@@ -1,5 +1,5 @@
-//! Time and calls. Each deadline happens at its own time. A blocking call is tried again after
-//! every event, until the time at which it returns according to the script.
+//! Lets time pass, and makes calls. Each deadline is handled at its own time. A blocking call is
+//! tried again after every event until it returns, and then the time is compared with the script's.
 
 use machine::{Instant, Micros};
 
@@ -9,19 +9,20 @@ use super::player::{Player, seconds};
 use super::script::{Expression, SocketCall};
 use super::verdict::ScriptStop;
 
-/// How long a blocking call may continue after the last event of a script.
+/// The longest time that the player waits for a blocking call before the next call, or after the
+/// last event.
 pub(super) const PATIENCE: Micros = Micros::from_secs(600);
 
 impl Player {
-    /// Lets time pass up to `at`. Deadlines on the way happen at their own time.
+    /// Lets time pass up to `at`. Deadlines before that are handled at their own time.
     pub(super) fn wait_until(&mut self, at: Instant) -> Result<(), ScriptStop> {
         while self.step(at)? {}
         self.host.now = self.host.now.max(at);
         Ok(())
     }
 
-    /// Lets time pass up to the next deadline, but not beyond `limit`. Returns false if there is
-    /// none by then.
+    /// Lets time pass up to the next deadline, but not beyond `limit`. Returns false if no deadline
+    /// is due by then.
     pub(super) fn step(&mut self, limit: Instant) -> Result<bool, ScriptStop> {
         let next =
             Instant::or_never(self.host.next_deadline()).min(Instant::or_never(self.next_wake()));
@@ -45,7 +46,7 @@ impl Player {
         self.retry_pending()
     }
 
-    /// Waits for the blocking call, if there is one.
+    /// Waits until the pending call returns, if any.
     pub(super) fn finish_pending(&mut self, limit: Instant) -> Result<(), ScriptStop> {
         self.retry_pending()?;
         while self.pending.is_some() {
@@ -56,7 +57,7 @@ impl Player {
         Ok(())
     }
 
-    /// Makes a call. `returns`: when it returns, if it blocks.
+    /// Makes a call. `returns`: the time at which a blocking call returns, according to the script.
     pub(super) fn call(
         &mut self,
         line: usize,
@@ -65,7 +66,7 @@ impl Player {
     ) -> Result<(), ScriptStop> {
         match self.attempt(line, call)? {
             CallAttempt::Blocks => {
-                // Without threads the script cannot do anything else until it returns.
+                // The script has no threads, so no other call is made until this one returns.
                 self.pending = Some(PendingCall { line, call: call.clone(), returns });
                 if returns.is_none() {
                     self.finish_pending(self.host.now + PATIENCE)
@@ -80,7 +81,7 @@ impl Player {
         }
     }
 
-    /// Retries the waiting call.
+    /// Retries the pending call, if any.
     pub(super) fn retry_pending(&mut self) -> Result<(), ScriptStop> {
         let Some(PendingCall { line, call, returns }) = self.pending.take() else { return Ok(()) };
         match self.attempt(line, &call)? {
@@ -129,7 +130,6 @@ impl Player {
             ((Some(-1), Some(wanted)), CallAttempt::Error(error)) => same_error(wanted, error),
             ((Some(-1), None), CallAttempt::Error(_)) => true,
             ((Some(wanted), None), CallAttempt::Value(result)) => wanted == result,
-            // FreeBSD uses another number for this flag.
             _ => false,
         };
         if is_right || self.config.calls_may_fail {
@@ -154,7 +154,7 @@ impl Player {
     }
 }
 
-/// The call still waited when the script or the time limit ended.
+/// The failure of a call that has not returned within the time limit.
 fn never_returned(pending: Option<PendingCall>) -> Result<(), ScriptStop> {
     match pending {
         Some(PendingCall { line, call, .. }) => {
@@ -168,7 +168,7 @@ fn is_write(name: &str) -> bool {
     matches!(name, "write" | "writev" | "send" | "sendto" | "sendmsg" | "sendfile" | "splice")
 }
 
-/// Systems have two names for this error.
+/// Compares the names of errors. EWOULDBLOCK is another name of EAGAIN.
 fn same_error(wanted: &str, error: &str) -> bool {
     let one =
         |name: &str| if name == "EWOULDBLOCK" { "EAGAIN".to_string() } else { name.to_string() };

@@ -1,8 +1,8 @@
 //! Packets on the wire: builds frames for the machine byte by byte, and parses frames from it while
 //! verifying every checksum.
 //!
-//! Scripts send packets that no stack would send (wrong flags, odd options, segments to unused
-//! ports), so this module corrects nothing.
+//! Scripts send packets that no stack would send: wrong flags, odd options, segments to unused
+//! ports. So this module corrects nothing.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -22,7 +22,7 @@ const TYPE_IPV4: [u8; 2] = [8, 0];
 const TYPE_ARP: [u8; 2] = [8, 6];
 const TYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 
-/// The card of every other host.
+/// The hardware address of every other host.
 pub(super) const PEER_CARD: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 0xfe]);
 
 /// A TCP segment with the numbers on the wire.
@@ -51,20 +51,20 @@ pub(super) struct IpPacket {
     pub(super) payload: Vec<u8>,
 }
 
-/// What the machine has sent.
+/// The contents of a frame that the machine has sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum ReadFrame {
     Tcp(IpPacket, Segment),
-    /// Any other protocol over IP.
+    /// A packet of another protocol over IP.
     Ip(IpPacket),
-    /// A request for the hardware address of an address, with the answer to send.
+    /// An ARP request or neighbour solicitation. The frame is the answer to it.
     Asked(Vec<u8>),
-    /// Nothing that concerns a script.
+    /// A frame that concerns no script.
     Other,
 }
 
 impl Segment {
-    /// The bytes of the segment, between these addresses.
+    /// The bytes of the segment, with a checksum for these addresses.
     pub(super) fn bytes(&self, source: IpAddr, destination: IpAddr) -> Vec<u8> {
         let options = options::bytes(&self.options);
         let words = u16::try_from((20 + options.len()) / 4).unwrap_or(15);
@@ -157,7 +157,7 @@ impl IpPacket {
         [&machine.0[..], &PEER_CARD.0, &kind, &self.bytes()].concat()
     }
 
-    /// Errors: what is wrong with the packet.
+    /// Parses an IP packet. Errors: the fault of the packet.
     fn read(bytes: &[u8]) -> Result<IpPacket, &'static str> {
         let cut = "an IP packet that is cut short";
         let version = bytes.first().ok_or(cut)? >> 4;
@@ -202,7 +202,7 @@ impl IpPacket {
 
 /// Parses a frame of the machine.
 ///
-/// Errors: what is wrong with it. The machine must never send such a frame, whatever the script
+/// Errors: the fault of the frame. The machine must never send such a frame, whatever the script
 /// does.
 pub(super) fn read(frame: &[u8]) -> Result<ReadFrame, &'static str> {
     let (header, rest) =
@@ -235,7 +235,7 @@ pub(super) fn read(frame: &[u8]) -> Result<ReadFrame, &'static str> {
     }
 }
 
-/// The answer to a request for any address but the sender's own.
+/// The answer to an ARP request, unless the sender probes for its own address.
 fn arp_answer(packet: &[u8]) -> Option<Vec<u8>> {
     let [_, _, _, _, _, _, _, operation, sender @ .., t0, t1, t2, t3] =
         *packet.first_chunk::<28>()?;
@@ -275,7 +275,7 @@ fn in_v6(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// The sum of a pseudo header without the length.
+/// The checksum's sum over a pseudo header without the length.
 pub(super) fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8) -> u32 {
     let octets = |address: IpAddr| match address {
         IpAddr::V4(address) => address.octets().to_vec(),

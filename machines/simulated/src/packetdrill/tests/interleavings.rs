@@ -3,7 +3,7 @@
 
 use super::{ESTABLISHED, orders, passes};
 
-/// The peer's segments that have arrived: ten bytes, and the FIN after them.
+/// Whether the peer's two segments have arrived: ten bytes, and the FIN after them.
 #[derive(Clone, Copy, Default)]
 struct Arrived {
     text: bool,
@@ -24,8 +24,8 @@ impl Arrived {
         self.text && self.fin
     }
 
-    /// Our acknowledgment of data or a FIN that has just arrived. `sends`: our next sequence
-    /// number. Data that fills no gap may be acknowledged later.
+    /// The script line for our acknowledgment of data or a FIN that has just arrived. `sends`: our
+    /// next sequence number. Data that fills no gap may be acknowledged later.
     fn acknowledged(self, sends: u32, is_text: bool) -> String {
         let wait = if is_text && !self.fin { ".04" } else { "0" };
         format!("+{wait} > . {sends}:{sends}(0) ack {} <...>\n", self.next())
@@ -79,7 +79,8 @@ fn closes_end_well_in_every_order() {
                 }
             }
         }
-        // The side that closes first, or both if they close at the same time, enters TIME-WAIT.
+        // The side that closes first enters TIME-WAIT, or both sides if they close at the same
+        // time.
         let remembered = u32::from(is_first);
         script.push_str(&format!("+0 `netstat | grep -c TIME_WAIT | grep {remembered}`\n"));
         script.push_str("+0 < . 12:12(0) ack 2 win 32000\n");
@@ -120,7 +121,7 @@ fn handshakes_end_well_in_every_order() {
                 Opening::Acknowledgment => {
                     script.push_str("+.6 < . 1:1(0) ack 1 win 32000\n");
                     if arrived.text {
-                        // An old acknowledgment.
+                        // The segment is old, so it is acknowledged again.
                         script.push_str(&format!("+0 > . 1:1(0) ack {} <...>\n", arrived.next()));
                     }
                 }

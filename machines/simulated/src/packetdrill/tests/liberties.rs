@@ -1,11 +1,11 @@
-//! What the RFCs leave to the host is noted and does not fail a script. What they require still
-//! does.
+//! Tests of liberties: a difference that the RFCs leave to the host is noted and does not fail a
+//! script. A difference that they forbid does.
 
 use super::{ESTABLISHED, established, failure, reason};
 use crate::{Outcome, Verdict, play};
 
-/// The same after a command for another kernel. The script's windows are then those of that
-/// kernel's buffers.
+/// As [`established`], but the script has a command for another kernel. So its windows depend on
+/// that kernel's buffers.
 fn foreign(lines: &str) -> Outcome {
     play(&format!("`../../common/defaults.sh`\n{ESTABLISHED}{lines}\n"))
 }
@@ -29,7 +29,7 @@ fn an_acknowledgment_may_be_delayed_up_to_half_a_second() {
 
 #[test]
 fn a_duplicate_acknowledgment_must_be_on_time() {
-    // A segment beyond a gap is acknowledged at once, and not later.
+    // A segment after a gap must be acknowledged at once.
     failure(&established("+.1 < . 501:1001(500) ack 1 win 32000\n+.1 > . 1:1(0) ack 1"));
 }
 
@@ -48,7 +48,7 @@ fn window_size_is_a_liberty_only_in_foreign_scripts() {
     let lines = format!("{ARRIVES}+.04 > . 1:1(0) ack 1001 win 229");
     assert_eq!(liberties(&foreign(&lines)).len(), 1);
     failure(&established(&lines));
-    // Whether the window is open is not up to the host.
+    // The host cannot decide whether the window is open or closed.
     failure(&foreign(&format!("{ARRIVES}+.04 > . 1:1(0) ack 1001 win 0")));
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the player with small scripts: how it parses them, which differences it finds, and
+//! Tests of the player with small scripts: how it parses scripts, which differences it finds, and
 //! which it allows.
 
 mod interleavings;
@@ -10,7 +10,8 @@ mod states;
 
 use super::{Outcome, Verdict, play};
 
-/// A connection from a peer that has sent no data yet. Its socket is 4.
+/// A script that accepts a connection from a peer that has sent no data yet. The socket has the
+/// number 4.
 const ESTABLISHED: &str = "
     0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
    +0 bind(3, ..., ...) = 0
@@ -21,7 +22,7 @@ const ESTABLISHED: &str = "
    +0 accept(3, ..., ...) = 4
 ";
 
-/// The result of these lines after a handshake.
+/// Plays these lines after a handshake.
 fn established(lines: &str) -> Outcome {
     play(&format!("{ESTABLISHED}{lines}\n"))
 }
@@ -30,7 +31,7 @@ fn passes(script: &str) {
     assert_eq!(play(script).verdict, Verdict::Passed, "{script}");
 }
 
-/// The line of the failure, and what was seen there instead.
+/// The line of the failure, and the packet or result that was seen there.
 fn failure(outcome: &Outcome) -> (usize, String) {
     match &outcome.verdict {
         Verdict::Failed { line, seen, .. } => (*line, seen.clone()),

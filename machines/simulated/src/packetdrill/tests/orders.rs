@@ -1,12 +1,13 @@
-//! Five overlapping segments in all orders make one stream, and each is acknowledged up to the
-//! first gap.
+//! Tests that overlapping segments make one stream in any order, and that each segment is
+//! acknowledged up to the first gap.
 
 use super::{ESTABLISHED, orders, passes};
 
-/// The first byte and the one after the last. Together they are 1 to 600.
+/// The first byte of each segment, and the byte after its last. Together the segments cover the
+/// bytes 1 to 600.
 const SEGMENTS: [(u32, u32); 5] = [(1, 151), (101, 251), (201, 351), (301, 451), (401, 601)];
 
-/// The first byte that is still missing.
+/// The first byte that has not arrived yet.
 fn missing(arrived: &[(u32, u32)]) -> u32 {
     (1..).find(|byte| !arrived.iter().any(|(start, end)| (start..end).contains(&byte))).unwrap()
 }

@@ -1,8 +1,9 @@
-//! A script with a false expectation fails at its line.
+//! Tests that a script with a false expectation fails at the line of the expectation.
 
 use super::{established, failure};
 
-/// A conversation that expects every kind of event once. Its lines are numbered from 9.
+/// A conversation with every kind of event. In the whole script the first of these lines has the
+/// number 10.
 const TALK: [&str; 12] = [
     "+.1 < P. 1:101(100) ack 1 win 32000",
     "+.04 > . 1:1(0) ack 101 win 65435",
@@ -58,7 +59,7 @@ fn every_false_expectation_is_found_at_its_line() {
         assert!(is.is_empty() || lines[index] == is);
         lines[index] = planted;
         let outcome = established(&talk(&lines));
-        // The error of a call may show in a packet that the call did not cause.
+        // A script that expects ECN from an engine without ECN is not applicable.
         if let crate::Verdict::NotApplicable { reason, .. } = &outcome.verdict {
             assert!(reason.contains("ECN"), "{planted}: {reason}");
             continue;

@@ -1,4 +1,4 @@
-//! Every TCP state against every kind of segment, on the wire: RFC 9293 section 3.10.7, with RFC
+//! Tests the answer to every kind of segment in every TCP state: RFC 9293 section 3.10.7, with RFC
 //! 5961 and RFC 1337.
 
 use super::{ESTABLISHED, play};
@@ -7,8 +7,8 @@ use crate::Verdict;
 const LISTEN: &str =
     "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n";
 
-/// The script lines that bring a connection to a state, the sequence number that it expects, and
-/// the one that it sends next.
+/// The script that brings a connection to a state, the sequence number that the connection expects
+/// next, and the one that it sends next.
 fn brought_to(state: &str) -> (String, u32, u32) {
     let fin = "+0 shutdown(4, SHUT_WR) = 0\n+0 > F. 1:1(0) ack 1\n";
     let acknowledged = "+.01 < . 1:1(0) ack 2 win 32000\n";
@@ -33,7 +33,7 @@ fn brought_to(state: &str) -> (String, u32, u32) {
 const SYNCHRONIZED: [&str; 7] =
     ["ESTABLISHED", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSE-WAIT", "CLOSING", "LAST-ACK", "TIME-WAIT"];
 
-/// The packet that is sent at the moment at which `segment` arrives after `lines`; empty for none.
+/// The packet that the engine sends when `segment` arrives after `lines`; empty for none.
 fn answer(lines: &str, segment: &str) -> String {
     let script = format!("{lines}+.01 < {segment}\n+0 > R 4000000000:4000000000(0)\n");
     let Verdict::Failed { expected, seen, .. } = play(&script).verdict else { panic!("{script}") };
@@ -42,7 +42,7 @@ fn answer(lines: &str, segment: &str) -> String {
         Some((packet, at)) => (packet, at.split(':').next().unwrap()),
         None => return String::new(),
     };
-    // Without its window and options, which other tests check.
+    // The window and the options are removed. Other tests check them.
     let words: Vec<&str> = packet.split(' ').take_while(|word| *word != "win").collect();
     if seen_at == at { words.join(" ") } else { String::new() }
 }
@@ -66,8 +66,8 @@ fn a_reset_with_the_next_number_ends_every_state_silently() {
         let (lines, expects, _) = brought_to(state);
         let gone = format!("{lines}+.01 < R {expects}:{expects}(0) win 0\n");
         let next = format!(". {expects}:{expects}(0) ack 700 win 32000");
-        // The segment that follows belongs to no connection, except in TIME-WAIT, which a reset
-        // does not end.
+        // The following segment belongs to no connection any more, except in TIME-WAIT, which a
+        // reset does not end.
         let wanted = if state == "TIME-WAIT" { "" } else { "R 700:700(0)" };
         assert_eq!(answer(&gone, &next), wanted, "{state}");
     }
@@ -117,8 +117,8 @@ fn an_acknowledgment_of_unsent_bytes_is_challenged() {
 fn duplicate_bytes_are_acknowledged_again() {
     each(
         |expects, sends| format!(". {}:{expects}(1) ack {sends} win 32000", expects - 1),
-        // The repeated byte carries an acknowledgment too. In LAST-ACK the connection waited for
-        // nothing else.
+        // The segment with the repeated byte also acknowledges our FIN, which ends the connection
+        // in LAST-ACK.
         |state, expects, sends| {
             if state == "LAST-ACK" { String::new() } else { plain(sends, expects) }
         },
@@ -131,7 +131,8 @@ fn a_fin_is_acknowledged_at_once_in_every_state() {
         |expects, sends| format!("F. {expects}:{expects}(0) ack {sends} win 32000"),
         |state, expects, sends| match state {
             "ESTABLISHED" | "FIN-WAIT-1" | "FIN-WAIT-2" => plain(sends, expects + 1),
-            // The peer has closed before. A further segment is answered with what we know.
+            // In the other states the peer has closed already. A further segment is answered with
+            // our present acknowledgment.
             "LAST-ACK" => String::new(),
             _ => plain(sends, expects),
         },
