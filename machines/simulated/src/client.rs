@@ -1,7 +1,7 @@
 //! A client host on the wire. Its TCP is smoltcp, an independent implementation.
 //!
-//! It serves as a peer and not as an oracle: if it accepts something, a second implementation of
-//! the RFCs accepts it.
+//! The client is a peer, not an oracle: if the client accepts the server's segments, a second
+//! implementation of the RFCs accepts them.
 
 use std::collections::VecDeque;
 
@@ -36,15 +36,15 @@ pub struct Port(SocketHandle);
 pub enum Cable {
     /// Frames pass.
     In,
-    /// Nothing passes, in either direction, and neither side is told.
+    /// No frame passes in either direction, and neither side learns of the loss.
     Out,
 }
 
-/// The host: an interface and its connections.
+/// A client host: an interface and its connections.
 pub struct Client {
     /// The bytes that new connections buffer in each direction.
     pub buffer_bytes: usize,
-    /// Its cable.
+    /// Whether the host's cable is plugged in.
     pub cable: Cable,
     hardware: Ethernet,
     interface: Interface,
@@ -53,7 +53,7 @@ pub struct Client {
     next_port: u16,
     /// The source address of its connections; `None`: the address that it was created with.
     source: Option<IpAddress>,
-    /// When the sockets are due for a poll, unless they are used before.
+    /// When the sockets are due for the next poll. Any use of a socket makes them due at once.
     next_look: Option<Instant>,
 }
 
@@ -98,8 +98,8 @@ impl Client {
         Connection(self.sockets.add(socket))
     }
 
-    /// Replaces the IPv6 address with an address in another network. Later connections come from
-    /// there, and the host is its own router.
+    /// Replaces the IPv6 address with an IPv4 address in another network. Later connections come
+    /// from `address`, and the host is the router of that network.
     pub fn move_to(&mut self, address: Ipv4Address) {
         self.source = Some(address.into());
         self.interface.update_ip_addrs(|addresses| {
@@ -142,7 +142,7 @@ impl Client {
         assert!(socket.send_slice(bytes, to).is_ok(), "there is room for few datagrams");
     }
 
-    /// Queues the part of `bytes` that fits. Returns its length.
+    /// Queues as much of `bytes` as fits. Returns the number of bytes queued.
     pub fn send(&mut self, connection: Connection, bytes: &[u8]) -> usize {
         self.socket(connection).send_slice(bytes).unwrap_or(0)
     }
@@ -201,7 +201,7 @@ impl Client {
         socket.state() == tcp::State::Closed
     }
 
-    /// A frame is on the wire. Takes it if it is for this host.
+    /// Takes a frame from the wire, if it is for this host and the cable is plugged in.
     pub fn hear(&mut self, frame: &[u8]) {
         let is_for_us = frame
             .get(..6)
@@ -211,7 +211,7 @@ impl Client {
         }
     }
 
-    /// Polls the sockets if there is anything to do, and hands over the frames that they send.
+    /// Polls the sockets if they are due, and appends the frames that they send to `to_server`.
     pub fn work(&mut self, now: Instant, to_server: &mut VecDeque<Vec<u8>>) {
         if self.device.arrived.is_empty() && self.next_look.is_none_or(|at| at > now) {
             return;
@@ -222,7 +222,7 @@ impl Client {
         let next = self.interface.poll_at(at, &self.sockets);
         self.next_look = next.map(|next| Instant(u64::try_from(next.total_micros()).unwrap_or(0)));
         if has_heard && self.has_datagram() {
-            // The caller must be able to read it before time passes.
+            // The caller must read the datagram before time passes.
             self.next_look = Some(Instant::START);
         }
         match self.cable {
@@ -237,7 +237,7 @@ impl Client {
             .any(|(_, socket)| matches!(socket, Socket::Udp(socket) if socket.can_recv()))
     }
 
-    /// Whether frames have arrived that the sockets have not seen.
+    /// Whether frames have arrived that the sockets have not processed.
     pub(crate) fn has_heard(&self) -> bool {
         !self.device.arrived.is_empty()
     }

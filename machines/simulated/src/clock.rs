@@ -1,10 +1,10 @@
 //! The clock of one core, which may differ from the clocks of the other cores.
 //!
 //! Each processor counts its own ticks. Firmware may have set the counters to different values. A
-//! processor that starts late may begin later, and processors in different sockets may have their
-//! own crystals. So a core's clock may be ahead of the machine's or behind it by a constant, and it
-//! may drift. It never goes backwards, and never shows a time before the machine's start. A clock
-//! that is behind shows the start until that time has passed.
+//! processor that starts late may count from a later time, and processors in different sockets may
+//! have their own crystals. So a core's clock may be ahead of the machine's or behind it by a
+//! constant, and it may drift. A core's clock never goes backwards, and never shows a time before
+//! the machine's start. A clock that is behind shows the start until the difference has passed.
 
 use machine::{Instant, Micros};
 
@@ -14,21 +14,21 @@ const MILLION: i128 = 1_000_000;
 /// The difference between one core's clock and the machine's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CoreClock {
-    /// Microseconds by which it is ahead; negative: behind.
+    /// Microseconds by which the core's clock is ahead; negative: behind.
     pub ahead: i64,
-    /// Parts per million by which it is fast; negative: slow.
+    /// Parts per million by which the core's clock is fast; negative: slow.
     pub drift: i64,
 }
 
 impl CoreClock {
-    /// The time that it shows at `now` of the machine's clock.
+    /// The time that the core's clock shows when the machine's clock shows `now`.
     pub fn shows(self, now: Instant) -> Instant {
         let span = i128::from(now.0);
         let shown = span + span * i128::from(self.drift) / MILLION + i128::from(self.ahead);
         Instant(u64::try_from(shown.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// The first time of the machine's clock at which it shows `at` or more.
+    /// The first time of the machine's clock at which the core's clock shows `at` or more.
     pub fn when(self, at: Instant) -> Instant {
         if at == Instant::START || at == Instant::NEVER || self == CoreClock::default() {
             return at;

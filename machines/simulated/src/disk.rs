@@ -1,8 +1,8 @@
 //! A disk in memory with a volatile write cache.
 //!
 //! Invariants:
-//! - A completed flush makes every write durable that completed before the flush was requested, and
-//!   no other write.
+//! - A completed flush makes exactly those writes durable that completed before the flush was
+//!   requested.
 //! - Outstanding requests are carried out in any order.
 //! - The disk keeps the written contents. A fault of a sector only hides them until the sector is
 //!   written again, so the true contents are always known.
@@ -18,42 +18,43 @@ use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTO
 
 pub(crate) type SectorBytes = [u8; SECTOR_BYTES];
 
-/// The requests that the disk queues before it refuses one.
+/// The most requests that the disk queues.
 const QUEUE: usize = 128;
 
 /// How the disk handles requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mood {
-    /// It carries them out at once.
+    /// The disk carries out requests at once.
     #[default]
     Works,
-    /// It carries them out on command of the test: [`MemoryDisk::carry_out_next`].
+    /// The disk carries out a request only when the test calls [`MemoryDisk::carry_out_next`] or
+    /// [`MemoryDisk::carry_out_any`].
     Waits,
-    /// It reports an error for each write, and writes nothing.
+    /// The disk reports an error for each write, and writes nothing.
     FailsWrites,
-    /// It reports an error for each flush, and makes nothing durable.
+    /// The disk reports an error for each flush, and makes nothing durable.
     FailsFlushes,
-    /// It reports an error for each read.
+    /// The disk reports an error for each read.
     FailsReads,
-    /// It reports an error for each request.
+    /// The disk reports an error for each request.
     FailsAll,
-    /// It reports that it is gone.
+    /// The disk reports for each request that it is gone.
     IsGone,
 }
 
 /// A fault of a sector.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Blemish {
-    /// A read of it fails.
+    /// A read of the sector fails.
     Unreadable,
-    /// A read of it returns other bytes.
+    /// A read of the sector returns these bytes instead of the written ones.
     ReadsAs(Arc<SectorBytes>),
 }
 
 /// The disk: durable sectors, written sectors that are not durable yet, and outstanding requests.
 #[derive(Default)]
 pub struct MemoryDisk {
-    /// How it handles requests from now on.
+    /// How the disk handles requests from now on.
     pub mood: Mood,
     durable: BTreeMap<u64, Arc<SectorBytes>>,
     unflushed: BTreeMap<u64, Vec<UnflushedSector>>,
@@ -62,24 +63,24 @@ pub struct MemoryDisk {
     blemishes: BTreeMap<u64, Blemish>,
     sectors: u64,
     requested: VecDeque<OutstandingRequest>,
-    /// The writes that have completed so far.
+    /// The number of writes that have completed so far.
     writes: u64,
     completed: VecDeque<DiskCompletion>,
-    /// All requests that were carried out: their digest, their number, the failures, and the last
-    /// one for the trace.
+    /// The requests that were carried out: a digest of all, their number, the number of failures,
+    /// and the last one, for the trace.
     digest: DefaultHasher,
     carried_out: u64,
     failed: u64,
     last: Option<(DiskOperation, Sector, usize)>,
 }
 
-/// The bytes of one sector, and the number of the write that they came with.
+/// The bytes of one sector, and the number of the write that wrote them.
 struct UnflushedSector {
     number: u64,
     bytes: Arc<SectorBytes>,
 }
 
-/// A request, and the number of writes that had completed when it was made.
+/// A request, and the number of writes that had completed when it was requested.
 struct OutstandingRequest {
     request: DiskRequest,
     writes_before: u64,
@@ -97,7 +98,7 @@ impl MemoryDisk {
             self.carry_out_any(dice);
         }
         for (sector, versions) in std::mem::take(&mut self.unflushed) {
-            // The write has ended an earlier fault of this sector.
+            // A write ends an earlier fault of its sector.
             self.blemishes.remove(&sector);
             match dice.below(versions.len() as u64 + 2) as usize {
                 0 => {}
@@ -124,7 +125,7 @@ impl MemoryDisk {
         }
     }
 
-    /// A disk with the durable contents of this one, and nothing else.
+    /// A copy of the durable contents, without faults, unflushed writes and requests.
     pub(crate) fn truth(&self) -> MemoryDisk {
         MemoryDisk { durable: self.durable.clone(), sectors: self.sectors, ..MemoryDisk::default() }
     }
@@ -156,17 +157,17 @@ impl MemoryDisk {
         Some(MemoryDisk { durable, sectors: u64::from_le_bytes(*sectors), ..MemoryDisk::default() })
     }
 
-    /// Requests carried out so far, over all lives.
+    /// The number of requests carried out so far, over all lives of the machine.
     pub(crate) fn carried_out(&self) -> u64 {
         self.carried_out
     }
 
-    /// Requests that have failed in this life.
+    /// The number of requests that have failed in this life of the machine.
     pub(crate) fn failed(&self) -> u64 {
         self.failed
     }
 
-    /// The last request that was carried out, for the trace.
+    /// Describes the last request that was carried out, for the trace.
     pub(crate) fn last(&self) -> String {
         match self.last {
             None => "nothing yet".to_string(),
@@ -176,7 +177,7 @@ impl MemoryDisk {
         }
     }
 
-    /// A digest of everything that was ever read and written.
+    /// A digest of all bytes that were ever read and written.
     pub(crate) fn digest(&self) -> u64 {
         self.digest.finish()
     }
@@ -196,7 +197,7 @@ impl MemoryDisk {
         }
     }
 
-    /// Corrupts all sectors that contain `text`. Returns how many.
+    /// Corrupts all sectors that contain `text`. Returns their number.
     pub fn spoil_what_holds(&mut self, text: &[u8]) -> usize {
         let holds = |bytes: &SectorBytes| bytes.windows(text.len()).any(|window| window == text);
         let durable =
@@ -213,17 +214,17 @@ impl MemoryDisk {
         all.len()
     }
 
-    /// Writes that have completed in this life.
+    /// The number of writes that have completed in this life of the machine.
     pub fn writes(&self) -> u64 {
         self.writes
     }
 
-    /// Outstanding requests.
+    /// The number of outstanding requests.
     pub fn waiting(&self) -> usize {
         self.requested.len()
     }
 
-    /// Outstanding requests other than reads.
+    /// The number of outstanding requests other than reads.
     pub(crate) fn changes_waiting(&self) -> usize {
         self.requested.iter().filter(|one| one.request.operation != DiskOperation::Read).count()
     }
@@ -256,14 +257,14 @@ impl MemoryDisk {
         }
     }
 
-    /// Carries out the oldest request, if there is one.
+    /// Carries out the oldest outstanding request, if any.
     pub fn carry_out_next(&mut self) {
         if let Some(next) = self.requested.pop_front() {
             self.carry_out(next);
         }
     }
 
-    /// Carries out a random request, if there is one.
+    /// Carries out a random outstanding request, if any.
     pub fn carry_out_any(&mut self, dice: &mut Dice) {
         let any = dice.below(self.requested.len().max(1) as u64) as usize;
         if let Some(next) = self.requested.remove(any) {
@@ -379,13 +380,14 @@ impl MemoryDisk {
         self.before.get(&sector).cloned().unwrap_or_else(|| Arc::new([0; SECTOR_BYTES]))
     }
 
-    /// The first sector from `from` on that was ever written.
+    /// The first sector from `from` on that is durable. If none follows, the first such sector of
+    /// the disk.
     pub(crate) fn written_from(&self, from: u64) -> Option<u64> {
         let next = self.durable.range(from..).next().or_else(|| self.durable.range(..from).next());
         next.map(|(sector, _)| *sector)
     }
 
-    /// Gives a sector a fault.
+    /// Makes a sector faulty until it is written again.
     pub(crate) fn blemish(&mut self, sector: u64, blemish: Blemish) {
         self.blemishes.insert(sector, blemish);
     }
@@ -400,7 +402,7 @@ impl MemoryDisk {
         self.blemishes.clear();
     }
 
-    /// The sectors of the disk.
+    /// The number of sectors of the disk.
     pub fn sectors(&self) -> u64 {
         self.sectors
     }

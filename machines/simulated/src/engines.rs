@@ -1,10 +1,10 @@
 //! The engines of one machine, one for each core.
 //!
-//! A core sleeps here as it does on real hardware. After [`Next::At`] it gets no turn before that
-//! time, unless an event wakes it: a frame in its queue, space in a card that it found full, or
-//! another core. A disk completion and a stop request wake the first core. So a lost wake-up shows
-//! as a stalled conversation. The machine's dice decide the order of the cores that are due, and
-//! each core sees what earlier ones have sent. Over time this covers every order of turns.
+//! A core sleeps as it does on real hardware. After [`Next::At`] the core gets no turn before that
+//! time, unless an event wakes it: a frame in its queue, space in a card that was full in its last
+//! turn, or another core. A disk completion and a stop request wake the first core. So a lost
+//! wake-up shows as a stalled connection. The machine's dice decide the order of the cores that are
+//! due, and each core sees what earlier ones have sent. Over time this covers every order of turns.
 
 use http::Site;
 use machine::{CoreId, Entropy, Instant};
@@ -48,12 +48,12 @@ impl Engines {
         Engines { first, others, knows_of_stop: false, held: None }
     }
 
-    /// From now on this core gets no turn, whatever happens. `None`: each core gets its turns.
+    /// Withholds all turns from this core. `None`: each core gets its turns.
     pub fn hold(&mut self, core: Option<u8>) {
         self.held = core;
     }
 
-    /// The outbox entries that the queue shows.
+    /// The number of outbox entries that the queue shows.
     pub fn queue_entries(&self) -> usize {
         std::iter::once(&self.first)
             .chain(&self.others)
@@ -71,7 +71,7 @@ impl Engines {
         &self.first.engine
     }
 
-    /// When the next core is due, unless an event wakes one before; `Stopped` once the first core
+    /// When the next core is due. An event may wake a core earlier. `Stopped` once the first core
     /// has stopped.
     pub fn next(&self) -> Next {
         if let ended @ Next::Stopped(_) = self.first.next {
@@ -93,7 +93,7 @@ impl Engines {
         self.not_held().any(|(number, core)| !is_over(core) && self.wakes(number, machine))
     }
 
-    /// When core `core` is due, unless an event wakes it before.
+    /// When core `core` is due. An event may wake it earlier.
     pub(crate) fn next_of(&self, core: u8) -> Next {
         self.core(core).next
     }
@@ -103,7 +103,7 @@ impl Engines {
         !is_over(self.core(core)) && self.wakes(core, machine)
     }
 
-    /// One turn of each core that is due or woken, or of each core if none is.
+    /// Gives a turn to each core that is due or woken, or to each core if none is.
     pub fn turn(&mut self, machine: &mut SimulatedMachine) {
         machine.sort_frames();
         let now = machine.now;
@@ -130,7 +130,7 @@ impl Engines {
         }
     }
 
-    /// One turn of core `core`.
+    /// Gives a turn to core `core`.
     pub(crate) fn turn_of(&mut self, core: u8, machine: &mut SimulatedMachine) {
         if core == 0 {
             self.knows_of_stop = machine.stop;
@@ -143,11 +143,12 @@ impl Engines {
             Next::At(at) => Next::At(machine.when(CoreId(core), at)),
             next => next,
         };
-        // The first core knows now, and may end the machine in the middle of this turn.
+        // A core that stops has notified the first core, which may end the machine at any time from
+        // then on. So the stopping core must not print.
         let is_told = core > 0 && is_over(one);
         assert!(
             !is_told || machine.console.len() == printed,
-            "core {core} prints when it may be too late"
+            "core {core} prints in the turn in which it stops"
         );
     }
 
@@ -156,7 +157,7 @@ impl Engines {
         self.numbered().map(|(_, core)| core.engine.in_use()).collect()
     }
 
-    /// Whether no core gets another turn.
+    /// Whether all cores have stopped.
     pub fn have_all_stopped(&self) -> bool {
         self.numbered().all(|(_, core)| is_over(core))
     }

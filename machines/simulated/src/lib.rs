@@ -1,7 +1,7 @@
-//! A machine in memory. The test that drives it controls its wire, disk, clocks and randomness.
+//! A simulated machine in memory. The test controls its wire, disk, clocks and randomness.
 //!
-//! The same seed and the same inputs give the same run, frame for frame and sector for sector. A
-//! power cut leaves what a real disk might hold: all flushed sectors, and for each other sector a
+//! With the same seed and the same inputs, two runs have the same frames and sectors. A power cut
+//! leaves contents that a real disk might hold: all flushed sectors, and for each other sector a
 //! version that the dice select.
 #![forbid(unsafe_code)]
 
@@ -33,12 +33,13 @@ pub use packetdrill::{Outcome, Verdict, play};
 
 /// The hardware address of a simulated machine's card.
 pub const ADDRESS: Ethernet = Ethernet([0x02, 0, 0, 0, 0, 1]);
-/// The frames that the card holds until the test takes them, by default.
+/// The default of [`SimulatedMachine::transmit_ring`].
 pub const TRANSMIT_RING: usize = 256;
 /// The most bytes of one received frame.
 pub const FRAME_BYTES_MAX: usize = 65_550;
 
-/// The machine. Its fields are its environment: the test reads and writes them between two turns.
+/// A machine. Its fields are the environment of its engines: the test reads and writes them between
+/// two turns.
 pub struct SimulatedMachine {
     /// Time since the machine started.
     pub now: Instant,
@@ -46,11 +47,11 @@ pub struct SimulatedMachine {
     pub started: UnixTime,
     /// The build date of its program.
     pub program_date: UnixTime,
-    /// The core that has its turn.
+    /// The core that has the present turn.
     pub core: CoreId,
-    /// The queue pairs of the card.
+    /// The number of queue pairs of the card.
     pub queues: u8,
-    /// How many of 10,000 frames arrive in a random queue.
+    /// The chance in 10,000 that a frame arrives in a random queue.
     pub strays: u64,
     /// Frames on their way to the engine, oldest first.
     pub to_engine: VecDeque<Vec<u8>>,
@@ -68,17 +69,18 @@ pub struct SimulatedMachine {
     pub low_on_memory: bool,
     /// The card's address.
     pub hardware: Ethernet,
-    /// The frames that the card holds until the test takes them.
+    /// The number of frames that the card holds until the test takes them. A full card refuses
+    /// frames.
     pub transmit_ring: usize,
     /// The clocks of the cores. A core without an entry shows [`SimulatedMachine::now`].
     pub clocks: Vec<CoreClock>,
     /// The computing time of a turn: the clock advances by this at each reading in a turn after the
     /// first.
     pub computing: Micros,
-    /// How often turns have read the clock after the first time.
+    /// The number of readings of the clock, without the first one of each turn.
     pub readings: u64,
     is_first_reading: bool,
-    /// The frames in the queues of a card with several.
+    /// The frames in each receive queue, if the card has several queues.
     queued: Vec<VecDeque<Vec<u8>>>,
     /// The seed of the hash that assigns flows to queues.
     spread: u64,
@@ -87,13 +89,13 @@ pub struct SimulatedMachine {
     /// The cores that found the card full in their last turn, one bit each.
     refused: u16,
     dice: Dice,
-    /// For code that draws randomness by itself, as ring does: its seed in each turn comes from
-    /// these dice.
+    /// The dice that seed a global generator at each turn, for code that draws randomness without a
+    /// machine, such as ring.
     seeds: Dice,
 }
 
 impl SimulatedMachine {
-    /// A machine with `disk` in it. All its randomness comes from `seed`.
+    /// A machine with the disk `disk`. All its randomness comes from `seed`.
     pub fn new(seed: u64, disk: MemoryDisk) -> SimulatedMachine {
         SimulatedMachine {
             now: Instant::START,
@@ -124,7 +126,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// All draws of the machine and all operations of its disk, for the digest of a room.
+    /// The random draws of the machine and the operations of its disk, for the digest of a room.
     pub(crate) fn history(&self) -> impl Hash + '_ {
         (&self.dice, self.disk.digest())
     }
@@ -134,7 +136,7 @@ impl SimulatedMachine {
         self.woken >> core.0 & 1 == 1
     }
 
-    /// Whether `core` found the card full in its last turn, and there is space now.
+    /// Whether `core` found the card full in its last turn, and the card has space now.
     pub(crate) fn has_room_for(&self, core: CoreId) -> bool {
         self.refused >> core.0 & 1 == 1 && self.from_engine.len() < self.transmit_ring
     }
@@ -148,7 +150,7 @@ impl SimulatedMachine {
         self.clocks.get(core.index()).copied().unwrap_or_default()
     }
 
-    /// When the clock of `core` shows `at`.
+    /// The time of the machine's clock at which the clock of `core` shows `at`.
     pub(crate) fn when(&self, core: CoreId, at: Instant) -> Instant {
         self.clock(core).when(at)
     }
@@ -161,7 +163,7 @@ impl SimulatedMachine {
         chance::seed(self.seeds.roll());
     }
 
-    /// Lets time pass.
+    /// Advances the machine's clock by `span`.
     pub fn wait(&mut self, span: Micros) {
         self.now = self.now + span;
     }

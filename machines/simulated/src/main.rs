@@ -1,7 +1,6 @@
-//! `simulated`: runs machine rooms, many of them or one, for `./barepost test sim`.
+//! The program `simulated`: runs one or many machine rooms, for `./barepost test sim`.
 //!
-//! Each share of the seeds runs in its own process. So the events in a room depend only on its
-//! scenario.
+//! Each share of the seeds runs in its own process. So no room of another process affects a room.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "this program's output is for people")]
 
@@ -16,11 +15,11 @@ use simulated::room::{Fault, RoomCounts, Scenario, Trace};
 use sometimes::{Mishap, Place};
 use trial::{TrialOutcome, shrink, try_out};
 
-/// One room in this many runs twice, and both runs must be equal.
+/// Of this many rooms one runs twice, and both runs must have the same result.
 const TWICE_EVERY: u64 = 20;
 
-/// From this many rooms on, each place that is marked with `sometimes!` and each mishap of
-/// `buggify!` must have been reached.
+/// A run of at least this many rooms must reach each place that is marked with `sometimes!` and
+/// each mishap of `buggify!`.
 const ROOMS_FOR_PLACES: u64 = 200;
 
 /// The command-line options.
@@ -36,7 +35,7 @@ struct Options {
     /// The cores of each machine, instead of the number that the seed selects.
     cores: Option<u8>,
     trace: bool,
-    /// This process runs each `.1`th seed from the `.0`th on.
+    /// The share of this process: every `.1`th seed, beginning with the `.0`th.
     share: Option<(u64, u64)>,
 }
 
@@ -86,8 +85,8 @@ fn replay(scenario: &Scenario, trace: bool) -> bool {
     is_good
 }
 
-/// Runs one process's share of the rooms. Prints a line for each failure, and the totals of the
-/// good ones.
+/// Runs the share of this process. Prints a line for each failure, and the totals of the rooms that
+/// passed.
 fn work(options: &Options, first: u64, step: u64) -> bool {
     let (mut counts, mut rooms) = (RoomCounts::default(), 0);
     let mut is_good = true;
@@ -117,7 +116,7 @@ fn work(options: &Options, first: u64, step: u64) -> bool {
     is_good
 }
 
-/// Gives each core a share of the rooms, and sums up the results.
+/// Starts a process for each core with a share of the rooms, and adds up the results.
 fn share_out(options: &Options) -> bool {
     let cores = std::thread::available_parallelism()
         .map_or(1, |cores| cores.get() as u64)
@@ -159,7 +158,8 @@ fn share_out(options: &Options) -> bool {
     lost + missed == 0
 }
 
-/// Prints how often each marked place was reached. Returns how many never were.
+/// Prints how often each marked place was reached. Returns the number of places that were never
+/// reached.
 fn missed_places(reached: &BTreeMap<String, u64>) -> u64 {
     for (place, count) in reached {
         println!("{place}: {count} times");
@@ -171,8 +171,8 @@ fn missed_places(reached: &BTreeMap<String, u64>) -> u64 {
 fn worker(options: &Options, first: u64, step: u64) -> Option<Child> {
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(["--from", &options.from.to_string(), "--seeds", &options.seeds.to_string()]);
-    // Rooms allocate and free many machines. malloc shall keep the memory instead of returning it
-    // to the system.
+    // Rooms allocate and free many machines. malloc is told to keep freed memory instead of
+    // returning it to the system, which is faster.
     command
         .envs([("MALLOC_MMAP_THRESHOLD_", "1073741824"), ("MALLOC_TRIM_THRESHOLD_", "1073741824")]);
     if let Some(cores) = options.cores {
@@ -210,7 +210,7 @@ fn print_counts(rooms: u64, counts: &RoomCounts) {
     );
 }
 
-/// The line that `./barepost test` counts.
+/// Prints the line from which `./barepost test` reads the number of passed and failed tests.
 fn print_verdict(passed: u64, failed: u64) {
     println!("test result: {passed} passed; {failed} failed");
 }
@@ -273,8 +273,8 @@ impl Options {
     }
 }
 
-/// The engine runs on up to 16 cores. A problem that needs more than eight cores also shows with
-/// eight.
+/// Parses a number of cores. The engine runs on up to 16 cores, but eight cores show the same
+/// problems.
 fn cores(text: &str) -> Result<u8, String> {
     text.parse()
         .ok()

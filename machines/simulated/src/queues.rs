@@ -1,8 +1,8 @@
 //! The receive queues of a card with several queues. All frames of a flow arrive in one queue,
 //! except strays.
 //!
-//! The card selects the queue with a hash of the flow, until it changes the hash. Then the frames
-//! in flight arrive in another queue than those before.
+//! The card selects the queue with a hash of the flow. After a change of the hash, later frames of
+//! a flow may arrive in another queue than earlier ones.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use machine::CoreId;
 use crate::SimulatedMachine;
 
 impl SimulatedMachine {
-    /// Moves arrived frames into the queues, if there is more than one.
+    /// Moves arrived frames into the queues, if the card has more than one.
     pub(crate) fn sort_frames(&mut self) {
         while self.queues > 1
             && let Some(frame) = self.to_engine.pop_front()
@@ -22,7 +22,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// A frame arrives at a card with this many places per queue.
+    /// Queues a frame that arrives at the card. Each queue has space for `places` frames.
     ///
     /// Errors: the frame, if its queue is full.
     pub(crate) fn frame_arrived(&mut self, frame: Vec<u8>, places: usize) -> Result<(), Vec<u8>> {
@@ -43,7 +43,7 @@ impl SimulatedMachine {
     /// Whether the next turn of `core` finds a frame.
     pub(crate) fn has_frames_for(&self, core: CoreId) -> bool {
         let is_queued = self.queued.get(core.index()).is_some_and(|queue| !queue.is_empty());
-        // A frame that is not sorted yet may be for any core.
+        // A frame that is not sorted yet may belong to any core's queue.
         is_queued || !self.to_engine.is_empty() && (self.queues > 1 || core == CoreId::FIRST)
     }
 
@@ -62,8 +62,8 @@ impl SimulatedMachine {
     }
 }
 
-/// The hash of a frame's flow: addresses and ports of TCP without extension headers. Zero for all
-/// other frames.
+/// The hash of a frame's flow, which is the addresses and ports of TCP without IPv6 extension
+/// headers. Zero for all other frames.
 fn flow_of(frame: &[u8], spread: u64) -> u64 {
     let names = match (frame.get(12..14), frame.get(23), frame.get(20)) {
         (Some([0x08, 0x00]), Some(6), _) => frame.get(26..38),

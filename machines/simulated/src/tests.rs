@@ -1,4 +1,4 @@
-//! Tests of the simulated disk: it loses what a real disk may lose, and nothing else.
+//! Tests of the simulated disk: a power cut may lose only the writes that a real disk may lose.
 
 use chance::Dice;
 use machine::{DiskOperation, DiskRequest, DiskToken, Machine, SECTOR_BYTES, Sector};

@@ -1,5 +1,5 @@
-//! Tries out scenarios. A broken promise is a panic, which is caught and reported. The shrinker
-//! shortens the scenario.
+//! Runs scenarios. A broken invariant is a panic, which is caught and reported. The shrinker finds
+//! a smaller scenario that fails at the same place.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, Once};
@@ -14,13 +14,13 @@ const LIVES_MAX: u32 = 400;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum TrialOutcome {
     Good(Report),
-    /// The promise that was broken, and the source line that found it.
+    /// The panic message: the source line, and the invariant that was broken.
     Failed(String),
 }
 
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// Runs a room.
+/// Runs a scenario, and catches its panic.
 pub(crate) fn try_out(scenario: &Scenario, trace: Trace) -> TrialOutcome {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -38,8 +38,8 @@ pub(crate) fn try_out(scenario: &Scenario, trace: Trace) -> TrialOutcome {
     }
 }
 
-/// A smaller scenario that fails at the same place, and its failure; `None` if the scenario does
-/// not fail.
+/// Finds a smaller scenario that fails at the same place, and its failure; `None` if the scenario
+/// does not fail.
 pub(crate) fn shrink(scenario: &Scenario) -> Option<(Scenario, String)> {
     let TrialOutcome::Failed(first) = try_out(scenario, Trace::Off) else { return None };
     let mut shrinker = Shrinker { best: scenario.clone(), failure: first, lives: 0 };
@@ -47,7 +47,7 @@ pub(crate) fn shrink(scenario: &Scenario) -> Option<(Scenario, String)> {
     Some((shrinker.best, shrinker.failure))
 }
 
-/// A reduced scenario, as options of `./barepost test sim`.
+/// The options of `./barepost test sim` that run this scenario.
 pub(crate) fn words(scenario: &Scenario) -> String {
     let whole = Scenario::of_seed(scenario.seed);
     let mut words = format!("--seed {}", scenario.seed);
@@ -70,7 +70,7 @@ pub(crate) fn words(scenario: &Scenario) -> String {
     words
 }
 
-/// `0-3`, `5` for 0, 1, 2, 3, 5.
+/// Abbreviates sorted numbers: `0-3`, `5` for 0, 1, 2, 3, 5.
 fn ranges(numbers: &[usize]) -> Vec<String> {
     let parts = numbers.chunk_by(|one, next| one + 1 == *next);
     let text = |part: &[usize]| match part {
@@ -100,7 +100,8 @@ impl Shrinker {
         }
     }
 
-    /// Whether the candidate fails at the same place. If so, it becomes the best one.
+    /// Runs a candidate. If it fails at the same place, it becomes the best scenario. Returns
+    /// whether it does.
     fn takes(&mut self, candidate: Scenario) -> bool {
         if self.lives >= LIVES_MAX || candidate == self.best {
             return false;
@@ -144,7 +145,8 @@ impl Shrinker {
         }
     }
 
-    /// Leaves out events: first halves of those that remain, then quarters, down to single ones.
+    /// Leaves out events: first half of the remaining events at a time, then a quarter, down to
+    /// single events.
     fn leave_out(&mut self) {
         let is_in = |scenario: &Scenario, event: &usize| !scenario.left_out.contains(event);
         let mut size = self.best.events().div_ceil(2);

@@ -14,7 +14,7 @@ use super::remote::RemoteMailbox;
 use super::uncertain::{RequestedChange, Snapshot};
 use super::webmail_client::{PendingPage, WebmailClient};
 
-/// The mailboxes that have a move button, and the names of the buttons.
+/// The mailboxes to which a button of the webmail moves messages, and the names of the buttons.
 const TARGETS: [(u32, &str); 4] = [(INBOX, "inbox"), (4, "archive"), (5, "junk"), (6, "trash")];
 
 /// An action that was requested and not answered yet.
@@ -22,7 +22,8 @@ const TARGETS: [(u32, &str); 4] = [(INBOX, "inbox"), (4, "archive"), (5, "junk")
 pub(super) enum WebmailAction {
     /// Move these copies to a mailbox.
     Move(Vec<(MessageId, usize, RequestedChange<u32>)>),
-    /// Set or clear the star of this copy. The view is the state of the model at the request.
+    /// Set or clear the star of this copy. The view is the state of the model when the client sent
+    /// the request.
     Star(MessageId, usize, RequestedChange<bool>, View),
     /// Delete these copies for ever.
     Delete(Vec<(MessageId, usize)>),
@@ -34,7 +35,7 @@ pub(super) enum WebmailAction {
     Rename(RequestedChange<String>),
 }
 
-/// What is done with a composed message.
+/// What the client does with a composed message.
 #[derive(Clone, Debug)]
 pub(super) enum ComposeAction {
     /// Send it to these local accounts and these mailboxes of the other server.
@@ -43,7 +44,7 @@ pub(super) enum ComposeAction {
 }
 
 impl ComposeAction {
-    /// The addresses for the form's field.
+    /// The addresses for the `to` field of the form.
     pub(super) fn to(&self, station: usize) -> String {
         let ComposeAction::Sent(recipients, remote) = self else { return String::new() };
         let own = recipients.iter().map(|account| ACCOUNTS[*account].to_string());
@@ -58,7 +59,7 @@ impl ComposeAction {
 }
 
 impl WebmailClient {
-    /// Takes one random action. In accounts that are not the webmail's own, the client only reads.
+    /// Takes one random action. In accounts other than the webmail account the client only reads.
     pub(super) fn does_something(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
         let is_own = self.account == AT_WEBMAIL;
         match context.dice.below(if is_own { 13 } else { 4 }) {
@@ -150,7 +151,7 @@ impl WebmailClient {
         self.rows[dice.below(self.rows.len() as u64) as usize].clone()
     }
 
-    /// Some rows of single messages, each with the copy that it shows.
+    /// Draws some rows that stand for exactly one copy each, with the message and the copy.
     fn some_rows(&self, context: &mut StepContext<'_>) -> Vec<(ListRow, MessageId, usize)> {
         let most = 1 + context.dice.skewed(4) as usize;
         let mut some = Vec::new();
@@ -213,8 +214,8 @@ impl WebmailClient {
 
     fn stars(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
         let rows = self.some_rows(context);
-        // The button toggles the star. The client must know whether there is one now, and that the
-        // message is still there. Otherwise it cannot know the result.
+        // The button toggles the star. The client can only know the result if it knows the present
+        // state of the star and that the message still exists.
         let view = self.view.as_ref();
         let known = rows.into_iter().find_map(|(row, message, copy)| {
             let is_sure = view.is_some_and(|view| context.model.is_unchanged(view, message, copy));
@@ -306,8 +307,8 @@ impl WebmailClient {
         );
     }
 
-    /// The page says that the message is held. The client undoes the send at once, shortly before
-    /// the message leaves, at some later time, or never.
+    /// Handles the page that says that the message is held. The client undoes the send at once,
+    /// shortly before the message leaves, at some later time, or never.
     fn send_was_held(
         &mut self,
         message: MessageId,
@@ -330,7 +331,7 @@ impl WebmailClient {
         }
     }
 
-    /// The response to an action: it says where the result is shown.
+    /// Handles the response to an action. A redirect names the page that shows the result.
     pub(super) fn action_answered(
         &mut self,
         action: WebmailAction,
@@ -367,7 +368,7 @@ impl WebmailClient {
         ClientProgress::IsDone
     }
 
-    /// The page that shows the result of an action.
+    /// Handles the page that shows the result of an action.
     pub(super) fn result_shown(
         &mut self,
         action: WebmailAction,
@@ -402,7 +403,8 @@ impl WebmailClient {
                 erased.iter().for_each(|(message, copy)| context.model.deleted(*message, *copy));
                 context.story.counts.deleted += erased.len() as u64;
             }
-            // A message that is gone meanwhile is not starred, and the page does not say so.
+            // If the message was deleted meanwhile, the server does not star it, and the page does
+            // not say so.
             WebmailAction::Star(message, copy, asked, view) if page.status == 200 && !is_wrong => {
                 if context.model.is_unchanged(view, *message, *copy) {
                     context.model.starred(*message, *copy, asked);
@@ -416,7 +418,7 @@ impl WebmailClient {
                     line,
                 );
             }
-            // A message that also goes to another server leaves a moment later.
+            // The webmail says "Message sent." before the other server has its part of the message.
             WebmailAction::Write(ComposeAction::Sent(_, remote), message)
                 if words == "Message sent." =>
             {
@@ -449,7 +451,7 @@ impl WebmailClient {
         self.list(self.mailbox, line, context);
     }
 
-    /// The settings page shows a name that a request has set.
+    /// Checks that the settings page shows a name that a request has set.
     pub(super) fn saw_settings(
         &mut self,
         then: &Snapshot<String>,
@@ -467,7 +469,7 @@ impl WebmailClient {
     }
 }
 
-/// Draws the local accounts and the mailboxes of the other server that a message is for.
+/// Draws the recipients of a message: local accounts, and mailboxes of the other server.
 fn recipients(dice: &mut Dice) -> (Vec<usize>, Vec<RemoteMailbox>) {
     match dice.below(8) {
         0 => (vec![0, 1], vec![]),

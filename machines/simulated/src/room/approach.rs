@@ -13,7 +13,7 @@ pub(super) enum TlsUse {
     Tls,
 }
 
-/// The ALPN name of HTTP/2. A machine prefers it when the client offers it.
+/// The ALPN name of HTTP/2. A machine selects HTTP/2 if the client offers it.
 const HTTP2: &str = "h2";
 
 /// How a client connects.
@@ -59,7 +59,7 @@ impl Approach {
         Approach::by(443, TlsUse::Tls, &["http/1.1", HTTP2]),
     ];
 
-    /// Draws one of these. Half of all clients use the first one.
+    /// Draws one of `ways`. Half of all clients use the first one.
     pub(super) fn one_of(ways: &[Approach], dice: &mut Dice) -> Approach {
         let place = if dice.one_in(2) { 0 } else { dice.below(ways.len() as u64) };
         ways[place as usize]

@@ -1,7 +1,7 @@
-//! Reads the contents of a disk with a separate store that runs without faults.
+//! Reads the contents of a disk with a store of its own, which runs without faults.
 //!
-//! The audit reads a copy of the disk. The machine itself recovers from the original later, and may
-//! lose power again meanwhile.
+//! The audit reads a copy of the disk. The machine itself recovers from the original disk later,
+//! and may lose power again meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ use super::message::FoundMessage;
 use super::model::Model;
 use crate::{MemoryDisk, Mood};
 
-/// A store that has not opened after this many steps is stuck.
+/// The audit panics if the store has not opened after this many steps.
 const STEPS_MAX: usize = 200_000;
 
-/// Opens a copy of `disk` and checks its contents against `model`. The store must find no damage.
-/// Returns the free and used space.
+/// Opens a copy of `disk` and checks its contents against `model`. Panics if the store finds a
+/// damaged journal block. `seed`: the start of the store's key. Returns the free and used space.
 pub(super) fn audit(disk: &MemoryDisk, model: &mut Model, seed: u64) -> DiskSpace {
-    // No rare events are injected here: the audit reports the true contents.
+    // Mishaps are off, so that the audit reports the true contents.
     sometimes::pause();
     let mut reading = DiskReader::open(disk, seed);
     let found: Vec<Vec<FoundMessage>> =
@@ -54,21 +54,21 @@ pub fn messages_on(disk: &MemoryDisk, account: &str) -> Vec<(u32, Vec<u8>)> {
 
 /// A mailbox of an account on a disk.
 pub struct Mailbox {
-    /// Its number.
+    /// The number of the mailbox.
     pub id: MailboxId,
-    /// Its name.
+    /// The name of the mailbox.
     pub name: String,
-    /// Its counters.
+    /// The counters of the mailbox.
     pub info: MailboxInfo,
-    /// Its messages, each with its octets.
+    /// The messages of the mailbox, each with its octets.
     pub messages: Vec<(MessageInfo, Vec<u8>)>,
 }
 
 /// The contents of an account on a disk.
 pub struct Contents {
-    /// Its mailboxes.
+    /// The mailboxes of the account.
     pub mailboxes: Vec<Mailbox>,
-    /// The keys and values of its notes.
+    /// The keys and values of the account's notes.
     pub notes: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -112,8 +112,8 @@ pub fn with_message(
     reading.disk
 }
 
-/// A copy of `disk` on which a mailbox of an account has had as many arrivals as are kept account
-/// of: none more that is delivered once gets in before one of them is forgotten.
+/// Returns a copy of `disk` on which a mailbox has [`ARRIVALS_MAX`] arrival notes. The mailbox
+/// takes no other message with an arrival note until one of these notes is forgotten.
 pub fn with_all_arrivals(disk: &MemoryDisk, (account, mailbox): (&str, MailboxId)) -> MemoryDisk {
     let mut reading = DiskReader::open(disk, 0);
     reading.store.summarize_with(message::summarize);
@@ -134,7 +134,7 @@ struct DiskReader {
 }
 
 impl DiskReader {
-    /// Delivers a message.
+    /// Delivers a message with a fixed arrival time.
     fn deliver(&mut self, recipient: Recipient, octets: &[u8]) {
         let delivery = self.store.begin(&[recipient]).expect("there is room for it");
         let continuation = Continuation { frame: FrameId::new(0, 0), entry: EntryPoint(0) };
@@ -205,7 +205,8 @@ impl DiskReader {
         self.store.turn_ended();
     }
 
-    /// The messages of an account, mailbox by mailbox. Empty if the account does not exist.
+    /// The messages of an account in the order of its mailboxes. Empty if the account does not
+    /// exist.
     fn account(&mut self, name: &str) -> Vec<FoundMessage> {
         let Some(account) = self.store.find(name) else { return Vec::new() };
         let known = self.store.account(account);

@@ -22,19 +22,19 @@ const AFTER: &str = "Mon, 07 Nov 1994 08:49:37 GMT";
 enum RequestKind {
     /// The whole page.
     Whole,
-    /// Only the head of the response.
+    /// Only the head of the response, with `HEAD`.
     Head,
     /// A range of the page, if the precondition holds.
     Part(Range<usize>, Precondition),
     /// The last bytes of the page.
     Tail(usize),
-    /// Http2Client ranges of the page.
+    /// Two ranges of the page.
     Parts(Range<usize>, Range<usize>),
     /// A range after the end of the page.
     Beyond,
     /// The whole page, unless the client already has this version.
     Unless(Precondition),
-    /// A request that would change the page.
+    /// A `POST`, which would change the page. The server refuses it.
     RequestedChange,
 }
 
@@ -42,7 +42,7 @@ enum RequestKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Precondition {
     None,
-    /// The entity tag of the page, if the client knows it.
+    /// The entity tag of the page, or no condition if the client does not know the tag.
     Tag,
     OtherTag,
     Before,
@@ -52,7 +52,7 @@ enum Precondition {
 /// A request and its expected response.
 #[derive(Clone, Debug)]
 struct PendingRequest {
-    /// The stream of the request, in HTTP/2.
+    /// The HTTP/2 stream of the request. Zero in HTTP/1.1.
     stream: u32,
     /// The index of the page; `None` for a page that does not exist.
     page: Option<usize>,
@@ -120,7 +120,8 @@ impl Browser {
             let status: u16 =
                 head.get(9..12).and_then(|code| code.parse().ok()).expect("a status line");
             context.story.tell(|| format!("  a browser hears {status} and {} bytes", body.len()));
-            // The server is full, or the request took too long. It answers no later request either.
+            // The server is full, or the request took too long. The server answers no later request
+            // either.
             if matches!(status, 503 | 408) {
                 return ClientProgress::IsDone;
             }
@@ -132,7 +133,8 @@ impl Browser {
         if is_over || self.is_done() { ClientProgress::IsDone } else { ClientProgress::GoesOn }
     }
 
-    /// The next complete response, and the request that it answers.
+    /// The request, head and body of the next complete response. `None` as request: no request
+    /// matches.
     fn response(
         &mut self,
         line: &mut ClientLine,

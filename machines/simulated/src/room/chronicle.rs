@@ -1,4 +1,4 @@
-//! What happened in a room: a digest of all events, counters, and a trace for developers.
+//! The record of a room: a digest of all events, counters, and a trace for developers.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,25 +17,25 @@ pub enum Trace {
 /// The counters of one or more rooms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RoomCounts {
-    /// Power cuts.
+    /// The number of power cuts.
     pub cuts: u64,
-    /// Messages that the machines acknowledged.
+    /// The number of messages that the machines acknowledged.
     pub acknowledged: u64,
-    /// Messages that clients read, and that matched what was sent.
+    /// The number of messages that clients read. Each matched the message that was sent.
     pub read: u64,
-    /// Messages that clients deleted.
+    /// The number of messages that clients deleted.
     pub deleted: u64,
-    /// Pages that clients fetched, and that matched the site.
+    /// The number of pages that clients fetched. Each matched the site or the model.
     pub pages: u64,
-    /// Frames that reached the wire.
+    /// The number of frames that reached the wire.
     pub frames: u64,
-    /// Turns of the engines.
+    /// The number of turns of all engines.
     pub turns: u64,
-    /// Virtual time.
+    /// The simulated time, in microseconds.
     pub micros: u64,
-    /// Rooms of machines with more than one core.
+    /// The number of rooms whose machines had more than one core.
     pub several_cores: u64,
-    /// Clients that received data over TLS.
+    /// The number of clients that received data over TLS.
     pub over_tls: u64,
 }
 

@@ -16,12 +16,12 @@ use super::tls_client::TlsClient;
 use super::webmail_client::WebmailClient;
 use crate::Client;
 
-/// The longest wait for a response when no fault is active any more. It covers a few doubled
-/// retransmission timeouts. Every service's own timeout is longer.
+/// The longest wait for a response after the faults have ended. It covers a few doubled
+/// retransmission timeouts. Every timeout of a service is longer.
 const ANSWER_AT_LATEST: Micros = Micros::from_secs(150);
-/// The additional wait where the path to the client silently drops long segments. The machine tries
-/// shorter segments after three timeouts and after four. After losses each timeout may be a minute
-/// (RFC 6298 sections 2.4 and 5.7).
+/// The additional wait if the path to the client silently drops long segments. The machine sends
+/// shorter segments after three timeouts, and still shorter ones after four. After losses each
+/// timeout may be a minute (RFC 6298 sections 2.4 and 5.7).
 const BLACK_HOLE_FOUND_AT_LATEST: Micros = Micros::from_secs(4 * 60);
 
 pub(super) enum ClientKind {
@@ -39,17 +39,17 @@ pub(super) struct ConnectedClient {
     pub(super) line: ClientLine,
     pub(super) talk: ClientKind,
     pub(super) dice: Dice,
-    /// When the client acts next.
+    /// The time at which the client acts next.
     pub(super) next: Instant,
     /// The longest pause between two actions.
     pub(super) pace: Micros,
     /// The life of the machine at connect time. `None` if the machine did not serve then, or may
-    /// have a reason to reset connections.
+    /// have a reason to reset this connection.
     pub(super) trusts: Option<u64>,
 }
 
 impl ConnectedClient {
-    /// Lets the client act. A client that is done has closed, reset or forgotten its connection.
+    /// Lets the client act. A client that is done has closed or reset its connection.
     pub(super) fn go_on(
         &mut self,
         host: &mut Client,
@@ -59,7 +59,7 @@ impl ConnectedClient {
         station: &Station,
         path_drops: bool,
     ) -> ClientProgress {
-        // The longer a client has waited, the less often it looks.
+        // The longer a client has waited, the less often it acts.
         self.next = story.now
             + Micros(50 + self.dice.below(self.pace.0) + self.line.waited(story.now).0 / 64);
         let is_tired = self.line.is_tired(story.now);

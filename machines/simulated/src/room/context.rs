@@ -13,7 +13,7 @@ pub(super) enum ClientProgress {
     IsDone,
 }
 
-/// What a client may use during one step.
+/// The parts of the room that a client may use during one step.
 pub(super) struct StepContext<'a> {
     pub(super) host: &'a mut Client,
     pub(super) model: &'a mut Model,

@@ -1,10 +1,9 @@
-//! How sectors go bad. The choice keeps the damage survivable, and the model records which messages
-//! it harms.
+//! Makes sectors go bad. It chooses sectors so that the store can survive the damage, and the model
+//! records the harmed messages.
 //!
-//! A bad sector of a body harms the message in it and no other. Of a journal block, one of two
-//! copies goes bad, if both are sound and equal. Of the superblocks, only those in the first half
-//! of the disk go bad, while their twins in the second half hold the same. All other sectors are
-//! left alone.
+//! A bad sector of a body harms only the message in that body. One of the two copies of a journal
+//! block may go bad if both are sound and equal. A superblock at the start of the disk may go bad
+//! if its twin at the end of the disk has the same contents. All other sectors stay good.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,10 +20,11 @@ use crate::disk::{Blemish, SectorBytes};
 /// The longest chunk of a body, in pages.
 const CHUNK_PAGES_MAX: u64 = 8;
 
-/// Places that are tried for each sector that is to go bad.
+/// The number of random sectors that are tried for each sector that is to go bad.
 const LOOKS: u64 = 20;
 
-/// Makes up to `count` sectors bad, as far as it finds suitable ones. Returns them.
+/// Makes up to `count` sectors bad, or fewer if it finds too few suitable ones. Returns the numbers
+/// of the bad sectors.
 pub(super) fn decay(
     disk: &mut MemoryDisk,
     model: &mut Model,
@@ -58,7 +58,8 @@ fn blemish(disk: &MemoryDisk, sector: u64, how: Decay, dice: &mut Dice) -> Blemi
         }
         Decay::LostWrite => Blemish::ReadsAs(disk.held_before(sector)),
         Decay::Misdirection => {
-            // A sector at the same offset of another page looks most like it.
+            // A sector at the same offset of another page is most similar, and so hardest to
+            // detect.
             let other = dice.below(disk.sectors() / PAGE) * PAGE + sector % PAGE;
             let other = disk.written_from(other).unwrap_or(sector);
             Blemish::ReadsAs(disk.held(other))
@@ -107,7 +108,7 @@ fn page_bytes(disk: &MemoryDisk, pages: Range<u64>) -> Vec<u8> {
     (pages.start * PAGE..pages.end * PAGE).flat_map(|sector| *disk.held(sector)).collect()
 }
 
-/// The message numbers that the lines contain.
+/// The message numbers that these bytes contain.
 fn numbers_in(bytes: &[u8]) -> Vec<usize> {
     let mut numbers: Vec<usize> = Vec::new();
     for opening in [b"<".as_slice(), b"Subject: "] {

@@ -1,15 +1,15 @@
-//! The progress of a message that is sent from the webmail: it leaves, or the client undoes the
-//! send and it is a draft.
+//! The progress of a message that is sent from the webmail: the message leaves, or the client
+//! undoes the send and the message is a draft again.
 //!
 //! The server does not tell the client when a held message leaves. The flags on the disk show the
 //! progress (`docs/format.md`, section 7).
 //!
 //! Invariants, for a message on no bad sector:
-//! - A message that was sent leaves, unless the client has requested an undo. After that request it
-//!   may be a draft. After the confirmation it is a draft for ever.
-//! - No recipient has a message that is held or is a draft again. Once its flags say that all
-//!   recipients have it, each one has it, or had it and has deleted it.
-//! - No message is still on its way when enough time has passed.
+//! - A message that was sent leaves, unless the client has requested an undo. After that request
+//!   the message may be a draft. After the confirmation it is a draft for ever.
+//! - No recipient has a message that is held or is a draft again. If the flags say that all
+//!   recipients have the message, each recipient has it, or had it and has deleted it.
+//! - Every send finishes within a bounded time.
 
 use store::Flags;
 
@@ -19,7 +19,7 @@ use super::uncertain::{RequestedChange, Uncertain};
 /// The progress of a message, according to the sender's copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SendState {
-    /// It is an ordinary draft.
+    /// The message is an ordinary draft.
     Draft,
     /// The client can still undo the send.
     Held,
@@ -27,7 +27,7 @@ pub(super) enum SendState {
     Leaving,
     /// All recipients have the message. Their copies are still recorded.
     Left,
-    /// It is in a mailbox other than the drafts.
+    /// The message is in a mailbox other than the drafts.
     Sent,
 }
 
@@ -44,17 +44,18 @@ impl SendState {
     }
 }
 
-/// What is known of a message's departure.
+/// The knowledge of the model about the sending of a message.
 #[derive(Debug)]
 pub(super) struct Departure {
-    /// Whether it leaves, if the server ever stored it.
+    /// Whether the message leaves, if the server ever stored it.
     leaves: Uncertain<bool>,
     /// The progress at the last audit of the disk. `None`: the sender had no copy.
     send_state: Option<SendState>,
 }
 
 impl Departure {
-    /// A client has requested that the message leaves. Nothing else is known.
+    /// The state at the start: the client wants the message to leave, and no audit has found it
+    /// yet.
     pub(super) fn wanted() -> Departure {
         Departure { leaves: Uncertain::certain(true), send_state: None }
     }
@@ -64,17 +65,18 @@ impl Departure {
         matches!(self.send_state, Some(SendState::Held | SendState::Leaving))
     }
 
-    /// Whether the departure was still unfinished at the last audit of the disk.
+    /// Whether the sending was unfinished at the last audit of the disk.
     pub(super) fn is_on_its_way(&self) -> bool {
         matches!(self.send_state, Some(SendState::Held | SendState::Leaving | SendState::Left))
     }
 
-    /// The client requests an undo.
+    /// Notes that the client requests an undo.
     pub(super) fn undo_requested(&mut self) -> RequestedChange<bool> {
         self.leaves.asked(false)
     }
 
-    /// The server has answered the undo. Returns whether the message is a draft from now on.
+    /// Notes the server's response to the undo. Returns whether the message is certainly a draft
+    /// from now on.
     pub(super) fn undo_answered(&mut self, asked: &RequestedChange<bool>, is_back: bool) -> bool {
         if !is_back {
             self.leaves.not_done(asked);
@@ -84,12 +86,13 @@ impl Departure {
         self.leaves.is() == Some(&false)
     }
 
-    /// An audit of the disk found this progress. `None`: the sender has no copy.
+    /// Notes the progress that an audit of the disk has found. `None`: the sender has no copy.
     pub(super) fn looked_at(&mut self, send_state: Option<SendState>) {
         self.send_state = send_state;
     }
 
-    /// No undo is pending any more. Returns whether the progress is one of the possible ones.
+    /// Ends all pending undos, because the audit shows the result. Returns whether the progress is
+    /// one of the possible ones.
     pub(super) fn settle(&mut self) -> bool {
         match self.send_state {
             None => {
@@ -109,7 +112,7 @@ impl Departure {
             Some(SendState::Draft | SendState::Held) => !some,
             Some(SendState::Leaving) => true,
             Some(SendState::Left | SendState::Sent) => all,
-            // The server never stored it, or it has been erased since.
+            // The server never stored the message, or it was erased since.
             None if !is_kept => !some,
             None => self.leaves.is().map_or(some == all, |leaves| *leaves == some && some == all),
         }

@@ -1,5 +1,5 @@
-//! The kinds of faults that a room may have. Each is enabled or not. `docs/faults.md` says what the
-//! server must do about them.
+//! The kinds of faults that a room may have. Each is enabled or not. `docs/faults.md` describes how
+//! the server must react to each.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub enum Fault {
     Reordering,
     /// Frames take a long time.
     Delay,
-    /// Bits of frames flip. A checksum shows it.
+    /// Bits of frames flip. Checksums show the damage.
     Corruption,
     /// Frames arrive that have correct checksums and wrong headers.
     Forgery,
@@ -49,7 +49,7 @@ pub enum Fault {
     Misdirection,
     /// The disk is small.
     SmallDisk,
-    /// There are few connections, buffers and transactions.
+    /// Machines have few connections, buffers and transactions.
     TightPools,
     /// The power is cut.
     Cuts,
@@ -63,7 +63,7 @@ pub enum Fault {
     NarrowPaths,
     /// The MTU of a path shrinks, and no router reports it.
     BlackHoles,
-    /// Hosts are gone for good.
+    /// Hosts disappear for ever.
     Vanishing,
     /// Rare events happen often: see `buggify!` in `engine/sometimes`.
     Mishaps,
@@ -75,7 +75,7 @@ pub enum Fault {
     Spreading,
     /// The cores' clocks disagree.
     CoreClocks,
-    /// TLS records change before TCP gets them, so that no TCP checksum shows it.
+    /// TLS records change before TCP computes the checksum, so that no checksum shows the damage.
     DamagedRecords,
     /// Clients stop in the middle of a handshake, and stay connected.
     HalfHandshakes,
@@ -129,13 +129,13 @@ pub(super) const FAULTS_OF_CORES: [Fault; 4] =
     [Fault::FewQueues, Fault::Strays, Fault::Spreading, Fault::CoreClocks];
 
 impl Fault {
-    /// The fault with this name, as [`fmt::Display`] writes it.
+    /// The fault with this name, in the form that [`fmt::Display`] writes.
     pub fn named(name: &str) -> Option<Fault> {
         FAULTS.into_iter().find(|fault| fault.to_string() == name)
     }
 }
 
-/// `CutsInARow` is written `cuts-in-a-row`.
+/// The name in lower case with hyphens: `CutsInARow` is written `cuts-in-a-row`.
 impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = format!("{self:?}");
@@ -154,19 +154,19 @@ impl fmt::Display for Fault {
 pub struct Faults(u64);
 
 impl Faults {
-    /// These and `fault`.
+    /// Returns the set with `fault` added.
     #[must_use]
     pub fn with(self, fault: Fault) -> Faults {
         Faults(self.0 | 1 << fault as u64)
     }
 
-    /// These without `fault`.
+    /// Returns the set with `fault` removed.
     #[must_use]
     pub fn without(self, fault: Fault) -> Faults {
         Faults(self.0 & !(1 << fault as u64))
     }
 
-    /// Whether `fault` is one of them.
+    /// Whether `fault` is in the set.
     pub fn contain(self, fault: Fault) -> bool {
         self.0 & 1 << fault as u64 != 0
     }

@@ -1,9 +1,9 @@
-//! What all machines of a room have in common: their name, their accounts, and the mailboxes of
+//! The facts that all machines of a room share: their name, their accounts, and the mailboxes of
 //! each account.
 
 /// The hostname of all machines.
 pub(super) const HOSTNAME: &str = "mail.barepost.test";
-/// The earliest time at which they start: the first day of 2026.
+/// The earliest time of day at which machines start: the first day of 2026, in seconds since 1970.
 pub(super) const STARTED_SECONDS: u64 = 1_767_225_600;
 
 /// The accounts. The last one uses the webmail, the others use POP3 and SMTP.

@@ -8,8 +8,8 @@ use smoltcp::wire::{
     TcpSeqNumber,
 };
 
-/// Turns a good frame into a forged one. The caller also delivers the good frame. `None` if it is
-/// not a TCP segment.
+/// Turns a good frame into a forged one. The caller also delivers a copy of the good frame. `None`
+/// if the frame is not a TCP segment.
 pub(super) fn forge(frame: &mut [u8], dice: &mut Dice) -> Option<()> {
     let mut ethernet = EthernetFrame::new_checked(frame).ok()?;
     match ethernet.ethertype() {

@@ -1,8 +1,8 @@
-//! A client that makes the machine keep as much memory as it can, and then sends no more.
+//! A client that makes the machine keep as much memory as possible, and then sends nothing.
 //!
 //! It sends half of a message, half of a form with a long head, or HTTP/2 requests without their
-//! bodies. Another kind tries wrong passwords. The client reads what the machine sends, and stays
-//! until the machine ends the connection. No login succeeds.
+//! bodies. Another kind of hoarder tries wrong passwords. The client reads what the machine sends,
+//! and stays until the machine ends the connection. No login succeeds.
 
 use chance::Dice;
 
@@ -12,7 +12,7 @@ use super::fixture::{ACCOUNTS, HOSTNAME};
 use super::http2_client::Http2Client;
 use super::line::ClientLine;
 
-/// The octets of half a message.
+/// The octets that a hoarder sends of a message that it does not complete.
 const HALF_A_MESSAGE: usize = 100_000;
 /// The number of HTTP/2 requests, the fields of each, and the octets of a field.
 const REQUESTS: usize = 12;
@@ -28,7 +28,7 @@ pub(super) struct Hoarder {
 }
 
 impl Hoarder {
-    /// How such clients connect.
+    /// The ways in which hoarders connect.
     const WAYS: [Approach; 5] = [
         Approach::by(25, TlsUse::Plain, &[]),
         Approach::by(587, TlsUse::Plain, &[]),

@@ -1,4 +1,4 @@
-//! A host: the computer of some clients, with its cable.
+//! A host: a computer with clients, and its cable.
 
 use machine::{Ethernet, Instant};
 use smoltcp::wire::Ipv4Address;
@@ -7,15 +7,15 @@ use super::scenario::Scenario;
 use super::tls_client::SessionCache;
 use crate::{Cable, Client, Connection};
 
-/// A host, and the connections that its clients have left but that are not closed yet.
+/// A host. `left` has the connections that clients have left, but that are not closed yet.
 pub(super) struct Host {
     pub(super) client: Client,
     pub(super) hardware: Ethernet,
-    /// When its cable is plugged in again.
+    /// When the cable is plugged in again; `None`: it is plugged in, or the host is gone.
     cable_at: Option<Instant>,
     pub(super) left: Vec<Connection>,
     pub(super) sessions: SessionCache,
-    /// It never comes back.
+    /// The host is gone for ever.
     is_gone: bool,
 }
 
@@ -36,7 +36,7 @@ impl Host {
         }
     }
 
-    /// Unplugs its cable until this time.
+    /// Unplugs the cable until this time.
     pub(super) fn pull_cable(&mut self, until: Instant) {
         self.client.cable = Cable::Out;
         self.cable_at = Some(until);
@@ -47,7 +47,7 @@ impl Host {
         self.cable_at
     }
 
-    /// Whether it never comes back.
+    /// Whether the host is gone for ever.
     pub(super) fn is_gone(&self) -> bool {
         self.is_gone
     }
@@ -65,7 +65,7 @@ impl Host {
         self.is_gone = true;
     }
 
-    /// Forgets connections that are closed.
+    /// Forgets the connections in `left` that are closed.
     pub(super) fn sweep(&mut self) {
         let client = &mut self.client;
         self.left.retain(|connection| {

@@ -1,4 +1,4 @@
-//! HTTP/2 at a browser's end: encodes requests as frames, and decodes responses to the form of
+//! The HTTP/2 side of a client: encodes requests as frames, and decodes responses to the form of
 //! HTTP/1.1.
 
 use std::collections::BTreeMap;
@@ -15,14 +15,14 @@ pub(super) struct Response {
     is_whole: bool,
 }
 
-/// The browser's side of a connection.
+/// The client's side of an HTTP/2 connection.
 pub(super) struct Http2Client {
     decoder: Decoder,
     next_stream: u32,
     responses: BTreeMap<u32, Response>,
-    /// Frames to send that get no response.
+    /// The frames that are to be sent.
     pub(super) to_say: Vec<u8>,
-    /// The machine takes no more requests.
+    /// The machine accepts no further requests on this connection.
     pub(super) is_over: bool,
 }
 
@@ -48,7 +48,7 @@ impl Http2Client {
         stream
     }
 
-    /// Sends the head of a request. The body never follows.
+    /// Sends the head of a request whose body never follows.
     pub(super) fn announce(&mut self, method: &str, path: &str, fields: &str) {
         self.open(method, path, fields, 0);
     }

@@ -1,12 +1,12 @@
-//! Checks the contents of a disk against the model of its machine. After that, uncertain facts are
-//! certain.
+//! Checks the contents of a disk against the model of its machine. The disk also decides the facts
+//! that were uncertain in the model.
 
 use super::fixture::{AT_WEBMAIL, OUTBOX};
 use super::message::{CopyState, FoundMessage, MessageId, OWN};
 use super::model::Model;
 
 impl Model {
-    /// Checks all contents of the disk, by account.
+    /// Checks the messages of all accounts. `found`: the messages of each account.
     pub(super) fn audit_all(&mut self, mut found: Vec<Vec<FoundMessage>>) {
         let is_entry = |found: &mut FoundMessage| found.mailbox == OUTBOX;
         let entries: Vec<FoundMessage> =
@@ -23,8 +23,9 @@ impl Model {
             .for_each(|(number, message)| message.has_come_as_it_should(number));
     }
 
-    /// Checks the contents of one account. No message is on its way except held ones, so uncertain
-    /// facts become certain. `found`: messages, in the order in which the machine lists them.
+    /// Checks the contents of one account. No message is being delivered except held ones, so
+    /// uncertain facts become certain. `found`: the account's messages, in the order in which the
+    /// machine lists them.
     pub(super) fn audit(&mut self, account: usize, found: &[FoundMessage]) {
         let listed = self.moment();
         let grows = |one: &FoundMessage, next: &FoundMessage| {
@@ -47,7 +48,8 @@ impl Model {
                 let (copy, name) = (&mut message.copies[copy], copy);
                 let fate = match copy.fate {
                     _ if is_there => CopyState::Present,
-                    // Its loss may be undone as long as the loss itself is not durable.
+                    // A message on bad sectors may reappear as long as its loss is not durable
+                    // itself.
                     CopyState::Present | CopyState::PerhapsDeleted if message.is_harmed => {
                         CopyState::PerhapsDeleted
                     }

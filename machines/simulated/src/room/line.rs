@@ -2,8 +2,8 @@
 //! splits its input into replies.
 //!
 //! Invariants:
-//! - A client gets a positive reply only after it has sent all of the request.
-//! - Between the reply to STARTTLS or STLS and the TLS handshake there is no other data.
+//! - A client gets a positive reply only after it has sent the complete request.
+//! - No other data arrives between the reply to STARTTLS or STLS and the TLS handshake.
 
 use std::collections::VecDeque;
 
@@ -14,19 +14,19 @@ use super::fixture::HOSTNAME;
 use super::tls_client::TlsClient;
 use crate::{Client, Connection};
 
-/// How long a client waits without input before it leaves.
+/// A client disconnects after this time without input and output.
 const PATIENCE: Micros = Micros::from_secs(400);
 
 pub(super) struct ClientLine {
     pub(super) connection: Connection,
     heard: Vec<u8>,
-    /// The bytes of the input that contain no end of a response.
+    /// The length of the start of `heard` that was already searched for the end of a response.
     searched: usize,
     unsaid: Vec<u8>,
     tls: TlsState,
-    /// The offsets in the output at which each unanswered request ends.
+    /// The offset in the output at which each unanswered request ends.
     due: VecDeque<u64>,
-    /// The length of all output so far, and how much of it was sent in order and undamaged.
+    /// `said`: the length of all output so far. `passed`: the part of it that was sent undamaged.
     said: u64,
     passed: u64,
     /// When input last arrived or output could last be sent.
@@ -35,9 +35,9 @@ pub(super) struct ClientLine {
 
 /// Whether TLS protects the connection.
 enum TlsState {
-    /// It never does.
+    /// TLS is never used.
     Never,
-    /// After both sides have agreed on it.
+    /// TLS starts after both sides have agreed.
     Later(Box<TlsClient>),
     Now(Box<TlsClient>),
 }
@@ -66,12 +66,12 @@ impl ClientLine {
         }
     }
 
-    /// The client can use TLS once both sides agree.
+    /// Gives the connection the means to use TLS once both sides agree.
     pub(super) fn may_start_tls(&mut self, tls_client: TlsClient) {
         self.tls = TlsState::Later(Box::new(tls_client));
     }
 
-    /// Starts TLS.
+    /// Starts TLS, if [`ClientLine::may_start_tls`] has prepared it.
     pub(super) fn start_tls(&mut self, now: Instant) {
         assert!(
             self.heard.is_empty(),
@@ -103,12 +103,12 @@ impl ClientLine {
         self.said += bytes.len() as u64;
     }
 
-    /// The input, for clients that parse it themselves.
+    /// The unparsed input, for clients that parse it themselves.
     pub(super) fn heard(&mut self) -> &mut Vec<u8> {
         &mut self.heard
     }
 
-    /// Sends some of the output, and sometimes reads input.
+    /// Sends some of the output. In two of three cases, also reads input.
     pub(super) fn go_on(&mut self, host: &mut Client, now: Instant, dice: &mut Dice) {
         let piece = some_of(&self.unsaid, dice);
         let sent = match &mut self.tls {
@@ -148,7 +148,7 @@ impl ClientLine {
         host.close(self.connection);
     }
 
-    /// A response has arrived.
+    /// Notes that a response has arrived. A positive one must answer a complete request.
     fn answered(&mut self, is_good: bool) {
         let Some(end) = self.due.pop_front() else { return };
         assert!(
@@ -164,7 +164,7 @@ impl ClientLine {
             && self.tls_client().is_none_or(|tls_client| tls_client.output.is_empty())
     }
 
-    /// The time since anything was received or could be sent.
+    /// The time since the client last received or sent anything.
     pub(super) fn waited(&self, now: Instant) -> Micros {
         now.since(self.moved)
     }
@@ -234,7 +234,7 @@ impl ClientLine {
         }
         let body = self.heard[end..end + length].to_vec();
         self.heard.drain(..end + length);
-        // A redirect to the login page may arrive before the client has sent the whole request.
+        // The server may redirect to the login page before it has the complete request.
         let asks_for_login =
             field(&head, "Location").is_some_and(|location| location.starts_with("/mail/login"));
         self.answered(
@@ -243,19 +243,19 @@ impl ClientLine {
         Some((head, body))
     }
 
-    /// Whether no more input will arrive.
+    /// Whether no further input can arrive.
     pub(super) fn is_dead(&self, host: &Client) -> bool {
         let is_over = self.tls_client().is_some_and(TlsClient::is_over);
         is_over || !host.is_open(self.connection) && host.has_answered(self.connection)
     }
 
-    /// Whether the machine may have a reason to reset the connection that exists only with TLS.
+    /// Whether the TLS handshake may be a reason for the machine to reset the connection.
     pub(super) fn may_be_reset(&self, now: Instant) -> bool {
         self.tls_client().is_some_and(|tls_client| tls_client.may_be_reset(now))
     }
 }
 
-/// The part of `waiting` that is sent next.
+/// Draws the part of `waiting` that is sent next.
 fn some_of<'a>(waiting: &'a [u8], dice: &mut Dice) -> &'a [u8] {
     let piece = match dice.below(4) {
         0 => dice.below(4) as usize,

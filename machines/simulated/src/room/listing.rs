@@ -1,14 +1,13 @@
-//! Accepted means listed: after every event, each message that a machine has answered with `250` is
-//! in its indexes.
+//! Checks after every event that each message that a machine has acknowledged is in its indexes.
 //!
 //! The room reads the stores of a serving machine in place, without a client. An index identifies a
-//! message by its GUID. The disk beneath shows which message of the room that is. When the state of
-//! a mailbox has changed, the room reads it again, and checks all messages of its account. A
-//! message about which a client has learned something new is checked at once.
+//! message by its GUID. The octets on the disk show which message of the room has that GUID. When
+//! the state of a mailbox has changed, the room reads the mailbox again, and checks all messages of
+//! its account. A message about which a client has got a response is checked at once.
 //!
 //! Invariants, for messages on no bad sector:
-//! - A message that a client knows to be stored is in a mailbox of its account in which it may be.
-//! - A message that was refused, was never sent whole, or was deleted is in none.
+//! - A message that a client knows to be stored is in one of the possible mailboxes of its account.
+//! - A message that was refused, deleted or never sent completely is in no mailbox.
 //! - The queue shows a message that was accepted for another server, until each recipient has it or
 //!   is named in a stored report.
 //! - The counters of a mailbox match its list, and those of an account match the sum. A
@@ -33,20 +32,20 @@ const TURNS_TO_FIND_ENTRIES: u32 = 4;
 /// The contents of a machine's indexes.
 #[derive(Default)]
 pub(super) struct IndexCheck {
-    /// The life of the machine in which they were read.
+    /// The life of the machine in which the indexes were read.
     life: Option<u64>,
     accounts: [ListedAccount; ACCOUNTS.len()],
 }
 
 #[derive(Default)]
 struct ListedAccount {
-    /// The core that owns it.
+    /// The core that owns the account, and the account's id there.
     owner: Option<(u8, AccountId)>,
-    /// Turns of that core in this life, since the machine serves.
+    /// The number of turns of the owner in this life, since the machine serves.
     turns: u32,
     mailboxes: BTreeMap<u32, ListedMailbox>,
-    /// The messages, by the store's number. If the disk has chunks of several lives under one
-    /// number, the message may be any of them.
+    /// The message of the room that each number of the store stands for. If the disk has chunks of
+    /// several lives under one number, it may be any of several messages.
     names: BTreeMap<u64, Vec<MessageName>>,
     /// The places of each message.
     places: BTreeMap<MessageName, Vec<ListedPlace>>,
@@ -57,7 +56,8 @@ struct ListedAccount {
 struct ListedPlace {
     mailbox: u32,
     uid: Uid,
-    /// No other message can be at this place.
+    /// Whether it is certain that this message is at this place. Otherwise several messages are
+    /// possible.
     is_sure: bool,
 }
 
@@ -67,8 +67,8 @@ struct ListedMailbox {
 }
 
 impl IndexCheck {
-    /// Checks, after an event at a machine, that what clients were told still holds. `core`: the
-    /// core of the event; `None`: no core of this machine.
+    /// Checks, after an event, that the machine still holds the messages that clients got responses
+    /// about. `core`: the core of this machine that had a turn. `None`: the event was another one.
     pub(super) fn check(&mut self, station: &Station, model: &mut Model, core: Option<u8>) {
         let touched = std::mem::take(&mut model.touched);
         if !station.is_on() || station.ended().is_some() {
@@ -98,8 +98,8 @@ impl IndexCheck {
         }
     }
 
-    /// Begins to read a serving machine, once each core has its part of the store. Returns whether
-    /// it has begun.
+    /// Begins to read the indexes of a serving machine, once each account has a core. Returns
+    /// whether it has begun.
     fn begin(&mut self, station: &Station) -> bool {
         let mut listing = IndexCheck { life: Some(station.life), ..IndexCheck::default() };
         for (name, account) in ACCOUNTS.iter().zip(&mut listing.accounts) {
@@ -120,7 +120,7 @@ impl IndexCheck {
         has_all
     }
 
-    /// Whether the machine is being checked, as each serving machine must be.
+    /// Whether the machine is being checked. Each serving machine must be.
     pub(super) fn is_live(&self) -> bool {
         self.life.is_some()
     }
@@ -130,7 +130,8 @@ impl IndexCheck {
         self.accounts[account].mailboxes.get(&mailbox).map(|mailbox| &mailbox.info)
     }
 
-    /// Checks that a message is where it must be in this account, and nowhere else.
+    /// Checks that the index of this account lists a message in a possible mailbox, or not at all
+    /// if the message must not exist.
     fn is_listed(&self, id: MessageId, account: usize, model: &Model) {
         let message = &model.messages[id.0];
         let name = message.report.map_or(MessageName::Local(id.0), MessageName::Report);
@@ -181,7 +182,7 @@ impl IndexCheck {
 }
 
 impl ListedAccount {
-    /// Reads what has changed. Returns whether anything has.
+    /// Reads the mailboxes that have changed. Returns whether any has.
     fn look(&mut self, engines: &Engines, disk: &MemoryDisk) -> bool {
         let Some((core, id)) = self.owner else { return false };
         let store = engines.of(core).store();
@@ -217,8 +218,8 @@ impl ListedAccount {
         }
     }
 
-    /// Tells the model which webmail messages have left. Their part for the other server is then
-    /// accepted.
+    /// Tells the model which webmail messages have left. By then the outbox has accepted the
+    /// message for the other server.
     fn tell_departures(&self, account: usize, model: &mut Model) {
         for (mailbox, listed) in self.mailboxes.iter().filter(|(mailbox, _)| **mailbox != OUTBOX.0)
         {
@@ -237,7 +238,7 @@ impl ListedAccount {
         }
     }
 
-    /// Finds out which messages of the room the listed ones are.
+    /// Identifies the listed messages, and records their places.
     fn name(&mut self, id: AccountId, disk: &MemoryDisk) {
         let listed = self.mailboxes.values().flat_map(|mailbox| &mailbox.messages);
         let mut unknown: Vec<u64> =
@@ -278,12 +279,13 @@ impl ListedMailbox {
     }
 }
 
-/// The store's number of a message: the second half of its GUID.
+/// The store's number of a message: the lower half of its GUID.
 fn number_of(message: &MessageInfo) -> u64 {
     message.guid.0 as u64
 }
 
-/// Finds out, from the first chunks on the disk, which messages have these numbers.
+/// Reads from the disk which messages have these numbers of the store. Only the first chunk of a
+/// body identifies its message.
 fn read_names(
     disk: &MemoryDisk,
     account: AccountId,

@@ -1,5 +1,5 @@
-//! Checks webmail pages against the model: each listed message may be there, and each message that
-//! is certainly there is listed.
+//! Checks webmail pages against the model: each listed message may exist, and each message that
+//! certainly exists is listed.
 //!
 //! Other clients act between a request and its response. A page may show the state before or after
 //! any such change.
@@ -18,7 +18,7 @@ const SEARCHED_LAST: u32 = 4;
 pub(super) struct ListRow {
     pub(super) mailbox: u32,
     pub(super) uid: u32,
-    /// `None` if it cannot be read.
+    /// `None` if the page marks the message as unreadable.
     pub(super) message: Option<MessageId>,
     pub(super) is_starred: bool,
 }
@@ -34,11 +34,11 @@ impl ListRow {
 #[derive(Clone, Debug)]
 pub(super) struct View {
     account: usize,
-    /// How often each copy had changed.
+    /// The number of changes of each copy so far, by message.
     changes: Vec<[u64; COPIES]>,
 }
 
-/// What a page must show.
+/// The messages that a page must show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ListExtent {
     /// Some of the messages.
@@ -50,7 +50,7 @@ pub(super) enum ListExtent {
 }
 
 impl Model {
-    /// Takes a view when a page of an account is requested.
+    /// The present view, for a page of `account` that a client requests now.
     pub(super) fn view(&self, account: usize) -> View {
         let changes = self
             .messages
@@ -66,7 +66,7 @@ impl Model {
             .is_some_and(|changes| changes[copy] == self.messages[id.0].copies[copy].changes)
     }
 
-    /// Whether any message of the account may have moved or gone since.
+    /// Whether any message of the view's account may have been moved or deleted since the view.
     pub(super) fn may_have_gone(&self, view: &View) -> bool {
         (0..self.messages.len()).map(MessageId).any(|id| {
             let copies = self.messages[id.0].recipients.iter();
@@ -138,7 +138,8 @@ impl Model {
         }
     }
 
-    /// Rows show only durable messages: none of these may be lost any more.
+    /// Notes that a page showed these rows. Rows show only durable messages, so none of them may be
+    /// lost from now on.
     pub(super) fn seen(&mut self, view: &View, rows: &[ListRow]) {
         for row in rows {
             if let Some(id) = row.message {
@@ -148,16 +149,16 @@ impl Model {
         }
     }
 
-    /// The message with this subject in a list. `None` for the text that marks an unreadable
-    /// message.
+    /// The message with this subject in a list. `None` for a subject that is no number: the row of
+    /// a report, or of an unreadable message.
     pub(super) fn named(&self, subject: &str) -> Option<MessageId> {
         let number: usize = subject.parse().ok()?;
         assert!(number < self.messages.len(), "not a message of this room: {subject}");
         Some(MessageId(number))
     }
 
-    /// Whether each account has at most one copy of the message. Then a row stands for exactly one
-    /// copy.
+    /// Whether each account has at most one copy of the message. If so, a row stands for exactly
+    /// one copy.
     pub(super) fn has_one_copy_each(&self, id: MessageId) -> bool {
         let copies = &self.messages[id.0].recipients;
         !(copies.contains(&AT_WEBMAIL) && copies.contains(&OWN))
@@ -170,7 +171,7 @@ impl Model {
         copy.fate == CopyState::Present && copy.place.is() == Some(&mailbox)
     }
 
-    /// A client requests a move of a copy to another mailbox.
+    /// Notes that a client requests a move of a copy to another mailbox.
     pub(super) fn move_asked(
         &mut self,
         id: MessageId,
@@ -180,7 +181,7 @@ impl Model {
         self.touch(id, copy).place.asked(to)
     }
 
-    /// The server has answered the move: it is done, or nothing was moved.
+    /// Notes the server's response to the move: the copy was moved or not.
     pub(super) fn moved(
         &mut self,
         id: MessageId,
@@ -198,7 +199,7 @@ impl Model {
         }
     }
 
-    /// A client requests to set or clear the star of a copy.
+    /// Notes that a client requests to set or clear the star of a copy.
     pub(super) fn star_asked(
         &mut self,
         id: MessageId,
@@ -208,7 +209,7 @@ impl Model {
         self.touch(id, copy).is_starred.asked(is_starred)
     }
 
-    /// The server has confirmed the star.
+    /// Notes that the server has confirmed the star.
     pub(super) fn starred(&mut self, id: MessageId, copy: usize, asked: &RequestedChange<bool>) {
         let copy = self.touch(id, copy);
         copy.is_starred.done(asked);

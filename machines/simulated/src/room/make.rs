@@ -23,10 +23,10 @@ pub(super) struct Make {
     pub(super) cores: Cores,
 }
 
-/// A machine's cores.
+/// The cores of a machine.
 pub(super) struct Cores {
     pub(super) count: u8,
-    /// The queue pairs of the card.
+    /// The number of queue pairs of the card.
     queues: u8,
     clocks: Vec<CoreClock>,
 }

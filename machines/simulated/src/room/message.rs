@@ -1,12 +1,12 @@
-//! A message of the room, and what the model knows of each copy.
+//! A message of the room, and the knowledge of the model about each copy.
 
 use super::departure::{Departure, SendState};
 use super::fixture::{ACCOUNTS, DRAFTS, INBOX, SENT};
 use super::naming::ReportOf;
 use super::uncertain::Uncertain;
 
-/// The possible copies of a message: one for each account, and the one that the webmail keeps for
-/// the sender.
+/// The number of possible copies of a message: one for each account, and `OWN`, the copy that the
+/// webmail keeps for the sender.
 pub(super) const COPIES: usize = ACCOUNTS.len() + 1;
 pub(super) const OWN: usize = ACCOUNTS.len();
 
@@ -21,19 +21,19 @@ pub(super) struct MessageId(pub(super) usize);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct DeletionMoment(pub(super) u64);
 
-/// What the model knows of one copy of a message.
+/// The knowledge of the model about one copy of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum CopyState {
-    /// The client never sent it whole, the server refused it, or a restart has shown that it was
-    /// not stored.
+    /// The client never sent the complete message, the server refused it, or a restart has shown
+    /// that it was not stored.
     Absent,
-    /// The client sent it, and has no response yet.
+    /// The client sent the message, and has no response yet.
     PerhapsDelivered,
-    /// It is stored: a client was told so, or has seen it.
+    /// The copy is stored: a response said so, or a client has seen the copy.
     Present,
-    /// It was stored. The response to its deletion is not known.
+    /// The copy was stored, and a client has requested its deletion. No response is known.
     PerhapsDeleted,
-    /// Its deletion was known at this moment.
+    /// The copy is deleted. The deletion became known at this moment.
     Deleted(DeletionMoment),
 }
 
@@ -49,15 +49,16 @@ pub(super) struct Message {
     pub(super) body: Vec<u8>,
     /// The transfer protocol (RFC 3848).
     pub(super) protocol: &'static str,
-    /// The copies that are to exist.
+    /// The accounts that get a copy, and [`OWN`] if the sender keeps one.
     pub(super) recipients: Vec<usize>,
     pub(super) copies: [MessageCopy; COPIES],
-    /// A sector of it went bad: it may be unreadable or lost.
+    /// A sector of the message went bad, so the message may be unreadable or lost.
     pub(super) is_harmed: bool,
     pub(super) departure: Departure,
-    /// It also goes to another server.
+    /// The message also goes to the other server.
     pub(super) is_for_others: bool,
-    /// The subject, if it is a report. A report may arrive at any time.
+    /// The message and recipient that a report is about; `None`: this is no report. A report may
+    /// arrive at any time.
     pub(super) report: Option<ReportOf>,
 }
 
@@ -66,7 +67,7 @@ pub(super) struct FoundMessage {
     pub(super) mailbox: u32,
     pub(super) unique_id: String,
     pub(super) is_starred: bool,
-    /// Its progress, if it is the sender's copy.
+    /// The progress of the send, according to this copy.
     pub(super) send_state: SendState,
     pub(super) message: Vec<u8>,
 }
@@ -100,12 +101,13 @@ impl Message {
         message
     }
 
-    /// Whether it may appear after a power cut although no client sends it.
+    /// Whether the message may appear after a power cut although no client sends it.
     pub(super) fn may_still_come(&self) -> bool {
         self.is_harmed || self.departure.is_under_way() || self.report.is_some()
     }
 
-    /// No other recipient gets it, and the sender finds it among the drafts.
+    /// Notes that the message is a draft again. No recipient gets it, and the sender's copy is
+    /// among the drafts.
     pub(super) fn is_draft_again(&mut self, id: MessageId) {
         for copy in &self.recipients {
             let (name, copy) = (*copy, &mut self.copies[*copy]);
@@ -120,7 +122,7 @@ impl Message {
         }
     }
 
-    /// Checks, after all accounts were audited, that the right recipients have it.
+    /// Checks, after all accounts were audited, that the right recipients have the message.
     pub(super) fn has_come_as_it_should(&self, number: usize) {
         if self.is_harmed || !self.is_sent_by_webmail() {
             return;
@@ -139,7 +141,7 @@ impl Message {
         );
     }
 
-    /// Whether it was sent from the webmail and is not a draft.
+    /// Whether the message was sent from the webmail and was not composed as a draft.
     pub(super) fn is_sent_by_webmail(&self) -> bool {
         self.protocol == WRITTEN && (self.recipients != [OWN] || self.is_for_others)
     }
@@ -150,14 +152,14 @@ impl MessageCopy {
         (self.fate, self.changes) = (fate, self.changes + 1);
     }
 
-    /// A client has seen it, or was told that it is stored.
+    /// Notes that a client has seen the copy, or that a response said that it is stored.
     pub(super) fn is_seen(&mut self) {
         if self.fate == CopyState::PerhapsDelivered {
             self.turns_into(CopyState::Present);
         }
     }
 
-    /// An audit has found it in this mailbox. No change of it is pending any more.
+    /// Notes that an audit has found the copy. No change of the copy is pending.
     pub(super) fn lies(&mut self, id: MessageId, found: &FoundMessage) {
         let is_leaving =
             matches!(found.send_state, SendState::Held | SendState::Leaving | SendState::Left);

@@ -1,19 +1,19 @@
 //! The machine room: machines, client hosts, a switch, and one scheduler that a seed drives.
 //!
-//! A room runs its scenario: clients connect, talk and disconnect, while the faults of the scenario
-//! happen. After every power cut a copy of the disk is opened and checked against a model of what
-//! clients were told. Then the faults end, and the room must come to rest: every client is done, no
-//! machine holds any of their resources, and every machine sleeps.
+//! A room runs its scenario: clients connect, talk and disconnect, while the scenario's faults
+//! occur. After every power cut a copy of the disk is opened and checked against a model of the
+//! responses that clients got. Then the faults end, and the room must become idle: every client is
+//! done, no machine holds resources for a client, and every machine sleeps.
 //!
 //! Invariants:
-//! - The same scenario always runs the same way: every frame, sector and random draw
+//! - Two runs of the same scenario have the same frames, sectors and random draws
 //!   ([`Report::digest`]).
-//! - A broken promise is a panic that names it.
+//! - A broken invariant is a panic that names the invariant.
 #![allow(
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a broken promise ends the room"
+    reason = "a broken invariant ends the room"
 )]
 
 mod actions;
@@ -70,16 +70,16 @@ use world::Room;
 /// The result of a room that ended without a panic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// The digest of all events.
+    /// The digest of all events. Two runs of a scenario have the same digest.
     pub digest: u64,
-    /// The counters.
+    /// The counters of the room.
     pub counts: RoomCounts,
 }
 
-/// Only one room in a process runs at a time, because the mishaps are global.
+/// Only one room of a process runs at a time, because the state of mishaps is global (`sometimes`).
 static LIFE: Mutex<()> = Mutex::new(());
 
-/// Runs `scenario`. Panics when a promise is broken.
+/// Runs `scenario`. Panics when an invariant is broken.
 pub fn live(scenario: &Scenario, trace: Trace) -> Report {
     let _alone = LIFE.lock().unwrap_or_else(PoisonError::into_inner);
     match scenario.faults.contain(Fault::Mishaps) {

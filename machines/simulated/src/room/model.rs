@@ -1,8 +1,8 @@
 //! The model of a machine's mail: which messages must exist, may exist and must not exist,
-//! according to what clients sent and received.
+//! according to the data that clients sent and received.
 //!
-//! The model is the test oracle: a plain map that knows nothing of the implementation. There is one
-//! for each machine.
+//! The model is the test oracle: plain maps that know nothing of the implementation. Each machine
+//! has a model.
 
 use std::collections::BTreeMap;
 
@@ -19,21 +19,21 @@ use super::uncertain::{RequestedChange, Uncertain};
 /// The model of one machine.
 pub(super) struct Model {
     pub(super) messages: Vec<Message>,
-    /// By account, mailbox and unique-id.
+    /// Each known message, by account, mailbox and unique-id.
     unique_ids: BTreeMap<(usize, u32, String), MessageId>,
     moments: u64,
-    /// The name in the settings of the webmail account.
+    /// The user's name in the settings of the webmail account.
     pub(super) name: Uncertain<String>,
-    /// The session cookies of the webmail client: of sessions that should still be live, and of
-    /// sessions that are over.
+    /// The session cookies of webmail clients: `tickets` of sessions that should still be live,
+    /// `over` of sessions that have ended.
     pub(super) tickets: Vec<String>,
     pub(super) over: Vec<String>,
-    /// Messages for another server, and the number of the machine that sends them.
+    /// The messages for the other server, and the number of the machine that sends them.
     pub(super) posted: PostedMessages,
     pub(super) station: usize,
     /// The number of outbox entries at the last audit.
     pub(super) entries: usize,
-    /// Messages about which a client has learned something since the last check of the indexes.
+    /// Messages about which a client has got a response since the last check of the indexes.
     pub(super) touched: Vec<MessageId>,
     /// Reports by account, mailbox and UID.
     pub(super) reports: BTreeMap<(usize, u32, u32), MessageId>,
@@ -63,12 +63,13 @@ impl Default for Model {
 }
 
 impl Model {
-    /// The model of this machine.
+    /// A model for the machine `station`.
     pub(super) fn of(station: usize) -> Model {
         Model { station, ..Model::default() }
     }
 
-    /// A new message that this protocol transfers. Each of its lines contains its number.
+    /// Makes a new message that `protocol` transfers. Returns its number and its text. Some lines
+    /// contain the number.
     pub(super) fn write(
         &mut self,
         recipients: &[usize],
@@ -106,8 +107,8 @@ impl Model {
         (MessageId(id), [head.as_bytes(), blind.as_bytes(), dated.as_bytes(), &body].concat())
     }
 
-    /// A new message that is composed at the webmail, and its text. Its subject and each line of it
-    /// contain its number.
+    /// Makes a new message that is composed at the webmail. Returns its number and its text. The
+    /// subject and each line of the text contain the number.
     pub(super) fn compose(
         &mut self,
         recipients: &[usize],
@@ -126,7 +127,7 @@ impl Model {
         }
         let copies: Vec<usize> = recipients.iter().copied().chain([OWN]).collect();
         let mut message = Message::new(text.clone().into_bytes(), WRITTEN, &copies);
-        // A message on its way may be a draft until every recipient has it.
+        // The sender's copy of a message may stay a draft until every recipient has the message.
         message.copies[OWN].place = if recipients.is_empty() && remote.is_empty() {
             Uncertain::certain(DRAFTS)
         } else {
@@ -140,7 +141,8 @@ impl Model {
         (MessageId(id), text)
     }
 
-    /// A new message of this account to these mailboxes. Each of its lines contains its number.
+    /// Makes a new message from `account` to `mailboxes` of the other server. Returns its id and
+    /// its content. Each line of the body contains the message's number.
     pub(super) fn write_posted(
         &mut self,
         account: usize,
@@ -161,7 +163,7 @@ impl Model {
         (self.post(number, account, content.clone(), mailboxes), content)
     }
 
-    /// Adds a message for the other server, and the reports about it that may arrive.
+    /// Adds a message for the other server, and the reports about that message that may arrive.
     fn post(
         &mut self,
         number: usize,
@@ -182,7 +184,7 @@ impl Model {
         message.recipients.iter().for_each(|copy| message.copies[*copy].turns_into(fate));
     }
 
-    /// A sector goes bad that holds part of the message with this number.
+    /// Notes that a sector went bad that holds part of the message with this number.
     pub(super) fn harm(&mut self, number: usize) {
         if let Some(message) = self.messages.get_mut(number) {
             message.is_harmed = true;
@@ -190,18 +192,18 @@ impl Model {
         self.posted.harm(number);
     }
 
-    /// How many messages may be unreadable.
+    /// The number of messages that may be unreadable.
     pub(super) fn harmed(&self) -> usize {
         self.messages.iter().filter(|message| message.is_harmed).count()
     }
 
-    /// The client has sent the whole message.
+    /// Notes that the client has sent the whole message.
     pub(super) fn sent(&mut self, id: MessageId) {
         self.turns_into(id, CopyState::PerhapsDelivered);
     }
 
-    /// The server has told the client that the message is on its way or is held, and that a copy is
-    /// saved.
+    /// Notes that the server has told the client that the message is being sent or held, and that a
+    /// copy is saved.
     pub(super) fn promised(&mut self, id: MessageId) {
         self.touched.push(id);
         let message = &mut self.messages[id.0];
@@ -213,8 +215,8 @@ impl Model {
         message.copies[OWN].is_seen();
     }
 
-    /// The server has acknowledged the message. A reader may have deleted it before the sender
-    /// learns that.
+    /// Notes that the server has acknowledged the message. A reader may have deleted the message
+    /// before the acknowledgment arrives.
     pub(super) fn delivered(&mut self, id: MessageId) {
         self.touched.push(id);
         let message = &mut self.messages[id.0];
@@ -229,7 +231,8 @@ impl Model {
         }
     }
 
-    /// A machine with a working disk has refused the message: it is not stored, and never will be.
+    /// Notes that a machine with a working disk has refused the message: the message is not stored,
+    /// and never will be.
     pub(super) fn refused(&mut self, id: MessageId) {
         self.touched.push(id);
         let copies = &self.messages[id.0].copies;
@@ -241,7 +244,7 @@ impl Model {
         self.posted.message_answered(id, false);
     }
 
-    /// A client has requested its deletion.
+    /// Notes that a client has requested the deletion of this copy.
     pub(super) fn perhaps_deleted(&mut self, id: MessageId, copy: usize) {
         let copy = &mut self.messages[id.0].copies[copy];
         if !matches!(copy.fate, CopyState::Deleted(_)) {
@@ -249,7 +252,7 @@ impl Model {
         }
     }
 
-    /// The server has acknowledged its deletion.
+    /// Notes that the server has acknowledged the deletion of this copy.
     pub(super) fn deleted(&mut self, id: MessageId, copy: usize) {
         self.touched.push(id);
         let now = self.next_moment();
@@ -263,7 +266,7 @@ impl Model {
         copy.turns_into(CopyState::Deleted(now));
     }
 
-    /// A moment after all others.
+    /// Returns a moment that is later than all earlier ones.
     pub(super) fn next_moment(&mut self) -> DeletionMoment {
         self.moments += 1;
         DeletionMoment(self.moments)
@@ -274,8 +277,8 @@ impl Model {
         DeletionMoment(self.moments)
     }
 
-    /// A client that listed the messages after `listed` found this one in `account`. Returns the
-    /// message and which copy of it this is.
+    /// Notes that a client found a message in `account`. The client listed the messages at the
+    /// moment `listed`. Returns the message's number and which copy this is.
     pub(super) fn found(
         &mut self,
         account: usize,
@@ -304,8 +307,8 @@ impl Model {
         if is_own { OWN } else { account }
     }
 
-    /// Identifies a message. It must be as it was sent, and its trace fields must name the
-    /// protocol.
+    /// Identifies a message. Panics if the message differs from the one that was sent, or if its
+    /// trace fields do not name the protocol.
     pub(super) fn is_whole(&self, message: &[u8]) -> MessageId {
         if let Some(of) = ReportOf::read(message).unwrap_or_else(|wrong| panic!("{wrong}")) {
             return self.posted.report(of);
@@ -334,18 +337,18 @@ impl Model {
         MessageId(id)
     }
 
-    /// The places of the accepted messages that wait for another attempt, except those on bad
-    /// sectors.
+    /// The indexes of the accepted messages for the other server that wait for another attempt,
+    /// except those on bad sectors.
     pub(super) fn posted_waiting(&self) -> Vec<usize> {
         self.posted.waiting(|report| self.has_come(report))
     }
 
-    /// A client requests an undo of the send.
+    /// Notes that a client requests an undo of the send.
     pub(super) fn undo_requested(&mut self, id: MessageId) -> RequestedChange<bool> {
         self.messages[id.0].departure.undo_requested()
     }
 
-    /// The server has answered the undo: the message is a draft again, or it is too late.
+    /// Notes the server's response to the undo: the message is a draft again, or it is too late.
     pub(super) fn undo_answered(
         &mut self,
         id: MessageId,
@@ -360,18 +363,19 @@ impl Model {
         }
     }
 
-    /// Whether a message has recipients. Such a send can be undone. A draft has none.
+    /// Whether a message was sent by the webmail to recipients, so that the send can be undone. A
+    /// draft has no recipients.
     pub(super) fn has_recipients(&self, id: MessageId) -> bool {
         self.messages[id.0].is_sent_by_webmail()
     }
 
-    /// The messages that had not left at the last audit of the disk.
+    /// The messages whose sending was not finished at the last audit of the disk.
     pub(super) fn on_their_way(&self) -> Vec<MessageId> {
         let is_on_its_way = |id: &MessageId| self.messages[id.0].departure.is_on_its_way();
         (0..self.messages.len()).map(MessageId).filter(is_on_its_way).collect()
     }
 
-    /// Whether all messages have left, except those on bad sectors.
+    /// Whether the sending of all messages is finished, except of those on bad sectors.
     pub(super) fn all_have_left(&self) -> bool {
         self.on_their_way().iter().all(|id| self.messages[id.0].is_harmed)
     }
@@ -382,7 +386,7 @@ impl Model {
         MessageId(self.messages.len() - 1)
     }
 
-    /// Whether a report has arrived, whatever happened to it since.
+    /// Whether a report has arrived, even if it was deleted since.
     pub(super) fn has_come(&self, report: MessageId) -> bool {
         let mut copies = self.messages[report.0].copies.iter();
         copies.any(|copy| !matches!(copy.fate, CopyState::Absent | CopyState::PerhapsDelivered))
@@ -401,24 +405,24 @@ impl Model {
         }
     }
 
-    /// The report in this row of a list.
+    /// The report with this UID in a mailbox of an account.
     pub(super) fn report_at(&self, account: usize, mailbox: u32, uid: u32) -> Option<MessageId> {
         self.reports.get(&(account, mailbox, uid)).copied()
     }
 
-    /// Whether it is a report. A search for its number does not find it.
+    /// Whether the message is a report. A search for the number of a report does not find it.
     pub(super) fn is_report(&self, id: MessageId) -> bool {
         self.messages[id.0].report.is_some()
     }
 
-    /// A unique-id always names the same message.
+    /// Checks that a unique-id always names the same message.
     fn is_named(&mut self, place: (usize, u32, String), id: MessageId) {
         let known = self.unique_ids.entry(place.clone()).or_insert(id);
         assert_eq!(*known, id, "the unique-id {place:?} names two messages");
     }
 }
 
-/// The composed text: all below the first empty line.
+/// The composed text: the part of a message below the first empty line.
 fn text_of(message: &[u8]) -> &[u8] {
     let at = message.windows(4).position(|window| window == b"\r\n\r\n");
     &message[at
@@ -426,8 +430,8 @@ fn text_of(message: &[u8]) -> &[u8] {
         + 4..]
 }
 
-/// A submitted message as the client sent it: without the From, Date and Message-ID fields that the
-/// server added.
+/// Removes from a submitted message the From, Date and Message-ID fields that the server added. The
+/// result is the message as the client sent it.
 fn without_additions(body: &[u8], sent: &[u8]) -> Vec<u8> {
     let text = text_of(body);
     let head = String::from_utf8_lossy(&body[..body.len() - text.len()]);
@@ -443,7 +447,7 @@ fn without_additions(body: &[u8], sent: &[u8]) -> Vec<u8> {
     [lines.concat().as_bytes(), end.as_bytes(), text].concat()
 }
 
-/// The trace fields of a message, and the rest.
+/// Splits a message into its trace fields and the rest, which begins with the subject.
 fn parts(message: &[u8]) -> (&[u8], &[u8]) {
     let at = message.windows(11).position(|window| window == b"\r\nSubject: ");
     message.split_at(

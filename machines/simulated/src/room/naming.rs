@@ -1,32 +1,32 @@
-//! Identifies a message of the room on a disk: by the subject, by the Message-ID if it goes to the
-//! other server, and a report by the message that it is about.
+//! Identifies the messages of a room on a disk. Local messages are known by the subject, messages
+//! for the other server by the Message-ID, and reports by the message that they are about.
 
 use super::remote::RemoteMailbox;
 
-/// A message of the room.
+/// The identity of a message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum MessageName {
-    /// For local accounts.
+    /// A message for local accounts or composed at the webmail, by its number.
     Local(usize),
-    /// For another server, by its number. A message that is composed at the webmail is a `Message`
-    /// instead.
+    /// A message for the other server that a sender submitted, by its number.
     PostedMessage(usize),
     Report(ReportOf),
 }
 
-/// The subject of a report.
+/// The message and recipient that a report is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct ReportOf {
     /// The number of the message.
     pub(super) number: usize,
-    /// The recipient that does not get the message; `None`: the message is delayed.
+    /// The recipient that does not get the message. `None`: the report says that the message is
+    /// delayed.
     pub(super) mailbox: Option<RemoteMailbox>,
 }
 
 impl ReportOf {
-    /// The subject of the report in a message; `None`: it is not a report.
+    /// Reads what a report is about; `None`: the message is not a report.
     ///
-    /// Errors: it is a report, and something is wrong with it.
+    /// Errors: the message is a malformed report.
     pub(super) fn read(message: &[u8]) -> Result<Option<ReportOf>, String> {
         let text = String::from_utf8_lossy(message);
         let Some((_, text)) = text.split_once("\r\nContent-Type: multipart/report;") else {
@@ -53,8 +53,8 @@ impl ReportOf {
     }
 }
 
-/// The message that begins with these octets. They are not verified: a power cut may have torn them
-/// before any index knew them. A torn report identifies no message.
+/// Identifies the message that begins with these octets. The octets are not verified: a power cut
+/// may have torn them before any index had the message. A torn report identifies no message.
 pub(super) fn named_in(octets: &[u8]) -> Option<MessageName> {
     let report = ReportOf::read(octets).ok()?;
     let posted =
@@ -63,7 +63,7 @@ pub(super) fn named_in(octets: &[u8]) -> Option<MessageName> {
     report.map(MessageName::Report).or(posted).or_else(local)
 }
 
-/// The first number between `before` and `after`.
+/// The number after the first `before`, if `after` follows the number.
 pub(super) fn number_behind(octets: &[u8], before: &[u8], after: &[u8]) -> Option<usize> {
     let at = octets.windows(before.len()).position(|window| window == before)? + before.len();
     let digits = octets[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();

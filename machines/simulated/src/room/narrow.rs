@@ -12,7 +12,7 @@ use super::scenario::RouterReport;
 
 /// The MTU of every IPv6 path (RFC 8200 §5).
 const IPV6_MTU_MIN: u16 = 1280;
-/// The router. It does nothing else.
+/// The router that reports packets that are too long. It forwards no frames itself.
 const ROUTER: EthernetAddress = EthernetAddress([0x02, 0, 0, 0, 2, 0xfe]);
 const ROUTER_IPV4: Ipv4Address = Ipv4Address::new(10, 0, 0, 254);
 const ROUTER_IPV6: Ipv6Address = Ipv6Address::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0xfe);
@@ -31,7 +31,7 @@ pub(super) enum Endpoint {
 pub(super) struct Narrow {
     pub(super) from: Endpoint,
     pub(super) to: Endpoint,
-    /// The path's MTU for IPv4, in bytes. For IPv6 it is at least the minimum of that protocol.
+    /// The path's MTU for IPv4, in bytes. For IPv6 the MTU is at least [`IPV6_MTU_MIN`].
     pub(super) mtu: u16,
     pub(super) report: RouterReport,
     pub(super) until: Instant,
@@ -66,7 +66,7 @@ impl Narrow {
     }
 }
 
-/// A frame back to the sender of `stopped`, with space for this many bytes.
+/// A frame from the router to the sender of `stopped`, with space for `bytes` bytes of payload.
 fn frame_back(stopped: &EthernetFrame<&[u8]>, kind: EthernetProtocol, bytes: usize) -> Vec<u8> {
     let mut frame = vec![0; ETHERNET_BYTES + bytes];
     let mut ethernet = EthernetFrame::new_unchecked(&mut frame);
@@ -76,8 +76,8 @@ fn frame_back(stopped: &EthernetFrame<&[u8]>, kind: EthernetProtocol, bytes: usi
     frame
 }
 
-/// RFC 792 with the next-hop MTU of RFC 1191: it quotes the header of the packet and eight bytes of
-/// its payload.
+/// The ICMP message of RFC 792 with the next-hop MTU of RFC 1191. It quotes the header of the
+/// packet and eight bytes of its payload.
 fn fragmentation_needed(stopped: &EthernetFrame<&[u8]>, mtu: u16) -> Option<Vec<u8>> {
     let packet = Ipv4Packet::new_checked(stopped.payload()).ok()?;
     assert!(packet.dont_frag(), "a machine lets routers fragment its packets");
@@ -100,7 +100,7 @@ fn fragmentation_needed(stopped: &EthernetFrame<&[u8]>, mtu: u16) -> Option<Vec<
     Some(frame)
 }
 
-/// RFC 4443 §3.2: it quotes as much of the packet as fits the minimum MTU.
+/// The ICMPv6 message of RFC 4443 §3.2. It quotes as much of the packet as fits the minimum MTU.
 fn packet_too_big(stopped: &EthernetFrame<&[u8]>, mtu: u16) -> Option<Vec<u8>> {
     let packet = Ipv6Packet::new_checked(stopped.payload()).ok()?;
     let room = usize::from(IPV6_MTU_MIN) - 40 - ICMP_BYTES;

@@ -1,4 +1,4 @@
-//! A page of the webmail, as far as a client parses it.
+//! A page of the webmail, and the parts of it that a client parses.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ impl WebmailPage {
         std::str::from_utf8(&self.body).unwrap_or_default()
     }
 
-    /// Whether it redirects to the login page.
+    /// Whether the response redirects to the login page.
     pub(super) fn is_login_redirect(&self) -> bool {
         self.status == 303 && self.location().starts_with("/mail/login")
     }
@@ -31,7 +31,7 @@ impl WebmailPage {
         field(&self.head, "Location").unwrap_or_default()
     }
 
-    /// The owner of the page, from its title. `None` if it is not a page.
+    /// The account that the title of the page names. `None` if the response is not an HTML page.
     pub(super) fn owner(&self) -> Option<String> {
         let is_page =
             field(&self.head, "Content-Type").is_some_and(|kind| kind.starts_with("text/html"));
@@ -39,7 +39,7 @@ impl WebmailPage {
         title.rsplit_once(" · ").map(|(_, owner)| owner.to_string())
     }
 
-    /// The token of its forms.
+    /// The token that the forms of the page contain.
     pub(super) fn token(&self) -> Option<String> {
         self.value_of("token")
     }
@@ -59,12 +59,12 @@ impl WebmailPage {
         Some((between(rest, "<span>", "</span>")?, class.contains("error")))
     }
 
-    /// The key that undoes that action, from the form.
+    /// The key that undoes the last action, from the form.
     pub(super) fn undo(&self) -> Option<String> {
         self.value_of("what")
     }
 
-    /// The unread messages of each mailbox, as the menu counts them.
+    /// The number of unread messages of each mailbox, as the menu shows it.
     pub(super) fn unseen(&self) -> BTreeMap<u32, u32> {
         let count = |entry: &str| {
             let mailbox = entry.split('"').next()?.parse().ok()?;
@@ -74,7 +74,7 @@ impl WebmailPage {
         self.text().split("<li><a href=\"/mail/box/").skip(1).filter_map(count).collect()
     }
 
-    /// The rows of its list.
+    /// The rows of the list on the page.
     pub(super) fn rows(&self, account: usize, model: &Model) -> Vec<ListRow> {
         let row = |row: &str| {
             let (mailbox, uid) = between(row, "name=\"key\" value=\"", "\"")?.split_once('.')?;

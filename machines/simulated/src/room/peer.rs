@@ -1,8 +1,8 @@
-//! The other mail server of a room: it accepts messages that a machine delivers, and records them
-//! in the model of that machine.
+//! The other mail server of a room. It takes messages from machines, and records each in the model
+//! of the machine that sent it.
 //!
-//! If a message stays in an outbox for long without a deferred mailbox, the machine is the cause,
-//! or a fault of the wire.
+//! If a message without a recipient that defers stays in an outbox for long, the cause is the
+//! machine or a fault of the wire.
 
 use machine::{Instant, Micros};
 
@@ -11,17 +11,17 @@ use super::remote::RemoteMailbox;
 use crate::{Client, Connection};
 
 const PORT: u16 = 25;
-/// The most connections at a time.
+/// The most connections at the same time.
 const LISTENERS: usize = 16;
-/// How long a connection may be idle: a machine may be without power.
+/// The server drops a connection that is idle for longer: the machine may have lost its power.
 const PATIENCE: Micros = Micros::from_secs(30);
 
-/// One in this many RCPT commands for a mailbox that takes mail is deferred.
+/// The server defers one in this many RCPT commands for mailboxes that take mail.
 const PUT_OFF_EVERY: u64 = 6;
 
 pub(super) struct RemoteServer {
     sessions: Vec<PeerSession>,
-    /// RCPT commands so far for mailboxes that take mail.
+    /// The number of RCPT commands so far for mailboxes that take mail.
     asked: u64,
 }
 
@@ -30,7 +30,8 @@ struct PeerSession {
     heard: Vec<u8>,
     unsaid: Vec<u8>,
     is_greeted: bool,
-    /// The mailboxes that were accepted for the next message. `station`: the machine that sends it.
+    /// The mailboxes that were accepted for the next message. `station`: the machine that sends the
+    /// message.
     recipients: Vec<RemoteMailbox>,
     station: usize,
     is_message: bool,
@@ -99,7 +100,7 @@ impl PeerSession {
         }
     }
 
-    /// Where the next command or message ends.
+    /// The length of the next complete command or message in `heard`.
     fn end_of_next(&self) -> Option<usize> {
         let ends = |end: &[u8]| self.heard.windows(end.len()).position(|window| window == end);
         match self.is_message {

@@ -1,13 +1,13 @@
-//! The messages of a machine for the other server: accepted, waiting in an outbox, or taken by that
-//! server.
+//! The messages of a machine for the other server, and their states: accepted, waiting in an
+//! outbox, or taken by that server.
 //!
 //! Invariants, checked after every power cut and at the end:
 //! - A message that was accepted is in its sender's outbox, as it was sent, until each recipient
-//!   has it or is named in a report that its sender has.
+//!   has it or is named in a report that the sender has.
 //! - A message that was refused is in no outbox, and the other server never gets it.
-//! - At the end no message waits: each recipient of an accepted message has it, or was reported.
-//! - A failure of a recipient that takes mail is never reported, unless the message is on bad
-//!   sectors.
+//! - At the end no message waits: each recipient of an accepted message has it, or is named in a
+//!   report.
+//! - No report names a recipient that takes mail, unless the message is on bad sectors.
 
 use chance::Dice;
 use sometimes::sometimes;
@@ -17,41 +17,42 @@ use super::message::MessageId;
 use super::naming::{MessageName, ReportOf, number_behind};
 use super::remote::RemoteMailbox;
 
-/// The numbers of these messages begin here. No message for a local account has as high a number.
+/// Messages for the other server have numbers from this one on. Messages for local accounts have
+/// lower numbers.
 const NUMBERS_FROM: usize = 1_000_000;
-/// Exceeds the octets of all header fields that the machine adds to a message.
+/// More than the octets of all header fields that the machine adds to a message.
 const ABOVE_OCTETS: u64 = 1_300;
 
-/// Names a message for another server.
+/// The index of a message for the other server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PostedId(usize);
 
-/// What the model knows of such a message.
+/// The knowledge of the model about a message for the other server.
 pub(super) struct PostedMessage {
-    /// The number by which reports name it.
+    /// The number by which reports name the message.
     number: usize,
-    /// The account that sends it.
+    /// The account that sends the message.
     pub(super) sender: usize,
     /// The content that the other server gets, below the fields that machines add.
     content: Vec<u8>,
     answer: SubmissionResult,
     recipients: Vec<PostedRecipient>,
-    /// The report that it is delayed.
+    /// The report that the message is delayed.
     delay: MessageId,
-    /// A sector of it went bad.
+    /// A sector of the message went bad.
     is_harmed: bool,
 }
 
-/// What the model knows of one of its recipients.
+/// The knowledge of the model about one recipient of such a message.
 struct PostedRecipient {
     mailbox: RemoteMailbox,
-    /// How often the other server accepted the message for it.
+    /// How often the other server accepted the message for this recipient.
     taken: usize,
-    /// The report that it does not get the message.
+    /// The report that this recipient does not get the message.
     report: MessageId,
 }
 
-/// The response to its sender.
+/// The response to the sender of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SubmissionResult {
     Nothing,
@@ -69,8 +70,8 @@ impl PostedMessages {
         NUMBERS_FROM + self.0.len()
     }
 
-    /// Adds a message. `recipients`: each with the report that it does not get the message.
-    /// `delay`: the report that the message is delayed.
+    /// Adds a message. `recipients`: each recipient with the report of its failure. `delay`: the
+    /// report that the message is delayed.
     pub(super) fn add(
         &mut self,
         (number, sender): (usize, usize),
@@ -101,20 +102,20 @@ impl PostedMessages {
         &self.0[place]
     }
 
-    /// The server answered it with 250, or refused it while its disk works.
+    /// Notes that the server answered the message with 250, or refused it while the disk worked.
     pub(super) fn answered(&mut self, id: PostedId, is_accepted: bool) {
         self.0[id.0].answered(is_accepted);
     }
 
-    /// The server has answered the webmail client, or the machine's index shows the result. The
-    /// same result applies to the message for the other server.
+    /// Notes the result of a message of the webmail, from a response or from the machine's index.
+    /// The result also applies to the part of the message for the other server, if it has one.
     pub(super) fn message_answered(&mut self, message: MessageId, is_accepted: bool) {
         if let Some(posted) = self.0.iter_mut().find(|posted| posted.number == message.0) {
             posted.answered(is_accepted);
         }
     }
 
-    /// The other server has taken a message for these mailboxes.
+    /// Notes that the other server has taken a message for `mailboxes`.
     pub(super) fn taken(&mut self, content: &[u8], mailboxes: &[RemoteMailbox]) {
         let place = self.place_of(content);
         let posted = &mut self.0[place];
@@ -133,7 +134,7 @@ impl PostedMessages {
         sometimes!(TakenElsewhere);
     }
 
-    /// A sector goes bad that holds part of a message with this number.
+    /// Notes that a sector went bad that holds part of the message with this number.
     pub(super) fn harm(&mut self, number: usize) {
         let harmed = self.0.iter_mut().find(|posted| posted.number == number);
         harmed.into_iter().for_each(|posted| posted.is_harmed = true);
@@ -175,7 +176,8 @@ impl PostedMessages {
         }
     }
 
-    /// The place of the message with this content, whatever fields are above it.
+    /// The index of the message with this content. Header fields that machines added above it do
+    /// not matter.
     fn place_of(&self, content: &[u8]) -> usize {
         let number = number_behind(content, b"\r\nMessage-ID: <", b".posted@");
         let number = number.or_else(|| number_behind(content, b"\r\nSubject: ", b"\r\n"));
@@ -185,12 +187,13 @@ impl PostedMessages {
         })
     }
 
-    /// The place of the message that reports name by this number.
+    /// The index of the message that reports name by this number.
     fn place_numbered(&self, number: usize) -> Option<usize> {
         self.0.iter().position(|posted| posted.number == number)
     }
 
-    /// The accepted messages that wait for another attempt, except those on bad sectors.
+    /// The indexes of the accepted messages that wait for another attempt, except those on bad
+    /// sectors.
     pub(super) fn waiting(&self, has_come: impl Fn(MessageId) -> bool) -> Vec<usize> {
         let waits = |posted: &PostedMessage| {
             posted.answer == SubmissionResult::Accepted
@@ -200,7 +203,7 @@ impl PostedMessages {
         (0..self.0.len()).filter(|number| waits(&self.0[*number])).collect()
     }
 
-    /// The model's message for a report.
+    /// The number under which the model has a report.
     pub(super) fn report(&self, of: ReportOf) -> MessageId {
         let posted = &self.0[self.place_of_report(of)];
         let Some(mailbox) = of.mailbox else { return posted.delay };
@@ -214,7 +217,7 @@ impl PostedMessages {
         self.place_numbered(of.number).expect("a report is on a message that was sent")
     }
 
-    /// A report is in the machine's index, in this account.
+    /// Checks a report that the machine's index has in this account.
     pub(super) fn reported(&self, of: ReportOf, account: usize) {
         let posted = &self.0[self.place_of_report(of)];
         assert_eq!(
@@ -242,12 +245,12 @@ impl PostedMessage {
             if is_accepted { SubmissionResult::Accepted } else { SubmissionResult::Refused };
     }
 
-    /// Whether each recipient has the message, or its sender has a report that names the recipient.
+    /// Whether each recipient has the message, or the sender has a report that names the recipient.
     fn is_settled(&self, has_come: impl Fn(MessageId) -> bool) -> bool {
         self.recipients.iter().all(|recipient| recipient.taken > 0 || has_come(recipient.report))
     }
 
-    /// The name by which an index knows it.
+    /// The name under which [`super::listing`] finds the message.
     pub(super) fn name(&self) -> MessageName {
         if self.number < NUMBERS_FROM {
             MessageName::Local(self.number)

@@ -1,4 +1,4 @@
-//! A client that reads and deletes mail over POP3, and checks what it gets against the model.
+//! A client that reads and deletes mail over POP3, and checks the responses against the model.
 
 use std::collections::VecDeque;
 
@@ -27,9 +27,9 @@ enum PendingCommand {
 /// How much a reader reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ReadScope {
-    /// Some messages. It deletes some of them.
+    /// The reader reads some messages, and deletes some of these.
     Some,
-    /// All messages. It deletes none.
+    /// The reader reads all messages, and deletes none.
     All,
 }
 
@@ -38,12 +38,12 @@ pub(super) struct Reader {
     appetite: ReadScope,
     security: TlsUse,
     asked: VecDeque<PendingCommand>,
-    /// The unique-id and, once it is read, the number of each message.
+    /// The unique-id of each message and, once the message is read, its number.
     messages: Vec<(String, Option<MessageId>)>,
     deleted: Vec<MessageId>,
-    /// The moment of its login in the order of deletions.
+    /// The moment of the login in the order of deletions.
     came: Option<DeletionMoment>,
-    /// The messages that it has read whole.
+    /// The messages that the client has read completely.
     pub(super) read: Vec<FoundMessage>,
     pub(super) has_quit: bool,
 }
@@ -63,7 +63,7 @@ impl Reader {
         }
     }
 
-    /// How many messages the server listed.
+    /// The number of messages that the server listed.
     pub(super) fn messages_shown(&self) -> usize {
         self.messages.len()
     }
@@ -73,7 +73,7 @@ impl Reader {
         self.asked.push_back(asked);
     }
 
-    /// Whether it disconnects without waiting for the result of its deletions.
+    /// Draws whether the client disconnects without waiting for the result of its deletions.
     pub(super) fn is_hasty(&self, line: &ClientLine, dice: &mut Dice) -> bool {
         let waits_for_deletions =
             self.asked.front() == Some(&PendingCommand::Quit) && !self.deleted.is_empty();
@@ -114,7 +114,7 @@ impl Reader {
             PendingCommand::Greeting if self.security == TlsUse::StartTls => {
                 self.ask(line, "STLS", PendingCommand::Tls)
             }
-            // The server has no capacity for another handshake.
+            // The server refuses STLS if it has no capacity for another handshake.
             PendingCommand::Tls if !is_good => return ClientProgress::IsDone,
             PendingCommand::Greeting | PendingCommand::Tls => {
                 if *asked == PendingCommand::Tls {
@@ -154,7 +154,7 @@ impl Reader {
         }
         if self.asked.is_empty() {
             if self.appetite == ReadScope::Some && context.dice.one_in(5) {
-                // Without QUIT nothing is deleted.
+                // A session without QUIT deletes nothing.
                 return ClientProgress::IsDone;
             }
             self.deleted

@@ -1,7 +1,7 @@
-//! The other mail server of a room, as machines and clients know it: its address and its mailboxes.
+//! The address and the mailboxes of the other mail server of a room.
 //!
-//! Some mailboxes take each message at the first or a later attempt. One does not exist, and one is
-//! always deferred.
+//! Two mailboxes take each message, at the first or a later attempt. One mailbox does not exist,
+//! and one always defers.
 
 use chance::Dice;
 
@@ -13,12 +13,12 @@ pub(super) const SMARTHOST: &str = "10.0.0.99:25";
 /// machine a message comes from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum RemoteMailbox {
-    /// These take every message.
+    /// `Bob` and `Carol` take every message.
     Bob,
     Carol,
-    /// It does not exist.
+    /// The mailbox does not exist.
     Unknown,
-    /// It is always deferred.
+    /// The mailbox always defers.
     Away,
 }
 
@@ -30,13 +30,13 @@ impl RemoteMailbox {
         (RemoteMailbox::Away, "away"),
     ];
 
-    /// Its address, for mail of a machine.
+    /// The address of the mailbox, for mail from the machine `station`.
     pub(super) fn address(self, station: usize) -> String {
         let (_, name) = RemoteMailbox::ALL[self as usize];
         format!("{name}{station}@far.test")
     }
 
-    /// The mailbox of this address, and the machine that may send to it.
+    /// The mailbox with this address, and the machine that may send to it.
     pub(super) fn named(address: &str) -> Option<(RemoteMailbox, usize)> {
         let local = address.strip_suffix("@far.test")?;
         let (mailbox, number) = RemoteMailbox::ALL
@@ -45,7 +45,7 @@ impl RemoteMailbox {
         Some((mailbox, number.parse().ok()?))
     }
 
-    /// Draws the mailboxes of a message. Most of them take it.
+    /// Draws the recipients of a message. Most messages go to mailboxes that take them.
     pub(super) fn some(dice: &mut Dice) -> Vec<RemoteMailbox> {
         match dice.below(12) {
             0 => vec![RemoteMailbox::Unknown],
@@ -57,7 +57,7 @@ impl RemoteMailbox {
         }
     }
 
-    /// Whether it takes mail, sooner or later.
+    /// Whether the mailbox takes mail, at the first or a later attempt.
     pub(super) fn takes(self) -> bool {
         matches!(self, RemoteMailbox::Bob | RemoteMailbox::Carol)
     }

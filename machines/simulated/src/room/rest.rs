@@ -1,4 +1,4 @@
-//! The end of a room: the faults are over, and everything must come to rest.
+//! The end of a room: the faults end, and all clients and machines must become idle.
 
 use std::collections::BTreeMap;
 
@@ -19,34 +19,35 @@ use super::station::UnaskedWork;
 use super::webmail_client::WebmailClient;
 use super::world::Room;
 
-/// How long it may take until every client is done and holds no resources. A client's patience and
-/// the idle timeout of a session are parts of it.
+/// The longest time until every client is done and holds no resources. It includes the time that a
+/// client waits for data, and the idle timeout of a session.
 const REST_AT_LATEST: Micros = Micros::from_secs(3_600);
-/// How long it may take until every held message has left, by a clock that may be slow: half a
-/// minute, or a minute more after a disk failure.
+/// The longest time until every held message has left. A message is held for half a minute, and a
+/// minute more after a disk failure, and the machine's clock may be slow.
 const LEFT_AT_LATEST: Micros = Micros::from_secs(120);
-/// How long a message for the other server may take. The server tries for five days, by a clock
-/// that may be slow, and rarely once the message is old.
+/// The longest time until a message for the other server is delivered or given up. The machine
+/// tries for five days by its own clock, which may be slow, and an old message is rarely tried.
 const POSTED_AT_LATEST: Micros = Micros::from_secs(6 * 24 * 3_600);
-/// How long a machine may be without power and take to start. By then a message that was held
-/// before is due, by a clock that may be slow, even where a mishap delayed its wake-up.
+/// The longest time without power plus the longest time to start. After it, each message that was
+/// held before is due, even by a slow clock and even if a mishap delayed a wake-up.
 const START_AT_LATEST: Micros = Micros::from_secs(12);
-/// How long it may take until a repaired disk is in use again, by a clock that may be slow.
+/// The longest time until a repaired disk is in use again, by a clock that may be slow.
 const DISK_AGAIN_AT_LATEST: Micros = Micros::from_secs(70);
-/// How long a machine may take to stop.
+/// The longest time that a machine needs to stop.
 const STOP_AT_LATEST: Micros = Micros::from_millis(7_500);
-/// How long a machine has to tidy up, how long it is then watched asleep, and the turns that it may
-/// take meanwhile.
+/// The time that a machine has to finish its work, and then the time that it is watched asleep.
+/// `TURNS_ASLEEP_MAX`: the most turns while it is watched.
 const SLEEP: Micros = Micros::from_secs(600);
 const TURNS_ASLEEP_MAX: u64 = 20;
-/// The longest message that leaves, with all fields above it.
+/// The octets of the longest message that leaves, with all header fields that machines add.
 const OCTETS_MAX: u64 = 70_000;
-/// Additional attempts of a message that finds no space, one a minute, and the turns of each. It is
-/// read twice, and delivered by up to three cores. The result of each of these takes a turn or two.
+/// The most attempts, one a minute, to deliver a message that finds no space, and the most turns of
+/// each attempt. An attempt reads the message twice and delivers to up to three cores. Each of
+/// these steps takes a turn or two.
 const TRIES_IN_VAIN_MAX: u64 = 11;
 const TURNS_OF_TRY_MAX: u64 = 12;
-/// Turns of one attempt of a queue entry. A report that finds no space is composed anew after the
-/// other server has refused the recipient again.
+/// The most turns of one attempt to deliver a queue entry. A report that finds no space is composed
+/// anew after the other server has refused the recipient again.
 const TURNS_OF_ENTRY_MAX: u64 = 40;
 
 impl Room {
@@ -85,8 +86,8 @@ impl Room {
         sometimes::end();
         for number in 0..self.stations.len() {
             self.stations[number].heal();
-            // The engine retries a failed disk every minute. Where that does not help, and
-            // sometimes anyway, the machine restarts.
+            // The engine retries a failed disk every minute. The machine restarts if that cannot
+            // help, and in half of the other cases.
             let station = &self.stations[number];
             let restarts =
                 station.ended().is_some() || station.disk_has_failed && !station.awaits_disk();
@@ -101,7 +102,7 @@ impl Room {
         }
     }
 
-    /// Checks that no work in a machine waits for a turn that was not requested.
+    /// Checks that no work of a machine waits for a turn that no engine has requested.
     fn wake_for_nothing(&mut self) {
         for number in 0..self.stations.len() {
             for core in self.stations[number].cores() {
@@ -145,8 +146,7 @@ impl Room {
             })
     }
 
-    /// Waits until the other server has all messages that were accepted for it and has reports for
-    /// all that it refused, or until a machine has had enough time in vain.
+    /// Waits until no machine has a queue entry, or until the time for attempts is over.
     fn let_messages_leave(&mut self) {
         let end = self.story.now + POSTED_AT_LATEST;
         while self.story.now < end
@@ -158,7 +158,8 @@ impl Room {
     }
 
     /// Checks that all held messages and all messages for the other server have left, except those
-    /// on bad sectors and those that find no space. The queue shows exactly the messages that wait.
+    /// on bad sectors and those that find no space. Checks that the queue shows exactly the outbox
+    /// entries.
     fn check_departures(&mut self, station: usize) {
         assert!(self.listings[station].is_live(), "a machine serves, but not all of its cores do");
         let model = &mut self.models[station];
@@ -181,12 +182,13 @@ impl Room {
         assert_eq!(shown, model.entries, "what waits in outboxes is not what the queue shows");
     }
 
-    /// The messages that the inbox of an account has now.
+    /// The number of messages in the inbox of an account.
     fn inbox_messages(&self, station: usize, account: usize) -> usize {
         self.listings[station].mailbox(account, INBOX).map_or(0, |inbox| inbox.messages as usize)
     }
 
-    /// Clients read all messages, fetch all pages, and send one more message in every possible way.
+    /// Lets clients read all messages, fetch all pages, and send one more message by each of
+    /// [`Approach::SENDERS`].
     fn look_at_everything(&mut self, station: usize) {
         for account in 0..BY_POP3 {
             for approach in Approach::READERS {
@@ -198,7 +200,7 @@ impl Room {
                 };
                 assert!(reader.has_quit, "{account} was not served: {approach:?}");
                 self.models[station].audit(account, &reader.read);
-                // A report that was put off may arrive while the list is read.
+                // A delayed report may arrive while the client reads the list.
                 let counted = before..=self.inbox_messages(station, account);
                 let shown = reader.messages_shown();
                 assert!(
@@ -222,8 +224,9 @@ impl Room {
         }
     }
 
-    /// A client lists and reads every message at the webmail, and searches for each. The expected
-    /// content is known in advance, unless a delayed report arrives meanwhile.
+    /// Lets a client list and read every message at the webmail, and search for each. If a delayed
+    /// report arrives meanwhile, the expected counters are no longer right, and the check starts
+    /// again.
     fn look_at_webmail(&mut self, station: usize) {
         let approach = Approach::one_of(&Approach::WEBMAIL_CLIENTS, &mut self.dice);
         let webmail_client =
@@ -251,7 +254,7 @@ impl Room {
         );
     }
 
-    /// Serves one client alone, to its end.
+    /// Runs one client alone until it is done.
     fn serve(&mut self, station: usize, approach: Approach, talk: ClientKind) -> ClientKind {
         self.welcome(0, station, approach, talk, Dice::new(1));
         let mut visitor = self.visitors.pop().unwrap_or_else(|| unreachable!("a client was added"));
@@ -277,7 +280,7 @@ impl Room {
         visitor.go_on(host, model, &mut self.story, 0, station, false) == ClientProgress::IsDone
     }
 
-    /// Checks that an idle machine sleeps, except for delivery attempts that are in vain.
+    /// Checks that an idle machine sleeps, except for delivery attempts that fail.
     fn watch_sleep(&mut self) {
         self.pass(SLEEP);
         let turns = self.story.counts.turns;

@@ -1,9 +1,9 @@
-//! What happens in a room: drawn from a seed, and reduced by the shrinker.
+//! The scenario of a room. It is drawn from a seed, and the shrinker reduces it.
 //!
 //! A seed decides everything: the number of machines and hosts, the enabled faults, their rates,
 //! and the plan of events. Each fault is enabled or not at random (swarm testing: a fault that is
-//! always present hides what happens without it). Each concern has its own dice, so that leaving
-//! one event out changes nothing else.
+//! always present hides problems that occur only without that fault). Each concern has its own
+//! dice, so that leaving out one event changes no other draw.
 
 use chance::Dice;
 use machine::{Instant, Micros};
@@ -11,31 +11,31 @@ use machine::{Instant, Micros};
 use super::fault::{FAULTS, FAULTS_OF_CORES, Fault, Faults};
 use crate::Mood;
 
-/// Longer than any room runs.
+/// A time that is longer than any room runs.
 const FOR_GOOD: Micros = Micros::from_secs(1_000_000);
 
-/// Something that happens at a time that was drawn before the room began.
+/// An event at a time that was drawn before the room began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RoomEvent {
-    /// A client connects that sends mail.
+    /// A client that sends mail connects.
     Sender { host: usize, station: usize },
-    /// A client connects that reads and deletes mail.
+    /// A client that reads and deletes mail connects.
     Reader { host: usize, station: usize },
-    /// A client connects that fetches pages.
+    /// A client that fetches pages of the site connects.
     Browser { host: usize, station: usize },
-    /// A client connects that uses the webmail.
+    /// A client that uses the webmail connects.
     WebmailClient { host: usize, station: usize },
-    /// So many clients connect that make the machine keep as much memory as they can.
+    /// `count` clients connect. They make the machine keep as much memory as they can.
     Hoarders { host: usize, station: usize, count: u64 },
-    /// The power is cut once the disk has carried out this many more requests, or after a second.
+    /// The power is cut when the disk has carried out `requests` more requests, or after a second.
     Cut { station: usize, requests: u64 },
     /// A host's cable is unplugged for a while.
     Partition { host: usize, span: Micros },
-    /// The path from a machine to a host has this MTU for a while.
+    /// The path from a machine to a host has the MTU `mtu` for a while.
     Narrows { host: usize, station: usize, mtu: u16, report: RouterReport, span: Micros },
-    /// A host is gone, and never comes back.
+    /// A host disappears for ever.
     Vanishes { host: usize },
-    /// The disk fails in this way for a while. Some time later the machine restarts.
+    /// The disk fails as `mood` says for a while. Some time later the machine restarts.
     DiskFails { station: usize, mood: Mood, span: Micros },
     /// The disk does not answer for a while.
     DiskIsDeaf { station: usize, span: Micros },
@@ -51,7 +51,7 @@ pub(super) enum RoomEvent {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RouterReport {
     Sent,
-    /// A black hole.
+    /// The router drops the packet silently: a black hole.
     Missing,
 }
 
@@ -68,9 +68,9 @@ pub(super) enum Decay {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Planned {
     pub(super) at: Instant,
-    /// The seed of its own dice.
+    /// The seed of the event's own dice.
     pub(super) seed: u64,
-    /// The fault that it belongs to.
+    /// The fault that the event belongs to. The event is left out if that fault is disabled.
     pub(super) fault: Option<Fault>,
     pub(super) event: RoomEvent,
 }
@@ -84,29 +84,29 @@ pub(super) struct Rates {
     pub(super) reordering: u64,
     pub(super) corruption: u64,
     pub(super) forgery: u64,
-    /// A frame's time on the wire.
+    /// The time from the sending of a frame to its arrival.
     pub(super) delay: Micros,
-    /// The additional time of a frame that is overtaken.
+    /// The longest additional time of a frame that is overtaken.
     pub(super) detour: Micros,
-    /// Chances in 10,000 for each action of a client.
+    /// Chances in 10,000, for each action of a client, that the client resets its connection.
     pub(super) leaving: u64,
-    /// Chances in 10,000 for each turn.
+    /// Chances in 10,000, for each turn, that the turn takes long.
     pub(super) stalls: u64,
-    /// How fast the machine's clock is, in parts per million.
+    /// How much too fast the machine's clock is, in parts per million.
     pub(super) drift: i64,
-    /// Frames that fit in a ring of the card.
+    /// The number of frames that fit in a ring of the card.
     pub(super) ring: usize,
     /// Chances in 10,000 that a read fails.
     pub(super) read_errors: u64,
     /// The longest time that the disk takes for a request.
     pub(super) disk: Micros,
-    /// The bytes of a disk.
+    /// The size of a disk, in bytes.
     pub(super) disk_bytes: u64,
     /// Chances in 10,000 that a frame arrives in a random queue of the card.
     pub(super) strays: u64,
     /// The largest difference between a core's clock and the machine's.
     pub(super) disagreement: Micros,
-    /// How fast or slow a core's clock may be in addition, in parts per million.
+    /// How much too fast or too slow a core's clock may be in addition, in parts per million.
     pub(super) core_drift: u64,
     /// Chances in 10,000 that a client damages one of its records.
     pub(super) damage: u64,
@@ -114,18 +114,19 @@ pub(super) struct Rates {
     pub(super) stopping: u64,
 }
 
-/// What there is in a room and what happens in it.
+/// The machines of a room, and its faults and events. All of it follows from the seed, except what
+/// the shrinker removes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scenario {
     /// The source of all randomness.
     pub seed: u64,
-    /// Cores of each machine.
+    /// The number of cores of each machine.
     pub cores: u8,
     /// The enabled faults.
     pub faults: Faults,
     /// The numbers of the planned events that are left out.
     pub left_out: Vec<usize>,
-    /// When the faults end and the room has to come to rest.
+    /// When the faults end. After that the room must become idle.
     pub until: Instant,
 }
 
@@ -142,8 +143,8 @@ impl Scenario {
     pub fn of_seed(seed: u64) -> Scenario {
         let mut dice = Dice::stream(seed, "scenario");
         let mut faults = Faults::default();
-        // One room in ten has no fault at all, and one has all. Otherwise each fault is enabled or
-        // not.
+        // One room in ten has all faults, and one in ten has none. In the others each fault is
+        // enabled at random.
         let mood = dice.below(10);
         for fault in FAULTS.into_iter().filter(|fault| !FAULTS_OF_CORES.contains(fault)) {
             let has = dice.one_in(2);
@@ -152,8 +153,8 @@ impl Scenario {
             }
         }
         let until = Instant::START + Micros::from_secs(4 + dice.below(26));
-        // These have their own dice. So a room with one core per machine runs as it did before
-        // these faults existed.
+        // The faults of several cores have their own dice. So a room with one core per machine runs
+        // as it did before these faults existed.
         let mut dice = Dice::stream(seed, "cores");
         for fault in FAULTS_OF_CORES {
             let has = dice.one_in(2);
@@ -162,7 +163,7 @@ impl Scenario {
         Scenario { seed, cores: cores(&mut dice), faults, left_out: Vec::new(), until }
     }
 
-    /// How many events its plan has, including those that are left out.
+    /// The number of events in the plan, including those that are left out.
     pub fn events(&self) -> usize {
         self.plan().events.len()
     }
@@ -306,8 +307,8 @@ impl Scenario {
     }
 }
 
-/// Draws the number of cores of a room's machines. Most have few: each core makes a room slower,
-/// and two show most problems.
+/// Draws the number of cores of a room's machines. Most machines have few: each core makes a room
+/// slower, and two cores show most problems.
 fn cores(dice: &mut Dice) -> u8 {
     match dice.below(16) {
         0..=6 => 1,

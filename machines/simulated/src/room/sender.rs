@@ -1,5 +1,5 @@
-//! A client that sends messages over SMTP, one command at a time or several at once, and records
-//! the replies.
+//! A client that sends messages over SMTP, one command at a time or with pipelining. The model
+//! records the replies.
 
 use std::collections::VecDeque;
 
@@ -15,12 +15,12 @@ use super::model::Model;
 use super::posted::PostedId;
 use super::remote::RemoteMailbox;
 
-/// What a reply answers.
+/// The step of the conversation that a reply answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SmtpStep {
-    /// The greeting: the client sends nothing before it.
+    /// The greeting. The client sends nothing before it.
     Greeting,
-    /// A command. Its reply has no consequence.
+    /// A command whose reply has no consequence.
     Other,
     /// STARTTLS: the next command is sent within TLS.
     Tls,
@@ -34,7 +34,7 @@ enum SmtpStep {
     PostedMessage(PostedId),
 }
 
-/// For each account: NUL, its name, NUL, its password.
+/// The argument of AUTH PLAIN for each account: NUL, its name, NUL, its password, in base64.
 const LOGINS: [&str; ACCOUNTS.len()] = [
     "AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl",
     "AGdyYWNlQGJhcmVwb3N0LnRlc3QAbG92ZWxhY2U=",
@@ -49,7 +49,7 @@ struct Submitter {
 
 pub(super) struct Sender {
     script: VecDeque<(Vec<u8>, SmtpStep)>,
-    /// The commands that are not answered yet.
+    /// The steps that the server has not answered yet.
     asked: VecDeque<SmtpStep>,
     /// The most commands that may be outstanding at a time.
     at_once: usize,
@@ -133,7 +133,8 @@ impl Sender {
                 }
                 Some(SmtpStep::Local(message)) => context.model.refused(message),
                 Some(_) if is_good => {}
-                // A full disk, for example. The following commands mean something else now.
+                // The disk is full, for example. The following commands would now have another
+                // meaning.
                 Some(_) => return ClientProgress::IsDone,
                 None => panic!("an unasked reply: {reply}"),
             }

@@ -1,17 +1,17 @@
-//! The site that every machine of a room serves, for browsers to compare responses with.
+//! The site that every machine of a room serves. Browsers compare responses with it.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use http::{Site, SiteFile};
 
-/// When all pages last changed.
+/// The time at which all pages last changed.
 pub(super) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
-/// The content codings, as header fields name them. The first is no coding.
+/// The content codings, as header fields name them. The first means no coding.
 pub(super) const CODINGS: [&str; 3] = ["identity", "gzip", "br"];
 
-/// A page, and its bytes in each of [`CODINGS`]. No client decodes them: they must arrive
+/// A page, and its bytes in each of [`CODINGS`]. No client decodes the bytes, which must arrive
 /// unchanged.
 pub(super) struct SitePage {
     pub(super) path: &'static str,
@@ -19,7 +19,7 @@ pub(super) struct SitePage {
 }
 
 impl SitePage {
-    /// The bytes for a client that prefers this coding, and the coding that they have.
+    /// The coding and the bytes of the response to a client that prefers `coding`.
     pub(super) fn form(&self, coding: usize) -> (usize, &[u8]) {
         let there = if self.forms[coding].is_some() { coding } else { 0 };
         (there, self.forms[there].as_deref().unwrap_or_default())
@@ -29,7 +29,7 @@ impl SitePage {
 /// All pages.
 pub(super) fn pages() -> &'static [SitePage] {
     static PAGES: OnceLock<Vec<SitePage>> = OnceLock::new();
-    // The large page exceeds what a connection may have in flight.
+    // The large page has more bytes than a connection may have in flight.
     PAGES.get_or_init(|| {
         let page = |path, plain, gzip: Option<usize>, brotli: Option<usize>| SitePage {
             path,
@@ -49,7 +49,7 @@ pub(super) fn pages() -> &'static [SitePage] {
     })
 }
 
-/// The same site, packed for a machine.
+/// The site in the packed form that a machine serves.
 pub(super) fn packed() -> Site {
     static SITE: OnceLock<Site> = OnceLock::new();
     *SITE.get_or_init(|| {
@@ -66,12 +66,12 @@ pub(super) fn packed() -> Site {
             )
         };
         let files: BTreeMap<String, SiteFile> = pages().iter().map(file).collect();
-        let pack = http::pack(&files).expect("it is a site");
-        Site::new(Box::leak(pack.into_boxed_slice())).expect("it is a site")
+        let pack = http::pack(&files).expect("the pages make a valid site");
+        Site::new(Box::leak(pack.into_boxed_slice())).expect("the pages make a valid site")
     })
 }
 
-/// Bytes without repetitions.
+/// Bytes without repetitions. Another `form` gives other bytes.
 fn bytes(form: u32, count: usize) -> Vec<u8> {
     (0..count as u32)
         .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8 ^ (at >> 8) as u8 ^ form as u8)

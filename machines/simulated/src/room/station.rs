@@ -1,11 +1,11 @@
 //! A station: one machine with an engine for each of its cores, its power, its clocks and its
 //! timing.
 //!
-//! An engine sleeps here as it does on real hardware. After [`Next::At`] its core gets no turn
-//! before that time, unless a frame, another core, a disk completion or a stop request wakes it. So
-//! a lost wake-up shows as a stalled conversation, and a turn that was requested without need is
-//! counted. Each core has its own timing: while one is stalled, the others have their turns, and
-//! their notifications to it pile up.
+//! An engine sleeps in a station as it does on real hardware. After [`Next::At`] its core gets no
+//! turn before that time, unless a frame, another core, a disk completion or a stop request wakes
+//! the core. So a lost wake-up shows as a stalled connection, and turns without an effect are
+//! counted. Each core has its own timing: while one core is stalled, the others have their turns,
+//! and their notifications to the stalled core accumulate.
 
 use std::ops::Range;
 
@@ -21,12 +21,12 @@ use crate::{Engines, MemoryDisk, Mood, SimulatedMachine};
 
 /// After this many turns in a row without an effect, the engine counts as spinning.
 const IDLE_TURNS_MAX: u32 = 1_000;
-/// The accounting of client memory is checked after one turn in this many.
+/// The accounting of client memory is checked once in this many turns.
 const TURNS_PER_LOOK: u64 = 8;
 /// How long a core waits before it retries a notification to a core that is still in its turn.
 const PATIENCE: Micros = Micros(50);
-/// The most work of one turn, in frames taken, frames sent and disk requests. Each phase has a
-/// budget.
+/// The most work of one turn: the sum of frames taken, frames sent and disk requests. Each of the
+/// three has a budget.
 const WORK_PER_TURN_MAX: usize = 64 + 512 + 4_096;
 
 pub(super) struct Station {
@@ -36,18 +36,20 @@ pub(super) struct Station {
     pub(super) machine: SimulatedMachine,
     pub(super) engines: Engines,
     pub(super) power: Power,
-    /// How the disk fails, and until when.
+    /// How the disk fails, and until what time.
     failing: Option<(Mood, Instant)>,
     /// The disk carries out nothing before this time.
     pub(super) deaf_until: Instant,
-    /// A request has failed in this life.
+    /// A disk request other than a read has failed since the machine last started.
     pub(super) disk_has_failed: bool,
-    /// A request has failed in some life. Replies to clients since then may result from that.
+    /// A disk request has failed at any time. Later replies to clients may result from that
+    /// failure.
     pub(super) disk_ever_failed: bool,
-    /// How often the machine was started.
+    /// The number of power cuts so far. It names the present life of the machine.
     pub(super) life: u64,
     paces: Vec<CoreTiming>,
-    /// When the disk carries out its next request, and when the card sends its next frame.
+    /// `disk_at`: when the disk carries out its next request. `card_at`: when the card sends its
+    /// next frame.
     pub(super) disk_at: Option<Instant>,
     pub(super) card_at: Option<Instant>,
     started: Instant,
@@ -60,25 +62,25 @@ pub(super) struct Station {
 /// The timing of a core.
 #[derive(Clone, Copy, Default)]
 struct CoreTiming {
-    /// When its last turn ends.
+    /// When the core's last turn ends.
     free_at: Instant,
     /// Turns in a row without an effect.
     idle_turns: u32,
 }
 
-/// The work that a core found in a turn that was not requested.
+/// The work that a core found in a turn that its engine had not requested. It should find none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct UnaskedWork {
     frames: usize,
     writes: usize,
-    /// The cores that it notified, one bit each.
+    /// The cores that this core notified, one bit each.
     told: u16,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Power {
     On,
-    /// The power comes back at this time.
+    /// The power is off until this time.
     Off {
         until: Instant,
     },
@@ -116,7 +118,8 @@ impl Station {
         }
     }
 
-    /// Cuts the power: the engine is gone, and the disk keeps only what survives a power cut.
+    /// Cuts the power. The engines lose their state, and the disk keeps only the writes that
+    /// survive a power cut.
     pub(super) fn power_off(&mut self, now: Instant, until: Instant, story: &mut Chronicle) {
         story.counts.cuts += 1;
         self.life += 1;
@@ -133,7 +136,7 @@ impl Station {
         self.paces.fill(CoreTiming { free_at: now, idle_turns: 0 });
     }
 
-    /// From now on the machine and its disk have no faults.
+    /// Ends all faults of the machine and its disk.
     pub(super) fn heal(&mut self) {
         (self.rates.stalls, self.rates.ring, self.rates.strays) = (0, 256, 0);
         self.machine.strays = 0;
@@ -147,12 +150,12 @@ impl Station {
         if let Next::Stopped(ending) = self.engines.next() { Some(ending) } else { None }
     }
 
-    /// From now on the disk fails like this, until `until`.
+    /// Makes the disk fail as `mood` says, until `until`.
     pub(super) fn disk_fails(&mut self, mood: Mood, until: Instant) {
         self.failing = Some((mood, until));
     }
 
-    /// Whether the engine has opened its store and reports that it serves.
+    /// Whether the machine has opened its store and says on the console that it serves.
     pub(super) fn is_serving(&self) -> bool {
         self.is_on() && self.machine.console.iter().any(|line| line.starts_with("serving"))
     }
@@ -169,7 +172,7 @@ impl Station {
         self.power == Power::On
     }
 
-    /// The machine's cores.
+    /// The numbers of the machine's cores.
     pub(super) fn cores(&self) -> Range<u8> {
         0..self.make.cores.count
     }
@@ -239,8 +242,8 @@ impl Station {
         self.plan_devices(now);
     }
 
-    /// Checks that all memory that clients make a core keep is charged to them, and within the
-    /// core's limit.
+    /// Checks that all memory that clients make a core keep is charged to the clients, and is
+    /// within the core's limit.
     fn keeps_what_it_promised(&self, core: u8) {
         let in_use = self.engines.of(core).in_use();
         assert_eq!(
@@ -255,7 +258,7 @@ impl Station {
         );
     }
 
-    /// Sets how long the turn of `core` took.
+    /// Sets when the turn of `core` ends. Checks that the core does not spin.
     fn rest_after(&mut self, core: u8, now: Instant, work: usize, brought_something: bool) {
         let stall =
             if self.dice.happens(self.rates.stalls) { self.dice.skewed(2_000_000) } else { 0 };
@@ -268,7 +271,7 @@ impl Station {
         } else if are_others_free {
             pace.idle_turns += 1;
         } else {
-            // It may be retrying a notification to a core that is still in its turn.
+            // The core may be retrying a notification to a core that is still in its turn.
             pace.free_at = pace.free_at + PATIENCE;
         }
         assert!(
@@ -278,15 +281,16 @@ impl Station {
         );
     }
 
-    /// A turn of `core` that its engine has not requested. Returns what it found. Reads are
-    /// allowed: compaction continues in any turn, and waits for none.
+    /// Gives `core` a turn that its engine has not requested. Returns the work that the turn found.
+    /// Disk reads do not count: compaction continues in any turn, and requests no turn for that.
     pub(super) fn turn_unasked(
         &mut self,
         core: u8,
         now: Instant,
         story: &mut Chronicle,
     ) -> UnaskedWork {
-        // By the room's clock a turn may be due a microsecond later than by the machine's clock.
+        // Because of rounding, a turn may be due a microsecond later by the room's clock than by
+        // the machine's clock.
         let shown = self.global(self.local(now));
         let is_due = self.cores().any(|core| {
             self.next_turn(core).is_some_and(|at| at <= shown.max(self.pace(core).free_at))
@@ -305,7 +309,7 @@ impl Station {
         }
     }
 
-    /// Schedules the disk and the card, if they have something to do.
+    /// Schedules the next request of the disk and the next frame of the card, if any waits.
     pub(super) fn plan_devices(&mut self, now: Instant) {
         if self.machine.disk.waiting() == 0 {
             self.disk_at = None;
@@ -321,7 +325,7 @@ impl Station {
         }
     }
 
-    /// The disk carries out one random request of those that wait.
+    /// Lets the disk carry out one random waiting request.
     pub(super) fn disk_goes_on(&mut self, now: Instant, story: &mut Chronicle) {
         self.disk_at = None;
         self.failing = self.failing.filter(|(_, until)| now < *until);
@@ -341,7 +345,7 @@ impl Station {
         self.plan_devices(now);
     }
 
-    /// A frame reaches the card.
+    /// Gives the card a frame that has arrived.
     pub(super) fn frame_arrived(&mut self, frame: Vec<u8>, story: &Chronicle) {
         if !self.is_on() || self.machine.frame_arrived(frame, self.rates.ring).is_err() {
             story.tell(|| format!("dropped at {}", self.address));

@@ -1,7 +1,7 @@
 //! TLS at the client's end of a connection: rustls, with randomness from the room's dice.
 //!
-//! The TLS client sits between a client and its TCP connection. It may have a fault: it damages one
-//! of its own records, so that no TCP checksum shows it, or it stops in the middle of its
+//! The TLS client works between a client and its TCP connection. It may have a fault: it damages
+//! one of its own records before TCP computes the checksum, or it stops in the middle of its
 //! handshake.
 //!
 //! Invariants:
@@ -27,23 +27,24 @@ use tls::Certificate;
 use super::approach::Approach;
 use super::fixture::{HOSTNAME, STARTED_SECONDS};
 
-/// The bytes of a record header.
+/// The length of a TLS record header, in bytes.
 const HEAD_BYTES: usize = 5;
-/// The earliest time after which a machine that is short of handshakes closes one that makes no
-/// progress.
+/// A machine that is short of handshakes may close one that makes no progress, but not before this
+/// time.
 const HANDSHAKE_AT_LEAST: Micros = Micros::from_secs(1);
-/// The sessions that a host can resume.
+/// The most sessions that a host can resume, for each port and choice of versions.
 const TICKETS: usize = 8;
 
 /// A fault in a client's own records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TlsFault {
     None,
-    /// A bit of the record with this number flips, and nothing follows.
+    /// A bit of the record with this number flips, and the client sends nothing after that record.
     Damages {
         record: u64,
     },
-    /// Of this flight of the handshake, only this many thousandths are ever sent.
+    /// The client sends only `thousandths` / 1,000 of the handshake flight with this number, and
+    /// then nothing.
     Stops {
         flight: u64,
         thousandths: usize,
@@ -66,13 +67,13 @@ impl TlsFault {
 /// The TLS version of a client.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Versions {
-    /// Only TLS 1.2.
+    /// TLS 1.2, and no other version.
     Tls12Only,
     All,
 }
 
-/// The TLS sessions of a host's clients for each port: configurations with the tickets that they
-/// got there.
+/// The TLS sessions of a host's clients. Each configuration has the tickets that clients got at
+/// that port with those versions.
 #[derive(Default)]
 pub(super) struct SessionCache(BTreeMap<(u16, Versions), ClientConfig>);
 
@@ -93,17 +94,17 @@ pub(super) struct TlsClient {
     fault: TlsFault,
     has_fault_happened: bool,
     began: Option<Instant>,
-    /// The records and the handshake flights that were encrypted.
+    /// The number of records and of handshake flights that rustls has encrypted.
     records: u64,
     flights: u64,
-    /// The records that are sent next.
+    /// The bytes of the records that are sent next.
     pub(super) output: Vec<u8>,
     has_heard: bool,
     is_over: bool,
 }
 
 impl TlsClient {
-    /// The TLS of a client that connects like this.
+    /// The TLS of a client that connects as `approach` says.
     pub(super) fn new(
         sessions: &mut SessionCache,
         approach: Approach,
@@ -112,7 +113,7 @@ impl TlsClient {
     ) -> TlsClient {
         let settings = sessions.settings(approach.port, approach.protocols, dice);
         chance::seed(dice.roll());
-        let name = ServerName::try_from(HOSTNAME).expect("it is a name");
+        let name = ServerName::try_from(HOSTNAME).expect("the hostname is a valid name");
         TlsClient {
             tls: ClientConnection::new(Arc::new(settings), name).expect("the settings are right"),
             fault,
@@ -126,18 +127,18 @@ impl TlsClient {
         }
     }
 
-    /// The handshake starts.
+    /// Notes when the handshake starts.
     pub(super) fn begin(&mut self, now: Instant) {
         self.began = Some(now);
     }
 
-    /// Encrypts some of `text`. Returns how much of it will arrive undamaged, and how much will
-    /// not.
+    /// Encrypts some of `text`. Returns the number of bytes that will arrive undamaged, and the
+    /// number that will not.
     pub(super) fn encrypt(&mut self, text: &[u8], dice: &mut Dice) -> (usize, usize) {
         chance::seed(dice.roll());
         self.flush(dice);
-        // A client with a fault waits for the end of the handshake. So each record holds all data
-        // that is encrypted at once.
+        // A client with a fault encrypts no data before the end of the handshake. So each record
+        // holds all data that is encrypted at once.
         let waits = self.fault != TlsFault::None && self.tls.is_handshaking();
         if waits || self.has_fault_happened || self.is_over {
             return (0, 0);
@@ -148,7 +149,7 @@ impl TlsClient {
         if self.has_fault_happened { (0, taken) } else { (taken, 0) }
     }
 
-    /// Bytes have arrived. Their plaintext goes to `heard`.
+    /// Decrypts bytes that have arrived, and appends the plaintext to `heard`.
     pub(super) fn hear(&mut self, bytes: &[u8], heard: &mut Vec<u8>, dice: &mut Dice) {
         chance::seed(dice.roll());
         let mut rest = bytes;
@@ -177,7 +178,7 @@ impl TlsClient {
         self.flush(dice);
     }
 
-    /// Whether the connection has failed.
+    /// Whether the TLS connection has failed.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
@@ -220,8 +221,8 @@ impl TlsClient {
         self.output.append(&mut said);
     }
 
-    /// Flips a bit in the body of the record with this number. The header stays intact: otherwise
-    /// the machine would wait for a longer record.
+    /// Flips a bit in the body of the record with this number. The header stays intact. With a
+    /// wrong length the machine would wait for more bytes.
     fn damage(&mut self, said: &mut [u8], wanted: u64, dice: &mut Dice) {
         let mut rest = said;
         while let Some([_, _, _, high, low]) = rest.first_chunk::<HEAD_BYTES>().copied() {
@@ -238,13 +239,15 @@ impl TlsClient {
     }
 }
 
-/// The certificate of all machines, and the one that clients trust.
+/// The certificate of all machines with its key, and the same certificate as the authority that
+/// clients trust.
 fn trust() -> &'static (Certificate, CertificateDer<'static>) {
     static TRUST: OnceLock<(Certificate, CertificateDer<'static>)> = OnceLock::new();
     TRUST.get_or_init(|| {
         chance::seed(1);
         let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key is made");
-        let mut parameters = CertificateParams::new([HOSTNAME.to_string()]).expect("it is a name");
+        let mut parameters =
+            CertificateParams::new([HOSTNAME.to_string()]).expect("the hostname is a valid name");
         (parameters.not_before, parameters.not_after) =
             (date_time_ymd(2025, 1, 1), date_time_ymd(2125, 1, 1));
         let made = parameters.self_signed(&key).expect("it is signed");
@@ -274,8 +277,8 @@ fn settings(versions: Versions) -> ClientConfig {
     settings
 }
 
-/// A clock that always shows the same time. Only the machines' clocks jump, and they decide whether
-/// tickets are valid.
+/// A clock that always shows the same time. Only the machines' clocks jump, and the machines decide
+/// whether tickets are valid.
 #[derive(Debug)]
 struct FixedClock;
 

@@ -1,28 +1,27 @@
-//! The possible values of something that clients change while the model cannot know the exact
-//! value.
+//! A value that clients change, and of which the model may know only the possible values.
 //!
 //! Invariants:
-//! - An acknowledged value is the value, unless another change of the same thing was pending at the
-//!   same time.
-//! - A power cut ends all pending changes. Then the value is one of those that were ever requested,
-//!   and matches the last acknowledged change.
+//! - After an acknowledged change the value is the requested one, unless another change of the
+//!   value was pending at the same time.
+//! - A power cut ends all pending changes. The value is then the last acknowledged one, or one of
+//!   those requested since.
 
 use std::fmt::Debug;
 
-/// A value that may be one of several.
+/// A value that is known, or one of several possible values.
 #[derive(Clone, Debug)]
 pub(super) struct Uncertain<T> {
     may_be: Vec<T>,
     under_way: u32,
-    /// Http2Client or more of the pending changes overlapped.
+    /// Two or more of the pending changes overlapped.
     is_disturbed: bool,
     /// All values that clients have requested, in order.
     wanted: Vec<T>,
-    /// How often the value was settled.
+    /// How often [`Uncertain::settle`] was called.
     settled: u64,
 }
 
-/// The possible values at one moment.
+/// The possible values at the moment of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot<T> {
     may_be: Vec<T>,
@@ -39,12 +38,12 @@ pub(super) struct RequestedChange<T> {
 }
 
 impl<T: Clone + PartialEq + Debug> Uncertain<T> {
-    /// The value is certain.
+    /// A value that is certain.
     pub(super) fn certain(is: T) -> Uncertain<T> {
         Uncertain::between(vec![is])
     }
 
-    /// The value is one of these.
+    /// A value that is one of `may_be`.
     pub(super) fn between(may_be: Vec<T>) -> Uncertain<T> {
         Uncertain { may_be, under_way: 0, is_disturbed: false, wanted: Vec::new(), settled: 0 }
     }
@@ -58,19 +57,20 @@ impl<T: Clone + PartialEq + Debug> Uncertain<T> {
         self.may_be.contains(what)
     }
 
-    /// The values that are possible now. Taken when a request is sent, to check its response.
+    /// The values that are possible now. A client takes the snapshot when it sends a request, to
+    /// check the response.
     pub(super) fn snapshot(&self) -> Snapshot<T> {
         Snapshot { may_be: self.may_be.clone(), changes: self.wanted.len() }
     }
 
-    /// Whether the value may have been `what` at any time since `snapshot`. It may change and
-    /// change again while the response is on its way.
+    /// Whether the value may have been `what` at any time since `snapshot`. It may change several
+    /// times before the response arrives.
     pub(super) fn was_since(&self, snapshot: &Snapshot<T>, what: &T) -> bool {
         snapshot.may_be.contains(what)
             || self.wanted.iter().skip(snapshot.changes).any(|wanted| wanted == what)
     }
 
-    /// A client requests this value.
+    /// Notes that a client requests this value.
     pub(super) fn asked(&mut self, to: T) -> RequestedChange<T> {
         self.is_disturbed |= self.under_way > 0;
         self.under_way += 1;
@@ -82,7 +82,7 @@ impl<T: Clone + PartialEq + Debug> Uncertain<T> {
         RequestedChange { to, before, change: self.wanted.len(), settled: self.settled }
     }
 
-    /// The server has acknowledged the change.
+    /// Notes that the server has acknowledged the change.
     pub(super) fn done(&mut self, asked: &RequestedChange<T>) {
         if asked.settled == self.settled {
             self.ended(vec![asked.to.clone()]);
@@ -96,7 +96,7 @@ impl<T: Clone + PartialEq + Debug> Uncertain<T> {
         }
     }
 
-    /// The server has not made the change, and never will.
+    /// Notes that the server has not made the change, and never will.
     pub(super) fn not_done(&mut self, asked: &RequestedChange<T>) {
         if asked.settled == self.settled {
             self.ended(asked.before.clone());
@@ -111,7 +111,7 @@ impl<T: Clone + PartialEq + Debug> Uncertain<T> {
         self.is_disturbed &= self.under_way > 0;
     }
 
-    /// No change is pending any more.
+    /// Notes that no change is pending any more.
     pub(super) fn settle(&mut self) {
         (self.under_way, self.is_disturbed) = (0, false);
         self.settled += 1;

@@ -1,9 +1,9 @@
-//! A webmail client: logs in or resumes a session, lists, reads, searches, stars, moves, deletes,
-//! composes, undoes a send, saves drafts, changes settings, and logs out.
+//! A webmail client. It logs in or resumes a session, lists, reads, searches, stars, moves,
+//! deletes, composes, undoes a send, saves drafts, changes settings, and logs out.
 //!
-//! It requests one page at a time, like a person. It learns the result of an action from the page
-//! that follows. The model records that result, and it must hold whatever happens to the machine
-//! afterwards.
+//! The client requests one page at a time, like a person. It reads the result of an action from the
+//! following page, and the model records the result. From then on the result must hold, even after
+//! faults.
 
 use std::collections::BTreeMap;
 
@@ -23,31 +23,31 @@ use super::page::WebmailPage;
 use super::reader::ReadScope;
 use super::uncertain::Snapshot;
 
-/// The most rows of a page that is not full.
+/// A page of a mailbox with at most this many rows shows all messages.
 const ROWS_MAX: usize = 49;
-/// The most search results of a page that is not full.
+/// A page of search results with at most this many rows shows all results.
 const FOUND_MAX: usize = 40;
-/// The mailboxes that every account has.
+/// The number of mailboxes that every account has. They have the numbers from one.
 const MAILBOXES: u32 = 6;
 
-/// What the client waits for.
+/// The page that the client waits for.
 #[derive(Debug)]
 pub(super) enum PendingPage {
     /// The response to its login.
     Login,
-    /// A redirect to the login page: its session is over.
+    /// A redirect to the login page, because the session of the cookie has ended.
     LoginRequired,
     List(u32, View),
     Found(MessageId, View),
-    /// The page that shows a message, and then the message's octets.
+    /// `Opened`: the page that shows a message. `Octets`: then the download of its octets.
     Opened(ListRow, View),
     Octets(ListRow, View),
-    /// The response to an action, and then the page that tells the result.
+    /// `Done`: the response to an action. `Told`: then the page that shows the result.
     Done(WebmailAction),
     Told(WebmailAction),
     /// The page of a draft that was saved.
     Draft(MessageId),
-    /// The settings page. The snapshot holds the names that it may show.
+    /// The settings page. The snapshot holds the names that the page may show.
     Settings(Snapshot<String>),
     Goodbye,
 }
@@ -58,29 +58,29 @@ pub(super) struct WebmailClient {
     /// The client's HTTP/2 state, if it uses HTTP/2.
     http2: Option<Http2Client>,
     pub(super) waiting: Option<PendingPage>,
-    /// The session cookie, and the token that its forms contain.
+    /// The session cookie, and the token that the session's forms contain.
     ticket: Option<String>,
     pub(super) token: String,
-    /// The mailbox that it listed last, and the rows of that list.
+    /// The mailbox that the client listed last, and the rows of that list.
     pub(super) mailbox: u32,
     pub(super) rows: Vec<ListRow>,
-    /// The state of the model when it requested that list.
+    /// The state of the model when the client requested that list.
     pub(super) view: Option<View>,
-    /// The draft that it continues to edit.
+    /// The key and message of the draft that the client continues to edit.
     pub(super) draft: Option<(String, MessageId)>,
-    /// The message that it sent last, and the key that undoes that.
+    /// The message that the client sent last, and the key that undoes the send.
     pub(super) undo: Option<(String, MessageId)>,
     /// Until this time the client does nothing. Then it undoes the send of this message.
     pub(super) hesitates: Option<(Instant, String, MessageId)>,
-    /// The number of actions that it still takes.
+    /// The number of actions that the client still takes.
     left: u64,
-    /// Rows of the last list that it has yet to read.
+    /// The rows of the last list whose messages the client has not read yet.
     unread: Vec<ListRow>,
-    /// Messages that it has read, and has yet to search for.
+    /// The messages that the client has read, but not searched for yet.
     sought: Vec<MessageId>,
-    /// The unread messages of each mailbox, as its first list counts them.
+    /// The number of unread messages of each mailbox, as shown on the first list.
     pub(super) unseen: Option<BTreeMap<u32, u32>>,
-    /// It has received all its pages.
+    /// The client has received all its pages.
     pub(super) is_done: bool,
 }
 
@@ -167,7 +167,8 @@ impl WebmailClient {
         Some(WebmailPage::new(head, body))
     }
 
-    /// Comes with the cookie of a live session or of one that is over, or logs in.
+    /// Sends the first request: with the cookie of a live session, with the cookie of an ended
+    /// session, or a login.
     fn come(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
         if self.account == AT_WEBMAIL && self.appetite == ReadScope::Some {
             let model = &mut *context.model;
@@ -255,8 +256,8 @@ impl WebmailClient {
         }
         if page.is_login_redirect() && !matches!(waiting, PendingPage::Login | PendingPage::Goodbye)
         {
-            // The account had too many sessions, a power cut came before the store had this one, or
-            // the clock says that it has expired.
+            // The account had too many sessions, a power cut came before the store had this
+            // session, or the session has expired by the machine's clock.
             if matches!(waiting, PendingPage::LoginRequired) {
                 sometimes!(StrangerComes);
             }
@@ -314,7 +315,7 @@ impl WebmailClient {
         if is_done { ClientProgress::IsDone } else { ClientProgress::GoesOn }
     }
 
-    /// A page shows only the mail of the account that the cookie belongs to.
+    /// Checks that a page shows only the mail of the account that the cookie belongs to.
     fn is_own(&self, page: &WebmailPage) {
         let owner = page.owner();
         let is_own = owner
@@ -369,7 +370,8 @@ impl WebmailClient {
         let most = if matches!(extent, ListExtent::Message(_)) { FOUND_MAX } else { ROWS_MAX };
         let is_excused = context.disk_has_failed || context.model.harmed() > 0;
         let can_be_read = self.rows.iter().all(|row| row.message.is_some());
-        // Or the server found the row, and the message was gone before its summary was read.
+        // The server may have found the row, and the message was deleted before its summary was
+        // read.
         let may_be_gone = context.model.may_have_gone(view);
         assert!(can_be_read || is_excused || may_be_gone, "a row cannot be read: {:?}", self.rows);
         // A search omits messages that cannot be read. A list shows them as unreadable.
@@ -381,7 +383,7 @@ impl WebmailClient {
         context.story.counts.pages += 1;
     }
 
-    /// The page of a message has arrived. The message may be gone meanwhile.
+    /// Handles the page of a message, which may have been deleted meanwhile.
     fn opened(
         &mut self,
         row: ListRow,

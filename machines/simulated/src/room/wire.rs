@@ -1,6 +1,6 @@
-//! The wire: a switch with all frames in flight, and the faults that happen to them.
+//! The wire: a switch with all frames in flight, and the faults that affect frames.
 //!
-//! Each fault is one that a correct TCP survives: see `docs/faults.md`.
+//! A correct TCP survives each of these faults: see `docs/faults.md`.
 
 use std::collections::BTreeMap;
 
@@ -26,14 +26,14 @@ impl Wire {
         Wire { rates, in_flight: BTreeMap::new(), narrow: Vec::new(), sent: 0, dice }
     }
 
-    /// From now on nothing happens to frames. A path that is narrow for good stays so, because TCP
-    /// copes with that.
+    /// Ends the faults of frames. A path that is narrow for ever stays narrow, because TCP can use
+    /// it.
     pub(super) fn heal(&mut self) {
         let Rates { loss, duplication, reordering, corruption, forgery, .. } = &mut self.rates;
         [loss, duplication, reordering, corruption, forgery].into_iter().for_each(|rate| *rate = 0);
     }
 
-    /// From now on a path is narrow.
+    /// Adds a path with a reduced MTU.
     pub(super) fn narrows(&mut self, narrow: Narrow) {
         self.narrow.push(narrow);
     }
@@ -54,7 +54,7 @@ impl Wire {
         self.in_flight.pop_first().map(|(_, arrived)| arrived)
     }
 
-    /// Sends a frame from one end to another one, or to all.
+    /// Sends a frame from one end to the end with its destination address, or to all ends.
     pub(super) fn send(
         &mut self,
         from: Endpoint,
@@ -89,8 +89,8 @@ impl Wire {
         story.tell(|| format!("to {to:?}: {}", describe(frame)));
         let mut frame = frame.to_vec();
         if matches!(to, Endpoint::Station(_)) && self.dice.happens(self.rates.forgery) {
-            // Forges the sound frame: correct checksums over corrupted bytes would make a payload
-            // that no peer has sent.
+            // The frame is forged before it is corrupted. A forged frame gets correct checksums,
+            // and over corrupted bytes these would deliver a payload that no peer has sent.
             let mut forged = frame.clone();
             if forge(&mut forged, &mut self.dice).is_some() {
                 story.tell(|| format!("  and forged: {}", describe(&forged)));
@@ -116,7 +116,7 @@ impl Wire {
         self.in_flight.insert((story.now + span, self.sent), (to, frame));
     }
 
-    /// Flips bits that lie within 15 of each other: an Internet checksum always detects that.
+    /// Flips some of 15 consecutive bits. An Internet checksum always detects that.
     fn corrupt(&mut self, frame: &mut [u8]) {
         let is_ip = |protocol| matches!(protocol, EthernetProtocol::Ipv4 | EthernetProtocol::Ipv6);
         let is_checked =

@@ -1,5 +1,5 @@
-//! The world of a room: its machines, hosts and clients, and the scheduler that lets each act when
-//! it is due.
+//! The world of a room: its machines, hosts and clients, and the scheduler that lets each of them
+//! act at its time.
 
 use chance::Dice;
 use machine::{Ethernet, Instant, Micros};
@@ -32,17 +32,17 @@ use super::tls_client::{TlsClient, TlsFault};
 use super::webmail_client::WebmailClient;
 use super::wire::Wire;
 
-/// A room that takes more steps is stuck.
+/// The room panics as stuck after this many steps.
 const STEPS_MAX: u64 = 20_000_000;
 
-/// A power cut that waits for the disk.
+/// A power cut that happens when the disk has carried out `requests` in total, or at `at_latest`.
 struct PendingCut {
     station: usize,
     requests: u64,
     at_latest: Instant,
 }
 
-/// A room: everything in it, and what is still to happen.
+/// A room: its machines, hosts and clients, and the events that are still to happen.
 pub(super) struct Room {
     pub(super) stations: Vec<Station>,
     /// The last host is the other mail server.
@@ -58,7 +58,8 @@ pub(super) struct Room {
     pending_cuts: Vec<PendingCut>,
     cuts_in_a_row: bool,
     rates: Rates,
-    /// There are enough resources of each kind, and no fault delays a segment for long.
+    /// Machines have enough resources of each kind, and no fault delays a segment for long. So no
+    /// machine has a reason to reset a connection.
     never_resets: bool,
     pub(super) dice: Dice,
     pub(super) story: Chronicle,
@@ -133,7 +134,8 @@ impl Room {
         }
     }
 
-    /// Lets the part that is due first act. Time advances to that moment, but not beyond `end`.
+    /// Lets the actor that is due first act, or one of them at random. Time advances to the moment
+    /// that it is due, but not beyond `end`.
     pub(super) fn step(&mut self, end: Instant) {
         self.steps += 1;
         assert!(self.steps < STEPS_MAX, "the room never ends; it is {:?}", self.story.now);
@@ -157,7 +159,7 @@ impl Room {
         self.check_listings(chosen);
     }
 
-    /// Checks that accepted messages are listed.
+    /// Checks the indexes of all machines, after `actor` has acted.
     fn check_listings(&mut self, actor: Actor) {
         for (number, listing) in self.listings.iter_mut().enumerate() {
             let core = if let Actor::Turn(station, core) = actor {
@@ -366,7 +368,7 @@ impl Room {
         }
     }
 
-    /// A client connects from a host to a machine.
+    /// Connects a client from a host to a machine.
     pub(super) fn welcome(
         &mut self,
         host: usize,
@@ -410,8 +412,8 @@ impl Room {
         });
     }
 
-    /// A host is gone with all its clients. The first host stays, because its clients do the final
-    /// checks.
+    /// Removes a host and all its clients for ever. The first host always stays, because its
+    /// clients do the final checks.
     fn vanish(&mut self, number: usize) {
         if number > 0 {
             self.hosts[number].vanish();
@@ -419,7 +421,8 @@ impl Room {
         }
     }
 
-    /// From now on no fault happens, and no planned client connects. Each host has its cable.
+    /// Ends all faults of hosts, clients and frames, and cancels the planned events. Every host
+    /// gets its cable back.
     pub(super) fn nothing_more_happens(&mut self) {
         self.events.clear();
         self.pending_cuts.clear();
@@ -438,7 +441,7 @@ impl Room {
         });
     }
 
-    /// Cuts the power of a machine, and checks what is left.
+    /// Cuts the power of a machine, and checks the contents of its disk.
     pub(super) fn cut(&mut self, number: usize) {
         let now = self.story.now;
         let station = &mut self.stations[number];
