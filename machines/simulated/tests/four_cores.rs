@@ -1,6 +1,6 @@
-//! The engine's promises on a machine with four cores.
+//! The tests of the engine on a machine with four cores.
 
 mod engine;
 
-/// The machine's cores.
+/// The number of the machine's cores.
 const CORES: u8 = 4;

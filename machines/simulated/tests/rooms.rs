@@ -1,11 +1,11 @@
-//! The same scenario always runs the same way. Some rooms also run here, for developers that run
-//! only the unit tests.
+//! Tests that two runs of a scenario are equal. These tests also run some rooms, for developers
+//! that run only the unit tests.
 
 use machine::{Instant, Micros};
 
 use simulated::room::{FAULTS, Fault, Scenario, Trace, live};
 
-/// The scenario of `seed`, with little time.
+/// The scenario of `seed`, shortened to two seconds.
 fn short(seed: u64) -> Scenario {
     Scenario { until: Instant::START + Micros::from_secs(2), ..Scenario::of_seed(seed) }
 }

@@ -1,6 +1,6 @@
-//! The engine's promises on a machine with two cores.
+//! The tests of the engine on a machine with two cores.
 
 mod engine;
 
-/// The machine's cores.
+/// The number of the machine's cores.
 const CORES: u8 = 2;

@@ -1,5 +1,4 @@
-//! External clients that are not welcome: block lists, greylisting, rate limits, and what happens
-//! to their mail.
+//! Abuse by external clients: block lists, greylisting, rate limits, and the handling of such mail.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -23,13 +22,14 @@ const UNCHECKED: &str = "451 4.7.0 Cannot check your IP address now, try again l
 const REFUSED: &str =
     "554 5.7.1 203.0.113.7 is listed by block.test: See https://block.test/203.0.113.7";
 
-/// The name server lists this address of the external client.
+/// Adds `name` to the zone of the name server with this result, so that the external client is
+/// listed.
 fn list(server: &mut NameServer, name: &'static str, address: [u8; 4]) {
     server.zone.push((name, IPV4, address.to_vec()));
     server.zone.push((name, TEXT, text("See https://block.test/203.0.113.7")));
 }
 
-/// A host has connected, and sent EHLO and MAIL.
+/// Connects from a host, and sends EHLO and MAIL.
 fn greet(room: &mut Room, server: &mut NameServer, host: usize) -> Talk {
     let mut talk = room.connect_from(host, 25);
     assert!(server.line(room, &mut talk).starts_with("220 "));
@@ -40,7 +40,7 @@ fn greet(room: &mut Room, server: &mut NameServer, host: usize) -> Talk {
     talk
 }
 
-/// The reply to a host that names Ada as recipient.
+/// The reply to RCPT for Ada, on a new connection of a host.
 fn named(room: &mut Room, server: &mut NameServer, host: usize) -> String {
     let mut talk = greet(room, server, host);
     let reply = server.smtp(room, &mut talk, "RCPT TO:<ada@barepost.test>");
@@ -96,7 +96,7 @@ fn unlisted_allowed_and_exempt_clients_are_accepted() {
             .into_iter()
             .enumerate()
     {
-        // The configuration lines come last, and belong to [access].
+        // The lines are appended to a configuration that ends with the section [access].
         let exempt =
             if case == "exempt" { "unthrottled_from = [\"203.0.113.0/24\"]\n" } else { "" };
         let (mut room, mut server) =
@@ -166,7 +166,7 @@ fn a_silent_list_refuses_no_client_and_is_skipped_for_a_while() {
             "the postmaster does not wait for lists"
         );
         room.part(talk);
-        // When each core has waited for the list last.
+        // The time at which each core last waited for the list.
         let mut waited_until = vec![None; usize::from(CORES)];
         let mut waits = |room: &mut Room| {
             let mut talk = greet(room, &mut server, EXTERNAL);
@@ -199,7 +199,7 @@ fn a_silent_list_refuses_no_client_and_is_skipped_for_a_while() {
 
 #[test]
 fn concurrent_list_lookups_are_limited_and_cleaned_up() {
-    // Without a greeting delay, all of them are looked up at the same time.
+    // Without a greeting delay, all clients are looked up at the same time.
     let (mut room, mut server) =
         serving_as(7, Mood::Silent, &format!("{LISTS}greeting_delay = \"0s\"\n"));
     let wait = |room: &mut Room, server: &mut NameServer| {
@@ -207,11 +207,11 @@ fn concurrent_list_lookups_are_limited_and_cleaned_up() {
         room.send(&talk, b"RCPT TO:<ada@barepost.test>\r\n");
         talk
     };
-    // As many as an address may open in a minute, at most.
+    // An address may open at least this many connections in a minute.
     let count = 50 * usize::from(CORES.min(4));
     let mut talks: Vec<Talk> = (0..count).map(|_| wait(&mut room, &mut server)).collect();
     room.pass(Micros::from_millis(100));
-    // A third of those that may wait for one response: all come from one address.
+    // An address may have a third of the lookups that may wait for one response.
     let searches = room.engines.in_use().searches;
     assert_eq!(searches, 42);
     let answered: Vec<String> = talks.iter_mut().filter_map(|talk| room.line_heard(talk)).collect();
@@ -228,7 +228,7 @@ fn concurrent_list_lookups_are_limited_and_cleaned_up() {
     assert_eq!(InUse { connections: 0, ..room.engines.in_use() }, InUse::default());
 }
 
-/// No client passes unchecked because of a limit of the server.
+/// A limit of the server lets no client pass unchecked.
 #[test]
 fn a_client_beyond_the_lookup_limit_is_deferred() {
     let (mut room, mut server) =
@@ -263,7 +263,7 @@ fn a_client_beyond_the_lookup_limit_is_deferred() {
     room.until_nothing_is_in_use();
 }
 
-/// The connections of the host that were greeted, of twenty. They stay open.
+/// Opens twenty connections from a host. Returns those that got a greeting, still open.
 fn greeted(room: &mut Room, server: &mut NameServer, host: usize) -> Vec<Talk> {
     let (mut greeted, mut refused) = (Vec::new(), Vec::new());
     for _ in 0..20 {
@@ -296,7 +296,8 @@ fn connections_per_external_address_are_limited() {
         talks.into_iter().chain(neighbours).for_each(|talk| room.part(talk));
         room.until_nothing_is_in_use();
         let again = greeted(&mut room, &mut server, EXTERNAL);
-        // A closed connection does not count as open, but as a recent one.
+        // A closed connection does not count for the limit on open connections, but for the one per
+        // minute.
         assert!(
             if seed == 21 { (3..=most).contains(&again.len()) } else { again.len() <= most },
             "{}",
@@ -344,7 +345,7 @@ fn messages_and_recipients_per_address_are_rate_limited() {
     room.until_nothing_is_in_use();
 }
 
-/// Each connection is on another core, or on one that had an earlier one.
+/// The connections are on several cores, and some cores have several connections.
 #[test]
 fn rate_limits_count_across_all_cores() {
     for seed in 25..29 {
@@ -420,7 +421,8 @@ fn early_talkers_are_refused_during_the_greeting_delay() {
         assert_eq!(server.smtp(&mut room, &mut talk, "EHLO far.test"), early);
         room.until("it is over", |room| room.has_hung_up(&mut talk));
         room.part(talk);
-        // A client that leaves earlier is not greeted, nor one that waits while the machine stops.
+        // A client that disconnects during the delay leaves nothing behind. Nor does a client that
+        // waits while the machine stops.
         let talk = room.connect_from(EXTERNAL, 25);
         room.until("it is open", |room| room.hosts[EXTERNAL].is_open(talk.connection));
         room.abort(&talk);
@@ -495,7 +497,7 @@ fn improper_pipelining_is_refused() {
 const GREYLIST: &str = "[abuse]\ngreylist = \"5m\"\ndnswl = [\"trust.test\"]\n";
 const COME_AGAIN: &str = "450 4.7.1 Greylisted, try again in a few minutes";
 
-/// The reply to a host for this sender and recipient.
+/// The reply to RCPT for this sender and recipient, from the external client.
 fn answer(room: &mut Room, server: &mut NameServer, sender: &str, recipient: &str) -> String {
     let mut talk = room.connect_from(EXTERNAL, 25);
     assert!(server.line(room, &mut talk).starts_with("220 "));
@@ -582,7 +584,7 @@ fn greylisting_knows_spf_domains_and_trusted_hosts() {
     }
 }
 
-/// The replies to these commands after EHLO.
+/// The replies to these commands on a new connection, after EHLO and MAIL.
 fn replies<const COUNT: usize>(
     room: &mut Room,
     server: &mut NameServer,
@@ -622,7 +624,7 @@ fn a_rejected_message_does_not_pass_greylisting() {
     }
 }
 
-/// The envelopes of one connection of many: each has a unique sender.
+/// The commands for an envelope. Each connection and number has a sender of its own.
 fn envelope(talk: usize, number: usize) -> String {
     format!("MAIL FROM:<{talk}.{number}@[203.0.113.7]>\r\nRCPT TO:<ada@barepost.test>\r\n")
 }

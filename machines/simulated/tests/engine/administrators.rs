@@ -1,4 +1,4 @@
-//! The rights of administrators over certificates, over either version of HTTP.
+//! The rights of administrators to replace certificates, over HTTP/1.1 and HTTP/2.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 

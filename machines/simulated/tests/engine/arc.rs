@@ -1,4 +1,4 @@
-//! ARC results of forwarders about messages from outside, and which of them count.
+//! The ARC results of forwarders about messages from outside, and from which forwarders they count.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -82,7 +82,7 @@ fn the_arc_result_is_in_the_trace_fields() {
         );
         assert!(rest == message && results(&above)[3] == "dkim=none", "{above}");
     }
-    // None of them is a trusted ARC domain here.
+    // No domain is a trusted ARC domain in this configuration.
     let untrusted = sealed(&mut room, "list.test", FOUND, &message_from("ada@pass.test"));
     assert_eq!(send(&mut room, &mut server, "me@fail.test", &untrusted), REFUSED);
     room.until_nothing_is_in_use();
@@ -127,8 +127,8 @@ fn arc_results_count_only_from_trusted_domains() {
     assert!(send(&mut room, &mut server, "me@far.test", &apart).starts_with("250 2.0.0 "));
     let all = super::dmarc::messages_of(&room, "ada");
     assert_eq!(all.iter().filter(|(mailbox, _)| *mailbox == JUNK).count(), 1);
-    // If the author cannot be checked now, the message is not refused when a trusted domain might
-    // vouch for it.
+    // If the ARC signature cannot be checked now, the message is not refused when a trusted domain
+    // may have found it authentic.
     let lost = message_from("ada@strict.test");
     let [good, doubted] =
         [FOUND, NOT_FOUND].map(|found| sealed(&mut room, "list.test", found, &lost));

@@ -1,4 +1,5 @@
-//! Forwarded messages from outside: the server seals its results with ARC, and the seal is valid.
+//! ARC seals on forwarded messages from outside: the server seals its results, and the seal is
+//! valid.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -18,7 +19,7 @@ use super::room::tls_stream::Trust;
 use super::room::{DISK_BYTES, Room, stuffed, usual_sizes};
 use super::signing::{keys, verdicts};
 
-/// Grace's mail is forwarded, by a machine that has these keys.
+/// A machine with these signing keys that forwards Grace's mail.
 fn serving(seed: u64, disk: MemoryDisk, lines: &str, keys: Vec<SigningKey>) -> (Room, World) {
     let configuration = of("grace", lines, &super::relay::configuration());
     let certificates = vec![Trust::new("mail.barepost.test").certificate];
@@ -163,7 +164,8 @@ fn unchecked_messages_and_broken_chains_are_not_sealed() {
         text.contains("arc=fail reason=\"set 1: ") && text.matches("ARC-Seal: ").count() == 1,
         "{text}"
     );
-    // From a host of the local network, and from a local user. The server signs the latter.
+    // One message comes from a host of the local network, the other from a local user. The server
+    // signs the second one.
     let lie = "Authentication-Results: mail.barepost.test;\r\n\tspf=pass;\r\n\tarc=none\r\n";
     delivered_locally(
         &mut world,
@@ -200,7 +202,7 @@ fn without_an_rsa_key_nothing_is_sealed() {
     room.until_nothing_is_in_use();
 }
 
-/// The same scenario again and again, with the power cut one step later each time.
+/// Runs the same scenario repeatedly, with the power cut one step later each time.
 #[test]
 fn a_message_is_sealed_at_any_power_cut() {
     let (mut once, mut twice, mut steps) = (0, 0, 0);

@@ -20,8 +20,8 @@ use crate::CORES;
 
 pub(super) const NAME: &str = "mail.barepost.test";
 
-/// The credentials of Ada, an administrator, and of Grace, an ordinary user, with the password
-/// `lovelace`; and a wrong password.
+/// HTTP credentials: of Ada, an administrator, of Grace, an ordinary user, and of Ada with a wrong
+/// password.
 pub(super) const ADA: &str = "YWRhOmxvdmVsYWNl";
 pub(super) const GRACE: &str = "Z3JhY2U6bG92ZWxhY2U=";
 pub(super) const GUESS: &str = "YWRhOmd1ZXNz";
@@ -43,12 +43,12 @@ pub(super) fn serving(seed: u64, first: &Trust) -> Room {
     on(seed, MemoryDisk::blank(DISK_BYTES), &[first], site(1000))
 }
 
-/// The machine after a power cut.
+/// The machine after a power cut and a restart.
 fn again(room: Room, seed: u64, certificates: &[&Trust]) -> Room {
     on(seed, room.machine.disk.power_cut(&mut Dice::new(seed)), certificates, Site::default())
 }
 
-/// A certificate with the key of this seed.
+/// A certificate for [`NAME`] with the key of this seed, valid for these days.
 pub(super) fn other(seed: u64, days: Range<i64>) -> Trust {
     Trust::made(seed, &[NAME], days)
 }
@@ -62,7 +62,7 @@ fn send(room: &mut Room, tls_stream: &mut TlsStream, credentials: &str, pem: &[u
     send_part(room, tls_stream, credentials, pem, pem.len());
 }
 
-/// The same with only the first bytes of an upload of this length.
+/// Sends only the first bytes of an upload of `length` bytes.
 pub(super) fn send_part(
     room: &mut Room,
     tls_stream: &mut TlsStream,
@@ -77,7 +77,7 @@ pub(super) fn send_part(
     room.send_tls(tls_stream, &[head.as_bytes(), begin].concat());
 }
 
-/// Status and text of the next response.
+/// The status and the text of the next response.
 fn answer(room: &mut Room, tls_stream: &mut TlsStream) -> (String, String) {
     let status = room.line_tls(tls_stream).trim_start_matches("HTTP/1.1 ").to_string();
     let mut length = 0;
@@ -162,7 +162,7 @@ fn an_acknowledged_certificate_is_used_on_every_core() {
     room.finish_tls(later);
 }
 
-/// No client sends anything after it.
+/// The server stores the certificate although no client sends anything after it.
 #[test]
 fn certificate_that_came_is_stored_at_once() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
@@ -184,7 +184,8 @@ fn certificate_that_came_is_stored_at_once() {
 #[test]
 fn an_upload_is_acknowledged_after_every_core_uses_it() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
-    // Which core keeps certificates depends on the disk. The held core must not always be that one.
+    // The core that stores certificates depends on the disk. With several seeds the held core is
+    // not always that core.
     for (seed, held) in
         (0..u64::from(16 / CORES)).flat_map(|seed| (0..CORES).map(move |held| (16 + seed, held)))
     {
@@ -195,7 +196,7 @@ fn an_upload_is_acknowledged_after_every_core_uses_it() {
         if room.engines.in_use_on_each()[usize::from(held)].sessions > 0 {
             continue;
         }
-        // The login is checked before.
+        // The server checks the login before the core is held.
         let (begin, rest) = second.pem.split_at(100);
         send_part(&mut room, &mut tls_stream, ADA, begin, second.pem.len());
         room.pass(Micros::from_millis(100));
@@ -294,7 +295,7 @@ fn an_uploaded_certificate_counts_until_a_later_configured_one() {
     assert_eq!(upload(&mut room, &all, &second.pem).0, "200 OK");
     let mut room = again(room, 5, &[&first]);
     assert_eq!(shown(&mut room, 443, &all), second.root);
-    // Whatever their dates are, the later upload counts.
+    // The later upload counts, independent of the dates in the certificates.
     assert_eq!(upload(&mut room, &all, &third.pem).0, "200 OK");
     assert_eq!(shown(&mut room, 443, &all), third.root);
     let mut room = again(room, 6, &[&first]);
@@ -303,8 +304,8 @@ fn an_uploaded_certificate_counts_until_a_later_configured_one() {
     assert!(
         room.console_says("ignored: the configuration has a newer certificate for the same names")
     );
-    // The client's clock is before the certificate's validity, and so it reports that it got this
-    // one.
+    // The client's clock is before the validity of this certificate. So the client's complaint
+    // shows that it got this certificate.
     let mut tls_stream = room.connect_tls(443, &client(&all));
     room.until_tls(&mut tls_stream, "the client refuses it", |tls_stream| {
         tls_stream.complaint.is_some()
@@ -342,8 +343,8 @@ fn an_uploaded_certificate_is_read_after_a_disk_outage() {
         let expected = if is_given_up { &first } else { &second };
         assert_eq!(shown(&mut room, 443, &[&first, &second]), expected.root, "{steps} {seconds}");
         if is_given_up {
-            // A certificate that could not be read is not removed together with those that no
-            // longer count.
+            // An upload removes certificates that no longer count, but not one that could not be
+            // read.
             let others = Trust::made(16, &["www.barepost.test"], -1..90);
             assert_eq!(upload(&mut room, &[&first, &second], &others.pem).0, "200 OK");
             let mut room = again(room, 17, &[&first]);
@@ -385,8 +386,8 @@ fn the_newest_certificate_is_used_for_its_names_only() {
 fn an_acknowledged_certificate_survives_any_power_cut() {
     let (first, second, third) = (Trust::new(NAME), other(8, -1..90), other(9, -1..80));
     let all = [&first, &second, &third];
-    // Returns the number of steps until the upload is acknowledged, or whether it is within
-    // `steps_max`; and the machine then.
+    // Steps until the upload is acknowledged, at most `steps_max` times. Returns the number of
+    // steps, whether it was acknowledged, and the machine.
     let life = |steps_max: usize| {
         let mut room = serving(9, &first);
         assert_eq!(upload(&mut room, &all, &second.pem).0, "200 OK");
@@ -459,7 +460,7 @@ fn an_upload_whose_client_leaves_blocks_no_other_client() {
     assert_eq!(shown(&mut room, 443, &both), second.root);
 }
 
-/// Whether there was space for a message.
+/// Whether the machine accepts a message.
 fn is_message_taken(room: &mut Room) -> bool {
     let mut talk = room.connect(25);
     room.smtp_reply(&mut talk);

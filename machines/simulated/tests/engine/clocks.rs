@@ -1,4 +1,4 @@
-//! A wrong clock: the time that is used instead, the console message, and the order that is kept.
+//! Wrong clocks: the server uses another time, says so on the console, and keeps messages in order.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -9,11 +9,11 @@ use machine::UnixTime;
 use simulated::MemoryDisk;
 
 const MESSAGE: &[u8] = b"Subject: Hello\r\n\r\nDear Ada\r\n";
-/// The 25th of November 2026.
+/// The build date of the program: the 25th of November 2026.
 const MADE: UnixTime = UnixTime::from_seconds(1_795_600_000);
 const DAY_SECONDS: u64 = 24 * 3600;
 
-/// A machine with this clock at its start, and a program that was built at that time.
+/// A machine whose clock shows `clock` at its start, with a program that was built at `made`.
 fn starting(disk: MemoryDisk, clock: UnixTime, made: UnixTime) -> Room {
     let mut room = Room::opening(1, disk, usual_sizes());
     (room.machine.started, room.machine.program_date) = (clock, made);
@@ -25,7 +25,7 @@ fn disk_of(room: Room) -> MemoryDisk {
     room.machine.disk.power_cut(&mut Dice::new(1))
 }
 
-/// The trace line with the date of a message's arrival.
+/// The line of a message's trace fields that has the date of arrival.
 fn received(room: &mut Room, number: usize) -> String {
     let mut talk = room.log_in("ada");
     let message = String::from_utf8(room.retrieve_any(&mut talk, number)).expect("it is ASCII");
@@ -73,7 +73,7 @@ fn a_clock_behind_the_newest_message_is_used_and_announced() {
     assert!(!room.console_says("clock:"), "{:?}", room.machine.console);
 }
 
-/// How many reports of failed deliveries Ada has.
+/// The number of reports of failed deliveries in Ada's inbox.
 fn failed(world: &mut World, room: &mut Room) -> usize {
     world.inbox(room, "ada").iter().filter(|text| text.contains("Action: failed")).count()
 }
@@ -93,8 +93,8 @@ fn a_clock_that_jumps_ahead_gives_up_no_message_in_the_queue() {
     world.pass(&mut room, 2 * DAY_SECONDS);
     assert_eq!(failed(&mut world, &mut room), 1, "it was tried for five days");
 
-    // Messages that arrive after the jump get their full time, and so do those that a start with a
-    // wrong clock finds.
+    // Messages that arrive after the jump get their full time in the queue. So do messages that are
+    // in the queue when the machine starts with a wrong clock.
     world.submit(&mut room, &["bob@far.test"], MESSAGE_AWAY);
     world.pass(&mut room, 3600);
     let (mut room, mut world) = world.power_cut(room, 720);
@@ -112,7 +112,7 @@ fn a_clock_that_jumps_back_keeps_no_message_in_the_queue() {
     room.machine.started =
         UnixTime::from_seconds(room.machine.started.seconds() + 25 * DAY_SECONDS);
     world.submit(&mut room, &["bob@far.test"], MESSAGE_AWAY);
-    // The next life begins 25 days earlier.
+    // After the restart the clock is 25 days back.
     let (mut room, mut world) = world.power_cut(room, 721);
     world.peer.mood = Mood::Takes;
     world.pass(&mut room, 3600);
@@ -125,7 +125,7 @@ fn a_message_that_is_dated_ahead_is_given_up_in_time() {
     room.machine.started =
         UnixTime::from_seconds(room.machine.started.seconds() + 25 * DAY_SECONDS);
     world.submit(&mut room, &["bob@far.test"], MESSAGE_AWAY);
-    // The next life begins 25 days earlier.
+    // After the restart the clock is 25 days back.
     let (mut room, mut world) = world.power_cut(room, 722);
     world.pass(&mut room, 4 * DAY_SECONDS);
     assert_eq!(failed(&mut world, &mut room), 0, "it is tried for days");

@@ -1,5 +1,5 @@
-//! Conversations in the webmail: one row, one page, actions on all messages of one, and the content
-//! in and beside its messages.
+//! Conversations in the webmail: one row, one page, actions on all messages of a conversation, and
+//! the inline and remote content of its messages.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -10,7 +10,7 @@ use super::relay::{ADA, GRACE};
 use super::room::Room;
 use super::webmail::{Browser, between, message, serving};
 
-/// A reply in the conversation that began with the message of that subject.
+/// A reply to the message with this subject.
 fn answer(number: usize, subject: &str, text: &str) -> Vec<u8> {
     format!(
         "From: Mary <mary@example.org>\r\nTo: ada@barepost.test\r\nSubject: Re: {subject}\r\nMessage-ID: <{number}.{subject}@example.org>\r\n\
@@ -23,8 +23,8 @@ fn deliver(room: &mut Room, octets: &[u8]) {
     assert!(room.deliver("ada@barepost.test", octets).starts_with("250"));
 }
 
-/// A conversation of three messages: received, Ada's reply, and received again. Beside it there is
-/// another message.
+/// A conversation of three messages: a received one, Ada's reply, and another received one. The
+/// inbox also has a message of another conversation.
 fn conversation(seed: u64) -> (Room, Browser, String) {
     let (mut room, trust) = serving(seed);
     deliver(&mut room, &message("Engine", "It computes."));
@@ -99,7 +99,7 @@ fn conversation_actions_apply_to_all_messages_on_the_page() {
     let act = |ada: &mut Browser, room: &mut Room, fields: &[(&str, &str)]| {
         ada.post(room, "/mail/act", &[&[("token", token.as_str())], fields].concat()).text()
     };
-    // A message that arrived after the page was made stays.
+    // A message that arrived after the page was made stays in the inbox.
     deliver(&mut room, &answer(2, "Engine", "Not seen yet."));
     let list = act(&mut ada, &mut room, &with("archive", "1.3", "/mail/box/1"));
     assert!(
@@ -236,7 +236,7 @@ fn trusted_senders_load_remote_content_until_revoked() {
         assert!(room.smtp(&mut talk, ".").starts_with("250"), "{sender}");
         room.part(talk);
     }
-    // The field `From` of a client that has not logged in does not count.
+    // The `From` field of a message from a client without login does not count.
     deliver(&mut room, written("grace").as_bytes());
     let mut ada = Browser::new(&trust);
     ada.log_in(&mut room, "ada", "lovelace");
@@ -301,7 +301,7 @@ fn a_message_to_oneself_is_shown_once_and_a_forgery_too() {
             &[&[("token", token.as_str()), ("do", "send")], &form[..]].concat(),
         );
     }
-    // Every recipient of a message knows its Message-ID and its beginning.
+    // The forger may be a recipient, and so knows the Message-ID and the beginning of the message.
     let source = ada.get(&mut room, "/mail/download/1.1").text();
     deliver(&mut room, source.replace("Mine.", "Forged.").as_bytes());
     let seen = |ada: &mut Browser, room: &mut Room, address: &str| {
@@ -339,7 +339,7 @@ fn a_message_to_oneself_is_shown_once_and_a_forgery_too() {
     }
     let list = ada.get(&mut room, "/mail/box/1").text();
     assert!(list.contains("href=\"/mail/box/1/2\""), "it leads to the message alone: {list}");
-    // Moved to another mailbox, it is still the same message.
+    // A message that was moved to another mailbox is still recognized as the same message.
     ada.post(
         &mut room,
         "/mail/act",
@@ -348,7 +348,8 @@ fn a_message_to_oneself_is_shown_once_and_a_forgery_too() {
     assert_eq!(seen(&mut ada, &mut room, "/mail/box/4/1"), (1, 1, false));
     assert_eq!(counts(&mut ada, &mut room, "/mail/box/3"), ["1", "1", "2"]);
     assert_eq!(counts(&mut ada, &mut room, "/mail/box/4"), ["1"]);
-    // A held message takes as long to arrive, and a reply to oneself is a second message.
+    // A message that was held is recognized too, although it arrives later. A reply to oneself is a
+    // second message.
     ada.hold(&mut room, "10");
     let form = [
         ("to", "ada@barepost.test"),

@@ -1,5 +1,5 @@
-//! The cores act as one machine: a client's connection on any core finds the same mail, the same
-//! locks and the same end.
+//! Tests that the cores act as one machine: a connection on any core has the same mail and locks,
+//! and ends at the same stop.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -14,14 +14,14 @@ use super::signing::sizes_for_messages;
 use super::webmail::between;
 use crate::CORES;
 
-/// So many concurrent connections that every core gets some: each seed's card distributes them in
-/// another way.
+/// The number of concurrent connections with which every core gets some. The card of each seed
+/// distributes connections in another way.
 const CROWD: usize = if CORES > 4 { 64 } else { 24 };
 
 /// A page that takes many frames.
 const PAGE_BYTES: usize = 400_000;
 
-/// A message with more pages than a core can spare for it.
+/// A message with more pages than a core can buffer for one message.
 fn long_message(number: usize) -> Vec<u8> {
     let line = format!("Line of letter {number}, which is one of many\r\n");
     [format!("Subject: {number}\r\n\r\n").into_bytes(), line.repeat(1500).into_bytes()].concat()
@@ -55,7 +55,7 @@ fn every_core_accepts_clients_once_the_machine_serves() {
         let mut room = Room::opening(seed, MemoryDisk::blank(32 << 20), usual_sizes());
         let hosts: Vec<usize> = (0..8).map(|_| room.add_host()).collect();
         let mut talks = Vec::new();
-        // The last of these connections are made just after the console message.
+        // The last of these connections are opened just after the console message.
         while !room.console_says("serving") {
             talks = hosts.iter().map(|host| room.connect_from(*host, 25)).collect();
             room.step();
@@ -91,7 +91,7 @@ fn messages_received_on_any_core_are_readable_on_every_core() {
         }
         for account in ["ada", "grace"] {
             let mut numbers = Vec::new();
-            // Each reader has a new connection: all cores must see the same maildrop.
+            // Each reader has a new connection, on any core. All cores must have the same maildrop.
             for number in 1..=CROWD {
                 let mut talk = room.log_in(account);
                 assert!(room.pop3(&mut talk, "STAT").starts_with(&format!("+OK {CROWD} ")));
@@ -144,11 +144,11 @@ fn a_message_to_all_cores_begins_with_one_place_per_core() {
     }
 }
 
-/// The messages that a core lets begin at a time, in tests of that limit.
+/// The most messages that a core receives at a time, in tests of that limit.
 const PLACES: usize = 4;
 
-/// A room with few concurrent messages, and the cores that own the accounts of ada and grace: two,
-/// if possible.
+/// A room with few places for concurrent messages, and the cores that own the accounts of Ada and
+/// Grace. The two are different cores if the machine has several.
 fn room_with_few_places(first_seed: u64) -> (Room, [usize; 2]) {
     for seed in first_seed..first_seed + 20 {
         let sizes = Sizes { transactions: PLACES, ..usual_sizes() };
@@ -161,7 +161,7 @@ fn room_with_few_places(first_seed: u64) -> (Room, [usize; 2]) {
     unreachable!("one core has both in each of many rooms");
 }
 
-/// So many connections on one core.
+/// Opens `count` connections on one core.
 fn talks_on(room: &mut Room, core: usize, count: usize) -> Vec<Talk> {
     let (mut talks, mut others) = (Vec::new(), Vec::new());
     while talks.len() < count {
@@ -180,7 +180,7 @@ fn talks_on(room: &mut Room, core: usize, count: usize) -> Vec<Talk> {
     talks
 }
 
-/// Begins a message for these accounts, up to RCPT.
+/// Sends MAIL, and RCPT for these accounts.
 fn name_recipients(room: &mut Room, talk: &mut Talk, names: &[&str]) {
     assert!(room.smtp(talk, "MAIL FROM:<>").starts_with("250 "));
     for name in names {
@@ -188,7 +188,8 @@ fn name_recipients(room: &mut Room, talk: &mut Talk, names: &[&str]) {
     }
 }
 
-/// The core that owns an account. A message for it counts there and on the core of its connection.
+/// The core that owns an account. A message for the account takes a place there and on the core of
+/// its connection.
 fn owner_of(room: &mut Room, name: &str) -> usize {
     let [mut talk] = talks_on(room, 0, 1).try_into().ok().expect("one connection");
     name_recipients(room, &mut talk, &[name]);
@@ -202,7 +203,8 @@ fn owner_of(room: &mut Room, name: &str) -> usize {
     owner
 }
 
-/// Each of two cores receives as many messages as it may, and each message is for accounts of both.
+/// Each of two cores receives the most messages that it may, and each message is for accounts of
+/// both cores.
 #[test]
 fn messages_for_two_cores_do_not_deadlock() {
     for seed in [26, 126] {
@@ -233,7 +235,7 @@ fn messages_for_two_cores_do_not_deadlock() {
     }
 }
 
-/// Slow senders take all the places of a core.
+/// Slow senders have taken all the places of a core.
 #[test]
 fn a_message_that_waits_for_a_place_is_not_given_up() {
     if CORES == 1 {
@@ -245,7 +247,7 @@ fn a_message_that_waits_for_a_place_is_not_given_up() {
         name_recipients(&mut room, talk, &["grace"]);
         assert!(room.smtp(talk, "DATA").starts_with("354 "));
     }
-    // One has bytes to send, and one is complete.
+    // One message has text, and the other consists of the end of data only.
     let mut waiting = talks_on(&mut room, one, 2);
     for (talk, message) in waiting.iter_mut().zip(["Subject: x\r\n\r\nHello.\r\n.\r\n", ".\r\n"]) {
         name_recipients(&mut room, talk, &["ada", "grace"]);
@@ -266,8 +268,8 @@ fn a_message_that_waits_for_a_place_is_not_given_up() {
     room.until_nothing_is_in_use();
 }
 
-/// Messages that have begun wait for buffers of one core, with as many of their pages in transit as
-/// possible, and more data arrives meanwhile.
+/// Messages wait for buffers of one core. As many of their pages as possible are in transit, and
+/// more data arrives meanwhile.
 #[test]
 fn messages_for_a_core_with_few_buffers_continue_in_turn() {
     for seed in [24, 25] {
@@ -365,14 +367,14 @@ fn each_core_reports_its_share_of_the_load_at_the_stop() {
         said.split_once(" connections, ")?.0.parse::<usize>().ok()
     });
     let shares: Vec<usize> = shares.collect();
-    // A single core had all of it.
+    // A machine with one core reports no shares.
     let is_alone = CORES == 1;
     assert_eq!(shares.len(), if is_alone { 0 } else { usize::from(CORES) });
     assert_eq!(shares.iter().sum::<usize>(), if is_alone { 0 } else { talks.len() });
 }
 
-/// Some of the abandoned data is on other cores than the store's, and some at the store, which
-/// accepts no more because its disk does not answer.
+/// When the clients disconnect, some of the data is on the cores of their connections. Some is at a
+/// store that accepts no more, because its disk does not answer.
 #[test]
 fn abandoned_messages_leave_nothing_behind_on_any_core() {
     for (seed, mood) in [(28, Mood::Works), (29, Mood::Works), (30, Mood::Waits), (31, Mood::Waits)]
@@ -416,7 +418,7 @@ fn a_core_that_sends_for_others_gets_its_share_of_the_card() {
             let host = room.add_host();
             let mut talk = room.connect_from(host, if own.is_none() { 25 } else { 80 });
             room.until("a core has it", |room| sessions_on_each(room) != sessions);
-            // A single core sends for all.
+            // On a machine with one core every connection is on the first core.
             let is_first_cores = sessions_on_each(&room)[0] > sessions[0];
             match (own.is_some(), is_first_cores) {
                 (false, true) => {

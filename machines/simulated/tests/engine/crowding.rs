@@ -1,4 +1,4 @@
-//! Addresses with more connections than their share do not keep other clients out.
+//! Tests that addresses with more connections than their share do not lock out other clients.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -22,7 +22,7 @@ const SMALL: Sizes = Sizes {
     index_bytes: 4 << 20,
 };
 
-/// A room with a network of many /24, and `hosts` hosts in addition to the first.
+/// A room with a /16 network, and `hosts` hosts in addition to the first.
 fn room_with(seed: u64, hosts: usize, sizes: Sizes, more: &str) -> Room {
     let configuration = CONFIGURATION.replace("10.0.0.2/24", "10.0.0.2/16") + more;
     let mut room = Room::configured(seed, MemoryDisk::blank(16 << 20), sizes, &configuration);
@@ -90,15 +90,16 @@ fn a_service_with_tls_refuses_before_the_handshake() {
     assert_eq!(room.engines.in_use().handshakes, 0);
 }
 
-/// Connections to port 587 that send NOOP every three seconds, and reconnect when they are closed.
+/// Clients on port 587 that send NOOP every three seconds, and reconnect when the server closes the
+/// connection.
 struct Drippers {
     talks: Vec<Talk>,
-    /// The connections that were greeted and lost their place.
+    /// The number of connections that the server closed after it had greeted them.
     ended: usize,
 }
 
 impl Drippers {
-    /// So many connections for each host.
+    /// Opens `each` connections from each host.
     fn fill(room: &mut Room, hosts: &[usize], each: usize) -> Drippers {
         let mut talks = Vec::new();
         for _ in 0..each {
@@ -112,14 +113,14 @@ impl Drippers {
         let each = Micros(Micros::from_secs(3).0 / self.talks.len() as u64);
         for talk in &mut self.talks {
             if room.has_hung_up(talk) {
-                // A connection without a greeting was refused when it was made.
+                // A connection without a greeting was refused at once.
                 self.ended += usize::from(talk.heard.starts_with(b"220 "));
                 room.abort(talk);
                 *talk = room.connect_from(talk.host, 587);
             } else {
                 room.try_to_send(talk, b"NOOP\r\n");
             }
-            // One after the other, so that buffers do not run short.
+            // The clients send one after the other, so that buffers do not run short.
             room.pass(each);
         }
     }
@@ -176,7 +177,7 @@ fn waiting_for_a_handshake_turn_does_not_use_up_client_time() {
     {
         crowd.iter_mut().for_each(|tls_stream| room.exchange(tls_stream));
         room.step();
-        // Each turn takes as long as if a hash were computed in it.
+        // Each turn takes as long as a turn that computes a hash.
         room.machine.now = room.machine.now + Micros::from_millis(300);
         assert!(room.machine.now.since(begun) < Micros::from_secs(60));
     }

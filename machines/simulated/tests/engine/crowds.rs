@@ -1,4 +1,4 @@
-//! Hundreds of clients at once: all are served, and each message that they send is stored once.
+//! Tests with hundreds of clients at once: the server serves all, and stores each message once.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -9,14 +9,14 @@ use simulated::{Cable, MemoryDisk, Mood};
 
 const USERS: usize = 40;
 
-/// A room with more users, and hosts for crowds of clients.
+/// A room with many users, and hosts for crowds of clients.
 fn crowded_room(seed: u64, hosts: usize, sizes: Sizes) -> Room {
     let hash = CONFIGURATION.split('"').find(|text| text.starts_with("$argon2id")).expect("a hash");
     let user = |number| {
         format!("[[user]]\naddress = \"user{number}@barepost.test\"\npassword_hash = \"{hash}\"\n")
     };
     let users: String = (0..USERS).map(user).collect();
-    // All clients come from a few addresses.
+    // All clients come from a few addresses, so the limits per address are off.
     let access = "unthrottled_from = [\"10.0.0.0/24\"]\n";
     let configuration = format!("{CONFIGURATION}{access}{users}");
     let mut room = Room::configured(seed, MemoryDisk::blank(64 << 20), sizes, &configuration);
@@ -28,7 +28,7 @@ fn crowded_room(seed: u64, hosts: usize, sizes: Sizes) -> Room {
     room
 }
 
-/// A client that sends all its commands as fast as it can.
+/// A client that sends all its commands as fast as possible.
 struct Chatterer {
     talk: Talk,
     unsaid: Vec<u8>,
@@ -155,8 +155,8 @@ fn large_messages_beyond_the_buffers_are_taken_in_turn() {
     room.until_nothing_is_in_use();
 }
 
-/// Each delivery holds buffers of one core while it waits for another core's. No order keeps two
-/// deliveries from waiting for each other.
+/// Each delivery holds buffers of one core while it waits for buffers of another core. The cores
+/// take buffers in no common order, so two deliveries could wait for each other.
 #[test]
 fn large_messages_to_all_cores_do_not_deadlock() {
     let sizes = Sizes { buffer_bytes: 256 << 10, ..usual_sizes() };
@@ -195,7 +195,7 @@ fn large_messages_to_all_cores_do_not_deadlock() {
 }
 
 /// With few concurrent deliveries, messages for accounts of all cores wait for each other. Their
-/// clients leave before the server gives up one of them.
+/// clients disconnect before the server gives up one of the messages.
 #[test]
 fn abandoned_messages_to_all_cores_block_no_other() {
     let sizes = Sizes { transactions: 1, ..usual_sizes() };
@@ -251,7 +251,7 @@ fn slow_readers_of_large_messages_block_no_sender() {
 
 #[test]
 fn a_client_is_greeted_as_soon_as_a_send_queue_is_free() {
-    // Half as many send queues as connections.
+    // The core has half as many send queues as connections.
     let sizes = Sizes { connections: 64, transactions: 16, blocks: 512, ..usual_sizes() };
     let mut room = crowded_room(7, 5, sizes);
     let greet = |room: &mut Room, host, count| -> Vec<Chatterer> {
@@ -259,14 +259,14 @@ fn a_client_is_greeted_as_soon_as_a_send_queue_is_free() {
             .map(|number| Chatterer::connect(room, host, [25, 110][number % 2], Vec::new()))
             .collect()
     };
-    // They connect, and do not acknowledge their greetings.
+    // These clients connect, and do not acknowledge their greetings.
     let mut crowd = Vec::new();
     for host in 0..4 {
         crowd.extend(greet(&mut room, host, 8));
-        room.until("they have come", |room| room.engines.in_use().connections == crowd.len());
+        room.until("all are connected", |room| room.engines.in_use().connections == crowd.len());
         room.hosts[host].cable = Cable::Out;
     }
-    assert_eq!(room.engines.in_use().send_queues, 32, "all there are");
+    assert_eq!(room.engines.in_use().send_queues, 32, "all send queues are in use");
     crowd.extend(greet(&mut room, 4, 10));
     room.pass(Micros::from_millis(500));
     (0..4).for_each(|host| room.hosts[host].cable = Cable::In);

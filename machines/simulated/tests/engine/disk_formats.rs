@@ -1,9 +1,9 @@
-//! Disks of earlier programs: this program opens them, shows the same mail, and completes what was
-//! pending for each message.
+//! Tests with disks of earlier programs: this program opens them, shows the same mail, and
+//! completes the pending work for each message.
 //!
-//! `machines/simulated/disks` holds such disks, with mail in every state. The text beside a disk
-//! lists what the program that wrote it found there, and what became of each message. To make those
-//! of the present format: `cargo test -p simulated -- --ignored disks_are_made`.
+//! `machines/simulated/disks` holds such disks, with mail in every state. The text file of a disk
+//! lists the contents according to the program that wrote it, and the result for each message. To
+//! make disks of the present format: `cargo test -p simulated -- --ignored disks_are_made`.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -38,7 +38,7 @@ const ACCOUNTS: [&str; 4] =
 const ADA: &str = ACCOUNTS[0];
 const DORA: &str = ACCOUNTS[2];
 
-/// Disks of earlier programs with their formats, and the history that these programs recorded.
+/// Disks of earlier programs: the format, the disk, and the history that the program recorded.
 const DISKS: [(u32, &[u8], &str); 6] = [
     (
         3,
@@ -72,7 +72,8 @@ const DISKS: [(u32, &[u8], &str); 6] = [
     ),
 ];
 
-/// Grace is an administrator. Mail for Dora is forwarded to another server and to Ada.
+/// The configuration. Grace is an administrator. Mail for Dora is forwarded to another server and
+/// to Ada.
 fn users() -> String {
     let configuration = of("grace", "admin = true", &configuration());
     let password = configuration
@@ -83,7 +84,8 @@ fn users() -> String {
     format!("{configuration}\n[[user]]\naddress = \"{DORA}\"\n{password}\n{forward}\n")
 }
 
-/// The configuration lines for a disk that keeps its format, and for one that is to be converted.
+/// The configuration lines for a disk that keeps its format, and for a disk that is to be
+/// converted.
 const KEPT: &str = "";
 const CONVERTED: &str = "[disk]\nformat = 4\n";
 
@@ -108,13 +110,14 @@ fn sized(subject: &str, octets: usize) -> Vec<u8> {
     message(subject, &lines)
 }
 
-/// The same from Ada.
+/// As [`sized`], but from Ada.
 fn own(subject: &str, octets: usize) -> Vec<u8> {
     let text = String::from_utf8(sized(subject, octets)).expect("it is text");
     text.replace("charles@example.org", ADA).into_bytes()
 }
 
-/// Mail in the mailboxes of all accounts, in the states that readers leave.
+/// Puts mail into the mailboxes of all accounts, and reads, moves and edits it, so that it is in
+/// many states.
 fn read(room: &mut Room, world: &mut World, ada: &mut Browser) {
     for (number, octets) in
         [100, 5_000, 31_500, 32_000, 32_256, 33_000, 64_512, 200_000, 300].into_iter().enumerate()
@@ -170,7 +173,7 @@ fn read(room: &mut Room, world: &mut World, ada: &mut Browser) {
     );
 }
 
-/// Outgoing mail, in every lasting state.
+/// Makes outgoing mail in every lasting state.
 fn posted(room: &mut Room, world: &mut World, grace: &mut Browser) {
     let send = |room: &mut Room, world: &mut World, subject: &str, to: &[&str]| {
         world.submit(room, to, &own(subject, 400));
@@ -210,7 +213,7 @@ fn posted(room: &mut Room, world: &mut World, grace: &mut Browser) {
     assert!(said.contains("The message was held."), "{said}");
 }
 
-/// A disk with mail in every state.
+/// A disk with mail in every lasting state.
 fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
     let (mut room, mut world) =
         serving_on(seed, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, trust, KEPT);
@@ -231,7 +234,7 @@ fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
     assert!(room.line_tls(&mut tls_stream).starts_with("HTTP/1.1 200 "));
     room.close_tls(tls_stream);
     let late: Vec<Talk> = (0..CORES).map(|_| room.begin_message(ADA)).collect();
-    // A reply that can be undone for half a minute.
+    // The send of this reply can be undone for half a minute.
     ada.hold(&mut room, "30");
     let token = ada.get(&mut room, "/mail/compose").token();
     let form = [
@@ -254,7 +257,7 @@ fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
     passing(room.machine.disk.power_cut(&mut Dice::new(seed)))
 }
 
-/// The same with mail in the transient states.
+/// Returns a copy of a disk with mail in the transient states added.
 fn passing(disk: MemoryDisk) -> MemoryDisk {
     let mailboxes = contents_on(&disk, ADA).mailboxes;
     let octets_of = |subject: &str, id: MailboxId| {
@@ -277,10 +280,10 @@ fn passing(disk: MemoryDisk) -> MemoryDisk {
     let states = [
         (ADA, DRAFTS, drafted.with(Flags::LEAVING), 0, copy("Taken back", "Leaving", DRAFTS)),
         (ADA, DRAFTS, Flags::SEEN.with(Flags::LEFT), 0, copy("Taken back", "Left", DRAFTS)),
-        // For the first eight recipients, and for the four after them.
+        // Two entries: one for the first eight recipients, and one for the four after them.
         (ADA, OUTBOX, leaving, 0b0101_0101, many.clone()),
         (ADA, OUTBOX, leaving, 8 << 8 | 0b0011, many.clone()),
-        // Both are done, and one had a report.
+        // Both recipients are done, and one was reported.
         (ADA, OUTBOX, leaving, 1 << 8 | 0b0001_0011, told),
         (ADA, OUTBOX, leaving.with(Flags::HELD), 0, copy("Large", "Delay told", OUTBOX)),
         (ADA, OUTBOX, Flags::SEEN.with(Flags::LEFT), 0, copy("Large", "Given back", OUTBOX)),
@@ -307,14 +310,14 @@ fn passing(disk: MemoryDisk) -> MemoryDisk {
     })
 }
 
-/// The first subject in a message.
+/// The first `Subject` field in a message.
 fn subject(octets: &[u8]) -> String {
     let text = String::from_utf8_lossy(octets);
     let subject = text.split("\r\n").find_map(|line| line.strip_prefix("Subject: "));
     subject.unwrap_or("none").to_string()
 }
 
-/// The contents of a disk.
+/// Lists the contents of a disk, by account.
 fn listed(disk: &MemoryDisk) -> String {
     let mut lines = String::new();
     for account in ACCOUNTS {
@@ -348,10 +351,10 @@ fn listed(disk: &MemoryDisk) -> String {
     lines
 }
 
-/// The recipients of an entry that cannot be read, in the texts beside the disks.
+/// The text for the recipients of an unreadable entry in the text files of the disks.
 const UNKNOWN_IN_TEXTS: &str = "Somebody whom nobody knows any more";
 
-/// The text of the queue page for each entry, in alphabetical order.
+/// The text that the queue page shows for each entry, in alphabetical order.
 fn queue(grace: &mut Browser, room: &mut Room) -> Vec<String> {
     let mut lines = Vec::new();
     let mut page = look(grace, room).text();
@@ -375,8 +378,9 @@ fn queue(grace: &mut Browser, room: &mut Room) -> Vec<String> {
     lines
 }
 
-/// The contents of a disk, and what becomes of them. The other server defers all mail for a minute,
-/// and then takes it for ten days. Also returns whether `format` led to a conversion before.
+/// Describes the contents of a disk, and serves it. The other server defers all mail for a minute,
+/// and then takes it for ten days. Also returns whether the lines `format` led to a conversion of
+/// the disk.
 fn history(disk: &MemoryDisk, seed: u64, trust: &Trust, format: &str) -> (String, bool) {
     let mut history = format!("On the disk\n{}", listed(disk));
     let disk = MemoryDisk::of_image(&disk.image()).expect("it is one");
@@ -434,7 +438,7 @@ fn disks_of_earlier_formats_are_served_and_their_queue_sent() {
         let disk = MemoryDisk::of_image(&octets).expect("it is a disk");
         let (found, is_converted) = history(&disk, seed, &trust, format);
         assert_eq!(is_converted, version == 3 && format == CONVERTED, "disk {seed}");
-        // The first difference says more than both texts.
+        // The first different line is easier to read than both texts.
         for (number, (found, expected)) in (1..).zip(found.lines().zip(expected.lines())) {
             assert_eq!(found, expected, "line {number} of disk {seed}");
         }

@@ -1,5 +1,5 @@
-//! A disk that fails, fills up or stops answering. No client gets a false reply, and everything
-//! that can continue does.
+//! Tests with a disk that fails, fills up or stops answering. No client gets a false reply, and all
+//! services that can continue do.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -65,7 +65,7 @@ fn mail_is_accepted_again_when_the_disk_works_again() {
         room.machine.disk.mood = mood;
         let reply = room.deliver("ada@barepost.test", b"Subject: Not stored\r\n\r\nx\r\n");
         assert!(reply.starts_with("451 4.3.0 The server's disk has failed"), "{reply}");
-        // The disk is retried, and fails again.
+        // The engine retries the disk, which fails again.
         room.pass(Micros::from_secs(150));
         let refused = |room: &mut Room| {
             let mut talk = room.connect(25);
@@ -135,8 +135,8 @@ fn a_disk_that_is_away_while_the_machine_starts_is_waited_for() {
     }
 }
 
-/// A machine with `disk`, which carries out this many requests and then fails as `mood` says. It
-/// has a certificate, and so an account for certificates.
+/// A machine with `disk`, which carries out this many requests and then fails as `mood` says. The
+/// machine has a certificate, and so needs an account for certificates.
 fn failing_after(requests: usize, mood: Mood, mut disk: MemoryDisk, configuration: &str) -> Room {
     disk.mood = Mood::Waits;
     let certificates = vec![Trust::new("mail.barepost.test").certificate];
@@ -188,7 +188,7 @@ fn accounts_are_made_once_a_disk_that_failed_meanwhile_works() {
             }
         }
     }
-    // Three accounts, each with a write and a flush.
+    // The machine makes three accounts, each with a write and a flush.
     assert!(waited >= 9, "{waited}");
 }
 
@@ -243,8 +243,8 @@ fn a_disk_failure_refuses_pending_deliveries() {
         let mut room = Room::new(2);
         let mut talks: Vec<Talk> =
             (0..4).map(|_| room.begin_message("ada@barepost.test")).collect();
-        // The first has only begun, the second has sent much, the third is complete and waits, and
-        // the fourth is complete with its group being written.
+        // The first message has only begun, and the second has sent much. The third and the fourth
+        // are complete, and wait for the disk.
         room.send(&talks[1], &b"A line of its text\r\n".repeat(20_000));
         room.machine.disk.mood = Mood::Waits;
         room.send(&talks[2], b"short\r\n.\r\n");
@@ -388,7 +388,7 @@ fn a_used_disk_is_never_formatted() {
     let room = room.power_cut(8);
     assert_eq!(lines_with(&room, line), 0, "{:?}", room.machine.console);
 
-    // Both ends are erased, as by a tool that prepares a disk for another use.
+    // Both ends of the disk are erased, as by a tool that prepares a disk for another use.
     let mut disk = room.machine.disk.power_cut(&mut Dice::new(8));
     let sectors = disk.sectors();
     disk.erase(0..24 * 8);

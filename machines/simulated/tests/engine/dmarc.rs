@@ -1,5 +1,5 @@
-//! Authentication of messages from outside: signatures, the policies of domains, and the
-//! consequences for the messages.
+//! Authentication of messages from outside: SPF, DKIM and DMARC, and the consequences for the
+//! messages.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -38,7 +38,7 @@ pub(super) fn serving_dmarc(seed: u64, mood: Mood) -> (Room, NameServer) {
     serving_dmarc_as(seed, mood, "")
 }
 
-/// The same with these configuration lines.
+/// As [`serving_dmarc`], with these lines added to the configuration.
 pub(super) fn serving_dmarc_as(seed: u64, mood: Mood, more: &str) -> (Room, NameServer) {
     let (room, mut server) = serving_as(seed, mood, more);
     let policies: [(&'static str, &str); 5] = [
@@ -59,7 +59,7 @@ pub(super) fn serving_dmarc_as(seed: u64, mood: Mood, more: &str) -> (Room, Name
     (room, server)
 }
 
-/// A message signed by a domain.
+/// Signs a message for a domain.
 fn signed(room: &mut Room, domain: &str, message: &str) -> String {
     let mut reading = MessageReader::to_sign();
     reading.arrived(message.as_bytes());
@@ -72,7 +72,7 @@ pub(super) fn message_from(from: &str) -> String {
     format!("From: {from}\r\nSubject: looms\r\n\r\nHello.\r\n")
 }
 
-/// Sends a message with the sender `path`, and returns the reply to its end.
+/// Sends a message with the sender `path`. Returns the reply to the end of data.
 pub(super) fn send(room: &mut Room, server: &mut NameServer, path: &str, message: &str) -> String {
     let mut talk = begin(room, server, path);
     room.send(&talk, &stuffed(message.as_bytes()));
@@ -88,7 +88,7 @@ fn begin(room: &mut Room, server: &mut NameServer, path: &str) -> Talk {
 }
 
 /// Ada's newest message: its mailbox, the fields above its `Received:` field without padding, and
-/// the rest.
+/// the rest of it.
 pub(super) fn newest(room: &Room) -> (u32, String, String) {
     let (mailbox, message) = messages_of(room, "ada").pop().expect("a message");
     parted(mailbox, &message)
@@ -96,7 +96,8 @@ pub(super) fn newest(room: &Room) -> (u32, String, String) {
 
 pub(super) fn messages_of(room: &Room, name: &str) -> Vec<(u32, Vec<u8>)> {
     let mut messages = messages_on(&room.machine.disk, &format!("{name}@barepost.test"));
-    // The newest is last: its name is the highest of one core's.
+    // Messages in Junk come last. So the newest message is last, unless it is in the inbox and Junk
+    // has an older one.
     messages.sort_by_key(|(mailbox, _)| u32::from(*mailbox == JUNK));
     messages
 }
@@ -110,7 +111,7 @@ fn parted(mailbox: u32, message: &[u8]) -> (u32, String, String) {
     (mailbox, above, rest.to_string())
 }
 
-/// The results in the trace fields.
+/// The results in the `Authentication-Results:` field.
 pub(super) fn results(above: &str) -> Vec<&str> {
     let (_, results) =
         above.split_once("Authentication-Results: mail.barepost.test;\r\n\t").expect("results");
@@ -243,7 +244,7 @@ fn dkim_authenticates_unchanged_messages() {
             }
         }
         let asked = server.asked.iter().filter(|(name, _)| name == "key._domainkey.signed.test");
-        assert_eq!(asked.count(), 1, "what is known is not asked again");
+        assert_eq!(asked.count(), 1, "a cached record is not queried again");
         room.until_nothing_is_in_use();
     }
 }
@@ -316,7 +317,7 @@ fn the_end_of_data_waits_at_most_20_seconds_for_dns() {
     });
     room.send(&talk, format!("lo{body}").as_bytes());
     assert!(server.smtp(&mut room, &mut talk, ".").starts_with("250 "));
-    // No name server answers any more, and records that were not queried before are unknown.
+    // From now on no name server answers, so records that are not cached stay unknown.
     server.mood = Mood::Silent;
     for command in ["MAIL FROM:<me@pass.test>", "RCPT TO:<ada@barepost.test>", "DATA"] {
         assert!(server.smtp(&mut room, &mut talk, command).starts_with(if command == "DATA" {
@@ -337,7 +338,8 @@ fn the_end_of_data_waits_at_most_20_seconds_for_dns() {
     assert_eq!((mailbox, found[1]), (INBOX, "dmarc=temperror header.from=strict.test"));
     let unknown = "dkim=temperror reason=\"no name server answered\" header.d=";
     assert!(found[3].starts_with(&format!("{unknown}strict.test")), "{above}");
-    // The domain's policy is cached by now, but not whether the signature or the sender is its own.
+    // By now the domain's policy and SPF record are cached. A message may still be authentic if the
+    // key of its signature or the SPF record of its sender is unknown.
     server.mood = Mood::Answers;
     assert_eq!(
         send(&mut room, &mut server, "me@far.test", &message_from("ada@strict.test")),
@@ -378,7 +380,8 @@ fn a_client_that_leaves_during_dmarc_has_sent_nothing() {
         }
         let before = room.machine.now;
         room.machine.stop = true;
-        // The author will not be verified, and the domain's policy rejects unverified messages.
+        // The check stops with an unknown result, and the domain's policy rejects unverified
+        // messages. So the message is deferred.
         assert_eq!(server.line(&mut room, &mut talk), DEFERRED);
         assert!(room.machine.now.since(before).as_secs() < 2);
         room.until("the machine has stopped", |room| room.ended.is_some());
@@ -400,8 +403,8 @@ fn checked_signatures_and_header_memory_are_bounded() {
     let (_, above, _) = newest(&room);
     let found = results(&above).len();
     assert!((3 + 5..=3 + 8).contains(&found), "{above}");
-    // Long headers that never end use up the pool. A message that needs more than its own share is
-    // then deferred.
+    // Messages with unfinished long headers use up the pool. Then a message that needs more than
+    // its least share is deferred.
     let filling = "X-Filling: ".to_string() + &"x".repeat(990) + "\r\n";
     let late = filling.repeat(132) + &whole;
     assert!(send(&mut room, &mut server, "me@signed.test", &late).starts_with("250 2.0.0 "));

@@ -1,4 +1,4 @@
-//! DNS through the whole engine: a name server on the wire, and the checks of inbound mail.
+//! Tests of DNS in the whole engine: a name server on the wire, and the checks of inbound mail.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -12,7 +12,7 @@ use smoltcp::wire::{
 
 use super::room::{CONFIGURATION, DISK_BYTES, Room, Talk, usual_sizes};
 
-/// The address of external clients. The host with it is also the gateway.
+/// The address of external clients. Their host is also the gateway.
 pub(super) const FAR: Ipv4Address = Ipv4Address::new(203, 0, 113, 7);
 pub(super) const EXTERNAL: usize = 1;
 pub(super) const SERVER: usize = 2;
@@ -28,10 +28,10 @@ pub(super) const TEXT: u16 = 16;
 pub(super) const IPV4: u16 = 1;
 pub(super) const TLSA: u16 = 52;
 
-/// The question at which a slow name server begins to be late.
+/// The number of questions that a slow name server answers before it holds back an answer.
 const LATE: usize = 7;
 
-/// Streams that it serves at a time.
+/// The number of TCP connections that the name server serves at a time.
 const STREAMS: usize = 10;
 
 /// The behaviour of the name server.
@@ -41,25 +41,27 @@ pub(super) enum Mood {
     /// Every response in a datagram is truncated.
     CutsShort,
     Silent,
-    /// It is slow, and answers the question after the first [`LATE`] only when it gets another.
+    /// The server is slow, and answers the question after the first [`LATE`] only when it gets
+    /// another question.
     Slow,
 }
 
-/// A name server, with all its records.
+/// A name server and its records.
 pub(super) struct NameServer {
     port: Port,
-    /// Its streams, each with the bytes of an incomplete question.
+    /// The TCP connections, each with the bytes of an incomplete question.
     streams: Vec<(Connection, Vec<u8>)>,
-    /// A response that it has held back, and its recipient.
+    /// A response that the server has held back, and its recipient.
     late: Option<(IpEndpoint, Vec<u8>)>,
     pub(super) mood: Mood,
     pub(super) zone: Vec<(&'static str, u16, Vec<u8>)>,
-    /// Names with responses that it has validated (DNSSEC), and names for which validation fails.
+    /// `signed`: names whose responses the server marks as validated (DNSSEC). `failing`: names for
+    /// which validation fails.
     pub(super) signed: Vec<&'static str>,
     pub(super) failing: Vec<&'static str>,
-    /// It does not answer for names with this ending.
+    /// The server does not answer for names with this ending.
     pub(super) ignored: Option<&'static str>,
-    /// The names in questions, and whether each came over TCP.
+    /// The name in each question so far, and whether the question came over TCP.
     pub(super) asked: Vec<(String, bool)>,
 }
 
@@ -69,7 +71,7 @@ pub(super) fn text(text: &str) -> Vec<u8> {
     data
 }
 
-/// Streams that wait for a client each.
+/// Listeners for TCP connections to the name server.
 fn streams(room: &mut Room) -> Vec<(Connection, Vec<u8>)> {
     (0..STREAMS).map(|_| (room.hosts[SERVER].listen(53), Vec::new())).collect()
 }
@@ -116,7 +118,7 @@ impl NameServer {
         (mood != Mood::Silent && !is_ignored).then_some(answer)
     }
 
-    /// Serves in another room. The external client is there, too.
+    /// Makes the server serve in another room. Adds the external client to that room, too.
     fn moves_to(&mut self, room: &mut Room) {
         assert_eq!((room.add_host(), room.add_host()), (EXTERNAL, SERVER));
         room.hosts[EXTERNAL].move_to(FAR);
@@ -124,8 +126,8 @@ impl NameServer {
         room.until("the engine serves", |room| room.console_says("serving"));
     }
 
-    /// A name server with MX records for `far.test` and others, in a room that has no other hosts
-    /// yet.
+    /// A name server with MX records for `far.test` and other domains. Adds its host and the host
+    /// of the external client to a room that has no hosts but the first.
     pub(super) fn of_mail(room: &mut Room) -> NameServer {
         assert_eq!((room.add_host(), room.add_host()), (EXTERNAL, SERVER));
         let (port, streams) = (room.hosts[SERVER].bind(53), streams(room));
@@ -203,7 +205,7 @@ impl NameServer {
         }
     }
 
-    /// The next line of a conversation, while it serves.
+    /// The last line of the next reply in a conversation. The name server serves meanwhile.
     pub(super) fn line(&mut self, room: &mut Room, talk: &mut Talk) -> String {
         let mut line = None;
         room.until("a line arrives", |room| {
@@ -220,7 +222,7 @@ impl NameServer {
         self.line(room, talk)
     }
 
-    /// An external client begins a message with this sender, up to RCPT.
+    /// Connects an external client, which sends EHLO, MAIL with the sender `path`, and RCPT.
     pub(super) fn begin(&mut self, room: &mut Room, path: &str) -> Talk {
         let mut talk = room.connect_from(EXTERNAL, 25);
         assert!(self.line(room, &mut talk).starts_with("220 "));
@@ -233,8 +235,8 @@ impl NameServer {
         talk
     }
 
-    /// Sends a message with this sender from outside, with BDAT or DATA. Returns the fields above
-    /// its `Received:` field after delivery.
+    /// Sends a message with the sender `path` from outside, with BDAT or DATA. Returns the fields
+    /// above the `Received:` field of the delivered message.
     fn trace_of(&mut self, room: &mut Room, path: &str, in_chunks: bool) -> String {
         let talk = &mut self.begin(room, path);
         if in_chunks {
@@ -265,7 +267,7 @@ pub(super) fn serving(seed: u64, mood: Mood) -> (Room, NameServer) {
     serving_as(seed, mood, "")
 }
 
-/// The same with these configuration lines.
+/// As [`serving`], with these lines added to the configuration.
 pub(super) fn serving_as(seed: u64, mood: Mood, more: &str) -> (Room, NameServer) {
     serving_in(usual_sizes(), seed, mood, more)
 }
@@ -388,7 +390,7 @@ fn mail_waits_at_most_20_seconds_for_name_servers() {
         );
         assert_eq!(room.engines.in_use().checks, 0);
         assert!(server.smtp(&mut room, &mut talk, "Letter\r\n.").starts_with("250 2.0.0 "));
-        // A late response is not taken for the response to the next question.
+        // The engine must not take a late response for the response to the next question.
         for command in
             ["MAIL FROM:<me@fail.test>", "RCPT TO:<ada@barepost.test>", "DATA", "Letter\r\n."]
         {
@@ -497,7 +499,7 @@ fn a_client_that_leaves_during_spf_leaves_nothing_behind() {
     assert_eq!(InUse { connections: 0, ..room.engines.in_use() }, InUse::default());
 }
 
-/// The core that queries name servers stops while questions of another core wait for it.
+/// The core that queries name servers stops while questions of other cores wait for it.
 #[test]
 fn questions_to_a_stopping_core_are_dropped() {
     const TALKS: usize = 300;
@@ -522,7 +524,7 @@ fn waiting_sender_checks_are_limited_without_a_queue() {
         (0..99).map(|number| server.begin(&mut room, &format!("me@{number}.test"))).collect();
     talks.iter().for_each(|talk| room.send(talk, b"DATA\r\n"));
     room.pass(Micros::from_secs(1));
-    // A third of those that clients share: all come from one address.
+    // An address may have a third of the checks that may wait.
     let checks = room.engines.in_use().checks;
     assert_eq!(checks, 32);
     let taken = talks
@@ -548,7 +550,7 @@ fn an_spf_record_beyond_the_memory_limit_is_a_temperror() {
     assert_eq!(found, trace("me@larger.test", "temperror smtp.mailfrom=larger.test"));
 }
 
-/// Gives the machine its address, as a DHCP server that also names the name server.
+/// Gives the machine its address, as a DHCP server that also announces the name server.
 fn lease(room: &mut Room, dhcp: Port) {
     room.until("the machine has its address", |room| {
         while let Some((_, message)) = room.hosts[SERVER].datagram(dhcp) {

@@ -1,5 +1,5 @@
-//! Downloads from the webmail are sent while they are read, on any core of the connection and of
-//! the mail.
+//! Downloads from the webmail: the server sends them while it reads them, with the connection and
+//! the mail on any cores.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -9,20 +9,20 @@ use super::room::Room;
 use super::room::tls_stream::TlsStream;
 use super::webmail::{Browser, chunk, head, serving};
 
-/// The bytes of one attachment. A message with it is a third longer.
+/// The bytes of one attachment. In base64 the attachment is a third longer.
 const FILE_BYTES: usize = 700_000;
 
-/// The end of a document.
+/// The last tag of an HTML document that the webmail shows.
 pub(super) const LINKS_OPEN_OUTSIDE: &str = "<base target=\"_blank\">";
 
-/// The bytes that a download may hold of a core's memory.
+/// The most bytes of a core's memory that a download may hold.
 const HELD_BYTES_MAX: usize = 64 * 1024;
 
 fn file() -> Vec<u8> {
     (0..FILE_BYTES).map(|at| ((at * at) >> 7) as u8).collect()
 }
 
-/// A message with that file, as it is sent.
+/// A message with the file [`file`] as an attachment.
 fn message() -> Vec<u8> {
     let encoded = Base64::encode_string(&file());
     let lines: Vec<&str> = encoded
@@ -37,7 +37,7 @@ fn message() -> Vec<u8> {
     .into_bytes()
 }
 
-/// A request on a new connection of the browser. Only the head of the response is read.
+/// Sends a request on a new connection of the browser, and reads only the head of the response.
 pub(super) fn begin(
     room: &mut Room,
     browser: &Browser,
@@ -103,7 +103,7 @@ fn an_unread_download_holds_one_piece() {
         room.close_tls(tls_stream);
         room.until_nothing_is_in_use();
 
-        // A client that neither sends nor reads has a minute.
+        // The server closes a connection whose client neither sends nor reads for a minute.
         let (tls_stream, _) = begin(&mut room, &browser, "/mail/part/1.1/2");
         room.pass(machine::Micros::from_secs(70));
         assert_eq!(room.engines.in_use().webmail_requests, 0);
@@ -148,8 +148,8 @@ fn downloads_per_account_are_limited_and_pages_still_answered() {
     room.until_nothing_is_in_use();
 }
 
-/// An HTML message that exceeds a core's memory for bodies. It shows an image at its beginning,
-/// middle and end. Also returns the expected document.
+/// An HTML message that exceeds a core's memory for bodies. The message shows an image at its
+/// beginning, middle and end. Also returns the expected document.
 fn long_html() -> (Vec<u8>, String) {
     let picture = Base64::encode_string(&file()[..200_000]);
     let text = "It computes, and computes again, until it has computed it <i>all</i>.<br>\r\n"
@@ -212,8 +212,8 @@ fn html_of_any_length_is_sent_in_pieces_with_inline_images() {
     }
 }
 
-/// A client that does not read a download makes the server hold one piece of it, and none once it
-/// has left.
+/// Checks that the server holds only one piece of a download for a client that does not read, and
+/// none once the client has disconnected.
 fn unread_download_holds_one_piece(room: &mut Room, browser: &Browser, path: &str) {
     let (tls_stream, head) = begin(room, browser, path);
     assert_eq!((head.status, head.field("Content-Type")), (200, "text/html; charset=utf-8"));

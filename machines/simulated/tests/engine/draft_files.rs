@@ -1,11 +1,11 @@
-//! Files of drafts: they are saved and sent with the draft, and can be removed one by one.
+//! Files of drafts: the server saves and sends them with the draft, and the user can remove each.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use super::room::Room;
 use super::webmail::{Browser, Page, between, serving};
 
-/// More than the store reads at once.
+/// More bytes than the store reads at once.
 const LARGE: usize = 100_000;
 
 /// Submits a message with files, as a browser without JavaScript does.
@@ -33,7 +33,7 @@ fn write(
     browser.ask(room, "POST", "/mail/compose", more, &body)
 }
 
-/// Submits it, and follows the redirect.
+/// Submits a message with files, and follows the redirect. Returns the page.
 pub(super) fn kept(
     room: &mut Room,
     browser: &mut Browser,
@@ -75,7 +75,7 @@ fn files_stay_with_a_draft_until_sent_or_removed() {
         let first = kept(&mut room, &mut ada, &[token, ("text", "First."), ("do", "save")], &files);
         let [one, two] = carried(&first)[..] else { panic!("{first}") };
         assert!(one.ends_with(" large one.pdf") && two.ends_with(" small.pdf"), "{one} {two}");
-        // Saved again, with a new file and without one of the others.
+        // The draft is saved again, with a new file and without one of the first two.
         let again = [
             token,
             ("draft", draft(&first)),
@@ -101,7 +101,8 @@ fn files_stay_with_a_draft_until_sent_or_removed() {
         );
         assert!(ada.get(&mut room, "/mail/box/2").text().contains("1–1 of 1"));
 
-        // After a logout meanwhile, the files are still there at the next login.
+        // The session has ended before the draft is sent. After the next login the draft still has
+        // its files.
         let mut fields = vec![
             token,
             ("draft", draft(&third)),
@@ -187,7 +188,7 @@ fn a_draft_replaced_in_another_window_loses_no_text() {
     room.until_nothing_is_in_use();
 }
 
-/// Part of a conversation, with a file in base64.
+/// A message of a conversation, with a file in base64.
 const SENT_ON: &str = "From: Charles <charles@elsewhere.test>\r\nSubject: Plans\r\nMessage-ID: <2@elsewhere.test>\r\nReferences: <1@elsewhere.test>\r\nMIME-Version: 1.0\r\n\
     Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee below.\r\n--b\r\nContent-Type: application/pdf; name=plan.pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n\
     ZmV3IGJ5dGVz\r\n--b--\r\n";

@@ -1,5 +1,5 @@
-//! Delivery status notifications: the request goes on to hosts that support DSN, and otherwise this
-//! server sends the reports.
+//! Delivery status notifications: the server passes the request to hosts that support DSN, and
+//! otherwise sends the reports itself.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -10,7 +10,7 @@ use super::room::{DISK_BYTES, Room};
 
 const FROM_ADA: &str = "<ada@barepost.test> BODY=8BITMIME";
 
-/// Ada sends a message. Returns her inbox after a night.
+/// Submits a message as Ada. Returns Ada's inbox after a night.
 fn told(
     seed: u64,
     mood: Mood,
@@ -186,8 +186,8 @@ fn dsn_is_not_offered_to_external_clients() {
     assert!(inbox[0].starts_with("Return-Path: <bob@far.test>\r\n"), "{}", inbox[0]);
 }
 
-/// The same scenario again and again, with the power cut one step later each time: each result is
-/// reported once, for each recipient that has the message.
+/// Runs the same scenario repeatedly, with the power cut one step later each time. Each recipient's
+/// result is reported once.
 #[test]
 fn success_is_reported_once_at_any_power_cut() {
     let mut steps = 0;

@@ -1,5 +1,5 @@
-//! The webmail reports an action as done only when it is on the disk. With a working disk every
-//! action takes the same time, so an early report would be noticed.
+//! The webmail confirms an action only when it is on the disk. With a disk that works, every action
+//! is confirmed. With a disk that does not answer, none may be.
 
 #![allow(clippy::expect_used, reason = "a test may fail")]
 

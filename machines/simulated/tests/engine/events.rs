@@ -1,4 +1,4 @@
-//! Open pages of the webmail get change events, on any core of their connections and their mail.
+//! Change events for open pages of the webmail, with the connection and the mail on any cores.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -10,8 +10,8 @@ use super::room::Room;
 use super::room::tls_stream::TlsStream;
 use super::webmail::{Browser, message, serving};
 
-/// Opens an event stream of the browser on a new connection. Returns the first event: the state of
-/// the inbox.
+/// Opens an event stream of the browser on a new connection. Returns the connection and the first
+/// event, which is the state of the inbox.
 fn listen(room: &mut Room, browser: &Browser) -> (TlsStream, String) {
     let mut tls_stream = room.connect_tls(443, &browser.settings);
     let cookie = browser.cookie.as_ref().expect("a ticket");
@@ -103,7 +103,7 @@ fn an_idle_event_stream_stays_open_without_a_buffer() {
         room.deliver("ada@barepost.test", &message("Engine", "It computes.")).starts_with("250")
     );
     assert_eq!(unread(&next(&mut room, &mut tls_stream)), "1");
-    // It vanishes silently, and the server notices.
+    // The client resets the connection, and the server frees its resources.
     room.abort(&tls_stream.talk);
     room.until_nothing_is_in_use();
 }
@@ -146,7 +146,7 @@ fn event_streams_per_account_are_limited_and_the_oldest_ends() {
     room.until_nothing_is_in_use();
 }
 
-/// More streams than one turn handles, while no client sends anything.
+/// There are more streams than one turn handles, and no client sends anything.
 #[test]
 fn all_event_streams_get_an_event_without_other_traffic() {
     const LISTENERS: usize = 32;
@@ -179,7 +179,7 @@ fn all_event_streams_get_an_event_without_other_traffic() {
     room.until_nothing_is_in_use();
 }
 
-/// The events that a stream has brought, and whether it has ended.
+/// The events that have arrived on a stream, and whether the stream has ended.
 fn told(two: &Two, stream: u32) -> (Vec<String>, bool) {
     let Some((body, is_whole)) = two.bodies.get(&stream) else { return (Vec::new(), false) };
     let text = String::from_utf8_lossy(body).into_owned();
@@ -210,7 +210,7 @@ fn an_event_stream_shares_an_http_2_connection() {
                 .starts_with("250")
         );
         two.until(&mut room, "it gets the event of the message", |two| told(two, 1).0.len() == 2);
-        // Other streams of the connection go on beside it.
+        // Other streams of the connection work at the same time.
         two.to_say.extend(get(3, "/mail/box/1/1"));
         two.until(&mut room, "the message is there", |two| told(two, 3).1);
         assert!(String::from_utf8_lossy(&two.bodies[&3].0).contains("It computes."));

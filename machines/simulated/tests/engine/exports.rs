@@ -1,4 +1,4 @@
-//! A mailbox is exported as one file, while mail arrives and is deleted.
+//! The export of a mailbox as one file, while mail arrives and is deleted.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -7,7 +7,7 @@ use super::room::Room;
 use super::room::tls_stream::TlsStream;
 use super::webmail::{Browser, chunk, serving};
 
-/// The messages of such a file, unquoted as a reader does it, without their `From ` lines.
+/// The messages of an exported file (mbox), without quoting and without their `From ` lines.
 fn messages(file: &[u8]) -> Vec<Vec<u8>> {
     let mut messages: Vec<Vec<u8>> = Vec::new();
     for line in file.split_inclusive(|byte| *byte == b'\n') {
@@ -34,7 +34,7 @@ fn message(number: usize, lines: usize) -> Vec<u8> {
     format!("From: x@example.org\r\nSubject: Number {number}\r\n\r\n{text}").into_bytes()
 }
 
-/// The rest of a file that has begun.
+/// The remaining bytes of a download.
 fn rest(room: &mut Room, tls_stream: &mut TlsStream) -> Vec<u8> {
     let mut file = Vec::new();
     while let bytes = chunk(room, tls_stream)
@@ -49,7 +49,7 @@ fn rest(room: &mut Room, tls_stream: &mut TlsStream) -> Vec<u8> {
 fn an_export_contains_every_message_as_stored() {
     for seed in 0..2 {
         let (mut room, trust) = serving(seed);
-        // Some fit into one piece together, and some are several chunks of the store.
+        // Some messages fit into one piece together, and some have several chunks in the store.
         let originals: Vec<Vec<u8>> =
             (0..40).map(|number| message(number, number % 7 * (number % 5) * 60)).collect();
         for original in &originals {
@@ -95,8 +95,8 @@ fn changes_during_an_export_damage_no_message() {
         let (mut tls_stream, head) = begin(&mut room, &browser, "/mail/export/1");
         assert_eq!(head.status, 200);
         let mut file = chunk(&mut room, &mut tls_stream);
-        // The first message, which was sent in part; one that is sent next; and one that was not
-        // there at the beginning.
+        // Moves the first message, part of which was sent, and a message that is sent next. Then a
+        // message arrives.
         for (key, what) in [("1.1", "trash"), ("1.5", "archive")] {
             browser.post(
                 &mut room,

@@ -1,4 +1,4 @@
-//! The results of a filter for messages from outside, and what happens without a result.
+//! A content filter for messages from outside: the effect of its results, and of missing results.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -15,7 +15,7 @@ use super::room::{Room, Talk};
 const MESSAGE: &[u8] = b"From: me@pass.test\r\nSubject: looms\r\n\r\nHello.\r\n.\r\n";
 const AWAY: &str = "filter: 10.0.0.13:11333 does not answer";
 
-/// How often this is on the console.
+/// The number of console lines that contain `words`.
 fn told(room: &Room, words: &str) -> usize {
     room.machine.console.iter().filter(|line| line.contains(words)).count()
 }
@@ -135,7 +135,7 @@ fn an_unresponsive_filter_costs_one_timeout() {
         let news = told(&room, meanwhile[number / 3]);
         assert!((1..=usize::from(CORES)).contains(&news), "{:?}", room.machine.console);
         assert_eq!(told(&room, AWAY), news, "{:?}", room.machine.console);
-        // A minute later the filter is asked again, and the console has no second message.
+        // A minute later the server asks the filter again, and does not repeat the console line.
         world.pass(&mut room, Micros::from_secs(61));
         let waited = (0..2).filter(|_| waits(&mut world, &mut room)).count();
         assert!(!is_waited_for || waited > 0, "{mood:?}");
@@ -233,11 +233,11 @@ fn concurrent_filter_requests_are_limited() {
     talks.into_iter().for_each(|talk| room.part(talk));
     room.until_nothing_is_in_use();
     if CORES > 1 {
-        // As many large messages as several cores hold would take longer than the clients'
-        // timeouts.
+        // With several cores the large messages that fill their memory would take longer than the
+        // clients' timeouts.
         return;
     }
-    // The memory for all messages is limited, and a client that finds none is told to come again.
+    // The memory for all messages is limited. A client whose message finds no memory is deferred.
     let long = [MESSAGE, &b"A line of some length.\r\n".repeat(20_000)].concat();
     let mut talks: Vec<Talk> = (0..24).map(|_| world.begin(&mut room, EXTERNAL, &long)).collect();
     world.pass(&mut room, Micros::from_secs(5));

@@ -1,4 +1,4 @@
-//! Flags of a message that two windows set at the same time: both changes stay.
+//! Two windows set flags of a message at the same time, and both changes persist.
 
 use machine::Micros;
 use simulated::Mood;
@@ -6,7 +6,8 @@ use simulated::Mood;
 use super::room::Room;
 use super::webmail::{Browser, message, serving};
 
-/// Two windows of one user, with connections on any cores.
+/// A room with a message for Ada, two windows of Ada with connections on any cores, and a form
+/// token.
 fn windows(seed: u64) -> (Room, [Browser; 2], String) {
     let (mut room, trust) = serving(seed);
     assert!(
@@ -20,7 +21,7 @@ fn windows(seed: u64) -> (Room, [Browser; 2], String) {
     (room, [one, other], token)
 }
 
-/// Both send a request, the second while nothing of the first one is on the disk.
+/// Sends a request from each window. The second one arrives before the first one is on the disk.
 fn at_once(room: &mut Room, windows: &mut [Browser; 2], token: &str, fields: [(&str, &str); 2]) {
     room.machine.disk.mood = Mood::Waits;
     for (window, field) in windows.iter_mut().zip(fields) {
@@ -38,7 +39,7 @@ fn at_once(room: &mut Room, windows: &mut [Browser; 2], token: &str, fields: [(&
     }
 }
 
-/// Whether the message has a star, and whether it is unread.
+/// Whether the list shows the message with a star, and whether it shows it as unread.
 fn marks(room: &mut Room, window: &mut Browser) -> (bool, bool) {
     let list = window.get(room, "/mail/box/1").text();
     (list.contains("aria-pressed=\"true\""), list.contains("<li class=\"row unread\">"))

@@ -1,4 +1,5 @@
-//! Forwarded messages: the accounts, the sender address, and the reports that come back.
+//! Forwarding: the accounts that forward, the rewritten sender address, and reports about forwarded
+//! messages.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -19,7 +20,7 @@ pub(super) const BOB: &str = "forward = [\"bob@far.test\"]";
 pub(super) const FRANK: &str = "frank@far.test";
 const BOUNCE: &[u8] = b"From: postmaster@far.test\r\nSubject: Bounced\r\n\r\nNo.\r\n";
 
-/// The configuration with these lines for an account.
+/// Adds these lines to an account of the configuration.
 pub(super) fn of(user: &str, lines: &str, configuration: &str) -> String {
     let address = format!("address = \"{user}@barepost.test\"");
     configuration.replace(&address, &format!("{address}\n{lines}"))
@@ -34,7 +35,7 @@ pub(super) fn serving_as(
     serving_where(seed, disk, mood, configuration, "v=spf1 ip4:203.0.113.7 -all")
 }
 
-/// The same with this SPF record of Frank's domain.
+/// As [`serving_as`], with this SPF record of Frank's domain.
 fn serving_where(
     seed: u64,
     disk: MemoryDisk,
@@ -49,12 +50,13 @@ fn serving_where(
     (room, world)
 }
 
-/// Grace's mail is forwarded.
+/// A machine that forwards Grace's mail as `lines` say.
 pub(super) fn serving(seed: u64, mood: Mood, lines: &str) -> (Room, World) {
     serving_as(seed, MemoryDisk::blank(DISK_BYTES), mood, &of("grace", lines, &configuration()))
 }
 
-/// A host outside delivers a message to port 25. Returns the reply to it, or to a recipient.
+/// Delivers a message from the external client to port 25. Returns the reply to the end of data, or
+/// the reply that rejects a recipient.
 fn bring(world: &mut World, room: &mut Room, from: &str, to: &[&str], message: &[u8]) -> String {
     let talk = room.connect_from(EXTERNAL, 25);
     bring_by(talk, world, room, from, to, message)
@@ -88,7 +90,7 @@ fn bring_by(
     reply
 }
 
-/// The same from a host of the local network.
+/// As [`delivered`], but from a host of the local network.
 pub(super) fn delivered_locally(
     world: &mut World,
     room: &mut Room,
@@ -121,7 +123,8 @@ pub(super) fn text_of(taken: &Taken) -> String {
     String::from_utf8_lossy(&taken.content).into_owned()
 }
 
-/// The same without the marks by which the machine recognises a message.
+/// The text of a message without the `X-Loop` fields, by which the machine recognises its own
+/// messages.
 pub(super) fn unmarked(taken: &Taken) -> String {
     let text = text_of(taken);
     text.split_inclusive("\r\n").filter(|line| !line.starts_with("X-Loop: ")).collect()
@@ -170,7 +173,7 @@ fn mail_is_forwarded_with_srs_and_kept_if_configured() {
 
 #[test]
 fn only_ascii_mail_is_forwarded_to_hosts_without_8bitmime() {
-    // The sending host declares no BODY parameter.
+    // The delivering host sends no BODY parameter.
     let (mut room, mut world) = serving(1019, Mood::Tells, BOB);
     let long = [
         &b"From: frank@far.test\r\nSubject: Cards\r\n\r\n"[..],
@@ -200,7 +203,7 @@ fn forwarding_sends_one_copy_and_keeps_the_null_sender() {
         "forward = [\"bob@far.test\", \"ada@barepost.test\", \"carol@far.test\"]\nkeep = false";
     let (mut room, mut world) = serving(1002, Mood::Takes, lines);
     delivered(&mut world, &mut room, "", &["grace@barepost.test"], MESSAGE);
-    // From a local user, and from an address that is too long to rewrite.
+    // Another message comes from a local user, and one from an address that is too long to rewrite.
     world.submit(&mut room, &["grace@barepost.test"], MESSAGE);
     let long = format!("{}@far.test", "f".repeat(60));
     delivered(&mut world, &mut room, &long, &["grace@barepost.test"], MESSAGE);
@@ -279,8 +282,7 @@ fn a_failed_forward_is_reported_once() {
     );
     let ada = world.inbox(&mut room, "ada");
     assert!(ada.len() == 1 && ada[0].contains("Final-Recipient: rfc822; bob@far.test"), "{ada:?}");
-    // The account has a report that the bounce was not forwarded, in addition to its three
-    // messages.
+    // Grace has a report that the bounce was not forwarded, in addition to three messages.
     let grace = world.inbox(&mut room, "grace");
     let [_, _, _, told] = &grace[..] else { panic!("{grace:?}") };
     assert!(
@@ -295,8 +297,8 @@ fn a_failed_forward_is_reported_once() {
     room.until_nothing_is_in_use();
 }
 
-/// No report goes there if SPF fails or has no result. The same holds for mail from a host in the
-/// local network, which is not checked.
+/// If SPF fails or has no result, no report goes to the sender. The same holds for mail from a host
+/// in the local network, which is not checked.
 #[test]
 fn no_report_goes_to_a_sender_that_is_not_authenticated() {
     let no = [
@@ -396,11 +398,11 @@ fn a_message_that_comes_back_is_not_forwarded_again() {
         (world.inbox(&mut room, "ada").len(), world.inbox(&mut room, "grace").len()),
         (1, 1)
     );
-    // As it would come back from another server.
+    // Another server sends the forwarded message back.
     delivered(&mut world, &mut room, &message.from, &["grace@barepost.test"], &message.content);
     delivered(&mut world, &mut room, "", &["grace@barepost.test"], &message.content);
     world.pass(&mut room, 86_400);
-    // Our SPF record does not allow the host that delivers it now, so the report goes to the
+    // Our SPF record does not allow the host that sends the message back, so the report goes to the
     // account.
     assert_eq!((taken(&world, FRANK).len(), world.peer.taken.len()), (1, 2));
     let grace = world.inbox(&mut room, "grace");
@@ -471,7 +473,7 @@ fn an_entry_ends_when_its_forward_addresses_were_removed() {
     let disk = room.machine.disk.power_cut(&mut Dice::new(1011));
     let arrived = b"Return-Path: <frank@far.test>\r\nSubject: Arrived\r\n\r\nHello.\r\n";
     let marks = Flags::SEEN.with(Flags::LEAVING).with(Flags::DRAFT);
-    // Bob has it, and Grace forwards nothing now.
+    // The entry says that Bob has the message, and the configuration forwards nothing for Grace.
     let disk = with_message(&disk, ("grace@barepost.test", OUTBOX), (marks, 0b10), arrived);
     let (mut room, mut world) = serving_as(1012, disk, Mood::Takes, &configuration());
     world.pass(&mut room, 600);
@@ -528,7 +530,7 @@ fn local_webmail_messages_are_forwarded_too() {
     );
 }
 
-/// The same scenario again and again, with the power cut one step later each time.
+/// Runs the same scenario repeatedly, with the power cut one step later each time.
 #[test]
 fn forwarded_mail_survives_a_power_cut_at_any_step() {
     let lines = "forward = [\"carol@far.test\", \"bob@far.test\", \"ada@barepost.test\"]";

@@ -1,4 +1,5 @@
-//! Messages with a future release time, which then continue as if they had just arrived (RFC 4865).
+//! Messages with a future release time (RFC 4865). When released, they get the full time for
+//! delivery attempts.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -11,7 +12,7 @@ use super::room::{Room, usual_sizes};
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 
-/// How many recipients have it at the peer, and locally.
+/// The number of remote and of local recipients that have the message.
 fn arrived(room: &mut Room, world: &mut World) -> (usize, usize) {
     (world.peer.taken.iter().map(|taken| taken.to.len()).sum(), world.inbox(room, "grace").len())
 }
@@ -125,7 +126,7 @@ fn a_release_time_survives_a_power_cut() {
     }
 }
 
-/// Twelve days: longer than a message is tried.
+/// The message is held for twelve days, which is longer than the time for delivery attempts.
 #[test]
 fn a_released_message_has_the_full_retry_time() {
     let (mut room, mut world) = serving(1404, Mood::RefusesForNow);

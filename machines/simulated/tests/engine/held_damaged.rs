@@ -1,5 +1,5 @@
-//! Held messages that cannot be sent when they are to leave: their writer gets a notice, and they
-//! are drafts again.
+//! Held messages that cannot be sent when their time comes: the writer gets a notice, and the
+//! messages are drafts again.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -14,7 +14,7 @@ use super::webmail::{Browser, serving};
 
 const NOTICE: &str = "Subject: Your message could not be sent";
 
-/// Ada sends this to Grace; the end of it is beyond the first chunk.
+/// Sends a message from Ada to Grace by the webmail. Its text continues beyond the first chunk.
 fn send(room: &mut Room, trust: &Trust) -> Browser {
     send_to(room, trust, "grace@barepost.test, countess@barepost.test")
 }
@@ -36,7 +36,7 @@ fn send_to(room: &mut Room, trust: &Trust, recipients: &str) -> Browser {
     ada
 }
 
-/// How many messages an account has in its inbox.
+/// The number of messages in the inbox of an account.
 fn count(room: &mut Room, user: &str) -> usize {
     let mut reader = room.log_in(user);
     let count = room.pop3(&mut reader, "STAT");
@@ -45,7 +45,7 @@ fn count(room: &mut Room, user: &str) -> usize {
     count.split(' ').nth(1).and_then(|count| count.parse().ok()).expect("a count")
 }
 
-/// How many messages an account has in its inbox, and the last of them.
+/// The number of messages in the inbox of an account, and the last message.
 fn inbox(room: &mut Room, user: &str) -> (usize, String) {
     let count = count(room, user);
     if count == 0 {
@@ -60,7 +60,7 @@ fn inbox(room: &mut Room, user: &str) -> (usize, String) {
 
 #[test]
 fn a_held_message_with_a_damaged_part_is_a_draft_again() {
-    // The end of the text, or the header.
+    // The damaged part is the end of the text, or the header.
     for (seed, part) in [(1_030, &b"ENDING"[..]), (1_031, b"Subject: Held")] {
         let (mut room, trust) = serving(seed);
         let mut ada = send(&mut room, &trust);
@@ -97,7 +97,7 @@ fn a_disk_that_reads_again_sends_the_held_message() {
     room.until_nothing_is_in_use();
 }
 
-/// A part is damaged when some recipient may have the message already.
+/// The disk is damaged when some recipient may have the message already.
 #[test]
 fn a_message_damaged_while_it_leaves_comes_at_most_once() {
     let mut ends = [0; 3];

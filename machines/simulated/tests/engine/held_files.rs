@@ -1,5 +1,4 @@
-//! Files of held messages: they leave with their message, or are in the draft again, at any power
-//! cut.
+//! Files of held messages: at any power cut they leave with the message, or are in the draft again.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -38,7 +37,7 @@ fn files(browser: &mut Browser, room: &mut Room, key: &str) -> Vec<Vec<u8>> {
     parts_of(browser, room, key, &parts)
 }
 
-/// The same for a draft, from its page in the editor.
+/// The contents of a draft's files, from its page in the editor.
 fn files_of_draft(browser: &mut Browser, room: &mut Room, key: &str) -> Vec<Vec<u8>> {
     let page = browser.get(room, &format!("/mail/compose?draft={key}")).text();
     let parts: Vec<&str> = carried(&page)
@@ -61,7 +60,7 @@ fn is_delivered(people: &mut People, room: &mut Room, files_sent: &[Vec<u8>], wh
     for (is_ada, mailbox) in [(true, 1), (true, 3), (false, 1)] {
         let browser = if is_ada { &mut people.ada } else { &mut people.grace };
         let list = browser.get(room, &format!("/mail/box/{mailbox}")).text();
-        // It may have another UID if the power failed in the middle of a delivery.
+        // The message may have another UID if the power failed in the middle of a delivery.
         let key = between(&list, "name=\"key\" value=\"", "\"").expect("it is there");
         assert!(files(browser, room, key) == files_sent, "{key} {when}");
     }
@@ -86,7 +85,7 @@ fn files_of_a_held_message_leave_or_return_to_the_draft() {
     people.wait(&mut room, 40);
     assert_eq!(people.copies(&mut room), NOT_SENT);
 
-    // Sent again, with one file fewer and a new one.
+    // The message is sent again, with one of the files and a new one.
     let undo =
         people.send_with(&mut room, draft(&back), "Enclosed.", &[one], &[("third.pdf", b"third")]);
     assert_eq!(people.copies(&mut room), NOT_SENT, "the draft has become the held message");
@@ -101,8 +100,8 @@ fn files_of_a_held_message_leave_or_return_to_the_draft() {
     room.until_nothing_is_in_use();
 }
 
-/// As for messages without files: the power is cut one step later each time, from before the
-/// message leaves until every recipient has it.
+/// The power is cut one step later each time, from before the message leaves until every recipient
+/// has it.
 #[test]
 fn a_held_message_with_files_survives_any_power_cut() {
     let mut ends = Vec::new();
@@ -117,7 +116,7 @@ fn a_held_message_with_files_survives_any_power_cut() {
         let mut room = people.after_power_cut(room, 4000 + steps, &trust);
         let end = people.copies(&mut room);
         ends.push(end);
-        // There is another power cut while the machine completes the work after the first.
+        // The power is cut again while the machine completes the work after the first power cut.
         (0..steps % 7 * 9).for_each(|_| room.step());
         let mut room = people.after_power_cut(room, 5000 + steps, &trust);
         people.wait(&mut room, 40);
@@ -137,8 +136,8 @@ fn a_held_message_with_files_survives_any_power_cut() {
     }
 }
 
-/// The files are in the draft, or have left with the message. If the server confirmed the undo,
-/// they are in the draft.
+/// The files stay with the message, which is a draft or has left. If the server confirmed the undo,
+/// the message is a draft.
 #[test]
 fn files_survive_a_power_cut_during_an_undo() {
     let mut ends = Vec::new();
@@ -207,8 +206,8 @@ pub(super) fn fill(room: &mut Room, octets: usize) {
     }
 }
 
-/// The first recipient's copy finds no space. The message has begun to leave, and waits for another
-/// attempt.
+/// The message has begun to leave, and waits for another attempt because the first recipient's copy
+/// found no space.
 #[test]
 fn undo_says_so_when_a_message_has_begun_to_leave() {
     let trust = Trust::new("mail.barepost.test");

@@ -1,5 +1,5 @@
-//! Data that is not TLS, or was changed on its way: the server answers with an alert or closes,
-//! never with data, and frees all resources (RFC 8446 sections 5.1 and 6).
+//! Tests with data that is not TLS or was changed in transit. The server sends an alert or closes
+//! the connection, never sends data, and frees all resources (RFC 8446 sections 5.1 and 6).
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -20,7 +20,7 @@ const RECORD_OVERFLOW: u8 = 22;
 const DECODE_ERROR: u8 = 50;
 const PROTOCOL_VERSION: u8 = 70;
 
-/// Longer than any handshake may take.
+/// A time that is longer than any handshake may take.
 const LONG: Micros = Micros::from_secs(12);
 
 fn serving(seed: u64) -> (Room, Trust) {
@@ -31,7 +31,7 @@ fn of_version(trust: &Trust, version: &'static SupportedProtocolVersion) -> Arc<
     Arc::new(client_of(trust, &["http/1.1"], &[version]))
 }
 
-/// The records that the client's TLS has to send.
+/// The bytes that the client's TLS wants to send now.
 fn flight(tls_stream: &mut TlsStream) -> Vec<u8> {
     let mut flight = Vec::new();
     while tls_stream.tls.wants_write() {
@@ -40,7 +40,7 @@ fn flight(tls_stream: &mut TlsStream) -> Vec<u8> {
     flight
 }
 
-/// Sends the ClientHello, receives the server's flight, and returns the client's next one.
+/// Sends the ClientHello, receives the server's flight, and returns the client's next flight.
 fn second_flight(room: &mut Room, tls_stream: &mut TlsStream) -> Vec<u8> {
     let hello = flight(tls_stream);
     room.send(&tls_stream.talk, &hello);
@@ -68,7 +68,7 @@ fn established(room: &mut Room, client: &Arc<ClientConfig>) -> TlsStream {
     tls_stream
 }
 
-/// A request, in one record.
+/// The bytes of an encrypted request, in one record.
 fn request(tls_stream: &mut TlsStream) -> Vec<u8> {
     use std::io::Write;
     tls_stream.tls.writer().write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("it is memory");
@@ -99,8 +99,8 @@ fn old_hello(version: [u8; 2]) -> Vec<u8> {
 #[test]
 fn data_that_is_not_tls_gets_an_alert_on_every_tls_port() {
     let (mut room, _) = serving(1);
-    // The first two bytes of an SSL 2 hello are its length, with the first bit set. Then come its
-    // kind and version.
+    // An SSL 2 hello begins with two bytes of length, with the first bit set. Its kind and version
+    // follow.
     let ssl2 = [&[0x80, 0x2e, 1, 0, 2, 0, 0x15, 0, 0, 0, 0x10][..], &[0x33; 37]].concat();
     for port in [443, 465, 995] {
         expect_alert(
@@ -113,13 +113,14 @@ fn data_that_is_not_tls_gets_an_alert_on_every_tls_port() {
         expect_alert(&mut room, port, &ssl2, DECODE_ERROR);
         expect_alert(&mut room, port, &[0; 64], DECODE_ERROR);
         expect_alert(&mut room, port, &[0xff; 64], DECODE_ERROR);
-        // A version that never existed, one that is obsolete, and a record that is too long.
+        // The records have a version that never existed, obsolete versions, and lengths that are
+        // too large.
         expect_alert(&mut room, port, &[22, 4, 1, 0, 4, 1, 0, 0, 0], DECODE_ERROR);
         expect_alert(&mut room, port, &old_hello([3, 2]), PROTOCOL_VERSION);
         expect_alert(&mut room, port, &old_hello([3, 0]), PROTOCOL_VERSION);
         expect_alert(&mut room, port, &[22, 3, 1, 0xff, 0xff, 1], RECORD_OVERFLOW);
         expect_alert(&mut room, port, &[22, 3, 3, 0x48, 1, 1], RECORD_OVERFLOW);
-        // Data before there is a key for it.
+        // The record has application data before the handshake.
         expect_alert(&mut room, port, &[23, 3, 3, 0, 1, 0], UNEXPECTED_MESSAGE);
     }
     let outcomes = room.engines.handshakes();
@@ -133,8 +134,8 @@ fn data_that_is_not_tls_gets_an_alert_on_every_tls_port() {
 #[test]
 fn floods_of_empty_records_are_rejected() {
     let (mut room, _) = serving(2);
-    // No record may be empty before there are keys (RFC 8446 section 5.1). The tests of the crate
-    // `tls` cover records within TLS.
+    // Before the handshake no record may be empty (RFC 8446 section 5.1). The tests of the crate
+    // `tls` cover encrypted records.
     let floods = [
         [22, 3, 1, 0, 0].repeat(400),
         [20, 3, 3, 0, 1, 1].repeat(400),
@@ -149,7 +150,7 @@ fn floods_of_empty_records_are_rejected() {
     }
 }
 
-/// A client with a changed record.
+/// A client that has sent a changed record, and a description of the change.
 struct Harmed {
     tls_stream: TlsStream,
     what: String,
@@ -201,7 +202,8 @@ fn a_handshake_with_any_changed_byte_fails() {
         for is_second in [false, true] {
             let (mut place, mut harmed, mut is_over) = (0, Vec::new(), false);
             while !is_over {
-                // A few at a time: there is no capacity for more handshakes.
+                // Only a few clients connect at a time, because the server has no capacity for more
+                // handshakes.
                 while harmed.len() < 24 && !is_over {
                     let mut tls_stream = room.connect_tls(443, &client);
                     let mut bytes = if is_second {
@@ -244,7 +246,7 @@ fn a_record_with_any_changed_byte_ends_only_its_connection() {
             let mut record = request(&mut tls_stream);
             let Some(byte) = record.get_mut(place) else { break };
             *byte ^= 0x55;
-            // The following records are unchanged, but the server does not accept them.
+            // The server must not accept the following records either, although they are unchanged.
             let next = request(&mut tls_stream);
             room.send(&tls_stream.talk, &[record.clone(), next.repeat(20)].concat());
             let is_first = place < 5;
@@ -311,8 +313,7 @@ fn handshake_results_are_counted_and_printed_at_the_stop() {
     }
     expect_alert(&mut room, 443, b"GET / HTTP/1.1\r\n\r\n", DECODE_ERROR);
     expect_alert(&mut room, 443, &old_hello([3, 1]), PROTOCOL_VERSION);
-    // A client that does not trust the certificate (unknown_ca), one that leaves, and one that is
-    // slow.
+    // One client does not trust the certificate (unknown_ca), one disconnects, and one is slow.
     let mut doubting = room.connect_tls(443, &of_version(&trust, &rustls::version::TLS12));
     second_flight(&mut room, &mut doubting);
     room.send(&doubting.talk, &[21, 3, 3, 0, 2, 2, 48]);

@@ -1,4 +1,4 @@
-//! HTTP/2 through the whole engine: over TLS, to a client that has small windows and opens them as
+//! Tests of HTTP/2 in the whole engine, over TLS. The client has small windows, and opens them as
 //! it reads.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
@@ -28,13 +28,13 @@ pub(super) fn browser(trust: &Trust) -> Arc<ClientConfig> {
     Arc::new(client(trust, &["h2", "http/1.1"]))
 }
 
-/// An HTTP/2 connection.
+/// The client's side of an HTTP/2 connection.
 pub(super) struct Two {
     pub(super) tls_stream: TlsStream,
-    /// The received bodies by stream, and whether the stream has ended.
+    /// The received part of the body of each stream, and whether the stream has ended.
     pub(super) bodies: BTreeMap<u32, (Vec<u8>, bool)>,
     answered: usize,
-    /// The reason in the server's GOAWAY.
+    /// The error code in the server's GOAWAY frame.
     gone: Option<u32>,
     pub(super) to_say: Vec<u8>,
 }
@@ -162,7 +162,7 @@ fn an_http_2_client_that_stops_reading_is_closed_in_a_minute() {
     two.until(&mut room, "as much as the window allows", |two| {
         two.bodies.get(&1).is_some_and(|(body, _)| body.len() >= WINDOW as usize / 2)
     });
-    // The window updates that it would send are dropped.
+    // The pending window updates are dropped.
     two.to_say.clear();
     room.pass(Micros::from_secs(70));
     room.until_tls(&mut two.tls_stream, "the server closes", |tls_stream| tls_stream.is_closed);

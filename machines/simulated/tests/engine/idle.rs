@@ -1,4 +1,4 @@
-//! A machine without work sleeps: it requests no turn that has no effect.
+//! Tests that a machine without work sleeps: it requests no turn that has no effect.
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
 use super::room::pages::{large, site};
@@ -9,7 +9,7 @@ use simulated::{MemoryDisk, TRANSMIT_RING};
 const HOUR: Micros = Micros::from_secs(3600);
 const DISK_BYTES: u64 = 32 << 20;
 
-/// The turns in an hour, after `room` has come to rest.
+/// The number of turns in an hour, after an hour in which `room` becomes idle.
 fn turns_in_an_hour(room: &mut Room) -> u64 {
     room.pass(HOUR);
     let before = room.turns;
@@ -32,7 +32,7 @@ fn on_an_empty_link_only_dhcp_and_router_discovery_need_turns() {
     let unconfigured = CONFIGURATION.replace("[network]\naddress = \"10.0.0.2/24\"\n", "");
     assert_ne!(unconfigured, CONFIGURATION);
     let mut room = Room::configured(2, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &unconfigured);
-    // About one DHCP request a minute, and one router solicitation an hour.
+    // The machine sends about one DHCP request a minute, and one router solicitation an hour.
     let turns = turns_in_an_hour(&mut room);
     assert!((1..80).contains(&turns), "{turns} turns");
 }

@@ -1,4 +1,4 @@
-//! Messages over IPv6, to a machine that has addresses of both families.
+//! Messages over IPv6, to a machine that has an IPv4 and an IPv6 address.
 
 use super::room::{CONFIGURATION, Room, usual_sizes};
 use machine::Micros;
@@ -7,7 +7,7 @@ use smoltcp::wire::{IpAddress, Ipv6Address};
 
 const SERVER: IpAddress = IpAddress::Ipv6(Ipv6Address::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2));
 
-/// A room with a machine that has an address of each family, once both are confirmed as unique.
+/// A room with a machine that has an IPv4 and an IPv6 address, after both are confirmed as unique.
 fn room() -> Room {
     let configuration = CONFIGURATION
         .replace("address = \"10.0.0.2/24\"", "address = [\"10.0.0.2/24\", \"2001:db8::2/64\"]")

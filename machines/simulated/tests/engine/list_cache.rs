@@ -1,4 +1,5 @@
-//! Repeated lists of the webmail: rows are cached as long as nothing of them has changed.
+//! The cache of list rows in the webmail: a row is cached until its message or conversation
+//! changes.
 
 #![allow(clippy::expect_used, reason = "a test may fail")]
 
@@ -33,7 +34,7 @@ fn a_repeated_list_is_served_from_the_cache() {
     spoil_all(&mut room);
     assert_eq!(rows(&mut room, &mut ada), first);
 
-    // A row that was not shown in its present state must be read.
+    // A row that has changed is not in the cache, so its message must be read.
     let token = ada.get(&mut room, "/mail/compose").token();
     let starred = ada.post(
         &mut room,

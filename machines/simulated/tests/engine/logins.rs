@@ -1,5 +1,5 @@
-//! Crowds of logins at the password hasher: all are answered in turn, wrong guesses cost their
-//! address, and the owner gets in.
+//! Many logins at the same time: the server answers all in turn, delays addresses with wrong
+//! guesses, and lets the owner log in.
 
 #![allow(clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -9,7 +9,7 @@ use super::room::{CONFIGURATION, Room, Talk, usual_sizes};
 use machine::Micros;
 use simulated::MemoryDisk;
 
-/// A client that has sent USER, from `host`.
+/// Connects from `host` over POP3, and sends USER.
 fn at_the_gate(room: &mut Room, host: usize, user: &str) -> Talk {
     let mut talk = room.connect_from(host, 110);
     assert!(room.line(&mut talk).starts_with("+OK"));
@@ -74,7 +74,8 @@ fn logins_whose_clients_leave_block_no_other_login() {
         let mut talks: Vec<Talk> =
             (0..8).map(|number| at_the_gate(&mut room, hosts[number % 3], "ada")).collect();
         talks.iter().for_each(|talk| room.send(talk, b"PASS lovelace\r\n"));
-        // Some are being hashed when they leave, some wait for it, and some are done.
+        // When the clients disconnect, some logins are being hashed, some wait, and some are
+        // answered.
         (0..leaving).for_each(|_| room.step());
         let behind = talks.split_off(6);
         talks.iter().for_each(|talk| room.abort(talk));
@@ -137,8 +138,8 @@ fn a_password_hash_that_is_only_on_disk_is_checked() {
     room.log_in("byron");
 }
 
-/// How many of 20 guesses are checked in ten seconds, from one address that disconnects whenever it
-/// gets no reply at once.
+/// Sends 20 guesses in ten seconds from one address, which disconnects when it gets no reply at
+/// once. Returns the number of guesses that were checked.
 fn guesses_looked_at(room: &mut Room, names: &[&str]) -> usize {
     let mut looked_at = 0;
     for number in 0..20 {
@@ -179,8 +180,8 @@ fn failures_count_per_account_across_its_names() {
     assert_eq!(costs, [2, 2, 2, 2, 4]);
 }
 
-/// How long the machine takes for the hashes of many guesses, of 40 ms each. `beside` runs before
-/// each step.
+/// The time that the machine needs for the hashes of many guesses, of 40 ms each. `beside` runs
+/// before each step.
 fn hashes_take(beside: impl Fn(&mut Room)) -> Micros {
     const GUESSES: usize = 9;
     let mut room = Room::new(11);
@@ -189,7 +190,8 @@ fn hashes_take(beside: impl Fn(&mut Room)) -> Micros {
         .map(|number| at_the_gate(&mut room, hosts[number % hosts.len()], "ada"))
         .collect();
     room.machine.computing = Micros::from_millis(20);
-    // A hash reads the clock at its beginning and end, so it takes 40 ms and measures 20.
+    // A hash reads the clock at its beginning and end. So it takes 40 ms, and the engine measures
+    // 20 ms.
     let (before, readings) = (room.machine.now, room.machine.readings + 2 * GUESSES as u64);
     talks.iter().for_each(|talk| room.send(talk, b"PASS guess\r\n"));
     room.until("all hashes are computed", |room| {
@@ -201,7 +203,7 @@ fn hashes_take(beside: impl Fn(&mut Room)) -> Micros {
 
 #[test]
 fn a_core_with_other_work_hashes_half_of_its_time() {
-    // With several cores another one has the work.
+    // With several cores the other work may be on another core.
     if CORES > 1 {
         return;
     }

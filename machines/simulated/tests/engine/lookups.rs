@@ -1,4 +1,5 @@
-//! DNS lookups for external clients do not keep the machine from checking the mail of others.
+//! Tests that many DNS lookups for some external clients do not prevent the checks of other
+//! clients' mail.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -9,11 +10,11 @@ use super::dmarc::{INBOX, messages_of};
 use super::dns::{EXTERNAL, Mood, NameServer, TEXT, serving_as, text};
 use super::room::{Room, Talk};
 
-/// No greeting delay, so that all hosts are checked at the same time.
+/// Configuration lines without a greeting delay, so that all clients are checked at the same time.
 const AT_ONCE: &str = "[abuse]\ngreeting_delay = \"0s\"\n";
 
-/// The host moves to this address. It begins `count` messages, each from a domain that no name
-/// server answers for.
+/// Moves the external client to the address `host`. The client begins `count` messages, each from a
+/// domain that no name server answers for.
 fn ask_many_questions(
     room: &mut Room,
     server: &mut NameServer,
@@ -29,7 +30,7 @@ fn ask_many_questions(
     talks
 }
 
-/// The reply to a message with this author.
+/// The reply to the end of a message from this author.
 fn message(room: &mut Room, server: &mut NameServer, author: &str) -> String {
     let mut talk = server.begin(room, author);
     assert!(server.smtp(room, &mut talk, "DATA").starts_with("354 "));
@@ -72,7 +73,7 @@ fn many_waiting_networks_leave_dns_questions_for_a_client() {
     let lists = "dnsbl = [\"block.test\", \"other.test\"]\ndnsbl_junk = [\"junk.test\"]\ndnswl = [\"trust.test\"]\n";
     let (mut room, mut server) = serving_as(1541, Mood::Answers, &format!("{AT_ONCE}{lists}"));
     server.ignored = Some(".slow.test");
-    // Each network holds as many questions as are free.
+    // Each network takes the largest share that it can get of the remaining questions.
     for (network, share) in [(1, 32), (2, 16), (3, 8), (4, 4)] {
         ask_many_questions(&mut room, &mut server, Ipv4Address::new(203, 0, network, 7), share);
         ask_many_questions(&mut room, &mut server, Ipv4Address::new(203, 0, network, 8), share / 2);

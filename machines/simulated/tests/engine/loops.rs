@@ -1,4 +1,5 @@
-//! Forwarding loops end: the server recognises a message by a mark that only the server can make.
+//! Tests that forwarding loops end: the server recognises a message by a mark that only the server
+//! can make.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -20,7 +21,7 @@ fn message(number: u32) -> String {
     )
 }
 
-/// The mark field of a forwarded message.
+/// The field with the loop mark of a forwarded message.
 fn mark(text: &str) -> &str {
     text.lines().find(|line| line.starts_with("X-Loop: ")).expect("it has a mark")
 }
@@ -53,8 +54,8 @@ fn a_forged_delivered_to_field_does_not_stop_forwarding() {
     room.until_nothing_is_in_use();
 }
 
-/// A mark that a host has seen does not stop another message, nor the same message for another
-/// account.
+/// A host that has seen a mark may copy it. The mark stops neither another message, nor the same
+/// message for another account.
 #[test]
 fn a_loop_mark_counts_for_its_message_and_account_only() {
     let configuration = of("ada", BOB, &of("grace", BOB, &configuration()));
@@ -68,7 +69,7 @@ fn a_loop_mark_counts_for_its_message_and_account_only() {
     delivered(&mut world, &mut room, FRANK, &[ADA], replayed(1).as_bytes());
     world.pass(&mut room, 120);
     assert_eq!((taken(&world, "bob@far.test").len(), world.peer.taken.len()), (3, 3));
-    // Only that message for that account was here before.
+    // The mark stops the same message for the same account.
     delivered(&mut world, &mut room, FRANK, &[GRACE], replayed(1).as_bytes());
     world.pass(&mut room, 120);
     let [report] = &taken(&world, FRANK)[..] else { panic!("{:?}", world.peer.taken) };
@@ -76,8 +77,9 @@ fn a_loop_mark_counts_for_its_message_and_account_only() {
     room.until_nothing_is_in_use();
 }
 
-/// Other servers forward mail for the first address of each pair to the second, with added fields
-/// on top, until no more arrives. Returns how many messages they received.
+/// Acts as other servers that forward mail for the first address of each pair to the second, with
+/// added header fields. Continues until no more mail arrives. Returns the number of messages that
+/// the other servers received.
 fn circulate(world: &mut World, room: &mut Room, back: &[(&str, &str)]) -> usize {
     let mut sent = 0;
     loop {
@@ -106,8 +108,8 @@ fn a_loop_by_another_server_ends_when_the_message_comes_back() {
     }
 }
 
-/// Each account forwards to two remote addresses, and each of these to both accounts. Without a
-/// limit, the mail would double in each round.
+/// Each account forwards to two remote addresses, and each of these forwards to both accounts.
+/// Without a limit, the mail would double in each round.
 #[test]
 fn a_loop_over_two_accounts_and_two_others_ends() {
     let both = "forward = [\"bob@far.test\", \"carol@far.test\"]\nkeep = false";
@@ -122,8 +124,8 @@ fn a_loop_over_two_accounts_and_two_others_ends() {
         ("carol@far.test", ADA),
     ];
     circulate(&mut world, &mut room, &back);
-    // From ada to both, from each to grace and back to both. All other copies come back to an
-    // account that they were at before.
+    // Ada's account sends two copies. Each returns to Grace's account, which sends two copies. All
+    // other copies return to an account that they have passed before, and are stopped.
     assert_eq!(
         (taken(&world, "bob@far.test").len(), taken(&world, "carol@far.test").len()),
         (3, 3)

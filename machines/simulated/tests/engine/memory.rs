@@ -1,6 +1,6 @@
-//! Memory that clients make the machine keep: each kind of hoarder gets only its share, and others
-//! are served meanwhile. The promises of a core fit into its memory. Connections are closed when
-//! memory runs low.
+//! The memory that clients make the machine keep. Each kind of hoarder gets only its share, and
+//! other clients are served meanwhile. The memory that a core promises to clients fits into its
+//! memory. The server closes connections when memory runs low.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -21,23 +21,23 @@ use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
 use super::webmail::Browser;
 use crate::CORES;
 
-/// The connections of each core in these tests.
+/// The capacity for connections of each core in these tests.
 const CONNECTIONS: usize = 256;
-/// The connections that hoard, from two addresses.
+/// The number of hoarding connections, from two addresses.
 const HOARDERS: usize = 160;
-/// How a client makes the server keep as much memory as possible.
+/// The way in which a client makes the server keep as much memory as possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Hoard {
-    /// HTTP/2: login forms are announced with long cookies, and their bodies never follow.
+    /// HTTP/2: the client announces login forms with long cookies, and never sends their bodies.
     Questions,
-    /// HTTP/2: the header table is filled.
+    /// HTTP/2: the client fills the header table.
     Table,
     /// HTTP/2: responses wait for a window that stays closed.
     Streams,
-    /// HTTP/1.1: a form is announced with a long head, and its body never follows.
+    /// HTTP/1.1: the client announces a form with a long head, and never sends its body.
     Head,
-    /// HTTP/1.1: a login with a wrong password, and a composed message that is kept for after the
-    /// login.
+    /// HTTP/1.1: a login with a wrong password. Its form has a composed message, which the server
+    /// would keep until after the login.
     Login,
 }
 
@@ -80,7 +80,7 @@ fn two(settings: &[u8], requests: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     [begin].into_iter().chain(requests).flatten().collect()
 }
 
-/// A length in as many bytes as it takes (RFC 7541 section 5.1).
+/// Encodes a length as an integer of HPACK with a 7-bit prefix (RFC 7541 section 5.1).
 fn number(length: usize) -> Vec<u8> {
     match length {
         0..127 => vec![length as u8],
@@ -97,7 +97,7 @@ fn asked(stream: u32) -> Vec<u8> {
     frame(FrameType::Headers, flags::END_HEADERS | flags::END_STREAM, stream, &block)
 }
 
-/// The same with a field for the table.
+/// A request with a field of this many bytes that the server puts into its header table.
 fn kept(stream: u32, bytes: usize) -> Vec<u8> {
     let block = [
         &[0x82, 0x87, 0x84][..],
@@ -122,7 +122,7 @@ fn sizes() -> Sizes {
     Sizes { connections: CONNECTIONS, ..usual_sizes() }
 }
 
-/// Sends this, as far as the server reads.
+/// Sends `text`, and steps until the server has taken it or closes.
 fn say(room: &mut Room, tls_stream: &mut TlsStream, text: &[u8]) {
     use std::io::Write;
     for part in text.chunks(16_000) {
@@ -134,8 +134,8 @@ fn say(room: &mut Room, tls_stream: &mut TlsStream, text: &[u8]) {
     }
 }
 
-/// Many connections of one kind, from two addresses. A browser at another address is served all the
-/// time.
+/// Opens many connections of one kind of hoarder, from two addresses. Checks that a browser at
+/// another address is served all the time.
 fn hoarders_come(hoard: Hoard, seed: u64) {
     let (mut room, trust) = Room::with_tls(seed, site(1000), sizes());
     for _ in 0..3 {
@@ -284,7 +284,7 @@ fn the_largest_connections_are_closed_first_on_low_memory() {
 #[test]
 fn persistent_low_memory_closes_all_and_the_machine_continues() {
     let mut room = Room::with_sizes(10, MemoryDisk::blank(DISK_BYTES), usual_sizes());
-    // Most of the cores have connections, and sleep.
+    // Most of the cores have connections, and all cores sleep.
     let ports = [25, 110, 80].into_iter().cycle().take(4 * usize::from(CORES));
     let mut talks: Vec<_> = ports.map(|port| room.connect(port)).collect();
     room.pass(Micros::from_secs(1));
@@ -303,7 +303,7 @@ fn persistent_low_memory_closes_all_and_the_machine_continues() {
 
 #[test]
 fn a_password_of_any_length_uses_little_memory() {
-    // A form of this size is an address's share of what the smallest machine with four cores has.
+    // On the smallest machine with four cores, a form of this size is the share of an address.
     let memory_bytes = Sizes::memory_bytes_min(CORES) * u64::from(CORES.max(4)) / 4;
     let sizes = Sizes::for_memory(memory_bytes, CORES).expect("it is enough");
     let (mut room, trust) = Room::with_tls(11, Site::default(), sizes);

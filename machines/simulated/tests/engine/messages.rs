@@ -1,5 +1,5 @@
-//! Messages through the whole engine: over a wire to an independent TCP, onto a disk that may lose
-//! unflushed data, and back.
+//! Tests of messages in the whole engine: clients with an independent TCP send and read them, and
+//! the disk may lose unflushed data.
 
 use crate::CORES;
 
@@ -29,8 +29,8 @@ fn forged_authentication_results_are_removed() {
     assert_eq!(room.retrieve(&mut talk, 1), b"Subject: Trust me\r\n\r\nYes\r\n");
 }
 
-/// The reader of mail for these addresses with this configuration. `None`: the address is refused
-/// as unknown.
+/// The account that gets mail for each of these addresses with this configuration. `None`: the
+/// address is refused as unknown.
 fn readers(configuration: &str, addresses: &[&str]) -> Vec<Option<&'static str>> {
     let mut room =
         Room::configured(13, simulated::MemoryDisk::blank(32 << 20), usual_sizes(), configuration);
@@ -173,7 +173,8 @@ fn a_reader_that_pauses_gets_the_rest_of_a_large_message() {
     assert!(room.deliver("ada@barepost.test", &body).starts_with("250 2."));
     let mut talk = room.log_in("ada@barepost.test");
     room.send(&talk, b"RETR 1\r\n");
-    // The client's receive buffer and all of the engine's fill up, and no data moves any more.
+    // The client's receive buffer and all buffers of the engine fill up, and no data moves any
+    // more.
     room.pass(Micros::from_secs(100));
     assert!(room.line(&mut talk).starts_with("+OK"));
     let message = room.pop3_lines(&mut talk);

@@ -1,4 +1,4 @@
-//! The engine's promises, tested on a machine with as many cores as the including crate sets.
+//! Tests of the engine on a simulated machine. The including crate sets the number of cores.
 
 pub(crate) mod room;
 

@@ -1,5 +1,5 @@
-//! Paths with a smaller MTU than expected that drop packets silently (RFC 2923). Their clients are
-//! served.
+//! Tests that clients are served over paths with a reduced MTU that drop longer packets silently
+//! (RFC 2923).
 
 #![allow(clippy::expect_used, reason = "a test may fail")]
 
@@ -16,13 +16,14 @@ const LARGE_BYTES: usize = 20_000;
 /// The longest frame on such a path: a packet of 576 bytes.
 const FRAME_BYTES: usize = 14 + 576;
 
-/// A path that drops everything.
+/// The limit of a path that drops everything.
 const NOTHING: usize = 0;
 
 #[test]
 fn a_black_hole_path_completes_tls_and_a_page() {
     for (seed, version) in (0..).zip(BOTH) {
-        // If the SYN-ACK was lost, the round-trip time is unknown, and each timeout is longer.
+        // If the SYN-ACK was lost, the engine does not know the round-trip time, and each timeout
+        // is longer.
         for is_answer_lost in [false, true] {
             let (mut room, trust) = Room::with_tls(seed, site(LARGE_BYTES), usual_sizes());
             let client = Arc::new(client_of(&trust, &["http/1.1"], &[version]));
@@ -67,7 +68,7 @@ fn an_outage_of_the_path_does_not_use_up_client_time() {
         room.carries = NOTHING;
         room.pass(Micros::from_millis(halves * 500));
         room.carries = usize::MAX;
-        // The program behind the client's TCP is slow.
+        // The client's program is slow, although its TCP is not.
         room.pass(Micros::from_secs(6));
         room.complete_handshake(&mut tls_stream);
         assert!(tls_stream.complaint.is_none(), "{halves}");

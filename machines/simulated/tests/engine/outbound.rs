@@ -1,5 +1,5 @@
-//! Outbound mail: a message to a remote recipient, from its submission to the host that takes mail
-//! for the domain.
+//! Outbound mail: messages to remote recipients, from the submission to the delivery at the host of
+//! the domain.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -72,7 +72,7 @@ fn local_and_remote_recipients_get_one_copy_each() {
     room.until_nothing_is_in_use();
 }
 
-/// RFC 6409 section 4.2.
+/// RFC 6409 section 4.2 allows only fully qualified domains.
 #[test]
 fn an_unqualified_recipient_domain_is_rejected() {
     let (mut room, mut world) = serving(725, Mood::Takes);
@@ -85,7 +85,7 @@ fn an_unqualified_recipient_domain_is_rejected() {
         let said = world.say(&mut room, &mut talk, &format!("RCPT TO:<bob@{domain}>"));
         assert!(said.starts_with(reply), "{domain}: {said}");
     }
-    // A client that has not logged in does not learn this.
+    // A client that has not logged in gets the same reply as for any remote address.
     let (mut external, _) = world.offered(&mut room, 25);
     world.say(&mut room, &mut external, "MAIL FROM:<ada@far.test>");
     assert_eq!(
@@ -147,7 +147,7 @@ fn each_failed_recipient_is_reported_once() {
     room.close(talk);
 }
 
-/// Whatever a host does to the machine, the message is neither lost nor duplicated.
+/// A host that is silent, closes connections, or gives no reply causes neither loss nor duplicates.
 #[test]
 fn a_recovered_host_gets_the_message_once() {
     for (seed, mood) in [(705, Mood::Silent), (706, Mood::Cuts), (707, Mood::SwallowsAnswer)] {
@@ -165,8 +165,8 @@ fn a_recovered_host_gets_the_message_once() {
     }
 }
 
-/// The notice names all recipients at a domain. The power may fail at any step of it, and
-/// afterwards the delay counts anew.
+/// The notice names all recipients at a domain. The power fails at each step of the notice, and
+/// after that the time until the next notice begins anew.
 #[test]
 fn a_delay_is_reported_once_after_four_hours() {
     let is_delay = |text: &&String| text.contains("Action: delayed");
@@ -219,9 +219,10 @@ fn a_message_is_returned_after_five_days() {
     assert_eq!((world.peer.named, world.peer.taken.len()), (tried, 0));
 }
 
-/// The same scenario again and again, with the power cut one step later each time. Each local
+/// Runs the same scenario repeatedly, with the power cut one step later each time. Each local
 /// recipient gets the message once, and the sender gets each report once. A remote recipient gets
-/// it at most twice, if the power fails between the host's reply and our mark.
+/// the message twice only if the power fails after the host's reply, before the server has recorded
+/// the delivery.
 #[test]
 fn an_outbound_message_survives_a_power_cut_at_any_step() {
     let (mut once, mut twice) = (0, 0);
@@ -229,8 +230,7 @@ fn an_outbound_message_survives_a_power_cut_at_any_step() {
         let mut steps = 0;
         loop {
             let (mut room, mut world) = serving(seed, Mood::RefusesBob);
-            // An acknowledged message is in the store. A message that its sender must send again is
-            // not considered.
+            // The message is acknowledged before the power cut, so it is in the store.
             world.submit(
                 &mut room,
                 &["bob@far.test", "carol@far.test", "grace@barepost.test"],
@@ -283,7 +283,7 @@ fn a_message_interrupted_by_a_stop_is_sent_after_the_restart() {
     }
 }
 
-/// Writes a message in the webmail, to one local recipient and two remote ones.
+/// Sends a message by the webmail to one local recipient and two remote ones.
 fn compose_remote(ada: &mut Browser, room: &mut Room) -> String {
     let token = ada.get(room, "/mail/compose").token();
     let people = "Bob <bob@far.test>, grace@barepost.test";
@@ -329,7 +329,7 @@ fn a_webmail_message_is_in_the_outbox_until_it_is_delivered() {
         let page = ada.get(&mut room, "/mail/compose?draft=7.1");
         assert_eq!(page.status, 303, "nothing can be written on it: {}", page.text());
         assert!(ada.get(&mut room, page.field("Location")).text().contains("Sending…"));
-        // Outgoing messages cannot be changed, and no others can be moved there.
+        // Messages in the outbox cannot be changed, and no message can be moved there.
         let token = ada.get(&mut room, "/mail/compose").token();
         for (key, what, to) in
             [("7.1", "erase", ""), ("7.1", "trash", ""), ("7.1", "read", ""), ("3.1", "move", "7")]
@@ -375,7 +375,8 @@ fn a_webmail_message_leaves_at_any_power_cut() {
     let trust = Trust::new("mail.barepost.test");
     let (mut steps, mut nights) = (0, 0);
     loop {
-        // So no recipient has the message before, and the test knows what was sent twice.
+        // The host defers at first. So no remote recipient has the message before the power cut,
+        // and any second copy is a duplicate.
         let (mut room, mut world) =
             serving_pages(722, MemoryDisk::blank(DISK_BYTES), Mood::RefusesForNow, &trust);
         let mut ada = Browser::new(&trust);
@@ -400,7 +401,7 @@ fn a_webmail_message_leaves_at_any_power_cut() {
     assert!(nights > 40, "{nights}");
 }
 
-/// Each domain has its own entries, however many there are.
+/// Each domain has its own outbox entries, independent of the number of domains.
 #[test]
 fn domains_of_one_message_do_not_wait_for_each_other() {
     let (mut room, mut world) = serving(724, Mood::Takes);
@@ -423,7 +424,8 @@ fn domains_of_one_message_do_not_wait_for_each_other() {
     world.until(&mut room, "all friends have it", |world, _| {
         world.peer.taken.iter().map(|taken| taken.to.len()).sum::<usize>() >= friends.len()
     });
-    // Half a minute for the first of the friends' hosts, which is down, and no time for Dave's.
+    // The first of the friends' hosts is down, which takes half a minute. Dave's domain takes no
+    // time.
     assert!(
         room.machine.now.since(start) < Micros::from_secs(45),
         "{:?}",
@@ -440,8 +442,8 @@ fn domains_of_one_message_do_not_wait_for_each_other() {
     }
 }
 
-/// While one host is silent, others get their mail, and it gets no more connections than any other
-/// host.
+/// While one host is silent, other hosts get their mail. The silent host gets no more connections
+/// than another host.
 #[test]
 fn a_silent_host_does_not_delay_others() {
     let (mut room, mut world) = serving(723, Mood::Takes);

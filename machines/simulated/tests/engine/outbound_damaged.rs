@@ -1,5 +1,5 @@
-//! Outbound mail on a disk with unreadable sectors: the sender gets a report in the end, and no
-//! host gets partial messages for ever.
+//! Outbound mail on a disk with unreadable sectors: the sender finally gets a report, and the
+//! server stops sending partial messages to hosts.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -14,14 +14,14 @@ const DAY: u64 = 24 * 3600;
 const MARK: &[u8] = b"This line is unreadable later";
 const WHY: &str = "a part of the message can no longer be read from this server's disk";
 
-/// A message of several chunks. One in the middle holds the mark.
+/// A message of several chunks. A chunk in the middle holds the mark.
 fn long() -> Vec<u8> {
     let lines = b"Line.\r\n".repeat(10_000);
     [b"Subject: Long\r\n\r\n", &lines[..], MARK, b"\r\n", &lines[..]].concat()
 }
 
-/// A host outside delivers `long()`. The sectors that hold the mark are damaged before the message
-/// ends.
+/// Delivers [`long`] from the external client. The sectors that hold the mark are damaged before
+/// the message ends.
 pub(super) fn delivered_damaged(world: &mut World, room: &mut Room, to: &str) {
     let mut talk = room.connect_from(EXTERNAL, 25);
     assert!(world.reply(room, &mut talk).starts_with("220 "));
@@ -41,7 +41,7 @@ pub(super) fn delivered_damaged(world: &mut World, room: &mut Room, to: &str) {
 
 #[test]
 fn an_unreadable_message_is_given_up_with_a_report() {
-    // One host gets the readable part, and for the other the message is scanned first.
+    // One host gets the readable part. For the other host the server scans the message first.
     for (seed, mood) in [(930, Mood::Takes), (931, Mood::Tells)] {
         let (mut room, mut world) = serving(seed, Mood::RefusesForNow);
         world.submit_with(&mut room, "<ada@barepost.test> RET=FULL", &["<bob@far.test>"], &long());

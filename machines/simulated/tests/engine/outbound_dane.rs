@@ -1,5 +1,5 @@
-//! Outbound mail with DANE: it goes to hosts that present the certificate that their domain
-//! publishes, and to no others.
+//! Outbound mail with DANE: the server delivers only to hosts that present the certificate that
+//! their domain publishes.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -14,14 +14,14 @@ use super::room::Room;
 const PLACE: &str = "_25._tcp.mx.far.test";
 const SIGNED: [&str; 3] = ["far.test", "mx.far.test", PLACE];
 
-/// A TLSA record for the certificate that the host presents, or for another.
+/// A TLSA record for the certificate that the host presents, or for another certificate.
 fn published(usage: u8, is_shown: bool) -> (&'static str, u16, Vec<u8>) {
     let mut digest = Sha256::digest(shown().root.as_ref()).to_vec();
     digest[0] ^= u8::from(!is_shown);
     (PLACE, TLSA, [&[usage, 0, 1][..], &digest].concat())
 }
 
-/// A world with this TLS behaviour of the host and these records, all of them signed.
+/// A world with this TLS behaviour of the host, and with these records. All records are signed.
 fn publishing(
     seed: u64,
     tls_behaviour: TlsBehaviour,

@@ -1,5 +1,5 @@
-//! Outbound mail of several users: a user with many messages, or with slow hosts, does not delay
-//! the others.
+//! Outbound mail of several users: a user with many messages or slow hosts does not delay the
+//! others.
 
 #![allow(clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -18,10 +18,10 @@ const AS_ALAN: (&str, &str) =
     ("AUTH PLAIN AGFsYW5AYmFyZXBvc3QudGVzdABsb3ZlbGFjZQ==", "alan@barepost.test");
 const AS_GRACE: (&str, &str) = (GRACE, "grace@barepost.test");
 
-/// Without a `From` field, which the server adds: several accounts submit it.
+/// A message that several accounts submit. It has no `From` field, so the server adds one.
 const MESSAGE: &[u8] = b"Subject: Away\r\n\r\nHello.\r\n";
 
-/// Submits messages to this many domains with silent hosts.
+/// Submits a message to each of this many domains with silent hosts.
 fn submit_in_vain(world: &mut World, room: &mut Room, sender: (&str, &str), domains: usize) {
     for number in 0..domains {
         let domain: &'static str = format!("silent{number}.test").leak();
@@ -39,7 +39,7 @@ fn a_user_with_many_silent_hosts_does_not_delay_others() {
         world.submit_from(&mut room, one, &["bob@two.test"], MESSAGE);
         let start = room.machine.now;
         world.until(&mut room, "bob has the message", |world, _| !world.peer.taken.is_empty());
-        // The first host of the domain is silent, too.
+        // The first host of Bob's domain is silent, too.
         let time = room.machine.now.since(start);
         assert!(time < Micros::from_secs(35), "{seed}: {time:?}");
     }
@@ -60,12 +60,12 @@ fn users_take_turns_at_a_shared_destination() {
     }
 }
 
-/// An account with all its delivery attempts in use does not block others that wait for the same
-/// destination.
+/// An account with all its delivery attempts in use does not block other accounts that wait for the
+/// same destination.
 #[test]
 fn an_account_at_its_limit_does_not_block_others() {
     if CORES > 1 {
-        // Each of the two may have a core of its own, with its own delivery attempts.
+        // Each of the two accounts may be on a core of its own, with separate limits.
         return;
     }
     for (seed, many, one) in [(804, AS_ADA, AS_GRACE), (805, AS_GRACE, AS_ADA)] {
@@ -81,8 +81,8 @@ fn an_account_at_its_limit_does_not_block_others() {
         submit_in_vain(&mut world, &mut room, many, 100);
         world.submit_from(&mut room, one, &["next@far.test"], MESSAGE);
         world.pass(&mut room, 1);
-        // One of the four connections is free, and the account that is first may have no further
-        // attempt now.
+        // One of the four connections becomes free, but the account that is first in line has no
+        // free attempt.
         let talk = world.peer.conversations[0].connection;
         room.hosts[PEER].abort(talk);
         world.until(&mut room, "a fifth message is there", |world, _| world.peer.named == 5);
@@ -93,8 +93,8 @@ fn an_account_at_its_limit_does_not_block_others() {
     }
 }
 
-/// If all accounts that wait for a destination have used up their attempts, the first that may
-/// start another goes first.
+/// If all accounts that wait for a destination have used up their attempts, the first one that may
+/// start another attempt is next.
 #[test]
 fn the_first_account_with_a_free_attempt_goes_first() {
     if CORES > 1 {
@@ -121,24 +121,23 @@ fn the_first_account_with_a_free_attempt_goes_first() {
     submit_in_vain(&mut world, &mut room, AS_ADA, 100);
     submit_in_vain(&mut world, &mut room, AS_ALAN, 100);
     world.pass(&mut room, 1);
-    // Now neither account has an attempt for the free connection. Alan has one as soon as Grace's
-    // is gone.
+    // Neither account has an attempt for the connection that becomes free. Alan gets one as soon as
+    // Grace's attempt has ended.
     let talk = world.peer.conversations[0].connection;
     room.hosts[PEER].abort(talk);
     world.until(&mut room, "a fifth message is there", |world, _| world.peer.named == 5);
     assert!(world.peer.conversations.iter().any(|talk| talk.open.to == ["next@far.test"]));
 }
 
-/// Messages from outside may name as many domains as they like, and name servers do not answer for
-/// these.
+/// Messages from outside name many domains that no name server answers for.
 #[test]
 fn lookups_for_inbound_mail_do_not_block_outbound_mail() {
-    // Without a greeting delay, all of them query the name server at the same time.
+    // Without a greeting delay, the lookups for all messages are made at the same time.
     let configuration = configuration() + "[abuse]\ngreeting_delay = \"0s\"\n";
     let room = Room::configured(806, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
     let (mut room, mut world) = world_of(room, Mood::Takes);
     world.names.ignored = Some(".slow.test");
-    // From several networks: one has no more than its share.
+    // The messages come from several networks, because a single network gets only its share.
     for number in 0..32 {
         if number % 4 == 0 {
             room.hosts[EXTERNAL].move_to(Ipv4Address::new(203, 0, number as u8, 7));

@@ -1,5 +1,5 @@
 //! Messages for other servers with sizes around the edges of chunks. Even if the header of an entry
-//! lies across an edge, the message is shown, tried, and delivered whole.
+//! crosses an edge, the queue shows the message, and the server delivers it whole.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -17,12 +17,12 @@ use super::signing::keys;
 use super::webmail::{Browser, between};
 
 const CHUNK: usize = store::CHUNK_OCTETS;
-/// More than the envelope, the trace fields and two signatures have together.
+/// More octets than the envelope, the trace fields and two signatures together.
 const ABOVE: usize = 1_500;
-/// Less than the signatures have, so that at some size the header lies across the edge.
+/// Fewer octets than the signatures, so that at some size the header crosses the edge.
 const STEP: usize = 130;
 
-/// A machine that signs messages of its users. Grace sees its queue.
+/// A machine that signs messages of its users. Grace is an administrator, and so can see the queue.
 fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood, trust: &Trust) -> (Room, World) {
     let configuration = of("grace", "admin = true", &configuration());
     let certificates = vec![trust.certificate.clone()];
@@ -53,7 +53,7 @@ fn sizes_around(chunks: usize) -> Vec<usize> {
     (edge - ABOVE..edge + STEP).step_by(STEP).collect()
 }
 
-/// How many entries for Bob a page of the queue shows.
+/// The number of entries for Bob on the queue page.
 fn shown(grace: &mut Browser, room: &mut Room) -> usize {
     let text = grace.get(room, "/mail/queue").text();
     grace.hang_up(room);

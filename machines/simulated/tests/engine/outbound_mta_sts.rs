@@ -1,5 +1,5 @@
-//! Outbound mail with MTA-STS: it goes only to hosts that the domain's policy allows and that
-//! present a valid certificate.
+//! Outbound mail with MTA-STS: the server delivers only to hosts that the domain's policy allows
+//! and that present a valid certificate.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -34,8 +34,8 @@ struct Around {
     web: PolicyServer,
 }
 
-/// A world with a domain that announces a policy. Its host uses TLS, and presents an arbitrary
-/// certificate.
+/// A world with a domain that announces `policy`. The policy server has a valid certificate, and
+/// the mail host presents the certificate of `shows`.
 fn around(seed: u64, policy: &str, tls_behaviour: TlsBehaviour, shows: fn() -> Trust) -> Around {
     configured(seed, policy, tls_behaviour, shows, "")
 }
@@ -80,7 +80,8 @@ impl Around {
         self.world.submit(&mut self.room, &["bob@far.test"], MESSAGE);
     }
 
-    /// Checks how many messages have arrived in all, and whether the last one came over TLS.
+    /// Checks the number of messages that have arrived in all, and whether the last one came over
+    /// TLS.
     fn arrived(&mut self, count: usize, is_sealed: bool) {
         let taken = &self.world.peer.taken;
         assert_eq!(taken.len(), count);
@@ -122,7 +123,7 @@ fn an_allowed_host_with_a_valid_certificate_gets_mail() {
     }
 }
 
-/// With several cores, two of them own the mail in some of the rooms.
+/// With several cores, the messages are on two cores in some of the rooms.
 #[test]
 fn policy_is_fetched_once_for_all_cores() {
     for seed in 880..884 {
@@ -140,7 +141,8 @@ fn policy_is_fetched_once_for_all_cores() {
     }
 }
 
-/// Such a policy is fetched once for each message, and applies to it.
+/// A policy that expires at once or is too large to cache is fetched for each message, and applies
+/// to that message.
 #[test]
 fn policy_that_is_not_kept_binds_the_message_it_is_fetched_for() {
     let hosts: String = (0..2_000).map(|number| format!("mx: mx{number}.far.test\r\n")).collect();
@@ -207,8 +209,8 @@ fn testing_none_and_missing_policies_do_not_block_mail() {
     }
 }
 
-/// An attacker on the path can remove the record and block the web server. The cached policy still
-/// applies.
+/// Although an attacker on the path can remove the record and block the web server, the cached
+/// policy still applies.
 #[test]
 fn a_cached_policy_applies_until_it_expires() {
     for (seed, record, mood) in [

@@ -1,5 +1,5 @@
-//! Mailboxes of this machine that take no more messages: the sender hears of it when the time for
-//! attempts is over, and what cannot be told is shown on the queue page.
+//! Mailboxes of this machine that take no more messages: the sender gets a report when the time for
+//! attempts is over. If the sender cannot get the report, the queue page shows the problem.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -16,7 +16,8 @@ use super::webmail::Browser;
 
 const DAY: u64 = 24 * 3600;
 
-/// A machine on which no message that is delivered once gets into the mailboxes of this user.
+/// A machine on which the account of `user` has no place for arrival notes, so that its mailboxes
+/// take no message from the outbox or a submission.
 fn closed(user: &str, seed: u64, mood: Mood, trust: &Trust) -> (Room, World) {
     let (room, _) = serving_on("", seed, MemoryDisk::blank(DISK_BYTES), mood, trust);
     let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
@@ -95,7 +96,7 @@ fn a_webmail_message_to_a_closed_mailbox_is_reported_in_time() {
     at_rest(&mut world, &mut room);
 }
 
-/// Ada sends a message to this many domains by the webmail.
+/// Sends a message by the webmail as Ada, to this many domains.
 fn send_to_domains(room: &mut Room, ada: &mut Browser, domains: usize) {
     ada.log_in(room, "ada", "lovelace");
     let token = ada.get(room, "/mail/compose").token();
@@ -120,7 +121,7 @@ fn a_webmail_message_goes_to_as_many_domains_as_it_may_have() {
     let mut ada = Browser::new(&trust);
     send_to_domains(&mut room, &mut ada, 99);
     world.pass(&mut room, 3600);
-    // None of the domains exists, so that a report of each comes back.
+    // None of the domains exists, so Ada gets a report for each.
     assert_eq!((failures(&mut world, &mut room).len(), room.engines.queue_entries()), (99, 0));
     let sent = ada.get(&mut room, "/mail/box/3").text();
     assert!(sent.contains("class=\"rows\""), "{sent}");
@@ -128,7 +129,7 @@ fn a_webmail_message_goes_to_as_many_domains_as_it_may_have() {
     at_rest(&mut world, &mut room);
 }
 
-/// No place for the arrival of one more entry is left in the writer's account.
+/// The writer's account has no place for the arrival note of an outbox entry.
 #[test]
 fn a_webmail_message_without_a_place_is_a_draft_again() {
     let trust = Trust::new("mail.barepost.test");

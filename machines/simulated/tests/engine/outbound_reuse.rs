@@ -1,5 +1,5 @@
-//! Several messages over one connection: each recipient gets each message exactly once, whichever
-//! side closes the connection and whenever.
+//! Several messages over one connection: each recipient gets each message exactly once, even if
+//! either side closes the connection at any time.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -10,8 +10,8 @@ use super::relay::{ADA, Conversation, GRACE, MESSAGE, Mood, PEER, Peer, World, i
 use super::relay_tls::TlsBehaviour;
 use super::room::Room;
 
-/// Messages to this many friends. They wait while the first host of the domain, which is down, is
-/// contacted.
+/// Submits a message to each of this many friends. The messages wait while the server contacts the
+/// first host of the domain, which is down.
 fn waiting(seed: u64, mood: Mood, tls_behaviour: TlsBehaviour, friends: usize) -> (Room, World) {
     let (mut room, mut world) = serving(seed, mood);
     world.peer.tls_behaviour = tls_behaviour;
@@ -21,7 +21,7 @@ fn waiting(seed: u64, mood: Mood, tls_behaviour: TlsBehaviour, friends: usize) -
     (room, world)
 }
 
-/// How many messages have reached each of this many friends.
+/// The number of messages that have reached each of this many friends.
 fn reached(world: &World, friends: usize) -> Vec<usize> {
     assert!(world.peer.taken.iter().all(|taken| is_whole(&taken.content, MESSAGE)));
     let to: Vec<&str> =
@@ -58,8 +58,8 @@ fn many_messages_for_a_domain_share_few_connections() {
     }
 }
 
-/// Submits this many messages of two accounts, alternating. With several cores, two cores own them
-/// in some of the rooms.
+/// Submits this many messages, alternately from two accounts. With several cores, the accounts are
+/// on two cores in some of the rooms.
 fn submit_of_two(room: &mut Room, world: &mut World, messages: usize) {
     for number in 0..messages {
         let (login, name) = [(ADA, "ada"), (GRACE, "grace")][number % 2];
@@ -69,7 +69,7 @@ fn submit_of_two(room: &mut Room, world: &mut World, messages: usize) {
     }
 }
 
-/// Connections of the machine to the peer.
+/// The number of open connections of the machine to the peer.
 fn open(room: &Room, world: &World) -> usize {
     world.peer.conversations.iter().filter(|talk| room.hosts[PEER].is_open(talk.connection)).count()
 }
@@ -102,7 +102,7 @@ fn destination_has_four_connections_of_all_cores_together() {
     }
 }
 
-/// A domain with one host, which is the peer.
+/// Adds a domain with one host, which is the peer.
 fn know_solo(world: &mut World) {
     world.names.zone.push(("solo.test", IPV4, vec![10, 0, 0, 13]));
 }
@@ -112,7 +112,7 @@ fn submit_of_grace(room: &mut Room, world: &mut World, recipient: &str) {
     world.submit_from(room, (GRACE, "grace@barepost.test"), &[recipient], message.as_bytes());
 }
 
-/// The core of one account has all four connections, and could use them for its further messages.
+/// The core of one account has all four connections, and has further messages for them.
 #[test]
 fn connection_is_given_up_for_another_core() {
     for seed in 795..799 {
@@ -126,16 +126,16 @@ fn connection_is_given_up_for_another_core() {
         world.peer.mood = Mood::Takes;
         world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() == 101);
         let before = world.peer.taken.iter().position(|taken| taken.to == ["bob@solo.test"]);
-        // The others carry a few messages while the new connection is made.
+        // The other connections carry a few messages while the new one is opened.
         assert!(before.is_some_and(|before| before < 20), "{seed}: {before:?}");
-        // Each connection that was given up adds one, and few were.
+        // Each connection that was given up led to one more, and few were given up.
         assert!(world.peer.accepted <= 12, "{seed}: {}", world.peer.accepted);
         room.until_nothing_is_in_use();
     }
 }
 
-/// Two accounts submit much at the same time. Their cores share the connections, and keep what they
-/// have.
+/// Two accounts submit many messages at the same time. Their cores share the connections, and reuse
+/// them.
 #[test]
 fn cores_with_much_for_a_destination_share_its_connections() {
     for seed in 800..804 {
@@ -155,7 +155,8 @@ fn cores_with_much_for_a_destination_share_its_connections() {
     }
 }
 
-/// The owner of the destination knows that it is down, whichever core has found out.
+/// The core that owns the destination knows that the destination is down, even if another core has
+/// found out.
 #[test]
 fn destination_that_is_down_is_left_alone_by_all_cores() {
     for seed in 785..789 {
@@ -175,7 +176,7 @@ fn destination_that_is_down_is_left_alone_by_all_cores() {
     }
 }
 
-/// No message is delayed because of the connection that carried another one.
+/// A closed connection delays none of the messages that were to follow on it.
 #[test]
 fn a_host_that_closes_between_messages_gets_all_soon() {
     let moods = [
@@ -187,8 +188,8 @@ fn a_host_that_closes_between_messages_gets_all_soon() {
         let (mut room, mut world) = waiting(seed, mood, tls_behaviour, 16);
         let start = room.machine.now;
         world.until(&mut room, "all have arrived", |world, _| world.peer.taken.len() >= 16);
-        // Each message needs its own connection, four at a time. Before each of these a host that
-        // is down is contacted.
+        // Each message needs its own connection, with four at a time. Before each connection the
+        // server tries a host that is down.
         let time = room.machine.now.since(start);
         assert!(time < Micros::from_secs(4 * 35), "{mood:?}: {time:?}");
         world.pass(&mut room, 3600);

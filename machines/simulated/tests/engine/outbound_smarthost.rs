@@ -1,5 +1,5 @@
-//! Outbound mail through a smarthost, for all or some domains. TLS and login are used as
-//! configured, and no mail is sent if either is not possible.
+//! Outbound mail through a smarthost, for all or some domains. The server uses TLS and login as
+//! configured, and sends no mail if either is not possible.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -16,15 +16,15 @@ use super::room::{DISK_BYTES, Room, usual_sizes};
 const IPV4: u16 = 1;
 const DAYS: std::ops::Range<i64> = -10..10_000;
 
-/// The world, and a smarthost in it at the host of `far.test`.
+/// A room and its world, with a smarthost at the host of `far.test`.
 struct Around {
     room: Room,
     world: World,
     smart: Smarthost,
 }
 
-/// A world with a smarthost that presents this certificate at its port, and a machine that trusts
-/// it and has this configuration. Its name is `smart.test`.
+/// A world with the smarthost `smart.test`, which presents this certificate. The machine trusts the
+/// certificate, and has the lines `relay` in its configuration.
 fn around(seed: u64, (port, tls_mode): (u16, SmarthostTls), trust: Trust, relay: &str) -> Around {
     let authorities = Authorities::with([trust.pem.as_slice()]).expect("it is one");
     let papers = MachineKeys { authorities, ..MachineKeys::default() };
@@ -289,8 +289,8 @@ fn smarthost_failures_before_a_message_are_temporary() {
     }
 }
 
-/// The smarthost is down, not each of the domains behind it. When it is back, their messages share
-/// one connection.
+/// While the smarthost is down, the server tries it as one destination, not once for each domain.
+/// Afterwards the messages share connections.
 #[test]
 fn a_smarthost_that_is_down_is_one_destination() {
     let relay =

@@ -1,5 +1,5 @@
-//! Outbound mail over opportunistic TLS: it is used if the other host supports it, and mail also
-//! arrives without it.
+//! Outbound mail over opportunistic TLS: the server uses TLS if the other host supports it, and
+//! otherwise delivers without TLS.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -16,7 +16,7 @@ fn serving_with(seed: u64, tls_behaviour: TlsBehaviour) -> (Room, World) {
     (room, world)
 }
 
-/// Checks that Bob gets Ada's message once and unchanged, and that no entry is left.
+/// Checks that Bob gets Ada's message once and unchanged, and that no outbox entry is left.
 fn arrives_once(room: &mut Room, world: &mut World, message: &[u8], seconds: u64) {
     world.submit(room, &["bob@far.test"], message);
     let start = room.machine.now;
@@ -83,7 +83,7 @@ fn a_host_without_a_working_handshake_gets_mail_in_clear_text() {
 fn data_injected_after_the_220_reply_is_rejected() {
     let (mut room, mut world) = serving_with(769, TlsBehaviour::Injects);
     arrives_once(&mut room, &mut world, MESSAGE, 60);
-    // The first attempt has failed, because the injected data belongs to no command.
+    // The first attempt fails, because the injected data is the reply to no command.
     assert_eq!((world.peer.greeted, world.peer.asked), (2, 1));
     assert!(!world.peer.taken[0].is_sealed);
 }

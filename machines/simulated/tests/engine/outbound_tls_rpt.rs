@@ -1,4 +1,5 @@
-//! The statistics of TLS with other servers are counted and shown to administrators.
+//! The statistics of TLS with other servers (TLS-RPT): the server counts them and shows them to
+//! administrators.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -20,21 +21,22 @@ const IPV4: u16 = 1;
 const PLACE: &str = "_25._tcp.mx.far.test";
 const SIGNED: [&str; 3] = ["far.test", "mx.far.test", PLACE];
 
-/// The announcements of the domain.
+/// The policy or records that the domain publishes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Says {
     Nothing,
     /// A policy that allows these hosts.
     Policy(&'static str),
-    /// A policy is announced, and its web server behaves like this.
+    /// The domain announces a policy, and the policy's web server behaves like this.
     NoPolicy(relay_policies::Mood),
     /// The web server has an invalid policy.
     NonPolicy,
-    /// The same, and the web server's certificate is not trusted.
+    /// The web server has an invalid policy, and its certificate is not trusted.
     UnvouchedPolicy,
-    /// A TLSA record with this usage for the certificate that its host presents, or for another.
+    /// A TLSA record with this usage. True: for the certificate that the host presents. False: for
+    /// another one.
     Certificate(u8, bool),
-    /// The same, and its name servers do not answer.
+    /// A TLSA record whose lookup fails.
     Unanswered,
 }
 
@@ -42,12 +44,12 @@ fn valid() -> Trust {
     Trust::made(12, &["mx.far.test", "mta-sts.far.test", "mail.barepost.test"], -10..10_000)
 }
 
-/// Valid, but for another name.
+/// A valid certificate for another name.
 fn for_another() -> Trust {
     Trust::made(12, &["other.far.test"], -10..10_000)
 }
 
-/// From an unknown authority.
+/// A certificate from an unknown authority.
 fn unknown() -> Trust {
     Trust::made(13, &["mx.far.test"], -10..10_000)
 }
@@ -117,7 +119,8 @@ fn pass(seconds: u64, room: &mut Room, world: &mut World, web: &mut PolicyServer
     });
 }
 
-/// The rows of the page: domain, day, policy, with TLS, failed. `None`: it has no table.
+/// The rows of the table on the queue page: domain, day, policy, connections with TLS, failed ones.
+/// `None`: the page has no table.
 fn rows(grace: &mut Browser, room: &mut Room) -> Option<Vec<String>> {
     let page = grace.get(room, "/mail/queue");
     assert_eq!(page.status, 200);
@@ -250,7 +253,8 @@ fn tls_results_are_counted_and_shown_to_administrators() {
         let mut grace = Browser::new(&valid());
         grace.log_in(&mut room, "grace", "lovelace");
         assert_eq!(rows(&mut grace, &mut room), None, "there is nothing");
-        // The clock is a second early, so it may still be the previous day.
+        // The machine may start a second before midnight, so the test waits until the day is
+        // certain.
         pass(3, &mut room, &mut world, &mut web);
         world.submit(&mut room, &["bob@far.test"], MESSAGE);
         pass(50, &mut room, &mut world, &mut web);

@@ -19,7 +19,7 @@ fn until_message(world: &mut World, room: &mut Room) {
     });
 }
 
-/// The connections that have reached the peer's host.
+/// The number of open connections at the peer's host.
 fn callers(world: &World, room: &Room) -> usize {
     world.peer.conversations.iter().filter(|talk| room.hosts[PEER].is_open(talk.connection)).count()
 }
@@ -42,7 +42,7 @@ fn a_read_for_a_lost_connection_affects_nothing_else() {
         .expect("it has begun")
         .connection;
     room.hosts[PEER].abort(talk);
-    // Now Bob's failure is reported, which needs the disk too.
+    // The server now reports Bob's failure, which needs the disk too.
     world.pass(&mut room, 10);
     assert!(room.machine.disk.waiting() > 0);
     while room.machine.disk.waiting() > 0 {
@@ -69,7 +69,7 @@ fn delivery_attempts_wait_for_a_busy_store() {
                 MESSAGE,
             );
         }
-        // All are due at once when a core begins to serve.
+        // All entries are due at once when a core begins to serve.
         let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
         let (mut room, mut world) = serving_narrowly(seed, disk, transactions, Mood::Takes);
         world.pass(&mut room, 240);
@@ -96,8 +96,8 @@ fn a_stop_waits_for_the_reply_to_a_complete_message() {
     assert_eq!((world.peer.taken.len(), world.inbox(&mut room, "ada").len()), (1, 1));
 }
 
-/// A host has a message, and the disk cannot store that. If each retry sent it again, it would be
-/// sent for ever.
+/// A host has taken a message, and the disk cannot store this result. If retries sent the message
+/// again, they would send it for ever.
 #[test]
 fn an_unstored_result_is_not_retried_while_the_disk_fails() {
     for (seed, mood) in [(744, DiskMood::FailsWrites), (745, DiskMood::FailsFlushes)] {
@@ -114,7 +114,7 @@ fn an_unstored_result_is_not_retried_while_the_disk_fails() {
         world.pass(&mut room, 7200);
         let to: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
         assert_eq!(to, ["carol@far.test"]);
-        // The mark is stored when the disk works again, so the message is not sent once more.
+        // The result is stored when the disk works again, so the message is not sent a second time.
         room.machine.disk.mood = DiskMood::Works;
         world.pass(&mut room, 7200);
         let to: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
@@ -145,7 +145,7 @@ fn a_host_that_takes_no_mail_is_not_final_if_another_is_down() {
     assert_eq!((world.inbox(&mut room, "ada").len(), world.peer.taken.len()), (0, 1));
 }
 
-/// A failure of one host does not apply to another host that name servers could not resolve.
+/// If one host refuses and name servers cannot resolve the other one, the failure is not final.
 #[test]
 fn a_refusing_host_is_not_final_if_another_is_unresolved() {
     let (mut room, mut world) = serving(756, Mood::SendsAway);
@@ -174,13 +174,13 @@ fn a_host_that_drips_its_greeting_is_abandoned() {
     );
 }
 
-/// The messages that the peer has received and not answered.
+/// The number of messages that the peer has received and not answered.
 fn thought_about(world: &World) -> usize {
     world.peer.conversations.iter().filter(|talk| talk.is_thought_over).count()
 }
 
-/// An entry that waits for a destination gets its turn, even if all entries before it could not be
-/// read in theirs.
+/// An entry that waits for a destination gets its turn, even if none of the earlier entries could
+/// be read in its turn.
 #[test]
 fn an_unreadable_entry_does_not_block_later_ones() {
     let (mut room, mut world) = serving(749, Mood::Thinks);
@@ -197,8 +197,8 @@ fn an_unreadable_entry_does_not_block_later_ones() {
         world.submit(&mut room, &[&format!("last{number}@far.test")], MESSAGE);
     }
     world.pass(&mut room, 5);
-    // The peer answers and leaves before the answer is stored, so no other entry can use its
-    // connections.
+    // The peer answers and closes the connections before the result is stored. So no other entry
+    // can use these connections.
     room.machine.disk.mood = DiskMood::Waits;
     world.peer.mood = Mood::Takes;
     world.until(&mut room, "it has answered", |world, _| thought_about(world) == 0);
@@ -213,8 +213,8 @@ fn an_unreadable_entry_does_not_block_later_ones() {
     assert_eq!(to.len(), 8);
 }
 
-/// An entry that has other work to do before it waits for a destination is not forgotten if the
-/// destination is free by then.
+/// An entry may have other work to do before it waits for a destination. If the destination has
+/// become free by then, the entry still leaves.
 #[test]
 fn an_entry_leaves_if_its_destination_is_free_before_it_waits() {
     let mut cases = 0;
@@ -236,7 +236,7 @@ fn an_entry_leaves_if_its_destination_is_free_before_it_waits() {
             continue;
         }
         cases += 1;
-        // It finds the destination busy, and its sender must get a delay notice.
+        // The fifth entry finds the destination busy, and must first send a delay notice.
         room.machine.disk.carry_out_next();
         world.pass(&mut room, 1);
         world.peer.mood = Mood::Takes;
@@ -251,7 +251,7 @@ fn an_entry_leaves_if_its_destination_is_free_before_it_waits() {
     assert!(cases > 0);
 }
 
-/// Messages that were deferred together are retried one by one.
+/// Messages that were deferred together are retried at different times.
 #[test]
 fn messages_deferred_together_are_retried_apart() {
     let (mut room, mut world) = serving(751, Mood::RefusesForNow);
@@ -278,8 +278,8 @@ fn a_connection_that_the_host_keeps_open_lasts_half_a_minute() {
     assert_eq!(connections(&room), 0);
 }
 
-/// The first host of the domain is down. So each attempt takes half a minute, and there are four at
-/// a time.
+/// The first host of the domain is down. So each attempt takes half a minute, and at most four run
+/// at a time.
 #[test]
 fn entry_deleted_during_a_call_makes_room_for_the_next() {
     let (mut room, mut world, _, mut grace) = queue_page::serving(774, Mood::Takes);
@@ -308,7 +308,7 @@ fn entry_deleted_during_a_call_makes_room_for_the_next() {
     queue_page::at_rest(&mut world, &mut room);
 }
 
-/// With several cores, it waits on another core than those with an attempt.
+/// With several cores, the deleted entry waits on another core than the entries with an attempt.
 #[test]
 fn entry_deleted_while_it_waits_leaves_its_connection_to_others() {
     for seed in 777..780 {
@@ -332,7 +332,8 @@ fn entry_deleted_while_it_waits_leaves_its_connection_to_others() {
     }
 }
 
-/// The attempt stays registered until the disk works again, and does not delay the stop for long.
+/// While the result of an attempt cannot be stored, the queue page shows the attempt, which does
+/// not delay the stop for long.
 #[test]
 fn unmarked_result_is_shown_and_does_not_block_the_stop() {
     for (seed, mood) in [(775, DiskMood::FailsWrites), (776, DiskMood::FailsFlushes)] {
@@ -351,7 +352,8 @@ fn unmarked_result_is_shown_and_does_not_block_the_stop() {
         world.until(&mut room, "it has stopped", |_, room| room.ended.is_some());
         let time = room.machine.now.since(start);
         assert!(time < Micros::from_secs(10), "{time:?}");
-        // After the restart no mark shows that the host has it.
+        // After the restart the disk does not record that the host has the message, so the server
+        // sends it again.
         room.machine.disk.mood = DiskMood::Works;
         let (mut room, mut world) = queue_page::power_cut(world, room, seed, &trust);
         world.pass(&mut room, 7200);

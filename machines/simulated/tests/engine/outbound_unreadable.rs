@@ -1,4 +1,5 @@
-//! Outbox entries that cannot be read: they are reported, shown and kept.
+//! Outbox entries that cannot be read: the server reports them to the sender, shows them on the
+//! queue page, and keeps them.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -22,7 +23,7 @@ fn sound(seed: u64, trust: &Trust) -> MemoryDisk {
     room.machine.disk.power_cut(&mut Dice::new(seed))
 }
 
-/// The same disk with an entry in Ada's outbox that has no envelope and several chunks.
+/// A copy of the disk with an entry in Ada's outbox that has several chunks and no envelope.
 fn faulty(disk: &MemoryDisk) -> MemoryDisk {
     let marks = (Flags::SEEN.with(Flags::LEAVING), 0);
     with_message(
@@ -68,13 +69,13 @@ fn an_entry_without_an_envelope_is_reported_and_kept() {
         world.pass(&mut room, DAY);
         let lines =
             room.machine.console.iter().filter(|line| line.contains("outbox of ada")).count();
-        assert_eq!(lines, 1, "it is not looked at again");
+        assert_eq!(lines, 1, "the entry is not read again");
         (room, world) = power_cut(world, room, 962 + life, &trust);
         grace = Browser::new(&trust);
     }
     grace.log_in(&mut room, "grace", "lovelace");
     grace.hang_up(&mut room);
-    // Only a deletion helps, and other messages still leave.
+    // Only a deletion removes the entry. Other messages still leave.
     world.submit(&mut room, &["bob@far.test"], MESSAGE);
     world.pass(&mut room, 60);
     assert_eq!(world.peer.taken.len(), 1);
@@ -103,7 +104,8 @@ fn an_entry_for_a_missing_recipient_is_reported_and_kept() {
     let disk = room.machine.disk.power_cut(&mut Dice::new(965));
     let (_, entry) =
         messages_on(&disk, "ada@barepost.test").into_iter().last().expect("it waits to leave");
-    // The upper bits say which recipient is its first: the eighth, of one.
+    // The upper bits give the index of the entry's first recipient. This entry begins with the
+    // eighth recipient of a message that has one.
     let marks = (Flags::SEEN.with(Flags::LEAVING), 7 << 8);
     let disk = with_message(&sound(966, &trust), ("ada@barepost.test", OUTBOX), marks, &entry);
     let (mut room, mut world) = serving_on("", 967, disk, Mood::Takes, &trust);
@@ -175,7 +177,8 @@ fn an_entry_found_by_a_rebuild_is_shown_and_not_sent() {
     let disk = room.machine.disk.power_cut(&mut Dice::new(990));
     let (_, entry) =
         messages_on(&disk, "ada@barepost.test").into_iter().last().expect("it waits to leave");
-    // A rebuild knows no flags. The second message arrived for an account that forwards its mail.
+    // A rebuild restores no flags. The second message arrived for an account that forwards its
+    // mail.
     let arrived = b"Return-Path: <frank@far.test>\r\nSubject: Arrived\r\n\r\nHello.\r\n";
     let found = [&entry[..], arrived].into_iter().fold(disk, |disk, octets| {
         with_message(&disk, ("ada@barepost.test", OUTBOX), (Flags::default(), 0), octets)
@@ -186,7 +189,7 @@ fn an_entry_found_by_a_rebuild_is_shown_and_not_sent() {
     let both = "bob@far.test, carol@silent.test";
     for (what, wait) in [("hold", 0), ("retry", DAY), ("release", 60), ("return", 60), ("hold", 60)]
     {
-        // The first command comes right after the start.
+        // The first command is sent right after the start.
         for recipients in [both, UNKNOWN] {
             handle(&mut grace, &mut room, what, recipients);
         }
@@ -206,8 +209,8 @@ fn an_entry_found_by_a_rebuild_is_shown_and_not_sent() {
             "{what}: {page}"
         );
     }
-    // Of the other message, Bob has one and Carol's was returned. These two entries caused no
-    // report.
+    // Of the other message, Bob has a copy, and Carol's copy was returned. The two unreadable
+    // entries caused no report.
     let said = handle(&mut grace, &mut room, "delete", "far.test");
     assert!(!said.contains("The rest failed") && !said.contains("Try again"), "{said}");
     assert_eq!(look(&mut grace, &mut room).text().matches("Cannot be sent").count(), 2);

@@ -1,4 +1,4 @@
-//! A password change while other sessions of the account are open.
+//! Password changes while other sessions of the account are open.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -6,13 +6,14 @@ use super::room::{Room, Talk};
 use super::settings::{asks_for_login, change, lets_in};
 use super::webmail::{Browser, Page, serving};
 
-/// NUL, the name, NUL, `lovelace`.
+/// Logins with the password `lovelace`: NUL, the name, NUL, the password, in base64.
 const ADA: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl";
 const GRACE: &str = "AUTH PLAIN AGdyYWNlQGJhcmVwb3N0LnRlc3QAbG92ZWxhY2U=";
 
 const OVER: &str = "421 4.7.0 Your password has changed, log in again";
 
-/// A submission session in clear text, which its address permits.
+/// Opens a submission session in clear text, which the configuration allows for the client's
+/// address.
 fn submission(room: &mut Room, login: Option<&str>) -> Talk {
     let mut talk = room.connect_from(0, 587);
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));
@@ -71,7 +72,7 @@ fn a_changed_password_ends_the_sessions_of_every_core() {
     );
 }
 
-/// The page that reports the result of a change.
+/// The text of the page that reports the result of a change.
 fn outcome(page: Page, browser: &mut Browser, room: &mut Room) -> String {
     if page.status == 303 { browser.get(room, page.field("Location")).text() } else { page.text() }
 }

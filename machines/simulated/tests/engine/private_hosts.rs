@@ -1,4 +1,5 @@
-//! No record of another domain makes the machine connect to a host with a private address.
+//! Tests that no record of another domain makes the machine connect to a host with a private
+//! address.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -12,7 +13,7 @@ const IPV4: u16 = 1;
 const ALLOWED: &str = "private_networks = [\"10.0.0.0/24\"]";
 const REASON: &str = "the domain's mail servers have only private or reserved addresses, which this server does not connect to";
 
-/// A world with hosts that may be contacted in these networks.
+/// A world in which the configuration allows connections to hosts in these private networks.
 fn calling(seed: u64, networks: &str) -> (Room, World) {
     let allowed = format!("private_networks = [{networks}]");
     let configuration = configuration().replace(ALLOWED, &allowed);
@@ -45,7 +46,7 @@ fn a_private_mx_host_that_the_configuration_allows_is_called() {
     assert!(is_whole(&world.peer.taken[0].content, MESSAGE));
 }
 
-/// The web server would be queried first, and is silent: the message would wait for it.
+/// The policy server is silent. If the server connected to it, the message would wait.
 #[test]
 fn a_private_policy_host_is_not_called() {
     let (mut room, mut world) = calling(1503, "\"10.0.0.13/32\"");

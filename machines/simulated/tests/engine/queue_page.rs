@@ -18,10 +18,11 @@ use super::room::{DISK_BYTES, Room, usual_sizes};
 use super::webmail::{Browser, Page, between};
 
 const QUEUE: &str = "/mail/queue";
-/// The name of the recipients of an entry that cannot be read.
+/// The text that the page shows instead of the recipients of an unreadable entry.
 pub(super) const UNKNOWN: &str = "Unknown recipients";
 
-/// Grace sees it. Ada's messages may be on another core.
+/// A machine on which Grace is an administrator. Ada's messages may be on another core than Grace's
+/// account.
 pub(super) fn serving_on(
     lines: &str,
     seed: u64,
@@ -41,7 +42,8 @@ pub(super) fn serving(seed: u64, mood: Mood) -> (Room, World, Trust, Browser) {
     serving_where("", seed, mood)
 }
 
-/// The same with these configuration lines for Ada.
+/// As [`serving_on`] with a blank disk, and Grace's browser, logged in. `lines`: configuration
+/// lines for Ada.
 pub(super) fn serving_where(lines: &str, seed: u64, mood: Mood) -> (Room, World, Trust, Browser) {
     let trust = Trust::new("mail.barepost.test");
     let (mut room, world) = serving_on(lines, seed, MemoryDisk::blank(DISK_BYTES), mood, &trust);
@@ -51,7 +53,7 @@ pub(super) fn serving_where(lines: &str, seed: u64, mood: Mood) -> (Room, World,
     (room, world, trust, grace)
 }
 
-/// Cuts the power, and continues.
+/// Cuts the power, and restarts the machine.
 pub(super) fn power_cut(world: World, room: Room, seed: u64, trust: &Trust) -> (Room, World) {
     let (taken, mood) = (world.peer.taken, world.peer.mood);
     let (room, mut world) =
@@ -60,15 +62,15 @@ pub(super) fn power_cut(world: World, room: Room, seed: u64, trust: &Trust) -> (
     (room, world)
 }
 
-/// The page, on any core.
+/// Requests the queue page, on any core.
 pub(super) fn look(grace: &mut Browser, room: &mut Room) -> Page {
     let page = grace.get(room, QUEUE);
     assert_eq!(page.status, 200, "{}", page.text());
     page
 }
 
-/// Applies an action to the entry of these recipients, or to all of a domain. Returns the next
-/// page.
+/// Applies an action to the entry of these recipients, or to all entries of a domain. Returns the
+/// next page.
 pub(super) fn handle(grace: &mut Browser, room: &mut Room, what: &str, recipients: &str) -> String {
     let page = look(grace, room);
     let (token, text) = (page.token(), page.text());
@@ -93,7 +95,7 @@ pub(super) fn at_rest(world: &mut World, room: &mut Room) {
     assert_eq!(room.engines.in_use(), InUse::default());
 }
 
-/// The recipients that messages have reached.
+/// The recipients to which messages were delivered, sorted.
 fn taken(world: &World) -> Vec<String> {
     let mut all: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
     all.sort();
@@ -138,7 +140,7 @@ fn only_administrators_see_and_change_the_queue() {
 
 #[test]
 fn unreadable_entries_are_shown_and_can_be_deleted() {
-    // A message that Ada has submitted, and one that arrived for Ada, with forwarding on.
+    // The entry is a message that Ada has submitted, or a message for Ada that is forwarded.
     for (seed, is_posted) in [(920, true), (921, false)] {
         let lines = if is_posted { "" } else { "forward = [\"bob@far.test\"]\nkeep = false" };
         let (mut room, mut world, _, mut grace) = serving_where(lines, seed, Mood::RefusesForNow);
@@ -161,7 +163,7 @@ fn unreadable_entries_are_shown_and_can_be_deleted() {
         let is_error = said.contains("class=\"notice error\"");
         assert!(is_error && said.contains("on the server’s disk"), "{said}");
         if is_posted {
-            // No sender is known, so it cannot be returned and stays.
+            // The sender is unknown, so the message cannot be returned, and stays in the queue.
             handle(&mut grace, &mut room, "return", UNKNOWN);
             world.pass(&mut room, 2 * 3600);
             assert!(look(&mut grace, &mut room).text().contains(UNKNOWN));
@@ -379,7 +381,7 @@ fn a_domain_is_held_and_released_without_affecting_others() {
             .contains("no messages for far.test to which this applies")
     );
     world.peer.mood = Mood::Takes;
-    // At that time the recipients of the entries are not read yet.
+    // After the restart the server has not read the recipients of the entries yet.
     let (mut room, mut world) = power_cut(world, room, 930, &trust);
     world.pass(&mut room, 7200);
     assert_eq!(world.peer.taken.len(), 0);

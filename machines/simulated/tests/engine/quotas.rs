@@ -1,5 +1,5 @@
-//! Quotas: only the recipient without space is refused, with a reply that says so. After a deletion
-//! mail is accepted again, on any core of the mail.
+//! Quotas: the server refuses only the recipient without space, with a reply that gives the reason.
+//! After a deletion it accepts mail again, with the mail on any core.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -17,7 +17,8 @@ const FULL: &str = "452 4.2.2 Mailbox is full, try again later";
 const NEVER: &str = "552 5.2.2 Message is larger than the mailbox quota";
 const MANY: &str = "452 4.5.3 Too many recipients";
 
-/// Grace may have a mebibyte, Eve much, and Ada half of the disk.
+/// The configuration with quotas: Grace has one mebibyte, Eve has 200 MB, and Ada has half of the
+/// disk.
 pub(super) fn limited(configuration: &str) -> String {
     let grace = "address = \"grace@barepost.test\"";
     let eve = "[[user]]\naddress = \"eve@barepost.test\"\nquota = \"200M\"\npassword_hash = \"$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBTrWUr2l8Z3T8a7yI9rNnQ\"\n\n[access]";
@@ -47,13 +48,13 @@ fn greeted(room: &mut Room) -> Talk {
     talk
 }
 
-/// The replies for each recipient of a message with this SIZE parameter.
+/// The replies to RCPT for each recipient of a message with this SIZE parameter.
 fn asked(room: &mut Room, talk: &mut Talk, size: &str, recipients: &[&str]) -> Vec<String> {
     assert_eq!(
         room.smtp(talk, &format!("MAIL FROM:<sender@elsewhere.test>{size}")),
         "250 2.1.0 Sender OK"
     );
-    // All at once, as PIPELINING permits.
+    // The commands are sent at once, as PIPELINING permits.
     let all: String =
         recipients.iter().map(|name| format!("RCPT TO:<{name}@barepost.test>\r\n")).collect();
     room.send(talk, all.as_bytes());
@@ -66,7 +67,7 @@ fn given(room: &mut Room, talk: &mut Talk, message: &[u8]) -> String {
     room.smtp(talk, ".")
 }
 
-/// Grace gets messages of this many kibibytes.
+/// Delivers messages of these sizes in kibibytes to Grace.
 fn fill(room: &mut Room, talk: &mut Talk, sizes: &[usize]) {
     for kibibytes in sizes {
         let size = format!(" SIZE={}", message(*kibibytes).len());
@@ -115,7 +116,7 @@ fn a_full_account_is_refused_until_a_message_is_deleted() {
         room.close(talk);
         assert_eq!(["ada", "eve", "grace"].map(|user| count(&mut room, user)), [1, 1, 3]);
         room.until_nothing_is_in_use();
-        // The usage is known after a restart, and deleted messages do not count.
+        // After a restart the server knows the usage, and deleted messages do not count.
         let mut room = serving(seed, room.machine.disk.power_cut(&mut Dice::new(seed)));
         let talk = &mut greeted(&mut room);
         assert_eq!(asked(&mut room, talk, " SIZE=200000", &["grace"]), [FULL]);
@@ -131,7 +132,7 @@ fn a_full_account_is_refused_until_a_message_is_deleted() {
     }
 }
 
-/// Reports about forwarded mail are delivered to the account, and need space.
+/// Reports about forwarded mail are delivered to the account, so it needs space.
 #[test]
 fn an_account_that_only_forwards_needs_space_too() {
     for seed in [911, 912] {
@@ -177,7 +178,7 @@ fn an_account_without_a_quota_may_use_half_of_the_disk() {
         assert_eq!(replies, [FULL, "250 2.1.5 Recipient OK"]);
         assert!(given(&mut room, talk, &message(300)).starts_with("250 "));
         room.close(talk);
-        // Most of the cores have one of these.
+        // Most of the cores have one of these connections.
         for _ in 0..4 * CORES {
             let talk = &mut greeted(&mut room);
             let replies = asked(&mut room, talk, " SIZE=310000", &["ada", "grace"]);
@@ -306,7 +307,8 @@ fn the_webmail_shows_usage_and_refuses_beyond_the_quota() {
     }
     form[2] = ("text", "A short one.");
     assert!(grace.post(&mut room, "/mail/compose", &form).text().contains("Sending…"));
-    // A client that sends without a hold gets the reason: space, not the form.
+    // Without a hold, the page gives the reason for the failure: the lack of space in a recipient's
+    // mailbox.
     ada.hold(&mut room, "0");
     let token = ada.get(&mut room, "/mail/compose").token();
     let form =

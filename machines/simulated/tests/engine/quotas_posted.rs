@@ -1,5 +1,5 @@
-//! Submitted mail to a recipient without quota: it waits as long as remote mail does and is
-//! delivered once, or the sender gets a report.
+//! Submitted mail to a recipient whose quota is used up. The mail waits as long as remote mail and
+//! is delivered once, or the sender gets a report.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -16,7 +16,7 @@ use super::room::{CONFIGURATION, DISK_BYTES, NO_QUOTA, Room, usual_sizes};
 use super::settings::{again, forget_connections};
 use super::webmail::Browser;
 
-/// Ada may have a mebibyte, too.
+/// A machine on which Ada has a quota of one mebibyte, as Grace has.
 fn serving(seed: u64, mood: Mood) -> (Room, World) {
     let ada = "address = \"ada@barepost.test\"";
     let configuration = limited(&configuration()).replace(ada, &format!("{ada}\nquota = \"1M\""));
@@ -63,7 +63,7 @@ fn an_outbox_may_hold_half_the_quota() {
             Room::configured(seed, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
         let (mut room, mut world) = world_of(room, Mood::Takes);
         (0..2).for_each(|_| world.submit(&mut room, &["grace@barepost.test"], &message(450)));
-        // Grace has no quota for these.
+        // Grace's quota has no space for these messages.
         let both = ["grace@barepost.test", "bob@far.test"];
         for _ in 0..2 {
             world.submit(&mut room, &both, &message(300));
@@ -140,8 +140,8 @@ fn mail_that_never_fits_the_quota_is_reported() {
     room.until_nothing_is_in_use();
 }
 
-/// An account keeps few records of arrived messages. Those of other recipients are not kept while
-/// one waits for quota.
+/// An account keeps few arrival notes. While a message waits for one recipient's quota, the other
+/// recipients keep no notes for it.
 #[test]
 fn a_recipient_without_quota_does_not_delay_the_others() {
     let configuration = limited(&configuration());
@@ -166,8 +166,8 @@ fn a_recipient_without_quota_does_not_delay_the_others() {
     room.until_nothing_is_in_use();
 }
 
-/// An account without quota for a report gets it once when there is some, even long after all other
-/// mail was given up.
+/// An account without space for a report gets the report once when it has space, even long after
+/// all other mail was given up.
 #[test]
 fn a_report_waits_for_quota_and_arrives_once() {
     for (seed, days) in [(913, 0), (914, 7)] {
@@ -195,7 +195,8 @@ fn a_report_waits_for_quota_and_arrives_once() {
     }
 }
 
-/// A webmail message to one recipient without quota and one with, with a power cut at any step.
+/// A webmail message to one recipient without space in the quota and one with space, with a power
+/// cut at any step.
 #[test]
 fn a_webmail_message_waits_for_quota_at_any_power_cut() {
     let trust = Trust::new("mail.barepost.test");
@@ -257,7 +258,7 @@ fn a_webmail_message_waits_for_quota_at_any_power_cut() {
         assert_eq!((world.count("grace"), world.count("eve")), (2, 1), "{steps:?}");
         let sent = ada.get(&mut world.0, "/mail/box/3").text();
         assert!(sent.contains("<span class=\"subject\">Held</span>"), "it has left: {steps:?}");
-        // It waits in an outbox, whatever happens to the machine.
+        // The message waits in an outbox, even through a power cut.
         let mut world = Inboxes(again(world.0, seed, &trust, &configuration));
         forget_connections(&mut [&mut ada]);
         remove_first(&mut world.0, "grace");
@@ -272,7 +273,7 @@ fn a_webmail_message_waits_for_quota_at_any_power_cut() {
     }
 }
 
-/// The mail that readers see.
+/// A room, with functions for the contents of inboxes.
 struct Inboxes(Room);
 
 impl Inboxes {
@@ -299,7 +300,7 @@ fn a_report_without_space_is_tried_once_an_hour() {
     let configuration = [&*configuration(), NO_QUOTA].concat();
     let room = Room::configured(915, MemoryDisk::blank(2 << 20), usual_sizes(), &configuration);
     let (mut room, mut world) = world_of(room, Mood::RefusesForNow);
-    // So many that their reports use up the space.
+    // The reports of this many messages use up the space.
     (0..60).for_each(|_| world.submit(&mut room, &["bob@far.test"], MESSAGE));
     [40_000, 4_000, 400].into_iter().for_each(|octets| fill(&mut room, octets));
     world.pass(&mut room, 6 * 86_400);

@@ -1,5 +1,5 @@
-//! Messages with more recipients or more parts than most, read in the webmail: nothing of them is
-//! lost.
+//! Messages with very many recipients or parts in the webmail: no recipient and no part is lost
+//! silently.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::webmail::{Browser, between, serving};
 
-/// The addresses in a field of a form.
+/// The addresses in a field of the compose form.
 fn addresses(page: &str, field: &str) -> BTreeSet<String> {
     let value = page
         .split(&format!("name=\"{field}\""))

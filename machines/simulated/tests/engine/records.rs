@@ -1,5 +1,5 @@
-//! Data in many small pieces over TLS: each record needs more space than its payload, and all data
-//! arrives whole.
+//! Data in many small pieces over TLS. Each record needs more buffer space than its payload, and
+//! all data must arrive whole.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -11,7 +11,8 @@ use machine::Micros;
 use super::room::tls_stream::{BOTH, TlsStream, client_of};
 use super::room::{Room, usual_sizes};
 
-/// A machine, and a TLS connection to Ada's maildrop. The client's receive buffer has this size.
+/// Opens a TLS connection to Ada's maildrop from a new host. The client's receive buffer has this
+/// size.
 fn logged_in(
     room: &mut Room,
     client: &Arc<rustls::ClientConfig>,

@@ -1,5 +1,5 @@
-//! A remote host that takes mail for `far.test`, in all its moods, and the world around a room with
-//! it.
+//! A remote host that takes mail for `far.test`, with many kinds of behaviour, and the world around
+//! a room with this host.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -15,43 +15,44 @@ use super::relay_tls::{TlsBehaviour, TlsLayer, shown};
 use super::room::tls_stream::Trust;
 use super::room::{CONFIGURATION, DISK_BYTES, Room, Talk, stuffed, usual_sizes};
 
-/// NUL, the name, NUL, `lovelace`.
+/// Ada's login: NUL, the name, NUL, `lovelace`, in base64.
 pub(super) const ADA: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl";
 
-/// NUL, the name, NUL, the same password.
+/// Grace's login, with the same password.
 pub(super) const GRACE: &str = "AUTH PLAIN AGdyYWNlQGJhcmVwb3N0LnRlc3QAbG92ZWxhY2U=";
 
 pub(super) const PEER: usize = 3;
-/// The most connections of the peer at a time.
+/// The number of connections that the peer can have at a time.
 pub(super) const LISTENERS: usize = 4;
 
 /// The behaviour of the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mood {
     Takes,
-    /// It offers DSN and sends the reports itself.
+    /// The peer offers DSN and sends the reports itself.
     Tells,
-    /// It defers all mail.
+    /// The peer defers all mail.
     RefusesForNow,
-    /// It refuses Bob for ever, and takes mail for others.
+    /// The peer rejects Bob permanently, and takes mail for others.
     RefusesBob,
-    /// It accepts connections and says nothing.
+    /// The peer accepts connections, and sends nothing.
     Silent,
-    /// It resets the connection in the middle of a message.
+    /// The peer resets the connection in the middle of a message.
     Cuts,
-    /// It receives the whole message, and does not reply to it.
+    /// The peer receives the whole message, and does not reply.
     SwallowsAnswer,
-    /// It never replies to a message for Bob, and to others only when its mood changes.
+    /// The peer never replies to a message for Bob, and replies to others only when its behaviour
+    /// changes.
     Thinks,
-    /// It takes no mail at all.
+    /// The peer refuses all mail with its greeting.
     SendsAway,
-    /// It sends an endless greeting, a line a minute.
+    /// The peer sends an endless greeting, a line a minute.
     Drips,
-    /// It takes one message per connection, and replies 421 to the next.
+    /// The peer takes one message per connection, and replies 421 to the next one.
     Tires,
-    /// The same, and it closes the connection by itself.
+    /// The peer takes one message per connection, and then closes the connection.
     Leaves,
-    /// It takes mail, and never closes a connection.
+    /// The peer takes mail, and never closes a connection.
     Stays,
 }
 
@@ -60,10 +61,10 @@ pub(super) enum Mood {
 pub(super) struct Taken {
     pub(super) from: String,
     pub(super) to: Vec<String>,
-    /// The parameters of the sender and of each recipient.
+    /// The ESMTP parameters of the sender and of each recipient.
     pub(super) parameters: Vec<String>,
     pub(super) content: Vec<u8>,
-    /// Whether it came over TLS.
+    /// Whether the message came over TLS.
     pub(super) is_sealed: bool,
 }
 
@@ -72,14 +73,14 @@ pub(super) struct Conversation {
     pub(super) connection: Connection,
     pub(super) is_greeted: bool,
     pub(super) is_thought_over: bool,
-    /// When the next line of its greeting is due.
+    /// When the next line of a dripping greeting is due.
     drips_at: Instant,
     pub(super) heard: Vec<u8>,
     pub(super) is_message: bool,
     pub(super) open: Taken,
-    /// The messages that this connection has carried.
+    /// The number of messages that this connection has carried.
     messages: usize,
-    /// Its TLS, once it is on.
+    /// The TLS of the connection, if it has started.
     pub(super) tls_layer: TlsLayer,
 }
 
@@ -87,16 +88,18 @@ pub(super) struct Conversation {
 pub(super) struct Peer {
     pub(super) mood: Mood,
     pub(super) tls_behaviour: TlsBehaviour,
-    /// The certificate that it presents over TLS.
+    /// The certificate that the peer presents.
     pub(super) shows: fn() -> Trust,
-    /// How often a client has sent EHLO in clear text, and how often STARTTLS.
+    /// `greeted`: how often a client has sent EHLO in clear text. `asked`: how often a client has
+    /// sent STARTTLS.
     pub(super) greeted: usize,
     pub(super) asked: usize,
     pub(super) conversations: Vec<Conversation>,
     pub(super) taken: Vec<Taken>,
     /// How often a client has named a recipient.
     pub(super) named: usize,
-    /// How often it has accepted a connection, and the most messages of one connection.
+    /// `accepted`: how often the peer has accepted a connection. `messages_max`: the most messages
+    /// of one connection.
     pub(super) accepted: usize,
     pub(super) messages_max: usize,
 }
@@ -300,7 +303,7 @@ pub(super) fn unstuffed(bytes: &[u8]) -> Vec<u8> {
     lines.flat_map(|line| line.strip_prefix(b".").unwrap_or(line)).copied().collect()
 }
 
-/// The world around a room.
+/// The world around a room: a name server and the peer.
 pub(super) struct World {
     pub(super) names: NameServer,
     pub(super) peer: Peer,
@@ -314,7 +317,7 @@ pub(super) fn serving(seed: u64, mood: Mood) -> (Room, World) {
     serving_on(seed, MemoryDisk::blank(DISK_BYTES), mood)
 }
 
-/// The same with a trusted name server.
+/// As [`serving`], with a name server that the machine trusts to validate DNSSEC.
 pub(super) fn serving_trusting(seed: u64, mood: Mood) -> (Room, World) {
     let configuration = CONFIGURATION
         .replace("address = \"10.0.0.2/24\"", &[NAME_SERVER_LINE, "\ndnssec = true"].concat());
@@ -328,7 +331,7 @@ pub(super) fn serving_on(seed: u64, disk: MemoryDisk, mood: Mood) -> (Room, Worl
     world_of(Room::configured(seed, disk, usual_sizes(), &configuration()), mood)
 }
 
-/// The same with this number of transactions.
+/// As [`serving_on`], with this number of transactions.
 pub(super) fn serving_narrowly(
     seed: u64,
     disk: MemoryDisk,
@@ -352,7 +355,7 @@ pub(super) fn serving_pages(
     )
 }
 
-/// The same. The machine signs messages of its users with these keys.
+/// As [`serving`] with a certificate. The machine signs messages of its users with these keys.
 pub(super) fn serving_signed(
     seed: u64,
     mood: Mood,
@@ -404,7 +407,7 @@ impl World {
         });
     }
 
-    /// Runs this many steps. Returns how long they take.
+    /// Runs this many steps. Returns the time that they take.
     pub(super) fn step(&mut self, room: &mut Room, steps: u64) -> Micros {
         let start = room.machine.now;
         for _ in 0..steps {
@@ -443,12 +446,12 @@ impl World {
         self.reply(room, talk)
     }
 
-    /// Ada submits a message, and it is accepted.
+    /// Submits a message as Ada. The server must accept it.
     pub(super) fn submit(&mut self, room: &mut Room, recipients: &[&str], content: &[u8]) {
         self.submit_from(room, (ADA, "ada@barepost.test"), recipients, content);
     }
 
-    /// The same with another login.
+    /// As [`World::submit`], with this login and sender.
     pub(super) fn submit_from(
         &mut self,
         room: &mut Room,
@@ -461,7 +464,7 @@ impl World {
         self.submit_as(room, login, &format!("<{path}> BODY=8BITMIME"), &recipients, content);
     }
 
-    /// The same from Ada, with paths and their parameters.
+    /// As [`World::submit`], with the arguments of MAIL and RCPT, including parameters.
     pub(super) fn submit_with(
         &mut self,
         room: &mut Room,
@@ -526,7 +529,7 @@ impl World {
 pub(super) const MESSAGE: &[u8] =
     b"Subject: Away\r\nFrom: ada@barepost.test\r\nDate: then\r\nMessage-ID: <1@client.test>\r\n\r\n.\r\n..two\r\nZ\xc3\xbcrich\r\n.end\r\n";
 
-/// Whether the content is what was submitted, below our trace field.
+/// Whether the content is the submitted message below our trace field.
 pub(super) fn is_whole(content: &[u8], submitted: &[u8]) -> bool {
     content.starts_with(b"Received: from client.test ([10.0.0.1])\r\n")
         && content.ends_with(submitted)

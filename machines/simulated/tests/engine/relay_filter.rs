@@ -1,4 +1,5 @@
-//! A filter that checks messages, in all its moods, and the world around a room with it.
+//! A content filter that checks messages, with many kinds of behaviour, and the world around a room
+//! with this filter.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -11,42 +12,42 @@ use super::dns::{self, EXTERNAL, IPV4, NameServer, serving_as};
 use super::room::{Room, Talk, stuffed};
 
 pub(super) const FILTER: usize = 3;
-/// The most connections at a time: more than all cores use.
+/// The number of connections that the filter can have at a time: more than all cores use.
 const LISTENERS: usize = 16 * CORES as usize + 8;
 
-/// A response that begins like this and never ends.
+/// The beginning of a response that never ends.
 const DRIPS: &[u8] = b"HTTP/1.1 200 OK\r\nX-Answer: ";
 
 /// The behaviour of the filter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Mood {
-    /// It responds with this action, and more members.
+    /// The filter responds with this action, and these additional JSON members.
     Says(&'static str, &'static str),
-    /// It responds with this body.
+    /// The filter responds with this body.
     Babbles(String),
-    /// It accepts connections and says nothing.
+    /// The filter accepts connections, and sends nothing.
     Silent,
-    /// It sends a byte now and then.
+    /// The filter sends single bytes of an endless response.
     Drips,
-    /// It closes the connection in the middle of its response, or resets it in the middle of the
-    /// message.
+    /// `CutsOff`: the filter closes the connection in the middle of its response. `Resets`: it
+    /// resets the connection in the middle of the message.
     CutsOff,
     Resets,
-    /// It accepts no connections.
+    /// The filter accepts no connections.
     Down,
 }
 
-/// One connection.
+/// One connection to the filter.
 struct Conversation {
     connection: Connection,
     heard: Vec<u8>,
     to_say: Vec<u8>,
-    /// The bytes that it has sent slowly.
+    /// The number of bytes of the endless response that were sent.
     dripped: usize,
     is_over: bool,
 }
 
-/// A request: its head, and the message.
+/// A request to the filter: its head, and the message.
 pub(super) struct Asked {
     pub(super) head: String,
     pub(super) message: Vec<u8>,
@@ -57,7 +58,7 @@ pub(super) struct Filter {
     pub(super) mood: Mood,
     conversations: Vec<Conversation>,
     pub(super) asked: Vec<Asked>,
-    /// How often a client has connected, and the most connections at a time.
+    /// `called`: how often a client has connected. `called_max`: the most connections at a time.
     pub(super) called: usize,
     pub(super) called_max: usize,
 }
@@ -130,7 +131,7 @@ impl Filter {
     }
 }
 
-/// The response to a complete request, if there is one.
+/// The response to the request in `heard`, once it is complete.
 fn answer(heard: &[u8], mood: &Mood, asked: &mut Vec<Asked>) -> Option<Vec<u8>> {
     let end = heard.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8(heard[..end].to_vec()).expect("it is text");
@@ -155,18 +156,18 @@ fn answer(heard: &[u8], mood: &Mood, asked: &mut Vec<Asked>) -> Option<Vec<u8>> 
     Some((head + &body).into_bytes())
 }
 
-/// The world around a room.
+/// The world around a room: a name server and the filter.
 pub(super) struct World {
     pub(super) names: NameServer,
     pub(super) filter: Filter,
 }
 
-/// A room with the filter in its configuration, and these lines.
+/// A room with the filter in its configuration, and these further lines in the section [filter].
 pub(super) fn filtering(seed: u64, more: &str) -> (Room, World) {
     filtering_at("10.0.0.13", seed, more)
 }
 
-/// The same with this name or address of the filter.
+/// As [`filtering`], with this name or address of the filter.
 pub(super) fn filtering_at(host: &str, seed: u64, more: &str) -> (Room, World) {
     let more = format!("[filter]\nurl = \"http://{host}:11333\"\n{more}");
     let (mut room, mut names) = serving_as(seed, dns::Mood::Answers, &more);
@@ -206,7 +207,7 @@ impl World {
         line.unwrap_or_default()
     }
 
-    /// A host begins a message, and sends all but its last line.
+    /// Connects from a host, and sends a message without its last line.
     pub(super) fn begin(&mut self, room: &mut Room, host: usize, message: &[u8]) -> Talk {
         let mut talk = room.connect_from(host, 25);
         assert!(self.line(room, &mut talk).starts_with("220 "));
@@ -224,7 +225,7 @@ impl World {
         talk
     }
 
-    /// Sends a message from outside. Returns the reply to its end, and how long that took.
+    /// Sends a message from outside. Returns the reply to its end, and the time until the reply.
     pub(super) fn send(&mut self, room: &mut Room, message: &[u8]) -> (String, Micros) {
         let mut talk = self.begin(room, EXTERNAL, message);
         let before = room.machine.now;

@@ -10,20 +10,20 @@ use super::relay_tls::TlsLayer;
 use super::room::Room;
 use super::room::tls_stream::Trust;
 
-/// Its behaviour.
+/// The behaviour of the policy server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mood {
     Answers,
-    /// It has no policy.
+    /// The server has no policy.
     KnowsNothing,
-    /// It accepts connections and says nothing.
+    /// The server accepts connections, and sends nothing.
     Silent,
-    /// It closes the connection in the middle of its response.
+    /// The server closes the connection in the middle of its response.
     CutsOff,
     Down,
 }
 
-/// The server, on port 443.
+/// The policy server, on port 443.
 pub(super) struct PolicyServer {
     connection: Connection,
     tls_layer: TlsLayer,

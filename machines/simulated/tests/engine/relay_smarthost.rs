@@ -15,33 +15,33 @@ use super::relay_tls::TlsLayer;
 use super::room::Room;
 use super::room::tls_stream::Trust;
 
-/// The user name, if it requires a login.
+/// The user name, if the smarthost requires a login.
 const USER: &str = "barepost";
 pub(super) const PASSWORD: &str = "pencil";
 
-/// Its TLS behaviour.
+/// The TLS behaviour of the smarthost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SmarthostTls {
     None,
-    /// It offers TLS, in either version.
+    /// The smarthost offers STARTTLS: `Offered` with TLS 1.3, `Offered12` with TLS 1.2.
     Offered,
     Offered12,
-    /// It offers TLS, and then sends something else.
+    /// The smarthost offers STARTTLS, and then sends data that is not TLS.
     Babbles,
-    /// It uses TLS from the first byte on.
+    /// The smarthost uses TLS from the first byte on.
     Implicit,
 }
 
-/// Its greeting.
+/// The greeting of the smarthost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Greeting {
     Ready,
     SendsAway,
-    /// It resets every connection.
+    /// The smarthost resets every connection.
     Down,
 }
 
-/// One connection.
+/// One connection to the smarthost.
 struct Conversation {
     connection: Connection,
     is_greeted: bool,
@@ -60,20 +60,21 @@ pub(super) struct Smarthost {
     trust: Trust,
     pub(super) tls_mode: SmarthostTls,
     pub(super) greeting: Greeting,
-    /// The login mechanisms that it offers; empty: no login is needed.
+    /// The login mechanisms that the smarthost offers; empty: it needs no login.
     pub(super) mechanisms: &'static str,
     password: &'static str,
     verifier: Option<Verifier>,
     conversations: Vec<Conversation>,
     pub(super) taken: Vec<Taken>,
-    /// Every line that it has received, and whether that was over TLS.
+    /// Every line that the smarthost has received, and whether the line came over TLS.
     pub(super) lines: Vec<(String, bool)>,
-    /// How often it has accepted a connection, and the most messages of one connection.
+    /// `accepted`: how often the smarthost has accepted a connection. `messages_max`: the most
+    /// messages of one connection.
     pub(super) accepted: usize,
     pub(super) messages_max: usize,
 }
 
-/// The state of a login.
+/// The state of a login at the smarthost.
 struct Ear<'a> {
     verifier: &'a Verifier,
     password: &'a str,
@@ -169,7 +170,7 @@ impl Smarthost {
         while self.take(index, room) {}
     }
 
-    /// Takes a message or a line, if it is complete.
+    /// Handles the next message or line, if it is complete. Returns whether it was.
     fn take(&mut self, index: usize, room: &mut Room) -> bool {
         let version = self.version();
         let talk = &mut self.conversations[index];

@@ -1,4 +1,4 @@
-//! How a remote host uses TLS, and how it fails: the server of rustls.
+//! The TLS of remote hosts, with the server of rustls, and the ways in which it fails.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -17,29 +17,30 @@ use super::room::tls_stream::Trust;
 /// The TLS behaviour of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TlsBehaviour {
-    /// It does not offer TLS.
+    /// The host does not offer TLS.
     None,
-    /// TLS with an expired certificate for another name from an unknown authority.
+    /// `Tls12`, `Tls13`: the host offers this version of TLS.
     Tls12,
     Tls13,
-    /// It offers TLS, and then refuses it.
+    /// The host offers TLS, and then refuses STARTTLS.
     Refuses,
-    /// It offers TLS, and then sends something else.
+    /// The host offers TLS, and then sends data that is not TLS.
     Babbles,
     FallsSilent,
-    /// It sends a byte a minute.
+    /// The host sends a byte a minute instead of its handshake.
     Drips,
     HangsUp,
-    /// It sends more after the 220 reply: data that an attacker might inject.
+    /// The host sends further data after the 220 reply, as an attacker might inject it.
     Injects,
-    /// Its TLS breaks in the middle of a message.
+    /// The host sends an invalid record in the middle of a message.
     Spoils,
-    /// Its TLS works, but it closes the connection at the EHLO within TLS.
+    /// The handshake works, but the host closes the connection at the EHLO within TLS.
     HangsUpLater,
 }
 
 impl TlsBehaviour {
-    /// The reply to EHLO in clear text. A client that still uses it within TLS sends no mail.
+    /// The reply to EHLO in clear text. The SIZE in it prevents mail if a client uses this reply
+    /// within TLS.
     pub(super) fn hello(self) -> &'static str {
         match self {
             TlsBehaviour::Tls12 | TlsBehaviour::Tls13 => {
@@ -59,7 +60,7 @@ impl TlsBehaviour {
     }
 }
 
-/// The layer between a host and the wire.
+/// The TLS layer between a host and its connection.
 #[derive(Default)]
 pub(super) struct TlsLayer {
     tls: Option<Box<ServerConnection>>,
@@ -74,7 +75,7 @@ impl TlsLayer {
         self.tls.is_some()
     }
 
-    /// The client may begin the handshake.
+    /// Starts TLS after the 220 reply, as `tls_behaviour` says.
     pub(super) fn begin(
         &mut self,
         tls_behaviour: TlsBehaviour,
@@ -105,7 +106,7 @@ impl TlsLayer {
         self.show(trust, version, room);
     }
 
-    /// The same with this certificate and TLS version.
+    /// Starts TLS with this certificate and TLS version.
     pub(super) fn show(
         &mut self,
         trust: &Trust,
@@ -146,7 +147,7 @@ impl TlsLayer {
         let bytes = room.hosts[PEER].received(connection);
         if self.drips_at.is_some_and(|at| at <= room.machine.now) {
             self.drips_at = Some(room.machine.now + machine::Micros::from_secs(60));
-            // It may be the beginning of a record.
+            // The byte may be the beginning of a record.
             room.hosts[PEER].send(connection, &[22]);
         }
         let Some(tls) = &mut self.tls else { return bytes };
@@ -156,7 +157,7 @@ impl TlsLayer {
         while !rest.is_empty() {
             tls.read_tls(&mut rest).expect("it is memory");
             if tls.process_new_packets().is_err() {
-                // The client has sent the alert with its reason.
+                // The client has sent an alert, so the host closes.
                 room.hosts[PEER].close(connection);
                 return Vec::new();
             }
@@ -181,7 +182,8 @@ impl TlsLayer {
     }
 }
 
-/// The certificate that it presents.
+/// The certificate that hosts present by default. It is expired, for another name, and from an
+/// unknown authority.
 pub(super) fn shown() -> Trust {
     Trust::made(9, &["somewhere.else.test"], -30..-3)
 }

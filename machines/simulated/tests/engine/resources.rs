@@ -1,5 +1,5 @@
-//! A client that waits for a resource is woken, and one that blocks others is evicted when it
-//! matters.
+//! Tests that clients that wait for a resource continue when it is free. Clients that hold the
+//! resource are evicted only if others need it.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -19,8 +19,8 @@ const SMALL: Sizes = Sizes {
     index_bytes: 4 << 20,
 };
 
-/// A room in which no address counts as having too many connections (`crowding.rs` tests those that
-/// do).
+/// A room with few resources, in which addresses may have any number of connections. `crowding.rs`
+/// tests the limits per address.
 fn small_room(seed: u64) -> Room {
     room_of(seed, SMALL)
 }
@@ -32,14 +32,14 @@ fn room_of(seed: u64, sizes: Sizes) -> Room {
     room
 }
 
-/// A host with connections that buffer this many unread bytes.
+/// Adds a host whose connections buffer this many unread bytes.
 fn host_with_buffers(room: &mut Room, bytes: usize) -> usize {
     let host = room.add_host();
     room.hosts[host].buffer_bytes = bytes;
     host
 }
 
-/// A room with this many messages in its first account.
+/// A room with this many messages in Ada's account.
 fn room_with_messages(seed: u64, messages: usize) -> Room {
     let mut room = Room::new(seed);
     let mut talk = room.connect(25);
@@ -102,7 +102,7 @@ fn a_client_that_never_reads_holds_little_and_is_closed() {
     assert!(room.engines.in_use().blocks < 80, "{:?}", room.engines.in_use());
     room.pass(Micros::from_secs(500));
     room.until_nothing_is_in_use();
-    // The slot serves the next client.
+    // The freed slot is used for the next client.
     let mut talk = room.connect(25);
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));
 }
@@ -131,7 +131,7 @@ fn connections_reset_for_lack_of_buffers_leave_nothing_behind() {
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));
 }
 
-/// How long a new client waits until it is greeted and its EHLO is answered.
+/// The time that a new client waits, in seconds, until it is greeted and its EHLO is answered.
 fn patience_of_a_newcomer(room: &mut Room) -> u64 {
     let start = room.machine.now;
     loop {
@@ -183,8 +183,9 @@ fn slow_typists_do_not_block_clients_on_a_small_machine() {
     assert!(patience_of_a_newcomer(&mut room) < 2);
 }
 
-/// A client that loses a segment twice repeats it within three seconds. A client that does not read
-/// holds no receive queue, so it stays.
+/// The server takes the last receive queue from one session. A client that loses a segment twice
+/// repeats it within three seconds. A client that does not read holds no receive queue, so it
+/// stays.
 #[test]
 fn the_last_receive_queue_is_taken_from_one_session() {
     if CORES > 1 {
@@ -193,7 +194,8 @@ fn the_last_receive_queue_is_taken_from_one_session() {
     }
     let mut room = room_of(8, Sizes { connections: 21, ..SMALL });
     let (reader, host) = (host_with_buffers(&mut room, 64), room.add_host());
-    // In any order of checking sessions, the first one is a reader's.
+    // The readers connect first and last. So the server checks a reader first, in either order of
+    // the sessions.
     let mut readers: Vec<Talk> = (0..3).map(|_| room.connect_from(reader, 25)).collect();
     let talks: Vec<Talk> = (0..8).map(|_| room.connect_from(host, 25)).collect();
     readers.extend((0..3).map(|_| room.connect_from(reader, 25)));
@@ -227,7 +229,7 @@ fn vanished_clients_do_not_take_all_send_queues() {
     let host = room.add_host();
     let talks: Vec<Talk> = (0..60).map(|_| room.connect_from(host, 25)).collect();
     room.until("they are greeted", |room| room.engines.in_use().sessions == 60);
-    // They were accepted one by one. Now all of them send at the same time.
+    // The clients were accepted one by one. Now all of them send at the same time.
     room.pass(Micros::from_secs(1));
     talks.iter().for_each(|talk| room.try_to_send(talk, b"EHLO client.test\r\n"));
     while room.engines.in_use().send_queues < 30 {
@@ -307,7 +309,7 @@ fn a_closed_session_ends_even_if_its_client_does_not() {
     assert_eq!(room.engines.in_use(), InUse::default());
 }
 
-/// An engine with buffers for four messages of more than a page.
+/// The sizes of an engine with buffers for four messages of more than a page.
 const FEW_BUFFERS: Sizes = Sizes {
     connections: 64,
     transactions: 16,
@@ -359,7 +361,8 @@ fn a_client_continues_as_soon_as_its_buffer_is_free() {
     room.send(&talk, &b"A line of its text\r\n".repeat(300));
     room.send(&talk, b".\r\n");
     room.pass(Micros::from_secs(1));
-    // The evicted clients do not read their last reply, so only the buffer causes a turn.
+    // The evicted clients do not acknowledge their last reply, so only the free buffer can cause a
+    // turn.
     room.hosts[0].cable = Cable::Out;
     let mut before = room.machine.now;
     room.until("a client was evicted", |room| {

@@ -1,5 +1,5 @@
-//! SCRAM-SHA-256 through the whole engine: a client with the password logs in without sending it,
-//! and no client learns which accounts exist.
+//! Tests of SCRAM-SHA-256 in the whole engine: a client with the password logs in without sending
+//! it, and no client learns which accounts exist.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -16,7 +16,8 @@ use super::room::scram_client::{Asked, ScramClient, ScramExchange};
 use super::room::tls_stream::{Trust, client};
 use super::room::{DISK_BYTES, Room, Talk, usual_sizes};
 
-/// Ada's account is created with her password, Grace's only with its hash.
+/// The configuration. Ada's account has a password, and Grace's account has only the hash of a
+/// password.
 const CONFIGURATION: &str = r#"
 hostname = "mail.barepost.test"
 domains = ["barepost.test"]
@@ -58,7 +59,7 @@ fn serving(seed: u64) -> (Room, Arc<ClientConfig>) {
     serving_on(seed, MemoryDisk::blank(DISK_BYTES))
 }
 
-/// A client in clear text that has been greeted, from an address that may log in so.
+/// Connects in clear text, from an address that may log in without TLS, and sends EHLO.
 fn greeted(room: &mut Room, host: usize) -> Talk {
     let mut talk = room.connect_from(host, SUBMISSION);
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));
@@ -66,7 +67,7 @@ fn greeted(room: &mut Room, host: usize) -> Talk {
     talk
 }
 
-/// The challenge for a client that claims to be `name`.
+/// Begins a login as `name`. Returns the exchange and the server's challenge.
 fn begin(
     room: &mut Room,
     talk: &mut Talk,
@@ -79,7 +80,8 @@ fn begin(
     (scram, asked.strip_prefix("334 ").expect("a challenge").to_string())
 }
 
-/// The reply to a proof for `name` with `password`: a challenge with our signature, or a refusal.
+/// Sends a proof for `name` with `password`. The reply is a challenge with the server's signature,
+/// or a refusal.
 fn prove(
     room: &mut Room,
     talk: &mut Talk,
@@ -149,7 +151,7 @@ fn scram_logins_work_on_every_core_and_after_a_restart() {
 fn scram_challenges_do_not_reveal_accounts() {
     let (mut room, _) = serving(4);
     let mut scram_client = ScramClient::default();
-    // An account, an account with only a hash, and two unknown names.
+    // The names are an account, an account with only a hash, and two unknown names.
     let names = ["ada", "grace", "nobody", "somebody@elsewhere.test"];
     let mut salts: Vec<Vec<String>> = Vec::new();
     let mut nonces = Vec::new();

@@ -1,5 +1,5 @@
-//! Daily sending limits: an account that has reached its limit sends no more until the next day, on
-//! any core and by any protocol, and administrators are notified.
+//! Daily sending limits: an account that has reached its limit cannot send until the next day, on
+//! any core and by any protocol. The console notifies administrators.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -14,12 +14,13 @@ use super::room::{CONFIGURATION, DISK_BYTES, Room, usual_sizes};
 use super::settings::forget_connections;
 use super::webmail::Browser;
 
-/// NUL, `grace@barepost.test`, NUL, `lovelace`.
+/// Grace's login: NUL, `grace@barepost.test`, NUL, `lovelace`, in base64.
 const GRACE: &str = "AUTH PLAIN AGdyYWNlQGJhcmVwb3N0LnRlc3QAbG92ZWxhY2U=";
 const MANY: &str = "451 4.7.0 Daily message limit reached";
 const NEW: &str = "451 4.7.0 Daily limit for new recipients reached";
 
-/// Four messages a day, to three new recipients. Grace may send more.
+/// The configuration: an account may send four messages a day, to three new recipients. Grace may
+/// send more.
 fn limited() -> String {
     let grace = "address = \"grace@barepost.test\"";
     let more = format!("{grace}\nmessages_per_day = \"unlimited\"\nnew_recipients_per_day = 5");
@@ -35,7 +36,7 @@ fn serving(seed: u64, disk: MemoryDisk, trust: &Trust) -> Room {
     room
 }
 
-/// The same machine after a power cut, a moment later.
+/// The machine after a power cut, restarted at the same time of day.
 fn power_cut(room: Room, seed: u64, trust: &Trust) -> Room {
     let Room { mut machine, .. } = room;
     let wall = machine.wall_clock();
@@ -44,7 +45,7 @@ fn power_cut(room: Room, seed: u64, trust: &Trust) -> Room {
     room
 }
 
-/// The reply to a message of this user on a new connection.
+/// Submits a message as this user on a new connection. Returns the last reply.
 fn submit(room: &mut Room, login: &str, to: &[&str]) -> String {
     let name = if login == ADA { "ada" } else { "grace" };
     let mut talk = room.connect(587);

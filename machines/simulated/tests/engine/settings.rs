@@ -1,5 +1,5 @@
-//! Webmail settings and sessions: they survive power cuts, on any cores of the connections and the
-//! mail.
+//! Webmail settings and sessions: they survive power cuts, with the connections and the mail on any
+//! cores.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -27,7 +27,7 @@ pub(super) fn asks_for_login(page: &Page) -> bool {
     page.status == 303 && page.field("Location").starts_with("/mail/login")
 }
 
-/// The browsers' connections are gone with the previous machine.
+/// Drops the browsers' connections, which ended with the previous life of the machine.
 pub(super) fn forget_connections(browsers: &mut [&mut Browser]) {
     browsers.iter_mut().for_each(|browser| browser.connection = None);
 }
@@ -72,7 +72,7 @@ fn an_unstored_logout_says_so_and_holds_until_the_restart() {
             tickets.push((browser.cookie.clone(), browser.get(&mut room, "/mail/box/1").token()));
         }
         room.machine.disk.mood = Mood::FailsWrites;
-        // The first one finds a disk that fails, the other one a store that knows of the failure.
+        // The disk fails during the first logout. At the second one the store knows of the failure.
         for (browser, (ticket, token)) in [&mut first, &mut second].into_iter().zip(&tickets) {
             let out = browser.send(&mut room, "/mail/logout", &[("token", token)]);
             assert_eq!(out.status, 503);
@@ -89,7 +89,7 @@ fn an_unstored_logout_says_so_and_holds_until_the_restart() {
     }
 }
 
-/// The disk fails at the moment of the logout, and works again some time later.
+/// The disk fails during the logout, and works again some time later.
 #[test]
 fn a_logout_that_the_disk_did_not_note_is_noted_later() {
     let (mut room, trust) = serving(29);
@@ -245,7 +245,7 @@ pub(super) fn lets_in(room: &mut Room, password: &str) -> bool {
     is_in
 }
 
-/// Whether SCRAM accepts it.
+/// Whether SCRAM over POP3 accepts this password.
 fn is_proved(room: &mut Room, password: &str) -> bool {
     let mut scram_client = ScramClient::default();
     let mut talk = room.connect(110);
@@ -308,7 +308,7 @@ fn a_changed_password_applies_at_once_on_every_core() {
             assert!(lets_in(room, "analytical") && !lets_in(room, "lovelace"));
         }
         assert!(is_proved(room, "analytical") && !is_proved(room, "lovelace"));
-        // The wrong passwords took so long that the connections have timed out.
+        // The delays for wrong passwords took so long that the connections have timed out.
         forget_connections(&mut [&mut *ada, &mut *second_browser]);
         assert!(asks_for_login(&second_browser.get(room, "/mail/box/1")));
         assert_eq!(ada.get(room, "/mail/box/1").status, 200);

@@ -1,5 +1,5 @@
-//! Webmail messages are signed like submitted ones: the remote copy, the local copies and the copy
-//! in Sent are the same signed message.
+//! DKIM signatures on webmail messages: the remote copies, the local copies and the copy in Sent
+//! are the same signed message.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -23,7 +23,7 @@ use super::webmail::{Browser, between};
 /// The name of a file, and its contents.
 type File<'a> = (&'a str, &'a [u8]);
 
-/// Ada sends a message, with a remote recipient if `to` names one. Returns the next page.
+/// Sends a message as Ada by the webmail. Returns the next page.
 fn write(
     room: &mut Room,
     ada: &mut Browser,
@@ -54,12 +54,12 @@ fn logged_in(room: &mut Room, trust: &Trust, hold: &str) -> Browser {
     ada
 }
 
-/// A message without the fields that its recipients do not see.
+/// A message without `Bcc` fields, which its recipients do not get.
 fn without_bcc(message: &str) -> String {
     message.split_inclusive("\r\n").filter(|line| !line.starts_with("Bcc: ")).collect()
 }
 
-/// A room that serves pages, and signs.
+/// A room that serves the webmail, and signs messages.
 fn serving(seed: u64, trust: &Trust) -> Room {
     serving_in(usual_sizes(), seed, trust)
 }
@@ -213,7 +213,7 @@ fn a_held_message_keeps_its_signature_at_any_power_cut() {
         ada.begin(&mut room, "/mail/compose", &form);
         let is_over = world.step(&mut room, steps).as_secs() > 10;
         let disk = room.machine.disk.power_cut(&mut Dice::new(steps));
-        // The machine that delivers it then has no key.
+        // After the restart the machine has no signing key.
         let (mut room, mut world) = serving_pages(4700 + steps, disk, Mood::Takes, &trust);
         forget_connections(&mut [&mut ada]);
         world.pass(&mut room, 3600);

@@ -1,5 +1,5 @@
-//! Messages of local users are signed by the domain of their author, and the published keys verify
-//! the signatures.
+//! DKIM signatures on messages of local users: the domain of the author signs, and the published
+//! keys verify the signatures.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -58,13 +58,13 @@ pub(super) const BOTH: [(SignatureReason, Algorithm); 2] = [
     (SignatureReason::Verified, Algorithm::Ed25519Sha256),
 ];
 
-/// The usual sizes, where this many messages for the same account may come at a time.
+/// The usual sizes, with places for this many concurrent messages to the same account.
 pub(super) fn sizes_for_messages(messages: usize) -> Sizes {
     let usual = usual_sizes();
     Sizes { transactions: usual.transactions.max(messages / 2), ..usual }
 }
 
-/// A client at port 587 that has logged in as Ada and sent the envelope of a message.
+/// Connects to port 587, logs in as Ada, and sends the envelope of a message and DATA.
 pub(super) fn begin(room: &mut Room, path: &str) -> Talk {
     let mut talk = room.connect(587);
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));
@@ -210,7 +210,7 @@ fn signing_does_one_signature_per_turn() {
         let now = room.engines.in_use().kept_for_signatures;
         most = most.max(now);
         steps += u32::from(now < kept);
-        // All are alike, and each core completes at most one per turn.
+        // All messages are alike, and each core completes at most one signature per turn.
         assert!(now + usize::from(CORES) * most.div_ceil(talks.len()) * 2 > kept, "{kept} {now}");
         kept = now;
         now == 0 && steps > 0
@@ -238,7 +238,7 @@ fn signing_does_one_signature_per_turn() {
 
 #[test]
 fn memory_for_headers_to_sign_is_bounded() {
-    // The store has buffers for all of them, and places.
+    // The store has buffers and places for all messages.
     let sizes = Sizes { buffer_bytes: 16 << 20, ..sizes_for_messages(40 * usize::from(CORES)) };
     let mut room = Room::signing_in(sizes, 6, keys());
     let long = format!(

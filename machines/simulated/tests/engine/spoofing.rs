@@ -1,5 +1,5 @@
-//! Messages that try to pass as another sender's because they exceed a limit of the checks, or are
-//! hard to parse.
+//! Messages with a forged sender that try to evade the checks: they exceed a limit of the checks,
+//! or are hard to parse.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -18,7 +18,7 @@ fn fields(count: usize) -> String {
     (0..count).map(|number| format!("x{number:x}:\r\n")).collect()
 }
 
-/// Submits a message as Ada to Grace and to Ada.
+/// Submits a message as Ada, to Grace and Ada.
 fn submit(room: &mut Room, message: &str) -> String {
     let mut talk: Talk = begin(room, "ada@barepost.test");
     room.send(&talk, &stuffed(message.as_bytes()));
@@ -32,7 +32,7 @@ fn a_message_with_too_many_fields_is_refused() {
     let refusal = "550 5.6.0 Message header has more than 1,000 fields";
     let (mut room, mut server) = serving_dmarc(41, Mood::Answers);
     for (count, is_taken) in [(1_000, true), (1_001, false), (20_500, false)] {
-        // Subject and From are two of them.
+        // The fields `Subject` and `From` count too.
         let message = fields(count - 2) + &message_from("ada@far.test");
         let reply = send(&mut room, &mut server, "me@far.test", &message);
         assert!(
@@ -62,8 +62,7 @@ fn spoofed() -> String {
     message_from("CEO <ceo@pass.test>")
 }
 
-/// Connections with messages that have begun and never end their headers: 24 long ones, and many
-/// short ones.
+/// Opens connections with messages whose headers never end: 24 long ones, and many short ones.
 fn half_sent(room: &mut Room, server: &mut NameServer) -> Vec<Talk> {
     let line = format!("X: {}\r\n", "y".repeat(890));
     let lengths =
@@ -118,7 +117,7 @@ fn a_message_is_deferred_when_too_many_questions_wait() {
 
 #[test]
 fn large_key_responses_do_not_hide_the_policy() {
-    // Eight keys with responses of 5 KB each exceed what is kept for one message.
+    // Eight keys with responses of 5 KB each exceed the memory for one message.
     let (mut room, mut server) = serving_dmarc(45, Mood::CutsShort);
     let signature = |number: usize| {
         format!(

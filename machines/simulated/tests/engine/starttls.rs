@@ -1,4 +1,4 @@
-//! STARTTLS and STLS through the whole engine: from clear text to TLS on one connection.
+//! Tests of STARTTLS and STLS in the whole engine: from clear text to TLS on one connection.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -32,7 +32,7 @@ fn is_welcome(line: &str) -> bool {
     line == "220 2.0.0 Ready to start TLS" || line == "+OK Begin TLS negotiation"
 }
 
-/// A client that has been greeted.
+/// Connects, and receives the greeting.
 fn greeted(room: &mut Room, port: u16) -> Talk {
     let mut talk = room.connect(port);
     let greeting = room.line(&mut talk);
@@ -40,7 +40,7 @@ fn greeted(room: &mut Room, port: u16) -> Talk {
     talk
 }
 
-/// A client that has started TLS with the command.
+/// Connects, and starts TLS with the command.
 fn begun(room: &mut Room, port: u16, client: &Arc<ClientConfig>) -> TlsStream {
     let mut talk = greeted(room, port);
     let answer = room.pop3(&mut talk, command(port));
@@ -50,7 +50,8 @@ fn begun(room: &mut Room, port: u16, client: &Arc<ClientConfig>) -> TlsStream {
     tls_stream
 }
 
-/// Checks that the session has no state from before TLS, and sends nothing by itself.
+/// Checks that the session has lost its state from before TLS, and has sent no data without a
+/// request.
 fn is_new(room: &mut Room, port: u16, tls_stream: &mut TlsStream) {
     if port == SMTP {
         assert_eq!(
@@ -156,7 +157,8 @@ fn commands_buffered_behind_starttls_are_ignored() {
             leave(&mut room, tls_stream);
         }
     }
-    // The session was busy when both arrived: with storing a message, or with checking a password.
+    // The session is busy when the command and the injected data arrive: it stores a message, or
+    // checks a password.
     let (mut room, client) = serving(3);
     let mut talk = room.begin_message("ada@barepost.test");
     let injected = "EHLO thief.test\r\nMAIL FROM:<thief@b.test>\r\n".repeat(400);
@@ -188,7 +190,7 @@ fn clear_text_before_the_handshake_ends_the_connection() {
         assert_eq!(talk.heard[..3], [21, 3, 3], "an alert, and no reply: {:?}", talk.heard);
         assert_eq!(talk.heard.len(), 7);
         room.part(talk);
-        // The same in the middle of a handshake.
+        // Next, clear text is sent in the middle of a handshake.
         let mut talk = greeted(&mut room, port);
         assert!(is_welcome(&room.pop3(&mut talk, command(port))));
         let mut tls_stream = room.start_tls(talk, &client);

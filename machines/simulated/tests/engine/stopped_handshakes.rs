@@ -1,5 +1,5 @@
-//! TLS handshakes that stop at any point: the server does not wait long for them, they cost other
-//! clients nothing, and all resources are freed.
+//! Clients that stop at any point of a TLS handshake: the server does not wait long, serves other
+//! clients, and frees all resources.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -16,7 +16,7 @@ use crate::CORES;
 
 /// The number of clients that stop.
 const CLIENTS: usize = 1_000;
-/// The number of them that connect at the same time.
+/// The number of these clients that connect at the same time.
 const CROWD: usize = 125;
 
 /// The point at which a client stops.
@@ -28,7 +28,7 @@ enum Stop {
     /// The server waits for Finished.
     AfterHello,
     InFinished,
-    /// In a handshake after STARTTLS.
+    /// `…OnRequest`: in a handshake after STARTTLS.
     BeforeHelloOnRequest,
     InHelloOnRequest,
 }
@@ -48,7 +48,7 @@ struct Stopper {
     stop: Stop,
     tls_stream: TlsStream,
     unsaid: Vec<u8>,
-    /// It will send nothing more.
+    /// The client will queue no further data.
     has_stopped: bool,
 }
 
@@ -74,7 +74,8 @@ impl Stopper {
         stopper
     }
 
-    /// Queues a part of the records that TLS has to send.
+    /// Queues a part of the records that TLS wants to send. `part`: from the length of all records
+    /// to the length that is sent.
     fn flight(&mut self, part: fn(usize) -> usize) {
         let mut flight = Vec::new();
         while self.tls_stream.tls.wants_write() {
@@ -84,13 +85,13 @@ impl Stopper {
         self.unsaid.append(&mut flight);
     }
 
-    /// The same, and then stops.
+    /// As [`Stopper::flight`], and then stops.
     fn stops_after(&mut self, part: fn(usize) -> usize) {
         self.flight(part);
         self.has_stopped = true;
     }
 
-    /// Whether it has come to the point where it stops.
+    /// Whether the client has sent everything that it sends before it stops.
     fn is_there(&self) -> bool {
         self.has_stopped && self.unsaid.is_empty()
     }
@@ -138,7 +139,7 @@ fn is_served(room: &mut Room, tls_stream: &mut TlsStream) {
     tls_stream.heard.clear();
 }
 
-/// Checks that a new client is served, or refused at once and served when it comes again.
+/// Checks that a new client is served, or is refused at once and served when it tries again.
 fn a_newcomer_is_served(room: &mut Room, client: &Arc<ClientConfig>) {
     for _ in 0..20 {
         let mut tls_stream = room.connect_tls(443, client);
@@ -160,8 +161,8 @@ fn a_newcomer_is_served(room: &mut Room, client: &Arc<ClientConfig>) {
 
 #[test]
 fn vanished_handshakes_do_not_block_others() {
-    // As many as there may be handshakes, and more than there are cores: each core does one
-    // handshake step a turn.
+    // The most handshakes that the server allows. Each core does one handshake step a turn, so this
+    // must be more than the number of cores.
     const VANISHING: usize = 24;
     for (seed, has_answered) in [(2, false), (3, true)] {
         let (mut room, trust) = Room::with_tls(seed, site(1000), usual_sizes());
@@ -215,7 +216,7 @@ fn a_thousand_stopped_handshakes_leave_nothing_behind() {
         }
         is_served(&mut room, &mut established);
         a_newcomer_is_served(&mut room, &browser);
-        // A client that has sent nothing has 10 seconds, and after STARTTLS 10 more.
+        // The server waits 10 seconds for a client that sends nothing, and 10 more after STARTTLS.
         room.pass(Micros::from_secs(12));
         for stopper in &mut crowd {
             let place =
@@ -236,8 +237,7 @@ fn a_thousand_stopped_handshakes_leave_nothing_behind() {
         is_served(&mut room, &mut established);
         room.until("and nothing of this", |room| room.engines.in_use() == before);
     }
-    // Some of those that connected at the same time were refused before they came to the point
-    // where they stop.
+    // Some clients of a crowd are refused before they reach the point where they stop.
     assert!(
         counts.iter().all(|count| *count >= CLIENTS / STOPS.len() / 4),
         "{counts:?} of {STOPS:?}"

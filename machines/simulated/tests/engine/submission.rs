@@ -1,4 +1,4 @@
-//! Submission through the whole engine: clients send mail after a login, and only then.
+//! Tests of submission in the whole engine: clients can send mail only after a login.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -16,7 +16,7 @@ use super::room::{Room, Talk, usual_sizes};
 const SUBMISSION: u16 = 587;
 const SUBMISSIONS: u16 = 465;
 
-/// NUL, the name, NUL, `lovelace`; and the same with `guess`.
+/// Logins: NUL, the name, NUL, the password, in base64. `ADA` has the correct password.
 const ADA: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGxvdmVsYWNl";
 const GUESS: &str = "AUTH PLAIN AGFkYUBiYXJlcG9zdC50ZXN0AGd1ZXNz";
 const NOBODY: &str = "AUTH PLAIN AG5vYm9keQBndWVzcw==";
@@ -29,7 +29,7 @@ fn serving(seed: u64) -> (Room, Arc<ClientConfig>) {
     (room, client)
 }
 
-/// A client with implicit TLS that has been greeted.
+/// Connects with implicit TLS, and sends EHLO.
 fn tls_stream(room: &mut Room, client: &Arc<ClientConfig>) -> TlsStream {
     let mut tls_stream = room.connect_tls(SUBMISSIONS, client);
     assert!(room.line_tls(&mut tls_stream).starts_with("220 "));
@@ -37,7 +37,7 @@ fn tls_stream(room: &mut Room, client: &Arc<ClientConfig>) -> TlsStream {
     tls_stream
 }
 
-/// A client in clear text that has been greeted, from an address that may send its password so.
+/// Connects in clear text, from an address that may send its password without TLS, and sends EHLO.
 fn trusted(room: &mut Room, host: usize) -> Talk {
     let mut talk = room.connect_from(host, SUBMISSION);
     assert!(room.smtp_reply(&mut talk).starts_with("220 "));

@@ -1,4 +1,4 @@
-//! TLS through the whole engine: over a wire to an independent TCP and TLS.
+//! Tests of TLS in the whole engine, with clients that have an independent TCP and TLS.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -232,7 +232,7 @@ fn failed_handshakes_leave_nothing_behind() {
     let mut hello = Vec::new();
     let mut tls_stream = room.connect_tls(443, &browser(&trust));
     tls_stream.tls.write_tls(&mut hello).expect("it is memory");
-    // Clients that stop after this many bytes of their first flight.
+    // Each of these clients stops after this many bytes of its first flight.
     for length in [1, 5, 6, hello.len() - 1, hello.len()] {
         let talk = room.connect(443);
         room.send(&talk, &hello[..length]);
@@ -312,7 +312,7 @@ fn excess_handshakes_are_refused_and_stalled_ones_evicted() {
         b"Index",
         "an established connection is not affected"
     );
-    // Long before their timeout.
+    // The check is long before the timeout of a handshake.
     room.pass(Micros::from_secs(4));
     if cores == 1 {
         assert!(under_way(&room) < Some(most * 7 / 8 + 1), "{:?}", under_way(&room));
@@ -333,7 +333,7 @@ fn handshakes_do_one_step_per_turn() {
     let under_way = |room: &Room| -> Vec<usize> {
         room.engines.in_use_on_each().iter().map(|core| core.handshakes).collect()
     };
-    // All send their last flight at the same time.
+    // All clients send their last flight at the same time.
     for tls_stream in &mut crowd {
         let mut hello = Vec::new();
         tls_stream.tls.write_tls(&mut hello).expect("it is memory");
@@ -366,7 +366,8 @@ fn handshakes_do_one_step_per_turn() {
 fn output_leaves_before_a_handshake_step() {
     let (mut room, trust) = serving(32);
     if room.engines.in_use_on_each().len() > 1 {
-        // Frames that cores pass on to each other take turns, too.
+        // With several cores the order also depends on the turns in which cores pass frames to each
+        // other.
         return;
     }
     let mut tls_stream = room.connect_tls(443, &browser(&trust));
@@ -376,7 +377,7 @@ fn output_leaves_before_a_handshake_step() {
     tls_stream.tls.write_tls(&mut hello).expect("it is memory");
     room.send(&tls_stream.talk, &hello);
     room.send(&asking, b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n");
-    // Both arrive in one turn.
+    // The ClientHello and the request arrive in one turn.
     room.until("the page comes", |room| {
         room.listen(&mut tls_stream.talk);
         assert!(tls_stream.talk.heard.is_empty(), "the page has waited for a handshake");

@@ -1,4 +1,5 @@
-//! Senders that may load remote content: only messages that are authenticated as theirs do.
+//! Trusted senders, whose messages may load remote content: only authenticated messages of these
+//! senders do.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 

@@ -1,5 +1,5 @@
-//! Requests for a core that does not answer: its link takes a limited number of them, and each
-//! client gets a reply.
+//! Requests for a core that does not answer: the link to it takes a limited number of requests, and
+//! each client gets a reply.
 
 #![allow(clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -14,14 +14,17 @@ use super::room::{CONFIGURATION, Room};
 use super::webmail::{Browser, answer};
 use crate::CORES;
 
-/// Requests beyond the capacity of a link.
+/// The number of requests beyond the capacity of a link.
 const BEYOND: usize = 20;
-/// The hosts that they come from, because one host may not have so many connections.
+/// The number of hosts that the requests come from, because one host may not have so many
+/// connections.
 const HOSTS: usize = 4;
-/// So many connections are made before one of them has waited too long for its handshake.
+/// The number of connections to other cores that may be open before one of them waits too long for
+/// its handshake.
 const OTHER_CORES_MAX: usize = 256;
 
-/// Connections to the first core, ready for a request. Those to other cores are closed.
+/// Opens `count` connections to the first core, ready for a request. Connections that reach other
+/// cores are closed.
 fn connect_to_first(room: &mut Room, count: usize, browser: &Browser) -> Vec<TlsStream> {
     let hosts: Vec<usize> = (0..HOSTS).map(|_| room.add_host()).collect();
     let (mut first, mut on_other_cores) = (Vec::new(), Vec::new());
@@ -63,7 +66,7 @@ fn wait(room: &mut Room, all: &mut [TlsStream]) {
     }
 }
 
-/// The core that has the mail of the browser's user, if it is not the first.
+/// The core that has the mail of the browser's user; `None`: the first core.
 fn owner(room: &mut Room, browser: &Browser) -> Option<u8> {
     (1..CORES).find(|core| {
         let mut one = connect_to_first(room, 1, browser);
@@ -83,8 +86,8 @@ fn leave(room: &mut Room, all: Vec<TlsStream>) {
     room.until_nothing_is_in_use();
 }
 
-/// Holds the core that has the mail of the user `name` while more requests come than its link
-/// takes. False: the first core has it.
+/// Holds the core that has the mail of the user `name` while more requests arrive than its link
+/// takes. False: the first core has the mail, and nothing was tested.
 fn hold_owner(room: &mut Room, trust: &Trust, name: &str) -> bool {
     let mut browser = Browser::new(trust);
     browser.log_in(room, name, "lovelace");
@@ -98,7 +101,8 @@ fn hold_owner(room: &mut Room, trust: &Trust, name: &str) -> bool {
     }
     wait(room, &mut all);
     let is_refused: Vec<bool> = all.iter().map(|tls_stream| !tls_stream.heard.is_empty()).collect();
-    // Frames of some connections pass through the held core.
+    // The frames of some connections pass through the held core, so not all clients have a reply
+    // yet.
     assert!(is_refused.contains(&true));
     room.engines.hold(None);
     for (tls_stream, is_refused) in all.iter_mut().zip(is_refused) {
@@ -113,7 +117,7 @@ fn a_core_that_does_not_answer_leaves_no_client_without_a_reply() {
     let trust = Trust::new("mail.barepost.test");
     let configuration = format!("{CONFIGURATION}unthrottled_from = [\"10.0.0.0/24\"]\n");
     let sizes = Sizes::for_memory(4 * Sizes::memory_bytes_min(CORES), CORES).expect("it is enough");
-    // Which core owns an account depends on the seed.
+    // The core that owns an account depends on the seed.
     let is_held = (31..40).any(|seed| {
         let (disk, certificates) = (MemoryDisk::blank(256 << 20), vec![trust.certificate.clone()]);
         let mut room =

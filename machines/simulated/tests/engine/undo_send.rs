@@ -1,5 +1,5 @@
-//! Held messages until they leave: undone or delivered, never both, once to each recipient, at any
-//! power cut, and on any cores of the sender and the readers.
+//! Held messages until they leave. A message is undone or delivered, never both, and each recipient
+//! gets it once. This holds at any power cut, with the accounts on any cores.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -13,7 +13,7 @@ use super::room::{CONFIGURATION, Room};
 use super::settings::{again, forget_connections};
 use super::webmail::{Browser, between, serving};
 
-/// The copies that all accounts have of one message.
+/// The number of copies of one message, by place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Copies {
     at_grace: usize,
@@ -42,12 +42,12 @@ impl People {
         People { ada, grace, token }
     }
 
-    /// Sends a message to both. Returns the key that undoes the send.
+    /// Sends a message to both users. Returns the key that undoes the send.
     fn send(&mut self, room: &mut Room, draft: &str, text: &str) -> String {
         self.send_with(room, draft, text, &[], &[])
     }
 
-    /// `carried`: the draft's files that are sent with it.
+    /// As [`People::send`], with files. `carried`: the draft's files that stay attached.
     pub(super) fn send_with(
         &mut self,
         room: &mut Room,
@@ -79,8 +79,8 @@ impl People {
         let count = |browser: &mut Browser, room: &mut Room, mailbox| {
             let list = browser.get(room, &format!("/mail/box/{mailbox}"));
             assert_eq!(list.status, 200);
-            // Copies of one message are one conversation and so one row. What counts is the number
-            // of messages in the mailbox.
+            // The copies of one message are one conversation, and so one row. So the number of
+            // messages in the mailbox is read instead.
             let text = list.text();
             assert_eq!(
                 text.contains("<span class=\"subject\">Held</span>"),
@@ -98,7 +98,7 @@ impl People {
         }
     }
 
-    /// Waits longer than their connections may be idle.
+    /// Closes both connections, and lets time pass.
     pub(super) fn wait(&mut self, room: &mut Room, seconds: u64) {
         self.ada.hang_up(room);
         self.grace.hang_up(room);
@@ -112,7 +112,8 @@ impl People {
     }
 }
 
-/// A client that does not answer keeps the machine running until after the end of the hold.
+/// A client that does not acknowledge keeps the stopping machine running until after the end of the
+/// hold.
 #[test]
 fn no_message_begins_to_leave_while_the_machine_stops() {
     let (mut room, trust) = serving(312);
@@ -133,7 +134,8 @@ fn no_message_begins_to_leave_while_the_machine_stops() {
     assert_eq!(people.copies(&mut room), DELIVERED);
 }
 
-/// A message is marked as answered when the reply has left, and not for a reply that was undone.
+/// The server marks a message as answered when the reply has left, and does not if the reply was
+/// undone.
 #[test]
 fn a_message_is_marked_answered_when_the_reply_leaves() {
     let (mut room, trust) = serving(310);
@@ -177,7 +179,7 @@ fn a_message_is_marked_answered_when_the_reply_leaves() {
     assert!(is_marked(&mut people, &mut room), "it has left");
 }
 
-/// Also if the send was undone and the draft was saved before.
+/// The original is marked even if the send was undone and the draft was saved in between.
 #[test]
 fn a_reply_sent_again_after_an_undo_marks_the_original() {
     let (mut room, trust) = serving(311);
@@ -347,7 +349,8 @@ fn a_draft_that_is_not_discarded_is_reported() {
     assert!(page.contains("discarded"), "{page}");
 }
 
-/// A refused recipient is refused before the message is held. A user without a hold sends at once.
+/// The server refuses an unknown recipient before it holds the message. For a user without a hold,
+/// the message leaves at once.
 #[test]
 fn unknown_recipients_are_refused_before_the_hold() {
     let (mut room, trust) = serving(304);
@@ -405,8 +408,8 @@ fn unknown_recipients_are_refused_before_the_hold() {
     );
 }
 
-/// The same scenario again and again, with the power cut one step later each time, from the hold
-/// until every recipient has the message: each has it exactly once.
+/// Runs the same scenario repeatedly, with the power cut one step later each time, from the hold
+/// until every recipient has the message. Each recipient gets it exactly once.
 #[test]
 fn a_held_message_is_delivered_once_at_any_power_cut() {
     let mut ends = Vec::new();
@@ -425,7 +428,8 @@ fn a_held_message_is_delivered_once_at_any_power_cut() {
             let is_over = room.machine.now.0 > 15_000_000 && people.copies(&mut room) == DELIVERED;
             let mut room = people.after_power_cut(room, 1000 + steps, &trust);
             ends.push(people.copies(&mut room));
-            // There is another power cut while the machine completes the work after the first.
+            // The power is cut again while the machine completes the work after the first power
+            // cut.
             (0..steps % 7 * 5).for_each(|_| room.step());
             let mut room = people.after_power_cut(room, 2000 + steps, &trust);
             people.wait(&mut room, 40);
@@ -447,8 +451,8 @@ fn a_held_message_is_delivered_once_at_any_power_cut() {
     }
 }
 
-/// The power fails during an undo. Either there is a draft or the message leaves. After a
-/// confirmation it is a draft.
+/// The power fails during an undo. The message is a draft, or it leaves. If the server has
+/// confirmed the undo, it is a draft.
 #[test]
 fn a_power_cut_during_an_undo_leaves_a_draft_or_a_delivery() {
     let mut ends = Vec::new();

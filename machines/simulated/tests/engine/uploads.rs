@@ -1,5 +1,5 @@
-//! Messages with large files, which go into the store as they arrive: whole or not at all, on any
-//! core of the connection and the mail.
+//! Messages with large files, which the server writes into the store as they arrive. They are
+//! stored whole or not at all, with the connection and the mail on any cores.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -32,7 +32,8 @@ fn file(name: &str, bytes: &[u8]) -> Vec<u8> {
     [head.as_bytes(), bytes, b"\r\n"].concat()
 }
 
-/// A form as our page sends it: the text fields are before its files, and the button after them.
+/// A form as the browser sends it from our page: the text fields are before the files, and the
+/// button is after them.
 fn form(token: &str, words: &[(&str, &str)], files: &[(&str, &[u8])], wish: &str) -> Vec<u8> {
     let words = [("token", token)]
         .into_iter()
@@ -78,7 +79,7 @@ impl Writer {
         )
     }
 
-    /// Opens a new connection, and sends this.
+    /// Opens a new connection, and sends `text`.
     fn begin(&mut self, text: &[u8]) -> TlsStream {
         let mut tls_stream = self.room.connect_tls(443, &self.browser.settings);
         self.room.complete_handshake(&mut tls_stream);
@@ -86,7 +87,7 @@ impl Writer {
         tls_stream
     }
 
-    /// Sends more. Checks that the memory for bodies stays within its limit.
+    /// Sends `text`. Checks that the memory for bodies stays within its limit.
     fn go_on(&mut self, tls_stream: &mut TlsStream, text: &[u8]) {
         for part in text.chunks(50_000) {
             self.room.send_tls(tls_stream, part);
@@ -95,7 +96,7 @@ impl Writer {
         }
     }
 
-    /// Sends a complete form.
+    /// Sends a complete form on a new connection, and returns the response.
     fn send(&mut self, body: &[u8]) -> Page {
         let head = self.head(&format!("Content-Length: {}", body.len()));
         let mut tls_stream = self.begin(&[head.as_bytes(), body].concat());
@@ -124,7 +125,7 @@ impl Writer {
     }
 }
 
-/// The files of a message that a user reads, the longest last.
+/// The files of a message on the page that shows it, the longest last.
 fn files(room: &mut Room, browser: &mut Browser, place: &str) -> Vec<Vec<u8>> {
     let read = browser.get(room, &format!("/mail/box/{}", place.replace('.', "/"))).text();
     let link = format!("href=\"/mail/part/{place}/");
@@ -247,7 +248,7 @@ fn an_interrupted_upload_keeps_the_previous_draft() {
                 "cut at {cut}"
             );
         }
-        // A client that sends nothing more has half a minute.
+        // The server waits half a minute for a client that stops sending.
         let tls_stream = ada.begin(&[head.as_bytes(), &body[..500_000]].concat());
         ada.browser.hang_up(&mut ada.room);
         ada.room.pass(Micros::from_secs(40));
@@ -292,7 +293,7 @@ fn the_rest_of_a_refused_upload_is_discarded() {
     ada.browser.hang_up(&mut ada.room);
     let mut tls_stream = ada.begin(ada.head("Content-Length: 60000000").as_bytes());
     assert_eq!(answer(&mut ada.room, &mut tls_stream).status, 413);
-    // Split at other places than records are.
+    // The parts have other boundaries than the records.
     for part in large()[..200_000].chunks(16_000) {
         ada.go_on(&mut tls_stream, part);
         assert_eq!(ada.room.engines.in_use().receive_queues, 0);
@@ -301,8 +302,7 @@ fn the_rest_of_a_refused_upload_is_discarded() {
     ada.nothing_is_in_use();
 }
 
-/// Checks that the response to a message on this connection asks for a login, on a page that
-/// contains the text.
+/// Checks that the response on this connection is a login page that keeps the text of the message.
 fn assert_returns_text(ada: &mut Writer, mut tls_stream: TlsStream) {
     let page = answer(&mut ada.room, &mut tls_stream);
     assert_eq!(page.status, 403);
@@ -325,7 +325,7 @@ fn a_logout_during_an_upload_returns_the_text() {
         ada.browser.send(&mut ada.room, "/mail/logout", &[("token", &token)]);
         ada.go_on(&mut tls_stream, &body[1_000_000..]);
         assert_returns_text(&mut ada, tls_stream);
-        // And if the session was over before the upload began.
+        // The response is the same if the session had ended before the upload began.
         let late = ada.begin(&[head.as_bytes(), &body].concat());
         assert_returns_text(&mut ada, late);
         ada.browser.log_in(&mut ada.room, "ada", "lovelace");
@@ -359,8 +359,8 @@ fn a_full_disk_keeps_the_previous_draft_and_returns_the_text() {
     ada.nothing_is_in_use();
 }
 
-/// The power fails while a file arrives, and while the request is carried out. Then the previous
-/// draft exists, or the new one with its file, or the message is sent.
+/// The power fails while a file arrives, or while the server handles the request. Afterwards the
+/// previous draft exists, or the new one with its file, or the message is sent.
 #[test]
 fn an_upload_is_atomic_at_any_power_cut() {
     let mut seen = [0; 3];

@@ -1,6 +1,6 @@
-//! Clients that leave at every step of a dialogue, in every way. Afterwards the server holds none
-//! of their resources, and each request is carried out completely or not at all. A machine that
-//! stops at any step tells the clients, and stops.
+//! Clients that disconnect at every step of a conversation, in every way. Afterwards the server
+//! holds no resources for them, and each request was carried out completely or not at all. A
+//! machine that stops at any step tells the clients, and stops.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -9,7 +9,7 @@ use machine::Micros;
 use server::{Ending, InUse};
 use simulated::{Cable, Mood};
 
-/// A step of a dialogue: the data that the client sends, and a part of the reply.
+/// A step of a conversation: the data that the client sends, and a part of the reply.
 type Step = (&'static [u8], &'static [u8]);
 
 const DELIVERY: &[Step] = &[
@@ -43,25 +43,25 @@ const COLLECTION: &[Step] = &[
     (b"QUIT\r\n", b"+OK"),
 ];
 
-/// How a client leaves.
+/// The way in which a client disconnects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
-    /// It resets the connection.
+    /// The client resets the connection.
     Reset,
-    /// It closes its direction, and still reads.
+    /// The client closes its direction, and still reads.
     Close,
-    /// Its cable is unplugged.
+    /// The client's cable is unplugged.
     Silence,
 }
 
-/// When it leaves, within a step.
+/// The moment within a step at which a client disconnects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Moment {
-    /// In the middle of its command.
+    /// In the middle of the command.
     HalfSaid,
-    /// Without waiting for the reply.
+    /// After the command, without waiting for the reply.
     Said,
-    /// While the disk is working.
+    /// While the disk works on the command.
     DiskAtWork,
     /// After the reply.
     Answered,
@@ -77,7 +77,7 @@ fn hears(room: &mut Room, talk: &mut Talk, words: &[u8]) {
     talk.heard.clear();
 }
 
-/// Goes through the steps before `last`, and through that one up to `moment`.
+/// Goes through the steps before `last`, and through step `last` up to `moment`.
 fn converse(room: &mut Room, talk: &mut Talk, steps: &[Step], last: usize, moment: Moment) {
     for (said, answer) in &steps[..last] {
         room.send(talk, said);
@@ -113,7 +113,7 @@ fn leave(room: &mut Room, talk: &Talk, way: Way) {
     }
 }
 
-/// Two messages for Ada, so that a step may delete both.
+/// Delivers two messages to Ada, so that a step can delete both.
 fn deliver_two(room: &mut Room) {
     for size in [100, 50_000] {
         assert!(
@@ -123,7 +123,7 @@ fn deliver_two(room: &mut Room) {
     }
 }
 
-/// The number of messages in the inbox of `user`. None of them may be partial.
+/// The number of messages in the inbox of `user`. Reads each, to check that none is partial.
 fn messages_of(room: &mut Room, user: &str) -> usize {
     let mut talk = room.log_in(user);
     let status = room.pop3(&mut talk, "STAT");
@@ -148,7 +148,7 @@ fn leaves_nothing_behind(port: u16, steps: &[Step], way: Way) {
             leave(&mut room, &talk, way);
             room.until_nothing_is_in_use();
             room.hosts.truncate(host);
-            // Login failures expire.
+            // Login failures expire after this time.
             room.pass(Micros::from_secs(3_000));
         }
     }

@@ -1,4 +1,4 @@
-//! Pages through the whole engine: over a wire to an independent TCP.
+//! Tests of pages over HTTP in the whole engine, with clients that have an independent TCP.
 
 #![allow(clippy::expect_used, reason = "a test may fail")]
 

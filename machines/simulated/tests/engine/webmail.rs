@@ -1,4 +1,5 @@
-//! The webmail, as a browser without JavaScript uses it: over TLS, on any core of its connections.
+//! Tests of the webmail, as a browser without JavaScript uses it: over TLS, with connections on any
+//! cores.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -12,14 +13,14 @@ use super::room::{Room, usual_sizes};
 
 const NAME: &str = "mail.barepost.test";
 
-/// A browser: one connection at a time, and its cookie.
+/// A browser, which has one connection at a time, and its session cookie.
 pub(super) struct Browser {
     pub(super) settings: Arc<ClientConfig>,
     pub(super) connection: Option<TlsStream>,
     pub(super) cookie: Option<String>,
 }
 
-/// A response.
+/// A response, with the fields of its head.
 pub(super) struct Page {
     pub(super) status: u16,
     fields: Vec<(String, String)>,
@@ -76,7 +77,7 @@ impl Browser {
         self.connection = Some(tls_stream);
     }
 
-    /// The response to that.
+    /// Receives the response to [`Browser::begin`].
     pub(super) fn finish(&mut self, room: &mut Room) -> Page {
         let mut tls_stream = self.connection.take().expect("something was asked");
         let page = answer(room, &mut tls_stream);
@@ -120,7 +121,7 @@ impl Browser {
         self.answered(room)
     }
 
-    /// The response to the last request.
+    /// Receives the response to the last request, and stores its cookie.
     pub(super) fn answered(&mut self, room: &mut Room) -> Page {
         let mut tls_stream = self.connection.take().expect("something was asked for");
         let page = answer(room, &mut tls_stream);
@@ -134,14 +135,14 @@ impl Browser {
         page
     }
 
-    /// Closes its connection. The next one may be on another core.
+    /// Closes the connection. The next one may be on another core.
     pub(super) fn hang_up(&mut self, room: &mut Room) {
         if let Some(tls_stream) = self.connection.take() {
             room.close_tls(tls_stream);
         }
     }
 
-    /// Sets for how many seconds a send can be undone.
+    /// Changes the setting for how many seconds a send can be undone.
     pub(super) fn hold(&mut self, room: &mut Room, seconds: &str) {
         let token = self.get(room, "/mail/settings").token();
         let saved = self.post(
@@ -592,7 +593,8 @@ fn a_composed_message_survives_the_end_of_the_session() {
         ("text", "Line 1\n\"Line\" 2 ä"),
         ("do", "send"),
     ];
-    // The browser still sends the cookie, or has lost it at a logout in another window.
+    // In the first case the browser still sends the cookie. In the second it has lost the cookie at
+    // a logout in another window.
     let mut text = String::new();
     for shown in [ticket, None] {
         browser.cookie = shown;
@@ -683,7 +685,7 @@ fn unread_responses_hold_bounded_memory() {
         assert!(deaf.len() < 60, "each takes as much as it wants");
         let mut tls_stream = room.connect_tls(443, &settings);
         room.send_tls(&mut tls_stream, head.as_bytes());
-        // Only the beginning is read.
+        // The test reads only the beginning of the response.
         let status = room.line_tls(&mut tls_stream);
         if status.contains("503") {
             break tls_stream;
@@ -815,8 +817,8 @@ fn an_attached_message_is_downloaded_as_its_own_file() {
         );
         assert!(file.text() == inner, "{length}: {} bytes of {}", file.body.len(), inner.len());
         if length == 0 {
-            // The store reads a chunk of 32 KiB with its header at a time. The inner message ends
-            // before, at and after the end of the first chunk.
+            // The store reads one chunk of 32 KiB, with its header, at a time. These lengths put
+            // the end of the inner message before, at and after the end of the first chunk.
             let whole = browser.get(&mut room, &format!("/mail/download/1.{uid}")).body.len();
             let first_read = 32 * 1024 - 512 - (whole - "\r\n--b--\r\n".len());
             lengths.extend(first_read - 4..first_read + 12);

@@ -1,4 +1,4 @@
-//! The accounts of a core have a fair share of its request handlers.
+//! Tests that each account of a core gets a fair share of the core's request handlers.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -11,15 +11,16 @@ use super::room::{CONFIGURATION, Room};
 use super::webmail::{Browser, answer, message};
 use crate::CORES;
 
-/// The requests of the account that has many: more than a core has request handlers.
+/// The number of requests of the account that sends many: more than a core has request handlers.
 const REQUESTS: usize = 120;
-/// The hosts that they come from.
+/// The number of hosts that the requests come from.
 const HOSTS: usize = 4;
-/// The request handlers of one account.
+/// The most request handlers of one account.
 const HANDLERS_MAX: usize = 16;
-/// The requests of one account that have a request handler, or wait for one.
+/// The most requests of one account that have a request handler or wait for one.
 const REQUESTS_MAX: usize = HANDLERS_MAX + 128;
-/// The request of the other account passes all but this many: twice the handlers of one account.
+/// The most requests of the first account that are answered before the request of the other
+/// account: twice the handlers of one account.
 const BEFORE_MAX: usize = 2 * HANDLERS_MAX;
 
 fn search(room: &mut Room, tls_stream: &mut TlsStream, browser: &Browser) {
@@ -37,7 +38,7 @@ fn logged_in(room: &mut Room, trust: &Trust, name: &str) -> Browser {
     browser
 }
 
-/// A room in which both users have mail.
+/// A room in which Ada and Grace have mail.
 fn serving(seed: u64, trust: &Trust) -> Room {
     let configuration = format!("{CONFIGURATION}unthrottled_from = [\"10.0.0.0/24\"]\n");
     let sizes = Sizes::for_memory(4 * Sizes::memory_bytes_min(CORES), CORES).expect("it is enough");
@@ -55,7 +56,7 @@ fn serving(seed: u64, trust: &Trust) -> Room {
     room
 }
 
-/// So many idle connections of a browser.
+/// Opens `count` idle connections of a browser.
 fn connected(room: &mut Room, browser: &Browser, count: usize) -> Vec<TlsStream> {
     let hosts: Vec<usize> = (0..HOSTS).map(|_| room.add_host()).collect();
     let connect = |host: &usize| {

@@ -1,5 +1,5 @@
-//! Two windows of one user: each continues with its own message whatever they request at the same
-//! time, and each reports and undoes its own actions.
+//! Two windows of one user that send requests at the same time: each keeps its own message, and
+//! each reports and undoes its own actions.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -11,14 +11,14 @@ use super::webmail::{Browser, between, message, serving};
 
 const ROUNDS: usize = 16;
 
-/// A window, and the key of its draft.
+/// A browser window, and the key of its draft.
 struct Window {
     browser: Browser,
     draft: String,
 }
 
 impl Window {
-    /// Requests an action for its message, and does not wait.
+    /// Requests an action for the window's message, and does not wait for the response.
     fn begin(&mut self, room: &mut Room, token: &str, text: &str, what: &str) {
         let form = [
             ("token", token),
@@ -31,7 +31,7 @@ impl Window {
         self.browser.begin(room, "/mail/compose", &form);
     }
 
-    /// Checks that the message was saved: the next page contains it.
+    /// Checks that the message was saved, because the next page contains it.
     fn is_kept(&mut self, room: &mut Room, text: &str, when: &str) {
         let answer = self.browser.finish(room);
         assert_eq!(answer.status, 303, "{}", answer.text());
@@ -66,7 +66,8 @@ fn two_windows_keep_their_own_drafts() {
                 window.begin(&mut room, &token, text, "save");
                 (0..round / 2).for_each(|_| room.step());
             }
-            // The order of the requests is not always the order in which they are handled.
+            // The test reads the responses in both orders, because requests are not always handled
+            // in the order of sending.
             for number in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
                 windows[number].is_kept(
                     &mut room,
@@ -81,7 +82,7 @@ fn two_windows_keep_their_own_drafts() {
             );
         }
 
-        // One is sent while the other is saved.
+        // One message is sent while the other one is saved.
         let [first, second] = &mut windows;
         first.begin(&mut room, &token, &texts[0], "send");
         second.begin(&mut room, &token, "Second at last", "save");
@@ -100,7 +101,7 @@ fn two_windows_keep_their_own_drafts() {
     }
 }
 
-/// The key that a page offers for an undo.
+/// The key that a page has for an undo.
 fn undo(page: &str) -> Option<&str> {
     between(page, "name=\"what\" value=\"", "\"")
 }

@@ -1,9 +1,9 @@
-//! A room with one engine and some client hosts on one wire. Time passes only when neither the
-//! engine nor a host has work.
+//! A room with one machine and some client hosts on one wire. Time passes only when neither the
+//! engines nor a host have work.
 //!
-//! The engine sleeps here as it does on real hardware. After [`Next::At`] it gets no turn before
-//! that time, unless a frame, a disk completion or a stop request wakes it. So a lost wake-up shows
-//! as a stalled conversation, and a turn that was requested without need is counted.
+//! An engine sleeps as it does on real hardware. After [`Next::At`] it gets no turn before that
+//! time, unless a frame, a disk completion or a stop request wakes it. So a lost wake-up shows as a
+//! stalled connection, and turns without an effect are counted.
 
 #![allow(dead_code, reason = "each test file uses a part of the room")]
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
@@ -30,7 +30,7 @@ pub(crate) use talk::{Talk, stuffed, without_trace};
 
 pub(crate) const SERVER: Ipv4Address = Ipv4Address::new(10, 0, 0, 2);
 pub(crate) const DISK_BYTES: u64 = 32 << 20;
-/// A conversation that makes no progress in this many steps is stuck.
+/// A test panics as stuck if it waits for longer than this many steps.
 const STEPS_MAX: usize = 200_000;
 /// After this many turns in a row without an effect, the engine counts as spinning.
 const IDLE_TURNS_MAX: u32 = 1_000;
@@ -59,7 +59,7 @@ password_hash = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$Oi7AsNkSF11/Jvy4J3BMjBT
 plaintext_auth_from = ["10.0.0.0/24"]
 "#;
 
-/// Configuration lines: an account may fill the disk.
+/// Configuration lines that allow an account to fill the disk.
 pub(crate) const NO_QUOTA: &str = "[limits]\nquota = \"unlimited\"\n";
 
 /// The sizes of the smallest machine.
@@ -67,21 +67,21 @@ pub(crate) fn usual_sizes() -> Sizes {
     Sizes::for_memory(Sizes::memory_bytes_min(CORES), CORES).expect("it is enough")
 }
 
-/// One engine, its hosts, and one wire.
+/// A machine with its engines, and client hosts, on one wire.
 pub(crate) struct Room {
     pub(crate) machine: SimulatedMachine,
     pub(crate) engines: Engines,
     pub(crate) hosts: Vec<Client>,
     pub(crate) ended: Option<Ending>,
-    /// Turns that the engine has had.
+    /// The number of turns that the engines have had.
     pub(crate) turns: u64,
     sizes: Sizes,
     next: Next,
     idle_turns: u32,
-    /// The MTU of the path from the engine, in bytes of a frame. Longer frames are dropped silently
-    /// (RFC 2923).
+    /// The longest frame that passes from the machine to the hosts, in bytes. Longer frames are
+    /// dropped silently (RFC 2923).
     pub(crate) carries: usize,
-    /// No step goes beyond this time, so that the test can look then.
+    /// No step advances time beyond this moment, so that the test can check the state then.
     pub(crate) look_at: Instant,
 }
 
@@ -96,7 +96,7 @@ impl Room {
         Room::with_sizes(seed, disk, usual_sizes())
     }
 
-    /// The same for an engine of other sizes.
+    /// As [`Room::with_disk`], for an engine of these sizes.
     pub(crate) fn with_sizes(seed: u64, disk: MemoryDisk, sizes: Sizes) -> Room {
         let mut room = Room::opening(seed, disk, sizes);
         room.until("the engine serves", |room| room.console_says("serving"));
@@ -116,7 +116,7 @@ impl Room {
         room
     }
 
-    /// The same, also over TLS, with these certificates.
+    /// As [`Room::with_site`]. The engine also serves over TLS, with these certificates.
     pub(crate) fn with_certificates(
         seed: u64,
         site: Site,
@@ -129,7 +129,7 @@ impl Room {
         room
     }
 
-    /// A room with another configuration.
+    /// As [`Room::opening`], with another configuration.
     pub(crate) fn configured(
         seed: u64,
         disk: MemoryDisk,
@@ -168,7 +168,7 @@ impl Room {
         Room::keyed(seed, disk, sizes, configuration, site, certificates, Vec::new())
     }
 
-    /// The same. The engine signs messages of its users with these keys.
+    /// As [`Room::certified`]. The engine also signs messages of its users with these keys.
     pub(crate) fn keyed(
         seed: u64,
         disk: MemoryDisk,
@@ -228,8 +228,8 @@ impl Room {
         number
     }
 
-    /// One turn of the engine and each host that has work. Time passes if none has, and no host has
-    /// received anything that it may answer.
+    /// Gives a turn to the engines and to each host with work. If none has work, and no host has
+    /// just received a frame, time passes.
     pub(crate) fn step(&mut self) {
         let now = self.machine.now;
         let is_woken = self.engines.is_woken(&self.machine);
@@ -308,7 +308,7 @@ impl Room {
         self.pass_beside(span, |_| {});
     }
 
-    /// The same, and calls `others` before each step.
+    /// As [`Room::pass`], and calls `others` before each step.
     pub(crate) fn pass_beside(&mut self, span: Micros, mut others: impl FnMut(&mut Room)) {
         self.look_at = self.machine.now + span;
         self.until("time has passed", |room| {

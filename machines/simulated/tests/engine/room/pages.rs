@@ -1,4 +1,4 @@
-//! The site that the room's engine serves: the short `/`, and `/large`.
+//! A site with two pages for a room's engine: the short `/`, and `/large`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub(crate) fn large(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at / 3) as u8).collect()
 }
 
-/// The site. Its `/large` has this many bytes.
+/// The site, with this many bytes in `/large`.
 pub(crate) fn site(large_bytes: usize) -> Site {
     let file = |bytes: &[u8]| SiteFile {
         content_type: "text/plain".to_string(),

@@ -15,7 +15,7 @@ pub(crate) struct ScramClient {
     begun: u32,
 }
 
-/// One exchange.
+/// One SCRAM exchange.
 pub(crate) struct ScramExchange {
     bare: String,
     password: String,
@@ -50,7 +50,7 @@ impl Asked {
 }
 
 impl ScramClient {
-    /// Begins an exchange for `name` with `password`. Returns its first message too.
+    /// Begins an exchange for `name` with `password`. Also returns the client's first message.
     pub(crate) fn begin(&mut self, name: &str, password: &str) -> (ScramExchange, String) {
         self.begun += 1;
         let bare = format!("n={name},r=client{}", self.begun);
@@ -58,7 +58,7 @@ impl ScramClient {
         (ScramExchange { bare, password: password.to_string(), server_final: String::new() }, first)
     }
 
-    /// Its final message, in answer to this challenge.
+    /// The client's final message, in answer to this challenge.
     pub(crate) fn answer(&mut self, scram: &mut ScramExchange, challenge: &str) -> String {
         let asked = Asked::parse(challenge);
         let salted = self.salted(&scram.password, &asked);

@@ -6,7 +6,7 @@ use smoltcp::wire::IpAddress;
 
 use super::{Room, SERVER};
 
-/// One connection, and the received data that is not used yet.
+/// One connection, and the received data that the test has not used yet.
 pub(crate) struct Talk {
     pub(crate) host: usize,
     pub(crate) connection: Connection,
@@ -27,12 +27,12 @@ impl Room {
         Talk { host, connection, heard: Vec::new() }
     }
 
-    /// Queues the part of `bytes` that fits. Returns its length.
+    /// Queues as much of `bytes` as fits. Returns the number of bytes queued.
     pub(crate) fn send_some(&mut self, talk: &Talk, bytes: &[u8]) -> usize {
         self.hosts[talk.host].send(talk.connection, bytes)
     }
 
-    /// Queues the part of `bytes` that fits, and drops the rest.
+    /// Queues as much of `bytes` as fits, and drops the rest.
     pub(crate) fn try_to_send(&mut self, talk: &Talk, bytes: &[u8]) {
         self.send_some(talk, bytes);
     }
@@ -47,7 +47,7 @@ impl Room {
         });
     }
 
-    /// Takes what has arrived.
+    /// Appends the data that has arrived to [`Talk::heard`].
     pub(crate) fn listen(&mut self, talk: &mut Talk) {
         talk.heard.extend(self.hosts[talk.host].received(talk.connection));
     }
@@ -62,8 +62,8 @@ impl Room {
         self.hosts[talk.host].abort(talk.connection);
     }
 
-    /// Whether the server has closed its direction or the whole connection, and all that it sent
-    /// was received.
+    /// Whether the server has closed its direction or the whole connection, and the client has
+    /// received everything that was sent.
     pub(crate) fn has_hung_up(&mut self, talk: &mut Talk) -> bool {
         self.listen(talk);
         !self.hosts[talk.host].is_open(talk.connection)
@@ -125,7 +125,7 @@ impl Room {
         bytes
     }
 
-    /// Connects, and continues up to the reply to DATA.
+    /// Connects, and sends commands up to DATA.
     pub(crate) fn begin_message(&mut self, recipient: &str) -> Talk {
         self.begin_message_from(0, recipient)
     }
@@ -150,7 +150,7 @@ impl Room {
         reply
     }
 
-    /// A POP3 session of `user`, logged in.
+    /// Opens a POP3 session of `user`, logged in.
     pub(crate) fn log_in(&mut self, user: &str) -> Talk {
         let mut talk = self.connect(110);
         assert!(self.line(&mut talk).starts_with("+OK"));
@@ -160,14 +160,14 @@ impl Room {
         talk
     }
 
-    /// Message `number` as it is stored, below the trace fields of the delivery.
+    /// Retrieves message `number`, without the trace fields of the delivery.
     pub(crate) fn retrieve(&mut self, talk: &mut Talk, number: usize) -> Vec<u8> {
         let response = self.pop3(talk, &format!("RETR {number}"));
         assert!(response.starts_with("+OK"), "{response}");
         without_trace(self.pop3_lines(talk))
     }
 
-    /// Message `number` from any sender, as the client gets it.
+    /// Retrieves message `number`, from any sender, with all its fields.
     pub(crate) fn retrieve_any(&mut self, talk: &mut Talk, number: usize) -> Vec<u8> {
         let response = self.pop3(talk, &format!("RETR {number}"));
         assert!(response.starts_with("+OK"), "{response}");

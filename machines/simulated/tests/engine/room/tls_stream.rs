@@ -19,13 +19,13 @@ use tls::Certificate;
 
 use super::{Room, Talk};
 
-/// About the time at which the machine starts, within a second.
+/// The time of day at which the machine starts, within a second.
 const NOW: UnixTime = UnixTime::from_seconds(1_767_225_600);
 
 pub(crate) const BOTH: &[&SupportedProtocolVersion] =
     &[&rustls::version::TLS13, &rustls::version::TLS12];
 
-/// A certificate, and the root that trusts it.
+/// A certificate, and the root certificate that clients trust.
 pub(crate) struct Trust {
     pub(crate) certificate: Certificate,
     pub(crate) root: CertificateDer<'static>,
@@ -73,12 +73,12 @@ impl TimeProvider for FixedClock {
     }
 }
 
-/// A client configuration.
+/// A client configuration that trusts this certificate.
 pub(crate) fn client(trust: &Trust, protocols: &[&str]) -> ClientConfig {
     client_of(trust, protocols, BOTH)
 }
 
-/// A client configuration that trusts all of these.
+/// A client configuration that trusts all of these certificates.
 pub(crate) fn client_of_all(trusted: &[&Trust], protocols: &[&str]) -> ClientConfig {
     client_with(trusted, protocols, BOTH)
 }
@@ -108,7 +108,7 @@ fn client_with(
 }
 
 impl TlsStream {
-    /// Whether all output is with the host.
+    /// Whether the host has taken all output.
     pub(crate) fn is_sent(&self) -> bool {
         self.to_send.is_empty()
     }
@@ -251,14 +251,15 @@ impl Room {
         });
     }
 
-    /// Closes the connection properly.
+    /// Closes the connection with a close_notify alert.
     pub(crate) fn close_tls(&mut self, mut tls_stream: TlsStream) {
         tls_stream.tls.send_close_notify();
         self.exchange(&mut tls_stream);
         self.close(&tls_stream.talk);
     }
 
-    /// Closes the connection properly, and waits until no client holds any resource of the engine.
+    /// Closes the connection with a close_notify alert, and waits until no client holds any
+    /// resource of the engine.
     pub(crate) fn finish_tls(&mut self, mut tls_stream: TlsStream) {
         tls_stream.tls.send_close_notify();
         self.exchange(&mut tls_stream);
