@@ -106,7 +106,7 @@ impl Client {
             addresses.truncate(1);
             assert!(
                 addresses.push(IpCidr::new(address.into(), 32)).is_ok(),
-                "there is room for two"
+                "the interface has space for two addresses"
             );
         });
     }
@@ -139,7 +139,7 @@ impl Client {
     pub fn send_datagram(&mut self, port: Port, to: IpEndpoint, bytes: &[u8]) {
         self.next_look = Some(Instant::START);
         let socket: &mut udp::Socket<'_> = self.sockets.get_mut(port.0);
-        assert!(socket.send_slice(bytes, to).is_ok(), "there is room for few datagrams");
+        assert!(socket.send_slice(bytes, to).is_ok(), "the buffer has space for a few datagrams");
     }
 
     /// Queues as much of `bytes` as fits. Returns the number of bytes queued.

@@ -220,7 +220,7 @@ impl Machine for SimulatedMachine {
     }
 
     fn transmit(&mut self, frame: &OutgoingFrame<'_>) -> Result<(), TransmitError> {
-        assert!(self.core.0 < self.queues, "{} has no queue to send by", self.core);
+        assert!(self.core.0 < self.queues, "{} has no transmit queue", self.core);
         let payload_bytes: usize = frame.payload.iter().map(|piece| piece.len()).sum();
         let limits_kept = frame.payload.len() <= PIECES_MAX
             && (frame.payload.is_empty() || frame.head.len() <= HEAD_BYTES_MAX)

@@ -163,7 +163,7 @@ impl HostUnderTest {
         let mut frame = Frame::new(frame.into_boxed_slice(), whole, Checksum::Unknown);
         let mut events = Events::new();
         let route = self.net.frame_arrived(self.now, &mut frame, &mut events);
-        assert_eq!(route, Route::Here, "there is one core");
+        assert_eq!(route, Route::Here, "the machine has one core");
         self.tell(&events, frame.bytes());
     }
 

@@ -136,7 +136,7 @@ struct DiskReader {
 impl DiskReader {
     /// Delivers a message with a fixed arrival time.
     fn deliver(&mut self, recipient: Recipient, octets: &[u8]) {
-        let delivery = self.store.begin(&[recipient]).expect("there is room for it");
+        let delivery = self.store.begin(&[recipient]).expect("the result fits");
         let continuation = Continuation { frame: FrameId::new(0, 0), entry: EntryPoint(0) };
         assert_eq!(self.store.append(delivery, octets, continuation), Ok(octets.len()));
         self.store
@@ -175,15 +175,11 @@ impl DiskReader {
             steps += 1;
             assert!(steps < STEPS_MAX, "the store never opens");
         }
-        assert_eq!(
-            reading.store.state(),
-            State::Serving,
-            "what a power cut leaves can be served from"
-        );
+        assert_eq!(reading.store.state(), State::Serving, "the store serves after a power cut");
         let findings = reading.store.findings();
         assert!(
             findings.iter().all(|one| one.damage != Damage::JournalBlock),
-            "a power cut did this: {findings:?}"
+            "a power cut has damaged journal blocks: {findings:?}"
         );
         reading
     }

@@ -125,7 +125,7 @@ impl Browser {
             if matches!(status, 503 | 408) {
                 return ClientProgress::IsDone;
             }
-            let asked = asked.unwrap_or_else(|| panic!("an unasked response: {head}"));
+            let asked = asked.unwrap_or_else(|| panic!("a response without a request: {head}"));
             self.holds_against_site(&asked, status, &head, &body);
             context.story.counts.pages += 1;
         }
@@ -234,7 +234,7 @@ impl Browser {
             }
             _ => assert!(
                 status == 200 && body == bytes,
-                "{asked:?} is not what the site holds: {head}"
+                "{asked:?} got other bytes than the site has: {head}"
             ),
         }
     }
@@ -243,7 +243,7 @@ impl Browser {
 fn part_is(part: Range<usize>, bytes: &[u8], head: &str, body: &[u8]) {
     let told = format!("bytes {}-{}/{}", part.start, part.end - 1, bytes.len());
     assert_eq!(field(head, "Content-Range"), Some(&*told), "{head}");
-    assert!(body == &bytes[part.clone()], "{part:?} is not what the site holds: {head}");
+    assert!(body == &bytes[part.clone()], "{part:?} has other bytes than the site: {head}");
 }
 
 impl RequestKind {

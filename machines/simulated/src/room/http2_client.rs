@@ -64,7 +64,7 @@ impl Http2Client {
             // A literal without indexing (RFC 7541 section 6.2.2).
             block.push(0);
             for text in [name.to_ascii_lowercase().as_str(), value] {
-                assert!(text.len() < 127, "a length of one byte");
+                assert!(text.len() < 127, "the text has a length of one byte");
                 block.push(text.len() as u8);
                 block.extend_from_slice(text.as_bytes());
             }
@@ -97,9 +97,9 @@ impl Http2Client {
     fn frame_arrived(&mut self, head: &FrameHead, payload: &[u8]) {
         match head.kind {
             FrameType::Headers => {
-                assert!(head.has(flags::END_HEADERS), "heads are short");
+                assert!(head.has(flags::END_HEADERS), "a head fits into one frame");
                 let mut fields = FieldList::new();
-                self.decoder.decode(payload, &mut fields).expect("it is a block of fields");
+                self.decoder.decode(payload, &mut fields).expect("the block of fields is valid");
                 let response = self.responses.entry(head.stream).or_default();
                 for (name, value) in fields.iter() {
                     let (name, value) =
@@ -114,7 +114,7 @@ impl Http2Client {
             }
             FrameType::Data => {
                 let response =
-                    self.responses.get_mut(&head.stream).expect("a body follows its head");
+                    self.responses.get_mut(&head.stream).expect("the head arrives before the body");
                 response.body.extend_from_slice(payload);
                 response.is_whole = head.has(flags::END_STREAM);
                 for stream in [0, head.stream].into_iter().filter(|_| head.length > 0) {

@@ -31,7 +31,7 @@ impl Model {
         let grows = |one: &FoundMessage, next: &FoundMessage| {
             one.mailbox != next.mailbox || one.unique_id < next.unique_id
         };
-        assert!(found.is_sorted_by(grows), "unique-ids do not grow");
+        assert!(found.is_sorted_by(grows), "unique-ids are not in increasing order");
         let mut once = Vec::new();
         for message in found {
             let (id, copy) = self.found(account, message, listed);
@@ -55,7 +55,7 @@ impl Model {
                     }
                     CopyState::PerhapsDelivered if may_still_come => CopyState::PerhapsDelivered,
                     CopyState::Present => {
-                        panic!("message {number} was there, and is gone from {name}")
+                        panic!("message {number} was stored, and is gone from {name}")
                     }
                     CopyState::PerhapsDeleted => CopyState::Deleted(now),
                     CopyState::PerhapsDelivered => CopyState::Absent,

@@ -201,7 +201,11 @@ impl ListedAccount {
             }
         }
         if has_changed {
-            assert_eq!(known.taken(), octets, "an account counts the octets of its mailboxes");
+            assert_eq!(
+                known.taken(),
+                octets,
+                "the octets of an account are the sum of its mailboxes"
+            );
             self.name(id, disk);
         }
         has_changed
@@ -265,8 +269,15 @@ impl ListedMailbox {
         let unseen = messages.iter().filter(|message| !message.flags.contains(Flags::SEEN)).count();
         let octets: u64 = messages.iter().map(|message| u64::from(message.octets)).sum();
         let counted = (info.messages as usize, info.unseen as usize, info.octets);
-        assert_eq!(counted, (messages.len(), unseen, octets), "a mailbox counts what it lists");
-        assert!(messages.is_sorted_by(|one, next| one.uid < next.uid), "UIDs grow");
+        assert_eq!(
+            counted,
+            (messages.len(), unseen, octets),
+            "the counters of a mailbox match its list"
+        );
+        assert!(
+            messages.is_sorted_by(|one, next| one.uid < next.uid),
+            "UIDs are in increasing order"
+        );
         assert!(
             messages.last().is_none_or(|last| last.uid < info.uid_next),
             "the next message gets a larger UID"
@@ -274,7 +285,7 @@ impl ListedMailbox {
         for message in messages {
             let mut all = store.conversation(account, message.conversation);
             let is_in = all.any(|(mailbox, uid)| mailbox.0 == number && uid == message.uid);
-            assert!(is_in, "a conversation has each message that names it");
+            assert!(is_in, "a conversation contains each message that refers to it");
         }
     }
 }

@@ -209,7 +209,7 @@ impl Model {
         let message = &mut self.messages[id.0];
         assert!(
             message.copies[OWN].fate != CopyState::Absent,
-            "message {} is on its way, and a power cut has lost it",
+            "message {} was accepted for sending, and a power cut has lost it",
             id.0
         );
         message.copies[OWN].is_seen();
@@ -328,7 +328,7 @@ impl Model {
         }
         let body =
             if protocol.ends_with('A') { without_additions(body, sent) } else { body.to_vec() };
-        assert!(*sent == body, "message {id} differs from what was sent");
+        assert!(*sent == body, "message {id} differs from the sent one");
         let trace = String::from_utf8_lossy(trace);
         assert!(
             trace.contains(&format!(" with {protocol} id ")),

@@ -121,7 +121,7 @@ impl PostedMessages {
         let posted = &mut self.0[place];
         assert!(
             content.ends_with(&posted.content),
-            "a message has left that differs from what was sent"
+            "a message has left that differs from the submitted one"
         );
         assert!(posted.answer != SubmissionResult::Refused, "a message has left that was refused");
         for mailbox in mailboxes {
@@ -151,7 +151,7 @@ impl PostedMessages {
             let number = self.place_of(entry);
             assert!(
                 entry.ends_with(&self.0[number].content),
-                "an entry differs from what was sent"
+                "an entry differs from the submitted message"
             );
             entry_counts[number] += 1;
             sometimes!(WaitsInOutbox);
@@ -162,11 +162,11 @@ impl PostedMessages {
                 && entry_counts[number] == 0;
             assert!(
                 !is_lost,
-                "message {number} was accepted, but is not in the queue, and not settled for each"
+                "message {number} was accepted, but is not in the queue, although not every recipient is done"
             );
             assert!(
                 posted.answer != SubmissionResult::Refused || entry_counts[number] == 0,
-                "message {number} was refused, and waits"
+                "message {number} was refused, and is in the queue"
             );
             assert!(
                 entry_counts[number] <= 1,
@@ -214,7 +214,7 @@ impl PostedMessages {
     }
 
     fn place_of_report(&self, of: ReportOf) -> usize {
-        self.place_numbered(of.number).expect("a report is on a message that was sent")
+        self.place_numbered(of.number).expect("a report names a message that was sent")
     }
 
     /// Checks a report that the machine's index has in this account.
@@ -226,10 +226,10 @@ impl PostedMessages {
         );
         assert!(
             posted.answer != SubmissionResult::Refused,
-            "a report has come of a message that was refused"
+            "a report names a message that was refused"
         );
         let is_right = posted.is_harmed || of.mailbox.is_none_or(|mailbox| !mailbox.takes());
-        assert!(is_right, "a failure is reported of a recipient that takes mail: {of:?}");
+        assert!(is_right, "a report names a recipient that takes mail: {of:?}");
     }
 }
 

@@ -179,7 +179,7 @@ impl Room {
             "messages were accepted and never sent: {waiting:?}"
         );
         let shown = self.stations[station].engines.queue_entries();
-        assert_eq!(shown, model.entries, "what waits in outboxes is not what the queue shows");
+        assert_eq!(shown, model.entries, "the queue does not show exactly the outbox entries");
     }
 
     /// The number of messages in the inbox of an account.
@@ -247,7 +247,7 @@ impl Room {
         if next_uid(&self.listings[station]) != next_uid_before {
             return self.look_at_webmail(station);
         }
-        assert_eq!(webmail_client.unseen, Some(unseen), "the webmail counts what is unread");
+        assert_eq!(webmail_client.unseen, Some(unseen), "the webmail counts the unread messages");
         assert!(
             webmail_client.is_done,
             "the last client of the webmail was not served: {approach:?}"

@@ -136,7 +136,7 @@ impl Sender {
                 // The disk is full, for example. The following commands would now have another
                 // meaning.
                 Some(_) => return ClientProgress::IsDone,
-                None => panic!("an unasked reply: {reply}"),
+                None => panic!("a reply without a command: {reply}"),
             }
         }
         if self.asked.is_empty() && self.script.is_empty() {

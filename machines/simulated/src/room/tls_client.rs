@@ -144,7 +144,7 @@ impl TlsClient {
             return (0, 0);
         }
         let text = text.get(..16_000).unwrap_or(text);
-        let taken = self.tls.writer().write(text).expect("it is memory");
+        let taken = self.tls.writer().write(text).expect("I/O in memory cannot fail");
         self.flush(dice);
         if self.has_fault_happened { (0, taken) } else { (taken, 0) }
     }
@@ -154,7 +154,7 @@ impl TlsClient {
         chance::seed(dice.roll());
         let mut rest = bytes;
         while !rest.is_empty() && !self.is_over {
-            if self.tls.read_tls(&mut rest).expect("it is memory") == 0 {
+            if self.tls.read_tls(&mut rest).expect("I/O in memory cannot fail") == 0 {
                 return;
             }
             let result = self.tls.process_new_packets();
@@ -199,7 +199,7 @@ impl TlsClient {
     fn flush(&mut self, dice: &mut Dice) {
         let start = self.output.len();
         while self.tls.wants_write() {
-            self.tls.write_tls(&mut self.output).expect("it is memory");
+            self.tls.write_tls(&mut self.output).expect("I/O in memory cannot fail");
         }
         let mut said = self.output.split_off(start);
         if said.is_empty() {
@@ -245,16 +245,18 @@ fn trust() -> &'static (Certificate, CertificateDer<'static>) {
     static TRUST: OnceLock<(Certificate, CertificateDer<'static>)> = OnceLock::new();
     TRUST.get_or_init(|| {
         chance::seed(1);
-        let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key is made");
+        let key =
+            KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key can be generated");
         let mut parameters =
             CertificateParams::new([HOSTNAME.to_string()]).expect("the hostname is a valid name");
         (parameters.not_before, parameters.not_after) =
             (date_time_ymd(2025, 1, 1), date_time_ymd(2125, 1, 1));
-        let made = parameters.self_signed(&key).expect("it is signed");
+        let made = parameters.self_signed(&key).expect("the certificate can be signed");
         let certificate = Certificate::parse(made.pem().as_bytes(), key.serialize_pem().as_bytes());
         (
-            certificate.expect("both fit"),
-            CertificateDer::from_pem_slice(made.pem().as_bytes()).expect("it is one"),
+            certificate.expect("the key belongs to the certificate"),
+            CertificateDer::from_pem_slice(made.pem().as_bytes())
+                .expect("the certificate is valid"),
         )
     })
 }
@@ -268,10 +270,10 @@ fn settings(versions: Versions) -> ClientConfig {
     let versions =
         if versions == Versions::Tls12Only { &[&TLS12][..] } else { rustls::DEFAULT_VERSIONS };
     let mut roots = RootCertStore::empty();
-    roots.add(trust().1.clone()).expect("it is a certificate");
+    roots.add(trust().1.clone()).expect("the root is a valid certificate");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_details(provider, Arc::new(FixedClock));
-    let builder = builder.with_protocol_versions(versions).expect("they are known");
+    let builder = builder.with_protocol_versions(versions).expect("the versions are supported");
     let mut settings = builder.with_root_certificates(roots).with_no_client_auth();
     settings.resumption = Resumption::in_memory_sessions(TICKETS);
     settings

@@ -139,7 +139,7 @@ impl WebmailClient {
                 )
             });
             let Some(waiting) = self.waiting.take() else {
-                panic!("an unasked response: {}", page.head)
+                panic!("a response without a request: {}", page.head)
             };
             // The server is full or overloaded. The request may have been carried out or not.
             if page.status >= 500
@@ -409,7 +409,7 @@ impl WebmailClient {
             let message = context.model.is_whole(&page.body);
             assert!(
                 row.message.is_none_or(|of_row| of_row == message),
-                "a row leads to another message: {row:?}"
+                "a row links to another message: {row:?}"
             );
             context.story.counts.read += 1;
             self.sought.extend(Some(message).filter(|message| !context.model.is_report(*message)));

@@ -77,12 +77,12 @@ fn a_listed_client_is_refused_except_for_the_postmaster() {
         assert_eq!(newest(&room).0, INBOX);
         assert_eq!(named(&mut room, &mut server, EXTERNAL), REFUSED);
         let asked = server.asked.iter().filter(|(name, _)| name == BLOCKED).count();
-        assert_eq!(asked, 2, "what is known is not asked again: {:?}", server.asked);
+        assert_eq!(asked, 2, "a cached record is not queried again: {:?}", server.asked);
         server.asked.clear();
         assert_eq!(
             named(&mut room, &mut server, 0),
             "250 2.1.5 Recipient OK",
-            "a neighbour is no stranger"
+            "local clients are not checked"
         );
         assert_eq!(server.asked, []);
         room.until_nothing_is_in_use();
@@ -171,7 +171,10 @@ fn a_silent_list_refuses_no_client_and_is_skipped_for_a_while() {
         let mut waits = |room: &mut Room| {
             let mut talk = greet(room, &mut server, EXTERNAL);
             let of_each = room.engines.in_use_on_each();
-            let core = of_each.iter().position(|in_use| in_use.sessions > 0).expect("one has it");
+            let core = of_each
+                .iter()
+                .position(|in_use| in_use.sessions > 0)
+                .expect("one core has the session");
             let before = room.machine.now;
             assert_eq!(
                 server.smtp(room, &mut talk, "RCPT TO:<ada@barepost.test>"),
@@ -190,9 +193,9 @@ fn a_silent_list_refuses_no_client_and_is_skipped_for_a_while() {
         };
         assert!(waits(&mut room));
         let waited = (0..20).filter(|_| waits(&mut room)).count();
-        assert!(waited < 20, "it is left alone");
+        assert!(waited < 20, "the silent list is skipped");
         room.pass(Micros::from_secs(61));
-        assert!((0..20).any(|_| waits(&mut room)), "then it is asked again");
+        assert!((0..20).any(|_| waits(&mut room)), "the list is asked again after a minute");
         room.until_nothing_is_in_use();
     }
 }
@@ -215,7 +218,11 @@ fn concurrent_list_lookups_are_limited_and_cleaned_up() {
     let searches = room.engines.in_use().searches;
     assert_eq!(searches, 42);
     let answered: Vec<String> = talks.iter_mut().filter_map(|talk| room.line_heard(talk)).collect();
-    assert_eq!(answered.len(), talks.len() - searches, "no client waits for a place");
+    assert_eq!(
+        answered.len(),
+        talks.len() - searches,
+        "clients beyond the limit are answered at once"
+    );
     assert!(answered.iter().all(|line| line == UNCHECKED), "{answered:?}");
     talks.iter().for_each(|talk| room.abort(talk));
     room.until_nothing_is_in_use();
@@ -246,7 +253,7 @@ fn a_client_beyond_the_lookup_limit_is_deferred() {
     assert_eq!(
         server.smtp(&mut room, &mut deferred, "RCPT TO:<ada@barepost.test>"),
         UNCHECKED,
-        "there is no room yet"
+        "the limit is still reached"
     );
     let reply = server.smtp(&mut room, &mut deferred, "RCPT TO:<postmaster@barepost.test>");
     assert_eq!(reply, "250 2.1.5 Recipient OK");
@@ -257,7 +264,7 @@ fn a_client_beyond_the_lookup_limit_is_deferred() {
     assert_eq!(
         server.smtp(&mut room, &mut deferred, "RCPT TO:<ada@barepost.test>"),
         REFUSED,
-        "it is looked up again"
+        "the client is looked up again"
     );
     talks.into_iter().chain([deferred]).for_each(|talk| room.part(talk));
     room.until_nothing_is_in_use();
@@ -292,7 +299,7 @@ fn connections_per_external_address_are_limited() {
         let talks = greeted(&mut room, &mut server, EXTERNAL);
         assert!((3..=most).contains(&talks.len()), "{}", talks.len());
         let neighbours = greeted(&mut room, &mut server, 0);
-        assert_eq!(neighbours.len(), 20, "not an external client");
+        assert_eq!(neighbours.len(), 20, "local clients are not limited");
         talks.into_iter().chain(neighbours).for_each(|talk| room.part(talk));
         room.until_nothing_is_in_use();
         let again = greeted(&mut room, &mut server, EXTERNAL);
@@ -379,7 +386,10 @@ fn too_many_unknown_recipients_hide_which_accounts_exist() {
         let mut talk = greet(&mut room, &mut server, EXTERNAL);
         for _ in 0..5 {
             let reply = server.smtp(&mut room, &mut talk, "RCPT TO:<a@elsewhere.test>");
-            assert_eq!(reply, "550 5.7.1 Relaying denied", "that guesses nothing");
+            assert_eq!(
+                reply, "550 5.7.1 Relaying denied",
+                "an address of another domain is no guess"
+            );
         }
         for name in ["a", "ada", "b", "c"] {
             let known = name == "ada";
@@ -430,7 +440,7 @@ fn early_talkers_are_refused_during_the_greeting_delay() {
         assert_eq!(
             server.smtp(&mut room, &mut talk, "NOOP"),
             "220 mail.barepost.test ESMTP Barepost",
-            "a neighbour may"
+            "a local client may send before the greeting"
         );
         room.part(talk);
         room.until_nothing_is_in_use();
@@ -477,7 +487,7 @@ fn improper_pipelining_is_refused() {
     assert_eq!(
         messages_on(&room.machine.disk, "ada@barepost.test").len(),
         2,
-        "of neighbours alone"
+        "only the local clients' messages are stored"
     );
     let mut talk = greet(&mut room, &mut server, EXTERNAL);
     let mut line = server.smtp(&mut room, &mut talk, &format!("RSET\r\n{}", envelope.trim_end()));
@@ -523,12 +533,16 @@ fn greylisting_defers_once_for_all_cores() {
             answer(&mut room, &mut server, "me@nowhere.test", "x@barepost.test"),
             "550 5.1.1 No such user here"
         );
-        assert_eq!(answer(&mut room, &mut server, "me@nowhere.test", ada), COME_AGAIN, "too soon");
+        assert_eq!(
+            answer(&mut room, &mut server, "me@nowhere.test", ada),
+            COME_AGAIN,
+            "the retry is too soon"
+        );
         room.pass(Micros::from_secs(301));
         assert_eq!(
             answer(&mut room, &mut server, "me@nowhere.test", grace),
             COME_AGAIN,
-            "another message"
+            "another recipient is deferred again"
         );
         assert_eq!(
             answer(&mut room, &mut server, "me@nowhere.test", ada),
@@ -538,7 +552,7 @@ fn greylisting_defers_once_for_all_cores() {
             assert_eq!(
                 answer(&mut room, &mut server, "you@fail.test", grace),
                 "250 2.1.5 Recipient OK",
-                "the network"
+                "the client's network has passed greylisting"
             );
         }
         room.until_nothing_is_in_use();
@@ -561,7 +575,7 @@ fn greylisting_knows_spf_domains_and_trusted_hosts() {
     assert_eq!(
         answer(&mut room, &mut server, "me@pass.test", ada),
         COME_AGAIN,
-        "its network is not"
+        "the new network has not passed greylisting"
     );
     room.until_nothing_is_in_use();
     let (mut room, mut server) = serving_as(44, Mood::Answers, GREYLIST);
@@ -571,7 +585,7 @@ fn greylisting_knows_spf_domains_and_trusted_hosts() {
     assert_eq!(
         answer(&mut room, &mut server, "me@nowhere.test", ada),
         "250 2.1.5 Recipient OK",
-        "by default no host is"
+        "greylisting is off by default"
     );
     let (mut room, mut server) = serving_as(46, Mood::Answers, GREYLIST);
     let mut talk = room.connect(25);
@@ -579,7 +593,7 @@ fn greylisting_knows_spf_domains_and_trusted_hosts() {
     for command in ["EHLO far.test", "MAIL FROM:<me@nowhere.test>", "RCPT TO:<ada@barepost.test>"] {
         assert!(
             server.smtp(&mut room, &mut talk, command).starts_with("250 "),
-            "a neighbour is no stranger"
+            "local clients are not checked"
         );
     }
 }

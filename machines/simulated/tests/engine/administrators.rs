@@ -40,7 +40,7 @@ fn answer(
     (
         status["HTTP/1.1 ".len()..][..3].parse().expect("a status"),
         fields,
-        String::from_utf8(text).expect("it is text"),
+        String::from_utf8(text).expect("the bytes are UTF-8"),
     )
 }
 
@@ -67,7 +67,11 @@ fn certificate_requests_need_a_login_over_tls() {
             assert!(fields.iter().any(|field| field == challenge), "{fields:?}");
         }
     }
-    assert_eq!(room.machine.now.since(before).as_secs(), 0, "it was no login");
+    assert_eq!(
+        room.machine.now.since(before).as_secs(),
+        0,
+        "a refusal without a login takes no time"
+    );
     let credentials = format!("Authorization: Basic {ADA}\r\n");
     room.send_tls(&mut tls_stream, &asked("GET", CERTIFICATE_PATH, &credentials.repeat(2)));
     assert_eq!(answer(&mut room, &mut tls_stream, true).0, 400);
@@ -191,11 +195,7 @@ fn certificate_uploads_use_bounded_memory_per_core() {
     for _ in 0..20 {
         let mut tls_stream = room.connect_tls(443, &both);
         send_part(&mut room, &mut tls_stream, ADA, &second.pem, second.pem.len());
-        assert_eq!(
-            answer(&mut room, &mut tls_stream, true).0,
-            200,
-            "what they had is to be had again"
-        );
+        assert_eq!(answer(&mut room, &mut tls_stream, true).0, 200, "the resources are free again");
         room.close_tls(tls_stream);
     }
 }
@@ -232,7 +232,7 @@ fn answers<const COUNT: usize>(
             let length = FrameHead::parse(&tls_stream.heard).map(|head| head.length as usize);
             length.is_some_and(|length| tls_stream.heard.len() >= FRAME_HEAD_BYTES + length)
         });
-        let head = FrameHead::parse(&tls_stream.heard).expect("it is there");
+        let head = FrameHead::parse(&tls_stream.heard).expect("a frame has arrived");
         let bytes: Vec<u8> =
             tls_stream.heard.drain(..FRAME_HEAD_BYTES + head.length as usize).collect();
         let payload = &bytes[FRAME_HEAD_BYTES..];
@@ -241,7 +241,9 @@ fn answers<const COUNT: usize>(
         };
         match head.kind {
             FrameType::Headers => found[place].0 = payload[0],
-            FrameType::Data => found[place].1 += std::str::from_utf8(payload).expect("it is text"),
+            FrameType::Data => {
+                found[place].1 += std::str::from_utf8(payload).expect("the bytes are UTF-8")
+            }
             _ => {}
         }
         left -= usize::from(

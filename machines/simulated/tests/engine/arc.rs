@@ -22,7 +22,7 @@ pub(super) fn sealed(room: &mut Room, domain: &str, results: &str, text: &str) -
     reading.arrived(text.as_bytes());
     let message = reading.ended();
     let found = if text.contains("ARC-Seal: ") { ChainVerdict::Pass } else { ChainVerdict::None };
-    let mut sealing = Sealing::begin(&message, found, results).expect("there is room for it");
+    let mut sealing = Sealing::begin(&message, found, results).expect("the result fits");
     let (domain, now) = (Name::parse(domain).expect("a name"), room.machine.wall_clock());
     while sealing.is_open() {
         sealing.sign(&message, &key(), &domain, now).expect("it can be signed");

@@ -62,7 +62,7 @@ fn judged(room: &mut Room, octets: &[u8]) -> ChainVerdict {
         knowledge.learn(question, Ok(Answer { exists: true, is_authenticated: false, records }));
     }
     (0..)
-        .find_map(|step| message.judge_chain(step, &knowledge, now).expect("all is known"))
+        .find_map(|step| message.judge_chain(step, &knowledge, now).expect("all records are known"))
         .expect("a verdict")
 }
 
@@ -87,7 +87,10 @@ fn results_of_a_forwarded_message_are_sealed() {
         world.pass(&mut room, 120);
         let [bob, carol] = ["bob@far.test", "carol@far.test"].map(|to| taken(&world, to));
         assert_eq!([bob.len(), carol.len()], [number + 1; 2]);
-        assert!(bob[number].content == carol[number].content, "it is sealed once");
+        assert!(
+            bob[number].content == carol[number].content,
+            "both recipients get the same sealed message"
+        );
         let text = text_of(&bob[number]);
         let begins = format!("{ON_TOP}ARC-Seal: {seal}; d=barepost.test; s=one; t=");
         assert!(
@@ -110,7 +113,7 @@ fn results_of_a_forwarded_message_are_sealed() {
         let kept = world.inbox(&mut room, "grace");
         assert!(
             kept.len() == number + 1 && !kept[number].contains("d=barepost.test"),
-            "that is for others"
+            "the copy in the mailbox is not sealed"
         );
     }
     room.until_nothing_is_in_use();

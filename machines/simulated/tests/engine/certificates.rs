@@ -90,7 +90,7 @@ fn answer(room: &mut Room, tls_stream: &mut TlsStream) -> (String, String) {
     }
     room.until_tls(tls_stream, "the text is there", |tls_stream| tls_stream.heard.len() >= length);
     let text = tls_stream.heard.drain(..length).collect();
-    (status, String::from_utf8(text).expect("it is text"))
+    (status, String::from_utf8(text).expect("the bytes are UTF-8"))
 }
 
 /// Uploads `pem` as Ada on a new connection. Returns the response.
@@ -134,13 +134,16 @@ fn an_acknowledged_certificate_is_used_on_every_core() {
         let host = room.add_host();
         let mut tls_stream = room.connect_tls_from(host, 443, &client(&both));
         room.complete_handshake(&mut tls_stream);
-        assert_eq!(tls_stream.tls.peer_certificates().expect("it is done")[0], second.root);
+        assert_eq!(
+            tls_stream.tls.peer_certificates().expect("the handshake is done")[0],
+            second.root
+        );
         crowd.push(tls_stream);
     }
     let spread = room.engines.in_use_on_each();
     assert!(
         spread.iter().all(|core| core.tls_connections > 0),
-        "they came to every core: {spread:?}"
+        "the connections are on every core: {spread:?}"
     );
     for tls_stream in crowd {
         room.close_tls(tls_stream);
@@ -149,7 +152,7 @@ fn an_acknowledged_certificate_is_used_on_every_core() {
     assert_eq!(shown(&mut room, 465, &both), second.root);
 
     room.send_tls(&mut old, get);
-    assert_eq!(answer(&mut room, &mut old).1, "Index", "an open connection stays");
+    assert_eq!(answer(&mut room, &mut old).1, "Index", "an open connection is not affected");
     room.finish_tls(old);
     let mut later = room.connect_tls(443, &known);
     room.send_tls(&mut later, get);
@@ -157,7 +160,7 @@ fn an_acknowledged_certificate_is_used_on_every_core() {
     assert_eq!(
         later.tls.handshake_kind(),
         Some(HandshakeKind::Resumed),
-        "a ticket of before is as good as ever"
+        "an earlier ticket is still valid"
     );
     room.finish_tls(later);
 }
@@ -206,7 +209,10 @@ fn an_upload_is_acknowledged_after_every_core_uses_it() {
             room.pass(Micros::from_millis(10));
             room.exchange(&mut tls_stream);
         }
-        assert!(tls_stream.heard.is_empty(), "core {held} of {CORES} does not show it");
+        assert!(
+            tls_stream.heard.is_empty(),
+            "core {held} of {CORES} does not use the certificate yet"
+        );
         room.engines.hold(None);
         assert_eq!(answer(&mut room, &mut tls_stream).0, "200 OK");
         room.finish_tls(tls_stream);
@@ -249,9 +255,9 @@ fn an_unusable_certificate_is_refused_with_a_reason() {
     room.pass(Micros::from_secs(1));
     let (second, third) = (other(8, -1..90), other(9, -1..90));
     let halves = |trust: &Trust| {
-        let text = String::from_utf8(trust.pem.clone()).expect("it is text");
+        let text = String::from_utf8(trust.pem.clone()).expect("the bytes are UTF-8");
         let (certificate, key) =
-            text.split_at(text.find("-----BEGIN PRIVATE").expect("there is one"));
+            text.split_at(text.find("-----BEGIN PRIVATE").expect("the file has a key"));
         (certificate.to_string(), key.to_string())
     };
     let mismatched = [halves(&second).0, halves(&third).1].concat().into_bytes();
@@ -282,7 +288,7 @@ fn an_unusable_certificate_is_refused_with_a_reason() {
     room.send_tls(&mut tls_stream, request.as_bytes());
     assert_eq!(answer(&mut room, &mut tls_stream).0, "413 Content Too Large");
     room.finish_tls(tls_stream);
-    assert_eq!(shown(&mut room, 443, &[&first]), first.root, "nothing has changed");
+    assert_eq!(shown(&mut room, 443, &[&first]), first.root, "the certificate has not changed");
     let mut room = again(room, 3, &[&first]);
     assert_eq!(shown(&mut room, 443, &[&first]), first.root);
 }
@@ -439,7 +445,7 @@ fn concurrent_uploads_leave_one_certificate_on_all_cores() {
         assert_eq!(shown(&mut room, 443, &all), last);
     }
     let mut room = again(room, 11, &[&first]);
-    assert_eq!(shown(&mut room, 443, &all), last, "and after a restart as well");
+    assert_eq!(shown(&mut room, 443, &all), last, "the same certificate is used after a restart");
 }
 
 #[test]

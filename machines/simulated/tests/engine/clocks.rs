@@ -89,9 +89,9 @@ fn a_clock_that_jumps_ahead_gives_up_no_message_in_the_queue() {
     };
     jump(&mut room);
     world.pass(&mut room, 4 * DAY_SECONDS);
-    assert_eq!(failed(&mut world, &mut room), 0, "it was tried for four days");
+    assert_eq!(failed(&mut world, &mut room), 0, "the message is in the queue for four days");
     world.pass(&mut room, 2 * DAY_SECONDS);
-    assert_eq!(failed(&mut world, &mut room), 1, "it was tried for five days");
+    assert_eq!(failed(&mut world, &mut room), 1, "the message is returned after five days");
 
     // Messages that arrive after the jump get their full time in the queue. So do messages that are
     // in the queue when the machine starts with a wrong clock.
@@ -101,7 +101,7 @@ fn a_clock_that_jumps_ahead_gives_up_no_message_in_the_queue() {
     jump(&mut room);
     jump(&mut room);
     world.pass(&mut room, DAY_SECONDS - 4 * 3600);
-    assert_eq!(failed(&mut world, &mut room), 1, "a day is left for it");
+    assert_eq!(failed(&mut world, &mut room), 1, "a day is left for the message");
     world.pass(&mut room, DAY_SECONDS);
     assert_eq!(failed(&mut world, &mut room), 2);
 }
@@ -116,7 +116,7 @@ fn a_clock_that_jumps_back_keeps_no_message_in_the_queue() {
     let (mut room, mut world) = world.power_cut(room, 721);
     world.peer.mood = Mood::Takes;
     world.pass(&mut room, 3600);
-    assert_eq!(world.peer.taken.len(), 1, "it left");
+    assert_eq!(world.peer.taken.len(), 1, "the message has left");
 }
 
 #[test]
@@ -128,9 +128,9 @@ fn a_message_that_is_dated_ahead_is_given_up_in_time() {
     // After the restart the clock is 25 days back.
     let (mut room, mut world) = world.power_cut(room, 722);
     world.pass(&mut room, 4 * DAY_SECONDS);
-    assert_eq!(failed(&mut world, &mut room), 0, "it is tried for days");
+    assert_eq!(failed(&mut world, &mut room), 0, "the message is tried for days");
     world.pass(&mut room, 2 * DAY_SECONDS);
-    assert_eq!(failed(&mut world, &mut room), 1, "and its sender gets a report");
+    assert_eq!(failed(&mut world, &mut room), 1, "the sender gets a report");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_hold_by_a_clock_that_was_ahead_costs_no_attempt() {
     // The corrected clock reaches the end of the hold ten days later.
     set(&mut room, right);
     world.pass(&mut room, 14 * DAY_SECONDS);
-    assert_eq!(failed(&mut world, &mut room), 0, "it is tried for days after that");
+    assert_eq!(failed(&mut world, &mut room), 0, "the message is tried for days after the hold");
     world.pass(&mut room, 2 * DAY_SECONDS);
     assert_eq!(failed(&mut world, &mut room), 1);
 }

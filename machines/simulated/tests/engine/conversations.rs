@@ -107,7 +107,7 @@ fn conversation_actions_apply_to_all_messages_on_the_page() {
         "{list}"
     );
     let undo =
-        between(&list, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
+        between(&list, "name=\"what\" value=\"", "\"").expect("the page has an undo").to_string();
     let back = ada.post(&mut room, "/mail/undo", &[("token", &token), ("what", &undo)]).text();
     assert!(back.contains("1–4 of 4"), "{back}");
 
@@ -338,7 +338,7 @@ fn a_message_to_oneself_is_shown_once_and_a_forgery_too() {
         assert_eq!(counts(&mut ada, &mut room, "/mail/box/3"), ["1", "1", "2"]);
     }
     let list = ada.get(&mut room, "/mail/box/1").text();
-    assert!(list.contains("href=\"/mail/box/1/2\""), "it leads to the message alone: {list}");
+    assert!(list.contains("href=\"/mail/box/1/2\""), "the row links to the message alone: {list}");
     // A message that was moved to another mailbox is still recognized as the same message.
     ada.post(
         &mut room,
@@ -400,7 +400,7 @@ fn large_html_is_cut_and_the_page_says_so() {
         assert_eq!(page.contains(">View entire message</a>"), is_cut, "{uid}: {page}");
         assert!(
             !page.contains("Remote images are blocked"),
-            "it wants nothing from elsewhere: {page}"
+            "the page loads no remote content: {page}"
         );
         let document = ada.get(&mut room, &format!("/mail/html/1.{uid}/0")).text();
         let document = document.strip_suffix(LINKS_OPEN_OUTSIDE).expect("links open outside");

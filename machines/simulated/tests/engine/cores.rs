@@ -103,7 +103,7 @@ fn messages_received_on_any_core_are_readable_on_every_core() {
                     subject.trim_start_matches("Subject: ").parse().expect("a number");
                 assert!(
                     text.as_bytes()[below..] == long_message(sent),
-                    "message {sent} differs from what was sent"
+                    "message {sent} differs from the sent one"
                 );
                 numbers.push(sent);
                 room.part(talk);

@@ -146,9 +146,13 @@ fn the_address_with_most_connections_loses_idle_ones_to_others() {
             assert!(waited < Micros::from_secs(3), "{port}: {waited:?}");
             room.close(&talk);
         }
-        assert!(drippers.ended > 0, "room was made");
+        assert!(drippers.ended > 0, "the server has closed connections to make space");
         for talk in &mut honest {
-            assert_eq!(room.smtp(talk, "NOOP"), "250 2.0.0 OK", "an address with few loses none");
+            assert_eq!(
+                room.smtp(talk, "NOOP"),
+                "250 2.0.0 OK",
+                "an address with few connections loses none"
+            );
         }
     }
 }

@@ -112,7 +112,7 @@ fn sized(subject: &str, octets: usize) -> Vec<u8> {
 
 /// As [`sized`], but from Ada.
 fn own(subject: &str, octets: usize) -> Vec<u8> {
-    let text = String::from_utf8(sized(subject, octets)).expect("it is text");
+    let text = String::from_utf8(sized(subject, octets)).expect("the bytes are UTF-8");
     text.replace("charles@example.org", ADA).into_bytes()
 }
 
@@ -261,12 +261,15 @@ fn lived(seed: u64, trust: &Trust) -> MemoryDisk {
 fn passing(disk: MemoryDisk) -> MemoryDisk {
     let mailboxes = contents_on(&disk, ADA).mailboxes;
     let octets_of = |subject: &str, id: MailboxId| {
-        let mailbox = mailboxes.iter().find(|mailbox| mailbox.id == id).expect("it is there");
+        let mailbox =
+            mailboxes.iter().find(|mailbox| mailbox.id == id).expect("the mailbox exists");
         let holds = |octets: &[u8]| {
             String::from_utf8_lossy(octets).contains(&format!("Subject: {subject}\r\n"))
         };
         let found = mailbox.messages.iter().find(|(_, octets)| holds(octets));
-        found.map(|(_, octets)| String::from_utf8_lossy(octets).into_owned()).expect("it is there")
+        found
+            .map(|(_, octets)| String::from_utf8_lossy(octets).into_owned())
+            .expect("the message exists")
     };
     let copy = |subject: &str, name: &str, id| {
         octets_of(subject, id)
@@ -383,7 +386,7 @@ fn queue(grace: &mut Browser, room: &mut Room) -> Vec<String> {
 /// the disk.
 fn history(disk: &MemoryDisk, seed: u64, trust: &Trust, format: &str) -> (String, bool) {
     let mut history = format!("On the disk\n{}", listed(disk));
-    let disk = MemoryDisk::of_image(&disk.image()).expect("it is one");
+    let disk = MemoryDisk::of_image(&disk.image()).expect("the image is valid");
     let (mut room, mut world) = serving_on(seed, disk, Mood::RefusesForNow, trust, format);
     let is_converted = room.console_says("the disk has been converted to format 4");
     let mut grace = Browser::new(trust);

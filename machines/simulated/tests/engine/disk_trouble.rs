@@ -52,7 +52,7 @@ fn a_failed_write_or_flush_makes_the_store_read_only() {
         room.until("the engine has stopped", |room| room.ended.is_some());
         assert!(
             room.machine.now.since(asked_at) < Micros::from_millis(100),
-            "nothing is waited for"
+            "the stop waits for nothing"
         );
     }
 }
@@ -77,7 +77,7 @@ fn mail_is_accepted_again_when_the_disk_works_again() {
         };
         assert!(refused(&mut room));
         room.machine.disk.mood = Mood::Works;
-        assert!(refused(&mut room), "it was not tried again yet");
+        assert!(refused(&mut room), "the store is still read-only");
         room.pass(Micros::from_secs(61));
         assert!(
             room.deliver("ada@barepost.test", b"Subject: Stored\r\n\r\ny\r\n").starts_with("250")
@@ -197,8 +197,10 @@ fn a_disk_that_refuses_accounts_is_served_after_a_minute() {
     let mut room = Room::new(13);
     assert!(room.deliver("ada@barepost.test", MESSAGE).starts_with("250"));
     let image = room.machine.disk.image();
-    let hash =
-        CONFIGURATION.lines().find(|line| line.starts_with("password_hash")).expect("there is one");
+    let hash = CONFIGURATION
+        .lines()
+        .find(|line| line.starts_with("password_hash"))
+        .expect("a user has a hash");
     let configuration =
         format!("{CONFIGURATION}[[user]]\naddress = \"mary@barepost.test\"\n{hash}\n");
     let waiting = || {

@@ -103,7 +103,7 @@ pub(super) fn messages_of(room: &Room, name: &str) -> Vec<(u32, Vec<u8>)> {
 }
 
 fn parted(mailbox: u32, message: &[u8]) -> (u32, String, String) {
-    let message = String::from_utf8(message.to_vec()).expect("it is text");
+    let message = String::from_utf8(message.to_vec()).expect("the bytes are UTF-8");
     let (above, rest) = message.split_once("Received: from far.test (").expect("a trace");
     let (_, rest) = rest.split_once("+0000\r\n").expect("a date");
     let above =
@@ -180,8 +180,10 @@ fn spf_authenticates_unsigned_messages() {
                         "{path} {from}: {reply}"
                     );
                     let all = messages_of(&room, "ada");
-                    let (_, newest) =
-                        all.iter().rfind(|(one, _)| *one == mailbox).expect("it is there");
+                    let (_, newest) = all
+                        .iter()
+                        .rfind(|(one, _)| *one == mailbox)
+                        .expect("the mailbox has a message");
                     let (_, above, rest) = parted(mailbox, newest);
                     assert_eq!(
                         results(&above)[1..],
@@ -330,7 +332,7 @@ fn the_end_of_data_waits_at_most_20_seconds_for_dns() {
     room.send(&talk, unknown.as_bytes());
     let before = room.machine.now;
     let reply = server.smtp(&mut room, &mut talk, ".");
-    assert!(reply.starts_with("250 2.0.0 "), "nothing is refused for that: {reply}");
+    assert!(reply.starts_with("250 2.0.0 "), "no message is refused for unknown records: {reply}");
     assert!((8..=20).contains(&room.machine.now.since(before).as_secs()));
     room.part(talk);
     let (mailbox, above, _) = newest(&room);
@@ -430,7 +432,7 @@ fn checked_signatures_and_header_memory_are_bounded() {
     );
     let messages = messages_of(&room, "ada");
     let (_, message) =
-        messages.iter().rfind(|(mailbox, _)| *mailbox == INBOX).expect("it is there");
+        messages.iter().rfind(|(mailbox, _)| *mailbox == INBOX).expect("the mailbox has a message");
     let (_, above, _) = parted(INBOX, message);
     assert_eq!(results(&above)[1], "dmarc=pass header.from=signed.test");
     talks.iter().for_each(|talk| room.abort(talk));

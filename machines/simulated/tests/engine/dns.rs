@@ -254,7 +254,7 @@ impl NameServer {
     fn above(&self, room: &Room, number: usize) -> String {
         let (_, message) =
             messages_on(&room.machine.disk, "ada@barepost.test").swap_remove(number - 1);
-        let message = String::from_utf8(message).expect("it is text");
+        let message = String::from_utf8(message).expect("the bytes are UTF-8");
         assert!(message.ends_with("\r\nLetter\r\n"), "{message}");
         let (above, _) =
             message.split_once("Received: from far.test ([203.0.113.7])").expect("a trace");
@@ -351,7 +351,7 @@ fn the_spf_result_is_in_the_trace_fields() {
             "nowhere.test",
             "far.test",
         ];
-        assert_eq!(asked, once, "what is known is not asked again");
+        assert_eq!(asked, once, "a cached record is not queried again");
         room.until_nothing_is_in_use();
     }
 }
@@ -443,8 +443,8 @@ fn no_dns_checks_for_local_clients_or_without_a_name_server() {
         }
         room.part(talk);
         let mut reader = room.log_in("ada");
-        let message =
-            String::from_utf8(room.retrieve_any(&mut reader, number + 1)).expect("it is text");
+        let message = String::from_utf8(room.retrieve_any(&mut reader, number + 1))
+            .expect("the bytes are UTF-8");
         assert!(
             message.starts_with("Return-Path: <me@pass.test>\r\nReceived: from far.test ("),
             "{message}"
@@ -575,7 +575,7 @@ fn lease(room: &mut Room, dhcp: Port) {
             let mut bytes = vec![0; answer.buffer_len()];
             answer
                 .emit(&mut DhcpPacket::new_unchecked(bytes.as_mut_slice()))
-                .expect("there is room");
+                .expect("the reply fits");
             let broadcast = IpEndpoint::new(Ipv4Address::BROADCAST.into(), 68);
             room.hosts[SERVER].send_datagram(dhcp, broadcast, &bytes);
         }

@@ -72,7 +72,11 @@ fn large_downloads_arrive_whole_in_pieces() {
         assert!(
             part.field("Content-Disposition").starts_with("attachment; filename=\"large.png\"")
         );
-        assert_eq!(browser.get(&mut room, "/mail/box/1").status, 200, "the connection goes on");
+        assert_eq!(
+            browser.get(&mut room, "/mail/box/1").status,
+            200,
+            "the connection can still be used"
+        );
         browser.hang_up(&mut room);
         room.until_nothing_is_in_use();
     }

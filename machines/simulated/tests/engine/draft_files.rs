@@ -54,7 +54,7 @@ pub(super) fn carried(page: &str) -> Vec<&str> {
 }
 
 pub(super) fn draft(page: &str) -> &str {
-    between(page, "name=\"draft\" value=\"", "\"").expect("it is one")
+    between(page, "name=\"draft\" value=\"", "\"").expect("the page has a draft")
 }
 
 pub(super) fn large() -> Vec<u8> {
@@ -87,7 +87,8 @@ fn files_stay_with_a_draft_until_sent_or_removed() {
         let second = kept(&mut room, &mut ada, &again, &[("third.pdf", b"third")]);
         assert!(second.contains("Second.") && carried(&second).len() == 3, "{second}");
         let files = carried(&second);
-        let small = files.iter().find(|file| file.ends_with(" small.pdf")).expect("it is there");
+        let small =
+            files.iter().find(|file| file.ends_with(" small.pdf")).expect("the draft has the file");
         let detach = small.split(' ').next().expect("its part");
         let mut fields =
             vec![token, ("draft", draft(&second)), ("text", "Third."), ("detach", detach)];
@@ -115,7 +116,7 @@ fn files_stay_with_a_draft_until_sent_or_removed() {
         let cookie = ada.cookie.take();
         let asked = write(&mut room, &mut ada, &fields, &[]).text();
         let waiting = between(&asked, "name=\"kept\" value=\"", "\"")
-            .expect("it waits")
+            .expect("the form keeps the message")
             .replace("&#38;", "&");
         let back = ada
             .send(
@@ -227,7 +228,7 @@ fn a_forwarded_message_is_sent_with_its_files() {
             page = ada.get(&mut room, answer.field("Location"));
         }
         assert!(page.text().contains("Message sent."), "{}", page.text());
-        assert!(page.text().contains("1–1 of 1"), "what was sent on is still there");
+        assert!(page.text().contains("1–1 of 1"), "the forwarded message is still in the inbox");
         assert!(ada.get(&mut room, "/mail/box/2").text().contains("No messages."));
         let mut grace = Browser::new(&trust);
         grace.log_in(&mut room, "grace", "lovelace");

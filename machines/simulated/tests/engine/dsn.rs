@@ -71,7 +71,8 @@ fn success_is_reported_as_relayed_if_the_host_lacks_dsn() {
     assert_eq!(inbox.len(), 3, "{inbox:?}");
     assert_eq!(actions(&inbox, "bob@far.test"), ["relayed"]);
     assert_eq!(actions(&inbox, "grace@barepost.test"), ["delivered"]);
-    let report = inbox.iter().find(|text| text.contains("Action: relayed")).expect("there is one");
+    let report =
+        inbox.iter().find(|text| text.contains("Action: relayed")).expect("a report says relayed");
     for field in [
         "Return-Path: <>\r\n",
         "\r\nTo: <ada@barepost.test>\r\n",

@@ -66,10 +66,10 @@ fn an_event_stream_reports_changes_of_its_account_only() {
         ada.get(&mut room, "/mail/box/1/1");
         let third = next(&mut room, &mut adas);
         assert_eq!(unread(&third), "0");
-        assert_ne!(first, third, "something has changed in between");
+        assert_ne!(first, third, "the state of the inbox has changed");
         room.pass(Micros::from_secs(5));
         room.exchange(&mut others);
-        assert!(others.heard.is_empty(), "it is none of hers");
+        assert!(others.heard.is_empty(), "an event stream has no events of other accounts");
         for tls_stream in [adas, others] {
             room.close_tls(tls_stream);
         }
@@ -168,7 +168,7 @@ fn all_event_streams_get_an_event_without_other_traffic() {
     assert_eq!(
         room.engines.in_use().send_queues,
         LISTENERS + 1,
-        "each is told, and so is the sender"
+        "each stream gets the event, and the sender gets its reply"
     );
     room.carries = usize::MAX;
     for tls_stream in &mut listeners {

@@ -20,7 +20,7 @@ fn messages(file: &[u8]) -> Vec<Vec<u8>> {
         message.extend_from_slice(if unquoted.starts_with(b"From ") { &line[1..] } else { line });
     }
     for message in &mut messages {
-        assert_eq!(message.pop(), Some(b'\n'), "an empty line is behind each");
+        assert_eq!(message.pop(), Some(b'\n'), "an empty line follows each message");
     }
     messages
 }

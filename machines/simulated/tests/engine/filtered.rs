@@ -53,9 +53,11 @@ fn the_filter_decides_accept_junk_defer_or_reject() {
                     );
                     let mailbox = if reason.is_some() { JUNK } else { INBOX };
                     let messages = messages_of(&room, "ada");
-                    let (_, message) =
-                        messages.iter().rfind(|(one, _)| *one == mailbox).expect("it is there");
-                    let message = String::from_utf8(message.clone()).expect("it is text");
+                    let (_, message) = messages
+                        .iter()
+                        .rfind(|(one, _)| *one == mailbox)
+                        .expect("the mailbox has a message");
+                    let message = String::from_utf8(message.clone()).expect("the bytes are UTF-8");
                     assert!(
                         message
                             .starts_with("Return-Path: <me@pass.test>\r\nAuthentication-Results: "),

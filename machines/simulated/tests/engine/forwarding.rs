@@ -322,7 +322,10 @@ fn no_report_goes_to_a_sender_that_is_not_authenticated() {
         let [sent] = &taken(&world, "bob@far.test")[..] else {
             panic!("{spf}: {:?}", world.peer.taken)
         };
-        assert_eq!(sent.from, "grace@barepost.test", "{spf}: what comes back comes to the account");
+        assert_eq!(
+            sent.from, "grace@barepost.test",
+            "{spf}: the account is the sender of the forwarded message"
+        );
         world.peer.mood = Mood::RefusesBob;
         let bring = if number < no.len() { delivered } else { delivered_locally };
         bring(&mut world, &mut room, FRANK, &["grace@barepost.test"], MESSAGE);
@@ -497,7 +500,7 @@ fn a_relayed_bounce_is_not_for_a_local_account() {
     }
     world.pass(&mut room, 60);
     assert_eq!(taken(&world, FRANK).len(), 1);
-    let [(mailbox, _)] = &messages_of(&room, "ada")[..] else { panic!("one message was for her") };
+    let [(mailbox, _)] = &messages_of(&room, "ada")[..] else { panic!("Ada has one message") };
     assert_eq!(*mailbox, JUNK);
     room.until_nothing_is_in_use();
 }

@@ -66,7 +66,7 @@ fn a_held_message_with_a_damaged_part_is_a_draft_again() {
         let mut ada = send(&mut room, &trust);
         assert!(room.machine.disk.spoil_what_holds(part) > 0);
         room.pass(Micros::from_secs(60));
-        assert_eq!(inbox(&mut room, "ada").0, 0, "it is tried again");
+        assert_eq!(inbox(&mut room, "ada").0, 0, "the message is tried again");
         room.pass(Micros::from_secs(20 * 60));
         let (count, notice) = inbox(&mut room, "ada");
         assert_eq!(count, 1);

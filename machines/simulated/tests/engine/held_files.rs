@@ -61,7 +61,7 @@ fn is_delivered(people: &mut People, room: &mut Room, files_sent: &[Vec<u8>], wh
         let browser = if is_ada { &mut people.ada } else { &mut people.grace };
         let list = browser.get(room, &format!("/mail/box/{mailbox}")).text();
         // The message may have another UID if the power failed in the middle of a delivery.
-        let key = between(&list, "name=\"key\" value=\"", "\"").expect("it is there");
+        let key = between(&list, "name=\"key\" value=\"", "\"").expect("the list has a row");
         assert!(files(browser, room, key) == files_sent, "{key} {when}");
     }
 }
@@ -162,7 +162,8 @@ fn files_survive_a_power_cut_during_an_undo() {
             let end = people.copies(&mut room);
             if end == NOT_SENT {
                 let list = people.ada.get(&mut room, "/mail/box/2").text();
-                let draft = between(&list, "name=\"key\" value=\"", "\"").expect("it is there");
+                let draft =
+                    between(&list, "name=\"key\" value=\"", "\"").expect("the list has a row");
                 assert!(
                     files_of_draft(&mut people.ada, &mut room, draft) == both(),
                     "{steps} steps after {waits} ms"
@@ -222,7 +223,7 @@ fn undo_says_so_when_a_message_has_begun_to_leave() {
     [400_000, 20_000].into_iter().for_each(|octets| fill(&mut room, octets));
     assert!(
         room.machine.now.since(begun) < Micros::from_secs(10),
-        "it is still held: {:?}",
+        "the message is still held: {:?}",
         room.machine.now.since(begun)
     );
     room.pass(Micros::from_secs(11));

@@ -35,7 +35,7 @@ fn of_version(trust: &Trust, version: &'static SupportedProtocolVersion) -> Arc<
 fn flight(tls_stream: &mut TlsStream) -> Vec<u8> {
     let mut flight = Vec::new();
     while tls_stream.tls.wants_write() {
-        tls_stream.tls.write_tls(&mut flight).expect("it is memory");
+        tls_stream.tls.write_tls(&mut flight).expect("I/O in memory cannot fail");
     }
     flight
 }
@@ -50,7 +50,7 @@ fn second_flight(room: &mut Room, tls_stream: &mut TlsStream) -> Vec<u8> {
         let mut rest = heard.as_slice();
         while !rest.is_empty() {
             chance::seed(1);
-            tls_stream.tls.read_tls(&mut rest).expect("it is memory");
+            tls_stream.tls.read_tls(&mut rest).expect("I/O in memory cannot fail");
             tls_stream.tls.process_new_packets().expect("the server's TLS is right");
         }
         let is_old = tls_stream.tls.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_2);
@@ -71,7 +71,11 @@ fn established(room: &mut Room, client: &Arc<ClientConfig>) -> TlsStream {
 /// The bytes of an encrypted request, in one record.
 fn request(tls_stream: &mut TlsStream) -> Vec<u8> {
     use std::io::Write;
-    tls_stream.tls.writer().write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("it is memory");
+    tls_stream
+        .tls
+        .writer()
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .expect("I/O in memory cannot fail");
     flight(tls_stream)
 }
 

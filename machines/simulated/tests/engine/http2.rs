@@ -50,7 +50,7 @@ fn get(stream: u32, path: &str) -> Vec<u8> {
 pub(super) fn request(stream: u32, host: &str, path: &str, cookie: Option<&str>) -> Vec<u8> {
     let mut block = vec![0x82, 0x87];
     let mut say = |name: &[u8], value: &str| {
-        assert!(value.len() < 127, "its length is one byte");
+        assert!(value.len() < 127, "the value has a length of one byte");
         block.extend(name);
         block.push(value.len() as u8);
         block.extend(value.as_bytes());
@@ -115,7 +115,7 @@ impl Two {
         room.until(what, |room| {
             use std::io::Write;
             let said = std::mem::take(&mut self.to_say);
-            self.tls_stream.tls.writer().write_all(&said).expect("it is memory");
+            self.tls_stream.tls.writer().write_all(&said).expect("I/O in memory cannot fail");
             room.exchange(&mut self.tls_stream);
             self.read();
             reached(self)
@@ -140,7 +140,7 @@ fn concurrent_pages_arrive_whole_over_http_2() {
         assert_eq!(
             two.tls_stream.tls.alpn_protocol(),
             Some(b"h2".as_slice()),
-            "the server likes it best"
+            "the server selects HTTP/2"
         );
         for (stream, (body, _)) in &two.bodies {
             let is_large = stream / 2 % 2 == 0;

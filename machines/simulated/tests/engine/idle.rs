@@ -59,5 +59,8 @@ fn a_machine_with_a_full_card_sleeps_until_there_is_space() {
         room.listen(&mut talk);
         talk.heard.ends_with(&page)
     });
-    assert!(room.machine.now.since(asked) < Micros::from_millis(10), "room woke it");
+    assert!(
+        room.machine.now.since(asked) < Micros::from_millis(10),
+        "free space in the card wakes the engine"
+    );
 }

@@ -27,7 +27,7 @@ fn a_message_over_ipv6_has_the_address_in_its_trace() {
     assert!(room.smtp(&mut talk, "MAIL FROM:<sender@client.test>").starts_with("250"));
     assert!(
         room.smtp(&mut talk, "RCPT TO:<postmaster@[IPv6:2001:db8::2]>").starts_with("250"),
-        "our own literal"
+        "the address literal of the machine is accepted"
     );
     assert!(room.smtp(&mut talk, "DATA").starts_with("354"));
     room.send(&talk, b"Subject: six\r\n\r\nby the longer way\r\n.\r\n");
@@ -35,7 +35,10 @@ fn a_message_over_ipv6_has_the_address_in_its_trace() {
 
     let mut reader = room.connect_to(SERVER, 0, 110);
     assert!(room.line(&mut reader).starts_with("+OK"));
-    assert!(room.pop3(&mut reader, "USER ada").starts_with("+OK"), "a prefix of IPv6 may log in");
+    assert!(
+        room.pop3(&mut reader, "USER ada").starts_with("+OK"),
+        "a client in an allowed IPv6 network may log in"
+    );
     assert!(room.pop3(&mut reader, "PASS lovelace").starts_with("+OK"));
     assert!(room.pop3(&mut reader, "RETR 1").starts_with("+OK"));
     let message = String::from_utf8(room.pop3_lines(&mut reader)).expect("text");

@@ -90,7 +90,7 @@ fn a_cached_row_shows_later_changes() {
         &[("token", &token), ("key", "1.2"), ("do", "trash"), ("here", "/mail/box/1")],
     );
     assert!(filed.text().contains("moved to Trash"));
-    assert_eq!(rows(&mut room, &mut ada), unread, "what was thrown away counts no more");
+    assert_eq!(rows(&mut room, &mut ada), unread, "a discarded message does not count");
 
     let before = between(&unread, "Z\">", "<").expect("a date");
     assert!(before.contains(':'), "{before}");
@@ -98,7 +98,7 @@ fn a_cached_row_shows_later_changes() {
     room.pass(Micros::from_secs(86_400));
     let after = rows(&mut room, &mut ada);
     let date = between(&after, "Z\">", "<").expect("a date");
-    assert!(!date.contains(':'), "of yesterday a list tells the day: {date}");
+    assert!(!date.contains(':'), "a list shows the day of an older message: {date}");
 }
 
 #[test]

@@ -210,8 +210,11 @@ fn a_core_with_other_work_hashes_half_of_its_time() {
     let quiet = hashes_take(|_| {});
     assert!(
         quiet < Micros::from_millis(9 * 40 + 20),
-        "a core with nothing else to do does not rest: {quiet:?}"
+        "a core without other work does not rest: {quiet:?}"
     );
     let busy = hashes_take(|room| room.machine.to_engine.push_back(vec![0; 60]));
-    assert!(busy >= Micros::from_millis(9 * 60 - 20), "it rests as long as it hashes: {busy:?}");
+    assert!(
+        busy >= Micros::from_millis(9 * 60 - 20),
+        "the core rests as long as it hashes: {busy:?}"
+    );
 }

@@ -42,7 +42,7 @@ fn a_forged_delivered_to_field_does_not_stop_forwarding() {
         assert_eq!(
             text_of(&all[number as usize]).matches("Delivered-To: ").count(),
             fields,
-            "a host outside writes none"
+            "external clients add no field"
         );
     }
     let ada = world.inbox(&mut room, "ada");
@@ -86,7 +86,7 @@ fn circulate(world: &mut World, room: &mut Room, back: &[(&str, &str)]) -> usize
         world.pass(room, 300);
         let Some(next) = world.peer.taken.get(sent).cloned() else { return sent };
         sent += 1;
-        assert!(sent < 50, "it has an end");
+        assert!(sent < 50, "the loop ends");
         for (_, to) in back.iter().filter(|(from, _)| next.to == [*from]) {
             let trace = format!("Delivered-To: {}\r\nReceived: by far.test; now\r\n", next.to[0]);
             delivered(world, room, FRANK, &[to], &[trace.as_bytes(), &next.content].concat());

@@ -126,7 +126,7 @@ fn sizes() -> Sizes {
 fn say(room: &mut Room, tls_stream: &mut TlsStream, text: &[u8]) {
     use std::io::Write;
     for part in text.chunks(16_000) {
-        tls_stream.tls.writer().write_all(part).expect("it is memory");
+        tls_stream.tls.writer().write_all(part).expect("I/O in memory cannot fail");
         room.until("all is said", |room| {
             room.exchange(tls_stream);
             tls_stream.is_sent() || room.has_hung_up(&mut tls_stream.talk)
@@ -159,7 +159,7 @@ fn hoarders_come(hoard: Hoard, seed: u64) {
         );
         kept_most = kept_most.max(in_use.memory);
     }
-    assert!(kept_most > least, "{hoard:?} gets something above least shares: {kept_most} bytes");
+    assert!(kept_most > least, "{hoard:?} borrows from the pool: {kept_most} bytes");
     let mut browser = Browser::new(&trust);
     browser.connection = Some(room.connect_tls_from(3, 443, &browser.settings));
     assert_eq!(browser.get(&mut room, "/index.html").status, 200, "beside {hoard:?}");
@@ -231,8 +231,9 @@ fn memory_promises_of_cores_fit_into_their_memory() {
         [(0, 1), (128, 1), (256, 1), (512, 1), (0, 2), (256, 2), (512, 2), (0, 4), (512, 4), (0, 8)]
     {
         let memory_bytes = if mib == 0 { Sizes::memory_bytes_min(cores) } else { mib << 20 };
-        let sizes = Sizes::for_memory(memory_bytes, cores).expect("it is enough");
-        let configuration = Configuration::parse(CONFIGURATION).expect("it is one");
+        let sizes = Sizes::for_memory(memory_bytes, cores).expect("the memory is enough");
+        let configuration =
+            Configuration::parse(CONFIGURATION).expect("the configuration is valid");
         let mut machine = SimulatedMachine::new(1, MemoryDisk::blank(DISK_BYTES));
         let mut engines = None;
         let made = measure(|| {
@@ -305,7 +306,7 @@ fn persistent_low_memory_closes_all_and_the_machine_continues() {
 fn a_password_of_any_length_uses_little_memory() {
     // On the smallest machine with four cores, a form of this size is the share of an address.
     let memory_bytes = Sizes::memory_bytes_min(CORES) * u64::from(CORES.max(4)) / 4;
-    let sizes = Sizes::for_memory(memory_bytes, CORES).expect("it is enough");
+    let sizes = Sizes::for_memory(memory_bytes, CORES).expect("the memory is enough");
     let (mut room, trust) = Room::with_tls(11, Site::default(), sizes);
     let mut browser = Browser::new(&trust);
     assert_eq!(browser.get(&mut room, "/mail/login").status, 200);
@@ -326,7 +327,7 @@ fn a_password_of_any_length_uses_little_memory() {
         }
         !tls_stream.heard.is_empty()
     });
-    assert!(most > 1024, "it was charged: {most} bytes");
+    assert!(most > 1024, "the form is charged to the client: {most} bytes");
     browser.connection = Some(tls_stream);
     assert_eq!(browser.finish(&mut room).status, 403);
     browser.hang_up(&mut room);

@@ -41,7 +41,7 @@ fn a_black_hole_path_completes_tls_and_a_page() {
             let taken = room.machine.now.since(begun);
             assert!(
                 tls_stream.complaint.is_none() && taken > Micros::from_secs(2),
-                "{taken:?}: it was in the way"
+                "{taken:?}: the path dropped no long frame"
             );
             room.send_tls(&mut tls_stream, b"GET /large HTTP/1.1\r\nHost: web.test\r\n\r\n");
             let page = large(LARGE_BYTES);
@@ -86,7 +86,11 @@ fn an_unacknowledged_handshake_ends_after_a_minute() {
     room.exchange(&mut tls_stream);
     room.carries = NOTHING;
     room.pass(Micros::from_secs(55));
-    assert_eq!(room.engines.in_use().handshakes, 1, "what was said may not have come through");
+    assert_eq!(
+        room.engines.in_use().handshakes,
+        1,
+        "the handshake waits for the client's acknowledgment"
+    );
     room.pass(Micros::from_secs(6));
     assert_eq!(room.engines.in_use().handshakes, 0);
     assert_eq!(room.engines.handshakes().late, 1, "{}", room.engines.handshakes());

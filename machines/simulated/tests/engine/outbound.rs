@@ -327,7 +327,7 @@ fn a_webmail_message_is_in_the_outbox_until_it_is_delivered() {
             "{page}"
         );
         let page = ada.get(&mut room, "/mail/compose?draft=7.1");
-        assert_eq!(page.status, 303, "nothing can be written on it: {}", page.text());
+        assert_eq!(page.status, 303, "a message in the outbox cannot be edited: {}", page.text());
         assert!(ada.get(&mut room, page.field("Location")).text().contains("Sending…"));
         // Messages in the outbox cannot be changed, and no message can be moved there.
         let token = ada.get(&mut room, "/mail/compose").token();
@@ -350,7 +350,7 @@ fn a_webmail_message_is_in_the_outbox_until_it_is_delivered() {
         let to: Vec<String> = world.peer.taken.iter().flat_map(|taken| taken.to.clone()).collect();
         assert_eq!(to, ["bob@far.test", "carol@far.test"]);
         let [taken] = &world.peer.taken[..] else { panic!("it is one message") };
-        let content = String::from_utf8(taken.content.clone()).expect("it is text");
+        let content = String::from_utf8(taken.content.clone()).expect("the bytes are UTF-8");
         assert!(
             content.contains("To: Bob <bob@far.test>") && !content.contains("carol"),
             "{content}"
@@ -431,7 +431,7 @@ fn domains_of_one_message_do_not_wait_for_each_other() {
         "{:?}",
         room.machine.now.since(start)
     );
-    assert_eq!(world.peer.taken.len(), 3, "there are at most eight in an entry");
+    assert_eq!(world.peer.taken.len(), 3, "an entry has at most eight recipients");
     world.pass(&mut room, 600);
     assert_eq!((world.inbox(&mut room, "grace").len(), world.peer.taken.len()), (1, 3));
     let inbox = world.inbox(&mut room, "ada");

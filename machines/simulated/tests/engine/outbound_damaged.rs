@@ -68,7 +68,7 @@ fn an_unreadable_message_is_given_up_with_a_report() {
         assert_eq!(
             (world.peer.named, world.peer.taken.len()),
             (named, 0),
-            "no host is contacted for it any more"
+            "no host is contacted again for the message"
         );
         room.until_nothing_is_in_use();
     }

@@ -118,7 +118,7 @@ fn tlsa_records_count_only_if_the_whole_chain_is_signed() {
         world.submit(&mut room, &["bob@far.test"], MESSAGE);
         arrives(&mut room, &mut world, true);
         let is_asked = world.names.asked.iter().any(|(name, _)| name == PLACE);
-        assert_eq!(is_asked, unsigned == PLACE, "nothing is asked in vain");
+        assert_eq!(is_asked, unsigned == PLACE, "the TLSA record is queried only if it can count");
     }
 }
 

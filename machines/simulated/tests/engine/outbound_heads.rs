@@ -74,7 +74,7 @@ fn messages_arrive_whatever_their_size_is_at_a_chunk_edge() {
             world.submit(&mut room, &["bob@far.test"], &message(*octets));
         }
         world.pass(&mut room, 60);
-        assert_eq!(shown(&mut grace, &mut room), sizes.len(), "each of them is shown");
+        assert_eq!(shown(&mut grace, &mut room), sizes.len(), "the queue shows each message");
         if seconds > 0 {
             let disk = room.machine.disk.power_cut(&mut Dice::new(seed));
             (room, world) = serving_on(seed + 10, disk, Mood::RefusesForNow, &trust);
@@ -83,7 +83,7 @@ fn messages_arrive_whatever_their_size_is_at_a_chunk_edge() {
             assert_eq!(
                 shown(&mut grace, &mut room),
                 sizes.len(),
-                "each of them is shown in the next life"
+                "the queue shows each message after a restart"
             );
         }
         world.peer.mood = Mood::Takes;
@@ -94,7 +94,7 @@ fn messages_arrive_whatever_their_size_is_at_a_chunk_edge() {
         };
         let lost: Vec<usize> =
             sizes.iter().copied().filter(|octets| arrived(octets) != 1).collect();
-        assert!(lost.is_empty(), "each of them arrives once: {lost:?}");
+        assert!(lost.is_empty(), "each message arrives once: {lost:?}");
         assert!(
             world
                 .peer
@@ -103,7 +103,7 @@ fn messages_arrive_whatever_their_size_is_at_a_chunk_edge() {
                 .all(|taken| taken.content.starts_with(b"DKIM-Signature: v=1; a=rsa-sha256;"))
         );
         assert_eq!(shown(&mut grace, &mut room), 0);
-        assert_eq!(world.inbox(&mut room, "ada").len(), 0, "nothing is reported");
+        assert_eq!(world.inbox(&mut room, "ada").len(), 0, "no report is sent");
     }
 }
 

@@ -47,7 +47,8 @@ fn configured(
     shows: fn() -> Trust,
     network: &str,
 ) -> Around {
-    let authorities = Authorities::with([valid().pem.as_slice()]).expect("it is one");
+    let authorities =
+        Authorities::with([valid().pem.as_slice()]).expect("the certificate is valid");
     let papers = MachineKeys { authorities, ..MachineKeys::default() };
     let configuration = relay::configuration()
         .replace("dns = [\"10.0.0.12\"]", &["dns = [\"10.0.0.12\"]", network].join("\n"));
@@ -118,7 +119,7 @@ fn an_allowed_host_with_a_valid_certificate_gets_mail() {
         around.submit();
         around.pass(120);
         around.arrived(2, true);
-        assert_eq!(around.web.asked.len(), 1, "what is known is not asked again");
+        assert_eq!(around.web.asked.len(), 1, "a cached record is not queried again");
         around.room.until_nothing_is_in_use();
     }
 }
@@ -232,11 +233,11 @@ fn a_cached_policy_applies_until_it_expires() {
         around.pass(6 * 3600);
         assert_eq!((around.world.peer.taken.len(), around.world.peer.named), (1, named));
         around.pass_days(8);
-        assert_eq!(around.world.peer.taken.len(), 1, "five days are over");
+        assert_eq!(around.world.peer.taken.len(), 1, "the message is not sent within five days");
         around.pass_days(3);
         around.submit();
         around.pass(600);
-        assert_eq!(around.world.peer.taken.len(), 2, "the policy's time is over");
+        assert_eq!(around.world.peer.taken.len(), 2, "the policy has expired");
     }
 }
 

@@ -26,7 +26,7 @@ struct Around {
 /// A world with the smarthost `smart.test`, which presents this certificate. The machine trusts the
 /// certificate, and has the lines `relay` in its configuration.
 fn around(seed: u64, (port, tls_mode): (u16, SmarthostTls), trust: Trust, relay: &str) -> Around {
-    let authorities = Authorities::with([trust.pem.as_slice()]).expect("it is one");
+    let authorities = Authorities::with([trust.pem.as_slice()]).expect("the certificate is valid");
     let papers = MachineKeys { authorities, ..MachineKeys::default() };
     let private = "private_networks = [\"10.0.0.0/24\"]\n";
     let text = configuration().replace(private, &format!("{private}{relay}\n"));
@@ -119,7 +119,7 @@ fn all_mail_uses_the_smarthost_except_for_direct_domains() {
         assert_eq!(around.world.inbox(&mut around.room, "ada").len(), 0);
         assert!(
             !around.world.names.asked.iter().any(|(name, _)| name == "nowhere.test"),
-            "no name server is asked for it"
+            "no name server is asked for the smarthost's domains"
         );
         around.room.until_nothing_is_in_use();
     }

@@ -42,7 +42,7 @@ fn mail_uses_starttls_with_any_certificate() {
             let (mut room, mut world) = serving_with(seed, tls_behaviour);
             arrives_once(&mut room, &mut world, &message, 60);
             assert!(world.peer.taken[0].is_sealed, "{tls_behaviour:?}");
-            assert_eq!((world.peer.greeted, world.peer.asked), (1, 1), "one call is enough");
+            assert_eq!((world.peer.greeted, world.peer.asked), (1, 1), "one connection is enough");
         }
     }
 }

@@ -252,7 +252,7 @@ fn tls_results_are_counted_and_shown_to_administrators() {
         let (mut room, mut world, mut web) = around(seed, says, tls_behaviour, shows);
         let mut grace = Browser::new(&valid());
         grace.log_in(&mut room, "grace", "lovelace");
-        assert_eq!(rows(&mut grace, &mut room), None, "there is nothing");
+        assert_eq!(rows(&mut grace, &mut room), None, "the page has no table yet");
         // The machine may start a second before midnight, so the test waits until the day is
         // certain.
         pass(3, &mut room, &mut world, &mut web);

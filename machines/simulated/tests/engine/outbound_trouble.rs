@@ -273,7 +273,7 @@ fn a_connection_that_the_host_keeps_open_lasts_half_a_minute() {
     world.until(&mut room, "it is taken", |world, _| !world.peer.taken.is_empty());
     world.pass(&mut room, 25);
     let connections = |room: &Room| room.engines.in_use().connections;
-    assert_eq!(connections(&room), 1, "all was said, and its host may take a while");
+    assert_eq!(connections(&room), 1, "the connection waits for the host to close it");
     world.pass(&mut room, 40);
     assert_eq!(connections(&room), 0);
 }

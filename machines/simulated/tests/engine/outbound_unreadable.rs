@@ -123,7 +123,7 @@ fn an_entry_for_a_missing_recipient_is_reported_and_kept() {
     let disk = room.machine.disk.power_cut(&mut Dice::new(967));
     assert!(
         messages_on(&disk, "ada@barepost.test").iter().any(|(_, octets)| *octets == entry),
-        "it is kept"
+        "the entry is kept"
     );
 }
 

@@ -57,5 +57,5 @@ fn a_private_policy_host_is_not_called() {
     assert_eq!(world.peer.taken.len(), 1);
     let asked: Vec<_> =
         world.names.asked.iter().filter(|(name, _)| name == "mta-sts.far.test").collect();
-    assert!(!asked.is_empty(), "its address was looked up");
+    assert!(!asked.is_empty(), "the address of the policy server was looked up");
 }

@@ -78,7 +78,7 @@ pub(super) fn handle(grace: &mut Browser, room: &mut Room, what: &str, recipient
         let card = text
             .split("<section")
             .find(|card| card.contains(&format!(">{recipients}</h2>")))
-            .expect("it is there");
+            .expect("the page shows the entry");
         ("key", between(card, "name=\"key\" value=\"", "\"").expect("a key"))
     } else {
         ("domain", recipients)

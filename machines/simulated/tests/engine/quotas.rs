@@ -214,7 +214,7 @@ fn a_message_without_size_is_counted_at_its_end() {
         assert_eq!(
             asked(&mut room, talk, " SIZE=5", &["grace"]),
             ["250 2.1.5 Recipient OK"],
-            "a lie"
+            "a wrong SIZE is accepted at RCPT"
         );
         assert_eq!(given(&mut room, talk, &message(1100)), NEVER);
         assert_eq!(asked(&mut room, talk, "", &["grace"]), ["250 2.1.5 Recipient OK"]);
@@ -302,7 +302,7 @@ fn the_webmail_shows_usage_and_refuses_beyond_the_quota() {
         let page = grace.send(&mut room, "/mail/compose", &form).text();
         assert!(
             page.contains("Your mailbox is full") && page.contains(&text),
-            "what was written is on the page"
+            "the page contains the written text"
         );
     }
     form[2] = ("text", "A short one.");

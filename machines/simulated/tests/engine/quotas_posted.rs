@@ -119,7 +119,7 @@ fn mail_that_never_fits_the_quota_is_reported() {
     world.submit(&mut room, &["grace@barepost.test", "bob@far.test"], &message(300));
     world.pass(&mut room, 8 * 3600);
     let inbox = world.inbox(&mut room, "ada");
-    assert_eq!(inbox.len(), 2, "it takes long");
+    assert_eq!(inbox.len(), 2, "no report is sent before the time is over");
     assert!(
         inbox[1].contains("Status: 4.2.2\r\n") && inbox[1].contains("Action: delayed"),
         "{}",

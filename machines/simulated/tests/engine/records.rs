@@ -40,7 +40,7 @@ fn lines(room: &mut Room, tls_stream: &mut TlsStream) -> String {
         );
         tls_stream.heard.ends_with(b"\r\n.\r\n")
     });
-    String::from_utf8(std::mem::take(&mut tls_stream.heard)).expect("it is text")
+    String::from_utf8(std::mem::take(&mut tls_stream.heard)).expect("the bytes are UTF-8")
 }
 
 #[test]

@@ -291,7 +291,7 @@ impl Peer {
             }
             if line == "STARTTLS" {
                 *asked += 1;
-                assert_eq!(talk.heard, b"", "nothing is said in the clear behind it");
+                assert_eq!(talk.heard, b"", "no clear text follows STARTTLS");
                 talk.tls_layer.begin(*tls_behaviour, &shows(), room, connection);
             }
         }

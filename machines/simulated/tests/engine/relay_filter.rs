@@ -134,7 +134,7 @@ impl Filter {
 /// The response to the request in `heard`, once it is complete.
 fn answer(heard: &[u8], mood: &Mood, asked: &mut Vec<Asked>) -> Option<Vec<u8>> {
     let end = heard.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-    let head = String::from_utf8(heard[..end].to_vec()).expect("it is text");
+    let head = String::from_utf8(heard[..end].to_vec()).expect("the bytes are UTF-8");
     let length =
         head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).expect("a length");
     let message = heard[end..].get(..length.parse().expect("a number"))?;

@@ -76,7 +76,8 @@ impl PolicyServer {
         if !self.heard.ends_with(b"\r\n\r\n") {
             return;
         }
-        let request = String::from_utf8(std::mem::take(&mut self.heard)).expect("it is text");
+        let request =
+            String::from_utf8(std::mem::take(&mut self.heard)).expect("the bytes are UTF-8");
         assert!(request.starts_with("GET /.well-known/mta-sts.txt HTTP/1.0\r\n"), "{request}");
         assert!(request.contains("\r\nHost: mta-sts.far.test\r\n"), "{request}");
         self.asked.push(self.tls_layer.called.clone().unwrap_or_default());

@@ -263,8 +263,9 @@ impl Smarthost {
                 let mut words = line.split(' ').skip(1);
                 let mechanism = words.next().unwrap_or_default();
                 assert!(self.mechanisms.split(' ').any(|offered| offered == mechanism), "{line}");
-                let mut exchange =
-                    Exchange::begin(Mechanism::named(mechanism.as_bytes()).expect("it is one"));
+                let mut exchange = Exchange::begin(
+                    Mechanism::named(mechanism.as_bytes()).expect("the mechanism is known"),
+                );
                 let answer = match words.next() {
                     Some(first) => exchange.response_arrived(first.as_bytes(), &mut ear),
                     None => exchange.opening(),

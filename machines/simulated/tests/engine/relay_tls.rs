@@ -125,7 +125,7 @@ impl TlsLayer {
                 room.hosts[PEER].send(connection, bytes);
             }
             Some(tls) => {
-                tls.writer().write_all(bytes).expect("it is memory");
+                tls.writer().write_all(bytes).expect("I/O in memory cannot fail");
                 self.send(room, connection);
             }
         }
@@ -135,11 +135,14 @@ impl TlsLayer {
         let Some(tls) = &mut self.tls else { return };
         let mut bytes = Vec::new();
         while tls.wants_write() {
-            tls.write_tls(&mut bytes).expect("it is memory");
+            tls.write_tls(&mut bytes).expect("I/O in memory cannot fail");
         }
         let host = &mut room.hosts[PEER];
         let sent = host.send(connection, &bytes);
-        assert!(sent == bytes.len() || !host.is_open(connection), "there is room for replies");
+        assert!(
+            sent == bytes.len() || !host.is_open(connection),
+            "the buffer has space for replies"
+        );
     }
 
     /// The data that has arrived since the last call.
@@ -155,7 +158,7 @@ impl TlsLayer {
         let mut rest = bytes.as_slice();
         let mut text = Vec::new();
         while !rest.is_empty() {
-            tls.read_tls(&mut rest).expect("it is memory");
+            tls.read_tls(&mut rest).expect("I/O in memory cannot fail");
             if tls.process_new_packets().is_err() {
                 // The client has sent an alert, so the host closes.
                 room.hosts[PEER].close(connection);
@@ -193,7 +196,12 @@ fn config(trust: &Trust, version: &'static SupportedProtocolVersion) -> Arc<Serv
     let builder = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[version])
         .expect("it is known");
-    let key = PrivateKeyDer::from_pem_slice(&trust.pem).expect("it is one");
+    let key = PrivateKeyDer::from_pem_slice(&trust.pem).expect("the key is valid");
     let chain = vec![trust.root.clone()];
-    Arc::new(builder.with_no_client_auth().with_single_cert(chain, key).expect("both fit"))
+    Arc::new(
+        builder
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .expect("the key belongs to the certificate"),
+    )
 }

@@ -167,7 +167,11 @@ fn lines_without_an_end_do_not_take_all_receive_queues() {
     room.pass(Micros::from_secs(1));
     talks.iter().for_each(|talk| room.send(talk, b"NO"));
     room.pass(Micros::from_secs(1));
-    assert_eq!(room.engines.in_use().receive_queues, 8 * usize::from(CORES), "all are lent");
+    assert_eq!(
+        room.engines.in_use().receive_queues,
+        8 * usize::from(CORES),
+        "all receive queues are in use"
+    );
     assert!(patience_of_a_newcomer(&mut room) < 30);
 }
 
@@ -304,7 +308,11 @@ fn a_closed_session_ends_even_if_its_client_does_not() {
     let talk = room.connect_from(host, 25);
     room.send(&talk, b"EHLO client.test\r\nQUIT\r\n");
     room.pass(Micros::from_secs(100));
-    assert_eq!(room.engines.in_use().sessions, 1, "it may still read the farewell");
+    assert_eq!(
+        room.engines.in_use().sessions,
+        1,
+        "the connection waits for the client to read the last reply"
+    );
     room.pass(Micros::from_secs(100));
     assert_eq!(room.engines.in_use(), InUse::default());
 }

@@ -165,8 +165,16 @@ fn scram_challenges_do_not_reveal_accounts() {
                 Asked::parse(&challenge)
             };
             let asked: Vec<Asked> = names.iter().map(|name| asked_of(name)).collect();
-            assert_eq!(asked_of("NoBody@Barepost.test").salt, asked[2].salt, "it is one name");
-            assert_eq!(asked_of("countess").salt, asked[0].salt, "it is one account");
+            assert_eq!(
+                asked_of("NoBody@Barepost.test").salt,
+                asked[2].salt,
+                "the case of a name does not matter"
+            );
+            assert_eq!(
+                asked_of("countess").salt,
+                asked[0].salt,
+                "both names have the salt of one account"
+            );
             assert!(asked.iter().all(|asked| asked.salt.len() == 24 && asked.iterations == 16_384));
             nonces.extend(asked.iter().map(|asked| {
                 asked.nonce.rsplit_once("client").expect("a nonce").1[1..].to_string()
@@ -179,7 +187,7 @@ fn scram_challenges_do_not_reveal_accounts() {
     }
     assert!(
         salts.iter().all(|of_one| *of_one == salts[0]),
-        "on each core, and after a restart: {salts:?}"
+        "salts are equal on each core and after a restart: {salts:?}"
     );
     salts[0].sort();
     salts[0].dedup();
@@ -187,7 +195,7 @@ fn scram_challenges_do_not_reveal_accounts() {
     let count = nonces.len();
     nonces.sort();
     nonces.dedup();
-    assert_eq!(nonces.len(), count, "no nonce comes twice");
+    assert_eq!(nonces.len(), count, "nonces are unique");
 }
 
 #[test]
@@ -236,7 +244,7 @@ fn a_scram_proof_cannot_be_replayed() {
     assert!(room.smtp(&mut talk, "*").starts_with("501 "));
     assert!(
         room.smtp(&mut talk, "MAIL FROM:<ada@barepost.test>").starts_with("530 "),
-        "it gave up"
+        "a cancelled login does not log in"
     );
     for _ in 0..2 {
         begin(&mut room, &mut talk, &mut scram_client, "ada", "lovelace");

@@ -85,7 +85,11 @@ fn an_unstored_logout_says_so_and_holds_until_the_restart() {
         let mut room = again(room, seed, &trust, CONFIGURATION);
         forget_connections(&mut [&mut first, &mut second]);
         first.cookie.clone_from(&tickets[0].0);
-        assert_eq!(first.get(&mut room, "/mail/box/1").status, 200, "what it said is so");
+        assert_eq!(
+            first.get(&mut room, "/mail/box/1").status,
+            200,
+            "the unstored logout is lost, as the page said"
+        );
     }
 }
 
@@ -108,7 +112,7 @@ fn a_logout_that_the_disk_did_not_note_is_noted_later() {
     forget_connections(&mut [&mut first, &mut second]);
     first.cookie.clone_from(&ticket);
     assert!(asks_for_login(&first.get(&mut room, "/mail/box/1")));
-    assert_eq!(second.get(&mut room, "/mail/box/1").status, 200, "it has not ended");
+    assert_eq!(second.get(&mut room, "/mail/box/1").status, 200, "the other session has not ended");
 }
 
 #[test]
@@ -231,7 +235,11 @@ fn an_unused_session_expires_after_two_weeks() {
         }
         busy.hang_up(&mut room);
     }
-    assert_eq!(written, [true, false, false].repeat(15), "it is noted once a day");
+    assert_eq!(
+        written,
+        [true, false, false].repeat(15),
+        "the use of a session is stored once a day"
+    );
     assert!(asks_for_login(&idle.get(&mut room, "/mail/box/1")));
 }
 
@@ -285,12 +293,15 @@ fn a_changed_password_applies_at_once_on_every_core() {
     }
     assert!(
         lets_in(&mut room, "lovelace") && !is_proved(&mut room, "lovelace"),
-        "of a hash no verifier can be made"
+        "SCRAM needs a verifier, which a hash does not give"
     );
     let before = room.machine.now;
     let page = change(&mut ada, &mut room, ["guess", "analytical", "analytical"]);
     assert!(page.contains("The current password is wrong."), "{page}");
-    assert!(room.machine.now.since(before) >= Micros::from_secs(2), "a guess costs time here too");
+    assert!(
+        room.machine.now.since(before) >= Micros::from_secs(2),
+        "a wrong current password costs time"
+    );
     for [new, again, why] in [
         ["analytical", "analytica1", "don’t match"],
         ["short", "short", "at least 8 characters"],
@@ -318,8 +329,9 @@ fn a_changed_password_applies_at_once_on_every_core() {
     let mut room = again(room, 31, &trust, CONFIGURATION);
     forget_connections(&mut [&mut ada, &mut second_browser]);
     check(&mut room, &mut ada, &mut second_browser);
-    let (_, behind) = CONFIGURATION.split_once("aliases").expect("it is ada's");
-    let (before, _) = CONFIGURATION.split_once("password_hash").expect("it is ada's");
+    let (_, behind) = CONFIGURATION.split_once("aliases").expect("Ada's account has the line");
+    let (before, _) =
+        CONFIGURATION.split_once("password_hash").expect("Ada's account has the line");
     let configured = format!("{before}password = \"configured anew\"\naliases{behind}");
     for seed in [32, 33] {
         room = again(room, seed, &trust, &configured);

@@ -89,8 +89,8 @@ fn a_webmail_message_is_signed_once_for_all_recipients() {
             world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() > number);
             world.pass(&mut room, 5);
             let now = room.machine.wall_clock();
-            let left =
-                String::from_utf8(world.peer.taken[number].content.clone()).expect("it is text");
+            let left = String::from_utf8(world.peer.taken[number].content.clone())
+                .expect("the bytes are UTF-8");
             assert!(
                 left.starts_with("DKIM-Signature: v=1; a=rsa-sha256;"),
                 "{}",
@@ -170,10 +170,10 @@ fn a_message_sent_again_after_an_undo_is_signed_anew() {
         &[("plan.pdf", b"few bytes")],
     );
     let what =
-        between(&page, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
+        between(&page, "name=\"what\" value=\"", "\"").expect("the page has an undo").to_string();
     let token = ada.get(&mut room, "/mail/compose").token();
     let back = ada.post(&mut room, "/mail/undo", &[("token", &token), ("what", &what)]).text();
-    let draft = between(&back, "name=\"draft\" value=\"", "\"").expect("it is one");
+    let draft = between(&back, "name=\"draft\" value=\"", "\"").expect("the page has a draft");
     let carried = between(&back, "name=\"carry\" value=\"", "\"").expect("it has a file");
     assert!(back.contains("First.") && !back.contains("DKIM"), "{back}");
     let form = [

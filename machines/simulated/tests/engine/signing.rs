@@ -148,7 +148,7 @@ fn redirects_and_external_messages_are_not_signed() {
         message_from(&format!("ada@barepost.test{}", "\r\nTo: grace@barepost.test".repeat(600))),
     ] {
         assert!(submit(&mut room, &message).starts_with("250 "));
-        let text = String::from_utf8(newest(&mut room, "grace")).expect("it is text");
+        let text = String::from_utf8(newest(&mut room, "grace")).expect("the bytes are UTF-8");
         let head = "Return-Path: <ada@barepost.test>";
         let spaces = text
             .split("\r\n")
@@ -170,7 +170,7 @@ fn redirects_and_external_messages_are_not_signed() {
     assert_eq!(verdicts(&signed, room.machine.wall_clock()), BOTH);
     let own = message_from("ada@barepost.test");
     assert!(room.deliver("grace@barepost.test", own.as_bytes()).starts_with("250 "));
-    let text = String::from_utf8(newest(&mut room, "grace")).expect("it is text");
+    let text = String::from_utf8(newest(&mut room, "grace")).expect("the bytes are UTF-8");
     assert!(
         text.starts_with("Return-Path: <sender@elsewhere.test>\r\nReceived: ")
             && !text.contains("DKIM")

@@ -101,7 +101,7 @@ fn a_message_is_deferred_when_too_many_questions_wait() {
     let waiting: Vec<Talk> = names.iter().map(|path| server.begin(&mut room, path)).collect();
     waiting.iter().for_each(|talk| room.send(talk, b"DATA\r\n"));
     room.pass(Micros::from_secs(1));
-    assert_eq!(room.engines.in_use().questions, 32, "an address has a third of 96");
+    assert_eq!(room.engines.in_use().questions, 32, "an address may have a third of 96");
     // Neither the SPF record nor the policy of the domain can be queried.
     assert_eq!(
         send(&mut room, &mut server, "ceo@strict.test", &message_from("ceo@strict.test")),
@@ -151,7 +151,11 @@ fn unanswered_key_queries_do_not_hide_the_policy() {
         (0..8).map(signature).collect::<String>() + &message_from("ceo@a.b.c.d.e.pass.test");
     assert_eq!(send(&mut room, &mut server, "me@far.test", &message), REFUSED);
     let policy = server.asked.iter().position(|(name, _)| name == "_dmarc.a.b.c.d.e.pass.test");
-    assert!(policy.is_some_and(|place| place <= 9), "it waits for no key: {:?}", server.asked);
+    assert!(
+        policy.is_some_and(|place| place <= 9),
+        "the policy is queried before the keys: {:?}",
+        server.asked
+    );
     room.until_nothing_is_in_use();
 }
 

@@ -119,7 +119,8 @@ fn mail_is_sent_and_read_after_starttls() {
         room.until_tls(&mut tls_stream, "the message is there", |tls_stream| {
             tls_stream.heard.ends_with(b"\r\n.\r\n")
         });
-        let message = String::from_utf8(std::mem::take(&mut tls_stream.heard)).expect("it is text");
+        let message =
+            String::from_utf8(std::mem::take(&mut tls_stream.heard)).expect("the bytes are UTF-8");
         assert!(message.contains(" with ESMTPS id ") && message.contains(&body));
         leave(&mut room, tls_stream);
     }
@@ -195,7 +196,7 @@ fn clear_text_before_the_handshake_ends_the_connection() {
         assert!(is_welcome(&room.pop3(&mut talk, command(port))));
         let mut tls_stream = room.start_tls(talk, &client);
         let mut hello = Vec::new();
-        tls_stream.tls.write_tls(&mut hello).expect("it is memory");
+        tls_stream.tls.write_tls(&mut hello).expect("I/O in memory cannot fail");
         room.send(&tls_stream.talk, &[hello.as_slice(), b"EHLO thief.test\r\n"].concat());
         room.until("the server has hung up", |room| room.has_hung_up(&mut tls_stream.talk));
         let heard = String::from_utf8_lossy(&tls_stream.talk.heard).into_owned();
@@ -259,7 +260,7 @@ fn starttls_is_refused_while_handshakes_are_at_their_limit() {
     let client = Arc::new(client(&trust, &[]));
     let mut hello = Vec::new();
     let mut first = room.connect_tls(995, &client);
-    first.tls.write_tls(&mut hello).expect("it is memory");
+    first.tls.write_tls(&mut hello).expect("I/O in memory cannot fail");
     let mut talks: Vec<Talk> = (0..2).map(|at| greeted(&mut room, [SMTP, POP3][at])).collect();
     let flood: Vec<Talk> = (0..most)
         .map(|_| {
@@ -272,7 +273,7 @@ fn starttls_is_refused_while_handshakes_are_at_their_limit() {
     room.until("there is no room for another", |room| room.engines.in_use().handshakes == most);
     assert!(room.smtp(&mut talks[0], "STARTTLS").starts_with("454 4.7.0 "));
     assert!(room.pop3(&mut talks[1], "STLS").starts_with("-ERR [SYS/TEMP] "));
-    assert_eq!(room.smtp(&mut talks[0], "NOOP"), "250 2.0.0 OK", "and the conversation goes on");
+    assert_eq!(room.smtp(&mut talks[0], "NOOP"), "250 2.0.0 OK", "the conversation continues");
     flood.iter().chain(&talks).chain([&first.talk]).for_each(|talk| room.abort(talk));
     room.until("nothing is left", |room| room.engines.in_use() == InUse::default());
 }

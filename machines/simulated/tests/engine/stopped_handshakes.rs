@@ -79,7 +79,7 @@ impl Stopper {
     fn flight(&mut self, part: fn(usize) -> usize) {
         let mut flight = Vec::new();
         while self.tls_stream.tls.wants_write() {
-            self.tls_stream.tls.write_tls(&mut flight).expect("it is memory");
+            self.tls_stream.tls.write_tls(&mut flight).expect("I/O in memory cannot fail");
         }
         flight.truncate(part(flight.len()));
         self.unsaid.append(&mut flight);
@@ -115,7 +115,7 @@ impl Stopper {
         let mut rest = heard.as_slice();
         while !rest.is_empty() {
             chance::seed(1);
-            tls.read_tls(&mut rest).expect("it is memory");
+            tls.read_tls(&mut rest).expect("I/O in memory cannot fail");
             tls.process_new_packets().expect("the server's TLS is right");
         }
         let is_old = tls.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_2);
@@ -130,7 +130,11 @@ impl Stopper {
 /// Requests the page, and checks that it arrives.
 fn is_served(room: &mut Room, tls_stream: &mut TlsStream) {
     room.complete_handshake(tls_stream);
-    assert!(!room.has_hung_up(&mut tls_stream.talk), "it is sent away: {:?}", tls_stream.complaint);
+    assert!(
+        !room.has_hung_up(&mut tls_stream.talk),
+        "the client is refused: {:?}",
+        tls_stream.complaint
+    );
     room.send_tls(tls_stream, b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n");
     assert_eq!(room.line_tls(tls_stream), "HTTP/1.1 200 OK");
     room.until_tls(tls_stream, "the page is there", |tls_stream| {
@@ -172,7 +176,7 @@ fn vanished_handshakes_do_not_block_others() {
         room.pass(Micros::from_secs(1));
         for tls_stream in &mut crowd {
             let mut hello = Vec::new();
-            tls_stream.tls.write_tls(&mut hello).expect("it is memory");
+            tls_stream.tls.write_tls(&mut hello).expect("I/O in memory cannot fail");
             assert_eq!(room.send_some(&tls_stream.talk, &hello), hello.len());
         }
         room.until("all have begun", |room| room.engines.in_use().handshakes == VANISHING);

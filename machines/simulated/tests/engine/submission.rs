@@ -78,8 +78,8 @@ fn a_logged_in_client_sends_mail_over_either_kind_of_tls() {
         room.until_tls(&mut session, "the server closes", |session| session.is_closed);
         room.part(session.talk);
         let mut reader = room.log_in("grace");
-        let message =
-            String::from_utf8(room.retrieve_any(&mut reader, number + 1)).expect("it is text");
+        let message = String::from_utf8(room.retrieve_any(&mut reader, number + 1))
+            .expect("the bytes are UTF-8");
         assert!(
             message.contains(" with ESMTPSA id ") && message.ends_with("A letter.\r\n"),
             "{message}"
@@ -113,7 +113,7 @@ fn submission_adds_missing_fields_and_removes_bcc() {
     let mut reader = room.log_in("grace");
     let mut messages = (1..=4).map(|number| {
         let message =
-            String::from_utf8(room.retrieve_any(&mut reader, number)).expect("it is text");
+            String::from_utf8(room.retrieve_any(&mut reader, number)).expect("the bytes are UTF-8");
         let start = message.find(" +0000\r\n").expect("our own trace ends with the time")
             + " +0000\r\n".len();
         message[start..].to_string()

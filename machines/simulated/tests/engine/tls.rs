@@ -57,7 +57,7 @@ fn pages_arrive_over_tls_and_both_sides_close() {
         assert_eq!(tls_stream.tls.alpn_protocol(), Some(b"http/1.1".as_slice()));
         assert!(
             page(&mut room, &mut tls_stream, "/large") == large(LARGE_BYTES),
-            "every byte, in its place"
+            "the page arrives unchanged"
         );
         assert_eq!(room.engines.in_use().tls_connections, 1);
         assert_eq!(room.engines.in_use().handshakes, 0);
@@ -138,13 +138,9 @@ fn hsts_is_sent_only_with_a_publicly_trusted_certificate() {
         room.finish_tls(tls_stream);
         let mut talk = room.connect(80);
         room.send(&talk, b"GET / HTTP/1.1\r\nHost: mail.barepost.test\r\n\r\n");
-        assert_eq!(
-            room.line(&mut talk),
-            "HTTP/1.1 200 OK",
-            "pages are given in the clear as before"
-        );
+        assert_eq!(room.line(&mut talk), "HTTP/1.1 200 OK", "pages are still served in clear text");
         assert!(room.line(&mut talk).starts_with("Date: "));
-        assert!(!said(room.line(&mut talk)), "it is said over TLS alone (RFC 6797 section 7.2)");
+        assert!(!said(room.line(&mut talk)), "HSTS is sent over TLS only (RFC 6797 section 7.2)");
         room.part(talk);
     }
 }
@@ -166,7 +162,7 @@ fn pop3_over_tls_accepts_passwords_from_any_address() {
     });
     assert!(
         tls_stream.heard.windows(body.len()).any(|part| part == body.as_bytes()),
-        "the message as it was sent"
+        "the message arrives unchanged"
     );
     tls_stream.heard.clear();
     room.send_tls(&mut tls_stream, b"QUIT\r\n");
@@ -218,7 +214,7 @@ fn a_returning_client_resumes_with_its_ticket() {
     for time in 0..3 {
         let mut tls_stream = room.connect_tls(443, &client);
         assert_eq!(page(&mut room, &mut tls_stream, "/"), b"Index");
-        let kind = tls_stream.tls.handshake_kind().expect("it is done");
+        let kind = tls_stream.tls.handshake_kind().expect("the handshake is done");
         assert_eq!(kind == rustls::HandshakeKind::Resumed, time > 0, "{kind:?}");
         room.finish_tls(tls_stream);
     }
@@ -231,7 +227,7 @@ fn failed_handshakes_leave_nothing_behind() {
     let mut stopped = Vec::new();
     let mut hello = Vec::new();
     let mut tls_stream = room.connect_tls(443, &browser(&trust));
-    tls_stream.tls.write_tls(&mut hello).expect("it is memory");
+    tls_stream.tls.write_tls(&mut hello).expect("I/O in memory cannot fail");
     // Each of these clients stops after this many bytes of its first flight.
     for length in [1, 5, 6, hello.len() - 1, hello.len()] {
         let talk = room.connect(443);
@@ -260,9 +256,13 @@ fn a_tampered_record_ends_only_its_connection() {
     let mut tls_stream = room.connect_tls(443, &browser(&trust));
     assert_eq!(page(&mut room, &mut tls_stream, "/"), b"Index");
     use std::io::Write;
-    tls_stream.tls.writer().write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("it is memory");
+    tls_stream
+        .tls
+        .writer()
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .expect("I/O in memory cannot fail");
     let mut record = Vec::new();
-    tls_stream.tls.write_tls(&mut record).expect("it is memory");
+    tls_stream.tls.write_tls(&mut record).expect("I/O in memory cannot fail");
     record[20] ^= 1;
     room.send(&tls_stream.talk, &record);
     room.until_tls(&mut tls_stream, "the client hears why", |tls_stream| {
@@ -289,7 +289,7 @@ fn excess_handshakes_are_refused_and_stalled_ones_evicted() {
     let mut flood = Vec::new();
     {
         let mut tls_stream = tls_stream;
-        tls_stream.tls.write_tls(&mut hello).expect("it is memory");
+        tls_stream.tls.write_tls(&mut hello).expect("I/O in memory cannot fail");
         flood.push(tls_stream.talk);
     }
     for _ in 0..most + 40 {
@@ -336,7 +336,7 @@ fn handshakes_do_one_step_per_turn() {
     // All clients send their last flight at the same time.
     for tls_stream in &mut crowd {
         let mut hello = Vec::new();
-        tls_stream.tls.write_tls(&mut hello).expect("it is memory");
+        tls_stream.tls.write_tls(&mut hello).expect("I/O in memory cannot fail");
         room.send(&tls_stream.talk, &hello);
         room.until("the server has spoken", |room| {
             room.listen(&mut tls_stream.talk);
@@ -374,7 +374,7 @@ fn output_leaves_before_a_handshake_step() {
     let mut asking = room.connect(80);
     room.pass(Micros::from_millis(100));
     let mut hello = Vec::new();
-    tls_stream.tls.write_tls(&mut hello).expect("it is memory");
+    tls_stream.tls.write_tls(&mut hello).expect("I/O in memory cannot fail");
     room.send(&tls_stream.talk, &hello);
     room.send(&asking, b"GET / HTTP/1.1\r\nHost: web.test\r\n\r\n");
     // The ClientHello and the request arrive in one turn.
@@ -434,7 +434,13 @@ fn the_same_seed_repeats_the_same_run_over_tls() {
             frames.push((room.machine.now, room.turns, tls_stream.heard.len()));
             tls_stream.heard.len() > LARGE_BYTES
         });
-        (frames, tls_stream.tls.export_keying_material([0; 32], b"life", None).expect("it is done"))
+        (
+            frames,
+            tls_stream
+                .tls
+                .export_keying_material([0; 32], b"life", None)
+                .expect("the handshake is done"),
+        )
     };
     assert!(life(12) == life(12));
     assert!(life(12) != life(13));

@@ -116,7 +116,8 @@ fn hold_owner(room: &mut Room, trust: &Trust, name: &str) -> bool {
 fn a_core_that_does_not_answer_leaves_no_client_without_a_reply() {
     let trust = Trust::new("mail.barepost.test");
     let configuration = format!("{CONFIGURATION}unthrottled_from = [\"10.0.0.0/24\"]\n");
-    let sizes = Sizes::for_memory(4 * Sizes::memory_bytes_min(CORES), CORES).expect("it is enough");
+    let sizes =
+        Sizes::for_memory(4 * Sizes::memory_bytes_min(CORES), CORES).expect("the memory is enough");
     // The core that owns an account depends on the seed.
     let is_held = (31..40).any(|seed| {
         let (disk, certificates) = (MemoryDisk::blank(256 << 20), vec![trust.certificate.clone()]);

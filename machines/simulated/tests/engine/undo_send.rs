@@ -68,7 +68,7 @@ impl People {
         form.extend(carried.iter().map(|file| ("carry", *file)));
         let page = kept(room, &mut self.ada, &form, files);
         assert!(page.contains("Sending…") && page.contains("data-seconds=\"10\""), "{page}");
-        between(&page, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string()
+        between(&page, "name=\"what\" value=\"", "\"").expect("the page has an undo").to_string()
     }
 
     pub(super) fn undo(&mut self, room: &mut Room, what: &str) -> String {
@@ -167,16 +167,16 @@ fn a_message_is_marked_answered_when_the_reply_leaves() {
             ("do", "send"),
         ];
         let page = people.ada.post(room, "/mail/compose", &form).text();
-        between(&page, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string()
+        between(&page, "name=\"what\" value=\"", "\"").expect("the page has an undo").to_string()
     };
     let what = answer(&mut people, &mut room);
     people.undo(&mut room, &what);
     room.pass(Micros::from_secs(15));
-    assert!(!is_marked(&mut people, &mut room), "it was taken back");
+    assert!(!is_marked(&mut people, &mut room), "the send was undone");
     answer(&mut people, &mut room);
-    assert!(!is_marked(&mut people, &mut room), "it can be taken back");
+    assert!(!is_marked(&mut people, &mut room), "the send can be undone");
     room.pass(Micros::from_secs(15));
-    assert!(is_marked(&mut people, &mut room), "it has left");
+    assert!(is_marked(&mut people, &mut room), "the message has left");
 }
 
 /// The original is marked even if the send was undone and the draft was saved in between.
@@ -208,7 +208,7 @@ fn a_reply_sent_again_after_an_undo_marks_the_original() {
         };
     let page = written(&mut people, &mut room, ["", "1.1"], "send");
     let what =
-        between(&page, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
+        between(&page, "name=\"what\" value=\"", "\"").expect("the page has an undo").to_string();
     let page = people.undo(&mut room, &what);
     let hidden = |page: &str| {
         ["draft", "answers"].map(|name| {
@@ -223,12 +223,12 @@ fn a_reply_sent_again_after_an_undo_marks_the_original() {
     written(&mut people, &mut room, [&draft, &answers], "send");
     assert!(
         !people.ada.get(&mut room, "/mail/box/1").text().contains("title=\"Replied\""),
-        "it can be taken back"
+        "the send can be undone"
     );
     room.pass(Micros::from_secs(15));
     assert!(
         people.ada.get(&mut room, "/mail/box/1").text().contains("title=\"Replied\""),
-        "it has left"
+        "the message has left"
     );
     let sent = people.ada.get(&mut room, "/mail/download/3.1").text();
     assert!(sent.contains(&format!("In-Reply-To: {identifier}\r\n")), "{sent}");
@@ -278,7 +278,7 @@ fn an_undone_send_is_a_draft_again_and_does_not_leave() {
     assert!(drafts.starts_with("/mail/box/2?"), "{drafts}");
     assert!(
         people.ada.get(&mut room, &drafts).text().contains(&undo),
-        "where drafts are it can be taken back"
+        "the list of drafts has the undo"
     );
     let back = people.undo(&mut room, &undo);
     for words in [
@@ -291,14 +291,17 @@ fn an_undone_send_is_a_draft_again_and_does_not_leave() {
     ] {
         assert!(back.contains(words), "{words}: {back}");
     }
-    assert!(people.undo(&mut room, &undo).contains("Sending undone."), "asking twice does no harm");
+    assert!(
+        people.undo(&mut room, &undo).contains("Sending undone."),
+        "a second undo has no effect"
+    );
     people.wait(&mut room, 100);
     assert_eq!(people.copies(&mut room), NOT_SENT);
     let mut room = people.after_power_cut(room, 302, &trust);
     people.wait(&mut room, 100);
     assert_eq!(people.copies(&mut room), NOT_SENT);
     people.send(&mut room, "2.1", "All is better.");
-    assert_eq!(people.copies(&mut room), NOT_SENT, "the draft has gone into what is held");
+    assert_eq!(people.copies(&mut room), NOT_SENT, "the draft has become the held message");
     room.pass(Micros::from_secs(12));
     assert_eq!(people.copies(&mut room), DELIVERED);
     assert!(people.grace.get(&mut room, "/mail/box/1/1").text().contains("All is better."));

@@ -152,7 +152,9 @@ fn a_large_file_is_saved_with_a_draft_and_sent_whole() {
         let page = ada.follow(&kept);
         let carried =
             between(&page, "name=\"carry\" value=\"", "\"").expect("it goes along").to_string();
-        let draft = between(&page, "name=\"draft\" value=\"", "\"").expect("it is one").to_string();
+        let draft = between(&page, "name=\"draft\" value=\"", "\"")
+            .expect("the page has a draft")
+            .to_string();
         assert!(carried.ends_with(" large.png") && page.contains("See the file."), "{page}");
         assert_eq!(ada.drafts(), 1);
         let again = [&WORDS[..], &[("draft", draft.as_str()), ("carry", &carried)]].concat();
@@ -229,7 +231,9 @@ fn an_interrupted_upload_keeps_the_previous_draft() {
         let mut ada = Writer::new(seed);
         let kept = ada.send(&form(&ada.token, &[("text", "First.")], &[("a.png", b"a")], "save"));
         let page = ada.follow(&kept);
-        let draft = between(&page, "name=\"draft\" value=\"", "\"").expect("it is one").to_string();
+        let draft = between(&page, "name=\"draft\" value=\"", "\"")
+            .expect("the page has a draft")
+            .to_string();
         let body = form(
             &ada.token,
             &[("text", "Second."), ("draft", &draft)],
@@ -308,8 +312,9 @@ fn assert_returns_text(ada: &mut Writer, mut tls_stream: TlsStream) {
     assert_eq!(page.status, 403);
     let text = page.text();
     assert!(text.contains("Your attachments were not kept: attach them again"), "{text}");
-    let kept =
-        between(&text, "name=\"kept\" value=\"", "\"").expect("it waits").replace("&#38;", "&");
+    let kept = between(&text, "name=\"kept\" value=\"", "\"")
+        .expect("the form keeps the message")
+        .replace("&#38;", "&");
     assert!(kept.contains("See+the+file."), "{kept}");
     ada.room.close_tls(tls_stream);
 }
@@ -345,7 +350,8 @@ fn a_full_disk_keeps_the_previous_draft_and_returns_the_text() {
     let mut ada = Writer::in_room(room, trust);
     let kept = ada.send(&form(&ada.token, &[("text", "First.")], &[("a.png", b"a")], "save"));
     let page = ada.follow(&kept);
-    let draft = between(&page, "name=\"draft\" value=\"", "\"").expect("it is one").to_string();
+    let draft =
+        between(&page, "name=\"draft\" value=\"", "\"").expect("the page has a draft").to_string();
     let words = [("text", "Second."), ("draft", draft.as_str())];
     let page =
         ada.send(&form(&ada.token, &words, &[("large.png", &[large(), large()].concat())], "save"));
@@ -369,7 +375,9 @@ fn an_upload_is_atomic_at_any_power_cut() {
         let whole = large()[..400_000].to_vec();
         let kept = ada.send(&form(&ada.token, &[("text", "First.")], &[("a.png", b"a")], "save"));
         let page = ada.follow(&kept);
-        let draft = between(&page, "name=\"draft\" value=\"", "\"").expect("it is one").to_string();
+        let draft = between(&page, "name=\"draft\" value=\"", "\"")
+            .expect("the page has a draft")
+            .to_string();
         let words = [&WORDS[..], &[("draft", draft.as_str())]].concat();
         let body = form(&ada.token, &words, &[("large.png", &whole)], "send");
         let head = ada.head(&format!("Content-Length: {}", body.len()));

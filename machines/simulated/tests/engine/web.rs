@@ -56,7 +56,7 @@ fn pipelined_requests_for_large_files_arrive_whole_and_in_order() {
     for path in paths {
         let found = body(&mut room, &mut talk, if path == "/nothing" { "404" } else { "200" });
         match path {
-            "/large" => assert!(found == large(LARGE_BYTES), "every byte, in its place"),
+            "/large" => assert!(found == large(LARGE_BYTES), "the page arrives unchanged"),
             "/" => assert_eq!(found, b"Index"),
             _ => {}
         }

@@ -256,7 +256,7 @@ fn a_logged_in_user_reads_and_files_mail() {
             && text.contains("It weaves."),
         "{text}"
     );
-    assert!(text.find("Loom") < text.find("Engine"), "the newest stands first");
+    assert!(text.find("Loom") < text.find("Engine"), "the newest message is first");
     assert!(text.contains("1–2 of 2"));
 
     let read = browser.get(&mut room, "/mail/box/1/1");
@@ -277,7 +277,7 @@ fn a_logged_in_user_reads_and_files_mail() {
     let text = after.text();
     assert!(text.contains("Message moved to Archive.") && !text.contains("Engine"), "{text}");
     let undo =
-        between(&text, "name=\"what\" value=\"", "\"").expect("it can be taken back").to_string();
+        between(&text, "name=\"what\" value=\"", "\"").expect("the page has an undo").to_string();
     assert!(browser.get(&mut room, "/mail/box/4").text().contains("Engine"));
     let back = browser.post(&mut room, "/mail/undo", &[("token", &token), ("what", &undo)]);
     assert!(back.text().contains("Engine"), "{}", back.text());
@@ -309,7 +309,7 @@ fn only_a_live_session_cookie_gives_access() {
         let page = browser.get(&mut room, "/mail/box/1");
         assert_eq!(page.status, 303);
         assert!(page.field("Location").starts_with("/mail/login"));
-        assert_eq!(browser.get(&mut room, "/mail/login").status, 200, "what it leads to is there");
+        assert_eq!(browser.get(&mut room, "/mail/login").status, 200, "the login page exists");
     }
 }
 
@@ -507,7 +507,8 @@ fn a_draft_is_saved_continued_and_replaced() {
             && text.contains("value=\"ada@barepost.test\""),
         "{text}"
     );
-    let draft = between(&text, "name=\"draft\" value=\"", "\"").expect("it is one").to_string();
+    let draft =
+        between(&text, "name=\"draft\" value=\"", "\"").expect("the page has a draft").to_string();
     let kept = browser.post(
         &mut room,
         "/mail/compose",
@@ -682,7 +683,7 @@ fn unread_responses_hold_bounded_memory() {
     let head = format!("GET /mail/source/1.1 HTTP/1.1\r\nHost: {NAME}\r\nCookie: {cookie}\r\n\r\n");
     let mut deaf = Vec::new();
     let busy = loop {
-        assert!(deaf.len() < 60, "each takes as much as it wants");
+        assert!(deaf.len() < 60, "unread responses are not limited");
         let mut tls_stream = room.connect_tls(443, &settings);
         room.send_tls(&mut tls_stream, head.as_bytes());
         // The test reads only the beginning of the response.

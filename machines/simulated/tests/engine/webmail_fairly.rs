@@ -41,7 +41,8 @@ fn logged_in(room: &mut Room, trust: &Trust, name: &str) -> Browser {
 /// A room in which Ada and Grace have mail.
 fn serving(seed: u64, trust: &Trust) -> Room {
     let configuration = format!("{CONFIGURATION}unthrottled_from = [\"10.0.0.0/24\"]\n");
-    let sizes = Sizes::for_memory(4 * Sizes::memory_bytes_min(CORES), CORES).expect("it is enough");
+    let sizes =
+        Sizes::for_memory(4 * Sizes::memory_bytes_min(CORES), CORES).expect("the memory is enough");
     let (disk, certificates) = (MemoryDisk::blank(256 << 20), vec![trust.certificate.clone()]);
     let mut room =
         Room::certified(seed, disk, sizes, &configuration, Site::default(), certificates);
@@ -125,7 +126,7 @@ fn a_request_above_what_may_wait_is_refused_at_once() {
         room.close_tls(tls_stream);
     }
     search(&mut room, &mut refused, &ada);
-    assert_eq!(answer(&mut room, &mut refused).status, 200, "it is tried again");
+    assert_eq!(answer(&mut room, &mut refused).status, 200, "the request can be repeated");
     room.close_tls(refused);
     room.until_nothing_is_in_use();
 }

@@ -134,16 +134,16 @@ fn each_window_reports_and_undoes_its_own_actions() {
         assert_eq!(
             undo(&third.get(&mut room, "/mail/box/1").text()),
             None,
-            "nothing was done here"
+            "this window has done nothing"
         );
         assert_eq!(undo(&second.get(&mut room, &elsewhere).text()), Some("4.2-2.1"));
         let page = first.get(&mut room, &there).text();
         assert_eq!(undo(&page), Some("4.1-1.1"), "{page}");
         assert!(
             page.contains("name=\"here\" value=\"/mail/box/1\""),
-            "the page is the one that it was: {page}"
+            "the page shows the same mailbox: {page}"
         );
-        assert_eq!(undo(&first.get(&mut room, &there).text()), None, "it is told once");
+        assert_eq!(undo(&first.get(&mut room, &there).text()), None, "a notice is shown once");
         let back =
             first.post(&mut room, "/mail/undo", &[("token", &token), ("what", "4.1-1.1")]).text();
         assert!(back.contains("First") && !back.contains("Second"), "{back}");

@@ -57,7 +57,10 @@ fn times_are_read_in_every_form() {
     assert!(
         parse("+.5~+.3 > . 1:1(0) ack 1").is_err() && parse("* < . 1:1(0) ack 1 win 1").is_err()
     );
-    assert!(parse("+.1~+.2 close(3) = 0").is_err(), "ranges are for packets of ours");
+    assert!(
+        parse("+.1~+.2 close(3) = 0").is_err(),
+        "only packets of ours may have a range of times"
+    );
 }
 
 #[test]
@@ -98,7 +101,7 @@ fn numbers_windows_and_ports_are_read() {
     assert_eq!(packet("0 > 8080 > 40000 . 1:1(0) ack 1").ports, Some((8080, 40_000)));
     assert!(
         parse("0 > . 1:1002(1000) ack 1").is_err(),
-        "an end that is not start and length together"
+        "the end must be the start plus the length"
     );
     assert!(parse("0 > . 1:1(0) ack 1 win 70000").is_err());
 }
@@ -266,10 +269,7 @@ fn syntax_errors_fail_at_their_line() {
     assert_eq!((line, seen.as_str()), (2, "`ack`"));
     assert_eq!(failure(&play("0 `never closed\n")).0, 1);
     assert_eq!(failure(&play("--no_such_option=1\n0 close(3) = 0\n")).0, 1);
-    assert!(
-        matches!(play("").verdict, Verdict::Passed),
-        "a script without events asks for nothing"
-    );
+    assert!(matches!(play("").verdict, Verdict::Passed), "a script without events passes");
 }
 
 #[test]

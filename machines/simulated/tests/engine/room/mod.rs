@@ -64,7 +64,7 @@ pub(crate) const NO_QUOTA: &str = "[limits]\nquota = \"unlimited\"\n";
 
 /// The sizes of the smallest machine.
 pub(crate) fn usual_sizes() -> Sizes {
-    Sizes::for_memory(Sizes::memory_bytes_min(CORES), CORES).expect("it is enough")
+    Sizes::for_memory(Sizes::memory_bytes_min(CORES), CORES).expect("the memory is enough")
 }
 
 /// A machine with its engines, and client hosts, on one wire.

@@ -95,7 +95,7 @@ impl ScramClient {
 
 fn text(challenge: &str) -> String {
     String::from_utf8(Base64::decode_vec(challenge).expect("a challenge is in base64"))
-        .expect("it is text")
+        .expect("the bytes are UTF-8")
 }
 
 fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {

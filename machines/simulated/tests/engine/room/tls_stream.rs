@@ -47,17 +47,20 @@ impl Trust {
     /// the machine's start.
     pub(crate) fn made(seed: u64, names: &[&str], days: Range<i64>) -> Trust {
         chance::seed(seed);
-        let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key is made");
+        let key =
+            KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key can be generated");
         let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
         let mut parameters = CertificateParams::new(names).expect("names");
         let day = |number: i64| {
             date_time_ymd(2020, 1, 1) + Duration::from_secs((2192 + number) as u64 * 24 * 3600)
         };
         (parameters.not_before, parameters.not_after) = (day(days.start), day(days.end));
-        let made = parameters.self_signed(&key).expect("it is signed");
+        let made = parameters.self_signed(&key).expect("the certificate can be signed");
         let (pem, key) = (made.pem(), key.serialize_pem());
-        let certificate = Certificate::parse(pem.as_bytes(), key.as_bytes()).expect("both fit");
-        let root = CertificateDer::from_pem_slice(pem.as_bytes()).expect("it is one");
+        let certificate = Certificate::parse(pem.as_bytes(), key.as_bytes())
+            .expect("the key belongs to the certificate");
+        let root =
+            CertificateDer::from_pem_slice(pem.as_bytes()).expect("the certificate is valid");
         Trust { certificate, root, pem: [pem, key].concat().into_bytes() }
     }
 }
@@ -97,10 +100,12 @@ fn client_with(
     versions: &[&'static SupportedProtocolVersion],
 ) -> ClientConfig {
     let mut roots = RootCertStore::empty();
-    trusted.iter().for_each(|trust| roots.add(trust.root.clone()).expect("it is a certificate"));
+    trusted
+        .iter()
+        .for_each(|trust| roots.add(trust.root.clone()).expect("the root is a valid certificate"));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_details(provider, Arc::new(FixedClock));
-    let builder = builder.with_protocol_versions(versions).expect("both are known");
+    let builder = builder.with_protocol_versions(versions).expect("the versions are supported");
     let mut client = builder.with_root_certificates(roots).with_no_client_auth();
     client.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
     client.resumption = Resumption::in_memory_sessions(8);
@@ -170,7 +175,7 @@ impl Room {
         self.listen(talk);
         while !talk.heard.is_empty() && complaint.is_none() {
             let mut rest = talk.heard.as_slice();
-            let count = tls.read_tls(&mut rest).expect("it is memory");
+            let count = tls.read_tls(&mut rest).expect("I/O in memory cannot fail");
             talk.heard.drain(..count);
             *complaint = tls.process_new_packets().err();
             let mut text = [0; 4096];
@@ -190,7 +195,7 @@ impl Room {
             }
         }
         while tls.wants_write() {
-            tls.write_tls(to_send).expect("it is memory");
+            tls.write_tls(to_send).expect("I/O in memory cannot fail");
         }
         let sent = self.hosts[talk.host].send(talk.connection, to_send);
         to_send.drain(..sent);
@@ -199,7 +204,7 @@ impl Room {
     /// Sends all of `text`, with as many steps as it takes.
     pub(crate) fn send_tls(&mut self, tls_stream: &mut TlsStream, text: &[u8]) {
         for part in text.chunks(16_000) {
-            tls_stream.tls.writer().write_all(part).expect("it is memory");
+            tls_stream.tls.writer().write_all(part).expect("I/O in memory cannot fail");
             self.until_tls(tls_stream, "all is sent", |tls_stream| tls_stream.to_send.is_empty());
         }
     }
@@ -239,9 +244,10 @@ impl Room {
         self.until_tls(tls_stream, "a line arrives", |tls_stream| {
             tls_stream.heard.contains(&b'\n')
         });
-        let end = tls_stream.heard.iter().position(|byte| *byte == b'\n').expect("it is there");
+        let end =
+            tls_stream.heard.iter().position(|byte| *byte == b'\n').expect("a line is complete");
         let line: Vec<u8> = tls_stream.heard.drain(..=end).collect();
-        String::from_utf8(line).expect("it is text").trim_end().to_string()
+        String::from_utf8(line).expect("the bytes are UTF-8").trim_end().to_string()
     }
 
     /// Steps until the handshake is done.
