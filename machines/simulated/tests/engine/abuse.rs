@@ -644,7 +644,7 @@ fn envelope(talk: usize, number: usize) -> String {
 }
 
 #[test]
-fn each_deferred_message_of_many_may_come_again_to_any_core() {
+fn each_greylisted_message_may_be_retried_on_any_core() {
     const TALKS: usize = 60;
     const EACH: usize = 90;
     let limits = "connections = 1000\nconnections_a_minute = 9000\nmessages_a_minute = 60000\nrecipients_a_minute = 60000";

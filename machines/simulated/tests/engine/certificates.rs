@@ -167,7 +167,7 @@ fn an_acknowledged_certificate_is_used_on_every_core() {
 
 /// The server stores the certificate although no client sends anything after it.
 #[test]
-fn certificate_that_came_is_stored_at_once() {
+fn an_upload_needs_no_further_input_to_be_stored() {
     let (first, second) = (Trust::new(NAME), other(8, -1..90));
     let mut room = serving(3, &first);
     let mut tls_stream = room.connect_tls(443, &client(&[&first]));

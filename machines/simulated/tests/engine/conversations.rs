@@ -181,7 +181,7 @@ fn a_long_conversation_has_a_bounded_page_and_one_row() {
 }
 
 #[test]
-fn inline_images_are_shown_and_phishing_warnings_beside_them() {
+fn inline_images_and_phishing_warnings_are_shown() {
     let (mut room, trust) = serving(23);
     let html = "<img src=\"cid:logo@bank.example\"><a href=\"https://evil.test/\">bank.example</a>";
     deliver(

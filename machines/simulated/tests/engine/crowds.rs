@@ -87,7 +87,7 @@ fn messages(count: usize, user: usize, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn hundreds_send_and_read_at_once() {
+fn hundreds_of_clients_send_and_read_at_once() {
     const SENDERS: usize = 300;
     const MESSAGES: usize = 4;
     let mut room = crowded_room(1, 4, usual_sizes());

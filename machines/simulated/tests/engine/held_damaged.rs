@@ -99,7 +99,7 @@ fn a_disk_that_reads_again_sends_the_held_message() {
 
 /// The disk is damaged when some recipient may have the message already.
 #[test]
-fn a_message_damaged_while_it_leaves_comes_at_most_once() {
+fn a_message_damaged_while_it_leaves_arrives_at_most_once() {
     let mut ends = [0; 3];
     for steps in (0..80).step_by(4) {
         let (mut room, trust) = serving(1_040);

@@ -210,7 +210,7 @@ pub(super) fn fill(room: &mut Room, octets: usize) {
 /// The message has begun to leave, and waits for another attempt because the first recipient's copy
 /// found no space.
 #[test]
-fn undo_says_so_when_a_message_has_begun_to_leave() {
+fn an_undo_is_refused_when_a_message_has_begun_to_leave() {
     let trust = Trust::new("mail.barepost.test");
     let (disk, certificates) = (MemoryDisk::blank(6 << 20), vec![trust.certificate.clone()]);
     let configuration = [CONFIGURATION, NO_QUOTA].concat();

@@ -126,7 +126,7 @@ fn an_allowed_host_with_a_valid_certificate_gets_mail() {
 
 /// With several cores, the messages are on two cores in some of the rooms.
 #[test]
-fn policy_is_fetched_once_for_all_cores() {
+fn a_policy_is_fetched_once_for_all_cores() {
     for seed in 880..884 {
         let mut around =
             around(seed, &policy("enforce", "mx.far.test"), TlsBehaviour::Tls13, valid);
@@ -145,7 +145,7 @@ fn policy_is_fetched_once_for_all_cores() {
 /// A policy that expires at once or is too large to cache is fetched for each message, and applies
 /// to that message.
 #[test]
-fn policy_that_is_not_kept_binds_the_message_it_is_fetched_for() {
+fn an_uncached_policy_applies_to_its_message() {
     let hosts: String = (0..2_000).map(|number| format!("mx: mx{number}.far.test\r\n")).collect();
     let of_no_time = policy("enforce", "mx.far.test").replace("864000", "0");
     let large = policy("enforce", "mx.far.test").replace("max_age", &[&hosts, "max_age"].concat());

@@ -75,7 +75,7 @@ fn open(room: &Room, world: &World) -> usize {
 }
 
 #[test]
-fn destination_has_four_connections_of_all_cores_together() {
+fn a_destination_gets_four_connections_from_all_cores() {
     for seed in 790..794 {
         let (mut room, mut world) = serving(seed, Mood::Thinks);
         let listening: Vec<Conversation> =
@@ -114,7 +114,7 @@ fn submit_of_grace(room: &mut Room, world: &mut World, recipient: &str) {
 
 /// The core of one account has all four connections, and has further messages for them.
 #[test]
-fn connection_is_given_up_for_another_core() {
+fn a_connection_is_given_up_for_another_core() {
     for seed in 795..799 {
         let (mut room, mut world) = serving(seed, Mood::Thinks);
         know_solo(&mut world);
@@ -137,7 +137,7 @@ fn connection_is_given_up_for_another_core() {
 /// Two accounts submit many messages at the same time. Their cores share the connections, and reuse
 /// them.
 #[test]
-fn cores_with_much_for_a_destination_share_its_connections() {
+fn cores_with_many_messages_for_a_host_share_connections() {
     for seed in 800..804 {
         let (mut room, mut world) = serving(seed, Mood::Thinks);
         know_solo(&mut world);
@@ -158,7 +158,7 @@ fn cores_with_much_for_a_destination_share_its_connections() {
 /// The core that owns the destination knows that the destination is down, even if another core has
 /// found out.
 #[test]
-fn destination_that_is_down_is_left_alone_by_all_cores() {
+fn all_cores_know_that_a_destination_is_down() {
     for seed in 785..789 {
         let (mut room, mut world) = serving(seed, Mood::Silent);
         know_solo(&mut world);

@@ -281,7 +281,7 @@ fn a_connection_that_the_host_keeps_open_lasts_half_a_minute() {
 /// The first host of the domain is down. So each attempt takes half a minute, and at most four run
 /// at a time.
 #[test]
-fn entry_deleted_during_a_call_makes_room_for_the_next() {
+fn a_deleted_entry_frees_its_attempt_for_the_next() {
     let (mut room, mut world, _, mut grace) = queue_page::serving(774, Mood::Takes);
     for number in 0..5 {
         world.submit(&mut room, &[&format!("friend{number}@far.test")], MESSAGE);
@@ -335,7 +335,7 @@ fn entry_deleted_while_it_waits_leaves_its_connection_to_others() {
 /// While the result of an attempt cannot be stored, the queue page shows the attempt, which does
 /// not delay the stop for long.
 #[test]
-fn unmarked_result_is_shown_and_does_not_block_the_stop() {
+fn an_unstored_result_is_shown_and_does_not_block_a_stop() {
     for (seed, mood) in [(775, DiskMood::FailsWrites), (776, DiskMood::FailsFlushes)] {
         let (mut room, mut world, trust, mut grace) = queue_page::serving(seed, Mood::Thinks);
         world.submit(&mut room, &["carol@far.test"], MESSAGE);

@@ -128,7 +128,7 @@ fn an_entry_for_a_missing_recipient_is_reported_and_kept() {
 }
 
 #[test]
-fn unreadable_entry_is_noticed_once_at_any_power_cut() {
+fn an_unreadable_entry_is_reported_once_at_any_power_cut() {
     let trust = Trust::new("mail.barepost.test");
     let disk = sound(970, &trust);
     let mut ends = [0; 2];

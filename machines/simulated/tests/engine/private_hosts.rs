@@ -23,7 +23,7 @@ fn calling(seed: u64, networks: &str) -> (Room, World) {
 }
 
 #[test]
-fn a_private_mx_host_is_not_called_and_the_sender_is_told() {
+fn a_private_mx_host_is_not_contacted_and_is_reported() {
     for (seed, networks) in [(1500, ""), (1501, "\"10.0.1.0/24\", \"192.168.0.0/16\"")] {
         let (mut room, mut world) = calling(seed, networks);
         world.submit(&mut room, &["bob@far.test"], MESSAGE);
@@ -39,7 +39,7 @@ fn a_private_mx_host_is_not_called_and_the_sender_is_told() {
 }
 
 #[test]
-fn a_private_mx_host_that_the_configuration_allows_is_called() {
+fn an_allowed_private_mx_host_is_contacted() {
     let (mut room, mut world) = calling(1502, "\"10.0.0.13/32\"");
     world.submit(&mut room, &["bob@far.test"], MESSAGE);
     world.until(&mut room, "it has arrived", |world, _| world.peer.taken.len() == 1);
@@ -48,7 +48,7 @@ fn a_private_mx_host_that_the_configuration_allows_is_called() {
 
 /// The policy server is silent. If the server connected to it, the message would wait.
 #[test]
-fn a_private_policy_host_is_not_called() {
+fn a_private_policy_host_is_not_contacted() {
     let (mut room, mut world) = calling(1503, "\"10.0.0.13/32\"");
     world.names.zone.push(("mta-sts.far.test", IPV4, vec![10, 0, 0, 98]));
     world.names.zone.push(("_mta-sts.far.test", TEXT, text("v=STSv1; id=1;")));

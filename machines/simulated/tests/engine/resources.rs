@@ -58,7 +58,7 @@ fn room_with_messages(seed: u64, messages: usize) -> Room {
 }
 
 #[test]
-fn lists_of_thousands_of_messages_come_whole() {
+fn lists_of_thousands_of_messages_arrive_whole() {
     const MESSAGES: usize = 5_000;
     let mut room = room_with_messages(1, MESSAGES);
     let mut talk = room.log_in("ada@barepost.test");

@@ -95,7 +95,7 @@ fn an_unstored_logout_says_so_and_holds_until_the_restart() {
 
 /// The disk fails during the logout, and works again some time later.
 #[test]
-fn a_logout_that_the_disk_did_not_note_is_noted_later() {
+fn an_unstored_logout_is_stored_when_the_disk_works_again() {
     let (mut room, trust) = serving(29);
     let [mut first, mut second] = [(); 2].map(|()| Browser::new(&trust));
     first.log_in(&mut room, "ada", "lovelace");

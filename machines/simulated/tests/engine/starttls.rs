@@ -142,7 +142,7 @@ fn commands_after_starttls_in_its_segment_are_ignored() {
 }
 
 #[test]
-fn commands_buffered_behind_starttls_are_ignored() {
+fn commands_buffered_after_starttls_are_ignored() {
     // The command is split, so that its rest is read together with the data after it.
     for port in [SMTP, POP3] {
         let (mut room, client) = serving(u64::from(port) + 1);

@@ -100,7 +100,7 @@ fn searches_of_one_account_do_not_hold_up_another() {
 }
 
 #[test]
-fn a_request_above_what_may_wait_is_refused_at_once() {
+fn a_request_beyond_the_limit_is_refused_at_once() {
     let trust = Trust::new("mail.barepost.test");
     let mut room = serving(43, &trust);
     let ada = logged_in(&mut room, &trust, "ada");

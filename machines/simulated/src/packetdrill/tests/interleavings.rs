@@ -42,7 +42,7 @@ enum Closing {
 }
 
 #[test]
-fn closes_end_well_in_every_order() {
+fn closes_complete_in_every_segment_order() {
     let mut tried = 0;
     for order in orders(&[Closing::WeClose, Closing::Text, Closing::Fin, Closing::Acknowledgment]) {
         let place = |what| order.iter().position(|event| *event == what);
@@ -102,7 +102,7 @@ enum Opening {
 }
 
 #[test]
-fn handshakes_end_well_in_every_order() {
+fn handshakes_complete_in_every_segment_order() {
     let begin = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
                  +0 < S 0:0(0) win 32000 <mss 1000>\n+0 > S. 0:0(0) ack 1 win 65535 <mss 1460>\n";
     for order in orders(&[Opening::Syn, Opening::Acknowledgment, Opening::Text, Opening::Fin]) {

@@ -24,7 +24,7 @@ fn talk(lines: &[&str]) -> String {
 }
 
 #[test]
-fn a_script_that_says_what_happens_passes() {
+fn a_script_with_correct_expectations_passes() {
     let outcome = established(&talk(&TALK));
     assert_eq!(outcome.verdict, crate::Verdict::Passed);
     assert_eq!(outcome.liberties, []);
@@ -70,19 +70,19 @@ fn every_false_expectation_is_found_at_its_line() {
 }
 
 #[test]
-fn a_packet_that_does_not_come_is_missed() {
+fn a_missing_packet_fails_the_script() {
     let (line, seen) = failure(&established("+.1 > . 1:1(0) ack 1"));
     assert_eq!((line, seen.as_str()), (9, "nothing"));
 }
 
 #[test]
-fn a_call_that_never_returns_is_missed() {
+fn a_call_that_never_returns_fails_the_script() {
     let (line, seen) = failure(&established("+0...0.5 read(4, ..., 10) = 10"));
     assert_eq!(line, 9);
     assert!(seen.contains("for ever") || seen.contains("its return"), "{seen}");
 }
 
 #[test]
-fn a_time_that_goes_back_is_refused() {
+fn a_time_before_the_previous_event_fails_the_script() {
     assert_eq!(failure(&established("1 close(4) = 0\n0.5 close(3) = 0")).0, 10);
 }
