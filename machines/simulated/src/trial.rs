@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, Once};
 
 use machine::Instant;
-use simulated::room::{FAULTS, Report, Scenario, Trace, live};
+use simulated::room::{FAULTS, Report, Scenario, Trace, run_scenario};
 
 /// The most runs that the shrinker may use.
 const LIVES_MAX: u32 = 400;
@@ -30,7 +30,7 @@ pub(crate) fn try_out(scenario: &Scenario, trace: Trace) -> TrialOutcome {
             }
         }));
     });
-    match catch_unwind(AssertUnwindSafe(|| live(scenario, trace))) {
+    match catch_unwind(AssertUnwindSafe(|| run_scenario(scenario, trace))) {
         Ok(report) => TrialOutcome::Good(report),
         Err(_) => {
             TrialOutcome::Failed(LAST_PANIC.lock().map(|last| last.clone()).unwrap_or_default())

@@ -3,7 +3,7 @@
 
 use machine::{Instant, Micros};
 
-use simulated::room::{FAULTS, Fault, Scenario, Trace, live};
+use simulated::room::{FAULTS, Fault, Scenario, Trace, run_scenario};
 
 /// The scenario of `seed`, shortened to two seconds.
 fn short(seed: u64) -> Scenario {
@@ -14,9 +14,12 @@ fn short(seed: u64) -> Scenario {
 fn the_same_seed_repeats_the_same_run() {
     for seed in 1..4 {
         let scenario = short(seed);
-        assert_eq!(live(&scenario, Trace::Off), live(&scenario, Trace::Off));
+        assert_eq!(run_scenario(&scenario, Trace::Off), run_scenario(&scenario, Trace::Off));
     }
-    assert_ne!(live(&short(1), Trace::Off).digest, live(&short(2), Trace::Off).digest);
+    assert_ne!(
+        run_scenario(&short(1), Trace::Off).digest,
+        run_scenario(&short(2), Trace::Off).digest
+    );
 }
 
 #[test]
@@ -24,8 +27,8 @@ fn runs_repeat_with_any_number_of_cores() {
     let mut digests = Vec::new();
     for cores in [1, 2, 5, 8] {
         let scenario = Scenario { cores, ..short(4) };
-        let report = live(&scenario, Trace::Off);
-        assert_eq!(report, live(&scenario, Trace::Off), "{cores} cores");
+        let report = run_scenario(&scenario, Trace::Off);
+        assert_eq!(report, run_scenario(&scenario, Trace::Off), "{cores} cores");
         assert!(!digests.contains(&report.digest), "{cores} cores");
         digests.push(report.digest);
     }
@@ -36,9 +39,9 @@ fn events_left_out_of_a_scenario_do_not_happen() {
     let whole = short(7);
     let faults = FAULTS.into_iter().fold(whole.faults, |faults, fault| faults.without(fault));
     let quiet = Scenario { faults, ..whole.clone() };
-    assert_eq!(live(&quiet, Trace::Off).counts.cuts, 1, "only the one at the end");
+    assert_eq!(run_scenario(&quiet, Trace::Off).counts.cuts, 1, "only the one at the end");
     let empty = Scenario { left_out: (0..whole.events()).collect(), ..quiet };
-    assert_eq!(live(&empty, Trace::Off).counts.deleted, 0);
+    assert_eq!(run_scenario(&empty, Trace::Off).counts.deleted, 0);
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(super) enum WebmailAction {
     /// Delete these copies for ever.
     Delete(Vec<(MessageId, usize)>),
     /// Send a message, or save a draft.
-    Write(ComposeAction, MessageId),
+    Compose(ComposeAction, MessageId),
     /// Undo the send of a held message: it becomes a draft again.
     Undo(MessageId, RequestedChange<bool>),
     /// Change the name in the settings.
@@ -39,14 +39,14 @@ pub(super) enum WebmailAction {
 #[derive(Clone, Debug)]
 pub(super) enum ComposeAction {
     /// Send it to these local accounts and these mailboxes of the other server.
-    Sent(Vec<usize>, Vec<RemoteMailbox>),
-    Kept,
+    Send(Vec<usize>, Vec<RemoteMailbox>),
+    SaveDraft,
 }
 
 impl ComposeAction {
     /// The addresses for the `to` field of the form.
     pub(super) fn to(&self, station: usize) -> String {
-        let ComposeAction::Sent(recipients, remote) = self else { return String::new() };
+        let ComposeAction::Send(recipients, remote) = self else { return String::new() };
         let own = recipients.iter().map(|account| ACCOUNTS[*account].to_string());
         let names: Vec<String> =
             own.chain(remote.iter().map(|mailbox| mailbox.address(station))).collect();
@@ -54,18 +54,22 @@ impl ComposeAction {
     }
 
     pub(super) fn button(&self) -> &'static str {
-        if matches!(self, ComposeAction::Sent(..)) { "send" } else { "save" }
+        if matches!(self, ComposeAction::Send(..)) { "send" } else { "save" }
     }
 }
 
 impl WebmailClient {
     /// Takes one random action. In accounts other than the webmail account the client only reads.
-    pub(super) fn does_something(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
+    pub(super) fn take_random_action(
+        &mut self,
+        line: &mut ClientLine,
+        context: &mut StepContext<'_>,
+    ) {
         let is_own = self.account == AT_WEBMAIL;
         match context.dice.below(if is_own { 13 } else { 4 }) {
             0 if !self.rows.is_empty() => {
                 let row = self.row(context.dice);
-                self.reads(row, line, context);
+                self.open_message(row, line, context);
             }
             1 if !self.rows.is_empty()
                 && let Some(message) = self
@@ -73,7 +77,7 @@ impl WebmailClient {
                     .message
                     .filter(|message| !context.model.is_report(*message)) =>
             {
-                self.searches(message, line, context);
+                self.search(message, line, context);
             }
             2 => {
                 self.get(
@@ -82,16 +86,22 @@ impl WebmailClient {
                     line,
                 );
             }
-            4..=5 => self.moves(line, context),
-            6 => self.stars(line, context),
+            4..=5 => self.move_or_erase(line, context),
+            6 => self.toggle_star(line, context),
             7..=8 => {
                 let (recipients, remote) = recipients(context.dice);
                 let (message, text) = context.model.compose(&recipients, &remote, context.dice);
-                self.begins(ComposeAction::Sent(recipients, remote), message, &text, line, context);
+                self.begin_compose(
+                    ComposeAction::Send(recipients, remote),
+                    message,
+                    &text,
+                    line,
+                    context,
+                );
             }
             9..=10 => {
                 let (message, text) = context.model.compose(&[], &[], context.dice);
-                self.begins(ComposeAction::Kept, message, &text, line, context);
+                self.begin_compose(ComposeAction::SaveDraft, message, &text, line, context);
             }
             11 => {
                 let name = format!("Mary {:x}", context.dice.roll());
@@ -108,14 +118,14 @@ impl WebmailClient {
                 self.post(
                     "/mail/settings",
                     &fields,
-                    PendingPage::Done(WebmailAction::Rename(asked)),
+                    PendingPage::ActionResponse(WebmailAction::Rename(asked)),
                     line,
                 );
             }
             12 => {
                 let known = self.undo.take().or_else(|| self.held_row(context));
                 match known {
-                    Some((what, message)) => self.takes_back(&what, message, line, context),
+                    Some((what, message)) => self.undo_send(&what, message, line, context),
                     None => self.list(DRAFTS, line, context),
                 }
             }
@@ -126,7 +136,7 @@ impl WebmailClient {
         }
     }
 
-    pub(super) fn searches(
+    pub(super) fn search(
         &mut self,
         message: MessageId,
         line: &mut ClientLine,
@@ -141,10 +151,15 @@ impl WebmailClient {
     }
 
     /// Requests the page of a message and then its octets.
-    pub(super) fn reads(&mut self, row: ListRow, line: &mut ClientLine, context: &StepContext<'_>) {
+    pub(super) fn open_message(
+        &mut self,
+        row: ListRow,
+        line: &mut ClientLine,
+        context: &StepContext<'_>,
+    ) {
         let view = context.model.view(self.account);
         let path = format!("/mail/box/{}/{}", row.mailbox, row.uid);
-        self.get(&path, PendingPage::Opened(row, view), line);
+        self.get(&path, PendingPage::Message(row, view), line);
     }
 
     fn row(&self, dice: &mut Dice) -> ListRow {
@@ -176,7 +191,7 @@ impl WebmailClient {
         some
     }
 
-    fn moves(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
+    fn move_or_erase(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
         let rows = self.some_rows(context);
         let here = format!("/mail/box/{}", self.mailbox);
         if rows.is_empty() {
@@ -209,10 +224,10 @@ impl WebmailClient {
             ("do", button),
         ];
         fields.extend(keys.iter().map(|key| ("key", key.as_str())));
-        self.post("/mail/act", &fields, PendingPage::Done(action), line);
+        self.post("/mail/act", &fields, PendingPage::ActionResponse(action), line);
     }
 
-    fn stars(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
+    fn toggle_star(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
         let rows = self.some_rows(context);
         // The button toggles the star. The client can only know the result if it knows the present
         // state of the star and that the message still exists.
@@ -234,12 +249,12 @@ impl WebmailClient {
         self.post(
             "/mail/act",
             &fields,
-            PendingPage::Done(WebmailAction::Star(message, copy, asked, view)),
+            PendingPage::ActionResponse(WebmailAction::Star(message, copy, asked, view)),
             line,
         );
     }
 
-    fn begins(
+    fn begin_compose(
         &mut self,
         written: ComposeAction,
         message: MessageId,
@@ -251,11 +266,11 @@ impl WebmailClient {
         if let Some((_, old)) = &self.draft {
             context.model.perhaps_deleted(*old, OWN);
         }
-        self.writes(written, message, text, line, context.model.station);
+        self.submit_compose(written, message, text, line, context.model.station);
     }
 
     /// Submits a composed message, or saves a draft.
-    fn writes(
+    fn submit_compose(
         &mut self,
         written: ComposeAction,
         message: MessageId,
@@ -276,7 +291,7 @@ impl WebmailClient {
         self.post(
             "/mail/compose",
             &fields,
-            PendingPage::Done(WebmailAction::Write(written, message)),
+            PendingPage::ActionResponse(WebmailAction::Compose(written, message)),
             line,
         );
     }
@@ -289,7 +304,7 @@ impl WebmailClient {
         messages.find(|(_, message)| context.model.has_recipients(*message))
     }
 
-    pub(super) fn takes_back(
+    pub(super) fn undo_send(
         &mut self,
         what: &str,
         message: MessageId,
@@ -302,7 +317,7 @@ impl WebmailClient {
         self.post(
             "/mail/undo",
             &fields,
-            PendingPage::Done(WebmailAction::Undo(message, asked)),
+            PendingPage::ActionResponse(WebmailAction::Undo(message, asked)),
             line,
         );
     }
@@ -319,7 +334,7 @@ impl WebmailClient {
         sometimes!(HeldAtWebmail);
         let Some(what) = page.undo() else { return self.list(self.mailbox, line, context) };
         match context.dice.below(4) {
-            0 => self.takes_back(&what, message, line, context),
+            0 => self.undo_send(&what, message, line, context),
             1 => {
                 let span = Micros(8_000_000 + context.dice.below(4_000_000));
                 self.hesitates = Some((context.story.now + span, what, message));
@@ -341,31 +356,31 @@ impl WebmailClient {
     ) -> ClientProgress {
         if page.status == 303 {
             let location = page.location().to_string();
-            if let WebmailAction::Write(written, message) = &action {
+            if let WebmailAction::Compose(written, message) = &action {
                 context.story.counts.acknowledged += 1;
                 match written {
-                    ComposeAction::Sent(..) => {
+                    ComposeAction::Send(..) => {
                         context.model.promised(*message);
                         sometimes!(SentAtWebmail);
                     }
-                    ComposeAction::Kept => {
+                    ComposeAction::SaveDraft => {
                         context.model.delivered(*message);
                         sometimes!(DraftKept);
                         self.get(&location, PendingPage::Draft(*message), line);
-                        return ClientProgress::GoesOn;
+                        return ClientProgress::Continues;
                     }
                 }
             }
-            self.get(&location, PendingPage::Told(action), line);
-            return ClientProgress::GoesOn;
+            self.get(&location, PendingPage::ActionResult(action), line);
+            return ClientProgress::Continues;
         }
-        if let WebmailAction::Write(_, message) = &action
+        if let WebmailAction::Compose(_, message) = &action
             && page.status == 200
             && !context.disk_has_failed
         {
             context.model.refused(*message);
         }
-        ClientProgress::IsDone
+        ClientProgress::Done
     }
 
     /// Handles the page that shows the result of an action.
@@ -419,14 +434,14 @@ impl WebmailClient {
                 );
             }
             // The webmail says "Message sent." before the other server has its part of the message.
-            WebmailAction::Write(ComposeAction::Sent(_, remote), message)
+            WebmailAction::Compose(ComposeAction::Send(_, remote), message)
                 if words == "Message sent." =>
             {
                 if remote.is_empty() {
                     context.model.delivered(*message);
                 }
             }
-            WebmailAction::Write(ComposeAction::Sent(..), message) if words == "Sending…" => {
+            WebmailAction::Compose(ComposeAction::Send(..), message) if words == "Sending…" => {
                 return self.send_was_held(*message, page, line, context);
             }
             WebmailAction::Undo(message, asked)
@@ -445,14 +460,14 @@ impl WebmailClient {
             WebmailAction::Star(..)
             | WebmailAction::Delete(_)
             | WebmailAction::Rename(_)
-            | WebmailAction::Write(..)
+            | WebmailAction::Compose(..)
             | WebmailAction::Undo(..) => {}
         }
         self.list(self.mailbox, line, context);
     }
 
     /// Checks that the settings page shows a name that a request has set.
-    pub(super) fn saw_settings(
+    pub(super) fn check_settings(
         &mut self,
         then: &Snapshot<String>,
         page: &WebmailPage,

@@ -26,7 +26,7 @@ pub(super) struct Approach {
 }
 
 impl Approach {
-    pub(super) const fn by(
+    pub(super) const fn new(
         port: u16,
         security: TlsUse,
         protocols: &'static [&'static str],
@@ -35,32 +35,32 @@ impl Approach {
     }
 
     pub(super) const SENDERS: [Approach; 5] = [
-        Approach::by(25, TlsUse::Plain, &[]),
-        Approach::by(25, TlsUse::StartTls, &[]),
-        Approach::by(587, TlsUse::Plain, &[]),
-        Approach::by(587, TlsUse::StartTls, &[]),
-        Approach::by(465, TlsUse::Tls, &[]),
+        Approach::new(25, TlsUse::Plain, &[]),
+        Approach::new(25, TlsUse::StartTls, &[]),
+        Approach::new(587, TlsUse::Plain, &[]),
+        Approach::new(587, TlsUse::StartTls, &[]),
+        Approach::new(465, TlsUse::Tls, &[]),
     ];
     pub(super) const READERS: [Approach; 4] = [
-        Approach::by(110, TlsUse::Plain, &[]),
-        Approach::by(110, TlsUse::StartTls, &[]),
-        Approach::by(995, TlsUse::Tls, &[]),
-        Approach::by(995, TlsUse::Tls, &["pop3"]),
+        Approach::new(110, TlsUse::Plain, &[]),
+        Approach::new(110, TlsUse::StartTls, &[]),
+        Approach::new(995, TlsUse::Tls, &[]),
+        Approach::new(995, TlsUse::Tls, &["pop3"]),
     ];
     pub(super) const BROWSERS: [Approach; 4] = [
-        Approach::by(80, TlsUse::Plain, &[]),
-        Approach::by(443, TlsUse::Tls, &[]),
-        Approach::by(443, TlsUse::Tls, &["http/1.1"]),
-        Approach::by(443, TlsUse::Tls, &["http/1.1", HTTP2]),
+        Approach::new(80, TlsUse::Plain, &[]),
+        Approach::new(443, TlsUse::Tls, &[]),
+        Approach::new(443, TlsUse::Tls, &["http/1.1"]),
+        Approach::new(443, TlsUse::Tls, &["http/1.1", HTTP2]),
     ];
     /// The webmail is available over TLS only.
     pub(super) const WEBMAIL_CLIENTS: [Approach; 2] = [
-        Approach::by(443, TlsUse::Tls, &["http/1.1"]),
-        Approach::by(443, TlsUse::Tls, &["http/1.1", HTTP2]),
+        Approach::new(443, TlsUse::Tls, &["http/1.1"]),
+        Approach::new(443, TlsUse::Tls, &["http/1.1", HTTP2]),
     ];
 
     /// Draws one of `ways`. Half of all clients use the first one.
-    pub(super) fn one_of(ways: &[Approach], dice: &mut Dice) -> Approach {
+    pub(super) fn draw(ways: &[Approach], dice: &mut Dice) -> Approach {
         let place = if dice.one_in(2) { 0 } else { dice.below(ways.len() as u64) };
         ways[place as usize]
     }

@@ -9,7 +9,7 @@ use chance::Dice;
 use super::approach::Approach;
 use super::context::{ClientProgress, StepContext};
 use super::http2_client::{Http2Client, Response};
-use super::line::{ClientLine, field, in_one};
+use super::line::{ClientLine, field, http_request};
 use super::reader::ReadScope;
 use super::site::{CODINGS, MODIFIED, pages};
 
@@ -25,17 +25,17 @@ enum RequestKind {
     /// Only the head of the response, with `HEAD`.
     Head,
     /// A range of the page, if the precondition holds.
-    Part(Range<usize>, Precondition),
+    Range(Range<usize>, Precondition),
     /// The last bytes of the page.
-    Tail(usize),
+    LastBytes(usize),
     /// Two ranges of the page.
-    Parts(Range<usize>, Range<usize>),
+    TwoRanges(Range<usize>, Range<usize>),
     /// A range after the end of the page.
-    Beyond,
+    AfterEnd,
     /// The whole page, unless the client already has this version.
-    Unless(Precondition),
+    Conditional(Precondition),
     /// A `POST`, which would change the page. The server refuses it.
-    RequestedChange,
+    Post,
 }
 
 /// The condition of a conditional request.
@@ -103,7 +103,7 @@ impl Browser {
         self.unasked.is_empty() && self.asked.is_empty()
     }
 
-    pub(super) fn go_on(
+    pub(super) fn step(
         &mut self,
         line: &mut ClientLine,
         context: &mut StepContext<'_>,
@@ -113,24 +113,24 @@ impl Browser {
             self.ask(line, page, coding, wish);
         }
         if let Some(http2) = &mut self.http2 {
-            line.mention(&std::mem::take(&mut http2.to_say));
+            line.send_data(&std::mem::take(&mut http2.to_say));
         }
-        line.go_on(context.host, context.story.now, context.dice);
+        line.step(context.host, context.story.now, context.dice);
         while let Some((asked, head, body)) = self.response(line) {
             let status: u16 =
                 head.get(9..12).and_then(|code| code.parse().ok()).expect("a status line");
-            context.story.tell(|| format!("  a browser hears {status} and {} bytes", body.len()));
+            context.story.trace(|| format!("  a browser hears {status} and {} bytes", body.len()));
             // The server is full, or the request took too long. The server answers no later request
             // either.
             if matches!(status, 503 | 408) {
-                return ClientProgress::IsDone;
+                return ClientProgress::Done;
             }
             let asked = asked.unwrap_or_else(|| panic!("a response without a request: {head}"));
-            self.holds_against_site(&asked, status, &head, &body);
+            self.check_response(&asked, status, &head, &body);
             context.story.counts.pages += 1;
         }
         let is_over = self.http2.as_ref().is_some_and(|http2| http2.is_over);
-        if is_over || self.is_done() { ClientProgress::IsDone } else { ClientProgress::GoesOn }
+        if is_over || self.is_done() { ClientProgress::Done } else { ClientProgress::Continues }
     }
 
     /// The request, head and body of the next complete response. `None` as request: no request
@@ -145,7 +145,7 @@ impl Browser {
             let (head, body) = line.http_response(is_to_head)?;
             return Some((self.asked.pop_front(), head, body));
         };
-        let (stream, Response { head, body, .. }) = http2.response(line.heard())?;
+        let (stream, Response { head, body, .. }) = http2.response(line.input())?;
         let place = self.asked.iter().position(|asked| asked.stream == stream);
         Some((place.and_then(|place| self.asked.remove(place)), head, body))
     }
@@ -160,7 +160,7 @@ impl Browser {
         let path = page.map_or("/nothing", |page| pages()[page].path);
         let method = match wish {
             RequestKind::Head => "HEAD",
-            RequestKind::RequestedChange => "POST",
+            RequestKind::Post => "POST",
             _ => "GET",
         };
         let mut fields = match coding {
@@ -172,14 +172,14 @@ impl Browser {
             (coding, bytes.len())
         });
         let tag = page.and_then(|page| self.tags.get(&(page, coding)).cloned());
-        let (words, status) = wish.words(length, tag.as_deref());
+        let (words, status) = wish.head_fields(length, tag.as_deref());
         fields += &words;
-        let body: &[u8] = if matches!(wish, RequestKind::RequestedChange) { b"five!" } else { b"" };
+        let body: &[u8] = if matches!(wish, RequestKind::Post) { b"five!" } else { b"" };
         let stream = match &mut self.http2 {
             Some(http2) => http2.ask(method, path, &fields, body),
             None => {
                 let is_last = self.unasked.is_empty() && self.says_goodbye;
-                line.say(&in_one(method, path, fields, body, is_last));
+                line.send_request(&http_request(method, path, fields, body, is_last));
                 0
             }
         };
@@ -187,7 +187,7 @@ impl Browser {
         self.asked.push_back(PendingRequest { stream, page, coding, wish, status });
     }
 
-    fn holds_against_site(&mut self, asked: &PendingRequest, status: u16, head: &str, body: &[u8]) {
+    fn check_response(&mut self, asked: &PendingRequest, status: u16, head: &str, body: &[u8]) {
         assert_eq!(status, asked.status, "{asked:?} was answered by {head}");
         let Some(number) = asked.page.filter(|_| matches!(status, 200 | 206 | 304 | 416)) else {
             return;
@@ -221,16 +221,16 @@ impl Browser {
             (RequestKind::Head, _) => {
                 assert_eq!(told_length, Some(bytes.len()), "{asked:?}: {head}")
             }
-            (RequestKind::Parts(first, second), 206) => {
+            (RequestKind::TwoRanges(first, second), 206) => {
                 for part in [first, second] {
                     let is_there =
                         body.windows(part.len()).any(|window| window == &bytes[part.clone()]);
                     assert!(is_there, "{asked:?}: {part:?} is not in the body");
                 }
             }
-            (RequestKind::Part(part, _), 206) => part_is(part.clone(), bytes, head, body),
-            (RequestKind::Tail(count), 206) => {
-                part_is(bytes.len() - count..bytes.len(), bytes, head, body)
+            (RequestKind::Range(part, _), 206) => check_range(part.clone(), bytes, head, body),
+            (RequestKind::LastBytes(count), 206) => {
+                check_range(bytes.len() - count..bytes.len(), bytes, head, body)
             }
             _ => assert!(
                 status == 200 && body == bytes,
@@ -240,7 +240,7 @@ impl Browser {
     }
 }
 
-fn part_is(part: Range<usize>, bytes: &[u8], head: &str, body: &[u8]) {
+fn check_range(part: Range<usize>, bytes: &[u8], head: &str, body: &[u8]) {
     let told = format!("bytes {}-{}/{}", part.start, part.end - 1, bytes.len());
     assert_eq!(field(head, "Content-Range"), Some(&*told), "{head}");
     assert!(body == &bytes[part.clone()], "{part:?} has other bytes than the site: {head}");
@@ -249,17 +249,17 @@ fn part_is(part: Range<usize>, bytes: &[u8], head: &str, body: &[u8]) {
 impl RequestKind {
     /// The header fields of the request and the expected status. `length` is the length of the
     /// page. `tag` is its entity tag, if the client knows it.
-    fn words(&self, length: usize, tag: Option<&str>) -> (String, u16) {
+    fn head_fields(&self, length: usize, tag: Option<&str>) -> (String, u16) {
         let range = |part: &Range<usize>| format!("{}-{}", part.start, part.end - 1);
         match self {
             RequestKind::Whole | RequestKind::Head => (String::new(), 200),
-            RequestKind::RequestedChange => (String::new(), 405),
-            RequestKind::Beyond => (format!("Range: bytes={length}-\r\n"), 416),
-            RequestKind::Tail(count) => (format!("Range: bytes=-{count}\r\n"), 206),
-            RequestKind::Parts(first, second) => {
+            RequestKind::Post => (String::new(), 405),
+            RequestKind::AfterEnd => (format!("Range: bytes={length}-\r\n"), 416),
+            RequestKind::LastBytes(count) => (format!("Range: bytes=-{count}\r\n"), 206),
+            RequestKind::TwoRanges(first, second) => {
                 (format!("Range: bytes={}, {}\r\n", range(first), range(second)), 206)
             }
-            RequestKind::Part(part, condition) => {
+            RequestKind::Range(part, condition) => {
                 let (value, status) = match (condition, tag) {
                     (Precondition::None, _) | (Precondition::Tag, None) => (None, 206),
                     (Precondition::Tag, Some(tag)) => (Some(tag), 206),
@@ -270,7 +270,7 @@ impl RequestKind {
                     value.map_or(String::new(), |value| format!("If-Range: {value}\r\n"));
                 (format!("Range: bytes={}\r\n{condition}", range(part)), status)
             }
-            RequestKind::Unless(condition) => {
+            RequestKind::Conditional(condition) => {
                 let tag = tag.unwrap_or("*");
                 match condition {
                     Precondition::None | Precondition::Tag => {
@@ -303,15 +303,15 @@ fn draw(dice: &mut Dice) -> (Option<usize>, usize, RequestKind) {
     ][dice.below(5) as usize];
     let wish = match dice.below(8) {
         0 => RequestKind::Head,
-        1 => RequestKind::RequestedChange,
-        2 => RequestKind::Unless(condition),
+        1 => RequestKind::Post,
+        2 => RequestKind::Conditional(condition),
         // An empty page has no ranges.
-        3 if length > 0 => RequestKind::Part(some_part(length, dice), condition),
-        4 if length > 0 => RequestKind::Tail(1 + dice.below(length as u64) as usize),
+        3 if length > 0 => RequestKind::Range(some_part(length, dice), condition),
+        4 if length > 0 => RequestKind::LastBytes(1 + dice.below(length as u64) as usize),
         5 if length > 100 => {
-            RequestKind::Parts(some_part(length / 2, dice), length / 2 + 10..length)
+            RequestKind::TwoRanges(some_part(length / 2, dice), length / 2 + 10..length)
         }
-        6 if length > 0 => RequestKind::Beyond,
+        6 if length > 0 => RequestKind::AfterEnd,
         _ => RequestKind::Whole,
     };
     (Some(page), coding, wish)

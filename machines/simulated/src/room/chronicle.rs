@@ -118,7 +118,7 @@ impl Chronicle {
     }
 
     /// Prints a line of the trace.
-    pub(super) fn tell(&self, what: impl FnOnce() -> String) {
+    pub(super) fn trace(&self, what: impl FnOnce() -> String) {
         if self.trace == Trace::On {
             self.print(format_args!("{}", what()));
         }

@@ -50,7 +50,7 @@ pub(super) struct ConnectedClient {
 
 impl ConnectedClient {
     /// Lets the client act. A client that is done has closed or reset its connection.
-    pub(super) fn go_on(
+    pub(super) fn step(
         &mut self,
         host: &mut Client,
         model: &mut Model,
@@ -62,7 +62,7 @@ impl ConnectedClient {
         // The longer a client has waited, the less often it acts.
         self.next = story.now
             + Micros(50 + self.dice.below(self.pace.0) + self.line.waited(story.now).0 / 64);
-        let is_tired = self.line.is_tired(story.now);
+        let has_timed_out = self.line.has_timed_out(story.now);
         let is_well = story.healed_at.is_some_and(|healed| self.line.moved >= healed);
         let hoards = matches!(self.talk, ClientKind::Hoarder(_));
         let is_well = is_well && !hoards;
@@ -70,33 +70,34 @@ impl ConnectedClient {
         let is_answered =
             !is_well || self.line.waited(story.now) < Micros(ANSWER_AT_LATEST.0 + search.0);
         assert!(is_answered, "a client gets no response, and no fault is active");
-        let is_hasty = matches!(&self.talk, ClientKind::Reader(reader) if reader.is_hasty(&self.line, &mut self.dice));
+        let hangs_up_early = matches!(&self.talk, ClientKind::Reader(reader) if reader.hangs_up_early(&self.line, &mut self.dice));
         // A hoarder stays until the faults end.
         let has_stayed = hoards && story.healed_at.is_some();
-        if is_hasty || self.dice.happens(leaving) || is_tired || has_stayed {
+        if hangs_up_early || self.dice.happens(leaving) || has_timed_out || has_stayed {
             host.abort(self.line.connection);
-            return ClientProgress::IsDone;
+            return ClientProgress::Done;
         }
         let disk_has_failed = station.disk_ever_failed;
         let mut context = StepContext { host, model, dice: &mut self.dice, story, disk_has_failed };
         let progress = match &mut self.talk {
-            ClientKind::Sender(sender) => sender.go_on(&mut self.line, &mut context),
-            ClientKind::Reader(reader) => reader.go_on(&mut self.line, &mut context),
-            ClientKind::Browser(browser) => browser.go_on(&mut self.line, &mut context),
+            ClientKind::Sender(sender) => sender.step(&mut self.line, &mut context),
+            ClientKind::Reader(reader) => reader.step(&mut self.line, &mut context),
+            ClientKind::Browser(browser) => browser.step(&mut self.line, &mut context),
             ClientKind::WebmailClient(webmail_client) => {
-                webmail_client.go_on(&mut self.line, &mut context)
+                webmail_client.step(&mut self.line, &mut context)
             }
-            ClientKind::Hoarder(hoarder) => hoarder.go_on(&mut self.line, &mut context),
+            ClientKind::Hoarder(hoarder) => hoarder.step(&mut self.line, &mut context),
         };
-        let is_reset = progress == ClientProgress::GoesOn && host.is_closed(self.line.connection);
+        let is_reset =
+            progress == ClientProgress::Continues && host.is_closed(self.line.connection);
         let has_reason = self.trusts != Some(station.life) || self.line.may_be_reset(story.now);
         assert!(!is_reset || has_reason, "a client was reset without a reason");
-        if progress == ClientProgress::GoesOn && !self.line.is_dead(host) {
-            return ClientProgress::GoesOn;
+        if progress == ClientProgress::Continues && !self.line.has_ended(host) {
+            return ClientProgress::Continues;
         }
         story.counts.over_tls +=
             u64::from(self.line.tls_client().is_some_and(TlsClient::has_heard));
-        self.line.leave(host, &mut self.dice);
-        ClientProgress::IsDone
+        self.line.close(host, &mut self.dice);
+        ClientProgress::Done
     }
 }

@@ -9,8 +9,8 @@ use crate::Client;
 /// Whether a client continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ClientProgress {
-    GoesOn,
-    IsDone,
+    Continues,
+    Done,
 }
 
 /// The parts of the room that a client may use during one step.

@@ -83,11 +83,11 @@ impl Departure {
             return false;
         }
         self.leaves.done(asked);
-        self.leaves.is() == Some(&false)
+        self.leaves.known() == Some(&false)
     }
 
     /// Notes the progress that an audit of the disk has found. `None`: the sender has no copy.
-    pub(super) fn looked_at(&mut self, send_state: Option<SendState>) {
+    pub(super) fn set_progress(&mut self, send_state: Option<SendState>) {
         self.send_state = send_state;
     }
 
@@ -114,7 +114,9 @@ impl Departure {
             Some(SendState::Left | SendState::Sent) => all,
             // The server never stored the message, or it was erased since.
             None if !is_kept => !some,
-            None => self.leaves.is().map_or(some == all, |leaves| *leaves == some && some == all),
+            None => {
+                self.leaves.known().map_or(some == all, |leaves| *leaves == some && some == all)
+            }
         }
     }
 }

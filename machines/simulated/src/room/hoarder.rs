@@ -30,11 +30,11 @@ pub(super) struct Hoarder {
 impl Hoarder {
     /// The ways in which hoarders connect.
     const WAYS: [Approach; 5] = [
-        Approach::by(25, TlsUse::Plain, &[]),
-        Approach::by(587, TlsUse::Plain, &[]),
-        Approach::by(80, TlsUse::Plain, &[]),
-        Approach::by(443, TlsUse::Tls, &["http/1.1"]),
-        Approach::by(443, TlsUse::Tls, &["http/1.1", "h2"]),
+        Approach::new(25, TlsUse::Plain, &[]),
+        Approach::new(587, TlsUse::Plain, &[]),
+        Approach::new(80, TlsUse::Plain, &[]),
+        Approach::new(443, TlsUse::Tls, &["http/1.1"]),
+        Approach::new(443, TlsUse::Tls, &["http/1.1", "h2"]),
     ];
 
     /// Draws one of the ways to connect, and the client that uses it.
@@ -52,17 +52,17 @@ impl Hoarder {
         (approach, hoarder)
     }
 
-    pub(super) fn go_on(
+    pub(super) fn step(
         &mut self,
         line: &mut ClientLine,
         context: &mut StepContext<'_>,
     ) -> ClientProgress {
-        line.mention(&std::mem::take(&mut self.says));
+        line.send_data(&std::mem::take(&mut self.says));
         if let Some(http2) = &mut self.http2 {
-            line.mention(&std::mem::take(&mut http2.to_say));
+            line.send_data(&std::mem::take(&mut http2.to_say));
         }
-        line.go_on(context.host, context.story.now, context.dice);
-        let heard = line.heard();
+        line.step(context.host, context.story.now, context.dice);
+        let heard = line.input();
         let is_let_in = heard.windows(5).any(|window| window == b"\n235 ");
         assert!(
             !is_let_in,
@@ -70,7 +70,7 @@ impl Hoarder {
             String::from_utf8_lossy(heard)
         );
         heard.drain(..heard.len().saturating_sub(4));
-        ClientProgress::GoesOn
+        ClientProgress::Continues
     }
 }
 

@@ -66,7 +66,7 @@ impl Host {
     }
 
     /// Forgets the connections in `left` that are closed.
-    pub(super) fn sweep(&mut self) {
+    pub(super) fn forget_closed(&mut self) {
         let client = &mut self.client;
         self.left.retain(|connection| {
             let is_closed = client.is_closed(*connection);

@@ -12,15 +12,16 @@ impl Model {
         let entries: Vec<FoundMessage> =
             found.iter_mut().flat_map(|found| found.extract_if(.., is_entry)).collect();
         self.entries = entries.len();
-        self.courses(&found[AT_WEBMAIL]);
+        self.record_progress(&found[AT_WEBMAIL]);
         found.iter().enumerate().for_each(|(account, found)| self.audit(account, found));
-        self.posted
-            .audit(entries.iter().map(|entry| &entry.message[..]), |report| self.has_come(report));
+        self.posted.audit(entries.iter().map(|entry| &entry.message[..]), |report| {
+            self.has_arrived(report)
+        });
         self.name.settle();
         self.messages
             .iter()
             .enumerate()
-            .for_each(|(number, message)| message.has_come_as_it_should(number));
+            .for_each(|(number, message)| message.check_recipients(number));
     }
 
     /// Checks the contents of one account. No message is being delivered except held ones, so
@@ -36,13 +37,13 @@ impl Model {
         for message in found {
             let (id, copy) = self.found(account, message, listed);
             once.push((id, copy));
-            self.messages[id.0].copies[copy].lies(id, message);
+            self.messages[id.0].copies[copy].found_by_audit(id, message);
         }
         once.sort_unstable();
         assert!(once.is_sorted_by(|one, next| one < next), "a message is stored twice: {once:?}");
         let now = self.next_moment();
         for (number, message) in self.messages.iter_mut().enumerate() {
-            let may_still_come = message.may_still_come();
+            let may_still_arrive = message.may_still_arrive();
             for copy in [account, OWN].into_iter().take(if account == AT_WEBMAIL { 2 } else { 1 }) {
                 let is_there = once.binary_search(&(MessageId(number), copy)).is_ok();
                 let (copy, name) = (&mut message.copies[copy], copy);
@@ -53,7 +54,7 @@ impl Model {
                     CopyState::Present | CopyState::PerhapsDeleted if message.is_harmed => {
                         CopyState::PerhapsDeleted
                     }
-                    CopyState::PerhapsDelivered if may_still_come => CopyState::PerhapsDelivered,
+                    CopyState::PerhapsDelivered if may_still_arrive => CopyState::PerhapsDelivered,
                     CopyState::Present => {
                         panic!("message {number} was stored, and is gone from {name}")
                     }
@@ -61,19 +62,19 @@ impl Model {
                     CopyState::PerhapsDelivered => CopyState::Absent,
                     known => known,
                 };
-                copy.turns_into(fate);
+                copy.set_state(fate);
             }
         }
     }
 
     /// Notes the progress of each message that the webmail client sent, according to the disk. No
     /// request is pending.
-    fn courses(&mut self, found: &[FoundMessage]) {
-        self.messages.iter_mut().for_each(|message| message.departure.looked_at(None));
+    fn record_progress(&mut self, found: &[FoundMessage]) {
+        self.messages.iter_mut().for_each(|message| message.departure.set_progress(None));
         for message in found {
-            let id = self.is_whole(&message.message);
+            let id = self.identify(&message.message);
             if self.copy_in(id, AT_WEBMAIL, message.mailbox) == OWN {
-                self.messages[id.0].departure.looked_at(Some(message.send_state));
+                self.messages[id.0].departure.set_progress(Some(message.send_state));
             }
         }
         for (number, message) in

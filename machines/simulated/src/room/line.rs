@@ -44,15 +44,15 @@ enum TlsState {
 
 /// Which side sends first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum First {
+pub(super) enum FirstSender {
     /// The machine sends a greeting.
     Machine,
     Client,
 }
 
 impl ClientLine {
-    pub(super) fn new(connection: Connection, first: First, now: Instant) -> ClientLine {
-        let due = if first == First::Machine { VecDeque::from([0]) } else { VecDeque::new() };
+    pub(super) fn new(connection: Connection, first: FirstSender, now: Instant) -> ClientLine {
+        let due = if first == FirstSender::Machine { VecDeque::from([0]) } else { VecDeque::new() };
         ClientLine {
             connection,
             heard: Vec::new(),
@@ -91,25 +91,25 @@ impl ClientLine {
     }
 
     /// Sends a request that gets a response.
-    pub(super) fn say(&mut self, bytes: &[u8]) {
+    pub(super) fn send_request(&mut self, bytes: &[u8]) {
         self.unsaid.extend_from_slice(bytes);
         self.said += bytes.len() as u64;
         self.due.push_back(self.said);
     }
 
     /// Sends data that gets no response.
-    pub(super) fn mention(&mut self, bytes: &[u8]) {
+    pub(super) fn send_data(&mut self, bytes: &[u8]) {
         self.unsaid.extend_from_slice(bytes);
         self.said += bytes.len() as u64;
     }
 
     /// The unparsed input, for clients that parse it themselves.
-    pub(super) fn heard(&mut self) -> &mut Vec<u8> {
+    pub(super) fn input(&mut self) -> &mut Vec<u8> {
         &mut self.heard
     }
 
     /// Sends some of the output. In two of three cases, also reads input.
-    pub(super) fn go_on(&mut self, host: &mut Client, now: Instant, dice: &mut Dice) {
+    pub(super) fn step(&mut self, host: &mut Client, now: Instant, dice: &mut Dice) {
         let piece = some_of(&self.unsaid, dice);
         let sent = match &mut self.tls {
             TlsState::Now(tls_client) => {
@@ -138,7 +138,7 @@ impl ClientLine {
     }
 
     /// Closes the connection, with or without a TLS close_notify alert.
-    pub(super) fn leave(&mut self, host: &mut Client, dice: &mut Dice) {
+    pub(super) fn close(&mut self, host: &mut Client, dice: &mut Dice) {
         if let TlsState::Now(tls_client) = &mut self.tls {
             if dice.one_in(2) {
                 tls_client.close(dice);
@@ -159,7 +159,7 @@ impl ClientLine {
     }
 
     /// Whether all output was sent.
-    pub(super) fn has_said_all(&self) -> bool {
+    pub(super) fn is_all_sent(&self) -> bool {
         self.unsaid.is_empty()
             && self.tls_client().is_none_or(|tls_client| tls_client.output.is_empty())
     }
@@ -170,7 +170,7 @@ impl ClientLine {
     }
 
     /// Whether the client has waited for too long.
-    pub(super) fn is_tired(&self, now: Instant) -> bool {
+    pub(super) fn has_timed_out(&self, now: Instant) -> bool {
         self.waited(now) > PATIENCE
     }
 
@@ -244,7 +244,7 @@ impl ClientLine {
     }
 
     /// Whether no further input can arrive.
-    pub(super) fn is_dead(&self, host: &Client) -> bool {
+    pub(super) fn has_ended(&self, host: &Client) -> bool {
         let is_over = self.tls_client().is_some_and(TlsClient::is_over);
         is_over || !host.is_open(self.connection) && host.has_answered(self.connection)
     }
@@ -280,7 +280,7 @@ pub(super) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// A complete HTTP/1.1 request.
-pub(super) fn in_one(
+pub(super) fn http_request(
     method: &str,
     path: &str,
     mut fields: String,

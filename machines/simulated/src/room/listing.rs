@@ -83,18 +83,20 @@ impl IndexCheck {
             let owner = self.accounts[account].owner;
             let has_turned = is_new || owner.is_some_and(|(owner, _)| core == Some(owner));
             self.accounts[account].turns += u32::from(has_turned);
-            if has_turned && self.accounts[account].look(&station.engines, &station.machine.disk) {
-                self.accounts[account].tell_reports(account, model);
-                self.accounts[account].tell_departures(account, model);
+            if has_turned
+                && self.accounts[account].read_changes(&station.engines, &station.machine.disk)
+            {
+                self.accounts[account].update_reports(account, model);
+                self.accounts[account].update_departures(account, model);
                 (0..model.messages.len())
-                    .for_each(|message| self.is_listed(MessageId(message), account, model));
+                    .for_each(|message| self.check_listed(MessageId(message), account, model));
             }
         }
         for message in touched {
-            (0..ACCOUNTS.len()).for_each(|account| self.is_listed(message, account, model));
+            (0..ACCOUNTS.len()).for_each(|account| self.check_listed(message, account, model));
         }
         for posted in model.posted_waiting() {
-            self.is_queued(posted, model, &station.engines);
+            self.check_queued(posted, model, &station.engines);
         }
     }
 
@@ -132,7 +134,7 @@ impl IndexCheck {
 
     /// Checks that the index of this account lists a message in a possible mailbox, or not at all
     /// if the message must not exist.
-    fn is_listed(&self, id: MessageId, account: usize, model: &Model) {
+    fn check_listed(&self, id: MessageId, account: usize, model: &Model) {
         let message = &model.messages[id.0];
         let name = message.report.map_or(MessageName::Local(id.0), MessageName::Report);
         let places = self.accounts[account].places.get(&name).map_or(&[][..], |places| &places[..]);
@@ -164,7 +166,7 @@ impl IndexCheck {
     }
 
     /// Checks that a message for another server is in an outbox, and that the queue shows it.
-    fn is_queued(&self, number: usize, model: &Model, engines: &Engines) {
+    fn check_queued(&self, number: usize, model: &Model, engines: &Engines) {
         let posted = model.posted.get(number);
         let account = &self.accounts[posted.sender];
         let entries = account.places.get(&posted.name()).map_or(&[][..], |places| &places[..]);
@@ -183,7 +185,7 @@ impl IndexCheck {
 
 impl ListedAccount {
     /// Reads the mailboxes that have changed. Returns whether any has.
-    fn look(&mut self, engines: &Engines, disk: &MemoryDisk) -> bool {
+    fn read_changes(&mut self, engines: &Engines, disk: &MemoryDisk) -> bool {
         let Some((core, id)) = self.owner else { return false };
         let store = engines.of(core).store();
         let Some(known) = store.account(id) else { return false };
@@ -195,7 +197,7 @@ impl ListedAccount {
             if self.mailboxes.get(&number.0).is_none_or(|mailbox| mailbox.info != info) {
                 let messages = store.messages(id, number).collect();
                 let mailbox = ListedMailbox { info, messages };
-                mailbox.counts_right(store, id, number.0);
+                mailbox.check_counters(store, id, number.0);
                 self.mailboxes.insert(number.0, mailbox);
                 has_changed = true;
             }
@@ -206,13 +208,13 @@ impl ListedAccount {
                 octets,
                 "the octets of an account are the sum of its mailboxes"
             );
-            self.name(id, disk);
+            self.identify(id, disk);
         }
         has_changed
     }
 
     /// Tells the model which reports are in the index.
-    fn tell_reports(&self, account: usize, model: &mut Model) {
+    fn update_reports(&self, account: usize, model: &mut Model) {
         for (name, places) in &self.places {
             if let MessageName::Report(of) = name {
                 let places: Vec<(u32, u32)> =
@@ -224,7 +226,7 @@ impl ListedAccount {
 
     /// Tells the model which webmail messages have left. By then the outbox has accepted the
     /// message for the other server.
-    fn tell_departures(&self, account: usize, model: &mut Model) {
+    fn update_departures(&self, account: usize, model: &mut Model) {
         for (mailbox, listed) in self.mailboxes.iter().filter(|(mailbox, _)| **mailbox != OUTBOX.0)
         {
             for message in &listed.messages {
@@ -243,7 +245,7 @@ impl ListedAccount {
     }
 
     /// Identifies the listed messages, and records their places.
-    fn name(&mut self, id: AccountId, disk: &MemoryDisk) {
+    fn identify(&mut self, id: AccountId, disk: &MemoryDisk) {
         let listed = self.mailboxes.values().flat_map(|mailbox| &mailbox.messages);
         let mut unknown: Vec<u64> =
             listed.map(number_of).filter(|number| !self.names.contains_key(number)).collect();
@@ -264,7 +266,7 @@ impl ListedAccount {
 }
 
 impl ListedMailbox {
-    fn counts_right(&self, store: &Store, account: AccountId, number: u32) {
+    fn check_counters(&self, store: &Store, account: AccountId, number: u32) {
         let ListedMailbox { info, messages } = self;
         let unseen = messages.iter().filter(|message| !message.flags.contains(Flags::SEEN)).count();
         let octets: u64 = messages.iter().map(|message| u64::from(message.octets)).sum();

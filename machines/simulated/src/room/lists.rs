@@ -77,7 +77,7 @@ impl Model {
                 let MessageCopy { fate, place, .. } = &self.messages[id.0].copies[*copy];
                 !self.is_unchanged(view, id, *copy)
                     || *fate == CopyState::PerhapsDeleted
-                    || place.is().is_none()
+                    || place.known().is_none()
             })
         })
     }
@@ -122,7 +122,7 @@ impl Model {
                 .enumerate()
                 .filter(|(_, copy)| copy.fate == CopyState::Present)
             {
-                let (id, Some(mailbox)) = (MessageId(number), copy.place.is()) else { continue };
+                let (id, Some(mailbox)) = (MessageId(number), copy.place.known()) else { continue };
                 let is_meant = match extent {
                     ListExtent::Some => false,
                     ListExtent::Mailbox(all) => all == *mailbox,
@@ -144,7 +144,7 @@ impl Model {
         for row in rows {
             if let Some(id) = row.message {
                 let copy = self.copy_in(id, view.account, row.mailbox);
-                self.messages[id.0].copies[copy].is_seen();
+                self.messages[id.0].copies[copy].mark_present();
             }
         }
     }
@@ -168,7 +168,7 @@ impl Model {
     /// was shown.
     pub(super) fn is_surely_in(&self, id: MessageId, copy: usize, mailbox: u32) -> bool {
         let copy = &self.messages[id.0].copies[copy];
-        copy.fate == CopyState::Present && copy.place.is() == Some(&mailbox)
+        copy.fate == CopyState::Present && copy.place.known() == Some(&mailbox)
     }
 
     /// Notes that a client requests a move of a copy to another mailbox.
@@ -193,7 +193,7 @@ impl Model {
         let copy = self.touch(id, copy);
         if is_moved {
             copy.place.done(asked);
-            copy.is_seen();
+            copy.mark_present();
         } else {
             copy.place.not_done(asked);
         }
@@ -213,12 +213,12 @@ impl Model {
     pub(super) fn starred(&mut self, id: MessageId, copy: usize, asked: &RequestedChange<bool>) {
         let copy = self.touch(id, copy);
         copy.is_starred.done(asked);
-        copy.is_seen();
+        copy.mark_present();
     }
 
     /// Whether a copy has a star, if that is certain.
     pub(super) fn star(&self, id: MessageId, copy: usize) -> Option<bool> {
-        self.messages[id.0].copies[copy].is_starred.is().copied()
+        self.messages[id.0].copies[copy].is_starred.known().copied()
     }
 
     fn touch(&mut self, id: MessageId, copy: usize) -> &mut MessageCopy {

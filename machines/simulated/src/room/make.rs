@@ -16,7 +16,7 @@ use super::tls_client::certificates;
 use crate::{CoreClock, Engines, MemoryDisk, Mood, SimulatedMachine};
 
 /// The parameters from which a machine is built at each start.
-pub(super) struct Make {
+pub(super) struct MachineParts {
     pub(super) address: Ipv4Address,
     pub(super) hardware: Ethernet,
     pub(super) sizes: Sizes,
@@ -52,7 +52,7 @@ fn clock(dice: &mut Dice, rates: &Rates) -> CoreClock {
     CoreClock { ahead: around(disagreement), drift: around(rates.core_drift) }
 }
 
-impl Make {
+impl MachineParts {
     /// Builds the machine with `disk` in it, and its engines before their first turn.
     pub(super) fn start(
         &self,

@@ -97,18 +97,18 @@ impl Message {
     pub(super) fn report(of: ReportOf, account: usize) -> Message {
         let mut message = Message::new(Vec::new(), "a report", &[account]);
         message.report = Some(of);
-        message.copies[account].turns_into(CopyState::PerhapsDelivered);
+        message.copies[account].set_state(CopyState::PerhapsDelivered);
         message
     }
 
     /// Whether the message may appear after a power cut although no client sends it.
-    pub(super) fn may_still_come(&self) -> bool {
+    pub(super) fn may_still_arrive(&self) -> bool {
         self.is_harmed || self.departure.is_under_way() || self.report.is_some()
     }
 
     /// Notes that the message is a draft again. No recipient gets it, and the sender's copy is
     /// among the drafts.
-    pub(super) fn is_draft_again(&mut self, id: MessageId) {
+    pub(super) fn return_to_drafts(&mut self, id: MessageId) {
         for copy in &self.recipients {
             let (name, copy) = (*copy, &mut self.copies[*copy]);
             if name == OWN {
@@ -116,14 +116,14 @@ impl Message {
                 copy.changes += 1;
                 continue;
             }
-            let has_come = !matches!(copy.fate, CopyState::Absent | CopyState::PerhapsDelivered);
-            assert!(!has_come, "the send of message {} was undone, and {name} has it", id.0);
-            copy.turns_into(CopyState::Absent);
+            let has_arrived = !matches!(copy.fate, CopyState::Absent | CopyState::PerhapsDelivered);
+            assert!(!has_arrived, "the send of message {} was undone, and {name} has it", id.0);
+            copy.set_state(CopyState::Absent);
         }
     }
 
     /// Checks, after all accounts were audited, that the right recipients have the message.
-    pub(super) fn has_come_as_it_should(&self, number: usize) {
+    pub(super) fn check_recipients(&self, number: usize) {
         if self.is_harmed || !self.is_sent_by_webmail() {
             return;
         }
@@ -148,19 +148,19 @@ impl Message {
 }
 
 impl MessageCopy {
-    pub(super) fn turns_into(&mut self, fate: CopyState) {
+    pub(super) fn set_state(&mut self, fate: CopyState) {
         (self.fate, self.changes) = (fate, self.changes + 1);
     }
 
     /// Notes that a client has seen the copy, or that a response said that it is stored.
-    pub(super) fn is_seen(&mut self) {
+    pub(super) fn mark_present(&mut self) {
         if self.fate == CopyState::PerhapsDelivered {
-            self.turns_into(CopyState::Present);
+            self.set_state(CopyState::Present);
         }
     }
 
     /// Notes that an audit has found the copy. No change of the copy is pending.
-    pub(super) fn lies(&mut self, id: MessageId, found: &FoundMessage) {
+    pub(super) fn found_by_audit(&mut self, id: MessageId, found: &FoundMessage) {
         let is_leaving =
             matches!(found.send_state, SendState::Held | SendState::Leaving | SendState::Left);
         if let Err(places) = self.place.settle_as(found.mailbox) {

@@ -77,11 +77,11 @@ pub struct Report {
 }
 
 /// Only one room of a process runs at a time, because the state of mishaps is global (`sometimes`).
-static LIFE: Mutex<()> = Mutex::new(());
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Runs `scenario`. Panics when an invariant is broken.
-pub fn live(scenario: &Scenario, trace: Trace) -> Report {
-    let _alone = LIFE.lock().unwrap_or_else(PoisonError::into_inner);
+pub fn run_scenario(scenario: &Scenario, trace: Trace) -> Report {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     match scenario.faults.contain(Fault::Mishaps) {
         true => sometimes::begin(scenario.dice("mishaps").roll()),
         false => sometimes::end(),
@@ -90,7 +90,7 @@ pub fn live(scenario: &Scenario, trace: Trace) -> Report {
     while room.story.now < scenario.until {
         room.step(scenario.until);
     }
-    room.come_to_rest();
+    room.finish();
     room.story.counts.micros = room.story.now.0;
     room.story.counts.several_cores = u64::from(scenario.cores > 1);
     room.stations.iter().for_each(|station| room.story.fold(station.machine.history()));

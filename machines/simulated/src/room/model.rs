@@ -179,9 +179,9 @@ impl Model {
         self.posted.add((number, sender), content, &recipients, delay)
     }
 
-    fn turns_into(&mut self, id: MessageId, fate: CopyState) {
+    fn set_state(&mut self, id: MessageId, fate: CopyState) {
         let message = &mut self.messages[id.0];
-        message.recipients.iter().for_each(|copy| message.copies[*copy].turns_into(fate));
+        message.recipients.iter().for_each(|copy| message.copies[*copy].set_state(fate));
     }
 
     /// Notes that a sector went bad that holds part of the message with this number.
@@ -199,7 +199,7 @@ impl Model {
 
     /// Notes that the client has sent the whole message.
     pub(super) fn sent(&mut self, id: MessageId) {
-        self.turns_into(id, CopyState::PerhapsDelivered);
+        self.set_state(id, CopyState::PerhapsDelivered);
     }
 
     /// Notes that the server has told the client that the message is being sent or held, and that a
@@ -212,7 +212,7 @@ impl Model {
             "message {} was accepted for sending, and a power cut has lost it",
             id.0
         );
-        message.copies[OWN].is_seen();
+        message.copies[OWN].mark_present();
     }
 
     /// Notes that the server has acknowledged the message. A reader may have deleted the message
@@ -227,7 +227,7 @@ impl Model {
                 "message {} was acknowledged, and a power cut has lost it",
                 id.0
             );
-            copy.is_seen();
+            copy.mark_present();
         }
     }
 
@@ -240,7 +240,7 @@ impl Model {
             .iter()
             .any(|copy| !matches!(copy.fate, CopyState::Absent | CopyState::PerhapsDelivered));
         assert!(!is_seen, "message {} was refused, and a client has seen it", id.0);
-        self.turns_into(id, CopyState::Absent);
+        self.set_state(id, CopyState::Absent);
         self.posted.message_answered(id, false);
     }
 
@@ -248,7 +248,7 @@ impl Model {
     pub(super) fn perhaps_deleted(&mut self, id: MessageId, copy: usize) {
         let copy = &mut self.messages[id.0].copies[copy];
         if !matches!(copy.fate, CopyState::Deleted(_)) {
-            copy.turns_into(CopyState::PerhapsDeleted);
+            copy.set_state(CopyState::PerhapsDeleted);
         }
     }
 
@@ -263,7 +263,7 @@ impl Model {
             id.0,
             copy.fate
         );
-        copy.turns_into(CopyState::Deleted(now));
+        copy.set_state(CopyState::Deleted(now));
     }
 
     /// Returns a moment that is later than all earlier ones.
@@ -285,16 +285,16 @@ impl Model {
         found: &FoundMessage,
         listed: DeletionMoment,
     ) -> (MessageId, usize) {
-        let id = self.is_whole(&found.message);
+        let id = self.identify(&found.message);
         let copy = self.copy_in(id, account, found.mailbox);
         match self.messages[id.0].copies[copy].fate {
-            CopyState::PerhapsDelivered => self.messages[id.0].copies[copy].is_seen(),
+            CopyState::PerhapsDelivered => self.messages[id.0].copies[copy].mark_present(),
             CopyState::Present | CopyState::PerhapsDeleted => {}
             // A client that listed the message before its deletion may read it later.
             CopyState::Deleted(moment) if moment > listed => {}
             fate => panic!("message {} is {fate:?} and was found in {account}", id.0),
         }
-        self.is_named((account, found.mailbox, found.unique_id.clone()), id);
+        self.check_unique_id((account, found.mailbox, found.unique_id.clone()), id);
         (id, copy)
     }
 
@@ -309,7 +309,7 @@ impl Model {
 
     /// Identifies a message. Panics if the message differs from the one that was sent, or if its
     /// trace fields do not name the protocol.
-    pub(super) fn is_whole(&self, message: &[u8]) -> MessageId {
+    pub(super) fn identify(&self, message: &[u8]) -> MessageId {
         if let Some(of) = ReportOf::read(message).unwrap_or_else(|wrong| panic!("{wrong}")) {
             return self.posted.report(of);
         }
@@ -340,7 +340,7 @@ impl Model {
     /// The indexes of the accepted messages for the other server that wait for another attempt,
     /// except those on bad sectors.
     pub(super) fn posted_waiting(&self) -> Vec<usize> {
-        self.posted.waiting(|report| self.has_come(report))
+        self.posted.waiting(|report| self.has_arrived(report))
     }
 
     /// Notes that a client requests an undo of the send.
@@ -358,7 +358,7 @@ impl Model {
         self.touched.push(id);
         let message = &mut self.messages[id.0];
         if message.departure.undo_answered(asked, is_back) {
-            message.is_draft_again(id);
+            message.return_to_drafts(id);
             self.posted.message_answered(id, false);
         }
     }
@@ -387,7 +387,7 @@ impl Model {
     }
 
     /// Whether a report has arrived, even if it was deleted since.
-    pub(super) fn has_come(&self, report: MessageId) -> bool {
+    pub(super) fn has_arrived(&self, report: MessageId) -> bool {
         let mut copies = self.messages[report.0].copies.iter();
         copies.any(|copy| !matches!(copy.fate, CopyState::Absent | CopyState::PerhapsDelivered))
     }
@@ -396,10 +396,10 @@ impl Model {
     pub(super) fn report_listed(&mut self, of: ReportOf, account: usize, places: &[(u32, u32)]) {
         let id = self.posted.report(of);
         self.posted.reported(of, account);
-        if !self.has_come(id) {
+        if !self.has_arrived(id) {
             sometimes!(ReportStored);
         }
-        self.messages[id.0].copies[account].is_seen();
+        self.messages[id.0].copies[account].mark_present();
         for (mailbox, uid) in places {
             self.reports.insert((account, *mailbox, *uid), id);
         }
@@ -416,7 +416,7 @@ impl Model {
     }
 
     /// Checks that a unique-id always names the same message.
-    fn is_named(&mut self, place: (usize, u32, String), id: MessageId) {
+    fn check_unique_id(&mut self, place: (usize, u32, String), id: MessageId) {
         let known = self.unique_ids.entry(place.clone()).or_insert(id);
         assert_eq!(*known, id, "the unique-id {place:?} names two messages");
     }

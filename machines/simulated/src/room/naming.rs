@@ -9,7 +9,7 @@ pub(super) enum MessageName {
     /// A message for local accounts or composed at the webmail, by its number.
     Local(usize),
     /// A message for the other server that a sender submitted, by its number.
-    PostedMessage(usize),
+    Posted(usize),
     Report(ReportOf),
 }
 
@@ -57,8 +57,7 @@ impl ReportOf {
 /// may have torn them before any index had the message. A torn report identifies no message.
 pub(super) fn named_in(octets: &[u8]) -> Option<MessageName> {
     let report = ReportOf::read(octets).ok()?;
-    let posted =
-        number_behind(octets, b"\r\nMessage-ID: <", b".posted@").map(MessageName::PostedMessage);
+    let posted = number_behind(octets, b"\r\nMessage-ID: <", b".posted@").map(MessageName::Posted);
     let local = || number_behind(octets, b"\r\nSubject: ", b"\r\n").map(MessageName::Local);
     report.map(MessageName::Report).or(posted).or_else(local)
 }

@@ -140,11 +140,11 @@ impl PostedMessages {
         harmed.into_iter().for_each(|posted| posted.is_harmed = true);
     }
 
-    /// Checks the messages in all outboxes. `has_come`: whether a report has arrived.
+    /// Checks the messages in all outboxes. `has_arrived`: whether a report has arrived.
     pub(super) fn audit<'a>(
         &self,
         entries: impl Iterator<Item = &'a [u8]>,
-        has_come: impl Fn(MessageId) -> bool,
+        has_arrived: impl Fn(MessageId) -> bool,
     ) {
         let mut entry_counts = vec![0; self.0.len()];
         for entry in entries {
@@ -158,7 +158,7 @@ impl PostedMessages {
         }
         for (number, posted) in self.0.iter().enumerate().filter(|(_, posted)| !posted.is_harmed) {
             let is_lost = posted.answer == SubmissionResult::Accepted
-                && !posted.is_settled(&has_come)
+                && !posted.is_settled(&has_arrived)
                 && entry_counts[number] == 0;
             assert!(
                 !is_lost,
@@ -194,11 +194,11 @@ impl PostedMessages {
 
     /// The indexes of the accepted messages that wait for another attempt, except those on bad
     /// sectors.
-    pub(super) fn waiting(&self, has_come: impl Fn(MessageId) -> bool) -> Vec<usize> {
+    pub(super) fn waiting(&self, has_arrived: impl Fn(MessageId) -> bool) -> Vec<usize> {
         let waits = |posted: &PostedMessage| {
             posted.answer == SubmissionResult::Accepted
                 && !posted.is_harmed
-                && !posted.is_settled(&has_come)
+                && !posted.is_settled(&has_arrived)
         };
         (0..self.0.len()).filter(|number| waits(&self.0[*number])).collect()
     }
@@ -246,8 +246,8 @@ impl PostedMessage {
     }
 
     /// Whether each recipient has the message, or the sender has a report that names the recipient.
-    fn is_settled(&self, has_come: impl Fn(MessageId) -> bool) -> bool {
-        self.recipients.iter().all(|recipient| recipient.taken > 0 || has_come(recipient.report))
+    fn is_settled(&self, has_arrived: impl Fn(MessageId) -> bool) -> bool {
+        self.recipients.iter().all(|recipient| recipient.taken > 0 || has_arrived(recipient.report))
     }
 
     /// The name under which [`super::listing`] finds the message.
@@ -255,7 +255,7 @@ impl PostedMessage {
         if self.number < NUMBERS_FROM {
             MessageName::Local(self.number)
         } else {
-            MessageName::PostedMessage(self.number)
+            MessageName::Posted(self.number)
         }
     }
 }

@@ -69,36 +69,36 @@ impl Reader {
     }
 
     fn ask(&mut self, line: &mut ClientLine, command: &str, asked: PendingCommand) {
-        line.say(format!("{command}\r\n").as_bytes());
+        line.send_request(format!("{command}\r\n").as_bytes());
         self.asked.push_back(asked);
     }
 
     /// Draws whether the client disconnects without waiting for the result of its deletions.
-    pub(super) fn is_hasty(&self, line: &ClientLine, dice: &mut Dice) -> bool {
+    pub(super) fn hangs_up_early(&self, line: &ClientLine, dice: &mut Dice) -> bool {
         let waits_for_deletions =
             self.asked.front() == Some(&PendingCommand::Quit) && !self.deleted.is_empty();
         waits_for_deletions
             && self.appetite == ReadScope::Some
-            && line.has_said_all()
+            && line.is_all_sent()
             && dice.one_in(4)
     }
 
-    pub(super) fn go_on(
+    pub(super) fn step(
         &mut self,
         line: &mut ClientLine,
         context: &mut StepContext<'_>,
     ) -> ClientProgress {
-        line.go_on(context.host, context.story.now, context.dice);
+        line.step(context.host, context.story.now, context.dice);
         while let Some(asked) = self.asked.front().cloned() {
             let follow = matches!(asked, PendingCommand::UniqueIds | PendingCommand::Message(_));
             let Some((first, lines)) = line.pop3_response(follow) else { break };
-            context.story.tell(|| format!("  a reader of {} hears {first}", self.account));
+            context.story.trace(|| format!("  a reader of {} hears {first}", self.account));
             self.asked.pop_front();
-            if self.answered(&asked, &first, lines, line, context) == ClientProgress::IsDone {
-                return ClientProgress::IsDone;
+            if self.answered(&asked, &first, lines, line, context) == ClientProgress::Done {
+                return ClientProgress::Done;
             }
         }
-        ClientProgress::GoesOn
+        ClientProgress::Continues
     }
 
     fn answered(
@@ -115,7 +115,7 @@ impl Reader {
                 self.ask(line, "STLS", PendingCommand::Tls)
             }
             // The server refuses STLS if it has no capacity for another handshake.
-            PendingCommand::Tls if !is_good => return ClientProgress::IsDone,
+            PendingCommand::Tls if !is_good => return ClientProgress::Done,
             PendingCommand::Greeting | PendingCommand::Tls => {
                 if *asked == PendingCommand::Tls {
                     line.start_tls(context.story.now);
@@ -141,7 +141,7 @@ impl Reader {
                 assert!(is_excused, "a message of a locked maildrop cannot be read: {first}");
             }
             PendingCommand::Deletion(number) => self.deleted.extend(self.messages[number - 1].1),
-            PendingCommand::Password | PendingCommand::UniqueIds => return ClientProgress::IsDone,
+            PendingCommand::Password | PendingCommand::UniqueIds => return ClientProgress::Done,
             PendingCommand::Quit => {
                 self.has_quit = true;
                 let result = if is_good { Model::deleted } else { Model::perhaps_deleted };
@@ -149,20 +149,20 @@ impl Reader {
                     .iter()
                     .for_each(|message| result(context.model, *message, self.account));
                 context.story.counts.deleted += self.deleted.len() as u64;
-                return ClientProgress::IsDone;
+                return ClientProgress::Done;
             }
         }
         if self.asked.is_empty() {
             if self.appetite == ReadScope::Some && context.dice.one_in(5) {
                 // A session without QUIT deletes nothing.
-                return ClientProgress::IsDone;
+                return ClientProgress::Done;
             }
             self.deleted
                 .iter()
                 .for_each(|message| context.model.perhaps_deleted(*message, self.account));
             self.ask(line, "QUIT", PendingCommand::Quit);
         }
-        ClientProgress::GoesOn
+        ClientProgress::Continues
     }
 
     fn message_read(

@@ -15,7 +15,7 @@ use super::fixture::{AT_WEBMAIL, BY_POP3, INBOX, OUTBOX};
 use super::listing::IndexCheck;
 use super::reader::{ReadScope, Reader};
 use super::sender::Sender;
-use super::station::UnaskedWork;
+use super::station::UnrequestedWork;
 use super::webmail_client::WebmailClient;
 use super::world::Room;
 
@@ -51,8 +51,8 @@ const TURNS_OF_TRY_MAX: u64 = 12;
 const TURNS_OF_ENTRY_MAX: u64 = 40;
 
 impl Room {
-    pub(super) fn come_to_rest(&mut self) {
-        self.story.tell(|| "the faults are over".to_string());
+    pub(super) fn finish(&mut self) {
+        self.story.trace(|| "the faults are over".to_string());
         self.end_faults();
         self.pass(START_AT_LATEST);
         self.story.healed_at = Some(self.story.now);
@@ -62,27 +62,27 @@ impl Room {
                 visitor.line.moved = self.story.now;
             }
         }
-        self.until("every client is served", REST_AT_LATEST, Room::is_at_rest);
-        self.wake_for_nothing();
+        self.until("every client is served", REST_AT_LATEST, Room::is_idle);
+        self.check_unrequested_turns();
         self.pass(LEFT_AT_LATEST);
-        self.until("held messages have left", REST_AT_LATEST, Room::is_at_rest);
-        self.wake_for_nothing();
-        self.let_messages_leave();
+        self.until("held messages have left", REST_AT_LATEST, Room::is_idle);
+        self.check_unrequested_turns();
+        self.wait_for_deliveries();
         for station in 0..self.stations.len() {
             self.check_departures(station);
-            self.look_at_everything(station);
+            self.check_everything(station);
         }
-        self.until("every client has left", REST_AT_LATEST, Room::is_at_rest);
-        self.let_messages_leave();
-        self.wake_for_nothing();
-        self.watch_sleep();
+        self.until("every client has left", REST_AT_LATEST, Room::is_idle);
+        self.wait_for_deliveries();
+        self.check_unrequested_turns();
+        self.check_sleep();
         for station in 0..self.stations.len() {
             self.stop(station);
         }
     }
 
     fn end_faults(&mut self) {
-        self.nothing_more_happens();
+        self.end_faults_and_events();
         sometimes::end();
         for number in 0..self.stations.len() {
             self.stations[number].heal();
@@ -103,13 +103,13 @@ impl Room {
     }
 
     /// Checks that no work of a machine waits for a turn that no engine has requested.
-    fn wake_for_nothing(&mut self) {
+    fn check_unrequested_turns(&mut self) {
         for number in 0..self.stations.len() {
             for core in self.stations[number].cores() {
                 let found =
-                    self.stations[number].turn_unasked(core, self.story.now, &mut self.story);
+                    self.stations[number].unrequested_turn(core, self.story.now, &mut self.story);
                 assert!(
-                    found == UnaskedWork::default(),
+                    found == UnrequestedWork::default(),
                     "core {core} of machine {number} was woken for nothing: {found:?}"
                 );
             }
@@ -137,7 +137,7 @@ impl Room {
         }
     }
 
-    fn is_at_rest(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.visitors.is_empty()
             && self.stations.iter().all(|station| {
                 station.is_serving()
@@ -147,14 +147,14 @@ impl Room {
     }
 
     /// Waits until no machine has a queue entry, or until the time for attempts is over.
-    fn let_messages_leave(&mut self) {
+    fn wait_for_deliveries(&mut self) {
         let end = self.story.now + POSTED_AT_LATEST;
         while self.story.now < end
             && self.stations.iter().any(|station| station.engines.queue_entries() > 0)
         {
             self.step(end);
         }
-        self.until("no delivery is in progress", REST_AT_LATEST, Room::is_at_rest);
+        self.until("no delivery is in progress", REST_AT_LATEST, Room::is_idle);
     }
 
     /// Checks that all held messages and all messages for the other server have left, except those
@@ -189,13 +189,13 @@ impl Room {
 
     /// Lets clients read all messages, fetch all pages, and send one more message by each of
     /// [`Approach::SENDERS`].
-    fn look_at_everything(&mut self, station: usize) {
+    fn check_everything(&mut self, station: usize) {
         for account in 0..BY_POP3 {
             for approach in Approach::READERS {
                 let before = self.inbox_messages(station, account);
                 let talk =
                     ClientKind::Reader(Reader::new(account, ReadScope::All, approach.security));
-                let ClientKind::Reader(reader) = self.serve(station, approach, talk) else {
+                let ClientKind::Reader(reader) = self.run_client(station, approach, talk) else {
                     continue;
                 };
                 assert!(reader.has_quit, "{account} was not served: {approach:?}");
@@ -209,26 +209,26 @@ impl Room {
                 );
             }
         }
-        self.look_at_webmail(station);
+        self.check_webmail(station);
         for approach in Approach::BROWSERS {
             let talk =
                 ClientKind::Browser(Browser::new(approach, ReadScope::All, &mut Dice::new(1)));
-            let ClientKind::Browser(browser) = self.serve(station, approach, talk) else {
+            let ClientKind::Browser(browser) = self.run_client(station, approach, talk) else {
                 continue;
             };
             assert!(browser.is_done(), "the last browser was not served: {approach:?}");
         }
         for approach in Approach::SENDERS {
             let sender = Sender::new(approach, &mut self.models[station], &mut Dice::new(1));
-            self.serve(station, approach, ClientKind::Sender(sender));
+            self.run_client(station, approach, ClientKind::Sender(sender));
         }
     }
 
     /// Lets a client list and read every message at the webmail, and search for each. If a delayed
     /// report arrives meanwhile, the expected counters are no longer right, and the check starts
     /// again.
-    fn look_at_webmail(&mut self, station: usize) {
-        let approach = Approach::one_of(&Approach::WEBMAIL_CLIENTS, &mut self.dice);
+    fn check_webmail(&mut self, station: usize) {
+        let approach = Approach::draw(&Approach::WEBMAIL_CLIENTS, &mut self.dice);
         let webmail_client =
             WebmailClient::new(AT_WEBMAIL, approach, ReadScope::All, &mut Dice::new(1));
         let listing = &self.listings[station];
@@ -242,10 +242,10 @@ impl Room {
         let shown = (INBOX..=OUTBOX).filter(|mailbox| *mailbox < OUTBOX || has_outbox);
         let unseen: BTreeMap<u32, u32> = shown.map(|mailbox| (mailbox, unseen(mailbox))).collect();
         let talk =
-            self.serve(station, approach, ClientKind::WebmailClient(Box::new(webmail_client)));
+            self.run_client(station, approach, ClientKind::WebmailClient(Box::new(webmail_client)));
         let ClientKind::WebmailClient(webmail_client) = talk else { return };
         if next_uid(&self.listings[station]) != next_uid_before {
-            return self.look_at_webmail(station);
+            return self.check_webmail(station);
         }
         assert_eq!(webmail_client.unseen, Some(unseen), "the webmail counts the unread messages");
         assert!(
@@ -255,8 +255,8 @@ impl Room {
     }
 
     /// Runs one client alone until it is done.
-    fn serve(&mut self, station: usize, approach: Approach, talk: ClientKind) -> ClientKind {
-        self.welcome(0, station, approach, talk, Dice::new(1));
+    fn run_client(&mut self, station: usize, approach: Approach, talk: ClientKind) -> ClientKind {
+        self.connect_client(0, station, approach, talk, Dice::new(1));
         let mut visitor = self.visitors.pop().unwrap_or_else(|| unreachable!("a client was added"));
         let end = self.story.now + REST_AT_LATEST;
         loop {
@@ -277,11 +277,11 @@ impl Room {
         let host = &mut self.hosts[visitor.host].client;
         let model = &mut self.models[visitor.station];
         let station = &self.stations[visitor.station];
-        visitor.go_on(host, model, &mut self.story, 0, station, false) == ClientProgress::IsDone
+        visitor.step(host, model, &mut self.story, 0, station, false) == ClientProgress::Done
     }
 
     /// Checks that an idle machine sleeps, except for delivery attempts that fail.
-    fn watch_sleep(&mut self) {
+    fn check_sleep(&mut self) {
         self.pass(SLEEP);
         let turns = self.story.counts.turns;
         self.pass(SLEEP);

@@ -31,7 +31,7 @@ enum SmtpStep {
     /// A whole message for local accounts.
     Local(MessageId),
     /// A whole message for another server.
-    PostedMessage(PostedId),
+    Posted(PostedId),
 }
 
 /// The argument of AUTH PLAIN for each account: NUL, its name, NUL, its password, in base64.
@@ -91,7 +91,7 @@ impl Sender {
         Sender { script, asked: VecDeque::from([SmtpStep::Greeting]), at_once }
     }
 
-    pub(super) fn go_on(
+    pub(super) fn step(
         &mut self,
         line: &mut ClientLine,
         context: &mut StepContext<'_>,
@@ -101,16 +101,16 @@ impl Sender {
             if let SmtpStep::Local(message) = said {
                 context.model.sent(message);
             }
-            line.say(&bytes);
+            line.send_request(&bytes);
             self.asked.push_back(said);
         }
-        line.go_on(context.host, context.story.now, context.dice);
+        line.step(context.host, context.story.now, context.dice);
         while let Some(reply) = line.smtp_reply() {
-            context.story.tell(|| format!("  a sender hears {reply}"));
+            context.story.trace(|| format!("  a sender hears {reply}"));
             let said = self.asked.pop_front();
             let is_good = reply.starts_with('2') || reply.starts_with('3');
             match said {
-                _ if reply.starts_with("421") => return ClientProgress::IsDone,
+                _ if reply.starts_with("421") => return ClientProgress::Done,
                 Some(SmtpStep::Tls) if is_good => line.start_tls(context.story.now),
                 Some(SmtpStep::Login) if reply.starts_with("535") => {
                     panic!("the correct password was rejected: {reply}")
@@ -122,27 +122,24 @@ impl Sender {
                     context.story.counts.acknowledged += 1;
                     context.model.delivered(message);
                 }
-                Some(SmtpStep::PostedMessage(posted)) if is_good => {
+                Some(SmtpStep::Posted(posted)) if is_good => {
                     context.story.counts.acknowledged += 1;
                     context.model.posted.answered(posted, true);
                 }
-                Some(SmtpStep::Local(_) | SmtpStep::PostedMessage(_))
-                    if context.disk_has_failed => {}
-                Some(SmtpStep::PostedMessage(posted)) => {
-                    context.model.posted.answered(posted, false)
-                }
+                Some(SmtpStep::Local(_) | SmtpStep::Posted(_)) if context.disk_has_failed => {}
+                Some(SmtpStep::Posted(posted)) => context.model.posted.answered(posted, false),
                 Some(SmtpStep::Local(message)) => context.model.refused(message),
                 Some(_) if is_good => {}
                 // The disk is full, for example. The following commands would now have another
                 // meaning.
-                Some(_) => return ClientProgress::IsDone,
+                Some(_) => return ClientProgress::Done,
                 None => panic!("a reply without a command: {reply}"),
             }
         }
         if self.asked.is_empty() && self.script.is_empty() {
-            ClientProgress::IsDone
+            ClientProgress::Done
         } else {
-            ClientProgress::GoesOn
+            ClientProgress::Continues
         }
     }
 }
@@ -180,7 +177,7 @@ fn write_posted(
     let (posted, content) = model.write_posted(user, &mailboxes, dice);
     let recipients: Vec<String> =
         mailboxes.iter().map(|mailbox| format!("<{}>", mailbox.address(model.station))).collect();
-    script_message(script, origin, &recipients, (&content, SmtpStep::PostedMessage(posted)), dice);
+    script_message(script, origin, &recipients, (&content, SmtpStep::Posted(posted)), dice);
 }
 
 fn script_message(

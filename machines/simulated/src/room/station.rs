@@ -15,14 +15,14 @@ use server::{Ending, Next};
 use smoltcp::wire::{Ipv4Address, Ipv6Address};
 
 use super::chronicle::Chronicle;
-use super::make::{self, Cores, Make};
+use super::make::{self, Cores, MachineParts};
 use super::scenario::{Rates, Scenario};
 use crate::{Engines, MemoryDisk, Mood, SimulatedMachine};
 
 /// After this many turns in a row without an effect, the engine counts as spinning.
 const IDLE_TURNS_MAX: u32 = 1_000;
 /// The accounting of client memory is checked once in this many turns.
-const TURNS_PER_LOOK: u64 = 8;
+const TURNS_PER_CHECK: u64 = 8;
 /// How long a core waits before it retries a notification to a core that is still in its turn.
 const PATIENCE: Micros = Micros(50);
 /// The most work of one turn: the sum of frames taken, frames sent and disk requests. Each of the
@@ -54,7 +54,7 @@ pub(super) struct Station {
     pub(super) card_at: Option<Instant>,
     started: Instant,
     rates: Rates,
-    make: Make,
+    make: MachineParts,
     lines_told: usize,
     pub(super) dice: Dice,
 }
@@ -70,7 +70,7 @@ struct CoreTiming {
 
 /// The work that a core found in a turn that its engine had not requested. It should find none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct UnaskedWork {
+pub(super) struct UnrequestedWork {
     frames: usize,
     writes: usize,
     /// The cores that this core notified, one bit each.
@@ -93,7 +93,8 @@ impl Station {
         let hardware = Ethernet([0x02, 0, 0, 0, 0, 1 + number as u8]);
         let sizes = make::sizes(scenario, &mut dice);
         let disk = MemoryDisk::blank(rates.disk_bytes);
-        let make = Make { address, hardware, sizes, cores: Cores::new(number, scenario, &rates) };
+        let make =
+            MachineParts { address, hardware, sizes, cores: Cores::new(number, scenario, &rates) };
         let (machine, engines) = make.start(disk, &rates, &mut dice);
         Station {
             address,
@@ -179,7 +180,7 @@ impl Station {
 
     /// When the next turn of `core` is due.
     pub(super) fn next_turn(&self, core: u8) -> Option<Instant> {
-        let free_at = self.pace(core).free_at;
+        let free_at = self.timing(core).free_at;
         match self.engines.next_of(core) {
             _ if !self.is_on() || self.ended().is_some() => None,
             Next::Stopped(_) => None,
@@ -190,7 +191,7 @@ impl Station {
         }
     }
 
-    fn pace(&self, core: u8) -> CoreTiming {
+    fn timing(&self, core: u8) -> CoreTiming {
         self.paces[usize::from(core)]
     }
 
@@ -220,8 +221,8 @@ impl Station {
             assert!(is_excused, "the machine ended: {ending:?}, {:?}", self.machine.console);
         }
         story.fold(self.machine.now);
-        if story.counts.turns.is_multiple_of(TURNS_PER_LOOK) {
-            self.keeps_what_it_promised(core);
+        if story.counts.turns.is_multiple_of(TURNS_PER_CHECK) {
+            self.check_client_memory(core);
         }
         let sent = self.machine.from_engine.len() - sent_before;
         let taken = frames_before - self.machine.frames_waiting();
@@ -234,9 +235,9 @@ impl Station {
             || !self.machine.from_engine.is_empty()
             || self.machine.disk.has_completions()
             || requested > 0;
-        self.rest_after(core, now, work, brought_something);
+        self.end_turn(core, now, work, brought_something);
         for line in self.machine.console.iter().skip(self.lines_told) {
-            story.tell(|| format!("console of {}: {line}", self.address));
+            story.trace(|| format!("console of {}: {line}", self.address));
         }
         self.lines_told = self.machine.console.len();
         self.plan_devices(now);
@@ -244,7 +245,7 @@ impl Station {
 
     /// Checks that all memory that clients make a core keep is charged to the clients, and is
     /// within the core's limit.
-    fn keeps_what_it_promised(&self, core: u8) {
+    fn check_client_memory(&self, core: u8) {
         let in_use = self.engines.of(core).in_use();
         assert_eq!(
             in_use.uncharged, 0,
@@ -259,7 +260,7 @@ impl Station {
     }
 
     /// Sets when the turn of `core` ends. Checks that the core does not spin.
-    fn rest_after(&mut self, core: u8, now: Instant, work: usize, brought_something: bool) {
+    fn end_turn(&mut self, core: u8, now: Instant, work: usize, brought_something: bool) {
         let stall =
             if self.dice.happens(self.rates.stalls) { self.dice.skewed(2_000_000) } else { 0 };
         let span = Micros(1 + work as u64 + self.dice.below(4) + stall);
@@ -283,26 +284,26 @@ impl Station {
 
     /// Gives `core` a turn that its engine has not requested. Returns the work that the turn found.
     /// Disk reads do not count: compaction continues in any turn, and requests no turn for that.
-    pub(super) fn turn_unasked(
+    pub(super) fn unrequested_turn(
         &mut self,
         core: u8,
         now: Instant,
         story: &mut Chronicle,
-    ) -> UnaskedWork {
+    ) -> UnrequestedWork {
         // Because of rounding, a turn may be due a microsecond later by the room's clock than by
         // the machine's clock.
         let shown = self.global(self.local(now));
         let is_due = self.cores().any(|core| {
-            self.next_turn(core).is_some_and(|at| at <= shown.max(self.pace(core).free_at))
+            self.next_turn(core).is_some_and(|at| at <= shown.max(self.timing(core).free_at))
         });
         let busy = self.machine.from_engine.len() + self.machine.disk.waiting();
         if is_due || busy > 0 || !self.is_on() {
-            return UnaskedWork::default();
+            return UnrequestedWork::default();
         }
         let told_before = self.machine.woken();
         self.turn(core, now, story);
         let told = self.machine.woken() & !told_before;
-        UnaskedWork {
+        UnrequestedWork {
             frames: self.machine.from_engine.len(),
             writes: self.machine.disk.changes_waiting(),
             told,
@@ -326,7 +327,7 @@ impl Station {
     }
 
     /// Lets the disk carry out one random waiting request.
-    pub(super) fn disk_goes_on(&mut self, now: Instant, story: &mut Chronicle) {
+    pub(super) fn disk_acts(&mut self, now: Instant, story: &mut Chronicle) {
         self.disk_at = None;
         self.failing = self.failing.filter(|(_, until)| now < *until);
         let fails_reads = self.dice.happens(self.rates.read_errors);
@@ -341,14 +342,14 @@ impl Station {
             self.disk_has_failed |= mood != Mood::FailsReads;
             self.disk_ever_failed = true;
         }
-        story.tell(|| format!("disk of {}: {}", self.address, self.machine.disk.last()));
+        story.trace(|| format!("disk of {}: {}", self.address, self.machine.disk.last()));
         self.plan_devices(now);
     }
 
     /// Gives the card a frame that has arrived.
     pub(super) fn frame_arrived(&mut self, frame: Vec<u8>, story: &Chronicle) {
         if !self.is_on() || self.machine.frame_arrived(frame, self.rates.ring).is_err() {
-            story.tell(|| format!("dropped at {}", self.address));
+            story.trace(|| format!("dropped at {}", self.address));
         }
     }
 }

@@ -49,7 +49,7 @@ impl<T: Clone + PartialEq + Debug> Uncertain<T> {
     }
 
     /// The value, if it is certain.
-    pub(super) fn is(&self) -> Option<&T> {
+    pub(super) fn known(&self) -> Option<&T> {
         if let [is] = self.may_be.as_slice() { Some(is) } else { None }
     }
 
@@ -136,9 +136,9 @@ mod tests {
     fn overlapping_changes_may_end_in_either_value() {
         let mut uncertain = Uncertain::certain(1);
         let one = uncertain.asked(2);
-        assert!(uncertain.is().is_none() && uncertain.may_be(&1) && uncertain.may_be(&2));
+        assert!(uncertain.known().is_none() && uncertain.may_be(&1) && uncertain.may_be(&2));
         uncertain.done(&one);
-        assert_eq!(uncertain.is(), Some(&2));
+        assert_eq!(uncertain.known(), Some(&2));
         let (one, other) = (uncertain.asked(3), uncertain.asked(4));
         uncertain.done(&one);
         uncertain.done(&other);

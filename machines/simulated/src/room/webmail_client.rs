@@ -16,7 +16,7 @@ use super::approach::Approach;
 use super::context::{ClientProgress, StepContext};
 use super::fixture::{ACCOUNTS, AT_WEBMAIL, HOSTNAME, INBOX};
 use super::http2_client::Http2Client;
-use super::line::{ClientLine, encoded, field, in_one};
+use super::line::{ClientLine, encoded, field, http_request};
 use super::lists::{ListExtent, ListRow, View};
 use super::message::MessageId;
 use super::page::WebmailPage;
@@ -39,17 +39,18 @@ pub(super) enum PendingPage {
     LoginRequired,
     List(u32, View),
     Found(MessageId, View),
-    /// `Opened`: the page that shows a message. `Octets`: then the download of its octets.
-    Opened(ListRow, View),
+    /// `Message`: the page that shows a message. `Octets`: then the download of its octets.
+    Message(ListRow, View),
     Octets(ListRow, View),
-    /// `Done`: the response to an action. `Told`: then the page that shows the result.
-    Done(WebmailAction),
-    Told(WebmailAction),
+    /// `ActionResponse`: the response to an action. `ActionResult`: then the page that shows the
+    /// result.
+    ActionResponse(WebmailAction),
+    ActionResult(WebmailAction),
     /// The page of a draft that was saved.
     Draft(MessageId),
     /// The settings page. The snapshot holds the names that the page may show.
     Settings(Snapshot<String>),
-    Goodbye,
+    Logout,
 }
 
 pub(super) struct WebmailClient {
@@ -113,7 +114,7 @@ impl WebmailClient {
         }
     }
 
-    pub(super) fn go_on(
+    pub(super) fn step(
         &mut self,
         line: &mut ClientLine,
         context: &mut StepContext<'_>,
@@ -121,16 +122,16 @@ impl WebmailClient {
         if let Some((_, what, message)) =
             self.hesitates.take_if(|(until, ..)| *until <= context.story.now)
         {
-            self.takes_back(&what, message, line, context);
+            self.undo_send(&what, message, line, context);
         } else if self.waiting.is_none() && self.hesitates.is_none() {
-            self.come(line, context);
+            self.begin(line, context);
         }
         if let Some(http2) = &mut self.http2 {
-            line.mention(&std::mem::take(&mut http2.to_say));
+            line.send_data(&std::mem::take(&mut http2.to_say));
         }
-        line.go_on(context.host, context.story.now, context.dice);
+        line.step(context.host, context.story.now, context.dice);
         while let Some(page) = self.page(line) {
-            context.story.tell(|| {
+            context.story.trace(|| {
                 format!(
                     "  {} is answered {} {}",
                     ACCOUNTS[self.account],
@@ -146,14 +147,14 @@ impl WebmailClient {
                 || matches!(page.status, 408 | 429)
                 || self.http2.as_ref().is_some_and(|http2| http2.is_over)
             {
-                return ClientProgress::IsDone;
+                return ClientProgress::Done;
             }
-            if self.answered(waiting, &page, line, context) == ClientProgress::IsDone {
-                return ClientProgress::IsDone;
+            if self.answered(waiting, &page, line, context) == ClientProgress::Done {
+                return ClientProgress::Done;
             }
         }
         let is_over = self.http2.as_ref().is_some_and(|http2| http2.is_over);
-        if is_over { ClientProgress::IsDone } else { ClientProgress::GoesOn }
+        if is_over { ClientProgress::Done } else { ClientProgress::Continues }
     }
 
     /// The next complete response.
@@ -161,7 +162,7 @@ impl WebmailClient {
         let (head, body) = match &mut self.http2 {
             None => line.http_response(false)?,
             Some(http2) => {
-                http2.response(line.heard()).map(|(_, response)| (response.head, response.body))?
+                http2.response(line.input()).map(|(_, response)| (response.head, response.body))?
             }
         };
         Some(WebmailPage::new(head, body))
@@ -169,7 +170,7 @@ impl WebmailClient {
 
     /// Sends the first request: with the cookie of a live session, with the cookie of an ended
     /// session, or a login.
-    fn come(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
+    fn begin(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
         if self.account == AT_WEBMAIL && self.appetite == ReadScope::Some {
             let model = &mut *context.model;
             if context.dice.one_in(8) && !model.over.is_empty() {
@@ -236,9 +237,9 @@ impl WebmailClient {
         match &mut self.http2 {
             Some(http2) => {
                 http2.ask(method, path, &fields, body);
-                line.mention(&std::mem::take(&mut http2.to_say));
+                line.send_data(&std::mem::take(&mut http2.to_say));
             }
-            None => line.say(&in_one(method, path, fields, body, false)),
+            None => line.send_request(&http_request(method, path, fields, body, false)),
         }
         self.waiting = Some(waiting);
     }
@@ -250,11 +251,11 @@ impl WebmailClient {
         line: &mut ClientLine,
         context: &mut StepContext<'_>,
     ) -> ClientProgress {
-        self.is_own(page);
+        self.check_owner(page);
         if let Some(token) = page.token() {
             self.token = token;
         }
-        if page.is_login_redirect() && !matches!(waiting, PendingPage::Login | PendingPage::Goodbye)
+        if page.is_login_redirect() && !matches!(waiting, PendingPage::Login | PendingPage::Logout)
         {
             // The account had too many sessions, a power cut came before the store had this
             // session, or the session has expired by the machine's clock.
@@ -265,9 +266,9 @@ impl WebmailClient {
             if matches!(waiting, PendingPage::List(..)) && self.left > 0 {
                 self.left -= 1;
                 self.log_in(line);
-                return ClientProgress::GoesOn;
+                return ClientProgress::Continues;
             }
-            return ClientProgress::IsDone;
+            return ClientProgress::Done;
         }
         match waiting {
             PendingPage::Login if page.status == 303 => {
@@ -286,37 +287,39 @@ impl WebmailClient {
                     !page.text().contains("email address or password"),
                     "the correct password was rejected"
                 );
-                return ClientProgress::IsDone;
+                return ClientProgress::Done;
             }
             PendingPage::LoginRequired => {
                 panic!("a session still works after its logout: {} {}", page.head, page.text())
             }
             PendingPage::List(mailbox, view) => self.listed(mailbox, &view, page, line, context),
             PendingPage::Found(message, view) => self.found(message, &view, page, line, context),
-            PendingPage::Opened(row, view) => self.opened(row, &view, page, line, context),
-            PendingPage::Octets(row, view) => self.has_read(&row, &view, page, line, context),
-            PendingPage::Done(action) => return self.action_answered(action, page, line, context),
-            PendingPage::Told(action) => self.result_shown(action, page, line, context),
+            PendingPage::Message(row, view) => self.opened(row, &view, page, line, context),
+            PendingPage::Octets(row, view) => self.octets_arrived(&row, &view, page, line, context),
+            PendingPage::ActionResponse(action) => {
+                return self.action_answered(action, page, line, context);
+            }
+            PendingPage::ActionResult(action) => self.result_shown(action, page, line, context),
             PendingPage::Draft(message) => {
                 if page.status == 200 {
                     let subject = page.value_of("subject");
                     assert_eq!(subject, Some(message.0.to_string()), "another draft was saved");
                     self.draft = page.value_of("draft").map(|key| (key, message));
                 }
-                self.goes_on(line, context);
+                self.next_action(line, context);
             }
-            PendingPage::Settings(then) => self.saw_settings(&then, page, line, context),
-            PendingPage::Goodbye => {
-                self.said_goodbye(page, context);
-                return ClientProgress::IsDone;
+            PendingPage::Settings(then) => self.check_settings(&then, page, line, context),
+            PendingPage::Logout => {
+                self.logged_out(page, context);
+                return ClientProgress::Done;
             }
         }
         let is_done = self.waiting.is_none() && self.hesitates.is_none();
-        if is_done { ClientProgress::IsDone } else { ClientProgress::GoesOn }
+        if is_done { ClientProgress::Done } else { ClientProgress::Continues }
     }
 
     /// Checks that a page shows only the mail of the account that the cookie belongs to.
-    fn is_own(&self, page: &WebmailPage) {
+    fn check_owner(&self, page: &WebmailPage) {
         let owner = page.owner();
         let is_own = owner
             .as_deref()
@@ -335,11 +338,11 @@ impl WebmailClient {
         assert_eq!(page.status, 200, "the mailbox cannot be listed: {}", page.head);
         self.mailbox = mailbox;
         self.unseen.get_or_insert_with(|| page.unseen());
-        self.holds_rows(page, view, ListExtent::Mailbox(mailbox), context);
+        self.check_rows(page, view, ListExtent::Mailbox(mailbox), context);
         if self.appetite == ReadScope::All {
             self.unread = self.rows.clone();
         }
-        self.goes_on(line, context);
+        self.next_action(line, context);
     }
 
     fn found(
@@ -351,14 +354,14 @@ impl WebmailClient {
         context: &mut StepContext<'_>,
     ) {
         assert_eq!(page.status, 200, "a search always answers 200: {}", page.head);
-        self.holds_rows(page, view, ListExtent::Message(message), context);
+        self.check_rows(page, view, ListExtent::Message(message), context);
         match self.appetite {
-            ReadScope::All => self.reads_on(line, context),
+            ReadScope::All => self.next_check(line, context),
             ReadScope::Some => self.list(INBOX, line, context),
         }
     }
 
-    fn holds_rows(
+    fn check_rows(
         &mut self,
         page: &WebmailPage,
         view: &View,
@@ -392,12 +395,12 @@ impl WebmailClient {
         line: &mut ClientLine,
         context: &mut StepContext<'_>,
     ) {
-        self.is_there(&row, view, page, context);
+        self.check_readable(&row, view, page, context);
         let path = format!("/mail/download/{}", row.key());
         self.get(&path, PendingPage::Octets(row, context.model.view(self.account)), line);
     }
 
-    fn has_read(
+    fn octets_arrived(
         &mut self,
         row: &ListRow,
         view: &View,
@@ -405,8 +408,8 @@ impl WebmailClient {
         line: &mut ClientLine,
         context: &mut StepContext<'_>,
     ) {
-        if self.is_there(row, view, page, context) {
-            let message = context.model.is_whole(&page.body);
+        if self.check_readable(row, view, page, context) {
+            let message = context.model.identify(&page.body);
             assert!(
                 row.message.is_none_or(|of_row| of_row == message),
                 "a row links to another message: {row:?}"
@@ -414,10 +417,11 @@ impl WebmailClient {
             context.story.counts.read += 1;
             self.sought.extend(Some(message).filter(|message| !context.model.is_report(*message)));
         }
-        self.goes_on(line, context);
+        self.next_action(line, context);
     }
 
-    fn is_there(
+    /// Whether the page shows the message. Panics if the page must show it, and does not.
+    fn check_readable(
         &self,
         row: &ListRow,
         view: &View,
@@ -439,9 +443,9 @@ impl WebmailClient {
     }
 
     /// Takes another action, or leaves.
-    pub(super) fn goes_on(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
+    pub(super) fn next_action(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
         if self.appetite == ReadScope::All {
-            return self.reads_on(line, context);
+            return self.next_check(line, context);
         }
         if self.left == 0 {
             if self.account != AT_WEBMAIL {
@@ -449,22 +453,22 @@ impl WebmailClient {
             }
             if context.dice.one_in(3) {
                 let token = self.token.clone();
-                return self.post("/mail/logout", &[("token", &token)], PendingPage::Goodbye, line);
+                return self.post("/mail/logout", &[("token", &token)], PendingPage::Logout, line);
             }
             context.model.tickets.extend(self.ticket.take());
             return;
         }
         self.left -= 1;
-        self.does_something(line, context);
+        self.take_random_action(line, context);
     }
 
     /// Lists every mailbox, reads every message, and searches for each.
-    fn reads_on(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
+    fn next_check(&mut self, line: &mut ClientLine, context: &mut StepContext<'_>) {
         if let Some(message) = self.sought.pop() {
-            return self.searches(message, line, context);
+            return self.search(message, line, context);
         }
         if let Some(row) = self.unread.pop() {
-            return self.reads(row, line, context);
+            return self.open_message(row, line, context);
         }
         if self.mailbox < MAILBOXES {
             return self.list(self.mailbox + 1, line, context);
@@ -472,7 +476,7 @@ impl WebmailClient {
         self.is_done = true;
     }
 
-    fn said_goodbye(&mut self, page: &WebmailPage, context: &mut StepContext<'_>) {
+    fn logged_out(&mut self, page: &WebmailPage, context: &mut StepContext<'_>) {
         assert_eq!(page.status, 303, "a logout always succeeds: {}", page.head);
         // A failed disk does not record the logout.
         if !context.disk_has_failed {

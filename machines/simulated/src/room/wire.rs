@@ -34,7 +34,7 @@ impl Wire {
     }
 
     /// Adds a path with a reduced MTU.
-    pub(super) fn narrows(&mut self, narrow: Narrow) {
+    pub(super) fn add_narrow(&mut self, narrow: Narrow) {
         self.narrow.push(narrow);
     }
 
@@ -73,7 +73,7 @@ impl Wire {
             match self.narrow.iter().find(|narrow| narrow.stops(now, from, *end, frame)) {
                 None => self.send_to(*end, frame, story),
                 Some(narrow) => {
-                    story.tell(|| format!("too long for its way to {end:?}: {}", describe(frame)));
+                    story.trace(|| format!("too long for its way to {end:?}: {}", describe(frame)));
                     if let Some(report) = narrow.icmp_report(frame) {
                         self.send_to(from, &report, story);
                     }
@@ -84,30 +84,30 @@ impl Wire {
 
     fn send_to(&mut self, to: Endpoint, frame: &[u8], story: &mut Chronicle) {
         if self.dice.happens(self.rates.loss) {
-            return story.tell(|| format!("lost on its way to {to:?}: {}", describe(frame)));
+            return story.trace(|| format!("lost on its way to {to:?}: {}", describe(frame)));
         }
-        story.tell(|| format!("to {to:?}: {}", describe(frame)));
+        story.trace(|| format!("to {to:?}: {}", describe(frame)));
         let mut frame = frame.to_vec();
         if matches!(to, Endpoint::Station(_)) && self.dice.happens(self.rates.forgery) {
             // The frame is forged before it is corrupted. A forged frame gets correct checksums,
             // and over corrupted bytes these would deliver a payload that no peer has sent.
             let mut forged = frame.clone();
             if forge(&mut forged, &mut self.dice).is_some() {
-                story.tell(|| format!("  and forged: {}", describe(&forged)));
-                self.fly(to, forged, story);
+                story.trace(|| format!("  and forged: {}", describe(&forged)));
+                self.put_in_flight(to, forged, story);
             }
         }
         if self.dice.happens(self.rates.corruption) {
             self.corrupt(&mut frame);
-            story.tell(|| "  which is corrupted".to_string());
+            story.trace(|| "  which is corrupted".to_string());
         }
         if self.dice.happens(self.rates.duplication) {
-            self.fly(to, frame.clone(), story);
+            self.put_in_flight(to, frame.clone(), story);
         }
-        self.fly(to, frame, story);
+        self.put_in_flight(to, frame, story);
     }
 
-    fn fly(&mut self, to: Endpoint, frame: Vec<u8>, story: &mut Chronicle) {
+    fn put_in_flight(&mut self, to: Endpoint, frame: Vec<u8>, story: &mut Chronicle) {
         let mut span = self.rates.delay;
         if self.dice.happens(self.rates.reordering) {
             span = span + Micros(self.dice.below(self.rates.detour.0));

@@ -18,7 +18,7 @@ use super::fault::Fault;
 use super::fixture::{ACCOUNTS, BY_POP3};
 use super::hoarder::Hoarder;
 use super::host::Host;
-use super::line::{ClientLine, First};
+use super::line::{ClientLine, FirstSender};
 use super::listing::IndexCheck;
 use super::model::Model;
 use super::narrow::{Endpoint, Narrow};
@@ -79,7 +79,7 @@ enum Actor {
     PowerOn(usize),
     Host(usize),
     Cable(usize),
-    ConnectedClient(usize),
+    Client(usize),
 }
 
 impl Room {
@@ -205,7 +205,7 @@ impl Room {
             offer(Actor::Cable(number), host.cable_at());
         }
         for (number, visitor) in self.visitors.iter().enumerate() {
-            offer(Actor::ConnectedClient(number), Some(visitor.next));
+            offer(Actor::Client(number), Some(visitor.next));
         }
     }
 
@@ -224,18 +224,18 @@ impl Room {
             }
             Actor::Wire => self.frame_arrived(),
             Actor::Turn(number, core) => self.stations[number].turn(core, now, &mut self.story),
-            Actor::Disk(number) => self.stations[number].disk_goes_on(now, &mut self.story),
+            Actor::Disk(number) => self.stations[number].disk_acts(now, &mut self.story),
             Actor::Card(number) => self.card_sends(number),
             Actor::PowerOn(number) => {
-                self.story.tell(|| format!("machine {number} has power"));
+                self.story.trace(|| format!("machine {number} has power"));
                 self.stations[number].power_on(now);
             }
-            Actor::Host(number) => self.host_works(number),
+            Actor::Host(number) => self.host_acts(number),
             Actor::Cable(number) => {
                 self.hosts[number].put_cable_in();
-                self.story.tell(|| format!("host {number} has its cable again"));
+                self.story.trace(|| format!("host {number} has its cable again"));
             }
-            Actor::ConnectedClient(number) => self.visitor_acts(number),
+            Actor::Client(number) => self.client_acts(number),
         }
     }
 
@@ -256,7 +256,7 @@ impl Room {
         station.plan_devices(self.story.now);
     }
 
-    fn host_works(&mut self, number: usize) {
+    fn host_acts(&mut self, number: usize) {
         let is_peer = number + 1 == self.hosts.len();
         let host = &mut self.hosts[number];
         let has_heard = host.client.has_heard();
@@ -265,19 +265,19 @@ impl Room {
         if is_peer && has_heard {
             self.peer.serve(&mut host.client, self.story.now, &mut self.models);
         }
-        host.sweep();
+        host.forget_closed();
         for frame in sent {
             self.wire.send(Endpoint::Host(number), &frame, &self.ends, &mut self.story);
         }
     }
 
-    fn visitor_acts(&mut self, number: usize) {
+    fn client_acts(&mut self, number: usize) {
         let visitor = &mut self.visitors[number];
         let (host, station) = (&mut self.hosts[visitor.host], &self.stations[visitor.station]);
         let model = &mut self.models[visitor.station];
         let path_drops =
             self.wire.drops(Endpoint::Station(visitor.station), Endpoint::Host(visitor.host));
-        let progress = visitor.go_on(
+        let progress = visitor.step(
             &mut host.client,
             model,
             &mut self.story,
@@ -285,43 +285,43 @@ impl Room {
             station,
             path_drops,
         );
-        if progress == ClientProgress::IsDone {
+        if progress == ClientProgress::Done {
             host.left.push(visitor.line.connection);
             self.visitors.swap_remove(number);
         }
     }
 
     fn carry_out(&mut self, planned: &Planned) {
-        self.story.tell(|| format!("event: {:?}", planned.event));
+        self.story.trace(|| format!("event: {:?}", planned.event));
         let mut dice = Dice::new(planned.seed);
         match planned.event {
             RoomEvent::Sender { host, station } => {
-                let approach = Approach::one_of(&Approach::SENDERS, &mut dice);
+                let approach = Approach::draw(&Approach::SENDERS, &mut dice);
                 let talk =
                     ClientKind::Sender(Sender::new(approach, &mut self.models[station], &mut dice));
-                self.welcome(host, station, approach, talk, dice);
+                self.connect_client(host, station, approach, talk, dice);
             }
             RoomEvent::Reader { host, station } => {
-                let approach = Approach::one_of(&Approach::READERS, &mut dice);
+                let approach = Approach::draw(&Approach::READERS, &mut dice);
                 let talk = ClientKind::Reader(Reader::new(
                     dice.below(BY_POP3 as u64) as usize,
                     ReadScope::Some,
                     approach.security,
                 ));
-                self.welcome(host, station, approach, talk, dice);
+                self.connect_client(host, station, approach, talk, dice);
             }
             RoomEvent::Browser { host, station } => {
-                let approach = Approach::one_of(&Approach::BROWSERS, &mut dice);
+                let approach = Approach::draw(&Approach::BROWSERS, &mut dice);
                 let talk = ClientKind::Browser(Browser::new(approach, ReadScope::Some, &mut dice));
-                self.welcome(host, station, approach, talk, dice);
+                self.connect_client(host, station, approach, talk, dice);
             }
             RoomEvent::WebmailClient { host, station } => {
-                let approach = Approach::one_of(&Approach::WEBMAIL_CLIENTS, &mut dice);
+                let approach = Approach::draw(&Approach::WEBMAIL_CLIENTS, &mut dice);
                 // Half of these clients use the account that belongs to the webmail.
                 let account = ACCOUNTS.len() - 1 - dice.skewed(ACCOUNTS.len() as u64) as usize;
                 let webmail_client =
                     WebmailClient::new(account, approach, ReadScope::Some, &mut dice);
-                self.welcome(
+                self.connect_client(
                     host,
                     station,
                     approach,
@@ -333,7 +333,7 @@ impl Room {
                 for _ in 0..count {
                     let (approach, hoarder) = Hoarder::any(&mut dice);
                     let own = Dice::new(dice.roll());
-                    self.welcome(host, station, approach, ClientKind::Hoarder(hoarder), own);
+                    self.connect_client(host, station, approach, ClientKind::Hoarder(hoarder), own);
                 }
             }
             RoomEvent::Cut { station, requests } => self.plan_cut(station, requests),
@@ -342,7 +342,13 @@ impl Room {
             }
             RoomEvent::Narrows { host, station, mtu, report, span } => {
                 let (from, to) = (Endpoint::Station(station), Endpoint::Host(host));
-                self.wire.narrows(Narrow { from, to, mtu, report, until: self.story.now + span });
+                self.wire.add_narrow(Narrow {
+                    from,
+                    to,
+                    mtu,
+                    report,
+                    until: self.story.now + span,
+                });
             }
             RoomEvent::Vanishes { host } => self.vanish(host),
             RoomEvent::DiskFails { station, mood, span } => {
@@ -358,7 +364,7 @@ impl Room {
                 let (model, machine) =
                     (&mut self.models[station], &mut self.stations[station].machine);
                 let sectors = decay::decay(&mut machine.disk, model, how, count, &mut dice);
-                self.story.tell(|| format!("  which harms {sectors:?}"));
+                self.story.trace(|| format!("  which harms {sectors:?}"));
             }
             RoomEvent::ClockJump { station, seconds } => {
                 let machine = &mut self.stations[station].machine;
@@ -369,7 +375,7 @@ impl Room {
     }
 
     /// Connects a client from a host to a machine.
-    pub(super) fn welcome(
+    pub(super) fn connect_client(
         &mut self,
         host: usize,
         station: usize,
@@ -387,7 +393,11 @@ impl Room {
         let one = &self.stations[station];
         let address: IpAddress =
             if dice.one_in(2) { one.address.into() } else { one.address_ipv6.into() };
-        let first = if matches!(approach.port, 80 | 443) { First::Client } else { First::Machine };
+        let first = if matches!(approach.port, 80 | 443) {
+            FirstSender::Client
+        } else {
+            FirstSender::Machine
+        };
         let mut line = ClientLine::new(client.connect(address, approach.port), first, now);
         let mut means_well = true;
         if approach.security != TlsUse::Plain {
@@ -423,7 +433,7 @@ impl Room {
 
     /// Ends all faults of hosts, clients and frames, and cancels the planned events. Every host
     /// gets its cable back.
-    pub(super) fn nothing_more_happens(&mut self) {
+    pub(super) fn end_faults_and_events(&mut self) {
         self.events.clear();
         self.pending_cuts.clear();
         (self.rates.leaving, self.rates.damage, self.rates.stopping) = (0, 0, 0);
@@ -451,7 +461,7 @@ impl Room {
         }
         let off = Micros(station.dice.skewed(3_000_000));
         station.power_off(now, now + off, &mut self.story);
-        self.story.tell(|| format!("machine {number} has no power (was on: {was_on})"));
+        self.story.trace(|| format!("machine {number} has no power (was on: {was_on})"));
         audit::audit(&station.machine.disk, &mut self.models[number], self.story.counts.cuts);
         if self.cuts_in_a_row && !self.stations[number].dice.one_in(3) {
             let requests = self.stations[number].dice.below(100);
