@@ -51,7 +51,8 @@ pub struct Client {
     sockets: SocketSet<'static>,
     device: WireEnd,
     next_port: u16,
-    /// The source address of its connections; `None`: the address that it was created with.
+    /// The source address of outgoing connections; `None`: the address that the host was created
+    /// with.
     source: Option<IpAddress>,
     /// When the sockets are due for the next poll. Any use of a socket makes them due at once.
     next_look: Option<Instant>,

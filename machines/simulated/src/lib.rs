@@ -63,7 +63,7 @@ pub struct SimulatedMachine {
     pub mtu: u16,
     /// The lines that the engine has printed.
     pub console: Vec<String>,
-    /// Whether the machine is asked to stop.
+    /// Whether the machine has a request to stop.
     pub stop: bool,
     /// Whether the machine is using its memory reserve.
     pub low_on_memory: bool,
@@ -95,7 +95,7 @@ pub struct SimulatedMachine {
 }
 
 impl SimulatedMachine {
-    /// A machine with the disk `disk`. All its randomness comes from `seed`.
+    /// A machine with the disk `disk`. `seed` determines all its randomness.
     pub fn new(seed: u64, disk: MemoryDisk) -> SimulatedMachine {
         SimulatedMachine {
             now: Instant::START,

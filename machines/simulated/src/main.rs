@@ -171,8 +171,8 @@ fn missed_places(reached: &BTreeMap<String, u64>) -> u64 {
 fn worker(options: &Options, first: u64, step: u64) -> Option<Child> {
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(["--from", &options.from.to_string(), "--seeds", &options.seeds.to_string()]);
-    // Rooms allocate and free many machines. malloc is told to keep freed memory instead of
-    // returning it to the system, which is faster.
+    // Rooms allocate and free many machines. These settings make malloc keep freed memory instead
+    // of returning it to the system, which is faster.
     command
         .envs([("MALLOC_MMAP_THRESHOLD_", "1073741824"), ("MALLOC_TRIM_THRESHOLD_", "1073741824")]);
     if let Some(cores) = options.cores {

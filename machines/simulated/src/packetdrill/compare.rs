@@ -3,8 +3,7 @@
 //!
 //! Everything that an RFC requires is compared exactly. A difference that the RFC leaves to the
 //! host is a *liberty*: the script continues, and the difference is noted. docs/packetdrill.md
-//! lists the liberties with the reason for each. The same rules apply to all scripts, whatever they
-//! test.
+//! lists the liberties with the reason for each. The same rules apply to all scripts.
 
 use std::fmt;
 

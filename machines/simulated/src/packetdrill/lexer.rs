@@ -1,8 +1,8 @@
 //! Splits the text of a script into tokens, each with its line, and handles `#` lines and defines.
 //!
-//! The tokens of the language overlap (`1:1001(1000)` is not an IPv6 address, `.5` is an ACK with a
-//! count, `0...0.1` is two times with an ellipsis between them). So each token is the longest one
-//! that can begin where the previous one ended.
+//! The tokens of the language overlap. `1:1001(1000)` is not an IPv6 address, `.5` is an ACK with a
+//! count, and `0...0.1` is two times with an ellipsis between them. So each token is the longest
+//! one that can begin where the previous one ended.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

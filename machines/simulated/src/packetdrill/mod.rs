@@ -2,7 +2,7 @@
 //! program, against the engine's network in virtual time. It reports whether our packets and the
 //! results of calls are as the script expects.
 //!
-//! It understands the dialects of google/packetdrill and of FreeBSD's tcp-testsuite.
+//! The player understands the dialects of google/packetdrill and of FreeBSD's tcp-testsuite.
 //! docs/packetdrill.md describes how calls map onto the engine's interface, which liberties the
 //! engine has, and which scripts are not applicable.
 //!

@@ -151,8 +151,8 @@ impl Player {
 /// The result of [`offers`], which is determined once.
 static OFFERS: OnceLock<Offers> = OnceLock::new();
 
-/// The features that the engine offers to a client that offers everything. The function sends such
-/// a SYN to a machine of its own.
+/// The features that the engine offers to a client that offers everything. The function starts a
+/// separate machine, and sends such a SYN to it.
 fn offers() -> Offers {
     let config = Config::default();
     let mut host = HostUnderTest::new(config.own, config.mtu, HALF_OPEN);

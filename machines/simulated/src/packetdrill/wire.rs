@@ -202,8 +202,7 @@ impl IpPacket {
 
 /// Parses a frame of the machine.
 ///
-/// Errors: the fault of the frame. The machine must never send such a frame, whatever the script
-/// does.
+/// Errors: the fault of the frame. No script may cause the machine to send such a frame.
 pub(super) fn read(frame: &[u8]) -> Result<ReadFrame, &'static str> {
     let (header, rest) =
         frame.split_first_chunk::<ETHERNET_BYTES>().ok_or("a frame that is cut short")?;

@@ -166,7 +166,8 @@ impl WebmailClient {
         self.rows[dice.below(self.rows.len() as u64) as usize].clone()
     }
 
-    /// Draws some rows that stand for exactly one copy each, with the message and the copy.
+    /// Draws some rows for moves and stars, each with its message and copy. Each row must identify
+    /// exactly one copy.
     fn some_rows(&self, context: &mut StepContext<'_>) -> Vec<(ListRow, MessageId, usize)> {
         let most = 1 + context.dice.skewed(4) as usize;
         let mut some = Vec::new();
@@ -322,8 +323,8 @@ impl WebmailClient {
         );
     }
 
-    /// Handles the page that says that the message is held. The client undoes the send at once,
-    /// shortly before the message leaves, at some later time, or never.
+    /// Handles the page after a send that is held. The client undoes the send at once, shortly
+    /// before the message leaves, at some later time, or never.
     fn send_was_held(
         &mut self,
         message: MessageId,
@@ -418,8 +419,8 @@ impl WebmailClient {
                 erased.iter().for_each(|(message, copy)| context.model.deleted(*message, *copy));
                 context.story.counts.deleted += erased.len() as u64;
             }
-            // If the message was deleted meanwhile, the server does not star it, and the page does
-            // not say so.
+            // If another client has deleted the message, the server does not star it, and the page
+            // does not say so.
             WebmailAction::Star(message, copy, asked, view) if page.status == 200 && !is_wrong => {
                 if context.model.is_unchanged(view, *message, *copy) {
                     context.model.starred(*message, *copy, asked);

@@ -1,7 +1,7 @@
-//! Reads the contents of a disk with a store of its own, which runs without faults.
+//! Reads the contents of a disk with a separate store that runs without faults.
 //!
 //! The audit reads a copy of the disk. The machine itself recovers from the original disk later,
-//! and may lose power again meanwhile.
+//! and may lose power again before it has recovered.
 
 use std::collections::BTreeMap;
 

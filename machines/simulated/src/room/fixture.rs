@@ -9,7 +9,7 @@ pub(super) const STARTED_SECONDS: u64 = 1_767_225_600;
 /// The accounts. The last one uses the webmail, the others use POP3 and SMTP.
 pub(super) const ACCOUNTS: [&str; 3] =
     ["ada@barepost.test", "grace@barepost.test", "mary@barepost.test"];
-/// The number of accounts that use POP3. They come first.
+/// The number of accounts that use POP3. These are the first ones in [`ACCOUNTS`].
 pub(super) const BY_POP3: usize = 2;
 pub(super) const AT_WEBMAIL: usize = 2;
 

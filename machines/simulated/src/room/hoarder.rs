@@ -1,8 +1,8 @@
 //! A client that makes the machine keep as much memory as possible, and then sends nothing.
 //!
-//! It sends half of a message, half of a form with a long head, or HTTP/2 requests without their
-//! bodies. Another kind of hoarder tries wrong passwords. The client reads what the machine sends,
-//! and stays until the machine ends the connection. No login succeeds.
+//! A hoarder sends half of a message, half of a form with a long head, or HTTP/2 requests without
+//! their bodies. Another kind of hoarder tries wrong passwords. A hoarder reads what the machine
+//! sends, and stays until the machine ends the connection. No login succeeds.
 
 use chance::Dice;
 

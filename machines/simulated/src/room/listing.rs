@@ -44,8 +44,8 @@ struct ListedAccount {
     /// The number of turns of the owner in this life, since the machine serves.
     turns: u32,
     mailboxes: BTreeMap<u32, ListedMailbox>,
-    /// The message of the room that each number of the store stands for. If the disk has chunks of
-    /// several lives under one number, it may be any of several messages.
+    /// The message of the room for each number of the store. If the disk has chunks of several
+    /// lives under one number, the entry has all possible messages.
     names: BTreeMap<u64, Vec<MessageName>>,
     /// The places of each message.
     places: BTreeMap<MessageName, Vec<ListedPlace>>,

@@ -157,7 +157,7 @@ impl Model {
         Some(MessageId(number))
     }
 
-    /// Whether each account has at most one copy of the message. If so, a row stands for exactly
+    /// Whether each account has at most one copy of the message. If so, a row identifies exactly
     /// one copy.
     pub(super) fn has_one_copy_each(&self, id: MessageId) -> bool {
         let copies = &self.messages[id.0].recipients;

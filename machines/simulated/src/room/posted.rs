@@ -2,8 +2,8 @@
 //! outbox, or taken by that server.
 //!
 //! Invariants, checked after every power cut and at the end:
-//! - A message that was accepted is in its sender's outbox, as it was sent, until each recipient
-//!   has it or is named in a report that the sender has.
+//! - A message that was accepted is in its sender's outbox, unchanged, until it is settled. It is
+//!   settled when each recipient has it or is named in a report that the sender has.
 //! - A message that was refused is in no outbox, and the other server never gets it.
 //! - At the end no message waits: each recipient of an accepted message has it, or is named in a
 //!   report.

@@ -9,8 +9,8 @@ use chance::Dice;
 pub(super) const HOST: usize = 89;
 pub(super) const SMARTHOST: &str = "10.0.0.99:25";
 
-/// A mailbox of the other server. Each machine has its own set, so that the address shows which
-/// machine a message comes from.
+/// A mailbox of the other server. Each machine sends to its own set of addresses, so that the
+/// address shows which machine has sent a message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum RemoteMailbox {
     /// `Bob` and `Carol` take every message.

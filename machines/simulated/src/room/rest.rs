@@ -225,8 +225,8 @@ impl Room {
     }
 
     /// Lets a client list and read every message at the webmail, and search for each. If a delayed
-    /// report arrives meanwhile, the expected counters are no longer right, and the check starts
-    /// again.
+    /// report arrives during the check, the expected counters are no longer right, and the check
+    /// starts again.
     fn check_webmail(&mut self, station: usize) {
         let approach = Approach::draw(&Approach::WEBMAIL_CLIENTS, &mut self.dice);
         let webmail_client =

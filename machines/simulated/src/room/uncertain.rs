@@ -111,13 +111,14 @@ impl<T: Clone + PartialEq + Debug> Uncertain<T> {
         self.is_disturbed &= self.under_way > 0;
     }
 
-    /// Notes that no change is pending any more.
+    /// Ends all pending changes.
     pub(super) fn settle(&mut self) {
         (self.under_way, self.is_disturbed) = (0, false);
         self.settled += 1;
     }
 
-    /// No change is pending any more, and this is the value. Errors: the values that were possible.
+    /// Ends all pending changes, and sets the value. Errors: the possible values, if `is` is not
+    /// one of them.
     pub(super) fn settle_as(&mut self, is: T) -> Result<(), Vec<T>> {
         self.settle();
         if !self.may_be.contains(&is) {

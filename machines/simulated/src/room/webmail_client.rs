@@ -386,7 +386,8 @@ impl WebmailClient {
         context.story.counts.pages += 1;
     }
 
-    /// Handles the page of a message, which may have been deleted meanwhile.
+    /// Handles the page of a message. Another client may have deleted the message since the
+    /// request.
     fn opened(
         &mut self,
         row: ListRow,

@@ -53,7 +53,7 @@ pub(super) struct Room {
     pub(super) listings: Vec<IndexCheck>,
     pub(super) wire: Wire,
     ends: Vec<(Endpoint, Ethernet)>,
-    /// Events to come, the next one last.
+    /// The events that are still to happen, the next one last.
     events: Vec<Planned>,
     pending_cuts: Vec<PendingCut>,
     cuts_in_a_row: bool,

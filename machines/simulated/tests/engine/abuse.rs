@@ -431,8 +431,8 @@ fn early_talkers_are_refused_during_the_greeting_delay() {
         assert_eq!(server.smtp(&mut room, &mut talk, "EHLO far.test"), early);
         room.until("it is over", |room| room.has_hung_up(&mut talk));
         room.part(talk);
-        // A client that disconnects during the delay leaves nothing behind. Nor does a client that
-        // waits while the machine stops.
+        // The server frees all resources of a client that disconnects during the delay, and of one
+        // that waits while the machine stops.
         let talk = room.connect_from(EXTERNAL, 25);
         room.until("it is open", |room| room.hosts[EXTERNAL].is_open(talk.connection));
         room.abort(&talk);
@@ -638,7 +638,7 @@ fn a_rejected_message_does_not_pass_greylisting() {
     }
 }
 
-/// The commands for an envelope. Each connection and number has a sender of its own.
+/// The commands for an envelope. Each pair of connection and number has a unique sender.
 fn envelope(talk: usize, number: usize) -> String {
     format!("MAIL FROM:<{talk}.{number}@[203.0.113.7]>\r\nRCPT TO:<ada@barepost.test>\r\n")
 }

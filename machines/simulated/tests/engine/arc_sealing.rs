@@ -167,7 +167,7 @@ fn unchecked_messages_and_broken_chains_are_not_sealed() {
         text.contains("arc=fail reason=\"set 1: ") && text.matches("ARC-Seal: ").count() == 1,
         "{text}"
     );
-    // One message comes from a host of the local network, the other from a local user. The server
+    // One message is from a host of the local network, the other from a local user. The server
     // signs the second one.
     let lie = "Authentication-Results: mail.barepost.test;\r\n\tspf=pass;\r\n\tarc=none\r\n";
     delivered_locally(

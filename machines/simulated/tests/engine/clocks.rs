@@ -112,7 +112,7 @@ fn a_clock_that_jumps_back_keeps_no_message_in_the_queue() {
     room.machine.started =
         UnixTime::from_seconds(room.machine.started.seconds() + 25 * DAY_SECONDS);
     world.submit(&mut room, &["bob@far.test"], MESSAGE_AWAY);
-    // After the restart the clock is 25 days back.
+    // After the restart the clock shows a time 25 days earlier.
     let (mut room, mut world) = world.power_cut(room, 721);
     world.peer.mood = Mood::Takes;
     world.pass(&mut room, 3600);
@@ -125,7 +125,7 @@ fn a_message_that_is_dated_ahead_is_given_up_in_time() {
     room.machine.started =
         UnixTime::from_seconds(room.machine.started.seconds() + 25 * DAY_SECONDS);
     world.submit(&mut room, &["bob@far.test"], MESSAGE_AWAY);
-    // After the restart the clock is 25 days back.
+    // After the restart the clock shows a time 25 days earlier.
     let (mut room, mut world) = world.power_cut(room, 722);
     world.pass(&mut room, 4 * DAY_SECONDS);
     assert_eq!(failed(&mut world, &mut room), 0, "the message is tried for days");

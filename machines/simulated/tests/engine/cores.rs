@@ -269,7 +269,7 @@ fn a_message_that_waits_for_a_place_is_not_given_up() {
 }
 
 /// Messages wait for buffers of one core. As many of their pages as possible are in transit, and
-/// more data arrives meanwhile.
+/// more data arrives at the same time.
 #[test]
 fn messages_for_a_core_with_few_buffers_continue_in_turn() {
     for seed in [24, 25] {

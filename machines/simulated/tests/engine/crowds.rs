@@ -16,7 +16,7 @@ fn crowded_room(seed: u64, hosts: usize, sizes: Sizes) -> Room {
         format!("[[user]]\naddress = \"user{number}@barepost.test\"\npassword_hash = \"{hash}\"\n")
     };
     let users: String = (0..USERS).map(user).collect();
-    // All clients come from a few addresses, so the limits per address are off.
+    // All clients have a few addresses, so the limits per address are off.
     let access = "unthrottled_from = [\"10.0.0.0/24\"]\n";
     let configuration = format!("{CONFIGURATION}{access}{users}");
     let mut room = Room::configured(seed, MemoryDisk::blank(64 << 20), sizes, &configuration);

@@ -205,7 +205,8 @@ impl NameServer {
         }
     }
 
-    /// The last line of the next reply in a conversation. The name server serves meanwhile.
+    /// Waits for the next reply in a conversation, while the name server serves. Returns the last
+    /// line of the reply.
     pub(super) fn line(&mut self, room: &mut Room, talk: &mut Talk) -> String {
         let mut line = None;
         room.until("a line arrives", |room| {

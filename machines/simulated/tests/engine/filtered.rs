@@ -235,8 +235,8 @@ fn concurrent_filter_requests_are_limited() {
     talks.into_iter().for_each(|talk| room.part(talk));
     room.until_nothing_is_in_use();
     if CORES > 1 {
-        // With several cores the large messages that fill their memory would take longer than the
-        // clients' timeouts.
+        // With several cores, large messages that fill the memory of all cores would take longer
+        // than the clients' timeouts.
         return;
     }
     // The memory for all messages is limited. A client whose message finds no memory is deferred.

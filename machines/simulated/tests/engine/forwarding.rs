@@ -203,7 +203,7 @@ fn forwarding_sends_one_copy_and_keeps_the_null_sender() {
         "forward = [\"bob@far.test\", \"ada@barepost.test\", \"carol@far.test\"]\nkeep = false";
     let (mut room, mut world) = serving(1002, Mood::Takes, lines);
     delivered(&mut world, &mut room, "", &["grace@barepost.test"], MESSAGE);
-    // Another message comes from a local user, and one from an address that is too long to rewrite.
+    // One message is from a local user, and one from an address that is too long to rewrite.
     world.submit(&mut room, &["grace@barepost.test"], MESSAGE);
     let long = format!("{}@far.test", "f".repeat(60));
     delivered(&mut world, &mut room, &long, &["grace@barepost.test"], MESSAGE);

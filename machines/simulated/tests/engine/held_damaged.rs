@@ -1,4 +1,4 @@
-//! Held messages that cannot be sent when their time comes: the writer gets a notice, and the
+//! Held messages that cannot be sent at the end of the hold: the writer gets a notice, and the
 //! messages are drafts again.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]

@@ -1,5 +1,5 @@
-//! The memory that clients make the machine keep. Each kind of hoarder gets only its share, and
-//! other clients are served meanwhile. The memory that a core promises to clients fits into its
+//! The memory that clients make the machine keep. Each kind of hoarder gets only its share, while
+//! the server serves other clients. The memory that a core promises to clients fits into its
 //! memory. The server closes connections when memory runs low.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]

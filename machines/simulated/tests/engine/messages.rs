@@ -173,8 +173,7 @@ fn a_reader_that_pauses_gets_the_rest_of_a_large_message() {
     assert!(room.deliver("ada@barepost.test", &body).starts_with("250 2."));
     let mut talk = room.log_in("ada@barepost.test");
     room.send(&talk, b"RETR 1\r\n");
-    // The client's receive buffer and all buffers of the engine fill up, and no data moves any
-    // more.
+    // The client's receive buffer and all buffers of the engine fill up, and the transfer stops.
     room.pass(Micros::from_secs(100));
     assert!(room.line(&mut talk).starts_with("+OK"));
     let message = room.pop3_lines(&mut talk);

@@ -65,7 +65,7 @@ fn users_take_turns_at_a_shared_destination() {
 #[test]
 fn an_account_at_its_limit_does_not_block_others() {
     if CORES > 1 {
-        // Each of the two accounts may be on a core of its own, with separate limits.
+        // The two accounts may be on different cores, with separate limits.
         return;
     }
     for (seed, many, one) in [(804, AS_ADA, AS_GRACE), (805, AS_GRACE, AS_ADA)] {
@@ -137,7 +137,7 @@ fn lookups_for_inbound_mail_do_not_block_outbound_mail() {
     let room = Room::configured(806, MemoryDisk::blank(DISK_BYTES), usual_sizes(), &configuration);
     let (mut room, mut world) = world_of(room, Mood::Takes);
     world.names.ignored = Some(".slow.test");
-    // The messages come from several networks, because a single network gets only its share.
+    // The messages are from several networks, because a single network gets only its share.
     for number in 0..32 {
         if number % 4 == 0 {
             room.hosts[EXTERNAL].move_to(Ipv4Address::new(203, 0, number as u8, 7));

@@ -16,8 +16,8 @@ use super::webmail::Browser;
 
 const DAY: u64 = 24 * 3600;
 
-/// A machine on which the account of `user` has no place for arrival notes, so that its mailboxes
-/// take no message from the outbox or a submission.
+/// A machine on which the account of `user` has no place for arrival notes. So its mailboxes take
+/// no message from an outbox or a submission.
 fn closed(user: &str, seed: u64, mood: Mood, trust: &Trust) -> (Room, World) {
     let (room, _) = serving_on("", seed, MemoryDisk::blank(DISK_BYTES), mood, trust);
     let disk = room.machine.disk.power_cut(&mut Dice::new(seed));

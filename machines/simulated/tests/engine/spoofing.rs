@@ -41,7 +41,8 @@ fn a_message_with_too_many_fields_is_refused() {
         );
     }
     assert_eq!(messages_of(&room, "ada").len(), 1);
-    // The domain's policy would reject it anyway, but this reply comes first.
+    // The domain's policy would reject this message too, but the check of the number of fields is
+    // earlier.
     let spoofed = fields(20_500) + &message_from("ceo@pass.test");
     assert_eq!(send(&mut room, &mut server, "me@far.test", &spoofed), refusal);
     room.until_nothing_is_in_use();

@@ -16,8 +16,7 @@ use crate::CORES;
 
 /// The number of requests beyond the capacity of a link.
 const BEYOND: usize = 20;
-/// The number of hosts that the requests come from, because one host may not have so many
-/// connections.
+/// The number of hosts that send the requests. A single host may not have as many connections.
 const HOSTS: usize = 4;
 /// The number of connections to other cores that may be open before one of them waits too long for
 /// its handshake.

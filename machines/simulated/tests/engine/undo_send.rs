@@ -307,7 +307,7 @@ fn an_undone_send_is_a_draft_again_and_does_not_leave() {
     assert!(people.grace.get(&mut room, "/mail/box/1/1").text().contains("All is better."));
 }
 
-/// Other actions on drafts do not touch a held message.
+/// Other actions on drafts do not change a held message.
 #[test]
 fn only_an_undo_changes_a_held_message() {
     let (mut room, trust) = serving(303);

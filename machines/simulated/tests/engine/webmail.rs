@@ -166,7 +166,7 @@ impl Browser {
     }
 }
 
-/// The header fields of a form that comes from our page.
+/// The header fields that a browser sends with a form of our page.
 const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\nOrigin: https://mail.barepost.test\r\nSec-Fetch-Site: same-origin\r\n";
 
 fn written(fields: &[(&str, &str)]) -> String {

@@ -13,7 +13,7 @@ use crate::CORES;
 
 /// The number of requests of the account that sends many: more than a core has request handlers.
 const REQUESTS: usize = 120;
-/// The number of hosts that the requests come from.
+/// The number of hosts that send the requests.
 const HOSTS: usize = 4;
 /// The most request handlers of one account.
 const HANDLERS_MAX: usize = 16;

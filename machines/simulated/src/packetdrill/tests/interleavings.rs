@@ -1,5 +1,6 @@
-//! Handshakes and closes in every order in which their segments can arrive, with some data in
-//! between. The expected results come from a few lines of arithmetic, not from a state machine.
+//! Tests of handshakes and closes in every order in which their segments can arrive, with some data
+//! between them. The tests compute the expected results with simple arithmetic, not with a state
+//! machine.
 
 use super::{ESTABLISHED, orders, passes};
 

@@ -66,8 +66,8 @@ fn a_reset_with_the_next_number_ends_every_state_silently() {
         let (lines, expects, _) = brought_to(state);
         let gone = format!("{lines}+.01 < R {expects}:{expects}(0) win 0\n");
         let next = format!(". {expects}:{expects}(0) ack 700 win 32000");
-        // The following segment belongs to no connection any more, except in TIME-WAIT, which a
-        // reset does not end.
+        // After the reset the following segment belongs to no connection, except in TIME-WAIT,
+        // which a reset does not end.
         let wanted = if state == "TIME-WAIT" { "" } else { "R 700:700(0)" };
         assert_eq!(answer(&gone, &next), wanted, "{state}");
     }
