@@ -42,7 +42,7 @@ impl Host {
         self.cable_at = Some(until);
     }
 
-    /// When its cable is plugged in again.
+    /// When the cable is plugged in again, if it was unplugged for a while.
     pub(super) fn cable_at(&self) -> Option<Instant> {
         self.cable_at
     }

@@ -22,8 +22,8 @@ use super::world::Room;
 /// The longest time until every client is done and holds no resources. It includes the time that a
 /// client waits for data, and the idle timeout of a session.
 const REST_AT_LATEST: Micros = Micros::from_secs(3_600);
-/// The longest time until every held message has left. A message is held for half a minute, and a
-/// minute more after a disk failure, and the machine's clock may be slow.
+/// The longest time until every held message has left. A message leaves within half a minute, or
+/// within a minute more after a disk failure. The machine's clock may be slow.
 const LEFT_AT_LATEST: Micros = Micros::from_secs(120);
 /// The longest time until a message for the other server is delivered or given up. The machine
 /// tries for five days by its own clock, which may be slow, and an old message is rarely tried.

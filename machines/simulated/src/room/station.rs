@@ -73,7 +73,7 @@ struct CoreTiming {
 pub(super) struct UnrequestedWork {
     frames: usize,
     writes: usize,
-    /// The cores that this core notified, one bit each.
+    /// The cores that it notified in the turn, one bit each.
     told: u16,
 }
 
