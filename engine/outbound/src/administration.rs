@@ -1,18 +1,17 @@
 //! Administration of the queue, on each core for the entries that it owns.
 //!
 //! An administrator's request is one frame in a table, a zero-wait thread like a delivery attempt.
-//! It reads the recipients of entries that were not read yet, has up to [`change::BATCH`] entries
-//! marked or removed at a time, and replies when all of that is durable. Then the store says what
-//! state each entry has.
+//! It reads the recipients of entries that were not read yet. A change marks or removes up to
+//! [`change::BATCH`] entries at a time. When a batch is durable, each of its entries gets the state
+//! that the store has recorded. The reply follows the last batch.
 //!
 //! Invariants:
-//! - An entry that is held, returned or deleted has no delivery attempt: the attempt is called back
-//!   first. If the host may have the message already, the entry is left alone, and the reply says
-//!   so.
-//! - After the reply, an entry that was held, returned or deleted does not leave, also after a
+//! - Before an entry is held, returned or deleted, its delivery attempt is recalled. If the host
+//!   may have the message already, the entry is left alone, and the reply says so.
+//! - After the reply, an entry that was held, returned or deleted is not sent, not even after a
 //!   power cut.
-//! - A request looks at [`LOOKED_AT_MAX`] entries a turn at most. A core has [`REQUESTS_MAX`]
-//!   requests at most.
+//! - A request examines at most [`LOOKED_AT_MAX`] entries a turn. A core has at most
+//!   [`REQUESTS_MAX`] requests.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -47,16 +46,16 @@ const LOOKED_AT_MAX: usize = 1024;
 
 /// The administrative requests of a core.
 pub(super) struct Administration {
-    /// The requests that have not begun, and where each reply goes.
+    /// The requests that have not begun, each with the ticket for its reply.
     asked: VecDeque<(Ticket, QueueQuery)>,
     at_work: FrameTable<Box<AdminRequest>>,
-    /// The requests that go on in the next turn.
+    /// The requests that continue in the next turn.
     again: Vec<FrameId>,
-    /// The replies, and where each goes.
+    /// The replies that were not taken yet, each with its ticket.
     told: VecDeque<(Ticket, QueueReply)>,
 }
 
-/// What a request works with.
+/// The parts of the core that a step of a request uses.
 pub(super) struct AdminCx<'a, 'c> {
     pub(super) frame: FrameId,
     pub(super) attempts: &'a mut Attempts,
@@ -66,11 +65,11 @@ pub(super) struct AdminCx<'a, 'c> {
 
 pub(super) struct AdminRequest {
     asker: Ticket,
-    /// The entry after which it goes on.
+    /// The last entry that the request is done with. The request continues with the next one.
     cursor: Option<Place>,
-    /// The entry that is read, and its beginning.
+    /// An entry that was read in part, and its beginning so far.
     beginning: Option<(Place, PartialMessage)>,
-    /// The entry that is being read, at its next part.
+    /// The entry of which the store is reading a part.
     reading: Option<Place>,
     work: QueueRequestKind,
 }
@@ -80,11 +79,11 @@ enum QueueRequestKind {
     Change(QueueChange),
 }
 
-/// What happens next.
+/// The result of a step of a request.
 enum RequestStep {
-    /// The request waits for an answer.
+    /// The request waits for the store.
     Waits,
-    /// It goes on in the next turn.
+    /// The request continues in the next turn.
     Turn,
     Over(QueueReply),
 }
@@ -99,12 +98,12 @@ impl Administration {
         }
     }
 
-    /// An administrator asks for something.
+    /// Queues an administrator's request. `asker`: the ticket for the reply.
     pub(super) fn asked(&mut self, asker: Ticket, asked: QueueQuery) {
         self.asked.push_back((asker, asked));
     }
 
-    /// The next reply of this core, and where it goes.
+    /// Takes the next reply of this core, with its ticket.
     pub(super) fn next_told(&mut self) -> Option<(Ticket, QueueReply)> {
         self.told.pop_front()
     }
@@ -134,8 +133,8 @@ impl Administration {
         act: impl FnOnce(&mut AdminRequest, &mut AdminCx<'_, '_>),
     ) {
         let frame = cx.frame;
-        // A request that found the store busy is in `again`. It may be over before its turn: its
-        // answers have come, and the rest was refused at once.
+        // A request that found the store busy is in `again`. It may be over before the next turn,
+        // if the store answers its earlier changes and refuses the rest at once.
         let Some(request) = self.at_work.get_mut(frame) else { return };
         act(request, &mut cx);
         let asker = request.asker;
@@ -157,7 +156,7 @@ impl Administration {
         !self.asked.is_empty() || !self.again.is_empty() || !self.told.is_empty()
     }
 
-    /// Requests that are not answered.
+    /// The number of requests that are queued, under way, or answered but not fetched.
     pub(super) fn under_way(&self) -> usize {
         self.asked.len() + self.at_work.len() + self.told.len()
     }
@@ -188,10 +187,10 @@ impl AdminRequest {
     fn look(&mut self, cx: &mut AdminCx<'_, '_>) -> RequestStep {
         loop {
             let QueueRequestKind::Look(lines) = &mut self.work else {
-                unreachable!("a request that lists nothing")
+                unreachable!("only a page lists entries")
             };
             let next = cx.queue.index.behind(self.cursor).next();
-            // One line more than a page shows that there are more.
+            // One line more than a page holds shows that another page follows.
             let Some((place, _)) = next.filter(|_| lines.len() <= LINES) else {
                 let lines = core::mem::take(lines);
                 return RequestStep::Over(QueueReply::Lines(
@@ -204,7 +203,7 @@ impl AdminRequest {
                 Ok(()) => return RequestStep::Waits,
                 Err(Refusal::Busy) => return RequestStep::Turn,
                 Err(refusal) => {
-                    // The owner of the account has deleted it.
+                    // The owner of the account has deleted the entry.
                     if refusal == Refusal::NoSuchMessage
                         && cx.queue.index.is(place, State::LeftAlone)
                     {
@@ -225,7 +224,7 @@ impl AdminRequest {
         Ok(())
     }
 
-    /// A part of an entry has come, or cannot be read.
+    /// Processes a part of an entry. `None`: the part cannot be read.
     fn part_arrived(&mut self, bytes: Option<&[u8]>, cx: &mut AdminCx<'_, '_>) {
         let Some(place) = self.reading.take() else { return };
         let Some(bytes) = bytes else { return self.cannot_read(place, cx) };
@@ -288,7 +287,7 @@ impl AdminRequest {
         }
     }
 
-    /// The recipients of an entry cannot be found out.
+    /// Skips an entry with unknown recipients. A page lists it without them, a change is refused.
     fn cannot_read(&mut self, place: Place, cx: &AdminCx<'_, '_>) {
         (self.beginning, self.cursor) = (None, Some(place));
         match &mut self.work {
@@ -300,12 +299,12 @@ impl AdminRequest {
         }
     }
 
-    /// Gathers entries and has them changed, until there are no more.
+    /// Gathers entries and asks the store to change them, until none are left.
     fn change(&mut self, cx: &mut AdminCx<'_, '_>) -> RequestStep {
         let mut budget = LOOKED_AT_MAX;
         loop {
             let QueueRequestKind::Change(change) = &mut self.work else {
-                unreachable!("a request that changes nothing")
+                unreachable!("only a change gathers entries")
             };
             if change.has_unasked() {
                 match change.ask(cx) {
@@ -355,8 +354,8 @@ impl AdminRequest {
     }
 }
 
-/// The envelope of an entry that begins with `entry`. For a message that came for `own`: its
-/// reverse path, and that address.
+/// The envelope of an entry that begins with `entry`. For a message that arrived for the forwarding
+/// account `own`: an envelope with the message's reverse path, to `own`.
 fn envelope_of(
     entry: &[u8],
     own: Option<&str>,

@@ -1,7 +1,7 @@
-//! Deliveries that arrive once. Each has an origin, and the account's core notes under it that the
-//! delivery has arrived. The note is removed when the mark that makes another such delivery
-//! impossible is durable. So neither the message nor a report comes twice, whenever the power
-//! fails.
+//! Local deliveries that arrive at most once. Each has an origin. When a delivery arrives, the core
+//! that owns the account stores a note with this origin. A mark in the entry's record makes another
+//! such delivery impossible, and the note is removed when the mark is durable. So neither the
+//! message nor a report arrives twice, whenever the power fails.
 //!
 //! Invariant: no two deliveries of an outbox have the same origin.
 
@@ -14,18 +14,19 @@ use super::attempt_context::AttemptCx;
 use super::entry::{Entry, RECIPIENTS};
 use super::stages::{DeliveryKind, bits};
 
-/// The number of a notice in its origin, above all others.
+/// The number of a notice in its origin. It is greater than the numbers of all other deliveries.
 const NOTICE: u128 = 2 + RECIPIENTS as u128 + u16::BITS as u128;
 
-/// Bits of a message's GUID that stay as they are. The bits above them say what is delivered.
+/// The number of low bits of a message's GUID that an origin keeps unchanged. The bits above them
+/// identify the delivery.
 const GUID_BITS: u32 = 48;
 
-/// Notes of deliveries that cannot be repeated any more. They are to be removed.
+/// The notes that are to be removed, because their deliveries cannot be repeated.
 #[derive(Default)]
 pub(super) struct ArrivalNotes {
     notes: Vec<(AccountId, SentId)>,
-    /// The results with notes that were looked up: recipients that are done or reported, and the
-    /// delay report.
+    /// The results for which notes were looked up, as bits: recipients that are done, recipients
+    /// that are reported, and the delay report.
     looked_for: u32,
 }
 
@@ -35,8 +36,8 @@ impl ArrivalNotes {
         !self.notes.is_empty()
     }
 
-    /// Looks up the notes of deliveries that cannot be repeated: the recipient is done, or its
-    /// report is marked. `waiting`: recipients that are not done.
+    /// Looks up the notes of deliveries that cannot be repeated, because the recipient is marked as
+    /// done or as reported. `waiting`: recipients that are not done.
     pub(super) fn look_up(
         &mut self,
         entry: &Entry,
@@ -58,9 +59,9 @@ impl ArrivalNotes {
             if !entry.is_posted() {
                 self.note(entry.delivery_for(bit), own, cx);
             } else if let Some(account) = account_at(entry, bit, cx) {
-                // Two addresses may belong to one account, which has the message when either is
-                // done. Its note stays until both are. A forwarding address has an origin of its
-                // own.
+                // Two recipient addresses may belong to one account, which has the message when one
+                // of them is done. The note stays until both are done. Forwarding addresses need no
+                // such check: each has its own origin.
                 if bits(waiting).any(|other| account_at(entry, other, cx) == Some(account)) {
                     self.looked_for &= !(1 << bit);
                 } else {
@@ -92,10 +93,10 @@ impl ArrivalNotes {
         cx.parts.store.forget_arrival(account, origin, continuation)
     }
 
-    /// That note is removed, or there was none.
+    /// Drops the note that the store has removed, or does not have.
     pub(super) fn forgotten(&mut self) {
         let note = self.notes.pop();
-        assert!(note.is_some(), "a note was forgotten that was not asked for");
+        assert!(note.is_some(), "the store removes only a note that it was asked to remove");
     }
 }
 

@@ -29,7 +29,7 @@ impl AttemptCx<'_, '_> {
         self.parts.store.own.store.message(account, OUTBOX, uid).ok_or(Refusal::NoSuchMessage)
     }
 
-    /// The record of the entry. `None`: a rebuild has found the entry.
+    /// The record of the entry. `None`: the entry was found by a rebuild, without its record.
     pub(super) fn record(&self) -> Option<OutboxEntry> {
         let (account, uid) = self.place;
         self.parts.store.own.store.outbox_entry(account, uid)

@@ -1,13 +1,14 @@
-//! Whether a forwarded message came from the sender that its reverse path names, or from the domain
-//! of its author.
+//! Checks of a forwarded message: whether it came from the sender in its reverse path, and whether
+//! it failed the DMARC policy of its author's domain.
 //!
 //! A report goes to the sender, but anyone can write any reverse path. So a report about mail from
 //! outside goes to the sender only if SPF or DMARC passed for the sender's domain. Otherwise an
 //! attacker could choose the addresses that this server sends mail to.
 //!
-//! The results of these checks stand on top of the stored message, above the `Received:` field that
-//! this server wrote. They stay there when the message is forwarded, so nothing else is stored. A
-//! message from outside without results has no authenticated sender.
+//! The results of these checks are in a field on top of the stored message, above the `Received:`
+//! field that this server wrote. The field stays there when the message is forwarded, so the
+//! results need no other storage. A message from outside without results has no authenticated
+//! sender.
 //!
 //! Invariants:
 //! - Nothing below the first `Received:` or `Authentication-Results:` field is read: a client may
@@ -50,12 +51,12 @@ pub(super) fn unproved_author(header: &[u8], hostname: &str) -> Option<Name> {
     let top = top(header).filter(|top| top.is("Authentication-Results"))?;
     let author = results(&top, hostname)
         .find_map(|result| result.strip_prefix("dmarc=fail header.from="))?;
-    // It has quotes unless it is a token (RFC 8601 section 2.2).
+    // The domain is in quotes unless it is a token (RFC 8601 section 2.2).
     Name::of_bytes(author.trim_matches('"').as_bytes()).ok()
 }
 
-/// The topmost field that says where a message came from. For a message that was written in the
-/// webmail, its first field.
+/// The topmost field that shows where a message came from. A message that was written in the
+/// webmail has none: then this is its first field that is not in [`ABOVE`].
 fn top(header: &[u8]) -> Option<Field<'_>> {
     let is_above =
         |name: &[u8]| ABOVE.iter().any(|above| name.eq_ignore_ascii_case(above.as_bytes()));
@@ -200,8 +201,8 @@ mod tests {
                 );
             }
         }
-        let lie = RECEIVED.replace("far.test", "by mail.test with ESMTPSA id");
-        assert!(!is_authentic_at(&lie, "ada@mail.test"));
+        let forged = RECEIVED.replace("far.test", "by mail.test with ESMTPSA id");
+        assert!(!is_authentic_at(&forged, "ada@mail.test"));
         assert!(
             is_authentic_at("DKIM-Signature: v=1\r\nDate: now\r\n", "ada@mail.test"),
             "from the webmail"

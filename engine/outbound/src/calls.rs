@@ -1,17 +1,20 @@
 //! The connections of this core to the destinations of its mail.
 //!
-//! The owner of a destination knows how many connections the machine has to it, and whether it is
-//! down. A keyed hash of the destination's name selects the core that owns it (crate `shards`). An
-//! attempt asks the owner for leave before it looks up the hosts. This file holds what a core has
-//! to know itself: the destinations of its own attempts, and the destinations that are down as far
-//! as their owners have told.
+//! The owner of a destination is the core that a keyed hash of the destination's name selects
+//! (crate `shards`). The owner knows how many connections the machine has to the destination, and
+//! whether the destination is down. A delivery attempt asks the owner for leave to connect, before
+//! it looks up the hosts.
+//!
+//! This file holds the knowledge of one core: the destinations of its own attempts, and the
+//! destinations that their owners have reported as down.
 //!
 //! Invariants:
-//! - One attempt at a time asks for leave to a destination. So attempts that wait for leave take
-//!   few of the places.
-//! - While one connection tries a destination that has failed, this core makes no other there.
-//! - At most [`DOWN_MAX`] destinations are known to be down. A forgotten one costs a question
-//!   to its owner.
+//! - For each destination, at most one attempt of this core waits for leave. So the waiting
+//!   attempts take few of the places (`shares`).
+//! - While a trial connection tests a destination that has failed, this core makes no other
+//!   connection to it.
+//! - This core remembers at most [`DOWN_MAX`] destinations that are down. For a forgotten
+//!   destination, an attempt asks the owner again.
 
 #[cfg(test)]
 mod tests;
@@ -30,13 +33,13 @@ const DOWN_MAX: usize = 4096;
 pub(super) struct CoreDestinations {
     called: BTreeMap<Box<str>, Called>,
     down: BTreeMap<Box<str>, Instant>,
-    /// The same, by time.
+    /// The destinations of `down`, ordered by the end of their down time.
     ends: BTreeSet<(Instant, Box<str>)>,
 }
 
 /// A destination with attempts.
 struct Called {
-    /// The key by which its owner knows it.
+    /// The key by which the owner knows the destination.
     key: u64,
     /// The number of attempts, including the one that asks for leave.
     attempts: u16,
@@ -49,17 +52,17 @@ struct Called {
 /// Whether an attempt may ask for leave to make a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AttemptAdmission {
-    /// It may, and is counted: [`CoreDestinations::ended`] says that it is over.
+    /// The attempt may ask. It counts until [`CoreDestinations::ended`].
     Ask,
-    /// Not before this time: the destination is down.
+    /// The destination is down until this time.
     WaitUntil(Instant),
-    /// Not before another attempt ends.
+    /// All connections are in use, or another attempt asks for leave or is a trial.
     Busy,
 }
 
 impl CoreDestinations {
-    /// Whether one more attempt may be made at a destination. `key`: the key by which its owner
-    /// knows it.
+    /// Whether one more attempt may be made at a destination. `key`: the key by which the owner
+    /// knows the destination.
     pub(super) fn admit(&mut self, destination: &str, key: u64, now: Instant) -> AttemptAdmission {
         if let Some(until) = self.down.get(destination).copied() {
             if now < until {
@@ -86,7 +89,7 @@ impl CoreDestinations {
         }
     }
 
-    /// The attempt that has asked for leave has it. Returns whether another one may ask.
+    /// Notes that the attempt that asked for leave has it. Returns whether another attempt may ask.
     pub(super) fn granted(&mut self, destination: &str, grant: Grant) -> bool {
         let Some(called) = self.called.get_mut(destination) else {
             unreachable!("leave that was not asked for")
@@ -97,7 +100,7 @@ impl CoreDestinations {
         !is_trial
     }
 
-    /// A destination is down until `until`.
+    /// Notes that a destination is down until `until`.
     pub(super) fn is_down(&mut self, destination: &str, until: Instant) {
         self.try_again(destination);
         self.down.insert(destination.into(), until);
@@ -109,15 +112,15 @@ impl CoreDestinations {
         }
     }
 
-    /// A destination that is down is to be tried all the same.
+    /// Forgets that a destination is down, so that it may be tried at once.
     pub(super) fn try_again(&mut self, destination: &str) {
         if let Some((destination, until)) = self.down.remove_entry(destination) {
             self.ends.remove(&(until, destination));
         }
     }
 
-    /// Messages get through there, on a connection that goes on. Returns whether others may be
-    /// made.
+    /// Notes that messages reach the destination, on a connection that is kept. Returns whether
+    /// another connection may be made.
     pub(super) fn reached(&mut self, destination: &str) -> bool {
         self.called.get_mut(destination).is_some_and(|called| {
             called.is_trial = false;
@@ -125,7 +128,8 @@ impl CoreDestinations {
         })
     }
 
-    /// An admitted attempt is over. `has_leave`: it does not wait for leave any more.
+    /// Removes an admitted attempt that is over. `has_leave`: whether the attempt had leave.
+    /// Otherwise it was still waiting for leave.
     pub(super) fn ended(&mut self, destination: &str, has_leave: bool) {
         let Some(called) = self.called.get_mut(destination) else {
             unreachable!("an attempt that was not admitted")
@@ -143,9 +147,9 @@ impl CoreDestinations {
         }
     }
 
-    /// The owner of a destination says how many connections this core may keep there. Returns
-    /// whether this core has more than that, and may give up one that it is still making, because
-    /// it keeps another. Otherwise one ends with its message.
+    /// Notes how many connections the owner of a destination lets this core keep. Returns whether
+    /// this core should give up a connection that it is still making, because it has more than
+    /// that. If it may keep none, it gives none up: the last connection ends after its message.
     pub(super) fn keeps(&mut self, key: u64, keeps: u16) -> bool {
         let Some(called) = self.called.values_mut().find(|called| called.key == key) else {
             return false;
@@ -159,7 +163,7 @@ impl CoreDestinations {
         self.called.get(destination).is_some_and(Called::may_keep)
     }
 
-    /// Whether an attempt is made there.
+    /// Whether this core has an attempt at the destination.
     pub(super) fn is_called(&self, destination: &str) -> bool {
         self.called.contains_key(destination)
     }

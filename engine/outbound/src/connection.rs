@@ -1,25 +1,27 @@
-//! The connection to a host that accepts mail: in the clear at first, and over TLS once the host
-//! has offered that. The SMTP client works the same in both. The connection may outlive a message:
-//! the next message for the same destination uses it too.
+//! The connection to a host that accepts mail. It begins in plaintext, and changes to TLS if the
+//! host offers STARTTLS. The SMTP client works the same way with and without TLS. After a message,
+//! the connection may be kept for the next message to the same destination.
 //!
 //! ```text
 //!   STARTTLS ── 220 ──▸ handshake, in steps behind a gate ──▸ encrypted ── EHLO …
 //!                          └─ failure: the same host once more, in the clear
 //! ```
-//! Most hosts need not prove their name (`host`). If no handshake succeeds with such a host, it is
-//! called in the clear at once (RFC 7435 section 3). To let the message wait for days would not
-//! make it safer: an attacker that can spoil a handshake can also remove the offer.
+//! Most hosts need not prove their name (`host`). If the handshake with such a host fails, the host
+//! is called again at once, in plaintext (RFC 7435 section 3). A message that waits for days would
+//! be no safer: an attacker that can break a handshake can also remove the offer of TLS.
 //!
 //! Invariants:
-//! - Nothing of the conversation in the clear is left when TLS begins. Bytes after the host's 220
-//!   and before its handshake are a fault of the host (`relay::SmtpClient`).
-//! - A host is called in the clear only where no TLS is demanded, because its TLS failed, once, and
-//!   only while it does not have the whole message. So no recipient gets the message twice.
+//! - When TLS begins, no plaintext bytes are left. Bytes between the host's 220 reply and its
+//!   handshake are a fault of the host (`relay::SmtpClient`).
+//! - A host is called again in plaintext at most once: only if its TLS has failed, no TLS is
+//!   demanded, and the host does not have the whole message. So no recipient gets the message
+//!   twice.
 //! - While the connection is kept for another message, the client has no message, and the outcomes
-//!   of the earlier one were taken from it.
-//! - It carries at most [`MESSAGES_MAX`] messages, and none begins on it after [`KEPT_LONGEST`].
-//! - Whatever a peer does, the wait for it is no longer than RFC 5321 section 4.5.3.2 requires, and
-//!   no longer than [`CONVERSATION`] in total.
+//!   of the earlier message were taken.
+//! - The connection carries at most [`MESSAGES_MAX`] messages. No message begins on it after
+//!   [`KEPT_LONGEST`].
+//! - A wait for the peer is no longer than RFC 5321 section 4.5.3.2 requires. All waits together
+//!   are no longer than [`CONVERSATION`].
 //!
 //! Implements: RFC 3207 section 4, RFC 7435.
 
@@ -48,8 +50,8 @@ use super::stages::Reporter;
 /// How long a host may take to accept a connection.
 pub(super) const CALL_PATIENCE: Micros = Micros::from_secs(30);
 
-/// How long a connection may last: otherwise a peer that says something now and then could keep it
-/// forever.
+/// How long a connection may last. Without this limit, a peer could keep the connection forever by
+/// sending something now and then.
 const CONVERSATION: Micros = Micros::from_secs(2 * 3600);
 
 /// The most messages on one connection.
@@ -77,19 +79,19 @@ pub(super) struct OutboundConnection {
     secured: Option<Result<(), Shortfall>>,
     /// When the host was called.
     since: Instant,
-    /// The number of messages that were begun on it.
+    /// The number of messages that were begun on the connection.
     messages: u32,
     body: BodyProgress,
     /// The outcomes of the message so far.
     came: Outcomes,
 }
 
-/// How far the conversation has come by a step.
+/// The result of a step of the conversation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ConversationStep {
-    /// It waits for the peer, for buffer space, or for a part of the message.
+    /// The conversation waits for the peer, for buffer space, or for a part of the message.
     Waits,
-    /// It has computed as much as one attempt may in a turn.
+    /// The step has computed as much as one attempt may in a turn.
     Computes,
     /// The outcomes for all recipients are known.
     MessageOver,
@@ -102,24 +104,24 @@ pub(super) enum ConversationStep {
 enum ConnectionUse {
     /// The host is called, and has not accepted the connection.
     Calling,
-    /// A message.
+    /// A message is being sent.
     Message,
-    /// It waits for another message.
+    /// The connection waits for another message.
     Kept,
 }
 
 /// How far the client has come with the body of the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BodyProgress {
-    /// It wants no bytes now.
+    /// The client wants no bytes now.
     Idle,
-    /// It wants more bytes.
+    /// The client wants more bytes.
     Wanted,
-    /// It was given the whole message.
+    /// The client has the whole message.
     Over,
 }
 
-/// Whether the client was given something.
+/// Whether the client was given a part of the message, or gets it later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BodySupply {
     Something,
@@ -168,12 +170,12 @@ impl OutboundConnection {
         self.host.name.as_ref()
     }
 
-    /// The host that reports success to the sender: this one, or the peer.
+    /// The server that reports success to the sender: this server, or the peer.
     pub(super) fn reporter(&self) -> Reporter {
         if self.client.passes_on_reports() { Reporter::Host } else { Reporter::Us }
     }
 
-    /// The host has accepted the connection, and now gets this message.
+    /// Gives the client a message to send. The host has accepted the connection.
     pub(super) fn opened(&mut self, message: OutgoingMessage, parts: &mut OutboundContext<'_>) {
         self.usage = ConnectionUse::Message;
         self.client.deliver(message);
@@ -182,19 +184,20 @@ impl OutboundConnection {
         }
     }
 
-    /// Whether the peer has every byte of the message, and has not answered for it yet.
+    /// Whether every byte of the message was sent, and the host's reply is awaited.
     pub(super) fn is_said(&self) -> bool {
         self.body == BodyProgress::Over && self.client.output().is_empty()
     }
 
-    /// The end of the present wait for the host.
+    /// When the present wait for the host ends.
     fn deadline(&self, now: Instant) -> Instant {
         let patient =
             self.transport.handshake_until().unwrap_or_else(|| now + self.client.patience());
         patient.min(self.since + CONVERSATION)
     }
 
-    /// Sends what can be sent, and does what the client asks for. The message comes from `reader`.
+    /// Sends the output that has buffer space, and carries out the client's actions. `reader`
+    /// supplies the message.
     ///
     /// Errors: those of the store, when a part of the message is requested.
     pub(super) fn converse(
@@ -231,7 +234,7 @@ impl OutboundConnection {
         Ok(ConversationStep::Waits)
     }
 
-    /// Gives the client what was read, or reads on.
+    /// Gives the client the bytes that were read, or requests the next part.
     fn give_body(
         &mut self,
         reader: &mut EntryReader,
@@ -256,14 +259,14 @@ impl OutboundConnection {
         self.transport.say(&mut self.client, parts.turn, parts.connections);
     }
 
-    /// Gives the client what has arrived.
+    /// Gives the client the bytes that have arrived.
     pub(super) fn hear(&mut self, parts: &mut OutboundContext<'_>) {
         self.transport.hear(&mut self.client, parts.turn, parts.connections);
     }
 
     /// Begins the TLS handshake.
     fn begin_handshake(&mut self, parts: &mut OutboundContext<'_>) {
-        // This holds until the handshake is done.
+        // This result counts until the handshake is complete.
         self.secured = Some(Err(Shortfall::Failed));
         self.transport.begin_handshake(&mut self.client, parts.turn, parts.connections);
     }
@@ -283,7 +286,8 @@ impl OutboundConnection {
         self.usage != ConnectionUse::Calling
     }
 
-    /// Nothing more comes from the host, or the message cannot be read: the outcomes follow.
+    /// Tells the client that the host sends nothing more, or that the message cannot be read. The
+    /// client then reports the outcomes.
     pub(super) fn lost(&mut self, lost: Lost) {
         self.client.lost(lost);
     }
@@ -293,18 +297,18 @@ impl OutboundConnection {
         self.messages < MESSAGES_MAX && now.since(self.since) < KEPT_LONGEST
     }
 
-    /// Whether its message is the first one.
+    /// Whether the connection carries its first message.
     pub(super) fn has_first_message(&self) -> bool {
         self.messages == 1
     }
 
-    /// Keeps the connection for another message, and returns the outcomes of the last one.
+    /// Keeps the connection for another message, and returns the outcomes of its last message.
     pub(super) fn keep(&mut self) -> Outcomes {
         self.usage = ConnectionUse::Kept;
         self.take_outcomes()
     }
 
-    /// Whether it waits for another message.
+    /// Whether the connection waits for another message.
     pub(super) fn is_kept(&self) -> bool {
         self.usage == ConnectionUse::Kept
     }
@@ -337,7 +341,7 @@ impl OutboundConnection {
         core::mem::take(&mut self.came)
     }
 
-    /// Whether the connection was over before the host saw its last message.
+    /// Whether a reused connection ended before the host saw its last message.
     pub(super) fn was_over(&self) -> bool {
         let is_of_connection = |cause: &Cause| match cause {
             Cause::Lost(lost) => *lost != Lost::GivenUp,
@@ -354,7 +358,7 @@ impl OutboundConnection {
             })
     }
 
-    /// The host, if only its TLS is to blame that it does not have the message.
+    /// The host, to be called again in plaintext, if the message failed only because of TLS.
     pub(super) fn to_be_called_in_the_clear(&self) -> Option<MailHost> {
         let is_to_blame = |(_, outcome): &(u8, DeliveryOutcome)| match outcome {
             DeliveryOutcome::Later(DeliveryFailure { stage, cause: Cause::Lost(Lost::Tls) }) => {
@@ -373,8 +377,9 @@ impl OutboundConnection {
         Some(MailHost { tls: TlsMode::Never, rule: None, ..self.host.clone() })
     }
 
-    /// The TLS result with the host, and the rule under which it is counted: once a connection,
-    /// with its first message. `None` also if the connection ended before that was known.
+    /// The TLS result with the host, and the rule under which it is counted. A connection is
+    /// counted once, with its first message. `None` also if the connection ended before the result
+    /// was known.
     pub(super) fn to_be_counted(&self) -> Option<(Rule, Result<(), Shortfall>)> {
         let rule = self.host.rule.filter(|_| self.messages == 1)?;
         let is_past = |(_, outcome): &(u8, DeliveryOutcome)| match outcome {

@@ -1,4 +1,4 @@
-//! What outgoing mail works with: lower parts, lent for the time of a call, and its own settings.
+//! The context of outgoing mail: the parts of a core, borrowed for one call, and the configuration.
 
 use alloc::string::String;
 
@@ -18,11 +18,11 @@ pub struct OutboundContext<'a> {
     pub turn: Turn,
     /// All connections of this core.
     pub connections: &'a mut Connections,
-    /// The stores of all cores, as one.
+    /// The stores of all cores, used as one store.
     pub store: &'a mut ShardedStore,
     /// Addresses and their accounts.
     pub directory: &'a Directory,
-    /// The questions to name servers.
+    /// The lookups at name servers.
     pub names: &'a mut NameLookups,
     /// Password hashes and signatures under way.
     pub compute: &'a mut Compute,
@@ -30,7 +30,7 @@ pub struct OutboundContext<'a> {
     pub signer: &'a Signer,
     /// The state of logins.
     pub logins: &'a mut Logins,
-    /// Lines for the operator.
+    /// The console lines for the operator.
     pub console: &'a mut ConsoleLines,
 }
 
@@ -51,7 +51,7 @@ impl Config {
         &self.hostname
     }
 
-    /// How the mail of a domain leaves.
+    /// The way by which the mail of a domain is sent: direct, or by a smarthost.
     pub(super) fn way_to(&self, domain: &str) -> &Way {
         self.relay.way_to(domain)
     }

@@ -11,20 +11,20 @@
 //!                 └──────────────────────────────────────────────────────────────────────┘
 //! ```
 //! Invariants:
-//! - Local deliveries arrive once: the message at an account of this machine, a forwarded message
-//!   in its outbox, and a report at the sender. Each has an origin of its own. The origin is
-//!   forgotten only when the mark that makes another delivery impossible is durable (`arrivals`).
-//!   So no delivery comes twice, whenever the power fails.
-//! - A mark is requested until the store makes it. While the store makes none, no host is called: a
-//!   message that cannot be marked would be sent again and again.
+//! - Local deliveries arrive at most once: the message at an account of this machine, a forwarded
+//!   message in its outbox, and a report at the sender. Each has an origin. The note of the origin
+//!   is removed only when the mark that prevents another delivery is durable (`arrivals`). So no
+//!   delivery arrives twice, whenever the power fails.
+//! - A mark is requested until the store makes it. While the store makes no marks, no host is
+//!   called: a message without its mark would be sent again and again.
 //! - A recipient at another server gets the message twice in one case: the host has accepted it,
-//!   and the machine stops before the mark is durable. SMTP has no way to ask (RFC 5321 section
-//!   4.5.3.2.6, RFC 1047).
-//! - Of a message, memory holds at most one part as the store reads it, the bytes that wait to be
-//!   sent, and its header while the ARC set is made.
-//! - A message with a part that cannot be read is tried as long as one that no host accepts, and is
-//!   then reported with its header alone. A message with an envelope that cannot be read stays, and
-//!   its account is told (`unreadable`).
+//!   and the machine stops before the mark is durable. SMTP has no way to find this out (RFC 5321
+//!   section 4.5.3.2.6, RFC 1047).
+//! - Memory never holds a whole message, but at most one part as the store reads it, the bytes that
+//!   wait to be sent, and the header while the ARC set is made.
+//! - A message with a part that cannot be read is tried as long as a message that no host accepts.
+//!   Then the message is reported with its header alone. An entry with an envelope that cannot be
+//!   read stays, and its account gets a notice (`unreadable`).
 //! - A message without a reverse path is never reported.
 
 use alloc::boxed::Box;
@@ -67,7 +67,7 @@ const DAMAGED_AGAIN_MAX: Micros = Micros::from_secs(60 * 60);
 pub(super) struct DeliveryAttempt {
     place: Place,
     stage: Stage,
-    /// The answer that the stage has asked for has not come.
+    /// Whether the stage waits for an answer.
     is_waiting: bool,
     reader: EntryReader,
     /// `None` until the entry is opened, and for an entry that cannot be read.
@@ -79,11 +79,11 @@ pub(super) struct DeliveryAttempt {
     notes: ArrivalNotes,
     /// The ARC set of a forwarded message.
     seal: ArcSeal,
-    /// It exists from [`Stage::AskLeave`] on until all its recipients are settled, and while a
-    /// connection is kept.
+    /// `Some` from [`Stage::AskLeave`] until all its recipients are settled, and while a connection
+    /// is kept.
     route: Option<DestinationRoute>,
     destination_try: DestinationTry,
-    /// It exists in [`Stage::FetchPolicy`].
+    /// `Some` in [`Stage::FetchPolicy`].
     policy_fetch: Option<Box<PolicyFetch>>,
     connection: Option<Box<OutboundConnection>>,
 }
@@ -120,7 +120,7 @@ impl DeliveryAttempt {
     /// How the attempt has ended for its entry. `next`: when the entry is tried again.
     pub(super) fn ended(self, next: Option<Instant>) -> AttemptOutcome {
         assert!(self.route.is_none() && self.connection.is_none(), "an ended attempt has no route");
-        // Where no delivery was tried, an earlier reason stays.
+        // If no delivery was tried, the queue page keeps an earlier reason.
         let is_tried = self.destination_try == DestinationTry::Tried;
         let is_news = |why: &&FailureReason| is_tried || why.is_of_mailbox();
         let has_no_room = self.round.has_no_room().then_some(&FailureReason::NoRoom);
@@ -131,7 +131,7 @@ impl DeliveryAttempt {
         } else {
             why.map(FailureReason::words)
         };
-        // The disk may read it later, but an invalid head stays as it is.
+        // A damaged head may become readable later, but an invalid head stays invalid.
         let is_left = self.notice.is_some_and(Notice::is_told) && !self.round.is_damaged();
         let DeliveryAttempt { place, destination_try, .. } = self;
         AttemptOutcome { place, next, destination_try, is_left, words }
@@ -141,7 +141,7 @@ impl DeliveryAttempt {
         if self.round.is_damaged() { FailureReason::Damaged } else { FailureReason::Unreadable }
     }
 
-    /// Goes on as far as it can without waiting.
+    /// Runs stages until the attempt has to wait.
     pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         while !self.is_waiting {
             let result = match self.stage {
@@ -177,8 +177,8 @@ impl DeliveryAttempt {
         AttemptProgress::Waits
     }
 
-    /// The store has answered. The attempt goes on. It has one request under way at a time, and
-    /// gives a delivery up only when the store has refused it. So no other answer comes.
+    /// Takes the store's answer, and goes on. An attempt has one request at a time, and gives a
+    /// delivery up only after the store has refused it. So no other answer arrives.
     pub(super) fn woken(
         &mut self,
         outcome: Outcome,
@@ -219,14 +219,14 @@ impl DeliveryAttempt {
         self.go_on(cx)
     }
 
-    /// The requested part of the entry has come, or cannot be read.
+    /// Takes the requested part of the entry, or the refusal to read it.
     pub(super) fn part_arrived(
         &mut self,
         outcome: Outcome,
         cx: &mut AttemptCx<'_, '_>,
     ) -> AttemptProgress {
         let arrival = self.reader.arrived(outcome, cx);
-        // The attempt may wait for something else by now.
+        // An unwanted part ends no wait: by now, the attempt may wait for something else.
         self.is_waiting &= arrival == PartArrival::Unwanted;
         match arrival {
             PartArrival::Beginning => self.open(self.reader.extent(cx), cx),
@@ -250,13 +250,13 @@ impl DeliveryAttempt {
         }
     }
 
-    /// The head of the entry cannot be read: the operator is told, and then the account.
+    /// Tells the operator that the head of the entry cannot be read, and plans the notice.
     fn cannot_be_read(&mut self, cx: &mut AttemptCx<'_, '_>) {
         tell_operator(&self.why_unreadable(), cx);
         (self.notice, self.stage) = (Some(Notice::Wanted), Stage::Choose);
     }
 
-    /// The answer to a question that it has asked name servers.
+    /// Takes the name servers' answer to a question of this attempt.
     pub(super) fn name_known(
         &mut self,
         number: QuestionNumber,
@@ -271,7 +271,7 @@ impl DeliveryAttempt {
         self.go_on(cx)
     }
 
-    /// The requested signature was computed.
+    /// Takes the requested signature.
     pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         assert!(self.stage == Stage::Sign, "a signature comes only while the attempt waits for it");
         self.is_waiting = false;
@@ -279,7 +279,7 @@ impl DeliveryAttempt {
         self.go_on(cx)
     }
 
-    /// An event of its connection. A kept connection is dropped, unless it only has buffer space.
+    /// Processes a connection event. Any event except new buffer space ends a kept connection.
     pub(super) fn transport_event(
         &mut self,
         event: TransportEvent,
@@ -299,7 +299,7 @@ impl DeliveryAttempt {
         self.go_on(cx)
     }
 
-    /// A host, a web server, or the next message for a connection took too long.
+    /// Ends a wait that took too long: for a host, a web server, or the next message.
     pub(super) fn deadline_expired(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         if self.keeps_connection() || self.policy_fetch.is_some() {
             return self.transport_event(TransportEvent::Over, cx);
@@ -309,15 +309,15 @@ impl DeliveryAttempt {
         self.go_on(cx)
     }
 
-    /// The machine stops. The attempt still waits for the disk, and for the answer to a message of
-    /// which the peer has every byte. Everything else is given up.
+    /// Ends the attempt, since the machine stops. It still waits for the disk, and for the reply to
+    /// a message that was sent completely.
     pub(super) fn stopping(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         self.drop_kept(cx);
         if self.stage == Stage::ReadHead { AttemptProgress::Waits } else { self.recall(cx) }
     }
 
-    /// Its entry is wanted back. The attempt ends without an effect, unless a host may have the
-    /// message, or something is on its way to the disk.
+    /// Takes the entry back from the attempt. The attempt ends without an effect, unless a host may
+    /// have the message, or a change is on its way to the disk.
     pub(super) fn recall(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         match self.stage {
             Stage::ReadHead | Stage::Hash | Stage::Sign => {
@@ -346,20 +346,20 @@ impl DeliveryAttempt {
         }
     }
 
-    /// Whether it has leave to try a destination, and no host has accepted a connection.
+    /// Whether the attempt may try this destination, and no host has accepted a connection.
     pub(super) fn is_calling(&self, key: u64) -> bool {
         matches!(self.stage, Stage::LookUpHosts | Stage::FetchPolicy | Stage::Connect)
             && self.route.as_ref().is_some_and(|route| route.key() == key)
     }
 
-    /// Another core needs the connection that this attempt was about to make. Its entry waits.
+    /// Gives up the connection that is being made, since another core needs it. The entry waits.
     pub(super) fn give_way(&mut self, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         let Some(route) = &self.route else { unreachable!("the attempt has no route") };
         self.destination_try = DestinationTry::Behind(route.destination().into());
         self.recall(cx)
     }
 
-    /// The attempt that uses the kept connection of this attempt, which is over.
+    /// The attempt that takes over the kept connection of this attempt, which is over.
     pub(super) fn follower(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<DeliveryAttempt> {
         let place = self.next_by_connection(cx)?;
         Some(DeliveryAttempt {
@@ -370,20 +370,19 @@ impl DeliveryAttempt {
     }
 
     /// Whether to repeat the request: the store is busy, or it cannot write a mark because the disk
-    /// is full or fails. An attempt that ended without the mark would deliver everything again when
-    /// the disk accepts writes.
+    /// is full or fails. Without the mark, a later attempt would deliver everything again.
     fn must_repeat(&self, refusal: Refusal) -> bool {
         let is_mark = self.stage == Stage::Mark;
         refusal == Refusal::Busy
             || is_mark && matches!(refusal, Refusal::DiskFull | Refusal::ReadOnly)
     }
 
-    /// The same for a later answer of the store. A refused delivery is over: it is begun anew.
+    /// As [`Self::must_repeat`], for a later answer. A refused delivery is begun anew instead.
     fn must_repeat_outcome(&self, refusal: Refusal) -> bool {
         !matches!(self.stage, Stage::HandOver(_) | Stage::Commit(_)) && self.must_repeat(refusal)
     }
 
-    /// Repeats the request in the next turn. Administrators see why a mark is not made.
+    /// Repeats the request in the next turn. The queue page shows why a mark is not made.
     fn repeat_request(&self, refusal: Refusal, cx: &mut AttemptCx<'_, '_>) -> AttemptProgress {
         if refusal != Refusal::Busy {
             cx.queue.index.said(self.place, FailureReason::Unmarked.words());
@@ -405,12 +404,12 @@ impl DeliveryAttempt {
             }
             (Stage::Converse, _) => self.body_unreadable(),
             (_, Refusal::NoSuchMessage) => self.stage = Stage::Over(None),
-            // The disk may read it later, and the body could not be sent now.
+            // The disk may read the message later, and its body could not be sent now.
             (Stage::Hash, Refusal::Unreadable) if self.next_attempt(cx) != NextTry::GiveUp => {
                 self.stage = Stage::Over(Some(self.after_damage(cx)));
             }
             (Stage::Hash, Refusal::Damaged | Refusal::Unreadable) => {
-                // It may go without an ARC set, as far as it can.
+                // The message is forwarded without an ARC set, as far as it can be read.
                 self.seal.leave_out();
                 self.stage = Stage::Choose;
             }
@@ -427,7 +426,7 @@ impl DeliveryAttempt {
         }
     }
 
-    /// The store has refused a delivery to an account of this machine, which is given up.
+    /// Acts on the store's refusal of a local delivery, which is given up.
     fn delivery_refused(
         &mut self,
         kind: DeliveryKind,
@@ -453,7 +452,7 @@ impl DeliveryAttempt {
             ) => {
                 self.settle_here(bit, DeliveryResult::Later(FailureReason::Damaged), cx);
             }
-            // The message was to be returned with the report, and is left out.
+            // The report was to contain the message. It is written again without it.
             (DeliveryKind::FailureReport(_), Refusal::Damaged | Refusal::Unreadable) => {
                 self.stage = Stage::BeginDelivery(kind)
             }
@@ -464,7 +463,7 @@ impl DeliveryAttempt {
         }
     }
 
-    /// Takes in the result for a local recipient.
+    /// Records the result for a local recipient.
     fn settle_here(&mut self, bit: u8, come: DeliveryResult, cx: &AttemptCx<'_, '_>) {
         self.settle(bit, come, cx);
         self.stage = Stage::Choose;
@@ -485,7 +484,7 @@ impl DeliveryAttempt {
         self.stage = Stage::Choose;
     }
 
-    /// When an unreadable entry is read again. A disk may recover, but mostly it does not.
+    /// When an unreadable entry is read again. A disk may recover, but usually does not.
     fn after_damage(&self, cx: &mut AttemptCx<'_, '_>) -> Instant {
         cx.queue.index.tried(self.place);
         let tries = cx.queue.index.of(self.place).map_or(0, |status| status.tries);

@@ -3,13 +3,13 @@
 //! The mail of a domain may go by a smarthost instead (`smarthosts`). All domains that use the same
 //! smarthost share one destination.
 //!
-//! Each host is called in turn until one speaks with us. What that host says of the recipients
-//! counts. If a host has no open port, is silent, or refuses before a recipient was named, the next
-//! host is called (RFC 5321 section 5.1). A host that offers TLS and fails in it is called once
-//! more without TLS.
+//! The hosts are called in turn. If a host has no open port, is silent, or refuses before a
+//! recipient was named, the next host is called (RFC 5321 section 5.1). Otherwise the host's
+//! replies count. If TLS with a host fails, the host is called once more without TLS, where no TLS
+//! is demanded.
 //!
-//! Invariant: no recipient is given up for what one host says of itself while another host could
-//! not be asked.
+//! Invariant: a refusal that is about one host is not final for a recipient while another host
+//! could not be asked.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -36,7 +36,7 @@ use super::{OutboundWaitPoint, smarthosts};
 
 /// The route to the hosts that accept the mail of a destination.
 pub(super) struct DestinationRoute {
-    /// The key of the destination: the domain, or the smarthost.
+    /// The name of the destination: the domain, or the smarthost's host and port.
     destination: String,
     leaving: Leaving,
     /// The recipients that the attempt is for, as bits.
@@ -44,17 +44,17 @@ pub(super) struct DestinationRoute {
     random: u64,
     /// The key by which the owner of the destination knows it.
     key: u64,
-    /// The owner has given leave to make a connection. The leave counts until the owner is told
-    /// that the attempt is over.
+    /// Whether the owner has given leave to make a connection. The leave counts until the owner is
+    /// told that the attempt is over.
     has_leave: bool,
     knowledge: Knowledge,
     /// The question to name servers that is not answered yet.
     asked: Option<(QuestionNumber, Question)>,
-    /// The hosts that were not called yet; for a host that must not be called, why.
+    /// The hosts that were not called yet. `Err`: the host must not be called.
     hosts: VecDeque<Result<MailHost, RejectedHost>>,
-    /// The result with the hosts that were called.
+    /// The result of the hosts that were called so far.
     missed: Option<DeliveryResult>,
-    /// What is known of the domain's policy.
+    /// The domain's policy (MTA-STS), as far as it is known.
     policy: DomainPolicy,
     /// The result of fetching the policy.
     fetched: FetchedPolicy,
@@ -76,7 +76,7 @@ pub(super) enum HostLookup {
 pub(super) enum NextHost {
     /// A connection is being made.
     Connecting(Box<OutboundConnection>),
-    /// The host cannot be called, but another one may be.
+    /// The host cannot be called. The next host may be.
     Missed,
     /// There is no other host. This is the result for all recipients.
     NoneLeft(DeliveryResult),
@@ -84,9 +84,9 @@ pub(super) enum NextHost {
 
 /// The result of a connection to a host.
 pub(super) enum HostAnswer {
-    /// The connection was over before it was used: the hosts must be looked up again.
+    /// The connection was over before it was used. The hosts must be looked up again.
     Anew,
-    /// The host does not count for this message: the next one must be called.
+    /// The host does not count for this message. The next host must be called.
     Next,
     /// These are the results for the recipients.
     Settled(Vec<(u8, DeliveryResult)>),
@@ -100,8 +100,8 @@ pub(super) enum Readability {
 }
 
 impl DestinationRoute {
-    /// The route to a destination, for these recipients. `key`: the key by which the owner of the
-    /// destination knows it.
+    /// The route to a destination, for these recipients. `key`: the key by which the owner knows
+    /// the destination.
     pub(super) fn to(
         destination: String,
         key: u64,
@@ -125,7 +125,7 @@ impl DestinationRoute {
         }
     }
 
-    /// The key of the destination.
+    /// The name of the destination.
     pub(super) fn destination(&self) -> &str {
         &self.destination
     }
@@ -135,8 +135,8 @@ impl DestinationRoute {
         self.key
     }
 
-    /// The owner of the destination gives leave to make a connection, and tells what it knows of
-    /// the domain's policy.
+    /// Notes that the owner of the destination has given leave to make a connection. `policy`: what
+    /// the owner knows of the domain's policy.
     pub(super) fn granted(&mut self, policy: DomainPolicy) {
         (self.has_leave, self.policy) = (true, policy);
     }
@@ -151,12 +151,12 @@ impl DestinationRoute {
         self.random
     }
 
-    /// The recipients that it is for, as bits.
+    /// The recipients that the route is for, as bits.
     pub(super) fn recipient_bits(&self) -> u16 {
         self.recipient_bits
     }
 
-    /// Sets the recipients that it is for.
+    /// Sets the recipients that the route is for.
     pub(super) fn is_for(&mut self, recipient_bits: u16) {
         self.recipient_bits = recipient_bits;
     }
@@ -190,7 +190,7 @@ impl DestinationRoute {
         }
     }
 
-    /// Takes the answer to a question. False: another question was asked.
+    /// Takes the answer to a question. Returns false if it answers another question.
     pub(super) fn learn(&mut self, number: QuestionNumber, known: Known) -> bool {
         let asked = self.asked.take_if(|(asked, _)| *asked == number);
         let is_asked = asked.is_some();
@@ -198,7 +198,7 @@ impl DestinationRoute {
         is_asked
     }
 
-    /// Takes the result of fetching the domain's policy, which is not fetched again.
+    /// Takes the result of fetching the domain's policy. The policy is not fetched again.
     pub(super) fn policy_fetched(&mut self, fetched: &Fetched) {
         self.policy = KnownPolicy::after(self.policy.as_deref(), fetched).map(Arc::new);
         self.fetched = FetchedPolicy::Tried(fetched.policy.clone());
@@ -226,15 +226,15 @@ impl DestinationRoute {
         NextHost::Missed
     }
 
-    /// A message on this connection is over. If it was the first, the TLS result is counted.
+    /// Counts the TLS result of a connection, if its first message is over.
     pub(super) fn count_tls(&self, connection: &OutboundConnection, cx: &mut AttemptCx<'_, '_>) {
         if let Some((rule, came)) = connection.to_be_counted() {
             cx.queue.count_tls(&self.destination, rule, came, cx.parts.turn.wall);
         }
     }
 
-    /// A connection to a host is over. What the host said counts, unless it said nothing and there
-    /// is another host.
+    /// Takes the result of a connection that is over. It counts, unless the host said nothing about
+    /// the recipients and another host can be called.
     pub(super) fn heard(
         &mut self,
         connection: &mut OutboundConnection,
@@ -259,13 +259,13 @@ impl DestinationRoute {
                 .map(|(bit, outcome)| (bit, smarthosts::mendable(outcome)))
                 .collect();
         }
-        // A message that could not be read to its end says nothing about the host.
+        // If the message could not be read to its end, the outcome says nothing about the host.
         let is_damaged = |(_, outcome): &(u8, DeliveryOutcome)| {
             condition == Readability::Damaged && is_given_up(outcome)
         };
         let (damaged, came): (Outcomes, Outcomes) = came.into_iter().partition(is_damaged);
-        // A reply before a recipient was named is about the host, and the next host may say
-        // something else.
+        // A reply before a recipient was named is about the host. The next host may reply
+        // differently.
         let is_of_host = |(_, outcome): &(u8, DeliveryOutcome)| match outcome {
             DeliveryOutcome::Later(reason) | DeliveryOutcome::Never(reason) => {
                 reason.stage < SmtpStage::Sender
@@ -286,8 +286,9 @@ impl DestinationRoute {
         HostAnswer::Settled(damaged.chain(came).collect())
     }
 
-    /// Takes the result of a host that did not count. While one of the hosts may work later, that
-    /// result counts. Among those, the result of the first host that spoke with us counts.
+    /// Keeps the result of a host that did not count, if it is better than the earlier one. A
+    /// temporary result is better than a permanent one. Among temporary results, the first one of a
+    /// host that was reached is kept.
     fn miss(&mut self, come: DeliveryResult) {
         let is_kept = match &self.missed {
             Some(DeliveryResult::Later(
@@ -302,7 +303,7 @@ impl DestinationRoute {
         }
     }
 
-    /// The same result for all recipients.
+    /// This result for each recipient.
     pub(super) fn for_all(&self, come: &DeliveryResult) -> Vec<(u8, DeliveryResult)> {
         bits(self.recipient_bits).map(|bit| (bit, come.clone())).collect()
     }

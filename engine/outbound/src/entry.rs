@@ -1,10 +1,10 @@
-//! Entries of an outbox. How they are made is in `accounts::entries`.
+//! Entries of an outbox. `accounts::entries` makes them.
 //!
-//! An entry's body begins with the message's signatures (`signing`), if it is signed. Then come the
-//! fields of the envelope (`relay::envelope`), and then the message as it leaves. The record of the
-//! entry ([`store::OutboxEntry`]) says for which of the envelope's recipients it is, and how far it
-//! has come. A message without a record was found by a rebuild: it may have left before, so it
-//! stays.
+//! The body of an entry begins with the message's signatures (`signing`), if the message is signed.
+//! The fields of the envelope follow (`relay::envelope`), and then the message as it is sent. The
+//! record of the entry ([`store::OutboxEntry`]) says which of the envelope's recipients the entry
+//! is for, and which of them are done. A message without a record was found by a rebuild. It may
+//! have been sent before, so it stays.
 
 use alloc::vec::Vec;
 
@@ -26,7 +26,7 @@ pub(super) const RECIPIENTS: usize = Packing::Done.recipients_max();
 /// How the message of an entry came into the outbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum EntryKind {
-    /// In an envelope: it leaves.
+    /// In an envelope: the message is to be sent.
     Posted,
     /// Without an envelope, for an account that forwards its mail with this mark.
     Arrived(LoopMark),
@@ -34,17 +34,17 @@ pub(super) enum EntryKind {
     Looped,
 }
 
-/// The content of an entry, as its head says. It does not change while an attempt has the entry.
+/// The content of an entry, read from its head. It does not change while an attempt has the entry.
 ///
 /// Invariant: each recipient has a bit, which is its position in the envelope.
 pub(super) struct Entry {
     account: AccountId,
-    /// It has only the recipients of the entry.
+    /// The envelope, with only the recipients of the entry.
     envelope: Envelope,
     nature: EntryKind,
     /// The bits of the recipients that the entry is for.
     wanted: u16,
-    /// What the record stores for each of them.
+    /// What the record stores for each recipient.
     packing: Packing,
     /// The message's header, or its beginning.
     header: Vec<u8>,
@@ -98,18 +98,18 @@ impl Entry {
         self.nature
     }
 
-    /// Whether it has an envelope. A message that came for an account which forwards its mail has
-    /// none.
+    /// Whether the entry has an envelope. A message that came for an account that forwards its mail
+    /// has none.
     pub(super) fn is_posted(&self) -> bool {
         self.nature == EntryKind::Posted
     }
 
-    /// The bits of all recipients that it is for.
+    /// The bits of all recipients that the entry is for.
     pub(super) fn all(&self) -> u16 {
         self.wanted
     }
 
-    /// What the record stores for each of them.
+    /// What the record stores for each recipient.
     pub(super) fn packing(&self) -> Packing {
         self.packing
     }
@@ -119,7 +119,7 @@ impl Entry {
         self.envelope.recipients.get(usize::from(bit))
     }
 
-    /// The address of that recipient.
+    /// The address of the recipient that has this bit.
     pub(super) fn address(&self, bit: u8) -> &str {
         self.recipient(bit).map_or("", |recipient| &recipient.address)
     }
@@ -129,9 +129,9 @@ impl Entry {
         &self.header
     }
 
-    /// The message of `octets` bytes as it goes to a host, for the recipients with these bits.
+    /// The message, of `octets` bytes, as a host gets it for the recipients with these bits.
     pub(super) fn for_host(&self, recipients: u16, octets: u32) -> OutgoingMessage {
-        // The SMTP client knows them by their bits.
+        // The SMTP client identifies the recipients by their bits.
         let known = |bit: u8| {
             Some(OutgoingRecipient { number: bit.into(), ..self.recipient(bit)?.clone() })
         };
@@ -142,19 +142,19 @@ impl Entry {
         }
     }
 
-    /// The field above the message when it is delivered to an account of this machine.
+    /// The field that a local delivery puts above the message.
     pub(super) fn return_path(&self) -> Vec<u8> {
         let mut field = [0; message::RETURN_PATH_BYTES_MAX];
         let length = message::return_path(&self.envelope.reverse_path, &mut field).unwrap_or(0);
         field.get(..length).unwrap_or_default().to_vec()
     }
 
-    /// When the message was first to be delivered: when it came, or until when it was held.
+    /// When the message was first to be delivered: at its arrival, or at the end of its hold.
     pub(super) fn released(&self, info: MessageInfo) -> UnixTime {
         self.envelope.held_until.map_or(info.internal_date, |until| until.max(info.internal_date))
     }
 
-    /// The delay report for its sender.
+    /// The kind of delay report that the sender gets.
     pub(super) fn delayed(&self, info: MessageInfo) -> ReportKind {
         ReportKind::Delayed { until: UnixTime(self.released(info).0.saturating_add(LIFETIME.0)) }
     }
@@ -179,7 +179,7 @@ pub(super) enum OpenedEntry {
     /// The entry can be used. `signatures`: the number of bytes at the beginning that are the
     /// message's signatures. `message_at`: where the rest of the message begins.
     Whole { entry: Entry, signatures: usize, message_at: u32 },
-    /// It names no recipients.
+    /// The entry does not show its recipients.
     Unreadable,
     /// The account of the entry is gone, and the entry with it.
     Gone,
@@ -200,20 +200,20 @@ pub(super) fn recipients(
     entries::recipients_of(&record, envelope)
 }
 
-/// What must happen to an entry, as its record says.
+/// What must happen to an entry, according to its record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RecordedState {
-    /// It leaves.
+    /// The entry is to be sent.
     Leaves,
-    /// It leaves when an administrator releases it.
+    /// The entry is sent when an administrator releases it.
     Held,
-    /// No further recipient gets it, and its sender is told.
+    /// No further recipient gets the message, and the sender gets a report.
     Returned,
-    /// A rebuild has found it: how far it had come is not known.
+    /// The entry was found by a rebuild. It is not known which recipients have the message.
     Lost,
 }
 
-/// What this record of an entry says.
+/// The state of an entry with this record.
 pub(super) fn recorded_state(record: Option<OutboxEntry>) -> RecordedState {
     match record.map(|record| record.state()) {
         Some(EntryState::Queued) => RecordedState::Leaves,
@@ -223,14 +223,14 @@ pub(super) fn recorded_state(record: Option<OutboxEntry>) -> RecordedState {
     }
 }
 
-/// The same for the message in this place. `None`: there is no message.
+/// The state of the entry in this place. `None`: there is no message.
 pub(super) fn recorded_state_in(store: &Store, (account, uid): Place) -> Option<RecordedState> {
     store.message(account, OUTBOX, uid).map(|_| recorded_state(store.outbox_entry(account, uid)))
 }
 
 impl RecordedState {
-    /// The state of such an entry while no attempt has it. `due`: when it is due, if it is not
-    /// held.
+    /// The queue state of an entry with this recorded state, while no attempt has the entry. `due`:
+    /// when the entry is due, if it is not held.
     pub(super) fn state(self, due: Instant) -> State {
         match self {
             RecordedState::Leaves | RecordedState::Returned => State::Waits(due),

@@ -9,28 +9,29 @@ use relay::{DeliveryFailure, Enhanced};
 /// Why a recipient does not get a message.
 #[derive(Clone, Debug)]
 pub(super) enum FailureReason {
-    /// The recipient's host said so, or did not speak with us. The name of the host, if known.
+    /// The recipient's host has refused the message, or did not reply. With the host's name, if
+    /// known.
     Host(DeliveryFailure, Option<Name>),
     /// There is no route to the recipient's host.
     NoRoute(Unroutable),
     /// The address is in a domain of this machine, but no account has it.
     UnknownAddress,
-    /// The recipient's mailbox on this machine has no space for it.
+    /// The recipient's mailbox on this machine has no space for the message.
     MailboxFull,
     /// The message is larger than the mailbox's quota.
     NeverFits,
     /// The recipient's mailbox, on this machine, takes no more messages: it has no UID left, or
     /// too many messages are arriving there.
     MailboxClosed,
-    /// There is no room for a report, or for the message, whatever is known of its recipients.
+    /// This machine has no space for the message, or for a report about it.
     NoRoom,
     /// The message was here before: it is in a forwarding loop.
     Loop,
     /// This machine had no time for an attempt.
     Busy,
-    /// Its result is not marked yet: the disk has no space, or fails.
+    /// The result of the delivery is not marked yet: the disk has no space, or fails.
     Unmarked,
-    /// An administrator has taken it out of the queue.
+    /// An administrator has taken the message out of the queue.
     Returned,
     /// A part of the message cannot be read from the disk.
     Damaged,
@@ -39,8 +40,8 @@ pub(super) enum FailureReason {
 }
 
 impl FailureReason {
-    /// The status code (RFC 3463). `class`: 5 for a final failure, also when the time for attempts
-    /// is over; else 4.
+    /// The status code (RFC 3463). `class`: 4 for a temporary failure, 5 for a final one. A failure
+    /// is also final when the time for attempts is over.
     pub(super) fn status(&self, class: u8) -> Enhanced {
         match self {
             FailureReason::Host(reason, _) => reason.status(class),

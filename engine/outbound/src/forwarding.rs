@@ -1,36 +1,36 @@
 //! Forwarded messages: mail for an account that wants it at other addresses.
 //!
-//! Such a message comes into the account's outbox as it would come into its inbox: with its
-//! `Return-Path` on top, without an envelope, and by an ordinary delivery, so that it is either
-//! there or was not accepted. Its delivery attempt puts it into the account's inbox, if the account
-//! keeps a copy. For each forwarding address it puts the message into the same outbox once more, in
-//! an envelope of its own. From there the message leaves like any other.
+//! Such a message is delivered into the account's outbox in the same way as into an inbox: with
+//! `Return-Path` on top, and without an envelope. So it is either stored or not accepted. Its
+//! delivery attempt puts the message into the account's inbox, if the account keeps a copy. For
+//! each forwarding address, it puts the message into the same outbox once more, with a new
+//! envelope. This entry is then sent like any other.
 //!
-//! What becomes of the message's parts:
+//! How the parts of the message are treated:
 //!
 //! - The forwarding account: `Delivered-To:` above the message names it, for people and other
-//!   servers. A mark names it for this server (`relay::loops`). A message with the account's mark
-//!   was here: it is in a loop, and goes no further.
-//! - The reverse path: an address at the account's domain that stands for the sender
-//!   (`relay::srs`), if the sender is authenticated (`authentic`). An empty path stays empty, and
-//!   an address that was made here stays unchanged. The account's own address replaces a sender
+//!   servers. A mark names it for this server (`relay::loops`). A message that has the account's
+//!   mark already is in a loop, and is not forwarded again.
+//! - The reverse path: if the sender is authenticated (`authentic`), it becomes an address at the
+//!   account's domain that stands for the sender (`relay::srs`). An empty path stays empty, and an
+//!   address that this server made stays unchanged. The account's own address replaces a sender
 //!   that is not authenticated, is too long or has quotes.
-//! - The check results: they stay above the message, and go into the ARC set (`sealing`).
-//! - The recipient of failure reports: the sender, if it is authenticated, by a report that leaves
-//!   by the same outbox. Otherwise the account, by a report in its inbox. So no address gets
-//!   reports of mail that it did not send, and no accepted message is lost silently.
+//! - The check results: they stay above the message, and are copied into the ARC set (`sealing`).
+//! - Failure reports: they go to the sender, if it is authenticated, through the same outbox.
+//!   Otherwise they go into the account's inbox. So no address gets reports about mail that it did
+//!   not send, and no accepted message is lost silently.
 //!
 //! Invariants:
-//! - The recipients are the account, with bit 0, and the forwarding addresses in the order of the
-//!   configuration, with a bit each. Each gets the message by a delivery with an origin of its own,
-//!   and is then marked, like every recipient of `delivery_attempt`. So none gets it twice,
+//! - Each recipient has a bit: bit 0 for the account, and then one for each forwarding address, in
+//!   the order of the configuration. Each recipient gets the message by a delivery with its own
+//!   origin, and is then marked, as in `delivery_attempt`. So no recipient gets the message twice,
 //!   whenever the power fails.
-//! - A message in Junk is never here. Servers that get mail from here trust this machine to filter
-//!   it, and would blame this machine for forwarded spam (`inbound::end_of_data`).
-//! - A message stays in the account's inbox if its author is at a domain of this server and it
-//!   fails the domain's DMARC policy. A forwarded copy would have a reverse path of that domain and
-//!   come from its host, so it would pass DMARC elsewhere.
-//! - If an account does not forward its mail any more, the messages that wait go into its inbox.
+//! - A message in Junk is never forwarded. Servers that get mail from this machine trust it to
+//!   filter that mail, and would blame it for forwarded spam (`inbound::end_of_data`).
+//! - A message goes only into the account's inbox if its author is at a domain of this server and
+//!   the message fails that domain's DMARC policy. A forwarded copy would have a reverse path at
+//!   that domain and come from its host, so the copy would pass DMARC elsewhere.
+//! - If an account has stopped forwarding its mail, its waiting messages go into its inbox.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -51,14 +51,14 @@ use super::entry::{Entry, EntryKind, OpenedEntry};
 use super::head::EntryExtent;
 use super::stages::DeliveryKind;
 
-/// The most bytes of a header that are looked at.
+/// The most bytes of a header that are examined.
 const HEADER_BYTES_MAX: usize = 128 * 1024;
 
 /// The bit of the account that forwards its mail.
 pub(super) const OWN: u8 = 0;
 
-/// Opens a message that came for a forwarding account, of which `beginning` was read. Its
-/// recipients are known when all of its header is there.
+/// Opens a message that came for a forwarding account. `beginning`: the bytes that were read. The
+/// recipients are known once these bytes contain the whole header.
 pub(super) fn arrival(
     beginning: &[u8],
     extent: EntryExtent,
@@ -105,7 +105,7 @@ pub(super) fn arrival(
 }
 
 impl Entry {
-    /// The delivery of such a message for a recipient.
+    /// The kind of delivery that brings a forwarded message to a recipient.
     pub(super) fn delivery_for(&self, bit: u8) -> DeliveryKind {
         if bit == OWN {
             DeliveryKind::Message(bit, self.account())
@@ -114,8 +114,8 @@ impl Entry {
         }
     }
 
-    /// The entry of the outbox by which it is forwarded to a recipient, and the octets above the
-    /// message there. `seal`: the fields of its ARC set.
+    /// The outbox entry that forwards the message to a recipient, and the octets above the message
+    /// in that entry. `seal`: the fields of its ARC set.
     pub(super) fn forwarded(
         &self,
         bit: u8,
@@ -127,7 +127,7 @@ impl Entry {
         let script = if to.address.is_ascii() { came_in.script } else { Script::Utf8 };
         let reverse_path = self.forwarded_reverse_path(&came_in.reverse_path, cx);
         let addresses = core::slice::from_ref(&to.address);
-        // Whether the message has 8-bit bytes was not counted.
+        // It is not known whether the message has 8-bit bytes.
         let envelope = Envelope {
             content: ContentWidth::EightBit,
             script,
@@ -135,13 +135,13 @@ impl Entry {
         };
         let (entry, mut above) = posted(self.account(), &envelope)?;
         let EntryKind::Arrived(mark) = self.nature() else {
-            unreachable!("only what came for an account is forwarded, and not twice")
+            unreachable!("only an arrived message that is not in a loop is forwarded")
         };
         above.extend_from_slice([&delivered_to(own), &mark.field(), seal].concat().as_bytes());
         Ok((entry, above))
     }
 
-    /// The reverse path with which a message with this reverse path is forwarded.
+    /// The reverse path of the forwarded copy of a message that has this reverse path.
     fn forwarded_reverse_path(&self, reverse_path: &str, cx: &AttemptCx<'_, '_>) -> String {
         let is_ours = restored(reverse_path, cx.parts).is_some();
         if reverse_path.is_empty() || is_ours {
@@ -150,7 +150,7 @@ impl Entry {
         let own = self.address(OWN);
         let key = srs::SrsKey::new(cx.parts.store.secret_of_paths());
         let rewritten = key.rewrite(reverse_path, &domain_of(own), cx.parts.turn.wall);
-        // A bounce to that address goes to the sender that it stands for.
+        // A bounce to the rewritten address goes to the sender that the address stands for.
         let is_authentic = |path: &String| {
             restored(path, cx.parts).is_some_and(|sender| self.is_sender_authentic(&sender, cx))
         };
@@ -172,9 +172,9 @@ impl Entry {
         is_authentic(self.header(), sender, hostname, is_local)
     }
 
-    /// Whether this is a message that came for the account and is forwarded. No other message has
-    /// our `Delivered-To:` field on top. Below other envelopes there is a `Received:` field, or the
-    /// first field of a webmail message or a report.
+    /// Whether the account forwards this message. Only a forwarded message has our `Delivered-To:`
+    /// field on top. In other entries a `Received:` field follows the envelope, or the first field
+    /// of a webmail message or report.
     pub(super) fn is_forwarded(&self, cx: &AttemptCx<'_, '_>) -> bool {
         let Some(own) = account_address(cx) else { return false };
         !self.is_posted() || self.header().starts_with(delivered_to(own).as_bytes())
@@ -196,14 +196,14 @@ pub(super) fn account_address<'a>(cx: &'a AttemptCx<'_, '_>) -> Option<&'a str> 
     Some(cx.parts.store.account(cx.place.0)?.address)
 }
 
-/// The entry by which a report leaves this account's outbox for a sender, and the octets above the
+/// The outbox entry that sends a report from this account to a sender, and the octets above the
 /// report.
 pub(super) fn reported_to(
     account: AccountId,
     sender: &str,
 ) -> Result<(Recipient, Vec<u8>), Refusal> {
     let script = if sender.is_ascii() { Script::Ascii } else { Script::Utf8 };
-    // The report may show a header that has more than ASCII.
+    // The report may show a header that has non-ASCII characters.
     let envelope = Envelope {
         content: ContentWidth::EightBit,
         script,
@@ -224,7 +224,7 @@ fn delivered_to(own: &str) -> String {
     ["Delivered-To: ", own, "\r\n"].concat()
 }
 
-/// The sender for which an address of ours stands.
+/// The sender that an address of ours stands for (`relay::srs`).
 fn restored(path: &str, parts: &OutboundContext<'_>) -> Option<String> {
     let (local_part, domain) = path.rsplit_once('@')?;
     let key = srs::SrsKey::new(parts.store.secret_of_paths());
@@ -234,7 +234,8 @@ fn restored(path: &str, parts: &OutboundContext<'_>) -> Option<String> {
     }
 }
 
-/// The sender of a message, from its first line, and where the message goes on after that line.
+/// The reverse path in the first line of a message, and the offset of the next line. If that line
+/// has no path, the path is empty and the offset is 0.
 pub(super) fn reverse_path(header: &[u8]) -> (&str, usize) {
     let end = memchr::memmem::find(header, b"\r\n").unwrap_or(0);
     let line =
@@ -243,7 +244,7 @@ pub(super) fn reverse_path(header: &[u8]) -> (&str, usize) {
     path.map_or(("", 0), |path| (path, end + 2))
 }
 
-/// The mark of a message with this header that the account `own` forwards.
+/// The mark for a message with this header that the account `own` forwards.
 fn mark_of(own: &str, header: &[u8], parts: &OutboundContext<'_>) -> LoopMark {
     let key = srs::SrsKey::new(parts.store.secret_of_paths());
     LoopMark::new(

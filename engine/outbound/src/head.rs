@@ -1,12 +1,12 @@
 //! The head of an entry, above the message: its signatures, then its envelope.
 //!
-//! Both are read from the entry's beginning, however that is cut. The signatures were appended last
-//! and may lie across the edge of a chunk. The envelope begins in a part of its own after them
-//! (`store::PartialMessage`).
+//! Both are read from the entry's beginning, in whatever parts it arrives. The signatures were
+//! appended last, and may cross the boundary of a chunk. The envelope begins in a new part after
+//! the signatures (`store::PartialMessage`).
 //!
 //! Invariants:
-//! - A head is the same wherever the store cuts what it gives: it is parsed again from the front
-//!   until all of it is there.
+//! - The result does not depend on where the parts end: the head is parsed again from its start
+//!   until it is complete.
 //! - A reader gathers at most [`BYTES_MAX`] bytes of an entry, and one more part.
 
 use relay::Envelope;
@@ -22,7 +22,7 @@ const SIGNATURE: &[u8] = b"DKIM-Signature:";
 /// The head of an entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct EntryHead {
-    /// The length of its signatures in bytes. The envelope begins there.
+    /// The length of its signatures in bytes, which is also the offset of the envelope.
     pub(super) signatures: usize,
     pub(super) envelope: Envelope,
     /// Where the message begins, without its signatures.
@@ -32,9 +32,9 @@ pub(super) struct EntryHead {
 /// How much of an entry was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum EntryExtent {
-    /// Its beginning: more can be read.
+    /// The beginning of the entry: more can be read.
     Beginning,
-    /// All of it, or all that can be read.
+    /// The whole entry, or all of it that can be read.
     Whole,
 }
 
@@ -72,8 +72,8 @@ fn signatures_length(entry: &[u8]) -> Result<usize, UnreadableEnvelope> {
             let may_be_one = SIGNATURE.starts_with(rest);
             return if may_be_one { Err(UnreadableEnvelope::Partial) } else { Ok(length) };
         }
-        // A field ends where the next line is not its continuation. Only the first byte of that
-        // line shows it.
+        // A field ends where the next line is not a continuation line. Only the first byte of the
+        // next line shows that.
         let mut ends = memchr::memmem::find_iter(rest, b"\r\n").map(|end| end + 2);
         let end = ends
             .find(|end| !matches!(rest.get(*end), Some(b' ' | b'\t')))

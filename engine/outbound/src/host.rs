@@ -1,10 +1,10 @@
-//! A host that accepts mail: its address, and what TLS with it has to prove.
+//! A host that accepts mail: its address, and the TLS that is required with it.
 //!
-//! Most hosts have a certificate that proves nothing, and it is not verified
-//! (`tls::ClientSettings::for_any_certificate`). That protects from an eavesdropper, but not from
-//! an active attacker. Where the domain demands more (`tls_policy`), nothing is sent to a host that
-//! does not show what is published, or that does not offer TLS. The same holds for a smarthost
-//! (`smarthosts`) for which the configuration demands TLS or has a password.
+//! The certificates of most hosts prove nothing, so they are not verified
+//! (`tls::ClientSettings::for_any_certificate`). Such TLS protects from an eavesdropper, but not
+//! from an active attacker. Where the domain demands more (`tls_policy`), nothing is sent to a host
+//! that does not offer TLS, or does not show what the domain has published. The same holds for a
+//! smarthost (`smarthosts`) for which the configuration demands TLS or has a password.
 //!
 //! Implements: RFC 7435, RFC 7672.
 
@@ -24,15 +24,15 @@ use tls::Published;
 /// The port for mail between servers.
 const PORT: u16 = 25;
 
-/// What the domain of a host demands of TLS with it.
+/// The TLS that the domain of a host demands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum TlsDemand {
-    /// Nothing.
+    /// No TLS is demanded.
     Nothing,
-    /// TLS, with one of these certificates. Empty: TLS with any certificate, since what is
-    /// published is unusable (RFC 7672 section 2.2).
+    /// TLS, with one of these certificates. Empty: TLS with any certificate, since the published
+    /// records are unusable (RFC 7672 section 2.2).
     Tls(Vec<Published>),
-    /// The demand cannot be found out now.
+    /// The demand is not known now, for this reason.
     Unknown(Unanswered),
 }
 
@@ -45,7 +45,8 @@ pub(super) struct MailHost {
     pub(super) tls: TlsMode,
     pub(super) identity: ServerIdentity,
     pub(super) login: Option<SmarthostLogin>,
-    /// The rule under which its TLS result is counted. `None`: it is not counted, or was already.
+    /// The rule under which its TLS result is counted. `None`: the result is not or no longer
+    /// counted.
     pub(super) rule: Option<Rule>,
 }
 
@@ -57,7 +58,7 @@ pub(super) struct RejectedHost {
     pub(super) counts_as: Option<(Rule, Shortfall)>,
 }
 
-/// The hosts in the order in which they are called; for a host that must not be called, why.
+/// The hosts in the order in which they are called. `Err`: the host must not be called.
 pub(super) type MailHosts = Vec<Result<MailHost, RejectedHost>>;
 
 impl RejectedHost {
@@ -67,10 +68,10 @@ impl RejectedHost {
 }
 
 impl MailHost {
-    /// A host that accepts mail for `domain`. `policy`: the policy that the domain wants enforced
-    /// where nothing else is demanded.
+    /// A host that accepts mail for `domain`. `policy`: the domain's policy in enforce mode. It
+    /// applies if `demand` is [`TlsDemand::Nothing`].
     ///
-    /// Errors: the host must not be called, or what is demanded cannot be found out now.
+    /// Errors: the host must not be called, or the demand is not known now.
     pub(super) fn of(
         hop: Hop,
         domain: &str,
@@ -105,14 +106,16 @@ impl MailHost {
         Ok(MailHost { name: hop.host, address, tls, identity, login: None, rule: Some(rule) })
     }
 
-    /// Whether a TLS connection with it proves what must be proven.
+    /// The TLS result of an encrypted connection with the host. It is a failure if the published
+    /// records are unusable.
     pub(super) fn proven(&self) -> Result<(), Shortfall> {
         let is_of_no_use =
             self.rule == Some(Rule::Tlsa) && self.identity == ServerIdentity::Unchecked;
         if is_of_no_use { Err(Shortfall::TlsaInvalid) } else { Ok(()) }
     }
 
-    /// The name or address that its certificate must be valid for. The handshake sends it.
+    /// The name or address of the host that the handshake sends. A verified certificate must be
+    /// valid for it.
     pub(super) fn called(&self) -> Option<String> {
         match (&self.name, &self.identity) {
             (Some(name), _) => Some(name.as_str().to_string()),

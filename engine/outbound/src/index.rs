@@ -1,13 +1,12 @@
-//! The state of each entry of a core's outboxes, and how its attempts went: whether it waits and
-//! until when, whether an attempt has it, whether an administrator holds it.
+//! The state of each entry of a core's outboxes, and the result of its last attempt. An entry waits
+//! for a time or for another attempt, is under way, or is held by an administrator.
 //!
 //! Invariants:
-//! - An entry has one state. An entry that waits is also in `waiting`, by when it is due; no other
-//!   entry is.
-//! - The entries of a page, and the entries after an entry, are found without a look at the
-//!   others.
-//! - The last result is remembered of at most [`WORDS_MAX`] entries. A domain is known by a keyed
-//!   hash of its name.
+//! - An entry has one state. Entries that wait for a time are also in `waiting`, ordered by that
+//!   time. No other entry is in `waiting`.
+//! - The entries of a page, and the entries after an entry, are found without a scan of the others.
+//! - The last results of at most [`WORDS_MAX`] entries are remembered. A domain is stored as a
+//!   keyed hash of its name.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -25,7 +24,7 @@ use super::waiting::{Place, WaitingEntries};
 #[cfg(test)]
 mod tests;
 
-/// The number of entries with a remembered last result, and the bytes of one result.
+/// The most last results that are remembered, and the most bytes of each.
 const WORDS_MAX: usize = 4096;
 const WORDS_BYTES_MAX: usize = 400;
 /// An entry of an earlier life is tried at least for this time, however old it is by its date.
@@ -38,21 +37,22 @@ pub(super) struct DomainMark(pub(super) NonZeroU64);
 /// The state of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// It waits for this time. A new entry waits since the beginning of time.
+    /// The entry waits for this time. A new entry has waited since the beginning of time.
     Waits(Instant),
-    /// It waits until an attempt at its destination ends.
+    /// The entry waits until an attempt at its destination ends.
     Behind,
-    /// A delivery attempt has it.
+    /// A delivery attempt has the entry.
     UnderWay,
-    /// An administrator holds it.
+    /// An administrator holds the entry.
     Held,
     /// A change that an administrator has asked for is on its way to the disk.
     Ordered,
-    /// Its head cannot be read, or a rebuild has found it. An administrator can only delete it.
+    /// The entry has an unreadable head, or was found by a rebuild. An administrator can only
+    /// delete it.
     LeftAlone,
 }
 
-/// What is known of an entry.
+/// The state and the history of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntryStatus {
     pub(super) state: State,
@@ -60,18 +60,18 @@ pub(super) struct EntryStatus {
     pub(super) domain: Option<DomainMark>,
     /// The number of attempts.
     pub(super) tries: u16,
-    /// When it came, if it came in this life.
+    /// When the entry arrived, if it arrived in this life.
     arrived: Option<Instant>,
-    /// The end of the time for which it was held in this life, as far as known.
+    /// The end of the entry's hold in this life, as far as known.
     held_until: Option<Instant>,
-    /// Whether the operator was told in this life that it cannot be sent.
+    /// Whether the operator was told in this life that the entry cannot be sent.
     is_operator_told: bool,
 }
 
 impl EntryStatus {
     /// The greatest age that the entry can have, whatever the dates say: the time that the machine
-    /// has run with it. For an entry from an earlier life that time is unknown. It counts as old,
-    /// but always has a day left.
+    /// has run with it. For an entry from an earlier life that time is unknown. Such an entry
+    /// counts as old, but always has a day left.
     fn age_max(&self, now: Instant) -> Micros {
         match self.arrived {
             Some(arrived) => now.since(arrived),
@@ -79,8 +79,8 @@ impl EntryStatus {
         }
     }
 
-    /// The smallest age that the entry can have: the time in this life for which the machine has
-    /// run with it and did not hold it.
+    /// The smallest age that the entry can have: the time in this life since its arrival or the end
+    /// of its hold.
     fn age_min(&self, now: Instant) -> Micros {
         let began = self.held_until.or(self.arrived).unwrap_or(Instant::START);
         now.since(began.min(now))
@@ -97,7 +97,7 @@ pub(super) struct QueueIndex {
 }
 
 impl QueueIndex {
-    /// Adds an entry, if it is not there yet.
+    /// Adds an entry, if the index does not have it yet.
     pub(super) fn found(&mut self, place: Place, state: State) {
         if let Entry::Vacant(new) = self.entries.entry(place) {
             new.insert(EntryStatus {
@@ -135,7 +135,7 @@ impl QueueIndex {
         dated.max(status.age_min(now)).min(status.age_max(now))
     }
 
-    /// Sets the state of an entry, if there is one.
+    /// Sets the state of an entry, if the entry exists.
     pub(super) fn set(&mut self, place: Place, state: State) {
         let Some(status) = self.entries.get_mut(&place) else { return };
         let before = core::mem::replace(&mut status.state, state);
@@ -177,7 +177,8 @@ impl QueueIndex {
         }
     }
 
-    /// Whether the operator is to be told that it cannot be sent. True once in this life.
+    /// Whether the operator is to be told that the entry cannot be sent. Returns true once in this
+    /// life.
     pub(super) fn is_operator_to_be_told(&mut self, place: Place) -> bool {
         let status = self.entries.get_mut(&place);
         status.is_some_and(|status| !core::mem::replace(&mut status.is_operator_told, true))
@@ -205,7 +206,7 @@ impl QueueIndex {
         self.of(place).is_some_and(|status| status.state == state)
     }
 
-    /// The entries after this one, or all.
+    /// The entries after `place`, or all entries.
     pub(super) fn behind(
         &self,
         place: Option<Place>,

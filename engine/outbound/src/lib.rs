@@ -1,10 +1,10 @@
 //! The queue: messages for other servers, and the attempts to deliver them.
 //!
-//! A message for another server lies in its sender's outbox, on the core that owns the account. It
-//! stays there until each recipient has it or cannot get it. So the store says what is to leave,
-//! and this table is rebuilt from the outboxes when the core begins to serve. An entry is one
-//! message of an outbox, for up to [`entry::RECIPIENTS`] recipients of one domain. Its record says
-//! which of them are done (`entry`).
+//! A message for another server is stored in its sender's outbox, on the core that owns the
+//! account. It stays there until each recipient has it or cannot get it. So the store knows what is
+//! to be sent, and the tables here are rebuilt from the outboxes when the core begins to serve. An
+//! entry is one message of an outbox, for up to [`entry::RECIPIENTS`] recipients of one domain. The
+//! record of the entry says which of them are done (`entry`).
 //!
 //! | file | content |
 //! |---|---|
@@ -29,12 +29,12 @@
 //! | `smarthosts` | the smarthosts of the configuration |
 //! | `connection` | the connection to a host, for one message or more |
 //! | `tls_statistics` | how often TLS succeeded, and why it did not |
-//! | `calls` | the connections of this core, and what owners of destinations have told |
+//! | `calls` | the connections of this core, and the destinations that are down |
 //! | `state` | which entry waits for what, and which is next |
 //! | `shares` | how many attempts an account may have |
-//! | `context` | the parts of a core that outgoing mail works with |
+//! | `context` | the parts of a core that outgoing mail uses, and its configuration |
 //! | `index` | the state of each entry |
-//! | `administration` | what administrators ask of the queue |
+//! | `administration` | the requests of administrators |
 //! | `administration/change` | a change of entries: hold, release, retry, return, delete |
 //! | `listing` | the state of an entry on the administrators' page |
 //! | `waiting` | the order of waiting entries |
@@ -42,20 +42,20 @@
 //! Invariants:
 //! - An entry is in one place at most: it waits, or a delivery attempt has it. A core has at most
 //!   [`shares::ATTEMPTS_MAX`] attempts under way, and each has one connection at most.
-//! - No account has more attempts than places are left for others (`shares`).
-//! - A connection belongs to one attempt. The attempt that uses the connection next gets a frame
-//!   of its own, so it never receives an answer that the earlier attempt asked for.
-//! - No attempt is made at a destination that is down, and few at a time at one that is slow. Mail
-//!   for other destinations goes on.
+//! - No account has more attempts than there are free places (`shares`).
+//! - A connection belongs to one attempt. The attempt that uses the connection next gets a new
+//!   frame, so it never receives an answer that the earlier attempt asked for.
+//! - No attempt is made at a destination that is down. A slow destination gets few attempts at a
+//!   time. Mail for other destinations goes on.
 //! - An entry queued behind a destination always waits for an active delivery attempt, or for one
-//!   that is about to start. An attempt that ends without a try there lets others try.
-//! - A waiting entry takes a few words of memory, and the store bounds how many there are. However
-//!   many there are, no turn looks at more than [`state::LOOKED_AT_MAX`] of them, at the start or
-//!   later. A new entry is tried before those that were tried already.
+//!   that is about to start. An attempt that ends without a try at its destination lets others try.
+//! - A waiting entry takes a few words of memory, and the store bounds the number of entries. No
+//!   turn examines more than [`state::LOOKED_AT_MAX`] of them, at the start or later. A new entry
+//!   is tried before entries that were tried already.
 //! - Nothing is begun before the earlier results are durable: the result for a recipient is marked
 //!   before anything else is done for that recipient. A marked recipient is never tried again.
-//! - A core that stops begins no attempt. The attempts under way are given up, except where the
-//!   peer has every byte of the message. For that answer the core waits as long as for sessions.
+//! - A core that stops begins no attempt, and gives up the attempts under way. If a message was
+//!   sent completely, the core waits for the reply, as long as it waits for sessions.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -161,29 +161,29 @@ impl Outbound {
         }
     }
 
-    /// The core serves: messages may leave.
+    /// Begins to serve: messages may be sent from now on.
     pub fn begin(&mut self) {
         self.queue.begin();
     }
 
-    /// Attempts and administrative requests under progress.
+    /// The number of attempts and administrative requests under way.
     pub fn under_way(&self) -> usize {
         self.attempts.len() + self.administration.under_way()
     }
 
-    /// Whether there is something to do.
+    /// Whether [`Outbound::work`] has something to do now.
     #[inline]
     pub fn has_work(&self, store: &Store, now: Instant) -> bool {
         self.queue.has_work(store, now) || self.administration.are_to_go_on()
     }
 
-    /// When there is something to do, whatever happens.
+    /// The next time at which there is work even without an event.
     #[inline]
     pub fn next_deadline(&self) -> Option<Instant> {
         self.queue.next_deadline()
     }
 
-    /// Whether the next turn has something to do that no event announces.
+    /// Whether the next turn has work that no event announces.
     #[inline]
     pub fn has_to_look(&self) -> bool {
         self.queue.has_to_look() || self.administration.are_to_go_on()
@@ -199,12 +199,12 @@ impl Outbound {
         self.queue.index.of((account, uid)).is_some()
     }
 
-    /// An administrator asks for something.
+    /// Queues an administrator's question. `asker`: the ticket for the reply.
     pub fn asked(&mut self, asker: Ticket, asked: QueueQuery) {
         self.administration.asked(asker, asked);
     }
 
-    /// The next reply of this core, and where it goes.
+    /// Takes the next reply of this core, with its ticket.
     pub fn next_told(&mut self) -> Option<(Ticket, QueueReply)> {
         self.administration.next_told()
     }
@@ -227,7 +227,7 @@ impl Outbound {
         }
     }
 
-    /// The machine stops.
+    /// Ends the attempts under way as far as possible, since the machine stops.
     pub fn stop(&mut self, parts: &mut OutboundContext<'_>) {
         let Outbound { attempts, queue, .. } = self;
         queue.is_serving = false;
@@ -237,7 +237,7 @@ impl Outbound {
             .for_each(|frame| step(frame, attempts, queue, parts, DeliveryAttempt::stopping));
     }
 
-    /// The store has answered a request of this frame.
+    /// Gives a frame the store's answer to its request.
     pub fn woken(
         &mut self,
         frame: FrameId,
@@ -277,7 +277,7 @@ impl Outbound {
         }
     }
 
-    /// The answer to a question that the attempt of this frame has asked.
+    /// Gives an attempt the answer to its question to name servers.
     pub fn name_known(
         &mut self,
         frame: FrameId,
@@ -288,12 +288,12 @@ impl Outbound {
         self.step(frame, parts, |attempt, cx| attempt.name_known(number, known, cx));
     }
 
-    /// Takes in what the owners of destinations have told this core.
+    /// Processes the notices from the owners of destinations.
     pub fn hear(&mut self, parts: &mut OutboundContext<'_>) {
         hear(&mut self.attempts, &mut self.queue, parts);
     }
 
-    /// Something has happened to the connection of the attempt of this frame.
+    /// Gives an attempt an event of its connection.
     pub fn transport_event(
         &mut self,
         frame: FrameId,
@@ -303,7 +303,7 @@ impl Outbound {
         self.step(frame, parts, |attempt, cx| attempt.transport_event(event, cx));
     }
 
-    /// The signature that the attempt of this frame has asked for was computed.
+    /// Tells an attempt that its signature was computed.
     pub fn signature_made(&mut self, frame: FrameId, parts: &mut OutboundContext<'_>) {
         self.step(frame, parts, DeliveryAttempt::signature_made);
     }
@@ -318,7 +318,7 @@ impl Outbound {
     }
 }
 
-/// Lets an attempt act, and then the attempts that owners of destinations have told something.
+/// Lets an attempt act, and then processes the notices from the owners of destinations.
 fn step(
     frame: FrameId,
     attempts: &mut Attempts,
@@ -330,8 +330,8 @@ fn step(
     hear(attempts, queue, parts);
 }
 
-/// Takes in what owners of destinations have told this core. A permission that no attempt waits for
-/// is returned.
+/// Processes the notices from the owners of destinations. Leave that no attempt waits for is
+/// returned.
 fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut OutboundContext<'_>) {
     while let Some(told) = parts.store.next_destination_notice() {
         let (at, destination, leave, policy) = match told {
@@ -362,8 +362,8 @@ fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut OutboundContext<
     }
 }
 
-/// Lets an attempt act. If the attempt is over then, the one that takes over its connection acts
-/// too.
+/// Lets an attempt act. If the attempt is over then, the attempt that takes over its connection
+/// acts too.
 fn step_one(
     mut frame: FrameId,
     attempts: &mut Attempts,
@@ -405,7 +405,7 @@ fn step_one(
     }
 }
 
-/// Gives a new attempt its frame. Its place in `Queue::shares` guarantees that one is free.
+/// Gives a new attempt its frame. The attempt has a place in `Queue::shares`, so a frame is free.
 fn begin(attempt: DeliveryAttempt, attempts: &mut Attempts) -> FrameId {
     let Ok(frame) = attempts.insert(Box::new(attempt)) else {
         unreachable!("there are no more places than frames")

@@ -24,21 +24,21 @@ pub(super) struct LocalDelivery {
 /// The content after the first bytes of a delivery.
 #[derive(Default)]
 pub(super) enum FollowingContent {
-    /// Nothing.
+    /// No more content.
     #[default]
     Nothing,
     /// The message, and then these bytes.
     Message(Vec<u8>),
 }
 
-/// How far the store has come with a delivery by a step.
+/// The result of a step of a delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum HandoverStep {
-    /// It has taken all bytes so far.
+    /// The store has taken all bytes so far.
     Taken,
-    /// It wakes the attempt when it can take more, or when more of the message was read.
+    /// The store wakes the attempt when it can take more, or when more of the message was read.
     Waits,
-    /// It has all bytes, and wakes the attempt when they are durable.
+    /// The store has all bytes, and wakes the attempt when they are durable.
     Complete,
 }
 
@@ -67,7 +67,8 @@ impl LocalDelivery {
         self.rest = rest;
     }
 
-    /// Hands over what was read, or reads on. A complete delivery is committed.
+    /// Gives the store the bytes that were read, or requests the next part. Commits a complete
+    /// delivery.
     pub(super) fn hand_over(
         &mut self,
         reader: &mut EntryReader,
@@ -104,7 +105,7 @@ impl LocalDelivery {
         Ok(HandoverStep::Complete)
     }
 
-    /// The delivery is durable.
+    /// Notes that the delivery is durable.
     pub(super) fn came(&mut self) {
         self.under_way = None;
     }

@@ -1,4 +1,4 @@
-//! Opens an entry: from its beginning to the recipients that it is for.
+//! Opens an entry: reads its recipients from its beginning.
 
 use accounts::entries::domain_of;
 use relay::envelope::UnreadableEnvelope;
@@ -30,7 +30,7 @@ pub(super) fn open(
     if extent == EntryExtent::Beginning && !has_shown_header(message) {
         return OpenedEntry::Partial;
     }
-    // Its record may name a recipient that the envelope does not have.
+    // The record of the entry may name a recipient that the envelope does not have.
     let Some(entry) = Entry::posted(cx.place.0, envelope, cx.record(), message) else {
         return OpenedEntry::Unreadable;
     };
@@ -39,7 +39,7 @@ pub(super) fn open(
     OpenedEntry::Whole { entry, signatures, message_at: message_at as u32 }
 }
 
-/// Whether the head of an entry is known from its beginning, though more of it is wanted.
+/// Whether `beginning` has the whole head of an entry, even if more of the message is wanted.
 pub(super) fn has_head(beginning: &[u8], cx: &AttemptCx<'_, '_>) -> bool {
     !entry::is_forwarding_entry(cx.record())
         && head::read(beginning, EntryExtent::Beginning).is_ok()

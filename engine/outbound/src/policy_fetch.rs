@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Invariants:
-//! - One address of the server is called at a time, and each once.
+//! - The addresses of the server are called one at a time, and each once.
 //! - A fetch takes [`PATIENCE`] at most.
 //! - An attempt fetches a policy once, and uses the result, whether the result is stored or not.
 //!
@@ -55,19 +55,19 @@ struct PolicyServerConnection {
     is_open: bool,
 }
 
-/// How far a fetch has come by a step.
+/// The result of a step of a fetch.
 pub(super) enum FetchStep {
-    /// It waits for the server.
+    /// The fetch waits for the server.
     Waits,
-    /// This address has given no policy: the next one can be called.
+    /// This address has given no policy. The next one can be called.
     NextAddress,
-    /// The fetch is over, with a policy, or without if no address has given one in time. The
-    /// attempt has no connection any more, but the network may still be ending the last one.
+    /// The fetch is over. It has a policy, unless no address has given one in time. The attempt has
+    /// given up its connection, but the network may still be ending it.
     Over(Box<Fetched>),
 }
 
 impl PolicyFetch {
-    /// A fetch of one version of a domain's policy. `None`: no server can have it.
+    /// A fetch of one version of a domain's policy. `None`: the server's name would not be valid.
     ///
     /// Errors: [`Missing`] says what must be looked up first.
     pub(super) fn about(
@@ -90,7 +90,7 @@ impl PolicyFetch {
         Ok(Some(PolicyFetch { domain, id, server, addresses, connection: None, until, shortfall }))
     }
 
-    /// Sends what can be sent, calls the next address, or ends the fetch.
+    /// Sends waiting output, calls the next address, or ends the fetch.
     pub(super) fn go_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> FetchStep {
         let Some(PolicyServerConnection { transport, fetch, .. }) = &mut self.connection else {
             return self.call_next(cx);
@@ -143,7 +143,7 @@ impl PolicyFetch {
         FetchStep::Waits
     }
 
-    /// Something has happened to its connection.
+    /// Processes an event of the connection.
     pub(super) fn transport_event(&mut self, event: TransportEvent, cx: &mut AttemptCx<'_, '_>) {
         let Some(PolicyServerConnection { transport, fetch, is_open }) = &mut self.connection
         else {
@@ -158,12 +158,12 @@ impl PolicyFetch {
             TransportEvent::Made | TransportEvent::Room => {}
             TransportEvent::Bytes => transport.hear(fetch, parts.turn, parts.connections),
             TransportEvent::Turn => transport.step(fetch, parts.turn, parts.connections),
-            // A response without an end of its own may have been cut off, even over TLS.
+            // A response that ends only with its connection may have been cut off, even over TLS.
             TransportEvent::Over => fetch.lost(Lost::Silence),
         }
     }
 
-    /// This address has given no policy, or the policy is not wanted any more.
+    /// Ends the connection, because the address has given no policy or the policy is not wanted.
     pub(super) fn hang_up(&mut self, cx: &mut AttemptCx<'_, '_>) {
         if let Some(mut connection) = self.connection.take() {
             connection.transport.end(cx.parts.connections);

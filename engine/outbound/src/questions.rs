@@ -49,33 +49,33 @@ impl fmt::Display for QueueEntryId {
 /// An administrator's action on entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueAction {
-    /// Hold: the entries do not leave until they are released.
+    /// Hold: the entries are not sent until they are released.
     Hold,
-    /// Release: the entries leave, and are tried at once.
+    /// Release: the entries are to be sent, and are tried at once.
     Release,
     /// Retry: the entries are tried at once, even if their destination is down.
     Retry,
-    /// Return: the entries never leave, and the sender of each is told.
+    /// Return: the entries are never sent, and each sender gets a report.
     Return,
-    /// Delete: the entries never leave, and the senders are not told.
+    /// Delete: the entries are never sent, and the senders get no report.
     Delete,
 }
 
-/// The entries of an action.
+/// The entries that an action applies to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Which {
     /// This entry.
     One(QueueEntryId),
-    /// All that are for this domain, in lower case.
+    /// All entries for this domain. Its name is in lower case.
     Domain(String),
 }
 
 /// A question to a core about the entries that it owns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum QueueQuery {
-    /// The first [`LINES`] entries, or those after this one.
+    /// Lists [`LINES`] entries: the first ones, or those after this entry.
     Look(Option<QueueEntryId>),
-    /// To take this action on these entries.
+    /// Takes this action on these entries.
     Handle(QueueAction, Which),
 }
 
@@ -90,72 +90,71 @@ pub enum QueueReply {
     Busy,
 }
 
-/// How many entries there are.
+/// The numbers of entries of a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QueueCounts {
     /// All entries.
     pub entries: usize,
-    /// Of these, held by an administrator.
+    /// The entries that an administrator holds.
     pub held: usize,
-    /// Of these, being delivered at this moment.
+    /// The entries that are being delivered at this moment.
     pub under_way: usize,
 }
 
 /// The result of an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Handled {
-    /// The number of entries with which it was done.
+    /// The number of entries to which the action was applied.
     pub done: usize,
-    /// The number of entries that may be with their hosts at this moment: nothing was done with
-    /// them.
+    /// The number of entries that were left alone, because a host may have the message already.
     pub under_way: usize,
-    /// Why it was not done with others.
+    /// Why the action was not applied to other entries.
     pub refused: Option<Refusal>,
 }
 
 /// An entry, as its core knows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueLine {
-    /// Its name.
+    /// The identifier of the entry.
     pub posted: QueueEntryId,
-    /// The reverse path; empty for a report. Where it cannot be read, the address of the account
-    /// that has the outbox.
+    /// The reverse path, empty for a report. If it cannot be read, the address of the account that
+    /// has the outbox.
     pub sender: String,
-    /// The recipients that do not have it. `None`: it cannot be read.
+    /// The recipients that do not have the message. `None`: they cannot be read.
     pub recipients: Option<Vec<String>>,
-    /// When it came.
+    /// When the message arrived.
     pub since: UnixTime,
-    /// Its size in bytes, with its envelope.
+    /// The size of the entry in bytes, with its envelope.
     pub octets: u32,
     /// The number of attempts since the machine has started.
     pub tries: u16,
     /// The result of the last attempt, in words.
     pub said: Option<String>,
-    /// Its state.
+    /// The state of the entry.
     pub state: QueueState,
 }
 
 /// The state of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueState {
-    /// It is tried as soon as an attempt can begin.
+    /// The entry is tried as soon as an attempt can begin.
     Next,
-    /// It is tried at this time.
+    /// The entry is tried at this time.
     Waits(UnixTime),
-    /// It waits for attempts at the same destination.
+    /// The entry waits for attempts at the same destination.
     Behind,
-    /// It is being delivered.
+    /// The entry is being delivered.
     UnderWay,
-    /// It does not leave until it is released.
+    /// The entry is not sent until it is released.
     Held,
-    /// It cannot leave: its recipients, or the recipients that have it, are not known.
+    /// The entry cannot be sent: its recipients, or the recipients that have it, are not known.
     LeftAlone,
 }
 
 /// TLS statistics: the connections of one day to one domain with one result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsCount {
-    /// The day, by its number since 1970.
+    /// The number of the day since 1970-01-01.
     pub day: u64,
     /// The domain. Empty: all domains that are not counted separately.
     pub domain: String,

@@ -1,14 +1,14 @@
 //! Reads the entry of an attempt: first the beginning with the signatures, the envelope and the
 //! message's header, then the message, part by part.
 //!
-//! A message is signed when all of it has come, so its signatures are above its envelope. The
-//! envelope is not sent. To other servers the signatures are the beginning of the message.
+//! A message is signed after all of it has arrived, so its signatures are above its envelope. The
+//! envelope is not sent. For other servers the message begins with its signatures.
 //!
 //! Invariants:
-//! - One part is requested at a time. A part that is not wanted any more still comes, and wakes
+//! - One part is requested at a time. A part that is no longer wanted still arrives, and wakes
 //!   nothing.
-//! - Until the entry is opened, the parts are its beginning. Afterwards each part is the next of
-//!   the message.
+//! - Until the entry is opened, the parts that arrive are its beginning. Afterwards each part is
+//!   the next of the message.
 
 use alloc::vec::Vec;
 
@@ -20,7 +20,7 @@ use super::head::EntryExtent;
 
 /// The state of reading an entry.
 pub(super) struct EntryReader {
-    /// Whether a requested part has not come yet, and whether it is still wanted.
+    /// Whether the requested part is still wanted. `None`: no part is requested.
     asked: Option<Wanted>,
     /// The beginning of the entry, until it is opened.
     beginning: PartialMessage,
@@ -41,11 +41,11 @@ pub(super) struct EntryReader {
 enum Wanted {
     Yes,
     No,
-    /// Not this one but another part. It is requested when this one has come.
+    /// Another part is wanted instead. It is requested when this part has arrived.
     Another,
 }
 
-/// What the arrived part of the entry is.
+/// The kind of a part that has arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PartArrival {
     /// More of the beginning.
@@ -74,7 +74,7 @@ impl EntryReader {
         }
     }
 
-    /// The requested part has come, or cannot be read.
+    /// Takes the requested part, or the refusal to read it.
     pub(super) fn arrived(&mut self, outcome: Outcome, cx: &mut AttemptCx<'_, '_>) -> PartArrival {
         let arrival = match self.asked.take() {
             Some(Wanted::Yes) => match &outcome {
@@ -100,17 +100,17 @@ impl EntryReader {
         PartArrival::Message
     }
 
-    /// The requested part is not wanted any more.
+    /// Marks the requested part as unwanted.
     pub(super) fn want_nothing(&mut self) {
         self.asked = self.asked.map(|_| Wanted::No);
     }
 
-    /// The part of the beginning that was read, of an entry that is not opened.
+    /// The bytes of the beginning that were read, while the entry is not opened.
     pub(super) fn beginning(&self) -> &[u8] {
         self.beginning.octets()
     }
 
-    /// Whether that is the whole entry.
+    /// Whether [`Self::beginning`] is the whole entry.
     pub(super) fn extent(&self, cx: &AttemptCx<'_, '_>) -> EntryExtent {
         EntryExtent::of(&self.beginning, cx.info().map_or(0, |info| info.octets))
     }
@@ -120,9 +120,9 @@ impl EntryReader {
         self.read(self.beginning.next(), cx)
     }
 
-    /// The entry, of `entry_octets` bytes, is opened. `signatures`: the number of bytes at its
-    /// beginning that are the message's signatures. `message_at`: where the rest of the message
-    /// begins.
+    /// Notes that the entry, of `entry_octets` bytes, is opened. `signatures`: the number of bytes
+    /// at its beginning that are the message's signatures. `message_at`: where the rest of the
+    /// message begins.
     pub(super) fn opened(&mut self, signatures: usize, message_at: u32, entry_octets: u32) {
         self.signatures = self.beginning.octets().get(..signatures).unwrap_or_default().to_vec();
         self.entry_octets = entry_octets;
@@ -143,13 +143,13 @@ impl EntryReader {
         &self.signatures
     }
 
-    /// Reads the message again from its beginning.
+    /// Starts again at the beginning of the message.
     pub(super) fn rewind(&mut self) {
         self.offset = self.message_at();
         self.octets.clone_from(&self.signatures);
     }
 
-    /// Reads the message again, with these bytes in place of its signatures.
+    /// Starts again at the beginning of the message, with these bytes in place of its signatures.
     pub(super) fn rewind_behind(&mut self, octets: Vec<u8>) {
         self.offset = self.message_at();
         self.octets = octets;
@@ -175,7 +175,7 @@ impl EntryReader {
         self.octets.drain(..count);
     }
 
-    /// Reads on, if there is more of the message. False: there is no more.
+    /// Requests the next part of the message. Returns false if there is none.
     pub(super) fn read_on(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<bool, Refusal> {
         let is_more = self.offset < self.entry_octets;
         if is_more {

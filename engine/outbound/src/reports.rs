@@ -1,17 +1,16 @@
 //! Reports to the sender of a message: that a recipient does not get it, that a recipient has it,
 //! or that delivery is delayed.
 //!
-//! A failure or success report is about one recipient. It has an origin of its own, so it comes
-//! once, and says one thing. A delay report is about all recipients of an entry that do not have
-//! the message yet. Both come into the inbox of the account that sent the message, whatever the
-//! reverse path is, which is one of the account's addresses. A report about a forwarded message
-//! goes to the sender, if the sender is authenticated, and otherwise into the inbox of the account
-//! that forwards it. That account also gets the reports about bounces, which have no sender
-//! (`forwarding`).
+//! A failure or success report is about one recipient. It has its own origin, so it is delivered
+//! once. A delay report is about all recipients of an entry that do not have the message yet.
+//! Reports go into the inbox of the account that sent the message, whichever of its addresses is
+//! the reverse path. A report about a forwarded message goes to the sender, if the sender is
+//! authenticated. Otherwise it goes into the inbox of the account that forwards the message. That
+//! account also gets the reports about bounces, which have no sender (`forwarding`).
 //!
-//! Success is reported only if the sender asks for it: for a local recipient, that the message was
-//! delivered; for a remote one, that it went on to a host that sends no reports. A host that knows
-//! what the sender wants sends its own report.
+//! Success is reported only if the sender asks for it. The report says that a local recipient has
+//! the message, or that a remote host that sends no reports has accepted it. A host that can report
+//! success gets the sender's wish, and sends its own report.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -32,13 +31,13 @@ use super::stages::bits;
 /// The size in bytes of the largest message that is returned as a whole.
 const RETURNED_OCTETS_MAX: u32 = 1 << 20;
 
-/// The message went on to a host that sends no report of its own (RFC 3886).
+/// The message was relayed to a host that sends no report of its own (RFC 3886).
 const RELAYED: Enhanced = Enhanced { class: 2, subject: 1, detail: 9 };
 
 /// The message was delivered.
 const DELIVERED: Enhanced = Enhanced { class: 2, subject: 0, detail: 0 };
 
-/// What a report says of one recipient.
+/// The part of a report about one recipient.
 struct ReportedRecipient<'a> {
     bit: u8,
     status: Enhanced,
@@ -49,7 +48,7 @@ struct ReportedRecipient<'a> {
 }
 
 impl<'a> ReportedRecipient<'a> {
-    /// Why the recipient with this bit does not get the message.
+    /// The part about a recipient that does not get the message, with the reason.
     fn of(bit: u8, why: &'a FailureReason, class: u8) -> ReportedRecipient<'a> {
         let reply = if let FailureReason::Host(reason, _) = why { reason.reply() } else { None };
         ReportedRecipient {
@@ -62,7 +61,7 @@ impl<'a> ReportedRecipient<'a> {
     }
 }
 
-/// What reports are written from.
+/// The sources from which reports are written.
 pub(super) struct ReportWriter<'a> {
     pub(super) entry: &'a Entry,
     pub(super) round: &'a Round,
@@ -70,8 +69,8 @@ pub(super) struct ReportWriter<'a> {
 }
 
 impl ReportWriter<'_> {
-    /// The failure report, in words. The second value is the end of the report after the message,
-    /// if the whole message is returned.
+    /// The failure report up to the message. If the whole message is returned, the second value is
+    /// the end of the report, which follows the message.
     pub(super) fn report(
         &self,
         bit: u8,

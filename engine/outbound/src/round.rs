@@ -2,9 +2,9 @@
 //! the entry is left to wait.
 //!
 //! Invariants:
-//! - A deferred recipient, or one that does not get the message, is not tried again in this round:
-//!   [`Round::open`] leaves it out.
-//! - A result is in `to_mark` until it is durable, and nothing else is begun before.
+//! - A recipient that is deferred, or that cannot get the message, is not tried again in this
+//!   round: [`Round::open`] leaves it out.
+//! - A result is in `to_mark` until it is durable. Nothing else is begun before that.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -24,21 +24,21 @@ pub(super) struct Round {
     to_mark: EntryChange,
     /// Why recipients that are not tried again in this round did not get the message.
     later: Vec<(u8, FailureReason)>,
-    /// Recipients that do not get the message, which must be reported.
+    /// Recipients that cannot get the message, with the reason. Each must be reported.
     failed: VecDeque<(u8, FailureReason)>,
-    /// Remote recipients that must be reported: their hosts have accepted the message since the
-    /// core began to serve.
+    /// Remote recipients that must be reported as successful. Their hosts have accepted the message
+    /// since the core began to serve.
     taken: Vec<(u8, Acceptance)>,
-    /// The delay report cannot be delivered in this round.
+    /// Whether the delay report is deferred to a later round.
     is_delay_report_deferred: bool,
-    /// The mailbox or the disk has no space for a report.
+    /// Whether the mailbox or the disk had no space for a delivery.
     has_no_room: bool,
-    /// A part of the entry could not be read in this round.
+    /// Whether a part of the entry could not be read in this round.
     is_damaged: bool,
 }
 
 impl Round {
-    /// Takes in the result for a recipient. `next`: when the entry would be tried again.
+    /// Records the result for a recipient. `next`: when the entry would be tried again.
     pub(super) fn settle(&mut self, bit: u8, come: DeliveryResult, next: NextTry) {
         match come {
             DeliveryResult::Delivered(taken) if taken.reporter == Reporter::Us => {
@@ -55,12 +55,12 @@ impl Round {
         }
     }
 
-    /// A recipient does not get the message.
+    /// Records that a recipient does not get the message.
     pub(super) fn fail(&mut self, bit: u8, why: FailureReason) {
         self.failed.push_back((bit, why));
     }
 
-    /// A delivery to an account of this machine is durable.
+    /// Records that a local delivery is durable.
     pub(super) fn came(&mut self, kind: DeliveryKind) {
         match kind {
             DeliveryKind::Message(bit, _) | DeliveryKind::Forward(bit) => {
@@ -82,18 +82,18 @@ impl Round {
         self.defer |= recipients;
     }
 
-    /// Neither tries nor reports a recipient in this round.
+    /// Defers a recipient, and its failure report, to a later round.
     pub(super) fn defer_one(&mut self, bit: u8) {
         self.defer |= 1 << bit;
         self.failed.retain(|(failed, _)| *failed != bit);
     }
 
-    /// The sender is not told of the delay in this round.
+    /// Defers the delay report to a later round.
     pub(super) fn defer_delay_report(&mut self) {
         self.is_delay_report_deferred = true;
     }
 
-    /// Whether the sender cannot be told of the delay in this round.
+    /// Whether the delay report is deferred to a later round.
     pub(super) fn is_delay_report_deferred(&self) -> bool {
         self.is_delay_report_deferred
     }
@@ -114,7 +114,7 @@ impl Round {
         (!self.to_mark.is_empty()).then_some(self.to_mark)
     }
 
-    /// Those changes are durable.
+    /// Clears [`Round::to_mark`]: the changes are durable.
     pub(super) fn marked(&mut self) {
         self.to_mark = EntryChange::default();
     }
@@ -134,7 +134,7 @@ impl Round {
         self.later.iter().rev().find(|(later, _)| *later == bit).map(|(_, why)| why)
     }
 
-    /// Why the last recipient was deferred.
+    /// The reason for the last deferral.
     pub(super) fn last_reason(&self) -> Option<&FailureReason> {
         self.later.last().map(|(_, why)| why)
     }
@@ -144,7 +144,7 @@ impl Round {
         self.taken.iter().find(|(taken, _)| *taken == bit).map(|(_, taken)| taken)
     }
 
-    /// The store has refused something.
+    /// Notes a refusal of the store.
     pub(super) fn refused(&mut self, refusal: Refusal) {
         self.is_damaged |= matches!(refusal, Refusal::Damaged | Refusal::Unreadable);
     }
@@ -154,7 +154,7 @@ impl Round {
         self.is_damaged
     }
 
-    /// The store has refused a delivery to an account of this machine.
+    /// Notes that the store has refused a local delivery.
     pub(super) fn delivery_refused(&mut self, refusal: Refusal) {
         self.has_no_room |= is_for_want_of_room(refusal);
     }
@@ -165,8 +165,8 @@ impl Round {
     }
 }
 
-/// Whether a mailbox or the disk has no space. That lasts until messages are deleted, and for ever
-/// where a mailbox has no UID left.
+/// Whether a mailbox or the disk has no space. This lasts until messages are deleted, or for ever
+/// if a mailbox has no UID left.
 fn is_for_want_of_room(refusal: Refusal) -> bool {
     matches!(
         refusal,

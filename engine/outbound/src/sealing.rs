@@ -1,11 +1,12 @@
 //! The ARC set of a forwarded message: a set of fields, signed by our domain (crate `dkim`), that
 //! says what was found out about the message when it came.
 //!
-//! The recipient sees our address, but the domain of the message does not allow us to send. The
-//! message may have been changed before it came here, so the proof of its author may be gone.
-//! Before such a message is put into the outbox for its first forwarding address, it is read once
-//! and hashed. Then two signatures are computed, as for messages of our own users (`signing`). This
-//! is done once for all recipients, and again if the power fails meanwhile.
+//! The recipient's server gets the message from our address, which the domain of the author does
+//! not allow to send its mail. A server before us may have changed the message, so the signature of
+//! the author's domain may be invalid. Before such a message is put into the outbox for its first
+//! forwarding address, it is read once and hashed. Then two signatures are computed, as for
+//! messages of our own users (`signing`). One set serves all recipients. If the power fails
+//! meanwhile, the set is made again.
 //!
 //! There is no set for:
 //! - a message without check results: our own users have written it, it came from a network of
@@ -14,7 +15,8 @@
 //!   without our set;
 //! - a message that has our set already, for another account: nothing has changed since.
 //!
-//! Invariant: of a message, memory holds only its header and one part as the store reads it.
+//! Invariant: memory never holds more of a message than its header and one part as the store reads
+//! it.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -36,15 +38,15 @@ pub(super) struct ArcSeal {
     state: SealState,
 }
 
-/// How far it has come.
+/// The state of making an ARC set.
 enum SealState {
-    /// Whether a set is made is not known yet.
+    /// It is not decided yet whether the message gets a set.
     Unknown,
-    /// The message is being hashed. The second value is what the set will state.
+    /// The message is being hashed. The set will state these check results.
     Hashing(Box<MessageReader>, ArrivalChecks),
     /// A signature is being computed.
     Signing(Box<Unsealed>),
-    /// The fields. Empty: there is no set.
+    /// The fields of the set. Empty: the message gets no set.
     Made(String),
 }
 
@@ -66,7 +68,7 @@ struct ArrivalChecks {
     chain: ChainVerdict,
 }
 
-/// How far the set has come by a step.
+/// The result of a step of making the set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SealProgress {
     /// More of the message is to be read.
@@ -78,7 +80,7 @@ pub(super) enum SealProgress {
 }
 
 impl ArcSeal {
-    /// Nothing was done yet.
+    /// A set that was not begun.
     pub(super) fn new() -> ArcSeal {
         ArcSeal { state: SealState::Unknown }
     }
@@ -93,12 +95,12 @@ impl ArcSeal {
         if let SealState::Made(fields) = &self.state { fields } else { "" }
     }
 
-    /// No set is made: the message goes without one.
+    /// Decides that the message gets no set.
     pub(super) fn leave_out(&mut self) {
         self.state = SealState::Made(String::new());
     }
 
-    /// Hashes what was read, or reads on, if the message gets a set.
+    /// If the message gets a set, hashes the bytes that were read, and requests the next part.
     pub(super) fn hash(
         &mut self,
         entry: &Entry,
@@ -122,7 +124,7 @@ impl ArcSeal {
         Ok(self.hashed(entry, cx))
     }
 
-    /// All of the message was read.
+    /// Ends the hash, and requests the first signature.
     fn hashed(&mut self, entry: &Entry, cx: &mut AttemptCx<'_, '_>) -> SealProgress {
         let domain = Name::of_bytes(domain_of(entry.address(OWN)).as_bytes());
         let hashed = core::mem::replace(&mut self.state, SealState::Made(String::new()));
@@ -141,7 +143,7 @@ impl ArcSeal {
         SealProgress::Over
     }
 
-    /// The requested signature was computed. A message that cannot be signed goes without a set.
+    /// Takes the requested signature. A message that cannot be signed gets no set.
     pub(super) fn signature_made(&mut self, cx: &mut AttemptCx<'_, '_>) -> SealProgress {
         let made = core::mem::replace(&mut self.state, SealState::Made(String::new()));
         let SealState::Signing(unsealed) = made else { unreachable!("no signature was asked for") };
@@ -177,8 +179,8 @@ fn ask_signature(
     Some((cx.parts.compute.ask_signature(at, field.take_signed(), number), field))
 }
 
-/// The results of the checks when the message arrived, from its first field. A field that names us
-/// is removed from incoming mail (`message::Revision`), so this one is ours.
+/// The results of the checks when the message arrived, from its first field. Incoming mail loses
+/// every field that has our name (`message::Revision`), so this field is ours.
 fn found_in(header: &[u8], hostname: &str) -> Option<ArrivalChecks> {
     let ends = memchr::memmem::find_iter(header, b"\r\n");
     let end = ends.into_iter().find(|end| !matches!(header.get(end + 2), Some(b' ' | b'\t')))?;

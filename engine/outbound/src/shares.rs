@@ -1,7 +1,8 @@
 //! How the places for delivery attempts are shared among accounts.
 //!
-//! An account has no more attempts under way than places are free. So an account with mail for many
-//! slow hosts delays only itself. A single account gets half of the places.
+//! An account may begin another attempt only if it has fewer attempts than there are free places.
+//! So an account with mail for many slow hosts delays only itself. A single account gets half of
+//! the places.
 
 use alloc::vec::Vec;
 
@@ -38,24 +39,24 @@ impl Shares {
         own < ATTEMPTS_MAX - self.taken.len()
     }
 
-    /// An attempt for a message of this account begins.
+    /// Takes a place for an attempt of this account.
     pub(super) fn take(&mut self, account: AccountId) {
         assert!(self.is_any_free(), "an attempt begins only where a place is free");
         self.taken.push(account);
     }
 
-    /// An attempt of this account acts.
+    /// Notes that an attempt of this account acts.
     pub(super) fn begin_acting(&mut self, account: AccountId) {
         debug_assert!(self.taken.contains(&account));
         self.acting = Some(account);
     }
 
-    /// The attempt has acted, and goes on later.
+    /// Notes that the attempt has acted, and keeps its place.
     pub(super) fn end_acting(&mut self) {
         self.acting = None;
     }
 
-    /// The acting attempt is over.
+    /// Frees the place of the acting attempt, which is over.
     pub(super) fn give_back(&mut self) {
         let own = self.acting.take();
         let place = self.taken.iter().position(|taken| Some(*taken) == own);

@@ -1,11 +1,12 @@
-//! Smarthosts: hosts that send our mail on, as the configuration names them.
+//! Smarthosts: hosts that relay our mail, as the configuration names them.
 //!
-//! A message goes by a smarthost like by any other host, with four differences. If the smarthost
-//! cannot be reached, it is down, and not each of the domains behind it. What it refuses before it
-//! sees a message is never final: the operator may correct that. We log in where the configuration
-//! says so. The configured TLS is mandatory: where TLS or a password is configured, nothing is sent
-//! without TLS. With a password, the certificate has to be valid for the smarthost's name, or for
-//! its address where it has no name.
+//! A message is sent to a smarthost as to any other host, with four differences:
+//! - If the smarthost cannot be reached, the smarthost is down, not each domain that uses it.
+//! - A refusal before the smarthost has seen a message is never final: the operator may correct the
+//!   cause.
+//! - We log in if the configuration says so.
+//! - The configured TLS is mandatory: nothing is sent without it. With a password, the certificate
+//!   has to be valid for the smarthost's name, or for its address where it has no name.
 //!
 //! | `tls` | without a password | with a password |
 //! |---|---|---|
@@ -25,8 +26,8 @@ use resolver::route_to;
 
 use super::host::{MailHost, MailHosts};
 
-/// The key of a destination: the domain, or the smarthost by its host and port, which is no
-/// domain's name.
+/// The name of a destination: the domain, or the smarthost's host and port, which is never the name
+/// of a domain.
 pub(super) fn destination(domain: &str, way: &Way) -> String {
     match way {
         Way::Direct => domain.to_string(),

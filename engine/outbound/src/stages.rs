@@ -10,8 +10,8 @@ use super::failure::FailureReason;
 /// The delay before an entry is tried again after the store has refused something.
 pub(super) const AGAIN: Micros = Micros::from_secs(60);
 
-/// The same where the sender's mailbox has no space for a report, and the time for attempts is
-/// over. The recipient is tried again together with the report.
+/// The delay before an entry is tried again if the time for attempts is over, but the sender's
+/// mailbox has no space for a report. The recipient is tried again together with the report.
 pub(super) const ROOM_AGAIN: Micros = Micros::from_secs(60 * 60);
 
 /// The step that an attempt takes next, or waits for.
@@ -23,13 +23,13 @@ pub(super) enum Stage {
     Choose,
     /// A delivery to an account of this machine is to begin.
     BeginDelivery(DeliveryKind),
-    /// The store is being given the bytes of that delivery.
+    /// The bytes of the delivery are being given to the store.
     HandOver(DeliveryKind),
     /// The delivery is complete, and on its way to the disk.
     Commit(DeliveryKind),
     /// The message that is forwarded is to be read and hashed.
     Hash,
-    /// A signature of its ARC set is being computed.
+    /// A signature of the ARC set is being computed.
     Sign,
     /// The results are to be written to the entry's record.
     Mark,
@@ -43,7 +43,7 @@ pub(super) enum Stage {
     FetchPolicy,
     /// A connection to one of the hosts is to be opened.
     Connect,
-    /// The SMTP conversation with that host is under way.
+    /// The SMTP conversation with a host is under way.
     Converse,
     /// All recipients are done: the entry is to be removed.
     Remove,
@@ -56,11 +56,11 @@ pub(super) enum Stage {
 pub(super) enum DeliveryKind {
     /// The message, for this account.
     Message(u8, AccountId),
-    /// The message, into the outbox, for an address to which it is forwarded.
+    /// The message, into the outbox, for a forwarding address.
     Forward(u8),
-    /// The report that a recipient does not get it.
+    /// The report that a recipient does not get the message.
     FailureReport(u8),
-    /// The report that a recipient, or the recipient's host, has it.
+    /// The report that a recipient, or the recipient's host, has the message.
     SuccessReport(u8),
     /// The report that delivery is delayed, for all recipients that wait.
     DelayReport,
@@ -71,22 +71,22 @@ pub(super) enum DeliveryKind {
 /// What an attempt does after a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum StepResult {
-    /// It goes on.
+    /// The attempt goes on.
     GoesOn,
-    /// It waits for what it has asked for.
+    /// The attempt waits for the answer to a request.
     Waits,
-    /// It has computed as much as an attempt may in a turn, and goes on in the next.
+    /// The attempt has computed as much as it may in a turn, and goes on in the next turn.
     Computes,
 }
 
 /// The result of a step of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AttemptProgress {
-    /// The attempt waits for what it has asked for.
+    /// The attempt waits for the answer to a request.
     Waits,
     /// The store was busy: the attempt asks again in the next turn.
     Turn,
-    /// The attempt has computed as much as it may in a turn, and goes on in the next.
+    /// The attempt has computed as much as it may in a turn, and goes on in the next turn.
     Computes,
     /// The attempt is over. `Some`: the time at which the entry is tried again.
     Over(Option<Instant>),

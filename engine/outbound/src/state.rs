@@ -1,7 +1,7 @@
 //! The state of a core's queue: which entry waits for what, and which is next.
 //!
-//! It knows no delivery attempt: an attempt works with it, and reports the entry's state at its
-//! end.
+//! The queue does not know the delivery attempts. An attempt uses the queue, and reports the state
+//! of its entry at its end.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -26,30 +26,30 @@ use super::{entry, smarthosts};
 #[cfg(test)]
 mod tests;
 
-/// The most messages of outboxes that a core looks at in a turn when it begins to serve.
+/// The most entries that a core examines in a turn, at the start or after a destination went down.
 pub(super) const LOOKED_AT_MAX: usize = 1024;
 
-/// The entries that are to leave from the outboxes of a core.
+/// The entries in the outboxes of a core that are to be sent.
 pub(super) struct Queue {
     pub(super) config: Config,
-    /// Identifiers for reports. No message that comes in has one of them.
+    /// Identifiers for reports. No incoming message gets one of them.
     pub(super) queue_ids: QueueIds,
     pub(super) index: QueueIndex,
     pub(super) shares: Shares,
     pub(super) deadlines: DelayQueue,
-    /// The attempts that go on in the next turn, which comes at `again_at` at the latest: those
-    /// that repeat a request that the store has refused, and those with more to compute.
+    /// The attempts that go on in the next turn, which comes at `again_at` at the latest. Each
+    /// repeats a request that the store has refused, or has more to compute.
     again: Vec<FrameId>,
     again_at: Instant,
     pub(super) calls: CoreDestinations,
     pub(super) tally: Tally,
-    /// The entries that wait until an attempt at this destination ends.
+    /// The entries that wait until an attempt at a destination ends, by destination.
     pub(super) behind: BTreeMap<String, Turns>,
-    /// Entries that waited behind a destination that is down now. They are still to be looked at.
+    /// Entries that waited behind a destination that is down now. They are to be made due again.
     released: Vec<Turns>,
     is_to_look: bool,
-    /// The outboxes that were not looked through since the core began to serve, each from this
-    /// message on.
+    /// The outboxes that were not searched since the core began to serve, each from this message
+    /// on.
     unlooked: Vec<Place>,
     pub(super) is_serving: bool,
 }
@@ -60,7 +60,7 @@ pub(super) struct AttemptOutcome {
     /// When the entry is tried again. `None`: the entry is gone.
     pub(super) next: Option<Instant>,
     pub(super) destination_try: DestinationTry,
-    /// The entry stays until an administrator acts on it.
+    /// Whether the entry stays until an administrator acts on it.
     pub(super) is_left: bool,
     /// The reason that the queue page shows.
     pub(super) words: Option<String>,
@@ -69,14 +69,14 @@ pub(super) struct AttemptOutcome {
 /// What an attempt has done at the destination of its remote recipients.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum DestinationTry {
-    /// It has not tried the destination.
+    /// The attempt has not tried the destination.
     NotTried,
-    /// It had leave to try the destination. When it ends, the next entry for that destination may
-    /// start.
+    /// The attempt had leave to try the destination. When the attempt ends, the next entry for that
+    /// destination may start.
     Tried,
     /// The destination is not tried before this time.
     NotBefore(Instant),
-    /// The destination has as many attempts as it may have, and the entry waits behind them.
+    /// The destination has as many attempts as it may have. The entry waits behind them.
     Behind(String),
 }
 
@@ -100,7 +100,7 @@ impl Queue {
         }
     }
 
-    /// The core serves: messages may leave.
+    /// Begins to serve: messages may be sent from now on.
     pub(super) fn begin(&mut self) {
         (self.is_to_look, self.is_serving) = (true, true);
     }
@@ -113,10 +113,10 @@ impl Queue {
             || self.next_deadline().is_some_and(|at| at <= now)
     }
 
-    /// When there is something to do, whatever happens.
+    /// The next time at which there is work even without an event.
     #[inline]
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        // This is asked in each turn, and in most turns nothing waits.
+        // Each turn asks for this time, and in most turns nothing waits.
         let is_any = self.shares.taken() > 0 || self.index.do_some_wait();
         if is_any { self.first_deadline() } else { None }
     }
@@ -127,7 +127,7 @@ impl Queue {
         [begins, again, self.deadlines.next_deadline()].into_iter().flatten().min()
     }
 
-    /// Whether the outboxes must be looked through, which no event announces.
+    /// Whether outboxes must be searched or entries released, which no event announces.
     #[inline]
     pub(super) fn has_to_look(&self) -> bool {
         self.is_serving
@@ -136,13 +136,13 @@ impl Queue {
 
     /// The first waiting entry of an account that may have another attempt.
     fn next_waiting(&self) -> Option<(Instant, Place)> {
-        // While a place is free, every account may have it, except accounts that have attempts
-        // already. So few entries are looked at.
+        // A free place is refused only to accounts that have attempts already. So few accounts are
+        // examined.
         let is_any_free = self.is_serving && self.shares.is_any_free();
         is_any_free.then(|| self.index.next(|account| self.shares.has_one_for(account))).flatten()
     }
 
-    /// Lets messages that have come into the outboxes wait from now on.
+    /// Adds the messages that have arrived in the outboxes, so that they wait for an attempt.
     pub(super) fn take_in(&mut self, store: &mut Store, now: Instant) {
         if !self.is_serving {
             return;
@@ -162,7 +162,7 @@ impl Queue {
         }
     }
 
-    /// Looks through more of the outboxes, at `left` entries at most.
+    /// Searches more of the outboxes, at most `left` entries.
     fn look_through(&mut self, store: &Store, now: Instant, left: &mut usize) {
         while let Some((account, from)) = self.unlooked.pop() {
             for info in store.messages_from(account, OUTBOX, from) {
@@ -178,31 +178,33 @@ impl Queue {
         }
     }
 
-    /// The next entry that is due. It becomes under way, and an attempt has a place for it.
+    /// Takes the next entry that is due. Its state becomes [`State::UnderWay`], and its attempt has
+    /// a place.
     pub(super) fn next_due(&mut self, now: Instant) -> Option<Place> {
         let (_, place) = self.next_waiting().filter(|(at, _)| *at <= now)?;
         self.take_up(place);
         Some(place)
     }
 
-    /// An attempt begins with this entry.
+    /// Takes a place for an attempt with this entry.
     pub(super) fn take_up(&mut self, place: Place) {
         self.shares.take(place.0);
         self.index.set(place, State::UnderWay);
     }
 
-    /// The attempts that go on in this turn.
+    /// Takes the attempts that go on in this turn.
     pub(super) fn take_again(&mut self) -> Vec<FrameId> {
         core::mem::take(&mut self.again)
     }
 
-    /// A destination is down. The entries that waited behind it are looked at again. They wait for
-    /// the same time, unless they are too old for that.
+    /// Releases the entries that waited behind a destination, because it is down. Each entry then
+    /// has an attempt that ends at once, and waits until the destination may be tried. An entry
+    /// that is too old for that is given up.
     pub(super) fn release_entries_behind(&mut self, destination: &str) {
         self.released.extend(self.behind.remove(destination));
     }
 
-    /// The destination for this domain is to be tried again.
+    /// Lets the destination of this domain be tried at once.
     pub(super) fn try_again(&mut self, domain: &str, store: &mut ShardedStore) {
         let destination = smarthosts::destination(domain, self.config.way_to(domain));
         self.calls.try_again(&destination);
@@ -212,7 +214,7 @@ impl Queue {
         );
     }
 
-    /// Makes entries due that waited at a destination that went down, `left` entries at most.
+    /// Makes released entries due, at most `left` of them.
     fn let_go(&mut self, left: &mut usize) {
         while *left > 0
             && let Some(turns) = self.released.last_mut()
@@ -221,7 +223,7 @@ impl Queue {
                 Some(place) if self.index.is(place, State::Behind) => {
                     self.index.set(place, State::Waits(Instant::START));
                 }
-                // Some are held by now.
+                // An administrator may hold the entry by now.
                 Some(_) => {}
                 None => {
                     self.released.pop();
@@ -242,34 +244,33 @@ impl Queue {
         DomainMark(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN))
     }
 
-    /// An attempt at a destination is over. The next entry that waits for that may start.
+    /// Notes that an attempt at a destination is over. The next entry that waits there may start.
     pub(super) fn attempt_left(&mut self, destination: &str, has_leave: bool) {
         self.calls.ended(destination, has_leave);
         self.let_next_try(destination);
     }
 
-    /// The attempt that has asked for leave to a destination has it. The next attempt may ask.
+    /// Notes that the attempt that asked for leave has it. The next attempt may ask.
     pub(super) fn leave_granted(&mut self, destination: &str, grant: Grant) {
         if self.calls.granted(destination, grant) {
             self.let_next_try(destination);
         }
     }
 
-    /// The attempt that has asked for leave to a destination is over: the destination is down until
-    /// `until`.
+    /// Notes that a destination is down until `until`. The attempt that asked for leave is over.
     pub(super) fn is_down(&mut self, destination: &str, until: Instant) {
         self.calls.ended(destination, false);
         self.calls.is_down(destination, until);
         self.release_entries_behind(destination);
     }
 
-    /// An attempt goes on in the next turn, which comes at `at` at the latest.
+    /// Lets an attempt go on in the next turn, which comes at `at` at the latest.
     pub(super) fn go_on_later(&mut self, frame: FrameId, at: Instant) {
         self.again_at = if self.again.is_empty() { at } else { self.again_at.min(at) };
         self.again.push(frame);
     }
 
-    /// The acting attempt is over. Sets the state of its entry.
+    /// Frees the place of the acting attempt, which is over, and sets the state of its entry.
     pub(super) fn ended(&mut self, ended: AttemptOutcome) {
         let AttemptOutcome { place, next, destination_try, is_left, words } = ended;
         self.shares.give_back();
@@ -283,7 +284,7 @@ impl Queue {
             (Some(_), DestinationTry::Behind(destination)) => {
                 self.index.set(place, State::Behind);
                 self.behind.entry(destination.clone()).or_default().push(place);
-                // The attempts that it waits for may have ended by now.
+                // The attempts that the entry waits for may have ended by now.
                 self.let_next_try_if_none_is_active(&destination);
             }
             (Some(_), _) if is_left => self.index.set(place, State::LeftAlone),
@@ -301,7 +302,8 @@ impl Queue {
     }
 
     /// An attempt has ended without a try, and its destination is not known. So at each destination
-    /// without an attempt, the next entry may try. Otherwise that entry would wait for no attempt.
+    /// without an attempt, the next entry may try. Otherwise it could wait although no attempt is
+    /// active.
     fn let_others_try(&mut self) {
         let Queue { behind, calls, .. } = self;
         let free: Vec<String> =
@@ -309,11 +311,11 @@ impl Queue {
         free.iter().for_each(|destination| self.let_next_try(destination));
     }
 
-    /// The entry that takes over the connection to this destination.
+    /// Takes the next entry that waits for this destination, to use the kept connection.
     pub(super) fn next_behind(&mut self, destination: &str) -> Option<Place> {
         let Queue { behind, index, .. } = self;
         let turns = behind.get_mut(destination)?;
-        // Some are held by now.
+        // An administrator may hold some of the entries by now.
         let next = core::iter::from_fn(|| turns.next(|_| true))
             .find(|place| index.is(*place, State::Behind));
         if turns.is_empty() {
@@ -322,17 +324,17 @@ impl Queue {
         next
     }
 
-    /// Messages get through to this destination. Another waiting entry may try over a connection of
-    /// its own.
+    /// Notes that messages reach this destination. Another waiting entry may try, with a new
+    /// connection.
     pub(super) fn destination_reached(&mut self, destination: &str) {
         if self.calls.reached(destination) {
             self.let_next_try(destination);
         }
     }
 
-    /// The next entry that waits for this destination may try, if its account may have an attempt.
-    /// If no account may have one now, one entry of each account may try: the first that gets an
-    /// attempt goes first.
+    /// Lets the next entry try that waits for this destination, if its account may have an attempt.
+    /// If no account may have one now, one entry of each account may try, and the first account
+    /// with a free place goes first.
     fn let_next_try(&mut self, destination: &str) {
         let Queue { behind, index, shares, .. } = self;
         let Some(turns) = behind.get_mut(destination) else { return };

@@ -1,14 +1,14 @@
-//! Which hosts accept a domain's mail, and what TLS with them has to prove: what the host's domain
-//! publishes about certificates (DANE for SMTP), or else the policy of the mail's domain
-//! (`relay::policies`).
+//! Finds the hosts that accept a domain's mail, and the TLS that each host requires. The host's
+//! domain may publish the certificates of the host (DANE for SMTP). Otherwise the policy of the
+//! mail's domain counts (`relay::policies`).
 //!
-//! Where DNSSEC authenticates the route to a host, its domain may publish which certificate the
-//! host shows. Then nothing is sent to a host that does not show it: an active attacker can neither
-//! remove the offer of TLS nor answer in place of the host. If name servers do not say what is
-//! published, the host is not called: an attacker may have suppressed the answer.
+//! If DNSSEC authenticates the route to a host, its domain may publish the certificate of the host.
+//! Then nothing is sent to a host that does not show this certificate: an active attacker can
+//! neither remove the offer of TLS nor answer in place of the host. If name servers do not say what
+//! is published, the host is not called: an attacker may have suppressed the answer.
 //!
-//! The lookup uses the name by which the host is called, not a name for which that is an alias.
-//! Certificates from authorities have to be valid for that name.
+//! The lookup uses the name by which the host is called, not the target of an alias. Certificates
+//! from authorities have to be valid for the same name.
 //!
 //! Implements: RFC 7672 sections 2.1 and 2.2, RFC 8461 section 2.
 
@@ -38,8 +38,8 @@ pub(super) enum FetchedPolicy {
     Tried(Option<Arc<StsPolicy>>),
 }
 
-/// The hosts that accept a domain's mail; for a host that must not be called, why; or why there is
-/// no host.
+/// Finds the hosts that accept a domain's mail, or the reason why there are none. A host that must
+/// not be called is listed with the reason.
 ///
 /// Errors: [`Missing`] says what must be looked up first.
 pub(super) fn find(
@@ -86,14 +86,14 @@ pub(super) fn find(
 }
 
 impl TlsDemand {
-    /// What the domain of this host demands.
+    /// The TLS that the domain of this host demands.
     ///
     /// Errors: [`Missing`] says what must be looked up first.
     pub(super) fn on(hop: &Hop, knowledge: &Knowledge) -> Result<TlsDemand, Missing> {
         let Some(host) = hop.host.as_ref().filter(|_| hop.is_authenticated) else {
             return Ok(TlsDemand::Nothing);
         };
-        // The name is longer than a name may be, so nothing can be published there.
+        // If the prefix makes the name too long, nothing can be published there.
         let Ok(name) = Name::parse(&["_25._tcp.", host.as_str()].concat()) else {
             return Ok(TlsDemand::Nothing);
         };

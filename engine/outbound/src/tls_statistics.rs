@@ -1,11 +1,11 @@
 //! TLS statistics: how often TLS succeeded with the hosts that accept mail, and why it did not.
 //! Administrators see them with the queue.
 //!
-//! A connection counts once, when its first message is over, if it came so far that there would be
-//! TLS. A connection that goes on in the clear after its TLS has failed is the same connection. A
-//! host that may not be called because of its domain's policy counts as a failure when its turn
-//! comes, and so does a policy that could not be fetched. Smarthosts are not counted: the operator
-//! has configured what they speak.
+//! A connection counts once, when its first message is over, if the conversation has reached the
+//! point where TLS begins. If TLS fails, the second connection in plaintext is not counted. A host
+//! that must not be called because of its domain's policy counts as a failure when its turn comes.
+//! So does a policy that could not be fetched. Smarthosts are not counted: the operator has
+//! configured their TLS.
 //!
 //! Invariant: the statistics are only in memory.
 

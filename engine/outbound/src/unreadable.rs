@@ -1,13 +1,13 @@
-//! An entry with a head that cannot be read: nothing says for which recipients it is.
+//! Handles an entry with a head that cannot be read: its recipients are not known.
 //!
-//! Such an entry comes from a fault of this server or of its disk, never from a sender. It was
-//! accepted, so it is not lost silently: a line on the console names it, the queue page shows it,
-//! and the account with the outbox that holds it gets a notice. It stays until an administrator
-//! deletes it, and is read again in the machine's next life.
+//! Such an entry comes from a fault of this server or of its disk, never from a sender. The message
+//! was accepted, so it is not lost silently. A line on the console names the entry, the queue page
+//! shows it, and its account gets a notice. The entry stays until an administrator deletes it, and
+//! is read again in the machine's next life.
 //!
 //! Invariants:
-//! - The notice comes once, whenever the power fails: it has an origin of its own, and a mark once
-//!   it was delivered.
+//! - The notice is delivered once, whenever the power fails: it has its own origin, and is marked
+//!   after its delivery.
 //! - Nothing else is done with the entry: it is not removed, and no recipient gets it.
 
 use alloc::format;
@@ -22,10 +22,10 @@ use super::attempt_context::AttemptCx;
 use super::context::OutboundContext;
 use super::failure::FailureReason;
 
-/// How far an attempt has come with an entry that cannot be read.
+/// The progress of an attempt with an entry that cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Notice {
-    /// The account is to be told.
+    /// The account is to get the notice.
     Wanted,
     /// The store has refused the notice in this round.
     Deferred,
@@ -33,7 +33,7 @@ pub(super) enum Notice {
     LookedFor,
 }
 
-/// The next step for such an entry, when all earlier results are durable.
+/// The next step for an unreadable entry, when all earlier results are durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NoticeStep {
     /// The notice is delivered.

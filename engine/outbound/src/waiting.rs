@@ -1,5 +1,5 @@
-//! The order of waiting entries: by when they are due. Where entries of several accounts wait for
-//! the same event, the accounts take turns.
+//! The order of waiting entries. Entries that wait for a time are ordered by that time. If entries
+//! of several accounts wait for the same event, the accounts take turns.
 //!
 //! Invariants:
 //! - However many entries an account has, the next account has its turn after one of them.
@@ -10,13 +10,13 @@ use alloc::vec::Vec;
 use machine::Instant;
 use store::{AccountId, Uid};
 
-/// The account, and the message in its outbox.
+/// The place of an entry: the account, and the message in its outbox.
 pub(super) type Place = (AccountId, Uid);
 
 /// Entries that wait for a time.
 #[derive(Default)]
 pub(super) struct WaitingEntries {
-    /// By account, then by time.
+    /// The entries by account, then by time.
     entries: BTreeMap<AccountId, BTreeSet<(Instant, Uid)>>,
     /// The first entry of each account.
     first: BTreeSet<(Instant, AccountId)>,
@@ -87,7 +87,7 @@ impl Turns {
         Some((account, uid))
     }
 
-    /// One entry of each account.
+    /// Takes the next entry of each account.
     pub(super) fn one_of_each(&mut self) -> Vec<Place> {
         let firsts =
             self.0.iter_mut().filter_map(|(account, uids)| Some((*account, uids.pop_front()?)));

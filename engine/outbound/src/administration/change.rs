@@ -1,9 +1,9 @@
-//! An administrator's change of queue entries: held, released, retried, returned or deleted.
+//! An administrator's change of queue entries: hold, release, retry, return or delete.
 //!
 //! Invariants:
 //!
 //! - An entry is in the batch only while its state is [`State::Ordered`], so no attempt has it.
-//! - The next batch begins only when all changes of the last one are durable or refused.
+//! - The next batch begins only when all changes of the previous batch are durable or refused.
 
 use alloc::vec::Vec;
 
@@ -28,9 +28,9 @@ pub(super) struct QueueChange {
     which: Which,
     /// The entries that are changed together.
     batch: Vec<Place>,
-    /// For how many entries of the batch the store was asked.
+    /// The number of entries of the batch for which the store was asked to make the change.
     asked: usize,
-    /// How many of these have no answer.
+    /// The number of changes that the store has not answered.
     under_way: usize,
     is_gathered: bool,
     result: Handled,
@@ -49,32 +49,32 @@ impl QueueChange {
         }
     }
 
-    /// Whether entries are to be tried at once.
+    /// Whether the action is a retry.
     pub(super) fn is_retry(&self) -> bool {
         self.action == QueueAction::Retry
     }
 
-    /// Whether the store was not asked yet for a change of the batch.
+    /// Whether the batch has a change that was not requested from the store yet.
     pub(super) fn has_unasked(&self) -> bool {
         self.asked < self.batch.len()
     }
 
-    /// Whether a change of the batch has no answer.
+    /// Whether the store has not answered all requested changes yet.
     pub(super) fn is_under_way(&self) -> bool {
         self.under_way > 0
     }
 
-    /// The result, when all entries were gathered and changed.
+    /// The result. `None` while entries are still to be gathered.
     pub(super) fn result(&self) -> Option<Handled> {
         self.is_gathered.then_some(self.result)
     }
 
-    /// An entry could not be changed.
+    /// Notes that an entry could not be changed.
     pub(super) fn refused(&mut self, refusal: Refusal) {
         self.result.refused = Some(refusal);
     }
 
-    /// The store has answered for a change.
+    /// Takes the store's answer to a change.
     pub(super) fn answered(&mut self, outcome: Outcome) {
         self.under_way = self.under_way.saturating_sub(1);
         if let Outcome::Refused(refusal) = outcome {
@@ -117,7 +117,7 @@ impl QueueChange {
                 return None;
             };
             match status.domain {
-                // Its domain cannot be known.
+                // The domain of this entry cannot be known.
                 None if status.state == State::LeftAlone => {}
                 None => return Some(place),
                 Some(own) if own == domain => self.take_up(place, cx),
@@ -128,7 +128,8 @@ impl QueueChange {
         None
     }
 
-    /// Takes an entry into the batch, if it is for the domain.
+    /// Applies the action to an entry, if the entry is for the domain. A change that the store has
+    /// to make is added to the batch.
     pub(super) fn take_up(&mut self, place: Place, cx: &mut AdminCx<'_, '_>) {
         let Some(status) = cx.queue.index.of(place) else { return };
         if let Which::Domain(domain) = &self.which
@@ -138,14 +139,14 @@ impl QueueChange {
         }
         let is_forwarding_entry =
             entry::is_forwarding_entry(cx.parts.store.own.store.outbox_entry(place.0, place.1));
-        // It was tried in vain, for what it says or because of the disk.
+        // A waiting entry may have been tried without success, because of its content or the disk.
         let is_left = matches!(
             (self.action, status.state),
             (QueueAction::Delete | QueueAction::Retry, State::Waits(_))
         );
         match (self.action, status.state) {
             (_, State::Ordered) => self.result.under_way += 1,
-            // It is not in an envelope yet.
+            // A message that is to be forwarded has no envelope yet, so it cannot be changed.
             _ if is_forwarding_entry && !is_left => self.result.under_way += 1,
             (QueueAction::Retry, State::Waits(_)) => {
                 cx.queue.index.set(place, State::Waits(Instant::START));
@@ -204,8 +205,8 @@ impl QueueChange {
         asked
     }
 
-    /// All changes of a batch are durable or refused: each entry gets the state that the store
-    /// says.
+    /// Gives each entry of the batch the state that the store has recorded. All changes of the
+    /// batch are durable or refused.
     pub(super) fn settle(&mut self, cx: &mut AdminCx<'_, '_>) {
         self.asked = 0;
         for place in self.batch.drain(..) {
@@ -226,7 +227,7 @@ impl QueueChange {
     }
 }
 
-/// Calls back the attempt that has this entry, unless a host may have the message already.
+/// Recalls the attempt that has this entry, unless a host may have the message already.
 fn recall_attempt(place: Place, cx: &mut AdminCx<'_, '_>) {
     let AdminCx { attempts, queue, parts, .. } = cx;
     let frame =

@@ -37,7 +37,7 @@ impl DeliveryAttempt {
         Ok(StepResult::GoesOn)
     }
 
-    /// Where something is delivered, and the fields above it.
+    /// The recipient of a delivery, and the fields above its content.
     fn destination(
         &self,
         kind: DeliveryKind,
@@ -90,8 +90,8 @@ impl DeliveryAttempt {
         ReportWriter { entry: self.entry(), round: &self.round, reader: &self.reader }
     }
 
-    /// The mailbox into which the message comes for an account of this machine. A message that came
-    /// for the account itself goes into its inbox.
+    /// The mailbox of a local account that gets the message. A message that the account itself
+    /// forwards goes into its inbox.
     fn entrance(&self, account: AccountId, cx: &AttemptCx<'_, '_>) -> Recipient {
         let OutboundContext { directory, store, .. } = &*cx.parts;
         if self.entry().is_posted() {
@@ -101,7 +101,7 @@ impl DeliveryAttempt {
         }
     }
 
-    /// Whether it is a report that the sender does not want.
+    /// Whether the delivery is a report that the sender does not want.
     fn is_untold(&self, kind: DeliveryKind, cx: &AttemptCx<'_, '_>) -> bool {
         match kind {
             DeliveryKind::FailureReport(bit) => !self.entry().is_told(bit, ReportKind::Failed, cx),
@@ -115,7 +115,8 @@ impl DeliveryAttempt {
         }
     }
 
-    /// Hands the store what was read, or reads on. A complete delivery is committed.
+    /// Gives the store the bytes that were read, or requests the next part. Commits a complete
+    /// delivery.
     pub(super) fn hand_over(
         &mut self,
         kind: DeliveryKind,
@@ -131,7 +132,7 @@ impl DeliveryAttempt {
         })
     }
 
-    /// The delivery to an account of this machine is durable.
+    /// Notes that a local delivery is durable.
     pub(super) fn came(&mut self, kind: DeliveryKind) {
         self.round.came(kind);
         self.stage = Stage::Choose;
@@ -155,7 +156,7 @@ impl DeliveryAttempt {
         })
     }
 
-    /// A signature of the ARC set was computed.
+    /// Takes a signature of the ARC set.
     pub(super) fn sealed(&mut self, cx: &mut AttemptCx<'_, '_>) {
         if self.seal.signature_made(cx) == SealProgress::Over {
             self.stage = Stage::Choose;

@@ -1,12 +1,12 @@
-//! The next stage of an attempt: what must be done for which recipients, and which results are
-//! durable.
+//! Chooses the next stage of an attempt by the results so far, and writes the results to the
+//! entry's record.
 //!
 //! Invariants:
 //! - The results so far are marked before anything else is begun.
 //! - Local recipients come first, then reports, then recipients at other servers.
-//! - Nothing is begun for a held message before the end of the hold. From then on it counts as a
-//!   new message: its age, which decides when it is tried and given up, starts there.
-//! - The mark that a recipient has the message is durable before it is reported. An entry is
+//! - Nothing is begun for a held message before the hold ends. Then the message counts as new: its
+//!   age, which decides when it is tried and given up, starts at the end of the hold.
+//! - The mark that a recipient has the message is durable before a report is begun. An entry is
 //!   removed only when all reports are delivered.
 
 use accounts::entries;
@@ -27,7 +27,7 @@ use crate::{OutboundWaitPoint, smarthosts};
 
 use super::DeliveryAttempt;
 
-/// How often a held message is looked at: the time of day may jump.
+/// The longest wait for a held message. It is limited because the time of day may jump.
 const HOLD_LOOK: Micros = Micros::from_secs(24 * 60 * 60);
 
 impl DeliveryAttempt {
@@ -38,7 +38,7 @@ impl DeliveryAttempt {
     ) -> Result<StepResult, Refusal> {
         let info = cx.info()?;
         self.stage = match (cx.record(), self.notice) {
-            // A rebuild has found it, so it stays.
+            // An entry without a record was found by a rebuild, and stays.
             (None, _) => Stage::Over(None),
             (Some(record), Some(_)) => self.next_of_unreadable(record, cx),
             (Some(record), None) => self.next_stage(info, record, cx),
@@ -98,8 +98,8 @@ impl DeliveryAttempt {
         }
         let after = match self.next_attempt(cx) {
             NextTry::After(after) => after,
-            // A recipient that is given up is in `failed`, unless the store has refused its
-            // delivery.
+            // A recipient that is given up is in `failed`, unless the store has refused the
+            // delivery to it.
             NextTry::GiveUp if self.round.has_no_room() => ROOM_AGAIN,
             NextTry::GiveUp => AGAIN,
         };
@@ -131,8 +131,8 @@ impl DeliveryAttempt {
         }
     }
 
-    /// The next stage for a recipient with an address of ours, if there is one. An address that
-    /// does not exist is reported.
+    /// The next stage for a recipient at a domain of ours, if there is such a recipient. An address
+    /// that does not exist is reported.
     fn next_here(&mut self, open: u16, cx: &mut AttemptCx<'_, '_>) -> Option<Stage> {
         if !self.entry().is_posted() {
             return self.next_of_arrival(open);
@@ -148,7 +148,7 @@ impl DeliveryAttempt {
         }
     }
 
-    /// The same for a message that came for an account which forwards its mail.
+    /// As [`Self::next_here`], for a message that came for an account that forwards its mail.
     fn next_of_arrival(&mut self, open: u16) -> Option<Stage> {
         let bit = bits(open).next()?;
         if self.entry().nature() == EntryKind::Looped {
@@ -160,8 +160,8 @@ impl DeliveryAttempt {
         Some(if is_unsealed { Stage::Hash } else { Stage::BeginDelivery(kind) })
     }
 
-    /// What the entry's record stores for each recipient. For an entry that cannot be read, the
-    /// marks contain no recipients.
+    /// What the entry's record stores for each recipient. An entry that cannot be read gets no
+    /// marks for recipients.
     fn packing(&self) -> Packing {
         self.entry.as_ref().map_or(Packing::Done, Entry::packing)
     }
@@ -188,7 +188,7 @@ impl DeliveryAttempt {
         Ok(StepResult::Waits)
     }
 
-    /// Starts delivery to these recipients, if their destination may be tried now.
+    /// Starts the delivery to these recipients, if their destination may be tried now.
     fn start_remote_delivery(
         &mut self,
         recipient_bits: u16,
@@ -227,7 +227,7 @@ impl DeliveryAttempt {
         }
     }
 
-    /// The destination of these recipients is not tried before `until`.
+    /// Settles these recipients without a try: their destination is down until `until`.
     pub(super) fn not_before(
         &mut self,
         until: Instant,
@@ -239,8 +239,8 @@ impl DeliveryAttempt {
         Stage::Choose
     }
 
-    /// The time since the message was first to be delivered, by the dates. The time for which the
-    /// machine has run with the entry bounds it.
+    /// The time since the message was first to be delivered, by the dates. The result is bounded by
+    /// the time that the machine has run with the entry.
     fn age(&self, info: MessageInfo, cx: &AttemptCx<'_, '_>) -> Micros {
         let Turn { now, wall } = cx.parts.turn;
         let released = self.entry.as_ref().map_or(info.internal_date, |entry| entry.released(info));
@@ -248,13 +248,13 @@ impl DeliveryAttempt {
         cx.queue.index.age(self.place, dated, now)
     }
 
-    /// When the entry would be tried again.
+    /// When the entry is tried again after this attempt, or that it is given up.
     pub(super) fn next_attempt(&self, cx: &AttemptCx<'_, '_>) -> NextTry {
         let Ok(info) = cx.info() else { return NextTry::After(AGAIN) };
         schedule::next_attempt(self.age(info, cx), random(info, cx))
     }
 
-    /// Whether the sender is to be told of the delay, for recipients that still wait.
+    /// Whether a delay report is due, for recipients that still wait.
     fn is_delay_to_be_told(
         &self,
         open: u16,
@@ -268,12 +268,12 @@ impl DeliveryAttempt {
             && bits(open).any(|bit| self.entry().is_told(bit, self.entry().delayed(info), cx))
     }
 
-    /// Takes in the result for a recipient.
+    /// Records the result for a recipient.
     pub(super) fn settle(&mut self, bit: u8, come: DeliveryResult, cx: &AttemptCx<'_, '_>) {
         self.round.settle(bit, come, self.next_attempt(cx));
     }
 
-    /// All recipients of the route are settled, and the attempt at the destination ends.
+    /// Ends the attempt at the destination: all recipients of the route are settled.
     pub(super) fn finish_route(&mut self, how: ConnectionOutcome, cx: &mut AttemptCx<'_, '_>) {
         self.end_route(how, cx);
         self.stage = Stage::Choose;
@@ -286,7 +286,7 @@ fn random(info: MessageInfo, cx: &AttemptCx<'_, '_>) -> u64 {
     u128::from_le_bytes(cx.parts.store.own.store.secret(&number.to_le_bytes())) as u64
 }
 
-/// Whether results can be marked.
+/// Whether the store can mark results.
 fn can_be_marked(cx: &AttemptCx<'_, '_>) -> bool {
     cx.parts.store.own.store.state() == State::Serving
 }

@@ -1,13 +1,13 @@
-//! How an attempt finds the hosts of its destination, and its conversation with one of them. A
-//! connection may be kept for the next message to the same destination.
+//! The remote part of an attempt: it finds the hosts of its destination, and talks with one of
+//! them. A connection may be kept for the next message to the same destination.
 //!
 //! Invariants:
-//! - A connection is kept only while an entry waits for one to this destination, and no other core
-//!   with fewer connections waits (`calls`).
+//! - A connection is kept only while an entry of this core waits for its destination, and no other
+//!   core with fewer connections waits for leave (`calls`).
 //! - While the marks of a message are on their way to the disk, nothing is sent on the connection.
 //!   If the peer sends something meanwhile, the connection is ended.
-//! - If a kept connection turns out to be over, its message goes by another connection at once,
-//!   provided that no host has seen it.
+//! - If a kept connection turns out to be closed, its message is sent by another connection at
+//!   once, provided that no host has seen the message.
 
 use connections::TransportEvent;
 use relay::destinations::{ConnectionOutcome, Leave};
@@ -48,8 +48,8 @@ impl DeliveryAttempt {
         }
     }
 
-    /// The owner of a destination has replied. If this attempt does not wait for the reply, the
-    /// caller keeps `leave`.
+    /// Takes the reply of a destination's owner. If this attempt does not wait for the reply,
+    /// `leave` stays `Some`.
     pub(crate) fn leave_told(
         &mut self,
         key: u64,
@@ -151,7 +151,7 @@ impl DeliveryAttempt {
         Ok(StepResult::GoesOn)
     }
 
-    /// Something has happened to the connection to a host.
+    /// Processes an event of the connection to a host.
     pub(super) fn host_event(&mut self, event: TransportEvent, cx: &mut AttemptCx<'_, '_>) {
         match event {
             TransportEvent::Made | TransportEvent::Room if self.stage == Stage::Connect => {
@@ -164,7 +164,7 @@ impl DeliveryAttempt {
         }
     }
 
-    /// The connection to a host, where there must be one.
+    /// The connection to a host. It must exist.
     fn connected(&mut self) -> &mut OutboundConnection {
         let Some(connection) = &mut self.connection else {
             unreachable!("the attempt has no connection")
@@ -178,7 +178,7 @@ impl DeliveryAttempt {
         self.entry().for_host(recipient_bits, self.reader.message_octets())
     }
 
-    /// The host has accepted the connection, and now gets the message.
+    /// Begins the conversation: the host has accepted the connection, and now gets the message.
     fn open_connection(&mut self, cx: &mut AttemptCx<'_, '_>) {
         let message = self.message_for_host();
         self.connected().opened(message, cx.parts);
@@ -186,12 +186,12 @@ impl DeliveryAttempt {
         self.stage = Stage::Converse;
     }
 
-    /// Nothing more comes from the host.
+    /// Ends the conversation: nothing more comes from the host.
     pub(super) fn lost(&mut self, lost: Lost, cx: &mut AttemptCx<'_, '_>) {
         if self.connected().is_open() { self.connected().lost(lost) } else { self.hang_up(cx) }
     }
 
-    /// The rest of the message cannot be read.
+    /// Ends the conversation: the rest of the message cannot be read.
     pub(super) fn body_unreadable(&mut self) {
         self.connected().lost(Lost::GivenUp);
     }
@@ -202,8 +202,8 @@ impl DeliveryAttempt {
         self.connection_is_over(cx);
     }
 
-    /// The connection has ended. The result of this host counts, unless it gave none and there is
-    /// another host.
+    /// Takes the result of a connection that has ended. It counts, unless the host gave none and
+    /// there is another host.
     fn connection_is_over(&mut self, cx: &mut AttemptCx<'_, '_>) {
         self.reader.want_nothing();
         self.is_waiting = false;
@@ -238,7 +238,7 @@ impl DeliveryAttempt {
         self.finish_route(how, cx);
     }
 
-    /// The attempt at the destination ends. An entry that waits for that is next.
+    /// Ends the attempt at the destination. The next entry that waits for this may start.
     pub(super) fn end_route(&mut self, how: ConnectionOutcome, cx: &mut AttemptCx<'_, '_>) {
         if let Some(route) = self.route.take() {
             if route.has_leave() {
@@ -250,13 +250,13 @@ impl DeliveryAttempt {
         }
     }
 
-    /// Whether it has a connection that waits for another message.
+    /// Whether the attempt has a connection that waits for another message.
     pub(super) fn keeps_connection(&self) -> bool {
         self.connection.as_ref().is_some_and(|connection| connection.is_kept())
     }
 
-    /// The host has answered for all recipients: the connection is kept for another message, or
-    /// closed.
+    /// Keeps the connection for another message, or closes it. The host has replied for all
+    /// recipients.
     fn message_over(&mut self, cx: &mut AttemptCx<'_, '_>) {
         if self.may_keep_connection(cx) {
             self.keep_connection(cx);
@@ -273,7 +273,7 @@ impl DeliveryAttempt {
             && cx.queue.calls.may_keep(self.route().destination())
     }
 
-    /// Takes in the results of the message, and keeps the connection.
+    /// Records the results of the message, and keeps the connection.
     fn keep_connection(&mut self, cx: &mut AttemptCx<'_, '_>) {
         let DeliveryAttempt { connection: Some(connection), route: Some(route), .. } = self else {
             unreachable!("a connection is kept where there is none")
@@ -293,7 +293,7 @@ impl DeliveryAttempt {
         cx.queue.destination_reached(self.route().destination());
     }
 
-    /// Sends the message on the kept connection. False: there is none.
+    /// Sends the message on the kept connection. Returns false if there is none.
     pub(super) fn resume(&mut self, recipient_bits: u16) -> bool {
         if !self.keeps_connection() {
             return false;
@@ -319,7 +319,7 @@ impl DeliveryAttempt {
         self.end_route(ConnectionOutcome::Reached, cx);
     }
 
-    /// The next entry for the kept connection. If there is none, the connection is ended.
+    /// Takes the next entry for the kept connection. If there is none, the connection is closed.
     pub(super) fn next_by_connection(&mut self, cx: &mut AttemptCx<'_, '_>) -> Option<Place> {
         if !self.keeps_connection() {
             return None;

@@ -1,4 +1,4 @@
-//! The queue index stays consistent, whatever happens to the entries in whatever order.
+//! The queue index stays consistent after any sequence of changes to the entries.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! What a long queue costs a turn.
+//! Entries that wait behind a destination that goes down.
 
 use configuration::Relay;
 
