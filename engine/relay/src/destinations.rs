@@ -1,29 +1,29 @@
-//! The state of the destinations of mail, for all cores of a machine: how many connections lead
-//! there, which core waits for one, and whether a destination is worth a try.
+//! The state of the destinations of mail, for all cores of a machine: the connections to each
+//! destination, the cores that wait for one, and whether the destination may be tried.
 //!
-//! A destination that could not be reached is left alone for a while, longer after each failure.
-//! Mail for others does not wait behind it. After that time one connection tries, and more are made
-//! only when it has succeeded.
+//! A destination that could not be reached is not tried for a while, which grows with each failure.
+//! Mail for other destinations does not wait for it. After that time one trial connection is made.
+//! Further connections follow only when the trial has succeeded.
 //!
 //! A core asks for leave before it makes a connection ([`Destinations::ask`]). If the destination
-//! has as many connections as it may have, the core waits, and a core with more connections is
-//! asked to keep fewer ([`DestinationMessage::Keeps`]): it ends one after the message that is being
-//! sent on it.
+//! has as many connections as it may have, the core waits. Then a core with more connections is
+//! asked to keep fewer ([`DestinationMessage::Keeps`]): it ends a connection after the message that
+//! is being sent on it.
 //!
 //! Invariants:
-//! - A destination has at most [`Limits::connections`] connections, whichever cores have them. One
-//!   that has failed has one.
-//! - A core waits only at a destination with connections: it waits until one of them ends. A core
-//!   has one place among the waiting cores.
-//! - A connection that ends goes to the waiting core with the fewest connections; among these, to
-//!   the one that waits longest.
-//! - A core is asked to keep fewer only if the waiting core has no connection, or would still have
-//!   no more than the other after it gets one. So connections do not move forever between cores
-//!   that have about as many.
-//! - Destinations without a connection are limited to [`Limits::destinations`]. The one with the
-//!   back-off that ends first is forgotten first, which costs one attempt. Those with connections
-//!   stay: the delivery attempts there bound their number.
-//! - A destination without state has no entry.
+//! - A destination has at most [`Limits::connections`] connections, over all cores. After a failure
+//!   it has at most one.
+//! - A core waits only for a destination that has connections, until one of them ends. Each core
+//!   has at most one waiting attempt for a destination.
+//! - When a connection ends, the waiting core with the fewest connections gets its place. If
+//!   several cores have equally few, the core that has waited longest gets the place.
+//! - A core is asked to keep fewer connections only if the waiting core has none, or has at least
+//!   two connections fewer. So connections do not move forever between cores that have about as
+//!   many.
+//! - At most [`Limits::destinations`] destinations without a connection are known. The destination
+//!   with the earliest end of its back-off is forgotten first, which costs one attempt.
+//!   Destinations with connections stay: the number of delivery attempts bounds their number.
+//! - A destination without connections and failures has no entry.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -40,34 +40,34 @@ const BACK_OFF_LONGEST: Micros = Micros::from_secs(3600);
 /// The limits of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Known destinations that have no connection.
+    /// The most known destinations that have no connection.
     pub destinations: usize,
-    /// Connections to each destination.
+    /// The most connections to each destination.
     pub connections: u16,
 }
 
 /// Whether a core may make one more connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Leave {
-    /// It may, and that is counted: [`Destinations::ended`] says that the connection is over.
+    /// The core may make it. The connection counts until [`Destinations::ended`].
     Granted(Grant),
-    /// Not before this time has passed: the destination is down.
+    /// The destination is down for this time.
     NotFor(Micros),
 }
 
 /// The terms of a granted connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grant {
-    /// The destination has failed, and only this connection tries it.
+    /// Whether the destination has failed, and only this connection tries it.
     pub is_trial: bool,
-    /// The connections that the core may keep there for further messages.
+    /// The number of connections to the destination that the core may keep for further messages.
     pub keeps: u16,
 }
 
 /// A message to a core. `W` identifies the waiting attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DestinationMessage<W> {
-    /// The late reply to a core's question about this destination.
+    /// The delayed reply to a core's question about this destination.
     Leave(CoreId, u64, W, Leave),
     /// The number of connections to this destination that this core may keep for further messages,
     /// because others wait for one.
@@ -79,7 +79,7 @@ pub enum DestinationMessage<W> {
 pub enum ConnectionOutcome {
     /// The destination spoke SMTP with us, whatever it said of the messages.
     Reached,
-    /// It could not be reached.
+    /// The destination could not be reached.
     Failed,
     /// Unknown: the destination was not tried.
     Unknown,
@@ -101,9 +101,9 @@ struct DestinationState<W> {
 #[derive(Clone, Copy, Debug)]
 struct Holder {
     core: CoreId,
-    /// At least one.
+    /// The number of its connections, at least one.
     connections: u16,
-    /// The number of them that it may keep.
+    /// The number of its connections that the core may keep.
     keeps: u16,
 }
 
@@ -112,7 +112,7 @@ struct Holder {
 pub struct Destinations<W> {
     limits: Limits,
     known: BTreeMap<u64, DestinationState<W>>,
-    /// Destinations without connections, by when their back-off ends.
+    /// Destinations without connections, ordered by the end of their back-off.
     resting: BTreeSet<(Instant, u64)>,
     told: VecDeque<DestinationMessage<W>>,
 }
@@ -128,8 +128,8 @@ impl<W: Copy> Destinations<W> {
         }
     }
 
-    /// Whether this core may make one more connection. `None`: it waits, and is told later. An
-    /// attempt of the same core that waited there before waits no longer.
+    /// Whether this core may make one more connection. `None`: the attempt waits, and gets its
+    /// answer later. It replaces an earlier waiting attempt of the same core.
     pub fn ask(&mut self, name: u64, core: CoreId, waiter: W, now: Instant) -> Option<Leave> {
         let most = self.limits.connections;
         let known = self.known.entry(name).or_insert_with(DestinationState::new);
@@ -149,13 +149,13 @@ impl<W: Copy> Destinations<W> {
         None
     }
 
-    /// Messages get through there, on a connection that goes on.
+    /// Notes that messages reach the destination, on a connection that is kept.
     pub fn reached(&mut self, name: u64) {
         let Some(known) = self.known.get_mut(&name).filter(|known| known.failures > 0) else {
             return;
         };
         let before = known.forgive();
-        // All connections are over: the news came too late.
+        // All connections are over by now, so the destination needs no entry.
         if known.holders.is_empty() {
             self.resting.remove(&(before, name));
             self.known.remove(&name);
@@ -164,7 +164,8 @@ impl<W: Copy> Destinations<W> {
         self.serve(name);
     }
 
-    /// A connection that was granted to this core is over, or was not made. `random`: any number.
+    /// Removes a connection that was granted to this core, and is over or was not made. `random`:
+    /// any number.
     pub fn ended(
         &mut self,
         name: u64,
@@ -193,7 +194,7 @@ impl<W: Copy> Destinations<W> {
         self.rest(name);
     }
 
-    /// An administrator wants the destination to be tried: its back-off ends.
+    /// Ends the back-off of a destination, because an administrator wants it to be tried.
     pub fn call_again(&mut self, name: u64) {
         let Some(known) = self.known.get_mut(&name) else { return };
         let until = core::mem::replace(&mut known.back_off_until, Instant::START);
@@ -202,7 +203,7 @@ impl<W: Copy> Destinations<W> {
         }
     }
 
-    /// The next message to a core.
+    /// Takes the next message to a core.
     pub fn next_told(&mut self) -> Option<DestinationMessage<W>> {
         self.told.pop_front()
     }
@@ -244,7 +245,7 @@ impl<W: Copy> Destinations<W> {
         let Some(known) = self.known.get_mut(&name) else { return };
         let is_sound =
             |holder: &Holder| holder.connections > 0 && holder.keeps <= holder.connections;
-        assert!(known.holders.iter().all(is_sound), "a core keeps none that it does not have");
+        assert!(known.holders.iter().all(is_sound), "a core keeps only connections that it has");
         let mut coming: u16 =
             known.holders.iter().map(|holder| holder.connections - holder.keeps).sum();
         for core in known.order() {
@@ -268,7 +269,7 @@ impl<W: Copy> Destinations<W> {
         let Some(known) = self.known.get(&name).filter(|known| known.holders.is_empty()) else {
             return;
         };
-        assert!(known.waiting.is_empty(), "a core waits for a connection that ends");
+        assert!(known.waiting.is_empty(), "a core waits only where a connection can end");
         if known.failures == 0 {
             self.known.remove(&name);
             return;
@@ -293,12 +294,12 @@ impl<W: Copy> DestinationState<W> {
         }
     }
 
-    /// The number of its connections.
+    /// The number of connections to the destination.
     fn connections(&self) -> u16 {
         self.holders.iter().map(|holder| holder.connections).sum()
     }
 
-    /// The number of connections that it may have.
+    /// The most connections to the destination now. `connections`: the limit without a failure.
     fn most(&self, connections: u16) -> u16 {
         if self.failures > 0 { 1 } else { connections }
     }
@@ -318,7 +319,7 @@ impl<W: Copy> DestinationState<W> {
         cores
     }
 
-    /// The waiting attempt of the core that is served next.
+    /// Takes the waiting attempt of the core that is served next.
     fn take_next(&mut self) -> Option<(CoreId, W)> {
         let next = self.order().into_iter().next()?;
         let place = self.waiting.iter().position(|(core, _)| *core == next)?;
@@ -341,7 +342,7 @@ impl<W: Copy> DestinationState<W> {
         Grant { is_trial, keeps }
     }
 
-    /// Counts one connection of a core fewer.
+    /// Removes one connection of a core from the count.
     fn give_back(&mut self, core: CoreId) {
         let place = self.holders.iter().position(|holder| holder.core == core);
         let Some((place, holder)) =
@@ -356,13 +357,13 @@ impl<W: Copy> DestinationState<W> {
         }
     }
 
-    /// The destination works. Returns the end of its back-off.
+    /// Clears the failures of a destination that works. Returns the end of its back-off.
     fn forgive(&mut self) -> Instant {
         self.failures = 0;
         core::mem::replace(&mut self.back_off_until, Instant::START)
     }
 
-    /// The destination does not work. Returns its back-off.
+    /// Counts a failure. Returns the back-off that follows.
     fn fail(&mut self, now: Instant, random: u64) -> Micros {
         let longer = BACK_OFF_FIRST.0.saturating_mul(1 << self.failures.min(10));
         let span = jittered(Micros(longer).min(BACK_OFF_LONGEST), random);

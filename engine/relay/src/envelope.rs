@@ -1,4 +1,4 @@
-//! The stored envelope of a waiting message: fields at its beginning, above all others.
+//! The stored envelope of a waiting message: fields at the top of the stored message.
 //!
 //! ```text
 //!   Return-Path: <ada@us.test>
@@ -6,14 +6,14 @@
 //!   Envelope-To: <bob@there.test> NOTIFY=FAILURE,DELAY ORCPT=rfc822;bob@old.test,
 //!       <"a b"@there.test>
 //! ```
-//! The message that leaves follows the envelope. Only this server reads these fields, so they have
-//! one form, in this order, with one recipient a line. A line that ends in a comma is followed by
-//! another. The message may begin with fields that look the same: they are not read.
+//! The message that is sent follows the envelope. Only this server reads these fields, so they have
+//! a fixed form and order, with one recipient a line. A line that ends in a comma is followed by
+//! another recipient. The message may begin with fields that look the same, which are not read.
 //!
 //! Invariants:
-//! - A written envelope can be read again, whatever quotes an address has, and the message begins
-//!   at the same byte.
-//! - An envelope that was read has valid paths, and nothing in it ends a line.
+//! - A written envelope can be read again, whatever quotes an address has. The reader finds the
+//!   byte at which the message begins.
+//! - An envelope that was read has valid paths, and none of its values contains a line end.
 //!
 //! Implements: RFC 5321 section 4.4 (Return-Path), RFC 3461 section 4, RFC 6531 section 3.4, RFC
 //! 5322 section 2.1.1.
@@ -48,23 +48,22 @@ pub enum UnwritableEnvelope {
     Malformed,
     /// There are no recipients, or too many.
     Recipients,
-    /// It would be longer than [`BYTES_MAX`].
+    /// The envelope would be longer than [`BYTES_MAX`].
     TooLong,
 }
 
 /// Why an envelope cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnreadableEnvelope {
-    /// It goes on after these bytes.
+    /// The envelope may go on after these bytes.
     Partial,
-    /// It is not valid.
+    /// The envelope is not valid.
     Malformed,
 }
 
-/// Writes the fields of an envelope. Recipients are numbered by their positions, whatever their
-/// numbers are.
+/// Writes the fields of an envelope. The positions of recipients are stored, their numbers are not.
 ///
-/// Errors: nothing is written then.
+/// Errors: nothing is written.
 pub fn write(envelope: &Envelope, out: &mut Vec<u8>) -> Result<(), UnwritableEnvelope> {
     if !(1..=RECIPIENTS_MAX).contains(&envelope.recipients.len()) {
         return Err(UnwritableEnvelope::Recipients);
@@ -113,10 +112,10 @@ fn options(envelope: &Envelope) -> String {
 }
 
 /// Reads the envelope at the beginning of a message, with its recipients numbered from zero. Also
-/// returns its length in bytes: the message follows.
+/// returns the length of the envelope in bytes. The message follows.
 pub fn read(bytes: &[u8]) -> Result<(Envelope, usize), UnreadableEnvelope> {
     match read_fields(bytes) {
-        // It is longer than any envelope.
+        // No envelope is this long.
         Err(UnreadableEnvelope::Partial) if bytes.len() >= BYTES_MAX => {
             Err(UnreadableEnvelope::Malformed)
         }
@@ -180,7 +179,7 @@ fn read_option(word: &str, envelope: &mut Envelope) -> Option<()> {
 fn read_recipient(number: u16, line: &str) -> Option<OutgoingRecipient> {
     let (path, wishes) = smtp::ForwardPath::read(line).ok()?;
     let smtp::ForwardPath::Mailbox(mailbox) = path else { return None };
-    // A source route would be left out when the address is sent.
+    // A source route is refused, since it would be left out when the address is sent.
     line.strip_prefix('<')?.strip_prefix(mailbox.text)?;
     let mut recipient = OutgoingRecipient {
         number,

@@ -2,7 +2,7 @@
 //!
 //! Implements: RFC 5321 section 4.1.1.1.
 
-/// The extensions that we use. Others do not matter.
+/// The extensions that we use. Other extensions are ignored.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct ServerExtensions {
     pub(crate) starttls: bool,
@@ -10,7 +10,7 @@ pub(crate) struct ServerExtensions {
     pub(crate) eight_bit: bool,
     pub(crate) utf8: bool,
     pub(crate) dsn: bool,
-    /// SIZE, with the largest message that is accepted; zero if the server does not say.
+    /// SIZE, with the largest accepted message in bytes. Zero: the server names no limit.
     pub(crate) size: Option<u64>,
     pub(crate) scram: bool,
     pub(crate) plain: bool,
@@ -47,7 +47,7 @@ impl ServerExtensions {
     }
 }
 
-/// A number that is invalid or too large for us is no limit.
+/// The value of SIZE. An invalid number, or one that is too large for us, counts as no limit.
 fn size(digits: &[u8]) -> u64 {
     core::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }

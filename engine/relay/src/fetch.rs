@@ -1,10 +1,10 @@
-//! The fetch of a domain's policy (`sts`) from its web server: one request, one response
-//! (`response`), on a connection of its own.
+//! The fetch of a domain's policy (`sts`) from its web server: one request and one response
+//! (`response`), on a separate connection.
 //!
 //! The bytes to send are in [`Speaker::output`]; the result is [`Fetch::outcome`], once it is
 //! known.
 //!
-//! Invariant: only plain text counts, and redirects are not followed.
+//! Invariant: only a response in plain text counts, and redirects are not followed.
 //!
 //! Implements: RFC 8461 section 3.3.
 

@@ -1,6 +1,5 @@
-//! A filter's verdict on a message, asked over HTTP in the protocol of rspamd. There is one request
-//! with the message and its envelope, and one response (`response`) in JSON, on a connection of its
-//! own.
+//! Asks a content filter about a message, over HTTP in the protocol of rspamd. Each connection has
+//! one request, with the message and its envelope, and one response (`response`) in JSON.
 //!
 //! | the filter's action | the message |
 //! |---|---|
@@ -10,11 +9,11 @@
 //! | `reject` | is refused |
 //!
 //! Invariants:
-//! - The client's words are sent in fields of the request, and never end one: only characters that
-//!   may occur in a line are sent.
+//! - Texts of the client are sent in fields of the request, without control characters, so they
+//!   cannot end a field.
 //! - At most [`ANSWER_BYTES_MAX`] of an answer are read. A longer, incomplete or invalid answer
-//!   counts as none.
-//! - The filter's words for the client are printable ASCII, in one line.
+//!   counts as no answer.
+//! - The filter's text for the client is printable ASCII, on one line.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -33,13 +32,13 @@ use crate::speaker::Speaker;
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// The most symbols that are named.
 const SYMBOLS_MAX: usize = 6;
-/// Higher scores are shown as this.
+/// The highest score that is shown. A higher score is shown as this one.
 const POINTS_MAX: f64 = 1e6;
-/// The most characters of a symbol, and of the filter's words for the client.
+/// The most characters of a symbol, and of the filter's text for the client.
 const WORD_CHARACTERS_MAX: usize = 64;
 const WORDS_CHARACTERS_MAX: usize = 200;
 
-/// The envelope of a message, as the filter is told.
+/// The envelope of a message, as the filter gets it.
 #[derive(Clone, Debug)]
 pub struct FilterEnvelope<'a> {
     /// The address of the client.
@@ -63,9 +62,9 @@ pub enum FilterVerdict {
     Clean,
     /// The message is suspicious, for this reason.
     Suspect(String),
-    /// The message is refused for now, with these words, if not empty.
+    /// The message is refused for now, with this text, if not empty.
     Later(String),
-    /// The message is refused, with these words, if not empty.
+    /// The message is refused, with this text, if not empty.
     Never(String),
 }
 
@@ -73,7 +72,7 @@ pub enum FilterVerdict {
 pub struct FilterQuestion {
     head: Vec<u8>,
     message: Vec<u8>,
-    /// The number of bytes of both that were sent.
+    /// The number of bytes of the head and the message that were sent.
     sent: usize,
     response: Response,
     verdict: Option<Option<FilterVerdict>>,
@@ -121,7 +120,7 @@ impl FilterQuestion {
         FilterQuestion { sent: 0, response, verdict: None, ..self }
     }
 
-    /// The result: a verdict, or none. `None`: it is not known yet.
+    /// The result. `None`: it is not known yet. `Some(None)`: the filter has given no valid answer.
     pub fn verdict(&self) -> Option<Option<&FilterVerdict>> {
         self.verdict.as_ref().map(Option::as_ref)
     }
@@ -160,7 +159,7 @@ impl Speaker for FilterQuestion {
 }
 
 impl fmt::Debug for FilterQuestion {
-    /// Omits the password, so that no log holds it, and the message.
+    /// Omits the message, and the password, so that no log holds it.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Question")
             .field("sent", &self.sent)

@@ -2,22 +2,28 @@
 //!
 //! A [`SmtpClient`] is the outgoing end of one SMTP connection. It is given the peer's bytes and
 //! keeps the bytes to send. It knows no TCB, no name server, no store and no clock, so a test reads
-//! like a conversation. Beside it are plain functions for the queue: where a message goes
-//! ([`route`]), when it is tried again ([`schedule`]), what its domain says of the hosts there
-//! ([`sts`], fetched by a [`Fetch`] and remembered by [`policies`]), whether a destination is worth
-//! a try ([`destinations`]), the TLS statistics ([`tally`]), how a waiting message stores its
-//! envelope ([`envelope`]), what its sender is told ([`report`]), the reverse path of a forwarded
-//! message ([`srs`]), and whether a message was forwarded before ([`loops`]). The verdict of a
-//! filter on an arriving message is here too ([`filter`]), since a filter is asked by the same
-//! means as a policy is fetched.
+//! like a conversation. The queue uses the other parts:
+//! - [`route`]: the hosts for a message;
+//! - [`schedule`]: when a message is tried again;
+//! - [`sts`], [`Fetch`] and [`policies`]: the policy of a domain about its hosts (MTA-STS), how it
+//!   is fetched, and how it is remembered;
+//! - [`destinations`]: whether a destination may be tried;
+//! - [`tally`]: the TLS statistics;
+//! - [`envelope`]: how a waiting message stores its envelope;
+//! - [`report`]: reports to the sender;
+//! - [`srs`]: the reverse path of a forwarded message;
+//! - [`loops`]: whether a message was forwarded before;
+//! - [`filter`]: the verdict of a filter on an arriving message. A filter is asked by the same
+//!   means as a policy is fetched.
 //!
 //! The outcome for a recipient is one of three (RFC 5321 section 4.2.1). Delivered: the message got
 //! a `2yz`. Never: any command of the transaction got a `5yz`. Later: a command got a `4yz`, or the
-//! outcome cannot be known, above all because the connection was lost.
+//! outcome is unknown, mostly because the connection was lost.
 //!
-//! One window remains, and it is part of SMTP (RFC 5321 section 4.5.3.2.6, RFC 1047). A peer that
-//! has the whole message gets it again if its `250` does not reach us, or is lost before it is
-//! durable. One side alone cannot close this window, and the other choice would lose messages.
+//! In one case, which is part of SMTP, a message is delivered twice (RFC 5321 section 4.5.3.2.6,
+//! RFC 1047). A peer that has the whole message gets it again if its `250` does not reach us, or if
+//! the machine stops before the result is durable. One side alone cannot avoid this, and the
+//! opposite choice would lose messages.
 //!
 //! Implements: RFC 5321; RFC 1870 (SIZE), RFC 2034 and 3463 (ENHANCEDSTATUSCODES), RFC 2920
 //! (PIPELINING), RFC 3207 (STARTTLS), RFC 3461 (DSN), RFC 4954 (AUTH), RFC 6152 (8BITMIME), RFC

@@ -2,15 +2,15 @@
 //!
 //! Forwarded mail may come back: an account here forwards to an account at another server that
 //! forwards to an account here. A `Delivered-To:` field says that a message passed an account, but
-//! anyone can write that field. A forged one would keep mail from an account. So only a mark in a
-//! field of its own counts: a keyed hash of the account's address and of the message's identifier.
-//! The identifier does not change on the way.
+//! anyone can write that field. A forged field would keep mail from an account. So only a mark in a
+//! separate field counts. It is a keyed hash of the account's address and of the message's
+//! identifier, which does not change on the way.
 //!
 //! Invariants:
 //! - Only this server can make a mark. A copied mark works only for the same account and messages
-//!   with the same identifier: each of them is taken for the message that was here.
-//! - A loop in which another server removes marks ends by the number of `Received:` fields (RFC
-//!   5321 section 6.3).
+//!   with the same identifier: such a message counts as forwarded before.
+//! - If another server removes the marks, the number of `Received:` fields ends the loop (RFC 5321
+//!   section 6.3).
 
 use alloc::string::String;
 
@@ -19,7 +19,7 @@ use crate::srs::{SrsKey, characters};
 /// The name of the header field that holds a mark.
 pub const FIELD: &str = "X-Loop";
 
-/// Characters of a mark, of five bits each.
+/// The characters of a mark, each with five bits.
 const CHARACTERS: u32 = 12;
 
 /// The mark of one message that one account has forwarded.
@@ -29,8 +29,8 @@ pub struct LoopMark(u64);
 impl LoopMark {
     /// `identifier`: the value of the message's `Message-ID:` field, empty if it has none.
     pub fn new(key: &SrsKey, account: &str, identifier: &[u8]) -> LoopMark {
-        // White space may change on the way, so it is left out. No address has a NUL, so no other
-        // pair hashes the same text.
+        // White space may change on the way, so it is left out. No address has a NUL, so each pair
+        // of address and identifier has a different text.
         let identifier = identifier.iter().copied().filter(|byte| !byte.is_ascii_whitespace());
         let text = b"\0"
             .iter()
@@ -49,7 +49,7 @@ impl LoopMark {
         value.trim_ascii().eq_ignore_ascii_case(self.text().as_bytes())
     }
 
-    /// The header field that holds it, with its line end.
+    /// The header field with the mark, including its line end.
     pub fn field(self) -> String {
         [FIELD, ": ", &self.text(), "\r\n"].concat()
     }

@@ -11,9 +11,9 @@ use crate::reply::{Enhanced, Reply};
 pub enum DeliveryOutcome {
     /// The peer has the message, and is responsible for it from now on (RFC 5321 section 6.1).
     Delivered(Reply),
-    /// It must be tried again.
+    /// The message must be tried again.
     Later(DeliveryFailure),
-    /// Another try would not help: the sender is told.
+    /// Another try would not help. The sender gets a report.
     Never(DeliveryFailure),
 }
 
@@ -22,11 +22,11 @@ pub enum DeliveryOutcome {
 pub struct DeliveryFailure {
     /// The stage of the conversation.
     pub stage: Stage,
-    /// What happened.
+    /// The cause of the failure.
     pub cause: Cause,
 }
 
-/// The stage of a conversation: what the peer has to answer next.
+/// The stage of a conversation: the step that the peer has to answer next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Stage {
     /// The connection, and the greeting on it.
@@ -47,43 +47,43 @@ pub enum Stage {
     Data,
     /// The message, up to its last dot.
     Message,
-    /// The answer to the whole message: until it comes, the peer may have the message or not.
+    /// The answer to the whole message. Until it arrives, the peer may have the message or not.
     MessageEnd,
     /// Between two messages, or at the end.
     Rest,
 }
 
-/// What happened.
+/// The cause of a failure.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Cause {
-    /// The peer has refused.
+    /// The peer has refused a command or the message.
     Refused(Reply),
     /// The connection is gone.
     Lost(Lost),
     /// The peer broke the SMTP protocol.
     Misbehaved(Misbehaviour),
-    /// TLS is required, and the peer offers none.
+    /// TLS is required, and the peer does not offer it.
     NoTls,
     /// A login is required, and the peer offers no mechanism that we know.
     NoLogin,
     /// The message is larger than the peer accepts, in bytes.
     TooLarge(u64),
-    /// The message has bytes beyond ASCII, and the peer does not accept them (RFC 6152 section 3).
+    /// The message has non-ASCII bytes, and the peer does not accept them (RFC 6152 section 3).
     EightBit,
-    /// An address is beyond ASCII, and the peer does not support that (RFC 6531 section 3.2).
+    /// An address has non-ASCII characters, which the peer does not support (RFC 6531 section 3.2).
     Utf8Address,
-    /// The header is beyond ASCII, and the peer does not support that.
+    /// The header has non-ASCII characters, which the peer does not support.
     Utf8Header,
     /// The address of the sender, or of this recipient, is not valid.
     BadAddress,
 }
 
-/// How a connection came to its end.
+/// How a connection ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lost {
     /// No host accepted the connection.
     NotMade,
-    /// The peer closed it.
+    /// The peer closed the connection.
     Closed,
     /// The peer did not answer within [`crate::SmtpClient::patience`].
     Silence,
@@ -93,18 +93,18 @@ pub enum Lost {
     Unproven,
     /// The peer showed no certificate of a trusted authority that is valid for its name.
     Unvouched,
-    /// We end it because the machine stops.
+    /// This machine gave the connection up, because it stops or cannot read the message.
     GivenUp,
 }
 
 /// How a peer violates SMTP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Misbehaviour {
-    /// A line that is no reply.
+    /// A line that is not a reply.
     NoReply,
-    /// A line without an end.
+    /// A line that is too long.
     LineTooLong,
-    /// A reply without an end.
+    /// A reply with too many lines.
     TooManyLines,
     /// A reply with two codes.
     TwoCodes,
@@ -114,7 +114,7 @@ pub enum Misbehaviour {
     NoChallenge,
     /// The peer has not proved that it knows the password.
     NoProof,
-    /// A reply with a code that has no meaning there.
+    /// A reply with a code that is not valid for its command.
     OutOfPlace(u16),
 }
 

@@ -11,7 +11,7 @@ use smtp::{ForwardPath, Notify, Return, ReversePath};
 /// One message for one peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OutgoingMessage {
-    /// The sender and the recipients: one to [`crate::RECIPIENTS_MAX`].
+    /// The sender, and one to [`crate::RECIPIENTS_MAX`] recipients.
     pub envelope: Envelope,
     /// The length of the content in bytes.
     pub bytes: u64,
@@ -24,7 +24,7 @@ pub struct Envelope {
     pub reverse_path: String,
     /// The recipients.
     pub recipients: Vec<OutgoingRecipient>,
-    /// The bytes of the content.
+    /// Whether the content may have non-ASCII bytes.
     pub content: ContentWidth,
     /// The script of the header.
     pub script: Script,
@@ -32,7 +32,8 @@ pub struct Envelope {
     pub returned: Option<Return>,
     /// The sender's identifier of this envelope (ENVID), as xtext.
     pub envelope_id: Option<String>,
-    /// The time until which the message is held, in whole seconds, if it is (RFC 4865).
+    /// The time until which the message is held, in whole seconds (RFC 4865). `None`: it is not
+    /// held.
     pub held_until: Option<UnixTime>,
 }
 
@@ -49,7 +50,7 @@ pub struct OutgoingRecipient {
     pub original: Option<String>,
 }
 
-/// Which bytes a content has.
+/// The kind of bytes in a content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ContentWidth {
     /// ASCII only, as the sender has declared.
@@ -89,7 +90,8 @@ pub(crate) fn write_wishes(recipient: &OutgoingRecipient, line: &mut String) {
     }
 }
 
-/// Whether a text is valid after `ENVID=` or `ORCPT=`. No address ends in a comma.
+/// Whether a text is valid after `ENVID=` or `ORCPT=`. A comma at its end is not valid: in a stored
+/// envelope it would announce another recipient.
 pub(crate) fn is_parameter(text: &str) -> bool {
     (1..=500).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_graphic())

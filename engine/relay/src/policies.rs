@@ -1,21 +1,20 @@
-//! The MTA-STS policies of domains: which hosts accept their mail, as each domain's web server says
-//! over TLS. This is what all cores of a machine know of them.
+//! The MTA-STS policies of domains, as all cores of a machine know them. A policy names the hosts
+//! that accept a domain's mail. The domain's web server serves the policy over TLS.
 //!
 //! An enforced policy applies where no certificate is published under DNSSEC. Then nothing is sent
-//! to a host that it does not allow, nor to a host without a certificate that is valid for its
-//! name.
+//! to a host that the policy does not allow, or that has no certificate valid for its name.
 //!
 //! Invariants:
-//! - A known policy applies until its time is over, whatever is announced meanwhile, and whether or
-//!   not its server can be reached. So an attacker can only prevent the first fetch.
-//! - After a failed fetch, the server is left alone for [`PAUSE`].
-//! - At most [`POLICIES_MAX`] domains are known, with at most [`BYTES_MAX`] in total. A policy that
-//!   has ended is evicted first, then the one with the fewest connections, but never the one that
-//!   was just stored. Counts end at [`USES_MAX`]; among equal ones the least recently used policy
-//!   is evicted. The remaining time of a policy does not count. So a client that causes one message
-//!   to each of many domains of its own evicts no domain to which our users write.
+//! - A known policy applies until it expires or another version was fetched, whatever is announced
+//!   and whether or not its server can be reached. So an attacker can only prevent the first fetch.
+//! - After a failed fetch, the server is not asked for [`PAUSE`].
+//! - At most [`POLICIES_MAX`] domains are known, with at most [`BYTES_MAX`] in total. An expired
+//!   policy is evicted first, then the policy with the fewest connections. The policy that was just
+//!   stored is never evicted. Connections are counted up to [`USES_MAX`]. Among policies with equal
+//!   counts, the least recently used one is evicted, whatever its remaining time. So a client that
+//!   causes one message to each of many domains evicts no domain to which our users write.
 //! - A policy of more than [`KEPT_BYTES_MAX`] is not stored, so a few domains cannot evict all
-//!   others. It does not replace an earlier version.
+//!   others. Such a policy does not replace an earlier version.
 //!
 //! Implements: RFC 8461 sections 3.3, 5 and 5.1.
 
@@ -35,43 +34,44 @@ const BYTES_MAX: usize = 1 << 20;
 /// The largest policy that is stored: hundreds of hosts.
 const KEPT_BYTES_MAX: usize = BYTES_MAX / 64;
 
-/// Connections that are counted for a policy: enough to tell a domain of our users' from one that a
-/// client has made us write to.
+/// The most connections that are counted for a policy. They distinguish a domain that our users
+/// write to from a domain that a client has made us write to.
 const USES_MAX: u8 = 16;
 
-/// The time without a connection in which a count halves.
+/// The time without a connection after which a count halves.
 const HALF_LIFE: Micros = Micros::from_secs(7 * 24 * 3600);
 
-/// After a failed fetch there is no other for this time.
+/// The time after a failed fetch in which no other fetch is made.
 const PAUSE: Micros = Micros::from_secs(300);
 
-/// What is known of the policies of domains, by keyed hashes of their names.
+/// The known policies of domains, by keyed hashes of the domains' names.
 #[derive(Default)]
 pub struct Policies {
     known: BTreeMap<u64, PolicyRow>,
 }
 
-/// What is known of one domain's policy, and how often it is used.
+/// The knowledge about one domain's policy, and how often it is used.
 struct PolicyRow {
     known: Arc<KnownPolicy>,
-    /// Connections that were made by it.
+    /// The number of connections for which the policy was used.
     uses: u8,
     last_use: Instant,
 }
 
 impl PolicyRow {
-    /// The connections that still count.
+    /// The number of uses that still count.
     fn uses_at(&self, now: Instant) -> u8 {
         let halvings = now.since(self.last_use).as_secs() / HALF_LIFE.as_secs();
         self.uses >> halvings.min(7)
     }
 }
 
-/// What is known of one domain's policy.
+/// The knowledge about one domain's policy: a policy, a failed fetch, or both.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KnownPolicy {
     policy: Option<(PolicyId, Arc<StsPolicy>)>,
-    /// The end of the policy's validity, or of the memory of the last fetch.
+    /// The end of the policy's validity. Without a policy: the end of the pause after the last
+    /// fetch.
     until: Instant,
     /// No fetch is made before this time.
     pause: Instant,
@@ -80,7 +80,7 @@ pub struct KnownPolicy {
 /// The result of a fetch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fetched {
-    /// The version that was announced.
+    /// The announced version.
     pub id: PolicyId,
     /// `None`: the fetch failed.
     pub policy: Option<Arc<StsPolicy>>,
@@ -96,7 +96,7 @@ pub enum PolicyLookup<'a> {
     Fetch(PolicyId, Option<&'a StsPolicy>),
 }
 
-/// The policy that applies for a domain. `known`: what is known of its policy.
+/// The policy that applies for a domain. `known`: the knowledge about its policy.
 ///
 /// Errors: [`Missing`] says what must be looked up first.
 pub fn look<'a>(
@@ -122,11 +122,12 @@ pub fn look<'a>(
 }
 
 impl KnownPolicy {
-    /// What is known after a fetch with this result.
+    /// The knowledge after a fetch with this result.
     pub fn after(known: Option<&KnownPolicy>, fetched: &Fetched) -> Option<KnownPolicy> {
         let Fetched { id, policy, at } = fetched;
         match policy {
-            // If the next fetch fails, the known earlier version applies.
+            // The policy is too large to be stored. If the next fetch fails, the earlier version
+            // applies.
             Some(policy) if policy.bytes() > KEPT_BYTES_MAX => known.cloned(),
             Some(policy) => {
                 let (until, policy) =
@@ -147,20 +148,20 @@ impl KnownPolicy {
 }
 
 impl Policies {
-    /// What is known of a domain's policy.
+    /// The knowledge about a domain's policy.
     #[cfg(test)]
     fn of(&self, name: u64) -> Option<Arc<KnownPolicy>> {
         self.known.get(&name).map(|row| Arc::clone(&row.known))
     }
 
-    /// What is known of a domain's policy, for a connection to it, which is counted.
+    /// The knowledge about a domain's policy, for a connection to the domain, which is counted.
     pub fn used(&mut self, name: u64, now: Instant) -> Option<Arc<KnownPolicy>> {
         let row = self.known.get_mut(&name)?;
         (row.uses, row.last_use) = ((row.uses_at(now) + 1).min(USES_MAX), now);
         Some(Arc::clone(&row.known))
     }
 
-    /// Takes in the result of a fetch.
+    /// Stores the result of a fetch.
     pub fn learn(&mut self, name: u64, fetched: &Fetched) {
         let known = self.known.get(&name).map(|row| &*row.known);
         let Some(now_known) = KnownPolicy::after(known, fetched) else { return };
@@ -168,7 +169,7 @@ impl Policies {
         if let Some(row) = self.known.get_mut(&name) {
             row.known = now_known;
         } else {
-            // It was fetched for a connection.
+            // The policy was fetched for a connection, which is counted.
             self.known.insert(name, PolicyRow { known: now_known, uses: 1, last_use: fetched.at });
         }
         while self.known.len() > POLICIES_MAX || self.bytes() > BYTES_MAX {

@@ -3,8 +3,8 @@
 /// Characters of a queue id.
 const QUEUE_ID_BYTES: usize = 16;
 
-/// Gives each message an id that no other message of this machine had since its start, and most
-/// likely none before.
+/// A source of ids. No other message of this machine has had the same id since the machine started,
+/// and most likely none before.
 #[derive(Debug)]
 pub struct QueueIds {
     next: u64,
@@ -15,7 +15,7 @@ pub struct QueueIds {
 pub struct QueueId([u8; QUEUE_ID_BYTES]);
 
 impl QueueIds {
-    /// Two sources that count on from a random number. They never draw the same id.
+    /// Two sources that count up from a random number. They never draw the same id.
     pub fn pair(random: u64) -> [QueueIds; 2] {
         [random, random ^ (1 << 63)].map(|next| QueueIds { next })
     }
@@ -36,7 +36,7 @@ impl QueueIds {
 }
 
 impl QueueId {
-    /// Its characters, in ASCII.
+    /// The characters of the id, in ASCII.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

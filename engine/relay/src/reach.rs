@@ -1,8 +1,9 @@
-//! Which IP addresses the records of other domains may lead to.
+//! The IP addresses that the records of other domains may lead to.
 //!
-//! The owner of a domain can put any address into its records, also one inside the network of this
-//! machine. A connection there reaches services that the Internet cannot reach. So this server
-//! connects to such an address only if a host of the public Internet may have it.
+//! The owner of a domain can put any address into its records, even an address inside the network
+//! of this machine. A connection there would reach services that the Internet cannot reach. So this
+//! server connects to an address from such records only if a host of the public Internet may have
+//! it.
 //!
 //! Sources: the IANA special-purpose address registries (RFC 6890), RFC 6598, RFC 5737, RFC 3849,
 //! RFC 9637; RFC 6052 and RFC 3056 for IPv6 addresses that lead to an IPv4 address.
@@ -39,9 +40,9 @@ fn is_public_ipv6(address: Ipv6Addr) -> bool {
     let embedded =
         |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match address.segments() {
-        // A translator leads to the IPv4 address behind the prefix (NAT64).
+        // NAT64: a translator leads to the IPv4 address after the prefix.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => is_public_ipv4(embedded(high, low)),
-        // The same by a tunnel (6to4).
+        // 6to4: a tunnel leads to the IPv4 address after the prefix.
         [0x2002, high, low, ..] => is_public_ipv4(embedded(high, low)),
         // Protocol assignments, documentation.
         [0x2001, ..=0x1ff | 0xdb8, ..] | [0x3fff, ..=0xfff, ..] => false,

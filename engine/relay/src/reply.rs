@@ -1,9 +1,9 @@
 //! Replies of a peer: one line or several, with a code.
 //!
 //! Invariants:
-//! - A reply does not depend on how its bytes were cut.
-//! - The memory for a reply is bounded, whatever comes: [`TEXT_BYTES_MAX`], and [`LINE_KEPT_BYTES`]
-//!   of the line that is being read.
+//! - A reply does not depend on how its bytes were split.
+//! - The memory for a reply is bounded, whatever the peer sends: [`TEXT_BYTES_MAX`], and
+//!   [`LINE_KEPT_BYTES`] of the line that is being read.
 //! - A reply's text is printable ASCII, so that it can be written into a header field, on a console
 //!   and into a message.
 //!
@@ -45,9 +45,9 @@ impl fmt::Display for Enhanced {
 /// A reply of the peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reply {
-    /// 200 to 599.
+    /// The code, 200 to 599.
     pub code: u16,
-    /// The enhanced status code, if there is one of the code's own class.
+    /// The enhanced status code, if the reply has one with the first digit of `code`.
     pub enhanced: Option<Enhanced>,
     /// The text: its lines with a space between them, printable ASCII, at most 512 bytes.
     pub text: String,
@@ -83,7 +83,7 @@ pub(crate) struct Heard {
 pub(crate) struct ReplyReader {
     /// The line that is being read, as far as it is kept.
     line: Vec<u8>,
-    /// The length of that line.
+    /// The length of the line so far, with the bytes that are not kept.
     line_bytes: usize,
     lines: usize,
     code: u16,

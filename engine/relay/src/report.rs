@@ -14,10 +14,10 @@
 //! - The lines of a report have at most 998 bytes and end in CRLF. No text of a peer or of the
 //!   message begins a field or a part.
 //! - A report is bounded, whatever the message: it returns at most [`HEADER_BYTES_MAX`] of the
-//!   header. Only a failure returns the whole message (RFC 3461 section 4.3), which is not held
-//!   here: it follows the bytes of [`write`], and [`write_end`] ends the report.
+//!   header. Only a failure report returns the whole message (RFC 3461 section 4.3). The caller
+//!   adds the message after the bytes of [`write`], and [`write_end`] ends the report.
 //!
-//! Addresses beyond ASCII are written in the ASCII form of RFC 6533 section 3 (`utf-8;
+//! Non-ASCII addresses are written in the ASCII form of RFC 6533 section 3 (`utf-8;
 //! b\x{F8}b@there.test`), so that old programs can read the fields too.
 //!
 //! Implements: RFC 3461 sections 4.1 and 5.2, RFC 3462, RFC 3464, RFC 3834 section 5
@@ -34,7 +34,7 @@ use smtp::Notify;
 use crate::outgoing_message::{Envelope, OutgoingRecipient, Script};
 use crate::reply::{Enhanced, Reply};
 
-/// The bytes of a message's header that are returned.
+/// The most bytes of a message's header that are returned.
 pub const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// The length at which lines are folded, if their words allow it.
 const LINE_BYTES: usize = 76;
@@ -46,18 +46,18 @@ const WORD_BYTES_MAX: usize = 900;
 pub enum ReportKind {
     /// The message was not delivered and will not be.
     Failed,
-    /// The message was not delivered yet, and is tried again until then.
+    /// The message was not delivered yet, and is tried again.
     Delayed {
         /// When the message is given up.
         until: UnixTime,
     },
-    /// The message went on to a server that sends no reports.
+    /// The message was relayed to a server that sends no reports.
     Relayed,
     /// The message was delivered.
     Delivered,
 }
 
-/// The kind of recipient that a report has.
+/// The recipient of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReportTo {
     /// The sender of the message.
@@ -93,12 +93,12 @@ pub struct Report<'a> {
     pub date: UnixTime,
     /// The identifier of the report, without angle brackets.
     pub message_id: &'a str,
-    /// A number that cannot be known before the report is written. It makes the boundary of the
-    /// parts.
+    /// A number that cannot be known before the report is written. The boundary of the parts is
+    /// made from it.
     pub secret: u128,
-    /// When the message came.
+    /// When the message arrived.
     pub arrived: UnixTime,
-    /// The sender's identifier of its envelope (ENVID), as xtext.
+    /// The sender's identifier of the envelope (ENVID), as xtext.
     pub envelope_id: Option<&'a str>,
     /// The recipients that the report is about.
     pub recipients: &'a [RecipientReport<'a>],
@@ -115,7 +115,7 @@ pub enum Returned<'a> {
     Whole(Script),
 }
 
-/// What a report says of one recipient.
+/// The part of a report about one recipient.
 #[derive(Clone, Copy, Debug)]
 pub struct RecipientReport<'a> {
     /// The recipient.
@@ -169,7 +169,7 @@ pub fn write(report: &Report<'_>, out: &mut Vec<u8>) {
             };
             (kind, encoding, header.as_str())
         }
-        // Whether the message has more than ASCII is unknown.
+        // It is unknown whether the message has non-ASCII bytes.
         Returned::Whole(Script::Ascii) => ("message/rfc822", "8bit", ""),
         Returned::Whole(Script::Utf8) => ("message/global", "8bit", ""),
     };

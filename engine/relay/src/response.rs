@@ -1,5 +1,5 @@
-//! A web server's response to one request on a connection of its own. Only its body is used, if
-//! that has the wanted media type.
+//! A web server's response to one request on a separate connection. Only the body is used, if it
+//! has the wanted media type.
 //!
 //! The request is in HTTP/1.0, so a body ends where its length says, or with the connection.
 //!
@@ -38,7 +38,8 @@ struct FilterReplyHead {
 }
 
 impl Response {
-    /// `kind`: a media type in lower case. A longer body counts as none.
+    /// `kind`: the wanted media type, in lower case. A body longer than `body_bytes_max` counts as
+    /// none.
     pub(crate) fn of(kind: &'static str, body_bytes_max: usize) -> Response {
         Response { kind, body_bytes_max, heard: Vec::new(), body: None }
     }
@@ -67,7 +68,7 @@ impl Response {
         }
     }
 
-    /// The server has closed the connection properly.
+    /// Ends the response: the server has closed the connection properly.
     pub(crate) fn ended(&mut self) {
         if self.body.is_none() {
             self.body = Some(match self.head() {
@@ -77,12 +78,12 @@ impl Response {
         }
     }
 
-    /// The response fails.
+    /// Marks a response as failed, unless it is complete.
     pub(crate) fn failed(&mut self) {
         self.body = self.body.take().or(Some(None));
     }
 
-    /// The body, or that there is none. `None`: the response is not complete.
+    /// The body. `None`: the response is not complete. `Some(None)`: it has no usable body.
     pub(crate) fn body(&self) -> Option<Option<&[u8]>> {
         self.body.as_ref().map(|body| body.clone().and_then(|body| self.heard.get(body)))
     }

@@ -1,18 +1,19 @@
 //! The route of a message: the hosts that accept a domain's mail, in the order in which they are
 //! tried.
 //!
-//! [`route`] is a plain function of what is known of names. If it needs an answer that is not
-//! known, it returns the question. Then it is called again with the answer and with the same random
-//! number.
+//! [`route`] is a plain function of the answers of name servers that are known. If it needs another
+//! answer, it returns the question. Then it is called again with that answer and with the same
+//! random number.
 //!
 //! Invariants:
-//! - Nothing is sent to ourselves, by whatever name or address, nor to a host that the domain
-//!   prefers no more than us: the message would come back (RFC 5321 section 5.1).
-//! - If an answer cannot be had now, the message is tried later. Only an answer of name servers is
-//!   final.
+//! - Nothing is sent to this server itself, by whatever name or address. If this server is one of
+//!   the MX hosts, only hosts that the domain prefers to it are used: from another host, the
+//!   message would come back (RFC 5321 section 5.1).
+//! - If name servers do not answer now, the message is tried later. Only an answer of name servers
+//!   is final.
 //! - No name of another domain leads to an address that is not public ([`is_public`]), unless the
 //!   address is in [`Us::callable`].
-//! - There are at most [`HOPS_MAX`] hops, and a route asks for at most 11 names.
+//! - There are at most [`HOPS_MAX`] hops, and a route asks at most 11 questions.
 //!
 //! Implements: RFC 5321 sections 5.1 and 5.2; RFC 7505 (null MX); RFC 3596 (IPv6).
 
@@ -40,7 +41,7 @@ pub const HOPS_MAX: usize = HOSTS_MAX * ADDRESSES_MAX * 2;
 pub enum RouteTarget<'a> {
     /// The hosts that accept the mail of a domain, or the address in brackets.
     Domain(smtp::Domain<'a>),
-    /// This host, which another domain names as a server of its own.
+    /// This host, which another domain names as its own server.
     Host(&'a Name),
     /// This host, which relays our mail.
     Smarthost(&'a Name),
@@ -57,7 +58,7 @@ pub struct Us<'a> {
     pub addresses: &'a [IpAddr],
     /// Addresses at which hosts of other domains are contacted although they are not public.
     pub callable: &'a [RangeInclusive<IpAddr>],
-    /// The families by which we reach others.
+    /// The address families by which we reach others.
     pub families: Families,
 }
 
@@ -90,7 +91,7 @@ pub enum MailRoute {
     By {
         /// The known hops.
         hops: Vec<Hop>,
-        /// Why there may be further hops that are unknown now.
+        /// Why further hops may exist that are unknown now.
         missing: Option<Unanswered>,
     },
     /// There is no route.
@@ -102,7 +103,7 @@ pub enum MailRoute {
 pub enum Unroutable {
     /// Name servers did not answer.
     Unknown(Unanswered),
-    /// The domain's name is not valid, or beyond ASCII.
+    /// The domain's name is not valid, or has non-ASCII characters.
     NotAName,
     /// There is no such domain.
     NoDomain,
@@ -112,21 +113,21 @@ pub enum Unroutable {
     NoAddress,
     /// The domain's mail hosts have no public address ([`is_public`]).
     Private,
-    /// The domain's mail comes to this server, which does not serve it.
+    /// The domain's mail hosts lead to this server, which does not serve the domain.
     ComesBack,
     /// The domain's policy allows none of its mail hosts (RFC 8461): an attacker may have named
     /// them.
     Forbidden,
-    /// The smarthost has no address, or none that we can reach. That is no fault of the message.
+    /// The smarthost has no address, or none that we can reach. The message is tried later.
     NoSmarthost,
 }
 
 /// The source of a host's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Trust {
-    /// The configuration names it.
+    /// The configuration names the host.
     Configured,
-    /// The DNS records of another domain name it.
+    /// The DNS records of another domain name the host.
     Strangers,
 }
 
@@ -215,8 +216,8 @@ fn to_literal(address: IpAddr, trust: Trust, us: &Us<'_>) -> MailRoute {
     }
 }
 
-/// Hosts that accept a domain's mail in the order to try them, each with its preference: the lower,
-/// the sooner.
+/// The hosts that accept a domain's mail, in the order of the tries, each with its preference. A
+/// host with a lower number comes first.
 struct Hosts {
     names: Vec<(u16, Name)>,
     is_authenticated: bool,
@@ -228,7 +229,7 @@ fn exchangers(
     random: u64,
     knowledge: &Knowledge,
 ) -> Result<Result<Hosts, Unroutable>, Missing> {
-    // A name beyond ASCII would first have to be converted (RFC 5891).
+    // A non-ASCII name would first have to be converted (RFC 5891).
     let Some(domain) = Name::of_bytes(domain.as_bytes()).ok().filter(|_| domain.is_ascii()) else {
         return Ok(Err(Unroutable::NotAName));
     };
@@ -241,7 +242,7 @@ fn exchangers(
         .map(|names| Hosts { names, is_authenticated: answer.is_authenticated }))
 }
 
-/// The rule of RFC 5321 section 5.1.
+/// Orders the mail hosts of a domain (RFC 5321 section 5.1).
 fn ordered(
     domain: &Name,
     answer: &Answer,
@@ -259,7 +260,7 @@ fn ordered(
         return Err(Unroutable::NoDomain);
     }
     if hosts.is_empty() {
-        // The domain is its own mail host.
+        // A domain without MX records is its own mail host.
         hosts.push((0, 0, domain.clone()));
     }
     hosts.retain(|(_, _, host)| !host.is_root());
@@ -286,7 +287,7 @@ struct HostAddresses {
     has_private: bool,
 }
 
-/// The addresses of a host. If those of one family are unknown, those of the other are enough.
+/// The addresses of a host. If the addresses of one family are unknown, the other family is enough.
 fn addresses(
     host: &Name,
     (us, trust): (&Us<'_>, Trust),

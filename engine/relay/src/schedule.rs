@@ -1,10 +1,9 @@
-//! When a message is tried again.
+//! The schedule of the delivery attempts for a message.
 //!
-//! The time follows from the message's age alone: after as long again as it has waited already, but
-//! at least five minutes and at most four hours. So the delay is minutes at first and hours later,
-//! no state is kept beside the message, and a machine that was away goes on where it was. After
-//! five days the message is given up, with a last attempt at that time (RFC 5321 section 4.5.4.1
-//! asks for four or five).
+//! The delay before the next attempt depends only on the age of the message. It is as long as the
+//! age, but at least five minutes and at most four hours. So no state is stored beside the message,
+//! and a machine that was off continues where it was. After five days a last attempt is made, and
+//! then the message is given up (RFC 5321 section 4.5.4.1 asks for four or five days).
 //!
 //! ```text
 //!   0   5   10   20   40 min   80 min   2.7 h   5.3 h   9.3 h   13.3 h   …   5 days   (no jitter)
@@ -18,21 +17,21 @@ const SHORTEST: Micros = Micros::from_secs(5 * 60);
 const LONGEST: Micros = Micros::from_secs(4 * 3600);
 /// A message that was not delivered at this age is given up.
 pub const LIFETIME: Micros = Micros::from_secs(5 * 24 * 3600);
-/// The sender of a message that was not delivered at this age is told, once.
+/// The sender of a message that was not delivered at this age gets one delay report.
 pub const DELAY_NOTICE_AFTER: Micros = Micros::from_secs(4 * 3600);
 
-/// The future of a message that could not be delivered now.
+/// The next step for a message that could not be delivered now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NextTry {
-    /// It is tried again after this delay.
+    /// The message is tried again after this delay.
     After(Micros),
-    /// It is given up.
+    /// The message is given up.
     GiveUp,
 }
 
-/// The future of a message of this age after a failed attempt. `random`: any number. It moves the
-/// delay by up to a quarter, so that messages that failed together are not all tried at the same
-/// time.
+/// The next step for a message of this age after a failed attempt. `random`: any number. It moves
+/// the delay by up to a quarter, so that messages that failed together are not all tried at the
+/// same time.
 pub fn next_attempt(age: Micros, random: u64) -> NextTry {
     if age >= LIFETIME {
         return NextTry::GiveUp;
@@ -41,7 +40,7 @@ pub fn next_attempt(age: Micros, random: u64) -> NextTry {
     NextTry::After(Micros(jittered(age.clamp(SHORTEST, LONGEST), random).0.min(rest)))
 }
 
-/// Whether the sender of a message of this age is to be told of the delay.
+/// Whether a delay report is due for a message of this age.
 pub fn is_delay_to_be_told(age: Micros) -> bool {
     age >= DELAY_NOTICE_AFTER
 }

@@ -1,21 +1,22 @@
-//! A protocol client on a connection that we have made: bytes out and in, whatever they mean.
+//! A protocol client on a connection that we have made, as a source and a sink of bytes.
 
 use crate::outcome::Lost;
 
 /// A protocol client on a connection.
 pub trait Speaker {
-    /// The bytes to send. Take from the beginning, and say how many with [`Speaker::sent`].
+    /// The bytes to send. The caller sends them from the beginning, and then calls
+    /// [`Speaker::sent`].
     fn output(&self) -> &[u8];
 
-    /// `count` bytes of the output were sent.
+    /// Removes `count` bytes from the beginning of the output, since they were sent.
     fn sent(&mut self, count: usize);
 
-    /// Bytes of the peer have arrived.
+    /// Takes bytes of the peer.
     fn arrived(&mut self, bytes: &[u8]);
 
-    /// TLS is in use from now on.
+    /// Notes that TLS is in use from now on.
     fn secured(&mut self) {}
 
-    /// Nothing more arrives: the connection is over, was never made, or is given up.
+    /// Notes that nothing more arrives: the connection is over, was never made, or is given up.
     fn lost(&mut self, lost: Lost);
 }

@@ -10,14 +10,14 @@
 //!     ──▸  SRS1=HASHDAY=first.test==theirs=…@us.test
 //! ```
 //! The hash is keyed, so only this server can make it. It does not depend on case, since some
-//! servers change that. The day is when the address was made. Only the first forwarder of an
-//! address reads its day, so each later forwarder adds a day of its own after the hash. An address
-//! that was rewritten before keeps only its first forwarder: so it does not grow with each
+//! servers change the case. DAY is the day on which the address was made. Only the first forwarder
+//! reads the day of an SRS0 address. So each later forwarder adds its own day after the hash. An
+//! address that was rewritten before keeps only its first forwarder, so it does not grow with each
 //! forwarder.
 //!
 //! Invariants:
-//! - A rewritten path is valid, or it is not rewritten: a local part has at most 64 octets (RFC
-//!   5321 section 4.5.3.1.1).
+//! - A path is rewritten only if the result is valid: a local part has at most 64 octets (RFC 5321
+//!   section 4.5.3.1.1).
 //! - An address that was signed with another key, was changed, or is older than [`DAYS`] stands for
 //!   no sender.
 
@@ -29,12 +29,12 @@ use siphasher::sip::SipHasher24;
 
 use crate::outgoing_message::is_reverse_path;
 
-/// How long a bounce may take to come back.
+/// The days that a bounce may take to come back.
 pub const DAYS: u64 = 21;
 /// The number of days that can be distinguished.
 const DAYS_TOLD: u64 = 1024;
 const SECONDS_A_DAY: u64 = 24 * 3600;
-/// Characters of a hash, of five bits each.
+/// The characters of a hash, each with five bits.
 const SEAL_CHARACTERS: u32 = 6;
 const DAY_CHARACTERS: u32 = 2;
 /// The alphabet of RFC 4648 section 6: case does not matter.
@@ -43,14 +43,14 @@ const CHARACTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 /// The key of the hashes.
 pub struct SrsKey([u8; 16]);
 
-/// What an address stands for.
+/// The result of restoring an address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Restored {
-    /// Itself: it was not rewritten.
+    /// The address was not rewritten.
     Plain,
-    /// This address: it was rewritten here.
+    /// The address was rewritten here, and stands for this address.
     Of(String),
-    /// No sender: it claims to be rewritten here, and was not, or too long ago.
+    /// The address has the form of a rewritten one, but was not made here, or too long ago.
     Nobody,
 }
 
@@ -141,22 +141,22 @@ fn sealed_in(local_part: &str) -> Option<(SrsForm, &str)> {
     Some((kind, rest.strip_prefix(['=', '-', '+'])?))
 }
 
-/// The first forwarder of an address, and the part that only that one reads. `None`: the address
-/// was not rewritten.
+/// The first forwarder of an address, and the part that only this forwarder reads. `None`: the
+/// address was not rewritten.
 fn first_of<'a>(local_part: &'a str, domain: &'a str) -> Option<(&'a str, &'a str)> {
     match sealed_in(local_part)?.0 {
         SrsForm::Plain => Some((domain, local_part.get(4..)?)),
         SrsForm::Rewritten => {
             let mut parts = local_part.get(5..)?.splitn(3, '=');
             let (_, first, rest) = (parts.next()?, parts.next()?, parts.next()?);
-            // That part begins with the forwarder's separator.
+            // The part begins with the forwarder's separator.
             rest.starts_with(['=', '-', '+']).then_some((first, rest))
         }
     }
 }
 
-/// Whether a day is not too long ago. A day in the future comes from a clock that was wrong: it
-/// counts as the oldest. `None`: it is not a valid day.
+/// Whether a day is recent enough. A day in the future comes from a clock that was wrong, and
+/// counts as the oldest day. `None`: the text is not a valid day.
 fn is_recent(day: &str, now: UnixTime) -> Option<bool> {
     let age = (DAYS_TOLD + day_of(now) - number(day)?) % DAYS_TOLD;
     Some(age <= DAYS)

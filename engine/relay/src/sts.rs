@@ -1,13 +1,13 @@
-//! The MTA-STS policy of a domain, for domains without DNSSEC: which hosts accept its mail, and
-//! that they speak TLS with certificates that are valid for their names.
+//! The MTA-STS policy of a domain, for domains without DNSSEC. It names the hosts that accept the
+//! domain's mail. These hosts must use TLS, with certificates that are valid for their names.
 //!
-//! A record of the domain announces that it has such a policy, and its version ([`announced`]). The
-//! policy itself is a text on a web server of the domain, over TLS ([`crate::Fetch`]), and is valid
-//! for the time that it states. So an attacker that removes the record, or blocks the web server,
-//! does not remove a known policy.
+//! A DNS record of the domain announces the policy and its version ([`announced`]). The policy
+//! itself is a text on a web server of the domain, over TLS ([`crate::Fetch`]), and is valid for
+//! the time that it states. So an attacker that removes the record, or blocks the web server, does
+//! not remove a known policy.
 //!
 //! Invariants:
-//! - A policy that is incomplete or not understood counts as none.
+//! - A policy that is incomplete or not understood counts as no policy.
 //! - The memory for a policy is bounded by [`TEXT_BYTES_MAX`].
 //!
 //! Implements: RFC 8461 sections 3.1, 3.2, 4.1 and 5.
@@ -33,7 +33,7 @@ pub struct PolicyId(Box<str>);
 /// The policy of a domain for the hosts that accept its mail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StsPolicy {
-    /// What must happen with other hosts.
+    /// How to treat hosts that violate the policy.
     pub mode: StsMode,
     /// For how long the policy is valid.
     pub max_age: Micros,
@@ -43,15 +43,15 @@ pub struct StsPolicy {
 /// The mode of a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StsMode {
-    /// Nothing is sent to a host that violates it.
+    /// Nothing is sent to a host that violates the policy.
     Enforce,
-    /// Mail is sent even to a host that violates it.
+    /// Mail is sent even to a host that violates the policy.
     Testing,
     /// The domain has no policy.
     None,
 }
 
-/// A name, or all names with one more label before it.
+/// A name, or all names with exactly one more label before this name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Pattern {
     Name(Name),

@@ -1,11 +1,11 @@
 //! TLS statistics: how often TLS succeeded with the hosts that accept a domain's mail, and why it
-//! did not. By domain and day, for today and yesterday.
+//! did not. The numbers are kept by domain and day, for today and yesterday.
 //!
-//! A TLS-RPT report to the domain would state the same numbers (SMTP TLS Reporting). None is sent:
-//! the operator reads them.
+//! A TLS-RPT report to the domain (SMTP TLS Reporting) would have the same numbers. This server
+//! sends no such reports. The operator reads the numbers.
 //!
-//! Invariant: at most [`DOMAINS_MAX`] domains of a day are known; later ones count among the
-//! [`OTHERS`].
+//! Invariant: at most [`DOMAINS_MAX`] domains of a day are counted separately. Further domains
+//! count as [`OTHERS`].
 //!
 //! Implements: RFC 8460 sections 4.2 and 4.3.
 
@@ -15,10 +15,10 @@ use alloc::collections::BTreeMap;
 /// The number of domains of a day that are counted separately.
 pub const DOMAINS_MAX: usize = 256;
 
-/// Stands for all further domains of a day: no domain has this name.
+/// The name that stands for all further domains of a day. No domain has this name.
 pub const OTHERS: &str = "";
 
-/// The policy of its domain that applied to a host.
+/// The kind of policy of the domain that applied to a host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Rule {
     /// The published certificates (DANE).
@@ -86,7 +86,7 @@ impl Shortfall {
 /// One row of the statistics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counted<'a> {
-    /// The day, by its number since 1970.
+    /// The number of the day since 1970-01-01.
     pub day: u64,
     /// The domain, or [`OTHERS`].
     pub domain: &'a str,

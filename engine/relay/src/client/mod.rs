@@ -1,7 +1,8 @@
 //! The SMTP client: the outgoing end of one connection, for several messages one after the other.
 //!
 //! The bytes to send are in [`Speaker::output`] until the caller says that it took them. Everything
-//! else that must be done comes out of [`SmtpClient::next_action`]. The order of the conversation:
+//! else that the caller must do is an [`Action`] of [`SmtpClient::next_action`]. The order of the
+//! conversation:
 //!
 //! ```text
 //!   greeting ── EHLO ─┬─ STARTTLS ── handshake ── EHLO ─┬─ AUTH ─┬─▸ idle
@@ -9,25 +10,25 @@
 //!   idle ── MAIL, RCPT…, DATA ── message ── . ──▸ idle
 //!           all at once, if the peer can    └── RSET, if a transaction is open ──▸ idle
 //! ```
-//! For a peer that accepts only ASCII, a message is inspected before MAIL, whatever its envelope
-//! says of it.
+//! For a peer that accepts only ASCII, a message is inspected before MAIL, even if its envelope
+//! declares it as ASCII.
 //!
 //! Invariants:
-//! - Each recipient of a message has exactly one outcome, whatever comes.
-//! - A reply answers a command that was sent. A reply that comes while the command is still in
-//!   [`Speaker::output`] answers nothing, and ends the connection.
+//! - Each recipient of a message has exactly one outcome, whatever the peer sends.
+//! - A reply counts only for a command that was sent. A reply that arrives while its command is
+//!   still in [`Speaker::output`] ends the connection.
 //! - After an invalid reply, nothing from the peer is trusted any more. Open recipients are tried
 //!   again, on another connection.
-//! - Nothing that was heard in the clear is used under TLS: no byte may follow the reply to
-//!   STARTTLS, and the extensions are asked for again (RFC 3207 section 4.2).
-//! - A password is sent only under TLS, or where the settings exclude TLS. It is never sent to a
-//!   peer that offers a proof without it (SCRAM). Such a peer has to prove that it knows the
+//! - Nothing that the peer said in plaintext is used under TLS: no byte may follow the reply to
+//!   STARTTLS, and the client asks for the extensions again (RFC 3207 section 4.2).
+//! - A password is sent only under TLS, or where the settings exclude TLS. If the peer offers
+//!   SCRAM, a proof is sent instead of the password, and the peer has to prove that it knows the
 //!   password too.
 //! - Memory is bounded: the output by [`RECIPIENTS_MAX`] commands and [`BODY_ROOM_BYTES`] of a
 //!   message, and the reader as in `reply`.
 //!
 //! `421` ends the connection at any time (RFC 5321 section 3.8). A `4yz` or `5yz` during the
-//! message is the peer's early answer to it, and the rest is not sent.
+//! message is the peer's early answer to the message, and the rest of the message is not sent.
 //!
 //! Implements: RFC 5321 sections 3.1, 3.3, 3.8, 4.1.4, 4.3 and 4.5.3.2; the rest as in `lib.rs`.
 
@@ -55,7 +56,7 @@ pub use output::BODY_ROOM_BYTES;
 /// The most recipients of a message: what every server has to accept (RFC 5321 section 4.5.3.1.8).
 pub const RECIPIENTS_MAX: usize = 100;
 
-/// How to speak with a peer.
+/// The settings of a conversation with a peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SmtpClientSettings {
     /// Our name in EHLO: a domain, or an address literal.
@@ -76,7 +77,7 @@ pub enum TlsMode {
     IfOffered,
     /// Without TLS nothing is sent.
     Required,
-    /// TLS is in use since before the greeting.
+    /// TLS begins before the greeting.
     Implicit,
 }
 
@@ -87,8 +88,7 @@ pub struct ClientLogin {
     pub user: String,
     /// The password.
     pub password: String,
-    /// A text that was never sent before, and that cannot be guessed. A proof of the password uses
-    /// it.
+    /// An unpredictable text that was never sent before. A proof of the password uses it.
     pub nonce: String,
 }
 
@@ -99,7 +99,7 @@ impl fmt::Debug for ClientLogin {
     }
 }
 
-/// What the caller must do.
+/// An action that the caller must take.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Begin TLS, as the client, when all of [`Speaker::output`] has been sent; then call
@@ -127,10 +127,10 @@ pub enum Action {
     HangUp,
 }
 
-/// What the next reply answers.
+/// A command that the peer answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SentCommand {
-    /// The connection itself.
+    /// No command: the peer greets when the connection is made.
     Greeting,
     Hello,
     PlainHello,
@@ -152,7 +152,8 @@ enum SentCommand {
 }
 
 impl SentCommand {
-    /// RFC 5321 section 4.3.2: `3yz` where more must be sent, `2yz` elsewhere; a refusal anywhere.
+    /// Whether this reply may answer the command (RFC 5321 section 4.3.2): `3yz` if the client must
+    /// send more, otherwise `2yz`, and always a refusal.
     fn is_answered_by(self, reply: &Reply) -> bool {
         let wants_more = matches!(
             self,
@@ -170,7 +171,7 @@ impl SentCommand {
     }
 }
 
-/// What the client is doing.
+/// The state of the conversation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// Greeting, EHLO, STARTTLS and AUTH.
@@ -179,11 +180,11 @@ enum State {
     Handshake,
     /// The password's proof is being computed.
     Proof,
-    /// Nothing: it waits for a message.
+    /// The client waits for a message.
     Idle,
     /// The message is being inspected for bytes that the peer does not accept.
     Inspection,
-    /// MAIL to DATA.
+    /// The commands from MAIL to DATA.
     Envelope,
     /// The message is being sent.
     Body,
@@ -202,7 +203,7 @@ pub struct SmtpClient {
     state: State,
     reader: ReplyReader,
     output: OutputBuffer,
-    /// The commands that are not answered, and where in the output each ends.
+    /// The commands without an answer, each with the position in the output at which it ends.
     asked: VecDeque<(SentCommand, u64)>,
     actions: VecDeque<Action>,
     extensions: ServerExtensions,
@@ -211,14 +212,15 @@ pub struct SmtpClient {
     scram: Option<ClientExchange>,
     transaction: Option<ClientTransaction>,
     is_quitting: bool,
-    /// [`Action::NeedBody`] was returned and is not answered.
+    /// Whether [`Action::NeedBody`] was returned and is not answered.
     is_body_asked: bool,
     /// Why the conversation is over.
     end: Option<DeliveryOutcome>,
 }
 
 impl SmtpClient {
-    /// For a connection that is made, or about to be. The first message may be given at once.
+    /// A client for a connection that is made or being made. The first message may be given at
+    /// once.
     pub fn new(settings: SmtpClientSettings) -> SmtpClient {
         let is_secured = settings.tls == TlsMode::Implicit;
         SmtpClient {
@@ -238,8 +240,8 @@ impl SmtpClient {
         }
     }
 
-    /// Sends a message: at the beginning, or after [`Action::Idle`]. On a closed connection its
-    /// outcomes come at once.
+    /// Sends a message. It is given at the beginning, or after [`Action::Idle`]. If the
+    /// conversation is over, the outcomes of the message follow at once.
     pub fn deliver(&mut self, message: OutgoingMessage) {
         assert!(self.transaction.is_none() && !self.is_quitting, "one message at a time");
         assert!(
@@ -274,13 +276,14 @@ impl SmtpClient {
             Stage::Data => 2 * 60,
             Stage::Message => 3 * 60,
             Stage::MessageEnd => 10 * 60,
-            // Nothing depends on this answer any more.
+            // No outcome depends on this answer.
             Stage::Rest => 30,
             _ => 5 * 60,
         })
     }
 
-    /// Ends the connection with QUIT: at once if no message is being sent, or else after it.
+    /// Ends the connection with QUIT: at once if no message is being sent, or else after the
+    /// message.
     pub fn quit(&mut self) {
         self.is_quitting = true;
         if self.state == State::Idle {
@@ -288,9 +291,9 @@ impl SmtpClient {
         }
     }
 
-    /// Whether the peer sends the reports that the sender wants (DSN). If not, we report success as
-    /// far as we know it: the message went on to a server that sends no reports (RFC 3461 section
-    /// 5.2.2). Known once there are outcomes.
+    /// Whether the peer sends the reports that the sender wants (DSN). If not, this server reports
+    /// that the message was relayed to a server that sends no reports (RFC 3461 section 5.2.2). The
+    /// value is known once there are outcomes.
     pub fn passes_on_reports(&self) -> bool {
         self.extensions.dsn
     }
@@ -347,7 +350,7 @@ impl SmtpClient {
         self.asked.push_back((asked, self.output.end()));
     }
 
-    /// Nothing is under way.
+    /// Continues when no command is under way: with QUIT, a message, or [`Action::Idle`].
     fn rest(&mut self) {
         if self.is_quitting {
             self.state = State::Clearing;
@@ -432,12 +435,12 @@ impl Speaker for SmtpClient {
         }
     }
 
-    /// Everything begins again, except the greeting.
+    /// Begins the conversation again, without the greeting.
     fn secured(&mut self) {
         self.begin_anew();
     }
 
-    /// The outcomes follow, and [`Action::HangUp`].
+    /// Ends the conversation: the outcomes follow, and [`Action::HangUp`].
     fn lost(&mut self, lost: Lost) {
         self.fail(Cause::Lost(lost), DeliveryOutcome::Later);
     }

@@ -15,7 +15,7 @@ use crate::outcome::{Cause, DeliveryFailure, DeliveryOutcome, Misbehaviour, Stag
 use crate::reply::Reply;
 
 impl SmtpClient {
-    /// TLS is in use from now on: the extensions are asked for again.
+    /// Begins the conversation again under TLS, and asks for the extensions again.
     pub(super) fn begin_anew(&mut self) {
         if self.state == State::Handshake {
             self.state = State::Opening;
@@ -78,11 +78,11 @@ impl SmtpClient {
         }
     }
 
-    /// Whether TLS is used is decided now; `refusal`: the reply that prevented it.
+    /// Continues when it is decided whether TLS is used. `refusal`: the reply that prevented TLS.
     fn tls_is_decided(&mut self, refusal: Option<Reply>) {
         let may_do_without = match self.settings.tls {
             TlsMode::Never | TlsMode::Implicit => true,
-            // An active attacker could hide the offer, and read the password.
+            // An active attacker could hide the offer of TLS, and read the password.
             TlsMode::IfOffered => self.settings.login.is_none(),
             TlsMode::Required => false,
         };
@@ -127,8 +127,8 @@ impl SmtpClient {
         }
     }
 
-    /// The peer asks for a proof, or says whether it was right. Before it accepts the login, it has
-    /// to show that it knows the password too.
+    /// Processes a reply to a SCRAM command: the challenge, the peer's proof, or the result. Before
+    /// the login is complete, the peer has to prove that it knows the password too.
     pub(super) fn scram_answered(&mut self, asked: SentCommand, reply: Reply) {
         let SmtpClient { settings, scram: Some(scram), .. } = self else { return };
         let Some(login) = &settings.login else { return };
@@ -161,7 +161,7 @@ impl SmtpClient {
         }
     }
 
-    /// The peer does not accept the connection.
+    /// Ends the conversation: the peer does not accept the connection.
     fn refuse(&mut self, stage: Stage, reply: Reply) {
         let class =
             if reply.class() == 5 { DeliveryOutcome::Never } else { DeliveryOutcome::Later };
@@ -169,7 +169,7 @@ impl SmtpClient {
         self.leave();
     }
 
-    /// Nothing can be sent on this connection.
+    /// Ends the conversation: nothing can be sent on this connection.
     fn give_up(&mut self, stage: Stage, cause: Cause) {
         self.end = Some(DeliveryOutcome::Later(DeliveryFailure { stage, cause }));
         self.leave();

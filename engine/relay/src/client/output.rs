@@ -1,24 +1,24 @@
 //! The output of the client: lines, and messages with dot stuffing.
 //!
 //! Invariants:
-//! - Each line that is sent ends in CRLF and nothing else: a lone CR or LF becomes CRLF. So no
-//!   message holds an end that another server might recognise.
-//! - The output does not depend on how a message's bytes were cut.
+//! - Each line that is sent ends in CRLF: a lone CR or LF becomes CRLF. So no message contains an
+//!   end of data that another server might recognise.
+//! - The output does not depend on how the bytes of a message are split.
 //!
 //! Implements: RFC 5321 sections 2.3.8, 4.1.1.4 and 4.5.2.
 
 use alloc::vec::Vec;
 
-/// About how many bytes of a message wait to be sent, at most.
+/// The most bytes of a message that wait to be sent, approximately.
 pub const BODY_ROOM_BYTES: usize = 16 * 1024;
 
 /// The bytes that wait to be sent.
 #[derive(Default, Debug)]
 pub(super) struct OutputBuffer {
     bytes: Vec<u8>,
-    /// The number of them that were sent.
+    /// The number of bytes in `bytes` that were sent already.
     start: usize,
-    /// The number of bytes that were sent before the first of them.
+    /// The number of bytes that were sent before the first byte of `bytes`.
     before: u64,
     position_in_line: LinePosition,
 }
@@ -49,8 +49,8 @@ impl OutputBuffer {
 
     pub(super) fn taken(&mut self, count: usize) {
         self.start += count;
-        assert!(self.start <= self.bytes.len(), "no more is sent than there is");
-        // So each byte is moved at most once.
+        assert!(self.start <= self.bytes.len(), "only bytes of the output are sent");
+        // The buffer is compacted when half of it was sent, so each byte is moved at most once.
         if self.start >= self.bytes.len() / 2 {
             self.before += self.start as u64;
             self.bytes.drain(..self.start);
@@ -72,7 +72,7 @@ impl OutputBuffer {
         self.bytes.len() <= BODY_ROOM_BYTES / 2
     }
 
-    /// Adds bytes of a message, as far as there is space. Returns how many.
+    /// Adds bytes of a message, as far as there is space. Returns the number of bytes added.
     pub(super) fn body(&mut self, octets: &[u8]) -> usize {
         let mut rest = octets;
         while let Some((&first, after)) = rest.split_first() {

@@ -29,7 +29,7 @@ pub(super) struct ClientTransaction {
 /// The state of a recipient.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RecipientProgress {
-    /// The peer has said nothing.
+    /// The peer has not replied yet.
     Open,
     /// RCPT was accepted.
     Accepted,
@@ -54,7 +54,7 @@ impl ClientTransaction {
 }
 
 impl SmtpClient {
-    /// The opening is done, and nothing else is under way.
+    /// Begins the transaction. The opening is complete, and no command is under way.
     pub(super) fn begin_transaction(&mut self) {
         self.state = State::Envelope;
         self.refuse_what_cannot_be();
@@ -77,8 +77,8 @@ impl SmtpClient {
         self.ask(SentCommand::Data, "DATA");
     }
 
-    /// Ends the recipients that need no question to the peer: the peer cannot accept the message,
-    /// or an address is not valid.
+    /// Ends recipients without asking the peer: the peer cannot accept the message, or an address
+    /// is not valid.
     fn refuse_what_cannot_be(&mut self) {
         let Some(transaction) = &self.transaction else { return };
         let (bytes, envelope, extensions) =
@@ -158,7 +158,7 @@ impl SmtpClient {
             }
             _ => {
                 self.tell(RecipientProgress::Open, &self.refusal(Stage::Sender, reply));
-                // The other commands of the same pipeline are answered too.
+                // The peer answers the other commands of the same pipeline too.
                 if self.asked.is_empty() {
                     self.transaction_over();
                 }
@@ -215,8 +215,8 @@ impl SmtpClient {
         }
     }
 
-    /// Takes more of the message, unchanged: lines end in CRLF, dots are not doubled. Returns how
-    /// many bytes were taken. The rest is to be offered again at the next [`Action::NeedBody`].
+    /// Takes more of the message, unchanged: lines end in CRLF, dots are not doubled. Returns the
+    /// number of bytes taken. The rest is to be offered again at the next [`Action::NeedBody`].
     pub fn body(&mut self, octets: &[u8]) -> usize {
         self.is_body_asked = false;
         match self.state {
@@ -231,7 +231,7 @@ impl SmtpClient {
         octets.len()
     }
 
-    /// The whole message was given.
+    /// Ends the message: the caller has given all of it.
     pub fn body_ended(&mut self) {
         match (self.state, &mut self.transaction) {
             (State::Body, _) => self.end_message(),
@@ -263,14 +263,14 @@ impl SmtpClient {
         self.transaction_over();
     }
 
-    /// The peer does not want the rest of the message. Where it expects the next command is
-    /// unknown, so the connection ends.
+    /// Takes the peer's refusal of the rest of the message. It is unknown where the peer expects
+    /// the next command, so the connection ends.
     pub(super) fn refused_early(&mut self, reply: Reply) {
         self.tell(RecipientProgress::Accepted, &self.refusal(Stage::Message, reply));
         self.fail(Cause::Lost(Lost::Closed), DeliveryOutcome::Later);
     }
 
-    /// All outcomes are known.
+    /// Ends the transaction: all outcomes are known.
     fn transaction_over(&mut self) {
         match self.transaction.take() {
             Some(ClientTransaction { is_open: true, .. }) => {
@@ -281,7 +281,7 @@ impl SmtpClient {
         }
     }
 
-    /// The connection is over, and all open recipients with it.
+    /// Gives every recipient without an outcome the outcome of the connection, which is over.
     pub(super) fn tell_all(&mut self) {
         if let Some(outcome) = self.end.clone() {
             self.tell(RecipientProgress::Open, &outcome);
@@ -329,8 +329,8 @@ impl SmtpClient {
         outcome(DeliveryFailure { stage, cause: Cause::Refused(reply) })
     }
 
-    /// Whether the peer wants TLS, which it offers, but which could not be used now (RFC 3207
-    /// section 4).
+    /// Whether the peer demands TLS for this command, and offers TLS, which could not be used now
+    /// (RFC 3207 section 4).
     fn is_for_want_of_tls(&self, reply: &Reply) -> bool {
         reply.code == WANTS_TLS && self.extensions.starttls && !self.is_secured
     }
@@ -339,8 +339,8 @@ impl SmtpClient {
 /// The reply to a command that must not be sent in the clear.
 const WANTS_TLS: u16 = 530;
 
-/// RFC 5321 section 4.5.3.1.10: a 552 to RCPT is the 452 of a server that follows RFC 821, unless
-/// its enhanced code says otherwise.
+/// Whether a reply means "too many recipients". A 552 to RCPT is the 452 of a server that follows
+/// RFC 821 (RFC 5321 section 4.5.3.1.10), unless its enhanced code says otherwise.
 fn is_too_many(reply: &Reply) -> bool {
     let says_so = |enhanced: Enhanced| (enhanced.subject, enhanced.detail) == (5, 3);
     reply.code == 552 && reply.enhanced.is_none_or(says_so)

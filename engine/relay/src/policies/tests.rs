@@ -11,13 +11,13 @@ fn record(id: u32) -> Record {
 }
 
 fn id() -> PolicyId {
-    announced(&[record(1)]).expect("it announces one")
+    announced(&[record(1)]).expect("the record announces a policy")
 }
 
 fn policy(hosts: usize, max_age_seconds: u64) -> StsPolicy {
     let hosts: String = (0..hosts).map(|number| format!("mx: mx{number}.a.test\r\n")).collect();
     let text = format!("version: STSv1\r\nmode: enforce\r\n{hosts}max_age: {max_age_seconds}\r\n");
-    StsPolicy::read(text.as_bytes()).expect("it is one")
+    StsPolicy::read(text.as_bytes()).expect("the text is a policy")
 }
 
 fn fetched(id: PolicyId, policy: Option<StsPolicy>) -> Fetched {
@@ -44,7 +44,8 @@ fn new_policy_is_stored_in_a_full_table() {
     }
 }
 
-/// The domains of an external client have policies for a year, and those of our users short ones.
+/// The domains of an external client have policies for a year. The domains that our users write to
+/// have short policies.
 #[test]
 fn many_domains_push_out_none_that_is_written_to() {
     let mut policies = Policies::default();
@@ -61,7 +62,7 @@ fn many_domains_push_out_none_that_is_written_to() {
 }
 
 #[test]
-fn domains_that_are_not_written_to_any_more_are_evicted() {
+fn domains_without_recent_connections_are_evicted() {
     let mut policies = Policies::default();
     let year = Some(policy(1, 31_557_600));
     for name in 0..POLICIES_MAX as u64 {
@@ -102,13 +103,14 @@ fn oversized_policy_does_not_replace_the_earlier_one() {
     let (mut policies, small, mut knowledge) =
         (Policies::default(), policy(1, 60), Knowledge::default());
     policies.learn(7, &fetched(id(), Some(small.clone())));
-    let name = Name::parse("_mta-sts.a.test").expect("it is a name");
+    let name = Name::parse("_mta-sts.a.test").expect("the text is a name");
     let answer = Answer { records: vec![record(2)], exists: true, is_authenticated: false };
     knowledge.learn(Question { name, kind: RecordKind::Text }, Ok(answer));
-    let second = announced(&[record(2)]).expect("it announces one");
+    let second = announced(&[record(2)]).expect("the record announces a policy");
     policies.learn(7, &fetched(second.clone(), Some(policy(1_500, 31_557_600))));
     let known = policies.of(7);
-    let look = look(known.as_deref(), "a.test", &knowledge, Instant::START).expect("it is known");
+    let look =
+        look(known.as_deref(), "a.test", &knowledge, Instant::START).expect("the answer is known");
     assert!(
         matches!(look, PolicyLookup::Fetch(id, Some(known)) if id == second && *known == small)
     );

@@ -59,10 +59,10 @@ fn output_is_bounded() {
     assert_eq!(harness.client.body(&message), 0);
     assert_eq!(harness.client.next_action(), None, "there is no room");
     harness.client.sent(BODY_ROOM_BYTES / 4);
-    assert_eq!(harness.client.next_action(), None, "nor much yet");
+    assert_eq!(harness.client.next_action(), None, "there is too little room yet");
     harness.client.sent(BODY_ROOM_BYTES / 2);
     assert_eq!(harness.client.next_action(), Some(Action::NeedBody));
-    assert_eq!(harness.client.next_action(), None, "it is said once");
+    assert_eq!(harness.client.next_action(), None, "the body is requested once");
     assert!(harness.client.body(&message) > 0);
 }
 
@@ -72,7 +72,7 @@ fn body_is_requested_again_while_there_is_space() {
     harness.is_bringing = false;
     harness.deliver(outgoing(&["bob@there.test"]));
     harness.hears("250 ok\r\n250 ok\r\n354 go\r\n");
-    assert_eq!(harness.client.next_action(), None, "it was said");
+    assert_eq!(harness.client.next_action(), None, "the body was requested already");
     assert_eq!(harness.client.body(b"little"), 6);
     assert_eq!(harness.client.next_action(), Some(Action::NeedBody));
     harness.client.body_ended();

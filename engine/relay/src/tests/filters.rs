@@ -79,7 +79,7 @@ fn answered(kind: &str, body: &str, step: usize) -> Option<FilterVerdict> {
     );
     all.as_bytes().chunks(step).for_each(|bytes| question.arrived(bytes));
     question.lost(Lost::Closed);
-    question.verdict().expect("it is over").cloned()
+    question.verdict().expect("the response is over").cloned()
 }
 
 fn json(action: &str, more: &str) -> String {

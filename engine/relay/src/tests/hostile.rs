@@ -83,7 +83,7 @@ fn reply_to_a_half_sent_command_is_early() {
     let length = harness.client.output().len();
     harness.client.sent(length - 1);
     harness.client.arrived(b"250 ok\r\n250 ok\r\n");
-    assert_eq!(harness.client.next_action(), None, "these were said");
+    assert_eq!(harness.client.next_action(), None, "MAIL and RCPT were sent completely");
     harness.client.arrived(b"354 go\r\n");
     assert!(matches!(
         harness.client.next_action(),

@@ -59,9 +59,9 @@ fn messages_follow_each_other_on_one_connection() {
     }
 }
 
-/// The outcomes for two recipients after these replies to MAIL, RCPT, RCPT, DATA and the message,
-/// from a peer with pipelining and from one without; and whether the connection can be used again.
-/// A reply is empty where there is nothing to answer.
+/// Checks the outcomes for two recipients, and whether the connection can be used again. `replies`:
+/// to MAIL, RCPT, RCPT, DATA and the message, from a peer with pipelining and from a peer without.
+/// A reply is empty where the peer has nothing to answer.
 fn come_to(replies: [&str; 5], expected: &[&str], is_idle: bool) {
     for hello in ["250-x\r\n250 PIPELINING\r\n", PLAIN] {
         let mut harness = ClientHarness::greeted(hello);
@@ -197,7 +197,7 @@ fn lost_connection_defers_open_recipients() {
         let last = std::format!("2 later 4.4.2 the other server did not respond in time {stage}");
         assert_eq!(harness.outcomes().last(), Some(&last));
         harness.client.lost(Lost::Closed);
-        assert!(harness.client.next_action().is_none(), "it is lost once");
+        assert!(harness.client.next_action().is_none(), "the connection is lost once");
     }
 }
 
@@ -216,7 +216,7 @@ fn refusal_during_the_message_is_its_answer() {
         ["1 never 5.3.4 the other server refused the message: 552 5.3.4 too much"]
     );
     assert!(harness.is_over);
-    assert_eq!(harness.client.body(b"more"), 4, "what is still brought goes nowhere");
+    assert_eq!(harness.client.body(b"more"), 4, "further bytes are discarded");
     assert_eq!(harness.says(), "");
 }
 
@@ -283,7 +283,7 @@ fn unsupported_message_is_not_sent() {
     }
 }
 
-/// A message with an envelope that states this content.
+/// A message that has this content, according to its envelope.
 fn of(content: ContentWidth) -> OutgoingMessage {
     let mut outgoing = outgoing(&["bob@there.test"]);
     outgoing.envelope.content = content;
@@ -326,7 +326,7 @@ fn eight_bit_message_is_not_sent_to_ascii_only_peer() {
         assert_eq!(
             harness.deliver(outgoing(&["eve@there.test"])),
             "MAIL FROM:<ada@us.test>\r\n",
-            "the next one goes"
+            "the next message is sent"
         );
     }
 }
@@ -457,7 +457,7 @@ fn message_may_be_given_before_the_greeting() {
     harness.client.arrived(b"250 x\r\n");
     harness.client.deliver(outgoing(&["bob@there.test"]));
     assert_eq!(harness.says(), "MAIL FROM:<ada@us.test>\r\n");
-    assert!(!harness.is_idle, "nothing is asked for while it is on its way");
+    assert!(!harness.is_idle, "no message is requested while one is sent");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Conversations with peers, good and bad.
+//! Conversations with peers that follow SMTP, and with peers that do not.
 
 mod bodies;
 mod envelopes;
@@ -96,7 +96,7 @@ impl ClientHarness {
         self.says()
     }
 
-    /// Does what the client asks for. Returns what it sent.
+    /// Carries out the client's actions. Returns the bytes that it sent.
     fn says(&mut self) -> String {
         loop {
             let output = self.client.output();

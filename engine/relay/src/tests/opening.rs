@@ -77,7 +77,7 @@ fn tls_is_used_if_offered_and_ehlo_is_repeated() {
         harness.client.secured();
         assert_eq!(harness.says(), "EHLO us.test\r\n");
         harness.exchange(&[("250-mail.test\r\n250 STARTTLS\r\n", "")]);
-        assert!(harness.is_idle, "it is not begun twice");
+        assert!(harness.is_idle, "TLS is not begun twice");
         assert_eq!(
             harness.deliver(outgoing(&["bob@there.test"])),
             "MAIL FROM:<ada@us.test>\r\n",
@@ -118,7 +118,7 @@ fn bytes_after_the_starttls_reply_end_the_connection() {
             ]
         );
         harness.client.secured();
-        assert_eq!(harness.says(), "", "nothing follows");
+        assert_eq!(harness.says(), "", "nothing more is sent");
     }
 }
 
@@ -247,8 +247,8 @@ fn refused_scram_defers_and_sends_no_password() {
     }
 }
 
-/// The proof of a password takes as many turns as the peer's iteration count asks for. A peer that
-/// does not wait for it gets none.
+/// The proof of a password takes as many turns as the peer's iteration count requires. A peer that
+/// does not wait for the proof gets none.
 #[test]
 fn scram_proof_is_computed_in_steps() {
     let mut harness = ClientHarness::with_login(TlsMode::Implicit);
@@ -358,8 +358,7 @@ fn password_is_not_printed() {
     assert!(printed.contains("user") && !printed.contains("pencil"), "{printed}");
 }
 
-/// The peer could not speak TLS just now, and accepts nothing without it: that is no fault of the
-/// message.
+/// If the peer requires TLS, which could not be used just now, the message is tried later.
 #[test]
 fn peer_that_requires_failed_tls_defers_the_message() {
     let wants = "530 5.7.0 Must issue a STARTTLS command first";

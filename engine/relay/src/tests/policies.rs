@@ -70,7 +70,7 @@ fn incomplete_or_unknown_policy_is_rejected() {
     assert_eq!(
         read(&[POLICY, "later: x\r\nmode: none\r\n"].concat()),
         read(POLICY),
-        "the first counts"
+        "the first value of a key counts"
     );
     let none = read("version: STSv1\nmode: none\nmax_age: 60\n").unwrap();
     assert_eq!((none.mode, none.max_age), (StsMode::None, Micros::from_secs(60)));
@@ -140,7 +140,7 @@ fn policy_ends_by_length_or_connection_close() {
     assert_eq!(
         fetched(&response(&length, &POLICY[..POLICY.len() - 1]), usize::MAX, true),
         Err(NOT_FETCHED),
-        "it is not whole"
+        "the body is incomplete"
     );
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Words of peers, and words that no peer would send.
+/// Replies of peers, and text that no peer would send.
 fn words() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
         8 => Just("220 x\r\n"),

@@ -72,7 +72,9 @@ fn parts(text: &str) -> [String; 3] {
     assert_eq!(message.header_raw("Auto-Submitted").map(str::trim), Some("auto-replied"));
     assert_eq!(message.from().unwrap().first().unwrap().address(), Some("postmaster@us.test"));
     assert_eq!(message.to().unwrap().first().unwrap().address(), Some("ada@us.test"));
-    let PartType::Multipart(children) = &message.parts[0].body else { panic!("it has parts") };
+    let PartType::Multipart(children) = &message.parts[0].body else {
+        panic!("a report has parts")
+    };
     assert_eq!(children.len(), 3);
     let kinds = ["text/plain", "message/delivery-status"];
     for (kind, child) in kinds.iter().zip(children) {
@@ -128,7 +130,7 @@ fn whole_message_is_returned_if_requested() {
     let recipient = to(0, "bob@there.test");
     let recipient_report = rejected(&recipient, "no");
     for (script, kind) in [(Script::Ascii, "rfc822"), (Script::Utf8, "global")] {
-        // Even a message that looks like the end of a report.
+        // The message may even look like the end of a report.
         let original = "Subject: lunch\r\n\r\n--=_r\r\nAt t\u{fc}welve?\r\n";
         let mut text = begun(
             ReportTo::Sender,

@@ -148,7 +148,7 @@ fn domain_without_mx_is_its_own_mail_host() {
     assert_eq!(
         world.hops("there.test", Families::Both, 7),
         "5.4.4 the mail servers of the domain have no reachable address",
-        "but not one with exchangers that are of no use"
+        "but not a domain with unusable MX hosts"
     );
 }
 
@@ -225,7 +225,8 @@ fn hosts_less_preferred_than_us_are_skipped() {
     assert_eq!(World(&["us.test A 203.0.113.1"]).hops("us.test", Families::Both, 7), back);
 }
 
-/// Whatever name we have there: a host with a lower preference would send the message to us.
+/// An MX host may be this server by another name. Less preferred hosts would send the message to
+/// it.
 #[test]
 fn hosts_less_preferred_than_our_address_are_skipped() {
     let lines = [

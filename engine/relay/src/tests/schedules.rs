@@ -1,4 +1,4 @@
-//! When messages are tried again, and destinations.
+//! The times at which messages and destinations are tried again.
 
 use machine::{CoreId, Instant, Micros};
 
@@ -18,7 +18,7 @@ fn attempts(random: u64) -> Vec<u64> {
     while let NextTry::After(wait) = next_attempt(age, random) {
         age = age + wait;
         ages.push(age.as_secs());
-        assert!(ages.len() < 100, "there is an end");
+        assert!(ages.len() < 100, "the attempts end");
     }
     ages
 }
@@ -101,7 +101,7 @@ fn table(destinations: usize, connections: u16) -> Table {
     Destinations::new(Limits { destinations, connections })
 }
 
-/// Whether a core may make one more connection there now. If it has to wait, 7 waits on it.
+/// Whether a core may make one more connection to a destination now. If not, attempt 7 may wait.
 fn may(table: &mut Table, name: u64, core: CoreId, now: Instant) -> bool {
     matches!(table.ask(name, core, 7, now), Some(Leave::Granted(_)))
 }
@@ -114,7 +114,8 @@ fn told(table: &mut Table) -> Vec<DestinationMessage<u32>> {
     core::iter::from_fn(|| table.next_told()).collect()
 }
 
-/// The cores that are granted a connection, and those that are to keep this many.
+/// The cores that are granted a connection, and the cores that are to keep fewer, with their
+/// number.
 fn granted_and_kept(table: &mut Table) -> (Vec<CoreId>, Vec<(CoreId, u16)>) {
     let (mut granted, mut kept) = (Vec::new(), Vec::new());
     for told in told(table) {
@@ -132,7 +133,7 @@ fn connections_to_a_destination_are_limited() {
     let mut table = table(4, 2);
     assert!(may(&mut table, A, ONE, at(0)) && may(&mut table, A, TWO, at(0)));
     assert!(![ONE, TWO, THREE].into_iter().any(|core| may(&mut table, A, core, at(0))));
-    assert!(may(&mut table, B, ONE, at(0)), "others have theirs");
+    assert!(may(&mut table, B, ONE, at(0)), "other destinations are not affected");
     assert_eq!(table.connections(), 3);
     told(&mut table);
     table.ended(A, ONE, ConnectionOutcome::Unknown, at(0), 0);
@@ -161,7 +162,7 @@ fn cores_that_wait_for_a_connection_take_turns() {
     table.ended(A, ONE, ConnectionOutcome::Reached, at(1), 0);
     assert_eq!(granted_and_kept(&mut table), (Vec::from([TWO]), Vec::new()));
     table.ended(A, ONE, ConnectionOutcome::Reached, at(1), 0);
-    // It has none now, and has waited longest.
+    // The first core has no connection now, and has waited longest.
     assert_eq!(granted_and_kept(&mut table).0, [ONE]);
     table.ended(A, TWO, ConnectionOutcome::Reached, at(1), 0);
     assert_eq!(granted_and_kept(&mut table).0, [THREE]);
@@ -214,9 +215,9 @@ fn back_off_of_a_down_destination_grows() {
         table.ended(A, ONE, ConnectionOutcome::Failed, now, span / 4);
         // The answer is the same on every core.
         let Some(Leave::NotFor(span)) = table.ask(A, TWO, 7, now) else {
-            panic!("it is left alone")
+            panic!("the destination is down")
         };
-        assert!(may(&mut table, B, ONE, now), "others are not");
+        assert!(may(&mut table, B, ONE, now), "other destinations are not down");
         table.ended(B, ONE, ConnectionOutcome::Reached, now, 0);
         waits.push(span.as_secs() / 60);
         now = now + span;
@@ -263,7 +264,7 @@ fn down_destination_is_tried_at_once_on_request() {
     table.call_again(B);
     assert!(may(&mut table, C, ONE, at(2)));
     table.ended(C, ONE, ConnectionOutcome::Failed, at(2), 0);
-    assert_eq!(table.count(), 2, "it is the first to be forgotten");
+    assert_eq!(table.count(), 2, "B is forgotten first");
     assert!(is_down(&mut table, A, at(2)) && is_down(&mut table, C, at(2)));
 }
 
@@ -285,7 +286,7 @@ fn destination_table_evicts_the_shortest_back_off() {
     }
     assert_eq!(table.count(), 2);
     assert!(is_down(&mut table, B, at(0)) && is_down(&mut table, C, at(0)));
-    assert!(may(&mut table, A, ONE, at(0)), "it was forgotten");
+    assert!(may(&mut table, A, ONE, at(0)), "A was forgotten");
     assert_eq!(table.count(), 3, "a destination with connections stays");
 }
 
@@ -297,7 +298,7 @@ fn destination_on_trial_stays_known() {
     assert!(may(&mut table, A, ONE, at(100)));
     assert!(may(&mut table, B, ONE, at(100)));
     table.ended(B, ONE, ConnectionOutcome::Failed, at(100), 0);
-    assert!(!may(&mut table, A, TWO, at(100)), "one tries");
+    assert!(!may(&mut table, A, TWO, at(100)), "only one core tries");
     table.ended(A, ONE, ConnectionOutcome::Failed, at(100), 0);
-    assert!(is_down(&mut table, A, at(100 + 80)), "it has failed twice");
+    assert!(is_down(&mut table, A, at(100 + 80)), "A has failed twice");
 }

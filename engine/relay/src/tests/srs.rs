@@ -77,9 +77,9 @@ fn expired_or_future_srs_address_is_invalid() {
     assert_eq!(
         ours().restore(local_part(&younger), UnixTime::from_seconds(0)),
         Restored::Nobody,
-        "the day is sealed"
+        "the hash covers the day"
     );
-    // Some day its day number is valid again; until then it is not.
+    // Day numbers repeat after 1,024 days. Until then the address is not valid again.
     assert_eq!(restored(after(900 * DAY)), Restored::Nobody);
 }
 

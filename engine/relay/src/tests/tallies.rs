@@ -53,15 +53,11 @@ fn only_today_and_yesterday_are_counted() {
     assert_eq!(
         lines(&tally, 9),
         ["8 a.test no-policy-found good 1"],
-        "also where nothing was counted since"
+        "even if nothing was counted since"
     );
     assert_eq!(lines(&tally, 10), [""; 0]);
     count(&mut tally, 9);
-    assert_eq!(
-        lines(&tally, 8),
-        ["8 a.test no-policy-found good 1"],
-        "what is behind is forgotten"
-    );
+    assert_eq!(lines(&tally, 8), ["8 a.test no-policy-found good 1"], "day 7 is forgotten");
     count(&mut tally, 3);
     assert_eq!(lines(&tally, 9), [""; 0], "the clock was wrong");
     assert_eq!(lines(&tally, 3), ["3 a.test no-policy-found good 1"]);
@@ -90,6 +86,6 @@ fn domains_beyond_the_limit_count_as_others() {
     assert_eq!(
         tally.counted(8).filter(|counted| counted.domain == "late.test").count(),
         1,
-        "a day of its own"
+        "each day has its own limit"
     );
 }
