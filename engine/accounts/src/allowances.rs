@@ -13,11 +13,11 @@ use crate::directory::Directory;
 /// The limit that keeps an account from sending a message today.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Excess {
-    /// It has sent this many messages today.
+    /// The account has sent this many messages today.
     Messages(u32),
-    /// It may write to this many new external recipients a day, and the message has more.
+    /// The account may write to this many new external recipients a day, and the message has more.
     NewRecipients(u32),
-    /// Its outbox holds as much as it may.
+    /// The outbox of the account is at its limit.
     Waiting,
 }
 

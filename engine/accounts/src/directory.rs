@@ -89,8 +89,8 @@ impl Directory {
 
     /// The account that mail for `path` is delivered to.
     ///
-    /// Errors: why there is none. `is_own` tells whether an address is the machine's; such an
-    /// address literal counts as a local domain.
+    /// Errors: why there is no account. `is_own`: whether an IP address belongs to this machine.
+    /// The literal of such an address counts as a local domain.
     pub fn recipient(
         &self,
         store: &ShardedStore,
@@ -107,7 +107,8 @@ impl Directory {
         self.reader_of(store, local_part, domain.ok_or(RecipientRefusal::NotLocal)?)
     }
 
-    /// The same for an address in the form of account addresses; `None` if it is not local.
+    /// As [`Directory::recipient`], for an address in the form of account addresses. `None`: no
+    /// account gets its mail.
     pub fn recipient_at(&self, store: &ShardedStore, address: &str) -> Option<AccountId> {
         let (local_part, domain) = address.rsplit_once('@')?;
         self.reader_of(store, local_part, self.domain(domain)?).ok()
@@ -123,14 +124,14 @@ impl Directory {
         self.serves(name.as_str())
     }
 
-    /// The same for a domain name as text.
+    /// As [`Directory::has_domain`], for a name as text.
     pub fn serves(&self, domain: &str) -> bool {
         self.domain(domain).is_some()
     }
 
-    /// Whether a message from one of our domains, or from the hostname, is aligned with this domain
-    /// (DMARC, RFC 7489 section 3.1.2). It is if the domains are equal or one is below the other.
-    /// Two subdomains of one organization are also aligned, but this is not recognized here.
+    /// Whether one of our domains, or the hostname, is aligned with this domain (DMARC, RFC 7489
+    /// section 3.1.2): the two are equal, or one is a subdomain of the other. Two subdomains of one
+    /// organization are aligned too, but this is not recognized here.
     pub fn is_aligned(&self, domain: &Name, hostname: &str) -> bool {
         let names = self.domains.iter().map(|domain| domain.name.as_str()).chain([hostname]);
         let mut own = names.filter_map(|name| Name::of_bytes(name.as_bytes()).ok());
@@ -138,7 +139,7 @@ impl Directory {
     }
 
     fn domain(&self, name: &str) -> Option<&LocalDomain> {
-        // Nearly all clients write it in lower case, and an exact comparison is cheaper.
+        // Nearly all clients write the domain in lower case, and an exact comparison is cheaper.
         self.domains
             .iter()
             .find(|domain| domain.name == name || domain.name.eq_ignore_ascii_case(name))
@@ -206,7 +207,8 @@ impl Directory {
             && store.account(account).is_some_and(|known| self.forwarding(known.address).is_some())
     }
 
-    /// Where mail for an account is delivered: its inbox, or its outbox if it is forwarded.
+    /// The mailbox for the mail of an account: its inbox, or its outbox if the account forwards its
+    /// mail.
     pub fn entrance(&self, store: &ShardedStore, account: AccountId) -> Recipient {
         if self.forwards(store, account) {
             entries::arriving(account)
@@ -274,8 +276,8 @@ impl fmt::Display for Directory {
     }
 }
 
-/// `local_part@domain` in lower case, in `buffer`; `None` if it does not fit. Accounts are created
-/// with the same form.
+/// Writes `local_part@domain` in lower case into `buffer`. `None`: it does not fit. Accounts are
+/// created with addresses in this form.
 fn canonical<'a>(
     local_part: &str,
     domain: &str,

@@ -1,11 +1,11 @@
-//! Outbox entries: how they are made from a message and its envelope.
+//! Makes outbox entries from a message and its envelope.
 //!
-//! An entry covers a recipient and the following ones with the same domain and the same request for
-//! reports: up to eight, or up to four if the sender wants reports of success.
+//! An entry covers adjacent recipients with the same domain and the same wish for reports of
+//! success. It covers up to eight recipients, or up to four if the sender wants these reports.
 //!
 //! Invariants:
 //! - An entry goes to one domain, so a failure there does not delay other mail. Recipients of one
-//!   domain are adjacent in an envelope. Among these, the recipients with a requested report of
+//!   domain are adjacent in an envelope. Among them, the recipients with a requested report of
 //!   success are adjacent.
 
 use alloc::string::{String, ToString};
@@ -16,15 +16,15 @@ use store::{AccountId, Flags, OUTBOX, OutboxEntry, Packing, Recipient};
 
 /// The most recipients of a message with an external recipient: eight bits number them.
 pub const RECIPIENTS_MAX: usize = 256;
-/// The most bytes of their addresses, plus 8 for each of them.
+/// The most bytes of the recipients' addresses, with 8 more for each recipient.
 pub const ENVELOPE_BYTES_MAX: usize = 20 * 1024;
 
-/// How a message goes to external recipients: from its sender's outbox.
+/// The parts of a message in its sender's outbox, from which it goes to external recipients.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OutboxDelivery {
     /// The octets that precede the message in the outbox.
     pub head: Vec<u8>,
-    /// The outbox entries for it.
+    /// The outbox entries of the message.
     pub entries: Vec<Recipient>,
 }
 
@@ -39,7 +39,7 @@ pub fn entries_for(account: AccountId, envelope: &Envelope) -> Vec<Recipient> {
     entries
 }
 
-/// The place of arriving mail for an account that forwards its mail.
+/// The outbox entry in which mail arrives for an account that forwards its mail.
 pub(crate) fn arriving(account: AccountId) -> Recipient {
     to_outbox(account, OutboxEntry::forwarded())
 }
@@ -53,9 +53,9 @@ fn to_outbox(account: AccountId, entry: OutboxEntry) -> Recipient {
     }
 }
 
-/// The recipients in its envelope that an entry covers. The entry has their number, or it follows
-/// from how entries are made. `None`: the envelope has no such recipients, or they are not of one
-/// domain.
+/// The recipients of the envelope that an entry covers. The entry has their number, or the number
+/// follows from the way in which entries are made. `None`: the envelope has no such recipients, or
+/// they have different domains.
 pub fn recipients_of<'a>(
     entry: &OutboxEntry,
     envelope: &'a Envelope,
@@ -67,7 +67,7 @@ pub fn recipients_of<'a>(
     more.iter().all(|recipient| domain_of(&recipient.address) == domain).then_some(recipients)
 }
 
-/// The number of recipients that an entry covers if it begins with this one.
+/// The number of recipients that an entry covers if `first` is its first recipient.
 fn together(envelope: &Envelope, first: usize) -> usize {
     let all = envelope.recipients.get(first..).unwrap_or_default();
     let Some(kind) = all.first().map(kind) else { return 0 };
@@ -80,7 +80,7 @@ fn kind(recipient: &relay::OutgoingRecipient) -> (String, Packing) {
     (domain_of(&recipient.address), packing_of(recipient))
 }
 
-/// The packing of an entry for such a recipient.
+/// The packing of an entry that covers this recipient.
 pub fn packing_of(recipient: &relay::OutgoingRecipient) -> Packing {
     if recipient.wants_success() { Packing::DoneAndReported } else { Packing::Done }
 }
@@ -122,8 +122,8 @@ pub fn is_fully_qualified(domain: &str) -> bool {
     domain.contains('.')
 }
 
-/// Whether a message for this address can be in an outbox. It must be in a domain: for an address
-/// literal there is no name server that could tell the host's mail server.
+/// Whether a message for this address can be in an outbox. The address must have a domain name:
+/// name servers know no mail host for an address literal.
 pub fn may_be_posted(address: &str) -> bool {
     let domain = domain_of(address);
     !domain.starts_with('[')
@@ -155,18 +155,18 @@ mod tests {
             .filter_map(|one| one.entry)
             .collect();
         assert_eq!(made, [OutboxEntry::submitted(0, 3), OutboxEntry::submitted(3, 1)]);
-        let those = |first, count| {
+        let covered = |first, count| {
             let recipients = recipients_of(&OutboxEntry::submitted(first, count), &envelope)?;
             Some(recipients.iter().map(|recipient| recipient.address.as_str()).collect::<Vec<_>>())
         };
-        assert_eq!(those(0, 3), Some(addresses[..3].to_vec()));
-        // This also holds for another grouping than that of this program.
-        assert_eq!(those(0, 2), Some(addresses[..2].to_vec()));
-        assert_eq!(those(1, 1), Some(addresses[1..2].to_vec()));
+        assert_eq!(covered(0, 3), Some(addresses[..3].to_vec()));
+        // Entries that are grouped in another way can be read too.
+        assert_eq!(covered(0, 2), Some(addresses[..2].to_vec()));
+        assert_eq!(covered(1, 1), Some(addresses[1..2].to_vec()));
         // An entry of format 3 does not have the number of its recipients.
-        assert_eq!(those(1, 0), Some(addresses[1..3].to_vec()));
+        assert_eq!(covered(1, 0), Some(addresses[1..3].to_vec()));
         for (first, count) in [(0, 5), (3, 2), (4, 1), (200, 1), (4, 0), (0, 4), (2, 2)] {
-            assert_eq!(those(first, count), None, "{count} from {first} on");
+            assert_eq!(covered(first, count), None, "{count} from {first} on");
         }
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! A password hash costs about 20 ms and cannot be interrupted. So it is a job that another core
 //! may compute, one per turn and after everything else in the turn (crate `compute`). A password
-//! that was right within the last hour needs no hash. A SCRAM proof needs none either: it moves
-//! that cost to the client, and costs a few hashes of a hundred bytes here. The answer to a failed
-//! login is delayed by the throttle. The answer to a successful one is not delayed. This is the
-//! same for all protocols: an attempt is begun, decided and ended here, and its session only
-//! reports the result.
+//! that was right within the last hour needs no hash. A SCRAM proof needs none either: the client
+//! bears that cost, and this server only computes a few hashes of a hundred bytes. The throttle
+//! delays the answer to a failed login, but not the answer to a successful login. All protocols
+//! share this: an attempt is begun, decided and ended here, and its session only reports the
+//! result.
 //!
-//! An unknown name, or an account without a verifier, gets the same answers as any other
+//! An unknown name, or an account without a verifier, gets the same answers as any other name
 //! ([`Verifier::for_unknown_name`]).
 
 use alloc::collections::VecDeque;
@@ -39,20 +39,20 @@ pub fn hashed(session: FrameId) -> Continuation {
     Continuation { frame: session, entry: LoginWaitPoint::Hashed.entry() }
 }
 
-/// The most bytes of a name or a password that are kept until a login is decided. Those of accounts
-/// are shorter, so truncation never makes a wrong one right.
+/// The most bytes of a name or a password that are kept until a login is decided. Names and
+/// passwords of accounts are shorter, so truncation never makes a wrong value right.
 const WORD_BYTES_MAX: usize = 1024;
 
 const _: () = assert!(PASSWORD_BYTES_MAX < WORD_BYTES_MAX);
 
-/// The most failures that other cores have not been told of. Further failures are not shared.
+/// The most failures that wait to be told to other cores. Further failures are not shared.
 const FAILURES_MAX: usize = 1024;
 
 /// A login that waits for its decision or its answer.
 pub struct LoginAttempt {
     login: LoginAccount,
     proof: Option<ScramProof>,
-    /// Bytes of its password, which is kept until its hash is known.
+    /// The length of the password in bytes. The password is kept until its hash is known.
     password_bytes: usize,
     peer: IpAddr,
     throttled: Throttled,
@@ -72,30 +72,31 @@ enum Throttled {
 /// The state of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum AttemptState {
-    /// Its password is being hashed, or waits for that.
+    /// The password is being hashed, or waits to be hashed.
     Hashing(JobNumber),
-    /// Its proof will be checked in its turn.
+    /// The proof will be checked in the attempt's turn.
     Proving,
-    /// Its password was known to be right on arrival, and the account had this password then.
+    /// The password was known to be right on arrival. The mark is of the account's password at that
+    /// time.
     Verified(AccountId, PasswordMark),
-    /// It succeeded. The operation that it is for may still take time.
+    /// The attempt succeeded. The operation that the client logs in for may still take time.
     Granted,
-    /// Its address has too many attempts in progress.
+    /// The client's address has too many attempts in progress.
     TooMany,
-    /// It failed, and the answer is delayed.
+    /// The attempt failed, and the answer is delayed.
     Refused,
 }
 
 /// The decision about an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// It succeeded.
+    /// The attempt succeeded.
     Granted(AccountId),
-    /// It failed.
+    /// The attempt failed.
     Refused,
-    /// It failed, and the client is told at the deadline that was set for it.
+    /// The attempt failed, and the client is told at the deadline of its connection.
     HeldBack,
-    /// Its address has too many attempts in progress: it was not checked.
+    /// The client's address has too many attempts in progress: the attempt was not checked.
     TooMany,
 }
 
@@ -134,7 +135,7 @@ pub struct Logins {
 }
 
 impl LoginAttempt {
-    /// The memory that it takes beside its own size.
+    /// The bytes of memory that the attempt takes besides its own size.
     pub fn kept_bytes(&self) -> usize {
         self.login.name.len() + self.password_bytes
     }
@@ -144,17 +145,17 @@ impl LoginAttempt {
         self.signature
     }
 
-    /// Whether it failed and its answer is delayed.
+    /// Whether the attempt failed and its answer is delayed.
     pub fn is_held_back(&self) -> bool {
         self.state == AttemptState::Refused
     }
 
-    /// Whether it succeeded and its operation is not complete yet.
+    /// Whether the attempt succeeded and its operation is not complete yet.
     pub fn is_granted(&self) -> bool {
         self.state == AttemptState::Granted
     }
 
-    /// The account that it is for, if that exists.
+    /// The account that the attempt is for, if the account exists.
     pub fn account(&self) -> Option<AccountId> {
         self.login.account
     }
@@ -174,8 +175,8 @@ impl Logins {
         }
     }
 
-    /// Counts an attempt as in progress. Returns false if its address has too many: then it is
-    /// refused without a check.
+    /// Counts an attempt as in progress. Returns false if its address has too many attempts. Then
+    /// the attempt is refused without a check.
     fn is_counted(&mut self, peer: IpAddr, throttled: Throttled, now: Instant) -> bool {
         self.under_way += 1;
         throttled == Throttled::No || self.throttle.login_begins(peer, now)
@@ -192,7 +193,7 @@ impl Logins {
         &self.throttle
     }
 
-    /// The verdict on an attempt that succeeded for `granted`, or failed.
+    /// The verdict on an attempt that succeeded for the account `granted`. `None`: it failed.
     fn verdict(
         &mut self,
         attempt: &LoginAttempt,
@@ -235,7 +236,7 @@ impl Logins {
         self.throttle.failure_known(failure.peer, &failure.name, now);
     }
 
-    /// The attempt has been answered, or its connection is gone.
+    /// Removes an attempt that was answered, or that has lost its connection.
     pub fn end(&mut self, attempt: &LoginAttempt, now: Instant) {
         self.under_way -= 1;
         let is_undecided_or_right = match attempt.state {
@@ -275,8 +276,8 @@ impl Logins {
         verifier(&login, store).puzzle(nonce)
     }
 
-    /// A client has sent its credentials. The decision follows in a later turn of the caller's
-    /// session.
+    /// Begins an attempt with the credentials of a client. The decision follows in a later turn of
+    /// the caller's session.
     pub fn begin(
         &mut self,
         credentials: Credentials<'_>,
@@ -317,7 +318,7 @@ impl Logins {
         }
     }
 
-    /// Requests the hash that decides a password, unless it is known to be right without one.
+    /// Requests the hash that decides a password, unless the password is known to be right already.
     fn look_at_password(
         &mut self,
         login: &LoginAccount,
@@ -341,7 +342,7 @@ impl Logins {
     }
 
     /// The account that a computed hash grants access to. If the password has been changed in the
-    /// meantime, it is wrong now.
+    /// meantime, the old password is wrong now.
     fn let_in_by(
         &mut self,
         login: &LoginAccount,
@@ -354,7 +355,8 @@ impl Logins {
         Some(known.id)
     }
 
-    /// Decides an attempt in its turn, if it still waits: its hash is computed, or it needs none.
+    /// Decides an attempt in its turn. `None`: its hash is not computed yet, or it was decided
+    /// before.
     pub fn decide(
         &mut self,
         attempt: &mut LoginAttempt,
@@ -368,7 +370,7 @@ impl Logins {
             AttemptState::Verified(account, mark) if is_password(account, mark, cx.store) => {
                 LoginDecision::Granted(account)
             }
-            // The password has changed since then.
+            // The password has changed since the attempt began.
             AttemptState::Verified(..) => self.verdict(attempt, None, now),
             AttemptState::Hashing(number) => {
                 let result = cx.compute.take_result(number)?;

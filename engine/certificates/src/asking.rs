@@ -1,7 +1,7 @@
 //! Requests for the TLS certificates over HTTP: access control, and replies.
 //!
-//! An administrator lists the certificates (GET), or uploads one with its chain and its key that
-//! replaces others (PUT). Each request carries the administrator's credentials.
+//! An administrator lists the certificates (GET), or uploads a certificate with its chain and key,
+//! which replaces others (PUT). Each request carries the administrator's credentials.
 //!
 //! Invariant: certificates are managed over TLS only.
 //!
@@ -51,14 +51,14 @@ impl CertificateAction {
                 "Use HTTPS: this page is not available without TLS.\n".into(),
             ));
         }
-        let wish = if question.method == Method::Put {
+        let action = if question.method == Method::Put {
             CertificateAction::Replace
         } else {
             CertificateAction::Read
         };
         let (name, password) =
             question.authorization.and_then(http::credentials).ok_or_else(unknown)?;
-        Ok((wish, name, password))
+        Ok((action, name, password))
     }
 }
 

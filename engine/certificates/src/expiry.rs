@@ -8,10 +8,10 @@ use tls::{Certificate, Day};
 
 const DAY_SECONDS: u64 = 24 * 3600;
 
-/// How long before its end the warnings about a certificate begin.
+/// How long before the end of a certificate the warnings begin.
 const WARNING_SECONDS: u64 = 14 * DAY_SECONDS;
 
-/// The ends of the certificates, and the time of the next check.
+/// The names and end dates of the certificates, and the time of the next check.
 #[derive(Default)]
 pub(super) struct Expiry {
     ends: Vec<(String, UnixTime)>,

@@ -1,4 +1,4 @@
-//! A new certificate: from the upload into the store, and from there to all cores.
+//! Stores an uploaded certificate, and then puts it into force on all cores.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -24,7 +24,7 @@ const REMOVED: Continuation =
     Continuation { frame: FRAME, entry: CertificateWaitPoint::Removed.entry() };
 
 impl Certificates {
-    /// A certificate was uploaded. Starts to store it, unless it is invalid.
+    /// Starts to store an uploaded certificate, unless it is invalid.
     pub(super) fn begin_keeping(
         &mut self,
         upload: CertificateUpload,
@@ -71,7 +71,8 @@ impl Certificates {
         }
     }
 
-    /// The store has space for more, has committed the certificate, or refuses it.
+    /// Takes the store's answer: it has space for more, has committed the certificate, or refuses
+    /// it.
     #[cold]
     #[inline(never)]
     pub(super) fn was_kept(&mut self, outcome: Outcome, cx: &mut CertificateContext<'_>) {
@@ -99,7 +100,7 @@ impl Certificates {
         keeping
     }
 
-    /// The certificate is durable, so it takes effect.
+    /// Puts the new certificate into force, since it is durable.
     fn show_kept(&mut self, cx: &mut CertificateContext<'_>) {
         let Keeping { upload, account, mut next, .. } = *self.kept();
         let messages = cx.store.own.store.messages(account, INBOX);
@@ -118,7 +119,7 @@ impl Certificates {
         self.remove_superseded(account, cx);
     }
 
-    /// This many other cores were told to show the new list.
+    /// Sets the number of other cores that were told to show the new list.
     pub fn others_are_told(&mut self, others: usize, cx: &mut CertificateContext<'_>) {
         let Expect::Shown(rollout) = &mut self.expect else {
             unreachable!("no new certificate is shown")
@@ -127,7 +128,7 @@ impl Certificates {
         self.answer_when_shown(cx);
     }
 
-    /// Another core shows the list of this version.
+    /// Notes that another core shows the list of this version.
     pub fn another_shows(&mut self, version: ListVersion, cx: &mut CertificateContext<'_>) {
         if let Expect::Shown(rollout) = &mut self.expect {
             rollout.another_shows(version);
@@ -145,9 +146,9 @@ impl Certificates {
         }
     }
 
-    /// Removes stored certificates that are not in force any more, except those that the disk could
-    /// not read. Newer ones take precedence, so a certificate that cannot be removed now may go
-    /// with the next one.
+    /// Removes stored certificates that are no longer in force, except those that the disk could
+    /// not read. If a certificate cannot be removed now, newer ones still take precedence, and the
+    /// next removal includes it.
     fn remove_superseded(&mut self, account: AccountId, cx: &mut CertificateContext<'_>) {
         let store = &mut cx.store.own.store;
         let Certificates { shown, unread, .. } = &*self;

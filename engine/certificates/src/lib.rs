@@ -1,9 +1,9 @@
-//! TLS certificates that replace others while the machine serves. They are checked like those of
-//! the configuration, stored in the log, and shown on all cores.
+//! TLS certificates that replace others while the machine serves. They are checked like the
+//! certificates of the configuration, stored in the log, and shown on all cores.
 //!
-//! An uploaded certificate is a message in an internal account, with its chain and its key, in the
-//! PEM form in which it came. One core owns that account. Only this core replaces certificates, one
-//! at a time:
+//! An uploaded certificate is a message in an internal account. The message has the certificate,
+//! its chain and its key, in the uploaded PEM form. Only the core that owns this account replaces
+//! certificates, one at a time:
 //!
 //! ```text
 //!   session, on any core ── the PEM ──▸ owner: check it ─▸ commit the message ─▸ all cores show it
@@ -11,19 +11,21 @@
 //!                                                            remove superseded messages ◂─┘
 //! ```
 //!
-//! **The rule.** The new certificate replaces every other one for the names that both have. It is
-//! placed before the first certificate with a common name. A certificate is removed if the new one
-//! covers all of its names. Without a common name the new one is placed last. So a certificate with
-//! a name of the first one becomes the first, which is the default for unknown names. After a
-//! restart the same is repeated: starting from the certificates of the configuration, the stored
-//! messages are applied in order. But if the validity of a configured certificate began after a
-//! message was stored, the configured one is newer and stays.
+//! **The rule.** The new certificate replaces every other certificate for the names that both have.
+//! It is placed before the first certificate that shares a name with it. If none shares a name, the
+//! new certificate is placed last. A certificate is removed if the new one covers all of its names.
+//! So if the new certificate shares a name with the first one, it becomes the first, which is the
+//! default for unknown names.
+//!
+//! After a restart, the stored messages are applied in order to the certificates of the
+//! configuration. But a configured certificate stays if its validity began after a message was
+//! stored: then the configured one is newer.
 //!
 //! Invariants:
 //! - A client is told that a certificate is shown only after it is durable and all cores show it.
 //! - A message is removed only after its replacement is durable, so after a power cut the old or
 //!   the new one exists.
-//! - Lists of certificates have versions, and a core never returns to an older one.
+//! - Lists of certificates have versions, and a core never returns to an older list.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -26,9 +26,9 @@ const TRIES: u8 = 10;
 /// The progress of reading the stored certificates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadSoFar {
-    /// Something is still to be read.
+    /// A part is still to be read.
     Part,
-    /// All of them are read.
+    /// All stored certificates are read.
     All,
 }
 
@@ -41,7 +41,7 @@ impl Certificates {
         matches!(&self.expect, Expect::Stored(reading) if !waits(reading))
     }
 
-    /// The machine stops, so no part is read again.
+    /// Cancels a repeated read that waits, since the machine stops.
     pub fn stop_reading(&mut self) {
         if let Expect::Stored(reading) = &mut self.expect {
             reading.again = None;
@@ -72,7 +72,7 @@ impl Certificates {
         self.expect = Expect::Stored(Box::new(reading));
     }
 
-    /// Continues to read.
+    /// Continues to read the stored certificates.
     #[cold]
     #[inline(never)]
     pub fn read_on(&mut self, cx: &mut CertificateContext<'_>) -> ReadSoFar {
@@ -99,7 +99,7 @@ impl Certificates {
         ReadSoFar::Part
     }
 
-    /// A part of a message was read, or cannot be read.
+    /// Takes the store's answer: a part of a message, or the refusal to read it.
     #[cold]
     #[inline(never)]
     pub(super) fn was_read(&mut self, outcome: Outcome, cx: &mut CertificateContext<'_>) {

@@ -1,8 +1,8 @@
-//! An uploaded certificate that is durable, until all cores show it. Then the session that sent it
-//! gets its reply.
+//! The rollout of an uploaded, durable certificate to all cores. When all cores show the
+//! certificate, the session that sent it gets its reply.
 //!
-//! Invariant: an answer counts only for the version of the list that it is about. When the machine
-//! starts, other cores answer for the first list, and such an answer may come late.
+//! Invariant: a core's answer counts only for the version of the list that it names. When the
+//! machine starts, other cores answer for the first list, and such an answer may arrive late.
 
 use channel::Ticket;
 
@@ -12,22 +12,22 @@ use super::shown::ListVersion;
 pub(super) struct Rollout {
     ticket: Ticket,
     version: ListVersion,
-    /// The number of other cores that do not show it yet. `None`: they were not told yet.
+    /// The number of other cores that do not show the list yet. `None`: they were not told yet.
     left: Option<usize>,
 }
 
 impl Rollout {
-    /// This version has a certificate that the session with this ticket has sent.
+    /// The rollout of a version with a certificate that the session with this ticket has sent.
     pub(super) fn new(ticket: Ticket, version: ListVersion) -> Rollout {
         Rollout { ticket, version, left: None }
     }
 
-    /// This many other cores were told to show it.
+    /// Sets the number of other cores that were told to show the list.
     pub(super) fn others_are_told(&mut self, others: usize) {
         self.left = Some(others);
     }
 
-    /// Another core shows this version.
+    /// Notes that another core shows this version.
     pub(super) fn another_shows(&mut self, version: ListVersion) {
         if version == self.version
             && let Some(left) = &mut self.left

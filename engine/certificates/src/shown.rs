@@ -1,4 +1,4 @@
-//! The certificates in force, and uploads that replace them. These are the messages between cores.
+//! The certificates in force, and uploads that replace them. Cores send these types to each other.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -11,14 +11,14 @@ use machine::UnixTime;
 use store::Uid;
 use tls::{Certificate, Day};
 
-/// The kind of reason why a certificate is refused. The text goes with it.
+/// The kind of reason why a certificate is refused. A text explains the reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Obstacle {
-    /// It is invalid.
+    /// The certificate is invalid.
     Unfit,
-    /// There is no space to store it.
+    /// There is no space to store the certificate.
     NoSpace,
-    /// It may be retried later.
+    /// The upload may be retried later.
     Later,
 }
 
@@ -27,13 +27,13 @@ pub type Replaced = Result<String, (Obstacle, String)>;
 
 /// A certificate that will replace others.
 pub struct CertificateUpload {
-    /// The session that sent it.
+    /// The ticket of the session that sent the certificate.
     pub ticket: Ticket,
-    /// With its chain and its key, in PEM.
+    /// The certificate with its chain and its key, in PEM.
     pub pem: Vec<u8>,
 }
 
-/// Counts the lists of certificates that were in force one after the other.
+/// The version of a list of certificates. Each new list has the next version.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct ListVersion(pub(super) u32);
 
@@ -53,8 +53,8 @@ pub struct Shown {
 #[derive(Clone, Debug)]
 pub(super) struct ShownCertificate {
     pub(super) certificate: Certificate,
-    /// Since when it is in force: the time of its upload. For a configured one, the start of its
-    /// validity.
+    /// The time from which the certificate is in force: its upload, or the start of its validity if
+    /// it is configured.
     pub(super) since: UnixTime,
     pub(super) origin: CertificateOrigin,
 }
@@ -69,7 +69,7 @@ pub(super) enum CertificateOrigin {
 }
 
 impl Shown {
-    /// The list with `new` in it. Errors: why it is refused.
+    /// The list with `new` in it. Errors: why `new` is refused.
     pub(super) fn with(&self, new: ShownCertificate) -> Result<Shown, String> {
         let is_newer = |own: &ShownCertificate| {
             own.origin == CertificateOrigin::Configuration && own.since > new.since
@@ -101,7 +101,7 @@ impl Shown {
         self.all.iter().map(|entry| entry.certificate.clone()).collect()
     }
 
-    /// Whether the message with this UID is in force.
+    /// Whether a certificate in force is stored in the message with this UID.
     pub(super) fn has_message(&self, uid: Uid) -> bool {
         self.all.iter().any(|entry| entry.origin == CertificateOrigin::Stored(uid))
     }

@@ -35,8 +35,8 @@ tasks::points! {
 /// The frame of these wait points, which no connection has.
 pub(super) const FRAME: FrameId = FrameId::new(u32::MAX, 0);
 
-/// The account with the certificates. It is no valid address, so it receives no mail, and no client
-/// can log in.
+/// The account with the certificates. Its name is not a valid address, so the account receives no
+/// mail, and no client can log in to it.
 pub const ACCOUNT: &str = "certificates";
 
 /// The parts of a core that this crate uses.
@@ -45,9 +45,9 @@ pub struct CertificateContext<'c> {
     pub turn: Turn,
     /// All connections of this core.
     pub connections: &'c mut Connections,
-    /// The stores of all cores, as one.
+    /// The stores of all cores, used as one store.
     pub store: &'c mut ShardedStore,
-    /// Lines for the operator.
+    /// The console lines for the operator.
     pub console: &'c mut ConsoleLines,
 }
 
@@ -55,7 +55,8 @@ pub struct CertificateContext<'c> {
 pub enum CertificateEvent {
     /// Sends an upload to the core that owns the account.
     Upload(CoreId, Box<CertificateUpload>),
-    /// Tells all other cores to show these. [`Certificates::others_are_told`] gets their number.
+    /// Tells all other cores to show this list. [`Certificates::others_are_told`] gets their
+    /// number.
     Show(Arc<Shown>),
     /// Tells the owner of the account that this core shows the list of this version.
     Shows(CoreId, ListVersion),

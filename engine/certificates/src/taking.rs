@@ -18,7 +18,7 @@ use super::state::{
 const UPLOADS_MAX: usize = 8;
 
 impl Certificates {
-    /// A certificate was uploaded that will replace others.
+    /// Queues an uploaded certificate.
     pub fn upload_arrived(&mut self, upload: CertificateUpload) {
         self.uploads.push_back(upload);
     }
@@ -56,7 +56,7 @@ impl Certificates {
         }
     }
 
-    /// The store has completed a request about a certificate.
+    /// Takes the store's answer to a request about a certificate.
     pub fn woken(
         &mut self,
         entry: tasks::EntryPoint,
@@ -66,7 +66,7 @@ impl Certificates {
         match CertificateWaitPoint::of(entry) {
             Some(CertificateWaitPoint::Read) => self.was_read(outcome, cx),
             Some(CertificateWaitPoint::Kept) => self.was_kept(outcome, cx),
-            // A certificate that was not removed now goes with the next one.
+            // If a certificate could not be removed, the next removal includes it.
             Some(CertificateWaitPoint::Removed) => {}
             None => unreachable!("the store was not asked at {entry:?}"),
         }
@@ -91,15 +91,15 @@ impl Certificates {
         self.judge(cx);
     }
 
-    /// Decides whether browsers are told to use TLS only. Cached responses contain that, so they
-    /// are dropped when it changes.
+    /// Decides whether browsers are told to use TLS only. Cached responses contain this decision,
+    /// so they are dropped when it changes.
     pub fn judge(&mut self, cx: &mut CertificateContext<'_>) {
         if cx.connections.tls_mut().judge_certificates(cx.turn.wall) {
             self.events.push_back(CertificateEvent::PagesAreOutdated);
         }
     }
 
-    /// The owner of the account has sent a new list.
+    /// Shows a new list from the owner of the account, and tells the owner.
     pub fn arrived(&mut self, from: CoreId, shown: Arc<Shown>, cx: &mut CertificateContext<'_>) {
         let version = shown.version;
         self.show(shown, cx);

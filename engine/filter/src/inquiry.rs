@@ -1,14 +1,14 @@
-//! The question to the filter about one message: asked over HTTP when all other checks are done
-//! (`relay::filter`).
+//! The question to the filter about one message. It is sent over HTTP when all other checks are
+//! done (`relay::filter`).
 //!
 //! ```text
 //!   Arriving ── all of it ──▸ Waiting (its turn) ──▸ Sought, Spoken ──▸ Over
 //!      └── too large, or too much memory in use for others ──────────────┘
 //! ```
 //! Invariants:
-//! - A message does not wait longer than the filter may take, including its turn and the lookup of
-//!   the filter's host. After that the filter counts as away, and the configuration decides about
-//!   the message.
+//! - A message waits no longer than the configured time, which includes the wait for its turn and
+//!   the lookup of the filter's host. After that the configuration decides about the message. If
+//!   the filter was being asked, it counts as away.
 //! - A filter that is away is not asked, and no message waits for it.
 //! - Whatever happens to the session, the memory of the message is released, the connection is
 //!   ended, and the next message has its turn.
@@ -46,7 +46,7 @@ pub struct FilterQuery {
     greeting_name: Box<str>,
     /// The message as it came, until it is sent.
     message: Vec<u8>,
-    /// The bytes that are charged for it.
+    /// The bytes of memory that are reserved for the message.
     kept: usize,
     until: Instant,
     question: Option<Box<FilterQuestion>>,
@@ -62,7 +62,7 @@ pub struct FilterQuery {
 enum Stage {
     /// The message is arriving.
     Arriving,
-    /// It waits for its turn.
+    /// The message waits for its turn.
     Waiting,
     /// The addresses of the filter are being looked up.
     Sought,
@@ -79,8 +79,8 @@ struct FilterConnection {
 }
 
 impl FilterQuery {
-    /// For a message that begins now. The session of `caller` brings the message. `at`: where it
-    /// waits for answers about names.
+    /// A question about a message that begins to arrive on the session of `caller`. `at`: the
+    /// continuation for answers from name servers.
     pub fn begin(greeting_name: &str, caller: Caller, at: Continuation) -> Box<FilterQuery> {
         Box::new(FilterQuery {
             stage: Stage::Arriving,
@@ -123,7 +123,7 @@ impl FilterQuery {
         matches!(self.stage, Stage::Arriving)
     }
 
-    /// All of the message has come, with this reverse path and these recipients.
+    /// Ends the message, and gives its reverse path and its recipients.
     pub fn ended(
         &mut self,
         (reverse_path, recipients): (&str, &[String]),
@@ -137,16 +137,16 @@ impl FilterQuery {
         }
         let (address, hello, hostname) =
             (self.caller.address, &*self.greeting_name, &*filter.hostname);
-        let said =
+        let envelope =
             FilterEnvelope { address, hello, reverse_path, recipients, hostname, identifier };
         let message = core::mem::take(&mut self.message);
         let (host, password) = (filter.named.place.to_string(), filter.named.password.as_deref());
-        self.question = Some(Box::new(FilterQuestion::about(message, &said, &host, password)));
+        self.question = Some(Box::new(FilterQuestion::about(message, &envelope, &host, password)));
         self.until = now + filter.named.timeout;
         self.stage = Stage::Waiting;
     }
 
-    /// Whether the verdict is known. If it is not, the inquiry continues.
+    /// Continues the question as far as possible. Returns whether the verdict is known.
     pub fn is_known(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
         loop {
             let is_moving = match self.stage {
@@ -211,7 +211,7 @@ impl FilterQuery {
         true
     }
 
-    /// Takes in the answer of name servers. Returns the answer if it belongs to another question.
+    /// Takes an answer of name servers. Returns the answer if it belongs to another question.
     pub fn name_known(&mut self, number: QuestionNumber, known: Known) -> Option<Known> {
         let Some((_, question)) = self.asked.take_if(|(asked, _)| *asked == number) else {
             return Some(known);
@@ -238,7 +238,7 @@ impl FilterQuery {
         true
     }
 
-    /// Sends what can be sent, and looks whether the filter has answered.
+    /// Sends the output that has buffer space, and checks whether the filter has answered.
     fn speak(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
         let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else {
             return false;
@@ -266,7 +266,7 @@ impl FilterQuery {
         true
     }
 
-    /// Something has happened to the connection.
+    /// Processes an event of the connection.
     pub fn transport_event(&mut self, event: TransportEvent, cx: &mut FilterContext<'_>) {
         let (Some(line), Some(question)) = (&mut self.line, &mut self.question) else { return };
         match event {
@@ -277,11 +277,11 @@ impl FilterQuery {
         }
     }
 
-    /// Gives the question up. `false`: it was not under way.
+    /// Gives the question up. Returns false if it was not under way.
     pub fn give_up(&mut self, filter: &mut Filter, cx: &mut FilterContext<'_>) -> bool {
         match self.stage {
             Stage::Arriving | Stage::Over(_) => return false,
-            // The machine stops, or other messages came first: that says nothing about the filter.
+            // If the machine stops, or other messages were first, the filter is not to blame.
             _ if cx.turn.now < self.until => self.is_unknown(filter, cx),
             Stage::Waiting => self.is_unknown(filter, cx),
             Stage::Sought | Stage::Spoken => self.is_away("does not answer in time", filter, cx),
@@ -317,7 +317,7 @@ impl FilterQuery {
         filter.kept -= core::mem::take(&mut self.kept);
     }
 
-    /// Ends the connection: properly if the filter has answered.
+    /// Closes the connection properly if the filter has answered. Otherwise ends it at once.
     fn hang_up(&mut self, cx: &mut FilterContext<'_>) {
         let Some(mut line) = self.line.take() else { return };
         let is_answered = self
@@ -332,7 +332,7 @@ impl FilterQuery {
     }
 }
 
-/// The verdict on a message about which the filter has said nothing.
+/// The verdict on a message about which the filter has not answered.
 fn verdict_of(when_away: WhenAway) -> FilterVerdict {
     match when_away {
         WhenAway::Accept => FilterVerdict::Clean,

@@ -1,16 +1,17 @@
-//! The filter that the configuration names, for one core: which messages it is asked about, which
-//! wait for their turn, and whether it answers. The question about one message is a
-//! [`FilterQuery`].
+//! The content filter of the configuration, for one core: the messages that it is asked about, the
+//! messages that wait for their turn, and whether the filter answers. The question about one
+//! message is a [`FilterQuery`].
 //!
-//! Each core asks for itself, on connections of its own, one for each message.
+//! Each core asks the filter itself, and makes one connection for each message.
 //!
 //! Invariants:
-//! - At most [`QUESTIONS_MAX`] messages of a core are asked about at a time. Others wait for their
-//!   turn, in their order, no longer than the filter may take.
-//! - The memory for all messages of a core is limited to what [`FilterConfig::new`] was given, and
-//!   for one message to [`MESSAGE_OCTETS_MAX`].
-//! - A filter that did not answer is not asked for [`QUIET`], so no message waits for it. The
-//!   console is told when it stops answering and when it answers again, but not for each message.
+//! - A core asks about at most [`QUESTIONS_MAX`] messages at a time. Other messages wait for their
+//!   turn, in their order, but no longer than the configured time.
+//! - The messages of a core take at most the memory that [`Filter::new`] was given, and one message
+//!   at most [`MESSAGE_OCTETS_MAX`].
+//! - After a filter did not answer, it is not asked for [`QUIET`], so no message waits for it. The
+//!   console shows when the filter stops answering and when it answers again, but nothing for each
+//!   message.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -33,11 +34,11 @@ use tasks::FrameId;
 pub use inquiry::FilterQuery;
 pub use relay::filter::FilterVerdict;
 
-/// The most messages of a core that are asked about at a time.
+/// The most messages of a core that the filter is asked about at a time.
 const QUESTIONS_MAX: usize = 16;
-/// How long a filter that did not answer is not asked.
+/// The time for which a filter is not asked after it did not answer.
 const QUIET: Micros = Micros::from_secs(60);
-/// A larger message is not asked about: spam is sent in large numbers, and is small.
+/// The filter is not asked about a larger message: spam is sent in large numbers, and is small.
 pub const MESSAGE_OCTETS_MAX: usize = 512 * 1024;
 
 /// The parts of a core for a question to the filter.
@@ -46,16 +47,16 @@ pub struct FilterContext<'c> {
     pub turn: Turn,
     /// All connections of this core.
     pub connections: &'c mut Connections,
-    /// The questions to name servers.
+    /// The lookups at name servers.
     pub names: &'c mut NameLookups,
 }
 
-/// A filter.
+/// The filter, as one core knows it.
 pub struct Filter {
     named: configuration::FilterConfig,
-    /// Our name.
+    /// The name of this server.
     hostname: String,
-    /// Private networks in which it may be.
+    /// The private networks in which the filter may be.
     private_networks: Vec<Prefix>,
     /// The sessions with an open request about their message.
     asking: Vec<FrameId>,
@@ -91,7 +92,7 @@ impl Filter {
         }
     }
 
-    /// Messages that are asked about, and those that wait for it.
+    /// The number of messages that the filter is asked about, or that wait for their turn.
     pub fn under_way(&self) -> usize {
         self.asking.len() + self.waiting.len()
     }
@@ -106,19 +107,20 @@ impl Filter {
         self.line.take()
     }
 
-    /// Whether it may be asked now.
+    /// Whether the filter may be asked now.
     fn may_be_asked(&self, now: Instant) -> bool {
         self.asked_again_at <= now
     }
 
-    /// Reserves memory for more bytes. False: there is not enough.
+    /// Reserves memory for more bytes. Returns false if there is not enough.
     fn keep(&mut self, octets: usize) -> bool {
         let has_room = self.kept + octets <= self.kept_max;
         self.kept += if has_room { octets } else { 0 };
         has_room
     }
 
-    /// Whether it is the turn of this session's message. If not, the session is resumed when it is.
+    /// Whether it is the turn of this session's message. If not, the session is resumed in its
+    /// turn.
     fn is_turn_of(&mut self, session: FrameId) -> bool {
         if self.asking.contains(&session) {
             return true;
@@ -134,7 +136,7 @@ impl Filter {
         is_turn
     }
 
-    /// The question about this session's message is over: the next one has its turn.
+    /// Ends the question about this session's message. The next session has its turn.
     fn is_done_with(&mut self, session: FrameId, connections: &mut Connections) {
         self.asking.retain(|own| *own != session);
         self.waiting.retain(|own| *own != session);
@@ -143,14 +145,14 @@ impl Filter {
         }
     }
 
-    /// The filter has answered.
+    /// Notes that the filter has answered.
     fn answered(&mut self) {
         if core::mem::take(&mut self.is_away) {
             self.line = Some(format!("filter: {} answers again", self.named.place));
         }
     }
 
-    /// The filter has not answered, for this reason.
+    /// Notes that the filter has not answered, for this reason.
     fn did_not_answer(&mut self, why: &str, now: Instant) {
         self.asked_again_at = now + QUIET;
         let meanwhile = match self.named.when_away {

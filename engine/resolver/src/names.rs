@@ -2,14 +2,14 @@
 //! (crate `dns`) with its cache. Other cores ask by messages, and get their answers as messages.
 //!
 //! Invariants:
-//! - Each question is answered once, in a later call than the one that asks: within
-//!   [`dns::QUESTION_SPAN_MAX`], unless the machine stops meanwhile.
-//! - No question is sent if no name server is known. The servers are those that the configuration
-//!   names, or, if it says nothing of the network, those that the network names.
-//! - Waiting is bounded: questions to the servers, of which some are reserved for outgoing mail,
-//!   askers of each, and bytes in the cache. Each address and each network of clients has a share
-//!   of the questions and of the askers (`dns::LookupClient`). A question above the share is
-//!   [`Unanswered::Busy`] at once.
+//! - Each question is answered once, in a later call than the one that asks. The answer arrives
+//!   within [`dns::QUESTION_SPAN_MAX`], unless the machine stops before.
+//! - No question is sent if no name server is known. The configuration names the servers. If it
+//!   does not describe the network, the network names them.
+//! - Limits bound the questions to the servers, the askers of each question, and the bytes in the
+//!   cache. Some questions are reserved for outgoing mail. Each client address and each client
+//!   network has a share of the questions and of the askers (`dns::LookupClient`). A question above
+//!   the share is answered with [`Unanswered::Busy`] at once.
 //! - Ports and streams belong to waiting questions, and end with them.
 
 use alloc::boxed::Box;
@@ -27,20 +27,20 @@ use machine::{CoreId, Instant};
 use net::{ConnectionId, Net};
 use tasks::Continuation;
 
-/// Each question binds a UDP port, and `net` has as many. Clients choose the questions about them,
-/// so some are reserved for outgoing mail.
+/// The limits of the resolver. Each question binds a UDP port, and `net` has as many ports. Clients
+/// cause the questions about them, so some questions are reserved for outgoing mail.
 const LIMITS: Limits = Limits { questions: 128, of_clients: 96, askers: 128, cache_bytes: 1 << 20 };
 
 /// The asker of a question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asker {
-    /// The core that asks. `None`: this one.
+    /// The core that asks. `None`: this core.
     core: Option<CoreId>,
     /// The frame that asks, and the point at which it waits.
     at: Continuation,
     /// The number of the core's question.
     number: QuestionNumber,
-    /// The client that the question is about. `None`: this machine itself asks it.
+    /// The client that the question is about. `None`: this machine asks for itself.
     client: Option<LookupClient>,
 }
 
@@ -50,7 +50,7 @@ impl OnBehalf for Asker {
     }
 }
 
-/// Names a question of a core.
+/// The number of a question, unique on the core that asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QuestionNumber(u64);
 
@@ -75,23 +75,23 @@ pub enum NameMessage {
     Known(Box<AddressedAnswer>),
 }
 
-/// The questions of a core.
+/// The lookups of a core at name servers.
 pub struct NameLookups {
-    /// On the first core, until it stops.
+    /// The resolver. Only the first core has it, until it stops.
     resolver: Option<Box<Resolver<Asker>>>,
-    /// The servers that the configuration names. `None`: those that the network names.
+    /// The servers that the configuration names. `None`: the network names the servers.
     configured: Option<Vec<IpAddr>>,
-    /// Whether an answer that they call authenticated is trusted.
+    /// Whether an answer that the servers call authenticated is trusted.
     is_trusted: bool,
     /// The servers that are asked.
     servers: Vec<IpAddr>,
-    /// The questions that were not looked at yet.
+    /// The questions that were not passed on yet.
     asked: VecDeque<(Asker, Question)>,
     /// Streams to servers.
     streams: Vec<(StreamId, ConnectionId)>,
     /// Whether the resolver may have something to do.
     needs_run: bool,
-    /// When it has something to do, whatever happens.
+    /// The next time at which there is work even without an event.
     deadline: Instant,
     numbered: u64,
     has_stopped: bool,
@@ -101,7 +101,7 @@ pub struct NameLookups {
 }
 
 impl NameLookups {
-    /// `network`: its configuration. `key`: random.
+    /// `network`: the configuration of the network. `key`: random.
     pub fn new(core: CoreId, network: Option<&Network>, key: [u8; 16]) -> NameLookups {
         NameLookups {
             resolver: (core == CoreId::FIRST).then(|| Box::new(Resolver::new(LIMITS, key))),
@@ -125,18 +125,18 @@ impl NameLookups {
     }
 
     /// Whether an answer that the servers call authenticated is trusted (RFC 4035 section 3.2.3).
-    /// That is only as good as the servers and the route to them.
+    /// This trust is only as good as the servers and the route to them.
     pub fn is_trusted(&self) -> bool {
         self.is_trusted
     }
 
-    /// Asks a question for this machine itself. The answer comes to the frame `at` this point.
+    /// Asks a question for this machine itself. The answer resumes the continuation `at`.
     pub fn ask(&mut self, at: Continuation, question: Question) -> QuestionNumber {
         self.ask_for(None, at, question)
     }
 
-    /// Asks a question of a session about its client, which has this address. Clients share the
-    /// questions that may wait.
+    /// Asks a question about a client, for a session. `client`: the address of the client. All
+    /// clients share a limit of waiting questions.
     pub fn ask_about(
         &mut self,
         client: IpAddr,
@@ -169,23 +169,23 @@ impl NameLookups {
         }
     }
 
-    /// The next message to another core.
+    /// Takes the next message to another core.
     pub fn next_message(&mut self) -> Option<(CoreId, NameMessage)> {
         self.messages.pop_front()
     }
 
-    /// The next answer to a question of this core.
+    /// Takes the next answer to a question of this core.
     pub fn next_told(&mut self) -> Option<AddressedAnswer> {
         self.told.pop_front()
     }
 
-    /// Whether there is something to do at once.
+    /// Whether [`NameLookups::work`] has something to do now.
     #[inline]
     pub fn needs_run(&self) -> bool {
         self.needs_run || !self.asked.is_empty()
     }
 
-    /// When there is something to do, whatever happens.
+    /// The next time at which there is work even without an event.
     #[inline]
     pub fn next_deadline(&self) -> Instant {
         self.deadline
@@ -196,7 +196,7 @@ impl NameLookups {
         self.resolver.as_ref().map_or(0, |resolver| resolver.waiting())
     }
 
-    /// The machine stops: no question is answered any more.
+    /// Drops all questions without an answer, since the machine stops.
     pub fn stop(&mut self, connections: &mut Connections) {
         self.has_stopped = true;
         self.resolver = None;
@@ -205,7 +205,7 @@ impl NameLookups {
         (self.needs_run, self.deadline) = (false, Instant::NEVER);
     }
 
-    /// Gives the resolver the present servers.
+    /// Gives the resolver the current servers.
     fn look_at_servers(&mut self, net: &Net, now: Instant) {
         let servers: Vec<IpAddr> = match &self.configured {
             Some(servers) => servers.clone(),
@@ -270,7 +270,7 @@ impl NameLookups {
         while let Some(action) = self.resolver.as_mut().and_then(|resolver| resolver.next_action())
         {
             match action {
-                // A datagram that is not sent is repeated later.
+                // If a datagram is not sent, the resolver repeats it later.
                 ResolverAction::Send { port, to, bytes } => {
                     connections.send_datagram(now, port, to, &bytes)
                 }
@@ -306,7 +306,7 @@ impl NameLookups {
         }
     }
 
-    /// A datagram has come for a port that a question has bound.
+    /// Takes a datagram for a port that a question has bound.
     #[cold]
     pub fn datagram_arrived(
         &mut self,
@@ -320,7 +320,7 @@ impl NameLookups {
         }
     }
 
-    /// Something has happened to a connection to a name server.
+    /// Processes an event of a connection to a name server.
     #[cold]
     pub fn stream_event(
         &mut self,

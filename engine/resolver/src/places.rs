@@ -18,8 +18,7 @@ pub struct Ourselves {
 }
 
 impl Ourselves {
-    /// `hostname`: our name. `private_networks`: networks beside the Internet in which we may call
-    /// hosts.
+    /// `hostname`: our name. `private_networks`: the private networks in which we may call hosts.
     pub fn of(hostname: &str, net: &Net, private_networks: &[Prefix]) -> Ourselves {
         let name = Name::parse(hostname)
             .unwrap_or_else(|_| Name::reverse(IpAddr::V4(Ipv4Addr::LOCALHOST)));
@@ -30,7 +29,7 @@ impl Ourselves {
         Ourselves { name, addresses: own.collect(), callable }
     }
 
-    /// The same, in the form for finding routes.
+    /// The same values, in the form that [`route`] takes.
     pub fn us(&self) -> Us<'_> {
         let has = |is_of_family: fn(&IpAddr) -> bool| self.addresses.iter().any(is_of_family);
         let families = match (has(IpAddr::is_ipv4), has(IpAddr::is_ipv6)) {
@@ -42,7 +41,7 @@ impl Ourselves {
     }
 }
 
-/// The addresses of a host.
+/// The route to a host that the configuration names.
 ///
 /// Errors: [`Missing`] says what must be looked up first.
 pub fn route_to(

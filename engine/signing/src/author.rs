@@ -1,7 +1,8 @@
 //! The authors of a message: the addresses in its `From` field, and their domain.
 //!
-//! Only a field that all mail clients read alike counts. A message without one has no known author:
-//! from another server it goes to Junk, from one of our accounts it is refused.
+//! A `From` field counts only if all mail clients read it in the same way. A message without such a
+//! field has no known author. If the message is from another server, it goes to Junk. If it is from
+//! one of our accounts, it is refused.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,11 +12,11 @@ use message::header::Header;
 
 /// The domain of a message's author.
 pub enum Author {
-    /// Not known yet.
+    /// The author is not known yet.
     Unknown,
-    /// This domain.
+    /// The author is at this domain.
     Of(Name),
-    /// It cannot be told, for this reason.
+    /// The domain cannot be determined, for this reason.
     Untold(&'static str),
 }
 
@@ -26,7 +27,7 @@ const UNREADABLE: &str = "the From field cannot be read reliably";
 const SEVERAL: &str = "the From field has authors of several domains";
 
 impl Author {
-    /// From a header, which is only a beginning if it `is_cut`.
+    /// Finds the author in a header. `is_cut`: only the beginning of the header is given.
     pub fn of(header: &[u8], is_cut: bool) -> Author {
         domain_of_authors(header, is_cut).map_or_else(Author::Untold, Author::Of)
     }
@@ -41,7 +42,7 @@ fn domain_of_authors(header: &[u8], is_cut: bool) -> Result<Name, &'static str> 
     if domains.is_empty() { Ok(domain) } else { Err(SEVERAL) }
 }
 
-/// The addresses of the one `From` field: at least one.
+/// The addresses of the only `From` field. There is at least one.
 fn addresses_of(header: &[u8], is_cut: bool) -> Result<Vec<String>, &'static str> {
     if is_cut {
         return Err(CUT);
@@ -55,8 +56,8 @@ fn addresses_of(header: &[u8], is_cut: bool) -> Result<Vec<String>, &'static str
     field.unambiguous_addresses().filter(|addresses| !addresses.is_empty()).ok_or(UNREADABLE)
 }
 
-/// The number of lines that look like a `From` field. A line that is not a field ends a header for
-/// some readers, and not for others.
+/// The number of lines that look like a `From` field. All lines are counted, since a line that is
+/// not a field ends a header for some readers, and not for others.
 fn lines_of_from(header: &[u8]) -> usize {
     let is_from = |line: &&[u8]| {
         let colon = line.iter().position(|byte| *byte == b':');
@@ -66,8 +67,8 @@ fn lines_of_from(header: &[u8]) -> usize {
     header.split(|byte| *byte == b'\n').filter(is_from).count()
 }
 
-/// An address literal is no domain: no domain answers for it. Nor is a name beyond ASCII, which is
-/// not converted here.
+/// The domain of an address. `None` for an address literal, which belongs to no domain, and for a
+/// non-ASCII name, which is not converted here.
 fn domain_of(address: &str) -> Option<Name> {
     let (_, domain) = address.rsplit_once('@')?;
     let is_usable = !domain.starts_with('[') && domain.is_ascii();
@@ -78,13 +79,14 @@ fn domain_of(address: &str) -> Option<Name> {
 pub struct Authors {
     /// The addresses in the `From` field.
     pub from: Vec<String>,
-    /// The addresses of the account that forwards it unchanged, if they are given (`Resent-From`,
-    /// RFC 5322 section 3.6.6).
+    /// The addresses in the `Resent-From` field, if there are any: those of the account that
+    /// forwards the message unchanged (RFC 5322 section 3.6.6).
     pub resent_from: Option<Vec<String>>,
 }
 
 impl Authors {
-    /// From a header, which is only a beginning if it `is_cut`. `None`: the authors cannot be told.
+    /// Finds the authors in a header. `is_cut`: only the beginning of the header is given. `None`:
+    /// the authors cannot be determined.
     pub fn of(header: &[u8], is_cut: bool) -> Option<Authors> {
         let from = addresses_of(header, is_cut).ok()?;
         // The topmost field was added last.

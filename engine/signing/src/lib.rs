@@ -1,16 +1,16 @@
-//! Signatures of messages of our own users: by the domain of the message's author, if it is one of
-//! ours, with each key (DKIM, crate `dkim`).
+//! Signatures of messages of our own users (DKIM, crate `dkim`). The domain of the message's author
+//! signs the message with each key, if it is one of our domains.
 //!
-//! A message is signed when it is accepted, or when it is written in the webmail. It is hashed on
-//! the way into the store, and its signatures are above it, appended last ([`store::HeadSize`]).
-//! So it is read once, even if it is then sent to other servers any number of times.
+//! A message is signed when it is accepted, or when it is written in the webmail. The message is
+//! hashed on the way into the store. Its signatures are stored above it, and are appended last
+//! ([`store::HeadSize`]). So the message is hashed only once, however often it is sent.
 //!
 //! Invariants:
 //! - The signed bytes are the stored bytes. Only the header of a message is in memory.
-//! - A signature takes up to some milliseconds and cannot be divided, so it is a job (crate
-//!   `compute`). It is awaited by a session, by a request handler of the webmail, or by a delivery
-//!   attempt that adds an ARC set to a forwarded message (`outbound::sealing`).
-//! - [`LEAST_BYTES`] of each message's header are always kept. More comes from a pool of
+//! - A signature takes up to some milliseconds and cannot be interrupted, so it is a job (crate
+//!   `compute`). A session, a request handler of the webmail, or a delivery attempt waits for the
+//!   job. The attempt adds an ARC set to a forwarded message (`outbound::sealing`).
+//! - Each message can always keep [`LEAST_BYTES`] of its header. More memory comes from a pool of
 //!   [`POOL_BYTES`] for all messages of a core, of which one address gets a third (`budget`). A
 //!   message that does not fit is refused for now, rather than sent unsigned.
 //!
@@ -42,12 +42,12 @@ pub use author::{Author, Authors};
 
 /// The bytes of a header that are always kept: enough for most messages.
 pub const LEAST_BYTES: u32 = 16 * 1024;
-/// The bytes for larger headers of all messages of a core.
+/// The size of the pool for larger headers, for all messages of a core.
 pub const POOL_BYTES: usize = 2 << 20;
 
 /// The keys of a core, and the memory of messages that are being signed.
 pub struct Signer {
-    /// In the order of their signatures above a message.
+    /// The keys, in the order of their signatures above a message.
     keys: Arc<[SigningKey]>,
     /// The memory of messages until they are signed.
     kept: MemoryBudget,
@@ -70,12 +70,12 @@ impl Signer {
         self.keys.iter().enumerate().find(|(_, key)| key.algorithm() == Algorithm::RsaSha256)
     }
 
-    /// Whether there is a key.
+    /// Whether the core has a key.
     pub fn has_keys(&self) -> bool {
         !self.keys.is_empty()
     }
 
-    /// Begins to sign a message that comes from `address`, or at least to find out its authors.
+    /// Begins to read a message from `address`, to sign it or at least to find its authors.
     pub fn begin(&self, address: IpAddr) -> Box<Signing> {
         let (stage, charge) = (Stage::Arriving(MessageReader::to_sign()), Charge::new(LEAST_BYTES));
         Box::new(Signing { stage, signatures: Vec::new(), job: None, address, charge })
@@ -87,7 +87,7 @@ pub struct Signing {
     stage: Stage,
     /// The finished signatures, one field each.
     signatures: Vec<String>,
-    /// The job that computes the next one, and its field.
+    /// The job that computes the next signature, and the field of that signature.
     job: Option<(JobNumber, UnsignedField)>,
     address: IpAddr,
     /// The memory of this message, in [`Signer::kept`].
@@ -123,8 +123,8 @@ impl Signing {
         signer.kept.charge(&mut self.charge, self.address, 2 * bytes).map_err(|_| Refusal::Busy)
     }
 
-    /// The message is complete. It is signed if its author's domain `is_ours`. Returns its authors,
-    /// if they can be told.
+    /// Ends the message. It is signed if its author's domain `is_ours`. Returns the authors, if
+    /// they can be determined.
     pub fn ended(&mut self, is_ours: impl FnOnce(&Name) -> bool) -> Option<Authors> {
         if !matches!(self.stage, Stage::Arriving(_)) {
             return None;
@@ -142,13 +142,13 @@ impl Signing {
         authors
     }
 
-    /// The message goes without a signature: its author is not the account that sends it.
+    /// Leaves the message unsigned, since its author is not the account that sends it.
     pub fn leave_unsigned(&mut self) {
         self.stage = Stage::Over;
     }
 
-    /// Requests the next signature, if one is left and none is under way. Its waiter is resumed
-    /// `at` this point. Returns whether one is being computed.
+    /// Requests the next signature, if one is left and none is being computed. The result resumes
+    /// the continuation `at`. Returns whether a signature is being computed.
     pub fn ask(
         &mut self,
         at: Continuation,
@@ -172,7 +172,7 @@ impl Signing {
         self.job.is_some()
     }
 
-    /// Takes the requested signature. False: it is not ready.
+    /// Takes the requested signature. Returns false if it is not ready.
     pub fn take_signature(&mut self, compute: &mut Compute) -> bool {
         let result = self.job.as_ref().and_then(|(number, _)| compute.take_result(*number));
         let Some((JobResult::Signed(signature), (_, field))) =
@@ -184,7 +184,7 @@ impl Signing {
         true
     }
 
-    /// The signature is not needed any more.
+    /// Gives up the signatures, and releases the memory.
     pub fn forget(&mut self, signer: &mut Signer, compute: &mut Compute) {
         self.stage = Stage::Over;
         if let Some((number, _)) = self.job.take() {
@@ -206,8 +206,8 @@ impl Signing {
     }
 }
 
-/// Pads the last line with white space to a valid length of a head. After a signature it has no
-/// meaning (RFC 6376 sections 3.4.2 and 3.5).
+/// Pads the last line with white space to a valid length of a head. White space after a signature
+/// has no meaning (RFC 6376 sections 3.4.2 and 3.5).
 fn fill_up(head: &mut Vec<u8>) {
     let spaces = head.len().next_multiple_of(HeadSize::UNIT) - head.len();
     let end = head.len().saturating_sub(b"\r\n".len());

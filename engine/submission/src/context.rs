@@ -13,7 +13,7 @@ use tasks::Continuation;
 pub struct SubmissionContext<'c> {
     /// The clocks of this turn.
     pub turn: Turn,
-    /// The stores of all cores, as one.
+    /// The stores of all cores, used as one store.
     pub store: &'c mut ShardedStore,
     /// Addresses and their accounts.
     pub directory: &'c Directory,
@@ -32,7 +32,7 @@ pub fn recipient(address: &str, directory: &Directory, store: &ShardedStore) -> 
     directory.recipient_at(store, address).filter(|account| !directory.forwards(store, *account))
 }
 
-/// Whether mail for this address may leave by an outbox: it is remote, or its account forwards.
+/// Whether mail for this address may be sent by an outbox: it is remote, or its account forwards.
 pub fn may_post(address: &str, directory: &Directory, store: &ShardedStore) -> bool {
     let may_leave = match directory.recipient_at(store, address) {
         Some(account) => directory.forwards(store, account),
@@ -75,7 +75,7 @@ impl JobHost<'_, '_> {
         Ok(())
     }
 
-    /// Appends octets to the delivery. Returns how many were taken.
+    /// Appends octets to the delivery. Returns the number of octets taken.
     pub(super) fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal> {
         let delivery = self.delivery.ok_or(Refusal::NoSuchDelivery)?;
         self.cx.store.append(delivery, octets, self.continuation)

@@ -1,16 +1,16 @@
 //! Held messages (delayed send): each has a frame and a deadline on the core that owns its author's
-//! account. When the deadline has passed, it gets a job.
+//! account. When the deadline has passed, the message gets a submission job.
 //!
 //! The store records which messages are held, by flags of drafts (see `job`). When the core begins
 //! to serve, it scans all drafts and finds the messages that were held before the restart.
 //!
 //! Invariants:
-//! - A message has at most one frame. Taking it back removes the frame, which is not possible while
-//!   it has a job. So a message that was taken back is never sent.
+//! - A message has at most one frame. Taking the message back removes its frame, and is refused
+//!   while the message has a job. So a message that was taken back is never sent.
 //! - At most [`JOBS_MAX`] messages have a job. The others wait in the order of their deadlines.
 //! - A message waits at most [`HOLD_SECONDS_MAX`] after it was held, or after a restart, even if
 //!   the wall clock jumps.
-//! - A core that is stopping begins no jobs. They begin after the restart.
+//! - A core that is stopping begins no jobs. These jobs begin after the restart.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -25,7 +25,7 @@ use super::context::{JobHost, SubmissionContext};
 use super::job::{SubmissionEnd, SubmissionJob, SubmissionProgress};
 
 tasks::points! {
-    /// Where a submission job waits for the store.
+    /// The wait points of a submission job at the store.
     pub(crate) enum SubmissionWaitPoint of Subsystem::Submission;
     /// The store has answered a request.
     Asked,
@@ -58,27 +58,27 @@ pub struct Submission {
     is_serving: bool,
 }
 
-/// The account and the draft.
+/// The place of a message: the account, and the draft.
 type Place = (AccountId, Uid);
 
 struct HeldMessage {
     place: Place,
-    /// The account's message that it replies to, if that is known.
+    /// The message of the account that the held message replies to, if known.
     answers: Option<(MailboxId, Uid)>,
-    /// Jobs that were hindered.
+    /// The number of jobs that ended as [`SubmissionEnd::Hindered`].
     hindered: u8,
     stage: Stage,
 }
 
 enum Stage {
-    /// Its deadline has not passed, or it waits for a job.
+    /// The deadline has not passed, or the message waits for a job.
     Waiting,
-    /// It has a job, with the delivery that the job has begun.
+    /// The message has a job. The second value is the delivery that the job has begun.
     Leaving(Box<SubmissionJob>, Option<DeliveryHandle>),
 }
 
 impl Submission {
-    /// Holds nothing, and begins no job before [`Submission::begin`].
+    /// A table without messages. No job begins before [`Submission::begin`].
     pub fn new(now: Instant) -> Submission {
         Submission {
             messages: FrameTable::with_capacity(HELD_MAX),
@@ -92,12 +92,12 @@ impl Submission {
         }
     }
 
-    /// The core begins to serve: jobs may begin.
+    /// Begins to serve: jobs may begin.
     pub fn begin(&mut self) {
         (self.needs_scan, self.is_serving) = (true, true);
     }
 
-    /// No more jobs begin.
+    /// Begins no more jobs.
     pub fn stop(&mut self) {
         self.is_serving = false;
     }
@@ -107,7 +107,7 @@ impl Submission {
         self.messages.len() < HELD_MAX
     }
 
-    /// Holds a message until `after` from `now`.
+    /// Holds a message for the time `after`, from `now` on.
     pub fn hold(
         &mut self,
         place: Place,
@@ -128,13 +128,13 @@ impl Submission {
                 self.places.insert(place, frame);
                 self.deadlines.set(frame, now + after.min(Micros::from_secs(HOLD_SECONDS_MAX + 1)));
             }
-            // A later scan of the drafts finds it, once there is a free frame.
+            // A later scan of the drafts finds the message, once there is a free frame.
             Err(_) => self.needs_scan = true,
         }
     }
 
-    /// Takes a message back. Returns the message that it replies to. `None`: it has a job, or is
-    /// not held.
+    /// Takes a message back. Returns the message that it replies to, if known. The outer `None`:
+    /// the message has a job, or is not held.
     pub fn take_back(&mut self, place: Place) -> Option<Option<(MailboxId, Uid)>> {
         let frame = self.places.get(&place).copied()?;
         let held = self.messages.get(frame).filter(|held| matches!(held.stage, Stage::Waiting))?;
@@ -156,7 +156,7 @@ impl Submission {
         for account in store.accounts() {
             let id = account.id();
             for info in store.messages(id, DRAFTS).filter(|info| info.flags.are_on_their_way()) {
-                // A message that is leaving already waits for no time.
+                // A message that was being sent already does not wait.
                 let is_held = info.flags.contains(Flags::HELD);
                 let until = if is_held { info.internal_date } else { wall };
                 self.hold((id, info.uid), None, now, Micros(until.0.saturating_sub(wall.0)));
@@ -180,7 +180,7 @@ impl Submission {
             || self.next_deadline().is_some_and(|at| at <= now)
     }
 
-    /// How many messages have a job.
+    /// The number of messages that have a job.
     pub fn under_way(&self) -> usize {
         self.jobs
     }
@@ -208,7 +208,7 @@ impl Submission {
         }
     }
 
-    /// The store has answered a request of the job in this frame.
+    /// Gives a job the store's answer to its request.
     #[inline(never)]
     pub fn woken(&mut self, frame: FrameId, outcome: Outcome, cx: &mut SubmissionContext<'_>) {
         step(self, frame, cx, |job, host| job.woken(outcome, host));
@@ -218,11 +218,11 @@ impl Submission {
         !self.due.is_empty() && self.is_serving && self.jobs < JOBS_MAX
     }
 
-    /// The next message that gets a job.
+    /// Takes the next message that gets a job.
     fn next_to_leave(&mut self) -> Option<FrameId> {
         while self.can_begin() {
             let frame = self.due.pop_front()?;
-            // Some were taken back meanwhile.
+            // The message may have been taken back in the meantime.
             let Some(held) = self.messages.get_mut(frame) else { continue };
             let (account, uid) = held.place;
             let job = SubmissionJob::new(account, uid, held.answers, held.hindered);
@@ -241,7 +241,7 @@ impl Submission {
         }
     }
 
-    /// A job has made a step.
+    /// Stores a job after a step, or ends the job.
     fn stepped(
         &mut self,
         frame: FrameId,

@@ -1,35 +1,34 @@
-//! A submission job: delivers a message that was held to each recipient, and then files it into
-//! Sent.
+//! A submission job: delivers a held message to each recipient, and then files it into Sent.
 //!
 //! The message stays in Drafts until all recipients have it, and its flags record the progress.
-//! Each step begins when the one before it is durable:
+//! Each step begins when the previous step is durable:
 //!
-//! - `HELD`: no recipient has it. Its recipients are read; it is flagged `LEAVING`.
-//! - `LEAVING`: it cannot be taken back, and some recipients may have it. It is delivered to one
-//!   local recipient after the other, and for all others into its author's outbox. Then it is
-//!   flagged `LEFT`.
-//! - `LEFT`: all have it. The message that it answers is flagged as answered, and the notes of its
-//!   arrivals are removed. Then it is filed into Sent, which clears the flag.
+//! - `HELD`: no recipient has the message. Its recipients are read, and it is flagged `LEAVING`.
+//! - `LEAVING`: the message cannot be taken back, and some recipients may have it. It is delivered
+//!   to one local recipient after the other, and then into its author's outbox for all others. Then
+//!   it is flagged `LEFT`.
+//! - `LEFT`: all recipients have the message. The message that it answers is flagged as answered,
+//!   and the notes of its arrivals are removed. Then it is filed into Sent, which clears the flag.
 //!
 //! Invariants:
-//! - After a power cut a job resumes from the flags, at the beginning of that step. A recipient
+//! - After a power cut a job resumes at the beginning of the step that the flags show. A recipient
 //!   that has the message already refuses it by the note of its arrival ([`Refusal::Arrived`]).
 //!   Notes are removed only when no job delivers the message any more. So each recipient gets it
 //!   once.
-//! - A message with a recipient that cannot get it does not leave: it is a draft again, and its
-//!   writer gets a notice. Once it leaves, this is not checked again.
-//! - A local recipient without quota gets it by an outbox entry of its own, and delivery attempts
-//!   repeat. That entry has a note too. So the recipient does not get the message twice if it has
-//!   quota after a power cut.
+//! - A message is not sent if one of its recipients cannot get it: it becomes a draft again, and
+//!   its writer gets a notice. Once the message is `LEAVING`, this is not checked again.
+//! - A local recipient without quota gets the message by a separate outbox entry, which delivery
+//!   attempts repeat. That entry has a note too. So the recipient does not get the message twice if
+//!   it has quota after a power cut.
 //! - A message that cannot be read, or that an account has no place for, is tried [`TRIES_MAX`]
-//!   times in a life of the machine. Then its writer gets a notice, and it is a draft again
+//!   times in a life of the machine. Then its writer gets a notice, and it becomes a draft again
 //!   (`notice`). If it was `LEAVING`, some recipients may have it.
 //! - One store request is in progress at a time.
 //! - A message's signatures are its head. They are appended last to each copy. They do not cover
 //!   `Bcc`.
 //!
-//! Which message it answers is not persisted: after a power cut that message is not flagged.
-//! Flagging it earlier would be wrong for a message that is taken back.
+//! The reference to the answered message is not persisted, so after a power cut that message is not
+//! flagged. An earlier flag would be wrong for a message that is taken back.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -44,10 +43,10 @@ use store::{
 use super::context::JobHost;
 use super::notice::{self, GUID_BITS, Hindrance};
 
-/// Above these bits, this flag marks the entry of a local recipient without quota.
+/// The bit in an origin that marks the outbox entry of a local recipient without quota.
 const NO_QUOTA: u128 = 1 << 15;
 
-/// Jobs that try to deliver a message before it is given up, in one life of the machine.
+/// The most jobs that try to deliver a message in one life of the machine.
 const TRIES_MAX: u8 = 5;
 
 /// Delivers one message to all its recipients.
@@ -57,11 +56,11 @@ pub(super) struct SubmissionJob {
     uid: Uid,
     answers: Option<(MailboxId, Uid)>,
     stage: Stage,
-    /// Earlier jobs that were hindered.
+    /// The number of earlier jobs that ended as [`SubmissionEnd::Hindered`].
     hindered: u8,
-    /// Why it is given up, if it is.
+    /// Why the message is given up, if it is.
     given_up: Option<Hindrance>,
-    /// The origin of the notice to its writer, until the note of that arrival is removed.
+    /// The origin of the notice to the writer, until the note of the notice's arrival is removed.
     notice: Option<SentId>,
     /// Local recipients, and their addresses.
     recipients: Vec<(AccountId, String)>,
@@ -69,25 +68,25 @@ pub(super) struct SubmissionJob {
     remote: Vec<String>,
     /// The index of the next recipient or outbox entry.
     next: usize,
-    /// Whether the next recipient has no quota for it.
+    /// Whether the next recipient has no quota for the message.
     goes_by_outbox: bool,
     /// The beginning of the message without its signatures: all of its header.
     beginning: PartialMessage,
-    /// Octets that were read, with the signatures counted last, and octets that the delivery has
-    /// not taken yet.
+    /// The number of octets that were read, with the signatures counted last. `rest`: octets that
+    /// the delivery has not taken yet.
     offset: u32,
     rest: Vec<u8>,
     is_waiting: bool,
 }
 
-/// The next step, or the one in progress.
+/// The next step, or the step in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     /// Read the recipients.
     ReadRecipients,
-    /// Make it a draft again.
+    /// Make the message a draft again.
     ReturnToDrafts,
-    /// Flag it `LEAVING`: it cannot be taken back any more.
+    /// Flag the message `LEAVING`: it cannot be taken back any more.
     MarkLeaving,
     /// Begin the delivery to the next recipient.
     BeginDelivery,
@@ -95,13 +94,13 @@ enum Stage {
     Append,
     /// The delivery is being committed.
     Commit,
-    /// Flag it `LEFT`: all recipients have it.
+    /// Flag the message `LEFT`: all recipients have it.
     MarkLeft,
     /// Flag the answered message.
     MarkAnswered,
     /// Remove the note of the next recipient's arrival.
     ForgetArrivals,
-    /// File it into Sent.
+    /// File the message into Sent.
     File,
     /// The job is over.
     Over(SubmissionEnd),
@@ -114,7 +113,7 @@ pub(super) enum SubmissionEnd {
     Done,
     /// A request was refused: another job continues from here later.
     Retry,
-    /// The same, and only a few such jobs follow.
+    /// As [`SubmissionEnd::Retry`], but only a few such jobs follow.
     Hindered,
 }
 
@@ -130,8 +129,8 @@ pub(super) enum SubmissionProgress {
 }
 
 impl SubmissionJob {
-    /// A job for a draft of the account. `answers`: the message that it replies to, if that is
-    /// known. `hindered`: earlier jobs that ended so.
+    /// A job for a draft of the account. `answers`: the message that the draft replies to, if
+    /// known. `hindered`: the number of earlier jobs that ended as [`SubmissionEnd::Hindered`].
     pub(super) fn new(
         account: AccountId,
         uid: Uid,
@@ -157,7 +156,7 @@ impl SubmissionJob {
         }
     }
 
-    /// Goes on as far as it can without waiting.
+    /// Runs stages until the job has to wait.
     pub(super) fn go_on(&mut self, host: &mut JobHost<'_, '_>) -> SubmissionProgress {
         while !self.is_waiting {
             let asked = match self.stage {
@@ -194,8 +193,8 @@ impl SubmissionJob {
         SubmissionProgress::Waiting
     }
 
-    /// The store has answered the request. Then the job goes on. It has one request at a time, and
-    /// aborts a delivery only when the store has refused it. So no other event can occur.
+    /// Takes the store's answer, and goes on. A job has one request at a time, and aborts a
+    /// delivery only when the store has refused it. So no other answer arrives.
     pub(super) fn woken(
         &mut self,
         outcome: Outcome,
@@ -232,7 +231,7 @@ impl SubmissionJob {
                 host.abort();
                 self.delivered();
             }
-            // The draft is shown also without the notice.
+            // If the notice cannot be delivered, the draft is returned without it.
             (
                 Stage::BeginDelivery | Stage::Append | Stage::Commit,
                 Refusal::OverQuota | Refusal::LargerThanQuota | Refusal::TooMany,
@@ -253,7 +252,7 @@ impl SubmissionJob {
                 host.abort();
                 (self.stage, self.goes_by_outbox) = (Stage::BeginDelivery, true);
             }
-            // The answered message may be gone. That flag does not matter much.
+            // The answered message may be gone. Its flag does not matter much.
             (Stage::MarkAnswered, _) => self.stage = Stage::ForgetArrivals,
             (Stage::ForgetArrivals, Refusal::NoSuchNote) => self.next += 1,
             (Stage::ReadRecipients | Stage::Append, Refusal::Damaged | Refusal::Unreadable) => {
@@ -267,25 +266,25 @@ impl SubmissionJob {
         }
     }
 
-    /// This may end, but mostly does not.
+    /// Ends the job because of a hindrance that may go away, but usually does not.
     fn hindered_by(&mut self, hindrance: Hindrance, host: &mut JobHost<'_, '_>) {
         host.abort();
         let flags = self.info(host).map_or(Flags::default(), |info| info.flags);
         self.stage = match flags.contains(Flags::LEFT) {
-            // All recipients have it.
+            // All recipients have the message.
             true => Stage::MarkAnswered,
             false if self.hindered + 1 < TRIES_MAX => Stage::Over(SubmissionEnd::Hindered),
             false => self.give_up(hindrance),
         };
     }
 
-    /// The message becomes a draft again once its writer has the notice.
+    /// Gives the message up. It becomes a draft again once its writer has the notice.
     fn give_up(&mut self, hindrance: Hindrance) -> Stage {
         (self.given_up, self.next) = (Some(hindrance), 0);
         Stage::BeginDelivery
     }
 
-    /// The next recipient has it, or the writer has the notice.
+    /// Notes that the next recipient has the message, or that the writer has the notice.
     fn delivered(&mut self) {
         if self.given_up.is_some() {
             self.stage = Stage::ReturnToDrafts;
@@ -298,7 +297,7 @@ impl SubmissionJob {
         host.store().message(self.account, DRAFTS, self.uid).ok_or(Refusal::NoSuchMessage)
     }
 
-    /// Checks that the message is still to leave, and reads more of its beginning.
+    /// Checks that the message is still to be sent, and reads more of its beginning.
     fn open(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         let Some(info) = self.info(host).ok().filter(|info| info.flags.are_on_their_way()) else {
             self.stage = Stage::Over(SubmissionEnd::Done);
@@ -336,7 +335,7 @@ impl SubmissionJob {
         Ok(())
     }
 
-    /// A part of the message has come: of its beginning, or of the text to append.
+    /// Takes a part of the message: of its beginning, or of the text to append.
     fn body_arrived(&mut self, body: &Body, host: &JobHost<'_, '_>) {
         let bytes = body.bytes();
         if self.stage == Stage::ReadRecipients {
@@ -348,7 +347,7 @@ impl SubmissionJob {
         self.offset = self.offset.saturating_add(bytes.len() as u32);
     }
 
-    /// Reads the recipients once the whole header is there. A draft's header fits one chunk (see
+    /// Reads the recipients once the whole header was read. A draft's header fits one chunk (see
     /// the webmail's `writing`).
     fn look_at_beginning(&mut self, host: &JobHost<'_, '_>) {
         let info = self.info(host).ok();
@@ -380,7 +379,7 @@ impl SubmissionJob {
         self.notice = Some(once);
         host.begin(&[Recipient { once: Some(once), ..Recipient::inbox(self.account) }])?;
         let text = notice::text(hindrance, self.account, &info, self.beginning.octets(), host)?;
-        // The message itself is not read for it.
+        // The notice does not contain the message, so no more is read.
         (self.offset, self.rest, self.stage) = (info.octets, text, Stage::Append);
         Ok(())
     }
@@ -427,7 +426,7 @@ impl SubmissionJob {
         Ok(entries.get(entry).map(|recipient| (Recipient { once, ..*recipient }, head)))
     }
 
-    /// Appends octets that were read, or reads on. At the end it commits the delivery.
+    /// Appends octets that were read, or reads on. At the end, commits the delivery.
     fn append_next(&mut self, host: &mut JobHost<'_, '_>) -> Result<(), Refusal> {
         if !self.rest.is_empty() {
             let taken = host.append(&self.rest).map_err(Refusal::of_begun_delivery)?;
@@ -477,7 +476,7 @@ impl SubmissionJob {
         Ok(())
     }
 
-    /// Finds the local accounts, each once, and remote addresses. False: a recipient cannot get it.
+    /// Finds local accounts, each once, and remote addresses. False: a recipient cannot get mail.
     fn look_at_addresses(&mut self, host: &JobHost<'_, '_>) -> bool {
         let header = Header::new(self.beginning.octets());
         let fields = ["To", "Cc", "Bcc"].into_iter().filter_map(|name| header.field(name));

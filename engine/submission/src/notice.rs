@@ -1,7 +1,7 @@
 //! The notice that a message could not be sent.
 //!
-//! It goes to the writer's inbox. Its origin is that of the message. So it comes once, whenever the
-//! power fails.
+//! The notice goes to the writer's inbox. Its origin is made from the message's GUID, so the notice
+//! is delivered once, whenever the power fails.
 
 use alloc::format;
 use alloc::string::String;
@@ -13,23 +13,24 @@ use store::{AccountId, Flags, Guid, MessageInfo, Refusal, SentId};
 
 use super::context::JobHost;
 
-/// The bit above a message's number in the origin of its notice. No outbox entry has it.
+/// The bit in an origin that marks the notice about a message. No outbox entry has this bit.
 const NOTICE: u128 = 1 << 14;
 
-/// The bits of a message's GUID. The bits above them tell the places of one origin.
+/// The number of low bits of a GUID that an origin keeps unchanged. The bits above them tell the
+/// deliveries of one message apart.
 pub(super) const GUID_BITS: u32 = 48;
 
-/// Characters of a subject that the notice quotes.
+/// The most characters of a subject that the notice quotes.
 const SUBJECT_MAX: usize = 100;
 
 /// Why a message could not be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Hindrance {
-    /// A part of it cannot be read.
+    /// A part of the message cannot be read.
     Unreadable,
-    /// Its header is longer than a part that can be read at a time.
+    /// The header is longer than a part that can be read at a time.
     LongHeader,
-    /// An address that was here when it was written is not here any more.
+    /// A recipient's address does not exist on this server any more.
     NoRecipient,
     /// An account has no place for one more message that is on its way.
     NoPlace,
@@ -73,7 +74,7 @@ pub(super) fn origin(account: AccountId, info: &MessageInfo) -> SentId {
     SentId::of(account, Guid(guid ^ NOTICE << GUID_BITS))
 }
 
-/// The notice, as a message. `beginning`: what could be read of the draft's header.
+/// The notice, as a message. `beginning`: the part of the draft's header that could be read.
 ///
 /// Errors: `NoSuchAccount`.
 pub(super) fn text(
