@@ -1,10 +1,9 @@
 //! Address lookup: from a recipient's path to an account.
 //!
-//! An address is looked up in its canonical form, `local-part@domain` in lower case with any
-//! quoting undone. The domain must be one of ours; `<postmaster>` without a domain is always
-//! accepted (RFC 5321 section 4.5.1). If no account has the address, these are tried in order: the
-//! part before the first `+` (RFC 5233 section 1), the postmaster, and the catch-all account of the
-//! domain.
+//! An address is looked up in its canonical form, `local-part@domain` in lower case without quotes.
+//! The domain must be one of ours; `<postmaster>` without a domain is always accepted (RFC 5321
+//! section 4.5.1). If no account has the address, these are tried in order: the part before the
+//! first `+` (RFC 5233 section 1), the postmaster, and the catch-all account of the domain.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -130,8 +129,8 @@ impl Directory {
     }
 
     /// Whether one of our domains, or the hostname, is aligned with this domain (DMARC, RFC 7489
-    /// section 3.1.2): the two are equal, or one is a subdomain of the other. Two subdomains of one
-    /// organization are aligned too, but this is not recognized here.
+    /// section 3.1.2). Aligned domains are equal, or one is a subdomain of the other. Two
+    /// subdomains of one organization are aligned too, but this is not recognized here.
     pub fn is_aligned(&self, domain: &Name, hostname: &str) -> bool {
         let names = self.domains.iter().map(|domain| domain.name.as_str()).chain([hostname]);
         let mut own = names.filter_map(|name| Name::of_bytes(name.as_bytes()).ok());

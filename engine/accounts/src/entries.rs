@@ -1,6 +1,6 @@
 //! Makes outbox entries from a message and its envelope.
 //!
-//! An entry covers adjacent recipients with the same domain and the same wish for reports of
+//! An entry covers adjacent recipients with the same domain and the same request for reports of
 //! success. It covers up to eight recipients, or up to four if the sender wants these reports.
 //!
 //! Invariants:

@@ -76,8 +76,8 @@ enum AttemptState {
     Hashing(JobNumber),
     /// The proof will be checked in the attempt's turn.
     Proving,
-    /// The password was known to be right on arrival. The mark is of the account's password at that
-    /// time.
+    /// The password was known to be right on arrival. The mark identifies the account's password at
+    /// that time.
     Verified(AccountId, PasswordMark),
     /// The attempt succeeded. The operation that the client logs in for may still take time.
     Granted,

@@ -84,8 +84,8 @@ impl Certificates {
         }
     }
 
-    /// The store has refused the certificate. The delivery is aborted, because the next one uses
-    /// the same continuation.
+    /// Gives up a certificate that the store has refused. The delivery is aborted, because the next
+    /// delivery uses the same continuation.
     fn not_kept(&mut self, refusal: Refusal, cx: &mut CertificateContext<'_>) {
         let keeping = self.kept();
         cx.store.own.store.abort(keeping.delivery);

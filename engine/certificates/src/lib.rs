@@ -24,7 +24,7 @@
 //! Invariants:
 //! - A client is told that a certificate is shown only after it is durable and all cores show it.
 //! - A message is removed only after its replacement is durable, so after a power cut the old or
-//!   the new one exists.
+//!   the new certificate exists.
 //! - Lists of certificates have versions, and a core never returns to an older list.
 #![no_std]
 #![forbid(unsafe_code)]

@@ -20,7 +20,7 @@ const READ: Continuation = Continuation { frame: FRAME, entry: CertificateWaitPo
 /// The time after which a part that the disk could not read is read again.
 const AGAIN: Micros = Micros::from_secs(1);
 
-/// How often a part that the disk could not read is read again.
+/// The most times that a part is read again after the disk could not read it.
 const TRIES: u8 = 10;
 
 /// The progress of reading the stored certificates.

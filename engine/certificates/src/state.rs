@@ -55,8 +55,8 @@ pub struct CertificateContext<'c> {
 pub enum CertificateEvent {
     /// Sends an upload to the core that owns the account.
     Upload(CoreId, Box<CertificateUpload>),
-    /// Tells all other cores to show this list. [`Certificates::others_are_told`] gets their
-    /// number.
+    /// Tells all other cores to show this list. [`Certificates::others_are_told`] gets the number
+    /// of these cores.
     Show(Arc<Shown>),
     /// Tells the owner of the account that this core shows the list of this version.
     Shows(CoreId, ListVersion),
@@ -80,7 +80,7 @@ pub struct Certificates {
     pub(super) events: VecDeque<CertificateEvent>,
 }
 
-/// What the replacement of certificates waits for.
+/// The event that the replacement of certificates waits for.
 pub(super) enum Expect {
     /// An upload.
     Upload,

@@ -99,7 +99,7 @@ impl Certificates {
         }
     }
 
-    /// Shows a new list from the owner of the account, and tells the owner.
+    /// Shows a new list from the owner of the account, and reports that to the owner.
     pub fn arrived(&mut self, from: CoreId, shown: Arc<Shown>, cx: &mut CertificateContext<'_>) {
         let version = shown.version;
         self.show(shown, cx);

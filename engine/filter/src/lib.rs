@@ -1,5 +1,5 @@
-//! The content filter of the configuration, for one core: the messages that it is asked about, the
-//! messages that wait for their turn, and whether the filter answers. The question about one
+//! The content filter of the configuration, as one core uses it. The core knows which messages are
+//! asked about, which wait for their turn, and whether the filter answers. The question about one
 //! message is a [`FilterQuery`].
 //!
 //! Each core asks the filter itself, and makes one connection for each message.

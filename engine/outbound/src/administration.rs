@@ -99,8 +99,8 @@ impl Administration {
     }
 
     /// Queues an administrator's request. `asker`: the ticket for the reply.
-    pub(super) fn asked(&mut self, asker: Ticket, asked: QueueQuery) {
-        self.asked.push_back((asker, asked));
+    pub(super) fn asked(&mut self, asker: Ticket, query: QueueQuery) {
+        self.asked.push_back((asker, query));
     }
 
     /// Takes the next reply of this core, with its ticket.
@@ -118,8 +118,8 @@ impl Administration {
         for frame in core::mem::take(&mut self.again) {
             self.step(AdminCx { frame, attempts, queue, parts }, |_, _| {});
         }
-        while let Some((asker, asked)) = self.asked.pop_front() {
-            match self.at_work.insert(Box::new(AdminRequest::new(asker, asked))) {
+        while let Some((asker, query)) = self.asked.pop_front() {
+            match self.at_work.insert(Box::new(AdminRequest::new(asker, query))) {
                 Ok(frame) => self.step(AdminCx { frame, attempts, queue, parts }, |_, _| {}),
                 Err(_) => self.tell(asker, QueueReply::Busy),
             }
@@ -139,17 +139,17 @@ impl Administration {
         act(request, &mut cx);
         let asker = request.asker;
         match request.go_on(&mut cx) {
-            RequestStep::Over(told) => {
+            RequestStep::Over(reply) => {
                 self.at_work.remove(frame);
-                self.tell(asker, told);
+                self.tell(asker, reply);
             }
             RequestStep::Turn => self.again.push(frame),
             RequestStep::Waits => {}
         }
     }
 
-    fn tell(&mut self, asker: Ticket, told: QueueReply) {
-        self.told.push_back((asker, told));
+    fn tell(&mut self, asker: Ticket, reply: QueueReply) {
+        self.told.push_back((asker, reply));
     }
 
     pub(super) fn are_to_go_on(&self) -> bool {
@@ -163,8 +163,8 @@ impl Administration {
 }
 
 impl AdminRequest {
-    fn new(asker: Ticket, asked: QueueQuery) -> AdminRequest {
-        let (cursor, work) = match asked {
+    fn new(asker: Ticket, query: QueueQuery) -> AdminRequest {
+        let (cursor, work) = match query {
             QueueQuery::Look(after) => (after.map(place_of), QueueRequestKind::Look(Vec::new())),
             QueueQuery::Handle(action, which) => {
                 (None, QueueRequestKind::Change(QueueChange::new(action, which)))
@@ -287,7 +287,8 @@ impl AdminRequest {
         }
     }
 
-    /// Skips an entry with unknown recipients. A page lists it without them, a change is refused.
+    /// Skips an entry with unknown recipients. A page lists the entry without recipients. A change
+    /// is refused.
     fn cannot_read(&mut self, place: Place, cx: &AdminCx<'_, '_>) {
         (self.beginning, self.cursor) = (None, Some(place));
         match &mut self.work {
@@ -354,8 +355,8 @@ impl AdminRequest {
     }
 }
 
-/// The envelope of an entry that begins with `entry`. For a message that arrived for the forwarding
-/// account `own`: an envelope with the message's reverse path, to `own`.
+/// The envelope of an entry that begins with `entry`. `own`: the forwarding account for which the
+/// message arrived. Then the envelope has the message's reverse path, and `own` as the recipient.
 fn envelope_of(
     entry: &[u8],
     own: Option<&str>,

@@ -45,10 +45,11 @@ impl ArrivalNotes {
         record: OutboxEntry,
         cx: &AttemptCx<'_, '_>,
     ) {
-        let (done, told) = (record.done(entry.packing()), record.reported(entry.packing()));
-        let is_delay_told = u32::from(record.is_delay_reported());
-        let settled =
-            u32::from(done) | u32::from(told) << RECIPIENTS | is_delay_told << (2 * RECIPIENTS);
+        let (done, reported) = (record.done(entry.packing()), record.reported(entry.packing()));
+        let is_delay_reported = u32::from(record.is_delay_reported());
+        let settled = u32::from(done)
+            | u32::from(reported) << RECIPIENTS
+            | is_delay_reported << (2 * RECIPIENTS);
         let new = settled & !self.looked_for;
         if self.has_some() || new == 0 {
             return;
@@ -69,7 +70,7 @@ impl ArrivalNotes {
                 }
             }
         }
-        bits((new >> RECIPIENTS) as u16 & told)
+        bits((new >> RECIPIENTS) as u16 & reported)
             .for_each(|bit| self.note(DeliveryKind::FailureReport(bit), own, cx));
         if new >> (2 * RECIPIENTS) != 0 {
             self.note(DeliveryKind::DelayReport, own, cx);

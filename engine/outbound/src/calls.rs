@@ -147,9 +147,9 @@ impl CoreDestinations {
         }
     }
 
-    /// Notes how many connections the owner of a destination lets this core keep. Returns whether
-    /// this core should give up a connection that it is still making, because it has more than
-    /// that. If it may keep none, it gives none up: the last connection ends after its message.
+    /// Stores the number of connections that the owner of a destination lets this core keep.
+    /// Returns whether this core has more, and so should give up a connection that it is still
+    /// making. With `keeps` 0 no connection is given up: the last one ends after its message.
     pub(super) fn keeps(&mut self, key: u64, keeps: u16) -> bool {
         let Some(called) = self.called.values_mut().find(|called| called.key == key) else {
             return false;

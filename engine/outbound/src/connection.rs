@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   STARTTLS ── 220 ──▸ handshake, in steps behind a gate ──▸ encrypted ── EHLO …
-//!                          └─ failure: the same host once more, in the clear
+//!                          └─ failure: the same host once more, in plaintext
 //! ```
 //! Most hosts need not prove their name (`host`). If the handshake with such a host fails, the host
 //! is called again at once, in plaintext (RFC 7435 section 3). A message that waits for days would
@@ -13,9 +13,9 @@
 //! Invariants:
 //! - When TLS begins, no plaintext bytes are left. Bytes between the host's 220 reply and its
 //!   handshake are a fault of the host (`relay::SmtpClient`).
-//! - A host is called again in plaintext at most once: only if its TLS has failed, no TLS is
-//!   demanded, and the host does not have the whole message. So no recipient gets the message
-//!   twice.
+//! - A host is called again in plaintext at most once, if its TLS has failed and no TLS is
+//!   demanded. A host that has the whole message is not called again, so no recipient gets the
+//!   message twice.
 //! - While the connection is kept for another message, the client has no message, and the outcomes
 //!   of the earlier message were taken.
 //! - The connection carries at most [`MESSAGES_MAX`] messages. No message begins on it after

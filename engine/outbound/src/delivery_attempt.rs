@@ -20,8 +20,8 @@
 //! - A recipient at another server gets the message twice in one case: the host has accepted it,
 //!   and the machine stops before the mark is durable. SMTP has no way to find this out (RFC 5321
 //!   section 4.5.3.2.6, RFC 1047).
-//! - Memory never holds a whole message, but at most one part as the store reads it, the bytes that
-//!   wait to be sent, and the header while the ARC set is made.
+//! - Memory holds only one part of a message, the bytes that wait to be sent, and the header while
+//!   the ARC set is made.
 //! - A message with a part that cannot be read is tried as long as a message that no host accepts.
 //!   Then the message is reported with its header alone. An entry with an envelope that cannot be
 //!   read stays, and its account gets a notice (`unreadable`).

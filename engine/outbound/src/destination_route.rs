@@ -303,7 +303,7 @@ impl DestinationRoute {
         }
     }
 
-    /// This result for each recipient.
+    /// The result `come` for each recipient.
     pub(super) fn for_all(&self, come: &DeliveryResult) -> Vec<(u8, DeliveryResult)> {
         bits(self.recipient_bits).map(|bit| (bit, come.clone())).collect()
     }

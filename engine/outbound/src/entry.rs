@@ -30,7 +30,7 @@ pub(super) enum EntryKind {
     Posted,
     /// Without an envelope, for an account that forwards its mail with this mark.
     Arrived(LoopMark),
-    /// Like `Arrived`, but the message has been here before.
+    /// Like `Arrived`, but this server has forwarded the message before.
     Looped,
 }
 
@@ -177,7 +177,7 @@ pub(super) enum OpenedEntry {
     /// More of the entry must be read.
     Partial,
     /// The entry can be used. `signatures`: the number of bytes at the beginning that are the
-    /// message's signatures. `message_at`: where the rest of the message begins.
+    /// message's signatures. `message_at`: the offset of the rest of the message.
     Whole { entry: Entry, signatures: usize, message_at: u32 },
     /// The entry does not show its recipients.
     Unreadable,

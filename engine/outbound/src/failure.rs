@@ -9,8 +9,8 @@ use relay::{DeliveryFailure, Enhanced};
 /// Why a recipient does not get a message.
 #[derive(Clone, Debug)]
 pub(super) enum FailureReason {
-    /// The recipient's host has refused the message, or did not reply. With the host's name, if
-    /// known.
+    /// The recipient's host has refused the message, or did not reply. The second value is the
+    /// host's name, if known.
     Host(DeliveryFailure, Option<Name>),
     /// There is no route to the recipient's host.
     NoRoute(Unroutable),
@@ -25,7 +25,7 @@ pub(super) enum FailureReason {
     MailboxClosed,
     /// This machine has no space for the message, or for a report about it.
     NoRoom,
-    /// The message was here before: it is in a forwarding loop.
+    /// This server has forwarded the message before: it is in a forwarding loop.
     Loop,
     /// This machine had no time for an attempt.
     Busy,

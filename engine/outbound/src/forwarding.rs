@@ -27,9 +27,10 @@
 //!   whenever the power fails.
 //! - A message in Junk is never forwarded. Servers that get mail from this machine trust it to
 //!   filter that mail, and would blame it for forwarded spam (`inbound::end_of_data`).
-//! - A message goes only into the account's inbox if its author is at a domain of this server and
-//!   the message fails that domain's DMARC policy. A forwarded copy would have a reverse path at
-//!   that domain and come from its host, so the copy would pass DMARC elsewhere.
+//! - A message is not forwarded if its author is at a domain of this server and the message fails
+//!   that domain's DMARC policy. Such a message goes only into the account's inbox. A forwarded
+//!   copy would have a reverse path at that domain and come from its host, so the copy would pass
+//!   DMARC elsewhere.
 //! - If an account has stopped forwarding its mail, its waiting messages go into its inbox.
 
 use alloc::string::{String, ToString};

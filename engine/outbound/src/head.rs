@@ -25,7 +25,7 @@ pub(super) struct EntryHead {
     /// The length of its signatures in bytes, which is also the offset of the envelope.
     pub(super) signatures: usize,
     pub(super) envelope: Envelope,
-    /// Where the message begins, without its signatures.
+    /// The offset of the message, after its signatures and the envelope.
     pub(super) message_at: usize,
 }
 

@@ -24,7 +24,7 @@ use super::waiting::{Place, WaitingEntries};
 #[cfg(test)]
 mod tests;
 
-/// The most last results that are remembered, and the most bytes of each.
+/// The number of last results that are remembered, and the most bytes of each.
 const WORDS_MAX: usize = 4096;
 const WORDS_BYTES_MAX: usize = 400;
 /// An entry of an earlier life is tried at least for this time, however old it is by its date.
@@ -37,7 +37,7 @@ pub(super) struct DomainMark(pub(super) NonZeroU64);
 /// The state of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// The entry waits for this time. A new entry has waited since the beginning of time.
+    /// The entry waits for this time. For a new entry, this is [`Instant::START`].
     Waits(Instant),
     /// The entry waits until an attempt at its destination ends.
     Behind,

@@ -333,8 +333,8 @@ fn step(
 /// Processes the notices from the owners of destinations. Leave that no attempt waits for is
 /// returned.
 fn hear(attempts: &mut Attempts, queue: &mut Queue, parts: &mut OutboundContext<'_>) {
-    while let Some(told) = parts.store.next_destination_notice() {
-        let (at, destination, leave, policy) = match told {
+    while let Some(notice) = parts.store.next_destination_notice() {
+        let (at, destination, leave, policy) = match notice {
             DestinationNotice::Keeps(destination, keeps) => {
                 let has_more = queue.calls.keeps(destination, keeps);
                 let calling = attempts.iter().find(|(_, attempt)| attempt.is_calling(destination));

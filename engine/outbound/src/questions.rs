@@ -11,8 +11,8 @@ use store::{AccountId, Refusal, Uid};
 /// The number of entries on a page.
 pub const LINES: usize = 20;
 
-/// Names an entry in URLs and forms: the account in hexadecimal digits, and the UID of the message
-/// in its outbox.
+/// The identifier of an entry in URLs and forms: the account in hexadecimal digits, and the UID of
+/// the message in its outbox.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct QueueEntryId {
     /// The account that has the outbox.

@@ -24,7 +24,8 @@ pub(super) struct EntryReader {
     asked: Option<Wanted>,
     /// The beginning of the entry, until it is opened.
     beginning: PartialMessage,
-    /// Where the message begins below its signatures. `None`: the entry is not opened.
+    /// The offset of the message, after its signatures and the envelope. `None`: the entry is not
+    /// opened.
     message_at: Option<u32>,
     /// The signatures of the message, above the rest of the entry.
     signatures: Vec<u8>,
@@ -121,8 +122,8 @@ impl EntryReader {
     }
 
     /// Notes that the entry, of `entry_octets` bytes, is opened. `signatures`: the number of bytes
-    /// at its beginning that are the message's signatures. `message_at`: where the rest of the
-    /// message begins.
+    /// at its beginning that are the message's signatures. `message_at`: the offset of the rest of
+    /// the message.
     pub(super) fn opened(&mut self, signatures: usize, message_at: u32, entry_octets: u32) {
         self.signatures = self.beginning.octets().get(..signatures).unwrap_or_default().to_vec();
         self.entry_octets = entry_octets;

@@ -10,7 +10,7 @@
 //!
 //! Success is reported only if the sender asks for it. The report says that a local recipient has
 //! the message, or that a remote host that sends no reports has accepted it. A host that can report
-//! success gets the sender's wish, and sends its own report.
+//! success is told what the sender wants, and sends its own report.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -107,11 +107,11 @@ impl ReportWriter<'_> {
         let (kind, status, words) = if is_here {
             (ReportKind::Delivered, DELIVERED, "the message is in the mailbox".to_string())
         } else {
-            let said = reply.map_or(String::new(), |reply| alloc::format!(": {reply}"));
+            let reply_text = reply.map_or(String::new(), |reply| alloc::format!(": {reply}"));
             (
                 ReportKind::Relayed,
                 RELAYED,
-                ["the other server accepted the message", &said].concat(),
+                ["the other server accepted the message", &reply_text].concat(),
             )
         };
         let mut text = Vec::new();

@@ -22,7 +22,7 @@ pub(super) struct Round {
     defer: u16,
     /// The changes of the entry that are not durable yet.
     to_mark: EntryChange,
-    /// Why recipients that are not tried again in this round did not get the message.
+    /// Recipients that may get the message in a later round, with the reason for the delay.
     later: Vec<(u8, FailureReason)>,
     /// Recipients that cannot get the message, with the reason. Each must be reported.
     failed: VecDeque<(u8, FailureReason)>,

@@ -1,12 +1,12 @@
-//! The ARC set of a forwarded message: a set of fields, signed by our domain (crate `dkim`), that
-//! says what was found out about the message when it came.
+//! The ARC set of a forwarded message: a set of fields that our domain signs (crate `dkim`). It
+//! states the results of the checks when the message arrived.
 //!
 //! The recipient's server gets the message from our address, which the domain of the author does
 //! not allow to send its mail. A server before us may have changed the message, so the signature of
 //! the author's domain may be invalid. Before such a message is put into the outbox for its first
 //! forwarding address, it is read once and hashed. Then two signatures are computed, as for
-//! messages of our own users (`signing`). One set serves all recipients. If the power fails
-//! meanwhile, the set is made again.
+//! messages of our own users (`signing`). One set serves all recipients. If the power fails, the
+//! set is made again for the remaining recipients.
 //!
 //! There is no set for:
 //! - a message without check results: our own users have written it, it came from a network of

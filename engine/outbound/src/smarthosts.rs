@@ -12,7 +12,7 @@
 //! |---|---|---|
 //! | absent | TLS if it is offered, any certificate | TLS, valid certificate |
 //! | `starttls`, `implicit` | TLS, any certificate | TLS, valid certificate |
-//! | `none` | in the clear | in the clear |
+//! | `none` | plaintext | plaintext |
 
 use alloc::string::{String, ToString};
 use core::net::SocketAddr;

@@ -68,7 +68,7 @@ pub(super) enum DeliveryKind {
     Notice,
 }
 
-/// What an attempt does after a step.
+/// How an attempt continues after a step of its stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum StepResult {
     /// The attempt goes on.
@@ -79,7 +79,7 @@ pub(super) enum StepResult {
     Computes,
 }
 
-/// The result of a step of an attempt.
+/// How an attempt continues after it has acted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AttemptProgress {
     /// The attempt waits for the answer to a request.

@@ -43,7 +43,7 @@ pub(super) struct Queue {
     again_at: Instant,
     pub(super) calls: CoreDestinations,
     pub(super) tally: Tally,
-    /// The entries that wait until an attempt at a destination ends, by destination.
+    /// By destination, the entries that wait until an attempt there ends.
     pub(super) behind: BTreeMap<String, Turns>,
     /// Entries that waited behind a destination that is down now. They are to be made due again.
     released: Vec<Turns>,
@@ -66,7 +66,7 @@ pub(super) struct AttemptOutcome {
     pub(super) words: Option<String>,
 }
 
-/// What an attempt has done at the destination of its remote recipients.
+/// The result of an attempt at the destination of its remote recipients.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum DestinationTry {
     /// The attempt has not tried the destination.
@@ -332,7 +332,7 @@ impl Queue {
         }
     }
 
-    /// Lets the next entry try that waits for this destination, if its account may have an attempt.
+    /// Lets the next entry that waits for this destination try, if its account may have an attempt.
     /// If no account may have one now, one entry of each account may try, and the first account
     /// with a free place goes first.
     fn let_next_try(&mut self, destination: &str) {

@@ -3,7 +3,7 @@
 //! mail's domain counts (`relay::policies`).
 //!
 //! If DNSSEC authenticates the route to a host, its domain may publish the certificate of the host.
-//! Then nothing is sent to a host that does not show this certificate: an active attacker can
+//! Then nothing is sent to a host that does not show this certificate. So an active attacker can
 //! neither remove the offer of TLS nor answer in place of the host. If name servers do not say what
 //! is published, the host is not called: an attacker may have suppressed the answer.
 //!

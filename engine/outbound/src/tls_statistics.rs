@@ -32,18 +32,18 @@ impl Queue {
 
     /// The statistics of this core for today and yesterday.
     pub(super) fn tls_counts(&self, wall: UnixTime) -> Vec<TlsCount> {
-        let told = |counted: Counted<'_>| TlsCount {
+        let row = |counted: Counted<'_>| TlsCount {
             day: counted.day,
             domain: counted.domain.to_string(),
             policy: counted.rule.name(),
             failure: counted.came.err().map(Shortfall::name),
             count: counted.count,
         };
-        self.tally.counted(day(wall)).map(told).collect()
+        self.tally.counted(day(wall)).map(row).collect()
     }
 }
 
-/// The number of a day since 1970.
+/// The number of a day since 1970-01-01.
 fn day(time: UnixTime) -> u64 {
     time.seconds() / 86_400
 }

@@ -1,5 +1,6 @@
-//! The state of the destinations of mail, for all cores of a machine: the connections to each
-//! destination, the cores that wait for one, and whether the destination may be tried.
+//! The state of the destinations of mail, for all cores of a machine. It consists of the
+//! connections to each destination, the cores that wait for one, and whether the destination may be
+//! tried.
 //!
 //! A destination that could not be reached is not tried for a while, which grows with each failure.
 //! Mail for other destinations does not wait for it. After that time one trial connection is made.

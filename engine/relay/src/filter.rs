@@ -105,16 +105,16 @@ impl FilterQuestion {
     /// `host`: the name of the filter, with its port. `message`: the message as it came.
     pub fn about(
         message: Vec<u8>,
-        said: &FilterEnvelope<'_>,
+        envelope: &FilterEnvelope<'_>,
         host: &str,
         password: Option<&str>,
     ) -> FilterQuestion {
-        let head = head(message.len(), said, host, password).into_bytes();
+        let head = head(message.len(), envelope, host, password).into_bytes();
         let response = Response::of("application/json", ANSWER_BYTES_MAX);
         FilterQuestion { head, message, sent: 0, response, verdict: None }
     }
 
-    /// The same question, for another address, from the beginning.
+    /// The question again, to be sent to another address from the beginning.
     pub fn again(self) -> FilterQuestion {
         let response = Response::of("application/json", ANSWER_BYTES_MAX);
         FilterQuestion { sent: 0, response, verdict: None, ..self }
@@ -168,19 +168,24 @@ impl fmt::Debug for FilterQuestion {
     }
 }
 
-fn head(length: usize, said: &FilterEnvelope<'_>, host: &str, password: Option<&str>) -> String {
+fn head(
+    length: usize,
+    envelope: &FilterEnvelope<'_>,
+    host: &str,
+    password: Option<&str>,
+) -> String {
     let mut head =
         format!("POST /checkv2 HTTP/1.0\r\nHost: {host}\r\nContent-Length: {length}\r\n");
     let mut field = |name: &str, value: &str| {
         let value = value.chars().filter(|character| !character.is_control()).collect::<String>();
         head += &format!("{name}: {value}\r\n");
     };
-    field("IP", &said.address.to_canonical().to_string());
-    field("Helo", said.hello);
-    field("From", &format!("<{}>", said.reverse_path));
-    said.recipients.iter().for_each(|recipient| field("Rcpt", &format!("<{recipient}>")));
-    field("Hostname", said.hostname);
-    field("Queue-Id", said.identifier);
+    field("IP", &envelope.address.to_canonical().to_string());
+    field("Helo", envelope.hello);
+    field("From", &format!("<{}>", envelope.reverse_path));
+    envelope.recipients.iter().for_each(|recipient| field("Rcpt", &format!("<{recipient}>")));
+    field("Hostname", envelope.hostname);
+    field("Queue-Id", envelope.identifier);
     password.into_iter().for_each(|password| field("Password", password));
     head + "\r\n"
 }

@@ -2,7 +2,7 @@
 //!
 //! Forwarded mail may come back: an account here forwards to an account at another server that
 //! forwards to an account here. A `Delivered-To:` field says that a message passed an account, but
-//! anyone can write that field. A forged field would keep mail from an account. So only a mark in a
+//! anyone can write that field. A forged field could block mail for an account. So only a mark in a
 //! separate field counts. It is a keyed hash of the account's address and of the message's
 //! identifier, which does not change on the way.
 //!
@@ -19,7 +19,7 @@ use crate::srs::{SrsKey, characters};
 /// The name of the header field that holds a mark.
 pub const FIELD: &str = "X-Loop";
 
-/// The characters of a mark, each with five bits.
+/// The number of characters in a mark. Each has five bits.
 const CHARACTERS: u32 = 12;
 
 /// The mark of one message that one account has forwarded.

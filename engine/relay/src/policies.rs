@@ -34,8 +34,8 @@ const BYTES_MAX: usize = 1 << 20;
 /// The largest policy that is stored: hundreds of hosts.
 const KEPT_BYTES_MAX: usize = BYTES_MAX / 64;
 
-/// The most connections that are counted for a policy. They distinguish a domain that our users
-/// write to from a domain that a client has made us write to.
+/// The most connections that are counted for a policy. This count is enough to tell a domain that
+/// our users write to from a domain that a client has made us write to.
 const USES_MAX: u8 = 16;
 
 /// The time without a connection after which a count halves.

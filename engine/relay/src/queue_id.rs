@@ -1,6 +1,6 @@
 //! Queue ids: the name of a message in its `Received:` field and in the reply to the client.
 
-/// Characters of a queue id.
+/// The number of characters in a queue id.
 const QUEUE_ID_BYTES: usize = 16;
 
 /// A source of ids. No other message of this machine has had the same id since the machine started,

@@ -18,11 +18,11 @@ use crate::outcome::Misbehaviour;
 
 /// The longest line that is accepted. RFC 5321 has 512; some servers send pages of advice.
 const LINE_BYTES_MAX: usize = 4096;
-/// The bytes of a line that are kept.
+/// The most bytes of a line that are kept.
 const LINE_KEPT_BYTES: usize = 512;
 /// The most lines of a reply.
 const LINES_MAX: usize = 128;
-/// The bytes of a reply's text that are kept.
+/// The most bytes of a reply's text that are kept.
 const TEXT_BYTES_MAX: usize = 512;
 
 /// An enhanced status code (RFC 3463): `5.1.1`.

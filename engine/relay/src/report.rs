@@ -109,7 +109,7 @@ pub struct Report<'a> {
 /// The part of a message that is returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Returned<'a> {
-    /// Its header: the message from its first field on. The bytes after the header are ignored.
+    /// The header: the message from its first field on. The bytes after the header are ignored.
     Header(&'a [u8]),
     /// The whole message, in this script. The caller writes it.
     Whole(Script),

@@ -6,9 +6,9 @@
 //! random number.
 //!
 //! Invariants:
-//! - Nothing is sent to this server itself, by whatever name or address. If this server is one of
-//!   the MX hosts, only hosts that the domain prefers to it are used: from another host, the
-//!   message would come back (RFC 5321 section 5.1).
+//! - Nothing is sent to this server itself, whatever name or address leads to it. If this server is
+//!   one of the MX hosts, only hosts that the domain prefers to this server are used. From another
+//!   host, the message would come back (RFC 5321 section 5.1).
 //! - If name servers do not answer now, the message is tried later. Only an answer of name servers
 //!   is final.
 //! - No name of another domain leads to an address that is not public ([`is_public`]), unless the
@@ -39,7 +39,8 @@ pub const HOPS_MAX: usize = HOSTS_MAX * ADDRESSES_MAX * 2;
 /// The target of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RouteTarget<'a> {
-    /// The hosts that accept the mail of a domain, or the address in brackets.
+    /// The hosts that accept the mail of a domain. For an address literal, the host at this
+    /// address.
     Domain(smtp::Domain<'a>),
     /// This host, which another domain names as its own server.
     Host(&'a Name),

@@ -34,7 +34,7 @@ pub const DAYS: u64 = 21;
 /// The number of days that can be distinguished.
 const DAYS_TOLD: u64 = 1024;
 const SECONDS_A_DAY: u64 = 24 * 3600;
-/// The characters of a hash, each with five bits.
+/// The number of characters in a hash. Each has five bits.
 const SEAL_CHARACTERS: u32 = 6;
 const DAY_CHARACTERS: u32 = 2;
 /// The alphabet of RFC 4648 section 6: case does not matter.

@@ -1,5 +1,6 @@
-//! The MTA-STS policy of a domain, for domains without DNSSEC. It names the hosts that accept the
-//! domain's mail. These hosts must use TLS, with certificates that are valid for their names.
+//! The MTA-STS policy of a domain, for domains without DNSSEC. The policy names the hosts that
+//! accept the domain's mail. These hosts must use TLS, with certificates that are valid for their
+//! names.
 //!
 //! A DNS record of the domain announces the policy and its version ([`announced`]). The policy
 //! itself is a text on a web server of the domain, over TLS ([`crate::Fetch`]), and is valid for

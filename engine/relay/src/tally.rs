@@ -18,7 +18,7 @@ pub const DOMAINS_MAX: usize = 256;
 /// The name that stands for all further domains of a day. No domain has this name.
 pub const OTHERS: &str = "";
 
-/// The kind of policy of the domain that applied to a host.
+/// The kind of domain policy that applied to a host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Rule {
     /// The published certificates (DANE).

@@ -165,7 +165,7 @@ impl NameLookups {
                 let (asker, question) = *asked;
                 self.asked.push_back((Asker { core: Some(from), ..asker }, question));
             }
-            NameMessage::Known(told) => self.told.push_back(*told),
+            NameMessage::Known(answer) => self.told.push_back(*answer),
         }
     }
 
@@ -258,10 +258,10 @@ impl NameLookups {
     }
 
     fn tell(&mut self, asker: Asker, known: Known) {
-        let told = AddressedAnswer { at: asker.at, number: asker.number, known };
+        let answer = AddressedAnswer { at: asker.at, number: asker.number, known };
         match asker.core {
-            Some(core) => self.messages.push_back((core, NameMessage::Known(Box::new(told)))),
-            None => self.told.push_back(told),
+            Some(core) => self.messages.push_back((core, NameMessage::Known(Box::new(answer)))),
+            None => self.told.push_back(answer),
         }
     }
 

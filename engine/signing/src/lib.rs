@@ -8,8 +8,8 @@
 //! Invariants:
 //! - The signed bytes are the stored bytes. Only the header of a message is in memory.
 //! - A signature takes up to some milliseconds and cannot be interrupted, so it is a job (crate
-//!   `compute`). A session, a request handler of the webmail, or a delivery attempt waits for the
-//!   job. The attempt adds an ARC set to a forwarded message (`outbound::sealing`).
+//!   `compute`). Sessions and request handlers of the webmail wait for such jobs. So do delivery
+//!   attempts that add an ARC set to a forwarded message (`outbound::sealing`).
 //! - Each message can always keep [`LEAST_BYTES`] of its header. More memory comes from a pool of
 //!   [`POOL_BYTES`] for all messages of a core, of which one address gets a third (`budget`). A
 //!   message that does not fit is refused for now, rather than sent unsigned.

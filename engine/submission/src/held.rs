@@ -10,7 +10,7 @@
 //! - At most [`JOBS_MAX`] messages have a job. The others wait in the order of their deadlines.
 //! - A message waits at most [`HOLD_SECONDS_MAX`] after it was held, or after a restart, even if
 //!   the wall clock jumps.
-//! - A core that is stopping begins no jobs. These jobs begin after the restart.
+//! - A core that is stopping begins no jobs. The jobs of waiting messages begin after the restart.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};

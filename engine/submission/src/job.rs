@@ -17,9 +17,9 @@
 //!   once.
 //! - A message is not sent if one of its recipients cannot get it: it becomes a draft again, and
 //!   its writer gets a notice. Once the message is `LEAVING`, this is not checked again.
-//! - A local recipient without quota gets the message by a separate outbox entry, which delivery
-//!   attempts repeat. That entry has a note too. So the recipient does not get the message twice if
-//!   it has quota after a power cut.
+//! - A local recipient without free quota gets the message by a separate outbox entry, which
+//!   delivery attempts repeat. That entry has a note too. So the recipient does not get the message
+//!   twice if it has free quota after a power cut.
 //! - A message that cannot be read, or that an account has no place for, is tried [`TRIES_MAX`]
 //!   times in a life of the machine. Then its writer gets a notice, and it becomes a draft again
 //!   (`notice`). If it was `LEAVING`, some recipients may have it.
@@ -43,7 +43,7 @@ use store::{
 use super::context::JobHost;
 use super::notice::{self, GUID_BITS, Hindrance};
 
-/// The bit in an origin that marks the outbox entry of a local recipient without quota.
+/// The bit in an origin that marks the outbox entry of a local recipient without free quota.
 const NO_QUOTA: u128 = 1 << 15;
 
 /// The most jobs that try to deliver a message in one life of the machine.
@@ -68,9 +68,9 @@ pub(super) struct SubmissionJob {
     remote: Vec<String>,
     /// The index of the next recipient or outbox entry.
     next: usize,
-    /// Whether the next recipient has no quota for the message.
+    /// Whether the next recipient has no free quota for the message.
     goes_by_outbox: bool,
-    /// The beginning of the message without its signatures: all of its header.
+    /// The beginning of the message after its signatures, with the whole header.
     beginning: PartialMessage,
     /// The number of octets that were read, with the signatures counted last. `rest`: octets that
     /// the delivery has not taken yet.

@@ -49,7 +49,7 @@ impl Hindrance {
         }
     }
 
-    /// What the writer can do.
+    /// The advice to the writer.
     fn advice(self) -> &'static str {
         match self {
             Hindrance::Unreadable => {

@@ -189,7 +189,7 @@ impl QueueChange {
                 continuation,
             )
         };
-        let asked = match self.action {
+        let requested = match self.action {
             QueueAction::Hold => change(EntryState::Held),
             QueueAction::Release => change(EntryState::Queued),
             QueueAction::Return => change(EntryState::Returned),
@@ -198,11 +198,11 @@ impl QueueChange {
             }
             QueueAction::Retry => unreachable!("a retry changes no entry"),
         };
-        if asked != Err(Refusal::Busy) {
+        if requested != Err(Refusal::Busy) {
             self.asked += 1;
-            self.under_way += usize::from(asked.is_ok());
+            self.under_way += usize::from(requested.is_ok());
         }
-        asked
+        requested
     }
 
     /// Gives each entry of the batch the state that the store has recorded. All changes of the

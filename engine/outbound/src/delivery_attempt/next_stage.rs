@@ -64,7 +64,7 @@ impl DeliveryAttempt {
             return Stage::Mark;
         }
         let (all, packing) = (self.entry().all(), self.packing());
-        let (done, told) = (record.done(packing), record.reported(packing));
+        let (done, reported) = (record.done(packing), record.reported(packing));
         let waiting = all & !done;
         let open = self.round.open(waiting);
         if recorded == RecordedState::Returned && open != 0 {
@@ -77,7 +77,7 @@ impl DeliveryAttempt {
         if let Some(bit) = self.round.first_failed() {
             return Stage::BeginDelivery(DeliveryKind::FailureReport(bit));
         }
-        if let Some(bit) = bits(self.round.not_deferred(done & !told)).next() {
+        if let Some(bit) = bits(self.round.not_deferred(done & !reported)).next() {
             return Stage::BeginDelivery(DeliveryKind::SuccessReport(bit));
         }
         let DeliveryAttempt { entry: Some(entry), notes, .. } = self else {
@@ -87,7 +87,7 @@ impl DeliveryAttempt {
         if notes.has_some() {
             return Stage::ForgetNote;
         }
-        if told & all == all {
+        if reported & all == all {
             return Stage::Remove;
         }
         if open != 0 && cx.queue.is_serving && can_be_marked(cx) {

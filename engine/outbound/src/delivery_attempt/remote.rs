@@ -2,8 +2,8 @@
 //! them. A connection may be kept for the next message to the same destination.
 //!
 //! Invariants:
-//! - A connection is kept only while an entry of this core waits for its destination, and no other
-//!   core with fewer connections waits for leave (`calls`).
+//! - A connection is kept only while an entry of this core waits for its destination. It is not
+//!   kept while another core with fewer connections waits for leave (`calls`).
 //! - While the marks of a message are on their way to the disk, nothing is sent on the connection.
 //!   If the peer sends something meanwhile, the connection is ended.
 //! - If a kept connection turns out to be closed, its message is sent by another connection at

@@ -1,8 +1,8 @@
 //! The SMTP client: the outgoing end of one connection, for several messages one after the other.
 //!
-//! The bytes to send are in [`Speaker::output`] until the caller says that it took them. Everything
-//! else that the caller must do is an [`Action`] of [`SmtpClient::next_action`]. The order of the
-//! conversation:
+//! The bytes to send are in [`Speaker::output`] until the caller has sent them ([`Speaker::sent`]).
+//! Everything else that the caller must do is an [`Action`] of [`SmtpClient::next_action`]. The
+//! order of the conversation:
 //!
 //! ```text
 //!   greeting ── EHLO ─┬─ STARTTLS ── handshake ── EHLO ─┬─ AUTH ─┬─▸ idle
@@ -19,7 +19,7 @@
 //!   still in [`Speaker::output`] ends the connection.
 //! - After an invalid reply, nothing from the peer is trusted any more. Open recipients are tried
 //!   again, on another connection.
-//! - Nothing that the peer said in plaintext is used under TLS: no byte may follow the reply to
+//! - Nothing that the peer said in plaintext is used under TLS. No byte may follow the reply to
 //!   STARTTLS, and the client asks for the extensions again (RFC 3207 section 4.2).
 //! - A password is sent only under TLS, or where the settings exclude TLS. If the peer offers
 //!   SCRAM, a proof is sent instead of the password, and the peer has to prove that it knows the
@@ -72,8 +72,8 @@ pub struct SmtpClientSettings {
 pub enum TlsMode {
     /// TLS is not used.
     Never,
-    /// TLS is used if the peer offers it. If it fails ([`Lost::Tls`]), another connection without
-    /// it may succeed.
+    /// TLS is used if the peer offers it. If TLS fails ([`Lost::Tls`]), another connection without
+    /// TLS may succeed.
     IfOffered,
     /// Without TLS nothing is sent.
     Required,
@@ -115,7 +115,7 @@ pub enum Action {
     BodyAnew,
     /// The outcome for a recipient.
     Done {
-        /// [`crate::OutgoingRecipient::number`].
+        /// The recipient's [`crate::OutgoingRecipient::number`].
         recipient: u16,
         /// The outcome.
         outcome: DeliveryOutcome,
@@ -257,7 +257,7 @@ impl SmtpClient {
         }
     }
 
-    /// What the caller must do next, besides sending.
+    /// The next action of the caller, besides sending the output.
     pub fn next_action(&mut self) -> Option<Action> {
         if let Some(action) = self.actions.pop_front() {
             return Some(action);

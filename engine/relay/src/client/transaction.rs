@@ -336,7 +336,7 @@ impl SmtpClient {
     }
 }
 
-/// The reply to a command that must not be sent in the clear.
+/// The reply to a command that must not be sent in plaintext.
 const WANTS_TLS: u16 = 530;
 
 /// Whether a reply means "too many recipients". A 552 to RCPT is the 452 of a server that follows

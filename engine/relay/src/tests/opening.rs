@@ -54,8 +54,8 @@ fn refusal_at_greeting_is_temporary_or_final() {
     ] {
         let mut harness = ClientHarness::with_tls(TlsMode::IfOffered);
         harness.deliver(outgoing(&["bob@there.test"]));
-        let said: Vec<_> = theirs.iter().map(|theirs| harness.hears(theirs)).collect();
-        assert_eq!(said.last().map(String::as_str), Some("QUIT\r\n"));
+        let sent: Vec<_> = theirs.iter().map(|theirs| harness.hears(theirs)).collect();
+        assert_eq!(sent.last().map(String::as_str), Some("QUIT\r\n"));
         assert_eq!(harness.outcomes(), [expected]);
         assert!(harness.is_over);
         // The next message has the same outcome.
@@ -373,11 +373,11 @@ fn peer_that_requires_failed_tls_defers_the_message() {
         let mut harness = ClientHarness::with_tls(tls);
         harness.client.deliver(outgoing(&["bob@there.test"]));
         harness.exchange(&[("220 x\r\n", "EHLO us.test\r\n")]);
-        let said = harness.hears(hello);
-        if said == "STARTTLS\r\n" {
+        let sent = harness.hears(hello);
+        if sent == "STARTTLS\r\n" {
             harness.exchange(&[("454 4.7.0 not now\r\n", mail)]);
         } else {
-            assert_eq!(said, mail);
+            assert_eq!(sent, mail);
         }
         harness.exchange(&[(&std::format!("{wants}\r\n"), "")]);
         assert_eq!(harness.outcomes(), [expected.as_str()], "{tls:?} {hello}");
