@@ -80,7 +80,7 @@ impl Certificates {
             Outcome::DeliveryReady => self.keep_on(cx),
             Outcome::Delivered => self.show_kept(cx),
             Outcome::Refused(refusal) => self.not_kept(refusal, cx),
-            other => unreachable!("{other:?} comes of no delivery"),
+            other => unreachable!("{other:?} does not answer a delivery"),
         }
     }
 

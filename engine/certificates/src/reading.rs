@@ -124,7 +124,7 @@ impl Certificates {
     /// The state of reading.
     fn reading(&mut self) -> &mut CertificateLoading {
         let Expect::Stored(reading) = &mut self.expect else {
-            unreachable!("nothing is being read")
+            unreachable!("no certificate is being read")
         };
         reading
     }
@@ -133,7 +133,7 @@ impl Certificates {
         let reading = self.reading();
         let pem = core::mem::take(&mut reading.pem);
         let Some(StoredCertificate { uid, date, .. }) = reading.messages.pop_front() else {
-            unreachable!("one was read")
+            unreachable!("the message that was read is the first one")
         };
         let next = read(&pem).and_then(|certificate| {
             self.shown.with(ShownCertificate {

@@ -168,7 +168,7 @@ impl FilterQuery {
     /// The verdict, once it is known.
     pub fn verdict(&self) -> FilterVerdict {
         let Stage::Over(verdict) = &self.stage else {
-            unreachable!("a verdict that is not known yet")
+            unreachable!("the verdict is not known yet")
         };
         verdict.clone()
     }

@@ -92,7 +92,7 @@ impl CoreDestinations {
     /// Notes that the attempt that asked for leave has it. Returns whether another attempt may ask.
     pub(super) fn granted(&mut self, destination: &str, grant: Grant) -> bool {
         let Some(called) = self.called.get_mut(destination) else {
-            unreachable!("leave that was not asked for")
+            unreachable!("leave was granted that was not asked for")
         };
         assert!(called.is_asking, "leave was asked for");
         let Grant { is_trial, keeps } = grant;
@@ -132,7 +132,7 @@ impl CoreDestinations {
     /// Otherwise it was still waiting for leave.
     pub(super) fn ended(&mut self, destination: &str, has_leave: bool) {
         let Some(called) = self.called.get_mut(destination) else {
-            unreachable!("an attempt that was not admitted")
+            unreachable!("an attempt ends that was not admitted")
         };
         assert!(called.attempts > 0, "an attempt that ends was counted");
         assert!(has_leave || called.is_asking, "an attempt has leave or asks for it");

@@ -394,7 +394,9 @@ fn step_one(
             parts.connections.hand_over(connection, Owner::Outbound(frame));
         }
         queue.deadlines.set(frame, parts.turn.now + connection::KEPT_PATIENCE);
-        let Some(attempt) = attempts.get_mut(frame) else { unreachable!("it has just begun") };
+        let Some(attempt) = attempts.get_mut(frame) else {
+            unreachable!("the attempt has just begun")
+        };
         progress = attempt.go_on(&mut AttemptCx { frame, place, queue, parts });
     }
     queue.shares.end_acting();
@@ -408,7 +410,7 @@ fn step_one(
 /// Gives a new attempt its frame. The attempt has a place in `Queue::shares`, so a frame is free.
 fn begin(attempt: DeliveryAttempt, attempts: &mut Attempts) -> FrameId {
     let Ok(frame) = attempts.insert(Box::new(attempt)) else {
-        unreachable!("there are no more places than frames")
+        unreachable!("there are as many frames as places")
     };
     frame
 }

@@ -111,7 +111,7 @@ impl EntryReader {
         self.beginning.octets()
     }
 
-    /// Whether [`Self::beginning`] is the whole entry.
+    /// Whether the bytes of `beginning` are the whole entry.
     pub(super) fn extent(&self, cx: &AttemptCx<'_, '_>) -> EntryExtent {
         EntryExtent::of(&self.beginning, cx.info().map_or(0, |info| info.octets))
     }

@@ -114,7 +114,7 @@ impl Round {
         (!self.to_mark.is_empty()).then_some(self.to_mark)
     }
 
-    /// Clears [`Round::to_mark`]: the changes are durable.
+    /// Clears `to_mark`: the changes are durable.
     pub(super) fn marked(&mut self) {
         self.to_mark = EntryChange::default();
     }

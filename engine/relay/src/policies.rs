@@ -183,7 +183,7 @@ impl Policies {
         let others = self.known.iter().filter(|(known, _)| **known != stored);
         let worth = |row: &PolicyRow| (now < row.known.until, row.uses_at(now), row.last_use);
         let Some((first, _)) = others.min_by_key(|(_, row)| worth(row)) else {
-            unreachable!("one domain takes more than all may")
+            unreachable!("one policy is larger than the whole table")
         };
         let first = *first;
         self.known.remove(&first);

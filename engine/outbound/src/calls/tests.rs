@@ -63,7 +63,7 @@ fn core_keeps_as_many_connections_as_the_owner_allows() {
         calls.granted(A, grant(false, number));
     }
     assert!(calls.may_keep(A));
-    assert!(calls.keeps(1, 1), "one of them need not wait for a message");
+    assert!(calls.keeps(1, 1), "this core has more connections than it may keep");
     assert!(!calls.may_keep(A));
     calls.ended(A, true);
     assert!(calls.may_keep(A));
@@ -79,7 +79,11 @@ fn down_destinations_are_bounded() {
         calls.is_down(&format!("{number}.test"), until(number));
     }
     assert_eq!((calls.down.len(), calls.ends.len()), (DOWN_MAX, DOWN_MAX));
-    assert_eq!(calls.admit("0.test", 1, Instant::START), AttemptAdmission::Ask, "it was forgotten");
+    assert_eq!(
+        calls.admit("0.test", 1, Instant::START),
+        AttemptAdmission::Ask,
+        "0.test was forgotten"
+    );
     assert_eq!(calls.admit("1.test", 1, Instant::START), AttemptAdmission::WaitUntil(until(1)));
     assert_eq!(calls.admit("1.test", 1, until(1)), AttemptAdmission::Ask);
     calls.try_again("2.test");

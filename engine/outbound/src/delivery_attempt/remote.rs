@@ -140,7 +140,7 @@ impl DeliveryAttempt {
     /// Continues the SMTP conversation.
     pub(super) fn converse(&mut self, cx: &mut AttemptCx<'_, '_>) -> Result<StepResult, Refusal> {
         let DeliveryAttempt { connection: Some(connection), reader, .. } = self else {
-            unreachable!("nothing is said without a connection")
+            unreachable!("a conversation needs a connection")
         };
         match connection.converse(reader, cx)? {
             ConversationStep::Waits => return Ok(StepResult::Waits),
@@ -276,7 +276,7 @@ impl DeliveryAttempt {
     /// Records the results of the message, and keeps the connection.
     fn keep_connection(&mut self, cx: &mut AttemptCx<'_, '_>) {
         let DeliveryAttempt { connection: Some(connection), route: Some(route), .. } = self else {
-            unreachable!("a connection is kept where there is none")
+            unreachable!("a connection is kept that does not exist")
         };
         route.count_tls(connection, cx);
         let is_first = connection.has_first_message();

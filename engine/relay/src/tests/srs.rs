@@ -26,7 +26,7 @@ fn after(seconds: u64) -> UnixTime {
 
 #[test]
 fn rewritten_address_is_restored_only_with_our_key() {
-    let rewritten = ours().rewrite("bob@there.test", "us.test", NOW).expect("it fits");
+    let rewritten = ours().rewrite("bob@there.test", "us.test", NOW).expect("the address fits");
     assert!(
         rewritten.starts_with("SRS0=") && rewritten.ends_with("=there.test=bob@us.test"),
         "{rewritten}"
@@ -49,7 +49,8 @@ fn rewritten_address_is_restored_only_with_our_key() {
 
 #[test]
 fn srs_ignores_case() {
-    let rewritten = ours().rewrite("Bob.Builder@There.test", "us.test", NOW).expect("it fits");
+    let rewritten =
+        ours().rewrite("Bob.Builder@There.test", "us.test", NOW).expect("the address fits");
     for local_part in [local_part(&rewritten).to_lowercase(), local_part(&rewritten).to_uppercase()]
     {
         let Restored::Of(path) = ours().restore(&local_part, NOW) else { panic!("{local_part}") };
@@ -59,7 +60,7 @@ fn srs_ignores_case() {
 
 #[test]
 fn expired_or_future_srs_address_is_invalid() {
-    let rewritten = ours().rewrite("bob@there.test", "us.test", NOW).expect("it fits");
+    let rewritten = ours().rewrite("bob@there.test", "us.test", NOW).expect("the address fits");
     let restored = |now| ours().restore(local_part(&rewritten), now);
     assert_eq!(restored(after(DAYS * DAY)), Restored::Of("bob@there.test".into()));
     assert_eq!(restored(after((DAYS + 1) * DAY)), Restored::Nobody);
@@ -67,7 +68,7 @@ fn expired_or_future_srs_address_is_invalid() {
     // An address that another server rewrote before expires after the same time.
     let again = ours()
         .rewrite("SRS0=HHHHHH=AB=first.test=bob@there.test", "us.test", NOW)
-        .expect("it fits");
+        .expect("the address fits");
     let restored_again = |now| ours().restore(local_part(&again), now);
     let before = Restored::Of("SRS0=HHHHHH=AB=first.test=bob@there.test".into());
     assert_eq!([restored_again(NOW), restored_again(after(DAYS * DAY))], [before.clone(), before]);
@@ -87,12 +88,13 @@ fn expired_or_future_srs_address_is_invalid() {
 fn srs1_keeps_only_the_first_forwarder() {
     let first = SrsKey::new(*b"that of another.")
         .rewrite("bob@there.test", "first.test", NOW)
-        .expect("it fits");
-    let second = ours().rewrite(&first, "us.test", NOW).expect("it fits");
+        .expect("the address fits");
+    let second = ours().rewrite(&first, "us.test", NOW).expect("the address fits");
     assert!(second.starts_with("SRS1=") && second.contains("=first.test=="), "{second}");
     assert_eq!(ours().restore(local_part(&second), NOW), Restored::Of(first.clone()));
-    let third =
-        SrsKey::new(*b"that of a third.").rewrite(&second, "3rd.test", NOW).expect("it fits");
+    let third = SrsKey::new(*b"that of a third.")
+        .rewrite(&second, "3rd.test", NOW)
+        .expect("the address fits");
     assert_eq!(third.len(), second.len() + 1, "{third}");
     assert_eq!(
         SrsKey::new(*b"that of a third.").restore(local_part(&third), NOW),
