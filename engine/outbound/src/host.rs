@@ -4,7 +4,8 @@
 //! (`tls::ClientSettings::for_any_certificate`). Such TLS protects from an eavesdropper, but not
 //! from an active attacker. Where the domain demands more (`tls_policy`), nothing is sent to a host
 //! that does not offer TLS, or does not show what the domain has published. The same holds for a
-//! smarthost (`smarthosts`) for which the configuration demands TLS or has a password.
+//! smarthost (`smarthosts`) for which the configuration demands TLS, or has a password and does not
+//! exclude TLS.
 //!
 //! Implements: RFC 7435, RFC 7672.
 

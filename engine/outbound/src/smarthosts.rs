@@ -5,8 +5,9 @@
 //! - A refusal before the smarthost has seen a message is never final: the operator may correct the
 //!   cause.
 //! - We log in if the configuration says so.
-//! - The configured TLS is mandatory: nothing is sent without it. With a password, the certificate
-//!   has to be valid for the smarthost's name, or for its address where it has no name.
+//! - The configured TLS is mandatory: nothing is sent without it. A password makes TLS mandatory
+//!   too, unless `tls` is `none`. With a password and TLS, the certificate has to be valid for the
+//!   smarthost's name, or for its address where it has no name.
 //!
 //! | `tls` | without a password | with a password |
 //! |---|---|---|
