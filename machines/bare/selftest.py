@@ -22,9 +22,9 @@ import network
 TARGET = os.path.join(ROOT, "target", "image")
 IMAGE = os.path.join(TARGET, "x86_64-unknown-linux-gnu", "image", "selftest-image")
 SECONDS_MAX = 60
-# Exit statuses of QEMU: twice what the image tells isa-debug-exit, and one.
+# Exit statuses of QEMU: twice the value that the image writes to isa-debug-exit, plus one.
 STOPPED, REFUSED = 33, 37
-# Of one host core, for an idle guest.
+# The greatest part of one host core that an idle guest may use.
 IDLE_SHARE_MAX = 0.02
 DISK_BYTES = 64 << 20
 
@@ -56,7 +56,7 @@ def command(machine, disk, mode, cpu="max", entropy_device=True, cores=1, accel=
 
 
 def run(machine, mode, status=STOPPED, expected="", **options):
-    """Runs QEMU once. Returns the processor seconds that it took, and what the guest printed."""
+    """Runs QEMU once. Returns the processor seconds that QEMU used, and the output of the guest."""
     with tempfile.NamedTemporaryFile() as disk:
         disk.truncate(DISK_BYTES)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -75,7 +75,7 @@ def machine(kind):
 
 
 def costs():
-    # A tick is an instruction here, so that the promised figures are checked.
+    # With -icount a tick of the counter is one instruction, so the run checks the exact limits.
     run("q35", "machine", expected=" 0 failed", extra=["-icount", "shift=0"])
 
 
@@ -90,7 +90,7 @@ def cores(kind, count, **options):
 
 
 def queues():
-    # Each core has a pair of queues of the card, at a tap interface of a separate network.
+    # Each core has a pair of queues of the network card. The card is at a tap interface of a separate network.
     # Linux is the router that answers.
     network.enter()
     network.make_tap("selftest", "10.0.2.2/24", queues="multi_queue")
@@ -107,8 +107,8 @@ def endings(kind):
 
 
 def idle(kind):
-    # This includes the start of QEMU and the boot. The ten seconds leave enough time for that.
-    # With four cores, of which three have no work.
+    # Both runs include the start of QEMU and the boot, so the difference is the cost of ten idle seconds.
+    # Three of the four cores have no work.
     seconds = run(kind, "idle", expected="slept", cores=4)[0] - run(kind, "nothing", expected="slept 0 times", cores=4)[0]
     share = seconds / 10
     print(f"    an idle guest takes {share:.2%} of a host core")
@@ -140,7 +140,7 @@ RUNS = {
     "machine-microvm": lambda: machine("microvm"),
     **{f"cores-{kind}-{count}": lambda kind=kind, count=count: cores(kind, count)
        for kind in MACHINES for count in (1, 2, 4, 8)},
-    # The cores take turns on one thread of the host.
+    # The guest's cores take turns on one thread of the host.
     "cores-in-turn": lambda: cores("q35", 4, accel="tcg,thread=single"),
     "costs": costs,
     "endings-q35": lambda: endings("q35"),
@@ -150,7 +150,7 @@ RUNS = {
     "key-q35": lambda: key("q35"),
     "key-microvm": lambda: key("microvm"),
     "entropy": entropy,
-    # Last, since the network stays.
+    # This run is the last, since it leaves this process in the separate network.
     "queues": queues,
 }
 

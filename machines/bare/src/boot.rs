@@ -5,16 +5,16 @@
 //!    write protection on.
 //! 2. [`start`] sets up the console, detects the processor's features, and determines the rate of
 //!    its time-stamp counter.
-//! 3. It loads the interrupt tables. From here on an exception prints itself.
+//! 3. It loads the interrupt tables. From this step on, an exception prints a report.
 //! 4. It reads the memory map and the firmware's list of processors. It takes the page tables and
 //!    the other cores' stacks from the lowest free memory, maps everything with the rights that it
 //!    needs, and gives the rest to the allocator (`memory`).
 //! 5. It starts the other cores (`other_cores`), which then wait for work.
 //! 6. It finds devices: on PCI, and at the addresses on the command line (`virtio_mmio.device=`).
-//! 7. It starts the network card, the disk and the entropy source, and routes their interrupts,
-//!    which may only end a sleep.
+//! 7. It starts the network card, the disk and the entropy source, and routes their interrupts. An
+//!    interrupt may only end a sleep.
 //!
-//! A machine that lacks an essential part says so in one line, and does not start.
+//! A machine that lacks an essential part prints one line about it, and does not start.
 
 mod command_line;
 mod devices;
@@ -45,7 +45,7 @@ core::arch::global_asm!(include_str!("boot/entry.s"));
 pub struct Machine {
     /// The core that runs this code. It has the disk.
     pub first: BareMachine,
-    /// The others. They wait.
+    /// The other cores, which wait for work.
     pub others: Vec<OtherCore>,
 }
 
@@ -56,7 +56,7 @@ pub struct OtherCore {
 }
 
 impl OtherCore {
-    /// Its number.
+    /// The number of the core.
     pub fn core(&self) -> CoreId {
         self.machine.core()
     }
@@ -82,8 +82,8 @@ pub unsafe fn start(start_info: u64, entry_stamp: u64, allocator: &'static Alloc
     }
     print!("barepost {}: {}", env!("CARGO_PKG_VERSION"), Summary(&processor));
     interrupts::install(processor.x2apic);
-    // SAFETY: 1. by the caller; 2. memory is taken into use only in `memory::set_up`. It gets the
-    // map, and after it the boot loader's part is not used.
+    // SAFETY: 1. by the caller; 2. the first new use of memory is in `memory::set_up`. After that
+    // call, nothing reads the boot loader's data.
     let handover = match unsafe { Handover::read(start_info) } {
         Ok(handover) => handover,
         Err(reason) => end::refuse(format_args!("{reason}")),

@@ -1,11 +1,11 @@
 //! Time: the time-stamp counter, converted to microseconds since the machine started.
 //!
 //! Invariants:
-//! - Instants never go back. A core reads its own counter, which does not stop in any sleep that
-//!   this machine uses. Another core is used only if its counter agrees with the first one's
+//! - Instants never go back. A core reads its own counter, which continues in every sleep state
+//!   that this machine uses. Another core is used only if its counter agrees with the first one's
 //!   (`boot::other_cores`).
 //! - Only the first core reads the clock chip. All cores use its result as the time of day.
-//! - Before the rate is known, the time is zero.
+//! - Until the rate of the counter is known, the time is zero.
 
 mod calibrate;
 pub(crate) mod rtc;
@@ -16,7 +16,7 @@ use crate::cpu;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use machine::{Instant, Micros, UnixTime};
 
-/// The counter at the first instruction.
+/// The value of the counter at the first instruction.
 static START: AtomicU64 = AtomicU64::new(0);
 
 /// Microseconds per tick, in units of 2^-48.
@@ -26,7 +26,7 @@ const FRACTION_BITS: u32 = 48;
 /// Ticks per microsecond, in units of 2^-32.
 static TICKS_PER_MICRO: AtomicU64 = AtomicU64::new(0);
 
-/// Ticks per second.
+/// The rate of the counter, in ticks per second.
 static HERTZ: AtomicU64 = AtomicU64::new(0);
 
 /// The time of day when the machine started, in microseconds since 1970; zero if unknown.
@@ -48,8 +48,8 @@ pub(crate) fn set_day(now: Instant, day: UnixTime) {
     DAY_AT_START.store(day.0.saturating_sub(now.0), Relaxed);
 }
 
-/// Starts the clock: it was zero at the counter value `start`, and the counter ticks `hertz` times
-/// a second.
+/// Starts the clock: its time was zero when the counter had the value `start`. The counter ticks
+/// `hertz` times a second.
 pub(crate) fn start(start: u64, hertz: u64) {
     START.store(start, Relaxed);
     HERTZ.store(hertz, Relaxed);
@@ -73,13 +73,13 @@ pub(crate) fn ticks_at(instant: Instant) -> u64 {
     START.load(Relaxed).saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX))
 }
 
-/// Ticks per second.
+/// The rate of the counter, in ticks per second.
 pub(crate) fn ticks_per_second() -> u64 {
     HERTZ.load(Relaxed)
 }
 
-/// Polls `is_done` until it is true or `limit` has passed. Returns whether it is. Only for boot and
-/// shutdown: no turn waits.
+/// Polls `is_done` until it is true or `limit` has passed. Returns whether `is_done` became true.
+/// Only for boot and shutdown, since turns never wait.
 pub(crate) fn wait_until(limit: Micros, mut is_done: impl FnMut() -> bool) -> bool {
     let end = now() + limit;
     loop {

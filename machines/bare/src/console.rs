@@ -1,18 +1,19 @@
 //! The console: the first serial port (16550A at 3F8h), one line at a time, each with the time at
 //! which it was printed.
 //!
-//! Lines wait in a ring and go out as fast as the port takes them, 16 bytes at a time. So a real
-//! port at 115,200 baud never makes a turn wait. Lines that do not fit into the ring are lost, and
-//! the loss is reported.
+//! Lines wait in a ring. The console passes them to the port as fast as the port takes them, 16
+//! bytes at a time. So a real port at 115,200 baud never makes a turn wait. Lines that do not fit
+//! into the ring are lost, and a later line reports the loss.
 //!
 //! Lines of several cores do not mix. A lock lets one core at a time put a line into the ring or
-//! pass bytes to the port. This is the only lock that a core may have to wait for, for some
-//! microseconds, and no path of a packet prints.
+//! pass bytes to the port. This is the only lock that a running core may have to wait for, for some
+//! microseconds. No path of a packet prints.
 //!
 //! Invariants:
 //! - The ring consists of atomics, and a line is visible only when it is complete. So the panic
-//!   path can drain it in any state.
-//! - A busy turn reads no port, except once in 50 ms while lines wait or to check for a key press.
+//!   path can drain the ring in any state.
+//! - Unless it prints, a busy core reads the port only once in 50 ms, to pass on waiting lines and
+//!   to check for a key press.
 
 use crate::clock;
 use crate::cpu::Port;
@@ -21,7 +22,7 @@ use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
 use machine::Micros;
 
-// SAFETY: 1. the port reaches no memory; 2. no other code relies on it.
+// SAFETY: 1. the port accesses no memory; 2. no other code relies on it.
 const SERIAL: Port = unsafe { Port::new(0x3F8) };
 const DATA: Port = SERIAL;
 const INTERRUPT_ENABLE: Port = SERIAL.at(1);
@@ -39,7 +40,7 @@ const INTERRUPT_ON_ROOM: u8 = 0b10;
 const STATUS_INPUT: u8 = 1;
 const STATUS_ROOM: u8 = 1 << 5;
 
-/// Bytes that the port takes when it reports that it has space.
+/// The number of bytes that the port takes when it reports that it has space.
 const FIFO_BYTES: usize = 16;
 
 const RING_BYTES: usize = 32 << 10;
@@ -52,7 +53,7 @@ static TURN: Lock<()> = Lock::new(());
 
 static IS_THERE: AtomicBool = AtomicBool::new(false);
 static RING: [AtomicU8; RING_BYTES] = [const { AtomicU8::new(0) }; RING_BYTES];
-/// Bytes ever put into the ring, and taken from it.
+/// The number of bytes ever put into the ring. `TAKEN` counts the bytes ever taken from it.
 static PUT: AtomicUsize = AtomicUsize::new(0);
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 static LOST_LINES: AtomicUsize = AtomicUsize::new(0);
@@ -77,12 +78,12 @@ pub(crate) fn start() {
     INTERRUPT_ENABLE.write8(0);
     LINE_CONTROL.write8(0x03);
     FIFO_CONTROL.write8(0x07);
-    // Ready, and its interrupt line connected.
+    // Signals readiness, and connects the interrupt line of the port.
     MODEM_CONTROL.write8(0x0B);
     IS_THERE.store(true, Relaxed);
 }
 
-/// Lets a key press end a sleep. To be called once the interrupt is routed.
+/// Lets a key press end a sleep. The caller has routed the interrupt before.
 pub(crate) fn enable_interrupt() {
     TURN.with(|()| set_interrupts(INTERRUPT_ON_INPUT));
 }
@@ -96,13 +97,13 @@ pub(crate) fn line(text: fmt::Arguments<'_>) {
     });
 }
 
-/// Passes to the port what it takes now. Returns whether more waits.
+/// Passes as many bytes to the port as it takes now. Returns whether more bytes wait.
 pub(crate) fn pump() -> bool {
     TURN.with(|()| give())
 }
 
-/// Before a sleep: passes bytes to the port, and lets the port end the first core's sleep when it
-/// takes more.
+/// Passes bytes to the port before a sleep. If more bytes wait, the port ends the first core's
+/// sleep when it can take them.
 pub(crate) fn before_sleep() {
     if !has_waiting() && matches!(INTERRUPTS.load(Relaxed), 0 | INTERRUPT_ON_INPUT) {
         return;
@@ -116,7 +117,7 @@ pub(crate) fn before_sleep() {
     });
 }
 
-/// Reads pressed keys. For the first core, which they interrupt.
+/// Reads pressed keys. Only the first core calls it: the interrupt of the keys goes to that core.
 pub(crate) fn read_keys() {
     if !IS_THERE.load(Relaxed) {
         return;
@@ -147,7 +148,8 @@ pub(crate) fn drain(limit: Micros) {
     clock::wait_until(limit, || !pump());
 }
 
-/// Passes to the port what it takes now. Returns whether more waits. The caller has the lock.
+/// Passes as many bytes to the port as it takes now. Returns whether more bytes wait. The caller
+/// has the lock.
 fn give() -> bool {
     while has_waiting() {
         if LINE_STATUS.read8() & STATUS_ROOM == 0 {
@@ -203,7 +205,7 @@ fn put(text: fmt::Arguments<'_>) {
 
 /// A line that is being written to the ring, with the line ends of a terminal.
 struct Line {
-    /// Bytes ever put into the ring, including this line.
+    /// The number of bytes ever put into the ring, including this line.
     end: usize,
     is_cut: bool,
 }

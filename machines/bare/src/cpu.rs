@@ -12,14 +12,14 @@ use core::arch::asm;
 pub(crate) use port::Port;
 pub(crate) use processor::Processor;
 
-/// The time-stamp counter. It is not ordered against memory accesses around it: callers do not need
-/// an exactness of some ten nanoseconds.
+/// The time-stamp counter. The reading is not ordered against memory accesses around it, so it may
+/// be some ten nanoseconds early or late.
 pub(crate) fn time_stamp() -> u64 {
     // SAFETY: every x86-64 processor has the counter, and CR4.TSD is clear.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// The same, ordered after all earlier instructions and before all later ones.
+/// The time-stamp counter, read after all earlier instructions and before all later ones.
 pub(crate) fn time_stamp_in_order() -> u64 {
     // SAFETY: every x86-64 processor has the instruction.
     unsafe { core::arch::x86_64::_mm_lfence() };
@@ -46,7 +46,7 @@ pub(crate) unsafe fn read_msr(number: u32) -> u64 {
 ///
 /// # Safety
 /// 1. The processor has the register and takes the value.
-/// 2. The new value takes nothing away that running code relies on.
+/// 2. The new value removes no function that running code relies on.
 pub(crate) unsafe fn write_msr(number: u32, value: u64) {
     // SAFETY: the caller's conditions 1 and 2.
     unsafe {
@@ -57,17 +57,18 @@ pub(crate) unsafe fn write_msr(number: u32, value: u64) {
 /// Sleeps until an interrupt arrives. Returns at once if one is pending already.
 ///
 /// Interrupts are off everywhere else. `sti` takes effect after the following instruction. So no
-/// interrupt can arrive between the two and be missed by the sleep.
+/// interrupt can arrive between `sti` and `hlt`, which would let the sleep miss it.
 pub(crate) fn sleep_until_interrupt() {
     // SAFETY: 1. the interrupt table is loaded before any core sleeps (`interrupts::install`); 2.
-    // its device entries run on a stack of their own and change neither memory nor registers.
+    // the device entries of the table run on a separate stack and change neither memory nor
+    // registers.
     unsafe { asm!("sti", "hlt", "cli", options(nostack)) };
 }
 
 /// Stops the processor for good.
 pub(crate) fn halt() -> ! {
     loop {
-        // SAFETY: with interrupts off no code runs any more.
+        // SAFETY: with interrupts off, no code runs on this core after this instruction.
         unsafe { asm!("cli", "hlt", options(nomem, nostack)) };
     }
 }

@@ -1,7 +1,7 @@
 //! The crash report that the panic path writes to the disk: one sector of text.
 //!
-//! Format: a first line `barepost crash 1`, a second line with the machine's uptime and the time of
-//! day, then the message as it was printed, truncated at the end of the sector. Zeros fill the
+//! Format: the first line is `barepost crash 1`. The second line has the machine's uptime and the
+//! time of day. The printed message follows, truncated at the end of the sector. Zeros fill the
 //! rest.
 
 use core::fmt::{self, Write};

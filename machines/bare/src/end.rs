@@ -1,9 +1,10 @@
 //! The end of the machine's life: stopped, refused, or failed.
 //!
-//! A broken invariant prints itself, is written to the crash sector, and resets the machine, all
-//! within a second. The log makes that safe. A second failure during this resets at once. The first
-//! core to reach an end carries it out. It stops all others before it prints or writes anything, so
-//! none of them acknowledges anything any more.
+//! After a broken invariant the machine prints it, writes it to the crash sector, and resets
+//! itself, all within a second. The log of the store makes the reset safe. A second failure during
+//! this end resets the machine at once. The first core that reaches an end carries it out. It stops
+//! all other cores before it prints or writes anything. So no other core acknowledges anything
+//! after the failure.
 
 use crate::clock::{self, rtc};
 use crate::console::{self, print};
@@ -19,23 +20,23 @@ use core::fmt;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use machine::{Micros, Sector};
 
-/// The status for QEMU's `isa-debug-exit`. QEMU's exit status is twice that plus one.
+/// The status for QEMU's `isa-debug-exit`. QEMU's exit status is twice this value plus one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Status {
-    /// The machine was asked to stop, and did: QEMU's exit status is 33.
+    /// The machine was asked to stop, and stopped: QEMU's exit status is 33.
     Stopped = 0x10,
-    /// A self test failed: 35.
+    /// A self test failed: QEMU's exit status is 35.
     TestFailed = 0x11,
-    /// The machine lacks an essential part and must not start: 37.
+    /// The machine lacks an essential part and does not start: QEMU's exit status is 37.
     Refused = 0x12,
 }
 
 /// How long the end waits for the console to take its last lines.
 const CONSOLE_PATIENCE: Micros = Micros::from_millis(200);
 
-/// How long the end waits for the other cores to stop. They need microseconds. A core that is stuck
-/// is left to the reset.
+/// How long the end waits for the other cores to stop. They need microseconds. Only the reset stops
+/// a core that is stuck.
 const CORES_PATIENCE: Micros = Micros::from_millis(50);
 
 /// The disk for the crash sector, once it is known.
@@ -63,7 +64,8 @@ pub(crate) fn set_apic(apic: LocalApic) {
     unsafe { APIC.set(apic) };
 }
 
-/// Sets the sector of the disk that a panic may overwrite. Before that, none is written.
+/// Sets the sector of the disk that a panic may overwrite. Until this call, a panic writes no
+/// sector.
 pub fn set_crash_sector(sector: Sector) {
     CRASH_SECTOR.store(sector.0, Relaxed);
 }
@@ -73,7 +75,7 @@ pub fn set_crash_sector(sector: Sector) {
 pub fn stop(status: Status) -> ! {
     claim();
     console::drain(CONSOLE_PATIENCE);
-    // SAFETY: this never returns; without the device nothing is there.
+    // SAFETY: this never returns. On a machine without the device, the port has no effect.
     let debug_exit = unsafe { Port::new(0xF4) };
     debug_exit.write32(status as u32);
     cpu::halt()
@@ -106,8 +108,9 @@ pub fn fail(message: fmt::Arguments<'_>) -> ! {
     reset()
 }
 
-/// Returns on one core only, with all others stopped and the console lock broken. A core that
-/// arrives second stops here. A core that fails during the end resets the machine at once.
+/// Makes the calling core the one that ends the machine's life. Stops all other cores, and takes
+/// the console lock. A second core that calls it stops here. If the same core calls it again, after
+/// a failure during the end, the machine is reset at once.
 fn claim() {
     match ENDING.compare_exchange(NO_CORE, cores::this(), SeqCst, SeqCst) {
         Ok(_) => {}
@@ -117,7 +120,7 @@ fn claim() {
             cpu::halt();
         }
     }
-    // The interrupt is an exception like others, which leads the cores here.
+    // The interrupt is handled like an exception, so each of the other cores calls this function.
     if let Some(apic) = APIC.get() {
         cores::others().for_each(|core| apic.interrupt_unmaskably(core.apic_id()));
         clock::wait_until(CORES_PATIENCE, || cores::others().all(Seat::is_stopped));

@@ -1,16 +1,17 @@
 //! Randomness: a ChaCha20 generator, seeded and reseeded from the machine's sources.
 //!
 //! Sources: RDSEED and RDRAND of the processor, and the entropy device. All sources that answer are
-//! combined by exclusive or, so that each one alone is enough and none can weaken the others. Each
-//! core has its own generator. The first core seeds the others' generators. It also leaves fresh
-//! bytes for them when it gets some, because only the first core has the device.
+//! combined by exclusive or, so that each source alone is enough and none can weaken the others.
+//! Each core has its own generator. The first core seeds the generators of the other cores. Only
+//! the first core has the device. So whenever it reseeds its own generator, it also leaves fresh
+//! bytes for the other cores.
 //!
 //! Invariants:
-//! - No byte is handed out before a source has answered. A machine without any source does not
-//!   start.
-//! - After [`RESEED_BYTES`] or [`RESEED_AFTER`], whichever comes first, the generator's key is
-//!   replaced by its own output, combined with fresh bytes. An attacker that learns the new key
-//!   does not learn earlier output.
+//! - The generator returns no byte before a source has answered. A machine without any source does
+//!   not start.
+//! - After [`RESEED_BYTES`] or [`RESEED_AFTER`], whichever comes first, the generator gets a new
+//!   key. The new key is the generator's own output, combined with fresh bytes. An attacker that
+//!   learns the new key does not learn earlier output.
 
 pub(crate) mod for_ring;
 
@@ -27,7 +28,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 const RESEED_BYTES: usize = 64 << 10;
 const RESEED_AFTER: Micros = Micros::from_secs(60);
 
-/// How long the boot waits for the entropy device if there is no other source.
+/// How long the boot waits for the entropy device if the machine has no other source.
 const PATIENCE: Micros = Micros::from_secs(2);
 
 const SEED_BYTES: usize = 32;
@@ -90,7 +91,7 @@ impl EntropyPool {
         }
     }
 
-    /// Fills `bytes`.
+    /// Fills `bytes` with random bytes.
     pub(crate) fn fill(&mut self, bytes: &mut [u8], now: Instant) {
         match self.bytes_left.checked_sub(bytes.len()) {
             Some(left) if now < self.reseed_at => self.bytes_left = left,
@@ -115,7 +116,8 @@ impl EntropyPool {
         }
     }
 
-    /// Leaves bytes from the device for every other core.
+    /// Leaves fresh bytes for every other core. The generator that makes them has just used bytes
+    /// of the device.
     fn leave(&mut self) {
         for words in LEFT.iter().skip(1) {
             for word in words {
@@ -125,8 +127,8 @@ impl EntropyPool {
     }
 }
 
-/// The bytes that the first core left for this one since the last call. Torn or repeated bytes do
-/// no harm, because they are combined with other sources.
+/// The bytes that the first core has left for this core since the last call. Torn or repeated bytes
+/// do no harm, because `reseed` combines them with other sources.
 fn take_left() -> Option<Seed> {
     let words = LEFT.get(cores::this()).filter(|_| cores::this() != 0)?;
     let mut seed = Seed::default();
@@ -149,13 +151,13 @@ struct ProcessorSource {
 }
 
 impl ProcessorSource {
-    /// A seed; `None` if the processor has no generator, or a broken one.
+    /// A seed from the processor. `None` if the processor has no generator, or a broken one.
     fn seed(&self) -> Option<Seed> {
         let mut seed = Seed::default();
         let mut before = None;
         for part in seed.chunks_exact_mut(size_of::<u64>()) {
             let number = self.number()?;
-            // Some processors return the same number for ever after a sleep.
+            // Some processors return the same number for ever after a sleep of the whole system.
             if before == Some(number) {
                 return None;
             }
@@ -165,8 +167,8 @@ impl ProcessorSource {
         Some(seed)
     }
 
-    /// A number from RDSEED if it has one ready, else from RDRAND. Ten tries each, as the manual
-    /// advises.
+    /// A number from RDSEED if RDSEED has one ready, else from RDRAND. Each gets ten tries, as the
+    /// manual advises.
     fn number(&self) -> Option<u64> {
         let by_rdseed = || {
             let (number, is_good): (u64, u8);

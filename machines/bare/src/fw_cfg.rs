@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use core::ptr::NonNull;
 use core::sync::atomic::{Ordering::SeqCst, fence};
 
-// SAFETY: 1. selector and data reach no memory, and the address register only through `access`; 2.
-// no other code relies on them.
+// SAFETY: 1. selector and data access no memory. The address register makes the device access
+// memory, and only `access` uses it; 2. no other code relies on these ports.
 const SELECTOR: Port = unsafe { Port::new(0x510) };
 const DATA: Port = SELECTOR.at(1);
 const DMA_ADDRESS_HIGH: Port = SELECTOR.at(4);
@@ -28,13 +28,14 @@ const CONTROL_SKIP: u32 = 1 << 2;
 const CONTROL_SELECT: u32 = 1 << 3;
 
 const ENTRY_BYTES: usize = 64;
-/// More entries than QEMU makes.
+/// The maximum number of directory entries that are read, more than QEMU makes.
 const ENTRIES_MAX: usize = 1024;
 
 /// The longest file that is read.
 const FILE_BYTES_MAX: usize = 64 << 20;
 
-/// The file with this `name`; `None` if there is none, or no QEMU.
+/// The contents of the file with this `name`. `None` if the file is missing, or the machine is not
+/// QEMU.
 pub fn file(name: &str) -> Option<Vec<u8>> {
     if !is_there() {
         return None;
@@ -66,7 +67,7 @@ fn is_there() -> bool {
     DATA.read8() & FEATURE_DMA != 0
 }
 
-/// The request that the device reads. It writes the result into it.
+/// The request that the device reads. The device writes the result into its field `control`.
 #[repr(C)]
 struct Access {
     control: u32,
@@ -74,7 +75,7 @@ struct Access {
     address: u64,
 }
 
-/// `bytes` bytes of the item `key`, after the first `skipped`.
+/// Reads `bytes` bytes of the item `key`, after the first `skipped` bytes.
 fn read(key: u16, skipped: u32, bytes: usize) -> Option<Box<[u8]>> {
     access(CONTROL_SELECT | CONTROL_SKIP | u32::from(key) << 16, skipped, NonNull::dangling())?;
     let mut buffer = vec![0; bytes].into_boxed_slice();
@@ -83,8 +84,8 @@ fn read(key: u16, skipped: u32, bytes: usize) -> Option<Box<[u8]>> {
     Some(buffer)
 }
 
-/// Makes the device perform one access to `bytes` bytes. A read goes to `place`, which has that
-/// length.
+/// Makes the device perform one access to `bytes` bytes. A read writes them to `place`, which has
+/// that length.
 fn access(control: u32, bytes: u32, place: NonNull<u8>) -> Option<()> {
     let mut access = Access {
         control: control.to_be(),
@@ -96,8 +97,8 @@ fn access(control: u32, bytes: u32, place: NonNull<u8>) -> Option<()> {
     DMA_ADDRESS_HIGH.write32(((address >> 32) as u32).to_be());
     DMA_ADDRESS_LOW.write32((address as u32).to_be());
     fence(SeqCst);
-    // QEMU has finished when the write of the address returns.
-    // SAFETY: the device wrote the result into `access`, unknown to the compiler.
+    // QEMU has finished when the write of the address returns. SAFETY: `access` lives here. The
+    // read is volatile, because the compiler does not know that the device wrote the result.
     let control = u32::from_be(unsafe { (&raw const access.control).read_volatile() });
     (control & CONTROL_ERROR == 0).then_some(())
 }

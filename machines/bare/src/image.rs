@@ -16,11 +16,11 @@ use serving::run;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator::new();
 
-/// Called by the entry code, on the main stack, in long mode.
+/// Boots the machine and runs the program. The entry code calls it on the main stack, in long mode.
 #[unsafe(no_mangle)]
 extern "C" fn image_main(start_info: u64, entry_stamp: u64) -> ! {
     // SAFETY: 1. the entry code calls this once, on the main stack, with interrupts off; 2. it
-    // passes on what the boot loader passed, and has mapped the first GiB.
+    // passes on the start info of the boot loader, and has mapped the first GiB.
     let machine = unsafe { boot::start(start_info, entry_stamp, &ALLOCATOR) };
     run(machine)
 }

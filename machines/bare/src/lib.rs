@@ -1,21 +1,21 @@
 //! The bare x86-64 machine: everything below the trait `machine::Machine` in the image.
 //!
 //! It covers the cores, network card, disk, clocks, console and memory, with no operating system
-//! under them. Every core is a machine of its own, a [`BareMachine`]. This crate contains the
-//! `unsafe` code: each block numbers the conditions under which it is sound. `README.md` says how
-//! the image is built. [`boot`] describes the way from the first instruction to a machine that
-//! serves.
+//! under them. Every core has its own `Machine`, a [`BareMachine`]. This crate contains `unsafe`
+//! code: the comment at each block numbers the conditions under which the block is sound.
+//! `README.md` says how the image is built. [`boot`] describes the steps from the first instruction
+//! to a machine that serves.
 //!
 //! Invariants:
-//! - No interrupt ever runs code: an interrupt may only end a `hlt` in [`BareMachine::idle`]. So no
-//!   code here is ever interrupted.
-//! - A core has its own parts for packets: its queues of the card, its memory, its timer. There is
-//!   no lock on the path of a packet. There is one lock for the console's lines, and one for
+//! - No interrupt runs code of this crate: an interrupt may only end a `hlt` in
+//!   [`BareMachine::idle`]. So no code here is interrupted elsewhere.
+//! - A core has its own parts for packets: its queues of the card, its memory, its timer. The path
+//!   of a packet takes no lock. One lock protects the console's lines, and another protects
 //!   allocations of whole runs (`shared`).
 //! - Addresses map to themselves: a device gets the address in a pointer.
 //! - A buffer belongs to a device or to Rust code, never to both (`virtio::lent`).
-//! - A device is trusted only with the buffers that it was lent: counts, lengths and numbers from
-//!   it are checked or masked.
+//! - A device is trusted only with the buffers that it was lent: counts, lengths and numbers that
+//!   it writes are checked or masked.
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(test, allow(dead_code, reason = "the tests call parts; only the image calls all"))]
 

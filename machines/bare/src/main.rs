@@ -1,5 +1,5 @@
 //! The root of the image: see `image.rs`. Without the image's compiler flags, as in builds of host
-//! tools, there is nothing to run.
+//! tools, the program is empty.
 #![cfg_attr(panic = "abort", no_std, no_main)]
 
 #[cfg(panic = "abort")]

@@ -1,19 +1,19 @@
 //! PCI: finds all functions by configuration mechanism #1, and the addresses of their registers.
 //!
-//! The firmware chooses the addresses. A function without addresses is not used.
+//! The firmware assigns the addresses. A function without addresses is not used.
 
 use crate::cpu::Port;
 
-// SAFETY: 1. the two ports change the configuration of PCI functions, which begin to reach memory
-// only when their driver makes them bus masters and gives them addresses; 2. no other code relies
-// on the ports.
+// SAFETY: 1. the two ports change the configuration of PCI functions. A function accesses memory
+// only after its driver has made it a bus master and given it addresses; 2. no other code relies on
+// the ports.
 const ADDRESS: Port = unsafe { Port::new(0xCF8) };
 const DATA: Port = ADDRESS.at(4);
 
 const DEVICES: u8 = 32;
 const FUNCTIONS: u8 = 8;
 const BUSES: usize = 256;
-/// More than any function's list of capabilities can have.
+/// A limit that is longer than the list of capabilities of any function.
 const CAPABILITIES_MAX: usize = 48;
 
 const REGISTER_ID: u8 = 0x00;
@@ -33,7 +33,7 @@ const HEADER_KIND: u32 = 0x7F << 16;
 const HEADER_BRIDGE: u32 = 1 << 16;
 
 const CAPABILITY_MSIX: u8 = 0x11;
-/// The most messages that one function can have.
+/// The maximum number of interrupt messages of one function.
 const MESSAGES_MAX: u16 = 2048;
 
 /// One function of one device.
@@ -46,7 +46,7 @@ pub(crate) struct PciFunction {
     pub(crate) id: u16,
 }
 
-/// One capability: its id, and the register where it begins.
+/// One capability: its id, and the offset of its first register.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capability {
     pub(crate) id: u8,
@@ -57,8 +57,8 @@ pub(crate) struct Capability {
 pub(crate) fn scan(mut found: impl FnMut(PciFunction)) {
     let mut is_known = [false; BUSES];
     is_known[0] = true;
-    // A bridge's bus has a higher number than the bridge's own, so one pass in ascending order
-    // finds them all.
+    // The bus behind a bridge has a higher number than the bus of the bridge. So one pass in
+    // ascending order finds all buses.
     for bus in 0..=u8::MAX {
         if is_known.get(usize::from(bus)) != Some(&true) {
             continue;
@@ -98,7 +98,7 @@ fn scan_bus(bus: u8, mut found: impl FnMut(PciFunction, u32)) {
 }
 
 impl PciFunction {
-    /// `register`: in bytes, a multiple of 4.
+    /// Reads a configuration register. `register`: its offset in bytes, a multiple of 4.
     pub(crate) fn read32(&self, register: u8) -> u32 {
         ADDRESS.write32(self.address(register));
         DATA.read32()
@@ -121,7 +121,8 @@ impl PciFunction {
         (self.read32(0x2C) >> 16) as u16
     }
 
-    /// Lets the function respond at its addresses and reach memory, with messages for interrupts.
+    /// Lets the function respond at its addresses and access memory, and disables its interrupt
+    /// line.
     pub(crate) fn enable(&self) {
         let command = self.read32(REGISTER_COMMAND) & 0xFFFF;
         self.write32(
@@ -130,8 +131,8 @@ impl PciFunction {
         );
     }
 
-    /// The address of the registers of base address `number`, from the firmware; `None` if it is
-    /// not in memory, or not set.
+    /// The value of base address register `number`, which the firmware has set. `None` if the
+    /// register is for I/O ports, or was not set.
     pub(crate) fn base_address(&self, number: u8) -> Option<u64> {
         const IO: u32 = 1;
         const KIND: u32 = 0b110;
@@ -162,8 +163,8 @@ impl PciFunction {
         .take(CAPABILITIES_MAX)
     }
 
-    /// The function's table of interrupt messages: base address number, offset, and the number of
-    /// entries. Enables the messages.
+    /// Enables the function's interrupt messages. Returns the place of its message table: the
+    /// number of the base address register, the offset, and the number of entries.
     pub(crate) fn enable_messages(&self) -> Option<(u8, u32, u16)> {
         const ENABLE: u32 = 1 << 31;
         const MASK_ALL: u32 = 1 << 30;

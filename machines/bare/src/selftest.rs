@@ -1,5 +1,5 @@
-//! The root of the self-test image: see `image.rs`. It is a program of its own, so that both images
-//! share a target folder.
+//! The root of the self-test image: see `image.rs`. It is a separate program, so that both images
+//! can share a target folder.
 #![cfg_attr(panic = "abort", no_std, no_main)]
 
 #[cfg(panic = "abort")]

@@ -20,7 +20,7 @@ pub(crate) const DEVICE_NET: u32 = 1;
 pub(crate) const DEVICE_BLOCK: u32 = 2;
 pub(crate) const DEVICE_RANDOM: u32 = 4;
 
-/// Feature bits that all devices share (section 6).
+/// Feature bits that are the same for all devices (section 6).
 pub(crate) const FEATURE_EVENT_INDEX: u64 = 1 << 29;
 pub(crate) const FEATURE_VERSION_1: u64 = 1 << 32;
 
@@ -33,13 +33,13 @@ const STATUS_FAILED: u8 = 128;
 /// The reason why a device cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DeviceError {
-    /// It does not complete a reset.
+    /// The device does not complete a reset.
     Stuck,
-    /// It supports only versions before 1.
+    /// The device supports only versions before 1.
     Legacy,
-    /// It does not accept the features that it offered.
+    /// The device does not accept the features that it offered.
     Fickle,
-    /// It lacks a queue of the size that the driver needs.
+    /// The device lacks a queue of the size that the driver needs.
     Queue,
 }
 
@@ -54,8 +54,8 @@ impl fmt::Display for DeviceError {
     }
 }
 
-/// Resets the device and negotiates the features: those of `wanted` that it offers. Returns them
-/// (section 3.1.1).
+/// Resets the device and negotiates its features (section 3.1.1). `wanted`: returns the features to
+/// use, given those that the device offers. Returns the agreed features.
 pub(crate) fn agree(
     transport: &Transport,
     wanted: impl FnOnce(u64) -> u64,
@@ -78,13 +78,13 @@ pub(crate) fn agree(
     Ok(agreed)
 }
 
-/// Starts the device, once its queues are set up.
+/// Starts the device. Its queues are set up.
 pub(crate) fn go(transport: &Transport) {
     transport
         .write_status(STATUS_ACKNOWLEDGE | STATUS_DRIVER | STATUS_FEATURES_OK | STATUS_DRIVER_OK);
 }
 
-/// Resets the device. When this returns `Ok`, the device does not touch memory any more.
+/// Resets the device. When this returns `Ok`, the device has stopped accessing memory.
 pub(crate) fn reset(transport: &Transport) -> Result<(), DeviceError> {
     const READINGS_MAX: u32 = 1_000_000;
     transport.write_status(0);

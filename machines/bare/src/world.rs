@@ -19,18 +19,18 @@ use machine::{
 /// How often a busy machine checks for a key press.
 const KEYS_EVERY: Micros = Micros::from_millis(50);
 
-/// How often the time of day is compared with the clock chip's.
+/// How often the time of day is compared with the time of the clock chip.
 const CHIP_EVERY: Micros = Micros::from_secs(60);
 
-/// The largest difference from the chip, which has only whole seconds, before the time of day
-/// follows it.
+/// The largest difference between the time of day and the time of the chip, which has only whole
+/// seconds. After a larger difference, the time of day follows the chip.
 const CHIP_TOLERANCE: Micros = Micros::from_secs(2);
 
-/// The disk of cores that have none.
+/// The disk of a core without a disk.
 const NO_DISK: Disk = Disk { sectors: 0, durable: false };
 
-/// One core of a bare PC, with its own parts of the devices: a pair of queues of the card, if there
-/// is one for it. The first core also has the disk, the console's keys and the clock chip.
+/// One core of a bare PC, with its own parts of the devices: a pair of queues of the card, if the
+/// card has enough pairs. The first core also has the disk, the console's keys and the clock chip.
 pub struct BareMachine {
     core: CoreId,
     about_card: Card,
@@ -39,16 +39,16 @@ pub struct BareMachine {
     entropy: EntropyPool,
     apic: LocalApic,
     allocator: &'static Allocator,
-    /// The time of this turn, as it was returned last.
+    /// The time of this turn, which `Machine::now` returned last.
     now: Instant,
-    /// When to check for keys, and to read the clock chip next. Never on cores other than the
-    /// first.
+    /// The time at which to check for keys next. `chip_at` is the time at which to read the clock
+    /// chip next. Both are `NEVER` except on the first core.
     keys_at: Instant,
     chip_at: Instant,
 }
 
 impl BareMachine {
-    /// The machine of the first core. The time of day has been set, if it is known.
+    /// The machine of the first core. The caller has set the time of day, if it could read it.
     pub(crate) fn first(
         about_card: Card,
         card: Option<NetworkCard>,
@@ -58,7 +58,7 @@ impl BareMachine {
         allocator: &'static Allocator,
     ) -> BareMachine {
         let now = clock::now();
-        // A chip that was about to change is read again soon. A missing one is tried now and then.
+        // If the boot could not read the chip, each call of `wall_clock` tries again.
         let chip_at = if clock::knows_day() { now + CHIP_EVERY } else { now };
         BareMachine {
             core: CoreId::FIRST,
@@ -107,12 +107,12 @@ impl BareMachine {
         self.allocator.memory()
     }
 
-    /// Sleeps until a frame arrives, a disk request completes, a key is pressed, another core wakes
-    /// this one, or it is `until`. It may return earlier.
+    /// Sleeps until `until`, or until a frame arrives, a disk request completes, a key is pressed,
+    /// or another core wakes this core. May return earlier.
     ///
-    /// No event is missed by the sleep. First the devices are asked to interrupt at their next
-    /// entry, and the other cores at their next wake. Then the rings and the wakes are checked once
-    /// more. Interrupts stay off until the processor sleeps.
+    /// The sleep misses no event. First this core requests interrupts from the devices at their
+    /// next entry, and from the other cores at their next wake. Then it checks the rings and the
+    /// wakes again. Interrupts stay off until the processor sleeps.
     pub fn idle(&mut self, until: Instant) {
         console::before_sleep();
         let until = self
@@ -139,7 +139,7 @@ impl BareMachine {
             && self.disk.as_ref().is_none_or(BlockDevice::may_sleep)
     }
 
-    /// Follows the clock chip if the time of day differs from it.
+    /// Sets the time of day to the time of the clock chip if the two differ too much.
     fn compare_with_chip(&mut self) {
         let Some(chip) = rtc::read() else { return };
         self.chip_at = self.now + CHIP_EVERY;

@@ -6,15 +6,15 @@
 pub(super) struct MemoryDevice {
     pub(super) base: u64,
     pub(super) bytes: u64,
-    /// Its interrupt line.
+    /// The interrupt line of the device.
     pub(super) line: u32,
 }
 
-/// The most devices that are used.
+/// The maximum number of devices that are used.
 pub(super) const DEVICES_MAX: usize = 32;
 
-/// The devices on the command line, in its order. They are copied, because the memory of the
-/// command line is reused.
+/// The devices on the command line, in their order there. The result is a copy, because the memory
+/// of the command line is reused.
 pub(super) fn devices(command_line: &[u8]) -> [Option<MemoryDevice>; DEVICES_MAX] {
     const NAME: &[u8] = b"virtio_mmio.device=";
     let mut words = command_line.split(|byte| byte.is_ascii_whitespace());

@@ -1,4 +1,4 @@
-//! Devices: finds them on PCI and on the command line, then starts them.
+//! Finds the devices on PCI and on the command line, then starts them.
 
 use super::command_line::MemoryDevice;
 use crate::console::print;
@@ -53,8 +53,8 @@ pub(super) fn find(
     devices
 }
 
-/// The virtio device type of the function. Transitional functions have older ids, and the type in
-/// the subsystem id.
+/// The virtio device type of the PCI function. A transitional function has an older id, and the
+/// type in its subsystem id.
 fn virtio_device(function: &pci::PciFunction) -> Option<u32> {
     const FIRST_TRANSITIONAL: u16 = 0x1000;
     const LAST_TRANSITIONAL: u16 = 0x103F;
@@ -73,7 +73,8 @@ fn vector(device: u32) -> u8 {
 }
 
 impl Devices {
-    /// The place for a device of this kind; `None` if there is one already, or no use for it.
+    /// The place for a device of this kind. `None` if the place is taken already, or the machine
+    /// does not use such devices.
     fn place(&mut self, device: u32) -> Option<&mut Option<Transport>> {
         let place = match device {
             DEVICE_NET => &mut self.card,

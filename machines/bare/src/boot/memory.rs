@@ -2,10 +2,10 @@
 //! the rest to the allocator.
 //!
 //! This file is about the order of these steps. While the boot tables are in use, the first MiB can
-//! be read and written. The descriptions of the processors begin there, and the start code for
-//! other cores goes there. The number of cores is in tables that may be anywhere, so they are read
-//! through the machine's own page tables. Only then it is known how much memory the stacks take,
-//! and how much is left.
+//! be read and written. It has the start of the processors' descriptions, and gets the start code
+//! for other cores. The tables with the number of cores may be anywhere, so they are read through
+//! the machine's own page tables. Only then the size of the stacks is known, and so the amount of
+//! memory that is left.
 
 use super::other_cores::{self, StartPage};
 use super::processors::{Place, Processors};
@@ -19,28 +19,32 @@ use crate::memory::paging::{self, Paging, Rights};
 use crate::memory::stacks::{self, Stacks};
 use core::ops::Range;
 
-/// Firmware keeps data below this address, so that memory is not used, except for the start page of
-/// other cores.
+/// Firmware keeps data below this address. So the memory below it is not used, except for the start
+/// page of other cores.
 const LOW_MEMORY: u64 = 1 << 20;
 
 /// The memory that the boot tables of `entry.s` map.
 const BOOT_MAPPED: u64 = 1 << 30;
 
-/// The memory in use, and the parts that the other cores need.
+/// The page tables after the setup of memory, and the values that the start of the other cores
+/// needs.
 pub(super) struct Ready<S> {
     pub(super) paging: Paging,
-    /// `None` if there is no free page below 640 KiB. Then no other core can start.
+    /// The page in which other cores start. `None` if no page below 640 KiB is free: then no other
+    /// core can start.
     pub(super) start_page: Option<StartPage>,
     pub(super) processors: Processors,
     /// The stacks of each other core.
     pub(super) stacks: S,
 }
 
-/// Takes the memory into use. Addresses in it are the same before and after.
+/// Takes the memory into use. Mapped memory keeps its addresses: virtual addresses equal physical
+/// ones before and after.
 ///
 /// # Safety
 /// 1. The boot tables are in use, and map the first GiB.
-/// 2. Only `handover` refers to what the boot loader left, and it is not used any more afterwards.
+/// 2. Only `handover` refers to the data of the boot loader, and nothing uses `handover` after this
+///    call.
 pub(super) unsafe fn set_up(
     handover: &Handover,
     processor: &Processor,
@@ -57,28 +61,28 @@ pub(super) unsafe fn set_up(
     let place = Place::look(handover.rsdp_address, |range| unsafe { bytes_at(&range) });
     let start_page =
         other_cores::start_page(handover.map.iter().filter_map(MapEntry::free)).map(|page| {
-            // SAFETY: the boot loader calls the page free, no other code uses memory there, and the
-            // boot loader does not need it any more.
+            // SAFETY: the boot loader calls the page free. No other code uses memory there, and the
+            // boot loader has finished.
             unsafe { StartPage::fill(page) }
         });
-    // SAFETY: 1. mapped by the boot tables, and by `map_image` below; 2. just taken out of the free
-    // memory.
+    // SAFETY: 1. the boot tables map `tables`, and so does `map_image` below; 2. they were just
+    // taken out of the free memory.
     let mut paging = unsafe { Paging::new(tables, processor.gigabyte_pages) };
     paging.map_image();
-    // SAFETY: image, stacks and tables are mapped, and nothing else is in use.
+    // SAFETY: image, stacks and tables are mapped, and no other memory is in use.
     unsafe { paging.activate() };
     let processors = place.processors(|range| {
         paging.map(range.clone(), Rights::Read);
         free.remove(range.clone());
-        // SAFETY: just mapped, and never written.
+        // SAFETY: the range was just mapped, and is never written.
         unsafe { bytes_at(&range) }
     });
     let stacks = take_stacks(&mut free, &mut paging, processors.others(processor.apic_id).count());
     paging.map_memory(&free);
     paging.check_image();
     stacks.clone().for_each(|stacks| paging.check_stacks(&stacks));
-    // SAFETY: the ranges are mapped writable just above, and free: they contain neither image, nor
-    // tables, nor stacks, nor the boot loader's data.
+    // SAFETY: the ranges were mapped writable just above. They are free: they contain no image, no
+    // tables, no stacks, and no data of the boot loader that is still in use.
     unsafe { allocator.add(&free) };
     let image = paging::image();
     print!(

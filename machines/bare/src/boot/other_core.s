@@ -1,8 +1,8 @@
 /* The start of another core: in real mode, at the start of a page below 1 MiB. The part between
-   other_core_start and other_core_end was copied there. It continues in the image's text at once,
-   so the page need not be executable or mapped: protected mode without paging, then the page
-   tables of the first core, then long mode, on a stack of its own. The words at the end have the
-   tables, the stack and the seat of the core. Cores start one at a time. */
+   other_core_start and other_core_end was copied there. It jumps to the image's text at once, so
+   the page need not be executable or mapped. There the core runs in protected mode without paging,
+   loads the page tables of the first core, and enters long mode on its own stack. The words at the
+   end have the tables, the stack and the seat of the core. Cores start one at a time. */
 
 .section .rodata.other_core, "a", @progbits
 .code16

@@ -1,11 +1,11 @@
-//! Starting the other cores: one after another, each with its own stacks. Then they sleep until
-//! they get work.
+//! Starts the other cores, one after another, each with its own stacks. A started core sleeps until
+//! it gets work.
 //!
 //! A core starts in real mode, in a page below 1 MiB (`other_core.s`). A few instructions later it
-//! runs the image's code, with the page tables of the first core. There it loads its tables,
-//! enables its vector state and its interrupt controller, and its time-stamp counter is compared
-//! with the first core's. A core that does not start, or has another time, is put to sleep for
-//! good, and this is reported.
+//! runs the image's code, with the page tables of the first core. There it loads its tables, and
+//! enables its vector state and its interrupt controller. Then the first core compares the
+//! time-stamp counters of the two. A core that does not start, or whose counter disagrees, is
+//! halted for good, and the console reports it.
 //!
 //! Invariants:
 //! - One core starts at a time. The words that `other_core.s` reads do not change before the core
@@ -37,16 +37,16 @@ unsafe extern "C" {
     static other_core_seat: AtomicU64;
 }
 
-/// How long a core may take to start. Processors that need the start message twice get it again
-/// after the first of these times.
+/// The time that a core may take to start after the first start message. Some processors need a
+/// second message, which is sent after this time.
 const PATIENCE_ONCE: Micros = Micros::from_millis(10);
 const PATIENCE_TWICE: Micros = Micros::from_millis(200);
 
 /// The number of comparisons of two counters.
 const COMPARISONS: u64 = 4;
 
-/// The exchange between the starting core and the first one. The first core sets a question number.
-/// The starting core answers with that number and a time stamp.
+/// The exchange between the first core and the starting core. The first core sets a question
+/// number. The starting core answers with that number and a time stamp.
 static QUESTION: AtomicU64 = AtomicU64::new(0);
 static ANSWER: AtomicU64 = AtomicU64::new(0);
 static STAMP: AtomicU64 = AtomicU64::new(0);
@@ -58,7 +58,7 @@ const UNFIT: u64 = 2;
 /// The data for the core that starts.
 static START: Lock<Option<(LocalApic, Stacks)>> = Lock::new(None);
 
-/// The work for each core, once it has been decided.
+/// The work for each core, once it has been given.
 static LIVES: [Life; CORES_MAX] =
     [const { Life { is_given: AtomicBool::new(false), what: Lock::new(None) } }; CORES_MAX];
 
@@ -69,7 +69,7 @@ struct Life {
     what: Lock<Option<Work>>,
 }
 
-/// A page below 1 MiB with the code that a core starts in.
+/// A page below 1 MiB with the start code of a core.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StartPage(u64);
 
@@ -122,8 +122,8 @@ pub(super) unsafe fn start(
         for verdict in [&QUESTION, &ANSWER, &VERDICT] {
             verdict.store(0, Relaxed);
         }
-        // SAFETY: the three are words of `other_core.s`, and no core that could read them starts
-        // now.
+        // SAFETY: these three statics are words of `other_core.s`. No core that could read them is
+        // starting now.
         unsafe {
             other_core_tables.store(root, Relaxed);
             other_core_stack.store(stacks.top(Stack::Main), Relaxed);
@@ -144,21 +144,21 @@ pub(super) unsafe fn start(
 }
 
 /// # Safety
-/// As of `LocalApic::start_core`.
+/// The conditions of `LocalApic::start_core`.
 unsafe fn start_one(page: StartPage, apic: &LocalApic, number: usize) -> Result<(), &'static str> {
     let seat = cores::seat(number);
     let apic_id = seat.apic_id();
     apic.reset_core(apic_id);
-    let mut is_there = false;
+    let mut has_started = false;
     for patience in [PATIENCE_ONCE, PATIENCE_TWICE] {
         // SAFETY: the caller's condition.
         unsafe { apic.start_core(apic_id, page.0) };
-        is_there = sleep_until(patience, apic, || seat.is_running());
-        if is_there {
+        has_started = sleep_until(patience, apic, || seat.is_running());
+        if has_started {
             break;
         }
     }
-    if !is_there {
+    if !has_started {
         return Err("it did not start");
     }
     let is_fit = has_our_time(number, apic);
@@ -171,7 +171,8 @@ unsafe fn start_one(page: StartPage, apic: &LocalApic, number: usize) -> Result<
     Err("its time-stamp counter does not agree with the first core's")
 }
 
-/// Whether each time stamp of core `number` is between two of this core around it.
+/// Whether each time stamp of core `number` is between two time stamps that this core took before
+/// and after it.
 fn has_our_time(number: usize, apic: &LocalApic) -> bool {
     (1..=COMPARISONS).all(|question| {
         let before = cpu::time_stamp_in_order();
@@ -183,8 +184,9 @@ fn has_our_time(number: usize, apic: &LocalApic) -> bool {
     })
 }
 
-/// Sleeps until another core reports that something is done, or for `limit`. Returns whether it is
-/// done. Spinning would slow down the other core on hosts with fewer real cores.
+/// Sleeps until `is_done` is true, or for `limit`. Returns whether `is_done` is true. Another core
+/// wakes this one after a change. Spinning would slow down the other core on hosts with fewer real
+/// cores.
 fn sleep_until(limit: Micros, apic: &LocalApic, is_done: impl Fn() -> bool) -> bool {
     let end = clock::now() + limit;
     let sleep = cores::seat(cores::this()).sleep();
@@ -238,7 +240,7 @@ extern "C" fn other_core_main() -> ! {
     cpu::halt()
 }
 
-/// Waits for this core's work, and does it.
+/// Waits until this core gets work, and runs it.
 fn live(number: usize, apic: &LocalApic) {
     let Some(life) = LIVES.get(number) else { return };
     sleep_until(Micros(u64::MAX), apic, || life.is_given.load(Acquire));
@@ -247,7 +249,7 @@ fn live(number: usize, apic: &LocalApic) {
     }
 }
 
-/// Gives work to core `number`, which runs and waits. When the work returns the core stops.
+/// Gives work to core `number`, which waits for it. When the work returns, the core stops.
 pub(super) fn give_life(number: usize, apic: &LocalApic, work: Work) {
     let Some(life) = LIVES.get(number) else { return };
     life.what.with(|what| *what = Some(work));

@@ -1,21 +1,22 @@
 //! The list of processors from the firmware, in ACPI's MADT or in the older MP table.
 //!
 //! ACPI 6.5, sections 5.2.5 (RSDP), 5.2.7 and 5.2.8 (RSDT, XSDT), 5.2.12 (MADT); MultiProcessor
-//! Specification 1.4, chapter 4. QEMU's `q35` has the first; its `microvm` has the second when it
-//! runs without ACPI.
+//! Specification 1.4, chapter 4. QEMU's `q35` has ACPI. QEMU's `microvm` without ACPI has the MP
+//! table.
 //!
-//! Both begin below 1 MiB, which the boot tables still map ([`Place::look`]). ACPI's own tables may
-//! be anywhere, and are read after memory has been mapped ([`Place::processors`]).
+//! Both descriptions begin below 1 MiB, which the boot tables still map ([`Place::look`]). The
+//! tables of ACPI may be anywhere, and are read after memory has been mapped
+//! ([`Place::processors`]).
 //!
 //! Invariants:
-//! - Nothing in a table is trusted: lengths are bounded, checksums are verified, and an invalid
+//! - No value in a table is trusted: lengths are bounded, checksums are verified, and an invalid
 //!   table is ignored.
 //! - A processor that the firmware marks as disabled is never started.
 
 use crate::cpu::cores::CORES_MAX;
 use core::ops::Range;
 
-/// The first page: the BIOS data area has the address of its extension here.
+/// The address, in the BIOS data area, of the segment number of its extension.
 const EXTENSION_POINTER: u64 = 0x40E;
 const EXTENSION_BYTES: u64 = 1 << 10;
 const LOW_END: u64 = 0xA_0000;
@@ -23,7 +24,7 @@ const LOW_END: u64 = 0xA_0000;
 const BASE_MEMORY_LAST: Range<u64> = 0x9_FC00..LOW_END;
 const BIOS_AREA: Range<u64> = 0xE_0000..0x10_0000;
 
-/// The two anchors are at multiples of 16 bytes.
+/// The anchors of ACPI and of the MP table are at multiples of 16 bytes.
 const ANCHOR_STEP: usize = 16;
 const ANCHOR_ACPI: &[u8] = b"RSD PTR ";
 const ANCHOR_ACPI_BYTES: u64 = 20;
@@ -33,7 +34,7 @@ const ANCHOR_MP: &[u8] = b"_MP_";
 const ADDRESS_END: u64 = 1 << 46;
 
 const HEADER_BYTES: usize = 36;
-/// Longer than any table of processors.
+/// A limit that is longer than any table of processors.
 const TABLE_BYTES_MAX: u32 = 64 << 10;
 
 const MADT_ENTRIES: usize = 44;
@@ -46,10 +47,11 @@ const MP_PROCESSOR: u8 = 0;
 const MP_PROCESSOR_BYTES: usize = 20;
 const MP_ENABLED: u8 = 1;
 
-/// Device messages do not reach processors with a higher number.
+/// The highest usable APIC id. Interrupt messages of devices do not reach processors with a higher
+/// id.
 const APIC_ID_MAX: u32 = 254;
 
-/// The APIC ids of usable processors, in the firmware's order, at most as many as the machine uses.
+/// The APIC ids of usable processors, in the firmware's order, at most [`CORES_MAX`] of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Processors {
     ids: [u32; CORES_MAX],
@@ -59,12 +61,12 @@ pub(super) struct Processors {
 /// The place of the processors' description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
-    /// In a table that one of ACPI's root tables refers to: the root's address, and the bytes of
-    /// each address in it.
+    /// In a table that one of ACPI's root tables refers to: the address of the root table, and the
+    /// size of each address in the root table.
     Acpi { root: u64, address_bytes: usize },
     /// In an MP table, which has been read already.
     Mp(Processors),
-    /// There is none: only the running processor is used.
+    /// No description was found: only the running processor is used.
     Nowhere,
 }
 
@@ -79,15 +81,15 @@ impl Processors {
         }
     }
 
-    /// All except the one with the number `this`, and at most one fewer than the machine uses.
+    /// All APIC ids except `this`, and at most one fewer than the machine has cores.
     pub(super) fn others(&self, this: u32) -> impl Iterator<Item = u32> {
         self.ids.iter().take(self.count).copied().filter(move |&id| id != this).take(CORES_MAX - 1)
     }
 }
 
 impl Place {
-    /// Finds the descriptions. `told`: the address of ACPI's description from the boot loader, or
-    /// zero. `read`: returns the bytes of an address range below 1 GiB.
+    /// Finds the processors' description. `told`: the address of ACPI's description as the boot
+    /// loader passed it, or zero. `read`: returns the bytes of an address range below 1 GiB.
     pub(super) fn look<'a>(told: u64, read: impl Fn(Range<u64>) -> &'a [u8]) -> Place {
         let extension = read(EXTENSION_POINTER..EXTENSION_POINTER + 2).first_chunk::<2>();
         let extension = extension.map_or(0, |&segment| u64::from(u16::from_le_bytes(segment)) << 4);
@@ -111,7 +113,7 @@ impl Place {
         }
     }
 
-    /// The processors. `read`: returns the bytes of any address range.
+    /// Reads the processors from their description. `read`: returns the bytes of any address range.
     pub(super) fn processors<'a>(self, mut read: impl FnMut(Range<u64>) -> &'a [u8]) -> Processors {
         match self {
             Place::Acpi { root, address_bytes } => {
@@ -210,7 +212,7 @@ fn mp_processors<'a>(address: u64, read: &impl Fn(Range<u64>) -> &'a [u8]) -> Op
     if !table.starts_with(b"PCMP") || !is_sum_zero(table) {
         return None;
     }
-    // Processors come first, 20 bytes each.
+    // The entries of processors come first, 20 bytes each.
     let mut processors = Processors::default();
     for entry in table.get(MP_HEADER_BYTES..)?.chunks_exact(MP_PROCESSOR_BYTES) {
         let [MP_PROCESSOR, id, _, flags, ..] = *entry else { break };

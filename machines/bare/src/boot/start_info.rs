@@ -7,7 +7,7 @@ use core::ops::Range;
 const MAGIC: u32 = 0x336E_C578;
 const MEMORY_TYPE_FREE: u32 = 1;
 
-/// More entries than any machine has. A longer map is truncated.
+/// The maximum number of map entries, more than any machine has. A longer map is truncated.
 const ENTRIES_MAX: u32 = 1024;
 
 /// The first version that has a memory map.
@@ -56,11 +56,11 @@ pub(super) struct Handover {
 impl Handover {
     /// Reads the start info at `address`.
     ///
-    /// Errors: what is wrong with it.
+    /// Errors: a text that says what the start info lacks.
     ///
     /// # Safety
-    /// 1. The boot loader passed `address`, and what it points at is in the first GiB, which is
-    ///    mapped.
+    /// 1. The boot loader passed `address`. The start info and all data that it refers to are in
+    ///    the first GiB, which is mapped.
     /// 2. That memory is not written while the result is in use.
     pub(super) unsafe fn read(address: u64) -> Result<Handover, &'static str> {
         let info = address as *const StartInfo;
@@ -77,7 +77,8 @@ impl Handover {
             return Err("the boot loader passed no memory map");
         }
         let entries = info.map_entries.min(ENTRIES_MAX) as usize;
-        // SAFETY: as above; the protocol guarantees that many entries there, aligned.
+        // SAFETY: as above; the protocol guarantees that `map_entries` aligned entries are at that
+        // address.
         let map =
             unsafe { core::slice::from_raw_parts(info.map_address as *const MapEntry, entries) };
         let command_line = match info.command_line_address {

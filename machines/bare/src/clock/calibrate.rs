@@ -2,28 +2,28 @@
 //! against the interval timer (8254).
 //!
 //! The measurement takes 2 ms, from one tick of the timer to another. Each tick happens between two
-//! readings. Of several ticks, the one with the closest readings is used, so a host that takes the
-//! processor away for a while does no harm. The remaining error is a few hundred nanoseconds at
-//! both ends, 0.02 % in all. The time of day does not drift with it: `wall_clock` follows the clock
-//! chip.
+//! readings of the counter. Of several ticks, the one with the closest readings is used. So the
+//! result stays exact on a host that takes the processor away for a while. The remaining error is a
+//! few hundred nanoseconds at both ends, 0.02 % in all. The time of day does not drift by this
+//! error: `wall_clock` follows the clock chip.
 
 use crate::cpu::{self, Port, Processor};
 
 /// The interval timer's rate.
 const TIMER_HERTZ: u64 = 1_193_182;
 
-/// The measurement's length in its ticks: 2 ms.
+/// The length of the measurement in ticks of the interval timer: 2 ms.
 const WINDOW_TICKS: u16 = 2386;
 
-/// The best of this many ticks is used at each end.
+/// The number of ticks at each end of the measurement. The most exact of them is used.
 const TICKS_COMPARED: u32 = 8;
 
-/// Two readings further apart than this, in time stamps (3 to 20 ms), may hide half a period of the
-/// timer. Then the measurement starts again.
+/// The greatest distance of two readings, in ticks of the time-stamp counter (3 to 20 ms). A
+/// greater distance may hide half a period of the timer, so the measurement starts again.
 const GAP_MAX: u64 = 20_000_000;
 const ATTEMPTS: u32 = 50;
 
-/// If there are this many readings without a change, there is no timer.
+/// After this number of readings without a change, the machine is taken to have no timer.
 const IDLE_READINGS_MAX: u32 = 20_000;
 
 /// The counter's rate in hertz; `None` if it cannot be determined.
@@ -43,8 +43,8 @@ fn measure() -> Option<u64> {
 struct Tick {
     /// The timer's count at the tick.
     count: u16,
-    /// The time stamp in the middle between the readings before and after the tick, and the
-    /// distance of these.
+    /// The time stamp in the middle between the readings before and after the tick. `doubt` is the
+    /// distance of the two readings.
     stamp: u64,
     doubt: u64,
 }
@@ -56,9 +56,9 @@ struct IntervalTimer {
 }
 
 impl IntervalTimer {
-    /// Lets the channel count down from 65,536 repeatedly.
+    /// Starts the channel, which counts down from 65,536 repeatedly.
     fn start() -> IntervalTimer {
-        // SAFETY: 1. the timer and its gate reach no memory; 2. no code relies on them: channel 0,
+        // SAFETY: 1. the timer and its gate access no memory; 2. no code relies on them: channel 0,
         // which could interrupt, is not changed.
         let (count, command, gate) = unsafe { (Port::new(0x42), Port::new(0x43), Port::new(0x61)) };
         // Gate on, loudspeaker off.

@@ -14,17 +14,18 @@ const BINARY: u8 = 0x04;
 const HOURS_24: u8 = 0x02;
 const AFTERNOON: u8 = 0x80;
 
-/// The time of day. `None` if there is no chip, or it is about to change: then the caller asks
-/// again a little later.
+/// The time of day. `None` if the chip is missing, or is about to change its registers: then the
+/// caller asks again a little later.
 pub(crate) fn read() -> Option<UnixTime> {
-    // SAFETY: 1. the chip reaches no memory; 2. no code relies on it. The index's top bit, which
-    // masks NMIs, is left clear.
+    // SAFETY: 1. the chip accesses no memory; 2. no code relies on it. The top bit of the index,
+    // which masks NMIs, stays clear.
     let (index, data) = unsafe { (Port::new(0x70), Port::new(0x71)) };
     let register = |number| {
         index.write8(number);
         data.read8()
     };
-    // The bit is set 244 us before the chip changes, which is enough for the readings below.
+    // The bit is set 244 us before the chip changes its registers. The readings below take less
+    // time.
     if register(STATUS_A) & UPDATE_IN_PROGRESS != 0 {
         return None;
     }
@@ -64,8 +65,8 @@ impl Registers {
     }
 }
 
-/// The number of the day in the Gregorian calendar, from 1970 on. Years begin in March, so that the
-/// leap day is the last.
+/// The number of days from 1 January 1970 to a day of the Gregorian calendar. The years of the
+/// calculation begin in March, so that the leap day is their last day.
 fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
     let (year, month) =
         if month > 2 { (year, month - 3) } else { (year.saturating_sub(1), month + 9) };

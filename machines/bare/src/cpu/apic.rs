@@ -1,8 +1,8 @@
 //! The local interrupt controller (APIC): receives the devices' messages, ends a sleep at a given
 //! time, and interrupts other cores.
 //!
-//! It is accessed through registers (x2APIC) if the processor has them, otherwise through memory at
-//! FEE00000h. Each core has one, and finds it in the same way.
+//! A core accesses its controller through registers (x2APIC) if the processor has them, otherwise
+//! through memory at FEE00000h. Each core has its own controller, at the same address.
 
 use super::interrupts::{VECTOR_SPURIOUS, VECTOR_TIMER, VECTOR_WAKE};
 use super::{Port, Processor, read_msr, time_stamp, write_msr};
@@ -33,8 +33,8 @@ const TIMER_COUNT: u32 = 0x380;
 const TIMER_LEFT: u32 = 0x390;
 const TIMER_DIVISOR: u32 = 0x3E0;
 
-/// The kinds of messages to other cores (Intel SDM volume 3, 11.6.1), all with the level that is
-/// not ignored.
+/// The kinds of messages to other cores (Intel SDM volume 3, 11.6.1). Each has the level bit set,
+/// as the manual requires.
 const COMMAND_FIXED: u32 = 1 << 14;
 const COMMAND_NMI: u32 = 0b100 << 8 | 1 << 14;
 const COMMAND_INIT: u32 = 0b101 << 8 | 1 << 14;
@@ -62,15 +62,16 @@ enum Registers {
 /// The interface of the timer.
 #[derive(Clone, Copy, Debug)]
 enum Timer {
-    /// It takes a time stamp.
+    /// The timer takes the time stamp at which it fires.
     Deadline,
-    /// It takes a number of its own ticks. The field is in ticks per 2^32 time stamps.
+    /// The timer takes the number of its own ticks until it fires. `ticks_per_stamp` is in timer
+    /// ticks per 2^32 time stamps.
     Countdown { ticks_per_stamp: u64 },
 }
 
 impl LocalApic {
-    /// Enables the first core's controller, with everything except the timer masked, and determines
-    /// the timer's rate.
+    /// Enables the first core's controller, with all local interrupts except the timer's masked,
+    /// and determines the timer's rate.
     pub(crate) fn start(processor: &Processor, paging: &mut Paging) -> LocalApic {
         mask_legacy_controllers();
         let registers = if processor.x2apic {
@@ -97,7 +98,7 @@ impl LocalApic {
         apic
     }
 
-    /// Enables the controller of another core, which runs this, in the same way.
+    /// Enables the controller of another core. That core calls this function.
     pub(crate) fn start_other(&self) {
         self.enable();
         self.write(TIMER_DIVISOR, DIVIDE_BY_16);
@@ -111,7 +112,7 @@ impl LocalApic {
             BASE_ENABLED
         };
         // SAFETY: 1. every x86-64 processor has the register, and x2APIC mode where CPUID says so;
-        // 2. nothing on this core uses the controller yet.
+        // 2. no code on this core uses the controller yet.
         unsafe { write_msr(MSR_BASE, read_msr(MSR_BASE) | mode) };
         self.write(TASK_PRIORITY, 0);
         for local in [LOCAL_LINT0, LOCAL_LINT1, LOCAL_ERROR] {
@@ -120,7 +121,7 @@ impl LocalApic {
         self.write(SPURIOUS, SPURIOUS_ENABLE | u32::from(VECTOR_SPURIOUS));
     }
 
-    /// Interrupts the core with this number. That only ends its sleep.
+    /// Interrupts the core with this number. The interrupt only ends the core's sleep.
     pub(crate) fn interrupt(&self, apic_id: u32) {
         self.command(apic_id, COMMAND_FIXED | u32::from(VECTOR_WAKE));
     }
@@ -139,7 +140,7 @@ impl LocalApic {
     /// Lets a reset core begin in real mode, at the start of the page at `address`.
     ///
     /// # Safety
-    /// 1. `address` is a page below 1 MiB, and holds code for that mode.
+    /// 1. `address` is the start of a page below 1 MiB with code for real mode.
     /// 2. Everything that the code relies on is in place.
     pub(crate) unsafe fn start_core(&self, apic_id: u32, address: u64) {
         self.command(apic_id, COMMAND_START | (address >> 12) as u32);
@@ -150,16 +151,16 @@ impl LocalApic {
             Registers::Memory(memory) => {
                 memory.write32(COMMAND_TARGET as usize, apic_id << 24);
                 memory.write32(COMMAND as usize, command);
-                // The next command may follow when this one has been sent. That takes microseconds
-                // on a real bus, and no time in a virtual machine.
+                // The next command must wait until this one has been sent. Sending takes
+                // microseconds on a real bus, and no time in a virtual machine.
                 while memory.read32(COMMAND as usize) & COMMAND_PENDING != 0 {
                     core::hint::spin_loop();
                 }
             }
             Registers::Model => {
-                // Writes before the command must be visible to its receiver: the register itself
-                // orders nothing.
-                // SAFETY: every x86-64 processor has the two instructions.
+                // Writes before the command must be visible to its receiver. The write to the
+                // command register does not order earlier writes. SAFETY: every x86-64 processor
+                // has the two instructions.
                 unsafe { asm!("mfence", "lfence", options(nostack, preserves_flags)) };
                 // SAFETY: 1. x2APIC mode is on; 2. by the conditions of the caller.
                 unsafe {
@@ -172,14 +173,16 @@ impl LocalApic {
         }
     }
 
-    /// Makes sure that the core is woken at `instant`, or earlier if that is far away.
+    /// Sets the timer of this core to `instant`, or to the latest time that the timer can count to
+    /// if `instant` is later.
     ///
-    /// The timer is set again each time, even to the same instant. It may have fired a little
+    /// Each call sets the timer again, even to the same instant: the timer may have fired a little
     /// early, and would not fire again.
     pub(crate) fn wake_at(&self, instant: Instant) {
         let stamp = clock::ticks_at(instant);
         match self.timer {
-            // SAFETY: 1. CPUID says that the register is there; 2. it only ends a sleep.
+            // SAFETY: 1. CPUID says that the processor has the register; 2. the timer only ends a
+            // sleep.
             Timer::Deadline => unsafe { write_msr(MSR_TSC_DEADLINE, stamp.max(1)) },
             Timer::Countdown { ticks_per_stamp } => {
                 let ticks = (u128::from(stamp.saturating_sub(time_stamp()))
@@ -236,7 +239,7 @@ impl LocalApic {
 
 /// Masks both 8259 controllers, which the firmware may have left enabled.
 fn mask_legacy_controllers() {
-    // SAFETY: 1. the controllers reach no memory; 2. no code relies on them.
+    // SAFETY: 1. the controllers access no memory; 2. no code relies on them.
     let masks = unsafe { [Port::new(0x21), Port::new(0xA1)] };
     masks.iter().for_each(|mask| mask.write8(0xFF));
 }

@@ -1,34 +1,34 @@
-//! The cores: the number of the running core, how one ends another's sleep, and how all of them
-//! stop.
+//! The cores: the number of the running core, and the state that other cores use to wake or stop a
+//! core.
 //!
 //! Each core has a seat, one of [`CORES_MAX`]. The first core's seat has number 0. The GS base of a
 //! core points at its seat, and the first word of the seat is its number. So one instruction reads
 //! the number of the running core.
 //!
 //! Invariants:
-//! - A seat's number never changes once its core runs, and no code moves from one core to another.
+//! - A seat's number never changes while its core runs, and no code moves from one core to another.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use rings::Sleep;
 
-/// The most cores that a machine uses.
+/// The maximum number of cores that a machine uses.
 pub(crate) const CORES_MAX: usize = 16;
 
 /// The shared state of one core.
 #[repr(C, align(128))]
 pub(crate) struct Seat {
-    /// The number, at the address in GS.
+    /// The number of the core, at the address in GS.
     number: AtomicU32,
     /// The core's number among the interrupt controllers (APIC id).
     apic_id: AtomicU32,
     /// Whether the core runs this machine's code.
     is_running: AtomicBool,
-    /// Whether it has stopped because the machine ends.
+    /// Whether the core has stopped because the machine's life ends.
     is_stopped: AtomicBool,
     sleep: Sleep,
 }
 
-/// `entry.s` and `other_core.s` point GS at it.
+/// `entry.s` and `other_core.s` point GS at the seat of the core.
 #[cfg_attr(not(test), unsafe(export_name = "core_seats"))]
 static SEATS: [Seat; CORES_MAX] = [const {
     Seat {
@@ -40,13 +40,13 @@ static SEATS: [Seat; CORES_MAX] = [const {
     }
 }; CORES_MAX];
 
-/// The number of the core that runs this.
+/// The number of the core that calls this function.
 #[cfg(not(test))]
 #[inline]
 pub(crate) fn this() -> usize {
     let number: u32;
-    // SAFETY: GS points at this core's seat from before the first Rust code on; the word never
-    // changes while the core runs.
+    // SAFETY: GS points at this core's seat before the first Rust code runs. The word never changes
+    // while the core runs.
     unsafe {
         core::arch::asm!("mov {:e}, gs:[0]", out(reg) number, options(pure, nomem, nostack, preserves_flags))
     };
@@ -86,7 +86,7 @@ impl Seat {
         self.apic_id.load(Relaxed)
     }
 
-    /// Called by the core itself, once it can be interrupted.
+    /// Marks the core as running. The core itself calls it, once it can be interrupted.
     pub(crate) fn runs(&self) {
         self.is_running.store(true, SeqCst);
     }
@@ -95,12 +95,12 @@ impl Seat {
         self.is_running.load(SeqCst)
     }
 
-    /// Called by the core itself: it is not used after all.
+    /// Marks the core as not running. The core itself calls it, when the machine does not use it.
     pub(crate) fn leaves(&self) {
         self.is_running.store(false, SeqCst);
     }
 
-    /// Called by the core itself as its last action.
+    /// Marks the core as stopped. The core itself calls it, as its last action.
     pub(crate) fn stops(&self) {
         self.is_stopped.store(true, SeqCst);
     }

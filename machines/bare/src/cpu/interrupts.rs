@@ -1,12 +1,12 @@
 //! The tables for exceptions and interrupts.
 //!
-//! No interrupt ever runs code: an interrupt of a device or the timer may only end a `hlt`. An
-//! exception is a broken invariant: it prints the registers and continues as a panic.
+//! No interrupt runs code of the server: an interrupt of a device or the timer may only end a
+//! `hlt`. An exception is a broken invariant: its handler prints the registers and panics.
 //!
 //! Invariants:
 //! - Interrupts are enabled only for the instruction `hlt` of [`super::sleep_until_interrupt`].
-//! - Every vector has a stack of its own class, so that no entry nests in another on the same
-//!   stack: devices, exceptions, double faults, and machine checks with NMIs.
+//! - Each class of vectors has its own stack, so that no entry nests in another on the same stack.
+//!   The classes are devices, exceptions, double faults, and machine checks with NMIs.
 
 use super::cores::{self, CORES_MAX};
 use crate::memory::stacks::{Stack, Stacks};
@@ -32,8 +32,8 @@ const DOUBLE_FAULT: usize = 8;
 const PAGE_FAULT: u64 = 14;
 const MACHINE_CHECK: usize = 18;
 
-/// The interrupt vectors in use. All of them do the same. Different numbers only separate sources
-/// in the controller.
+/// The interrupt vectors in use. Their handlers do the same. The different numbers only separate
+/// sources in the controller.
 pub(crate) const VECTOR_TIMER: u8 = 0x40;
 pub(crate) const VECTOR_CARD: u8 = 0x41;
 pub(crate) const VECTOR_DISK: u8 = 0x42;
@@ -50,8 +50,8 @@ const TSS_SELECTOR: u16 = 24;
 const TSS_WORDS: usize = 26;
 const TSS_BYTES: u64 = 4 * TSS_WORDS as u64;
 
-/// The tables of one core: its segments, because the segment of its TSS has a busy bit, and the TSS
-/// with its stacks.
+/// The tables of one core: its segment table and its TSS, which has the addresses of its stacks.
+/// The segment table cannot be shared, because the TSS descriptor has a busy bit.
 #[repr(C, align(128))]
 struct Tables {
     gdt: [AtomicU64; 5],
@@ -71,7 +71,7 @@ static TABLES: [Tables; CORES_MAX] = [const {
     }
 }; CORES_MAX];
 
-/// All cores share this table.
+/// The interrupt table, which all cores share.
 static IDT: [[AtomicU64; 2]; VECTORS] = [const { [const { AtomicU64::new(0) }; 2] }; VECTORS];
 
 /// Fills the table that all cores share, and loads the first core's tables. `x2apic`: whether the
@@ -81,7 +81,7 @@ pub(crate) fn install(x2apic: bool) {
     load(&Stacks::of_image());
 }
 
-/// Loads the tables of the core that runs this. `stacks`: the stacks of this core.
+/// Loads the tables of the core that calls this function. `stacks`: the stacks of this core.
 pub(crate) fn load(stacks: &Stacks) {
     #[expect(
         clippy::indexing_slicing,
@@ -96,8 +96,8 @@ pub(crate) fn load(stacks: &Stacks) {
     let idt_pointer =
         TablePointer { limit: size_of_val(&IDT) as u16 - 1, base: (&raw const IDT) as u64 };
     // SAFETY: 1. both tables are complete and live for ever, and no other core loads these
-    // segments; 2. the code and data segments are the same as in the boot table, so that the loaded
-    // selectors stay right, and the far return reloads CS with an equal one; 3. all stacks are
+    // segments; 2. the code and data segments equal those of the boot table, so the loaded
+    // selectors stay right, and the far return reloads CS with an equal selector; 3. all stacks are
     // mapped; 4. FS and GS are not changed: loading GS would lose its base.
     unsafe {
         asm!(
@@ -130,8 +130,8 @@ struct TablePointer {
 
 impl Tables {
     fn fill(&self, stacks: &Stacks) {
-        // Intel SDM volume 3, 8.7: the interrupt stacks begin at byte 36, 8 bytes each. The I/O map
-        // is outside of the limit, so that there is none.
+        // Intel SDM volume 3, 8.7: the interrupt stacks begin at byte 36, 8 bytes each. The offset
+        // of the I/O map is beyond the limit, so the TSS has no I/O map.
         for stack in [Stack::Device, Stack::Exception, Stack::DoubleFault, Stack::MachineCheck] {
             let (word, top) = (9 + 2 * (stack as usize - 1), stacks.top(stack));
             for (place, value) in [(word, top as u32), (word + 1, (top >> 32) as u32)] {
@@ -208,7 +208,7 @@ struct ExceptionFrame {
     ss: u64,
 }
 
-/// Called by the entries of all exceptions.
+/// Reports the exception and ends the machine's life. The entries of all exceptions call it.
 #[unsafe(no_mangle)]
 extern "C" fn exception_arrived(frame: &ExceptionFrame) -> ! {
     crate::end::fail(format_args!("{frame}"))

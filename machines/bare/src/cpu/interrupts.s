@@ -1,8 +1,8 @@
-/* The interrupt entries. Every vector runs on a stack of its own (IST) with interrupts off, none
-   nests, and none touches a vector register: prebuilt code uses the bytes below its stack pointer
-   and all registers.
+/* The interrupt entries. Every class of vectors runs on a separate stack (IST) with interrupts off.
+   No entry nests, and none changes a vector register. The reason is that prebuilt code uses the
+   bytes below its stack pointer, and all registers.
    - Exceptions (0 to 31) never return: they save the registers for the report and panic.
-   - Device and timer interrupts only end a `hlt`: end of interrupt, and return. */
+   - Device and timer interrupts only end a `hlt`: they signal the end of interrupt and return. */
 
 .section .text.interrupts, "ax", @progbits
 .p2align 4

@@ -1,12 +1,12 @@
-//! The I/O interrupt controllers (IOAPIC), for devices with a line instead of messages: the serial
-//! port, and virtio-mmio devices.
+//! The I/O interrupt controllers (IOAPIC). Devices with an interrupt line instead of messages need
+//! them: the serial port and virtio-mmio devices.
 
 use crate::memory::paging::Paging;
 use crate::mmio::Mmio;
 
 const BASE_ADDRESS: u64 = 0xFEC0_0000;
 
-/// QEMU's second controller is here, for the lines from 24 on.
+/// The distance from the first controller to QEMU's second, which has the lines from 24 on.
 const BASE_STRIDE: u64 = 0x1_0000;
 const LINES: u32 = 24;
 
@@ -24,8 +24,9 @@ pub(crate) fn route(paging: &mut Paging, line: u32, vector: u8, apic_id: u32) ->
     if controller > 1 {
         return None;
     }
-    // SAFETY: PCs have the first controller at this address, and QEMU's have the second at that
-    // one; other machines have registers or nothing there, but no memory.
+    // SAFETY: PCs have the first controller at `BASE_ADDRESS`, and QEMU has the second at
+    // `BASE_STRIDE` above it. Other machines have registers or nothing at these addresses, but no
+    // memory.
     let registers =
         unsafe { paging.map_device(BASE_ADDRESS + BASE_STRIDE * u64::from(controller), 4096) };
     let last_pin = read(&registers, VERSION) >> 16 & 0xFF;

@@ -10,15 +10,15 @@ impl Port {
     /// The port with this number.
     ///
     /// # Safety
-    /// 1. No access to the port may change memory that Rust code owns, other than through a later,
+    /// 1. No access to the port may change memory that Rust code owns, except through a later,
     ///    `unsafe` step.
-    /// 2. No access may take away what running code relies on (its page tables, its interrupt
-    ///    routing), unless the caller never returns.
+    /// 2. No access may remove a function that running code relies on (its page tables, its
+    ///    interrupt routing), unless the caller never returns.
     pub(crate) const unsafe fn new(number: u16) -> Port {
         Port(number)
     }
 
-    /// The port `offset` above this one, of the same device.
+    /// The port of the same device with a number that is higher by `offset`.
     pub(crate) const fn at(self, offset: u16) -> Port {
         Port(self.0.wrapping_add(offset))
     }

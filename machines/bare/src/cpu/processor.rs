@@ -1,4 +1,4 @@
-//! The processor's features, read once: `cpuid` traps in a virtual machine.
+//! The processor's features. They are read only once, because `cpuid` traps in a virtual machine.
 
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
@@ -6,7 +6,7 @@ use core::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
 /// The features of the processor that the machine uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Processor {
-    /// Its number among the interrupt controllers (APIC id).
+    /// The processor's number among the interrupt controllers (APIC id).
     pub(crate) apic_id: u32,
     pub(crate) x2apic: bool,
     pub(crate) tsc_deadline: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Processor {
     /// Whether the hypervisor's local interrupt controller counts nanoseconds, as QEMU's and KVM's
     /// do.
     pub(crate) apic_counts_nanoseconds: bool,
-    /// The vector state that was enabled: bits of XCR0, or zero if there is only SSE.
+    /// The vector state that was enabled: bits of XCR0, or zero if the processor has only SSE.
     pub(crate) vector_state: u64,
 }
 
@@ -80,8 +80,9 @@ const fn bit(register: u32, number: u32) -> bool {
     register >> number & 1 == 1
 }
 
-/// Intel SDM volume 2, CPUID leaves 15h and 16h. The hypervisor's leaf is VMware's, which QEMU and
-/// others share.
+/// The rate of the time-stamp counter from CPUID leaves 15h and 16h (Intel SDM volume 2), or else
+/// from the timing leaf of the hypervisor. VMware defined that leaf, and QEMU and others have it
+/// too.
 fn tsc_hertz(leaf_max: u32, has_hypervisor: bool) -> Option<u64> {
     let ratio = leaf(leaf_max, LEAF_TSC);
     if ratio.eax != 0 && ratio.ebx != 0 {
@@ -95,7 +96,8 @@ fn tsc_hertz(leaf_max: u32, has_hypervisor: bool) -> Option<u64> {
     }
     if has_hypervisor {
         let leaf_max = __cpuid(LEAF_HYPERVISOR).eax;
-        // Below 0x4000_0100: a hypervisor without this leaf returns the contents of another leaf.
+        // The limit of 0x4000_0100 excludes hypervisors without this leaf, which return the
+        // contents of another leaf.
         if (LEAF_HYPERVISOR_TIMING..LEAF_HYPERVISOR + 0x100).contains(&leaf_max) {
             let kilohertz = __cpuid(LEAF_HYPERVISOR_TIMING).eax;
             return (kilohertz != 0).then_some(u64::from(kilohertz) * 1_000);
@@ -110,8 +112,8 @@ fn has_qemu_or_kvm() -> bool {
     signature == [*b"TCGT", *b"CGTC", *b"GTCG"] || signature == [*b"KVMK", *b"VMKV", *b"M\0\0\0"]
 }
 
-/// Enables SSE, AVX and AVX-512 as far as the processor has them. There are no context switches
-/// here, so more state costs nothing. Returns XCR0.
+/// Enables SSE, AVX and AVX-512 as far as the processor has them. Returns XCR0. The image has no
+/// context switches, so more state costs nothing.
 fn enable_vector_state(has_avx: bool) -> u64 {
     const CR4_OSXSAVE: u64 = 1 << 18;
     // SAFETY: 1. the caller saw XSAVE in CPUID, so the bit may be set; 2. no earlier code relies on
@@ -128,8 +130,8 @@ fn enable_vector_state(has_avx: bool) -> u64 {
             wanted |= STATE_AVX512;
         }
     }
-    // SAFETY: 1. OSXSAVE is set; 2. the processor offers each bit; 3. AVX comes with SSE, and
-    // AVX-512 whole and with AVX.
+    // SAFETY: 1. OSXSAVE is set; 2. the processor offers each bit; 3. AVX is enabled only with SSE,
+    // and AVX-512 only with all of its parts and AVX.
     unsafe {
         asm!("xsetbv", in("ecx") 0, in("eax") wanted as u32, in("edx") (wanted >> 32) as u32, options(nomem, nostack));
     }

@@ -1,4 +1,4 @@
-//! The crash sector keeps the text that fits.
+//! Encoding and decoding of the crash sector.
 
 use super::*;
 

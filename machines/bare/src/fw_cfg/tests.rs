@@ -1,4 +1,4 @@
-//! The directory's entries.
+//! Parsing of the entries of the file directory.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn entry(bytes: u32, key: u16, name: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_is_found_by_its_whole_name() {
+fn file_is_found_by_its_whole_name() {
     let file = entry(1234, 0x2A, b"opt/barepost/barepost.toml");
     assert_eq!(parse(&file, "opt/barepost/barepost.toml"), Some((0x2A, 1234)));
     assert_eq!(parse(&file, "opt/barepost/barepost"), None);

@@ -1,13 +1,13 @@
-//! The self-test image: it tests the machine below it. These tests need a real boot, real devices
-//! or a real end, which a host test does not have.
+//! The self-test image: it tests the machine that it runs on. Its tests need a real boot, real
+//! devices or a real end, which a host test does not have.
 //!
 //! The file `opt/barepost/selftest` from QEMU selects the mode:
-//! - `machine`, or no file: all tests of a running machine, one line each;
-//! - `cores`: the interaction of the cores;
+//! - `machine`, or no file: runs all tests of a running machine, and prints one line for each;
+//! - `cores`: tests the interaction of the cores;
 //! - `endings`: breaks one invariant after another, and after each reset checks the report in the
 //!   crash sector;
-//! - `idle`: sleeps for ten seconds, so that the host can measure the cost; `nothing`: the same
-//!   without the ten seconds;
+//! - `idle`: sleeps for ten seconds, so that the host can measure the cost of an idle machine;
+//! - `nothing`: ends at once, so that the host can subtract the cost of the boot;
 //! - `key`: sleeps until a key press asks the machine to stop.
 //!
 //! QEMU's network must have a router at 10.0.2.2, as in the user-mode network. The contents of the
@@ -26,10 +26,10 @@ use alloc::vec::Vec;
 use bare::{BareMachine, boot, end, fw_cfg};
 use machine::{Instant, Machine, Micros};
 
-/// The result of a test: success, or what does not hold.
+/// The result of a test: success, or a text about the failed check.
 type Outcome = Result<(), &'static str>;
 
-/// A test, and the promise that it checks.
+/// The promise that a test checks, and the test.
 type Test = (&'static str, fn(&mut BareMachine) -> Outcome);
 
 /// How long a test waits for a device before it fails: the host may be busy.
@@ -98,15 +98,16 @@ fn wait_for_key(machine: &mut BareMachine) -> ! {
     while machine.now() < end && !machine.stop_requested() {
         machine.idle(end);
     }
-    let is_asked = machine.now() < end;
-    finish(machine, u32::from(is_asked), u32::from(!is_asked))
+    let is_stop_requested = machine.now() < end;
+    finish(machine, u32::from(is_stop_requested), u32::from(!is_stop_requested))
 }
 
 fn ensure(holds: bool, otherwise: &'static str) -> Outcome {
     if holds { Ok(()) } else { Err(otherwise) }
 }
 
-/// Sleeps and calls `look`, until it finds something or patience ends.
+/// Calls `look` and sleeps, again and again, until `look` returns a value or [`PATIENCE`] has
+/// passed.
 fn wait_for<T>(
     machine: &mut BareMachine,
     mut look: impl FnMut(&mut BareMachine) -> Option<T>,

@@ -1,4 +1,4 @@
-//! The mail server's image: on each core the loop around its engine, and the configuration for it.
+//! The mail server's image. It reads the configuration, and runs the engine of each core in a loop.
 
 use bare::{BareMachine, Memory, boot, end, fw_cfg};
 use core::sync::atomic::{
@@ -13,30 +13,30 @@ use server::{Ending, Engine, MachineKeys, Next, Seed, Sizes};
 /// The name of the configuration file from QEMU.
 const CONFIGURATION_FILE: &str = "opt/barepost/barepost.toml";
 
-/// The name of the packed site.
+/// The name of the file with the packed site.
 const SITE_FILE: &str = "opt/barepost/site.pack";
 
-/// The name of the certificates with their keys.
+/// The name of the file with the certificates and their keys.
 const CERTIFICATES_FILE: &str = "opt/barepost/certificates.pack";
 
-/// The name of the keys that sign messages.
+/// The name of the file with the keys that sign messages.
 const SIGNING_KEYS_FILE: &str = "opt/barepost/signing-keys.pack";
 
-/// The name of the certificates of authorities.
+/// The name of the file with the certificates of authorities.
 const AUTHORITIES_FILE: &str = "opt/barepost/authorities.pack";
 
-/// Bytes of memory that all engines may take after they are created.
+/// The number of bytes of memory that all engines together may take after they are created.
 static PROMISED: AtomicU64 = AtomicU64::new(0);
 
 /// The number of cores without an engine yet.
 static UNMADE: AtomicUsize = AtomicUsize::new(0);
 
-/// Gives every core its engine, and runs the first one.
+/// Gives every core its engine, and runs the engine of the first core.
 pub(super) fn run(machine: boot::Machine) -> ! {
     let boot::Machine { first: mut machine, others } = machine;
     let cores = 1 + others.len() as u8;
     let site = site();
-    // The site stays for ever. Its memory is not available to the engines.
+    // The site stays in memory for ever, and its memory is not available to the engines.
     let memory_bytes = machine.memory().total.saturating_sub(site.bytes()) as u64;
     let Some(sizes) = Sizes::for_memory(memory_bytes, cores) else {
         let (has, needs) = (memory_bytes >> 20, Sizes::memory_bytes_min(cores) >> 20);
@@ -60,7 +60,7 @@ pub(super) fn run(machine: boot::Machine) -> ! {
     }
 }
 
-/// The loop of a core: one turn after another, and sleep when there is nothing to do.
+/// Runs the loop of a core: one turn after another, and a sleep when no work is due.
 fn live(mut machine: BareMachine, seed: Seed) -> Ending {
     let mut engine = Engine::new(seed, &mut machine);
     if UNMADE.fetch_sub(1, AcqRel) == 1 {
@@ -73,15 +73,16 @@ fn live(mut machine: BareMachine, seed: Seed) -> Ending {
             Next::At(at) => machine.idle(at),
             Next::Stopped(ending) => return ending,
         }
-        // Not before the disk is known to be ours: nothing is written to any other.
+        // The crash sector is known only when the engine has recognised the disk as its own.
+        // Nothing is written to any other disk.
         if crash_sector.is_none() {
             crash_sector = engine.crash_sector().inspect(|sector| end::set_crash_sector(*sector));
         }
     }
 }
 
-/// Reports the memory. Refuses to serve if the memory that the engines may still take does not fit
-/// beside the reserve. So no client can use it up.
+/// Reports the memory. Refuses to serve unless the memory that the engines may still take fits
+/// beside the reserve. So no client can exhaust the memory.
 fn check_memory(machine: &mut BareMachine) {
     let Memory { total, free } = machine.memory();
     let promised = PROMISED.load(Relaxed);
@@ -98,7 +99,7 @@ fn check_memory(machine: &mut BareMachine) {
     }
 }
 
-/// The packed site, read once and kept for ever; empty if there is none.
+/// The packed site, read once and kept for ever. Empty if the file is missing.
 fn site() -> Site {
     let Some(file) = fw_cfg::file(SITE_FILE) else { return Site::default() };
     match Site::new(file.leak()) {
@@ -117,7 +118,8 @@ fn papers() -> MachineKeys {
     }
 }
 
-/// The contents of a packed file, if there is one. The file's memory is wiped: it may contain keys.
+/// The contents of the packed file with this name, or the default if the file is missing. The
+/// file's memory is wiped, because it may contain keys.
 fn unpacked<T: Default>(name: &str, unpack: impl Fn(&[u8]) -> Result<T, BadPack>) -> T {
     let Some(mut file) = fw_cfg::file(name) else { return T::default() };
     let all = unpack(&file);

@@ -1,27 +1,28 @@
-//! The allocator: blocks of fixed sizes from free lists, with an arena for each core, and longer
-//! runs.
+//! The allocator. Small memory comes in blocks of fixed sizes, from an arena for each core. Larger
+//! memory comes in runs.
 //!
 //! Blocks up to 32 KiB come from free lists, one for each size ([`Class`]) of the calling core.
-//! Taking or freeing one is about ten instructions, without a search. An empty list takes a slab
-//! from the allocator for runs, and cuts it up as blocks are requested. So no memory is touched
-//! before it is used. Memory of more than 32 KiB comes from `talc`, with a cost that does not grow
-//! with the number of runs. The engine requests such runs when it starts. Runs and new slabs are
-//! behind a lock, blocks are not.
+//! Taking or freeing a block is about ten instructions, without a search. If a list is empty, the
+//! arena takes a slab from the allocator for runs, and cuts it up as blocks are requested. So no
+//! memory is touched before it is used. Memory of more than 32 KiB comes from `talc`, with a cost
+//! that does not grow with the number of runs. The engine requests such runs when it starts. A lock
+//! protects runs and new slabs, but not blocks.
 //!
 //! A block that another core frees returns to its owner. The other core pushes it onto a list of
-//! the owner. The owner takes the whole list when it would otherwise need more memory. Neither ever
-//! waits for the other.
+//! the owner. The owner takes the whole list when it would otherwise need more memory. Neither core
+//! ever waits for the other.
 //!
-//! A part of the memory is a reserve. While an allocation has used it, [`Allocator::is_low`]
-//! returns true, and the engine ends connections until the reserve is full again. Slabs without a
-//! block in use go back to the runs then, and when memory is used up.
+//! A part of the memory is a reserve. After an allocation has used it, [`Allocator::is_low`]
+//! returns true until the reserve is full again. In that time the engine ends connections. Slabs
+//! without a block in use become runs again in that time, and when memory is exhausted.
 //!
 //! Invariants:
-//! - A block on a free list has no user. Its first 8 bytes link it to the next. On its way to its
-//!   owner the next 8 have its size.
+//! - A block on a free list has no user. Its first 8 bytes link it to the next block. While it is
+//!   on the list of its owner, its next 8 bytes have its class.
 //! - A slab keeps its size and its core until none of its blocks is in use. Then it may be a run
 //!   again (`reclaim.rs`).
-//! - Only its own core uses a core's free lists, and no interrupt runs code: they need no lock.
+//! - Only the core itself uses its free lists, and no interrupt runs code. So the free lists need
+//!   no lock.
 
 use super::classes::{CLASSES, Class};
 use super::map::Ranges;
@@ -37,15 +38,15 @@ use core::sync::atomic::{
     Ordering::Release,
 };
 
-/// Bytes of a slab, unless eight blocks need more.
+/// The number of bytes of a slab, unless [`SLAB_BLOCKS_MIN`] blocks need more.
 const SLAB_BYTES: usize = 64 << 10;
 const SLAB_BLOCKS_MIN: usize = 8;
 
-/// A slab begins at a multiple of this, and its size is a multiple of this. So each such piece of
-/// memory belongs to at most one core.
+/// The size of a granule. A slab begins at a multiple of this size, and its own size is a multiple
+/// of it. So each granule belongs to at most one core.
 const GRANULE_BYTES: usize = 4096;
 
-/// The reserve is the memory divided by this.
+/// The reserve is the memory divided by this number.
 const RESERVE_ONE_IN: usize = 32;
 
 /// The allocator's memory, in bytes.
@@ -62,23 +63,23 @@ pub struct Allocator {
     arenas: [Arena; CORES_MAX],
     runs: Lock<Runs>,
     owners: Owners,
-    /// Whether the reserve was touched, and has not been seen full since.
+    /// Whether the reserve was touched, and has not been found full after that.
     is_low: AtomicBool,
 }
 
-// SAFETY: 1. an arena's pools are touched by its own core only, and no interrupt runs code there;
-// 2. all else is atomic or behind the lock.
+// SAFETY: 1. only the core of an arena touches its pools, and no interrupt runs code there; 2. all
+// other fields are atomic or behind the lock.
 unsafe impl Sync for Allocator {}
 
 /// The blocks of one core.
 #[repr(align(128))]
 struct Arena {
     pools: UnsafeCell<[Pool; CLASSES]>,
-    /// Blocks that other cores freed.
+    /// The list of blocks that other cores freed.
     returned: AtomicPtr<Returned>,
 }
 
-/// One class: its free blocks, and the part of its newest slab that is not cut up yet.
+/// The pool of one class: its free blocks, and the part of its newest slab that is not cut up yet.
 struct Pool {
     free: *mut Link,
     uncut: Range<usize>,
@@ -89,7 +90,7 @@ struct Link {
     next: *mut Link,
 }
 
-/// The start of a block on its way to its owner.
+/// The start of a block on the list of its owner.
 struct Returned {
     next: *mut Returned,
     class: Class,
@@ -117,7 +118,7 @@ impl Allocator {
     /// Gives the allocator its memory, once, before another core runs.
     ///
     /// # Safety
-    /// The ranges are mapped, writable, and used by nothing else, for ever.
+    /// The ranges are mapped and writable for ever, and no other code uses them.
     pub(crate) unsafe fn add(&self, memory: &Ranges) {
         let start = memory.iter().map(|range| range.start).min().unwrap_or(0) as usize;
         let end = memory.iter().map(|range| range.end).max().unwrap_or(0) as usize;
@@ -130,12 +131,12 @@ impl Allocator {
         });
     }
 
-    /// The memory and its free part.
+    /// The size of the memory and of its free part.
     pub fn memory(&self) -> Memory {
         self.runs.with(|runs| runs.memory())
     }
 
-    /// Whether the reserve is touched. This core first gives back what it can without harm.
+    /// Whether the reserve is in use. If it was, this core first gives its unused slabs back.
     #[inline]
     pub(crate) fn is_low(&self) -> bool {
         self.is_low.load(Relaxed) && self.is_still_low()
@@ -150,7 +151,7 @@ impl Allocator {
         is_low
     }
 
-    /// A run, or null. Unused slabs are given back if that is needed.
+    /// A run, or null. If no run is free, this core first gives its unused slabs back.
     ///
     /// # Safety
     /// No reference to a pool of this core is held.
@@ -167,18 +168,18 @@ impl Allocator {
         run
     }
 
-    /// The pool of a class, of the core that runs this.
+    /// The pool of a class, of the core that calls it.
     ///
     /// # Safety
-    /// The last result of this on this core is not used any more.
+    /// The last result of this function on this core is not used after this call.
     #[expect(
         clippy::mut_from_ref,
         reason = "one core has one reference at a time, by the caller's condition"
     )]
     #[inline]
     unsafe fn pool(&self, class: Class) -> &mut Pool {
-        // SAFETY: the pools are this core's, and by the caller's condition nothing else refers to
-        // them.
+        // SAFETY: the pools are this core's, and by the caller's condition no other reference to
+        // them exists.
         let pools = unsafe { &mut *self.own_arena().pools.get() };
         #[expect(clippy::indexing_slicing, reason = "every class has a pool")]
         &mut pools[class.index()]
@@ -195,7 +196,7 @@ impl Allocator {
         &self.arenas[core % CORES_MAX]
     }
 
-    /// A block of a class with an empty free list.
+    /// A block of a class with an empty free list, or null.
     #[cold]
     fn refill(&self, class: Class) -> *mut u8 {
         self.take_in();
@@ -207,7 +208,7 @@ impl Allocator {
         }
         if pool.uncut.len() < class.bytes() {
             let Some(layout) = slab_layout(class) else { return null_mut() };
-            // SAFETY: the pool is not referred to any more.
+            // SAFETY: the reference to the pool above is not used after this.
             let slab = unsafe { self.take_run(layout) };
             if slab.is_null() {
                 return null_mut();
@@ -229,7 +230,8 @@ impl Allocator {
     fn take_in(&self) {
         let mut returned = self.own_arena().returned.swap(null_mut(), Acquire);
         while !returned.is_null() {
-            // SAFETY: the core that pushed the block gave it away, with this value at its start.
+            // SAFETY: the core that pushed the block wrote this value at its start, and does not
+            // use the block.
             let Returned { next, class } = unsafe { returned.read() };
             // SAFETY: 1. no reference to a pool is held here; 2. the block is of this class, of
             // this core, and has no user.
@@ -241,14 +243,14 @@ impl Allocator {
     /// Gives a block back to the core that it came from.
     ///
     /// # Safety
-    /// The block is of this class, from `owner`'s arena, and not used any more.
+    /// The block is of this class, from `owner`'s arena, and has no user.
     #[cold]
     unsafe fn send_home(&self, block: *mut u8, class: Class, owner: usize) {
         let (home, block) = (&self.arena(owner).returned, block.cast::<Returned>());
         let mut first = home.load(Relaxed);
         loop {
-            // SAFETY: 1. the block is ours until it is pushed; 2. every class is that long and as
-            // aligned.
+            // SAFETY: 1. the block is ours until it is pushed; 2. blocks of every class are long
+            // enough and aligned enough for `Returned`.
             unsafe { block.write(Returned { next: first, class }) };
             match home.compare_exchange_weak(first, block, Release, Relaxed) {
                 Ok(_) => return,
@@ -257,14 +259,14 @@ impl Allocator {
         }
     }
 
-    /// Whether the block can serve `wanted` in its place.
+    /// Resizes the block in its place. Returns whether the block can serve `wanted` now.
     ///
     /// # Safety
     /// `block` came from `alloc` for `layout`, with the alignment of `wanted`.
     unsafe fn resize_in_place(&self, block: *mut u8, layout: Layout, wanted: Layout) -> bool {
         match (Class::of(layout), Class::of(wanted)) {
             (Some(one), Some(other)) => one == other,
-            // SAFETY: the caller's condition, of two runs.
+            // SAFETY: the caller's condition; both layouts are those of runs.
             (None, None) => {
                 self.runs.with(|runs| unsafe { runs.resize_in_place(block, layout, wanted.size()) })
             }
@@ -274,7 +276,7 @@ impl Allocator {
 }
 
 impl Memory {
-    /// Bytes of the reserve, if there are `total` bytes in all.
+    /// The number of bytes of the reserve in a memory of `total` bytes.
     pub const fn reserve(total: usize) -> usize {
         total / RESERVE_ONE_IN
     }
@@ -285,7 +287,7 @@ impl Memory {
     }
 }
 
-/// The slab of a class.
+/// The layout of a slab of a class.
 fn slab_layout(class: Class) -> Option<Layout> {
     let bytes = SLAB_BYTES.max(class.bytes() * SLAB_BLOCKS_MIN).next_multiple_of(GRANULE_BYTES);
     Layout::from_size_align(bytes, GRANULE_BYTES).ok()
@@ -297,8 +299,9 @@ impl Default for Allocator {
     }
 }
 
-// SAFETY: 1. a block is handed out once until it comes back, and is as long and as aligned as its
-// class (`Class::of`) or its run; 2. `realloc` keeps the contents; 3. nothing here unwinds.
+// SAFETY: 1. a block that is handed out is not handed out again until it is freed, and is as long
+// and as aligned as its class (`Class::of`) or its run; 2. `realloc` keeps the contents; 3. no
+// function here unwinds.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -318,12 +321,12 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: the block has a class, so it is in a slab.
         let owner = unsafe { self.owners.of(block as usize) };
         if owner == cores::this() {
-            // SAFETY: 1. no reference to a pool is held here; 2. the block is of this class, of
-            // this core, and has no user any more.
+            // SAFETY: 1. no reference to a pool is held here; 2. the block is of this class and
+            // this core, and the caller does not use it after this call.
             unsafe { self.pool(class).give_back(block) };
         } else {
-            // SAFETY: the block is of this class, its slab belongs to that core, and the caller
-            // does not use it any more.
+            // SAFETY: the block is of this class, its slab belongs to `owner`, and the caller does
+            // not use it after this call.
             unsafe { self.send_home(block, class, owner) };
         }
     }
@@ -334,8 +337,8 @@ unsafe impl GlobalAlloc for Allocator {
         if unsafe { self.resize_in_place(block, layout, wanted) } {
             return block;
         }
-        // SAFETY: 1. both blocks hold the smaller size and differ; 2. the caller may give back the
-        // old one.
+        // SAFETY: 1. both blocks have at least the smaller size, and do not overlap; 2. the caller
+        // passed the old block to be freed.
         unsafe {
             let new = self.alloc(wanted);
             if !new.is_null() {
@@ -360,31 +363,30 @@ impl Pool {
     }
 
     /// # Safety
-    /// The block is of the pool's class and core, and not used any more.
+    /// The block is of the pool's class and core, and has no user.
     #[inline]
     unsafe fn give_back(&mut self, block: *mut u8) {
         let block = block.cast::<Link>();
-        // SAFETY: 1. the block is ours again; 2. every class is at least a link long and as
-        // aligned.
+        // SAFETY: 1. the block is ours again; 2. blocks of every class are long enough and aligned
+        // enough for a `Link`.
         unsafe { block.write(Link { next: self.free }) };
         self.free = block;
     }
 }
 
-/// The table of granules of memory. An entry is right if the granule is in a slab, and has no
-/// meaning otherwise.
+/// The table of granules of memory. An entry has a meaning only if the granule is in a slab.
 struct Owners {
     start: AtomicUsize,
     table: AtomicPtr<Granule>,
 }
 
 struct Granule {
-    /// The core that owns it.
+    /// The core that owns the slab.
     core: AtomicU8,
-    /// The number of granules of its slab before it.
+    /// The number of granules between the start of the slab and this granule.
     place: AtomicU8,
-    /// In a slab's first granule, while its core reclaims: the number of free blocks of the slab.
-    /// Zero otherwise.
+    /// The number of free blocks of the slab. Zero except in the first granule of a slab whose core
+    /// is reclaiming.
     free: AtomicU16,
 }
 
@@ -400,8 +402,8 @@ impl Owners {
         if let Ok(layout) = Layout::array::<Granule>(granules) {
             self.start.store(memory.start / GRANULE_BYTES, Relaxed);
             let table = runs.take(layout);
-            assert!(!table.is_null(), "the memory is larger than its own table");
-            // SAFETY: the run has that length, and is ours; a granule may be all zeros.
+            assert!(!table.is_null(), "the memory has no space for the table of granules");
+            // SAFETY: the run has that length, and has no other user; a granule may be all zeros.
             unsafe { table.write_bytes(0, layout.size()) };
             self.table.store(table.cast(), Relaxed);
         }

@@ -10,7 +10,7 @@ pub(crate) const CLASSES: usize = 40;
 /// The largest class in bytes. Larger sizes go to the allocator for runs.
 pub(crate) const CLASS_BYTES_MAX: usize = 32 << 10;
 
-/// The largest alignment that a class can give: slabs begin at a multiple of it.
+/// The largest alignment that a class can give: slabs begin at a multiple of this number.
 const CLASS_ALIGN_MAX: usize = 4096;
 
 /// The index of a class.
@@ -18,7 +18,7 @@ const CLASS_ALIGN_MAX: usize = 4096;
 pub(crate) struct Class(u8);
 
 impl Class {
-    /// The class that serves `layout`; `None` for the allocator for runs.
+    /// The class that serves `layout`. `None` if the allocator for runs serves it.
     #[inline]
     pub(crate) fn of(layout: Layout) -> Option<Class> {
         let mut bytes = layout.size();

@@ -1,11 +1,10 @@
-//! The functions for blocks of memory that compiled code calls by their C names, in assembly
-//! (`copy.s`).
+//! The memory functions that compiled code calls by their C names, in assembly (`copy.s`).
 //!
-//! Only the image gives them those names. On the host they are tested under their own names, beside
-//! the C library's.
+//! Only the image defines the C names. Host tests call the functions by other names, because the C
+//! library has the C names there.
 //!
 //! Invariants:
-//! - No function touches a byte outside of the ranges it is given.
+//! - No function touches a byte outside of the ranges that it is given.
 //! - `memmove` reads every source byte before it overwrites it.
 
 use core::arch::global_asm;
@@ -21,8 +20,8 @@ global_asm!(
     ".set memcmp, barepost_memcmp",
     ".set bcmp, barepost_memcmp",
     ".set strlen, barepost_strlen",
-    // Symbols that the prebuilt core refers to for unwinding. An image that aborts never gets
-    // there.
+    // Symbols that the prebuilt `core` refers to for unwinding. The image aborts on a panic, so it
+    // never calls them.
     ".global _Unwind_Resume, rust_eh_personality",
     "_Unwind_Resume:",
     "rust_eh_personality: ud2",

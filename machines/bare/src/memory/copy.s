@@ -1,12 +1,12 @@
-/* memcpy, memmove, memset, memcmp, bcmp and strlen: the hottest code of the image. It is assembly,
-   because a compiler may turn the loop into a call of the function itself.
+/* memcpy, memmove, memset, memcmp, bcmp and strlen: the hottest code of the image. They are in
+   assembly, because a compiler may turn a loop into a call of the function itself.
 
-   - Sizes up to 64 bytes have no loop: two overlapping moves, one at each end. All loads come
-     before the first store, so memmove uses these paths too.
-   - Larger sizes: 64 bytes per iteration through SSE registers. The last 64 are loaded first, and
-     overlap the end.
-   - No `rep movsb`: on an emulated processor it costs 12 to 130 us for 4 KiB. On a real one its
-     start-up costs more than all copies of a mail session. */
+   - Up to 64 bytes are copied without a loop, by moves from both ends, which may overlap. All loads
+     come before the first store, so memmove uses these paths too.
+   - Larger sizes are copied in a loop, 64 bytes per iteration through SSE registers. The last 64
+     bytes are loaded before the loop and stored after it.
+   - No `rep movsb`: on an emulated processor it costs 12 to 130 us for 4 KiB. On a real
+     processor its start-up costs more than all copies of a mail session. */
 
 .section .text.memory, "ax", @progbits
 .p2align 4
@@ -85,7 +85,7 @@ copy_below_16:
 2:  test edx, edx
     jz 3f
     mov r9d, edx
-    shr r9d, 1                      /* of 1, 2, 3 bytes the middle one is 0, 1, 1 */
+    shr r9d, 1                      /* the middle byte of 1, 2, 3 bytes is at 0, 1, 1 */
     movzx ecx, byte ptr [rsi]
     movzx r8d, byte ptr [rsi + rdx - 1]
     movzx r10d, byte ptr [rsi + r9]
@@ -201,7 +201,7 @@ barepost_memcmp:
     cmp rdx, 16
     jb 3f
     xor ecx, ecx
-    sub rdx, 16                     /* where the last 16 bytes begin */
+    sub rdx, 16                     /* the offset of the last 16 bytes */
 1:  movdqu xmm0, [rdi + rcx]
     movdqu xmm1, [rsi + rcx]
     pcmpeqb xmm0, xmm1

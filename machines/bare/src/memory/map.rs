@@ -2,12 +2,12 @@
 //!
 //! Invariants:
 //! - Ranges are whole pages, do not overlap, and none is empty.
-//! - Memory that the boot loader reserves, or does not mention, is never in it.
+//! - The map never contains memory that the boot loader reserves or does not mention.
 
 use super::PAGE_BYTES;
 use core::ops::Range;
 
-/// The most ranges kept. Further ranges are not used.
+/// The maximum number of ranges. Memory of further ranges is not used.
 pub(crate) const RANGES_MAX: usize = 64;
 
 /// Free memory, as ranges of physical addresses.
@@ -53,8 +53,8 @@ impl Ranges {
         }
     }
 
-    /// Takes `bytes` bytes, as whole pages, from the lowest range that is large enough; `None` if
-    /// there is none below `limit`.
+    /// Takes `bytes` bytes, as whole pages, from the lowest range that is large enough. `None` if
+    /// no such range below `limit` exists.
     pub(crate) fn take(&mut self, bytes: u64, limit: u64) -> Option<Range<u64>> {
         let bytes = bytes.next_multiple_of(PAGE_BYTES);
         let start = self

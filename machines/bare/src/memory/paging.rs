@@ -1,11 +1,12 @@
-//! Page tables: every address maps to itself, with no more rights than its use needs.
+//! Page tables: every address maps to itself, with only the rights that its use needs.
 //!
 //! Invariants:
 //! - No page is both writable and executable. Write protection also holds for this machine's own
 //!   code (CR0.WP), and only the image's text is executable (EFER.NXE).
-//! - Page zero, the first MiB, the guard page under each stack, and addresses outside of the memory
-//!   map are not mapped. Exceptions are devices and, read-only, the firmware's tables.
-//! - Pages are added and never removed or changed, so that no core ever has to learn of a change.
+//! - The first MiB with page zero, the guard page under each stack, and addresses outside of the
+//!   memory map are not mapped. The exceptions are devices and, read-only, the firmware's tables.
+//! - Pages are added, and never removed or changed. So no core needs to be told to drop a stale
+//!   translation.
 //! - Because addresses map to themselves, a device gets the address in a pointer.
 
 use super::PAGE_BYTES;
@@ -45,7 +46,8 @@ const ADDRESS: u64 = 0x000F_FFFF_FFFF_F000;
 
 impl Rights {
     const fn bits(self) -> u64 {
-        // Setting accessed and dirty in advance saves the processor a write on first use.
+        // With the accessed and dirty bits set in advance, the processor need not write them on
+        // first use.
         PRESENT
             | ACCESSED_DIRTY
             | match self {
@@ -66,7 +68,7 @@ impl Rights {
     }
 }
 
-/// One table of any level: 512 entries of 8 bytes, on a page of its own.
+/// One table of any level: 512 entries of 8 bytes, which fill a page.
 #[repr(C, align(4096))]
 pub(crate) struct Table([AtomicU64; 512]);
 
@@ -83,7 +85,8 @@ pub(crate) fn image() -> Range<u64> {
     (&raw const __text_start) as u64..(&raw const __image_end) as u64
 }
 
-/// Bytes of page tables that are needed to map this much memory, with space for devices.
+/// The number of bytes of page tables that map `memory_bytes` of memory, with spare tables for
+/// devices.
 pub(crate) fn table_bytes(memory_bytes: u64, gigabyte_pages: bool) -> u64 {
     const TABLES_FOR_EDGES_AND_DEVICES: u64 = 160;
     let gigabytes = (memory_bytes >> 30) + 1;
@@ -91,23 +94,23 @@ pub(crate) fn table_bytes(memory_bytes: u64, gigabyte_pages: bool) -> u64 {
 }
 
 impl Paging {
-    /// Empty tables in `memory`.
+    /// Makes empty tables in `memory`.
     ///
     /// # Safety
     /// 1. `memory` is mapped now, and stays mapped and writable in the tables built here.
-    /// 2. It is never used for anything else.
+    /// 2. No other code ever uses `memory`.
     pub(crate) unsafe fn new(memory: Range<u64>, gigabyte_pages: bool) -> Paging {
         let count = ((memory.end - memory.start) / PAGE_BYTES) as usize;
         // SAFETY: 1. the caller gives whole pages, mapped and unused; 2. any bits are valid
-        // atomics, and `next` clears each table before it is linked in.
+        // atomics, and `next` clears each table before an entry points at it.
         let tables = unsafe { core::slice::from_raw_parts(memory.start as *const Table, count) };
         let mut paging = Paging { tables, used: 0, gigabyte_pages };
         paging.next();
         paging
     }
 
-    /// Maps the image, each part with the rights that it needs, its stacks without their guards,
-    /// and the tables themselves.
+    /// Maps each part of the image with the rights that it needs, its stacks without their guard
+    /// pages, and the page tables.
     pub(crate) fn map_image(&mut self) {
         let parts = [
             ((&raw const __text_start) as u64..(&raw const __text_end) as u64, Rights::ReadExecute),
@@ -122,15 +125,15 @@ impl Paging {
         self.map(tables.start as u64..tables.end as u64, Rights::ReadWrite);
     }
 
-    /// Maps a core's stacks without their guards.
+    /// Maps a core's stacks without their guard pages.
     pub(crate) fn map_stacks(&mut self, stacks: &Stacks) {
         for (top, bytes) in stacks.parts() {
             self.map(top - bytes..top, Rights::ReadWrite);
         }
     }
 
-    /// Asserts the module's invariants: each part of the image has exactly its rights, and nothing
-    /// is mapped under each stack.
+    /// Asserts the module's invariants: each part of the image has exactly its rights, and the page
+    /// under each stack is not mapped.
     pub(crate) fn check_image(&self) {
         let [text_end, rodata_end, data_end] =
             [&raw const __text_end, &raw const __rodata_end, &raw const __data_end]
@@ -146,7 +149,7 @@ impl Paging {
         assert_eq!(self.rights(0), None);
     }
 
-    /// Asserts that a core's stacks are mapped, and nothing under them.
+    /// Asserts that a core's stacks are mapped, and their guard pages are not.
     pub(crate) fn check_stacks(&self, stacks: &Stacks) {
         for (top, bytes) in stacks.parts() {
             assert_eq!(self.rights(top - 1), Some(Rights::ReadWrite));
@@ -178,13 +181,14 @@ impl Paging {
     /// Maps the registers of a device.
     ///
     /// # Safety
-    /// There is no memory at `base..base + bytes`: a device decodes these addresses, and only the
-    /// one that the caller means.
+    /// `base..base + bytes` is no memory: the device that the caller means, and only that device,
+    /// decodes these addresses.
     pub(crate) unsafe fn map_device(&mut self, base: u64, bytes: u64) -> Mmio {
         self.map(base..base + bytes, Rights::Device);
         let base = NonNull::new(base as *mut u8);
-        assert!(base.is_some(), "a device at address zero");
-        // SAFETY: 1. mapped above, and nothing is ever unmapped; 2. the caller's condition.
+        assert!(base.is_some(), "no device may be at address zero");
+        // SAFETY: 1. the range was mapped above, and no page is ever unmapped; 2. the caller's
+        // condition.
         unsafe { Mmio::new(base.unwrap_or(NonNull::dangling()), bytes as usize) }
     }
 
@@ -197,12 +201,12 @@ impl Paging {
         unsafe { asm!("mov cr3, {}", in(reg) self.root(), options(nostack, preserves_flags)) };
     }
 
-    /// The address of the root, for the other cores.
+    /// The address of the root table, which the other cores need at their start.
     pub(crate) fn root(&self) -> u64 {
         self.tables.as_ptr() as u64
     }
 
-    /// The rights at `address`; `None` if nothing is mapped.
+    /// The rights at `address`. `None` if the address is not mapped.
     pub(crate) fn rights(&self, address: u64) -> Option<Rights> {
         let mut table = self.tables.first()?;
         for level in (0..4).rev() {
@@ -240,10 +244,10 @@ impl Paging {
             }
             table = self.at(entry.load(Relaxed));
         }
-        unreachable!("the last level maps or is mapped")
+        unreachable!("at level 0 a page was mapped already or is mapped now")
     }
 
-    /// The address of a table of zeros.
+    /// The address of an unused table, filled with zeros.
     fn next(&mut self) -> u64 {
         let table = self.tables.get(self.used);
         assert!(table.is_some(), "out of page tables");
@@ -261,7 +265,7 @@ impl Paging {
     }
 }
 
-/// `level`: 0 for the tables of 4 KiB pages, 3 for the root.
+/// The entry for `address` in a table. `level`: 0 for the tables of 4 KiB pages, 3 for the root.
 fn entry_of(table: &Table, address: u64, level: u32) -> &AtomicU64 {
     let index = (address >> (12 + 9 * level) & 511) as usize;
     #[expect(clippy::indexing_slicing, reason = "nine bits index 512 entries")]

@@ -1,7 +1,7 @@
 //! Runs: memory longer than any class, and the slabs that classes are cut from.
 //!
-//! All cores share it, behind a lock: the engine requests runs when it starts, and a slab is taken
-//! once and kept.
+//! All cores share this allocator, behind a lock. They use it rarely: the engine requests runs when
+//! it starts, and a core usually keeps a slab that it has taken.
 
 use super::allocator::Memory;
 use core::alloc::Layout;
@@ -10,12 +10,12 @@ use talc::base::Talc;
 use talc::base::binning::DefaultBinning;
 use talc::source::Manual;
 
-/// Bytes that a run takes: its own, its alignment, and its bookkeeping.
+/// The most bytes that a run may take, with its alignment and its bookkeeping.
 fn cost(layout: Layout) -> usize {
     layout.size() + layout.align().max(NOTED_BYTES)
 }
 
-/// Bytes of bookkeeping of a run.
+/// The number of bytes of bookkeeping of a run.
 const NOTED_BYTES: usize = 16;
 
 pub(crate) struct Runs {
@@ -23,8 +23,8 @@ pub(crate) struct Runs {
     memory: Memory,
 }
 
-// SAFETY: what it points at is the allocator's memory, which every core reaches; the lock around it
-// lets one core at a time use it.
+// SAFETY: its pointers point into the allocator's memory, which every core can access. The lock
+// around it lets one core at a time use it.
 unsafe impl Send for Runs {}
 
 impl Runs {
@@ -37,7 +37,7 @@ impl Runs {
     }
 
     /// # Safety
-    /// The memory is mapped, writable, and used by nothing else, for ever.
+    /// The memory is mapped and writable for ever, and no other code uses it.
     pub(crate) unsafe fn add(&mut self, base: *mut u8, bytes: usize) {
         // SAFETY: the caller's condition.
         if unsafe { self.runs.claim(base, bytes) }.is_some() {
@@ -48,8 +48,8 @@ impl Runs {
 
     /// A run for `layout`, or null.
     pub(crate) fn take(&mut self, layout: Layout) -> *mut u8 {
-        // SAFETY: a layout that has no class is longer than zero bytes, as is a slab: `talc`
-        // refuses none but zero.
+        // SAFETY: the layout is not empty, as `talc` requires: a layout without a class and the
+        // layout of a slab are longer than zero bytes.
         let run = unsafe { self.runs.allocate(layout) };
         if run.is_some() {
             self.memory.free = self.memory.free.saturating_sub(cost(layout));
@@ -58,7 +58,7 @@ impl Runs {
     }
 
     /// # Safety
-    /// `run` came from `take` for an equal layout, and is not used any more.
+    /// `run` came from `take` for an equal layout, and has no user.
     pub(crate) unsafe fn give_back(&mut self, run: *mut u8, layout: Layout) {
         self.memory.free += cost(layout);
         // SAFETY: the caller's condition.

@@ -1,8 +1,8 @@
-//! The stacks of a core: one to run on, and one for each class of interrupts. Under each is a guard
-//! page that is never mapped.
+//! The stacks of a core: one to run on, and one for each class of interrupts. Under each stack is a
+//! guard page, which is never mapped.
 //!
-//! The first core's stacks are part of the image (`link.ld`). The others' are taken from free
-//! memory when the number of cores is known.
+//! The first core's stacks are part of the image (`link.ld`). The stacks of the other cores are
+//! taken from free memory when the number of cores is known.
 
 use super::PAGE_BYTES;
 
@@ -14,7 +14,7 @@ unsafe extern "C" {
     static __machine_check_stack_top: u8;
 }
 
-/// The stacks. All numbers except the first are those of the interrupt stacks in a TSS.
+/// The stacks of a core. Each value except 0 is the number of an interrupt stack in the TSS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stack {
     Main = 0,
@@ -24,11 +24,11 @@ pub(crate) enum Stack {
     MachineCheck = 4,
 }
 
-/// The number of stacks of a core, and bytes of each, as in `link.ld`.
+/// The number of stacks of a core. `BYTES` has the size of each, as in `link.ld`.
 const STACKS: usize = 5;
 const BYTES: [u64; STACKS] = [512 << 10, 4 << 10, 32 << 10, 32 << 10, 32 << 10];
 
-/// Bytes of free memory for the stacks of one more core, including guards.
+/// The number of bytes of free memory for the stacks of one more core, including guard pages.
 pub(crate) const CORE_BYTES: u64 = {
     let [main, device, exception, double_fault, machine_check] = BYTES;
     main + device + exception + double_fault + machine_check + STACKS as u64 * PAGE_BYTES
@@ -68,7 +68,7 @@ impl Stacks {
         self.tops.get(stack as usize).copied().unwrap_or_default()
     }
 
-    /// Top and bytes of each stack.
+    /// The top and the size in bytes of each stack.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (u64, u64)> {
         self.tops.into_iter().zip(BYTES)
     }

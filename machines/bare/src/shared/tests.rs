@@ -1,4 +1,4 @@
-//! Only one core at a time uses a locked value, and no value is seen half-written.
+//! Only one core at a time uses a locked value, and no core reads a half-written value.
 
 use super::*;
 

@@ -1,15 +1,15 @@
 //! The disk (virtio 1.2, section 5.2): many requests in flight, each a fixed chain of three
 //! descriptors.
 //!
-//! Durability: flush requests (`FLUSH`) flush the device's write cache. Without those the device is
-//! switched to write-through (`CONFIG_WCE`). A device that offers neither is reported as not
-//! durable.
+//! Durability: flush requests (`FLUSH`) flush the device's write cache. A device without flush
+//! requests is switched to write-through (`CONFIG_WCE`). A device that offers neither feature is
+//! reported as not durable.
 //!
 //! Invariants:
-//! - The device has a request's buffer until its chain is used or the device is reset, and every
-//!   request is completed once.
-//! - A device that reports something impossible, or nothing at all for [`SILENCE_MAX`], is reset
-//!   and gone: all requests fail from then on.
+//! - The device has a request's buffer until the device marks the chain as used, or is reset. Every
+//!   request completes exactly once.
+//! - A device that reports an impossible completion, or none for [`SILENCE_MAX`], is reset and not
+//!   used again. From then on all requests fail.
 
 pub(crate) mod emergency;
 
@@ -34,10 +34,10 @@ const QUEUE: u16 = 0;
 const ENTRIES: usize = 128;
 const CHAIN: u16 = 3;
 
-/// Requests in flight.
+/// The maximum number of requests in flight.
 pub(crate) const SLOTS: usize = ENTRIES / CHAIN as usize;
 
-/// How long the device may take for a request before it is given up.
+/// The longest time without a completion before the device is given up.
 const SILENCE_MAX: Micros = Micros::from_secs(60);
 
 /// The device's own registers (section 5.2.4).
@@ -52,7 +52,8 @@ const HEADER_BYTES: u32 = 16;
 const STATUS_OK: u8 = 0;
 const STATUS_PENDING: u8 = 0xFF;
 
-/// The part of each request that the device reads first and writes last (section 5.2.6).
+/// The header of a request, which the device reads first, and the status, which it writes last
+/// (section 5.2.6).
 #[repr(C, align(32))]
 pub(crate) struct SlotMemory {
     kind: AtomicU32,
@@ -84,7 +85,8 @@ pub(crate) struct BlockDevice {
     transport: Transport,
     disk: Disk,
     requests: Requests,
-    /// The time since which the device owes a completion. Meaningless while it owes none.
+    /// The time of the last completion, or of the first request after an idle time. Without a
+    /// meaning while no request is in flight.
     silent_since: Instant,
 }
 
@@ -104,7 +106,7 @@ impl BlockDevice {
         let events =
             if features & FEATURE_EVENT_INDEX != 0 { Events::ByIndex } else { Events::ByFlag };
         let queue = Queue::new(events);
-        // SAFETY: the addresses are the queue's own, and its memory lives for ever.
+        // SAFETY: the addresses are those of the queue's memory, which lives for ever.
         let doorbell = unsafe {
             transport.start_queue(QUEUE, ENTRIES as u16, queue.addresses(), Interrupt::Message(0))
         }?;
@@ -155,19 +157,18 @@ impl BlockDevice {
         self.requests.ring_doorbell();
     }
 
-    /// Prepares for a sleep that the next completion ends. Returns whether there is nothing to do
-    /// yet.
+    /// Requests an interrupt that ends the sleep. Returns false if a completion is waiting already.
     pub(crate) fn may_sleep(&self) -> bool {
         self.transport.acknowledge_interrupt();
         self.requests.may_sleep()
     }
 
-    /// After a sleep.
+    /// Turns interrupts off again after a sleep.
     pub(crate) fn be_quiet(&self) {
         self.requests.queue.be_quiet();
     }
 
-    /// When to check whether the device still responds.
+    /// The time at which to check whether the device still responds.
     pub(crate) fn next_look(&self) -> Option<Instant> {
         (!self.requests.is_idle()).then(|| self.silent_since + SILENCE_MAX)
     }
@@ -193,11 +194,11 @@ struct Requests {
     memory: &'static [SlotMemory],
     pending: Box<[Option<Pending>]>,
     free: Vec<u8>,
-    /// Pending reads and flushes: each of them lets some operation continue.
+    /// The number of pending reads and flushes. Some operation waits for each of them.
     urgent: usize,
-    /// Completions without the device.
+    /// Completions of requests that the device did not complete.
     finished: VecDeque<DiskCompletion>,
-    /// Whether the device reported something impossible.
+    /// Whether the device reported an impossible completion.
     is_broken: bool,
     /// Whether the device was given up.
     is_gone: bool,
@@ -208,7 +209,7 @@ impl Requests {
         let memory: &'static [SlotMemory] =
             Box::leak((0..SLOTS).map(|_| SlotMemory::new()).collect());
         for (head, memory) in (0..).step_by(usize::from(CHAIN)).zip(memory) {
-            // SAFETY: the slots' memory lives for ever, and is atomics.
+            // SAFETY: the slots' memory lives for ever, and consists of atomics.
             unsafe { describe_ends(&queue, head, memory) };
         }
         Requests {
@@ -226,7 +227,7 @@ impl Requests {
         }
     }
 
-    /// Whether the device owes no completion.
+    /// Whether no request is in flight.
     #[inline]
     fn is_idle(&self) -> bool {
         self.free.len() == SLOTS
@@ -258,8 +259,8 @@ impl Requests {
         } else {
             let flags = if kind == KIND_READ { WRITE | NEXT } else { NEXT };
             self.queue.link(head, head + 1);
-            // SAFETY: the buffer is in `pending`, untouched, until the chain is used or the device
-            // is reset.
+            // SAFETY: the buffer stays in `pending`, untouched, until the chain is used or the
+            // device is reset.
             unsafe { self.queue.describe(head + 1, lent.address(), lent.bytes() as u32, flags) };
         }
         *place = Some(Pending { token: request.token, operation: request.operation, lent });
@@ -270,7 +271,7 @@ impl Requests {
 
     #[inline]
     fn completed(&mut self) -> Option<DiskCompletion> {
-        // In most calls there is none.
+        // Most calls find no completion.
         if self.finished.is_empty() && !self.queue.has_used() {
             None
         } else {
@@ -307,15 +308,17 @@ impl Requests {
         }
     }
 
-    /// If there are only writes, the last of them ends the sleep: a flush follows it, and no
-    /// operation continues before.
+    /// Requests an interrupt that ends the sleep. Returns false if a completion is waiting already.
+    /// If only writes are pending, the completion of the last one ends the sleep: operations
+    /// continue only after the flush that follows it.
     fn may_sleep(&self) -> bool {
         let pending = SLOTS - self.free.len();
         self.queue.wake_after(if self.urgent == 0 { pending.max(1) as u16 } else { 1 });
         !self.queue.has_used() && self.finished.is_empty() && !self.is_broken
     }
 
-    /// The result of a request that the device need not, or must not, see.
+    /// The result of a request that must not, or need not, go to the device. `None` if the device
+    /// must perform the request.
     #[inline]
     fn answer_without_device(&self, request: &DiskRequest) -> Option<Result<(), DiskError>> {
         if self.is_gone {
@@ -348,8 +351,9 @@ impl Requests {
         Ok(())
     }
 
-    /// Completes all requests of the device. `is_reset`: whether it will never touch a buffer
-    /// again. If it might, it keeps the buffers.
+    /// Completes all requests of the device with errors. `is_reset`: whether the device was reset,
+    /// and so cannot access their buffers. Otherwise the buffers are leaked to it, and the
+    /// completions have new buffers.
     fn give_up(&mut self, is_reset: bool) {
         (self.is_broken, self.is_gone, self.urgent) = (false, true, 0);
         for (slot, place) in self.pending.iter_mut().enumerate() {
@@ -373,13 +377,13 @@ impl Requests {
     }
 }
 
-/// Describes the header at `head` and the status two entries later.
+/// Describes the header of a request at the descriptor `head`, and its status at `head + 2`.
 ///
 /// # Safety
 /// `memory` lives until the device is reset.
 unsafe fn describe_ends<const N: usize>(queue: &Queue<N>, head: u16, memory: &SlotMemory) {
-    // SAFETY: 1. the caller keeps the memory; 2. it is atomics, so that the device may write while
-    // we look.
+    // SAFETY: 1. the caller keeps the memory; 2. it consists of atomics, so the device may write
+    // them while we read.
     unsafe {
         queue.describe(head, (&raw const memory.kind) as u64, HEADER_BYTES, NEXT);
         queue.describe(head + 2, (&raw const memory.status) as u64, 1, WRITE);

@@ -3,15 +3,15 @@
 use alloc::boxed::Box;
 use core::ptr::NonNull;
 
-/// A buffer that is lent to a device. No Rust code refers to its bytes until it is taken back. If
-/// it is dropped instead, its memory is leaked.
+/// A buffer that is lent to a device. No Rust code refers to the bytes until the buffer is taken
+/// back. If a `Lent` is dropped instead, the memory of the buffer is leaked.
 #[derive(Debug)]
 pub(crate) struct Lent {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: it stands for the buffer, which may be carried to another core.
+// SAFETY: a `Lent` owns its buffer, and a buffer may move to another core.
 unsafe impl Send for Lent {}
 
 impl Lent {
@@ -23,7 +23,7 @@ impl Lent {
         Lent { start, bytes }
     }
 
-    /// The address for the device.
+    /// The address of the buffer for the device.
     #[inline]
     pub(crate) fn address(&self) -> u64 {
         self.start.as_ptr() as u64
@@ -34,14 +34,14 @@ impl Lent {
         self.bytes
     }
 
-    /// The buffer, with the bytes that the device left in it.
+    /// Returns the buffer, with the bytes that the device wrote into it.
     ///
     /// # Safety
-    /// The device is done with the buffer, or has been reset.
+    /// The device has finished with the buffer, or has been reset.
     #[inline]
     pub(crate) unsafe fn take_back(self) -> Box<[u8]> {
-        // SAFETY: 1. pointer and length are those of the box that `new` took apart; 2. nothing else
-        // uses it, by the caller's condition.
+        // SAFETY: 1. pointer and length are those of the box that `new` took apart; 2. by the
+        // caller's condition the device does not use it.
         unsafe {
             Box::from_raw(core::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.bytes))
         }

@@ -1,9 +1,9 @@
-//! The network card (virtio 1.2, section 5.1): a pair of queues for each core, checksum and
-//! segmentation offload both ways, merged receive buffers.
+//! The network card (virtio 1.2, section 5.1). It has a pair of queues for each core, checksum and
+//! segmentation offload in both directions, and merged receive buffers.
 //!
 //! A pair belongs to one core, and its message interrupts only that core. The card chooses the pair
 //! for an arriving frame: usually the pair that sent the connection's frames (section 5.1.6.5.5). A
-//! card without several pairs, or with a line instead of messages, has one.
+//! card with a line instead of messages uses only one pair.
 
 mod control;
 mod receive;
@@ -30,16 +30,18 @@ const FEATURE_MERGED_BUFFERS: u64 = 1 << 15;
 const FEATURE_CONTROL: u64 = 1 << 17;
 const FEATURE_PAIRS: u64 = 1 << 22;
 
-/// Bytes of the header before each frame (section 5.1.6). In version 1 it has this length even
-/// without merged buffers.
+/// The size of the virtio header before each frame (section 5.1.6). In version 1 the header has
+/// this length even without merged buffers.
 const HEADER_BYTES: usize = 12;
 
-/// The frame's transport checksum is not filled in: it covers the pseudo header only.
+/// The frame's checksum field has only the sum of the pseudo header. The receiver of the frame has
+/// to compute the transport checksum.
 const FLAG_NEEDS_CHECKSUM: u8 = 1;
 /// The card has checked the frame's transport checksum.
 const FLAG_CHECKSUM_VALID: u8 = 2;
 
-/// The number of queues of a pair. The pairs are consecutive, and the control queue follows them.
+/// The number of queues of a pair. The numbers of the pairs are consecutive, and the control queue
+/// follows them.
 const PAIR_QUEUES: u16 = 2;
 const RECEIVE_QUEUE: u16 = 0;
 const TRANSMIT_QUEUE: u16 = 1;
@@ -51,10 +53,10 @@ const REGISTER_MTU: usize = 10;
 
 const MTU_DEFAULT: u16 = 1500;
 
-/// The address for a card that has none: locally administered.
+/// The Ethernet address for a card that has none. It is locally administered.
 const ADDRESS_DEFAULT: [u8; 6] = [0x02, 0, 0, 0, 0, 1];
 
-/// A started network card with its pairs of queues, the first one for the first core.
+/// A started network card with its pairs of queues. The first pair is for the first core.
 pub(crate) struct CardQueues {
     card: Card,
     pairs: Vec<NetworkCard>,
@@ -68,7 +70,7 @@ pub(crate) struct NetworkCard {
 }
 
 impl CardQueues {
-    /// Starts the card, with as many pairs as there are `cores`, or fewer.
+    /// Starts the card, with at most one pair for each of `cores`.
     pub(crate) fn start(transport: Transport, cores: usize) -> Result<CardQueues, DeviceError> {
         let cores = (cores as u16).min(transport.messages());
         let features = agree(&transport, |offered| wanted(offered, cores))?;
@@ -85,7 +87,7 @@ impl CardQueues {
             (count > 1).then(|| Control::start(&transport, PAIR_QUEUES.saturating_mul(pairs_max)));
         let control = control.transpose()?;
         go(&transport);
-        // If the card does not grant the pairs, it uses only the first one, and never touches the
+        // If the card does not grant the pairs, it uses only the first pair, and never accesses the
         // others.
         if !control.is_none_or(|control| control.use_pairs(count)) {
             pairs.truncate(1);
@@ -106,7 +108,7 @@ impl CardQueues {
 }
 
 impl NetworkCard {
-    /// Starts one pair, before the card may run.
+    /// Starts the queues of one pair. The card has not been started yet.
     fn start(
         transport: Transport,
         pair: u16,
@@ -115,7 +117,7 @@ impl NetworkCard {
     ) -> Result<NetworkCard, DeviceError> {
         let first = PAIR_QUEUES.saturating_mul(pair);
         let receiver = Receiver::new(events, |size, addresses| {
-            // SAFETY: the addresses are those of the receiver's own queue, which lives for ever.
+            // SAFETY: the addresses are those of the receiver's queue, whose memory lives for ever.
             unsafe {
                 transport.start_queue(
                     first + RECEIVE_QUEUE,
@@ -126,7 +128,8 @@ impl NetworkCard {
             }
         })?;
         let transmitter = Transmitter::new(events, offloads, |size, addresses| {
-            // SAFETY: the addresses are those of the transmitter's own queue, which lives for ever.
+            // SAFETY: the addresses are those of the transmitter's queue, whose memory lives for
+            // ever.
             unsafe {
                 transport.start_queue(
                     first + TRANSMIT_QUEUE,
@@ -139,7 +142,7 @@ impl NetworkCard {
         Ok(NetworkCard { transport, receiver, transmitter })
     }
 
-    /// The next frame. Also releases what has been sent.
+    /// The next received frame. Also releases the frames that the card has sent.
     #[inline]
     pub(crate) fn receive(&mut self) -> Option<Frame> {
         self.transmitter.reap();
@@ -162,8 +165,9 @@ impl NetworkCard {
         self.transmitter.ring_doorbell();
     }
 
-    /// Prepares for a sleep. The next frame ends it. If a frame did not fit into the ring, a sent
-    /// frame ends it, too. Returns whether there is nothing to do yet.
+    /// Requests interrupts that end the sleep: for the next received frame, and, if a frame did not
+    /// fit into the transmit ring, for space there. Returns false if the sleep must not begin,
+    /// because such an event has happened already.
     pub(crate) fn may_sleep(&mut self) -> bool {
         self.transport.acknowledge_interrupt();
         self.receiver.may_sleep() && self.transmitter.may_sleep()
@@ -176,8 +180,8 @@ impl NetworkCard {
     }
 }
 
-/// The offered features that this many `cores` can use. A feature that depends on another is
-/// requested only together with it (5.1.3.1).
+/// The features that a machine with `cores` cores wants. A feature that depends on another is
+/// included only if the card offers the other (5.1.3.1).
 fn wanted(offered: u64, cores: u16) -> u64 {
     let mut wanted = FEATURE_MTU | FEATURE_ADDRESS | FEATURE_MERGED_BUFFERS | FEATURE_EVENT_INDEX;
     wanted |= FEATURE_CHECKSUM | FEATURE_GUEST_CHECKSUM;
@@ -187,7 +191,7 @@ fn wanted(offered: u64, cores: u16) -> u64 {
     if cores > 1 && offered & FEATURE_CONTROL != 0 {
         wanted |= FEATURE_CONTROL | FEATURE_PAIRS;
     }
-    // A long frame needs many of our buffers.
+    // A long frame needs many of our buffers, so the card must be able to merge them.
     if offered & FEATURE_GUEST_CHECKSUM != 0 && offered & FEATURE_MERGED_BUFFERS != 0 {
         wanted |= FEATURE_GUEST_SEGMENTS_IPV4 | FEATURE_GUEST_SEGMENTS_IPV6;
     }
@@ -201,7 +205,7 @@ fn describe(transport: &Transport, features: u64) -> Card {
     } else {
         ADDRESS_DEFAULT
     };
-    // Frames that are longer than one of our buffers and not joined by the card are not supported.
+    // A frame that the card has not joined from segments must fit into one of our buffers.
     let mtu = if has(FEATURE_MTU) {
         transport.device16(REGISTER_MTU).min(MTU_DEFAULT)
     } else {

@@ -1,23 +1,24 @@
 //! Split virtqueues (virtio 1.2, section 2.7) with event index (2.7.10).
 //!
-//! A queue knows descriptors by number, and not what they point at: the drivers own that. Chains
-//! are offered one by one and published together, at the end of a turn, with at most one ring of
-//! the doorbell.
+//! A queue knows only the numbers of descriptors. The drivers own the memory that descriptors point
+//! at. Chains are offered one by one. At the end of a turn they are published together, with at
+//! most one ring of the doorbell.
 //!
 //! Invariants:
-//! - The head of a used chain is inside of the queue. The driver checks that it was offered.
-//! - The device interrupts only after [`Queue::wake_on_next`] and for one entry, and never while
-//!   the machine is busy.
-//! - The rings are atomics: the device changes them at any time.
+//! - The head of a used chain is the number of a descriptor of the queue. The driver checks that
+//!   the chain was offered.
+//! - The device interrupts only after [`Queue::wake_on_next`] or [`Queue::wake_after`]. It never
+//!   interrupts while the machine is busy.
+//! - The rings consist of atomics, because the device may change them at any time.
 
 use alloc::boxed::Box;
 use core::sync::atomic::{
     AtomicU16, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence,
 };
 
-/// Flags of a descriptor.
+/// Flag of a descriptor: another descriptor follows in the chain.
 pub(crate) const NEXT: u16 = 1;
-/// The device writes into the buffer.
+/// Flag of a descriptor: the device writes into the buffer.
 pub(crate) const WRITE: u16 = 2;
 
 const NO_INTERRUPT: u16 = 1;
@@ -56,7 +57,7 @@ pub(crate) struct UsedElement {
     pub(crate) bytes: AtomicU32,
 }
 
-/// A queue's memory, shared with the device.
+/// The memory of a queue, which is shared with the device.
 #[repr(C, align(64))]
 pub(crate) struct Rings<const N: usize> {
     pub(crate) descriptors: [Descriptor; N],
@@ -68,7 +69,7 @@ pub(crate) struct Rings<const N: usize> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Addresses(pub(crate) [u64; 3]);
 
-/// Whether notifications are requested for a certain entry, or only switched on and off.
+/// How notifications are requested: for a certain entry of a ring, or only switched on and off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Events {
     ByIndex,
@@ -79,7 +80,8 @@ pub(crate) enum Events {
 pub(crate) struct Queue<const N: usize> {
     rings: &'static Rings<N>,
     events: Events,
-    /// The numbers of entries ever offered, published, and taken back as used. They wrap.
+    /// The number of entries ever offered. `published` counts the published entries, and `taken`
+    /// those taken back as used. The counters wrap.
     offered: u16,
     published: u16,
     taken: u16,
@@ -122,7 +124,7 @@ impl<const N: usize> Rings<N> {
 }
 
 impl<const N: usize> Queue<N> {
-    /// A queue in memory of its own, which is never freed.
+    /// A queue in newly allocated memory, which is never freed.
     pub(crate) fn new(events: Events) -> Queue<N> {
         Queue::over(Box::leak(Box::new(Rings::new())), events)
     }
@@ -130,7 +132,8 @@ impl<const N: usize> Queue<N> {
     /// A queue over fresh rings.
     pub(crate) fn over(rings: &'static Rings<N>, events: Events) -> Queue<N> {
         const { assert!(N.is_power_of_two() && N <= 32_768) };
-        // With the event index the flag must be zero (2.7.10.1). An entry of 65,535 is far away.
+        // With the event index the flag must be zero (2.7.10.1). The event of entry 65,535 is far
+        // away, so the device does not interrupt.
         if events == Events::ByIndex {
             rings.available.flags.store(0, Relaxed);
             rings.available.used_event.store(u16::MAX, Relaxed);
@@ -151,9 +154,9 @@ impl<const N: usize> Queue<N> {
     /// Sets the memory of descriptor `index`.
     ///
     /// # Safety
-    /// From when a chain with the descriptor is offered until it is taken as used or the device is
-    /// reset, `bytes` bytes at `address` stay allocated, and no other code writes them, or with
-    /// [`WRITE`] touches them.
+    /// The condition holds from the time at which a chain with the descriptor is offered. It ends
+    /// when the chain is taken as used, or the device is reset. `bytes` bytes at `address` stay
+    /// allocated. No Rust code writes them, and with [`WRITE`] no Rust code reads them.
     #[inline]
     pub(crate) unsafe fn describe(&self, index: u16, address: u64, bytes: u32, flags: u16) {
         let descriptor = at(&self.rings.descriptors, index);
@@ -162,7 +165,8 @@ impl<const N: usize> Queue<N> {
         descriptor.flags.store(flags, Relaxed);
     }
 
-    /// Sets the descriptor that follows `index` in its chain, if its flags say that one does.
+    /// Sets the descriptor that follows `index` in its chain. It counts only if `index` has the
+    /// flag [`NEXT`].
     #[inline]
     pub(crate) fn link(&self, index: u16, next: u16) {
         at(&self.rings.descriptors, index).next.store(next, Relaxed);
@@ -190,8 +194,9 @@ impl<const N: usize> Queue<N> {
         }
         self.published = self.offered;
         self.rings.available.index.store(self.offered, Release);
-        // The device's request is read only after the device can see the entries. The device also
-        // writes the one before it reads the other.
+        // The device's request for a notification is read only after the device can see the
+        // entries. The device writes its request before it reads the index of the entries. So no
+        // entry is missed.
         fence(core::sync::atomic::Ordering::SeqCst);
         match self.events {
             Events::ByIndex => {
@@ -209,7 +214,8 @@ impl<const N: usize> Queue<N> {
         self.rings.used.index.load(Acquire) != self.taken
     }
 
-    /// The next used chain: its head, and the number of bytes that the device reports as written.
+    /// Takes the next used chain. Returns its head, and the number of bytes that the device reports
+    /// as written.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<(u16, u32)> {
         if !self.has_used() {
@@ -220,19 +226,19 @@ impl<const N: usize> Queue<N> {
         Some((element.head.load(Relaxed) as u16 & (N as u16 - 1), element.bytes.load(Relaxed)))
     }
 
-    /// The number of entries that were offered and not yet taken back.
+    /// The number of entries that were offered and have not been taken back yet.
     pub(crate) fn under_way(&self) -> u16 {
         self.offered.wrapping_sub(self.taken)
     }
 
-    /// Requests an interrupt at the next entry that the device uses. The caller must check once
-    /// more before it sleeps, because the device may have been faster.
+    /// Requests an interrupt at the next entry that the device uses. Before it sleeps, the caller
+    /// must check again for a used entry, because the device may have been faster.
     pub(crate) fn wake_on_next(&self) {
         self.wake_after(1);
     }
 
-    /// The same for the `count`th entry from now on, if the device can count; otherwise for each
-    /// entry.
+    /// Requests an interrupt at the `count`th entry that the device uses from now on. A device
+    /// without event index interrupts at each entry instead.
     pub(crate) fn wake_after(&self, count: u16) {
         match self.events {
             Events::ByIndex => {
@@ -246,7 +252,8 @@ impl<const N: usize> Queue<N> {
         fence(core::sync::atomic::Ordering::SeqCst);
     }
 
-    /// After a sleep: no more interrupts. With the event index they have ended already.
+    /// Turns interrupts off after a sleep. With the event index they are off already, since each
+    /// request is for one entry.
     pub(crate) fn be_quiet(&self) {
         if self.events == Events::ByFlag {
             self.rings.available.flags.store(NO_INTERRUPT, Relaxed);
@@ -254,7 +261,7 @@ impl<const N: usize> Queue<N> {
     }
 }
 
-/// `index` wraps at the ring's length.
+/// The entry of `ring` at `index`, which wraps at the length of the ring.
 #[inline]
 fn at<T, const N: usize>(ring: &[T; N], index: u16) -> &T {
     #[expect(

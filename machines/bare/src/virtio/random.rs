@@ -1,4 +1,5 @@
-//! The entropy source (virtio 1.2, section 5.4): one buffer, which the device fills at any time.
+//! The entropy source (virtio 1.2, section 5.4). It has one buffer, which the device may fill at
+//! any time.
 
 use super::lent::Lent;
 use super::queue::{Events, Queue, WRITE};
@@ -10,7 +11,7 @@ use alloc::vec;
 const QUEUE: u16 = 0;
 const ENTRIES: usize = 4;
 
-/// Bytes requested at a time.
+/// The number of bytes requested at a time.
 pub(crate) const RANDOM_BYTES: usize = 32;
 
 /// A running entropy source.
@@ -25,7 +26,7 @@ impl RandomDevice {
     pub(crate) fn start(transport: &Transport) -> Result<RandomDevice, DeviceError> {
         agree(transport, |_| 0)?;
         let queue = Queue::new(Events::ByFlag);
-        // SAFETY: the addresses are the queue's own, and its memory lives for ever.
+        // SAFETY: the addresses are those of the queue's memory, which lives for ever.
         let doorbell = unsafe {
             transport.start_queue(QUEUE, ENTRIES as u16, queue.addresses(), Interrupt::Never)
         }?;
@@ -35,7 +36,8 @@ impl RandomDevice {
         Ok(device)
     }
 
-    /// The bytes that the device has delivered since the last call, if any. Requests more.
+    /// The bytes that the device has delivered since the last call, if any. Then it also requests
+    /// more bytes.
     pub(crate) fn take(&mut self) -> Option<[u8; RANDOM_BYTES]> {
         let (_, bytes) = self.queue.take()?;
         let lent = self.lent.take()?;
@@ -49,7 +51,7 @@ impl RandomDevice {
 
     fn ask(&mut self, buffer: Box<[u8]>) {
         let lent = Lent::new(buffer);
-        // SAFETY: the buffer is in `lent`, untouched, until the device has used the descriptor.
+        // SAFETY: the buffer stays in `lent`, untouched, until the device has used the descriptor.
         unsafe { self.queue.describe(0, lent.address(), lent.bytes() as u32, WRITE) };
         self.lent = Some(lent);
         self.queue.offer(0);

@@ -1,8 +1,8 @@
 //! The registers of a virtio device: on PCI (virtio 1.2, section 4.1) or memory-mapped (section
 //! 4.2).
 //!
-//! After a device has started, only its doorbells are used, and on memory-mapped registers the
-//! acknowledgement of interrupts.
+//! After a device has started, the driver uses only its doorbells, and on memory-mapped registers
+//! the acknowledgement of interrupts.
 
 use super::DeviceError;
 use super::queue::Addresses;
@@ -24,7 +24,7 @@ pub(crate) struct PciRegisters {
     doorbells: Mmio,
     doorbell_stride: u32,
     device: Mmio,
-    /// The number of messages that it can send.
+    /// The number of interrupt messages that the device can send.
     messages: u16,
 }
 
@@ -57,7 +57,7 @@ impl Doorbell {
 }
 
 mod pci {
-    //! The common configuration (section 4.1.4.3), in bytes.
+    //! The offsets of the common configuration (section 4.1.4.3), in bytes.
     pub(super) const FEATURE_SELECT: usize = 0x00;
     pub(super) const FEATURE: usize = 0x04;
     pub(super) const DRIVER_FEATURE_SELECT: usize = 0x08;
@@ -80,7 +80,7 @@ mod pci {
 }
 
 mod memory {
-    //! The registers of section 4.2.2, in bytes.
+    //! The offsets of the registers of section 4.2.2, in bytes.
     pub(super) const MAGIC: usize = 0x000;
     pub(super) const VERSION: usize = 0x004;
     pub(super) const DEVICE: usize = 0x008;
@@ -102,7 +102,8 @@ mod memory {
     pub(super) const MAGIC_VALUE: u32 = 0x7472_6976;
 }
 
-/// An interrupt message of a device: address and data, one entry of its MSI-X table.
+/// The receiver and the vector of an interrupt message of a device. They make one entry of its
+/// MSI-X table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
     pub(crate) apic_id: u32,
@@ -110,9 +111,9 @@ pub(crate) struct Message {
 }
 
 impl PciRegisters {
-    /// Finds the registers of a virtio function, and sets `messages` as its interrupts, as many of
-    /// them as it can send. `None` if it has no registers of version 1, or no messages: then
-    /// nothing would end a sleep.
+    /// Finds the registers of a virtio function, and gives it as many of the interrupt messages
+    /// `messages` as it can send. `None` if the function has no registers of version 1, or cannot
+    /// send messages: it could not end a sleep.
     pub(crate) fn find(
         function: &PciFunction,
         paging: &mut Paging,
@@ -127,7 +128,7 @@ impl PciRegisters {
             let word =
                 |number: u8| Some(function.read32(capability.register.checked_add(4 * number)?));
             let base = function.base_address(word(1)? as u8)?;
-            // SAFETY: the firmware gave these addresses to the function.
+            // SAFETY: the firmware assigned these addresses to the function.
             let registers =
                 unsafe { paging.map_device(base + u64::from(word(2)?), u64::from(word(3)?)) };
             Some((registers, if kind == pci::PART_DOORBELLS { word(4)? } else { 0 }))
@@ -141,7 +142,7 @@ impl PciRegisters {
     }
 }
 
-/// Fills the function's table of messages (PCI 3.0, 6.8.2). Returns how many it has now.
+/// Fills the function's table of messages (PCI 3.0, 6.8.2). Returns the number of filled entries.
 fn send_messages(
     function: &PciFunction,
     paging: &mut Paging,
@@ -152,13 +153,13 @@ fn send_messages(
     let base = function.base_address(base)? + u64::from(offset);
     let mut count = 0;
     for (message, number) in messages.zip(0..entries) {
-        // SAFETY: the firmware gave these addresses to the function.
+        // SAFETY: the firmware assigned these addresses to the function.
         let entry =
             unsafe { paging.map_device(base + ENTRY_BYTES * u64::from(number), ENTRY_BYTES) };
         entry.write32(0, 0xFEE0_0000 | message.apic_id << 12);
         entry.write32(4, 0);
         entry.write32(8, u32::from(message.vector));
-        // Not masked.
+        // The message is not masked.
         entry.write32(12, 0);
         count = number + 1;
     }
@@ -166,11 +167,12 @@ fn send_messages(
 }
 
 impl MemoryRegisters {
-    /// The device with these `registers`, and its type; `None` if there is none of version 1.
+    /// The device with these `registers`, and its type. `None` if the registers are not those of a
+    /// device of version 1.
     pub(crate) fn find(registers: Mmio) -> Option<(MemoryRegisters, u32)> {
-        let is_there = registers.read32(memory::MAGIC) == memory::MAGIC_VALUE
+        let is_device = registers.read32(memory::MAGIC) == memory::MAGIC_VALUE
             && registers.read32(memory::VERSION) == 2;
-        let device = if is_there { registers.read32(memory::DEVICE) } else { 0 };
+        let device = if is_device { registers.read32(memory::DEVICE) } else { 0 };
         (device != 0).then_some((MemoryRegisters { registers }, device))
     }
 }
@@ -221,12 +223,12 @@ impl Transport {
         }
     }
 
-    /// Tells the device the addresses of queue `number`, and whether it must interrupt.
+    /// Sets the addresses of queue `number`, and whether the device interrupts for it.
     ///
     /// Errors: `Queue` if the device has no queue of `size` entries with this number.
     ///
     /// # Safety
-    /// `addresses` is a queue's memory, which the device has until it is reset.
+    /// `addresses` are those of a queue's memory, which the device may access until it is reset.
     pub(crate) unsafe fn start_queue(
         &self,
         number: u16,
@@ -241,7 +243,7 @@ impl Transport {
         .ok_or(DeviceError::Queue)
     }
 
-    /// How many cores the device can interrupt: a line leads to one.
+    /// The number of cores that the device can interrupt. An interrupt line reaches only one core.
     pub(crate) fn messages(&self) -> u16 {
         match self {
             Transport::Pci(device) => device.messages,
@@ -249,7 +251,7 @@ impl Transport {
         }
     }
 
-    /// Before a sleep: lets a device with a line raise it again.
+    /// Lets a device with an interrupt line raise the line again. Called before a sleep.
     pub(crate) fn acknowledge_interrupt(&self) {
         if let Transport::Memory(device) = self {
             let pending = device.registers.read32(memory::INTERRUPT);
@@ -291,8 +293,8 @@ impl Transport {
     }
 }
 
-/// Whether a queue interrupts, and by which of the device's messages. A device with a line has only
-/// that.
+/// Whether a queue interrupts, and by which of the device's messages. A device with an interrupt
+/// line ignores it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Interrupt {
     Never,

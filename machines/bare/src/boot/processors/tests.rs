@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Memory below 1 MiB and some above.
+/// The lowest 2 MiB of memory.
 struct Memory(Vec<u8>);
 
 impl Memory {
@@ -112,7 +112,7 @@ fn enabled_processors_are_read_from_acpi_at_any_anchor() {
 }
 
 #[test]
-fn newer_acpi_anchor_leads_to_the_xsdt() {
+fn acpi_anchor_of_revision_2_gives_the_xsdt() {
     let mut memory = Memory::new();
     memory.put(0xF_0000, &anchor(2, RSDT, 0x10_5000));
     memory.put(0x10_5000, &acpi_table(b"XSDT", &u64::from(MADT).to_le_bytes()));
@@ -141,7 +141,7 @@ fn table_with_a_wrong_checksum_is_ignored() {
 }
 
 #[test]
-fn no_more_processors_are_taken_than_the_machine_has_cores() {
+fn number_of_processors_is_limited() {
     let mut memory = Memory::new();
     memory.put(0xF_0000, &anchor(0, RSDT, 0));
     acpi(&mut memory, &(0..100).map(|id| local_apic(id, 1)).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! The clock chip's number formats, in each setting of a chip.
+//! Decoding of the clock chip's registers in each of its number formats.
 
 use super::*;
 

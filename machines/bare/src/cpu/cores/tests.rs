@@ -3,6 +3,6 @@
 use core::cell::Cell;
 
 thread_local! {
-    /// The core number of the thread.
+    /// The core number that the thread has chosen.
     pub(crate) static THIS: Cell<usize> = const { Cell::new(0) };
 }

@@ -1,5 +1,5 @@
-//! The interaction of the cores: each counts, sleeps and is woken, keeps its own time, and passes
-//! memory to the others. One core that fails stops all of them.
+//! Tests of the interaction of the cores: each core counts, sleeps, is woken, keeps its own time,
+//! and passes memory to the others. One core that fails stops all cores.
 //!
 //! The file `opt/barepost/cores` from the host has the expected number of cores.
 
@@ -16,35 +16,40 @@ use core::sync::atomic::{
 };
 use machine::{CoreId, Entropy, Instant, Machine, Micros};
 
-/// More than any machine has.
+/// The maximum number of cores in these tests, which is also the limit of the machine.
 const CORES_MAX: usize = 16;
 
-/// The current step of every core, and the last step that each core has completed.
+/// The number of the step that all cores run now. `DONE` has the last step that each core has
+/// completed.
 static STEP: AtomicU32 = AtomicU32::new(0);
 static DONE: [AtomicU32; CORES_MAX] = [const { AtomicU32::new(0) }; CORES_MAX];
 static FAILED: [AtomicBool; CORES_MAX] = [const { AtomicBool::new(false) }; CORES_MAX];
 
-/// How often each core was woken, and the core that has the token.
+/// The number of times that each core has had the token. The core with the token is the remainder
+/// of `TOKEN` divided by the number of cores.
 static WOKEN: [AtomicU64; CORES_MAX] = [const { AtomicU64::new(0) }; CORES_MAX];
 static TOKEN: AtomicU64 = AtomicU64::new(0);
 
-/// Boxes that a core passes to the next one, which returns them to the allocator.
+/// The boxes that each core passes to the next core, which returns them to the allocator.
 static PARCELS: [AtomicPtr<Parcel>; CORES_MAX] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; CORES_MAX];
 
 type Parcel = Vec<Vec<u8>>;
 
-/// The work of a core in one step.
+/// A promise, and the function that checks it on each core.
 type Step = (&'static str, fn(&mut BareMachine, usize) -> Outcome);
 
 const STEPS: [Step; 8] = [
-    ("each core is itself, and draws random bytes of its own", is_itself),
-    ("a core without the disk says so", has_no_disk),
-    ("on each core TLS comes through", tls::shake),
-    ("on each core a sleep ends by its own timer", timer_wakes),
-    ("a sleep that another core ends is not slept through", token_goes_round),
-    ("memory that another core gives back goes home", memory_goes_home),
-    ("a core's answers come by its own queue of the card, and end its sleep", answers_come_home),
+    ("each core has its own number, and draws its own random bytes", is_itself),
+    ("only the first core reports a disk", has_no_disk),
+    ("TLS works on each core", tls::shake),
+    ("a sleep of each core ends by its own timer", timer_wakes),
+    ("a core wakes when another core wakes it", token_goes_round),
+    ("memory that another core frees returns to its owner", memory_goes_home),
+    (
+        "answers for a core arrive at its own queue of the card, and end its sleep",
+        answers_come_home,
+    ),
     ("lines of several cores are whole", lines_are_whole),
 ];
 
@@ -65,14 +70,14 @@ pub(super) fn run(mut machine: BareMachine, others: Vec<OtherCore>) -> ! {
     judge(
         &mut machine,
         "all cores start",
-        ensure(count == expected, "there are more or fewer than the host says"),
+        ensure(count == expected, "the host expects another number of cores"),
     );
     let queues = usize::from(machine.card().queues);
     let is_expected = queues == number_file("opt/barepost/queues");
     judge(
         &mut machine,
-        "the card has a pair of queues for each core that it can",
-        ensure(is_expected, "it has not"),
+        "the card has as many pairs of queues as the host expects",
+        ensure(is_expected, "the card has another number of pairs"),
     );
     others.into_iter().for_each(|core| core.live(move |machine| live(machine, count)));
     for (number, (what, step)) in (1..).zip(STEPS) {
@@ -88,11 +93,11 @@ pub(super) fn run(mut machine: BareMachine, others: Vec<OtherCore>) -> ! {
 fn wait_for_others(machine: &mut BareMachine, step: u32, count: usize) -> Outcome {
     let end = machine.now() + PATIENCE;
     while DONE.iter().take(count).skip(1).any(|done| done.load(Acquire) != step) {
-        ensure(machine.now() < end, "a core never came to the end of it")?;
+        ensure(machine.now() < end, "a core never completed the step")?;
         let until = machine.now() + Micros::from_millis(1);
         machine.idle(until);
     }
-    ensure(FAILED.iter().all(|failed| !failed.load(Relaxed)), "it does not hold on another core")
+    ensure(FAILED.iter().all(|failed| !failed.load(Relaxed)), "the check failed on another core")
 }
 
 /// The work of a core other than the first.
@@ -120,7 +125,7 @@ fn number_file(name: &str) -> usize {
 }
 
 fn at<T>(list: &[T; CORES_MAX], core: usize) -> Result<&T, &'static str> {
-    list.get(core).ok_or("it has a number beyond all cores")
+    list.get(core).ok_or("the core has a number beyond the limit")
 }
 
 fn is_itself(machine: &mut BareMachine, count: usize) -> Outcome {
@@ -128,14 +133,14 @@ fn is_itself(machine: &mut BareMachine, count: usize) -> Outcome {
     static DRAWN: [AtomicU64; CORES_MAX] = [const { AtomicU64::new(0) }; CORES_MAX];
     static ASKED: [AtomicU64; CORES_MAX] = [const { AtomicU64::new(0) }; CORES_MAX];
     let own = machine.core().index();
-    ensure(own < count, "its number is none of a core's")?;
+    ensure(own < count, "the core has a number beyond all cores")?;
     ensure(at(&SEEN, own)?.fetch_add(1, Relaxed) == 0, "two cores have one number")?;
     let mut drawn = [0; 8];
-    // The output of several keys, so that the generator must replace its key.
+    // Draws enough bytes that the generator must replace its key several times.
     for _ in 0..20_000 {
         machine.random(&mut drawn);
     }
-    // As ring does.
+    // ring requests its random bytes in this way.
     let mut asked = [0; 8];
     ensure(randomness::getrandom(&mut asked).is_ok(), "there is no randomness for ring")?;
     for (places, bytes) in [(&DRAWN, drawn), (&ASKED, asked)] {
@@ -149,7 +154,7 @@ fn is_itself(machine: &mut BareMachine, count: usize) -> Outcome {
     let (mut before, start) = (machine.now(), machine.now());
     while machine.now().since(start) < Micros::from_millis(2) {
         let now = machine.now();
-        ensure(now >= before, "its time goes back")?;
+        ensure(now >= before, "the core's time goes back")?;
         before = now;
     }
     Ok(())
@@ -159,13 +164,13 @@ fn has_no_disk(machine: &mut BareMachine, _: usize) -> Outcome {
     let has_disk = machine.disk().sectors > 0;
     ensure(
         has_disk == (machine.core() == CoreId::FIRST),
-        "a disk where there is none, or none where there is one",
+        "the first core has no disk, or another core has one",
     )
 }
 
 fn timer_wakes(machine: &mut BareMachine, _: usize) -> Outcome {
     let best_lateness = best_lateness(machine, Micros::from_millis(3))?;
-    ensure(best_lateness < Micros::from_millis(20), "it overslept each time")
+    ensure(best_lateness < Micros::from_millis(20), "every sleep ended too late")
 }
 
 /// A token goes round all cores many times. The core with the token wakes the next one. The others
@@ -184,7 +189,7 @@ fn token_goes_round(machine: &mut BareMachine, count: usize) -> Outcome {
             machine.wake(CoreId(((own + 1) % count) as u8));
         } else {
             machine.idle(end);
-            ensure(machine.now() < end, "it was never woken")?;
+            ensure(machine.now() < end, "the core was never woken")?;
         }
     }
     if own == 0 {
@@ -194,7 +199,8 @@ fn token_goes_round(machine: &mut BareMachine, count: usize) -> Outcome {
     Ok(())
 }
 
-/// Each core makes boxes for the next one, which checks and drops them. This uses up no memory.
+/// Each core makes boxes for the next core, which checks and drops them. Afterwards about as much
+/// memory is free as before.
 fn memory_goes_home(machine: &mut BareMachine, count: usize) -> Outcome {
     const PARCELS_EACH: usize = 50;
     let own = machine.core().index();
@@ -211,8 +217,8 @@ fn memory_goes_home(machine: &mut BareMachine, count: usize) -> Outcome {
         }
         let incoming = incoming.swap(core::ptr::null_mut(), AcqRel);
         if !incoming.is_null() {
-            // SAFETY: it came out of a box, and the core that takes it off the list is its only
-            // user.
+            // SAFETY: the pointer came out of a box, and the core that takes it off the list is its
+            // only user.
             let incoming = unsafe { Box::from_raw(incoming) };
             ensure(*incoming == parcel(received), "a box lost its contents")?;
             received += 1;
@@ -222,21 +228,21 @@ fn memory_goes_home(machine: &mut BareMachine, count: usize) -> Outcome {
         } else {
             machine.idle(end);
         }
-        ensure(machine.now() < end, "no box came")?;
+        ensure(machine.now() < end, "no box arrived")?;
     }
-    // Each of about thirty sizes may have taken a slab or two on each core, and no more than that.
+    // Each of about thirty sizes may have taken one or two slabs on each core.
     ensure(before.saturating_sub(machine.memory().free) < count * (6 << 20), "memory got lost")
 }
 
-/// The cores ask the router in turn, because an answer comes by the queue of the last question but
-/// one. (Linux's taps learn the queue of a sender after its frame has been answered.)
+/// Only one core at a time asks the router. Linux's taps learn the queue of a sender only after the
+/// answer to its frame. So an answer arrives at the queue of the question before the last one.
 fn answers_come_home(machine: &mut BareMachine, count: usize) -> Outcome {
     static TURN: AtomicU32 = AtomicU32::new(0);
     let own = machine.core().index();
     let end = machine.now() + PATIENCE;
     while TURN.load(Acquire) != own as u32 {
         machine.idle(end);
-        ensure(machine.now() < end, "its turn never came")?;
+        ensure(machine.now() < end, "the core never got its turn")?;
     }
     let has_queue = own < usize::from(machine.card().queues);
     let outcome = if has_queue { ask_router(machine) } else { Ok(()) };
@@ -260,12 +266,12 @@ fn ask_router(machine: &mut BareMachine) -> Outcome {
         let start = machine.now();
         network::send(machine, &head, &[])?;
         network::wait_for_answer(machine)?;
-        ensure(machine.now().since(start) < PATIENCE, "the sleep was not ended")?;
+        ensure(machine.now().since(start) < PATIENCE, "the answer did not end the sleep")?;
     }
     Ok(())
 }
 
-/// Boxes of many sizes.
+/// Makes boxes of many sizes.
 fn parcel(number: usize) -> Parcel {
     (0..60).map(|part| vec![(number + part) as u8; 1 + 53 * (number + part) % 3000]).collect()
 }
@@ -291,7 +297,7 @@ pub(super) fn break_another(machine: &mut BareMachine, others: Vec<OtherCore>) {
                 machine.idle(Instant::NEVER);
             }
             assert!(own != last, "on purpose");
-            // Every second core is busy and prints lines, the others sleep.
+            // Every second core is busy and prints lines. The others sleep.
             loop {
                 if own % 2 == 0 {
                     machine.idle(Instant::NEVER);

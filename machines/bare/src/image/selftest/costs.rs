@@ -1,5 +1,5 @@
-//! The cost of the drivers, in ticks of the time-stamp counter. Under QEMU's `-icount shift=0` a
-//! tick is one instruction. Then the figures are compared with the promised ones.
+//! Measures the cost of the drivers, in ticks of the time-stamp counter. Under QEMU's `-icount
+//! shift=0` a tick is one instruction. Then the costs are compared with the promised limit.
 
 use super::network::{QUESTION_BYTES, question, send};
 use super::{Outcome, Test, ensure, wait_for};
@@ -8,15 +8,15 @@ use bare::BareMachine;
 use machine::{Block, DiskOperation, DiskRequest, DiskToken, Machine, Micros, Piece, Sector};
 
 pub(super) const TESTS: [Test; 3] = [
-    ("frames sent cost no more than is promised", sending_is_cheap),
-    ("frames received cost no more than is promised", receiving_is_cheap),
-    ("disk requests cost no more than is promised", disk_is_cheap),
+    ("sending a frame costs at most the promised limit", sending_is_cheap),
+    ("receiving a frame costs at most the promised limit", receiving_is_cheap),
+    ("a disk request costs at most the promised limit", disk_is_cheap),
 ];
 
-/// Instructions for one frame or one request.
+/// The maximum number of instructions for one frame or one request.
 const PROMISED: u64 = 400;
 
-/// Operations at a time: fewer than any ring holds.
+/// The number of operations at a time, which every ring can hold.
 const BATCH: u64 = 32;
 
 pub(super) fn ticks() -> u64 {
@@ -24,16 +24,16 @@ pub(super) fn ticks() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// Whether a tick is an instruction. If so, a loop takes as many ticks as it has instructions.
+/// Whether a tick is an instruction. If so, a loop takes as many ticks as it runs instructions.
 fn counts_instructions() -> bool {
     let start = ticks();
     for _ in 0..10_000 {
-        // SAFETY: does nothing.
+        // SAFETY: the instruction has no effect.
         unsafe { core::arch::asm!("nop", options(nomem, nostack, preserves_flags)) };
     }
     (10_000..60_000).contains(&(ticks() - start)) && {
         let start = ticks();
-        // SAFETY: reads a port without a meaning: slow everywhere, but one instruction.
+        // SAFETY: the port has no function. The read is slow everywhere, but is one instruction.
         (0..100).for_each(|_| unsafe {
             core::arch::asm!("in al, 0x80", out("al") _, options(nomem, nostack))
         });
@@ -44,7 +44,7 @@ fn counts_instructions() -> bool {
 fn judge(machine: &mut BareMachine, what: &str, ticks: u64, count: u64) -> Outcome {
     let each = ticks / count.max(1);
     machine.print(format_args!("{each} ticks for one {what}"));
-    ensure(each <= PROMISED || !counts_instructions(), "more than is promised")
+    ensure(each <= PROMISED || !counts_instructions(), "the cost is above the promised limit")
 }
 
 fn sending_is_cheap(machine: &mut BareMachine) -> Outcome {
@@ -61,8 +61,8 @@ fn sending_is_cheap(machine: &mut BareMachine) -> Outcome {
         }
         machine.ring_doorbells();
         let mut spent = ticks() - start;
-        // When its answers are there, the card has sent all of them. Now the cost of releasing them
-        // is counted.
+        // When the answers have arrived, the card has sent all frames. The next call releases the
+        // sent frames, and its cost counts too.
         let pause = machine_time(machine, 100);
         machine.idle(pause);
         let start = ticks();
@@ -84,7 +84,7 @@ fn receiving_is_cheap(machine: &mut BareMachine) -> Outcome {
     machine.ring_doorbells();
     let pause = machine_time(machine, 300);
     while machine.now() < pause {}
-    let first = machine.receive().ok_or("no answer came")?;
+    let first = machine.receive().ok_or("no answer arrived")?;
     machine.give_back(first);
     let start = ticks();
     let mut count = 0;
@@ -121,8 +121,8 @@ fn disk_is_cheap(machine: &mut BareMachine) -> Outcome {
         }
         spent += ticks() - start;
         if done.len() < BATCH as usize {
-            let completion =
-                wait_for(machine, |machine| machine.completed()).ok_or("one never completed")?;
+            let completion = wait_for(machine, |machine| machine.completed())
+                .ok_or("a request never completed")?;
             done.push(completion);
         }
     }

@@ -1,4 +1,4 @@
-//! The disk, through `Machine` as the engine uses it.
+//! Tests of the disk, through `Machine` as the engine uses it.
 
 use super::{Outcome, Test, ensure, wait_for};
 use alloc::boxed::Box;
@@ -15,7 +15,7 @@ pub(super) const TESTS: [Test; 3] = [
     ("a disk request outside of the disk is an error", outside_is_an_error),
 ];
 
-/// One request, and a sleep until it completes.
+/// Makes one request, and sleeps until it completes.
 pub(super) fn complete(
     machine: &mut BareMachine,
     operation: DiskOperation,
@@ -25,7 +25,7 @@ pub(super) fn complete(
     let request =
         DiskRequest { token: DiskToken(sector), operation, sector: Sector(sector), buffer };
     machine.request(request).map_err(|_| "the queue is full")?;
-    wait_for(machine, |machine| machine.completed()).ok_or("it never completed")
+    wait_for(machine, |machine| machine.completed()).ok_or("the request never completed")
 }
 
 fn pattern(seed: u64, bytes: usize) -> Box<[u8]> {
@@ -49,7 +49,10 @@ fn disk_keeps(machine: &mut BareMachine) -> Outcome {
         )?;
         let read =
             complete(machine, DiskOperation::Read, sector, vec![0; bytes].into_boxed_slice())?;
-        ensure(read.result.is_ok() && read.buffer == pattern(sector, bytes), "it reads otherwise")?;
+        ensure(
+            read.result.is_ok() && read.buffer == pattern(sector, bytes),
+            "other bytes are read",
+        )?;
     }
     Ok(())
 }
@@ -75,22 +78,22 @@ fn many_in_flight(machine: &mut BareMachine) -> Outcome {
             }
             queued.push(token);
         }
-        ensure(queued.len() >= 16, "fewer than 16 fit")?;
+        ensure(queued.len() >= 16, "the queue takes fewer than 16 requests")?;
         while !queued.is_empty() {
-            let done =
-                wait_for(machine, |machine| machine.completed()).ok_or("one never completed")?;
+            let done = wait_for(machine, |machine| machine.completed())
+                .ok_or("a request never completed")?;
             let place = queued
                 .iter()
                 .position(|&token| token == done.token.0)
-                .ok_or("one completed twice")?;
+                .ok_or("a request completed twice")?;
             queued.swap_remove(place);
             ensure(
                 done.result.is_ok() && done.buffer == pattern(done.token.0, EACH),
-                "one reads otherwise",
+                "other bytes are read",
             )?;
         }
     }
-    ensure(machine.completed().is_none(), "one completed that was not asked for")
+    ensure(machine.completed().is_none(), "a request completed that was never made")
 }
 
 fn outside_is_an_error(machine: &mut BareMachine) -> Outcome {
@@ -98,7 +101,7 @@ fn outside_is_an_error(machine: &mut BareMachine) -> Outcome {
     for (sector, bytes) in [(end, 512), (end - 1, 1024), (0, 100)] {
         let done =
             complete(machine, DiskOperation::Read, sector, vec![0; bytes].into_boxed_slice())?;
-        ensure(done.result == Err(DiskError::OutOfRange), "it was done")?;
+        ensure(done.result == Err(DiskError::OutOfRange), "the request was not refused")?;
     }
     Ok(())
 }

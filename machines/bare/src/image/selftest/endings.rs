@@ -1,8 +1,8 @@
-//! The ends of a life: each breaks something, and the next life checks the report in the crash
-//! sector.
+//! The ways in which the machine's life can end. Each breaks an invariant, and the next life checks
+//! the report in the crash sector.
 //!
-//! The disk keeps the state: one sector has the number of the current ending, another is the crash
-//! sector.
+//! Two sectors of the disk keep the state: one has the number of the current ending, the other is
+//! the crash sector.
 
 use super::disk::complete;
 use super::{ensure, finish};
@@ -17,7 +17,8 @@ use machine::{DiskOperation, DiskRequest, DiskToken, Instant, Machine, SECTOR_BY
 const PROGRESS_SECTOR: u64 = 8;
 const CRASH_SECTOR: u64 = 9;
 
-/// What is broken, how, and the text that the crash sector must have.
+/// The name of an ending, the function that breaks the invariant, and the text that the crash
+/// sector must have.
 type Ending = (&'static str, fn(&mut BareMachine, Vec<OtherCore>), &'static str);
 
 const ENDINGS: [Ending; 9] = [
@@ -38,9 +39,9 @@ pub(super) fn run(machine: &mut BareMachine, others: Vec<OtherCore>) -> ! {
         progress.checked_sub(1).and_then(|ending| ENDINGS.get(ending))
     {
         let sector = read(machine, CRASH_SECTOR);
-        let told = crash::decode(&sector).unwrap_or("nothing");
-        if ensure(told.contains(expected), "").is_err() {
-            machine.print(format_args!("FAILED {name}: the crash sector says {told}"));
+        let report = crash::decode(&sector).unwrap_or("nothing");
+        if ensure(report.contains(expected), "").is_err() {
+            machine.print(format_args!("FAILED {name}: the crash sector says {report}"));
             write(machine, PROGRESS_SECTOR, 0);
             finish(machine, progress as u32 - 1, 1);
         }

@@ -1,4 +1,4 @@
-//! Memory, vector state and randomness.
+//! Tests of memory, vector state and randomness.
 
 use super::{Outcome, Test, ensure};
 use alloc::boxed::Box;
@@ -9,8 +9,8 @@ use core::hint::black_box;
 use machine::{Entropy, Machine};
 
 pub(super) const TESTS: [Test; 4] = [
-    ("most of the memory is there for the engine", memory_is_there),
-    ("what was allocated is kept and given back", memory_is_kept),
+    ("most of the memory is free for the engine", memory_is_there),
+    ("allocated memory keeps its contents and is freed again", memory_is_kept),
     ("floating point and wide copies are exact", vectors_are_exact),
     ("random bytes are balanced and never the same, across reseeding", random_is_random),
 ];
@@ -18,7 +18,7 @@ pub(super) const TESTS: [Test; 4] = [
 fn memory_is_there(machine: &mut BareMachine) -> Outcome {
     let memory = machine.memory();
     ensure(memory.total > 64 << 20, "less than 64 MiB")?;
-    ensure(memory.free > memory.total / 10 * 9, "more than a tenth is taken already")
+    ensure(memory.free > memory.total / 10 * 9, "more than a tenth is in use already")
 }
 
 fn memory_is_kept(machine: &mut BareMachine) -> Outcome {
@@ -32,7 +32,7 @@ fn memory_is_kept(machine: &mut BareMachine) -> Outcome {
     ensure(is_kept, "a block lost its contents")?;
     ensure(black_box(&long).iter().all(|&byte| byte == 0x5A), "a run lost its contents")?;
     drop((long, short));
-    ensure(before - machine.memory().free < 16 << 20, "the run did not come back")
+    ensure(before - machine.memory().free < 16 << 20, "the run was not freed")
 }
 
 fn vectors_are_exact(_: &mut BareMachine) -> Outcome {

@@ -1,5 +1,5 @@
-//! The card through `Machine`, as the engine uses it: questions to QEMU's router at 10.0.2.2, and
-//! its answers.
+//! Tests of the card, through `Machine` as the engine uses it. They send ARP questions to QEMU's
+//! router at 10.0.2.2, and receive its answers.
 
 use super::{Outcome, Test, ensure, wait_for};
 use alloc::sync::Arc;
@@ -8,15 +8,15 @@ use bare::BareMachine;
 use machine::{BLOCK_BYTES, Frame, Instant, Machine, Micros, OutgoingFrame, Piece};
 
 pub(super) const TESTS: [Test; 3] = [
-    ("a frame goes out and its answer comes in, and ends the sleep", answer_ends_the_sleep),
-    ("a frame in pieces goes out whole", pieces_go_out_whole),
-    ("a thousand frames, and the ring serves on", ring_serves_on),
+    ("the answer to a sent frame arrives and ends the sleep", answer_ends_the_sleep),
+    ("a frame in pieces is sent whole", pieces_go_out_whole),
+    ("the ring still works after a thousand frames", ring_serves_on),
 ];
 
 const ROUTER: [u8; 4] = [10, 0, 2, 2];
 const OURS: [u8; 4] = [10, 0, 2, 15];
 
-/// Bytes of Ethernet header and ARP packet.
+/// The size of a question: Ethernet header and ARP packet.
 pub(super) const QUESTION_BYTES: usize = 42;
 
 /// An ARP request for the router's address (RFC 826).
@@ -57,7 +57,7 @@ pub(super) fn wait_for_answer(machine: &mut BareMachine) -> Outcome {
         machine.give_back(frame);
         is_answer.then_some(())
     })
-    .ok_or("no answer came")
+    .ok_or("no answer arrived")
 }
 
 fn answer_ends_the_sleep(machine: &mut BareMachine) -> Outcome {
@@ -70,7 +70,7 @@ fn answer_ends_the_sleep(machine: &mut BareMachine) -> Outcome {
         best = best.min(machine.now().since(start));
     }
     machine.print(format_args!("at best {} us from question to answer", best.0));
-    ensure(best < Micros::from_millis(50), "the sleep was not ended")
+    ensure(best < Micros::from_millis(50), "no answer ended the sleep")
 }
 
 fn pieces_go_out_whole(machine: &mut BareMachine) -> Outcome {
@@ -79,7 +79,8 @@ fn pieces_go_out_whole(machine: &mut BareMachine) -> Outcome {
     let mut block = [0; BLOCK_BYTES];
     block.iter_mut().skip(100).zip(packet).for_each(|(place, byte)| *place = *byte);
     let block = Arc::new(block);
-    // Long enough that nothing is copied. The router uses the packet's own length.
+    // The pieces are too long to be copied into the ring. The router ignores the bytes after the
+    // ARP packet.
     let pieces = [(100..110), (110..128), (1000..1300), (2000..2600)]
         .map(|range| Piece::from_block(block.clone(), range));
     for _ in 0..200 {

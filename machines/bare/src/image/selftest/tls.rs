@@ -1,7 +1,7 @@
-//! TLS on the bare machine: the libraries' vector code, their detection of the processor, and the
-//! randomness that they request.
+//! Tests of TLS on the bare machine. They cover the libraries' vector code, their detection of the
+//! processor's features, and their requests for randomness.
 //!
-//! The other side is rustls' own client, in the same memory.
+//! The client is rustls' own, in the same memory.
 
 use super::{Outcome, Test, ensure};
 use alloc::sync::Arc;
@@ -18,7 +18,7 @@ use rustls_pki_types::pem::PemObject;
 use tls::{Certificate, Clock, Connection, FLIGHT_BYTES_MAX, Offer, TlsEvent, TlsSettings};
 
 pub(super) const TESTS: [Test; 1] =
-    [("TLS: a handshake with each suite, and bytes both ways", |machine| shake(machine, 1))];
+    [("TLS works with each suite, in both directions", |machine| shake(machine, 1))];
 
 const CERTIFICATE: &[u8] = include_bytes!("tls/certificate.pem");
 const KEY: &[u8] = include_bytes!("tls/key.pem");
@@ -29,19 +29,20 @@ const OFFER: Offer<'static> = Offer { name: "selftest", protocols: &[], tickets:
 const QUESTION: &[u8] = b"ping";
 const ANSWER: [u8; 3000] = [b'x'; 3000];
 
-/// Runs handshakes. Two with the same random bytes would be equal.
+/// Runs a handshake with each suite. No two handshakes may have the same first bytes of the server,
+/// which contain random bytes.
 pub(super) fn shake(machine: &mut BareMachine, _: usize) -> Outcome {
     let clock = Clock::default();
     clock.set(NOW);
     let certificate =
-        Certificate::parse(CERTIFICATE, KEY).map_err(|_| "the certificate is not taken")?;
+        Certificate::parse(CERTIFICATE, KEY).map_err(|_| "the certificate is rejected")?;
     ensure(certificate.check(NOW).is_ok(), "the certificate is not valid")?;
     let settings = TlsSettings::new(vec![certificate], &clock, &OFFER)
-        .map_err(|_| "the settings are not taken")?;
+        .map_err(|_| "the settings are rejected")?;
     let mut suites = 0;
     let mut hellos = Vec::new();
     for suite in ring::default_provider().cipher_suites {
-        // Half of the suites of TLS 1.2 are for RSA.
+        // Half of the suites of TLS 1.2 are for RSA, and the certificate has no RSA key.
         let Some(mut client) = client(suite, &clock) else { continue };
         let Ok((ticks, hello)) = talk(&mut client, &settings) else { continue };
         suites += 1;
@@ -52,7 +53,7 @@ pub(super) fn shake(machine: &mut BareMachine, _: usize) -> Outcome {
             suite.suite()
         ));
     }
-    ensure(suites == 6, "not every suite came through")
+    ensure(suites == 6, "a handshake failed with some suite")
 }
 
 fn client(suite: SupportedCipherSuite, clock: &Clock) -> Option<UnbufferedClientConnection> {
@@ -70,8 +71,8 @@ fn client(suite: SupportedCipherSuite, clock: &Clock) -> Option<UnbufferedClient
     .ok()
 }
 
-/// One connection, from its first byte to an answer. Returns the ticks of the server's steps, and
-/// its first bytes.
+/// Runs one connection, from its first byte to the answer. Returns the ticks of the server's steps,
+/// and the server's first bytes.
 fn talk(
     client: &mut UnbufferedClientConnection,
     settings: &TlsSettings,
@@ -112,33 +113,33 @@ fn talk(
             hello.clone_from(&to_client);
         }
     }
-    Err("they never came to an end")
+    Err("the exchange never ended")
 }
 
-/// The client's turn. Returns whether it has its answer.
+/// Lets the client act. Returns whether it has its answer.
 fn client_acts(
     client: &mut UnbufferedClientConnection,
-    heard: &mut Vec<u8>,
-    said: &mut Vec<u8>,
+    received: &mut Vec<u8>,
+    sent: &mut Vec<u8>,
     has_asked: &mut bool,
 ) -> Result<bool, &'static str> {
     let mut block = vec![0; FLIGHT_BYTES_MAX];
     loop {
-        let status = client.process_tls_records(heard);
+        let status = client.process_tls_records(received);
         let discard = status.discard;
         let mut is_waiting = false;
         match status.state.map_err(|_| "the client gave up")? {
             ConnectionState::EncodeTlsData(mut data) => {
                 let written =
-                    data.encode(&mut block).map_err(|_| "no room for the client's flight")?;
-                said.extend(block.iter().take(written));
+                    data.encode(&mut block).map_err(|_| "no space for the client's flight")?;
+                sent.extend(block.iter().take(written));
             }
             ConnectionState::TransmitTlsData(data) => data.done(),
             ConnectionState::WriteTraffic(mut traffic) if !*has_asked => {
                 let written = traffic
                     .encrypt(QUESTION, &mut block)
-                    .map_err(|_| "no room for the question")?;
-                said.extend(block.iter().take(written));
+                    .map_err(|_| "no space for the question")?;
+                sent.extend(block.iter().take(written));
                 *has_asked = true;
             }
             ConnectionState::ReadTraffic(mut traffic) => {
@@ -146,11 +147,12 @@ fn client_acts(
                     .next_record()
                     .ok_or("no record")?
                     .map_err(|_| "the answer cannot be read")?;
-                return ensure(record.payload == ANSWER, "the answer is another").map(|()| true);
+                return ensure(record.payload == ANSWER, "the answer has other bytes")
+                    .map(|()| true);
             }
             _ => is_waiting = true,
         }
-        heard.drain(..discard);
+        received.drain(..discard);
         if is_waiting {
             return Ok(false);
         }

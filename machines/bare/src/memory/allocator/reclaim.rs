@@ -2,13 +2,13 @@
 //!
 //! A slab belongs to one class. Without reclaiming, memory that clients use at different times in
 //! blocks of different sizes would add up, because memory of one size could not serve another. So
-//! when memory is nearly used up, each core searches its free lists for slabs with all blocks free.
-//! That takes three walks along each list, and nothing at any other time.
+//! when memory is nearly exhausted, each core searches its free lists for slabs with all blocks
+//! free. The search takes three walks along each list. At other times reclaiming costs nothing.
 //!
 //! Invariants:
 //! - A slab is given back only after all of its blocks were on the free list and have been removed
 //!   from it.
-//! - The counts in the table of granules are zero outside of this.
+//! - The counts in the table of granules are zero except during reclaiming.
 
 use super::{Allocator, CLASSES, Class, GRANULE_BYTES, Link, slab_layout};
 use core::alloc::Layout;
@@ -72,8 +72,8 @@ impl Allocator {
         }
     }
 
-    /// Removes the blocks of completely free slabs from the list, and gives these slabs back. The
-    /// counts are zero again.
+    /// Removes the blocks of completely free slabs from the list, and gives these slabs back. Sets
+    /// the counts to zero again.
     ///
     /// # Safety
     /// No reference to a pool of this core is held, and free blocks are counted.
@@ -81,7 +81,8 @@ impl Allocator {
         let blocks = layout.size() / class.bytes();
         let (mut kept, mut whole): (*mut Link, *mut Link) = (null_mut(), null_mut());
         // SAFETY: 1. the caller's conditions; 2. blocks on a free list are in slabs, begin with
-        // their links, and have no user; 3. a slab is given back when no list has a block of it.
+        // their links, and have no user; 3. a slab is given back when no list contains any of its
+        // blocks.
         unsafe {
             let mut block = core::mem::replace(&mut self.pool(class).free, null_mut());
             while !block.is_null() {
@@ -91,7 +92,7 @@ impl Allocator {
                     (*block).next = kept;
                     kept = block;
                 } else if block as usize == slab {
-                    // A slab has one block at its start.
+                    // Of each free slab only the block at its start is kept, to remember the slab.
                     (*block).next = whole;
                     whole = block;
                 }

@@ -1,4 +1,4 @@
-//! Blocks and runs never overlap, are reused, and keep their contents.
+//! Blocks and runs do not overlap, are reused, and keep their contents.
 
 use super::*;
 use crate::cpu::cores::tests::THIS;
@@ -111,19 +111,19 @@ fn block_freed_by_another_core_returns_to_its_owner() {
         let free = allocator.memory().free;
         let again: Vec<usize> = (0..64).map(|_| allocator.alloc(layout) as usize).collect();
         assert!(blocks.iter().all(|block| again.contains(block)), "a block got lost");
-        assert_eq!(allocator.memory().free, free, "memory was taken while blocks were at hand");
+        assert_eq!(allocator.memory().free, free, "memory was taken although blocks were free");
         allocator.dealloc(own, layout);
     }
     THIS.set(0);
 }
 
-/// Four cores pass blocks around. Each receiver checks them, until every core has seen many.
+/// Four cores pass blocks to each other. Each receiver checks and frees its blocks.
 #[test]
 fn blocks_passed_among_cores_keep_contents_and_are_reused() {
     const CORES: usize = 4;
     const ROUNDS: usize = 20_000;
-    // At a time, a few hundred blocks of each of twenty classes are in use, of the hundred thousand
-    // in all.
+    // At any time a few hundred blocks of each of twenty classes are in use. In the whole test
+    // there are almost a hundred thousand blocks.
     let allocator = allocator_over(24 << 20);
     let (senders, receivers): (Vec<_>, Vec<_>) =
         (0..CORES).map(|_| std::sync::mpsc::sync_channel(64)).unzip();
@@ -135,8 +135,8 @@ fn blocks_passed_among_cores_keep_contents_and_are_reused() {
                 THIS.set(core);
                 let mut seed = core + 1;
                 let check = |(block, layout, mark): (usize, Layout, u8)| {
-                    // SAFETY: the sender of the block does not use it any more; it is given back
-                    // with its own layout.
+                    // SAFETY: the sender does not use the block after sending it; the block is
+                    // given back with its own layout.
                     unsafe {
                         let bytes = core::slice::from_raw_parts(block as *const u8, layout.size());
                         assert!(bytes.iter().all(|byte| *byte == mark));
@@ -150,7 +150,7 @@ fn blocks_passed_among_cores_keep_contents_and_are_reused() {
                     let block = unsafe { allocator.alloc(layout) };
                     assert!(!block.is_null(), "out of memory: blocks got lost");
                     let mark = (seed >> 20) as u8;
-                    // SAFETY: the block has that length, and is ours.
+                    // SAFETY: the block has that length, and no other user.
                     unsafe { block.write_bytes(mark, layout.size()) };
                     let mut parcel = (block as usize, layout, mark);
                     while let Err(std::sync::mpsc::TrySendError::Full(back)) = next.try_send(parcel)
@@ -169,7 +169,8 @@ fn blocks_passed_among_cores_keep_contents_and_are_reused() {
     });
 }
 
-/// Fills the memory with blocks of one size, and gives them back. Returns how many bytes they were.
+/// Fills the memory with blocks of one size, and gives them back. Returns the number of bytes of
+/// all blocks.
 fn fill_and_give_back(allocator: &Allocator, bytes: usize) -> usize {
     let layout = layout(bytes, 8);
     let mut blocks = Vec::new();
@@ -183,7 +184,7 @@ fn fill_and_give_back(allocator: &Allocator, bytes: usize) -> usize {
             block.write_bytes(0xA5, bytes);
             blocks.push(block as usize);
         }
-        // In another order than they were allocated.
+        // The blocks are freed in an order that differs from the order of allocation.
         let (even, odd): (Vec<_>, Vec<_>) =
             blocks.iter().enumerate().partition(|(number, _)| number % 2 == 0);
         for (_, block) in odd.into_iter().chain(even) {
@@ -240,7 +241,7 @@ fn touched_reserve_is_reported_until_it_is_refilled() {
     unsafe {
         while !allocator.is_low() {
             let block = allocator.alloc(layout);
-            assert!(!block.is_null(), "memory is used up without a warning");
+            assert!(!block.is_null(), "memory is exhausted without a warning");
             blocks.push(block);
         }
         let taken = blocks.len() * 1000;

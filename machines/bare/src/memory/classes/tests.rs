@@ -1,4 +1,4 @@
-//! Every layout finds the smallest class that serves it.
+//! Every layout gets the smallest class that serves it.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Every size around the limits of the straight paths and the loops, and every small overlap,
-//! compared with plain loops.
+//! Tests of the memory functions with every size around the limits of their code paths, and with
+//! every small overlap.
 
 use core::ffi::{c_int, c_void};
 

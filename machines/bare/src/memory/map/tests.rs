@@ -1,4 +1,4 @@
-//! The memory map keeps whole pages, and only those that are free.
+//! The memory map contains only whole pages that are free.
 
 #![expect(clippy::single_range_in_vec_init, reason = "lists of ranges, some with one")]
 

@@ -1,4 +1,4 @@
-//! The stacks of a core fill its memory, with an unused page under each.
+//! The stacks of a core fill their memory, with an unused page under each.
 
 use super::*;
 

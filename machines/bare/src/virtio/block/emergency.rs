@@ -1,8 +1,9 @@
-//! The emergency write: one sector, written by the panic path when nothing else works any more.
+//! The emergency write: the panic path writes one sector, when it cannot rely on any other part of
+//! the machine.
 //!
-//! A reset takes the queues from the device, whatever their state. Then a queue of its own, in
-//! memory of its own, carries one write and waits for it. Neither flushing nor a cache is
-//! negotiated, so the write is stable when it completes (virtio 1.2, section 5.2.6.2).
+//! A reset takes the queues from the device, whatever their state. Then this file starts a queue in
+//! separate memory, offers one write, and waits for its completion. The driver negotiates neither
+//! flushing nor a cache. So the write is stable when it completes (virtio 1.2, section 5.2.6.2).
 
 use super::super::queue::{Events, NEXT, Queue, Rings};
 use super::super::transport::{Interrupt, Transport};
@@ -30,13 +31,13 @@ pub(crate) fn write(transport: &Transport, sector: Sector, bytes: &[u8; SECTOR_B
     MEMORY.kind.store(KIND_WRITE, Relaxed);
     MEMORY.sector.store(sector.0, Relaxed);
     let mut queue = Queue::over(&RINGS, Events::ByFlag);
-    // SAFETY: the memory is a static's.
+    // SAFETY: the memory is a static.
     unsafe { describe_ends(&queue, 0, &MEMORY) };
-    // SAFETY: the buffer is a static's, of atomics.
+    // SAFETY: the buffer is a static that consists of atomics.
     unsafe { queue.describe(1, (&raw const BUFFER) as u64, SECTOR_BYTES as u32, NEXT) };
     queue.link(0, 1);
     queue.link(1, 2);
-    // SAFETY: the addresses are the static rings' own.
+    // SAFETY: the addresses are those of the static rings.
     let doorbell = unsafe {
         transport.start_queue(QUEUE, ENTRIES as u16, queue.addresses(), Interrupt::Never)
     };

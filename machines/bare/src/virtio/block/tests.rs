@@ -1,4 +1,4 @@
-//! The disk's requests. The test acts as the device.
+//! Tests of the disk's requests. The test acts as the device.
 
 use super::*;
 use crate::mmio::Mmio;
@@ -10,7 +10,7 @@ const SECTORS: u64 = 1000;
 
 fn requests(has_flush: bool) -> (Requests, FakeDevice<ENTRIES>) {
     let register = Box::leak(Box::new(0_u32));
-    // SAFETY: the register is leaked, for this doorbell alone.
+    // SAFETY: the register is leaked, and only this doorbell uses it.
     let register = unsafe { Mmio::new(NonNull::from(register).cast(), 4) };
     let queue = Queue::new(Events::ByIndex);
     let device = FakeDevice::new(&queue);
@@ -22,11 +22,11 @@ fn request(token: u64, operation: DiskOperation, sector: u64, bytes: usize) -> D
     DiskRequest { token: DiskToken(token), operation, sector: Sector(sector), buffer }
 }
 
-/// Serves the request of a chain, on `disk`.
+/// Performs the request of a chain on `disk`.
 fn serve(disk: &mut [u8], chain: &Chain, status: u8) {
     let (header, _, _) = chain.parts[0];
-    // SAFETY: the device has the chain's parts until it is used; the first is a header and the last
-    // a status.
+    // SAFETY: the device has the parts of the chain until it marks the chain as used. The first
+    // part is a header, and the last is a status.
     unsafe {
         let kind = (header as *const u32).read();
         let place = (header as *const u64).add(1).read() as usize * SECTOR_BYTES;
@@ -96,7 +96,7 @@ fn request_beyond_the_last_slot_is_handed_back() {
 }
 
 #[test]
-fn completions_come_in_the_order_of_the_device() {
+fn completions_keep_the_order_of_the_device() {
     let (mut requests, mut device) = requests(true);
     for token in 0..3 {
         requests.request(request(token, DiskOperation::Write, token, 512)).unwrap();
@@ -133,7 +133,7 @@ fn request_beyond_the_disk_never_reaches_the_device() {
 }
 
 #[test]
-fn a_device_without_a_cache_is_not_asked_to_flush() {
+fn device_without_flush_gets_no_flush_request() {
     let (mut requests, mut device) = requests(false);
     requests.request(request(1, DiskOperation::Flush, 0, 0)).unwrap();
     requests.ring_doorbell();
@@ -161,7 +161,8 @@ fn misbehaving_device_is_dropped_and_requests_complete_once() {
     }
 }
 
-/// Requests `operations` and sleeps. Returns after which completion the device ends the sleep.
+/// Requests `operations` and sleeps. Returns, for each completion, whether the device ends the
+/// sleep after it.
 fn sleep_ends_after(operations: &[DiskOperation]) -> Vec<bool> {
     let (mut requests, mut device) = requests(true);
     for (token, operation) in operations.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! The card's control queue (section 5.1.6.5), used once: to set the number of pairs of queues.
+//! The card's control queue (section 5.1.6.5). The driver uses it once, to set the number of pairs
+//! of queues.
 
 use super::super::DeviceError;
 use super::super::queue::{Addresses, Events, NEXT, Queue, WRITE};
@@ -20,7 +21,7 @@ const ANSWER_PENDING: u8 = 0xFF;
 /// How long the boot waits for the card's answer.
 const PATIENCE: Micros = Micros::from_millis(100);
 
-/// The bytes that the card reads, and the byte for its answer.
+/// The bytes that the card reads, and the byte that it writes as its answer.
 struct Command {
     words: [AtomicU8; 4],
     answer: AtomicU8,
@@ -33,15 +34,15 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Starts queue `number`, before the card may run.
+    /// Starts queue `number` as the control queue. The card has not been started yet.
     pub(super) fn start(transport: &Transport, number: u16) -> Result<Control, DeviceError> {
-        // SAFETY: the addresses are those of the control's own queue, which lives for ever.
+        // SAFETY: the addresses are those of this queue, whose memory lives for ever.
         Control::new(|size, addresses| unsafe {
             transport.start_queue(number, size, addresses, Interrupt::Never)
         })
     }
 
-    /// `start`: tells the card the addresses of the queue.
+    /// `start`: passes the size and the addresses of the queue to the card.
     fn new(
         start: impl FnOnce(u16, Addresses) -> Result<Doorbell, DeviceError>,
     ) -> Result<Control, DeviceError> {
@@ -52,7 +53,7 @@ impl Control {
         Ok(Control { queue, doorbell, command: Box::leak(Box::new(command)) })
     }
 
-    /// Makes the running card use `count` pairs. Returns whether it does.
+    /// Makes the running card use `count` pairs. Returns whether the card agrees.
     pub(super) fn use_pairs(mut self, count: u16) -> bool {
         self.ask(count);
         clock::wait_until(PATIENCE, || self.queue.has_used()) && self.is_granted()
@@ -63,7 +64,7 @@ impl Control {
         for (place, byte) in self.command.words.iter().zip([CLASS_PAIRS, COMMAND_SET, low, high]) {
             place.store(byte, Relaxed);
         }
-        // SAFETY: both are atomics that live for ever.
+        // SAFETY: both parts of the command are atomics that live for ever.
         unsafe {
             self.queue.describe(
                 0,

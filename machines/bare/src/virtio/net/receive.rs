@@ -1,11 +1,12 @@
-//! Received frames: buffers are lent to the card, and taken back filled.
+//! Received frames. The driver lends buffers to the card, and takes them back when the card has
+//! filled them.
 //!
-//! An ordinary frame is handed over in the buffer that the card filled. The card may join segments
-//! of one connection into a long frame, which is in several buffers. Such a frame is copied once
-//! into one of a few long buffers.
+//! An ordinary frame goes to the engine in the buffer that the card filled. The card may join
+//! segments of one connection into a long frame, which fills several buffers. The driver copies
+//! such a frame into one of a few long buffers.
 //!
 //! Invariants:
-//! - The card has a buffer or we have it, never both: `lent` has exactly the buffers of the card.
+//! - Either the card has a buffer or we have it: `lent` has exactly the buffers of the card.
 //! - The lengths and counts from the card are not trusted: they only select among our own buffers
 //!   and bytes.
 
@@ -21,21 +22,22 @@ use machine::{Checksum, Frame};
 
 pub(super) const ENTRIES: usize = 256;
 
-/// Bytes of an ordinary buffer: header and a frame of MTU 1500. It is no power of two, so that the
-/// heads of many buffers do not map to the same few lines of the processor's cache.
+/// The size of an ordinary buffer, which fits the virtio header and a frame of MTU 1500. It is not
+/// a power of two, because then the starts of many buffers would map to the same few lines of the
+/// processor's cache.
 pub(super) const BUFFER_BYTES: usize = 1792;
 
-/// Bytes of a long buffer: the longest IP packet with its Ethernet header, and the possible excess
-/// of the last buffer.
+/// The size of a long buffer: the longest IP packet with its Ethernet header, and the possible
+/// excess of the last ordinary buffer.
 pub(super) const LONG_BYTES: usize = (64 << 10) + BUFFER_BYTES;
 
-/// The most long frames that the engine may have at a time.
+/// The maximum number of long frames that the engine may have at a time.
 const LONG_BUFFERS: usize = 4;
 
 pub(super) struct Receiver {
     queue: Queue<ENTRIES>,
     doorbell: Doorbell,
-    /// The buffers of the card, by descriptor.
+    /// The buffers that the card has, by descriptor.
     lent: Box<[Option<Lent>]>,
     /// Descriptors without a buffer.
     free: Vec<u16>,
@@ -43,7 +45,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// `start`: tells the card the addresses of the queue.
+    /// `start`: passes the size and the addresses of the queue to the card.
     pub(super) fn new(
         events: Events,
         start: impl FnOnce(u16, Addresses) -> Result<Doorbell, DeviceError>,
@@ -63,7 +65,7 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// The next frame, oldest first.
+    /// The oldest received frame.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Frame> {
         loop {
@@ -85,7 +87,7 @@ impl Receiver {
         }
     }
 
-    /// Returns the buffer of a frame for later frames.
+    /// Takes the buffer of a frame back, to lend it to the card again.
     #[inline]
     pub(super) fn give_back(&mut self, frame: Frame) {
         let buffer = frame.into_buffer();
@@ -112,27 +114,28 @@ impl Receiver {
         self.queue.be_quiet();
     }
 
-    /// The next filled buffer, and the number of filled bytes.
+    /// Takes the next filled buffer from the card. Returns it with the number of filled bytes.
     #[inline]
     fn take_back(&mut self) -> Option<(Box<[u8]>, usize)> {
         loop {
             let (head, bytes) = self.queue.take()?;
-            // A descriptor without a buffer was never offered: the card is wrong, and there is
-            // nothing to take.
+            // A descriptor without a buffer was never offered, so the card misbehaves. The entry is
+            // skipped.
             if let Some(lent) = self.lent.get_mut(usize::from(head)).and_then(Option::take) {
                 self.free.push(head);
-                // SAFETY: the card has used the descriptor, and with that is done with the buffer.
+                // SAFETY: the card has marked the descriptor as used, so it has finished with the
+                // buffer.
                 return Some((unsafe { lent.take_back() }, bytes as usize));
             }
         }
     }
 
-    /// Lends a buffer to the card. A surplus one is dropped.
+    /// Lends a buffer to the card. If no descriptor is free, the buffer is dropped.
     #[inline]
     fn lend(&mut self, buffer: Box<[u8]>) {
         let Some(head) = self.free.pop() else { return };
         let lent = Lent::new(buffer);
-        // SAFETY: the buffer is held in `lent`, untouched, until the card has used the descriptor.
+        // SAFETY: the buffer stays in `lent`, untouched, until the card has used the descriptor.
         unsafe { self.queue.describe(head, lent.address(), lent.bytes() as u32, WRITE) };
         self.queue.offer(head);
         if let Some(place) = self.lent.get_mut(usize::from(head)) {
@@ -140,8 +143,8 @@ impl Receiver {
         }
     }
 
-    /// Copies a frame from `count` buffers into one. If no long buffer is left, the frame is
-    /// dropped, as by a full queue.
+    /// Copies a frame from `count` buffers into a long buffer. If no long buffer is free, the frame
+    /// is dropped, as if the queue were full.
     fn join(
         &mut self,
         first: Box<[u8]>,
@@ -161,8 +164,8 @@ impl Receiver {
     }
 }
 
-/// Copies `part` after the first `filled` bytes of `long`, if it fits. Returns how many are filled
-/// then.
+/// Copies `part` after the first `filled` bytes of `long`, if it fits. Returns the number of filled
+/// bytes.
 fn append(long: &mut Option<Box<[u8]>>, filled: usize, part: Option<&[u8]>) -> usize {
     let (Some(long), Some(part)) = (long, part) else { return filled };
     match long.get_mut(filled..filled + part.len()) {

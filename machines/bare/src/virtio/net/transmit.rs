@@ -1,13 +1,15 @@
-//! Sent frames: the head is copied, and pieces are shared with the card until it has sent them.
+//! Sent frames. The driver copies the head of a frame, and shares the pieces of its payload with
+//! the card until the card has sent them.
 //!
 //! A frame is one chain: a slot with virtio header and frame head, then one descriptor for each
-//! piece. Small payloads are copied after the head instead. Below a few hundred bytes that costs
-//! less than a descriptor, a reference to the piece, and the card's work for it. No code waits for
-//! the card: sent frames are released when the next frames are received, or when the ring is full.
+//! piece. Small payloads are copied after the head instead. Up to a few hundred bytes, the copy
+//! costs less than a descriptor, a reference to the piece, and the card's work for the descriptor.
+//! No code waits for the card: sent frames are released when the next frames are received, or when
+//! the ring is full.
 //!
 //! Invariants:
-//! - Free descriptors form one list through their `next` fields. So a chain is a prefix of the
-//!   list, and no link is ever written for it.
+//! - Free descriptors form one list through their `next` fields. A chain is a prefix of the list,
+//!   so its links exist already.
 //! - A piece in `held` stays until the card has used its chain. A slot is written only while its
 //!   descriptor is free.
 
@@ -22,13 +24,14 @@ use machine::{HEAD_BYTES_MAX, Offloads, OutgoingFrame, PIECES_MAX, Piece, Transm
 
 pub(super) const ENTRIES: usize = 256;
 
-/// Bytes of a slot: virtio header and one frame. No power of two, as for received frames.
+/// The size of a slot, which fits the virtio header and one frame. It is not a power of two, for
+/// the same reason as the buffers of received frames.
 const SLOT_BYTES: usize = 1792;
 
 /// Payloads up to this length are copied.
 pub(super) const COPY_BYTES_MAX: usize = 512;
 
-/// The longest frame, before the card cuts it.
+/// The longest frame, before the card cuts it into segments.
 const FRAME_BYTES_MAX: usize = 65_535;
 
 const SEGMENTS_NONE: u8 = 0;
@@ -39,23 +42,24 @@ pub(super) struct Transmitter {
     queue: Queue<ENTRIES>,
     doorbell: Doorbell,
     offloads: Offloads,
-    /// `ENTRIES` slots, one for each descriptor; shared with the card, never freed.
+    /// `ENTRIES` slots, one for each descriptor. They are shared with the card and never freed.
     slots: NonNull<u8>,
     /// The pieces that the card may still read, by descriptor.
     held: Box<[Option<Piece>]>,
-    /// The number of descriptors in the chain that begins here; zero for none.
+    /// The number of descriptors in the chain that begins at each descriptor. Zero if no chain
+    /// begins there.
     lengths: Box<[u8]>,
     first_free: u16,
     free: u16,
-    /// Whether a frame did not fit since the last sleep.
+    /// Whether a frame did not fit since the last sleep, so that space must end the next sleep.
     is_awaited: bool,
 }
 
-// SAFETY: only this transmitter writes the slots' memory, on any core.
+// SAFETY: the transmitter owns the slots, and no other code writes their memory.
 unsafe impl Send for Transmitter {}
 
 impl Transmitter {
-    /// `start`: tells the card the addresses of the queue.
+    /// `start`: passes the size and the addresses of the queue to the card.
     pub(super) fn new(
         events: Events,
         offloads: Offloads,
@@ -124,7 +128,7 @@ impl Transmitter {
         }
     }
 
-    /// Releases what the card has sent.
+    /// Releases the frames that the card has sent.
     #[inline]
     pub(super) fn reap(&mut self) {
         while let Some((head, _)) = self.queue.take() {
@@ -136,7 +140,8 @@ impl Transmitter {
         if !self.is_awaited {
             return true;
         }
-        // After half of the frames in flight: so each wake-up finds space for many frames.
+        // The sleep ends after half of the frames in flight were sent. So each wake-up finds space
+        // for many frames.
         self.queue.wake_after(self.queue.under_way().div_ceil(2));
         self.is_awaited = self.queue.has_used();
         !self.is_awaited
@@ -161,17 +166,19 @@ impl Transmitter {
 
     #[inline]
     fn slot(&self, index: u16) -> NonNull<u8> {
-        // SAFETY: there is a slot for each descriptor.
+        // SAFETY: each descriptor has a slot.
         unsafe { self.slots.add(usize::from(index) % ENTRIES * SLOT_BYTES) }
     }
 
-    /// Writes virtio header, head and the copied pieces into the slot. Returns the number of bytes.
+    /// Writes the virtio header, the head and the copied pieces into the slot. Returns the number
+    /// of bytes written.
     #[inline]
     fn fill_slot(&mut self, index: u16, frame: &OutgoingFrame<'_>, copied: &[Piece]) -> usize {
         let slot = self.slot(index).as_ptr();
         let mut filled = HEADER_BYTES;
-        // SAFETY: 1. the slot is ours: its descriptor is free; 2. `transmit` checked that header,
-        // head and pieces fit into it; 3. the sources are borrowed, so none of them is the slot.
+        // SAFETY: 1. the slot's descriptor is free, so the card does not access the slot; 2.
+        // `transmit` checked that header, head and pieces fit into the slot; 3. the sources are
+        // borrowed, so they do not overlap the slot.
         unsafe {
             slot.cast::<[u8; HEADER_BYTES]>().write(header(frame));
             slot.add(filled).copy_from_nonoverlapping(frame.head.as_ptr(), frame.head.len());
@@ -185,8 +192,8 @@ impl Transmitter {
         filled
     }
 
-    /// Describes the pieces in the chain after `first`, and holds them. Returns the chain's last
-    /// descriptor.
+    /// Describes the pieces in the descriptors after `first`, and keeps references to them. Returns
+    /// the last descriptor of the chain.
     fn share(&mut self, first: u16, length: u16, payload: &[Piece]) -> u16 {
         let mut last = first;
         let mut left = length - 1;
@@ -205,12 +212,12 @@ impl Transmitter {
         last
     }
 
-    /// Frees the chain that begins at `head`, and its pieces.
+    /// Frees the descriptors and the pieces of the chain that begins at `head`.
     #[inline]
     fn release(&mut self, head: u16) {
         let Some(place) = self.lengths.get_mut(usize::from(head)) else { return };
         let length = core::mem::take(place);
-        // No chain begins there: the card is wrong.
+        // No chain begins at this descriptor, so the card misbehaves.
         if length == 0 {
             return;
         }

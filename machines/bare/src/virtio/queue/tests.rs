@@ -1,4 +1,4 @@
-//! A queue, and a device that the test plays.
+//! Tests of a queue. The test acts as the device.
 
 use super::*;
 
@@ -9,7 +9,7 @@ pub(crate) struct FakeDevice<const N: usize> {
     used: u16,
 }
 
-/// One chain as the device sees it: its head, and address, length and flags of each part.
+/// One chain as the device sees it: its head, and the address, length and flags of each part.
 pub(crate) struct Chain {
     pub(crate) head: u16,
     pub(crate) parts: Vec<(u64, u32, u16)>,
@@ -37,7 +37,7 @@ impl<const N: usize> FakeDevice<N> {
                 return Some(Chain { head, parts });
             }
             index = descriptor.next.load(Relaxed);
-            assert!(parts.len() <= N, "a chain without end");
+            assert!(parts.len() <= N, "a chain must end");
         }
     }
 
@@ -53,7 +53,7 @@ impl<const N: usize> FakeDevice<N> {
         is_wanted
     }
 
-    /// Requests a notification for the entry after the ones seen.
+    /// Requests a notification for the next entry that the device has not seen.
     fn ask_for_doorbell(&self) {
         self.rings.used.available_event.store(self.seen, Relaxed);
     }
@@ -96,11 +96,11 @@ fn doorbell_rings_only_at_the_requested_entry() {
     queue.offer(0);
     assert!(queue.publish(), "a device that saw nothing yet gets no notification");
     queue.offer(1);
-    assert!(!queue.publish(), "it was notified twice");
+    assert!(!queue.publish(), "the device was notified twice");
     device.next();
     device.next();
     device.ask_for_doorbell();
-    assert!(!queue.publish(), "nothing new");
+    assert!(!queue.publish(), "the device was notified without a new entry");
     queue.offer(2);
     queue.offer(3);
     assert!(queue.publish());
@@ -121,7 +121,7 @@ fn device_interrupts_once_after_a_request() {
 }
 
 #[test]
-fn head_outside_the_queue_is_folded_into_it() {
+fn head_beyond_the_queue_is_masked() {
     let (mut queue, mut device) = queue();
     device.finish(0xFFFF, 0);
     assert_eq!(queue.take(), Some((7, 0)));

@@ -1,15 +1,15 @@
-//! The control queue. The test acts as the card.
+//! Tests of the control queue. The test acts as the card.
 
 use super::*;
 use crate::mmio::Mmio;
 use crate::virtio::queue::tests::FakeDevice;
 use core::ptr::NonNull;
 
-/// Whether 300 pairs are granted if the card answers with `answer`. Checks the command that the
-/// card gets.
+/// Asks the card for 300 pairs, and checks the command that the card gets. Returns whether the
+/// pairs are granted if the card answers with `answer`.
 fn granted(answer: u8) -> bool {
     let register = Box::leak(Box::new(0_u32));
-    // SAFETY: the register is leaked, for this doorbell alone.
+    // SAFETY: the register is leaked, and only this doorbell uses it.
     let register = unsafe { Mmio::new(NonNull::from(register).cast(), 4) };
     let mut control = Control::new(|_, _| Ok(Doorbell::new(register, 8))).unwrap();
     let mut card = FakeDevice::new(&control.queue);
@@ -18,7 +18,7 @@ fn granted(answer: u8) -> bool {
     let [(command, 4, NEXT), (place, 1, WRITE)] = chain.parts[..] else {
         panic!("{:?}", chain.parts)
     };
-    // SAFETY: the card may read and write what the chain describes until it is used.
+    // SAFETY: the card may read and write the parts of the chain until it marks the chain as used.
     unsafe {
         assert_eq!(*(command as *const [u8; 4]), [4, 0, 44, 1]);
         *(place as *mut u8) = answer;

@@ -1,4 +1,4 @@
-//! The receive queue. The test acts as the card.
+//! Tests of the receive queue. The test acts as the card.
 
 use super::*;
 use crate::mmio::Mmio;
@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 
 fn receiver() -> (Receiver, FakeDevice<ENTRIES>) {
     let register = Box::leak(Box::new(0_u32));
-    // SAFETY: the register is leaked, for this doorbell alone.
+    // SAFETY: the register is leaked, and only this doorbell uses it.
     let register = unsafe { Mmio::new(NonNull::from(register).cast(), 4) };
     let mut receiver =
         Receiver::new(Events::ByIndex, |_, _| Ok(Doorbell::new(register, 0))).unwrap();
@@ -19,7 +19,7 @@ fn receiver() -> (Receiver, FakeDevice<ENTRIES>) {
 /// Lets the card put `bytes` into its next buffer.
 fn deliver(device: &mut FakeDevice<ENTRIES>, bytes: &[u8]) {
     let chain = device.next().expect("the card has no buffer");
-    let [(address, length, flags)] = chain.parts[..] else { panic!("a buffer in parts") };
+    let [(address, length, flags)] = chain.parts[..] else { panic!("a buffer must be one part") };
     assert!(flags == WRITE && bytes.len() <= length as usize);
     // SAFETY: the buffer is lent to the card, which is this test, and long enough.
     unsafe { (address as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
@@ -34,7 +34,7 @@ fn with_header(flags: u8, buffers: u16, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn frame_is_handed_over_in_its_receive_buffer() {
+fn frame_is_delivered_in_its_receive_buffer() {
     let (mut receiver, mut device) = receiver();
     assert!(receiver.next().is_none());
     deliver(&mut device, &with_header(0, 1, b"frame one"));
@@ -111,7 +111,7 @@ fn long_frame_without_a_long_buffer_is_dropped() {
 }
 
 #[test]
-fn lying_card_reaches_no_byte_outside_its_buffers() {
+fn misbehaving_card_gets_no_byte_outside_its_buffers() {
     let (mut receiver, mut device) = receiver();
     let chain = device.next().unwrap();
     device.finish(chain.head, u32::MAX);
@@ -131,6 +131,6 @@ fn frame_that_arrives_before_sleep_prevents_the_sleep() {
     let (receiver, mut device) = receiver();
     assert!(receiver.may_sleep());
     let chain = device.next().unwrap();
-    assert!(device.finish(chain.head, 20), "it interrupts");
-    assert!(!receiver.may_sleep(), "the frame is not seen");
+    assert!(device.finish(chain.head, 20), "the card must interrupt");
+    assert!(!receiver.may_sleep(), "the frame must prevent the sleep");
 }

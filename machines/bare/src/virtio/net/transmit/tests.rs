@@ -1,4 +1,4 @@
-//! The transmit queue. The test acts as the card.
+//! Tests of the transmit queue. The test acts as the card.
 
 use super::*;
 use crate::mmio::Mmio;
@@ -9,7 +9,7 @@ use machine::{BLOCK_BYTES, Block, ChecksumOffload};
 
 fn transmitter(offloads: Offloads) -> (Transmitter, FakeDevice<ENTRIES>) {
     let register = Box::leak(Box::new(0_u32));
-    // SAFETY: the register is leaked, for this doorbell alone.
+    // SAFETY: the register is leaked, and only this doorbell uses it.
     let register = unsafe { Mmio::new(NonNull::from(register).cast(), 4) };
     let transmitter =
         Transmitter::new(Events::ByIndex, offloads, |_, _| Ok(Doorbell::new(register, 1))).unwrap();
@@ -25,12 +25,12 @@ fn plain<'a>(head: &'a [u8], payload: &'a [Piece]) -> OutgoingFrame<'a> {
     OutgoingFrame { head, payload, checksum: None, segment_bytes: None }
 }
 
-/// The next frame of the card: virtio header, the frame, and the number of its descriptors.
+/// The next frame that the card sends: the virtio header, the frame, and the number of descriptors.
 fn sent(device: &mut FakeDevice<ENTRIES>) -> Option<(Vec<u8>, Vec<u8>, usize)> {
     let chain = device.next()?;
     let mut bytes = Vec::new();
     for &(address, length, _) in &chain.parts {
-        // SAFETY: the card may read what the chain describes until it is used.
+        // SAFETY: the card may read the parts of the chain until it marks the chain as used.
         bytes.extend_from_slice(unsafe {
             core::slice::from_raw_parts(address as *const u8, length as usize)
         });
@@ -45,7 +45,7 @@ fn block(fill: u8) -> Arc<Block> {
 }
 
 #[test]
-fn head_and_pieces_go_out_in_order() {
+fn head_and_pieces_are_sent_in_order() {
     let (mut transmitter, mut device) = transmitter(NONE);
     let pieces = [
         Piece::from_block(block(1), 0..1000),
@@ -100,7 +100,7 @@ fn full_ring_takes_frames_again_after_some_were_sent() {
         }
         assert_eq!(queued, ENTRIES / (1 + PIECES_MAX));
         assert_eq!(transmitter.transmit(&frame), Err(TransmitError::Full));
-        assert!(transmitter.may_sleep(), "until the card has sent something");
+        assert!(transmitter.may_sleep(), "the machine may sleep until the card has sent a frame");
         transmitter.ring_doorbell();
         for _ in 0..queued {
             assert_eq!(sent(&mut device).unwrap().1.len(), 4 + 1000 * PIECES_MAX);
@@ -199,7 +199,7 @@ fn frame_over_a_limit_is_never_queued() {
 }
 
 #[test]
-fn lying_card_frees_nothing_twice() {
+fn misbehaving_card_frees_no_descriptor_twice() {
     let (mut transmitter, mut device) = transmitter(NONE);
     transmitter.transmit(&plain(b"head", &[])).unwrap();
     transmitter.ring_doorbell();
