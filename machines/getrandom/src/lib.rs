@@ -1,16 +1,16 @@
-//! The source of ring's random bytes: the machine.
+//! Gives ring the random bytes of the machine.
 //!
 //! ring takes its random bytes (for key exchanges and signatures) from the crate `getrandom`, and
-//! accepts no other source. That crate asks an operating system, and the image has none. This crate
-//! replaces it (`[patch]` in the workspace's manifest). It asks the source that the machine set
-//! with [`provide`]. So the same code runs in the image, in a Linux process, and in a simulation
-//! that derives every byte from its seed.
+//! accepts no other source. The original crate asks an operating system, and the image has none. So
+//! this crate replaces it (`[patch]` in the workspace's manifest). It calls the source that the
+//! machine has set with [`provide`]. The same code runs in the image, in a Linux process, and in a
+//! simulation that derives every byte from its seed.
 //!
 //! Invariants:
 //! - No byte is returned before a source is set. Until then, and when the source fails, the result
-//!   is an error, and ring refuses.
-//! - The first source stays. A source finds out by itself which core, or which simulated machine,
-//!   is asking.
+//!   is an error, and the operation of ring fails.
+//! - The first source stays. A source itself determines which core, or which simulated machine, is
+//!   calling.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,19 +18,19 @@ use core::fmt;
 
 use once_cell::race::OnceRef;
 
-/// Fills the bytes from the cryptographic random number generator of the machine and core that runs
-/// the call. False when there is none.
+/// Fills the bytes from the cryptographic random number generator of the calling core. Returns
+/// false if the core has no generator.
 pub type Source = fn(&mut [u8]) -> bool;
 
 static SOURCE: OnceRef<'static, Source> = OnceRef::new();
 
 /// Sets the source of all random bytes, unless one is set already.
 pub fn provide(source: &'static Source) {
-    // A second machine in one process uses the same source: that of the process.
+    // A second machine in one process uses the source of the first, so the result is ignored.
     let _ = SOURCE.set(source);
 }
 
-/// Why there are no random bytes.
+/// The error when there are no random bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Error;
 
@@ -44,7 +44,7 @@ impl core::error::Error for Error {}
 
 /// Fills `bytes` with random bytes.
 ///
-/// Errors: no source is set, or it has failed. Then nothing in `bytes` may be used.
+/// Errors: no source is set, or the source has failed. Then the caller must not use `bytes`.
 pub fn getrandom(bytes: &mut [u8]) -> Result<(), Error> {
     let source = SOURCE.get().ok_or(Error)?;
     if source(bytes) { Ok(()) } else { Err(Error) }
@@ -54,9 +54,9 @@ pub fn getrandom(bytes: &mut [u8]) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// A single test, because a process has a single source.
+    /// This is a single test, because a process has a single source.
     #[test]
-    fn without_a_source_no_byte_comes_and_the_first_source_stays() {
+    fn without_a_source_getrandom_fails_and_the_first_source_stays() {
         let mut bytes = [0; 3];
         assert_eq!(getrandom(&mut bytes), Err(Error));
         const SEVENS: Source = |bytes| {

@@ -1,8 +1,9 @@
-//! Wakes a core from other threads: a Linux eventfd that the core's sleep polls.
+//! A bell wakes a core from other threads. It is a Linux eventfd, which the core polls while it
+//! sleeps.
 //!
-//! A thread with news stores them first, and then rings. A woken core first silences the bell, and
-//! then looks for news. News that are stored later ring again, so the core never sleeps through
-//! any.
+//! A thread first stores its message, and then rings the bell. A woken core first silences the
+//! bell, and then reads the messages. The bell rings again for a message that is stored later, so
+//! the core never misses one.
 
 use std::sync::Arc;
 
@@ -10,12 +11,13 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io;
 
-/// Clones ring the same bell.
+/// The bell of a core. Clones ring the same bell.
 #[derive(Clone, Debug)]
 pub(crate) struct Bell(Arc<OwnedFd>);
 
 impl Bell {
-    /// Errors: those of Linux, if the process may have no more open files.
+    /// Makes the bell of a core. Errors: those of Linux, if the process may have no more open
+    /// files.
     pub(crate) fn new() -> io::Result<Bell> {
         Ok(Bell(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
     }
@@ -28,7 +30,7 @@ impl Bell {
 
     /// Resets the bell until it is rung again.
     pub(crate) fn silence(&self) {
-        // An error means that it was not rung.
+        // An error means that the bell was not rung.
         let _ = io::read(&self.0, &mut [0_u8; 8]);
     }
 }

@@ -1,16 +1,15 @@
 //! The card: our end of a tap interface. Linux has the other end.
 //!
-//! The header of virtio 1.2, section 5.1.6, precedes each frame in both directions. The sender need
-//! not compute a checksum, a received checksum may be missing, and one long frame stands for many
-//! segments.
+//! The header of virtio 1.2, section 5.1.6, precedes each frame in both directions. So the sender
+//! of a frame need not compute the checksum, and one long frame may stand for many segments.
 //!
-//! Each frame is read or written with one call in a turn, which Linux carries out at once. There is
-//! no ring, and no state of a frame after the call.
+//! One system call reads or writes each frame, and Linux performs it at once. This card has no
+//! ring, and keeps no state of a frame after the call.
 //!
-//! An interface with several queues is one card with as many of these, one for each core.
+//! An interface with several queues is one card, which has a [`Tap`] for each core.
 //!
 //! Invariants:
-//! - A buffer is with an engine or in `buffers`.
+//! - Each buffer is either in use by an engine or in `buffers`.
 //! - A length from Linux only selects a part of our own buffer.
 
 use std::io::IoSlice;
@@ -25,9 +24,9 @@ use rustix::io::{self, Errno};
 
 use tap::{AttachError, Frames, HEADER_BYTES, Interface};
 
-/// The frame's transport checksum is incomplete: it covers the pseudo header only.
+/// The frame's transport checksum is incomplete: it covers only the pseudo header.
 const FLAG_NEEDS_CHECKSUM: u8 = 1;
-/// The transport checksum was verified.
+/// The frame's transport checksum was verified.
 const FLAG_CHECKSUM_VALID: u8 = 2;
 
 const SEGMENTS_TCP_IPV4: u8 = 1;
@@ -36,12 +35,12 @@ const SEGMENTS_TCP_IPV6: u8 = 4;
 /// The longest IP packet with its Ethernet header.
 const FRAME_BYTES_MAX: usize = 14 + 65_535;
 
-/// The frames that may be with the engine at a time.
+/// The maximum number of frames that the engine may have at a time.
 const BUFFERS: usize = 4;
-/// The same if other cores hold some of them too, each until its next turn.
+/// The maximum number of frames if other cores may have some of them too, each until its next turn.
 const BUFFERS_OF_MANY: usize = 64;
 
-/// Longer packets than those of the image's card are not used.
+/// The maximum MTU, the same as that of the image's card.
 const MTU_MAX: u16 = 1500;
 
 /// One queue of a tap interface.
@@ -50,16 +49,16 @@ pub struct Tap {
     card: Card,
     buffers: Vec<Box<[u8]>>,
     buffers_max: usize,
-    /// Whether there was no space for the last frame.
+    /// Whether the interface had no space for the last frame.
     is_full: bool,
     is_gone: bool,
 }
 
 impl Tap {
-    /// Opens the existing tap interface called `name`, for this many cores: one queue for each, or
-    /// one for all, as the interface was created.
+    /// Opens the existing tap interface called `name`. Returns one queue for each of `cores`, or a
+    /// single queue, depending on how the interface was created.
     ///
-    /// Errors: why it cannot be used.
+    /// Errors: the reason why the interface cannot be used.
     pub fn attach(name: &str, cores: u8) -> Result<Vec<Tap>, AttachError> {
         let Interface { device, others, address, mtu } =
             tap::attach(name, Frames::Offloaded, cores)?;
@@ -76,8 +75,8 @@ impl Tap {
             .collect())
     }
 
-    /// A queue of a card. Its frames go through `device`. `buffers`: how many frames may be with
-    /// engines at a time.
+    /// A queue of a card. It reads and writes frames through `device`. `buffers`: the maximum
+    /// number of frames that engines may have at a time.
     pub(crate) fn over(device: OwnedFd, card: Card, buffers: usize) -> Tap {
         let buffer = || vec![0; HEADER_BYTES + FRAME_BYTES_MAX].into_boxed_slice();
         Tap {
@@ -99,17 +98,18 @@ impl Tap {
         !self.buffers.is_empty()
     }
 
-    /// The events that end a sleep: a frame, and space if there was none for the last frame.
+    /// The events that end a sleep: the arrival of a frame, and space in the interface if the last
+    /// frame found none.
     pub(crate) fn awaited(&self) -> PollFlags {
         if self.is_full { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
     }
 
-    /// Whether the interface was removed. It does not come back.
+    /// Whether the interface was removed. Once true, it stays true.
     pub(crate) fn is_gone(&self) -> bool {
         self.is_gone
     }
 
-    /// The next frame, if one has arrived and there is a buffer for it.
+    /// The next frame, if a frame has arrived and a buffer is free.
     pub(crate) fn receive(&mut self) -> Option<Frame> {
         let mut buffer = self.buffers.pop()?;
         loop {
@@ -127,7 +127,7 @@ impl Tap {
         }
     }
 
-    /// Takes back the buffer of a frame for later ones.
+    /// Takes back the buffer of a frame, for later frames.
     pub(crate) fn give_back(&mut self, frame: Frame) {
         let buffer = frame.into_buffer();
         if self.buffers.len() < self.buffers_max && buffer.len() == HEADER_BYTES + FRAME_BYTES_MAX {
@@ -171,15 +171,15 @@ impl AsFd for Tap {
     }
 }
 
-/// Our address. The interface's own address belongs to Linux's end. The result is stable for each
-/// interface, differs between interfaces, and is locally administered.
+/// The hardware address of our end, derived from that of Linux's end. The result is always the same
+/// for an interface, differs between interfaces, and is locally administered.
 fn opposite(Ethernet([first, second, rest @ ..]): Ethernet) -> Ethernet {
     let [third, fourth, fifth, sixth] = rest;
     Ethernet([first & !1 | 2, second ^ 0xBA, third, fourth, fifth, sixth])
 }
 
-/// The checksum state of a received frame, from its header. A frame with an incomplete checksum has
-/// never left this host.
+/// The checksum state of a received frame, from its virtio header. A frame with an incomplete
+/// checksum has never left this host, so it counts as verified.
 fn checksum(buffer: &[u8]) -> Checksum {
     match buffer.first() {
         Some(flags) if flags & (FLAG_NEEDS_CHECKSUM | FLAG_CHECKSUM_VALID) != 0 => {
@@ -189,8 +189,8 @@ fn checksum(buffer: &[u8]) -> Checksum {
     }
 }
 
-/// Errors: `Malformed` if the frame exceeds a limit of [`OutgoingFrame`], or needs an offload that
-/// the card lacks.
+/// Checks a frame to send. Errors: `Malformed` if the frame exceeds a limit of [`OutgoingFrame`],
+/// or needs an offload that the card lacks.
 fn check(frame: &OutgoingFrame<'_>, card: Card) -> Result<(), TransmitError> {
     let payload_bytes: usize = frame.payload.iter().map(Piece::len).sum();
     let head_bytes_max = if frame.payload.is_empty() { FRAME_BYTES_MAX } else { HEAD_BYTES_MAX };
@@ -203,7 +203,7 @@ fn check(frame: &OutgoingFrame<'_>, card: Card) -> Result<(), TransmitError> {
     if is_sound { Ok(()) } else { Err(TransmitError::Malformed) }
 }
 
-/// The header of a frame to send, in the host's byte order.
+/// The virtio header of a frame to send, in the host's byte order.
 fn header(frame: &OutgoingFrame<'_>) -> [u8; HEADER_BYTES] {
     let Some(checksum) = frame.checksum else { return [0; HEADER_BYTES] };
     let (kind, head_bytes, segment_bytes) = match frame.segment_bytes {

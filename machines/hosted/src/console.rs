@@ -1,14 +1,15 @@
-//! The console: lines with the time at which they were printed, for a thread that shows them.
+//! The console: it passes lines, each with the time at which it was printed, to a thread that shows
+//! them.
 //!
-//! A slow terminal never delays a turn: lines that do not fit are dropped, and their number is
-//! printed.
+//! A slow terminal never delays a turn: lines that do not fit into the channel are dropped, and a
+//! later line has their number.
 
 use std::fmt;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use machine::Instant;
 
-/// The lines that may wait to be shown.
+/// The maximum number of lines that wait to be shown.
 const LINES: usize = 1024;
 
 /// A core's end of the console.
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_carries_its_time() {
+    fn a_line_begins_with_its_time() {
         let (mut console, lines) = Console::new();
         console.print(Instant(12_000_345), format_args!("hello"));
         assert_eq!(lines.recv().unwrap(), "[   12.000345] hello");

@@ -1,19 +1,19 @@
-//! The disk: a file or a block device. Threads carry out the requests, one thread for each kind of
+//! The disk: a file or a block device. Threads perform the requests, one thread for each kind of
 //! request.
 //!
-//! The turn sends a request through a channel, and receives its completion from another. No call
-//! here waits for the device. Flushes have their own thread, so that reads and writes continue
-//! during one.
+//! The turn sends a request through a channel, and receives its completion from another channel. No
+//! call here waits for the device. Flushes have their own thread, so that reads and writes continue
+//! during a flush.
 //!
 //! Durability: a write has completed when Linux has it in its cache. A flush is an `fdatasync`,
-//! which makes everything durable that is in the cache when it begins. That includes every write
-//! that completed before the flush was requested.
+//! which makes everything durable that is in the cache at its start. That includes every write that
+//! completed before the flush was requested.
 //!
 //! Invariants:
 //! - At most [`REQUESTS_MAX`] requests are outstanding, and every channel has capacity for all of
 //!   them: no thread waits for capacity.
-//! - Every request is completed once. When the disk is dropped, outstanding requests are carried
-//!   out first.
+//! - Every request completes exactly once. When the disk is dropped, outstanding requests are
+//!   performed first.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -27,7 +27,7 @@ use machine::{Disk, DiskCompletion, DiskError, DiskOperation, DiskRequest, SECTO
 
 use crate::bell::Bell;
 
-/// The most outstanding requests.
+/// The maximum number of outstanding requests.
 const REQUESTS_MAX: usize = 128;
 
 /// The running disk.
@@ -43,7 +43,8 @@ pub(crate) struct FileDisk {
 }
 
 impl FileDisk {
-    /// The disk in `file`, with its present size. `bell` is rung at each completion.
+    /// Starts the disk in `file`, with the current size of the file. A thread rings `bell` at each
+    /// completion.
     ///
     /// Errors: those of Linux, if the size of the file is unknown or no thread can be started.
     pub(crate) fn start(file: File, bell: &Bell) -> std::io::Result<FileDisk> {
@@ -68,7 +69,7 @@ impl FileDisk {
         self.disk
     }
 
-    /// Errors: the request itself, if too many are outstanding.
+    /// Starts a request. Errors: the request itself, if too many requests are outstanding.
     pub(crate) fn request(&mut self, request: DiskRequest) -> Result<(), DiskRequest> {
         if self.under_way >= REQUESTS_MAX {
             return Err(request);
@@ -93,7 +94,7 @@ impl FileDisk {
         Some(completion)
     }
 
-    /// Whether a completion waits for which no bell was rung.
+    /// Whether a completion waits that no thread has rung the bell for.
     pub(crate) fn has_finished(&self) -> bool {
         !self.finished.is_empty()
     }
@@ -108,9 +109,9 @@ impl FileDisk {
     }
 }
 
-/// A thread that carries out requests in order.
+/// A thread that performs requests in order.
 struct DiskThread {
-    /// Dropped to end the thread.
+    /// The channel to the thread. It is dropped to end the thread.
     requests: Option<SyncSender<DiskRequest>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -135,7 +136,8 @@ impl DiskThread {
         Ok(DiskThread { requests: Some(sender), thread: Some(thread) })
     }
 
-    /// Errors: the request, if the thread is gone, which happens only after a panic.
+    /// Passes a request to the thread. Errors: the request, if the thread has ended, which happens
+    /// only after a panic.
     fn take(&self, request: DiskRequest) -> Result<(), (DiskRequest, DiskError)> {
         match &self.requests {
             Some(requests) => requests.try_send(request).map_err(|error| match error {

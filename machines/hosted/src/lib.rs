@@ -1,7 +1,8 @@
-//! A Linux process as the machine: a tap interface is its card, a file or block device its disk.
+//! A Linux process as the machine: its card is a tap interface, and its disk is a file or block
+//! device.
 //!
-//! It serves for debugging, profiling and native measurements. The engine is the same as in the
-//! image; only the layer below it differs.
+//! This machine is used for debugging, profiling and native measurements. The engine is the same as
+//! in the image, and only the machine below it differs.
 //!
 //! | file | story |
 //! |---|---|

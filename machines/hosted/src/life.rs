@@ -1,8 +1,8 @@
-//! The life of the machine: each core has a thread that creates its engine, runs its turns, and
-//! sleeps when there is nothing to do.
+//! The life of the machine: each core is a thread, which creates its engine, runs its turns, and
+//! sleeps when no work is due.
 //!
-//! When the first core ends, the machine ends. The same holds for a panic on any core. Then no core
-//! begins another turn. Everything acknowledged is in the log.
+//! The machine ends when its first core ends, or when any core panics. Then no core begins another
+//! turn. Everything that was acknowledged is in the log.
 
 use std::fs::File;
 use std::io;
@@ -24,36 +24,37 @@ use crate::world::HostedMachine;
 
 /// The parts of a machine.
 pub struct Setup {
-    /// Its card's queues, one for each core or one for all.
+    /// The queues of the card: one for each core, or one for all.
     pub taps: Vec<Tap>,
     /// The number of cores: at least one, and at least as many as queues.
     pub cores: u8,
-    /// Its disk: a file or a block device, with its present size.
+    /// The disk: a file or a block device, with its current size.
     pub disk: File,
-    /// Its configuration.
+    /// The configuration of the server.
     pub configuration: Configuration,
-    /// The files that it serves by HTTP.
+    /// The files that the server serves by HTTP.
     pub site: Site,
-    /// Its certificates and keys, and the authorities that it trusts.
+    /// The certificates and keys of the server, and the authorities that it trusts.
     pub papers: MachineKeys,
     /// The sizes of the engine of each core.
     pub sizes: Sizes,
 }
 
-/// How the machine ended.
+/// The way in which the machine ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// It was asked to stop, and everything acknowledged is on the disk.
+    /// The machine was asked to stop, and everything acknowledged is on the disk.
     Asked,
-    /// The disk cannot be used. The console says why.
+    /// The disk cannot be used. The console has the reason.
     Refused,
     /// The tap interface was removed. Everything acknowledged is on the disk.
     CutOff,
-    /// An invariant was violated, and the panic was printed. The log makes that safe.
+    /// An invariant was violated, and the panic was printed. The log of the store makes this end
+    /// safe.
     Panicked,
 }
 
-/// A running machine. If dropped, it continues until the process ends.
+/// A running machine. If the value is dropped, the machine continues until the process ends.
 pub struct Life {
     lines: Receiver<String>,
     seats: Seats,
@@ -64,7 +65,7 @@ pub struct Life {
 impl Life {
     /// Starts the machine.
     ///
-    /// Errors: those of Linux, if there can be no more open files or threads.
+    /// Errors: those of Linux, if the process may have no more open files or threads.
     pub fn start(setup: Setup) -> io::Result<Life> {
         let Setup { taps, cores, disk, configuration, site, papers, sizes } = setup;
         host::randomness::provide();
@@ -97,18 +98,18 @@ impl Life {
 
     /// The next line on the machine's console.
     ///
-    /// Errors: no line came within `patience`, or the machine has ended, which is reported as a
-    /// disconnection.
+    /// Errors: `Timeout` if no line arrived within `patience`, `Disconnected` if the machine has
+    /// ended.
     pub fn next_line(&self, patience: Duration) -> Result<String, RecvTimeoutError> {
         self.lines.recv_timeout(patience)
     }
 
-    /// Asks the machine to end its sessions, write what it holds, and stop.
+    /// Asks the machine to end its sessions, write its unwritten data, and stop.
     pub fn ask_to_stop(&self) {
         self.seats.request_stop();
     }
 
-    /// Waits for the machine's end.
+    /// Waits until the machine has ended. Returns the way in which it ended.
     pub fn end(self) -> Ending {
         let first = self.first.join().unwrap_or(Ending::Panicked);
         let others = self.others.into_iter().map(|core| core.join().unwrap_or(Ending::Panicked));
@@ -116,8 +117,8 @@ impl Life {
     }
 }
 
-/// A processor for each core, if there are enough: each core stays on its own, with its caches. A
-/// single core, or cores that must share processors, run where Linux schedules them.
+/// A processor for each core, if the process has enough: each core stays on one processor, with its
+/// caches. Empty for a single core, and for cores that must share processors: Linux schedules them.
 fn places(cores: u8) -> Vec<CpuSet> {
     let Ok(ours) = sched_getaffinity(None) else { return Vec::new() };
     if cores == 1 || ours.count() < u32::from(cores) {
@@ -131,7 +132,7 @@ fn places(cores: u8) -> Vec<CpuSet> {
     (0..CpuSet::MAX_CPU).filter(|processor| ours.is_set(*processor)).map(place).collect()
 }
 
-/// Starts a core's thread. `place`: the processor that it stays on, if there is one for it.
+/// Starts a core's thread. `place`: the processor that the thread stays on, if any.
 fn start_core(
     machine: HostedMachine,
     place: Option<CpuSet>,
@@ -149,7 +150,8 @@ fn start_core(
     })
 }
 
-/// Dropped, it ends the machine if this was its first core, or if this core panicked.
+/// Each core has such a value. When it is dropped, it ends the machine if its core is the first, or
+/// panicked.
 struct MachineIsOver {
     seats: Seats,
     is_first: bool,
@@ -163,7 +165,7 @@ impl Drop for MachineIsOver {
     }
 }
 
-/// Runs one turn after the other, and sleeps when there is nothing to do.
+/// Runs one turn after another, and sleeps when no work is due.
 fn live(mut machine: HostedMachine, seed: Seed) -> Ending {
     let mut engine = Engine::new(seed, &mut machine);
     while !machine.seats.is_over() {

@@ -2,9 +2,9 @@
 //! continues.
 //!
 //! Invariants:
-//! - Each core has a seat, the first core's is the first one, and their number never changes.
-//! - A change of what the cores check between two turns is followed by ringing all bells, so that
-//!   no core misses it.
+//! - Each core has a seat, and the number of seats never changes.
+//! - After a change of a value that the cores check between turns, all bells are rung. So no core
+//!   misses the change.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -15,7 +15,7 @@ use rustix::io;
 
 use crate::bell::Bell;
 
-/// Clones share the same seats.
+/// The seats of all cores of a machine. Clones share the same seats.
 #[derive(Clone, Debug)]
 pub(crate) struct Seats(Arc<SharedSeats>);
 
@@ -35,7 +35,7 @@ pub(crate) struct CoreSeat {
 }
 
 impl Seats {
-    /// Seats for this many cores, at least one.
+    /// Makes the seats of a machine with `cores` cores, at least one.
     ///
     /// Errors: those of Linux, if the process may have no more open files.
     pub(crate) fn new(cores: u8) -> io::Result<Seats> {
@@ -48,13 +48,13 @@ impl Seats {
         })))
     }
 
-    /// The seat of `core`; the first one if there is no such core.
+    /// The seat of `core`. If the machine has no such core, the seat of the first core.
     pub(crate) fn of(&self, core: CoreId) -> &CoreSeat {
         let other = core.index().checked_sub(1).and_then(|index| self.0.others.get(index));
         other.unwrap_or(&self.0.first)
     }
 
-    /// Asks the machine to end its sessions, write what it holds, and stop.
+    /// Asks the machine to end its sessions, write its unwritten data, and stop.
     pub(crate) fn request_stop(&self) {
         self.0.is_stop_requested.store(true, Relaxed);
         self.ring_all();
@@ -64,7 +64,7 @@ impl Seats {
         self.0.is_stop_requested.load(Relaxed)
     }
 
-    /// The machine has ended: no core begins another turn.
+    /// Ends the machine: no core begins another turn.
     pub(crate) fn end(&self) {
         self.0.is_over.store(true, Relaxed);
         self.ring_all();
@@ -86,12 +86,12 @@ impl CoreSeat {
         &self.sleep
     }
 
-    /// The bell that ends its sleep.
+    /// The bell that ends the core's sleep.
     pub(crate) fn bell(&self) -> &Bell {
         &self.bell
     }
 
-    /// Another core has put something into one of this core's rings.
+    /// Wakes the core: another core has put a message into one of its rings.
     pub(crate) fn wake(&self) {
         if self.sleep.wake() {
             self.bell.ring();

@@ -17,29 +17,30 @@ use crate::console::Console;
 use crate::disk::FileDisk;
 use crate::seats::Seats;
 
-/// The disk of a core that has none.
+/// The disk of a core without a disk.
 const NO_DISK: Disk = Disk { sectors: 0, durable: false };
 
-/// One core of a host: its queue of the tap interface, if there is one, and on the first core the
-/// disk.
+/// One core of a Linux process. It has a queue of the tap interface, if the interface has enough.
+/// The first core also has the disk.
 pub(crate) struct HostedMachine {
     pub(crate) core: CoreId,
     pub(crate) seats: Seats,
-    /// The card as a whole.
+    /// The properties of the whole card.
     pub(crate) about_card: Card,
     pub(crate) card: Option<Tap>,
     pub(crate) disk: Option<FileDisk>,
     pub(crate) console: Console,
-    /// When the machine started, the same for all of its cores.
+    /// The time at which the machine started, the same for all cores.
     pub(crate) started: Moment,
 }
 
 impl HostedMachine {
-    /// Sleeps until a frame arrives, a disk request completes, another core wakes this one, a stop
-    /// is requested, or it is `until`. May return earlier.
+    /// Sleeps until `until`, or until a frame arrives, a disk request completes, another core wakes
+    /// this core, or a stop is requested. May return earlier.
     ///
-    /// No event is missed: an unread frame and a rung bell end the sleep as soon as it begins. A
-    /// core that wakes this one rings, unless this one sees the wake-up before it sleeps.
+    /// The sleep misses no event: an unread frame or a rung bell ends the sleep as soon as it
+    /// begins. A core that wakes this core rings its bell, unless this core sees the wake-up before
+    /// it sleeps.
     pub(crate) fn idle(&mut self, until: Instant) {
         let sleep = self.seats.of(self.core).sleep();
         let is_wanted = !sleep.begin();
@@ -61,7 +62,8 @@ impl HostedMachine {
         let timeout = if until == Instant::NEVER { None } else { Some(&timeout) };
         let bell = self.seats.of(self.core).bell();
         let rung = PollFd::new(bell, PollFlags::IN);
-        // A frame without a buffer waits for one. The core that returns the buffer rings the bell.
+        // Without a free buffer, frames wait in Linux. The core that returns a buffer rings the
+        // bell.
         let outcome = match self.card.as_ref().filter(|card| card.has_buffer() && !card.is_gone()) {
             Some(card) => poll(&mut [rung, PollFd::new(card, card.awaited())], timeout),
             None => poll(&mut [rung], timeout),
@@ -70,7 +72,7 @@ impl HostedMachine {
         bell.silence();
     }
 
-    /// Whether the machine has lost its card: no client can ever reach it again.
+    /// Whether the machine has lost its card, so that no client can reach it.
     pub(crate) fn is_cut_off(&self) -> bool {
         self.card.as_ref().is_some_and(Tap::is_gone)
     }
@@ -78,7 +80,7 @@ impl HostedMachine {
 
 impl Entropy for HostedMachine {
     fn random(&mut self, bytes: &mut [u8]) {
-        assert!(fill(bytes), "without randomness nothing may be served");
+        assert!(fill(bytes), "the server must not run without randomness");
     }
 }
 
@@ -140,16 +142,16 @@ impl Machine for HostedMachine {
         self.seats.of(core).wake();
     }
 
-    /// Does nothing: frames and requests were passed on as they came.
+    /// Does nothing, because frames and requests were passed to Linux at once.
     fn ring_doorbells(&mut self) {}
 
     fn is_low_on_memory(&mut self) -> bool {
-        // The host manages its memory.
+        // Linux manages the memory, so there is no reserve.
         false
     }
 
     fn stop_requested(&mut self) -> bool {
-        // A machine that no client can reach only has to write what it holds.
+        // A machine that no client can reach only has to write its unwritten data, and stop.
         self.seats.is_stop_requested() || self.is_cut_off()
     }
 }

@@ -2,9 +2,9 @@
 //! and frames that Linux sends are read from it.
 //!
 //! Only `ioctl` can attach a file to an interface and set the format of its frames
-//! (`linux/if_tun.h`, `netdevice(7)`). So this crate uses `unsafe`, and does nothing else. Every
-//! request here takes a number, or reads or writes one record of at most [`RECORD_BYTES`]. The
-//! record is ours and initialized, and Linux keeps none of it after the call.
+//! (`linux/if_tun.h`, `netdevice(7)`). This needs `unsafe`, so the code is in a separate crate.
+//! Every request here takes a number, or reads or writes one record of at most [`RECORD_BYTES`]
+//! bytes. The record is ours and initialized, and Linux does not access it after the call.
 
 use std::fmt;
 
@@ -25,12 +25,13 @@ const IFF_MULTI_QUEUE: u16 = 0x0100;
 const IFF_NO_PI: u16 = 0x1000;
 const IFF_VNET_HDR: u16 = 0x4000;
 
-/// Received frames may lack checksums, and TCP over IPv4 and IPv6 may come in long frames.
+/// The offloads that we accept: received frames may lack checksums, and TCP over IPv4 and IPv6 may
+/// arrive in long frames.
 const TUN_F_CSUM: usize = 0x01;
 const TUN_F_TSO4: usize = 0x02;
 const TUN_F_TSO6: usize = 0x04;
 
-/// Bytes of `struct ifreq`: a name, and a value to set or get.
+/// The size of `struct ifreq`: a name, and a value to set or get.
 const RECORD_BYTES: usize = 40;
 const NAME_BYTES: usize = 16;
 
@@ -39,12 +40,13 @@ type Record = [u8; RECORD_BYTES];
 /// A tap interface that this process is attached to.
 #[derive(Debug)]
 pub struct Interface {
-    /// The interface, or its first queue. One call reads or writes one frame; none blocks.
+    /// The interface, or its first queue. One system call reads or writes one frame, and does not
+    /// block.
     pub device: OwnedFd,
-    /// Its further queues. Linux spreads connections over all queues, and sends a connection's
-    /// frames to the queue that it receives them from.
+    /// The other queues of the interface. Linux distributes connections over all queues. It sends
+    /// frames of a connection to the queue that frames of the connection arrived from.
     pub others: Vec<OwnedFd>,
-    /// The interface's own hardware address, which is that of Linux's end.
+    /// The hardware address of Linux's end of the interface.
     pub address: [u8; 6],
     /// The largest IP packet of the interface, in bytes.
     pub mtu: u16,
@@ -53,27 +55,27 @@ pub struct Interface {
 /// The format of frames at our end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Frames {
-    /// As on a wire.
+    /// Frames have the same bytes as on a wire.
     Plain,
-    /// After a header of virtio 1.2, section 5.1.6, of version 1 (12 bytes, in the host's byte
-    /// order). The header says what was left to the receiver: checksums, and the segmentation of
-    /// TCP. In both directions.
+    /// In both directions, each frame follows a header of virtio 1.2, section 5.1.6. The header has
+    /// 12 bytes, in the host's byte order. It names the work that the sender left to the receiver:
+    /// checksums, and the segmentation of TCP.
     Offloaded,
 }
 
-/// Bytes of the header before each frame of [`Frames::Offloaded`].
+/// The size of the header before each frame of [`Frames::Offloaded`].
 pub const HEADER_BYTES: usize = 12;
 
-/// Why a tap interface cannot be used.
+/// The reason why a tap interface cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AttachError {
-    /// There is no interface of this name.
+    /// No interface has this name.
     Missing,
     /// The interface is of another kind, or a tap with several queues.
     NoTap,
-    /// Another program is attached to it.
+    /// Another program is attached to the interface.
     Busy,
-    /// We have no right to it.
+    /// This process has no permission for the interface.
     Forbidden,
     /// Another error of Linux.
     Other(Errno),
@@ -95,13 +97,13 @@ impl fmt::Display for AttachError {
     }
 }
 
-/// Attaches to the tap interface called `name`. The interface must exist: none is created.
+/// Attaches to the existing tap interface called `name`.
 ///
-/// `queues`: how many it should have. An interface that was created with several queues
-/// (`multi_queue`) gets this many; any other has one.
+/// `queues`: the wanted number of queues. An interface that was created with several queues
+/// (`multi_queue`) gets this number. Every other interface has one queue.
 ///
-/// Errors: the reason. An interface that was created with several queues is [`AttachError::NoTap`]
-/// to a caller that wants one.
+/// Errors: the reason why the interface cannot be used. If the interface was created with several
+/// queues and `queues` is 1, the error is [`AttachError::NoTap`].
 pub fn attach(name: &str, frames: Frames, queues: u8) -> Result<Interface, AttachError> {
     let named = record(name).ok_or(AttachError::Missing)?;
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)
@@ -113,7 +115,7 @@ pub fn attach(name: &str, frames: Frames, queues: u8) -> Result<Interface, Attac
     };
     let mut asked = named;
     exchange::<SIOCGIFHWADDR>(&socket, &mut asked).map_err(AttachError::Other)?;
-    // A `struct sockaddr`: two bytes of its family, then the address.
+    // The value is a `struct sockaddr`: two bytes of its family, then the address.
     let address = take(&asked, NAME_BYTES + 2);
     let mut asked = named;
     exchange::<SIOCGIFMTU>(&socket, &mut asked).map_err(AttachError::Other)?;
@@ -121,7 +123,7 @@ pub fn attach(name: &str, frames: Frames, queues: u8) -> Result<Interface, Attac
     Ok(Interface { device, others, address, mtu: u16::try_from(mtu).unwrap_or(u16::MAX) })
 }
 
-/// The first of `queues` queues of the interface, and the others.
+/// Opens `queues` queues of the interface. Returns the first queue, and the others.
 fn open_all(
     named: Record,
     frames: Frames,
@@ -133,7 +135,7 @@ fn open_all(
     Ok((first, others))
 }
 
-/// One queue of the interface. `more`: further flags.
+/// Opens one queue of the interface. `more`: further flags.
 fn open(named: Record, frames: Frames, more: u16) -> Result<OwnedFd, AttachError> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let device = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).map_err(AttachError::of)?;
@@ -165,7 +167,7 @@ impl AttachError {
     }
 }
 
-/// A record about the interface `name`. `None` when no interface can have that name.
+/// A record for the interface `name`. `None` if no interface can have that name.
 fn record(name: &str) -> Option<Record> {
     let mut record = [0; RECORD_BYTES];
     let is_name = !name.is_empty() && name.len() < NAME_BYTES && !name.contains('\0');
@@ -185,16 +187,17 @@ fn take<const BYTES: usize>(record: &Record, start: usize) -> [u8; BYTES] {
     bytes
 }
 
-/// Lets Linux read and answer a record.
+/// Passes a record to Linux, which may write its answer into it.
 fn exchange<const OPCODE: Opcode>(file: impl AsFd, record: &mut Record) -> io::Result<()> {
-    // SAFETY: 1. the opcodes above that come here exchange at most a `struct ifreq`, which is what
-    // a record is long; 2. it is initialized, borrowed for the call, and any bytes make a record.
+    // SAFETY: 1. the opcodes that callers pass here exchange at most a `struct ifreq`, and a record
+    // has its size; 2. the record is initialized and borrowed for the call, and any bytes are a
+    // valid record.
     unsafe { ioctl(file, Updater::<OPCODE, Record>::new(record)) }
 }
 
 /// Passes a number to Linux.
 fn set<const OPCODE: Opcode>(file: impl AsFd, number: usize) -> io::Result<()> {
-    // SAFETY: the opcode above that comes here takes a number, and no address.
+    // SAFETY: the opcode that callers pass here takes a number, and no address.
     unsafe { ioctl(file, IntegerSetter::<OPCODE>::new_usize(number)) }
 }
 

@@ -1,4 +1,4 @@
-//! Frames through a pair of sockets. At the other end the test plays Linux.
+//! Tests of frames through a pair of sockets. The test acts as Linux at the other end.
 
 use super::*;
 use machine::{BLOCK_BYTES, Block, ChecksumOffload};
@@ -113,7 +113,7 @@ fn a_long_frame_requests_checksum_and_segmentation() {
     let mut head = [1; 74];
     head[12..14].copy_from_slice(&[0x86, 0xdd]);
     tap.transmit(&OutgoingFrame { head: &head, ..frame }).unwrap();
-    assert_eq!(received(&linux)[..2], [1, 4], "of IPv6");
+    assert_eq!(received(&linux)[..2], [1, 4], "the kind of segmentation is for IPv6");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_full_interface_says_so_and_takes_the_frame_later() {
         assert!(sent < 100_000);
     }
     assert_eq!(tap.transmit(&PLAIN), Err(TransmitError::Full));
-    assert!(tap.awaited().contains(PollFlags::OUT), "room ends a sleep");
+    assert!(tap.awaited().contains(PollFlags::OUT), "space ends a sleep");
     received(&linux);
     tap.transmit(&PLAIN).unwrap();
     assert_eq!(tap.awaited(), PollFlags::IN);
@@ -169,7 +169,7 @@ fn a_removed_interface_is_gone() {
 fn our_address_differs_from_the_interfaces_and_is_stable() {
     let theirs = Ethernet([0x3a, 0x17, 1, 2, 3, 4]);
     let Ethernet([first, ..]) = opposite(theirs);
-    assert_eq!(first & 0b11, 0b10, "locally administered, and no group");
+    assert_eq!(first & 0b11, 0b10, "the address is locally administered, and not a group address");
     assert_ne!(opposite(theirs), theirs);
     assert_eq!(opposite(theirs), opposite(theirs));
     assert_ne!(opposite(theirs), opposite(Ethernet([0x3a, 0x17, 1, 2, 3, 5])));

@@ -1,4 +1,4 @@
-//! A disk in a file, used as the store uses it.
+//! Tests of a disk in a file, used as the store uses it.
 
 use super::*;
 use machine::{DiskToken, Sector};
@@ -31,7 +31,7 @@ fn next(disk: &mut FileDisk) -> DiskCompletion {
         if let Some(completion) = disk.completed() {
             return completion;
         }
-        assert!(started.elapsed() < Duration::from_secs(10), "a request is never completed");
+        assert!(started.elapsed() < Duration::from_secs(10), "a request did not complete");
         std::thread::yield_now();
     }
 }
@@ -47,7 +47,7 @@ fn written_data_is_read_back_and_in_the_file_after_a_flush() {
         (written.token, written.operation, written.result),
         (DiskToken(1), DiskOperation::Write, Ok(()))
     );
-    assert_eq!(written.buffer.len(), 2 * SECTOR_BYTES, "the buffer comes back");
+    assert_eq!(written.buffer.len(), 2 * SECTOR_BYTES, "the buffer is returned");
     disk.request(request(2, DiskOperation::Flush, 0, vec![])).unwrap();
     assert_eq!(next(&mut disk).result, Ok(()));
     disk.request(request(3, DiskOperation::Read, 4, vec![0; SECTOR_BYTES])).unwrap();
@@ -91,7 +91,7 @@ fn excess_requests_are_returned_and_accepted_later() {
     let mut tokens: Vec<u64> = (0..REQUESTS_MAX).map(|_| next(&mut disk).token.0).collect();
     tokens.sort_unstable();
     tokens.dedup();
-    assert_eq!(tokens.len(), REQUESTS_MAX, "each once");
+    assert_eq!(tokens.len(), REQUESTS_MAX, "each request completes once");
     assert!(disk.completed().is_none());
 }
 
@@ -108,14 +108,14 @@ fn a_read_only_file_fails_only_writes() {
 
 #[test]
 fn a_flush_fails_if_linux_reports_an_error() {
-    // Linux flushes files and block devices, and nothing else.
+    // Linux can flush only files and block devices.
     let mut disk = disk_in(&File::open("/dev/null").unwrap());
     disk.request(request(1, DiskOperation::Flush, 0, vec![])).unwrap();
     assert_eq!(next(&mut disk).result, Err(DiskError::Failed));
 }
 
 #[test]
-fn outstanding_requests_are_carried_out_before_the_drop() {
+fn dropping_the_disk_performs_outstanding_requests_first() {
     let file = file();
     let mut disk = disk_in(&file);
     for sector in 0..100 {

@@ -1,4 +1,4 @@
-//! All cores end together, whichever ends first and however.
+//! Whichever core ends first, and whatever the reason, all cores end.
 
 use super::*;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use machine::{Card, Ethernet, Instant, Offloads};
 
-/// Longer than anything here takes.
+/// A time that is longer than any step of these tests.
 const LONG: Duration = Duration::from_secs(20);
 
 const CARD: Card = Card {
@@ -19,7 +19,7 @@ const CARD: Card = Card {
 const CONFIGURATION: &str =
     "hostname = 'mail.a.test'\ndomains = ['a.test']\n[network]\naddress = '10.0.0.2/24'\n";
 
-/// A machine with a card of one queue, and its card's other end.
+/// Starts a machine with a card of one queue. Returns the machine and the other end of the card.
 fn begin(cores: u8, disk: File) -> (Life, UnixStream) {
     let (ours, linux) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
@@ -51,14 +51,14 @@ fn await_line(life: &Life, part: &str) {
     }
 }
 
-/// How the machine ended, after all of its cores have released its console.
+/// Waits until all cores have released the console. Returns the way in which the machine ended.
 fn end(life: Life) -> Ending {
     let deadline = Moment::now() + LONG;
     loop {
         match life.next_line(deadline.saturating_duration_since(Moment::now())) {
             Ok(_) => {}
             Err(RecvTimeoutError::Disconnected) => return life.end(),
-            Err(RecvTimeoutError::Timeout) => panic!("a core goes on"),
+            Err(RecvTimeoutError::Timeout) => panic!("a core has not ended"),
         }
     }
 }
@@ -89,7 +89,8 @@ fn a_removed_card_ends_every_core() {
     assert_eq!(end(life), Ending::CutOff);
 }
 
-/// A machine of three cores. One of them panics, and the others only sleep until the machine ends.
+/// Runs a machine of three cores. Core `broken` panics, and the other cores only sleep until the
+/// machine ends.
 fn with_a_panic_on(broken: u8) -> Ending {
     let (console, lines) = Console::new();
     let seats = Seats::new(3).unwrap();

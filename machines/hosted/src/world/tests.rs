@@ -1,4 +1,4 @@
-//! Tests of the sleep: which events end it, and that none is missed.
+//! Tests of the sleep: certain events end it, and the sleep misses none of them.
 
 use super::*;
 use machine::{
@@ -8,7 +8,8 @@ use rustix::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::time::Duration;
 
-/// Longer than anything here takes. No event has ended a sleep that lasts as long.
+/// A time that is longer than any step of these tests. A sleep that lasts as long was not ended by
+/// an event.
 const LONG: Duration = Duration::from_secs(10);
 
 struct Room {
@@ -46,7 +47,7 @@ fn machine_on(interface: OwnedFd) -> HostedMachine {
     }
 }
 
-/// The second core of the same machine, which has neither card nor disk.
+/// The second core of the machine, which has neither card nor disk.
 fn second_core(first: &HostedMachine) -> HostedMachine {
     HostedMachine {
         core: CoreId(1),
@@ -59,7 +60,7 @@ fn second_core(first: &HostedMachine) -> HostedMachine {
     }
 }
 
-/// How long the machine sleeps if only an event ends the sleep.
+/// Lets the machine sleep for at most [`LONG`]. Returns the time that it slept.
 fn slept(machine: &mut HostedMachine) -> Duration {
     let began = Moment::now();
     let until = machine.now() + Micros::from_secs(LONG.as_secs());
@@ -71,7 +72,7 @@ fn slept(machine: &mut HostedMachine) -> Duration {
 fn a_sleep_ends_at_its_time_and_not_before() {
     let Room { mut machine, linux: _linux, seats } = room();
     seats.of(CoreId::FIRST).bell().ring();
-    assert!(slept(&mut machine) < LONG, "it was woken, once");
+    assert!(slept(&mut machine) < LONG, "the bell ends one sleep");
     let until = machine.now() + Micros::from_millis(30);
     machine.idle(until);
     assert!(machine.now() >= until);
@@ -108,7 +109,7 @@ fn no_disk_completion_is_missed_by_a_sleep() {
             if machine.completed().is_some() {
                 break;
             }
-            assert!(slept(&mut machine) < LONG, "request {token} was slept through");
+            assert!(slept(&mut machine) < LONG, "the sleep missed request {token}");
         }
     }
 }
@@ -149,7 +150,8 @@ fn a_machine_that_is_over_wakes_every_core() {
     assert!(seats.is_over());
 }
 
-/// Two cores pass a number back and forth: each puts it into its ring, wakes the other, and sleeps.
+/// Two cores pass a number back and forth. Each core puts the number into its ring, wakes the other
+/// core, and sleeps.
 #[test]
 fn no_message_of_another_core_is_missed_by_a_sleep() {
     const THROWS: u32 = 20_000;
@@ -170,7 +172,7 @@ fn no_message_of_another_core_is_missed_by_a_sleep() {
                 }
                 None => assert!(
                     slept(&mut machine) < LONG,
-                    "what came after {number} was slept through"
+                    "the sleep missed the message after {number}"
                 ),
             }
         }
@@ -191,7 +193,7 @@ fn a_core_without_buffers_sleeps_until_one_is_returned() {
     assert_eq!(held.len(), 4);
     let until = machine.now() + Micros::from_millis(30);
     machine.idle(until);
-    assert!(machine.now() >= until, "it would not come to rest");
+    assert!(machine.now() >= until, "the machine does not sleep");
     seats.of(CoreId::FIRST).wake();
     assert!(slept(&mut machine) < LONG);
     held.into_iter().for_each(|frame| machine.give_back(frame));
@@ -218,7 +220,7 @@ fn a_core_without_card_and_disk_refuses_all_requests() {
 
 #[test]
 fn a_machine_that_lost_its_card_stops() {
-    // With a socket of this kind, poll reports that the other end is gone, as for an interface.
+    // With a stream socket, poll reports that the other end is gone, as it does for an interface.
     let (ours, linux) = UnixStream::pair().unwrap();
     let mut machine = machine_on(ours.into());
     drop(linux);
@@ -227,7 +229,7 @@ fn a_machine_that_lost_its_card_stops() {
     assert!(machine.is_cut_off() && machine.stop_requested());
     let until = machine.now() + Micros::from_millis(30);
     machine.idle(until);
-    assert!(machine.now() >= until, "it would not come to rest");
+    assert!(machine.now() >= until, "the machine does not sleep");
 }
 
 #[test]
