@@ -1,21 +1,21 @@
-//! Jobs: password hashes and signatures. Each takes some milliseconds of a core and cannot be
-//! split. A core computes one at a time, when it has time, in a fair order.
+//! Computes jobs: password hashes and signatures. Each job takes some milliseconds of a core and
+//! cannot be split. A core computes one job at a time, when it has time, in a fair order.
 //!
-//! A job owns its input, so any core can compute it. The first of several cores computes none,
+//! A job owns its input, so any core can compute it. The first of several cores computes no jobs,
 //! because the disk and often the network card depend on that core. The result goes to the frame
-//! that asked, which is resumed by its continuation.
+//! that requested the job, whose continuation resumes it.
 //!
 //! - Signatures are computed in the order of their requests.
-//! - Hashes of clients without login failures come before hashes of clients with failures, on
-//!   whatever core they were asked for (`mail::Throttle::guilt`). Every fourth turn goes to the
-//!   hash that has waited longest, so that each has its turn.
-//! - After a hash a core rests from hashing for as long as the hash took, unless it has nothing
-//!   else to do. So hashes take at most half of a busy core's time.
+//! - Hashes of clients without login failures come before hashes of clients with failures,
+//!   whichever core requested them (`mail::Throttle::guilt`). Every fourth turn goes to the hash
+//!   that has waited longest, so that each hash gets its turn.
+//! - After a hash, a busy core computes no hash for as long as the last one took. So hashes take at
+//!   most half of a busy core's time.
 //!
 //! Invariants:
-//! - A frame has one job at most. A result carries the number of its job, so it is never taken for
-//!   the result of another.
-//! - The job of a session that is gone is not computed, unless it is being computed already.
+//! - A frame has at most one job. A result carries the number of its job, so it is never taken for
+//!   the result of another job.
+//! - The job of a session that has ended is not computed, unless its computation has begun already.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -38,10 +38,10 @@ use machine::{CoreId, Instant};
 use mail::{Hasher, Throttle};
 use tasks::Continuation;
 
-/// One hash in this many is the one that has waited longest.
+/// The number of turns of which one goes to the hash that has waited longest.
 const TURNS_PER_OLDEST: u32 = 4;
 
-/// Identifies a job among those that a core has asked for.
+/// Identifies a job among the jobs that a core has requested.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct JobNumber(u64);
 
@@ -54,7 +54,7 @@ pub enum HashTask {
         /// The account's hash, a PHC string.
         hash: String,
     },
-    /// Take as long as a check, for a name without an account.
+    /// Take as long as a check. Used for a name without an account.
     Spend {
         /// The password that a client has given.
         password: Vec<u8>,
@@ -63,7 +63,7 @@ pub enum HashTask {
     Make {
         /// The new password.
         password: Vec<u8>,
-        /// Its salt.
+        /// The salt of the hash.
         salt: [u8; mail::SALT_BYTES],
     },
 }
@@ -74,14 +74,14 @@ pub enum JobResult {
     Right {
         /// The password that was checked.
         password: Vec<u8>,
-        /// The hash that it was checked against.
+        /// The hash that the password was checked against.
         hash: String,
     },
     /// The hash was made from another password.
     Wrong,
     /// The hash of a new password, a PHC string.
     Made(String),
-    /// The signature. `None`: the key cannot make it.
+    /// The signature. `None` if the key cannot make it.
     Signed(Option<Vec<u8>>),
 }
 
@@ -93,21 +93,21 @@ pub struct Applicant {
     pub name: Option<String>,
 }
 
-/// A completed job with a result that waits to be taken.
+/// A completed job. Its result waits to be taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DoneJob {
-    /// The frame that has asked for it, and its wait point.
+    /// The frame that requested the job, and its wait point.
     pub continuation: Continuation,
-    /// The job.
+    /// The number of the job.
     pub number: JobNumber,
 }
 
-/// The job and the core that a result is for.
+/// The job, and the frame and core that its result is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct JobRequester {
     number: JobNumber,
     continuation: Continuation,
-    /// The core that asks. `None`: this one.
+    /// The core that requested the job. `None` if it is this core.
     core: Option<CoreId>,
 }
 
@@ -121,7 +121,7 @@ pub struct HashJob {
 /// A signature to compute.
 pub struct SignatureJob {
     waiting: JobRequester,
-    /// The bytes that it covers.
+    /// The bytes that the signature covers.
     signed: Vec<u8>,
     /// The key's number among those of the machine.
     key: usize,
@@ -133,24 +133,24 @@ pub enum JobMessage {
     HashAsked(Box<HashJob>),
     /// Compute a signature.
     SignatureAsked(Box<SignatureJob>),
-    /// The waiting frame is gone.
+    /// The requesting frame does not need the result.
     Unwanted(JobNumber),
-    /// A result.
+    /// The result of a job.
     Computed(JobNumber, Continuation, Box<JobResult>),
 }
 
-/// The jobs of one core: those that it computes, and those that it waits for.
+/// The jobs of one core: the jobs that it computes, and the jobs that it has requested.
 pub struct Compute {
     own: CoreId,
     cores: u8,
     next_number: u64,
-    /// In the order of their requests.
+    /// The hashes that this core computes, in the order of their requests.
     hashes: Vec<HashJob>,
-    /// In the order of their requests.
+    /// The signatures that this core computes, in the order of their requests.
     signatures: VecDeque<SignatureJob>,
     turns: u32,
     rests_until: Instant,
-    /// Jobs that other cores compute for this one.
+    /// The jobs of this core that other cores compute.
     away: BTreeMap<JobNumber, CoreId>,
     results: BTreeMap<JobNumber, JobResult>,
     messages: VecDeque<(CoreId, JobMessage)>,
@@ -161,7 +161,7 @@ pub struct Compute {
 }
 
 impl Compute {
-    /// The jobs of core `own`, one of `cores`. `keys`: the signing keys.
+    /// The jobs of core `own`. `cores`: the number of cores. `keys`: the signing keys.
     pub fn new(own: CoreId, cores: u8, keys: Arc<[SigningKey]>) -> Compute {
         Compute {
             own,
@@ -180,7 +180,7 @@ impl Compute {
         }
     }
 
-    /// Asks for a hash. The frame is resumed when the result is there.
+    /// Requests a hash. When the result has arrived, the frame is resumed.
     pub fn ask_hash(
         &mut self,
         continuation: Continuation,
@@ -196,8 +196,8 @@ impl Compute {
         waiting.number
     }
 
-    /// Asks for a signature over `signed`. `key`: the key's number. The frame is resumed when the
-    /// signature is there.
+    /// Requests a signature over `signed`. `key`: the key's number. When the signature has arrived,
+    /// the frame is resumed.
     pub fn ask_signature(
         &mut self,
         continuation: Continuation,
@@ -215,7 +215,8 @@ impl Compute {
         waiting.number
     }
 
-    /// The core that computes the next job (`None`: this one), and the destination of the result.
+    /// Returns the core that computes the next job (`None`: this core), and the destination of the
+    /// result.
     fn place(&mut self, continuation: Continuation) -> (Option<CoreId>, JobRequester) {
         let number = JobNumber(self.next_number);
         self.next_number += 1;
@@ -233,20 +234,20 @@ impl Compute {
         self.signatures.retain(|job| !is_unwanted(job.waiting));
     }
 
-    /// The core that computes the next job: the one with the fewest jobs of this core. It is never
-    /// the first of several cores.
+    /// The core that computes the next job: the core that computes the fewest jobs for this core.
+    /// It is never the first of several cores.
     fn least_busy(&self) -> CoreId {
         let others = (u8::from(self.cores > 1)..self.cores).map(CoreId);
         let load = |core: &CoreId| match *core == self.own {
             true => self.hashes.len() + self.signatures.len(),
             false => self.away.values().filter(|away| *away == core).count(),
         };
-        // On a tie it is this core, or else the others in turn.
+        // On a tie this core is chosen, or else the other cores in turn.
         let turn = |core: &CoreId| (self.next_number + u64::from(core.0)) % u64::from(self.cores);
         others.min_by_key(|core| (load(core), *core != self.own, turn(core))).unwrap_or(self.own)
     }
 
-    /// The job's result is not needed any more.
+    /// Abandons a job: its result is not needed.
     pub fn abandon(&mut self, number: JobNumber) {
         self.remove(|waiting| waiting.core.is_none() && waiting.number == number);
         self.results.remove(&number);
@@ -255,7 +256,7 @@ impl Compute {
         }
     }
 
-    /// The job's result, if it is there.
+    /// Takes the job's result, if it has arrived.
     pub fn take_result(&mut self, number: JobNumber) -> Option<JobResult> {
         self.results.remove(&number)
     }
@@ -292,13 +293,13 @@ impl Compute {
         self.messages.pop_front()
     }
 
-    /// Whether this core has nothing to compute.
+    /// Whether this core has no job to compute.
     pub fn is_idle(&self) -> bool {
         self.hashes.is_empty() && self.signatures.is_empty()
     }
 
-    /// Computes the next signature, which takes up to some milliseconds. Returns false if there is
-    /// none.
+    /// Computes the next signature, which takes up to some milliseconds. Returns false if no
+    /// signature waits.
     pub fn compute_signature(&mut self) -> bool {
         let Some(SignatureJob { waiting, signed, key }) = self.signatures.pop_front() else {
             return false;
@@ -308,8 +309,8 @@ impl Compute {
         true
     }
 
-    /// Computes the next hash, which takes some 20 ms, if that is allowed now. `is_quiet`: the core
-    /// has nothing else to do. `clock` returns the time. Returns false if none was computed.
+    /// Computes the next hash, which takes some 20 ms, if the core may hash now. `is_quiet`: the
+    /// core has no other work. `clock` returns the time. Returns false if no hash was computed.
     pub fn compute_hash(
         &mut self,
         throttle: &Throttle,
@@ -343,7 +344,7 @@ impl Compute {
     pub fn hash_now(&mut self, password: &[u8], salt: [u8; mail::SALT_BYTES]) -> String {
         match self.hasher.hash(password, salt) {
             Ok(hash) => hash,
-            Err(error) => unreachable!("every password that is kept can be hashed: {error:?}"),
+            Err(error) => unreachable!("every accepted password can be hashed: {error:?}"),
         }
     }
 
@@ -353,13 +354,13 @@ impl Compute {
         self.hasher.verify(password.as_bytes(), hash) == Ok(true)
     }
 
-    /// Makes the buffer large enough to check passwords against all of `hashes`.
+    /// Makes the buffer of the hasher large enough to check passwords against all of `hashes`.
     pub fn make_room_for<'a>(&mut self, hashes: impl Iterator<Item = &'a str>) {
         self.hasher.make_room_for(hashes);
     }
 
-    /// The next hash to compute, if that is allowed now. `is_quiet`: the core has nothing else to
-    /// do.
+    /// Takes the next hash to compute, if the core may hash now. `is_quiet`: the core has no other
+    /// work.
     fn next_hash(
         &mut self,
         throttle: &Throttle,
@@ -382,12 +383,12 @@ impl Compute {
         Some((waiting, task))
     }
 
-    /// A hash took from `began` to `ended`. The core rests from hashing after it.
+    /// Lets the core rest from hashing for as long as the last hash took, from `began` to `ended`.
     fn rest(&mut self, began: Instant, ended: Instant) {
         self.rests_until = ended + ended.since(began);
     }
 
-    /// This core has computed a job.
+    /// Passes the result of a job that this core has computed to its requester.
     fn computed(&mut self, waiting: JobRequester, result: JobResult) {
         let JobRequester { number, continuation, core } = waiting;
         match core {
@@ -399,7 +400,7 @@ impl Compute {
         }
     }
 
-    /// When the next hash may be computed, if there is one.
+    /// The time from which the next hash may be computed, if a hash waits.
     pub fn next_deadline(&self) -> Option<Instant> {
         (!self.hashes.is_empty()).then_some(self.rests_until)
     }

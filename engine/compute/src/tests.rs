@@ -21,21 +21,21 @@ fn address(network: u8, host: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(192, 0, network, host))
 }
 
-/// A session at `address` has given a password for an account of `name`.
+/// Requests a hash: a client at `address` has given a password for the account `name`.
 fn ask(jobs: &mut Compute, index: u32, address: IpAddr, name: &str) -> JobNumber {
     let applicant = Applicant { address, name: Some(name.to_string()) };
     jobs.ask_hash(at(index), applicant, HashTask::Spend { password: Vec::new() })
 }
 
-/// Computes a hash, and returns the index of the session that asked for it.
+/// Computes a hash. Returns the index of the session that requested it.
 fn compute(jobs: &mut Compute, throttle: &Throttle) -> Option<usize> {
     let (waiting, _) = jobs.next_hash(throttle, NOW, true)?;
     jobs.computed(waiting, JobResult::Wrong);
     jobs.next_done().map(|done| done.continuation.frame.index())
 }
 
-/// Many clients of one network fail to log in to one account, and each has a job. Returns the
-/// throttle with these failures.
+/// Makes 100 clients of one network fail to log in to one account, and requests a hash for each.
+/// Returns the throttle with these failures.
 fn flood(jobs: &mut Compute) -> Throttle {
     let mut throttle = Throttle::new([1; 16]);
     for host in 0..100 {
@@ -52,11 +52,7 @@ fn a_client_without_failures_does_not_wait_for_a_flood() {
     ask(&mut jobs, 200, address(2, 1), "grace");
     ask(&mut jobs, 201, address(3, 1), "ada");
     let turns: Vec<usize> = (0..4).filter_map(|_| compute(&mut jobs, &throttle)).collect();
-    assert_eq!(
-        turns,
-        [200, 201, 0, 1],
-        "other networks come first, and one account's failures count little"
-    );
+    assert_eq!(turns, [200, 201, 0, 1], "other networks come first, even for the attacked account");
 }
 
 #[test]
@@ -104,7 +100,8 @@ fn a_core_reports_when_it_has_rested() {
     assert_eq!(jobs.next_deadline(), Some(NOW + HASH + HASH));
 }
 
-/// Core `own` asks for `count` hashes. Returns each core that computes some, and how many.
+/// Core `own` requests `count` hashes. Returns the cores that compute them, each with its number of
+/// hashes.
 fn cores_asked(own: u8, cores: u8, count: u32) -> Vec<(usize, usize)> {
     let mut jobs = jobs_of(own, cores);
     for index in 0..count {
@@ -127,7 +124,7 @@ fn the_first_of_several_cores_computes_no_hash() {
     assert_eq!(cores_asked(1, 2, 9), [(1, 9)]);
     assert_eq!(cores_asked(0, 4, 9), [(1, 3), (2, 3), (3, 3)]);
     assert_eq!(cores_asked(2, 4, 9), [(1, 3), (2, 3), (3, 3)]);
-    assert_eq!(cores_asked(2, 4, 1), [(2, 1)], "an idle core computes it itself");
+    assert_eq!(cores_asked(2, 4, 1), [(2, 1)], "an idle core computes its own hash");
 }
 
 #[test]
@@ -170,11 +167,11 @@ fn a_hash_of_another_core_returns_only_to_its_job() {
     let mut cores = [jobs_of(0, 2), jobs_of(1, 2)];
     let [early, wanted] = [0, 1].map(|_| ask(&mut cores[0], 7, address(1, 1), "ada"));
     assert_eq!(carry(&mut cores), []);
-    // The first job is being computed when its session abandons it and asks for another.
+    // The session abandons its first job during the computation, and requests another.
     let (waiting, _) = cores[1].next_hash(&throttle, NOW, true).unwrap();
     cores[0].abandon(early);
     cores[1].computed(waiting, JobResult::Wrong);
-    assert_eq!(carry(&mut cores), [], "no frame waits for it");
+    assert_eq!(carry(&mut cores), [], "no frame waits for the abandoned job");
     let (waiting, _) = cores[1].next_hash(&throttle, NOW, true).unwrap();
     cores[1].computed(waiting, JobResult::Wrong);
     assert_eq!(carry(&mut cores), [FrameId::new(7, 0)]);
@@ -184,6 +181,9 @@ fn a_hash_of_another_core_returns_only_to_its_job() {
     carry(&mut cores);
     cores[0].abandon(unwanted);
     carry(&mut cores);
-    assert!(cores[1].next_hash(&throttle, NOW, true).is_none(), "it is not computed");
+    assert!(
+        cores[1].next_hash(&throttle, NOW, true).is_none(),
+        "the abandoned job is not computed"
+    );
     assert!(cores[0].away.is_empty() && cores[0].results.is_empty());
 }

@@ -1,7 +1,7 @@
-//! The console of a core: the lines that its turn prints for the operator.
+//! The console of a core: the lines that a turn of the core prints for the operator.
 //!
-//! Any part of the engine adds lines. The turn prints all of them in order after its replies have
-//! left.
+//! Any part of the engine may add lines. At its end, after the replies have been sent, the turn
+//! prints all lines in order.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

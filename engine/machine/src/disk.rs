@@ -5,7 +5,8 @@ use alloc::boxed::Box;
 /// Bytes in one sector, the unit of addresses.
 pub const SECTOR_BYTES: usize = 512;
 
-/// The number of a sector, counted from the start of the disk, or of the partition with the log.
+/// The number of a sector, counted from the start of the disk, or from the start of the partition
+/// with the log.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Sector(pub u64);
 
@@ -14,13 +15,13 @@ pub struct Sector(pub u64);
 pub struct Disk {
     /// The number of sectors.
     pub sectors: u64,
-    /// Whether all writes completed before a completed flush survive a power cut. A write-through
-    /// device, where writes survive once they complete, is durable too. A device that is not
-    /// durable must not hold mail.
+    /// Whether a completed flush makes all writes that completed before it survive a power cut. A
+    /// write-through device, on which every completed write survives, is durable too. A device that
+    /// is not durable must not store mail.
     pub durable: bool,
 }
 
-/// Chosen by the requester, and returned with the completion.
+/// A value that the requester chooses, and that the completion returns.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DiskToken(pub u64);
 
@@ -29,7 +30,7 @@ pub struct DiskToken(pub u64);
 pub enum DiskOperation {
     /// Fill the buffer from the disk.
     Read,
-    /// Write the buffer to the disk. Durable only after a later flush.
+    /// Write the buffer to the disk. The data is durable only after a later flush.
     Write,
     /// Make every write that completed before this request was queued survive a power cut. The
     /// buffer is empty.
@@ -45,7 +46,7 @@ pub struct DiskRequest {
     pub operation: DiskOperation,
     /// The first sector; zero for a flush.
     pub sector: Sector,
-    /// A multiple of [`SECTOR_BYTES`] long; empty for a flush.
+    /// The data. Its length is a multiple of [`SECTOR_BYTES`]; empty for a flush.
     pub buffer: Box<[u8]>,
 }
 
@@ -54,7 +55,7 @@ pub struct DiskRequest {
 pub struct DiskCompletion {
     /// The request's token.
     pub token: DiskToken,
-    /// Its operation.
+    /// The request's operation.
     pub operation: DiskOperation,
     /// The result. After an error the contents of the buffer, or of the sectors, are unknown.
     pub result: Result<(), DiskError>,
@@ -67,8 +68,8 @@ pub struct DiskCompletion {
 pub enum DiskError {
     /// The device reports an error for these sectors, or for the flush.
     Failed,
-    /// The request is outside of the disk, or its length is no multiple of a sector.
+    /// The request is outside of the disk, or its length is not a multiple of a sector.
     OutOfRange,
-    /// The device no longer answers.
+    /// The device has stopped answering.
     Gone,
 }

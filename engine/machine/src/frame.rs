@@ -1,4 +1,4 @@
-//! Frames: received ones, ones to send, and the offloads of the card.
+//! Received frames, frames to send, and the offloads of the card.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -26,9 +26,9 @@ pub struct Card {
     pub mtu: u16,
     /// The work that the card does for the engine.
     pub offloads: Offloads,
-    /// The number of queue pairs in use, at least one. The cores with the lower numbers receive and
-    /// send on one each. A core without one is not asked for frames and given none: other cores
-    /// receive and send for it.
+    /// The number of queue pairs in use, at least one. The cores with the lowest numbers have one
+    /// pair each. A core without a pair receives and sends no frames itself: other cores do that
+    /// for it.
     pub queues: u8,
 }
 
@@ -40,24 +40,25 @@ pub struct Offloads {
     /// Splits an [`OutgoingFrame`] of TCP over IPv4 into frames of [`OutgoingFrame::segment_bytes`]
     /// each.
     pub segmentation_ipv4: bool,
-    /// The same over IPv6.
+    /// Splits an [`OutgoingFrame`] of TCP over IPv6 into frames of [`OutgoingFrame::segment_bytes`]
+    /// each.
     pub segmentation_ipv6: bool,
 }
 
 impl Offloads {
-    /// Whether the card splits frames like this one.
+    /// Whether the card can split `frame`.
     #[inline]
     pub fn can_cut(&self, frame: &OutgoingFrame<'_>) -> bool {
         if frame.is_ipv6() { self.segmentation_ipv6 } else { self.segmentation_ipv4 }
     }
 }
 
-/// What is known of the transport checksum of a received frame.
+/// The state of the transport checksum of a received frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Checksum {
-    /// It was not checked, so the engine must check it.
+    /// The checksum was not verified, so the engine must verify it.
     Unknown,
-    /// The card has verified it, or the frame never left the memory of this host.
+    /// The card has verified the checksum, or the frame never left the memory of this host.
     Verified,
 }
 
@@ -84,29 +85,30 @@ impl Frame {
         self.buffer.get(self.range.clone()).unwrap_or_default()
     }
 
-    /// The same, to be changed in place.
+    /// The bytes of the frame from its Ethernet header on, mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.buffer.get_mut(self.range.clone()).unwrap_or_default()
     }
 
-    /// What is known of the transport checksum.
+    /// The state of the transport checksum.
     pub fn checksum(&self) -> Checksum {
         self.checksum
     }
 
-    /// The whole buffer, for the card that owns it.
+    /// Returns the whole buffer, for the card that owns it.
     pub fn into_buffer(self) -> Box<[u8]> {
         self.buffer
     }
 }
 
-/// Bytes in one [`Block`]. A page of 4 KB with its head fits, and is then one TLS record.
+/// Bytes in one [`Block`]. A page of 4 KB fits in a block together with the head of its reply, so
+/// both are sent in one TLS record.
 pub const BLOCK_BYTES: usize = 8192;
 
-/// The unit in which bytes to be sent are held until the peer has acknowledged them.
+/// A buffer for bytes to send. It is kept until the peer has acknowledged the bytes.
 pub type Block = [u8; BLOCK_BYTES];
 
-/// Bytes to send, shared between the card and the connection, which may have to send them again.
+/// Bytes to send. The card shares them with the connection, which may have to send them again.
 #[derive(Clone, Debug)]
 pub struct Piece {
     source: Source,
@@ -135,8 +137,8 @@ impl Piece {
         Piece { range: range.start.min(end)..end, source: Source::Block(block) }
     }
 
-    /// The first `length` bytes of a `block` that belongs to no pool. Its creator keeps it, and
-    /// many connections can send it without a copy.
+    /// The first `length` bytes of a `block` that belongs to no pool. The creator of the block
+    /// keeps it, and many connections can send it without a copy.
     pub fn from_shared(block: Arc<Block>, length: u32) -> Piece {
         Piece { range: 0..length.min(BLOCK_BYTES as u32), source: Source::Shared(block) }
     }
@@ -155,13 +157,13 @@ impl Piece {
         self.range.len()
     }
 
-    /// Whether it has no bytes.
+    /// Whether the piece is empty.
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
     }
 
-    /// The part of this piece at `range`, counted from its own first byte. A part outside is cut
-    /// off.
+    /// The part of this piece at `range`, which counts from the first byte of the piece. The part
+    /// of the range outside of the piece is cut off.
     pub fn part(&self, range: Range<usize>) -> Piece {
         let end = range.end.min(self.len());
         let start = range.start.min(end);
@@ -172,7 +174,8 @@ impl Piece {
         }
     }
 
-    /// The block of the piece, for the pool that lent it. `None` if it comes from no pool.
+    /// Returns the block of the piece, for the pool that lent it. `None` if the bytes belong to no
+    /// pool.
     pub fn into_block(self) -> Option<Arc<Block>> {
         match self.source {
             Source::Static(_) | Source::Shared(_) => None,
@@ -181,51 +184,52 @@ impl Piece {
     }
 }
 
-/// The most bytes of headers in one [`OutgoingFrame`]: Ethernet 14, IPv6 40, TCP 60, and some to
-/// spare.
+/// The maximum number of bytes of headers in one [`OutgoingFrame`]: Ethernet 14, IPv6 40, TCP 60,
+/// and some spare bytes.
 pub const HEAD_BYTES_MAX: usize = 128;
 
-/// The most pieces in one [`OutgoingFrame`].
+/// The maximum number of pieces in one [`OutgoingFrame`].
 pub const PIECES_MAX: usize = 17;
 
-/// Where the card writes the transport checksum that it computes.
+/// The place where the card writes the transport checksum that it computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChecksumOffload {
-    /// The first byte summed, counted from the start of the frame. The sum runs to the end of the
-    /// frame.
+    /// The offset of the first byte that the checksum covers, counted from the start of the frame.
+    /// The checksum covers all bytes from there to the end of the frame.
     pub start: u16,
-    /// The place of the sum, counted from `start`. The field already holds the sum of the pseudo
-    /// header.
+    /// The offset of the checksum field, counted from `start`. The field already has the sum of the
+    /// pseudo header.
     pub offset: u16,
 }
 
 /// A frame to send.
 #[derive(Clone, Copy, Debug)]
 pub struct OutgoingFrame<'a> {
-    /// All headers, and any small payload. At most [`HEAD_BYTES_MAX`] bytes if `payload` is not
-    /// empty, at most one frame otherwise. The card copies it.
+    /// All headers, and possibly a small payload. At most [`HEAD_BYTES_MAX`] bytes if `payload` is
+    /// not empty, or else at most one frame. The card copies the head.
     pub head: &'a [u8],
-    /// The bytes after the head: at most [`PIECES_MAX`] pieces, 65,535 bytes in all with the head.
+    /// The bytes after the head: at most [`PIECES_MAX`] pieces. Head and payload together have at
+    /// most 65,535 bytes.
     pub payload: &'a [Piece],
-    /// The transport checksum that the card fills in. `None` if the head already has it.
+    /// The transport checksum that the card fills in. `None` if the head already has its checksum.
     pub checksum: Option<ChecksumOffload>,
-    /// Payload bytes in each frame that the card splits this one into. `None` for a frame that fits
-    /// the MTU.
+    /// The number of payload bytes in each of the frames that the card splits this frame into.
+    /// `None` for a frame that fits the MTU.
     pub segment_bytes: Option<NonZeroU16>,
 }
 
 impl OutgoingFrame<'_> {
-    /// Whether the frame carries IPv6, as its head says. A card that splits it must know.
+    /// Whether the Ethernet header names IPv6. A card that splits the frame needs this information.
     #[inline]
     pub fn is_ipv6(&self) -> bool {
         self.head.get(12..14).is_some_and(|kind| kind == [0x86, 0xdd])
     }
 }
 
-/// Why a frame was not queued.
+/// The reason why a frame was not queued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransmitError {
-    /// The card's ring has no space: try again in a later turn.
+    /// The card's ring has no space. The caller tries again in a later turn.
     Full,
     /// The frame breaks a limit of [`OutgoingFrame`], so it will never be sent.
     Malformed,

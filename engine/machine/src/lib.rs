@@ -1,17 +1,19 @@
 //! The interface between the engine and its machine: the trait [`Machine`] and its value types.
 //!
-//! The world is a parameter. The engine reaches time, randomness, frames, sectors and the console
-//! only through this trait. Each implementation is a machine: the bare PC, a Linux process, one
-//! actor of a simulation. A machine with several cores is several [`Machine`]s. Messages between
-//! its cores go through rings beside them. This crate is floor 0. It contains no code that acts,
-//! except the lines to be printed ([`ConsoleLines`]) and the table of services ([`SERVICES`]).
+//! The engine gets time, randomness, frames, sectors and the console only through this trait. Each
+//! implementation is a kind of machine: the bare PC, a Linux process, or a part of a simulation. A
+//! machine with several cores has one [`Machine`] for each core. The cores exchange messages
+//! through rings, which are not part of the trait. This crate depends on no other crate of the
+//! engine. Besides the trait and its types it contains only the lines to be printed
+//! ([`ConsoleLines`]) and the table of services ([`SERVICES`]).
 //!
 //! Invariants that every implementation keeps, and that the engine relies on:
 //! - No call waits. Slow work is requested, and its completion is fetched in a later turn.
-//! - Only the owner of a buffer touches it. A frame or a disk buffer that was handed over is gone
-//!   until it is returned. A [`Piece`] that was handed over is shared, and only read from then on.
+//! - Only the owner of a buffer accesses it. A frame or a disk buffer that was handed over belongs
+//!   to the receiver until it is returned. A [`Piece`] that was handed over is shared, and from
+//!   then on only read.
 //! - Time never goes back between two starts of the machine.
-//! - Data from a device is not trusted: lengths and contents are claims of the sender.
+//! - The engine does not trust data from a device: lengths and contents are claims of the sender.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -53,10 +55,12 @@ pub trait Machine: Entropy {
     /// The time since the machine started, read once a turn.
     fn now(&mut self) -> Instant;
 
-    /// The time of day. It may jump, in both directions, so nothing is ordered or timed by it.
+    /// The time of day. It may jump in both directions, so the engine does not use it to order
+    /// events or to measure durations.
     fn wall_clock(&mut self) -> UnixTime;
 
-    /// The build time of the program, as far as it is known. It never runs before that. Constant.
+    /// The build time of the program, or 0 if unknown. The program cannot run before this time.
+    /// Constant.
     fn program_date(&self) -> UnixTime {
         UnixTime::default()
     }
@@ -67,19 +71,19 @@ pub trait Machine: Entropy {
     /// The properties of the network card. Constant while the machine runs.
     fn card(&self) -> Card;
 
-    /// The next frame that arrived, oldest first. Its buffer belongs to the card:
-    /// [`Machine::give_back`] returns it.
+    /// The oldest received frame. Its buffer belongs to the card: [`Machine::give_back`] returns
+    /// it.
     fn receive(&mut self) -> Option<Frame>;
 
     /// Returns the buffer of a received frame to the card.
     fn give_back(&mut self, frame: Frame);
 
-    /// Queues one frame for sending. The head is copied, and the pieces are shared until the card
-    /// has sent them.
+    /// Queues one frame for sending. The card copies the head, and shares the pieces until it has
+    /// sent them.
     ///
-    /// Errors: [`TransmitError::Full`] if the card's ring has no space. Nothing was queued then,
-    /// and the caller tries again in a later turn. A machine that sleeps after that wakes when
-    /// there is space.
+    /// Errors: [`TransmitError::Full`] if the card's ring has no space. Then the frame was not
+    /// queued, and the caller tries again in a later turn. If the machine sleeps after this error,
+    /// it wakes when the ring has space.
     fn transmit(&mut self, frame: &OutgoingFrame<'_>) -> Result<(), TransmitError>;
 
     /// The properties of the disk. Constant while the machine runs.
@@ -90,22 +94,22 @@ pub trait Machine: Entropy {
     /// Errors: the request itself if the queue has no space.
     fn request(&mut self, request: DiskRequest) -> Result<(), DiskRequest>;
 
-    /// The next disk request that completed, in any order.
+    /// The next completion of a disk request. Requests may complete in any order.
     fn completed(&mut self) -> Option<DiskCompletion>;
 
-    /// Ends the sleep of another core of this machine: now, or as soon as it falls asleep. The
-    /// core's next turn finds everything that was put into a ring before this call.
+    /// Wakes another core of this machine: now, or as soon as that core begins to sleep. The next
+    /// turn of that core finds everything that was put into a ring before this call.
     fn wake(&mut self, core: CoreId);
 
-    /// Tells the card and the disk about all requests since the last call: one doorbell each, at
-    /// the end of a turn.
+    /// Notifies the card and the disk of all requests since the last call. The engine calls it at
+    /// the end of a turn, so each device gets at most one notification.
     fn ring_doorbells(&mut self);
 
-    /// Whether the memory reserve is in use. Then the engine takes no more memory for clients, and
-    /// frees a part of what some of them hold. Asked at the start of each turn.
+    /// Whether the memory reserve is in use. If so, the engine takes no more memory for clients,
+    /// and frees memory of some clients. The engine calls it at the start of each turn.
     fn is_low_on_memory(&mut self) -> bool;
 
-    /// Whether the operator asked the machine to stop. Stays true afterwards. Only the first core
-    /// is asked.
+    /// Whether the operator has asked the machine to stop. Once true, the result stays true. Only
+    /// the engine of the first core calls it.
     fn stop_requested(&mut self) -> bool;
 }

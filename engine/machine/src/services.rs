@@ -1,4 +1,4 @@
-//! The services: which protocol is on which port.
+//! The services: the protocol, the port and the use of TLS of each.
 
 /// A protocol that a connection speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -7,16 +7,16 @@ pub enum Protocol {
     Smtp,
     /// RFC 6409: mail from clients with an account here.
     Submission,
-    /// RFC 1939.
+    /// RFC 1939: access to a mailbox.
     Pop3,
-    /// RFC 9112.
+    /// RFC 9112: web pages and the webmail.
     Http,
-    /// RFC 9113: a client may choose it with ALPN in place of HTTP/1.1.
+    /// RFC 9113: a client may choose HTTP/2 by ALPN instead of HTTP/1.1.
     Http2,
 }
 
 impl Protocol {
-    /// The protocol of a connection to a service that offers this one. `choice`: the protocol that
+    /// The protocol of a connection to a service with this protocol. `choice`: the protocol that
     /// the client chose by ALPN.
     pub fn chosen(self, choice: Option<&[u8]>) -> Protocol {
         match (self, choice) {
@@ -32,11 +32,12 @@ const HTTP2: &[u8] = b"h2";
 /// How a service uses TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Security {
-    /// It does not.
+    /// The service has no TLS.
     None,
-    /// When the client asks for it: STARTTLS (RFC 3207), STLS (RFC 2595). This needs a certificate.
+    /// TLS begins when the client asks for it: STARTTLS (RFC 3207), STLS (RFC 2595). This needs a
+    /// certificate.
     OnRequest,
-    /// From the first byte (RFC 8314).
+    /// TLS begins with the first byte (RFC 8314).
     Implicit,
 }
 
@@ -45,9 +46,9 @@ pub enum Security {
 pub struct ServiceEntry {
     /// The TCP port.
     pub port: u16,
-    /// The protocol there.
+    /// The protocol on this port.
     pub protocol: Protocol,
-    /// Its use of TLS.
+    /// How the service uses TLS.
     pub security: Security,
     /// The ALPN names of the protocol (RFC 7301).
     pub alpn: &'static [&'static [u8]],
@@ -68,11 +69,11 @@ pub const HTTP: ServiceEntry = in_the_clear(80, Protocol::Http, Security::None, 
 pub const SUBMISSIONS: ServiceEntry = over_tls(465, Protocol::Submission, &[], "submissions");
 /// Mailbox access, over TLS only.
 pub const POP3S: ServiceEntry = over_tls(995, Protocol::Pop3, &[b"pop3"], "POP3S");
-/// Web pages and personal pages, over TLS.
+/// Web pages and the webmail, over TLS.
 pub const HTTPS: ServiceEntry = over_tls(443, Protocol::Http, &[HTTP2, b"http/1.1"], "HTTPS");
 
-/// All services, in the order in which they are announced. Those with implicit TLS need a
-/// certificate.
+/// All services, in the order in which the console announces them. The services with implicit TLS
+/// need a certificate.
 pub const SERVICES: &[ServiceEntry] = &[SMTP, POP3, HTTP, SUBMISSION, SUBMISSIONS, POP3S, HTTPS];
 
 const fn in_the_clear(

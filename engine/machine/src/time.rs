@@ -1,5 +1,4 @@
-//! Instants, durations and the time of day. Each has a type of its own, so that they cannot be
-//! mixed up.
+//! Instants, durations and the time of day. Each has its own type, so that code cannot mix them up.
 
 use core::fmt;
 use core::ops::{Add, Sub};
@@ -46,10 +45,10 @@ impl Instant {
     /// The moment at which the machine started.
     pub const START: Instant = Instant(0);
 
-    /// Later than every other instant.
+    /// An instant that is later than every other.
     pub const NEVER: Instant = Instant(u64::MAX);
 
-    /// An optional deadline, for comparison with others.
+    /// The deadline, or [`Instant::NEVER`] if there is none, for comparison with other deadlines.
     #[inline]
     pub fn or_never(deadline: Option<Instant>) -> Instant {
         deadline.unwrap_or(Instant::NEVER)
@@ -93,7 +92,8 @@ impl UnixTime {
         self.0 / 1_000_000
     }
 
-    /// From decimal `digits`, the number of seconds since 1970. 0 if they are no number.
+    /// The time that is `digits` seconds after 1970, in decimal. The start of 1970 if `digits` is
+    /// not a number.
     pub const fn from_decimal_seconds(digits: &str) -> UnixTime {
         match u64::from_str_radix(digits, 10) {
             Ok(count) => UnixTime::from_seconds(count),
@@ -101,13 +101,13 @@ impl UnixTime {
         }
     }
 
-    /// `count` seconds after 1970.
+    /// The time `count` seconds after the start of 1970.
     pub const fn from_seconds(count: u64) -> UnixTime {
         UnixTime(count.saturating_mul(1_000_000))
     }
 }
-/// The time of one turn. The clocks are read once, at the start of the turn, so that all events in
-/// it agree.
+/// The time of one turn. The engine reads the clocks once, at the start of the turn, so that all
+/// events in the turn have the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Turn {
     /// The machine's clock.

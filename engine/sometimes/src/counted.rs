@@ -1,4 +1,4 @@
-//! Counters of places, and the random numbers that decide on mishaps.
+//! Counters of places, and the random numbers that decide whether mishaps happen.
 //!
 //! Invariant: the same seed, and the same calls in the same order, give the same answers.
 
@@ -21,7 +21,7 @@ pub fn reached(place: Place) {
     }
 }
 
-/// How often the place was reached in this process.
+/// The number of times that the place was reached in this process.
 pub fn count(place: Place) -> u64 {
     REACHED.get(place as usize).map_or(0, |count| count.load(Relaxed))
 }
@@ -38,39 +38,40 @@ pub fn happens(mishap: Mishap) -> bool {
     true
 }
 
-/// How often the mishap has happened in this process.
+/// The number of times that the mishap has happened in this process.
 pub fn happened(mishap: Mishap) -> u64 {
     HAPPENED.get(mishap as usize).map_or(0, |count| count.load(Relaxed))
 }
 
-/// Mishaps happen from now on. `seed` decides how often each one does: never, rarely or often.
+/// Lets mishaps happen from now on. `seed` decides how often each mishap happens: never, rarely or
+/// often.
 pub fn begin(seed: u64) {
     DICE.store(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, Relaxed);
     for chances in &CHANCES {
         let order = roll() % 32;
-        // Between one chance in 4 and one in 32,768.
+        // Each mishap that can happen has between one chance in 4 and one in 32,768.
         chances.store(if order < 14 { 2 << order } else { 0 }, Relaxed);
     }
     resume();
 }
 
-/// No mishap happens from now on.
+/// Lets no mishap happen from now on.
 pub fn end() {
     CHANCES.iter().for_each(|chances| chances.store(0, Relaxed));
     pause();
 }
 
-/// No mishap happens until [`resume`].
+/// Lets no mishap happen until [`resume`].
 pub fn pause() {
     IS_ON.store(false, Relaxed);
 }
 
-/// Mishaps happen again.
+/// Lets mishaps happen again.
 pub fn resume() {
     IS_ON.store(true, Relaxed);
 }
 
-/// The next 64 bits (xorshift64*; Vigna, 2016).
+/// The next random number (xorshift64*; Vigna, 2016).
 fn roll() -> u64 {
     let mut state = DICE.load(Relaxed);
     state ^= state >> 12;

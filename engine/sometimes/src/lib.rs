@@ -1,14 +1,15 @@
 //! Markers for simulations, which compile to nothing in the image.
 //!
-//! `sometimes!(Place)` marks a place that simulations must reach now and then. A simulation proves
-//! nothing about a place that it never reaches. `buggify!(Mishap)` makes a rare event common: a
-//! pool refuses, a budget is spent early, a wake-up is late. Such an event may happen anyway, and
-//! its caller handles it.
+//! `sometimes!(Place)` marks a place in the code that simulations must reach now and then. A
+//! simulation proves nothing about a place that it never reaches. `buggify!(Mishap)` makes a rare
+//! event common: a pool refuses, a budget is spent early, a wake-up is late. Each of these events
+//! may also happen without simulation, and the code handles it.
 //!
-//! Both do nothing unless the feature `counted` is on, which only the simulator uses. Then a run of
-//! many rooms fails if a place was never reached, or a mishap never happened. The seed that a room
-//! passes to [`begin`] decides on the mishaps. Only one room in a process may do so at a time.
-//! These statics are the only state under `engine/` that outlives an engine.
+//! Both macros do nothing unless the feature `counted` is on, which only the simulator uses. With
+//! the feature, a run of many machine rooms fails if a place was never reached, or a mishap never
+//! happened. The seed that a room passes to `begin` decides which mishaps happen. Only one room in
+//! a process may run between `begin` and `end` at a time. The counters are statics, the only state
+//! under `engine/` that outlives an engine.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -25,7 +26,7 @@ macro_rules! names {
         pub enum $kind { $($(#[doc = $doc])* $name,)* }
 
         impl $kind {
-            /// All of them.
+            /// All values, in their order.
             pub const ALL: &[$kind] = &[$($kind::$name,)*];
         }
     };
@@ -42,13 +43,14 @@ names! {
     ChunkMoved,
     /// Compaction has emptied a segment.
     SegmentCleaned,
-    /// There is no space for a message body.
+    /// The disk has no space for a message body.
     DiskFull,
     /// The disk has failed, so the store becomes read-only.
     ReadOnly,
     /// A message of the last group was torn, and is dropped.
     TornMessageDropped,
-    /// One copy of a block was damaged. A checkpoint must leave it behind.
+    /// One copy of a block was damaged. A checkpoint must write the block anew, so that the damage
+    /// is gone.
     CopyDamaged,
     /// A client disconnects before its deletions are complete.
     DeletionOrphaned,
@@ -56,27 +58,27 @@ names! {
     SessionSentAway,
     /// A client is refused because the server is full.
     CallerSentAway,
-    /// There is no buffer space for a greeting, so it waits.
+    /// A greeting waits, because it has no buffer space.
     GreetingPutOff,
     /// A segment for an unknown connection is passed around the cores.
     StraySent,
-    /// Such a segment has found its core.
+    /// A segment that was passed around has reached the core that knows its connection.
     StrayKept,
-    /// No core knows such a segment, and one of them answers it.
+    /// No core knows the connection of a segment that was passed around, and one core answers it.
     StrayUnknown,
-    /// A core passes a received frame to the core that it is for.
+    /// A core passes a received frame to the core that has its connection.
     FrameSteered,
-    /// A ring between cores is full, and there is more to send.
+    /// A ring between cores is full, and more messages wait.
     RingFull,
     /// A frame is sent through another core.
     ParcelSent,
-    /// The card has no space for a frame that another core sends through this one.
+    /// The card has no space for a frame that another core sends through this core.
     ParcelWaits,
     /// A message for an account of another core waits for a page of memory.
     NoPage,
-    /// The store is busy when a request of another core arrives.
+    /// A request of another core arrives while the store is busy.
     ShardRequestWaits,
-    /// Messages of other cores wait to begin.
+    /// Deliveries of other cores wait to begin.
     RemoteBeginWaits,
     /// A message is for accounts of several cores.
     MultiShardMessage,
@@ -84,7 +86,7 @@ names! {
     RemoteDeliveryRefused,
     /// A message of another core is abandoned.
     RemoteDeliveryAborted,
-    /// There are too many TLS handshakes for another one.
+    /// The maximum number of TLS handshakes is reached.
     HandshakesFull,
     /// A handshake fails.
     HandshakeFailed,
@@ -100,15 +102,15 @@ names! {
     SentAtWebmail,
     /// By the room: the webmail delays a message (undo send).
     HeldAtWebmail,
-    /// By the room: the sending of such a message is undone.
+    /// By the room: the webmail undoes the sending of a delayed message.
     TakenBackAtWebmail,
-    /// By the room: an undo comes too late, after the message has left.
+    /// By the room: an undo arrives too late, after the message was sent.
     TooLateAtWebmail,
     /// By the room: a draft is acknowledged.
     DraftKept,
     /// By the room: messages were moved in the webmail.
     MovedAtWebmail,
-    /// By the room: a client uses the ticket of a session that is over.
+    /// By the room: a client uses the ticket of a session that has ended.
     StrangerComes,
     /// The head of an outbox entry arrives in several parts.
     EntryHeadInParts,
@@ -123,21 +125,21 @@ names! {
 names! {
     /// A rare event that a simulation makes common.
     Mishap:
-    /// A phase of a turn may do only one thing.
+    /// A phase of a turn may process only one item.
     BudgetSpent,
-    /// A turn comes later than requested.
+    /// A turn begins later than requested.
     WakeUpLate,
     /// The disk accepts no more requests for now.
     DiskQueueFull,
-    /// There is no queue, or no block, for the output of a connection.
+    /// No queue or no block is free for the output of a connection.
     NoSendRoom,
-    /// There is no space for a segment after a gap.
+    /// A segment after a gap has no buffer space.
     NoRoomForGap,
     /// A SYN is answered with a cookie.
     CookieAlways,
     /// A client is refused because the server is full.
     HouseFull,
-    /// There is no record for a transaction.
+    /// No transaction record is free.
     NoTransaction,
     /// The store accepts no more deliveries for now.
     NoDelivery,
@@ -145,19 +147,19 @@ names! {
     NoRead,
     /// The journal of a shard is rewritten although it is short.
     CheckpointEarly,
-    /// The journal of a shard continues in another segment although there is space.
+    /// The journal of a shard continues in another segment although the current one has space.
     JournalSegmentEarly,
-    /// A segment is emptied although there is space.
+    /// Compaction empties a segment although the disk has space.
     CompactionEarly,
     /// A ring between cores is short.
     ShortRing,
-    /// There is no space for a frame on its way to another core.
+    /// A frame to another core has no space.
     NoRoomBetweenCores,
     /// All parcels of a core are in flight.
     NoParcel,
-    /// There are too many TLS handshakes for another one.
+    /// The maximum number of TLS handshakes counts as reached.
     NoHandshake,
-    /// A read of a body returns less than what is contiguous on the disk.
+    /// A read of a body returns fewer bytes than are contiguous on the disk.
     ShortRead,
 }
 
@@ -169,7 +171,7 @@ macro_rules! sometimes {
     };
 }
 
-/// Whether this rare event happens now, although nothing causes it. Never outside of simulations.
+/// Whether the simulation makes this rare event happen now. Always false outside of simulations.
 #[macro_export]
 macro_rules! buggify {
     ($mishap:ident) => {
