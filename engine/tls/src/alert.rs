@@ -1,4 +1,5 @@
-//! Alerts: why one side ends a connection (RFC 8446 section 6, RFC 5246 section 7.2).
+//! Alerts: the reasons with which one side ends a connection (RFC 8446 section 6, RFC 5246 section
+//! 7.2).
 
 use core::fmt;
 
@@ -17,7 +18,7 @@ impl Alert {
     pub(crate) const USER_CANCELED: Alert = Alert(90);
     pub(crate) const NO_RENEGOTIATION: Alert = Alert(100);
 
-    /// The two bytes of the alert. Every alert except `close_notify` is fatal here.
+    /// The two bytes of the alert. Every alert that we send is fatal, except `close_notify`.
     pub(crate) fn bytes(self) -> [u8; 2] {
         const WARNING: u8 = 1;
         const FATAL: u8 = 2;

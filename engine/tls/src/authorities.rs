@@ -1,12 +1,13 @@
-//! Certificate authorities for the names of servers: Mozilla's list for the web, and the ones that
-//! the administrator has named.
+//! Certificate authorities for the names of servers: Mozilla's list for the web, and the
+//! authorities that the administrator has named.
 //!
 //! A server that must prove its name shows a certificate for that name. The certificate must be
-//! valid today and must chain to one of these authorities. A certificate that the administrator has
-//! named itself, such as a self-signed one, needs no authority. Its name must match, and the server
-//! must have its key.
+//! valid today and must chain to one of these authorities. The administrator may also name the
+//! certificate of a server itself, such as a self-signed certificate. Such a certificate needs no
+//! authority. It must have the right name, and the server must have its key.
 //!
-//! A name may be an address. Then the certificate must contain it as an address.
+//! The name of a server may be an IP address. Then the certificate must contain the address, in the
+//! form for addresses.
 //!
 //! Implements: RFC 5280 section 6, RFC 9525.
 
@@ -27,13 +28,13 @@ use webpki_roots::TLS_SERVER_ROOTS;
 use crate::certificate::Certificate;
 use crate::client::{CertificatePolicy, Evidence};
 
-/// The most certificates that the administrator may name.
+/// The maximum number of certificates that the administrator may name.
 pub const AUTHORITIES_MAX: usize = 64;
 
 /// All trusted authorities. Cheap to clone.
 #[derive(Clone)]
 pub struct Authorities {
-    /// Includes the authorities of the web.
+    /// The authorities of the web, and the certificates that the administrator has named.
     roots: Arc<RootCertStore>,
     /// The certificates that the administrator has named.
     named: Arc<[CertificateDer<'static>]>,
@@ -42,13 +43,13 @@ pub struct Authorities {
 /// An error in a file of authorities.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotAuthorities {
-    /// It is not PEM.
+    /// The file is not PEM.
     BadPem,
-    /// It has no certificate.
+    /// The file has no certificate.
     None,
-    /// One of its certificates cannot be read.
+    /// One of the certificates in the file cannot be read.
     BadCertificate,
-    /// It makes more than [`AUTHORITIES_MAX`].
+    /// All files together have more than [`AUTHORITIES_MAX`] certificates.
     TooMany,
 }
 
@@ -93,8 +94,8 @@ impl Authorities {
         Ok(Authorities { roots: Arc::new(roots), named: named.into() })
     }
 
-    /// Whether the certificate, with its chain, leads to one of these authorities at this time (RFC
-    /// 5280 section 6).
+    /// Whether the certificate is valid at the time `now`, and its chain ends at one of these
+    /// authorities (RFC 5280 section 6).
     pub fn believe(&self, certificate: &Certificate, now: UnixTime) -> bool {
         let key = certificate.key();
         let Some((own, others)) = key.cert.split_first() else { return false };
@@ -125,7 +126,7 @@ impl fmt::Debug for Authorities {
     }
 }
 
-/// A server must prove its name by these authorities.
+/// The policy that a server must prove its name by these authorities.
 #[derive(Debug)]
 pub(crate) struct AuthorityPolicy(pub(crate) Authorities);
 

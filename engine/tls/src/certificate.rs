@@ -1,8 +1,8 @@
-//! A certificate with its chain and its key, read from two PEM files and checked before any client
-//! sees it.
+//! A certificate with its chain and its key. They are read from two PEM files, and checked before
+//! any client sees them.
 //!
-//! A key is refused if one signature takes longer than a turn may take: RSA of more than
-//! [`RSA_BITS_MAX`] bits.
+//! An RSA key of more than [`RSA_BITS_MAX`] bits is refused, because one signature would take
+//! longer than a turn may take.
 //!
 //! Implements: RFC 5280 sections 4.1.2.5 (validity) and 4.2.1.6 (names), RFC 7468 (PEM), RFC 5958
 //! and RFC 5915 (keys).
@@ -30,15 +30,15 @@ use crate::names;
 /// fits into its output buffer.
 pub const CHAIN_BYTES_MAX: usize = 12 * 1024;
 
-/// The longest RSA key, in bits. One signature with a key of 4096 bits takes 22 ms of a real core,
-/// which serves nothing else meanwhile.
+/// The longest RSA key, in bits. One signature with a key of 4096 bits takes 22 ms on a real core,
+/// and the core serves no client in that time.
 pub const RSA_BITS_MAX: usize = 3072;
 
-/// RSA in the key of a certificate (RFC 3279 section 2.3.1).
+/// The identifier of RSA in the key of a certificate (RFC 3279 section 2.3.1).
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
-/// The most bytes of an encoded RSA key in addition to its modulus: the exponent and the lengths of
-/// both.
+/// The maximum size of an encoded RSA key without its modulus: the exponent, and the lengths of
+/// both numbers.
 const RSA_AROUND_BYTES_MAX: usize = 32;
 
 /// A certificate, its chain and its key.
@@ -59,13 +59,13 @@ pub enum CertificateError {
     BadCertificatePem,
     /// A certificate cannot be read.
     BadCertificate,
-    /// The certificates are longer than [`CHAIN_BYTES_MAX`] together.
+    /// The certificates together are longer than [`CHAIN_BYTES_MAX`].
     ChainTooLong,
     /// The file has no private key.
     NoKey,
     /// The key file is not PEM.
     BadKeyPem,
-    /// The key is of no supported kind.
+    /// The key is of an unsupported kind.
     BadKey,
     /// The key is an RSA key of more than [`RSA_BITS_MAX`] bits.
     SlowKey,
@@ -107,10 +107,11 @@ impl fmt::Display for CertificateError {
 }
 
 impl Certificate {
-    /// Reads a certificate with its chain, the server's own certificate first, and its private key.
+    /// Reads a certificate with its chain, and its private key. The server's own certificate is the
+    /// first of the chain.
     ///
-    /// Errors: either is invalid, or they do not belong together. [`Certificate::check`] tells
-    /// whether the certificate is valid now.
+    /// Errors: the certificate or the key is invalid, or they do not belong together. The validity
+    /// period is not checked: [`Certificate::check`] does that.
     pub fn parse(certificates: &[u8], key: &[u8]) -> Result<Certificate, CertificateError> {
         let chain = CertificateDer::pem_slice_iter(certificates)
             .collect::<Result<Vec<_>, _>>()
@@ -142,7 +143,7 @@ impl Certificate {
         Ok(Certificate { key: Arc::new(key), names, valid_from, valid_until })
     }
 
-    /// Errors: it is not valid at the time `now`.
+    /// Checks the validity period. Errors: the certificate is not valid at the time `now`.
     pub fn check(&self, now: UnixTime) -> Result<(), CertificateError> {
         if now > self.valid_until {
             return Err(CertificateError::Expired(self.valid_until));
@@ -154,12 +155,12 @@ impl Certificate {
         }
     }
 
-    /// The start of its validity.
+    /// The start of the validity period.
     pub fn valid_from(&self) -> UnixTime {
         self.valid_from
     }
 
-    /// The end of its validity.
+    /// The end of the validity period.
     pub fn valid_until(&self) -> UnixTime {
         self.valid_until
     }
@@ -169,22 +170,23 @@ impl Certificate {
         self.names.iter().map(String::as_str)
     }
 
-    /// Whether it is valid for the host `name`, which may end in a dot.
+    /// Whether the certificate is valid for the host `name`, which may end in a dot.
     pub fn is_for(&self, name: &str) -> bool {
         self.names.iter().any(|own| names::matches(own, name))
     }
 
-    /// Whether some host is covered by both certificates.
+    /// Whether both certificates are valid for some host.
     pub fn shares_a_name_with(&self, other: &Certificate) -> bool {
         other.names().any(|name| self.is_for(name)) || self.names().any(|name| other.is_for(name))
     }
 
-    /// Whether it is valid for every host of `other`.
+    /// Whether this certificate is valid for every host of `other`.
     pub fn covers(&self, other: &Certificate) -> bool {
         !other.names.is_empty() && other.names().all(|name| self.is_for(name))
     }
 
-    /// SHA-256 of its own bytes, without the chain, which identifies it.
+    /// The SHA-256 hash of the server's own certificate, without the chain. It identifies the
+    /// certificate.
     pub fn fingerprint(&self) -> Fingerprint {
         let own = self.key.cert.first().map(|own| own.as_ref()).unwrap_or_default();
         let mut bytes = [0; SHA256_OUTPUT_LEN];
@@ -206,7 +208,7 @@ impl Certificate {
     }
 }
 
-/// SHA-256 of a certificate, in the notation of OpenSSL.
+/// The SHA-256 hash of a certificate, displayed in the notation of OpenSSL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fingerprint([u8; SHA256_OUTPUT_LEN]);
 
@@ -220,7 +222,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// A time in readable form.
+/// A time that is displayed in readable form.
 pub struct Day(pub UnixTime);
 
 impl fmt::Display for Day {
@@ -242,7 +244,7 @@ fn time_of(time: &x509_cert::time::Time) -> UnixTime {
     UnixTime::from_seconds(time.to_unix_duration().as_secs())
 }
 
-/// The DNS names among the subject's alternative names. The common name does not count (RFC 6125
+/// The DNS names among the subject's alternative names. The common name is ignored (RFC 6125
 /// section 6.4.4).
 fn names_of(certificate: &x509_cert::Certificate) -> Vec<String> {
     let names = certificate.tbs_certificate().get_extension::<SubjectAltName>().ok().flatten();

@@ -1,19 +1,18 @@
 //! TLS settings for outgoing connections: versions, algorithms, and the identity that a server must
 //! prove.
 //!
-//! No authority vouches for most MX hosts, and without TLS their mail would be sent in plaintext.
-//! So any certificate is accepted unless a policy says which one it must be. A passive listener
-//! reads nothing then. An active attacker in the path could remove the offer of TLS as well (RFC
-//! 7435 section 1.2, RFC 3207 section 6). The signature of such a server proves nothing more, so it
-//! is not verified. So even certificates and algorithms that no library supports any more are
-//! accepted.
+//! Most MX hosts have no certificate of a trusted authority. If we required one, their mail would
+//! be sent without TLS. So we accept any certificate, unless a policy requires a certain one. Then
+//! a passive listener cannot read the mail. An active attacker in the path could also remove the
+//! offer of TLS (RFC 7435 section 1.2, RFC 3207 section 6). The signature of such a server would
+//! prove no more, so it is not verified. So we accept even certificates and algorithms that
+//! libraries do not support.
 //!
-//! If a policy exists, the server must show a certificate that matches it, and must have its key.
-//! The policy is what its domain publishes (`dane`), or the authorities for its name
-//! (`authorities`).
+//! If a policy exists, the server must show a certificate that matches the policy, and must have
+//! the key of the certificate. The policy is either the TLSA records that its domain publishes
+//! (`dane`), or a list of authorities for its name (`authorities`).
 //!
-//! Session tickets are neither requested nor used, since a ticket would identify us on the next
-//! connection.
+//! We do not use session tickets, because a ticket would identify us on the next connection.
 //!
 //! Implements: RFC 3207, RFC 7435, RFC 6066 section 3 (SNI).
 
@@ -46,15 +45,16 @@ pub struct ClientSettings {
 }
 
 impl ClientSettings {
-    /// Accepts any server. `clock`: the clock of the core that handles the connections.
+    /// Settings that accept any server. `clock`: the clock of the core that handles the
+    /// connections.
     ///
     /// Errors: rustls refuses the settings.
     pub fn for_any_certificate(clock: &Clock) -> Result<ClientSettings, SettingsError> {
         ClientSettings::new(clock, Arc::new(Anybody))
     }
 
-    /// The server must match one of these TLSA records. `domain`: the recipient domain. `clock`:
-    /// set to the time of day.
+    /// Settings for a server that must match one of the TLSA records `published`. `domain`: the
+    /// recipient domain. `clock`: a clock that is set to the time of day.
     ///
     /// Errors: rustls refuses the settings.
     pub fn for_published(
@@ -65,8 +65,8 @@ impl ClientSettings {
         ClientSettings::new(clock, Arc::new(PolicyVerifier::by(Named::new(published, domain))))
     }
 
-    /// The server must prove the name by which it is called, which may be an address. `clock`: set
-    /// to the time of day.
+    /// Settings for a server that must prove its name, which may be an IP address, by
+    /// `authorities`. `clock`: a clock that is set to the time of day.
     ///
     /// Errors: rustls refuses the settings.
     pub fn for_vouched(
@@ -94,7 +94,8 @@ impl ClientSettings {
         Ok(ClientSettings { config: Arc::new(config) })
     }
 
-    /// `host`: the server name to send. With `None`, or a malformed name, no name is sent.
+    /// Begins a connection. `host`: the server name to send. With `None`, or a malformed name, the
+    /// client sends no name.
     pub(crate) fn begin(&self, host: Option<&str>) -> Result<UnbufferedClientConnection, Error> {
         let name = host.and_then(|host| ServerName::try_from(host.to_string()).ok());
         let name = name.unwrap_or(ServerName::IpAddress(IpAddr::V4(Ipv4Addr::from([0; 4]))));
@@ -102,7 +103,7 @@ impl ClientSettings {
     }
 }
 
-/// Signature schemes for servers that need no proof.
+/// The signature schemes that we offer to servers that need no proof.
 const SCHEMES: [SignatureScheme; 11] = [
     SignatureScheme::ECDSA_NISTP256_SHA256,
     SignatureScheme::ECDSA_NISTP384_SHA384,
@@ -117,7 +118,7 @@ const SCHEMES: [SignatureScheme; 11] = [
     SignatureScheme::RSA_PKCS1_SHA512,
 ];
 
-/// Accepts every server.
+/// A verifier that accepts every server.
 #[derive(Debug)]
 struct Anybody;
 
@@ -156,22 +157,22 @@ impl ServerCertVerifier for Anybody {
     }
 }
 
-/// The certificates that a server has shown, and the name that they must prove.
+/// The certificates that a server has shown, and the name that the certificates must prove.
 pub(crate) struct Evidence<'a> {
-    /// Its own certificate.
+    /// The server's own certificate.
     pub(crate) own: &'a CertificateDer<'a>,
     /// The other certificates of the chain, in any order.
     pub(crate) others: &'a [CertificateDer<'a>],
-    /// The name by which the server was called.
+    /// The name of the server that we connected to.
     pub(crate) called: &'a ServerName<'a>,
     now: UnixTime,
     algorithms: &'a WebPkiSupportedAlgorithms,
 }
 
 impl Evidence<'_> {
-    /// The server's own certificate, if it is valid today and chains to one of these roots.
+    /// The server's own certificate, if it is valid today and chains to one of `roots`.
     ///
-    /// Errors: it does not.
+    /// Errors: the certificate is not valid, or does not chain to one of them.
     pub(crate) fn vouched_for_by(
         &self,
         roots: &RootCertStore,
@@ -188,13 +189,14 @@ impl Evidence<'_> {
     }
 }
 
-/// Decides whether a certificate belongs to the server that was called.
+/// Decides whether a certificate belongs to the server that we connected to.
 pub(crate) trait CertificatePolicy: core::fmt::Debug + Send + Sync {
-    /// Errors: it does not.
+    /// Checks the certificate. Errors: the certificate does not belong to the server.
     fn check(&self, evidence: &Evidence<'_>) -> Result<(), Error>;
 }
 
-/// Accepts a server if its certificate matches, and if it has the key of that certificate.
+/// Accepts a server if its certificate matches the policy, and if the server has the key of that
+/// certificate.
 #[derive(Debug)]
 struct PolicyVerifier<J> {
     policy: J,

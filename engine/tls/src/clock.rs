@@ -1,4 +1,5 @@
-//! The time of day as it was last set: for the ages and keys of tickets.
+//! The clock for TLS: the time of day as it was last set. Tickets and the validity of certificates
+//! depend on it.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,8 +8,8 @@ use core::time::Duration;
 use machine::UnixTime;
 use rustls::time_provider::TimeProvider;
 
-/// A clock that is set from outside. The core that owns it sets it each turn from the clock of its
-/// machine.
+/// A clock that is set from outside. In each turn the core that owns the clock sets it to the time
+/// of its machine.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     seconds: Arc<AtomicU64>,

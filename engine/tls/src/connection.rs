@@ -1,4 +1,4 @@
-//! One connection: a handshake, then traffic, then nothing.
+//! One connection. It begins with a handshake, continues with traffic, and then is over.
 //!
 //! ```text
 //!   bytes arrived ──▸ receive ──▸ Work ──▸ work ──▸ … ──▸ Established
@@ -18,20 +18,21 @@ use crate::protection::SplitPlaintext;
 use crate::settings::TlsSettings;
 use crate::traffic::Traffic;
 
-/// The most bytes of memory that a connection takes after its handshake.
+/// The maximum number of bytes of memory that a connection takes after its handshake.
 pub const CONNECTION_BYTES_MAX: usize = 2 * 1024;
 
-/// The most bytes of memory that a connection takes during its handshake.
+/// The maximum number of bytes of memory that a connection takes during its handshake.
 pub const HANDSHAKE_BYTES_MAX: usize = 16 * 1024;
 
-/// A connection: 16 bytes, plus what they point to.
+/// A connection. It has 16 bytes, which point to a heap allocation during the handshake and the
+/// traffic.
 pub struct Connection {
     expect: Expect,
 }
 
 const _: () = assert!(size_of::<Connection>() <= 16);
 
-/// What the connection waits for.
+/// The input that the connection waits for.
 enum Expect {
     /// The rest of the handshake.
     Handshake(Box<Handshake>),
@@ -44,9 +45,10 @@ enum Expect {
 /// The result of offering bytes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Progress {
-    /// This many bytes at the start of the offered bytes are not needed any more.
+    /// The number of bytes at the start of the offered bytes that are processed. Do not offer them
+    /// again.
     pub done: usize,
-    /// This many bytes were written to the output buffer. Send them before anything else.
+    /// The number of bytes written to the output buffer. Send them before any other output.
     pub written: usize,
     /// The event.
     pub event: TlsEvent,
@@ -61,18 +63,19 @@ impl Progress {
 /// An event of a connection.
 #[derive(Clone, PartialEq, Debug)]
 pub enum TlsEvent {
-    /// There is no whole record. Offer the bytes again, with more.
+    /// The offered bytes contain no whole record. Offer them again, with more.
     Bytes,
-    /// A handshake record is there. Call [`Connection::work`] when there is time for it.
+    /// A handshake record has arrived. Call [`Connection::work`] when the core has time for it.
     Work,
-    /// No event. Offer the rest.
+    /// No event happened. Offer the rest of the bytes.
     Nothing,
     /// The handshake is complete.
     Established(NegotiatedParameters),
-    /// This many bytes of plaintext are in the buffer, after the bytes that are done. Tell
-    /// [`Connection::taken`] how many of them were taken. Offer the others again, unchanged.
+    /// This number of bytes of plaintext is in the buffer, after the processed bytes. Report the
+    /// number of plaintext bytes that the session took to [`Connection::taken`]. Offer the other
+    /// bytes again, unchanged.
     Plaintext(usize),
-    /// The peer will send no more.
+    /// The peer has sent `close_notify`, and will send no more data.
     PeerClosed,
     /// The connection is over.
     Failed(Failure),
@@ -81,7 +84,8 @@ pub enum TlsEvent {
 /// The result of the negotiation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NegotiatedParameters {
-    /// The application protocol, one of [`crate::Offer`]. `None` if the client has named none.
+    /// The application protocol, one of those in [`crate::Offer`]. `None` if the client has named
+    /// none.
     pub protocol: Option<&'static [u8]>,
     /// Whether the session was resumed with a ticket, without a signature.
     pub is_resumed: bool,
@@ -101,24 +105,24 @@ pub enum TlsVersion {
 /// The result of encrypting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Encrypted {
-    /// This many bytes of the plaintext were taken.
+    /// The number of bytes of the plaintext that were encrypted.
     pub taken: usize,
-    /// This many bytes were written.
+    /// The number of bytes written to the output buffer.
     pub written: usize,
 }
 
 impl Connection {
-    /// A client has connected, or is about to start TLS.
+    /// Makes the server side of a connection. The client has connected, or is about to start TLS.
     ///
     /// Errors: rustls refuses the settings.
     pub fn accept(settings: &TlsSettings) -> Result<Connection, Failure> {
         Ok(Connection { expect: Expect::Handshake(Box::new(Handshake::new(settings)?)) })
     }
 
-    /// We have connected to a server, and are about to start TLS. The client sends first, so
+    /// Makes the client side of a connection to a server. The client sends first, so
     /// [`TlsEvent::Work`] is due before any byte has arrived.
     ///
-    /// `host`: the server name to send, by which the server selects its certificate.
+    /// `host`: the server name to send. The server selects its certificate by this name.
     ///
     /// Errors: rustls refuses the settings.
     pub fn connect(settings: &ClientSettings, host: Option<&str>) -> Result<Connection, Failure> {
@@ -127,7 +131,7 @@ impl Connection {
         })
     }
 
-    /// Looks at the first record among the bytes that are not done, and decrypts it in place.
+    /// Processes the first record of `bytes`, and decrypts it in place.
     ///
     /// `out`: an output buffer of [`crate::FLIGHT_BYTES_MAX`] bytes.
     pub fn receive(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
@@ -138,10 +142,10 @@ impl Connection {
         }
     }
 
-    /// The session needs more plaintext than is at the start of `bytes`. Decrypts the next record
-    /// too, and moves the earlier plaintext directly before its plaintext. The rest is as in
-    /// [`Connection::receive`]. `bytes` begins with that plaintext, and has space for it and two
-    /// records.
+    /// Decrypts the next record, for a session that needs more plaintext than is at the start of
+    /// `bytes`. Moves the earlier plaintext directly before the new plaintext. Otherwise as
+    /// [`Connection::receive`]. `bytes` begins with the earlier plaintext, and has space for that
+    /// and two records.
     pub fn more(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
         match &mut self.expect {
             Expect::Traffic(traffic) => traffic.more(bytes, out),
@@ -178,8 +182,8 @@ impl Connection {
         }
     }
 
-    /// The session took the first `count` bytes of [`TlsEvent::Plaintext`]. Returns the number of
-    /// bytes at the start of the stream that are done now.
+    /// Reports that the session took the first `count` bytes of [`TlsEvent::Plaintext`]. Returns
+    /// the number of bytes at the start of the stream that are processed now.
     pub fn taken(&mut self, count: usize) -> usize {
         match &mut self.expect {
             Expect::Traffic(traffic) => traffic.taken(count),
@@ -187,8 +191,8 @@ impl Connection {
         }
     }
 
-    /// The number of bytes at the start of the stream that were changed in place. Offer them again
-    /// unchanged. They are plaintext that was not taken, or parts of a handshake message.
+    /// The number of bytes at the start of the stream that must be offered again unchanged. They
+    /// are plaintext that was not taken, or parts of a handshake message.
     pub fn held(&self) -> usize {
         match &self.expect {
             Expect::Handshake(handshake) => handshake.held(),
@@ -197,9 +201,9 @@ impl Connection {
         }
     }
 
-    /// The number of bytes that the stream must have before another call can make progress. So a
-    /// long record is examined when it begins and when it is complete, and not for each of its
-    /// segments.
+    /// The number of bytes that the stream must have before another call can make progress. With
+    /// this number the caller examines a long record only at its beginning and when it is complete, and
+    /// not for each of its segments.
     pub fn wanted(&self) -> usize {
         match &self.expect {
             Expect::Handshake(handshake) => handshake.wanted(),
@@ -223,7 +227,7 @@ impl Connection {
     }
 
     /// Writes a `close_notify` alert, once. Returns the number of bytes written. Records that
-    /// arrive are still decrypted.
+    /// arrive after this are still decrypted.
     pub fn close(&mut self, into: &mut [u8]) -> usize {
         match &mut self.expect {
             Expect::Traffic(traffic) => traffic.close(into),
@@ -231,7 +235,7 @@ impl Connection {
         }
     }
 
-    /// Pretends that our key may encrypt only `left` more records.
+    /// Makes the key behave as if it may encrypt only `left` more records.
     #[cfg(test)]
     pub(crate) fn leave(&mut self, left: u64) {
         if let Expect::Traffic(traffic) = &mut self.expect {

@@ -1,13 +1,13 @@
-//! DANE: which certificate or key a server must show, as published in its TLSA records.
+//! DANE: a server must show a certificate or key that its domain publishes in TLSA records.
 //!
-//! A record may name the server's own certificate. Then nothing else of the certificate counts: no
-//! name, no validity period, no issuer. Or a record names the certificate of an authority, which
-//! the server sends along. Then the server's certificate must chain to it, be valid today and be
-//! for the server's name.
+//! A record may name the server's own certificate. Then the name, the validity period and the
+//! issuer in the certificate are ignored. Or a record names the certificate of an authority, which
+//! the server sends too. Then the server's certificate must chain to that authority, be valid today
+//! and be for the server's name.
 //!
 //! Usages 0 and 1 rely on the public authorities and are unusable for mail (RFC 7672 section
-//! 3.1.3). An authority that the server does not send is not used here, even if its full
-//! certificate is published.
+//! 3.1.3). An authority is used only if the server sends its certificate, even if a record has the
+//! full certificate.
 //!
 //! Implements: RFC 6698 section 2.1, RFC 7671 sections 5.1 and 5.2, RFC 7672 section 3.
 
@@ -22,7 +22,7 @@ use rustls_pki_types::{CertificateDer, ServerName};
 
 use crate::client::{CertificatePolicy, Evidence};
 
-/// One TLSA record: what a domain publishes about the certificates of its server.
+/// One TLSA record, by which a domain describes the certificate of its server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Published {
     usage: CertificateUsage,
@@ -31,7 +31,7 @@ pub struct Published {
     data: Box<[u8]>,
 }
 
-/// The certificate that the record describes.
+/// The kind of certificate that a record describes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CertificateUsage {
     /// DANE-TA(2): the certificate of an authority.
@@ -40,16 +40,16 @@ enum CertificateUsage {
     Own,
 }
 
-/// The part of the certificate.
+/// The part of the certificate that a record describes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Selector {
-    /// Cert(0): all of it.
+    /// Cert(0): the whole certificate.
     Certificate,
-    /// SPKI(1): its key.
+    /// SPKI(1): the key of the certificate.
     Key,
 }
 
-/// The form in which the part is published.
+/// The form in which a record has this part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Matching {
     /// Full(0)
@@ -59,7 +59,7 @@ enum Matching {
 }
 
 impl Published {
-    /// A record, by the numbers of RFC 6698 section 2.1. `None` if it is unusable.
+    /// Makes a record from the numbers of RFC 6698 section 2.1. `None` if the record is unusable.
     pub fn read(usage: u8, selector: u8, matching: u8, data: &[u8]) -> Option<Published> {
         let usage = match usage {
             2 => CertificateUsage::Authority,
@@ -98,13 +98,13 @@ impl Published {
     }
 }
 
-/// A server must match one of these TLSA records.
+/// The policy that a server must match one of these TLSA records.
 #[derive(Debug)]
 pub(crate) struct Named {
     published: Vec<Published>,
-    /// The recipient domain. If a published authority vouches for the server, a certificate for
-    /// this domain is valid too (RFC 7672 section 3.2.2). `None` if the domain is no valid name for
-    /// a certificate.
+    /// The recipient domain. If the certificate chains to a published authority, it may be for this
+    /// domain instead of the server's name (RFC 7672 section 3.2.2). `None` if the domain is not a
+    /// valid name for a certificate.
     domain: Option<ServerName<'static>>,
 }
 
@@ -117,8 +117,8 @@ impl Named {
         self.published.iter().filter(move |published| published.usage == usage)
     }
 
-    /// Checks that a published authority, which the server sent, vouches for the certificate today,
-    /// by the server's name or the domain.
+    /// Checks that the certificate is valid today, chains to a published authority whose
+    /// certificate the server sent, and is for the server's name or the domain.
     fn is_vouched_for(&self, evidence: &Evidence<'_>) -> Result<(), Error> {
         let mut authorities = RootCertStore::empty();
         let is_published = |shown: &&CertificateDer<'_>| {

@@ -6,7 +6,8 @@ use rustls::{CertificateError, Error};
 
 use crate::alert::Alert;
 
-/// Why a connection failed: for the log. The peer got an alert, unless it sent one itself.
+/// The reason why a connection failed, for the log. We have sent an alert, unless the peer has sent
+/// one itself.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Failure {
     /// The handshake failed.
@@ -19,10 +20,10 @@ pub enum Failure {
     PeerLeft,
 }
 
-/// The category of a failure: for counters.
+/// The category of a failure, for counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FailureCategory {
-    /// The two sides share no version, algorithm or protocol.
+    /// The two sides have no common version, algorithm or protocol.
     NoCommonGround,
     /// The bytes are not TLS, or were changed on the way.
     Broken,
@@ -33,12 +34,12 @@ pub enum FailureCategory {
 /// The fault of a certificate that a server has shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CertificateFault {
-    /// It has expired, or is not valid yet.
+    /// The certificate has expired, or is not valid yet.
     NotToday,
-    /// It is for other names.
+    /// The certificate is for other names.
     OtherName,
-    /// It is not the published one, no trusted authority vouches for it, or the server does not
-    /// have its key.
+    /// The certificate is not the published one, no trusted authority has issued it, or the server
+    /// does not have its key.
     NotProven,
 }
 

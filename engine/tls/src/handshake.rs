@@ -1,10 +1,10 @@
-//! A handshake: the state machine of rustls, which gets one record at a time.
+//! A handshake. rustls has its state machine, and gets one record at a time from this file.
 //!
-//! So one call does at most one operation with the private key, and bytes that follow the handshake
-//! in the same segment are left to [`crate::traffic`].
+//! So one call does at most one operation with the private key. Bytes that follow the handshake in
+//! the same segment are left to [`crate::traffic`].
 //!
 //! Invariant: while a handshake message is split over several records, its bytes stay in the
-//! stream. `joined` is their number.
+//! stream. `joined` is the number of these bytes.
 
 use alloc::boxed::Box;
 
@@ -21,8 +21,8 @@ use crate::record::{ContentType, Front, HEADER_BYTES, bytes_wanted, header};
 use crate::settings::TlsSettings;
 use crate::traffic::{Kernel, Traffic};
 
-/// The most bytes that one step of a handshake writes. An output buffer of this size is always
-/// large enough.
+/// The maximum number of bytes that one step of a handshake writes. An output buffer of this size
+/// is always large enough.
 pub const FLIGHT_BYTES_MAX: usize = 16 * 1024;
 
 /// The longest handshake message, in bytes, that may be split over several records.
@@ -31,9 +31,10 @@ const JOINED_BYTES_MAX: usize = crate::record::RECORD_BYTES_MAX;
 /// A handshake that is not complete.
 pub(crate) struct Handshake {
     side: Side,
-    /// Bytes of records that rustls has seen and needs to see again.
+    /// The number of bytes of records that rustls has seen and needs to see again.
     joined: usize,
-    /// The number of bytes after those that make another call useful.
+    /// The number of bytes that the stream must have after the `joined` bytes, before another call
+    /// is useful.
     wanted: u16,
     has_sent: bool,
     protocols: &'static [&'static [u8]],
@@ -47,7 +48,7 @@ enum Side {
 
 /// The result of one call of rustls.
 enum Went {
-    /// This many bytes are to be sent.
+    /// This number of bytes was written, and must be sent.
     Wrote(usize),
     /// The output does not fit into the buffer.
     TooMuch,
@@ -55,7 +56,7 @@ enum Went {
     Sent,
     /// The handshake is complete.
     Done,
-    /// It continues with the next record.
+    /// The handshake continues with the next record.
     Blocked,
     /// The peer has closed the connection.
     Left,
@@ -66,7 +67,7 @@ enum Went {
 pub(crate) enum Stepped {
     /// The handshake continues.
     On(Progress),
-    /// It is complete. `written` bytes were written.
+    /// The handshake is complete. `written` bytes were written.
     Done { done: usize, written: usize },
 }
 
@@ -78,7 +79,7 @@ impl Handshake {
         Ok(Handshake { side, joined: 0, wanted: 0, has_sent: false, protocols: settings.protocols })
     }
 
-    /// `host`: the server name to send.
+    /// Begins the handshake of a client. `host`: the server name to send.
     pub(crate) fn of_client(
         settings: &ClientSettings,
         host: Option<&str>,
@@ -92,7 +93,7 @@ impl Handshake {
         matches!(self.side, Side::Client(_)) && !self.has_sent
     }
 
-    /// Whether a step can be done.
+    /// Returns `Work` if a step can be done, and `Bytes` if more bytes are needed.
     pub(crate) fn look(&mut self, bytes: &[u8]) -> TlsEvent {
         if self.is_to_begin() {
             return TlsEvent::Work;
@@ -107,12 +108,12 @@ impl Handshake {
         }
     }
 
-    /// Bytes at the start of the stream that must stay unchanged.
+    /// The number of bytes at the start of the stream that must stay unchanged.
     pub(crate) fn held(&self) -> usize {
         self.joined
     }
 
-    /// The number of bytes that must be there for another call to be useful.
+    /// The number of bytes that the stream must have before another call is useful.
     pub(crate) fn wanted(&self) -> usize {
         self.joined + usize::from(self.wanted)
     }
@@ -175,8 +176,8 @@ impl Handshake {
         }
     }
 
-    /// Writes the alert of rustls after an error. `rest`: the bytes that rustls has seen and not
-    /// discarded. It looks at them again.
+    /// Writes the alert of rustls after an error. Returns the number of bytes written. `rest`: the
+    /// bytes that rustls has seen and not discarded, which it needs again.
     fn last_words(&mut self, rest: &mut [u8], out: &mut [u8]) -> usize {
         let mut written = 0;
         while self.side.wants_write() {
@@ -187,8 +188,8 @@ impl Handshake {
         written
     }
 
-    /// Ends a handshake after bytes that are no record. If there may be keys already, only rustls
-    /// could encrypt an alert, so none is sent.
+    /// Ends a handshake that cannot continue, with an alert. After our first flight only rustls has
+    /// the keys that the alert might need, so no alert is sent.
     fn refuse(&mut self, alert: Alert, out: &mut [u8]) -> Progress {
         let bytes = alert.bytes();
         let record = header(ContentType::Alert, bytes.len());
@@ -203,7 +204,7 @@ impl Handshake {
         Progress { done: 0, written, event: TlsEvent::Failed(Failure::Refused(alert)) }
     }
 
-    /// The handshake is complete: this crate takes the keys over.
+    /// Takes the keys from rustls after the handshake is complete.
     pub(crate) fn into_traffic(self) -> Result<(Box<Traffic>, NegotiatedParameters), Failure> {
         let (named, kind) = match &self.side {
             Side::Server(connection) => (connection.alpn_protocol(), connection.handshake_kind()),
@@ -229,7 +230,7 @@ impl Handshake {
 
 impl Side {
     /// Passes `bytes` to rustls, and writes its output into `out`. Returns the number of bytes that
-    /// are done.
+    /// rustls has finished with, and the result.
     fn process(&mut self, bytes: &mut [u8], out: &mut [u8]) -> (usize, Went) {
         match self {
             Side::Server(connection) => went(connection.process_tls_records(bytes), out),

@@ -1,20 +1,21 @@
-//! X25519MLKEM768: a key exchange that is secure as long as one of its two parts is
+//! X25519MLKEM768: a key exchange that is secure as long as one of its two parts is secure
 //! (draft-ietf-tls-ecdhe-mlkem).
 //!
-//! If an attacker records traffic today and has a quantum computer later, X25519 alone is broken.
-//! So a client sends a key of ML-KEM-768 and a point of X25519. The server answers with a secret
-//! encapsulated to the key, and with a point of its own. Both secrets together are the secret of
-//! the handshake. ML-KEM always comes first. As a client we also send the point alone, for servers
-//! that support only X25519.
+//! An attacker may record traffic today, and decrypt it with a quantum computer later if X25519
+//! alone protects it. So a client sends a key of ML-KEM-768 and a point of X25519. The server
+//! answers with a secret that is encapsulated to the key, and with its own point. Both secrets
+//! together are the secret of the handshake. In each of these pairs, the part of ML-KEM comes
+//! first. As a client we also send the point alone, for servers that support only X25519.
 //!
-//! The client decides the group: rustls takes the first group of the client's list that we support.
-//! If the client has sent a share of it, no further round trip is needed. If it has sent only other
-//! shares, it is asked for this one, since its preferred group protects it longer.
+//! As a server, we let the client choose the group: rustls takes the first group of the client's
+//! list that we support. If the client has sent a share of that group, no further round trip is
+//! needed. Otherwise we ask the client for a share of the group, since its preferred group gives
+//! longer protection.
 //!
 //! Invariants:
-//! - It is used in TLS 1.3 only.
-//! - A key that FIPS 203 section 7.2 does not allow is rejected, and so is a share of another
-//!   length.
+//! - The group is used only in TLS 1.3.
+//! - A key that FIPS 203 section 7.2 does not allow is rejected. A share of a wrong length is
+//!   rejected too.
 //! - The encapsulated secret and the key of a client come from the machine's random numbers, as the
 //!   keys of ring do.
 
@@ -29,19 +30,19 @@ use rustls::crypto::{ActiveKeyExchange, CompletedKeyExchange, SharedSecret, Supp
 use rustls::ffdhe_groups::FfdheGroup;
 use rustls::{Error, NamedGroup, PeerMisbehaved, ProtocolVersion};
 
-/// Bytes of a client's key of ML-KEM-768, which precedes its point.
+/// The size of a client's key of ML-KEM-768, which precedes the client's point.
 const KEY_BYTES: usize = 1184;
 
-/// Bytes of the ciphertext, which precedes the point of a server.
+/// The size of the ciphertext, which precedes the server's point.
 const CIPHERTEXT_BYTES: usize = 1088;
 
-/// Random bytes for such a key.
+/// The number of random bytes for a client's key.
 const SEED_BYTES: usize = 64;
 
-/// Random bytes for an encapsulated secret.
+/// The number of random bytes for an encapsulated secret.
 const MESSAGE_BYTES: usize = 32;
 
-/// Both sides of X25519MLKEM768.
+/// The group X25519MLKEM768, for clients and servers.
 pub(crate) static X25519_MLKEM768: &dyn SupportedKxGroup = &Hybrid;
 
 #[derive(Debug)]
@@ -82,7 +83,7 @@ impl SupportedKxGroup for Hybrid {
     }
 }
 
-/// The share that we have sent as a client, until the server answers.
+/// The state of a client that has sent its share, until the server answers.
 struct HybridKeyExchange {
     key: DecapsulationKey,
     point: Box<dyn ActiveKeyExchange>,
@@ -117,7 +118,8 @@ impl ActiveKeyExchange for HybridKeyExchange {
     }
 }
 
-/// A new secret for the owner of this key, and its ciphertext. The ciphertext comes first.
+/// Makes a new secret for the owner of this key. Returns the ciphertext of the secret, and the
+/// secret.
 ///
 /// Errors: the key is invalid, or the machine has no random numbers.
 fn encapsulate(key: &[u8]) -> Result<(Ciphertext<MlKem768>, SharedKey), Error> {

@@ -4,45 +4,48 @@
 //! rustls does the handshake and derives all secrets. After the handshake it hands over the keys.
 //! From then on a connection is two keys of ring and a few counters. Records are decrypted in the
 //! buffer in which they arrived, and encrypted in the buffer from which they are sent. So each byte
-//! of plaintext is copied once when it is sent and not at all when it is received. [`Connection`]
-//! says what an idle connection costs.
+//! of plaintext is copied once when it is sent, and never when it is received.
+//! [`CONNECTION_BYTES_MAX`] is the memory of an idle connection.
 //!
-//! A [`Connection`] is offered bytes and lent buffers. It knows no TCB and no session, reads no
-//! clock and never waits.
+//! Each call of a [`Connection`] gets received bytes and an output buffer. A connection does not
+//! depend on TCP or sessions, reads no clock and never waits.
 //!
 //! Invariants:
-//! - A connection owns no buffer. It takes whole records and leaves all other bytes to be offered
-//!   again. Plaintext that was not taken stays decrypted in the stream.
-//! - Work that may need an operation with a private key is announced by [`TlsEvent::Work`] and done
-//!   by [`Connection::work`], one record a call. The owner of the connection decides when.
-//! - No plaintext is handed out before the handshake is complete, after an error, or after the
+//! - A connection owns no buffer. It processes whole records, and the caller offers all other bytes
+//!   again. Plaintext that the session did not take stays decrypted in the stream.
+//! - [`TlsEvent::Work`] announces work that may need an operation with a private key.
+//!   [`Connection::work`] does this work, one record a call. The owner of the connection decides
+//!   when it calls it.
+//! - The session gets no plaintext before the handshake is complete, after an error, or after the
 //!   peer's `close_notify`.
-//! - A nonce is used once: each direction counts its records, and its key ends before its limit.
-//! - After a failure nothing is sent except the alert.
+//! - A nonce is used only once: each direction counts its records, and stops using its key before
+//!   the limit of the key.
+//! - After a failure the connection writes only the alert.
 //!
 //! Deliberately absent: RSA key exchange, CBC, SHA-1, renegotiation, compression, early data, and
 //! everything before TLS 1.2. A post-handshake message of a client that is split over several
-//! records is rejected, since the only such message has five bytes. Tickets of servers are not
-//! kept, however they are split.
+//! records is rejected, since the only such message has five bytes. Tickets of servers are skipped,
+//! whether they are split or not.
 //!
 //! A step of a handshake is a call into a library and cannot be split. The longest step is one key
-//! exchange with X25519 and one signature. Its time on a real core, by the key of the certificate:
+//! exchange with X25519 and one signature. This table has its time on a real core, by the key of
+//! the certificate:
 //!
 //! | ECDSA P-256 | Ed25519 | ECDSA P-384 | RSA of 2048 bits | RSA of 4096 bits |
 //! |---|---|---|---|---|
 //! | 0.1 ms | 0.1 ms | 0.5 ms | 0.65 ms | 22 ms |
 //!
-//! As a client we verify no signature if no policy says which certificate is right. With a policy
-//! (DANE or authorities) we verify a few signatures. There are as many as a chain in one message
-//! can have, at 0.1 ms each (RSA of 4096 bits). The longest step is then to make a key of
-//! X25519MLKEM768, or to process its answer, each under 0.2 ms.
+//! As a client without a policy we verify no signature. With a policy (DANE or authorities) we
+//! verify the signatures of the chain that the server sends in one message. Each takes 0.1 ms (RSA
+//! of 4096 bits). The longest step of a client is making a key of X25519MLKEM768, or processing the
+//! answer, each under 0.2 ms.
 //!
-//! A client that uses X25519MLKEM768 makes the server's step 0.08 to 0.1 ms longer. A whole
-//! handshake with its connection then takes 2.34 million instructions in the image, instead of
-//! 1.43.
+//! With a client that uses X25519MLKEM768, the server's step is 0.08 to 0.1 ms longer. A whole
+//! handshake with its connection then takes 2.34 million instructions in the image, instead of 1.43
+//! million.
 //!
-//! Random numbers come from the machine: ring calls the crate `getrandom`, for which the machine
-//! provides the source. The time of day is the last value set in [`Clock`].
+//! Random numbers come from the machine: ring calls the crate `getrandom`, and the machine provides
+//! the source of that crate. The time of day is the last value set in [`Clock`].
 //!
 //! Implements: RFC 8446, draft-ietf-tls-ecdhe-mlkem, RFC 5246, RFC 5077 and RFC 8446 section 4.6.1
 //! (tickets), RFC 5288, RFC 7905, RFC 7301 (ALPN), RFC 3207 and RFC 7435 (as a client), RFC 6698

@@ -16,15 +16,16 @@ pub(crate) struct ServiceCertificates {
 }
 
 impl ServiceCertificates {
-    /// `certificates`: the first is for a client that sends no name, or an unknown one.
+    /// `certificates`: the first certificate is for a client that sends no name, or an unknown
+    /// name.
     pub(crate) fn new(certificates: Vec<Certificate>) -> ServiceCertificates {
         ServiceCertificates { certificates }
     }
 
     fn find(&self, name: Option<&str>) -> Option<&Certificate> {
-        let asked = name
+        let certificate = name
             .and_then(|name| self.certificates.iter().find(|certificate| certificate.is_for(name)));
-        asked.or_else(|| self.certificates.first())
+        certificate.or_else(|| self.certificates.first())
     }
 }
 
@@ -34,7 +35,8 @@ impl ResolvesServerCert for ServiceCertificates {
     }
 }
 
-/// Whether `name` matches a name in a certificate. `*` stands for one whole label, the first.
+/// Whether `name` matches `pattern`, a name in a certificate. `*` as the first label stands for one
+/// whole label.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     match pattern.strip_prefix("*.") {

@@ -1,10 +1,10 @@
 //! Record protection: the key of one direction, which encrypts and decrypts records.
 //!
-//! Both versions use the same three algorithms. They differ in the source of the nonce, in the
+//! TLS 1.2 and 1.3 use the same three algorithms. They differ in the source of the nonce, in the
 //! authenticated data, and in the place of the content type.
 //!
-//! Invariant: a key encrypts no more records than its algorithm allows, each under the nonce of its
-//! number.
+//! Invariant: a key encrypts at most as many records as its algorithm allows. The nonce of each
+//! record is derived from its number.
 //!
 //! Implements: RFC 8446 sections 5.2, 5.3 and 5.5; RFC 5246 section 6.2.3.3, RFC 5288 section 3,
 //! RFC 7905 section 2.
@@ -16,12 +16,12 @@ use crate::alert::Alert;
 use crate::record::{ContentType, HEADER_BYTES, PLAINTEXT_BYTES_MAX, header};
 
 const TAG_BYTES: usize = 16;
-/// Bytes of the explicit nonce in a record of TLS 1.2 with AES-GCM.
+/// The size of the explicit nonce in a record of TLS 1.2 with AES-GCM.
 const EXPLICIT_BYTES: usize = 8;
-/// Bytes of the fixed part of such a nonce.
+/// The size of the fixed part of that nonce.
 const SALT_BYTES: usize = NONCE_LEN - EXPLICIT_BYTES;
 
-/// The most bytes of an encrypted record in addition to its plaintext.
+/// The maximum number of bytes of an encrypted record in addition to its plaintext.
 pub const ENCRYPTION_OVERHEAD_MAX: usize = HEADER_BYTES + EXPLICIT_BYTES + TAG_BYTES;
 
 /// The record layout of a version and its algorithm.
@@ -36,7 +36,7 @@ pub(crate) enum Layout {
 }
 
 impl Layout {
-    /// Bytes of an encrypted record before and after its plaintext.
+    /// The number of bytes of an encrypted record before and after its plaintext.
     pub(crate) fn around(self) -> (usize, usize) {
         match self {
             Layout::Tls13 => (HEADER_BYTES, 1 + TAG_BYTES),
@@ -46,7 +46,7 @@ impl Layout {
     }
 }
 
-/// One direction of a connection.
+/// The key and the counters of one direction of a connection.
 pub(crate) struct RecordCipher {
     key: LessSafeKey,
     iv: [u8; NONCE_LEN],
@@ -66,7 +66,7 @@ pub struct SplitPlaintext<'a> {
     pub second: &'a [u8],
 }
 
-/// Text in one place.
+/// Plaintext in one place.
 impl<'a> From<&'a [u8]> for SplitPlaintext<'a> {
     fn from(whole: &'a [u8]) -> SplitPlaintext<'a> {
         SplitPlaintext { first: whole, second: &[] }
@@ -80,17 +80,17 @@ impl<'a, const LENGTH: usize> From<&'a [u8; LENGTH]> for SplitPlaintext<'a> {
 }
 
 impl<'a> SplitPlaintext<'a> {
-    /// Bytes in both places.
+    /// The number of bytes in both places.
     pub fn len(&self) -> usize {
         self.first.len() + self.second.len()
     }
 
-    /// Whether there are none.
+    /// Whether both places are empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The text after the first `count` bytes.
+    /// The plaintext after the first `count` bytes.
     pub fn behind(self, count: usize) -> SplitPlaintext<'a> {
         let of_second = count.saturating_sub(self.first.len());
         SplitPlaintext {
@@ -107,7 +107,7 @@ impl<'a> SplitPlaintext<'a> {
         }
     }
 
-    /// `place`: exactly as long as the text.
+    /// Copies the plaintext to `place`, which has exactly its length. `None` if the lengths differ.
     fn copy_to(self, place: &mut [u8]) -> Option<()> {
         let (first, second) = place.split_at_mut_checked(self.first.len())?;
         first.copy_from_slice(self.first);
@@ -120,14 +120,14 @@ impl<'a> SplitPlaintext<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DecryptedContent {
     pub(crate) content: ContentType,
-    /// Its first byte, counted from the start of the record.
+    /// The offset of the content from the start of the record.
     pub(crate) start: usize,
     pub(crate) length: usize,
 }
 
 impl RecordCipher {
-    /// `number`: the number of the first record. `None` if the secrets belong to an algorithm that
-    /// we do not offer.
+    /// Makes the cipher of one direction. `number`: the number of the first record. `None` if the
+    /// secrets belong to an algorithm that we do not offer.
     pub(crate) fn new(
         number: u64,
         secrets: ConnectionTrafficSecrets,
@@ -146,7 +146,8 @@ impl RecordCipher {
             false if algorithm == &aead::CHACHA20_POLY1305 => Layout::Tls12,
             false => Layout::Tls12Explicit,
         };
-        // RFC 8446 section 5.5; ChaCha20-Poly1305 has no limit that a connection reaches.
+        // The limit of RFC 8446 section 5.5. ChaCha20-Poly1305 has no limit that a connection could
+        // reach.
         let records_max = if algorithm == &aead::CHACHA20_POLY1305 { u64::MAX } else { 1 << 24 };
         Some(RecordCipher {
             key: LessSafeKey::new(UnboundKey::new(algorithm, key.as_ref()).ok()?),
@@ -163,7 +164,7 @@ impl RecordCipher {
         self.left <= 1
     }
 
-    /// Pretends that only `left` more records may be encrypted.
+    /// Makes the key behave as if it may encrypt only `left` more records.
     #[cfg(test)]
     pub(crate) fn leave(&mut self, left: u64) {
         self.left = left;
@@ -191,8 +192,8 @@ impl RecordCipher {
     }
 
     /// Encrypts as much of `plaintext` as fits into one record at the start of `into`. Returns the
-    /// number of bytes taken and written. Both are zero if there is no space for a byte, or if the
-    /// key has reached its limit.
+    /// number of plaintext bytes encrypted and the number of bytes written. Both are zero if `into`
+    /// has no space, or if the key has reached its limit.
     pub(crate) fn encrypt<'a>(
         &mut self,
         content: ContentType,

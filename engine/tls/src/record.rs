@@ -1,12 +1,13 @@
 //! The header of a record (RFC 8446 section 5.1, RFC 5246 section 6.2.1).
 
-/// Bytes of a record header.
+/// The size of a record header.
 pub(crate) const HEADER_BYTES: usize = 5;
 
-/// The most bytes of plaintext in one record.
+/// The maximum number of bytes of plaintext in one record.
 pub const PLAINTEXT_BYTES_MAX: usize = 1 << 14;
 
-/// The most bytes that encryption may add. RFC 5246 allows more, for ciphers that are not offered.
+/// The maximum number of bytes that encryption may add. RFC 5246 allows more, for ciphers that we
+/// do not offer.
 const EXPANSION_BYTES_MAX: usize = 256;
 
 /// The longest record, in bytes. A buffer of this size always fits the next record.
@@ -33,14 +34,14 @@ impl ContentType {
     }
 }
 
-/// What a stream begins with.
+/// The bytes at the start of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Front {
     /// An incomplete record.
     Partial,
     /// A record of this length, including its header.
     Record { content: ContentType, length: usize },
-    /// Bytes that are no record.
+    /// Bytes that do not begin a record.
     NoRecord,
     /// A record above the maximum length.
     TooLong,

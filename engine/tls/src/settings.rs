@@ -15,8 +15,8 @@ use crate::hybrid::X25519_MLKEM768;
 use crate::names::ServiceCertificates;
 use crate::tickets::TicketKeys;
 
-/// Tickets for a client of TLS 1.3: two, since browsers open two connections at once and use each
-/// ticket once.
+/// The number of tickets for a client of TLS 1.3. It is two, since browsers open two connections at
+/// once and use each ticket once.
 const TICKETS: usize = 2;
 
 /// The settings that differ between services.
@@ -24,22 +24,23 @@ const TICKETS: usize = 2;
 pub struct Offer<'a> {
     /// The name of the service. Tickets of one service are invalid at another.
     pub name: &'a str,
-    /// The application protocols (RFC 7301), the preferred one first. If there are any, a client
-    /// that names none is still served. A client that names only others is rejected.
+    /// The application protocols (RFC 7301), the preferred one first. A client that names no
+    /// protocol is served. If this list is not empty, a client that names only other protocols is
+    /// rejected.
     pub protocols: &'static [&'static [u8]],
     /// The keys for tickets. `None` turns tickets off.
     pub tickets: Option<&'a TicketKeys>,
 }
 
-/// The settings of a service. A connection keeps its settings. New settings apply to new
-/// connections.
+/// The settings of a service. A connection keeps the settings that it began with, and new settings
+/// apply to new connections.
 #[derive(Clone)]
 pub struct TlsSettings {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) protocols: &'static [&'static [u8]],
 }
 
-/// Why settings cannot be made.
+/// The reason why settings cannot be made.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SettingsError {
     /// No certificate was given.
@@ -58,8 +59,9 @@ impl fmt::Display for SettingsError {
 }
 
 impl TlsSettings {
-    /// `certificates`: the first is for a client that asks for no name, or for an unknown one.
-    /// `clock`: the clock of the core that handles the connections.
+    /// Makes the settings of a service. `certificates`: the first certificate is for a client that
+    /// asks for no name, or for an unknown name. `clock`: the clock of the core that handles the
+    /// connections.
     pub fn new(
         certificates: Vec<Certificate>,
         clock: &Clock,

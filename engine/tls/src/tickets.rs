@@ -1,14 +1,15 @@
-//! Session tickets (RFC 5077, RFC 8446 section 4.6.1), which a client presents to skip the
-//! signature of a handshake. Their keys expire.
+//! Session tickets (RFC 5077, RFC 8446 section 4.6.1). A client presents a ticket to resume a
+//! session without the signature of a full handshake. The keys of tickets expire.
 //!
-//! All cores get one secret when the machine starts. Each core derives the key of each service and
-//! each period from it. So each core decrypts the tickets of the others without a request. The
-//! secret is never written to disk, and after a restart the machine accepts no earlier ticket.
+//! All cores get the same secret when the machine starts. From the secret each core derives the key
+//! of each service and each period. So each core can decrypt the tickets of the other cores without
+//! a request to them. The secret is never written to disk, so after a restart the machine accepts
+//! no earlier ticket.
 //!
 //! Invariants:
-//! - A ticket is valid in the period of its encryption and in the next one, and never later. The
-//!   clocks of two cores may differ by less than a period.
-//! - A ticket of one service is invalid at every other.
+//! - A ticket is valid only in the period of its encryption and in the next period. The clocks of
+//!   two cores may differ by less than a period.
+//! - A ticket of one service is invalid at every other service.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -30,25 +31,25 @@ pub struct TicketKeys {
 }
 
 impl TicketKeys {
-    /// `secret`: random, and the same on each core.
+    /// Makes the keys. `secret`: a random value, which is the same on each core.
     pub fn new(secret: &[u8; 32]) -> TicketKeys {
         TicketKeys { secret: hmac::Key::new(hmac::HMAC_SHA256, secret) }
     }
 
-    /// The keys of one service.
+    /// The tickets of one service.
     pub(crate) fn of_service(&self, name: &str, clock: &Clock) -> Tickets {
         let secret = hmac::sign(&self.secret, name.as_bytes());
         Tickets { secret: hmac::Key::new(hmac::HMAC_SHA256, secret.as_ref()), clock: clock.clone() }
     }
 }
 
-/// The tickets of one service on one core.
+/// The ticket keys of one service on one core.
 pub(crate) struct Tickets {
     secret: hmac::Key,
     clock: Clock,
 }
 
-/// Secrets are not printed.
+/// This implementation does not print the secret.
 impl fmt::Debug for Tickets {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Tickets")
@@ -75,7 +76,8 @@ impl ProducesTickets for Tickets {
         true
     }
 
-    /// The guaranteed lifetime of a ticket, in whatever part of a period it was issued.
+    /// The guaranteed lifetime of a ticket, in seconds. It does not depend on the time in the
+    /// period at which the ticket was issued.
     fn lifetime(&self) -> u32 {
         TICKET_PERIOD_SECONDS as u32
     }
@@ -99,7 +101,8 @@ impl ProducesTickets for Tickets {
         let (period, rest) = ticket.split_first_chunk::<PERIOD_BYTES>()?;
         let (nonce, encrypted) = rest.split_first_chunk::<NONCE_LEN>()?;
         let period = u64::from_be_bytes(*period);
-        // One period ahead is valid too: the clock of another core may have reached it already.
+        // The next period is valid too, because the clock of another core may have reached it
+        // already.
         let now = self.period();
         if period > now.saturating_add(1) || period.saturating_add(1) < now {
             return None;

@@ -2,11 +2,12 @@
 //! data.
 //!
 //! Invariants:
-//! - A record is decrypted once. Plaintext that was not taken stays decrypted at the start of the
-//!   stream. `left` and `behind` say how much.
-//! - Only a few records without data (empty ones, warnings, key updates, tickets) may come in a
-//!   row.
-//! - Nothing comes between the parts of a message that is split over several records.
+//! - A record is decrypted once. Plaintext that the session did not take stays decrypted at the
+//!   start of the stream. `left` is its size, and `behind` is the number of bytes of its last
+//!   record after it.
+//! - The peer may send only [`IDLE_RECORDS_MAX`] records without data in a row: empty records,
+//!   warnings, key updates and tickets.
+//! - No other record may come between the parts of a message that is split over several records.
 //!
 //! Implements: RFC 8446 sections 4.6.1 (tickets), 4.6.3 (key updates), 5.1, 5.4, 5.5 and 6; RFC
 //! 5246 sections 7.2.1 and 7.4.1.1 (renegotiation).
@@ -24,17 +25,17 @@ use crate::failure::Failure;
 use crate::protection::{DecryptedContent, RecordCipher, SplitPlaintext};
 use crate::record::{ContentType, Front, bytes_wanted};
 
-/// The most records without data in a row.
+/// The maximum number of records without data in a row.
 const IDLE_RECORDS_MAX: u8 = 32;
 
 /// The type of a message with a ticket (RFC 8446 section 4.6.1). Three bytes with the length of the
-/// rest follow it.
+/// rest of the message follow the type.
 const TICKET: u8 = 4;
 const MESSAGE_HEADER_BYTES: usize = 4;
 
 /// A key update message (RFC 8446 section 4.6.3), without its last byte.
 const KEY_UPDATE: [u8; 4] = [24, 0, 0, 1];
-/// Values of its last byte.
+/// Values of the last byte of a key update message.
 const UPDATE_NOT_REQUESTED: u8 = 0;
 const UPDATE_REQUESTED: u8 = 1;
 
@@ -43,14 +44,15 @@ pub(crate) struct Traffic {
     receive: RecordCipher,
     send: RecordCipher,
     kernel: Kernel,
-    /// Bytes of a ticket that are still to arrive.
+    /// The number of bytes of a ticket that have not arrived yet.
     ticket_rest: u32,
-    /// Plaintext at the start of the stream that was decrypted and not taken, from one or several
-    /// records.
+    /// The number of bytes of plaintext at the start of the stream that the session has not taken.
+    /// They come from one or several records.
     left: u32,
-    /// Bytes of the last of these records after its plaintext.
+    /// The number of bytes of the last of these records after its plaintext.
     behind: u16,
-    /// The number of bytes after both that make another call useful.
+    /// The number of bytes that the stream must have after `left` and `behind` bytes, before
+    /// another call is useful.
     wanted: u16,
     idle_records: u8,
     is_peer_closed: bool,
@@ -111,7 +113,7 @@ impl Traffic {
         self.kernel.protocol_version() == ProtocolVersion::TLSv1_3
     }
 
-    /// Processes the first record of the stream, unless there is plaintext already.
+    /// Processes the first record of the stream, unless the stream has plaintext already.
     pub(crate) fn receive(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
         if self.left > 0 {
             return Progress::nothing(TlsEvent::Plaintext(self.left as usize));
@@ -119,8 +121,8 @@ impl Traffic {
         self.more(bytes, out)
     }
 
-    /// Processes the first encrypted record, and moves the plaintext before it directly before its
-    /// own plaintext.
+    /// Processes the first encrypted record. Moves the plaintext at the start of the stream
+    /// directly before the plaintext of this record.
     pub(crate) fn more(&mut self, bytes: &mut [u8], out: &mut [u8]) -> Progress {
         let left = self.left as usize;
         if self.is_peer_closed {
@@ -169,20 +171,20 @@ impl Traffic {
         }
     }
 
-    /// Bytes of plaintext at the start of the stream.
+    /// The number of bytes of plaintext at the start of the stream.
     pub(crate) fn held(&self) -> usize {
         self.left as usize
     }
 
-    /// The number of bytes that must be there before another record can be decrypted.
+    /// The number of bytes that the stream must have before another record can be decrypted.
     pub(crate) fn wanted(&self) -> usize {
         self.left as usize + usize::from(self.behind) + usize::from(self.wanted)
     }
 
-    /// The first `count` bytes of plaintext are not needed any more. Returns the number of bytes of
-    /// the stream that are done.
+    /// Removes the first `count` bytes of plaintext, which the session took. Returns the number of
+    /// bytes of the stream that are processed now.
     pub(crate) fn taken(&mut self, count: usize) -> usize {
-        assert!(count <= self.left as usize, "no more is taken than was offered");
+        assert!(count <= self.left as usize, "the session takes at most the offered plaintext");
         self.left -= count as u32;
         if self.left > 0 || count == 0 {
             count
@@ -212,7 +214,8 @@ impl Traffic {
         }
     }
 
-    /// Skips tickets, which our client never uses. A record may hold several, and a part of one.
+    /// Skips tickets, which our client never uses. A record may contain several tickets, and a part
+    /// of one. Returns the text after the tickets.
     fn behind_tickets<'a>(&mut self, mut text: &'a [u8]) -> Result<&'a [u8], Alert> {
         if text.is_empty() {
             return Err(Alert::UNEXPECTED_MESSAGE);
@@ -251,7 +254,8 @@ impl Traffic {
         }
     }
 
-    /// The peer encrypts with new keys from now on, and may ask us to do the same.
+    /// Processes a key update: the peer encrypts with new keys from now on, and may ask us to do
+    /// the same.
     fn new_keys_arrived(&mut self, text: &[u8], out: &mut [u8]) -> Result<usize, Alert> {
         let request = match text.split_last() {
             Some((request, message)) if message == KEY_UPDATE => *request,
@@ -268,8 +272,8 @@ impl Traffic {
         }
     }
 
-    /// Announces new keys and encrypts with them from then on. `None` if there is no space for the
-    /// announcement.
+    /// Announces new keys, and encrypts with them from then on. `None` if `out` has no space for
+    /// the announcement.
     fn renew_keys(&mut self, out: &mut [u8]) -> Option<usize> {
         let [a, b, c, d] = KEY_UPDATE;
         let message = [a, b, c, d, UPDATE_NOT_REQUESTED];
@@ -304,8 +308,8 @@ impl Traffic {
         Encrypted { taken, written: written + encrypted }
     }
 
-    /// Writes `close_notify`, once. Returns the number of bytes written, which is zero if there was
-    /// no space.
+    /// Writes `close_notify`, once. Returns the number of bytes written, which is zero if `into`
+    /// has no space.
     pub(crate) fn close(&mut self, into: &mut [u8]) -> usize {
         if self.is_closed {
             return 0;
@@ -317,7 +321,10 @@ impl Traffic {
 
     fn tell(&mut self, alert: Alert, out: &mut [u8]) -> usize {
         let (taken, written) = self.send.encrypt(ContentType::Alert, &alert.bytes(), out);
-        assert!(taken == 0 || taken == alert.bytes().len(), "an alert is not cut");
+        assert!(
+            taken == 0 || taken == alert.bytes().len(),
+            "an alert is encrypted as a whole or not at all"
+        );
         written
     }
 
@@ -328,7 +335,7 @@ impl Traffic {
         Progress { done: 0, written, event: TlsEvent::Failed(Failure::Refused(alert)) }
     }
 
-    /// Ends both directions. Plaintext that was not taken is dropped.
+    /// Ends both directions. Drops the plaintext that the session did not take.
     fn end(&mut self) {
         self.is_closed = true;
         self.is_peer_closed = true;
@@ -336,14 +343,15 @@ impl Traffic {
         self.behind = 0;
     }
 
-    /// Pretends that our key may encrypt only `left` more records.
+    /// Makes our key behave as if it may encrypt only `left` more records.
     #[cfg(test)]
     pub(crate) fn leave(&mut self, left: u64) {
         self.send.leave(left);
     }
 }
 
-/// Moves the first `count` bytes so that they end at `end`. Returns the distance.
+/// Moves the first `count` bytes so that they end at `end`. Returns the distance by which they
+/// moved.
 fn move_up(bytes: &mut [u8], count: usize, end: usize) -> usize {
     let by = end - count;
     bytes.copy_within(..count, by);

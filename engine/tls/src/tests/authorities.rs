@@ -1,4 +1,4 @@
-//! Servers that must prove their name by a certificate authority.
+//! Tests with servers that must prove their name by a certificate authority.
 
 use std::string::String;
 use std::vec::Vec;
@@ -12,8 +12,8 @@ use crate::{
     AUTHORITIES_MAX, Authorities, CertificateFault, ClientSettings, Clock, NotAuthorities, TlsEvent,
 };
 
-/// The fault of a server that shows this chain and is called by this name. It is the same in both
-/// versions.
+/// The fault of a server that shows the certificates `chain`, when our client connects to it as
+/// `host`. Asserts that the fault is the same in both TLS versions.
 fn fault(authorities: &Authorities, chain: &[&Made], host: &str) -> Option<CertificateFault> {
     let clock = Clock::default();
     clock.set(UnixTime::from_seconds(TODAY));
@@ -83,12 +83,12 @@ fn a_server_called_by_address_needs_it_in_its_certificate() {
     assert_eq!(fault(&authorities, &[&named_so], "192.0.2.1"), Some(CertificateFault::OtherName));
 }
 
-/// Like a certificate of `openssl req -x509`, which claims to be an authority.
+/// A certificate of `openssl req -x509` claims to be an authority, so both kinds are tested.
 #[test]
 fn a_configured_certificate_needs_only_its_name() {
     seed(232);
     for is_authority in [false, true] {
-        // Its validity does not count either, as with DANE (`dane`).
+        // The validity period is ignored, as with DANE-EE (`dane`).
         let own = made("mx.test", 2000..2001, None, is_authority);
         let another = made("mx.test", 2000..2100, None, is_authority);
         assert_eq!(fault(&named(&[&own]), &[&own], "mx.test"), None);
@@ -101,7 +101,7 @@ fn a_configured_certificate_needs_only_its_name() {
             Some(CertificateFault::NotProven)
         );
         let behind = fault(&named(&[&own]), &[&another, &own], "mx.test");
-        assert!(behind.is_some(), "it does not count after another certificate");
+        assert!(behind.is_some(), "a named certificate must be the server's own");
     }
 }
 

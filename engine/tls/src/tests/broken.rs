@@ -1,4 +1,4 @@
-//! Broken, forged or non-TLS input gets an alert, and never yields plaintext.
+//! Tests with broken, forged or non-TLS input. It gets an alert, and never yields plaintext.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ fn plain_alert(number: u8) -> Vec<u8> {
     vec![21, 3, 3, 0, 2, 2, number]
 }
 
-/// The client's result for the server's last output.
+/// The result of the client for the last output of the server.
 fn client_hears(connection: &mut TestConnection) -> std::string::String {
     std::format!("{:?}", connection.settle(usize::MAX))
 }
@@ -40,7 +40,7 @@ fn a_record_with_a_flipped_bit_yields_no_plaintext() {
             connection.arrive(&record);
             assert!(connection.heard.is_empty(), "bit {bit}");
             match connection.failure() {
-                // The server waits for a longer record than has arrived.
+                // The changed length makes the record longer, so the server waits for the rest.
                 None => {
                     assert!((24..40).contains(&bit) && !connection.stream.is_empty(), "bit {bit}")
                 }
@@ -50,7 +50,7 @@ fn a_record_with_a_flipped_bit_yields_no_plaintext() {
                     assert_eq!(
                         connection.server.encrypt(b"x", &mut [0; 100]).written,
                         0,
-                        "nothing follows the alert"
+                        "no record follows the alert"
                     );
                 }
                 failure => panic!("bit {bit}: {failure:?}"),
@@ -71,10 +71,10 @@ fn a_handshake_with_a_changed_byte_fails() {
                 if flight == 1 {
                     let hello = connection.client_bytes();
                     connection.arrive(&hello);
-                    let mut heard = std::mem::take(&mut connection.to_client);
-                    while !heard.is_empty() {
-                        let count = connection.client.read_tls(&mut heard.as_slice()).unwrap();
-                        heard.drain(..count);
+                    let mut received = std::mem::take(&mut connection.to_client);
+                    while !received.is_empty() {
+                        let count = connection.client.read_tls(&mut received.as_slice()).unwrap();
+                        received.drain(..count);
                         connection.client.process_new_packets().unwrap();
                     }
                 }
@@ -85,7 +85,8 @@ fn a_handshake_with_a_changed_byte_fails() {
                 let _ = connection.settle(usize::MAX);
                 let is_established =
                     connection.events.iter().any(|event| matches!(event, TlsEvent::Established(_)));
-                // Only the version in the header of a record has no meaning (RFC 8446 section 5.1).
+                // A change is harmless only in the version of a record header, which receivers
+                // ignore (RFC 8446 section 5.1).
                 let before = place.checked_sub(2).and_then(|start| bytes.get(start..place));
                 let is_idle = matches!(before, Some([20 | 22 | 23, 3]));
                 assert!(!is_established || is_idle, "flight {flight}, byte {place}");
@@ -107,7 +108,7 @@ fn an_incomplete_record_is_awaited() {
             let mut part = record[..length].to_vec();
             let progress = connection.server.receive(&mut part, &mut [0; 64]);
             assert_eq!((progress.done, progress.written, progress.event), (0, 0, TlsEvent::Bytes));
-            assert_eq!(part, record[..length], "and unchanged");
+            assert_eq!(part, record[..length], "the incomplete record stays unchanged");
         }
         connection.arrive(&record);
         assert_eq!(connection.heard, b"DATA");
@@ -149,12 +150,12 @@ fn no_plaintext_alert_is_sent_after_keys_exist() {
     assert_eq!(connection.to_client.len(), answered);
 }
 
-/// A hello of a client with this minor version as its newest one.
+/// A client hello with this minor version as the newest that the client supports.
 fn old_hello(minor: u8) -> Vec<u8> {
     let mut hello = vec![3, minor];
     hello.extend_from_slice(&[0x11; 32]);
-    // No session; one suite, ECDHE with AES-128-GCM; no compression; signatures by ECDSA with P-256
-    // and SHA-256.
+    // The fields are: no session; one suite, ECDHE with AES-128-GCM; no compression; signatures by
+    // ECDSA with P-256 and SHA-256.
     hello.extend_from_slice(&[0, 0, 2, 0xc0, 0x2b, 1, 0, 0, 8, 0, 13, 0, 4, 0, 2, 4, 3]);
     let mut message = vec![1, 0, 0, hello.len() as u8];
     message.extend_from_slice(&hello);
@@ -180,7 +181,7 @@ fn a_client_without_a_common_group_gets_an_alert() {
     seed(67);
     let server = plain_server();
     let mut connection = TestConnection::without_client(&server.settings);
-    // TLS 1.2 without a group that both sides support.
+    // The hello is for TLS 1.2, and names no group that both sides support.
     connection.arrive(&old_hello(3));
     assert!(connection.to_client.starts_with(&[21, 3, 3, 0, 2, 2]), "{:?}", connection.to_client);
     assert!(matches!(connection.failure(), Some(Failure::Handshake(_))));
@@ -220,7 +221,8 @@ fn unexpected_post_handshake_messages_are_fatal() {
         // Renegotiation.
         (tls12, ContentType::Handshake, &hello, 100),
         (tls13, ContentType::Handshake, &hello, 10),
-        // Key updates: with another length, another request, incomplete, and two in one record.
+        // Invalid key updates: a wrong length, an unknown request, an incomplete message, two
+        // messages in one record, and an empty record.
         (tls13, ContentType::Handshake, &[24, 0, 0, 2, 0, 0], 10),
         (tls13, ContentType::Handshake, &[24, 0, 0, 1, 2], 47),
         (tls13, ContentType::Handshake, &[24, 0, 0], 10),
@@ -243,7 +245,7 @@ fn unexpected_post_handshake_messages_are_fatal() {
             Some(&Failure::Refused(Alert(*alert))),
             "{content:?} {text:?}"
         );
-        assert!(!connection.to_client.is_empty(), "and the peer gets an alert");
+        assert!(!connection.to_client.is_empty(), "the peer must get an alert");
     }
 }
 
@@ -297,7 +299,7 @@ fn a_record_of_the_maximum_length_is_accepted() {
         assert_eq!(
             connection.failure(),
             Some(&Failure::Refused(RECORD_OVERFLOW)),
-            "before it has come"
+            "a record with a length above the limit is rejected before it has arrived"
         );
     }
 }
@@ -351,7 +353,7 @@ fn a_client_hello_may_span_records_up_to_a_limit() {
     );
 
     let mut connection = TestConnection::without_client(&server.settings);
-    // A message of 60,000 bytes, 100 bytes a record.
+    // The client sends a message of 60,000 bytes, in records of 100 bytes.
     let mut first = vec![22, 3, 1, 0, 104, 1, 0, 0xea, 0x60];
     first.extend_from_slice(&[3; 100]);
     connection.arrive(&first);
@@ -363,7 +365,7 @@ fn a_client_hello_may_span_records_up_to_a_limit() {
         held = held.max(connection.stream.len());
         assert!(
             held <= RECORD_BYTES_MAX + next.len(),
-            "the stream holds no more than one record's worth"
+            "the stream has at most the bytes of one record of maximum length"
         );
     }
     assert_eq!(connection.failure(), Some(&Failure::Refused(Alert(22))));

@@ -1,4 +1,4 @@
-//! Certificates and keys in files: each error is reported.
+//! Tests of certificates and keys in files. Each error is reported.
 
 use alloc::vec::Vec;
 
@@ -49,8 +49,8 @@ fn an_rsa_key_above_3072_bits_is_rejected() {
         parse(long, include_str!("keys/rsa4096.key.pem")).unwrap_err(),
         CertificateError::SlowKey
     );
-    let said = alloc::format!("{}", CertificateError::SlowKey);
-    assert!(said.contains("3072 bits") && said.contains("ECDSA P-256"), "{said}");
+    let text = alloc::format!("{}", CertificateError::SlowKey);
+    assert!(text.contains("3072 bits") && text.contains("ECDSA P-256"), "{text}");
     parse(include_str!("keys/rsa3072.pem"), include_str!("keys/rsa3072.key.pem")).unwrap();
 }
 

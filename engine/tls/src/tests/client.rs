@@ -1,4 +1,4 @@
-//! Our client against the server of rustls.
+//! Tests of our client with the server of rustls.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -21,7 +21,7 @@ use crate::{
     TlsEvent, TlsVersion,
 };
 
-/// Settings of a server.
+/// The settings of a server of rustls.
 fn server(
     pems: &Pems,
     provider: rustls::crypto::CryptoProvider,
@@ -39,11 +39,11 @@ fn plain_server(version: &'static SupportedProtocolVersion) -> ServerConfig {
     server(&pems_p256("mx.test"), provider(), &[version])
 }
 
-/// Our client, and a server of rustls.
+/// A connection between our client and a server of rustls.
 pub(super) struct Call {
     client: Connection,
     server: ServerConnection,
-    /// Bytes that have arrived at the client and are not done.
+    /// Bytes that have arrived at the client and have not been processed.
     stream: Vec<u8>,
     to_server: Vec<u8>,
     heard: Vec<u8>,
@@ -73,7 +73,7 @@ impl Call {
         }
     }
 
-    /// Bytes arrive at the client.
+    /// Lets bytes arrive at the client, and processes them.
     fn arrive(&mut self, bytes: &[u8]) {
         self.stream.extend_from_slice(bytes);
         let mut out = vec![0; FLIGHT_BYTES_MAX];
@@ -99,28 +99,28 @@ impl Call {
         panic!("the connection makes no progress");
     }
 
-    /// Passes bytes in both directions until neither side sends more. `cut`: bytes that arrive at
-    /// once.
+    /// Passes bytes in both directions until neither side sends more. `cut`: the maximum number of
+    /// bytes that arrive at once.
     ///
     /// Errors: the server rejects our client.
     pub(super) fn settle(&mut self, cut: usize) -> Result<(), rustls::Error> {
         self.arrive(&[]);
         loop {
-            let mut heard = std::mem::take(&mut self.to_server);
-            let is_silent = heard.is_empty();
-            while !heard.is_empty() {
-                let count = self.server.read_tls(&mut heard.as_slice()).unwrap();
-                heard.drain(..count);
+            let mut received = std::mem::take(&mut self.to_server);
+            let is_silent = received.is_empty();
+            while !received.is_empty() {
+                let count = self.server.read_tls(&mut received.as_slice()).unwrap();
+                received.drain(..count);
                 self.server.process_new_packets()?;
             }
-            let mut said = Vec::new();
+            let mut sent = Vec::new();
             while self.server.wants_write() {
-                self.server.write_tls(&mut said).unwrap();
+                self.server.write_tls(&mut sent).unwrap();
             }
-            if is_silent && said.is_empty() {
+            if is_silent && sent.is_empty() {
                 return Ok(());
             }
-            said.chunks(cut).for_each(|bytes| self.arrive(bytes));
+            sent.chunks(cut).for_each(|bytes| self.arrive(bytes));
         }
     }
 
@@ -131,22 +131,22 @@ impl Call {
         }
     }
 
-    /// The client sends this text. Returns the text that the server receives.
+    /// Lets the client send `text`. Returns the text that the server receives.
     fn say(&mut self, mut text: &[u8], cut: usize) -> Vec<u8> {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         let mut block = [0; 4096];
         while !text.is_empty() {
             let encrypted = self.client.encrypt(text, &mut block);
-            assert!(encrypted.taken > 0 && encrypted.written > 0, "there is room");
+            assert!(encrypted.taken > 0 && encrypted.written > 0, "the output has space");
             text = &text[encrypted.taken..];
             self.to_server.extend_from_slice(&block[..encrypted.written]);
             self.settle(cut).unwrap();
             let mut part = [0; 8192];
             while let Ok(count @ 1..) = self.server.reader().read(&mut part) {
-                heard.extend_from_slice(&part[..count]);
+                received.extend_from_slice(&part[..count]);
             }
         }
-        heard
+        received
     }
 
     /// Sends a text of more than one record in both directions.
@@ -174,10 +174,11 @@ fn our_client_works_with_every_suite_group_and_certificate() {
                 let mut provider = provider();
                 provider.cipher_suites = vec![suite];
                 provider.kx_groups = vec![group];
-                // None of the certificates is for this name, and none has a known authority.
+                // No certificate is for this name or has a known authority, and the client accepts
+                // it.
                 let mut call =
                     Call::to(server(&pems, provider, &[suite.version()]), Some("other.test"));
-                // A suite of TLS 1.2 works with one kind of key.
+                // A suite of TLS 1.2 works with only one kind of key.
                 if call.settle(usize::MAX).is_err() {
                     continue;
                 }
@@ -249,7 +250,7 @@ fn no_server_name_is_sent_for_an_address() {
     }
 }
 
-/// A server that sends many tickets, each in a record of its own.
+/// The server sends many tickets, each in a separate record.
 #[test]
 fn the_client_ignores_tickets() {
     seed(204);
@@ -262,7 +263,8 @@ fn the_client_ignores_tickets() {
     call.agreed();
 }
 
-/// The server does not encrypt the next records. A forger with its keys does.
+/// Takes the keys of the server. The test encrypts the next records itself with the returned
+/// cipher.
 fn forged(call: &mut Call) -> RecordCipher {
     let another = ServerConnection::new(Arc::new(plain_server(&rustls::version::TLS13))).unwrap();
     let server = std::mem::replace(&mut call.server, another);
@@ -332,19 +334,19 @@ fn tickets_may_be_split_over_records_without_interruption() {
 
 #[test]
 fn a_non_tls_server_gets_an_alert() {
-    for (said, alert) in [
+    for (sent, alert) in [
         (b"220 mail.test\r\n".to_vec(), Alert::DECODE_ERROR),
         (vec![0x16, 3, 1, 0xff, 0xff], Alert::RECORD_OVERFLOW),
     ] {
         seed(206);
         let mut call = Call::to(plain_server(&rustls::version::TLS13), Some("mx.test"));
         call.arrive(&[]);
-        call.arrive(&said);
+        call.arrive(&sent);
         assert_eq!(call.events, [TlsEvent::Failed(Failure::Refused(alert))]);
         assert_eq!(
             call.client.encrypt(b"MAIL FROM:<>\r\n", &mut [0; 512]).taken,
             0,
-            "nothing is sent afterwards"
+            "no record follows the alert"
         );
     }
 }
@@ -354,17 +356,18 @@ fn an_alert_of_the_server_ends_the_connection() {
     seed(207);
     let mut provider = provider();
     provider.kx_groups = vec![HYBRID_SERVER];
-    // It supports only a group that its version does not allow, so there is no common group.
+    // The server supports only a group that TLS 1.2 does not allow, so the sides have no common
+    // group.
     let mut call = Call::to(
         server(&pems_p256("mx.test"), provider, &[&rustls::version::TLS12]),
         Some("mx.test"),
     );
     assert!(call.settle(usize::MAX).is_err());
-    let mut said = Vec::new();
+    let mut sent = Vec::new();
     while call.server.wants_write() {
-        call.server.write_tls(&mut said).unwrap();
+        call.server.write_tls(&mut sent).unwrap();
     }
-    call.arrive(&said);
+    call.arrive(&sent);
     assert!(
         matches!(call.events.as_slice(), [TlsEvent::Failed(Failure::PeerGaveUp(_))]),
         "{:?}",
@@ -375,7 +378,7 @@ fn an_alert_of_the_server_ends_the_connection() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// Any change of the server's messages, at any place, ends the connection without plaintext.
+    /// A change of any byte that the server sends ends the connection without plaintext.
     #[test]
     fn a_changed_server_flight_yields_no_plaintext(
         which in 0..2_usize,
@@ -393,16 +396,16 @@ proptest! {
             hello.drain(..count);
             call.server.process_new_packets().unwrap();
         }
-        let mut said = Vec::new();
+        let mut sent = Vec::new();
         while call.server.wants_write() {
-            call.server.write_tls(&mut said).unwrap();
+            call.server.write_tls(&mut sent).unwrap();
         }
-        let place = at.index(said.len());
-        said[place] ^= bits;
-        said.extend_from_slice(&garbage);
-        said.chunks(cut).for_each(|bytes| call.arrive(bytes));
-        // A changed byte may be part of signed data or of a name. Then the keys of the two sides
-        // differ.
+        let place = at.index(sent.len());
+        sent[place] ^= bits;
+        sent.extend_from_slice(&garbage);
+        sent.chunks(cut).for_each(|bytes| call.arrive(bytes));
+        // The client does not verify signatures here, so it may accept a changed byte. Then the
+        // keys of the two sides differ.
         let _ = call.settle(usize::MAX);
         proptest::prop_assert_eq!(call.heard.len(), 0);
     }

@@ -1,4 +1,4 @@
-//! Servers that must match published TLSA records.
+//! Tests with servers that must match published TLSA records.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -71,7 +71,8 @@ pub(super) fn server(chain: &[&Made], version: &'static SupportedProtocolVersion
     builder.with_no_client_auth().with_single_cert(certificates, key).unwrap()
 }
 
-/// Whether a server with this chain matches these records. It is the same in both versions.
+/// Whether a server with the certificates `chain` matches the records `published`. Asserts that the
+/// result is the same in both TLS versions.
 fn is_named(published: &[Published], chain: &[&Made]) -> bool {
     let found = BOTH.iter().map(|version| comes_to(published, server(chain, version)));
     let found: Vec<bool> = found.collect();
@@ -98,7 +99,7 @@ fn read(usage: u8, selector: u8, matching: u8, data: &[u8]) -> Published {
     Published::read(usage, selector, matching, data).unwrap()
 }
 
-/// All records that describe it.
+/// All records with this usage that describe the certificate.
 fn all_of(usage: u8, made: &Made) -> Vec<Published> {
     let mut all = Vec::new();
     for (selector, part) in [(0, made.certificate.as_ref()), (1, made.public.as_slice())] {
@@ -112,7 +113,7 @@ fn all_of(usage: u8, made: &Made) -> Vec<Published> {
 #[test]
 fn dane_ee_accepts_the_published_certificate_or_key() {
     seed(220);
-    // For another name, and expired.
+    // This certificate is for another name, and has expired.
     let own = made("other.test", 2000..2001, None, false);
     let another = made(HOST, 2000..2100, None, false);
     let wrong = all_of(3, &another);
@@ -120,12 +121,12 @@ fn dane_ee_accepts_the_published_certificate_or_key() {
         assert!(is_named(std::slice::from_ref(&published), &[&own]), "{published:?}");
         assert!(
             is_named(&[wrong.clone(), vec![published.clone()]].concat(), &[&own]),
-            "one is enough"
+            "one matching record is enough"
         );
         assert!(!is_named(std::slice::from_ref(&published), &[&another]), "{published:?}");
         assert!(
             !is_named(&[published], &[&another, &own]),
-            "it does not count after another certificate"
+            "a published certificate must be the server's own"
         );
     }
 }
@@ -143,16 +144,19 @@ fn dane_ta_checks_name_and_validity() {
     for published in [all_of(2, &root), all_of(2, &middle)].concat() {
         let published = [published];
         assert!(is_named(&published, &[&good, &middle, &root]), "{published:?}");
-        assert!(is_named(&published, &[&of_domain, &middle, &root]), "by the recipient domain");
-        assert!(is_named(&published, &[&good, &root, &middle]), "in any order");
+        assert!(
+            is_named(&published, &[&of_domain, &middle, &root]),
+            "a certificate for the recipient domain is valid"
+        );
+        assert!(is_named(&published, &[&good, &root, &middle]), "the chain may be in any order");
         for (shown, why) in [
-            (&ended, "it has ended"),
-            (&other, "it is for another name"),
-            (&alone, "no authority has signed it"),
+            (&ended, "the certificate has expired"),
+            (&other, "the certificate is for another name"),
+            (&alone, "no authority has signed the certificate"),
         ] {
             assert!(!is_named(&published, &[shown, &middle, &root]), "{why}");
         }
-        assert!(!is_named(&published, &[&good]), "an authority that is not sent does not count");
+        assert!(!is_named(&published, &[&good]), "an authority counts only if the server sends it");
     }
     assert!(!is_named(&all_of(2, &alone), &[&good, &middle, &root]));
     assert!(is_named(&all_of(2, &middle), &[&good, &middle]), "the root is not needed");
@@ -162,7 +166,7 @@ fn dane_ta_checks_name_and_validity() {
     );
 }
 
-/// The certificate alone proves nothing, since it is public.
+/// A certificate is public, so a server with only the certificate proves nothing.
 #[test]
 fn dane_needs_the_key_of_the_certificate() {
     seed(222);
@@ -205,7 +209,7 @@ fn malformed_tlsa_records_are_unusable() {
 }
 
 #[test]
-fn other_failures_are_no_certificate_faults() {
+fn other_failures_are_not_certificate_faults() {
     assert_eq!(Failure::PeerLeft.fault(), None);
     assert_eq!(
         Failure::Handshake(rustls::PeerIncompatible::NoCipherSuitesInCommon.into()).fault(),

@@ -1,4 +1,4 @@
-//! Successful handshakes.
+//! Tests of handshakes that succeed.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -22,7 +22,7 @@ fn talk(connection: &mut super::world::TestConnection) {
     connection.client_says(&question[1..]);
     connection.settle(usize::MAX).unwrap();
     assert_eq!(connection.heard, question);
-    // The most that a client of rustls buffers before it is read.
+    // A client of rustls buffers at most this number of bytes before the test reads them.
     let answer: Vec<u8> = question.iter().rev().copied().take(15_000).collect();
     connection.server_says(&answer, 4096);
     connection.settle(usize::MAX).unwrap();
@@ -58,7 +58,7 @@ fn our_server_works_with_every_suite_group_and_certificate() {
                 provider.kx_groups = vec![group];
                 let server = TestServer::with(&pems, &PLAIN, provider, &[suite.version()]);
                 let mut connection = server.connect(name);
-                // A suite of TLS 1.2 works with one kind of key.
+                // A suite of TLS 1.2 works with only one kind of key.
                 if connection.settle(usize::MAX).is_err() {
                     continue;
                 }
@@ -72,8 +72,8 @@ fn our_server_works_with_every_suite_group_and_certificate() {
             }
         }
     }
-    // For each kind of key: three suites of TLS 1.3 and three of TLS 1.2, with three groups each.
-    // TLS 1.3 also has the hybrid group.
+    // Each kind of key works with three suites of TLS 1.3 and three of TLS 1.2, and each suite with
+    // three groups. The suites of TLS 1.3 also work with the hybrid group.
     assert_eq!(seen.len(), 4 * (6 * 3 + 3), "{seen:?}");
 }
 
@@ -102,8 +102,8 @@ fn data_in_the_last_segment_of_a_handshake_is_received() {
     seed(3);
     for version in BOTH {
         let mut connection = server_of(version).connect("mail.test");
-        // A client may write as soon as its side is complete. Text that it writes earlier waits and
-        // follows at once.
+        // A client may send data as soon as its side of the handshake is complete. rustls keeps
+        // text that the client writes earlier, and sends it at that time.
         connection.client_says(b"early bird");
         connection.settle(usize::MAX).unwrap();
         assert_eq!(connection.heard, b"early bird");

@@ -1,4 +1,4 @@
-//! X25519MLKEM768 with a client that uses another implementation of ML-KEM: `fips203`.
+//! Tests of X25519MLKEM768 with a client that uses another implementation of ML-KEM: `fips203`.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -17,16 +17,16 @@ use crate::{CHAIN_BYTES_MAX, TlsEvent};
 const KEY_BYTES: usize = 1184;
 const CIPHERTEXT_BYTES: usize = 1088;
 
-/// The client's side.
+/// The group X25519MLKEM768 of the client.
 #[derive(Debug)]
 struct Client {
-    /// A change of its share.
+    /// Changes the share of the client before it is sent.
     spoil: fn(&mut Vec<u8>),
-    /// The versions for which it offers the group.
+    /// The versions for which the client offers the group.
     versions: &'static [ProtocolVersion],
 }
 
-/// A normal client.
+/// The group of a normal client.
 pub(super) static HYBRID: &dyn SupportedKxGroup =
     &Client { spoil: |_| {}, versions: &[ProtocolVersion::TLSv1_3] };
 
@@ -66,7 +66,7 @@ impl ActiveKeyExchange for ClientKeyExchange {
         Ok(SharedSecret::from([lattice.as_slice(), curve.secret_bytes()].concat()))
     }
 
-    /// As in browsers, a share of X25519 is sent too, if that is supported.
+    /// As browsers do, the client also sends a share of X25519 if it supports X25519.
     fn hybrid_component(&self) -> Option<(NamedGroup, &[u8])> {
         Some((NamedGroup::X25519, self.point.pub_key()))
     }
@@ -84,7 +84,7 @@ impl ActiveKeyExchange for ClientKeyExchange {
     }
 }
 
-/// A client with these groups, the preferred one first.
+/// A connection of a client with these groups to our server. The preferred group is the first.
 fn client_of(groups: &[&'static dyn SupportedKxGroup], pems: Pems) -> TestConnection {
     let mut provider = provider();
     provider.kx_groups = groups.to_vec();
@@ -139,8 +139,8 @@ fn the_hybrid_group_is_not_used_in_tls_1_2() {
 #[test]
 fn an_invalid_hybrid_share_is_rejected() {
     seed(93);
-    // A 12-bit number that is not below 3329; a point of small order; one byte missing; one byte
-    // too many; half a share; almost none.
+    // The changes are: a 12-bit number that is not below 3329; a point of small order; one byte is
+    // missing; one byte too many; half a share; almost no share.
     let broken: [fn(&mut Vec<u8>); 6] = [
         |share| share[..2].fill(0xff),
         |share| share[KEY_BYTES..].fill(0),
@@ -152,9 +152,9 @@ fn an_invalid_hybrid_share_is_rejected() {
     for (which, spoil) in broken.into_iter().enumerate() {
         let client = Client { spoil, versions: &[ProtocolVersion::TLSv1_3] };
         let mut connection = client_of(&[Box::leak(Box::new(client))], pems_p256("mail.test"));
-        let told = connection.settle(usize::MAX).unwrap_err();
+        let error = connection.settle(usize::MAX).unwrap_err();
         assert_eq!(
-            told,
+            error,
             Error::AlertReceived(rustls::AlertDescription::IllegalParameter),
             "{which}"
         );
@@ -168,8 +168,8 @@ fn a_hybrid_answer_fits_with_the_longest_chain() {
     seed(94);
     let mut pems = pems_p256("mail.test");
     let one = pems.certificate.clone();
-    // The PEM form is longer than the certificate, so the chain is built by trying: one more
-    // certificate would be too long.
+    // The limit is on certificates in binary form, which are shorter than in PEM. So the loop adds
+    // certificates until one more would be too long.
     while crate::Certificate::parse(
         (pems.certificate.clone() + &one).as_bytes(),
         pems.key.as_bytes(),

@@ -1,4 +1,4 @@
-//! The memory of a connection.
+//! Tests of the memory of a connection.
 
 use std::boxed::Box;
 use std::println;
@@ -30,7 +30,8 @@ fn an_idle_connection_takes_less_than_2_kib_of_memory() {
             connection.settle(usize::MAX).unwrap();
             assert_eq!(connection.heard, b"hello");
             let freed = measure(|| drop(Box::new(connection.server)));
-            // The temporary box cancels out. The rest is the memory that the connection held.
+            // The allocation and the release of the box cancel out. The rest is the memory of the
+            // connection.
             let held = freed.bytes_current.unsigned_abs() + size_of::<Connection>() as u64;
             println!("{:?}: {held} bytes", suite.suite());
             assert!(
@@ -63,8 +64,8 @@ fn records_need_no_allocation() {
     }
 }
 
-/// The memory of the server after its first flight while the client does not answer, and while the
-/// client's first message is incomplete.
+/// Measures the memory of a server whose client does not answer its first flight, and of a server
+/// that waits for the rest of the client's first message.
 #[test]
 fn a_pending_handshake_takes_less_than_16_kib() {
     seed(42);

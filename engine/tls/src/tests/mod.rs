@@ -1,5 +1,5 @@
-//! Tests: our side against the client and the server of rustls, all in memory, with seeded random
-//! numbers.
+//! Tests of our server and client with the client and server of rustls. Everything is in memory,
+//! and the random numbers come from a seed.
 
 mod authorities;
 mod broken;

@@ -1,4 +1,4 @@
-//! Records after the handshake: the place of plaintext, closing, and key updates.
+//! Tests of records after the handshake: the place of plaintext, closing, and key updates.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -23,7 +23,7 @@ fn plaintext_is_in_place_and_stays_until_it_is_taken() {
         assert_eq!((progress.event, progress.written), (TlsEvent::Plaintext(12), 0));
         let at = progress.done;
         assert_eq!(&stream[at..at + 12], b"NOOP\r\nQUIT\r\n");
-        assert_eq!(&stream[first.len()..], second, "the next record is untouched");
+        assert_eq!(&stream[first.len()..], second, "the next record is unchanged");
 
         let mut rest = stream.split_off(at);
         assert_eq!(connection.server.taken(0), 0);
@@ -69,11 +69,11 @@ fn plaintext_in_two_places_becomes_one_record() {
             let (mut taken, mut records) = (0, 0);
             while taken < text.len() {
                 let encrypted = connection.server.encrypt(text.behind(taken), &mut block);
-                assert!(encrypted.taken > 0, "there is room");
+                assert!(encrypted.taken > 0, "the output has space");
                 connection.to_client.extend_from_slice(&block[..encrypted.written]);
                 (taken, records) = (taken + encrypted.taken, records + 1);
             }
-            assert!(records <= text.len().div_ceil(room), "{records} records for room of {room}");
+            assert!(records <= text.len().div_ceil(room), "{records} records for space of {room}");
             expected.extend_from_slice(b"head, and the bytes after");
         }
         connection.settle(usize::MAX).unwrap();
@@ -97,7 +97,7 @@ fn a_record_fits_into_its_output_buffer() {
             );
             assert!(
                 room <= ENCRYPTION_OVERHEAD_MAX || encrypted.taken > 0,
-                "{room} bytes are room for one"
+                "{room} bytes are enough space for one byte"
             );
             connection.to_client.extend_from_slice(&block[..encrypted.written]);
         }
@@ -142,7 +142,7 @@ fn each_side_may_close_while_the_other_continues() {
         connection.server_says(b"421 no\r\n", 512);
         close(&mut connection.server, &mut connection.to_client);
         let encrypted = connection.server.encrypt(b"too late", &mut [0; 512]);
-        assert_eq!((encrypted.taken, encrypted.written), (0, 0), "nothing follows a close");
+        assert_eq!((encrypted.taken, encrypted.written), (0, 0), "no data follows a close");
         assert_eq!(connection.server.close(&mut [0; 64]), 0, "close_notify is sent once");
         connection.client_says(b"still here");
         connection.settle(usize::MAX).unwrap();
@@ -153,7 +153,7 @@ fn each_side_may_close_while_the_other_continues() {
 
 fn close(server: &mut Connection, to_client: &mut Vec<u8>) {
     let mut block = [0; 64];
-    assert_eq!(server.close(&mut block[..5]), 0, "without space nothing is written");
+    assert_eq!(server.close(&mut block[..5]), 0, "without enough space no byte is written");
     let written = server.close(&mut block);
     assert!(written > 0);
     to_client.extend_from_slice(&block[..written]);
@@ -165,7 +165,7 @@ fn key_updates_work_in_both_directions() {
     let mut connection = plain_server().connect("mail.test");
     connection.established();
     for round in 0..100_u8 {
-        // Asks the server for new keys too, as rustls does.
+        // With this call rustls also asks the server for new keys.
         connection.client.refresh_traffic_keys().unwrap();
         connection.client_says(&[round]);
         connection.settle(usize::MAX).unwrap();
@@ -194,7 +194,7 @@ fn a_key_is_updated_before_its_limit() {
     assert_eq!(
         (encrypted.taken, encrypted.written),
         (0, 0),
-        "without space for a key update nothing is encrypted"
+        "without space for a key update no data is encrypted"
     );
     connection.server_says(b"word", 512);
     connection.settle(usize::MAX).unwrap();
@@ -226,17 +226,17 @@ fn a_line_may_span_several_records() {
             let mut connection = server_of(version).connect("mail.test");
             connection.takes_lines = true;
             connection.established();
-            let mut said = Vec::new();
+            let mut sent = Vec::new();
             for record in
                 ["EH", "L", "O a\r\nMAIL FROM:", "<b@c>", "\r", "\n", "one\r\ntwo\r\nthr", "ee\r\n"]
             {
                 connection.client_says(record.as_bytes());
-                said.extend_from_slice(&connection.client_bytes());
+                sent.extend_from_slice(&connection.client_bytes());
                 if record == "<b@c>" && version.version == rustls::ProtocolVersion::TLSv1_3 {
                     connection.client.refresh_traffic_keys().unwrap();
                 }
             }
-            for part in said.chunks(cut.min(said.len())) {
+            for part in sent.chunks(cut.min(sent.len())) {
                 connection.arrive(part);
             }
             assert_eq!(
@@ -257,13 +257,13 @@ fn an_incomplete_line_stays_available_after_close() {
         connection.takes_lines = true;
         connection.established();
         connection.client_says(b"QUI");
-        let mut said = connection.client_bytes();
+        let mut sent = connection.client_bytes();
         connection.client_says(b"T");
         connection.client.send_close_notify();
-        said.extend_from_slice(&connection.client_bytes());
-        connection.arrive(&said);
+        sent.extend_from_slice(&connection.client_bytes());
+        connection.arrive(&sent);
         assert_eq!(connection.events.last(), Some(&TlsEvent::PeerClosed));
-        assert_eq!(connection.stream, b"QUIT", "and nothing else");
+        assert_eq!(connection.stream, b"QUIT", "the stream has only the incomplete line");
         let progress = connection.server.receive(&mut connection.stream, &mut []);
         assert_eq!((progress.done, progress.event), (0, TlsEvent::Plaintext(4)));
         assert_eq!(connection.server.taken(4), 4);
@@ -283,11 +283,11 @@ fn a_broken_record_drops_the_plaintext_before_it() {
         connection.takes_lines = true;
         connection.established();
         connection.client_says(b"DEL");
-        let mut said = connection.client_bytes();
+        let mut sent = connection.client_bytes();
         connection.client_says(b"E 1\r\n");
-        said.extend_from_slice(&connection.client_bytes());
-        *said.last_mut().unwrap() ^= 1;
-        connection.arrive(&said);
+        sent.extend_from_slice(&connection.client_bytes());
+        *sent.last_mut().unwrap() ^= 1;
+        connection.arrive(&sent);
         assert!(connection.failure().is_some());
         assert_eq!((connection.heard.len(), connection.stream.len()), (0, 0));
     }
@@ -314,7 +314,7 @@ fn wanted_skips_calls_that_make_no_progress() {
         let done = progress.done + connection.server.taken(8);
         let mut stream = stream.split_off(done);
         assert_eq!((connection.server.held(), &stream[..3]), (3, b"EHL".as_slice()));
-        // All of the second record except one byte is not enough. With that byte it is.
+        // The second record without its last byte is not enough. The whole record is.
         let whole = stream.len();
         assert_eq!(
             connection.server.more(&mut stream[..whole - 1], &mut out).event,

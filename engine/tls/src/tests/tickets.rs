@@ -1,4 +1,4 @@
-//! Tickets: what they save, and where they are invalid.
+//! Tests of tickets: they resume sessions, and are invalid in other services and later periods.
 
 use alloc::vec;
 
@@ -13,7 +13,8 @@ fn server(version: &'static rustls::SupportedProtocolVersion, offer: &Offer<'_>)
     server
 }
 
-/// Connects once more. Returns whether the session was resumed, which both sides must agree on.
+/// Connects again. Returns whether the session was resumed, and asserts that both sides agree on
+/// this.
 fn is_resumed(server: &TestServer) -> bool {
     let mut connection = server.connect("mail.test");
     assert!(connection.client.early_data().is_none(), "no ticket allows early data");
@@ -31,7 +32,7 @@ fn is_resumed(server: &TestServer) -> bool {
     of_client
 }
 
-/// Other settings for the same certificate, as another core or service has them.
+/// The settings of another core or service, for the same certificate.
 fn settings(server: &TestServer, clock: &Clock, offer: &Offer<'_>) -> TlsSettings {
     let certificates = server.settings.config.cert_resolver.clone();
     let mut settings = TlsSettings::new(vec![any_certificate()], clock, offer).unwrap();
@@ -57,9 +58,9 @@ fn a_ticket_resumes_a_session_until_its_key_expires() {
         at(TICKET_PERIOD_SECONDS - 1);
         assert!(!is_resumed(&server));
         assert!(is_resumed(&server));
-        // The lifetime that the client is told is one period.
+        // The server tells the client a lifetime of one period.
         at(2 * TICKET_PERIOD_SECONDS - 2);
-        assert!(is_resumed(&server), "in the next period too");
+        assert!(is_resumed(&server), "the ticket is valid in the next period too");
     }
 }
 
@@ -92,7 +93,7 @@ fn an_old_ticket_is_invalid() {
         assert_eq!(tickets.decrypt(&ticket[..place]), None, "cut at {place}");
     }
     assert_eq!(tickets.decrypt(&ticket).unwrap(), b"secret");
-    assert_ne!(ticket, tickets.encrypt(b"secret").unwrap(), "no nonce twice");
+    assert_ne!(ticket, tickets.encrypt(b"secret").unwrap(), "each ticket has its own nonce");
 }
 
 #[test]
@@ -107,12 +108,15 @@ fn tickets_work_across_cores_but_not_services() {
         clock.set(UnixTime::from_seconds(TODAY + 1));
         server.settings =
             settings(&server, &clock, &Offer { tickets: Some(&ticket_keys()), ..PLAIN });
-        assert!(is_resumed(&server), "another core");
+        assert!(is_resumed(&server), "a ticket is valid at another core");
         server.settings = settings(&server, &clock, &Offer { name: "pop3s", ..offer });
-        assert!(!is_resumed(&server), "another service");
+        assert!(!is_resumed(&server), "a ticket is invalid at another service");
         let others = TicketKeys::new(&[8; 32]);
         server.settings = settings(&server, &clock, &Offer { tickets: Some(&others), ..PLAIN });
-        assert!(!is_resumed(&server), "another machine, or this one after a restart");
+        assert!(
+            !is_resumed(&server),
+            "a ticket is invalid after a restart, and at another machine"
+        );
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
 /// A day in 2027.
 pub(super) const TODAY: u64 = 1_800_000_000;
 
-/// All random numbers of this test follow from the seed from now on.
+/// Seeds the random numbers of this test.
 pub(super) fn seed(seed: u64) {
     chance::seed(seed);
 }
@@ -108,7 +108,7 @@ pub(super) fn plain_server() -> TestServer {
     TestServer::new(&[pems_p256("mail.test")], &PLAIN)
 }
 
-/// The same with a client that supports one version only.
+/// A server with one certificate and default settings, and a client that supports only `version`.
 pub(super) fn server_of(version: &'static SupportedProtocolVersion) -> TestServer {
     TestServer::with(&[pems_p256("mail.test")], &PLAIN, provider(), &[version])
 }
@@ -120,11 +120,11 @@ fn quiet_client() -> ClientConfig {
     builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }
 
-/// One connection: both ends, and the bytes between them.
+/// One connection: the client, the server, and the bytes between them.
 pub(super) struct TestConnection {
     pub(super) client: ClientConnection,
     pub(super) server: Connection,
-    /// Bytes that have arrived at the server and are not done.
+    /// Bytes that have arrived at the server and have not been processed.
     pub(super) stream: Vec<u8>,
     /// Bytes that the server has sent and the client has not received yet.
     pub(super) to_client: Vec<u8>,
@@ -134,16 +134,16 @@ pub(super) struct TestConnection {
     pub(super) events: Vec<TlsEvent>,
     /// The number of handshake steps.
     pub(super) steps: usize,
-    /// The most bytes that the session takes at once.
+    /// The maximum number of bytes that the session takes at once.
     pub(super) bite: usize,
     /// Whether the session takes only whole lines.
     pub(super) takes_lines: bool,
 }
 
 impl TestConnection {
-    /// A connection with a peer that is no TLS client.
+    /// A server whose peer is not a TLS client.
     pub(super) fn without_client(settings: &TlsSettings) -> TestConnection {
-        // A placeholder, which is replaced or not used.
+        // This client is a placeholder, which is replaced or not used.
         let unused = ServerName::try_from("unused.test").unwrap();
         TestConnection {
             client: ClientConnection::new(Arc::new(quiet_client()), unused).unwrap(),
@@ -158,7 +158,7 @@ impl TestConnection {
         }
     }
 
-    /// The client's output.
+    /// Takes the output of the client.
     pub(super) fn client_bytes(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         while self.client.wants_write() {
@@ -167,11 +167,11 @@ impl TestConnection {
         bytes
     }
 
-    /// Bytes arrive at the server.
+    /// Lets bytes arrive at the server, and processes them.
     pub(super) fn arrive(&mut self, bytes: &[u8]) {
         self.stream.extend_from_slice(bytes);
         let mut out = vec![0; FLIGHT_BYTES_MAX];
-        // A record may yield few bytes, so there may be many steps.
+        // A record may yield few bytes, so the number of steps may be large.
         let mut needs_more = false;
         for _ in 0..10_000 + bytes.len() {
             let mut progress = match replace(&mut needs_more, false) {
@@ -209,23 +209,23 @@ impl TestConnection {
         panic!("the connection makes no progress");
     }
 
-    /// Passes bytes in both directions until neither side sends more. `cut`: bytes that arrive at
-    /// once.
+    /// Passes bytes in both directions until neither side sends more. `cut`: the maximum number of
+    /// bytes that arrive at once.
     ///
     /// Errors: the client rejects our server.
     pub(super) fn settle(&mut self, cut: usize) -> Result<(), rustls::Error> {
         loop {
-            let said = self.client_bytes();
-            for bytes in said.chunks(cut) {
+            let sent = self.client_bytes();
+            for bytes in sent.chunks(cut) {
                 self.arrive(bytes);
             }
-            let mut heard = std::mem::take(&mut self.to_client);
-            if said.is_empty() && heard.is_empty() {
+            let mut received = std::mem::take(&mut self.to_client);
+            if sent.is_empty() && received.is_empty() {
                 return Ok(());
             }
-            while !heard.is_empty() {
-                let count = self.client.read_tls(&mut heard.as_slice()).unwrap();
-                heard.drain(..count);
+            while !received.is_empty() {
+                let count = self.client.read_tls(&mut received.as_slice()).unwrap();
+                received.drain(..count);
                 self.client.process_new_packets()?;
             }
         }
@@ -237,13 +237,13 @@ impl TestConnection {
         assert!(!self.client.is_handshaking());
     }
 
-    /// The session of the server sends. Returns the number of records.
+    /// Lets the session of the server send `text`. Returns the number of records.
     pub(super) fn server_says(&mut self, mut text: &[u8], room: usize) -> usize {
         let mut records = 0;
         let mut block = vec![0; room];
         while !text.is_empty() {
             let encrypted = self.server.encrypt(text, &mut block);
-            assert!(encrypted.taken > 0 && encrypted.written > 0, "there is room");
+            assert!(encrypted.taken > 0 && encrypted.written > 0, "the output has space");
             self.to_client.extend_from_slice(&block[..encrypted.written]);
             text = &text[encrypted.taken..];
             records += 1;
@@ -268,7 +268,8 @@ impl TestConnection {
         }
     }
 
-    /// The client is gone. A forger with its keys encrypts the next records.
+    /// Takes the keys of the client. The test encrypts the next records itself with the returned
+    /// cipher.
     pub(super) fn forger(&mut self) -> RecordCipher {
         let unused = ServerName::try_from("unused.test").unwrap();
         let another = ClientConnection::new(Arc::new(quiet_client()), unused).unwrap();
