@@ -202,7 +202,7 @@ impl Connection {
     }
 
     /// The number of bytes that the stream must have before another call can make progress. With
-    /// this number the caller examines a long record only at its beginning and when it is complete, and
+    /// this number the caller examines a long record only at its start and when it is complete, and
     /// not for each of its segments.
     pub fn wanted(&self) -> usize {
         match &self.expect {
