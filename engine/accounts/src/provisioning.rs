@@ -1,18 +1,18 @@
 //! Creates the configured accounts that do not exist, before any client is served. Also gives an
-//! existing account the password of the configuration, if that has changed there.
+//! existing account the password of the configuration, if the configuration has a new one.
 //!
-//! If the owner has changed the password, it stays valid as long as the configuration has the
-//! password that was replaced. To check a plain one costs a hash, one a turn. So this is checked
-//! only after such a change, to keep the start short.
+//! A password that the owner has set stays valid as long as the configuration has the password that
+//! it replaced. Checking a plain password of the configuration costs a hash, one a turn. So it is
+//! checked only after such a change, to keep the start short.
 //!
-//! A plain password becomes an argon2id hash, which costs a turn of some 20 ms, and a SCRAM
+//! A plain password becomes an argon2id hash, in one turn of some 20 ms. It also becomes a SCRAM
 //! verifier, which is derived in steps, one a turn (crate `sasl`). A configured password hash gives
 //! no verifier.
 //!
-//! If disk writes fail meanwhile, they are retried every second for a minute, and nothing is served
-//! before. Otherwise a password that the configuration has replaced would still be valid. Mail to a
-//! new account would bounce as soon as the disk works, until the next start. After the minute the
-//! existing mail counts for more: the machine serves without the account.
+//! If disk writes fail meanwhile, they are retried every second for a minute. Until then no client
+//! is served. Otherwise a password that the configuration has replaced would still be valid, and
+//! mail to a new account would bounce until the next start. After the minute, access to the
+//! existing mail is more important: the machine serves without the account.
 //!
 //! Invariant: `again_at` is set only while the last user of `users`, or the account for
 //! certificates, waits for the disk.
@@ -59,14 +59,14 @@ pub struct ProvisioningContext<'c> {
 /// The accounts of the configuration, until all are created.
 #[derive(Default)]
 pub struct Provisioning {
-    /// The accounts that do not exist or were not checked, the next one last.
+    /// The accounts that do not exist or were not checked. The last one is the next.
     users: Vec<User>,
     deriving: Option<Box<Deriving>>,
-    /// The account that the store makes, unless it is the one for certificates.
+    /// The account that the store makes now, unless it is the account for certificates.
     asked: Option<User>,
-    /// Whether the store was asked for the account for certificates. That is tried once.
+    /// Whether the store was asked to make the account for certificates. It is asked once.
     has_asked_for_certificates: bool,
-    /// When the disk is tried again, and how often it was tried.
+    /// The time at which the disk is tried again. `tries` is the number of tries so far.
     again_at: Option<Instant>,
     tries: u32,
 }
@@ -81,7 +81,7 @@ struct Deriving {
 /// The progress of account creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProvisioningProgress {
-    /// There is more to do.
+    /// More work is due.
     Some,
     /// The store makes an account.
     Asked,
@@ -95,12 +95,12 @@ impl Provisioning {
         Provisioning { users: users.iter().rev().cloned().collect(), ..Provisioning::default() }
     }
 
-    /// Whether no wait for the disk is needed.
+    /// Whether accounts can be made now. Otherwise they wait for the disk.
     pub fn is_to_go_on(&self, now: Instant) -> bool {
         self.again_at.is_none_or(|at| at <= now)
     }
 
-    /// When the disk is tried again.
+    /// The time at which the disk is tried again.
     pub fn again_at(&self) -> Option<Instant> {
         self.again_at
     }
@@ -162,7 +162,7 @@ impl Provisioning {
         }
     }
 
-    /// Whether accounts wait for the disk. Retries when it is time.
+    /// Whether accounts wait for the disk. Tries the disk again when it is time.
     fn awaits_disk(&mut self, cx: &mut ProvisioningContext<'_>) -> bool {
         let Some(at) = self.again_at else { return false };
         if cx.turn.now < at {
@@ -238,7 +238,7 @@ impl Provisioning {
         }
     }
 
-    /// The store has made the account, or refused to.
+    /// Processes the outcome of making the account in the store.
     pub fn woken(&mut self, outcome: Outcome, cx: &mut ProvisioningContext<'_>) {
         match outcome {
             Outcome::Refused(refusal) => _ = self.refused(refusal, cx),
@@ -246,13 +246,13 @@ impl Provisioning {
         }
     }
 
-    /// The store refuses to make the account. It is asked again if that may help.
+    /// Processes a refusal of the store. Tries again later if that may help.
     fn refused(
         &mut self,
         refusal: Refusal,
         cx: &mut ProvisioningContext<'_>,
     ) -> ProvisioningProgress {
-        // After a failed flush during opening, only another start helps.
+        // If the last flush of opening has failed, only a restart helps.
         let is_lasting = cx.store.state() == State::ReadOnly(WhyReadOnly::LastFlushFailed);
         let asked = self.asked.take();
         let address =
@@ -282,8 +282,8 @@ impl Provisioning {
     }
 }
 
-/// Whether the configured password is still the one that the account was made with, or last got
-/// from the configuration. Checked only as far as needed.
+/// Whether the configured password is the last one that the account got from the configuration. A
+/// plain password is checked only if the owner has replaced it.
 fn is_as_configured(known: &AccountInfo<'_>, password: &Password, compute: &mut Compute) -> bool {
     let before = if known.replaced().is_empty() { known.password_hash() } else { known.replaced() };
     match password {

@@ -7,15 +7,15 @@ use crate::Connections;
 
 /// While memory is low, sessions that hold at least this many bytes end first.
 const SHED_FROM: usize = 64 << 10;
-/// The number of connections that an address may always have, idle or not.
+/// The number of connections that an address may always have, whether they are idle or not.
 const SHARE_FAIR: u32 = 8;
 /// How long a session may make no progress while resources are short.
 pub const PATIENCE: Micros = Micros::from_secs(10);
-/// The time between two turns that look at sessions, if no event causes one.
+/// The time between two turns that look at sessions, if no event causes a turn.
 pub const LOOK_INTERVAL: Micros = Micros::from_millis(100);
 
-/// The progress of a session, and when it was first seen there: in milliseconds, which wrap around
-/// after 49 days.
+/// The progress of a session, and the time when this progress was first seen. The time is in
+/// milliseconds, which wrap around after 49 days.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgressMark {
     bytes_moved: u32,
@@ -23,30 +23,30 @@ pub struct ProgressMark {
 }
 
 impl ProgressMark {
-    /// The mark of a session that has moved this many bytes by now.
+    /// The mark of a session that has sent and received `bytes_moved` bytes by now.
     pub fn of(bytes_moved: u32, now: Instant) -> ProgressMark {
         ProgressMark { bytes_moved, since_ms: (now.0 / 1000) as u32 }
     }
 
-    /// How long the session has made no progress. `None` if `now` differs from the mark.
+    /// The time in which the session has made no progress. `None` if it has made progress since.
     pub fn stands_since(self, now: ProgressMark) -> Option<Micros> {
         let stood_ms = now.since_ms.wrapping_sub(self.since_ms);
         (self.bytes_moved == now.bytes_moved).then(|| Micros::from_millis(u64::from(stood_ms)))
     }
 }
 
-/// The largest share of all connections, as of the last look.
+/// The largest share of an address in all connections, at the time of the last look.
 #[derive(Default)]
 pub struct Crowding {
     looked_at: Option<Instant>,
     share_max: u32,
-    /// When an address with one of the largest shares last lost a connection.
+    /// The time when an address with one of the largest shares last lost a connection.
     thinned_at: Option<Instant>,
 }
 
 impl Crowding {
-    /// The share above which an address loses idle connections, while connections are short: half
-    /// of the largest share. `share_max`: counts the largest share.
+    /// The share above which an address loses idle connections: half of the largest share. `None`
+    /// if connections are not short.
     pub fn share(
         &mut self,
         turn: Turn,
@@ -62,12 +62,12 @@ impl Crowding {
         Some((self.share_max / 2).max(SHARE_FAIR))
     }
 
-    /// An address with one of the largest shares loses a connection.
+    /// Notes that an address with one of the largest shares loses a connection.
     pub fn thins(&mut self, now: Instant) {
         self.thinned_at = Some(now);
     }
 
-    /// Whether the addresses with the largest shares still make space, so that others need not.
+    /// Whether addresses with the largest shares still lose connections, so that others need not.
     pub fn makes_room(&self, now: Instant) -> bool {
         self.thinned_at.is_some_and(|at| now < at + PATIENCE)
     }
@@ -86,7 +86,7 @@ impl Shedding {
         bytes >= self.from
     }
 
-    /// Few such sessions are left, so those that hold half as much are next.
+    /// Lowers the mark by half, when few sessions above it are left.
     pub fn goes_on(&mut self) {
         self.from /= 2;
     }

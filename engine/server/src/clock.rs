@@ -1,34 +1,34 @@
 //! The time of day that the server uses, and the warnings about a wrong clock.
 //!
-//! An empty battery sets a clock back by years. The program was built before it ran, so its date
-//! plus the time since the start is a lower bound. Above that bound the machine's clock is used. If
-//! it is behind the newest message, it is still used, but announced. Nothing is ordered by it, and
-//! messages get their dates from it.
+//! An empty battery sets a clock back by years. The program was built before it runs, so its build
+//! date plus the time since the start is a lower bound. Above that bound the server uses the
+//! machine's clock. If the clock is behind the newest message, the server still uses it, but warns.
+//! The clock gives messages their dates, but does not order events.
 
 use machine::{ConsoleLines, Instant, UnixTime};
 use tls::Day;
 
-/// A clock may be this far behind the newest message without a warning. The message may come from a
-/// core with another clock, or from before a restart.
+/// The time that a clock may be behind the newest message without a warning. The message may come
+/// from a core with another clock, or from before a restart.
 const BEHIND_SECONDS_MAX: u64 = 24 * 3600;
 
 /// The time of day: the machine's clock, unless it is before the build of the program.
-pub(crate) fn time_of_day(told: UnixTime, program_date: UnixTime, now: Instant) -> UnixTime {
-    told.max(UnixTime(program_date.0.saturating_add(now.0)))
+pub(crate) fn time_of_day(clock: UnixTime, program_date: UnixTime, now: Instant) -> UnixTime {
+    clock.max(UnixTime(program_date.0.saturating_add(now.0)))
 }
 
-/// Warns about a wrong clock at start. `told`: the machine's clock. `used`: the time of this turn.
+/// Warns about a wrong clock at start. `clock`: the machine's clock. `used`: the time of this turn.
 /// `newest`: the date of the newest message on the disk.
 pub(crate) fn announce(
     console: &mut ConsoleLines,
-    (told, program_date): (UnixTime, UnixTime),
+    (clock, program_date): (UnixTime, UnixTime),
     used: UnixTime,
     newest: Option<UnixTime>,
 ) {
-    if told < program_date {
+    if clock < program_date {
         console.print(format_args!(
             "clock: SET THE CLOCK: it shows {}, before this version was built; using {} instead",
-            Day(told),
+            Day(clock),
             Day(used)
         ));
     }

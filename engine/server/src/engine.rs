@@ -1,8 +1,8 @@
 //! The engine: all work of one core, one turn at a time.
 //!
 //! A turn has six phases: frames, completions, deadlines, resume, out, compute. Each has a budget,
-//! so that load on one does not starve the others, and overload is shed early. Nothing waits: a
-//! handler runs to its end, and a continuation names the next step.
+//! so that load on one phase does not starve the others, and overload is shed early. No code waits:
+//! a handler runs to its end, and a continuation names the next step.
 //!
 //! Invariant: a reply that promises durability is queued only by the completion of the flush.
 
@@ -32,7 +32,7 @@ const FRAMES_PER_TURN: u32 = 64;
 const TIMERS_PER_TURN: u32 = 64;
 /// Sessions with deadlines that may expire in one turn.
 const DEADLINES_PER_TURN: u32 = 64;
-/// Sessions that may continue in one turn because they asked for it.
+/// Sessions that may continue in one turn because they requested it.
 const RESUMED_PER_TURN: u32 = 256;
 /// Connections that may send in one turn.
 const SPEAKERS_PER_TURN: u32 = 256;
@@ -42,11 +42,11 @@ const LATE: Micros = Micros::from_millis(300);
 /// When the engine wants its next turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// At once: there is more to do.
+    /// At once: more work is due.
     Now,
-    /// When something arrives, or at this time at the latest.
+    /// When an event arrives, or at this time at the latest.
     At(Instant),
-    /// Never.
+    /// Never: the engine has stopped.
     Stopped(Ending),
 }
 
@@ -63,14 +63,14 @@ enum Computed {
     Hash,
 }
 
-/// The state of a turn: what has happened, and what is left.
+/// The state of a turn.
 #[derive(Default)]
 struct TurnState {
-    /// A phase of this turn left something undone.
+    /// A phase of this turn has left work undone.
     unfinished: bool,
-    /// Nothing has happened in this turn yet: no frame, no message, no session that continues.
+    /// No frame and no message has arrived in this turn, and no session has continued.
     is_quiet: bool,
-    /// A message to another core waits, since its ring was full.
+    /// A message to another core waits, because the ring to that core was full.
     is_untold: bool,
 }
 
@@ -84,16 +84,16 @@ pub struct Engine {
     /// The state of load shedding.
     relief: LoadShedder,
     sizes: Sizes,
-    /// Empty between two calls.
+    /// The events of a frame or of expired timers. Empty between two calls.
     events: Events,
     pace: TurnState,
-    /// The kinds of computations, each once. The first kind that waits is next.
+    /// The kinds of computations, each once, in the order in which the next one is searched.
     computed_next: [Computed; 4],
 }
 
 impl Engine {
-    /// The engine of one core, made on that core. In the first turns the first core opens the disk,
-    /// and the others wait for it.
+    /// Makes the engine of one core, on that core. In its first turns the first core opens the
+    /// disk, and the other cores wait for it.
     pub fn new(seed: Seed, machine: &mut impl Machine) -> Engine {
         let (core, sizes) = (seed.core, seed.sizes);
         Engine {
@@ -109,7 +109,7 @@ impl Engine {
         }
     }
 
-    /// Where the text of a panic may be written. `None` until the disk is known to be ours.
+    /// The sector for the text of a panic. `None` until the disk is known to be our own.
     pub fn crash_sector(&self) -> Option<Sector> {
         matches!(self.server.parts.store.state(), State::Serving | State::ReadOnly(_)).then_some(CRASH_SECTOR)
     }
@@ -129,7 +129,7 @@ impl Engine {
         InUse::of(&self.server, &self.sending, &self.sizes)
     }
 
-    /// The outbox entries of this core that administrators see: all that wait to be sent.
+    /// The number of outbox entries of this core that wait to be sent. Administrators see them.
     pub fn queue_entries(&self) -> usize {
         self.server.services.outbound.entries()
     }
@@ -139,7 +139,7 @@ impl Engine {
         self.server.services.outbound.has(account, uid)
     }
 
-    /// Does the work of one turn. Returns when the next one is wanted.
+    /// Does the work of one turn. Returns when the engine wants its next turn.
     pub fn turn(&mut self, machine: &mut impl Machine) -> Next {
         let now = machine.now();
         let parts = &mut self.server.parts;
@@ -157,7 +157,7 @@ impl Engine {
         self.next()
     }
 
-    /// Phase 1: each frame goes up to its session at once.
+    /// Phase 1: each received frame is processed at once, up to its session.
     fn frames(&mut self, machine: &mut impl Machine) {
         let Engine { server, events, pace, .. } = self;
         let mut budget = budget_of(FRAMES_PER_TURN);
@@ -177,7 +177,7 @@ impl Engine {
         pace.unfinished = true;
     }
 
-    /// Phase 2: completions of the disk and messages of other cores wake what waits for them.
+    /// Phase 2: completions of the disk and messages of other cores wake the frames that wait.
     fn completions(&mut self, machine: &mut impl Machine) {
         if self.core == CoreId::FIRST {
             while let Some(completion) = machine.completed() {
@@ -236,8 +236,8 @@ impl Engine {
         self.own_messages(machine);
     }
 
-    /// Phase 5: the turn's writes go out as one group, its replies as segments, and each doorbell
-    /// is rung once.
+    /// Phase 5: the turn's writes are sent to the disk as one group, and its replies to the card as
+    /// segments. Each doorbell is rung once.
     fn out(&mut self, machine: &mut impl Machine) {
         self.server.parts.store.turn_ended();
         if self.core == CoreId::FIRST {
@@ -247,7 +247,7 @@ impl Engine {
         let now = self.server.parts.turn.now;
         let output = match self.sending.through(machine) {
             None => {
-                // Either may fill the card, so they take turns to be first.
+                // Own frames and those of others may fill the card, so they take turns to be first.
                 let others_first = self.sending.others_go_first();
                 if others_first && self.sending.has_for_others() {
                     self.transmit_for_others(machine);
@@ -260,7 +260,7 @@ impl Engine {
             }
             Some(mut through) => self.server.parts.connections.output(now, &mut through, &mut budget),
         };
-        // A core that finds the card full may sleep. Space in the card wakes it.
+        // A core whose card is full may sleep. Space in the card wakes it.
         self.pace.unfinished |= output == OutputProgress::More;
         self.post(machine);
         machine.ring_doorbells();
@@ -343,7 +343,6 @@ impl Engine {
     }
 }
 
-/// The budget of a phase.
 fn budget_of(units: u32) -> Budget {
     Budget::new(if buggify!(BudgetSpent) { 1 } else { units })
 }

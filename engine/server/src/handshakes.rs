@@ -1,5 +1,5 @@
-//! TLS handshakes, at the start of a session or after STARTTLS. They wait in a queue of their own,
-//! and one of them does one step a turn.
+//! TLS handshakes, at the start of a session or after STARTTLS. They wait in a separate queue, and
+//! each turn does one step of one handshake.
 //!
 //! A step may need a signature, which cannot be split and takes from 0.1 ms to some milliseconds,
 //! depending on the certificate's key (see `tls`). So handshakes pass a gate in order, and a step
@@ -9,7 +9,7 @@
 //! deadline does not advance.
 //!
 //! Invariants:
-//! - A client that has sent nothing costs no more than any other connection.
+//! - A client that has sent nothing costs no more than a connection without TLS.
 //! - A session holds the gate, or waits at it, exactly while its handshake is [`Stage::Queued`].
 
 use connections::{Channel, Handshakes, TurnGate};
@@ -20,9 +20,9 @@ use tls::TlsEvent;
 use crate::parts::Parts;
 use crate::session::{Context, GREETING_PATIENCE, LOOK, Session, Stage, Talk, TlsHandshake};
 
-/// The most time that does not count against a handshake. If a path silently drops long segments,
-/// TCP notices only by timeouts. They take 15 times the first timeout, which is three seconds if a
-/// SYN was lost (RFC 6298 section 5.7).
+/// The maximum time that does not count against a handshake. If a path silently drops long
+/// segments, TCP notices only by timeouts. Together they take 15 times the first timeout, which is
+/// three seconds if a SYN was lost (RFC 6298 section 5.7).
 const NETWORK_PATIENCE: Micros = Micros::from_secs(50);
 
 impl Session {
@@ -31,8 +31,8 @@ impl Session {
         matches!(self.talk, Talk::Handshake(_))
     }
 
-    /// Whether records may be processed. The first bytes of a client begin its handshake. If there
-    /// are too many handshakes, the client is refused.
+    /// Whether records may be processed. The first bytes of a client begin its handshake. A client
+    /// above the maximum number of handshakes is refused.
     pub(crate) fn may_hear_records(&mut self, parts: &mut Parts) -> bool {
         let Talk::Handshake(handshake) = &self.talk else { return true };
         let connection = self.caller.connection;
@@ -46,7 +46,7 @@ impl Session {
         handshake.stage != Stage::Queued
     }
 
-    /// A handshake record has arrived.
+    /// Queues the handshake for a step, because a handshake record has arrived.
     pub(crate) fn handshake_is_due(&mut self, parts: &mut Parts) {
         let connection = self.caller.connection;
         let Talk::Handshake(handshake) = &mut self.talk else { unreachable!("only a handshake has such records") };
@@ -59,7 +59,7 @@ impl Session {
         parts.connections.enter(TurnGate::Handshake, connection.0);
     }
 
-    /// The handshake has its turn for a step.
+    /// Does a step of the handshake, if the handshake has its turn.
     pub(crate) fn handshake_resumed(&mut self, cx: &mut Context<'_>) {
         let parts = &mut *cx.parts;
         let frame = self.caller.connection.0;
@@ -94,8 +94,8 @@ impl Session {
         }
     }
 
-    /// TLS is established. With implicit TLS the client is greeted, in the protocol that it has
-    /// chosen. After STARTTLS it was greeted already, and the protocol starts again.
+    /// Begins the protocol within TLS. With implicit TLS the client is greeted, in the protocol
+    /// that it has chosen. After STARTTLS it was greeted already, and the protocol starts again.
     fn speak_within(&mut self, choice: Option<&[u8]>, cx: &mut Context<'_>) {
         let caller = self.caller;
         let service = caller.service_entry();
@@ -107,8 +107,8 @@ impl Session {
         }
     }
 
-    /// The client has asked for TLS, and was told to begin. All plaintext that waits is dropped, so
-    /// no command that was injected before the handshake is obeyed after it.
+    /// Begins the handshake that the client has asked for. All waiting plaintext is dropped, so no
+    /// command that was injected before the handshake is obeyed after it.
     #[cold]
     #[inline(never)]
     pub(crate) fn handshake_begins(&mut self, parts: &mut Parts) {
@@ -122,8 +122,8 @@ impl Session {
         }
     }
 
-    /// No more input can be read: the client has closed its side, or a record was invalid and an
-    /// alert was sent.
+    /// Ends the input: the client has closed its side, or a record was invalid and an alert was
+    /// sent.
     pub(crate) fn hears_no_more(&mut self, parts: &mut Parts) {
         if self.is_in_handshake() {
             parts.connections.tls_mut().handshake_ended();
@@ -134,7 +134,7 @@ impl Session {
         }
     }
 
-    /// Ends a handshake that has used up its time.
+    /// Ends a handshake whose time is up. Time with unacknowledged bytes does not count.
     #[cold]
     #[inline(never)]
     pub(crate) fn look_at_handshake(&mut self, parts: &mut Parts) {
@@ -156,7 +156,7 @@ impl Session {
         self.break_handshake_off(|outcomes| &mut outcomes.late, parts);
     }
 
-    /// Aborts a handshake: its time is up, or there are no resources for it.
+    /// Aborts a handshake whose time is up, or which has no resources.
     #[cold]
     #[inline(never)]
     pub(crate) fn break_handshake_off(&mut self, count: fn(&mut Handshakes) -> &mut u64, parts: &mut Parts) {
@@ -164,7 +164,7 @@ impl Session {
         parts.connections.reset(self.caller.connection);
     }
 
-    /// The connection is gone, during or after a handshake.
+    /// Releases the TLS state of a connection that has ended, during or after a handshake.
     pub(crate) fn tls_ended(&mut self, parts: &mut Parts) {
         self.give_handshake_up(|outcomes| &mut outcomes.given_up, parts);
         parts.connections.tls_mut().end(self.caller.connection);

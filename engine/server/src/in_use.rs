@@ -10,7 +10,7 @@ use crate::sizes::Sizes;
 /// Defines [`InUse`], and its sum over all cores.
 macro_rules! in_use {
     ($($(#[$doc:meta])* $field:ident,)*) => {
-        /// The resources that sessions hold now. All are zero when there are no sessions.
+        /// The resources that sessions hold now. Without sessions all values are zero.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
         pub struct InUse {
             $($(#[$doc])* pub $field: usize,)*
@@ -33,7 +33,7 @@ in_use! {
     sessions,
     /// TLS handshakes in progress.
     handshakes,
-    /// TLS connections, including those handshakes.
+    /// TLS connections, including those with handshakes in progress.
     tls_connections,
     /// SMTP transactions.
     transactions,
@@ -41,11 +41,11 @@ in_use! {
     logins,
     /// Locked maildrops of the core's accounts, by clients of all cores.
     maildrops,
-    /// Messages in them.
+    /// Messages in the locked maildrops.
     maildrop_messages,
-    /// Messages on their way to the disk.
+    /// Messages that are being written to the disk.
     deliveries,
-    /// Parts of messages on their way from the disk, or still in use.
+    /// Parts of messages that are being read from the disk, or are still in use.
     reads,
     /// DNS queries in progress.
     questions,
@@ -55,7 +55,7 @@ in_use! {
     checks,
     /// Bytes of messages kept until their senders are checked.
     kept_for_checks,
-    /// Messages for which the filter is asked, or its answer is awaited.
+    /// Messages whose filter query is being sent, or waits for its answer.
     filter_queries,
     /// Bytes of messages kept for the filter.
     kept_for_filter,
@@ -65,7 +65,7 @@ in_use! {
     webmail_requests,
     /// Delivery attempts in progress.
     delivery_attempts,
-    /// Connections to mail destinations that this core has granted, to all cores.
+    /// Connections to mail destinations that this core has granted to all cores.
     granted_connections,
     /// Pages that get the changes of this core's mailboxes.
     listeners,
@@ -75,7 +75,7 @@ in_use! {
     uncharged,
     /// Bytes of HTTP request and reply bodies that sessions hold.
     bodies,
-    /// Blocks with bytes that were received and not taken, or sent and not acknowledged.
+    /// Blocks with received bytes that were not taken, or sent bytes that were not acknowledged.
     blocks,
     /// Connections with bytes to send, or to be acknowledged.
     send_queues,

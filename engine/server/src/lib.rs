@@ -1,8 +1,8 @@
 //! The engine of a core: [`Engine::turn`] connects connections with sessions, and sessions with the
 //! store.
 //!
-//! All parts meet here and nowhere else: `net` knows no protocol, the protocols know no store, and
-//! the store knows no mail.
+//! Only this crate knows all parts: `net` knows no protocol, the protocols know no store, and the
+//! store knows no mail.
 //!
 //! | file | story |
 //! |---|---|

@@ -19,8 +19,8 @@ use crate::session::Session;
 
 /// How long open sessions get to end when the machine is asked to stop.
 const FAREWELL: Micros = Micros::from_secs(5);
-/// How long the remaining sessions then get for their last reply, and the disk to finish. Nothing
-/// acknowledged depends on it.
+/// How long the remaining sessions then get for their last reply, and the disk to finish. No
+/// acknowledged message depends on this time.
 const REST: Micros = Micros::from_secs(2);
 
 /// The interval of retries after the disk has failed.
@@ -33,24 +33,24 @@ const READ_AGAIN: Micros = Micros::from_secs(1);
 enum Life {
     /// The store opens. A core that does not own the disk waits for the order to serve.
     Opening,
-    /// The accounts of the configuration are looked up and created.
+    /// The engine looks up the accounts of the configuration, and creates missing ones.
     MakingAccounts,
     /// The store makes an account.
     AccountMade,
-    /// The uploaded certificates are read.
+    /// The engine reads the uploaded certificates.
     ReadingCertificates,
-    /// The other cores take over their shards. The value is the number of cores that own some, once
-    /// known.
+    /// The other cores take over their shards. The value is the number of cores that own shards,
+    /// once known.
     Sharing(Option<Owners>),
     /// The other cores begin to listen.
     Assembling,
-    /// Mail is taken and given.
+    /// Clients are served.
     Serving,
     /// Sessions end, until this time at the latest.
     Stopping { until: Instant },
-    /// Connections are closed and the disk finishes, until this time at the latest.
+    /// Connections close and the disk finishes, until this time at the latest.
     Leaving { until: Instant },
-    /// The other cores may still ask for something, until this time at the latest.
+    /// The other cores may still send requests, until this time at the latest.
     AwaitingOthers { until: Instant },
     /// The engine has stopped.
     Stopped(Ending),
@@ -68,34 +68,34 @@ pub(crate) struct Lifecycle {
 /// The state of a failing disk.
 #[derive(Default)]
 struct DiskTrouble {
-    /// The disk has failed, the console says so, and it is tried again at this time.
+    /// The time at which a failed disk is tried again. The console has reported the failure.
     again_at: Option<Instant>,
-    /// Whether the console has said that it cannot read a sector.
+    /// Whether the console has reported an unreadable sector.
     is_unreadable_told: bool,
 }
 
-/// Why an engine stopped.
+/// The reason why an engine stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// The operator asked for it, and everything acknowledged is on the disk.
+    /// The operator asked the machine to stop, and everything acknowledged is on the disk.
     Asked,
-    /// The disk cannot be used. The console says why.
+    /// The disk cannot be used. The console has the reason.
     Refused,
 }
 
 impl Lifecycle {
-    /// `users`: those of the configuration. The first core makes their accounts.
+    /// `users`: the users of the configuration. The first core makes their accounts.
     pub(crate) fn new(core: CoreId, users: &[User]) -> Lifecycle {
         let provisioning = if core == CoreId::FIRST { Provisioning::of(users) } else { Provisioning::default() };
         Lifecycle { core, life: Life::Opening, provisioning, disk_trouble: DiskTrouble::default() }
     }
 
-    /// How it ended, once it has stopped.
+    /// The reason why the engine stopped, once it has stopped.
     pub(crate) fn ending(&self) -> Option<Ending> {
         if let Life::Stopped(ending) = self.life { Some(ending) } else { None }
     }
 
-    /// Goes from one stage to the next when it is time.
+    /// Does the work of the current stage, and begins the next stage when it is time.
     pub(crate) fn live(&mut self, server: &mut Server, sending: &Sending, machine: &mut impl Machine) {
         self.look_after_disk(&mut server.parts);
         match self.life {
@@ -131,7 +131,7 @@ impl Lifecycle {
         }
     }
 
-    /// When to run, even without an event.
+    /// The time at which the life cycle needs a turn even without an event.
     pub(crate) fn next_deadline(&self) -> Instant {
         let of_life = match self.life {
             Life::Stopping { until } | Life::Leaving { until } | Life::AwaitingOthers { until } => Some(until),
@@ -169,7 +169,7 @@ impl Lifecycle {
         }
     }
 
-    /// Repeats failed reads every second while the disk is opened. The console says so once.
+    /// Repeats failed reads every second while the disk is opened. The console reports this once.
     fn read_disk_again(&mut self, parts: &mut Parts) {
         let store = &mut parts.store.own.store;
         let Some(sector) = store.unreadable() else { return self.disk_trouble.again_at = None };
@@ -209,9 +209,9 @@ impl Lifecycle {
                 for finding in store.findings() {
                     console.print(format_args!("store: {finding}"));
                 }
-                let told = (machine.wall_clock(), machine.program_date());
-                clock::announce(console, told, turn.wall, store.newest_date());
-                // The secret is only on the disk, so the addresses are the same at each start.
+                let clocks = (machine.wall_clock(), machine.program_date());
+                clock::announce(console, clocks, turn.wall, store.newest_date());
+                // The secret is stored on the disk, so the addresses are the same at each start.
                 let secret = store.secret(b"IPv6 addresses");
                 connections.begin_ipv6(turn.now, &secret);
                 self.life = Life::MakingAccounts;
@@ -228,7 +228,7 @@ impl Lifecycle {
         }
     }
 
-    /// The store has made an account, or refused to.
+    /// Processes the outcome of making an account in the store.
     pub(crate) fn account_made(&mut self, outcome: Outcome, server: &mut Server) {
         self.provisioning.woken(outcome, &mut provisioning_context(&mut server.parts));
         if self.life == Life::AccountMade {
@@ -236,7 +236,7 @@ impl Lifecycle {
         }
     }
 
-    /// All accounts of the configuration exist.
+    /// Continues after all accounts of the configuration exist.
     fn accounts_are_made(&mut self, server: &mut Server) {
         let parts = &mut server.parts;
         parts.store.note_accounts();
@@ -247,7 +247,7 @@ impl Lifecycle {
         self.read_certificates(server);
     }
 
-    /// Reads the stored certificates. After the last one, the shards are shared out.
+    /// Reads the stored certificates. After the last one, distributes the shards.
     fn read_certificates(&mut self, server: &mut Server) {
         if server.let_certificates(Certificates::read_on) == ReadSoFar::All {
             self.life = Life::Sharing(None);
@@ -255,7 +255,7 @@ impl Lifecycle {
         }
     }
 
-    /// Hands their shards to the other cores. Once all have them, they are told to serve.
+    /// Hands their shards to the other cores. Tells them to serve when all have taken them over.
     fn share_out(&mut self, owners: Option<Owners>, server: &mut Server) {
         let Parts { store, links, .. } = &mut server.parts;
         let Some(owners) = owners.or_else(|| store.share_out(links.cores())) else { return };
@@ -269,8 +269,8 @@ impl Lifecycle {
         }
     }
 
-    /// The first core begins to listen last, so that no other core refuses a client that it could
-    /// send.
+    /// Begins to listen when all other cores do. So no other core refuses a client that this core
+    /// sends to it.
     fn serve_when_all_do(&mut self, server: &mut Server) {
         let Parts { store, console, directory, hostname, .. } = &mut server.parts;
         if store.all_others_serve() {
@@ -327,14 +327,14 @@ impl Lifecycle {
             });
             self.take_stock(&mut server.parts);
             server.parts.store.leave_others();
-            // They were told to stop at the same time as this core, and may have more to do.
+            // The other cores were told to stop at the same time, and may have more work.
             let patience = if self.core == CoreId::FIRST { FAREWELL + REST + REST } else { FAREWELL + REST };
             self.life = Life::AwaitingOthers { until: now + patience };
         }
     }
 
-    /// With several cores, each prints its part of the load. Each also prints how its TLS
-    /// handshakes ended.
+    /// Prints how the TLS handshakes of this core ended. With several cores, also prints the core's
+    /// part of the load.
     fn take_stock(&self, parts: &mut Parts) {
         let Parts { connections, console, links, .. } = parts;
         if !links.is_alone() {
@@ -346,9 +346,9 @@ impl Lifecycle {
         }
     }
 
-    /// No core stops while another may ask it for something, so the first one, which has the disk,
-    /// stops last. A core prints its last lines a turn earlier, since the machine may be off after
-    /// this.
+    /// Stops this core when no other core may send it a request. So the first core, which has the
+    /// disk, stops last. A core prints its last lines a turn earlier, since the machine may be off
+    /// after this turn.
     fn stop_after_others(&mut self, until: Instant, parts: &mut Parts, sending: &Sending) {
         let is_heard = sending.under_way() == 0;
         if !(is_heard && parts.store.is_last()) && parts.turn.now < until {
@@ -376,7 +376,7 @@ fn provisioning_context(parts: &mut Parts) -> ProvisioningContext<'_> {
     }
 }
 
-/// Whether no connection and no started work is left.
+/// Whether all connections and all started work have ended.
 fn has_nothing_left(server: &Server) -> bool {
     let Server { parts, services, .. } = server;
     is_without_connections(parts)

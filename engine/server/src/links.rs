@@ -20,23 +20,23 @@ pub(crate) enum Message {
     Net(NetMessage),
     /// A frame to send, from a core without a queue of the card.
     Parcel(Box<Parcel>),
-    /// The frame was sent, and returns.
+    /// The frame of a parcel, which was sent. The parcel returns to its core.
     ParcelSent(Box<Parcel>),
     /// From the session of this frame to the webmail's request handlers.
     WebmailAsked(FrameId, Box<Request>),
-    /// The reply to it, or more of it.
+    /// The reply to a webmail request, or more of the reply.
     WebmailReplied(Box<AddressedReply>),
     /// The webmail request of this frame asks about queue entries that the receiving core owns.
     QueueAsked(FrameId, Box<QueueQuery>),
-    /// The reply to it.
+    /// The reply to a question about queue entries.
     QueueTold(FrameId, Box<QueueReply>),
     /// An upload, to the core that owns the certificates.
     Upload(Box<CertificateUpload>),
-    /// From that core: show these certificates from now on.
+    /// From the owner of the certificates: show these certificates from now on.
     Certificates(Arc<Shown>),
-    /// To that core: the list of this version is shown.
+    /// To the owner of the certificates: the list of this version is shown.
     CertificatesShown(ListVersion),
-    /// From that core: the result of this session's upload.
+    /// From the owner of the certificates: the result of this session's upload.
     Uploaded(FrameId, Box<Replaced>),
     /// A DNS query to the first core, or its answer.
     Name(NameMessage),
@@ -44,10 +44,10 @@ pub(crate) enum Message {
     LoginFailed(Arc<FailedLogin>),
     /// Actions of external clients, which count on all cores.
     ClientActions(RemoteActions),
-    /// A password hash or a signature: to compute, computed, or not needed any more.
+    /// A password hash or a signature: a request, a result, or the end of a request.
     Job(JobMessage),
-    /// The sending core receives nothing any more.
+    /// The sending core has stopped receiving.
     Over,
 }
 
-const _: () = assert!(size_of::<Message>() <= 80, "there are a quarter of a thousand places for them in each ring");
+const _: () = assert!(size_of::<Message>() <= 80, "each ring has 256 places for messages");

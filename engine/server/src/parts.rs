@@ -13,7 +13,7 @@ use signing::Signer;
 
 use crate::links::Message;
 
-/// The parts of a core. Each keeps its own invariants, and there are none between them.
+/// The parts of a core. Each keeps its own invariants, and no invariant concerns two parts.
 pub(crate) struct Parts {
     /// The clocks of this turn.
     pub(crate) turn: Turn,

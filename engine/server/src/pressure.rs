@@ -1,18 +1,18 @@
-//! Load shedding: when a resource runs short, sessions that hold it and make no progress are ended.
+//! Load shedding: when a resource runs short, sessions that hold some and make no progress end.
 //!
 //! External clients could exhaust each limit of the machine by opening connections and doing
-//! nothing. While there is enough, each session has the time that the RFCs give. Once there is not,
-//! a clock hand goes around the sessions, marks the progress of each, and ends those without
-//! progress since their mark. This costs nothing before it is needed.
+//! nothing. While resources suffice, each session has the time that the RFCs give. When a resource
+//! is short, a clock hand goes around the sessions. It marks the progress of each, and ends those
+//! without progress since their mark. Without a shortage this costs nothing.
 //!
-//! A session that waits for the server is not touched, with one exception: a message for accounts
-//! of several cores. It holds buffers of one core while it waits for another's, and two such
-//! sessions could wait for each other for ever. With places for messages that cannot happen,
-//! because they are taken core by core (crate `shards`).
+//! A session that waits for the server is spared, unless it has a message for accounts of several
+//! cores. Such a session holds buffers of one core while it waits for those of another, so two of
+//! them could wait for each other for ever. Places for messages cannot cause this, because they are
+//! taken core by core (crate `shards`).
 //!
-//! Connections are shared by addresses and networks ([`Crowding`]). Before a new client must be
-//! refused, those with the most connections lose their idle ones, at once and whatever they send.
-//! So commands without effect keep no connection.
+//! Connections are divided among addresses and networks ([`Crowding`]). Before a new client must be
+//! refused, addresses with the most connections lose their idle ones, at once. Commands without
+//! effect, such as NOOP, do not make a connection busy.
 
 use connections::{Crowding, LOOK_INTERVAL, PATIENCE, ProgressMark, Shedding};
 use inbound::Inbound;
@@ -22,37 +22,37 @@ use sometimes::sometimes;
 use crate::parts::Parts;
 use crate::session::{Context, Session, Sessions, WaitsFor};
 
-/// [`PATIENCE`] while almost nothing is left, and even active sessions must end.
+/// The patience when almost nothing of a resource is left, and even active sessions must end.
 const PATIENCE_IN_NEED: Micros = Micros::from_secs(1);
-/// The same for buffers, which a session holds while its client retransmits. After two losses of a
-/// segment, a client repeats it after one second and two more (RFC 6298 section 5).
+/// The patience when almost no buffers are left. After two losses of a segment, a client has sent
+/// it again within three seconds (RFC 6298 section 5).
 const PATIENCE_FOR_LOSSES: Micros = Micros::from_secs(3);
-/// Buffers are short when one part in this many is left.
+/// Buffers are short when at most one part in this number is left.
 const BUFFERS_PARTS: usize = 8;
-/// Buffers are almost gone when one part in this many is left.
+/// Buffers are almost gone when at most one part in this number is left.
 const ALL_BUFFERS_PARTS: usize = 64;
 /// Sessions that are ended in one turn while the memory reserve is in use.
 const SHED_PER_TURN: usize = 64;
-/// The time between two turns that end sessions, if no event causes one.
+/// The time between two turns that end sessions, if no event causes a turn.
 const SHED_INTERVAL: Micros = Micros::from_millis(10);
-/// Sessions that are looked at in one turn.
+/// Sessions that the clock hand passes in one turn.
 const LOOKS_PER_TURN: usize = 256;
 
 /// A resource that is short.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Shortage {
-    /// Buffers: held by a client that does not read, or does not finish what it sends.
+    /// Buffers of clients that do not read, or do not complete a command or message.
     Buffers,
-    /// The same, and they are almost gone.
+    /// Buffers, which are almost gone.
     AllBuffers,
-    /// The buffers or places of a store: held by messages on their way into it.
+    /// The buffers or places of a store, which messages use while they are written into it.
     BodyBuffers,
     /// Records of SMTP transactions.
     Transactions,
     /// TLS handshakes.
     Handshakes,
-    /// Memory that clients make the core keep: held by clients with more than the share of their
-    /// address or network.
+    /// Memory that clients make the core keep. Clients above the share of their address or network
+    /// hold it.
     Memory,
     /// Connections.
     Connections,
@@ -65,16 +65,16 @@ pub(crate) struct LoadShedder {
     hand: usize,
     /// The addresses with too many connections.
     crowding: Crowding,
-    /// Which sessions end next while the memory reserve is in use.
+    /// The sessions that end next while the memory reserve is in use.
     shedding: Shedding,
-    /// While the memory reserve is in use: the next time at which to wake the other cores.
+    /// The next time at which to wake the other cores, while the memory reserve is in use.
     wake_others_at: Instant,
-    /// Whether anything was short at the end of the last turn.
+    /// Whether a resource was short at the end of the last turn.
     runs_short: bool,
 }
 
 impl LoadShedder {
-    /// Looks at some sessions if anything was short at the end of the last turn.
+    /// Looks at some sessions if a resource was short at the end of the last turn, and ends some.
     pub(crate) fn relieve(&mut self, sessions: &mut Sessions, cx: &mut Context<'_>) {
         if cx.parts.connections.is_low_on_memory() {
             return self.shed(sessions, cx);
@@ -105,8 +105,8 @@ impl LoadShedder {
         }
     }
 
-    /// Ends some of the sessions that hold most, and lowers the mark if there are few. The machine
-    /// says in the next turn whether that was enough.
+    /// Ends some of the sessions that hold the most memory, and lowers the mark if they are few. In
+    /// the next turn the machine reports whether that was enough.
     #[cold]
     fn shed(&mut self, sessions: &mut Sessions, cx: &mut Context<'_>) {
         let mut ended = 0;
@@ -125,7 +125,7 @@ impl LoadShedder {
         self.shedding.goes_on();
     }
 
-    /// While the reserve is in use, wakes the other cores: they share the memory, and may sleep.
+    /// Wakes the other cores while the reserve is in use: they share the memory, and may sleep.
     pub(crate) fn wake_others(&mut self, parts: &Parts, machine: &mut impl Machine) {
         if parts.connections.is_low_on_memory() && parts.turn.now >= self.wake_others_at {
             self.wake_others_at = parts.turn.now + LOOK_INTERVAL;
@@ -138,7 +138,7 @@ impl LoadShedder {
         self.runs_short = Shortage::is_any(parts, inbound) || parts.connections.is_tight();
     }
 
-    /// When to look at sessions again, if no event causes a turn before.
+    /// The time at which to look at sessions again, if no event causes an earlier turn.
     pub(crate) fn next_deadline(&self, parts: &Parts) -> Instant {
         let now = parts.turn.now;
         match () {
@@ -156,7 +156,7 @@ impl LoadShedder {
 }
 
 impl Shortage {
-    /// The worst first.
+    /// All shortages, the worst first.
     const ALL: [Shortage; 7] = [
         Shortage::AllBuffers,
         Shortage::Buffers,
@@ -172,7 +172,7 @@ impl Shortage {
         Shortage::ALL.iter().skip(1).any(|shortage| shortage.is_there(parts, inbound))
     }
 
-    /// The worst shortage that would be less without the session.
+    /// The worst shortage of a resource that the session holds.
     fn made_worse_by(session: &Session, parts: &Parts, inbound: &Inbound) -> Option<Shortage> {
         let mut all = Shortage::ALL.into_iter();
         all.find(|shortage| shortage.is_there(parts, inbound) && shortage.is_felt_by(session, parts))
@@ -192,7 +192,7 @@ impl Shortage {
 
     fn patience(self) -> Micros {
         match self {
-            // A handshake waits for a program, never for a person.
+            // A handshake waits only for a program, and never for a user.
             Shortage::Handshakes | Shortage::Memory => PATIENCE_IN_NEED,
             Shortage::AllBuffers => PATIENCE_FOR_LOSSES,
             _ => PATIENCE,
@@ -220,9 +220,9 @@ impl Shortage {
 }
 
 impl Session {
-    /// Whether the session has made no progress for the patience of this shortage. Marks it
-    /// otherwise. While connections are short, an idle one makes no progress, whatever its client
-    /// sends.
+    /// Whether the session has made no progress for the patience of this shortage. Otherwise marks
+    /// new progress. While connections are short, an idle session makes no progress, whatever its
+    /// client sends.
     fn stands_still(&mut self, shortage: Shortage, parts: &Parts) -> bool {
         let waits_for_us =
             matches!(self.waits_for(), WaitsFor::Us | WaitsFor::Turn) && !self.holds_and_waits(&parts.store);
@@ -246,7 +246,8 @@ impl Session {
 
     fn has_to_go(&mut self, shortage: Shortage, cx: &mut Context<'_>) {
         sometimes!(SessionSentAway);
-        // A client that does not read would not get a reply, which would need a buffer too.
+        // With buffers short, the session ends without a reply: a reply would need a buffer, and
+        // the client may not read it.
         match shortage {
             _ if self.is_in_handshake() => self.break_handshake_off(|outcomes| &mut outcomes.late, cx.parts),
             Shortage::Buffers | Shortage::AllBuffers | Shortage::Handshakes => {

@@ -1,5 +1,5 @@
-//! The inputs of each core's engine: [`seeds`] makes them on the first core, and a [`Seed`] is
-//! carried to its core.
+//! The inputs of each core's engine: [`seeds`] makes them on the first core, and each core gets its
+//! [`Seed`].
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -15,7 +15,7 @@ use tls::{Authorities, Certificate};
 use crate::links::Message;
 use crate::sizes::Sizes;
 
-/// The most cores of one machine.
+/// The maximum number of cores of one machine.
 pub const CORES_MAX: u8 = net::CORES_MAX as u8;
 
 /// Places in each ring.
@@ -23,7 +23,7 @@ const RING_MESSAGES: usize = 256;
 /// Places in each ring if a simulation makes rings short.
 const RING_MESSAGES_FEW: usize = 2;
 
-/// The input of a core's engine, which is carried to that core.
+/// The input of a core's engine. It is made on the first core and moved to its core.
 pub struct Seed {
     pub(crate) core: CoreId,
     pub(crate) cores: u8,
@@ -31,7 +31,7 @@ pub struct Seed {
     pub(crate) site: Site,
     pub(crate) papers: MachineKeys,
     pub(crate) sizes: Sizes,
-    /// Known only to the cores of the machine. The keys that they share are derived from it.
+    /// A secret of the cores of the machine. The keys that they share are derived from it.
     pub(crate) secret: [u8; 32],
     pub(crate) links: CoreLinks<Message>,
 }
@@ -39,27 +39,27 @@ pub struct Seed {
 /// The credentials of the machine, and its trust anchors.
 #[derive(Clone, Default)]
 pub struct MachineKeys {
-    /// TLS certificates, the default one first. Without any there is no TLS. With one, the machine
-    /// must give `randomness` a source before its first turn.
+    /// TLS certificates, the default one first. Without a certificate, TLS is off. With one, the
+    /// machine must give `randomness` a source before its first turn.
     pub certificates: Vec<Certificate>,
-    /// DKIM keys for messages of our users, in the order of their signatures in a message. Without
-    /// any no message is signed. They need `randomness` too.
+    /// DKIM keys for messages of our users, in the order of their signatures in a message. If
+    /// empty, no message is signed. Signing needs the source of `randomness` too.
     pub signing_keys: Arc<[SigningKey]>,
     /// The authorities for the names of other servers.
     pub authorities: Authorities,
-    /// The authorities that browsers trust. If they vouch for our certificates, browsers are told
-    /// to use TLS only.
+    /// The authorities that browsers trust. If our certificates chain to one of them, browsers are
+    /// told to use TLS only.
     pub browser_authorities: Authorities,
 }
 
 const fn is_carried_to_another_core<T: Send>() {}
 const _: () = is_carried_to_another_core::<Seed>();
 
-/// The seeds of a machine with `cores` cores, from 1 to [`CORES_MAX`]: the first core's, and the
-/// others' in order.
+/// Makes the seeds of a machine with `cores` cores, from 1 to [`CORES_MAX`]. Returns the first
+/// core's seed, and the others in the order of their cores.
 ///
-/// `sizes`: of each core. `site`: the static site. `secret`: 32 bytes from a cryptographic
-/// generator.
+/// `sizes`: the sizes of each core. `site`: the static site. `secret`: 32 bytes from a
+/// cryptographic generator.
 pub fn seeds(
     configuration: Configuration,
     site: Site,

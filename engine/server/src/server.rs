@@ -1,5 +1,5 @@
-//! The server of a core: its parts, the services that use them, and the sessions that use both.
-//! Events are dispatched from here.
+//! The server of a core: its parts, the services that use the parts, and the sessions that use
+//! both. This file dispatches events to them.
 
 mod requests;
 mod services;
@@ -49,7 +49,7 @@ impl Server {
                     self.let_sessions(|sessions, cx| sessions.begins(connection, service, peer.ip(), cx))
                 }
                 Event::Data { connection, ref bytes } => {
-                    let Some(bytes) = frame.get_mut(bytes.clone()) else { unreachable!("they lie in the frame") };
+                    let Some(bytes) = frame.get_mut(bytes.clone()) else { unreachable!("the bytes are in the frame") };
                     if !self.let_sessions(|sessions, cx| sessions.bytes_arrived(connection, bytes, cx)) {
                         self.bytes_without_session(connection, bytes);
                     }
@@ -85,7 +85,7 @@ impl Server {
         events.clear();
     }
 
-    /// The connection has more bytes, or more buffer space.
+    /// Reports more bytes or more buffer space to the owner of the connection.
     fn connection_event(&mut self, connection: ConnectionId, event: TransportEvent) {
         match self.parts.connections.owner(connection) {
             Owner::Session => self.let_sessions(|sessions, cx| sessions.goes_on(connection.0, cx)),
@@ -93,7 +93,7 @@ impl Server {
         }
     }
 
-    /// An event of a connection that we have opened.
+    /// Passes on an event of a connection that we have opened.
     #[cold]
     fn owner_event(&mut self, owner: Owner, connection: ConnectionId, event: TransportEvent) {
         match owner {
@@ -103,11 +103,11 @@ impl Server {
             }
             Owner::Outbound(frame) => self.let_outbound(|outbound, cx| outbound.transport_event(frame, event, cx)),
             Owner::Filter(frame) => self.tell(frame, |session, cx| session.filter_event(event, cx)),
-            Owner::Session => unreachable!("a session is told by its own way"),
+            Owner::Session => unreachable!("the caller handles sessions"),
         }
     }
 
-    /// Bytes in the frame for a connection without a session.
+    /// Passes on bytes in the frame for a connection without a session.
     #[cold]
     fn bytes_without_session(&mut self, connection: ConnectionId, bytes: &[u8]) {
         match self.parts.connections.owner(connection) {
@@ -116,12 +116,12 @@ impl Server {
                 self.parts.connections.keep(connection, bytes);
                 self.owner_event(owner, connection, TransportEvent::Bytes);
             }
-            // We have reset it in this turn, and its session has ended.
+            // We have reset the connection in this turn, and its session has ended.
             Owner::Session => {}
         }
     }
 
-    /// The store has completed a request of the session or service of this frame.
+    /// Passes the outcome of a store request to the session or service of this frame.
     pub(crate) fn woken(&mut self, continuation: Continuation, outcome: Outcome, entropy: &mut dyn Entropy) {
         let Continuation { frame, entry } = continuation;
         match Subsystem::of(entry) {
@@ -137,12 +137,12 @@ impl Server {
             // Notes for an account have no frame that waits for them.
             Some(Subsystem::Shards) => self.parts.store.forget(outcome),
             Some(Subsystem::Accounts | Subsystem::Auth) | None => {
-                unreachable!("{entry:?} belongs to nothing that waits here")
+                unreachable!("no frame waits for the store at {entry:?}")
             }
         }
     }
 
-    /// Whether something waits for its turn at a gate.
+    /// Whether a handshake, a verification or a job waits to be computed.
     #[inline]
     pub(crate) fn has_to_compute(&self) -> bool {
         let Parts { connections, compute, .. } = &self.parts;
@@ -151,7 +151,7 @@ impl Server {
             || !compute.is_idle()
     }
 
-    /// Does a step of a handshake, if one waits.
+    /// Does a step of a handshake, if a handshake waits. Returns whether one did.
     pub(crate) fn step_handshake(&mut self) -> bool {
         let owner = self.parts.connections.owner_of(TurnGate::Handshake);
         if let Some(frame) = owner {
@@ -164,7 +164,7 @@ impl Server {
         owner.is_some()
     }
 
-    /// Verifies a signature of another server, if one waits.
+    /// Verifies a signature of another server, if one waits. Returns whether one did.
     pub(crate) fn verify_signature(&mut self) -> bool {
         let owner = self.parts.connections.owner_of(TurnGate::Verification);
         if let Some(frame) = owner {
@@ -187,7 +187,7 @@ impl Server {
                 Some(Subsystem::Outbound) => self.let_outbound(|outbound, cx| outbound.signature_made(frame, cx)),
                 _ => unreachable!("{entry:?} waits for no job"),
             }
-            // Only a frame that is gone has not taken its result.
+            // A frame that has ended has not taken its result.
             self.parts.compute.take_result(number);
         }
     }

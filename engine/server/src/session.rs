@@ -1,9 +1,9 @@
-//! Sessions: one for each connection, which gets its events.
+//! Sessions. Each connection of a client has one, which gets the events of the connection.
 //!
 //! A session gets bytes in place, in the received frame. Bytes that it does not take, because it
-//! waits for the store or for the rest of a line, stay in the connection. They are offered again
-//! after every event of the session. So a session needs no buffer, and it continues in one place
-//! only.
+//! waits for the store or for the rest of a line, stay in the connection. The connection offers
+//! them again after every event of the session. So a session needs no buffer, and continues at only
+//! one place in the code.
 //!
 //! Invariant: after every event, everything that the session waits for has been requested. So no
 //! session waits for an event that never comes.
@@ -35,7 +35,7 @@ pub(crate) use handshake::{LOOK, Stage, TlsHandshake};
 pub(crate) use table::Sessions;
 pub(crate) use waits_for::WaitsFor;
 
-/// The longest greeting, in bytes. A session without space for it waits.
+/// The longest greeting, in bytes. A session without space for a greeting waits.
 const GREETING_BYTES_MAX: usize = 576;
 
 const _: () = assert!(
@@ -46,7 +46,7 @@ const _: () = assert!(
         && GREETING_BYTES_MAX <= machine::BLOCK_BYTES
 );
 
-/// How long a client may wait for space for its greeting. Clients wait for 5 minutes (RFC 5321
+/// How long a session may wait for space for its greeting. Clients wait for 5 minutes (RFC 5321
 /// section 4.5.3.2.1).
 pub(crate) const GREETING_PATIENCE: Micros = Micros::from_secs(120);
 
@@ -59,7 +59,7 @@ pub(crate) struct Session {
     pub(crate) talk: Talk,
     peer_half: PeerHalf,
     guest: LimitState,
-    /// Its progress when load shedding last looked at it.
+    /// The progress of the session when load shedding last looked at it.
     pub(crate) mark: Option<ProgressMark>,
 }
 
@@ -67,16 +67,16 @@ const _: () = assert!(size_of::<Option<Session>>() == SESSION_BYTES, "an idle se
 
 /// The protocol state of a session.
 pub(crate) enum Talk {
-    /// None yet: the TLS handshake is in progress.
+    /// The TLS handshake is in progress, before any protocol.
     Handshake(TlsHandshake),
-    /// None yet: the greeting delay, in which an early talker is detected.
+    /// The greeting delay, in which a client that sends too early is detected.
     Silence,
-    /// None yet: there is no space for a greeting.
+    /// The session waits for space for its greeting.
     ToBeGreeted(Protocol),
     Smtp(SmtpConversation),
     Pop3(pop3_server::Pop3Conversation),
     Http(HttpConversation),
-    /// None: the client was refused when it connected.
+    /// The session is over: the client was refused, or the TLS handshake has ended.
     Over,
 }
 
@@ -84,7 +84,7 @@ pub(crate) enum Talk {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum PeerHalf {
     Open,
-    /// It has sent its last byte, which the session may not have taken yet.
+    /// The peer has sent its last byte, which the session may not have taken yet.
     Closed,
 }
 
@@ -94,7 +94,7 @@ enum LimitState {
     /// The configuration exempts the client's address.
     Exempt,
     Counted(ConnectionKind),
-    /// There are too many of them, so this one is refused.
+    /// The address or network has too many connections, so this one is refused.
     Refused,
 }
 
@@ -121,13 +121,13 @@ impl Talk {
         match protocol {
             Protocol::Smtp | Protocol::Submission => Talk::Smtp(SmtpConversation::secured(&mut cx.smtp(caller))),
             Protocol::Pop3 => Talk::Pop3(pop3_server::Pop3Conversation::secured(&mut cx.pop3(caller))),
-            Protocol::Http | Protocol::Http2 => unreachable!("{protocol:?} has no word that asks for TLS"),
+            Protocol::Http | Protocol::Http2 => unreachable!("{protocol:?} has no command that starts TLS"),
         }
     }
 }
 
 impl Session {
-    /// A client has connected. It is greeted or refused as soon as there is space for that.
+    /// Begins the session of a client. Greets or refuses it as soon as the output has space.
     fn begin(service: &ServiceEntry, caller: Caller, cx: &mut Context<'_>) -> Session {
         let guest = LimitState::arrives(caller, cx);
         if caller.channel == Channel::Tls {
@@ -145,8 +145,8 @@ impl Session {
         session
     }
 
-    /// A client has connected to a service with implicit TLS. If the server is full, the client is
-    /// refused before a handshake is spent on it.
+    /// Begins the session of a client of a service with implicit TLS. If the server is full, the
+    /// client is refused before a handshake.
     fn begin_with_handshake(caller: Caller, guest: LimitState, cx: &mut Context<'_>) -> Session {
         if guest == LimitState::Refused || cx.parts.connections.is_crowded() {
             cx.parts.connections.tls_mut().outcomes_mut().turned_away += 1;
@@ -163,7 +163,7 @@ impl Session {
         }
     }
 
-    /// Greets or refuses a client that was not greeted yet, if there is space for that.
+    /// Greets or refuses a client that was not greeted yet, if the output has space.
     fn greet(&mut self, cx: &mut Context<'_>) {
         let Talk::ToBeGreeted(protocol) = self.talk else { return };
         let caller = self.caller;
@@ -192,14 +192,15 @@ impl Session {
         Talk::Over
     }
 
-    /// A client did not wait for its greeting. Bulk spam programs do that (RFC 5321 section 3.1).
+    /// Refuses a client that did not wait for its greeting, like spam programs (RFC 5321 section
+    /// 3.1).
     fn has_spoken_first(&mut self, cx: &mut Context<'_>) {
         cx.parts.connections.say(cx.parts.turn.now, self.caller, smtp::SPOKE_FIRST);
         cx.parts.connections.close(cx.parts.turn.now, self.caller);
         self.talk = Talk::Over;
     }
 
-    /// Whether it waits for its greeting.
+    /// Whether the client waits for its greeting.
     pub(crate) fn is_to_be_greeted(&self) -> bool {
         matches!(self.talk, Talk::ToBeGreeted(_))
     }
@@ -216,28 +217,28 @@ impl Session {
         }
     }
 
-    /// The HTTP conversation, if it is one. Its memory is charged to the client.
+    /// The HTTP conversation, if the session has one. Its memory is charged to the client.
     pub(crate) fn http(&self) -> Option<&HttpConversation> {
         if let Talk::Http(talk) = &self.talk { Some(talk) } else { None }
     }
 
-    /// Whether it has a record of an SMTP transaction.
+    /// Whether the session has a record of an SMTP transaction.
     pub(crate) fn has_transaction(&self) -> bool {
         matches!(&self.talk, Talk::Smtp(talk) if talk.has_transaction())
     }
 
-    /// Whether a message of it is on its way into a store that is short of buffers or places.
+    /// Whether the session is writing a message into a store that is short of buffers or places.
     pub(crate) fn holds_scarce_space(&self, store: &ShardedStore) -> bool {
         matches!(&self.talk, Talk::Smtp(talk) if talk.holds_scarce_space(store))
     }
 
-    /// Whether it holds resources that others may wait for, and waits for resources that others may
-    /// hold.
+    /// Whether the session holds resources that others may wait for, and waits for resources that
+    /// others may hold.
     pub(crate) fn holds_and_waits(&self, store: &ShardedStore) -> bool {
         matches!(&self.talk, Talk::Smtp(talk) if talk.holds_and_waits(store))
     }
 
-    /// Refuses the message that it waits for, if that is possible. Returns whether it was.
+    /// Refuses the message that the session waits for, if possible. Returns whether it did.
     pub(crate) fn give_up_message(&self, store: &mut ShardedStore) -> bool {
         matches!(&self.talk, Talk::Smtp(talk) if talk.give_up_message(store))
     }
@@ -251,8 +252,8 @@ impl Session {
         }
     }
 
-    /// Whether the client has started nothing and is owed nothing. Commands without effect, such as
-    /// NOOP, do not make it busy.
+    /// Whether the session has no login, no transaction, no request and no unacknowledged refusal.
+    /// Commands without effect, such as NOOP, do not make it busy.
     pub(crate) fn is_idle(&self, connections: &Connections) -> bool {
         match (self.waits_for(), &self.talk) {
             (WaitsFor::Nothing, _) => connections.net().unacknowledged(self.caller.connection) == 0,
@@ -262,7 +263,7 @@ impl Session {
         }
     }
 
-    /// Whether it is idle, and its address has too many connections while they are short. It was
+    /// Whether the session is idle, and its client has too many connections: the client was
     /// refused, or the share of its address or network is larger than `share`.
     pub(crate) fn is_one_of_too_many(&self, share: u32, cx: &mut Context<'_>) -> bool {
         self.is_idle(&cx.parts.connections)
@@ -273,7 +274,7 @@ impl Session {
             }
     }
 
-    /// Plaintext bytes have arrived. Returns how many the session took.
+    /// Passes received plaintext to the session. Returns the number of bytes that it took.
     pub(crate) fn text_arrived(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> usize {
         match &mut self.talk {
             Talk::Smtp(talk) => {
@@ -304,8 +305,7 @@ impl Session {
         }
     }
 
-    /// The owner of an account has replied. A reply that the session does not want stays in
-    /// `reply`.
+    /// Passes the session a reply of the owner of an account. An unwanted reply stays in `reply`.
     fn replied(&mut self, reply: &mut Option<Reply>, cx: &mut Context<'_>) {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.replied(reply, &mut cx.smtp(self.caller)),
@@ -314,33 +314,33 @@ impl Session {
         }
     }
 
-    /// The result of the client's certificate upload.
+    /// Replies to the client with the result of its certificate upload.
     pub(crate) fn certificate_replaced(&mut self, replaced: Replaced, cx: &mut Context<'_>) {
         let Talk::Http(talk) = &mut self.talk else { unreachable!("only HTTP sends certificates") };
         talk.replied(certificates::reply_to(replaced), &mut cx.http(self.caller));
     }
 
-    /// The webmail has replied to the client's request, or continues a reply.
+    /// Passes on a reply of the webmail to the client's request, or a part of one.
     pub(crate) fn webmail_replied(&mut self, reply: HandlerReply, cx: &mut Context<'_>) {
         let Talk::Http(talk) = &mut self.talk else { unreachable!("only HTTP asks for the webmail") };
         talk.webmail_replied(reply, &mut cx.http(self.caller));
     }
 
-    /// The answer to a DNS query.
+    /// Passes the answer to a DNS query to the session.
     pub(crate) fn name_known(&mut self, number: QuestionNumber, known: Known, cx: &mut Context<'_>) {
         if let Talk::Smtp(talk) = &mut self.talk {
             talk.name_known(number, known, &mut cx.smtp(self.caller));
         }
     }
 
-    /// An event of the filter's connection.
+    /// Passes an event of the filter's connection to the session.
     pub(crate) fn filter_event(&mut self, event: TransportEvent, cx: &mut Context<'_>) {
         if let Talk::Smtp(talk) = &mut self.talk {
             talk.filter_event(event, &mut cx.smtp(self.caller));
         }
     }
 
-    /// The client has sent or read nothing for too long.
+    /// Ends the session, or its current wait: the client has sent or read nothing for too long.
     pub(crate) fn deadline_expired(&mut self, cx: &mut Context<'_>) {
         if self.waits_for() == WaitsFor::Nothing {
             return cx.parts.connections.reset(self.caller.connection);
@@ -355,11 +355,11 @@ impl Session {
                 cx.parts.connections.set_deadline(cx.parts.turn.now, self.caller.connection, Some(GREETING_PATIENCE));
             }
             Talk::ToBeGreeted(_) => cx.parts.connections.reset(self.caller.connection),
-            Talk::Over => unreachable!("it waits for nothing"),
+            Talk::Over => unreachable!("a session that is over waits for nothing"),
         }
     }
 
-    /// The machine is about to stop.
+    /// Ends the session soon, because the machine is about to stop.
     pub(crate) fn stopping(&mut self, cx: &mut Context<'_>) {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.stopping(&mut cx.smtp(self.caller)),
@@ -371,7 +371,7 @@ impl Session {
         }
     }
 
-    /// The account's password has changed. A session that logged in with the old one ends.
+    /// Ends the session if it logged in with an old password of the account.
     pub(crate) fn password_changed(&mut self, account: AccountId, cx: &mut Context<'_>) {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.password_changed(account, &mut cx.smtp(self.caller)),
@@ -390,7 +390,7 @@ impl Session {
         }
     }
 
-    /// The peer will send no more, and the session has taken everything.
+    /// Reports that the peer will send no more, and that the session has taken all bytes.
     fn peer_closed(&mut self, cx: &mut Context<'_>) {
         match &mut self.talk {
             Talk::Smtp(talk) => talk.with(&mut cx.smtp(self.caller), |session, host| session.peer_closed(host)),
@@ -411,12 +411,12 @@ impl Session {
         }
     }
 
-    /// The client will send no more.
+    /// Notes that the client will send no more.
     pub(crate) fn peer_is_done(&mut self) {
         self.peer_half = PeerHalf::Closed;
     }
 
-    /// Offers the waiting bytes, as long as the session takes some.
+    /// Offers the waiting bytes to the session, as long as it takes some.
     fn go_on(&mut self, cx: &mut Context<'_>, scratch: &mut [u8]) {
         self.greet(cx);
         if let Talk::Pop3(talk) = &mut self.talk
@@ -429,7 +429,9 @@ impl Session {
         }
         loop {
             let waiting = cx.parts.connections.copy_waiting(self.caller.connection, scratch);
-            let Some(text) = scratch.get(..waiting) else { unreachable!("no more is copied than there is room") };
+            let Some(text) = scratch.get(..waiting) else {
+                unreachable!("the copied bytes fit into the scratch buffer")
+            };
             let taken = self.text_arrived(text, cx);
             if taken == 0 {
                 return;
@@ -438,12 +440,12 @@ impl Session {
         }
     }
 
-    /// Whether the client will send no more than the bytes that wait.
+    /// Whether the client will send nothing after the bytes that wait.
     pub(crate) fn has_heard_all(&self) -> bool {
         self.peer_half == PeerHalf::Closed
     }
 
-    /// Requests what the session waits for.
+    /// Requests the event that the session waits for.
     fn ask(&mut self, cx: &mut Context<'_>) {
         match self.waits_for() {
             WaitsFor::Bytes if self.peer_half == PeerHalf::Closed => self.peer_closed(cx),
@@ -454,7 +456,7 @@ impl Session {
         }
     }
 
-    /// The connection is gone: returns what the session held.
+    /// Releases the resources of the session, whose connection has ended.
     fn ended(mut self, cx: &mut Context<'_>) {
         if self.caller.channel == Channel::Tls {
             self.tls_ended(cx.parts);

@@ -1,5 +1,5 @@
-//! The sizes of all tables and pools, from the memory of the machine. They are decided once,
-//! printed, and never exceeded.
+//! The sizes of all tables and pools, calculated from the memory of the machine. They are
+//! calculated once, printed, and never exceeded.
 
 use core::fmt;
 
@@ -8,7 +8,7 @@ use machine::BLOCK_BYTES;
 use net::tcp::PoolSizes;
 use web::KEPT_BYTES_LEAST;
 
-/// The part of the least memory (`configuration`) that a core takes in any case: the hasher, tables
+/// The part of the smallest memory (`configuration`) that a core always takes: the hasher, tables
 /// of fixed size, the buffers of the card, and rounding.
 const FIXED_BYTES: u64 = 48 << 20;
 
@@ -21,22 +21,22 @@ pub(crate) const SESSION_BYTES: usize = 216;
 /// Bytes of the pool for messages that are being checked.
 pub(crate) const CHECKED_BYTES_POOLED: usize = 2 << 20;
 
-/// Bytes of the pools for checks of messages: DNS answers about senders, and headers that are kept
-/// until they are checked or signed.
+/// Bytes of the pools for checks of messages: DNS answers about senders, and headers until they are
+/// checked or signed.
 const JUDGED_BYTES_POOLED: usize = CHECKED_BYTES_POOLED + signing::POOL_BYTES;
-/// Bytes of that for each message, whatever the pools have: it is checked or signed.
+/// Bytes that each message has for its check or signature even if the pools are empty.
 const JUDGED_BYTES_LEAST: usize = signing::LEAST_BYTES as usize;
-/// Messages of the webmail and forwarded ones that may be signed at a time.
+/// Messages of the webmail and forwarded messages that may be signed at a time.
 const SIGNED_BESIDE: usize = 64;
 
 /// Memory for each possible connection, including one buffer in use.
 const BYTES_PER_CONNECTION: u64 = 16 << 10;
 const CONNECTIONS_MAX: u64 = 65_536;
-/// Memory for each possible SMTP transaction. It only sets their number, since their buffers come
-/// from a pool.
+/// Memory for each possible SMTP transaction. It only sets the number of transactions, since their
+/// buffers come from a pool.
 const BYTES_PER_TRANSACTION: u64 = 640 << 10;
-/// Pools are filled at boot, so those of a large machine are limited: 512 MiB of blocks, 128 MiB of
-/// buffers.
+/// Limits for the pools of large machines, since pools are filled at boot: 1 GiB of blocks, 128 MiB
+/// of buffers.
 const BLOCKS_MAX: u64 = 131_072;
 const BUFFER_BYTES_MAX: u64 = 128 << 20;
 
@@ -56,16 +56,16 @@ pub struct Sizes {
     pub blocks: usize,
     /// Bytes for bodies on their way to and from the disk.
     pub buffer_bytes: usize,
-    /// The most bytes of the store's index.
+    /// The maximum number of bytes of the store's index.
     pub index_bytes: u64,
 }
 
 impl Sizes {
     /// The sizes for each of `cores` cores that have `memory_bytes` together. `None` for less than
-    /// [`Sizes::memory_bytes_min`]. A sixteenth is for connections' buffers, half of that for
-    /// bodies on their way to and from the disk. Of the rest beside fixed tables, a quarter is for
-    /// the store's index, which grows. The remainder is for tables, and for what clients make the
-    /// core keep.
+    /// [`Sizes::memory_bytes_min`]. A sixteenth is for connections' buffers, and half as much for
+    /// bodies on their way to and from the disk. A quarter of the memory without fixed tables is
+    /// for the store's index, which grows. The rest is for tables, and for data that clients make
+    /// the core keep.
     pub fn for_memory(memory_bytes: u64, cores: u8) -> Option<Sizes> {
         let share_bytes = memory_bytes / u64::from(cores.max(1));
         let scaled_bytes = share_bytes.saturating_sub(FIXED_BYTES);
@@ -79,12 +79,12 @@ impl Sizes {
         })
     }
 
-    /// The most bytes of HTTP bodies at a time.
+    /// The maximum number of bytes of HTTP bodies at a time.
     pub(crate) fn http_bodies_bytes(&self) -> usize {
         (self.buffer_bytes / 2).max(512 * 1024)
     }
 
-    /// The most bytes that clients may make the core keep, of those charged to them.
+    /// The maximum number of charged bytes that clients may make the core keep.
     pub fn kept_bytes_max(&self) -> usize {
         self.connections * KEPT_BYTES_LEAST as usize + self.memory_pool_bytes()
     }
@@ -94,8 +94,8 @@ impl Sizes {
         self.connections * KEPT_BYTES_POOLED
     }
 
-    /// The most bytes that the core may take after its start: the least shares of all connections
-    /// and their TLS, the pool above them, the store's index, and everything else with its own
+    /// The maximum number of bytes that the core may take after its start: the least shares of all
+    /// connections and their TLS, the pool above them, the store's index, and all else with its own
     /// limit. The machine checks that they are available.
     pub fn promised_bytes(&self) -> u64 {
         let connections = self.kept_bytes_max() + self.connections * tls::CONNECTION_BYTES_MAX;
@@ -106,7 +106,7 @@ impl Sizes {
         self.index_bytes + (connections + handshakes + bodies + judged) as u64
     }
 
-    /// The most bytes of messages kept for a filter at a time, if there is one.
+    /// The maximum number of bytes of messages that are kept for a filter at a time.
     pub(crate) fn filter_bytes(&self) -> usize {
         self.buffer_bytes.max(4 * filter::MESSAGE_OCTETS_MAX)
     }
@@ -116,8 +116,8 @@ impl Sizes {
         configuration::memory_bytes_min(cores)
     }
 
-    /// With few connections, an eighth of them as receive queues is too few: two slow clients would
-    /// block all.
+    /// The sizes of the pools of the network. There are at least eight receive queues: with fewer,
+    /// two slow clients could block all others.
     pub(crate) fn pools(&self) -> PoolSizes {
         let receive_queues = (self.connections / 8).max(8);
         PoolSizes { blocks: self.blocks, send_queues: self.connections / 2, receive_queues }
@@ -132,13 +132,13 @@ impl Sizes {
         }
     }
 
-    /// The most messages for accounts of other cores at a time: at least one for each of them.
+    /// The maximum number of messages for other cores at a time, at least one for each core.
     fn remote_deliveries(&self, cores: u8) -> usize {
         self.transactions.max(usize::from(cores) - 1)
     }
 
-    /// The limits of each core's store. With several cores, all others together have as much as the
-    /// core itself.
+    /// The limits of each core's store. With several cores, all other cores together have as much
+    /// as the core itself.
     fn store_limits(&self, cores: u8) -> store::Limits {
         let deliveries = if cores > 1 { 2 * self.transactions } else { self.transactions };
         store::Limits {

@@ -34,7 +34,7 @@ use crate::sizes::{CHECKED_BYTES_POOLED, Sizes};
 
 const _: () = assert!(DISK_FORMAT == store::FORMAT_VERSION, "the configuration names the newest format");
 
-/// The server of the core of this seed, made on that core.
+/// Makes the server of the core of this seed, on that core.
 pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     let Seed { core, cores, configuration, site, papers, sizes, secret, links } = seed;
     let MachineKeys { certificates, signing_keys, authorities, browser_authorities } = papers;
@@ -48,7 +48,7 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     let net = Net::new(&network(&configuration, &sizes, own), &card, &secret, now);
     let tls = TlsTable::new(&certificates, [authorities, browser_authorities], &secret, sizes.connections);
     let connections = Connections::new(net, tls, sizes.connections, http::HEAD_BYTES_MAX, now);
-    // Each draws random numbers in this order. Another order would change every simulation.
+    // The parts draw random numbers in this order. Another order would change every simulation.
     let (seed, disk) = (random(machine), machine.disk());
     let mut store =
         ShardedStore::new((core, cores), &sizes.of_shards(cores), seed, disk, facts(&configuration, &secret));
@@ -97,7 +97,7 @@ pub(crate) fn start(seed: Seed, machine: &mut impl Machine) -> Server {
     Server { parts, services, sessions: Sessions::new(sizes.connections) }
 }
 
-/// The facts about remote hosts: none yet.
+/// The facts about remote hosts, which are empty at the start.
 fn facts(configuration: &Configuration, secret: &[u8; 32]) -> Facts {
     let keys = [secret.first_chunk(), secret.last_chunk()].map(|key| key.copied().unwrap_or_default());
     let [of_origins, of_destinations] = keys;
@@ -139,7 +139,7 @@ fn ipv6_addressing(network: &Network) -> Ipv6Addressing {
         IpAddr::V4(_) => None,
         IpAddr::V6(address) => Some(Ipv6Address { address, prefix_bits: own.length }),
     });
-    // The configuration accepts as many as the network has places for.
+    // The configuration accepts as many addresses as the network has places for.
     const { assert!(configuration::IPV6_ADDRESSES_MAX == net::IPV6_FIXED_MAX) };
     let addresses = [(); net::IPV6_FIXED_MAX].map(|()| own.next());
     match addresses {

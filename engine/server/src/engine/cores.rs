@@ -1,41 +1,40 @@
-//! Several cores: each is a machine of its own with its own engine, and they exchange messages.
+//! Several cores: each has its own machine and engine, and the cores exchange messages.
 //!
-//! The first core makes a [`Seed`](crate::Seed) for each core with [`seeds`](crate::seeds). A seed
-//! is carried to its core, where [`Engine::new`] makes everything that the core owns: network,
+//! The first core makes a [`Seed`](crate::Seed) for each core with [`seeds`](crate::seeds). Each
+//! seed is moved to its core. There [`Engine::new`] makes everything that the core owns: network,
 //! connections, sessions, deadlines, pools, logins. Between each two cores there are two rings
-//! (crate `rings`), one for each direction. A core's ends of them are its `Links` (crate
-//! `channel`). Cores share no lock and no mutable table. The site and the accounts are shared, but
-//! never written. ARCHITECTURE.md has a picture.
+//! (crate `rings`), one for each direction. A core's ends of all rings are its `Links` (crate
+//! `channel`). Cores share no lock and no mutable table. They share the site and the accounts,
+//! which are never written. ARCHITECTURE.md has a picture.
 //!
 //! In a turn messages are taken in phase 2, a bounded number from each ring, and sent in phase 5.
 //! The receiving core is woken. A message that a full ring does not take waits for the next turn.
 //!
 //! - **The store**: each core owns the shards of some accounts, and asks the owners about others:
-//!   see crate `shards`. The disk has one queue for us, which the first core has. The stores of
-//!   other cores forward disk requests to it (crate `store`).
+//!   see crate `shards`. Only the first core has a queue of the disk. The stores of other cores
+//!   forward disk requests to the first core (crate `store`).
 //! - **The network**: a connection belongs to the core that received its SYN: see `net`.
 //! - **Life cycle**: the first core opens the disk and makes the accounts. It hands the other cores
-//!   their shards, and tells them to serve when all have taken theirs. A request to stop reaches
-//!   the first core, which tells the others. A core stops when no other may ask it for anything,
-//!   and the first core stops last. All cores learn of a failed disk.
+//!   their shards, and tells them to serve when all have taken over their shards. A request to stop
+//!   reaches the first core, which tells the others. A core stops when no other core may still send
+//!   it a request, and the first core stops last. All cores learn of a failed disk.
 //! - **DNS**: the first core asks name servers, and caches the answers: see crate `resolver`.
 //! - **Password hashes and signatures** are computed by all cores except the first: see `compute`.
 //! - **Logins**: each core has a hasher, a throttle and a cache of verified passwords. Failures are
 //!   reported to all cores, so it does not matter which core a client reaches. Each core counts the
 //!   pending logins of an address only for itself.
-//! - **Rate limits**: each core counts the actions of clients, and reports them to others in
+//! - **Rate limits**: each core counts the actions of clients, and reports them to the others in
 //!   batches.
-//! - **Remote hosts**: a keyed hash of a mail origin, or of a destination, names the core that
+//! - **Remote hosts**: a keyed hash of a mail origin, or of a destination, selects the core that
 //!   keeps its data. So it does not matter which core gets the retry of a deferred message, or has
 //!   mail for a destination.
 //!
 //! Invariants:
-//! - With one core there are no links and no messages, and none of this costs anything.
-//! - A core that receives nothing any more has told all others so, in its last message.
-//! - A core never waits for another. Its sessions continue when the answer arrives.
-//! - Everything that travels returns: pages and maildrops to the cores that made them, bodies to
-//!   the store.
-//!   the store.
+//! - A single core has no links and no messages, so this file costs nothing then.
+//! - A core that has stopped receiving has told all others so, in its last message.
+//! - A core never waits for another core. Its sessions continue when the answer arrives.
+//! - Objects that are sent to another core return: pages and maildrops to the cores that made them,
+//!   bodies to the store.
 
 use alloc::sync::Arc;
 
@@ -78,7 +77,7 @@ impl Engine {
         }
     }
 
-    // Not inlined: with one core there are no messages.
+    // Not inlined, because a single core gets no messages.
     #[inline(never)]
     fn message_arrived(&mut self, from: CoreId, message: Message, machine: &mut impl Machine) {
         let Engine { server, sending, events, .. } = self;
@@ -123,12 +122,12 @@ impl Engine {
             Message::WebmailAsked(frame, request) => server.webmail_asked(Ticket { core: from, frame }, request),
             Message::WebmailReplied(replied) => server.webmail_reply_arrived(from, *replied),
             Message::QueueAsked(frame, asked) => services.outbound.asked(Ticket { core: from, frame }, *asked),
-            Message::QueueTold(frame, told) => server.queue_told(frame, *told, machine),
+            Message::QueueTold(frame, reply) => server.queue_told(frame, *reply, machine),
             Message::Over => parts.links.end(from),
         }
     }
 
-    /// Handles a message of another core's stores that concerns more than the stores.
+    /// Handles an event from the stores of another core that concerns more than the stores.
     fn heard_of_shards(&mut self, event: CoreEvent, entropy: &mut dyn Entropy) {
         let server = &mut self.server;
         match event {
@@ -156,7 +155,7 @@ impl Engine {
         });
     }
 
-    /// Phase 5: sends messages to other cores, as many as the rings take.
+    /// Phase 5: sends as many messages to other cores as the rings take.
     pub(super) fn post(&mut self, machine: &mut impl Machine) {
         let Server { parts: Parts { links, logins, compute, .. }, services, .. } = &mut self.server;
         if links.is_alone() {
@@ -165,7 +164,7 @@ impl Engine {
         while let Some((core, message)) = compute.next_message() {
             links.tell(core, Class::Answer, Message::Job(message));
         }
-        // Clients cause these messages, so they wait where their number is bounded.
+        // Clients cause these messages, so they wait in queues of bounded length.
         while links.takes_hearsay()
             && let Some(failure) = logins.next_failure()
         {

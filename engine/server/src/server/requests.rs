@@ -2,12 +2,12 @@
 //! replies to the core that has the connection.
 //!
 //! A number names an open reply, or a body that arrives in pieces. The number contains the core
-//! that has issued it, and all messages about it go there.
+//! that has issued it, and all messages with the number go to that core.
 //!
 //! Invariants:
-//! - A request gets one answer. At most as many requests to another core wait as that link has
-//!   credits. One more is refused here.
-//! - A message to this core itself takes no detour.
+//! - A request gets one answer. The number of requests that wait for another core is limited by the
+//!   credits of the link to it. A request above the limit is refused here.
+//! - A message from this core to itself does not pass a link.
 
 use alloc::boxed::Box;
 
@@ -26,7 +26,7 @@ use crate::parts::Parts;
 use super::{Server, Services, Webmail};
 
 impl Server {
-    /// A core sends this to the request handlers of this one.
+    /// Passes a request from a core to the request handlers of this core.
     pub(crate) fn webmail_asked(&mut self, ticket: Ticket, request: Box<Request>) {
         if let Some(given_up) = self.services.webmail.handlers.asked(ticket, request) {
             self.parts.store.abort(given_up);
@@ -48,7 +48,7 @@ impl Server {
     }
 
     /// Passes a request to the core that owns the account, or that has issued the number. The
-    /// answer comes later.
+    /// answer arrives later.
     fn ask_webmail(&mut self, ticket: Ticket, request: Box<Request>) {
         let Parts { links, store, .. } = &mut self.parts;
         let (number, form_bytes) = (request.number(), request.form_bytes());
@@ -67,8 +67,8 @@ impl Server {
         }
     }
 
-    /// Calls `act` with the request handlers. Their questions about the queue go to the cores that
-    /// own the accounts.
+    /// Calls `act` with the request handlers. Passes their questions about the queue to the cores
+    /// that own the accounts.
     fn with_handlers(
         &mut self,
         entropy: &mut dyn Entropy,
@@ -107,33 +107,33 @@ impl Server {
         self.bring_replies();
     }
 
-    /// The signature for a request handler was computed.
+    /// Continues a request handler whose signature was computed.
     pub(crate) fn handler_signed(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
         self.with_handlers(entropy, |handlers, cx| handlers.sign(frame, cx));
     }
 
-    /// Another core has taken the new password from a request handler.
+    /// Continues a request handler when all other cores have acknowledged its new password.
     pub(crate) fn password_known(&mut self, frame: FrameId, entropy: &mut dyn Entropy) {
         if self.services.webmail.handlers.acknowledged(frame) {
             self.handler_woken(frame, Outcome::Changed, entropy);
         }
     }
 
-    /// Passes answers about this core's queue to the request handlers, on whatever core.
+    /// Passes answers about this core's queue to the request handlers on all cores.
     pub(crate) fn tell_of_queue(&mut self, entropy: &mut dyn Entropy) {
-        while let Some((ticket, told)) = self.services.outbound.next_told() {
+        while let Some((ticket, reply)) = self.services.outbound.next_told() {
             if ticket.core == self.parts.links.own() {
-                self.queue_told(ticket.frame, told, entropy);
+                self.queue_told(ticket.frame, reply, entropy);
             } else {
-                let message = Message::QueueTold(ticket.frame, Box::new(told));
+                let message = Message::QueueTold(ticket.frame, Box::new(reply));
                 self.parts.links.tell(ticket.core, Class::Answer, message);
             }
         }
     }
 
-    /// A core has answered a request handler's question about the queue.
-    pub(crate) fn queue_told(&mut self, frame: FrameId, told: QueueReply, entropy: &mut dyn Entropy) {
-        if self.services.webmail.handlers.queue_answered(frame, told) {
+    /// Continues a request handler whose question about the queue was answered.
+    pub(crate) fn queue_told(&mut self, frame: FrameId, reply: QueueReply, entropy: &mut dyn Entropy) {
+        if self.services.webmail.handlers.queue_answered(frame, reply) {
             self.handler_woken(frame, Outcome::Changed, entropy);
         }
     }
@@ -147,7 +147,7 @@ impl Server {
         self.end_outdated_sessions();
     }
 
-    /// A request handler may have set a new password: ends sessions with the old one.
+    /// Ends sessions with an old password, after a request handler may have set a new one.
     fn end_outdated_sessions(&mut self) {
         while let Some(account) = self.parts.store.next_outdated() {
             self.end_sessions_of(account);
@@ -169,7 +169,7 @@ impl Server {
         self.let_sessions(|sessions, cx| sessions.webmail_replied(replied, cx));
     }
 
-    /// The request handlers of a core have replied to a session of this one.
+    /// Passes a reply of the request handlers of another core to a session of this core.
     pub(crate) fn webmail_reply_arrived(&mut self, from: CoreId, replied: AddressedReply) {
         if replied.answers.is_some() {
             self.parts.links.answered(from);

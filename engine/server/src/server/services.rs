@@ -1,8 +1,8 @@
-//! The services of a core as one list: the work of each in a turn, its next deadline, and when the
-//! core may stop.
+//! The services of a core as one list: the work of each service in a turn, its next deadline, and
+//! whether the core may stop.
 //!
-//! Invariant: a service is on the list, or it does not exist. [`Services`] and all functions over
-//! its members are made from the list.
+//! Invariant: every service is on the list. [`Services`] and all functions over its members are
+//! made from the list.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -24,16 +24,16 @@ use crate::session::Context;
 
 use super::Server;
 
-/// Defines [`Services`] and the functions over them. Some services act only for sessions, and have
-/// no entries. Each of the others has:
+/// Defines [`Services`] and the functions over them. Services that act only for sessions
+/// (`of_sessions`) have no entries. Each of the others has:
 ///
 /// - `has_work`: whether it has work in this turn. Called in every turn, so it must be cheap.
 /// - `run`: does that work, and passes on the results.
 /// - `can_go_on`: whether the next turn has work that no event announces.
-/// - `next_deadline`: when it has work, even without an event.
-/// - `in_flight`: started work that the core must wait for before it stops. Work that has a
-///   session, or is on its way to the disk, is counted there.
-/// - `stop`: the machine stops, so it begins nothing new.
+/// - `next_deadline`: the time at which it has work even without an event.
+/// - `in_flight`: started work that the core must wait for before it stops, except work that is
+///   counted as a session or as a disk request.
+/// - `stop`: makes it begin no new work, because the machine stops.
 macro_rules! services {
     (of_sessions { $($of_sessions:ident: $type:ty),+ }
     $($(#[$doc:meta])* $field:ident: $service:ty {
@@ -60,7 +60,7 @@ macro_rules! services {
                 })+
             }
 
-            /// When one of them has work, even without an event.
+            /// The time at which a service has work even without an event.
             #[inline]
             pub(crate) fn next_deadline(&self) -> Instant {
                 Instant::NEVER$(.min({
@@ -91,7 +91,7 @@ macro_rules! services {
                 )+
             }
 
-            /// The machine stops: services begin nothing new.
+            /// Makes the services begin no new work, because the machine stops.
             pub(crate) fn stop_services(&mut self) {
                 $(
                     let stop: fn(&mut Server) = $stop;
@@ -104,7 +104,7 @@ macro_rules! services {
 
 services! {
     of_sessions { inbound: Inbound, pop3: Pop3 }
-    /// Before the webmail, which answers the requests of HTTP sessions.
+    /// Its place is before the webmail, which answers the requests of HTTP sessions.
     web: Web {
         has_work: |web, _| web.has_requests(),
         run: |server, _| server.bring_requests(),
@@ -114,7 +114,7 @@ services! {
         in_flight: |_| 0,
         stop: |_| (),
     }
-    /// Before the webmail, which gets answers about the queue.
+    /// Its place is before the webmail, which gets answers about the queue.
     outbound: Outbound {
         has_work: |outbound, parts| outbound.has_work(&parts.store.own.store, parts.turn.now),
         run: Server::let_outbound_work,
@@ -139,7 +139,7 @@ services! {
         in_flight: Submission::under_way,
         stop: |server| server.services.submission.stop(),
     }
-    /// After the services that make DNS queries.
+    /// Its place is after the services that make DNS queries.
     names: NameLookups {
         has_work: |names, parts| names.needs_run() || names.next_deadline() <= parts.turn.now,
         run: |server, _| server.look_names_up(),
@@ -163,9 +163,8 @@ services! {
 
 /// The webmail of this core's accounts.
 pub(crate) struct Webmail {
-    /// Its request handlers.
     pub(crate) handlers: RequestHandlers,
-    /// A cache of rows of their message lists.
+    /// A cache of rows of message lists.
     pub(crate) rows: RowCache,
 }
 

@@ -8,30 +8,30 @@ use super::waits_for::WaitsFor;
 /// all of our bytes.
 const HANDSHAKE_PATIENCE: Micros = Micros::from_secs(10);
 
-/// How often a handshake is looked at while the client's TCP acknowledges nothing.
+/// How often the deadline of a handshake is checked.
 pub(crate) const LOOK: Micros = Micros::from_secs(1);
 
 /// A TLS handshake in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TlsHandshake {
     pub(crate) stage: Stage,
-    /// The time that was not counted so far.
+    /// The time so far that does not count, because the client's TCP acknowledged nothing.
     pub(crate) unacknowledged: Micros,
     pub(crate) looked_at: Instant,
-    /// The deadline. It moves while the handshake waits for its turn, and while bytes are
+    /// The deadline. It moves on while the handshake waits for its turn, and while bytes are
     /// unacknowledged.
     pub(crate) ends_at: Instant,
     pub(crate) queued_at: Instant,
 }
 
-/// What a handshake waits for.
+/// The input or resource that a handshake waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
-    /// The client.
+    /// The next bytes of the client.
     Bytes,
-    /// Its turn.
+    /// The turn of the handshake for a step.
     Queued,
-    /// Buffer space for its next message.
+    /// Buffer space for the next message of the handshake.
     Room,
 }
 

@@ -1,6 +1,6 @@
 //! TLS records on their way to a session.
 //!
-//! Invariant: decrypted bytes that were not taken stay decrypted at the start of the stream.
+//! Invariant: decrypted bytes that the session left stay decrypted at the start of the stream.
 
 use connections::{Channel, RecordAction};
 use sometimes::sometimes;
@@ -11,7 +11,7 @@ use crate::parts::Parts;
 use super::{Context, Session, WaitsFor};
 
 impl Session {
-    /// Whether the next record is still incomplete, so that another look makes no progress.
+    /// Whether the next record is still incomplete, so that the session cannot continue.
     pub(crate) fn is_within_record(&self, parts: &Parts) -> bool {
         let connection = self.caller.connection;
         self.caller.channel == Channel::Tls
@@ -41,7 +41,7 @@ impl Session {
         }
     }
 
-    /// Records have arrived, or parts of them. Returns how many bytes are done.
+    /// Processes received records, or parts of them. Returns the number of bytes processed.
     pub(crate) fn records_arrived(&mut self, bytes: &mut [u8], cx: &mut Context<'_>) -> usize {
         if !self.may_hear_records(cx.parts) {
             return 0;
@@ -53,7 +53,7 @@ impl Session {
             if self.waits_for() == WaitsFor::Nothing {
                 return bytes.len();
             }
-            let Some(left) = bytes.get_mut(done..) else { unreachable!("no more is done than there is") };
+            let Some(left) = bytes.get_mut(done..) else { unreachable!("at most all bytes are done") };
             let (count, event) = cx.parts.connections.open(cx.parts.turn, connection, left, opening);
             done += count;
             if cx.parts.connections.is_reset() {
@@ -61,7 +61,7 @@ impl Session {
             }
             match event {
                 TlsEvent::Plaintext(length) => {
-                    let Some(text) = bytes.get(done..done + length) else { unreachable!("it was opened in place") };
+                    let Some(text) = bytes.get(done..done + length) else { unreachable!("the plaintext is in place") };
                     let taken = self.text_arrived(text, cx);
                     if cx.parts.connections.is_reset() {
                         return bytes.len();

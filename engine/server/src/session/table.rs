@@ -2,9 +2,9 @@
 //!
 //! Invariants:
 //! - A session is in the slot of its connection, from the connection's first event to its last.
-//! - A session is found by the frame of its connection. The generation in the frame says whether it
-//!   is still the same session. Events for an earlier one are dropped.
-//! - After every event of a session, its connection offers the bytes that wait once more.
+//! - A session is found by the frame of its connection. The generation in the frame shows whether
+//!   the session is still the same. Events for an earlier session are dropped.
+//! - After every event of a session, its connection offers the waiting bytes again.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -20,34 +20,30 @@ use webmail::handler_reply::AddressedReply;
 
 use super::{Context, Session};
 
-/// Bytes that are read at once from a connection. More than the longest line of any protocol.
+/// Bytes that are read at once from a connection: more than the longest line of any protocol.
 const SCRATCH_BYTES: usize = 8192;
 
 /// The sessions of a core.
 pub(crate) struct Sessions {
     /// The session of each connection, in the connection's slot.
     slots: Vec<Option<Session>>,
-    /// Empty between two calls.
+    /// The buffer for bytes that are read from a connection. Empty between two calls.
     scratch: Box<[u8; SCRATCH_BYTES]>,
 }
 
 impl Sessions {
-    /// An empty table for this many connections.
     pub(crate) fn new(connections: usize) -> Sessions {
         Sessions { slots: (0..connections).map(|_| None).collect(), scratch: Box::new([0; SCRATCH_BYTES]) }
     }
 
-    /// The number of slots.
     pub(crate) fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// The session in this slot.
     pub(crate) fn in_slot(&mut self, slot: usize) -> Option<&mut Session> {
         self.slots.get_mut(slot).and_then(Option::as_mut)
     }
 
-    /// All sessions.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Session> {
         self.slots.iter().flatten()
     }
@@ -56,7 +52,7 @@ impl Sessions {
         self.in_slot(frame.index()).filter(|session| session.caller.connection.0 == frame)
     }
 
-    /// A client has connected to a service.
+    /// Begins the session of a client that has connected to a service.
     pub(crate) fn begins(&mut self, connection: ConnectionId, number: Service, peer: IpAddr, cx: &mut Context<'_>) {
         let Some(service) = SERVICES.get(usize::from(number.0)) else { unreachable!("{number:?} has no listener") };
         let channel = match service.security {
@@ -72,21 +68,21 @@ impl Sessions {
         self.end_broken(cx);
     }
 
-    /// Bytes of the frame that has just arrived. Returns whether the connection has a session.
+    /// Passes bytes of the arrived frame to the session. Returns false if there is no session.
     pub(crate) fn bytes_arrived(&mut self, connection: ConnectionId, bytes: &mut [u8], cx: &mut Context<'_>) -> bool {
         let Some(session) = self.of(connection.0) else { return false };
         let taken = match session.caller.channel {
             Channel::Plain => session.text_arrived(bytes, cx),
             Channel::Tls => session.records_arrived(bytes, cx),
         };
-        let Some(left) = bytes.get(taken..) else { unreachable!("a session takes no more than there is") };
+        let Some(left) = bytes.get(taken..) else { unreachable!("a session takes at most all bytes") };
         cx.parts.connections.keep(connection, left);
         session.ask(cx);
         self.end_broken(cx);
         true
     }
 
-    /// There are more bytes for the session of `frame`, or there is more buffer space.
+    /// Lets the session of `frame` continue, because of more bytes or more buffer space.
     pub(crate) fn goes_on(&mut self, frame: FrameId, cx: &mut Context<'_>) {
         if self.of(frame).is_some_and(|session| session.is_within_record(cx.parts)) {
             return;
@@ -104,7 +100,7 @@ impl Sessions {
         }
     }
 
-    /// The owner of an account has replied. An unwanted reply is returned to it.
+    /// Passes on the reply of the owner of an account. An unwanted reply is returned to the owner.
     pub(crate) fn replied(&mut self, frame: FrameId, reply: Reply, cx: &mut Context<'_>) {
         let mut reply = Some(reply);
         self.tell(frame, cx, |session, cx| session.replied(&mut reply, cx));
@@ -113,7 +109,7 @@ impl Sessions {
         }
     }
 
-    /// The webmail has replied to the client's request, or continues a reply.
+    /// Passes on a reply of the webmail to a session's request, or a part of one.
     pub(crate) fn webmail_replied(&mut self, replied: AddressedReply, cx: &mut Context<'_>) {
         let AddressedReply { ticket, reply, answers } = replied;
         if let Some(form_bytes) = answers {
@@ -127,7 +123,7 @@ impl Sessions {
         self.tell(ticket.frame, cx, |session, cx| session.webmail_replied(reply, cx));
     }
 
-    /// The connection is over.
+    /// Ends the session of a connection that is over.
     pub(crate) fn ends(&mut self, frame: FrameId, cx: &mut Context<'_>) {
         if self.of(frame).is_some()
             && let Some(session) = self.slots.get_mut(frame.index()).and_then(Option::take)
@@ -136,7 +132,7 @@ impl Sessions {
         }
     }
 
-    /// Calls `news` on the session of `frame`, and lets it continue as far as possible.
+    /// Calls `news` on the session of `frame`, and lets the session continue as far as possible.
     pub(crate) fn tell(
         &mut self,
         frame: FrameId,

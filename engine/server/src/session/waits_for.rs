@@ -1,15 +1,14 @@
-//! What a session waits for, in any protocol.
+//! The events that a session may wait for, in any protocol.
 
-/// What a session waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WaitsFor {
-    /// The client's next bytes, and nothing else.
+    /// Only the client's next bytes.
     Bytes,
-    /// Buffer space: the client must read.
+    /// Buffer space, which becomes free when the client reads.
     SendRoom,
-    /// The TLS handshake that it asks for.
+    /// The start of the TLS handshake, which the session requests.
     Handshake,
-    /// Its next turn.
+    /// The next turn.
     Turn,
     /// The store, or the result of a login.
     Us,
