@@ -13,14 +13,16 @@ use super::values::{HostName, Span};
 use super::{LISTS_MAX, parsed_once};
 
 const GREETING_DELAY: Micros = Micros::from_secs(1);
-/// Clients wait for 5 minutes (RFC 5321 section 4.5.3.2.1), and bulk senders for less.
+/// The longest greeting delay. Clients wait for 5 minutes (RFC 5321 section 4.5.3.2.1), but bulk
+/// senders wait less.
 const GREETING_DELAY_MAX: Micros = Micros::from_secs(20);
-/// A retry within a day is recognized.
+/// The limits of the greylisting delay. Greylisting recognizes a retry within a day.
 const GREYLIST_MIN: Micros = Micros::from_secs(1);
 const GREYLIST_MAX: Micros = Micros::from_secs(6 * 3_600);
-/// The most trusted ARC domains.
+/// The maximum number of trusted ARC domains.
 const SEALERS_MAX: usize = 64;
-/// The longest name of a DNS list, in bytes: an IPv6 address precedes it (RFC 5782 §2.4).
+/// The longest name of a DNS list, in bytes. The limit leaves space for an IPv6 address before the
+/// name (RFC 5782 §2.4).
 const LIST_BYTES_MAX: usize = 253 - 64;
 
 keys! {
@@ -154,22 +156,24 @@ keys! {
     }
 }
 
-/// Checks and limits for external clients. The default has only rate limits and the greeting delay.
+/// Checks and limits for external clients. By default only rate limits and the greeting delay are
+/// on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Abuse {
     /// DNS blocklists. Mail from a listed address is rejected.
     pub dnsbl: Vec<HostName>,
     /// DNS blocklists. Mail from a listed address is filed into Junk.
     pub dnsbl_junk: Vec<HostName>,
-    /// DNS allowlists. For a listed address the blocklists do not count.
+    /// DNS allowlists. For a listed address the blocklists are ignored.
     pub dnswl: Vec<HostName>,
     /// Trusted ARC domains, including their subdomains.
     pub trusted_arc: Vec<HostName>,
-    /// The greeting delay, in which an early talker is detected. At most [`GREETING_DELAY_MAX`].
+    /// The greeting delay, in which a client that sends too early is detected. At most
+    /// [`GREETING_DELAY_MAX`].
     pub greeting_delay: Micros,
     /// The greylisting delay for unknown senders. `None`: no greylisting.
     pub greylist: Option<Micros>,
-    /// The rate limits of an address. Those of a network are higher.
+    /// The rate limits of an address. The limits of a network are higher.
     pub limits: ClientLimits,
 }
 

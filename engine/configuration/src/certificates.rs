@@ -1,6 +1,6 @@
 //! `[[tls]]`: certificates and their keys, by file name.
 //!
-//! The command line opens these files and checks their content, before anything boots.
+//! The command line opens these files and checks their content before a machine boots.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -45,12 +45,12 @@ keys! {
 /// One certificate with its chain, and its key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CertificateFiles {
-    /// The certificate file, with the server's own certificate first, as named in the
-    /// configuration.
+    /// The name of the certificate file in the configuration. The server's own certificate is the
+    /// first in the file.
     pub certificate: String,
-    /// The private key file.
+    /// The name of the private key file.
     pub key: String,
-    /// The line of the configuration that names them.
+    /// The line of the section that names the files.
     pub line: usize,
 }
 

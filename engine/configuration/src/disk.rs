@@ -6,7 +6,7 @@ use super::document::UncheckedSection;
 use super::error::ConfigurationError;
 use super::keys::keys;
 
-/// The format that a disk is converted to.
+/// The newest format, which a disk can be converted to.
 pub const DISK_FORMAT: u32 = 4;
 
 keys! {
@@ -25,14 +25,14 @@ keys! {
 /// The format that the disk should have.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum DiskFormat {
-    /// It keeps its format. A new disk has [`DISK_FORMAT`].
+    /// An existing disk keeps its format. A new disk gets [`DISK_FORMAT`].
     #[default]
     Kept,
     /// A disk of an earlier format is converted to [`DISK_FORMAT`].
     Newest,
 }
 
-/// The value of `format` in the section.
+/// Reads the value of `format` in the section.
 pub(super) fn format(table: UncheckedSection<'_, '_>) -> Result<DiskFormat, ConfigurationError> {
     let section = table.section(KEYS)?;
     let Some(item) = section.optional("format") else { return Ok(DiskFormat::Kept) };

@@ -1,8 +1,8 @@
 //! The TOML document as a tree. Every node knows its place, so that an error can point at it.
 //!
-//! The tree is walked by hand and not deserialized. So an error about a value of well-formed TOML,
-//! such as an address in a foreign domain, can name its line. A misspelt key can name the nearest
-//! known key.
+//! Our own code reads the tree, instead of a deserializer. So an error about a value of well-formed
+//! TOML, such as an address in a foreign domain, can name its line. An error about a misspelt key
+//! can name the nearest known key.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -23,7 +23,7 @@ pub(super) struct Document<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// Errors: the first error of the TOML parser.
+    /// Parses the text. Errors: the first error of the TOML parser.
     pub(super) fn parse(text: &'t str) -> Result<Document<'t>, ConfigurationError> {
         let table = DeTable::parse(text)
             .map_err(|error| syntax_error(text, error.message(), error.span()))?;
@@ -65,7 +65,8 @@ pub(super) struct Section<'a, 't> {
 }
 
 impl<'a, 't> UncheckedSection<'a, 't> {
-    /// Errors: a key is not in `known`. The error names the nearest known one.
+    /// Checks the keys of the table. Errors: a key is not in `known`. The error names the nearest
+    /// known key.
     pub(super) fn section(
         self,
         known: &'static [&'static str],
@@ -85,8 +86,8 @@ impl<'a, 't> UncheckedSection<'a, 't> {
         Ok(Section { table: self, known })
     }
 
-    /// The keys in the order of the file, in which errors are reported. The parser sorts keys by
-    /// name.
+    /// The keys in the order of the file, so that the first error in the file is reported. The
+    /// parser sorts keys by name.
     fn keys_in_order(
         &self,
     ) -> Vec<(&'a Spanned<alloc::borrow::Cow<'t, str>>, &'a Spanned<DeValue<'t>>)> {
@@ -99,12 +100,15 @@ impl<'a, 't> UncheckedSection<'a, 't> {
 impl<'a, 't> Section<'a, 't> {
     /// The value of `key`, if it is present.
     pub(super) fn optional(&self, key: &str) -> Option<Item<'a, 't>> {
-        assert!(self.known.contains(&key), "a key that is read is in the table of its section");
+        assert!(
+            self.known.contains(&key),
+            "every key that is read must be in the table of its section"
+        );
         let UncheckedSection { text, table, .. } = self.table;
         table.get(key).map(|value| Item { text, value })
     }
 
-    /// Errors: `key` is missing.
+    /// The value of `key`. Errors: `key` is missing.
     pub(super) fn required(
         &self,
         key: &str,
@@ -124,8 +128,8 @@ impl<'a, 't> Section<'a, 't> {
         item.table(name, &format!("a section `[{name}]`")).map(Some)
     }
 
-    /// The tables `[[name]]`, at most `most` of them. Errors: `name` is anything else, or there are
-    /// too many.
+    /// The tables `[[name]]`. Errors: `name` is not a list of tables, or there are more than
+    /// `most`.
     pub(super) fn tables(
         &self,
         name: &'a str,
@@ -159,14 +163,14 @@ pub(super) struct Item<'a, 't> {
 }
 
 impl<'a, 't> Item<'a, 't> {
-    /// Parses a string into a value. Errors: not a string, or a malformed value.
+    /// Parses the value from a string. Errors: not a string, or a malformed value.
     pub(super) fn parsed<T: Value>(&self) -> Result<T, ConfigurationError> {
         let text = self.string(T::FORM)?;
         T::parse(text)
             .map_err(|what| self.error(format_args!("`{}`: {what}", shortened(text)), T::FORM))
     }
 
-    /// Errors: not a string.
+    /// The value as a string. Errors: not a string.
     pub(super) fn string(&self, expected: &str) -> Result<&'a str, ConfigurationError> {
         self.value.get_ref().as_str().ok_or_else(|| self.wrong_type(expected))
     }
@@ -182,17 +186,17 @@ impl<'a, 't> Item<'a, 't> {
             .ok()
     }
 
-    /// Whether the value is this word.
+    /// Whether the value is the string `word`.
     pub(super) fn is(&self, word: &str) -> bool {
         self.value.get_ref().as_str() == Some(word)
     }
 
-    /// Errors: not a boolean.
+    /// The value as a boolean. Errors: not a boolean.
     pub(super) fn boolean(&self) -> Result<bool, ConfigurationError> {
         self.value.get_ref().as_bool().ok_or_else(|| self.wrong_type("true or false"))
     }
 
-    /// Errors: not a whole number of at least 1, or too large.
+    /// The value as a whole number. Errors: not a number from 1 to 65,535.
     pub(super) fn count(&self) -> Result<u16, ConfigurationError> {
         const EXPECTED: &str = "a number from 1 to 65535";
         let number = self.value.get_ref().as_integer().ok_or_else(|| self.wrong_type(EXPECTED))?;
@@ -201,7 +205,7 @@ impl<'a, 't> Item<'a, 't> {
         count.ok_or_else(|| self.error(format_args!("{number} is out of range"), EXPECTED))
     }
 
-    /// Errors: not a list, or more than `most` items.
+    /// The items of a list. Errors: not a list, or more than `most` items.
     pub(super) fn list(
         &self,
         most: usize,
@@ -261,14 +265,15 @@ impl<'a, 't> Item<'a, 't> {
     }
 }
 
-/// The known key that `name` was most likely meant to be: at most a third of its characters differ.
+/// The known key that `name` is most likely a misspelling of: at most a third of its characters
+/// differ.
 fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let (distance, key) = known.iter().map(|key| (edits(name, key), *key)).min()?;
     (distance <= name.chars().count().div_ceil(3)).then_some(key)
 }
 
 /// The number of characters that must be added, removed or replaced to turn `from` into `to`
-/// (Levenshtein).
+/// (Levenshtein distance).
 fn edits(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.chars().count()).collect();
     for (index, a) in from.chars().enumerate() {

@@ -3,7 +3,7 @@
 use alloc::string::{String, ToString};
 use core::fmt;
 
-/// One error in the text, described so that the author can correct it.
+/// One error in the text of a configuration, with its place and a description.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigurationError {
     /// The line, counted from 1.
@@ -17,7 +17,7 @@ pub struct ConfigurationError {
 }
 
 impl ConfigurationError {
-    /// `at`: a byte offset in `text`. An offset after the end means the end.
+    /// Makes an error. `at`: its byte offset in `text`. An offset after the end means the end.
     pub(super) fn new(
         text: &str,
         at: usize,
@@ -37,8 +37,7 @@ impl ConfigurationError {
     }
 }
 
-/// Escapes control characters. The error may quote the text, which can contain line ends or
-/// terminal commands.
+/// Escapes control characters: a quotation of the text may contain line ends or terminal commands.
 fn printable(what: &str) -> String {
     let mut printable = String::with_capacity(what.len());
     for character in what.chars() {

@@ -1,4 +1,4 @@
-//! `[filter]`: an external mail filter for messages of unauthenticated clients, and what happens if
+//! `[filter]`: an external mail filter for messages of unauthenticated clients, and the action if
 //! it does not answer.
 
 use alloc::format;
@@ -16,8 +16,8 @@ use super::values::{Span, Value};
 
 const TIMEOUT: Micros = Micros::from_secs(5);
 const TIMEOUT_MIN: Micros = Micros::from_secs(1);
-/// Clients wait for ten minutes (RFC 5321 section 4.5.3.2.6), and impatient ones for less. DNS
-/// lookups may have used a part of it.
+/// The longest timeout. Clients wait for ten minutes (RFC 5321 section 4.5.3.2.6), but some wait
+/// less. DNS lookups may have used a part of that time.
 const TIMEOUT_MAX: Micros = Micros::from_secs(60);
 
 keys! {
@@ -69,28 +69,28 @@ keys! {
     }
 }
 
-/// A filter that is asked about messages.
+/// The settings of a filter that is asked about messages.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FilterConfig {
-    /// Its host and port.
+    /// The host and port of the filter.
     pub place: HostAndPort,
-    /// The password that it requires.
+    /// The password that the filter requires.
     pub password: Option<String>,
-    /// Its time limit, from 1 to 60 seconds.
+    /// The time limit for its answer, from 1 to 60 seconds.
     pub timeout: Micros,
-    /// What happens to messages if it does not answer.
+    /// The action for messages if the filter does not answer.
     pub when_away: WhenAway,
 }
 
-/// What happens to messages if the filter does not answer.
+/// The action for messages if the filter does not answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WhenAway {
-    /// They are accepted as if there were no filter.
+    /// The messages are accepted as if there were no filter.
     #[default]
     Accept,
-    /// They are filed into Junk.
+    /// The messages are filed into Junk.
     Junk,
-    /// They are deferred.
+    /// The messages are deferred.
     Defer,
 }
 

@@ -1,25 +1,25 @@
 //! The tables of keys, one for each section of the file.
 //!
-//! The macro `keys!` makes two things of a table: the names of the keys, as a constant, and a
-//! function that describes them. The parser of the section needs the names, and refuses every other
-//! key. Only the reference needs the descriptions, so the image does not contain them.
+//! The macro `keys!` makes a constant and a function from a table. The constant has the names of
+//! the keys: the parser of the section needs them, and refuses every other key. The function
+//! describes the keys. Only the reference calls it, so the image does not contain the descriptions.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 /// A key of the configuration, as the reference describes it.
 pub(super) struct DescribedKey {
-    /// Its name in the file.
+    /// The name of the key in the file.
     pub(super) name: &'static str,
-    /// The type of its value.
+    /// The type of the key's value.
     pub(super) form: &'static str,
-    /// What holds without it.
+    /// The default: the value or behaviour without the key.
     pub(super) default: String,
     /// The values that are valid.
     pub(super) range: String,
     /// A valid value, in TOML.
     pub(super) example: &'static str,
-    /// What it is for.
+    /// The purpose of the key.
     pub(super) meaning: String,
 }
 
@@ -28,9 +28,9 @@ pub(super) struct DescribedSection {
     /// `[name]`, or `[[name]]` for a section that may occur several times. Empty for the keys
     /// outside of any section.
     pub(super) heading: &'static str,
-    /// What the section is for. An empty line separates paragraphs.
+    /// The purpose of the section. An empty line separates paragraphs.
     pub(super) about: String,
-    /// Its keys, in the order of the reference.
+    /// The keys of the section, in the order of the reference.
     pub(super) keys: Vec<DescribedKey>,
 }
 
@@ -41,9 +41,9 @@ impl DescribedSection {
     }
 }
 
-/// The table of a section: the constant with the names of its keys and of the sections below it,
-/// the function that describes it, its heading, the names of the sections below it, its purpose,
-/// and its keys.
+/// Defines the table of a section. The arguments are: the name of the constant, the name of the
+/// function, the heading of the section, the names of its subsections, its purpose, and its keys.
+/// The constant also has the names of the subsections.
 macro_rules! keys {
     (
         $names:ident, $described:ident, $heading:literal, [$($below:literal),*], $about:expr;

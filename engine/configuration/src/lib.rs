@@ -1,14 +1,14 @@
 //! The configuration: the content of `barepost.toml`, parsed into valid values.
 //!
-//! One parser has two users. The command line parses the file before anything boots, so that a
-//! wrong file is refused on the terminal. The guest parses the same text again, because it does not
-//! trust its input.
+//! The parser has two users. The command line parses the file before a machine boots, so that a
+//! wrong file is refused on the terminal. The machine parses the same text again, because it does
+//! not trust its input.
 //!
 //! Invariants:
-//! - A [`Configuration`] is valid. Each address belongs to one of the domains, and no address
+//! - Every [`Configuration`] is valid. Each address belongs to one of the domains, and no address
 //!   occurs twice. A client can send each password. Each network address fits its prefix.
-//! - Nothing in the file is ignored silently: an unknown key is an error.
-//! - Every error names the line, what is wrong there and what was expected.
+//! - No part of the file is ignored silently: an unknown key is an error.
+//! - Every error names the line, the problem and the expected form.
 //! - Names of hosts, domains and mailboxes are kept in lower case.
 //!
 //! RFC 1123 §2.1 (host names), RFC 5321 §4.1.2 and RFC 6531 §3.3 (addresses), RFC 4632 §3.1
@@ -58,39 +58,39 @@ use document::{Document, Item, Section};
 
 /// The smallest memory that one core needs, in bytes.
 const MEMORY_BYTES_MIN: u64 = 96 << 20;
-/// The memory that each further core needs at least, in bytes.
+/// The least memory that each further core needs, in bytes.
 const MEMORY_BYTES_MORE: u64 = 48 << 20;
 
-/// The smallest memory for this many cores, in bytes.
+/// The smallest memory for a machine with `cores` cores, in bytes.
 pub const fn memory_bytes_min(cores: u8) -> u64 {
     MEMORY_BYTES_MIN + (cores.saturating_sub(1) as u64) * MEMORY_BYTES_MORE
 }
 
 /// The longest configuration that is read, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
-/// The most domains that one server serves.
+/// The maximum number of domains that one server serves.
 pub const DOMAINS_MAX: usize = 256;
-/// The most accounts that the file may name. The log may have more.
+/// The maximum number of accounts that the file may name. The log may have more accounts.
 pub const USERS_MAX: usize = 4096;
-/// The most aliases of one account.
+/// The maximum number of aliases of one account.
 pub const ALIASES_MAX: usize = 64;
-/// The most forwarding addresses of one account.
+/// The maximum number of forwarding addresses of one account.
 pub const FORWARDS_MAX: usize = 7;
-/// The most prefixes in one list of `[access]`.
+/// The maximum number of prefixes in one list of `[access]` or `[relay]`.
 pub const PREFIXES_MAX: usize = 64;
-/// The most DNS lists in each setting of `[abuse]`.
+/// The maximum number of DNS lists in each setting of `[abuse]`.
 pub const LISTS_MAX: usize = 4;
-/// The most IPv6 addresses of this machine.
+/// The maximum number of IPv6 addresses of this machine.
 pub const IPV6_ADDRESSES_MAX: usize = 4;
-/// The most addresses of this machine, of both families.
+/// The maximum number of addresses of this machine, of both families together.
 pub const ADDRESSES_MAX: usize = 1 + IPV6_ADDRESSES_MAX;
-/// The most certificates.
+/// The maximum number of certificates.
 pub const CERTIFICATES_MAX: usize = 16;
-/// The most name servers.
+/// The maximum number of name servers.
 pub const DNS_SERVERS_MAX: usize = 4;
-/// The most sections `[[relay.domain]]`.
+/// The maximum number of sections `[[relay.domain]]`.
 pub const SMARTHOSTS_MAX: usize = 64;
-/// The most files of authorities.
+/// The maximum number of files of authorities.
 pub const AUTHORITY_FILES_MAX: usize = 16;
 
 keys::keys! {
@@ -127,7 +127,7 @@ pub struct Configuration {
     pub network: Option<Network>,
     /// The accounts that are created if they do not exist.
     pub users: Vec<User>,
-    /// Clients with more rights.
+    /// The clients with more rights than other external clients.
     pub access: Access,
     /// The limits and checks for unauthenticated external clients.
     pub abuse: Abuse,
@@ -139,10 +139,10 @@ pub struct Configuration {
     pub limits: Limits,
     /// The settings of the HTTP service.
     pub web: WebSettings,
-    /// The TLS certificates, the default one first. Without any, the command that starts the
-    /// machine makes one.
+    /// The files of TLS certificates, the default one first. If empty, the command that starts the
+    /// machine makes a certificate.
     pub certificates: Vec<CertificateFiles>,
-    /// How outgoing mail leaves.
+    /// The routes of outgoing mail: directly, or through smarthosts.
     pub relay: Relay,
 }
 
@@ -192,15 +192,15 @@ impl Configuration {
         })
     }
 
-    /// Whether `domain` is one of the domains that the server accepts mail for. Case does not
-    /// matter.
+    /// Whether `domain` is one of the domains that the server accepts mail for, in any case of
+    /// letters.
     pub fn serves(&self, domain: &str) -> bool {
         self.domains.iter().any(|served| served.as_str().eq_ignore_ascii_case(domain))
     }
 
-    /// The account that gets mail to a `postmaster` that no account or alias has. It is the first
-    /// administrator, or else the first account. RFC 5321 §4.5.1 requires that such mail is always
-    /// accepted.
+    /// The account that gets mail to the postmaster of a domain where no account has that address.
+    /// It is the first administrator, or else the first account. RFC 5321 §4.5.1 requires that such
+    /// mail is always accepted.
     pub fn postmaster(&self) -> Option<&User> {
         self.users.iter().find(|user| user.is_administrator).or_else(|| self.users.first())
     }

@@ -1,4 +1,4 @@
-//! `[limits]`: quotas and sending limits of accounts, unless a `[[user]]` has its own.
+//! `[limits]`: quotas and sending limits of the accounts whose `[[user]]` section has none.
 
 use alloc::format;
 
@@ -9,7 +9,7 @@ use super::values::Value;
 
 /// The smallest quota, in bytes.
 const QUOTA_MIN: u64 = 1 << 20;
-/// The default limits of an account.
+/// The default sending limits of an account.
 const MESSAGES_PER_DAY: u32 = 2_000;
 const NEW_RECIPIENTS_PER_DAY: u32 = 500;
 
@@ -43,14 +43,14 @@ keys! {
     }
 }
 
-/// The limits of every account without its own.
+/// The limits of every account that has no limits of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// The quota of its mailboxes.
+    /// The quota of the account's mailboxes.
     pub quota: Quota,
-    /// The most messages that it may send in a day.
+    /// The maximum number of messages that the account may send in a day.
     pub messages_per_day: PerDay,
-    /// The most new external recipients that it may write to in a day.
+    /// The maximum number of new external recipients that the account may write to in a day.
     pub new_recipients_per_day: PerDay,
 }
 
@@ -69,21 +69,21 @@ impl Default for Limits {
 pub enum PerDay {
     /// No limit.
     Unlimited,
-    /// This many, from 1 to [`PER_DAY_MAX`].
+    /// At most this number, from 1 to [`PER_DAY_MAX`].
     Most(u32),
 }
 
-/// The highest possible limit.
+/// The highest limit that a configuration may set.
 pub const PER_DAY_MAX: u32 = 1_000_000;
 
 impl PerDay {
-    /// The limit. `None`: no limit.
+    /// The limit as a number. `None` if there is no limit.
     pub fn most(self) -> Option<u32> {
         if let PerDay::Most(most) = self { Some(most) } else { None }
     }
 }
 
-/// The quota of an account's mailboxes. Its outbox may hold half as much.
+/// The quota of an account's mailboxes. The quota of its outbox is half as large.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Quota {
     /// Half of the disk, so that one account cannot fill it for all others.
@@ -91,13 +91,13 @@ pub enum Quota {
     HalfOfDisk,
     /// As much as the disk has space for.
     Unlimited,
-    /// This many bytes, at least 1 MiB.
+    /// This number of bytes, at least 1 MiB.
     Octets(u64),
 }
 
 impl Quota {
-    /// The quota in bytes. `disk_bytes`: the size of the disk. `None`: as much as the disk has
-    /// space for.
+    /// The quota in bytes. `None` if only the space of the disk is the limit. `disk_bytes`: the
+    /// size of the disk.
     pub fn octets(self, disk_bytes: u64) -> Option<u64> {
         match self {
             Quota::HalfOfDisk => Some(disk_bytes / 2),

@@ -78,17 +78,17 @@ keys! {
     }
 }
 
-/// Fixed addresses, which replace DHCP and router advertisements. A family without an address here
-/// is not used.
+/// The fixed addresses of the machine, which replace DHCP and router advertisements. A family
+/// without an address in this list is not used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Network {
     /// The addresses of this machine: at least one, at most one of IPv4 and
     /// [`super::IPV6_ADDRESSES_MAX`] of IPv6.
     pub addresses: Vec<InterfaceAddress>,
-    /// The router to all other IPv4 networks. It is another host of the same network.
+    /// The router to all other IPv4 networks. It is a host of the machine's network.
     pub gateway: Option<Ipv4Addr>,
-    /// The router to all other IPv6 networks. It is another host of one of the networks, or of the
-    /// link.
+    /// The router to all other IPv6 networks. It is a host of one of the machine's networks, or has
+    /// a link-local address.
     pub ipv6_gateway: Option<Ipv6Addr>,
     /// The name servers, in the order in which they are asked.
     pub dns: Vec<IpAddr>,
@@ -136,7 +136,7 @@ fn addresses(section: &Section<'_, '_>) -> Result<Vec<InterfaceAddress>, Configu
     Ok(addresses)
 }
 
-/// At most one gateway of each family, on a network of the machine.
+/// Reads the gateways: at most one of each family, on a network of the machine.
 fn gateways(
     item: &Item<'_, '_>,
     own: &[InterfaceAddress],
@@ -178,7 +178,7 @@ fn gateways(
     Ok((ipv4, ipv6))
 }
 
-/// Clients with more rights. Empty lists, the default, name none.
+/// The clients with more rights than others. By default both lists are empty.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Access {
     /// The clients that may log in without TLS.
@@ -190,9 +190,9 @@ pub struct Access {
 /// A range of client addresses in `[access]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccessRange {
-    /// Its addresses.
+    /// The addresses of the range.
     pub prefix: Prefix,
-    /// The line of the configuration that names it.
+    /// The line of the configuration that names the range.
     pub line: usize,
 }
 

@@ -2,20 +2,20 @@
 //! selectors, and authorities with the names of their files. A pack is a list of pairs of texts,
 //! each text preceded by its length.
 //!
-//! The machine parses the texts again, so a pack holds them unchanged.
+//! A pack has the texts unchanged, because the machine parses them again.
 
 use alloc::vec::Vec;
 
 use dkim::{NotAKey, SigningKey};
 use tls::{Authorities, Certificate, CertificateError, NotAuthorities};
 
-/// Bytes of a length.
+/// The size of a length field, in bytes.
 const LENGTH_BYTES: usize = size_of::<u32>();
 
 /// An error in a pack.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BadPack {
-    /// It ends too early.
+    /// The pack ends too early.
     Cut,
     /// One of the certificates is unusable.
     Certificate(CertificateError),
@@ -66,7 +66,7 @@ pub fn signing_keys(pack: &[u8]) -> Result<Vec<SigningKey>, BadPack> {
     })
 }
 
-/// The authorities of a pack, in addition to those of the web.
+/// The authorities of the web, and those of a pack.
 ///
 /// Errors: the pack is incomplete, or a text has no authority.
 pub fn authorities(pack: &[u8]) -> Result<Authorities, BadPack> {

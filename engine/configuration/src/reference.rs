@@ -1,4 +1,4 @@
-//! The reference of the configuration, docs/configuration.md, made from the tables of keys.
+//! Generates the reference of the configuration, docs/configuration.md, from the tables of keys.
 
 use alloc::format;
 use alloc::string::String;
@@ -65,7 +65,7 @@ pub(super) fn sections() -> [DescribedSection; 12] {
     ]
 }
 
-/// A configuration with the examples of all keys but `absent`.
+/// A configuration with the examples of all keys except `absent`.
 pub(super) fn example(absent: &[(&str, &str)]) -> String {
     let mut example = String::new();
     for section in &sections() {

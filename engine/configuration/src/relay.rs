@@ -1,10 +1,11 @@
-//! `[relay]`: how outgoing mail leaves. It goes directly to the MX hosts, or through a smarthost:
-//! one as the default, and others for domains of their own (`[[relay.domain]]`).
+//! `[relay]`: the routes of outgoing mail. Mail is sent directly to the MX hosts, or through a
+//! smarthost. There is a default, and some domains may have their own smarthosts
+//! (`[[relay.domain]]`).
 //!
 //! Invariants:
-//! - A smarthost is identified by host and port: no two have the same. So all connections to one
-//!   host and port use the same settings.
-//! - A domain is named once.
+//! - A smarthost is identified by host and port, and no two smarthosts have the same. So all
+//!   connections to one host and port use the same settings.
+//! - Each domain is named only once.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -132,23 +133,23 @@ keys! {
     }
 }
 
-/// How outgoing mail leaves.
+/// The routes of outgoing mail.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Relay {
-    /// For all domains without a setting of their own.
+    /// The route for all domains without their own route.
     default_way: Way,
-    /// For domains with a setting of their own.
+    /// The routes of the domains that have their own.
     others: BTreeMap<HostName, Way>,
     /// The files of authorities that are trusted in addition to those of the web.
     pub authorities: Vec<AuthorityFile>,
-    /// Networks with hosts that may be contacted although their addresses are not public.
+    /// The networks whose hosts may be contacted although their addresses are not public.
     pub private_networks: Vec<Prefix>,
 }
 
-/// How the mail of a domain leaves.
+/// The route of the mail to a domain.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Way {
-    /// Directly to its MX hosts.
+    /// Directly to the MX hosts of the domain.
     #[default]
     Direct,
     /// Through a smarthost.
@@ -158,11 +159,11 @@ pub enum Way {
 /// A host that relays our mail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Smarthost {
-    /// Its host and port.
+    /// The host and port of the smarthost.
     pub place: HostAndPort,
-    /// The use of TLS.
+    /// The use of TLS with the smarthost.
     pub tls: SmarthostTls,
-    /// The login there, if one is needed.
+    /// The login at the smarthost, if it requires one.
     pub login: Option<SmarthostLogin>,
 }
 
@@ -187,7 +188,7 @@ pub enum RelayHost {
 /// The use of TLS with a smarthost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SmarthostTls {
-    /// TLS if the host offers it. With a password TLS is required.
+    /// TLS is used if the host offers it. With a password, TLS is required.
     IfOffered,
     /// STARTTLS is required.
     StartTls,
@@ -209,9 +210,9 @@ pub struct SmarthostLogin {
 /// A file of authorities.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuthorityFile {
-    /// Its name in the configuration.
+    /// The name of the file in the configuration.
     pub file: String,
-    /// The line of the configuration that names it.
+    /// The line of the configuration that names the file.
     pub line: usize,
 }
 
@@ -223,7 +224,7 @@ impl fmt::Debug for SmarthostLogin {
 }
 
 impl Relay {
-    /// How mail for a domain leaves. `domain`: in lower case.
+    /// The route of mail to a domain. `domain`: in lower case.
     pub fn way_to(&self, domain: &str) -> &Way {
         self.others.get(domain).unwrap_or(&self.default_way)
     }
@@ -364,7 +365,7 @@ fn domains(
     Ok(())
 }
 
-/// The smarthost of a section, if it names one.
+/// Reads the smarthost of a section, if the section names one.
 fn smarthost(
     section: &Section<'_, '_>,
     places: &mut BTreeSet<HostAndPort>,

@@ -1,4 +1,4 @@
-//! The settings of a `barepost.toml`, and the error for each mistake.
+//! Tests of the settings of a `barepost.toml`, and of the error for each mistake.
 
 mod filter;
 mod reference;
@@ -715,7 +715,7 @@ fn a_disk_keeps_its_format_unless_configured() {
     refused(&with_root("[disk]\nformats = 4"), 4, "`formats` is not a valid key", "`format`");
 }
 
-/// Parses `text`, which must be rejected at `line` with these words.
+/// Parses `text`, which must be rejected at `line`. The error must contain `what` and `expected`.
 #[track_caller]
 fn refused(text: &str, line: usize, what: &str, expected: &str) {
     let error = Configuration::parse(text).expect_err("the text is wrong");
@@ -724,7 +724,7 @@ fn refused(text: &str, line: usize, what: &str, expected: &str) {
     assert_eq!(error.line, line, "{error}");
 }
 
-/// A valid file of two lines, then `rest`.
+/// A valid file of two lines, followed by `rest`.
 fn with_root(rest: &str) -> String {
     format!("hostname = 'mail.a.test'\ndomains = ['a.test']\n{rest}\n")
 }
@@ -814,7 +814,7 @@ fn rate_limits_are_numbers() {
     let usual = ClientLimits::default();
     assert_eq!(limits(""), usual);
     let all = "connections = 1\nclient_connections = 6\nconnections_a_minute = 2\nmessages_a_minute = 3\nrecipients_a_minute = 4_000\nunknown_recipients_an_hour = 0x5";
-    let said = ClientLimits {
+    let expected = ClientLimits {
         connections: 1,
         client_connections: 6,
         arrivals: 2,
@@ -822,7 +822,7 @@ fn rate_limits_are_numbers() {
         recipients: 4_000,
         guesses: 5,
     };
-    assert_eq!(limits(all), said);
+    assert_eq!(limits(all), expected);
     refused(&with_abuse("connections = 0"), 4, "0 is out of range", "a number from 1 to 65535");
     refused(&with_abuse("connections = -1"), 4, "-1 is out of range", "a number from 1 to 65535");
     refused(
@@ -847,10 +847,10 @@ fn the_greeting_delay_is_a_duration() {
         Configuration::parse(&with_root(text)).unwrap().abuse.greeting_delay.as_millis()
     };
     assert_eq!((delay(""), delay("[abuse]")), (1_000, 1_000));
-    for (said, ms) in [("0s", 0), ("250ms", 250), ("20s", 20_000)] {
-        assert_eq!(delay(&format!("[abuse]\ngreeting_delay = '{said}'")), ms);
+    for (value, ms) in [("0s", 0), ("250ms", 250), ("20s", 20_000)] {
+        assert_eq!(delay(&format!("[abuse]\ngreeting_delay = '{value}'")), ms);
     }
-    for (said, what) in [
+    for (value, what) in [
         ("2", "the unit must be ms, s, m or h"),
         ("2min", "the unit must be ms, s, m or h"),
         ("s", "number before the unit is missing"),
@@ -859,8 +859,8 @@ fn the_greeting_delay_is_a_duration() {
         ("25h", "longer than a day"),
         ("99999999999999999h", "longer than a day"),
     ] {
-        let expected = if said == "1m" { "at most 20 s" } else { "a time, such as" };
-        refused(&with_abuse(&format!("greeting_delay = '{said}'")), 4, what, expected);
+        let expected = if value == "1m" { "at most 20 s" } else { "a time, such as" };
+        refused(&with_abuse(&format!("greeting_delay = '{value}'")), 4, what, expected);
     }
 }
 
@@ -874,9 +874,9 @@ fn the_greylisting_delay_is_off_by_default() {
         (delay(""), delay("greylist = '5m'"), delay("greylist = '6h'")),
         (None, Some(300), Some(21_600))
     );
-    for said in ["0s", "999ms", "361m"] {
+    for value in ["0s", "999ms", "361m"] {
         refused(
-            &with_abuse(&format!("greylist = '{said}'")),
+            &with_abuse(&format!("greylist = '{value}'")),
             4,
             "no client would try again within that time",
             "from \"1s\" to \"6h\"",

@@ -14,10 +14,10 @@ use super::limits::{PER_DAY_MAX, PerDay, Quota, per_day};
 use super::values::{HostName, MailAddress};
 use super::{ALIASES_MAX, DOMAINS_MAX, FORWARDS_MAX, USERS_MAX};
 
-/// The longest password, in bytes: it must fit into a line of POP3 (RFC 2449 §4 allows 255), with
-/// some to spare.
+/// The longest password, in bytes. It must fit into a line of POP3 (RFC 2449 §4 allows 255),
+/// together with the command.
 pub const PASSWORD_BYTES_MAX: usize = 200;
-/// The shortest password of an account, in characters. The webmail requires the same.
+/// The shortest password of an account, in characters. The webmail has the same limit.
 const PASSWORD_CHARACTERS_MIN: usize = 8;
 
 keys! {
@@ -138,20 +138,21 @@ pub struct User {
     pub catch_all: Vec<HostName>,
     /// Whether the account is an administrator.
     pub is_administrator: bool,
-    /// The quota of its mailboxes, if it differs from `[limits]`.
+    /// The quota of the account's mailboxes, if it differs from `[limits]`.
     pub quota: Option<Quota>,
-    /// The addresses that its mail is forwarded to, if there are any.
+    /// The addresses that the account's mail is forwarded to, if any.
     pub forwarding: Option<Forwarding>,
-    /// The most messages that it may send in a day, if that differs from `[limits]`.
+    /// The maximum number of messages that the account may send in a day, if it differs from
+    /// `[limits]`.
     pub messages_per_day: Option<PerDay>,
-    /// The most new external recipients in a day, if that differs from `[limits]`.
+    /// The maximum number of new external recipients in a day, if it differs from `[limits]`.
     pub new_recipients_per_day: Option<PerDay>,
 }
 
 /// The forwarding of an account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Forwarding {
-    /// At least one address, none twice, and none of the account's own.
+    /// The addresses: at least one, none twice, and none that the account itself has.
     pub addresses: Vec<MailAddress>,
     /// Whether the account keeps a copy.
     pub keep: Keep,
@@ -252,7 +253,7 @@ fn user(
     })
 }
 
-/// The forwarding of an account, to other addresses only.
+/// Reads the forwarding of an account. Its own addresses are not allowed.
 fn forwarding(
     section: &Section<'_, '_>,
     is_own: impl Fn(&MailAddress) -> bool,
@@ -279,7 +280,7 @@ fn forwarding(
     Ok(Some(Forwarding { addresses, keep: if is_kept { Keep::Copy } else { Keep::Nothing } }))
 }
 
-/// An address or alias: in one of the domains, and unique.
+/// Reads an address or alias. It must be unique, and in one of the domains.
 fn address(
     item: &Item<'_, '_>,
     domains: &[HostName],
@@ -299,7 +300,7 @@ fn address(
     Ok(address)
 }
 
-/// One of the domains, for which no other account is the catch-all.
+/// Reads a domain that the account is the catch-all of. No other account may be its catch-all.
 fn caught(
     item: &Item<'_, '_>,
     domains: &[HostName],
@@ -343,7 +344,7 @@ fn plain_password(item: &Item<'_, '_>) -> Result<Password, ConfigurationError> {
     Ok(Password::Plain(text))
 }
 
-/// A user name or password that a client can send. `what`: "user" or "password".
+/// Reads a user name or password that a client can send. `what`: "user" or "password".
 pub(super) fn sayable(item: &Item<'_, '_>, what: &str) -> Result<String, ConfigurationError> {
     let text = item.string(&format!("a {what}"))?;
     if text.is_empty() {

@@ -1,5 +1,5 @@
-//! Values that are written as strings in the configuration. Each is parsed once and is valid from
-//! then on.
+//! Values that are written as strings in the configuration. Each value is parsed once and is valid
+//! from then on.
 
 use alloc::string::String;
 use core::borrow::Borrow;
@@ -14,7 +14,7 @@ pub(super) trait Value: Sized {
     /// The form of a valid value, for error messages.
     const FORM: &'static str;
 
-    /// Errors: what is wrong with `text`, in words.
+    /// Parses `text`. Errors: a description of the problem.
     fn parse(text: &str) -> Result<Self, &'static str>;
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for HostName {
     }
 }
 
-/// A map can look it up by its text.
+/// A map can find a name by its text.
 impl Borrow<str> for HostName {
     fn borrow(&self) -> &str {
         &self.0
@@ -249,12 +249,12 @@ impl Value for Prefix {
     }
 }
 
-/// An address of this machine, of either family, with the length of its network's prefix.
+/// An IPv4 or IPv6 address of this machine, with the length of its network's prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InterfaceAddress {
     /// The address.
     pub address: IpAddr,
-    /// The number of leading bits that the addresses of its network share: 1 to 32, or 1 to 128 for
+    /// The number of leading bits that all addresses of its network share: 1 to 32, or 1 to 128 for
     /// IPv6.
     pub length: u8,
 }

@@ -60,7 +60,7 @@ keys! {
 pub struct WebSettings {
     /// The folder of the static site, as named in the configuration. `None`: there is no site.
     pub site: Option<String>,
-    /// Whether pages are served over TLS only. A plaintext request is redirected.
+    /// Whether pages are served only over TLS. Then a plaintext request is redirected.
     pub https_only: bool,
     /// Whether every request is logged to the console.
     pub access_log: bool,
@@ -68,7 +68,7 @@ pub struct WebSettings {
     pub mta_sts: Option<PolicyMode>,
 }
 
-/// The mode of an MTA-STS policy: what other servers do with it.
+/// The mode of an MTA-STS policy, which tells other servers what to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PolicyMode {
     /// Deliver no mail to a host that does not match the policy.
@@ -100,7 +100,8 @@ impl Value for PolicyMode {
 }
 
 impl WebSettings {
-    /// The policy of all our domains, with this MX host (RFC 8461 §3.2), if they have one.
+    /// The text of the MTA-STS policy of all our domains (RFC 8461 §3.2), if they have one. `host`:
+    /// their MX host.
     pub fn policy(&self, host: &HostName) -> Option<String> {
         let mode = self.mta_sts?.word();
         Some(format!(

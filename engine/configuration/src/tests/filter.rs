@@ -1,4 +1,4 @@
-//! The settings of `[filter]`.
+//! Tests of the settings of `[filter]`.
 
 use alloc::format;
 use alloc::string::ToString;

@@ -1,4 +1,4 @@
-//! The reference of the configuration: the page in docs/, and its examples.
+//! Tests of the reference of the configuration: the page in docs/, and its examples.
 
 extern crate std;
 

@@ -1,4 +1,4 @@
-//! The settings of `[relay]`.
+//! Tests of the settings of `[relay]`.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -11,7 +11,7 @@ fn relay(rest: &str) -> Relay {
     Configuration::parse(&with_root(&format!("[relay]\n{rest}"))).expect("it is right").relay
 }
 
-/// How mail for a domain leaves: `-`, or the host and port, the use of TLS, and the user name.
+/// The route of mail to a domain: `-`, or the host and port, the use of TLS, and the user name.
 fn way(relay: &Relay, domain: &str) -> String {
     match relay.way_to(domain) {
         Way::Direct => "-".to_string(),
