@@ -1,4 +1,4 @@
-//! Fairness between clients, and jobs that other cores compute.
+//! Tests of the fairness between clients, and of jobs that other cores compute.
 
 use super::*;
 use alloc::string::ToString;

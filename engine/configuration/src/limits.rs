@@ -1,4 +1,4 @@
-//! `[limits]`: quotas and sending limits of the accounts whose `[[user]]` section has none.
+//! `[limits]`: the quotas and sending limits of accounts whose `[[user]]` section sets none.
 
 use alloc::format;
 

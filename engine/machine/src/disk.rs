@@ -63,7 +63,7 @@ pub struct DiskCompletion {
     pub buffer: Box<[u8]>,
 }
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DiskError {
     /// The device reports an error for these sectors, or for the flush.

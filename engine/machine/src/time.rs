@@ -92,8 +92,8 @@ impl UnixTime {
         self.0 / 1_000_000
     }
 
-    /// The time that is `digits` seconds after 1970, in decimal. The start of 1970 if `digits` is
-    /// not a number.
+    /// The time `digits`, a decimal number of seconds since the start of 1970. The start of 1970 if
+    /// `digits` is not a number.
     pub const fn from_decimal_seconds(digits: &str) -> UnixTime {
         match u64::from_str_radix(digits, 10) {
             Ok(count) => UnixTime::from_seconds(count),

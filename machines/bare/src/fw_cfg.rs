@@ -97,8 +97,9 @@ fn access(control: u32, bytes: u32, place: NonNull<u8>) -> Option<()> {
     DMA_ADDRESS_HIGH.write32(((address >> 32) as u32).to_be());
     DMA_ADDRESS_LOW.write32((address as u32).to_be());
     fence(SeqCst);
-    // QEMU has finished when the write of the address returns. SAFETY: `access` lives here. The
-    // read is volatile, because the compiler does not know that the device wrote the result.
+    // QEMU has finished when the write of the address returns. The read is volatile, because the
+    // compiler does not know that the device wrote the result.
+    // SAFETY: `access` lives here.
     let control = u32::from_be(unsafe { (&raw const access.control).read_volatile() });
     (control & CONTROL_ERROR == 0).then_some(())
 }

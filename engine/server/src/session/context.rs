@@ -1,4 +1,4 @@
-//! The context of a session: the parts of its core, and the services that sessions use.
+//! The context of a session.
 
 use connections::Caller;
 use inbound::{self, Inbound, SmtpCall};

@@ -159,8 +159,8 @@ impl LocalApic {
             }
             Registers::Model => {
                 // Writes before the command must be visible to its receiver. The write to the
-                // command register does not order earlier writes. SAFETY: every x86-64 processor
-                // has the two instructions.
+                // command register does not order earlier writes.
+                // SAFETY: every x86-64 processor has the two instructions.
                 unsafe { asm!("mfence", "lfence", options(nostack, preserves_flags)) };
                 // SAFETY: 1. x2APIC mode is on; 2. by the conditions of the caller.
                 unsafe {

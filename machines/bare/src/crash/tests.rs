@@ -1,4 +1,4 @@
-//! Encoding and decoding of the crash sector.
+//! Tests of encoding and decoding the crash sector.
 
 use super::*;
 

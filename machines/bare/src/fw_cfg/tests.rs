@@ -1,4 +1,4 @@
-//! Parsing of the entries of the file directory.
+//! Tests of parsing the entries of the file directory.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Only one core at a time uses a locked value, and no core reads a half-written value.
+//! Tests of shared values: only one core at a time uses a locked value, and no core reads a
+//! half-written value.
 
 use super::*;
 

@@ -173,7 +173,7 @@ impl NetworkCard {
         self.receiver.may_sleep() && self.transmitter.may_sleep()
     }
 
-    /// After a sleep.
+    /// Turns interrupts off again after a sleep.
     pub(crate) fn be_quiet(&self) {
         self.receiver.be_quiet();
         self.transmitter.be_quiet();

@@ -1,4 +1,4 @@
-//! Whichever core ends first, and whatever the reason, all cores end.
+//! Tests of the end: whichever core ends first, and whatever the reason, all cores end.
 
 use super::*;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Command lines as QEMU and Firecracker write them.
+//! Tests with command lines as QEMU and Firecracker write them.
 
 use super::*;
 

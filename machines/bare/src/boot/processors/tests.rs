@@ -1,4 +1,4 @@
-//! Tables as firmware writes them, in simulated memory.
+//! Tests with tables as firmware writes them, in simulated memory.
 
 use super::*;
 use proptest::prelude::*;

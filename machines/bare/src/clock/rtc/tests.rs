@@ -1,4 +1,4 @@
-//! Decoding of the clock chip's registers in each of its number formats.
+//! Tests of decoding the clock chip's registers in each of its number formats.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Blocks and runs do not overlap, are reused, and keep their contents.
+//! Tests of the allocator: blocks and runs do not overlap, are reused, and keep their contents.
 
 use super::*;
 use crate::cpu::cores::tests::THIS;

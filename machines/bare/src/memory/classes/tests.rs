@@ -1,4 +1,4 @@
-//! Every layout gets the smallest class that serves it.
+//! Tests of the size classes: every layout gets the smallest class that serves it.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The memory map contains only whole pages that are free.
+//! Tests of the memory map: it contains only whole pages that are free.
 
 #![expect(clippy::single_range_in_vec_init, reason = "lists of ranges, some with one")]
 

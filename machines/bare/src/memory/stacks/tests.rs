@@ -1,4 +1,4 @@
-//! The stacks of a core fill their memory, with an unused page under each.
+//! Tests of the stacks: the stacks of a core fill their memory, with an unused page under each.
 
 use super::*;
 
