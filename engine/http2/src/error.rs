@@ -9,15 +9,15 @@ pub enum ErrorCode {
     ProtocolError = 0x1,
     /// An error on our side.
     InternalError = 0x2,
-    /// The peer sends more than it was allowed.
+    /// The peer has sent more bytes than its window allows.
     FlowControlError = 0x3,
-    /// A frame for a stream that is closed.
+    /// The peer has sent a frame for a closed stream.
     StreamClosed = 0x5,
-    /// A frame with a size that its kind does not allow.
+    /// The size of a frame is not allowed for its kind.
     FrameSizeError = 0x6,
     /// The stream was refused before any processing. The request may be retried.
     RefusedStream = 0x7,
-    /// The stream is not wanted any more.
+    /// The stream is no longer needed.
     Cancel = 0x8,
     /// A block of fields cannot be decoded.
     CompressionError = 0x9,

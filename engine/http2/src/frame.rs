@@ -8,15 +8,15 @@ pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Bytes of the head of a frame.
 pub const FRAME_HEAD_BYTES: usize = 9;
 
-/// The longest payload of a frame that we accept, in bytes. A peer without another setting accepts
-/// the same.
+/// The longest payload of a frame that we accept, in bytes. A peer that sends no other limit
+/// accepts frames of this length too.
 pub const FRAME_BYTES_MAX: usize = 16_384;
 
-/// Flags. Each has its meaning for some kinds of frames only.
+/// Flags. Each flag has a meaning only in some kinds of frames.
 pub mod flags {
-    /// DATA and HEADERS: the sender's last frame of the stream.
+    /// DATA and HEADERS: this is the sender's last frame on the stream.
     pub const END_STREAM: u8 = 0x1;
-    /// SETTINGS and PING: an acknowledgement.
+    /// SETTINGS and PING: the frame is an acknowledgement.
     pub const ACK: u8 = 0x1;
     /// HEADERS and CONTINUATION: the block of fields ends here.
     pub const END_HEADERS: u8 = 0x4;
@@ -39,13 +39,13 @@ pub enum FrameType {
     ResetStream,
     /// The settings of one side.
     Settings,
-    /// A push, which only servers send.
+    /// A promise of a push, which only servers send.
     PushPromise,
-    /// A check whether the other side is there.
+    /// A check whether the other side still responds.
     Ping,
     /// An announcement that the connection ends.
     GoAway,
-    /// More bytes may be sent.
+    /// The receiver may send more bytes.
     WindowUpdate,
     /// The rest of a block of fields.
     Continuation,
@@ -97,7 +97,7 @@ pub struct FrameHead {
     pub kind: FrameType,
     /// See [`flags`].
     pub flags: u8,
-    /// The stream: less than 2^31. 0 is the connection.
+    /// The number of the stream: less than 2^31. 0 stands for the connection.
     pub stream: u32,
 }
 

@@ -1,8 +1,8 @@
 //! Compressed header fields: RFC 7541.
 //!
 //! No maintained library works without the standard library and writes into a given buffer. So this
-//! module has its own decoder with its dynamic table, limited as the protocol says. Of the encoder
-//! it has only the part that needs no table.
+//! module has its own decoder, with a dynamic table of the size that the protocol allows. It has
+//! only the part of an encoder that needs no table.
 
 mod decoder;
 mod encoder;
@@ -17,6 +17,6 @@ pub use encoder::{BufferFull, encode_field, encode_secret, encode_status};
 pub use fields::{FIELDS_MAX, FieldList, LIST_BYTES_MAX};
 pub use table::TABLE_BYTES_MAX;
 
-/// A block that cannot be decoded. The tables of the two sides differ from now on.
+/// A block cannot be decoded. From then on the tables of the two sides differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HpackError;

@@ -1,18 +1,17 @@
 //! The HTTP/2 wire format: frames (RFC 9113 section 4) and compressed header fields (HPACK, RFC
 //! 7541), in both directions.
 //!
-//! It is only a codec. It knows no streams, no connection and no meaning of a field. The crate
-//! `http` handles frames.
+//! The crate is only a codec. It has no state of streams or connections, and does not interpret
+//! fields. The crate `http` handles frames.
 //!
 //! Invariants:
-//! - No input makes it hold more than a table of [`TABLE_BYTES_MAX`], or write more than fits into
-//!   [`FieldList`].
-//! - A block of fields is decoded to its end even if it has more than is kept, so that the tables
-//!   of both sides stay equal. Otherwise it is [`HpackError`], and the connection is over.
+//! - Whatever the peer sends, the decoder keeps at most a table of [`TABLE_BYTES_MAX`], and writes
+//!   at most the fields that fit into [`FieldList`].
+//! - A block is decoded to its end even if not all its fields are kept, so that the tables of both
+//!   sides stay equal. If it cannot be decoded, the error is [`HpackError`], and the connection
+//!   ends.
 //! - The encoder has no dynamic table and uses only the static one. So no setting of the peer
 //!   affects it, and the compression reveals no secret.
-//!
-//! | file | story |
 //!
 //! | file | story |
 //! |---|---|

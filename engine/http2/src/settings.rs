@@ -5,21 +5,22 @@
 use crate::error::ErrorCode;
 use crate::frame::FRAME_BYTES_MAX;
 
-/// A setting that matters to a server that neither pushes nor uses a dynamic table for its own
-/// fields.
+/// A setting that our server uses. It never pushes, and encodes its fields without a dynamic table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Setting {
     /// The largest dynamic table that the receiver may use for its own fields, in bytes.
     TableBytes(u32),
-    /// The number of streams that the receiver may have open.
+    /// The number of streams that the receiver of the setting may have open.
     ConcurrentStreamsMax(u32),
-    /// Bytes that the receiver may send on a new stream: less than 2^31.
+    /// The number of bytes that the receiver of the setting may send on a new stream: less than
+    /// 2^31.
     InitialWindow(u32),
     /// The longest payload of a frame, in bytes: from 2^14 to less than 2^24.
     FrameBytesMax(u32),
-    /// The longest list of fields, in bytes. Each field counts 32 more.
+    /// The longest list of fields, in bytes. Each field counts 32 bytes more than its name and
+    /// value.
     ListBytesMax(u32),
-    /// Another setting, which is ignored here.
+    /// Any other setting. It is ignored.
     Other,
 }
 
@@ -38,7 +39,7 @@ impl Setting {
         Some([0, name, v0, v1, v2, v3])
     }
 
-    /// Errors: a value that the setting does not allow.
+    /// Errors: the value is not allowed for the setting.
     fn parse(bytes: [u8; 6]) -> Result<Setting, ErrorCode> {
         let [n0, n1, v0, v1, v2, v3] = bytes;
         let value = u32::from_be_bytes([v0, v1, v2, v3]);

@@ -1,4 +1,4 @@
-//! The decoder: RFC 7541 sections 3.2, 5.2 and 6.
+//! The decoder for blocks of fields: RFC 7541 sections 3.2, 5.2 and 6.
 
 use super::HpackError;
 use super::fields::{FieldList, PartialField};
@@ -18,14 +18,15 @@ enum FieldRepresentation {
     Indexed,
     /// A literal that is added to the dynamic table.
     Kept,
-    /// A literal that is not added.
+    /// A literal that is not added to the dynamic table.
     Said,
-    /// Not a field, but a new limit for the dynamic table.
+    /// A new limit for the dynamic table, instead of a field.
     Limit,
 }
 
 impl FieldRepresentation {
-    /// The form that begins with this byte, and the number of its low bits that begin an integer.
+    /// The representation that begins with `byte`, and how many low bits of `byte` begin an
+    /// integer.
     fn of(byte: u8) -> (FieldRepresentation, u32) {
         match byte {
             0x80.. => (FieldRepresentation::Indexed, 7),
@@ -58,7 +59,7 @@ impl Decoder {
             let (form, bits) = FieldRepresentation::of(*first);
             let number = integer::take(&mut rest, bits)? as usize;
             if form == FieldRepresentation::Limit {
-                // RFC 7541 section 4.2: only at the start of a block.
+                // RFC 7541 section 4.2: a new limit may occur only at the start of a block.
                 let is_set = is_at_start && self.table.set_limit(number);
                 is_set.then_some(()).ok_or(HpackError)?;
                 continue;
@@ -77,7 +78,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Bytes of memory that its dynamic table takes.
+    /// The memory of the dynamic table, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.table.memory_bytes()
     }
@@ -105,7 +106,7 @@ impl Decoder {
     }
 }
 
-/// Takes a string, with or without Huffman code, and appends it.
+/// Takes a string from `rest`, with or without Huffman code, and appends it to `field`.
 fn string(rest: &mut &[u8], field: &mut PartialField<'_>) -> Result<(), HpackError> {
     let is_coded = rest.first().is_some_and(|first| first & 0x80 != 0);
     let length = integer::take(rest, 7)? as usize;

@@ -5,21 +5,21 @@ use heapless::Vec;
 use super::integer;
 use super::statics;
 
-/// There was no space for all of it.
+/// The buffer has too little space for a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BufferFull;
 
-/// The first byte of a literal field.
+/// First bytes of a literal field.
 const WITHOUT_INDEXING: u8 = 0;
 const NEVER_INDEXED: u8 = 0x10;
 
-/// The first index of `:status` in the static table, and the statuses that are there.
+/// The first index of `:status` in the static table, and the statuses in that table.
 const STATUS_INDEX: usize = 8;
 const STATUSES: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
 
-/// Appends the status of a response, with three digits. It comes before all fields.
+/// Appends the status of a response, with three digits. Call it before all fields.
 ///
-/// Errors: a part is written, which is of no use.
+/// Errors: `block` is too small. It then ends with an unusable part of the field.
 pub fn encode_status<const BYTES: usize>(
     block: &mut Vec<u8, BYTES>,
     status: u16,
@@ -32,9 +32,9 @@ pub fn encode_status<const BYTES: usize>(
     string(block, digits.into_iter())
 }
 
-/// Appends a field. The name is written in lower case, as it must be.
+/// Appends a field. Writes its name in lower case, as the protocol requires.
 ///
-/// Errors: a part is written, which is of no use.
+/// Errors: `block` is too small. It then ends with an unusable part of the field.
 pub fn encode_field<const BYTES: usize>(
     block: &mut Vec<u8, BYTES>,
     name: &[u8],
@@ -43,9 +43,9 @@ pub fn encode_field<const BYTES: usize>(
     literal(block, WITHOUT_INDEXING, name, value)
 }
 
-/// Does the same for a secret value, which no proxy may add to a table either (section 7.1.3).
+/// Appends a field with a secret value, which no proxy may add to a table (section 7.1.3).
 ///
-/// Errors: a part is written, which is of no use.
+/// Errors: `block` is too small. It then ends with an unusable part of the field.
 pub fn encode_secret<const BYTES: usize>(
     block: &mut Vec<u8, BYTES>,
     name: &[u8],

@@ -1,4 +1,4 @@
-//! The decoded fields of one block, in a buffer of their own.
+//! The decoded fields of one block.
 
 use heapless::Vec;
 
@@ -6,20 +6,20 @@ use super::HpackError;
 use super::huffman;
 use super::table::{NameValue, TABLE_BYTES_MAX};
 
-/// The longest list of fields that is kept, in bytes. Each field counts 32 more, as in RFC 9113
-/// section 6.5.2.
+/// The longest list of fields that is kept, in bytes. Each field counts 32 bytes more than its name
+/// and value (RFC 9113 section 6.5.2).
 pub const LIST_BYTES_MAX: usize = 8192;
 
-/// The most fields that are kept.
+/// The maximum number of fields that are kept.
 pub const FIELDS_MAX: usize = 104;
 
 /// Bytes that a field counts in addition to its name and its value.
 const FIELD_OVERHEAD: usize = 32;
 
-/// After all fields that are kept there is space for any field that fits into the table.
+/// After the longest list there is still space for any field that fits into the dynamic table.
 const TEXT_BYTES: usize = LIST_BYTES_MAX + TABLE_BYTES_MAX;
 
-/// The fields of a block, in order. They are not validated here.
+/// The fields of a block, in order. Names and values are not validated.
 #[derive(Default)]
 pub struct FieldList {
     text: Vec<u8, TEXT_BYTES>,
@@ -35,7 +35,7 @@ impl FieldList {
         FieldList::default()
     }
 
-    /// Whether the block had more than is kept. Some of its fields are missing then.
+    /// Whether the block exceeded the limits. Then some of its fields are missing from this list.
     pub fn is_too_large(&self) -> bool {
         self.is_too_large
     }
@@ -57,12 +57,12 @@ impl FieldList {
     }
 }
 
-/// A field that is being written after those that are kept.
+/// A field that is being written after the fields of the list.
 pub(crate) struct PartialField<'a> {
     fields: &'a mut FieldList,
     start: usize,
     name_end: usize,
-    /// Whether there was space for all of it.
+    /// Whether all bytes of the field had space in the buffer.
     is_whole: bool,
 }
 
@@ -79,14 +79,13 @@ impl PartialField<'_> {
         self.name_end = self.fields.text.len();
     }
 
-    /// The field, if there was space for all of it. A field that fits into the table is always
-    /// complete.
+    /// The field, if all its bytes had space. That is true of any field that fits into the table.
     pub(crate) fn field(&self) -> Option<NameValue<'_>> {
         let text = self.fields.text.get(self.start..).filter(|_| self.is_whole)?;
         text.split_at_checked(self.name_end - self.start)
     }
 
-    /// Keeps the field, unless the limits are exceeded.
+    /// Adds the field to the list, unless the list would exceed its limits.
     pub(crate) fn keep(self) {
         let fields = self.fields;
         let end = fields.text.len();

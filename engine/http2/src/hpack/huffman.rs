@@ -1,11 +1,11 @@
 //! The Huffman code of HPACK: RFC 7541 section 5.2 and appendix B.
 //!
-//! The code is canonical: among codes of the same length, a smaller symbol has a smaller code. A
-//! longer code is larger than a shorter one, after the shorter one is filled up with bits. So the
-//! lengths define all codes.
+//! The code is canonical: among codes of the same length, a smaller symbol has a smaller code. If a
+//! shorter code is filled up with bits to the length of a longer code, the longer code is still
+//! larger. So the lengths define all codes.
 //!
-//! Nearly all common symbols have codes of at most 8 bits, which a table finds at once. For other
-//! symbols the decoder tries one length after another.
+//! Nearly all common symbols have codes of at most 8 bits, which the decoder finds in a table. For
+//! other symbols the decoder tries one length after another.
 
 use super::HpackError;
 
@@ -13,7 +13,7 @@ use super::HpackError;
 const BITS_MAX: usize = 30;
 /// The number of bits that the table looks up at once.
 const QUICK_BITS: u32 = 8;
-/// The end symbol, which is no byte. Only its first bits may occur, as padding.
+/// The end symbol, which stands for no byte. Only its first bits may occur, as padding.
 const END: usize = 256;
 
 /// The length of the code of each symbol, in bits.
@@ -55,7 +55,7 @@ static CODE: Code = Code::new();
 impl Code {
     #[expect(
         clippy::indexing_slicing,
-        reason = "this is done by the compiler, which would stop at what is outside"
+        reason = "the compiler runs this function, and would report an index outside of an array"
     )]
     const fn new() -> Code {
         let mut lengths = [Length { first: 0, count: 0, before: 0 }; BITS_MAX + 1];
@@ -109,9 +109,9 @@ impl Code {
 
 /// Decodes a string, byte by byte.
 ///
-/// Errors: it contains the end symbol, or its padding is not the start of the end symbol.
+/// Errors: the string contains the end symbol, or its padding is not the start of the end symbol.
 pub(crate) fn decode(coded: &[u8], mut put: impl FnMut(u8)) -> Result<(), HpackError> {
-    // Bits that were read and not decoded yet are the highest bits of `window`.
+    // The highest `there` bits of `window` were read and are not decoded yet.
     let (mut window, mut there) = (0u64, 0);
     let mut rest = coded.iter();
     loop {

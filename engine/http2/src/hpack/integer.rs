@@ -2,12 +2,12 @@
 
 use super::HpackError;
 
-/// Larger values have no use.
+/// The largest integer that is accepted. No field needs a larger one.
 const VALUE_MAX: u32 = 1 << 24;
 
 /// Takes the integer that begins in the lowest `bits` bits of the first byte.
 ///
-/// Errors: it is incomplete, or larger than `VALUE_MAX`.
+/// Errors: the integer is incomplete, or larger than `VALUE_MAX`.
 pub(crate) fn take(input: &mut &[u8], bits: u32) -> Result<u32, HpackError> {
     let (first, mut rest) = input.split_first().ok_or(HpackError)?;
     let most = (1u32 << bits) - 1;
@@ -30,8 +30,8 @@ pub(crate) fn take(input: &mut &[u8], bits: u32) -> Result<u32, HpackError> {
     Ok(value)
 }
 
-/// Writes an integer: first into the lowest `bits` bits of a byte with `above` in its other bits,
-/// then into more bytes.
+/// Writes an integer. It begins in the lowest `bits` bits of a byte that has `above` in its other
+/// bits, and continues in more bytes.
 pub(crate) fn put(value: usize, bits: u32, above: u8, mut put: impl FnMut(u8)) {
     let most = (1usize << bits) - 1;
     if value < most {

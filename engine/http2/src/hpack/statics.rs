@@ -1,6 +1,6 @@
 //! The static table, which both sides have from the start: RFC 7541 appendix A.
 
-/// Its entries, starting with index 1.
+/// The entries of the static table, starting with index 1.
 #[rustfmt::skip]
 pub(crate) static ENTRIES: [(&[u8], &[u8]); 61] = [
     (b":authority", b""), (b":method", b"GET"),

@@ -3,15 +3,15 @@
 //! Invariants:
 //! - The sizes of the entries, each with [`ENTRY_OVERHEAD`], never exceed the limit that the peer
 //!   has set. That limit never exceeds [`TABLE_BYTES_MAX`].
-//! - Names and values are stored in the order of their entries in one buffer. The space before the
-//!   oldest entry is used again.
+//! - One buffer stores names and values, in the order of their entries. The space before the oldest
+//!   entry is reused.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::statics;
 
-/// The largest table that a peer may use here, in bytes: the initial value of the protocol.
+/// The largest table that a peer may make us keep, in bytes: the initial value of the protocol.
 pub const TABLE_BYTES_MAX: usize = 4096;
 
 /// Bytes that an entry counts in addition to its name and its value.
@@ -29,8 +29,8 @@ pub(crate) struct Table {
     limit: usize,
 }
 
-/// The offset of an entry in the buffer, and the lengths of its parts, each below
-/// [`TABLE_BYTES_MAX`].
+/// The offset of an entry in the buffer, and the lengths of its name and value. Each number is
+/// below [`TABLE_BYTES_MAX`].
 #[derive(Clone, Copy, Debug)]
 struct TableEntry {
     start: u16,
@@ -61,7 +61,7 @@ impl Table {
         self.bytes.get(start..start + entry.length())?.split_at_checked(entry.name.into())
     }
 
-    /// The peer sets the limit. Returns false if it is above the maximum.
+    /// Sets the limit that the peer asks for. Returns false if it is above [`TABLE_BYTES_MAX`].
     pub(crate) fn set_limit(&mut self, limit: usize) -> bool {
         if limit > TABLE_BYTES_MAX {
             return false;
@@ -76,7 +76,7 @@ impl Table {
         true
     }
 
-    /// Adds the newest entry. An entry above the limit empties the table.
+    /// Adds the newest entry. An entry larger than the limit only empties the table.
     pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
         let size = name.len() + value.len() + ENTRY_OVERHEAD;
         self.make_room(size);
@@ -88,7 +88,7 @@ impl Table {
         }
         let wanted = self.bytes.len() + name.len() + value.len();
         if wanted > self.bytes.capacity() {
-            // Doubles the buffer, but not beyond its maximum.
+            // Doubles the buffer, up to its maximum.
             let capacity = wanted.max(2 * self.bytes.capacity()).min(TABLE_BYTES_MAX);
             self.bytes.reserve_exact(capacity - self.bytes.len());
         }
@@ -103,14 +103,15 @@ impl Table {
         self.size += size;
     }
 
-    /// The peer has sent an entry above any limit, which empties the table (RFC 7541 section 4.4).
+    /// Empties the table, since the peer has sent an entry larger than any limit (RFC 7541 section
+    /// 4.4).
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.bytes.clear();
         self.size = 0;
     }
 
-    /// Bytes of memory that it takes.
+    /// The memory of the table, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + self.entries.capacity() * size_of::<TableEntry>()
     }

@@ -1,4 +1,4 @@
-//! Limits on what a peer can cause.
+//! The decoder's limits on memory, fields and integers.
 
 use std::vec::Vec;
 
@@ -22,18 +22,18 @@ fn kept(name: &[u8], value: &[u8]) -> Word {
 fn malformed_header_blocks_are_rejected() {
     for (block, why) in [
         ("80", "index 0"),
-        ("be", "an index of nothing"),
-        ("ff", "a number that has no end"),
+        ("be", "an index without an entry"),
+        ("ff", "an incomplete number"),
         ("ffff ffff ffff ff0f", "a number that is too large"),
         ("ff80 8080 8080 00", "a number of too many bytes"),
         ("40", "no name"),
         ("4001 61", "no value"),
-        ("4002 61", "a name that has no end"),
-        ("4081 0001 61", "a code that is cut"),
-        ("4081 ff01 61", "nothing but padding, of 8 bits"),
-        ("4084 ffff ffff 01 61", "the end of a coded string within it"),
-        ("4081 1901 61", "padding that is not the beginning of the end: a 1 and zeros"),
-        ("3fe2 1f", "a limit beyond the one that we set"),
+        ("4002 61", "an incomplete name"),
+        ("4081 0001 61", "an incomplete Huffman code"),
+        ("4081 ff01 61", "a string of 8 bits of padding only"),
+        ("4084 ffff ffff 01 61", "the end symbol within a coded string"),
+        ("4081 1901 61", "padding that is not the start of the end symbol: a 1 and zeros"),
+        ("3fe2 1f", "a limit above our maximum"),
         ("82 20", "a limit after a field"),
     ] {
         assert_eq!(decode(&mut Decoder::new(), &bytes(block)), Err(HpackError), "{why}");
@@ -77,9 +77,9 @@ fn the_dynamic_table_never_exceeds_its_limit() {
     assert_eq!(
         decode(&mut decoder, &block(&[Word::Indexed(62)])),
         Err(HpackError),
-        "a limit of 0 leaves nothing"
+        "a limit of 0 removes all entries"
     );
-    assert_eq!(decoder.memory_bytes(), 0, "nor any memory");
+    assert_eq!(decoder.memory_bytes(), 0, "a limit of 0 frees the memory");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn excess_fields_are_dropped_but_enter_the_table() {
     assert_eq!((pairs.len(), is_too_large), (FIELDS_MAX, true));
     let (pairs, is_too_large) = decode(&mut decoder, &bytes("be")).unwrap();
     assert_eq!((pairs, is_too_large), (Vec::from([(b"last".to_vec(), b"one".to_vec())]), false));
-    // The same by bytes, and with an entry that is repeated.
+    // The limit in bytes, with an entry that is repeated.
     let words = [
         kept(b"a", &[b'x'; 3000]),
         Word::Indexed(62),

@@ -1,4 +1,4 @@
-//! The promises of the crate, each with a test.
+//! Tests of the decoder, the encoder, frame heads and settings.
 
 mod examples;
 mod frames;

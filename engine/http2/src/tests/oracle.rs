@@ -1,4 +1,4 @@
-//! The decoder and the encoder compared with another implementation.
+//! Comparisons of the decoder and the encoder with another implementation.
 
 use std::vec::Vec;
 

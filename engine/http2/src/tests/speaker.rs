@@ -36,8 +36,8 @@ pub(super) struct Text {
 #[derive(Clone, Debug)]
 pub(super) enum Word {
     Indexed(usize),
-    /// The high bits of the form, the index of the name, the name if that index is 0, and the
-    /// value.
+    /// A literal: the high bits of its form, the index of its name, its name if the index is 0, and
+    /// its value.
     Literal(u8, usize, Text, Text),
     Limit(usize),
 }
