@@ -1,4 +1,4 @@
-//! What a session asks for: the trait [`Actions`] and the types in its signatures.
+//! The operations that a session needs from its owner: the trait [`Actions`].
 
 use alloc::vec::Vec;
 
@@ -12,28 +12,28 @@ use crate::response_cache::ResponseCache;
 use crate::site::Site;
 use crate::types::{HttpsPolicy, Method};
 
-/// The operations that a session needs. Each call is carried out or queued at once. None of them
-/// waits.
+/// The operations that a session needs from the owner of its connection. Each call carries out or
+/// queues its operation at once, and never waits.
 pub trait Actions: Outlet {
-    /// The site that is served.
+    /// The site that the connection serves.
     fn site(&self) -> &Site;
 
-    /// The response cache of connections like this one, which serve the same site.
+    /// The response cache that this connection shares with others that serve the same site.
     fn response_cache(&mut self) -> &mut ResponseCache;
 
     /// The HTTPS policy of this connection.
     fn https_policy(&self) -> HttpsPolicy;
 
-    /// The name to which a plaintext request for `host` is redirected over TLS. It is never a
-    /// foreign name. `host`: without its port, at most 255 bytes.
+    /// The host name to which a plaintext request for `host` is redirected over TLS. It is always a
+    /// name of this server. `host`: without its port, at most 255 bytes.
     fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str;
 
     /// The methods that a handler supports for `path`, which is decoded and has no segments `.` and
     /// `..`. If the slice is empty, the path belongs to the site.
     fn methods(&self, path: &[u8]) -> &'static [Method];
 
-    /// Whether the session may make the server keep this many bytes. The number includes all bytes
-    /// that it keeps already: see [`crate::Session::kept_bytes`].
+    /// Whether the session may make the server keep `bytes` bytes in all. They include the bytes
+    /// that the session keeps already: see [`crate::Session::kept_bytes`].
     fn may_keep(&self, bytes: usize) -> bool;
 
     /// A request for a handler has arrived. The handler returns its reply if it knows the reply at
@@ -46,46 +46,46 @@ pub trait Actions: Outlet {
     /// returns its reply, or replies later with [`crate::Session::replied`].
     fn body_arrived(&mut self, question: &HandlerRequest<'_>, body: Vec<u8>) -> Option<Reply>;
 
-    /// One piece of the body that was admitted under this number. The next piece follows after
-    /// [`crate::Session::piece_taken`], which must be called later.
+    /// A piece of the body that was admitted under `number` has arrived. The next piece follows
+    /// after [`crate::Session::piece_taken`], which must be called later.
     fn piece_arrived(&mut self, number: u64, bytes: Vec<u8>);
 
-    /// The last piece of that body, which may be empty. The handler must answer the request later
-    /// with [`crate::Session::replied`].
+    /// The last piece of the body that was admitted under `number` has arrived. The piece may be
+    /// empty. The handler must answer the request later with [`crate::Session::replied`].
     fn pieces_ended(&mut self, number: u64, bytes: Vec<u8>);
 
-    /// The body of this request is larger than the `bytes` that were admitted. Returns the reply,
-    /// which has status 413.
+    /// The body of the request is larger than the admitted `bytes`. Returns the reply, which has
+    /// status 413.
     fn too_large(&mut self, question: &HandlerRequest<'_>, bytes: u64) -> Reply;
 
-    /// The session no longer holds a body for which this much memory was admitted. The body was
-    /// passed on, or does not arrive. Called once for each admission.
+    /// The session no longer holds the body of an admission of `memory` bytes. The body was passed
+    /// on, or will not arrive. Called once for each admission.
     fn released(&mut self, memory: usize);
 
-    /// The client has taken all bytes of the open reply with this number, and there is space for
-    /// more. The client sets the pace of that reply. The handler must continue with
-    /// [`crate::Session::continue_reply`] or end the reply, later and never within this call. It is
-    /// called once each time that the handler must continue.
+    /// The client has taken all bytes of the open reply `number`, of which it sets the pace, and
+    /// more can be sent. The handler must continue the reply with
+    /// [`crate::Session::continue_reply`], or end it, later and never within this call. Called once
+    /// each time that the handler must continue.
     fn wanted(&mut self, number: u64);
 
-    /// The open reply with this number has no reader any more. Called once for each open reply, no
-    /// matter which side ended it. Also called if the body that was admitted under this number does
-    /// not arrive.
+    /// The open reply `number` has ended, or the body that was admitted under `number` will not
+    /// arrive. Called once for each open reply, no matter which side ended it.
     fn left(&mut self, number: u64);
 
-    /// The time of day, as an `IMF-fixdate` (RFC 9110 section 5.6.7).
+    /// The current date and time, as an `IMF-fixdate` (RFC 9110 section 5.6.7).
     fn date(&mut self) -> [u8; DATE_BYTES];
 
-    /// A request has its response: for an access log. If the request has a body, the response is
-    /// sent after the body has arrived. If the body is malformed or does not arrive, another
-    /// exchange without a method follows, and its response is sent instead.
+    /// Reports the response to a request, for an access log. If the request has a body, the
+    /// response is sent after the body has arrived. If the body is malformed or incomplete, a
+    /// second report without a method follows, and the response of the second report is sent
+    /// instead.
     fn answered<'a>(&mut self, exchange: impl FnOnce() -> ExchangeSummary<'a>);
 
-    /// Calls [`crate::Session::deadline_expired`] after this time. Replaces any deadline set
-    /// before. `None` means no deadline.
+    /// Sets the time after which [`crate::Session::deadline_expired`] is called. It replaces any
+    /// deadline set before. `None` means no deadline.
     fn set_deadline(&mut self, after: Option<Micros>);
 
-    /// Closes the connection after everything queued is sent. The session is over.
+    /// Closes the connection after all queued bytes are sent. The session is over.
     fn close(&mut self);
 }
 

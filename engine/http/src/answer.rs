@@ -1,4 +1,5 @@
-//! The answer to a request: which file, in which form, which part of it, or why none.
+//! The answer to a request: a file or a part of it in some coding, a redirection, an error, or the
+//! reply of a handler.
 //!
 //! Implements: RFC 9112 section 3.2.2 (which host counts), RFC 6797 section 7.2 (plaintext
 //! requests); RFC 9110 sections 9 (methods), 13.2.2 (order of conditions), 14.2 (ranges) and 15
@@ -23,7 +24,7 @@ use crate::types::{After, HttpsPolicy, Method, Status};
 
 use crate::outgoing::{OutgoingBody, PartsLeft};
 
-/// The longest target that is redirected, in bytes.
+/// The longest request target that is redirected, in bytes.
 const MOVED_BYTES_MAX: usize = 1024;
 
 /// The longest name of a host, in bytes.
@@ -33,11 +34,11 @@ const HOST_BYTES_MAX: usize = 255;
 const INDEX: &[u8] = b"index.html";
 const INDEX_BELOW: &[u8] = b"/index.html";
 
-/// An answer that is decided and not sent yet.
+/// An answer that is known and not sent yet.
 #[derive(Debug)]
 pub(crate) struct PendingResponse {
     content: ResponseContent,
-    /// Whether the client asked only for the head.
+    /// Whether the client wants only the head, without the body.
     head_only: bool,
     after: After,
 }
@@ -51,7 +52,7 @@ pub(crate) enum Course {
 }
 
 impl Course {
-    /// Reads a request for `path`. The handler of `path` supports these methods.
+    /// Reads a request for `path`, whose handler supports `methods`.
     ///
     /// Errors: the request is ambiguous.
     fn of(
@@ -80,13 +81,13 @@ enum ResponseContent {
     Parts { resource: Resource, coding: Coding, part: FileRanges },
     /// The client already has the file.
     NotModified { resource: Resource, coding: Coding },
-    /// The path is a folder: its name with a slash after it.
+    /// The path is a folder. The value is its URL, with a slash after the path.
     Moved(String),
-    /// The page is served over TLS only: its URL.
+    /// The page is served over TLS only. The value is its URL.
     OverTls(String),
     /// The list of supported methods.
     Options,
-    /// None of the requested parts exists. The value is the length of the file.
+    /// None of the requested parts exists. The value is the length of the file in bytes.
     OutOfRange(u64),
     /// An error. The site may have a page for it.
     Error(Status, Option<Resource>),
@@ -94,7 +95,7 @@ enum ResponseContent {
     Reply(Box<Reply>),
 }
 
-/// The part of a file that is sent.
+/// The requested parts of a file.
 #[derive(Debug)]
 enum FileRanges {
     One(Range<u64>),
@@ -159,7 +160,8 @@ impl PendingResponse {
         PendingResponse { content: ResponseContent::Reply(Box::new(reply)), head_only, after }
     }
 
-    /// The answer to `asked`. Reports it to `actions` for the access log.
+    /// The answer that sends `reply` to the request `asked`. Reports it to `actions` for the access
+    /// log.
     pub(crate) fn from_reply(
         asked: &QueuedRequest,
         reply: Reply,
@@ -176,12 +178,12 @@ impl PendingResponse {
         answer
     }
 
-    /// Bytes of memory that it holds until it is sent.
+    /// The size of the handler's body that the answer holds until it is sent, in bytes.
     pub(crate) fn own_bytes(&self) -> usize {
         if let ResponseContent::Reply(reply) = &self.content { reply.body_bytes() } else { 0 }
     }
 
-    /// Bytes of memory that it takes in addition to those.
+    /// The memory of the answer without [`PendingResponse::own_bytes`], in bytes.
     pub(crate) fn kept_bytes(&self) -> usize {
         let content = match &self.content {
             ResponseContent::Reply(reply) => reply.kept_bytes(),
@@ -192,24 +194,24 @@ impl PendingResponse {
         size_of::<PendingResponse>() + content
     }
 
-    /// The number of its open reply, if it is one.
+    /// The handler's number of the reply, if the answer is an open reply.
     pub(crate) fn number(&self) -> Option<u64> {
         if let ResponseContent::Reply(reply) = &self.content { reply.number() } else { None }
     }
 
-    /// Whether its body must be framed in chunks, in HTTP/1.1.
+    /// Whether HTTP/1.1 must frame the body in chunks.
     pub(crate) fn is_in_chunks(&self) -> bool {
         matches!(&self.content, ResponseContent::Reply(reply) if reply.is_in_chunks())
     }
 
-    /// The handler gives more before the reply has begun.
+    /// Adds bytes from the handler to the open reply `number`, before the reply is sent.
     pub(crate) fn say(&mut self, number: u64, bytes: &[u8]) {
         if let ResponseContent::Reply(reply) = &mut self.content {
             reply.say(number, bytes);
         }
     }
 
-    /// The whole file, if that is the answer.
+    /// The whole file in the form for the cache, if the answer is a whole file.
     pub(crate) fn page(&self) -> Option<CachedFile> {
         match self.content {
             ResponseContent::Whole(representation) => {
@@ -219,7 +221,7 @@ impl PendingResponse {
         }
     }
 
-    /// The connection ends after this answer.
+    /// Makes the connection end after this answer.
     pub(crate) fn ends_connection(&mut self) {
         self.after = After::Close;
     }
@@ -312,7 +314,7 @@ impl From<CachedFile> for PendingResponse {
 }
 
 impl ResponseContent {
-    /// The page of the site for a status is its file `404.html`, and so on.
+    /// An error. The site's page for a status has the name of its code, such as `404.html`.
     fn error(status: Status, site: &Site) -> ResponseContent {
         let text = status.text();
         let code = text.split(' ').next().unwrap_or_default();
@@ -328,7 +330,7 @@ impl FileRanges {
         }
     }
 
-    /// Writes in the head which part it is, and returns the body.
+    /// Writes the header fields that describe the parts, and returns the body.
     fn begin(&self, head: &mut ResponseHead, resource: &Resource, coding: Coding) -> OutgoingBody {
         let Some(Representation { bytes, .. }) = resource.representation(coding) else {
             return OutgoingBody::Nothing;
@@ -366,7 +368,7 @@ impl FileRanges {
     }
 }
 
-/// Writes the head of an error and returns its body: the page of the site, or our text.
+/// Writes the head of an error and returns the body: the page of the site, or the status as text.
 fn begin_error(
     head: &mut ResponseHead,
     status: Status,
@@ -414,7 +416,7 @@ fn is_folder(path: &[u8], site: &Site) -> bool {
     site.find_in(path, INDEX_BELOW).is_some()
 }
 
-/// The target with a slash after its path. Its query is kept.
+/// The request target with a slash after its path. The query is kept.
 fn moved(target: &[u8]) -> String {
     let target = core::str::from_utf8(target).unwrap_or_default();
     let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
@@ -427,8 +429,8 @@ fn moved(target: &[u8]) -> String {
     }
 }
 
-/// The same page over TLS. The host stays if it is one of our names. The port is always the
-/// default.
+/// A redirection to the same page over TLS. The host name stays if it is one of our names. The URL
+/// has no port, so the client uses the default.
 fn over_tls(head: &RequestHead<'_, '_>, actions: &impl Actions) -> ResponseContent {
     let target = core::str::from_utf8(head.target).unwrap_or_default();
     let (authority, path) =
@@ -442,7 +444,7 @@ fn over_tls(head: &RequestHead<'_, '_>, actions: &impl Actions) -> ResponseConte
     ResponseContent::OverTls(alloc::format!("https://{}{slash}{path}", actions.name_over_tls(host)))
 }
 
-/// Decides which form of a file is sent, and which part of it.
+/// Decides which coding of a file is sent, and which parts of it.
 fn form(resource: Resource, head: &RequestHead<'_, '_>) -> ResponseContent {
     let accepted = Accepted::from_fields(head.values(FieldName::AcceptEncoding));
     let coding = accepted.best(|coding| resource.representation(coding).is_some());

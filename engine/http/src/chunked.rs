@@ -1,28 +1,28 @@
-//! The chunked transfer coding: where a body ends, and its content.
+//! The chunked transfer coding: finds the end of a body, and extracts its content.
 //!
-//! Chunk extensions and trailer fields are skipped, up to a limit each, since nothing here uses
-//! them. Only CRLF ends a line.
+//! Chunk extensions and trailer fields are not used, so they are skipped, up to a limit for each.
+//! Only CRLF ends a line.
 //!
 //! Implements: RFC 9112 section 7.1.
 
 use crate::head::HEAD_BYTES_MAX;
 use crate::types::Status;
 
-/// Hexadecimal digits of the size of a chunk.
+/// The maximum number of hexadecimal digits in the size of a chunk.
 const SIZE_DIGITS_MAX: u8 = 15;
-/// Bytes of the extensions of one chunk.
+/// The longest extensions of one chunk, in bytes.
 const EXTENSION_BYTES_MAX: u16 = 256;
-/// Bytes of the trailer section.
+/// The longest trailer section, in bytes.
 const TRAILER_BYTES_MAX: u16 = HEAD_BYTES_MAX as u16;
 
 /// The progress through a chunked body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Chunked(Expect);
 
-/// What comes next.
+/// The next part of the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expect {
-    /// A digit of a chunk's size, or what follows the size.
+    /// A digit of a chunk's size, or the byte after the size.
     Size {
         size: u64,
         digits: u8,
@@ -47,17 +47,17 @@ enum Expect {
     TrailerLine {
         bytes: u16,
     },
-    /// The rest of such a line.
+    /// The rest of a line of the trailer section.
     Trailer {
         bytes: u16,
     },
-    /// The LF of such a line.
+    /// The LF of a line of the trailer section.
     TrailerLf {
         bytes: u16,
     },
     /// The LF of the empty line at the end.
     LastLf,
-    /// Nothing: the body is over.
+    /// The body has ended.
     Nothing,
 }
 
@@ -70,10 +70,10 @@ impl Chunked {
         self.0 == Expect::Nothing
     }
 
-    /// Reads the part of `bytes` that belongs to the body and returns its length in bytes. `keep`
-    /// gets the content of the chunks.
+    /// Reads the part of `bytes` that belongs to the body, and returns how many bytes it has.
+    /// `keep` gets the content of the chunks.
     ///
-    /// Errors: these bytes are not valid chunks.
+    /// Errors: `bytes` are not valid chunks.
     pub(crate) fn read(
         &mut self,
         bytes: &[u8],
@@ -101,7 +101,7 @@ impl Chunked {
     }
 }
 
-/// The state after `byte`. `None` if `byte` is not allowed here.
+/// The state after `byte`. `None` if `byte` is not allowed in the state `expect`.
 fn next(expect: Expect, byte: u8) -> Option<Expect> {
     Some(match (expect, byte) {
         (Expect::Size { size, digits: 1.. }, b'\r') => Expect::SizeLf { size },

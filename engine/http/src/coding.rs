@@ -9,14 +9,14 @@ use crate::head::list;
 pub enum Coding {
     /// No coding.
     Identity,
-    /// RFC 1952.
+    /// The gzip format (RFC 1952).
     Gzip,
-    /// RFC 7932.
+    /// The Brotli format (RFC 7932).
     Brotli,
 }
 
 impl Coding {
-    /// All codings. The first is the smallest, as a rule.
+    /// All codings, the one that usually gives the fewest bytes first.
     pub(crate) const ALL: [Coding; 3] = [Coding::Brotli, Coding::Gzip, Coding::Identity];
 
     /// The name of the coding in header fields.
@@ -38,7 +38,7 @@ impl Coding {
     }
 }
 
-/// How much a client prefers something, in thousandths (RFC 9110 section 12.4.2).
+/// The weight of a coding in a client's list, in thousandths (RFC 9110 section 12.4.2).
 type Quality = u16;
 
 /// The codings that a client accepts.
@@ -50,8 +50,8 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    /// Reads the values of `Accept-Encoding` fields. Without any such field only identity is sent,
-    /// since a client that accepts more says so.
+    /// Reads the values of `Accept-Encoding` fields. Without such a field the client gets only
+    /// identity, although the RFC would allow every coding.
     pub(crate) fn from_fields<'a>(values: impl Iterator<Item = &'a [u8]>) -> Accepted {
         let (mut gzip, mut brotli, mut identity, mut others) = (None, None, None, None);
         for item in values.flat_map(list) {
@@ -73,8 +73,8 @@ impl Accepted {
         }
     }
 
-    /// The coding that the client prefers among those for which `is_there` holds. Among equal ones,
-    /// the smallest.
+    /// The coding that the client prefers among the codings for which `is_there` is true. Among
+    /// equally preferred codings, the first in [`Coding::ALL`].
     pub(crate) fn best(self, is_there: impl Fn(Coding) -> bool) -> Coding {
         let mut best = (Coding::Identity, 0);
         for coding in Coding::ALL {
@@ -95,7 +95,7 @@ impl Accepted {
     }
 }
 
-/// A name and its quality: `gzip;q=0.5`. A malformed quality counts as zero.
+/// Splits an item such as `gzip;q=0.5` into name and quality. A malformed quality counts as zero.
 fn parse(item: &[u8]) -> (&[u8], Quality) {
     let mut parts = item.split(|&byte| byte == b';');
     let name = parts.next().unwrap_or_default().trim_ascii();
@@ -105,7 +105,7 @@ fn parse(item: &[u8]) -> (&[u8], Quality) {
     (name, quality.map_or(1000, |quality| thousandths(quality).unwrap_or(0)))
 }
 
-/// `qvalue`: `0`, `1`, `0.85`, `1.000`.
+/// Parses a `qvalue`, such as `0`, `1`, `0.85` or `1.000`.
 fn thousandths(text: &[u8]) -> Option<Quality> {
     let (whole, fraction) = match text {
         [whole] => (whole, &[][..]),

@@ -1,4 +1,5 @@
-//! Conditional requests: whether a client wants a representation that it may have already.
+//! Conditional requests: a client may ask for a representation only if it has changed, or only if
+//! it has not.
 //!
 //! Implements: RFC 9110 sections 8.8.3 and 13.
 
@@ -35,7 +36,7 @@ impl Selected<'_> {
     }
 }
 
-/// Evaluates the conditions of a GET or HEAD in the order of RFC 9110 section 13.2.2.
+/// Evaluates the conditions of a GET or HEAD request in the order of RFC 9110 section 13.2.2.
 pub(crate) fn evaluate(head: &RequestHead<'_, '_>, own: Selected<'_>) -> ConditionResult {
     if head.values(FieldName::IfMatch).next().is_some() {
         if !head
@@ -64,13 +65,13 @@ pub(crate) fn evaluate(head: &RequestHead<'_, '_>, own: Selected<'_>) -> Conditi
     ConditionResult::Proceed
 }
 
-/// Whether to honour a `Range`. It is honoured only for the exact representation of which the
-/// client has the rest (RFC 9110 section 13.1.5).
+/// Whether `If-Range` allows a range response. If the client already has a part, that part must
+/// come from exactly this representation (RFC 9110 section 13.1.5).
 pub(crate) fn allows_range(head: &RequestHead<'_, '_>, own: Selected<'_>) -> bool {
     match head.only(FieldName::IfRange) {
         Ok(None) => true,
         Ok(Some(value)) if value.first() == Some(&b'"') => own.tag().as_bytes() == value,
-        // A date must be exactly the one that we sent.
+        // The date must equal the date that we sent.
         Ok(Some(value)) => date::parse(value) == Some(own.modified()),
         Err(_) => false,
     }
@@ -92,7 +93,7 @@ fn names(value: &[u8], own: &Tag, comparison: Comparison) -> bool {
     })
 }
 
-/// The date in a conditional field. A date that is malformed or given twice is ignored.
+/// The date in the field `name`. A malformed date is ignored, and so is a field that occurs twice.
 fn date_of(head: &RequestHead<'_, '_>, name: FieldName) -> Option<u64> {
     date::parse(head.only(name).ok()??)
 }

@@ -1,7 +1,7 @@
 //! Dates that clients send back in conditional requests.
 //!
-//! Implements: RFC 9110 section 5.6.7: a recipient accepts all three forms, a server writes only
-//! the first.
+//! Implements: RFC 9110 section 5.6.7. A recipient accepts all three forms of a date. A server
+//! writes only the first form.
 
 /// Bytes in an `IMF-fixdate`, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub const DATE_BYTES: usize = 29;
@@ -10,9 +10,9 @@ const MONTHS: [&[u8]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
 
-/// Seconds since 1970-01-01 of an `HTTP-date` in any of its forms. `None` if it is malformed or
-/// before that day. The name of the day is not checked against the date. A year of two digits is
-/// between 1970 and 2069.
+/// Parses an `HTTP-date` in any of its forms into seconds since 1970-01-01. `None` if the date is
+/// malformed or earlier. The weekday is not checked against the date. A year of two digits counts
+/// as a year between 1970 and 2069.
 pub(crate) fn parse(text: &[u8]) -> Option<u64> {
     let (_, rest) = text.split_at_checked(text.iter().position(|&byte| byte == b' ')? + 1)?;
     match *rest {

@@ -1,7 +1,7 @@
 //! The length of a request body.
 //!
-//! It decides where the next request begins. So this file refuses everything that two servers could
-//! read in two ways.
+//! The length decides where the next request begins. So this file rejects all framing that two
+//! servers could read in different ways.
 //!
 //! Implements: RFC 9112 sections 6.1, 6.2, 6.3, 7 and 9.3.
 
@@ -9,12 +9,12 @@ use crate::chunked::Chunked;
 use crate::head::{FieldName, RequestHead, Version, list};
 use crate::types::Status;
 
-/// The part of a request body that is still to come.
+/// The part of a request body that has not arrived yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BodyFraming {
-    /// This many bytes. Zero means that there is no body.
+    /// A number of bytes. Zero means that the request has no body, or that all of it has arrived.
     Length(u64),
-    /// Chunks.
+    /// Chunks, with the progress through them.
     Chunked(Chunked),
 }
 
@@ -32,8 +32,8 @@ impl BodyFraming {
                 decimal(length).map(BodyFraming::Length).ok_or(Status::BadRequest)
             }
             (Some(_), Some(_)) => Err(Status::BadRequest),
-            // HTTP/1.0 has no transfer codings. Some proxy before us forwards a field that it does
-            // not understand.
+            // HTTP/1.0 has no transfer codings. A proxy may have forwarded a field that it does not
+            // understand.
             (Some(_), None) if head.version == Version::Http10 => Err(Status::BadRequest),
             (Some(coding), None) if coding.eq_ignore_ascii_case(b"chunked") => {
                 Ok(BodyFraming::Chunked(Chunked::new()))
@@ -49,14 +49,15 @@ impl BodyFraming {
         }
     }
 
-    /// Skips the part of `bytes` that belongs to the body and returns its length in bytes.
+    /// Skips the part of `bytes` that belongs to the body, and returns how many bytes it has.
     ///
     /// Errors: the bytes do not match the announced framing.
     pub(crate) fn pass_over(&mut self, bytes: &[u8]) -> Result<usize, Status> {
         self.read(bytes, |_| {})
     }
 
-    /// Does the same, and passes the content of the body to `keep`.
+    /// Reads the part of `bytes` that belongs to the body, and passes the body's content to `keep`.
+    /// Returns the number of bytes read.
     ///
     /// Errors: the bytes do not match the announced framing.
     pub(crate) fn read(
@@ -76,8 +77,9 @@ impl BodyFraming {
     }
 }
 
-/// The status for a list of codings. An unknown coding may be applied before `chunked`. If
-/// `chunked` is not the last item, or occurs twice, the list does not say where the body ends.
+/// The status for an unsupported list of codings. If `chunked` is last and occurs once, the list is
+/// valid, and its other codings are not implemented. Otherwise the list does not say where the body
+/// ends.
 fn unknown_coding(coding: &[u8]) -> Status {
     let is_chunked = |item: &[u8]| item.eq_ignore_ascii_case(b"chunked");
     let last = list(coding).last().is_some_and(is_chunked);
@@ -89,7 +91,7 @@ fn unknown_coding(coding: &[u8]) -> Status {
     }
 }
 
-/// `1*DIGIT` and nothing else: no sign, no space, no list.
+/// Parses `1*DIGIT`, strictly: without a sign, a space or a list.
 pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

@@ -1,23 +1,24 @@
 //! HTTP/2: many requests on one connection, each on a stream.
 //!
-//! Requests and responses mean the same as in HTTP/1.1. `request` turns the fields of a request
-//! into the head that the rest of the crate reads. `response` compresses the head of an answer into
-//! fields. This module handles the connection: frames, streams, windows, and the order of sending.
+//! Requests and responses have the same meaning as in HTTP/1.1. `request` turns the fields of a
+//! request into the head that the rest of the crate reads. `response` compresses the head of an
+//! answer into fields. This module handles the connection: frames, streams, windows, and the order
+//! of sending.
 //!
 //! Invariants:
 //! - A session owns no receive buffer. The caller offers incomplete frames and heads of requests
-//!   again. Bodies are taken as they arrive, and a body is kept only if the handler has admitted
-//!   it.
-//! - A stream is kept only while it waits for something, and there are never more than 100 of them.
-//! - Frames that cost us work and bring the client nothing are charged to a budget
+//!   again. The session takes bodies as they arrive, and keeps a body only if the handler has
+//!   admitted it.
+//! - A stream is kept only while it waits for something. At most 100 streams are kept.
+//! - Frames that cost the server work without any use to the client are charged to a budget
 //!   (`flood_budget`).
 //! - Streams send in turn, one frame each, as far as their windows, the window of the connection
 //!   and its buffer space allow.
 //!
-//! Absent on purpose: push, and priorities, which RFC 9113 has dropped. h2spec tests RFC 7540. Of
-//! its 145 checks two fail, and both are about streams that depend on themselves.
+//! Push and priorities are absent on purpose. RFC 9113 has dropped priorities. The test tool h2spec
+//! tests the older RFC 7540. Two of its 145 checks fail. Both test streams that depend on
+//! themselves.
 //!
-//! | file | story |
 //! | file | story |
 //! |---|---|
 //! | `session` | one connection: its wait points, its deadlines, its end |
@@ -44,8 +45,8 @@ pub use session::Http2Session;
 #[cfg(test)]
 pub(crate) use streams::{UNSENT_BYTES_MAX, WAITING_BYTES_MAX};
 
-/// The response to a client for which there is no session. The connection is closed after it. It
-/// sends no settings, and says that no request was processed, so the client may retry (RFC 9113
-/// section 6.8).
+/// The response to a client for which no session is available: empty settings, and a GOAWAY frame.
+/// Then the connection is closed. The GOAWAY says that no request was processed, so the client may
+/// retry (RFC 9113 section 6.8).
 pub const BUSY: &[u8] =
     &[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xb];

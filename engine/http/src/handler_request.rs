@@ -1,9 +1,9 @@
-//! Requests that a handler answers, and not the site.
+//! Requests that are answered by a handler instead of the site.
 //!
 //! [`crate::Actions::methods`] says which paths belong to a handler and which methods they support.
-//! The fields that a handler may need are copied out of the head, which does not outlive the call
-//! in which it arrived. In HTTP/2 a request may have to wait for its turn. A handler that admits a
-//! body gets the request once more when the body is complete.
+//! The fields that a handler may need are copied from the head, since the head exists only during
+//! the call in which it arrives. In HTTP/2 a request may have to wait for its turn. A handler that
+//! admits a body gets the request again when the body is complete.
 //!
 //! Implements: RFC 9110 sections 7.2 and 9, RFC 9113 section 8.2.3 (`Cookie` in several fields),
 //! RFC 7617.
@@ -17,11 +17,11 @@ use crate::head::{FieldName, RequestHead};
 use crate::target::authority;
 use crate::types::{After, Announced, Method, Status};
 
-/// Bytes of a user name and a password, with the colon between them.
+/// The longest user name and password together, in bytes, including the colon between them.
 const CREDENTIALS_BYTES_MAX: usize = 768;
 
-/// A request for a handler. A field that may occur once has one value or `None`. A value that is
-/// not UTF-8 is treated as absent.
+/// A request for a handler. A header field is `None` if the request does not have it, or if its
+/// value is not UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HandlerRequest<'a> {
     /// One of [`crate::Actions::methods`].
@@ -41,16 +41,16 @@ pub struct HandlerRequest<'a> {
     pub content_type: Option<&'a str>,
     /// The origin of the page that made the request (the Fetch Standard).
     pub origin: Option<&'a str>,
-    /// The relation of that origin to ours, from browsers that send it (Fetch Metadata Request
+    /// The relation of that origin to our origin, if the browser sends it (Fetch Metadata Request
     /// Headers).
     pub sec_fetch_site: Option<&'a str>,
-    /// The client program.
+    /// The name of the client program.
     pub user_agent: Option<&'a str>,
-    /// The body that is still to arrive, or has arrived.
+    /// The length of the body, which has arrived or is expected.
     pub body: Announced,
 }
 
-/// The fields of a [`HandlerRequest`].
+/// The header fields that a [`HandlerRequest`] has, in the order of [`QueuedRequest::values`].
 const FIELDS: [FieldName; 6] = [
     FieldName::Authorization,
     FieldName::Cookie,
@@ -60,7 +60,7 @@ const FIELDS: [FieldName; 6] = [
     FieldName::UserAgent,
 ];
 
-/// A request that waits for its handler.
+/// A request that waits for its turn, or for the handler's reply.
 #[derive(Debug)]
 pub(crate) struct QueuedRequest {
     method: Method,
@@ -71,7 +71,8 @@ pub(crate) struct QueuedRequest {
     after: After,
 }
 
-/// The value of a field that may occur once. For cookies, all values.
+/// The value of the field `name`, which may occur once. `Cookie` may occur several times, and its
+/// values are joined.
 ///
 /// Errors: the field occurs more than once.
 fn value(name: FieldName, head: &RequestHead<'_, '_>) -> Result<Option<String>, Status> {
@@ -121,12 +122,12 @@ impl QueuedRequest {
         }
     }
 
-    /// Bytes of memory that it takes, plus as many for its copy in the handler.
+    /// The memory of the request and of its copy in the handler, in bytes.
     pub(crate) fn kept_bytes(&self) -> usize {
         2 * self.bytes()
     }
 
-    /// Bytes of memory that it takes.
+    /// The memory of the request, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let values = self.values.iter().flatten().map(String::len).sum::<usize>();
         size_of::<QueuedRequest>() + self.target.len() + self.path.len() + self.host.len() + values

@@ -2,11 +2,11 @@
 //!
 //! Nearly all heads arrive whole and are correct, so a head is read in one pass. Each byte is
 //! checked against the grammar once, and only the fields that some code uses are kept, by
-//! [`FieldName`]. A head that this pass rejects is looked at again. [`start`] then finds out
-//! whether it is only incomplete, or what is wrong with it.
+//! [`FieldName`]. If this pass rejects a head, [`start`] examines it again, and finds out whether
+//! it is only incomplete or malformed.
 //!
-//! The grammar is the strict one. It refuses a line that does not end in CRLF, a space before a
-//! colon, and a folded line. Two servers would read those in two ways.
+//! The grammar is strict. It rejects a line that does not end in CRLF, a space before a colon, and
+//! a folded line, since two servers could read these in different ways.
 //!
 //! Implements: RFC 9112 sections 2.2, 3 and 5; RFC 9110 sections 5.5, 5.6.1, 5.6.2 and 7.2.
 
@@ -17,27 +17,28 @@ use crate::types::Status;
 /// The longest head of a request, in bytes, including its empty line.
 pub const HEAD_BYTES_MAX: usize = 8192;
 
-/// The most fields of a request.
+/// The maximum number of fields of a request.
 const FIELDS_MAX: usize = 100;
 
-/// The empty line that ends a head, with the end of the line before it.
+/// The last bytes of a head: the end of its last line, and an empty line.
 const END: &[u8] = b"\r\n\r\n";
 
-/// What the bytes of a connection begin with, at a place where a request may begin.
+/// The result of looking for a request at the start of the received bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Start {
-    /// A whole head.
+    /// The bytes begin with a whole head.
     Whole,
-    /// A head without its end. The value is the number of bytes that were searched.
+    /// The bytes begin with an incomplete head. The value is the number of bytes that were
+    /// searched.
     Partial(usize),
     /// An empty line, which some clients send after a body. It is skipped.
     EmptyLine,
-    /// Bytes that no request begins with, or a line that does not end in CRLF.
+    /// The bytes cannot begin a request, a line does not end in CRLF, or the head is too long.
     Bad(Status),
 }
 
-/// Finds the end of the head, and checks how its lines end. An earlier call has searched the first
-/// `searched` bytes.
+/// Finds the end of the head, and checks that its lines end in CRLF. An earlier call has searched
+/// the first `searched` bytes.
 pub(crate) fn start(bytes: &[u8], searched: usize) -> Start {
     match bytes {
         [b'\r', b'\n', ..] => return Start::EmptyLine,
@@ -63,7 +64,7 @@ pub(crate) fn start(bytes: &[u8], searched: usize) -> Start {
     }
 }
 
-/// Which version of HTTP/1 a client speaks.
+/// The version of HTTP/1 that a client uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Version {
     Http10,
@@ -95,7 +96,8 @@ pub(crate) enum FieldName {
 }
 
 impl FieldName {
-    /// `name`: a token. Few names have the same length.
+    /// The known field called `name`, which is a token. At most three names have the same length,
+    /// so few comparisons are needed.
     pub(crate) fn of(name: &[u8]) -> Option<FieldName> {
         let known: &[(&[u8], FieldName)] = match name.len() {
             4 => &[(b"host", FieldName::Host)],
@@ -124,14 +126,14 @@ impl FieldName {
             19 => &[(b"if-unmodified-since", FieldName::IfUnmodifiedSince)],
             _ => &[],
         };
-        // Among the bytes of a token, this maps only `A` to `Z` to lower case, and only `-` stays
-        // `-`.
+        // Setting this bit maps `A` to `Z` to lower case. No other byte of a token becomes a small
+        // letter, and only `-` gives `-`.
         let is = |known: &[u8]| name.iter().zip(known).all(|(byte, known)| byte | 0x20 == *known);
         known.iter().find(|(known, _)| is(known)).map(|(_, name)| *name)
     }
 }
 
-/// Buffer for the fields of one head that some code uses.
+/// Buffer for those fields of one head that have a [`FieldName`].
 pub(crate) type FieldBuffer<'a> = Vec<(FieldName, &'a [u8]), FIELDS_MAX>;
 
 /// A request's head.
@@ -141,18 +143,18 @@ pub(crate) struct RequestHead<'a, 'r> {
     /// Visible ASCII.
     pub(crate) target: &'a [u8],
     pub(crate) version: Version,
-    /// Its length in bytes, including its empty line.
+    /// The length of the head in bytes, including its empty line.
     pub(crate) length: usize,
     fields: &'r [(FieldName, &'a [u8])],
-    /// The names that are present: one bit for each name.
+    /// The names that occur in `fields`: one bit for each name.
     names: u32,
 }
 
 impl<'a, 'r> RequestHead<'a, 'r> {
     /// Reads the head that `bytes` begin with.
     ///
-    /// Errors: the status that says what is wrong with a whole head. The end of the request is
-    /// unknown then. For an incomplete head the status means nothing.
+    /// Errors: the status for a malformed head, after which the end of the request is unknown. For
+    /// an incomplete head the status has no meaning.
     pub(crate) fn read(
         bytes: &'a [u8],
         room: &'r mut FieldBuffer<'a>,
@@ -187,13 +189,13 @@ impl<'a, 'r> RequestHead<'a, 'r> {
         self.names >> name as u16 & 1 == 1
     }
 
-    /// Whether it has a field that may carry credentials.
+    /// Whether the head has a field that may contain credentials.
     pub(crate) fn has_secret(&self) -> bool {
         self.has(FieldName::Authorization) || self.has(FieldName::Cookie)
     }
 
-    /// A head made of a token, visible ASCII, and fields that were already checked against the
-    /// grammar.
+    /// Makes a head. `method` must be a token, `target` visible ASCII, and `fields` already checked
+    /// against the grammar.
     #[inline]
     pub(crate) fn of(
         method: &'a [u8],
@@ -212,7 +214,7 @@ impl<'a, 'r> RequestHead<'a, 'r> {
 
     /// The value of the field called `name`, which may occur only once.
     ///
-    /// Errors: it occurs more than once.
+    /// Errors: the field occurs more than once.
     pub(crate) fn only(&self, name: FieldName) -> Result<Option<&'a [u8]>, Status> {
         let mut values = self.values(name);
         match (values.next(), values.next()) {
@@ -226,8 +228,8 @@ impl<'a, 'r> RequestHead<'a, 'r> {
         self.values(name).flat_map(list).any(|found| found.eq_ignore_ascii_case(item.as_bytes()))
     }
 
-    /// RFC 9112 section 3.2: exactly one `Host` in HTTP/1.1, at most one in HTTP/1.0, and its value
-    /// can be the name of a host.
+    /// Checks `Host` (RFC 9112 section 3.2): it occurs exactly once in HTTP/1.1 and at most once in
+    /// HTTP/1.0, and its value may be a host name.
     pub(crate) fn check_host(&self) -> Result<(), Status> {
         match self.only(FieldName::Host)? {
             None if self.version == Version::Http11 => Err(Status::BadRequest),
@@ -243,7 +245,7 @@ impl<'a, 'r> RequestHead<'a, 'r> {
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
-    /// Takes the bytes of `class` at the start.
+    /// Takes the longest run of bytes of `class` at the start.
     #[inline]
     fn take(&mut self, class: u8) -> &'a [u8] {
         let count = self.0.iter().position(|byte| !is(*byte, class)).unwrap_or(self.0.len());
@@ -288,7 +290,7 @@ impl<'a> Rest<'a> {
     /// Takes a field value, without the white space around it.
     #[inline]
     fn value(&mut self) -> &'a [u8] {
-        // Most values are long, so whole vectors are checked at a time.
+        // Most values are long, so a whole vector of bytes is checked at a time.
         let (blocks, _) = self.0.as_chunks::<BLOCK_BYTES>();
         let is_plain = |block: &&[u8; BLOCK_BYTES]| {
             !block.iter().fold(false, |odd, byte| odd | is_control(*byte))
@@ -304,7 +306,7 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Bytes of a value that are checked together.
+/// The number of bytes of a value that are checked together.
 const BLOCK_BYTES: usize = 16;
 
 /// Bytes that a value must not contain (RFC 9110 section 5.5).
@@ -323,7 +325,7 @@ const AUTHORITY: u8 = 4;
 /// Bytes that may occur in a value.
 const VALUE: u8 = 8;
 
-/// The classes of each byte.
+/// The classes of each byte, as a sum of the class bits.
 static CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut rest: &mut [u8] = &mut classes;
@@ -354,7 +356,8 @@ fn is(byte: u8, class: u8) -> bool {
     CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0)
 }
 
-/// The status for a version that is not one of HTTP/1. The line may be HTTP all the same.
+/// The status for a request line without a version of HTTP/1. The version may be another one of
+/// HTTP, or no version at all.
 fn refused_version(bytes: &[u8]) -> Status {
     let line = bytes.split(|&byte| byte == b'\r').next().unwrap_or_default();
     match line.rsplit(|&byte| byte == b' ').next() {
@@ -388,8 +391,8 @@ pub(crate) fn is_of_authority(byte: u8) -> bool {
     is(byte, AUTHORITY)
 }
 
-/// The items of a list field's value (RFC 9110 section 5.6.1), without the empty ones. A comma in a
-/// quoted string ends no item.
+/// The items of a list field's value (RFC 9110 section 5.6.1), without empty items. A comma in a
+/// quoted string does not end an item.
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut quoted = false;
     let mut escaped = false;

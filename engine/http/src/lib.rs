@@ -1,22 +1,22 @@
 //! The server side of an HTTP connection (RFC 9112 and RFC 9113): a grammar, a state machine and
 //! the static site.
 //!
-//! A [`Session`] is told what arrived. It acts through the trait [`Actions`], which the owner of
-//! the connection implements. It knows no TCB, no store and no clock. It serves a [`Site`]: files
-//! packed into one piece of memory, with their compressed forms, types and entity tags. So a
-//! response is a short head followed by bytes that are already in memory.
+//! The owner of a connection passes the received bytes to a [`Session`]. The session acts through
+//! the trait [`Actions`], which the owner implements. It uses no TCB, no store and no clock. It
+//! serves a [`Site`]: files packed into one piece of memory, with their compressed forms, types and
+//! entity tags. So a response is a short head followed by bytes that are already in memory.
 //!
 //! Invariants:
-//! - A session owns no receive buffer. Bytes that it does not take are offered again, so the caller
-//!   keeps them. It keeps a request body only if the handler has admitted that body.
-//! - The end of a request is never guessed. A request that two servers could read in two ways gets
-//!   a 400 response, and the connection ends. So no request can be smuggled.
-//! - Each request gets exactly one final response, in order. No response begins before the previous
-//!   one is queued whole.
+//! - A session owns no receive buffer. The caller keeps the bytes that the session does not take,
+//!   and offers them again. The session keeps a request body only if the handler has admitted it.
+//! - The end of a request is never guessed. A request that two servers could read in different ways
+//!   gets a 400 response, and the connection ends. So no request can be smuggled.
+//! - Each request gets exactly one final response, in order. No response begins before the whole
+//!   previous response is queued.
 //! - The head of a response fits into [`RESPONSE_HEAD_BYTES_MAX`]. The bytes of a file are never
 //!   copied.
-//! - Handlers answer the requests for paths of their own. A handler gets one [`HandlerRequest`] at
-//!   a time, and no byte of a body is taken before the handler has admitted its sender.
+//! - Handlers answer the requests for their paths. A connection has one [`HandlerRequest`] at a
+//!   handler at a time. No byte of a body is taken before the handler has admitted its sender.
 //!
 //! | file | story |
 //! |---|---|
@@ -24,20 +24,20 @@
 //! | `h2` | one connection of HTTP/2 |
 //! | `head` | the request line and the fields, strictly |
 //! | `framing`, `chunked` | how long a request's body is, and where it ends |
-//! | `answer`, `outgoing` | the response to a request, and the part of it that is not queued yet |
+//! | `answer`, `outgoing` | the response to a request, and its part that is not queued yet |
 //! | `handler_request`, `upload`, `reply` | a request for a handler, its body, and the reply |
 //! | `open_reply` | replies that stay open |
-//! | `target` | from a request target to a path |
-//! | `coding`, `conditions`, `ranges` | which bytes of a file are sent |
+//! | `target` | parses a request target into a path |
+//! | `coding`, `conditions`, `ranges` | content codings, conditional requests, byte ranges |
 //! | `response_cache` | the cache for requests that repeat the same bytes |
-//! | `date` | the dates that clients write |
+//! | `date` | the dates that clients send |
 //! | `types` | methods, statuses, and other types that all files use |
-//! | `outlet` | where responses are written |
+//! | `outlet` | the output side of a connection |
 //! | `response` | heads of responses |
 //! | `site` | the packed site |
 //!
-//! Implements: RFC 9110 (semantics), RFC 9112 (messages), RFC 9113 (HTTP/2); of RFC 9111, what an
-//! origin server says to caches; RFC 6797 (HTTP Strict Transport Security), RFC 7617 (Basic).
+//! Implements: RFC 9110 (semantics), RFC 9111 (the part for origin servers), RFC 9112 (HTTP/1.1),
+//! RFC 9113 (HTTP/2), RFC 6797 (HTTP Strict Transport Security), RFC 7617 (Basic).
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,31 +1,31 @@
-//! Replies that stay open: their pace, and how they end.
+//! Open replies: a handler continues the body after the head is sent.
 
 use machine::Micros;
 
-/// The property of a reply that stays open. Its body lasts as long as the handler continues it.
+/// The properties of an open reply. Its body lasts as long as the handler continues it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenReply {
-    /// The handler's number for it.
+    /// The handler's number for the reply.
     pub number: u64,
-    /// The side that decides when more is sent.
+    /// The side that decides when more of the reply is sent.
     pub pace: ReplyPace,
 }
 
 /// The side that decides when more of an open reply is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReplyPace {
-    /// The handler, when it has something to say. If the client does not take it in time, the reply
+    /// The handler: it adds bytes at any time. If the client does not take them in time, the reply
     /// ends.
     Handler {
         /// The longest time in which nothing is sent.
         silence: Micros,
-        /// Bytes that are sent after that time, to find out whether the client is still there.
+        /// Bytes that are sent after `silence`, to find out whether the client is still connected.
         sign_of_life: &'static [u8],
     },
-    /// The client, by taking what was sent. Then [`crate::Actions::wanted`] asks the handler for
-    /// more, and the handler gives as much as it is willing to hold.
+    /// The client: when it has taken all bytes, [`crate::Actions::wanted`] asks the handler for
+    /// more. The handler decides how many bytes it adds.
     Client {
-        /// Bytes of the whole body, if the handler knows the number.
+        /// The length of the whole body in bytes, if the handler knows it.
         length: Option<u64>,
     },
 }
@@ -33,9 +33,10 @@ pub enum ReplyPace {
 /// How an open reply ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReplyEnd {
-    /// All of it was sent.
+    /// The handler has given the whole body.
     Whole,
-    /// A part is missing. The client must be able to see that, as far as its protocol can show it.
+    /// A part of the body is missing. The client must be able to notice that, as far as the
+    /// protocol allows.
     Cut,
 }
 

@@ -1,6 +1,6 @@
-//! The part of a response that is still to be queued.
+//! The part of a response that is not queued yet.
 //!
-//! Implements: RFC 9110 section 14.6 (several parts).
+//! Implements: RFC 9110 section 14.6 (`multipart/byteranges`).
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -17,61 +17,61 @@ use crate::site::Resource;
 #[derive(Debug)]
 pub(crate) enum OutgoingBody {
     Nothing,
-    /// These bytes.
+    /// Static bytes, such as a file.
     Bytes(&'static [u8]),
-    /// Parts of a file, each with a head of its own.
+    /// Several parts of a file, each with its own head.
     Parts(Box<PartsLeft>),
-    /// Bytes that come from no file.
+    /// Bytes from a handler.
     Own(Box<OwnLeft>),
-    /// A reply that the handler continues as long as it likes.
+    /// An open reply, which the handler continues.
     Open(Box<OpenLeft>),
 }
 
-/// The most unasked bytes of a handler that the client has not taken. If there are more, the reply
-/// ends.
+/// If the handler sets the pace of a reply, the client may leave this many bytes untaken. With more
+/// untaken bytes the reply ends.
 pub(crate) const UNSAID_BYTES_MAX: usize = 4096;
 
-/// The unsent part of an open reply. Mostly it is empty, and then it owns no buffer.
+/// The unsent part of an open reply. It is usually empty, and then it owns no buffer.
 #[derive(Debug)]
 pub(crate) struct OpenLeft {
     open: OpenReply,
     own: OwnLeft,
     over: Option<ReplyEnd>,
-    /// Whether the handler was asked for more and has not given it yet.
+    /// Whether the handler was asked for more bytes and has not added any since.
     is_asked: bool,
     /// Whether the body is framed in chunks.
     in_chunks: bool,
-    /// Bytes that are still to come, if the length is known.
+    /// Bytes that the handler has not added yet, if the length of the body is known.
     left: Option<u64>,
 }
 
-/// Bytes that come from no file, some of them sent.
+/// Bytes from a handler, of which the first `sent` were sent.
 #[derive(Debug)]
 pub(crate) struct OwnLeft {
     bytes: Vec<u8>,
     sent: usize,
 }
 
-/// Several parts of a file, some of them sent.
+/// Several parts of a file, of which some were sent.
 #[derive(Debug)]
 pub(crate) struct PartsLeft {
     resource: Resource,
     whole: &'static [u8],
     parts: Parts,
-    /// The number of parts that have their head queued.
+    /// The number of parts with a queued head.
     begun: usize,
-    /// The unsent bytes of the last of those parts.
+    /// The unsent bytes of the last part with a queued head.
     bytes: &'static [u8],
     ended: bool,
 }
 
 impl OutgoingBody {
-    /// Whether nothing more is to be sent.
+    /// Whether no bytes are left to send.
     pub(crate) fn is_nothing(&self) -> bool {
         matches!(self, OutgoingBody::Nothing | OutgoingBody::Bytes([]))
     }
 
-    /// A body of these bytes, which come from no file.
+    /// A body of bytes from a handler.
     pub(crate) fn own(bytes: Vec<u8>) -> OutgoingBody {
         if bytes.is_empty() {
             OutgoingBody::Nothing
@@ -80,7 +80,7 @@ impl OutgoingBody {
         }
     }
 
-    /// An open reply that begins with these bytes.
+    /// An open reply that begins with `bytes`.
     pub(crate) fn open(open: OpenReply, bytes: Vec<u8>) -> OutgoingBody {
         let length = if let ReplyPace::Client { length } = open.pace { length } else { None };
         let left = length.map(|length| length.saturating_sub(bytes.len() as u64));
@@ -104,7 +104,7 @@ impl OutgoingBody {
         }
     }
 
-    /// Bytes of memory that it holds until they are sent.
+    /// The size of the handler's bytes that the body holds until they are sent.
     pub(crate) fn own_bytes(&self) -> usize {
         match self {
             OutgoingBody::Own(own) => own.bytes.len(),
@@ -113,7 +113,7 @@ impl OutgoingBody {
         }
     }
 
-    /// Bytes of memory that it takes in addition to those.
+    /// The memory of the body without [`OutgoingBody::own_bytes`], in bytes.
     pub(crate) fn kept_bytes(&self) -> usize {
         match self {
             OutgoingBody::Nothing | OutgoingBody::Bytes(_) => 0,
@@ -123,18 +123,18 @@ impl OutgoingBody {
         }
     }
 
-    /// The open reply that it belongs to.
+    /// The open reply to which the body belongs.
     pub(crate) fn open_reply(&self) -> Option<OpenReply> {
         if let OutgoingBody::Open(left) = self { Some(left.open) } else { None }
     }
 
-    /// Whether everything was sent, and the handler may give more.
+    /// Whether the body is an open reply, all its bytes were sent, and the handler may add more.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self, OutgoingBody::Open(left) if left.own.bytes.is_empty() && left.over.is_none())
     }
 
-    /// Asks the handler for more, if that is due and has not happened yet. Returns the number of
-    /// the reply then.
+    /// Returns the number of the open reply if its handler must now be asked for more bytes.
+    /// Records that the handler was asked, so that it is asked once.
     pub(crate) fn ask(&mut self) -> Option<u64> {
         let is_silent = self.is_silent();
         let OutgoingBody::Open(left) = self else { return None };
@@ -143,7 +143,8 @@ impl OutgoingBody {
         is_due.then_some(left.open.number)
     }
 
-    /// Adds more bytes of the handler. If the client does not take unasked bytes, the reply ends.
+    /// Adds bytes from the handler. If the handler sets the pace and the client leaves too many
+    /// bytes untaken, the reply ends.
     pub(crate) fn say(&mut self, bytes: &[u8]) {
         let OutgoingBody::Open(left) = self else { return };
         if left.over.is_some() {
@@ -159,14 +160,14 @@ impl OutgoingBody {
         }
     }
 
-    /// The handler gives no more.
+    /// Ends an open reply: the handler adds no more bytes.
     pub(crate) fn end(&mut self, end: ReplyEnd) {
         if let OutgoingBody::Open(left) = self {
             left.end(end);
         }
     }
 
-    /// Does the same, but only if the handler sets the pace. A reply at the pace of the client is
+    /// Ends an open reply if the handler sets its pace. If the client sets the pace, the reply is
     /// sent to its end.
     pub(crate) fn end_if_handler_paced(&mut self) {
         if self.open_reply().is_some_and(|open| !open.is_paced_by_client()) {
@@ -174,13 +175,13 @@ impl OutgoingBody {
         }
     }
 
-    /// Whether the reply ends before all of it was sent.
+    /// Whether the reply ends although a part of its body is missing.
     pub(crate) fn is_cut(&self) -> bool {
         matches!(self, OutgoingBody::Open(left) if left.over == Some(ReplyEnd::Cut))
     }
 
-    /// Queues `head`, and after it as many bytes as there is space for that need no head of their
-    /// own.
+    /// Queues `head`. If the body is static bytes, also queues as many of them as there is space
+    /// for.
     pub(crate) fn send_behind(&mut self, head: &[u8], actions: &mut impl Outlet) {
         match self {
             OutgoingBody::Bytes(bytes) => {
@@ -194,7 +195,7 @@ impl OutgoingBody {
         }
     }
 
-    /// Queues as much as there is space for. Returns true if nothing is left.
+    /// Queues as much of the body as there is space for. Returns true if no part of it is left.
     pub(crate) fn send_on(&mut self, actions: &mut impl Outlet) -> bool {
         let done = match self {
             OutgoingBody::Nothing => true,
@@ -210,8 +211,8 @@ impl OutgoingBody {
     }
 }
 
-/// Queues as many of `bytes` as there is space for, and keeps the rest. Returns true if nothing is
-/// left.
+/// Queues as many of `bytes` as there is space for, and removes these from `bytes`. Returns true if
+/// `bytes` is then empty.
 fn send(bytes: &mut &'static [u8], actions: &mut impl Outlet) -> bool {
     if !bytes.is_empty() {
         let count = actions.send_static(bytes);
@@ -233,13 +234,13 @@ impl OwnLeft {
 }
 
 impl OpenLeft {
-    /// Adds bytes, but no more than the announced length.
+    /// Adds bytes from the handler, up to the announced length of the body.
     fn say(&mut self, bytes: &[u8]) {
         let most = self.left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
         let bytes = bytes.get(..most).unwrap_or(bytes);
         self.left = self.left.map(|left| left.saturating_sub(bytes.len() as u64));
         match (self.in_chunks, bytes) {
-            // An empty chunk would be the last one.
+            // An empty chunk would end the body.
             (_, []) => {}
             (false, bytes) => self.own.bytes.extend_from_slice(bytes),
             (true, bytes) => {
@@ -261,7 +262,8 @@ impl OpenLeft {
         }
     }
 
-    /// Frees the buffer after all bytes are sent.
+    /// Queues bytes, and frees the buffer when all of them are queued. Returns true if the reply is
+    /// over.
     fn send_on(&mut self, actions: &mut impl Outlet) -> bool {
         let is_said = self.own.send_on(actions);
         if is_said {
@@ -276,12 +278,13 @@ impl PartsLeft {
         PartsLeft { resource, whole, parts: parts.clone(), begun: 0, bytes: &[], ended: false }
     }
 
-    /// The line between the parts. It contains the tag of the file, so that no file contains it.
+    /// The boundary between the parts. It contains the entity tag, so that the file itself does not
+    /// contain the boundary.
     pub(crate) fn boundary(resource: &Resource) -> String {
         format!("part-{}", resource.digits())
     }
 
-    /// Bytes of the whole body, for parts of a representation with `whole` bytes.
+    /// The length of the whole body in bytes, for parts of a representation with `whole` bytes.
     pub(crate) fn length(resource: &Resource, whole: u64, parts: &Parts) -> u64 {
         let heads = parts
             .iter()

@@ -6,11 +6,11 @@ use core::ops::Range;
 
 use heapless::Vec;
 
-/// The most parts of one response. A client that asks for more gets the whole file (RFC 9110
-/// section 14.2 warns of many small ones).
+/// The maximum number of parts of one response. A client that asks for more parts gets the whole
+/// file, since RFC 9110 section 14.2 warns of many small ranges.
 pub(crate) const RANGES_MAX: usize = 8;
 
-/// Parts of a representation, none empty, in the client's order.
+/// Non-empty parts of a representation, in the order of the client's request.
 pub(crate) type Parts = Vec<Range<u64>, RANGES_MAX>;
 
 /// The meaning of a `Range` field.
@@ -20,7 +20,7 @@ pub(crate) enum RequestedRanges {
     Whole,
     /// One part, or several.
     Parts(Parts),
-    /// No part that exists: 416.
+    /// Only parts that do not exist: 416.
     Nothing,
 }
 
@@ -47,15 +47,15 @@ pub(crate) fn parse(value: &[u8], length: u64) -> RequestedRanges {
     if parts.is_empty() {
         return RequestedRanges::Nothing;
     }
-    // The parts are larger than the whole file together: the client tries to cause work.
+    // If all parts together are larger than the file, the client only tries to cause work.
     if parts.iter().map(|part| part.end - part.start).sum::<u64>() > length {
         return RequestedRanges::Whole;
     }
     RequestedRanges::Parts(parts)
 }
 
-/// One `first-last`, `first-` or `-count`. The result is empty if the part is outside of the file,
-/// and `None` if `item` is malformed.
+/// Parses one `first-last`, `first-` or `-count`. The result is empty if the range is outside of
+/// the file, and `None` if `item` is malformed.
 fn part(item: &[u8], length: u64) -> Option<Range<u64>> {
     let dash = item.iter().position(|&byte| byte == b'-')?;
     let (first, last) = (item.get(..dash)?, item.get(dash + 1..)?);
@@ -70,7 +70,7 @@ fn part(item: &[u8], length: u64) -> Option<Range<u64>> {
     }
 }
 
-/// A number. It saturates instead of overflowing.
+/// Parses a number. A number that is too large becomes `u64::MAX`.
 fn number(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0u64, |number, digit| {
         let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;

@@ -1,8 +1,8 @@
-//! Replies: the response of a handler, with fields and a body of its own.
+//! Replies: the responses of handlers, which choose the header fields and the body.
 //!
 //! Invariants:
-//! - No value ends a line. A value that is no field value by RFC 9110 section 5.5 is left out,
-//!   together with its field.
+//! - No field value contains a line end. A field with a value that RFC 9110 section 5.5 does not
+//!   allow is left out.
 //! - The head of a reply fits into [`crate::RESPONSE_HEAD_BYTES_MAX`], as all heads do. Fields that
 //!   do not fit are left out.
 //!
@@ -17,10 +17,10 @@ use crate::outgoing::{OutgoingBody, UNSAID_BYTES_MAX};
 use crate::response::ResponseHead;
 use crate::types::{After, Method, Status};
 
-/// Bytes that the fields of a reply may take, with their names and line ends.
+/// The longest fields of a reply in bytes, with their names and line ends.
 pub const REPLY_FIELDS_BYTES_MAX: usize = 1536;
 
-/// A field that a reply may have. Each may occur several times.
+/// A header field that a reply may have. Each field may occur several times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "they are the protocol's words")]
 pub enum ReplyField {
@@ -68,31 +68,32 @@ pub struct Reply {
     content_type: &'static str,
     body: Vec<u8>,
     open: Option<OpenReply>,
-    /// Whether only chunks can mark the end of the body, and the client understands them.
+    /// Whether the body is framed in chunks, since no length is known and the client supports
+    /// chunks.
     in_chunks: bool,
 }
 
 impl Reply {
-    /// `status`: one that allows a body. A response to HEAD has no body, but tells its length.
+    /// A reply. `status` must allow a body. The response to a HEAD request leaves the body out, but
+    /// has its length.
     pub fn new(status: Status, content_type: &'static str, body: Vec<u8>) -> Reply {
         Reply { status, fields: String::new(), content_type, body, open: None, in_chunks: false }
     }
 
     /// A reply that stays open. `body` is sent first. The handler continues with
-    /// [`crate::Session::continue_reply`], when it likes or when it is asked. It ends the reply
-    /// with [`crate::Session::end_reply`], or [`crate::Actions::left`] tells it that the client is
-    /// gone.
+    /// [`crate::Session::continue_reply`], at any time or when it is asked. It ends the reply with
+    /// [`crate::Session::end_reply`]. [`crate::Actions::left`] reports that the reply has ended.
     pub fn open(content_type: &'static str, body: Vec<u8>, open: OpenReply) -> Reply {
         Reply { open: Some(open), ..Reply::new(Status::Ok, content_type, body) }
     }
 
-    /// The handler's number for it, if it stays open.
+    /// The handler's number for the reply, if the reply stays open.
     pub fn number(&self) -> Option<u64> {
         self.open.map(|open| open.number)
     }
 
-    /// What happens to the connection after the reply. It is `after`, as the request says, if the
-    /// end of the reply can be marked otherwise.
+    /// Decides what happens to the connection after the reply. The result is `after`, as the
+    /// request says, unless only the end of the connection can mark the end of the reply.
     pub(crate) fn sent_to(&mut self, after: After) -> After {
         match self.open.map(|open| open.pace) {
             None | Some(ReplyPace::Client { length: Some(_) }) => after,
@@ -106,30 +107,30 @@ impl Reply {
         }
     }
 
-    /// Whether its body must be framed in chunks, in HTTP/1.1.
+    /// Whether HTTP/1.1 must frame the body in chunks.
     pub(crate) fn is_in_chunks(&self) -> bool {
         self.in_chunks
     }
 
-    /// A text that no cache may store.
+    /// A text reply that no cache may store.
     pub fn text(status: Status, text: String) -> Reply {
         Reply::new(status, "text/plain; charset=utf-8", text.into_bytes())
             .with(ReplyField::CacheControl, "no-store")
     }
 
-    /// A reply with its status line as text.
+    /// A reply with the code and reason phrase of `status` as text.
     pub fn refusal(status: Status) -> Reply {
         Reply::text(status, status.line().into())
     }
 
-    /// A refusal that lists the supported methods.
+    /// A 405 reply that lists the supported methods.
     pub(crate) fn only_these(methods: &[Method]) -> Reply {
         let names: Vec<&str> = methods.iter().map(|method| method.name()).collect();
         Reply::refusal(Status::MethodNotAllowed).with(ReplyField::Allow, &names.join(", "))
     }
 
-    /// Adds a field. A malformed value is left out, and so is a field that does not fit into
-    /// [`REPLY_FIELDS_BYTES_MAX`] with the fields before it.
+    /// Adds a header field. It is left out if its value is malformed, or if all fields together
+    /// would exceed [`REPLY_FIELDS_BYTES_MAX`].
     #[must_use]
     pub fn with(mut self, field: ReplyField, value: &str) -> Reply {
         let value = value.trim_matches([' ', '\t']);
@@ -145,12 +146,12 @@ impl Reply {
         self.status
     }
 
-    /// Bytes of its body.
+    /// The length of the body in bytes.
     pub fn body_bytes(&self) -> usize {
         self.body.len()
     }
 
-    /// Bytes of memory that it takes, without its body.
+    /// The memory of the reply without its body, in bytes.
     pub fn kept_bytes(&self) -> usize {
         size_of::<Reply>() + self.fields.capacity()
     }
@@ -173,9 +174,10 @@ impl Reply {
         OutgoingBody::own(body)
     }
 
-    /// Appends to the first part of an open reply that has not begun.
+    /// Appends `bytes` to the first part of the open reply `number`, which is not sent yet.
     pub(crate) fn say(&mut self, number: u64, bytes: &[u8]) {
-        // If the client sets the pace, the handler is asked for nothing before the reply has begun.
+        // Only a reply at the handler's pace reaches this point, since the client asks for more
+        // only after the reply has begun.
         if self.number() == Some(number) && self.body.len() + bytes.len() <= UNSAID_BYTES_MAX {
             self.body.extend_from_slice(bytes);
         }

@@ -1,4 +1,4 @@
-//! Heads of responses, and the bodies of responses that come from no file.
+//! Heads of responses.
 //!
 //! Implements: RFC 9112 section 4, RFC 9110 sections 8, 10.2 and 15.
 
@@ -13,15 +13,15 @@ use crate::types::{After, HttpsPolicy, Status};
 /// The longest head of a response, in bytes, including the body of an error response.
 pub const RESPONSE_HEAD_BYTES_MAX: usize = 2048;
 
-/// The response to a client for which there is no session. The connection is closed after it.
+/// The response to a client for which no session is available. Then the connection is closed.
 pub const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 /// The methods in an `Allow` field of the site (RFC 9110 section 10.2.1).
 pub(crate) const ALLOW: &str = "Allow: GET, HEAD, OPTIONS\r\n";
 
-/// A client that reads this uses TLS only for a year (RFC 6797 section 6.1). Subdomains are not
-/// included, since they may belong to others.
+/// The field that makes a client use only TLS for a year (RFC 6797 section 6.1). It does not
+/// include subdomains, since they may belong to other servers.
 const OVER_TLS_ALONE: &str = "Strict-Transport-Security: max-age=31536000\r\n";
 
 /// The head of a response while it is written.
@@ -54,7 +54,7 @@ impl ResponseHead {
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> &mut ResponseHead {
         let fitted = self.0.extend_from_slice(bytes);
-        debug_assert!(fitted.is_ok(), "no head is longer");
+        debug_assert!(fitted.is_ok(), "the head of a response fits into its buffer");
         self
     }
 
@@ -66,7 +66,8 @@ impl ResponseHead {
         self.text(name).text(": ").decimal(number).text("\r\n")
     }
 
-    /// A field with a value that needs formatting: for rare fields.
+    /// Writes a field with a value that needs formatting. Only rare fields use this slower
+    /// function.
     pub(crate) fn formatted_field(
         &mut self,
         name: &str,
@@ -74,7 +75,7 @@ impl ResponseHead {
     ) -> &mut ResponseHead {
         self.text(name).text(": ");
         let fitted = self.0.write_fmt(value);
-        debug_assert!(fitted.is_ok(), "no head is longer");
+        debug_assert!(fitted.is_ok(), "the head of a response fits into its buffer");
         self.text("\r\n")
     }
 
@@ -92,7 +93,7 @@ impl ResponseHead {
         self.validators(coding, digits, modified, varies).field("Accept-Ranges", "bytes")
     }
 
-    /// Writes the fields that identify a representation of a resource. `digits`: those of its
+    /// Writes the fields that identify a representation of a resource. `digits`: the digits of its
     /// entity tag.
     pub(crate) fn validators(
         &mut self,

@@ -1,5 +1,5 @@
-//! A response cache: a request that repeats the same bytes gets the same response, and its head is
-//! not parsed again.
+//! A response cache: a request with the same bytes as an earlier one gets the same response, and
+//! its head is not parsed again.
 //!
 //! The response to a request without a body depends on its head and on the site, which never
 //! changes while it is served. A client that asks again on an open connection sends the same bytes
@@ -7,16 +7,16 @@
 //! which costs less than parsing them.
 //!
 //! Invariants:
-//! - Only parsed requests get in: a head that was complete and correct, without a body, and
-//!   answered by a whole file. So the end of the request is known here for the same reason as in
-//!   the parser.
-//! - A few bytes select a place, and all bytes select a response. If a client evicts the entries of
-//!   others, the requests of those others are only parsed as usual.
-//! - No head with credentials is kept, since the time of a comparison might reveal them.
+//! - A request is cached only if its head was complete and correct, it had no body, and its
+//!   response was a whole file. So the end of a cached request is known, as the parser found it.
+//! - The first bytes of a head select a place in the cache, and all bytes are compared. A client
+//!   can evict the entries of other clients, but then their requests are only parsed as usual.
+//! - No head with credentials is cached, since the duration of a comparison might reveal the
+//!   credentials.
 //!
-//! A response that is asked for twice within a second is prepared from then on: head and file in
-//! one block, which all connections share. The block is never changed while a connection uses it. A
-//! connection that holds it for long only keeps others from this shortcut.
+//! A response that is requested twice within a second is prepared from then on: head and file are
+//! in one block, which all connections share. The block never changes while a connection uses it.
+//! If a connection uses both blocks for long, no new response can be prepared at that place.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -28,17 +28,18 @@ use crate::date::DATE_BYTES;
 use crate::site::Representation;
 use crate::types::After;
 
-/// How many requests are remembered.
+/// The number of requests that are cached.
 const PLACES: usize = 1 << PLACES_LOG2;
 const PLACES_LOG2: u32 = 6;
 
 /// The longest head that is cached, in bytes.
 const HEAD_BYTES_MAX: usize = 512;
 
-/// Bytes of a response in addition to the file and its fields, at most.
+/// The maximum number of bytes in a response besides the file and its header fields.
 const HEAD_BYTES: usize = 128;
 
-/// Bytes at the start of a head that select its place. No whole head of HTTP/1.1 is much shorter.
+/// The number of bytes at the start of a head that select its place. A whole head of HTTP/1.1 is
+/// rarely shorter.
 const TELLING_BYTES: usize = 32;
 
 /// The requests that one core caches.
@@ -50,18 +51,19 @@ struct CacheSlot {
     ready: Ready,
 }
 
-/// Identifies the place of a request.
+/// The index of a request's place in the cache.
 #[derive(Clone, Copy)]
 pub(crate) struct PlaceNumber(usize);
 
 /// A response in the form in which it is sent.
 #[derive(Default)]
 struct Ready {
-    /// The date of its last request.
+    /// The date at which the response was last requested.
     date: [u8; DATE_BYTES],
-    /// Bytes of the response with that date, in the first block. `None`: it is not prepared.
+    /// The length of the prepared response in the first block, in bytes. `None`: the response is
+    /// not prepared for `date`.
     length: Option<u32>,
-    /// Used in turn, since the previous response may still be in flight.
+    /// Two blocks, used in turn, since the previous response may still be in flight.
     blocks: [Option<Arc<Block>>; 2],
 }
 
@@ -69,7 +71,7 @@ struct Ready {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CachedFile {
     pub(crate) representation: Representation,
-    /// Whether the client asked only for the head.
+    /// Whether the client wants only the head, without the body.
     pub(crate) head_only: bool,
     pub(crate) after: After,
 }
@@ -93,7 +95,7 @@ impl ResponseCache {
         )
     }
 
-    /// The head that `bytes` begin with and its response, if it is cached.
+    /// The head at the start of `bytes`, its response and its place, if the head is cached.
     #[inline]
     pub(crate) fn recall<'a>(
         &self,
@@ -105,7 +107,7 @@ impl ResponseCache {
         Some((head, place.page?, PlaceNumber(number)))
     }
 
-    /// The prepared response at a place, if its date is the present one.
+    /// The prepared response at a place, if it was prepared for `date`.
     #[inline]
     pub(crate) fn ready(&self, number: PlaceNumber, date: &[u8; DATE_BYTES]) -> Option<Piece> {
         let Ready { date: asked, length, blocks: [block, _] } = &self.0.get(number.0)?.ready;
@@ -113,8 +115,8 @@ impl ResponseCache {
         Some(Piece::from_shared(block.clone()?, length))
     }
 
-    /// Records that the response is given at this date. Returns whether to prepare it, because it
-    /// was given before within the same second.
+    /// Records that the response is sent at `date`. Returns whether to prepare it, because it was
+    /// already sent in the same second.
     pub(crate) fn is_given_again(&mut self, number: PlaceNumber, date: &[u8; DATE_BYTES]) -> bool {
         let Some(CacheSlot { ready, .. }) = self.0.get_mut(number.0) else { return false };
         let again = ready.date == *date;
@@ -122,7 +124,7 @@ impl ResponseCache {
         again
     }
 
-    /// Prepares a response: `head` and then `bytes`. Does nothing if both blocks are still in
+    /// Prepares a response: `head` and then `bytes`. Does nothing if the next block is still in
     /// flight, or if the response is too long.
     pub(crate) fn make_ready(&mut self, number: PlaceNumber, head: &[u8], bytes: &[u8]) {
         let Some(CacheSlot { ready: Ready { length, blocks, .. }, .. }) = self.0.get_mut(number.0)
@@ -141,7 +143,7 @@ impl ResponseCache {
         }
     }
 
-    /// Caches the response to the head that is the first `length` of `bytes`, unless the head is
+    /// Caches the response to the head in the first `length` bytes of `bytes`, unless the head is
     /// too long.
     pub(crate) fn keep(&mut self, bytes: &[u8], length: usize, page: CachedFile) {
         let place = place_of(bytes).and_then(|place| self.0.get_mut(place));
@@ -154,8 +156,8 @@ impl ResponseCache {
     }
 }
 
-/// The place of the head that `bytes` begin with. It depends on the first bytes, in which browsers
-/// do not differ, and on the number of bytes, in which they do.
+/// The place of the head at the start of `bytes`. It depends on the first bytes, which are the same
+/// for all browsers, and on the number of bytes, which differs between browsers.
 #[inline]
 fn place_of(bytes: &[u8]) -> Option<usize> {
     let (words, _) = bytes.first_chunk::<TELLING_BYTES>()?.as_chunks();

@@ -3,10 +3,10 @@
 //! Each variant of [`Expect`] is a wait point and has one handler function. `answer.rs` decides the
 //! response to a request, and `outgoing.rs` sends its bytes.
 //!
-//! A request body is read to its end before the response is sent. So a malformed body gets a 400
-//! response and nothing else. A long body is not awaited: the response is sent at once, and the
-//! connection ends after it (RFC 9112 section 9.6). The same holds for a client that waits for `100
-//! Continue` (RFC 9110 section 10.1.1), since it is unknown then whether it will send the body.
+//! A request body is read to its end before the response is sent. So a request with a malformed
+//! body gets only a 400 response. A long body is not awaited: the response is sent at once, and the
+//! connection ends after it (RFC 9112 section 9.6). The same applies if the client waits for
+//! `100 Continue` (RFC 9110 section 10.1.1), since the client may or may not send the body.
 //! Requests for a handler differ: see `handler.rs`.
 //!
 //! Implements: RFC 9112 sections 2.2, 9.3 (persistence), 9.5 and 9.6; RFC 9110 section 10.1.1.
@@ -33,11 +33,12 @@ use handler::{Coming, Request, Waits};
 
 /// How long a connection may be open without a request.
 pub(crate) const IDLE_TIMEOUT: Micros = Micros::from_secs(60);
-/// How long a client may take for a whole head, and for a whole body. Slow bytes do not extend it.
+/// How long a client may take for a whole head, and for a whole body. Single bytes do not extend
+/// this time.
 pub(crate) const REQUEST_TIMEOUT: Micros = Micros::from_secs(30);
-/// How long a client may take to make space for more of a response.
+/// How long a client may take to free buffer space for more of a response.
 pub(crate) const RESPONSE_TIMEOUT: Micros = Micros::from_secs(60);
-/// The longest body, in bytes, that is read to keep a connection open. Chunk framing counts.
+/// The longest body that is read to keep a connection open, in bytes with chunk framing.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// The connection of one client.
@@ -51,10 +52,10 @@ pub struct Session {
 
 const _: () = assert!(size_of::<Session>() <= 112);
 
-/// What the session waits for. One variant for each wait point, with one handler function each.
+/// What the session waits for. Each variant is a wait point with one handler function.
 #[derive(Debug)]
 enum Expect {
-    /// A request. The first `searched` bytes of its head were searched for its end.
+    /// A request. The first `searched` bytes of its head were already searched for its end.
     Head { searched: usize },
     /// The rest of a request body, of which at most `left` bytes are read. Then the answer is sent.
     Body { body: BodyFraming, left: usize, answer: Box<PendingResponse> },
@@ -62,37 +63,37 @@ enum Expect {
     Us(Box<Request>),
     /// The rest of an admitted request body.
     Upload(Box<Coming>),
-    /// Space for the head of a reply. If the request has a body that no handler wanted, it comes
-    /// first.
+    /// Space for the head of a reply. If the request has a body that the handler did not admit,
+    /// that body is read first.
     Reply { body: BodyFraming, waits: Waits, answer: Box<PendingResponse> },
     /// Space for the rest of a response.
     Room { after: After },
-    /// More from the handler of an open reply.
+    /// More bytes from the handler of an open reply.
     More { after: After },
-    /// Nothing: the session is over.
+    /// The session is over.
     Closed,
 }
 
-/// What must happen before the session takes bytes again.
+/// The event that must happen before the session takes bytes again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HttpWaitsFor {
-    /// The arrival of more bytes than it was offered, and nothing else.
+    /// Only the arrival of more bytes.
     Bytes,
-    /// Space for a response, or for more of one. Offer the bytes again, or none, when there is
-    /// space.
+    /// Space for a response, or for more of a response. When there is space, offer the bytes again,
+    /// or offer none.
     SendRoom,
     /// The handler. Offer the bytes again after it has replied. In HTTP/2 new bytes may be worth
     /// offering earlier.
     Us,
-    /// Nothing: the session is over.
+    /// The session is over.
     Nothing,
 }
 
-/// What a handler function has done with its bytes.
+/// How many bytes a handler function has taken, and what happens next.
 enum HandlerProgress {
-    /// It took this many bytes, and the next handler function may have work.
+    /// The function took this many bytes, and the next handler function may have work.
     AndGoOn(usize),
-    /// It took this many bytes, and now this event must happen first.
+    /// The function took this many bytes, and then the event must happen.
     AndWait(usize, HttpWaitsFor),
 }
 
@@ -108,7 +109,7 @@ impl Session {
         }
     }
 
-    /// What must happen before it is useful to offer bytes.
+    /// The event that must happen before offering bytes is useful.
     pub fn waits_for(&self) -> HttpWaitsFor {
         self.waits_for
     }
@@ -118,8 +119,8 @@ impl Session {
         matches!(self.expect, Expect::Head { .. })
     }
 
-    /// Bytes have arrived, or there may be space now. Returns the number of bytes that were taken.
-    /// Offer the rest again, with the bytes that follow it, after the event of
+    /// Bytes have arrived, or there may be space now. Returns the number of bytes that the session
+    /// took. Offer the rest again, with the bytes that follow it, after the event of
     /// [`Session::waits_for`]. The rest is at most [`crate::HEAD_BYTES_MAX`] bytes, unless the
     /// session waits for space or for the handler.
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
@@ -166,7 +167,8 @@ impl Session {
                 let after = *after;
                 self.more_goes_out(bytes.len(), after, actions)
             }
-            // Unread bytes would make TCP send a reset, which could overtake the response.
+            // All bytes are taken: unread bytes would make TCP send a reset, which could overtake
+            // the response.
             Expect::Closed => HandlerProgress::AndWait(bytes.len(), HttpWaitsFor::Nothing),
         }
     }
@@ -229,7 +231,8 @@ impl Session {
         }
     }
 
-    /// `bytes`: they begin with the head.
+    /// Reads the framing of a request, and answers it or passes it to a handler. `bytes` begin with
+    /// the head.
     ///
     /// Errors: the end of the request cannot be known.
     fn request_arrived(
@@ -240,8 +243,8 @@ impl Session {
     ) -> Result<(), Status> {
         let body = BodyFraming::of(head)?;
         let course = PendingResponse::to(head, actions)?;
-        let is_told = !body.is_over() && head.lists(FieldName::Expect, "100-continue");
-        let waits = if is_told { Waits::Yes } else { Waits::No };
+        let expects_continue = !body.is_over() && head.lists(FieldName::Expect, "100-continue");
+        let waits = if expects_continue { Waits::Yes } else { Waits::No };
         let answer = match course {
             Course::Known(answer) => answer,
             Course::Handler(asked) => {
@@ -257,7 +260,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sends the answer, or waits for the body first.
+    /// Sends the answer at once, or waits for the body before.
     fn answer_behind(
         &mut self,
         body: BodyFraming,
@@ -314,16 +317,16 @@ impl Session {
                 self.outgoing.end_if_handler_paced();
             }
         } else {
-            // The client asked only for the head.
+            // The client wants only the head, so the open reply has already ended.
             answer.number().into_iter().for_each(|number| actions.left(number));
             self.expect = Expect::Room { after: answer.after() };
         }
-        // Space for the rest is not awaited yet.
+        // The session does not wait for space yet. The next step tries to send the rest.
         self.waits_for = HttpWaitsFor::Bytes;
     }
 
-    /// Continues to send. After all of the response is queued, the next request is read. Until then
-    /// the deadline restarts whenever the client takes something.
+    /// Continues to send the response. Reads the next request when the whole response is queued.
+    /// Until then the deadline restarts whenever the client takes bytes.
     fn room_may_be_there(&mut self, after: After, actions: &mut impl Actions) -> HandlerProgress {
         let before = (self.waits_for == HttpWaitsFor::SendRoom).then(|| actions.send_room());
         if !self.outgoing.send_on(actions) {
@@ -386,8 +389,9 @@ impl Session {
         }
     }
 
-    /// The client will send no more, or the connection is lost. All earlier bytes were offered, and
-    /// the session waited for bytes only. Or the connection is of no use any more.
+    /// The client sends no more bytes, or the connection is lost or no longer useful. If the client
+    /// only stopped sending, the caller has offered all earlier bytes, and the session waits for
+    /// bytes.
     pub fn peer_closed(&mut self, actions: &mut impl Actions) {
         if !matches!(self.expect, Expect::Closed) {
             self.finish(actions);
@@ -405,7 +409,7 @@ impl Session {
     }
 }
 
-/// The log entry for a request that was read. `method` and `target`: visible ASCII.
+/// The log entry for a well-formed request. `method` and `target`: visible ASCII.
 fn exchange<'a>(
     method: &'a [u8],
     target: &'a [u8],

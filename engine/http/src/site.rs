@@ -1,8 +1,8 @@
 //! The packed site: the files of a folder in one piece of memory, each with the header fields of
 //! its response.
 //!
-//! The host packs it once with [`pack`], and [`Site`] reads it in place. Numbers are little endian.
-//! A place is (offset from the start of the pack, length), 4 bytes each.
+//! The build host packs the site once with [`pack`], and [`Site`] reads the pack in place. Numbers
+//! are little endian. A place is an offset from the start of the pack and a length, 4 bytes each.
 //!
 //! ```text
 //! 0    8  "BPSITE\0\2"
@@ -18,8 +18,9 @@
 //!         then paths, content types, heads and bytes
 //! ```
 //!
-//! Invariant: a [`Site`] is validated once. Everything that it returns lies inside of the pack and
-//! is valid. This includes the header fields, which equal those that would be written now.
+//! Invariant: [`Site::new`] validates the whole pack once. So all values that a [`Site`] returns
+//! are inside of the pack and valid. Its header fields equal the fields that this version of the
+//! code would write.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -38,13 +39,13 @@ const MAGIC: [u8; 8] = *b"BPSITE\0\x02";
 const HEADER_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 112;
 const TAG_DIGITS: usize = 16;
-/// In the order of their places.
+/// The codings in the order of their places in an entry.
 const CODINGS: [Coding; 3] = [Coding::Identity, Coding::Gzip, Coding::Brotli];
-/// Offsets in an entry of the places of its bytes and of its heads.
+/// Offsets in an entry: the places of the file's bytes, and the places of its header fields.
 const BYTES_AT: usize = 64;
 const HEADS_AT: usize = 88;
 
-/// The site that is served, as it was packed. The empty site has no files.
+/// A packed site. The default is a site without files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Site {
     pack: &'static [u8],
@@ -54,9 +55,9 @@ pub struct Site {
 /// Why a pack is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SiteError {
-    /// It is not a packed site, or it has another version.
+    /// The bytes are not a packed site of this version.
     NotASite,
-    /// Something in it points outside, is out of order, or is malformed.
+    /// A place is outside of the pack, or an entry is malformed or out of order.
     Broken,
 }
 
@@ -79,11 +80,11 @@ pub struct Resource {
 /// The bytes of a file in one coding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Representation {
-    /// Their coding.
+    /// The coding of the bytes.
     pub coding: Coding,
-    /// The bytes.
+    /// The bytes of the file in this coding.
     pub bytes: &'static [u8],
-    /// The header fields of a response with all of the bytes.
+    /// The header fields of a response with all bytes.
     pub head: &'static [u8],
 }
 
@@ -100,7 +101,7 @@ impl Tag {
 impl Site {
     /// Validates a packed site.
     ///
-    /// Errors: it is no packed site, or it is damaged.
+    /// Errors: `pack` is not a packed site, or is damaged.
     pub fn new(pack: &'static [u8]) -> Result<Site, SiteError> {
         let (header, rest) = pack.split_at_checked(HEADER_BYTES).ok_or(SiteError::NotASite)?;
         if !header.starts_with(&MAGIC) {
@@ -140,17 +141,17 @@ impl Site {
         Some(Resource { site: *self, entry: self.entries.get(index)? })
     }
 
-    /// How many files it has.
+    /// The number of files.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Bytes of memory that it takes.
+    /// The size of the pack in bytes.
     pub fn bytes(&self) -> usize {
         self.pack.len()
     }
 
-    /// Whether it has no files.
+    /// Whether the site has no files.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -176,12 +177,12 @@ impl Resource {
         text(self.entry, 16..16 + DATE_BYTES).unwrap_or_default()
     }
 
-    /// The same in seconds since 1970-01-01.
+    /// The date of the last change, in seconds since 1970-01-01.
     pub(crate) fn modified_seconds(&self) -> u64 {
         date::parse(self.modified().as_bytes()).unwrap_or(0)
     }
 
-    /// The digits of its entity tags.
+    /// The digits in the entity tags of the file.
     pub(crate) fn digits(&self) -> &'static str {
         text(self.entry, 48..48 + TAG_DIGITS).unwrap_or_default()
     }
@@ -191,12 +192,12 @@ impl Resource {
         Tag(parts.iter().flat_map(|part| part.bytes()).collect())
     }
 
-    /// The forms in which its bytes exist: plain, and compressed where that is shorter.
+    /// The file in each coding that the pack has: plain, and compressed where that was worthwhile.
     pub fn representations(&self) -> impl Iterator<Item = Representation> + '_ {
         CODINGS.into_iter().filter_map(|coding| self.representation(coding))
     }
 
-    /// Its bytes in `coding`.
+    /// The file in `coding`, if the pack has it.
     pub(crate) fn representation(&self, coding: Coding) -> Option<Representation> {
         let at = 8 * coding as usize;
         number(self.entry, BYTES_AT + at).filter(|offset| *offset != 0)?;
@@ -204,12 +205,13 @@ impl Resource {
         Some(Representation { coding, bytes, head: self.site.slice(self.entry, HEADS_AT + at)? })
     }
 
-    /// Whether it exists in more than one coding.
+    /// Whether the pack has the file in more than one coding.
     pub(crate) fn varies(&self) -> bool {
         self.representations().count() > 1
     }
 
-    /// Whether all of its parts lie in the pack, and are valid in the head of a response.
+    /// Checks that all parts of the entry are inside of the pack, and are valid in the head of a
+    /// response. `None` if not.
     fn is_sound(&self) -> Option<()> {
         let content_type =
             self.site.text(self.entry, 8).filter(|content_type| is_sound_type(content_type))?;
@@ -231,7 +233,7 @@ impl Resource {
     }
 }
 
-/// The facts for the header fields of a file that do not depend on its coding.
+/// The values for a file's header fields that do not depend on the coding.
 struct About<'a> {
     content_type: &'a str,
     modified: &'a str,
@@ -240,7 +242,7 @@ struct About<'a> {
 }
 
 impl About<'_> {
-    /// The header fields of the whole file in `coding`, where it has `length` bytes.
+    /// The header fields of the whole file in `coding`, in which it has `length` bytes.
     fn head(&self, coding: Coding, length: usize) -> ResponseHead {
         let mut head = ResponseHead::default();
         head.file(coding, self.digits, self.modified, self.varies)
@@ -266,7 +268,7 @@ fn is_sound_type(content_type: &str) -> bool {
     content_type.len() <= CONTENT_TYPE_BYTES_MAX && is_of_one_line(content_type)
 }
 
-/// Whether it is valid in a field. A line end would let a file add fields of its own.
+/// Whether the value is valid in a header field. A line end would let a file add other fields.
 fn is_of_one_line(value: &str) -> bool {
     value.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
@@ -278,17 +280,17 @@ pub struct SiteFile {
     pub content_type: String,
     /// The date of its last change: an `IMF-fixdate`.
     pub modified: String,
-    /// Its bytes.
+    /// The bytes of the file.
     pub plain: Vec<u8>,
-    /// The same compressed by gzip, if that is worthwhile.
+    /// The bytes compressed by gzip, if that is worthwhile.
     pub gzip: Option<Vec<u8>>,
-    /// The same compressed by brotli, if that is worthwhile.
+    /// The bytes compressed by brotli, if that is worthwhile.
     pub brotli: Option<Vec<u8>>,
 }
 
-/// Packs files, each under its path, which begins with `/`.
+/// Packs files by their paths, which begin with `/`.
 ///
-/// Errors: more than 4 GiB in all, or a path, a type or a date that [`Site::new`] would refuse.
+/// Errors: the pack would exceed 4 GiB, or [`Site::new`] would reject a path, a type or a date.
 pub fn pack(files: &BTreeMap<String, SiteFile>) -> Result<Vec<u8>, SiteError> {
     let mut entries = Vec::with_capacity(files.len() * ENTRY_BYTES);
     let mut body = Vec::new();
@@ -337,10 +339,10 @@ pub fn pack(files: &BTreeMap<String, SiteFile>) -> Result<Vec<u8>, SiteError> {
     Ok(packed)
 }
 
-/// The place of something that does not exist.
+/// The place of a coding that the pack does not have.
 const NOWHERE: [u8; 8] = [0; 8];
 
-/// Adds `bytes` to the body and returns their place.
+/// Appends `bytes` to the body and returns their place.
 ///
 /// Errors: the offset or the length exceeds 32 bits.
 fn place(bytes: &[u8], body_start: usize, body: &mut Vec<u8>) -> Result<[u8; 8], SiteError> {
@@ -350,8 +352,7 @@ fn place(bytes: &[u8], body_start: usize, body: &mut Vec<u8>) -> Result<[u8; 8],
     Ok((u64::from(offset) | u64::from(length) << 32).to_le_bytes())
 }
 
-/// A hash of the bytes and the type of a file, in 16 digits. Another version of the file has
-/// another hash.
+/// A hash of the bytes and the type of a file, as 16 digits. It changes when the file changes.
 fn tag_of(file: &SiteFile) -> String {
     let mut hasher = SipHasher13::new();
     hasher.write(file.content_type.as_bytes());

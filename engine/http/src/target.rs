@@ -1,4 +1,4 @@
-//! From the target of a request to the path of a file.
+//! Parses the target of a request into the path of a file.
 //!
 //! Implements: RFC 9112 section 3.2, RFC 3986 sections 3.3, 5.2.4 and 6.2.2.
 
@@ -10,12 +10,12 @@ use crate::types::Status;
 /// The longest path, decoded, in bytes.
 const PATH_BYTES_MAX: usize = 1024;
 
-/// What a request asks for.
+/// The target of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RequestTarget<'a> {
     /// The server itself: `*`.
     Server,
-    /// A path: it begins with `/`, is decoded, and has no segments `.` and `..`.
+    /// A decoded path, which begins with `/` and has no segments `.` and `..`.
     Path(&'a [u8]),
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct PathBuffer(Vec<u8, PATH_BYTES_MAX>);
 impl<'a> RequestTarget<'a> {
     /// Reads a target of visible ASCII.
     ///
-    /// Errors: `target` is malformed, or leads out of the site.
+    /// Errors: `target` is malformed, or its path leaves the site.
     pub(crate) fn parse(
         target: &'a [u8],
         room: &'a mut PathBuffer,
@@ -51,7 +51,8 @@ impl<'a> RequestTarget<'a> {
     }
 }
 
-/// Whether `target` can be used as it is: nothing to cut off, to decode or to resolve.
+/// Whether `target` is already a decoded path: it has no query, no fragment, no escapes and no dot
+/// segments.
 fn is_path_as_meant(target: &[u8]) -> bool {
     let mut before = 0;
     target.starts_with(b"/")
@@ -63,8 +64,8 @@ fn is_path_as_meant(target: &[u8]) -> bool {
         })
 }
 
-/// The path of an absolute target. A server must accept it, although clients send it to proxies
-/// only.
+/// The path of an absolute target. A server must accept such a target, although clients send it
+/// only to proxies.
 fn path_of_absolute(target: &str) -> Option<&str> {
     let (scheme, rest) = target.split_once("://")?;
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -86,14 +87,14 @@ impl PathBuffer {
         Ok(&self.0)
     }
 
-    /// Appends one segment. The slash in front of a segment belongs to it.
+    /// Decodes one segment, and appends a slash and the segment.
     fn enter(&mut self, raw: &str) -> Result<(), Status> {
         self.push(b'/')?;
         let mut bytes = raw.bytes();
         while let Some(byte) = bytes.next() {
             match if byte == b'%' { escaped(&mut bytes).ok_or(Status::BadRequest)? } else { byte } {
                 0 => return Err(Status::BadRequest),
-                // An encoded slash is no separator, and no file name contains one.
+                // An encoded slash is not a separator, and no file name contains a slash.
                 b'/' => return Err(Status::NotFound),
                 byte => self.push(byte)?,
             }
@@ -101,7 +102,7 @@ impl PathBuffer {
         Ok(())
     }
 
-    /// Resolves a last segment of one or two dots. Returns whether there was one.
+    /// Resolves the last segment if it is one or two dots. Returns whether it was.
     fn leave_dots(&mut self) -> Result<bool, Status> {
         let Some(last) = self.0.iter().rposition(|&byte| byte == b'/') else { return Ok(false) };
         let (parents, segment) = self.0.split_at_checked(last).ok_or(Status::BadRequest)?;
@@ -119,7 +120,7 @@ impl PathBuffer {
     }
 }
 
-/// The byte that two hexadecimal digits stand for.
+/// The byte of an escape: the value of the next two hexadecimal digits.
 fn escaped(digits: &mut impl Iterator<Item = u8>) -> Option<u8> {
     let mut digit = || char::from(digits.next()?).to_digit(16);
     u8::try_from(digit()? * 16 + digit()?).ok()
@@ -127,13 +128,13 @@ fn escaped(digits: &mut impl Iterator<Item = u8>) -> Option<u8> {
 
 /// The host that the client asks for, with its port if the client gave one.
 pub(crate) fn authority<'a>(head: &RequestHead<'a, '_>) -> &'a str {
-    let said = head.only(FieldName::Host).ok().flatten().unwrap_or_default();
-    let [said, target] =
-        [said, head.target].map(|bytes| core::str::from_utf8(bytes).unwrap_or_default());
-    split_absolute(target).map_or(said, |(authority, _)| authority)
+    let host = head.only(FieldName::Host).ok().flatten().unwrap_or_default();
+    let [host, target] =
+        [host, head.target].map(|bytes| core::str::from_utf8(bytes).unwrap_or_default());
+    split_absolute(target).map_or(host, |(authority, _)| authority)
 }
 
-/// The authority of an absolute target, and what follows it.
+/// Splits an absolute target into its authority, and the path and query after it.
 pub(crate) fn split_absolute(target: &str) -> Option<(&str, &str)> {
     let (_, rest) = target.split_once("://").filter(|_| !target.starts_with('/'))?;
     Some(rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len())))

@@ -73,7 +73,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Its three digits as a number.
+    /// The status code, such as 200.
     pub fn code(self) -> u16 {
         match self {
             Status::Ok => 200,
@@ -104,12 +104,12 @@ impl Status {
         }
     }
 
-    /// Code and reason phrase, as in a status line.
+    /// The code and the reason phrase, as in a status line.
     pub(crate) fn text(self) -> &'static str {
         self.line().trim_ascii_end()
     }
 
-    /// The same as a line of text, with its line end.
+    /// The code and the reason phrase as a line of text, with a line end.
     pub(crate) fn line(self) -> &'static str {
         match self {
             Status::Ok => "200 OK\n",
@@ -144,11 +144,11 @@ impl Status {
 /// What happens to the connection after a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum After {
-    /// It stays open, and the response need not say so.
+    /// The connection stays open, and the response need not say so.
     Open,
-    /// It stays open, and the response says so to a client of HTTP/1.0.
+    /// The connection stays open, and the response says so to a client of HTTP/1.0.
     OpenAsAsked,
-    /// It is closed.
+    /// The connection is closed.
     Close,
 }
 
@@ -159,6 +159,6 @@ pub enum HttpsPolicy {
     Optional,
     /// The connection is plaintext, but pages are served over TLS only. The client is redirected.
     Redirect,
-    /// The connection uses TLS, and the client is told to use TLS only from now on.
+    /// The connection uses TLS, and responses tell the client to use only TLS from now on.
     Enforced,
 }

@@ -1,11 +1,11 @@
-//! The body of a request, after its sender was admitted. It is kept until it is complete, or passed
-//! on piece by piece.
+//! The body of a request whose sender was admitted. The body is kept until it is complete, or
+//! passed to the handler in pieces.
 //!
-//! With pieces, the handler holds one piece at a time. What arrives meanwhile is kept, and the
-//! client can send only a bounded amount: in HTTP/1.1 nothing more is taken, and in HTTP/2 the
-//! window of the stream opens only for bytes that the handler was given.
+//! The handler holds one piece at a time. Meanwhile only a bounded number of bytes can arrive and
+//! be kept. In HTTP/1.1 the session takes no bytes in that time. In HTTP/2 the window of the stream
+//! opens only for bytes that were passed to the handler.
 //!
-//! Invariant: it never takes more memory than was admitted.
+//! Invariant: a body never takes more memory than was admitted.
 
 use alloc::vec::Vec;
 
@@ -15,40 +15,40 @@ use crate::handler_request::QueuedRequest;
 use crate::reply::Reply;
 use crate::types::Announced;
 
-/// Bytes of the first allocation if the length of the body is unknown.
+/// The size of the first allocation in bytes, if the length of the body is unknown.
 const BYTES_AT_FIRST: usize = 4096;
 
-/// Bytes of one piece of a body.
+/// The size of one piece of a body, in bytes.
 pub(crate) const PIECE_BYTES: usize = 32 * 1024;
 
-/// The most bytes of a body that wait for the handler: the window of a stream, plus one frame that
-/// was counted before it arrived.
+/// The maximum number of bytes of a body that wait for the handler: the window of a stream, plus
+/// one frame that was counted when only its head had arrived.
 pub const PIECE_BYTES_MAX: usize = 80 * 1024;
 
-/// How a body may arrive.
+/// The limits and the form of an admitted body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BodyAdmission {
-    /// The most bytes that the body may have.
+    /// The maximum length of the body, in bytes.
     pub bytes: u64,
-    /// Bytes of memory that are reserved for it.
+    /// The memory that is reserved for the body, in bytes.
     pub memory: usize,
-    /// The handler's name for the body, if it wants the body piece by piece.
+    /// The handler's number for the body, if the handler takes it in pieces.
     pub number: Option<u64>,
 }
 
 impl BodyAdmission {
-    /// The body is kept until it is complete.
+    /// Admits a body of at most `bytes` bytes, which is kept until it is complete.
     pub fn whole(bytes: usize) -> BodyAdmission {
         BodyAdmission { bytes: bytes as u64, memory: bytes, number: None }
     }
 
-    /// The body does not arrive, or no more of it.
+    /// Gives the admission back: no more bytes of the body will arrive.
     pub(crate) fn give_up(&self, actions: &mut impl Actions) {
         actions.released(self.memory);
         self.number.into_iter().for_each(|number| actions.left(number));
     }
 
-    /// The body is larger than admitted. Returns the answer to the request.
+    /// Refuses a body that is larger than admitted. Returns the answer to the request.
     pub(crate) fn refuse(
         &self,
         asked: &QueuedRequest,
@@ -65,7 +65,7 @@ impl BodyAdmission {
 pub(crate) struct ArrivingBody {
     bytes: Vec<u8>,
     admission: BodyAdmission,
-    /// Bytes that have arrived.
+    /// The number of bytes that have arrived.
     came: u64,
     is_too_large: bool,
     /// Whether the handler holds a piece.
@@ -100,7 +100,7 @@ impl ArrivingBody {
         self.bytes.extend_from_slice(part);
     }
 
-    /// Gives the handler a piece, if there is one and the handler holds none.
+    /// Passes a piece to the handler, if a whole piece has arrived and the handler holds none.
     pub(crate) fn hand_over(&mut self, actions: &mut impl Actions) {
         if let Some(number) = self.admission.number
             && self.bytes.len() >= PIECE_BYTES
@@ -111,7 +111,7 @@ impl ArrivingBody {
         }
     }
 
-    /// The handler has taken a piece of the body with this number. Returns whether it is this body.
+    /// The handler has taken a piece of the body `number`. Returns whether this is that body.
     pub(crate) fn piece_taken(&mut self, number: u64) -> bool {
         let is_this = self.admission.number == Some(number);
         self.is_with_handler &= !is_this;
@@ -135,7 +135,7 @@ impl ArrivingBody {
         }
     }
 
-    /// Bytes that may arrive until there is a piece.
+    /// The number of bytes that may arrive before a piece is complete.
     pub(crate) fn room(&self) -> usize {
         if self.admission.number.is_some() {
             PIECE_BYTES.saturating_sub(self.bytes.len())
@@ -144,7 +144,7 @@ impl ArrivingBody {
         }
     }
 
-    /// Bytes of a body in pieces that are kept.
+    /// The number of bytes that are kept until the handler takes the next piece.
     pub(crate) fn waiting_bytes(&self) -> usize {
         if self.admission.number.is_some() { self.bytes.len() } else { 0 }
     }

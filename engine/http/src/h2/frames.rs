@@ -13,7 +13,7 @@ use super::stream::{self, ClientHalf};
 use crate::actions::Actions;
 use crate::session::HttpWaitsFor;
 
-/// The most settings in one frame. Few settings exist, and each costs work.
+/// The maximum number of settings in one frame. Few settings exist, and each costs work.
 const SETTINGS_MAX: usize = 32;
 
 /// The longest body of a request that is awaited, in bytes: half of what a client may send on a
@@ -21,7 +21,7 @@ const SETTINGS_MAX: usize = 32;
 pub(super) const BODY_BYTES_MAX: u64 = 32 * 1024;
 
 impl Http2Session {
-    /// The head of a frame has arrived, and perhaps all of it.
+    /// The start of a frame has arrived, and perhaps the whole frame.
     pub(super) fn frame_arrived(
         &mut self,
         bytes: &[u8],
@@ -54,8 +54,8 @@ impl Http2Session {
             }
             FrameType::GoAway => {
                 check_connection(&head)?;
-                // The reason and the last stream are of no use: the streams that exist are
-                // completed.
+                // The reason and the last stream are ignored, since the open streams are completed
+                // in any case.
                 self.is_ending = true;
                 let is_long = length >= 8;
                 return if is_long {
@@ -194,7 +194,7 @@ impl Http2Session {
         }
     }
 
-    /// The head of a frame with a part of a body has arrived.
+    /// The head of a DATA frame has arrived.
     fn body_begins(
         &mut self,
         head: &FrameHead,
@@ -223,7 +223,7 @@ impl Http2Session {
         self.received = self.received.saturating_add(head.length);
         match self.streams.client_half(head.stream) {
             Some(ClientHalf::Open) => self.streams.upload_comes(head.stream, head.length),
-            // Undecided cannot occur here: `frame_arrived` stops such a frame earlier.
+            // `Undecided` cannot occur here, since `frame_arrived` stops such a frame earlier.
             Some(ClientHalf::Undecided | ClientHalf::Unread) => {
                 return Ok(self.pass_over(taken, left + padding));
             }
@@ -243,7 +243,7 @@ impl Http2Session {
         Ok(H2Progress::AndGoOn(FRAME_HEAD_BYTES + taken))
     }
 
-    /// Bytes of a body, or the padding after them.
+    /// Bytes of a DATA frame have arrived: a part of a body, or the padding after it.
     pub(super) fn body_arrived(
         &mut self,
         arrived: &[u8],
@@ -269,7 +269,7 @@ impl Http2Session {
         Ok(H2Progress::AndGoOn(of_body + of_padding))
     }
 
-    /// A frame with a part of a body has ended.
+    /// The end of a DATA frame has arrived.
     fn body_part_ended(
         &mut self,
         id: u32,
@@ -296,7 +296,8 @@ impl Http2Session {
         }
     }
 
-    /// The client sends a body that the handler has not admitted or refused yet.
+    /// A frame has arrived for a stream whose body the handler has neither admitted nor refused
+    /// yet. Waits, or refuses the stream if too many bytes of replies are unsent.
     ///
     /// Errors: too many such streams were refused.
     fn body_of_undecided(
@@ -315,7 +316,7 @@ impl Http2Session {
         Ok(H2Progress::AndGoOn(0))
     }
 
-    /// Whether the frame belongs to a stream with an undecided body.
+    /// Whether the frame belongs to a stream whose body the handler has not decided on.
     fn is_of_undecided(&self, head: &FrameHead) -> bool {
         matches!(head.kind, FrameType::Headers | FrameType::Data)
             && self.streams.client_half(head.stream) == Some(ClientHalf::Undecided)

@@ -6,22 +6,22 @@ use crate::handler_request::QueuedRequest;
 use crate::session::STRIDE_BYTES;
 use crate::upload::{ArrivingBody, BodyAdmission};
 
-/// A request without a reply.
+/// A request whose handler has not replied yet.
 #[derive(Debug)]
 pub(super) struct HandlerStream {
     asked: Box<QueuedRequest>,
-    /// The announced length of its body, if there is one.
+    /// The length of the body in bytes, if the client announced it.
     length: Option<u64>,
-    /// The body, once its sender is admitted.
+    /// The body, after its sender was admitted.
     upload: Option<ArrivingBody>,
-    /// Bytes of the body that have arrived.
+    /// The number of bytes of the body that have arrived.
     came: u64,
-    /// Bytes of frames for which the window of the stream has not been opened again.
+    /// The number of received bytes for which the window of the stream was not opened again.
     untold: u32,
 }
 
 impl HandlerStream {
-    /// `length`: the announced length of its body, if there is one.
+    /// `length`: the length of the body in bytes, if the client announced it.
     pub(super) fn new(asked: Box<QueuedRequest>, length: Option<u64>) -> HandlerStream {
         HandlerStream { asked, length, upload: None, came: 0, untold: 0 }
     }
@@ -34,12 +34,12 @@ impl HandlerStream {
         self.length
     }
 
-    /// Bytes of its body that have arrived.
+    /// The number of bytes of the body that have arrived.
     pub(super) fn came(&self) -> u64 {
         self.came
     }
 
-    /// Its sender is admitted, and the body is written to `upload`.
+    /// Records that the sender was admitted. `upload` takes the bytes of the body.
     pub(super) fn admit(&mut self, upload: ArrivingBody) {
         self.upload = Some(upload);
     }
@@ -54,13 +54,13 @@ impl HandlerStream {
         self.upload.take()
     }
 
-    /// A frame of the body arrives. Returns whether a window update is due.
+    /// A frame of the body with this many bytes arrives. Returns whether a window update is due.
     pub(super) fn frame_comes(&mut self, bytes: u32) -> bool {
         self.untold = self.untold.saturating_add(bytes);
         self.untold as usize >= STRIDE_BYTES
     }
 
-    /// The client was given a window update of this many bytes.
+    /// Records that a window update of this many bytes was sent.
     pub(super) fn told(&mut self, bytes: u32) {
         self.untold -= bytes;
     }
@@ -70,18 +70,19 @@ impl HandlerStream {
         self.upload.as_ref().map(ArrivingBody::admission)
     }
 
-    /// Whether the handler holds a piece of its body.
+    /// Whether the handler holds a piece of the body.
     pub(super) fn is_with_handler(&self) -> bool {
         self.upload.as_ref().is_some_and(ArrivingBody::is_with_handler)
     }
 
-    /// Bytes for which a window update is due. Bytes that wait for the handler are not included.
+    /// The number of bytes for which a window update is due, without the bytes that wait for the
+    /// handler.
     pub(super) fn untold(&self) -> u32 {
         let waiting = self.upload.as_ref().map_or(0, ArrivingBody::waiting_bytes);
         self.untold.saturating_sub(waiting as u32)
     }
 
-    /// Bytes of memory that it takes, without what was admitted.
+    /// The memory of the request in bytes, without the admitted memory of its body.
     pub(super) fn kept_bytes(&self) -> usize {
         size_of::<HandlerStream>() + self.asked.kept_bytes()
     }

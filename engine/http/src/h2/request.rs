@@ -1,4 +1,4 @@
-//! From the fields of a block to the request line and fields of HTTP/1.1.
+//! Turns the fields of a block into the request line and fields of HTTP/1.1.
 //!
 //! Implements: RFC 9113 sections 8.1.1 (malformed), 8.2 (fields), 8.3.1 (requests) and 8.5
 //! (CONNECT).
@@ -8,7 +8,7 @@ use http2::FieldList;
 use crate::framing;
 use crate::head::{self, FieldBuffer, FieldName, RequestHead};
 
-/// A malformed request. It ends its stream, and nothing else.
+/// The request is malformed. Only its stream ends, and the connection continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Malformed;
 
@@ -17,7 +17,7 @@ pub(super) struct Request<'a> {
     method: &'a [u8],
     target: &'a [u8],
     fields: FieldBuffer<'a>,
-    /// The announced length of its body, if there is one.
+    /// The length of the body in bytes, if the client announced it.
     pub(super) length: Option<u64>,
 }
 
@@ -31,7 +31,7 @@ struct Pseudo<'a> {
 }
 
 impl<'a> Pseudo<'a> {
-    /// Errors: the name is unknown, or occurs twice.
+    /// Stores the value of the field called `name`. Errors: the name is unknown, or occurs twice.
     fn take(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), Malformed> {
         let place = match name {
             b":method" => &mut self.method,
@@ -83,7 +83,7 @@ impl<'a> Request<'a> {
                 FieldName::ContentLength => {
                     length = Some(framing::decimal(value).ok_or(Malformed)?)
                 }
-                // `Host` may repeat `:authority`, but must be equal to it.
+                // `Host` may occur beside `:authority`, but must have the same value.
                 FieldName::Host if pseudo.authority.is_some() => {
                     if pseudo.authority != Some(value) {
                         return Err(Malformed);
@@ -113,7 +113,8 @@ pub(super) fn check_trailers(fields: &FieldList) -> Result<(), Malformed> {
     })
 }
 
-/// RFC 9113 section 8.2.1: names are lower-case tokens, and values are as in HTTP/1.1.
+/// Checks a field (RFC 9113 section 8.2.1): its name is a lower-case token, and its value is valid
+/// in HTTP/1.1.
 fn check(name: &[u8], value: &[u8]) -> Result<(), Malformed> {
     let bare = name.strip_prefix(b":").unwrap_or(name);
     let is_name = head::is_token(bare) && !bare.iter().any(u8::is_ascii_uppercase);
@@ -122,8 +123,8 @@ fn check(name: &[u8], value: &[u8]) -> Result<(), Malformed> {
     if is_name && is_value { Ok(()) } else { Err(Malformed) }
 }
 
-/// The name of the field, if some code uses it. RFC 9113 section 8.2.2: connection-specific fields
-/// of HTTP/1.1 are malformed here.
+/// The name of the field, if it has a [`FieldName`]. Errors: the field is a connection-specific
+/// field of HTTP/1.1 (RFC 9113 section 8.2.2).
 fn known(name: &[u8], value: &[u8]) -> Result<Option<FieldName>, Malformed> {
     match name {
         b"proxy-connection" | b"keep-alive" | b"upgrade" => return Err(Malformed),

@@ -1,7 +1,7 @@
 //! Requests: heads that open streams, and trailers that end bodies.
 //!
-//! A head is parsed when all of it has arrived, in any number of frames. Until then its bytes stay
-//! with the caller, and the limit of a head bounds them.
+//! A head is parsed when all its frames have arrived. Until then the caller keeps its bytes, up to
+//! [`HEAD_BYTES_MAX`].
 //!
 //! Implements: RFC 9113 sections 4.3, 5.1.1, 5.1.2, 6.2, 6.10, 8.1 and 8.1.1.
 
@@ -27,26 +27,27 @@ use crate::reply::Reply;
 use crate::session::HttpWaitsFor;
 use crate::types::Status;
 
-/// The most frames of one head.
+/// The maximum number of frames of one head.
 const FRAMES_MAX: usize = 16;
 
-/// Bytes of a priority.
+/// The length of a priority in bytes.
 const PRIORITY_BYTES: usize = 5;
 
 /// A field block.
 enum FieldBlock<'a> {
-    /// It is incomplete.
+    /// The block is incomplete.
     Partial,
-    /// It is in one frame. The number is the length of the frame.
+    /// The block is in one frame. The number is the length of the frame in bytes.
     One(&'a [u8], usize),
-    /// It is in several frames, and is joined here. The number is the length of all frames.
+    /// The block is in several frames, whose payloads are joined. The number is the length of all
+    /// frames in bytes.
     Several(Box<Vec<u8, HEAD_BYTES_MAX>>, usize),
 }
 
 impl FieldBlock<'_> {
     /// The block in the frames at the start of `bytes`. The first frame has the head `first`.
     ///
-    /// Errors: the frames are no valid block, or there are too many of them.
+    /// Errors: the frames are invalid, too many, or too long.
     fn find<'a>(first: &FrameHead, bytes: &'a [u8]) -> Result<FieldBlock<'a>, ErrorCode> {
         let mut head = *first;
         let mut at = 0;
@@ -126,13 +127,13 @@ impl Http2Session {
         self.decoder.decode(block, &mut fields).map_err(|_| ErrorCode::CompressionError)?;
         match self.streams.client_half(head.stream) {
             Some(ClientHalf::Open) => self.trailers_arrived(head, &fields, actions)?,
-            // Undecided cannot occur here: `frame_arrived` stops such a frame earlier.
+            // `Undecided` cannot occur here, since `frame_arrived` stops such a frame earlier.
             Some(ClientHalf::Undecided | ClientHalf::Unread) => {}
-            // Strictly this is an error of its stream only. But whether the stream is still known
-            // depends on the progress of its response.
+            // By the RFC this is an error of the stream only. But a stream has an entry only until
+            // its response is sent, so the connection ends in either case.
             Some(ClientHalf::Closed) => return Err(ErrorCode::StreamClosed),
             None if head.stream > self.last_stream => self.stream_begins(head, &fields, actions)?,
-            // The client may have sent it before it learned that we reset the stream.
+            // The client may have sent the frame before it received our reset.
             None if self.streams.was_reset(head.stream) => {
                 self.flood_budget.pay(FrameCost::Nothing)?
             }
@@ -164,7 +165,7 @@ impl Http2Session {
         actions: &mut impl Actions,
     ) -> Result<(), ErrorCode> {
         if self.is_ending {
-            // One side has already sent GOAWAY.
+            // One side has already sent GOAWAY, so the request is ignored.
             return self.flood_budget.pay(FrameCost::Nothing);
         }
         self.last_stream = head.stream;
@@ -207,8 +208,8 @@ impl Http2Session {
         Ok(())
     }
 
-    /// A request for a handler has arrived. `is_whole`: it has no body. `length`: the announced
-    /// length of the body, if there is one.
+    /// A request for a handler has arrived. `is_whole`: the request has no body. `length`: the
+    /// length of the body in bytes, if the client announced it.
     #[cold]
     #[inline(never)]
     fn handler_request_arrived(
@@ -239,8 +240,8 @@ impl Http2Session {
         Ok(())
     }
 
-    /// Begins an answer. The part that cannot be sent at once waits for its turn. There is space
-    /// for its head.
+    /// Begins to send an answer. The caller has checked that there is space for the head. The part
+    /// that cannot be sent at once waits for its turn.
     fn answer(
         &mut self,
         id: u32,
@@ -296,8 +297,8 @@ fn refusal(status: Status, head_only: bool, actions: &mut impl Actions) -> Pendi
     answer
 }
 
-/// The course that HTTP/1.1 would take, except that a malformed request gets a response on its
-/// stream, and the connection continues.
+/// Decides on the request as in HTTP/1.1. The difference: a malformed request gets a response on
+/// its stream, and the connection continues.
 fn course_of(head: &RequestHead<'_, '_>, actions: &mut impl Actions) -> Course {
     let answer = match head.check_host().and_then(|()| PendingResponse::to(head, actions)) {
         Ok(Course::Known(answer)) => answer,

@@ -1,7 +1,7 @@
-//! From the head of an HTTP/1.1 response to a HEADERS frame.
+//! Turns the head of an HTTP/1.1 response into a HEADERS frame.
 //!
-//! The content of a head is written in one place for both versions. This file compresses its lines
-//! into fields, and leaves out the connection-specific fields of HTTP/1.1.
+//! `answer.rs` writes heads in the form of HTTP/1.1 for both versions. This file compresses the
+//! lines of a head into fields, and leaves out the connection-specific fields of HTTP/1.1.
 //!
 //! Implements: RFC 9113 sections 6.2, 8.2.2 and 8.3.2.
 
@@ -16,7 +16,8 @@ use crate::answer::PendingResponse;
 use crate::outgoing::OutgoingBody;
 use crate::response::{RESPONSE_HEAD_BYTES_MAX, ResponseHead};
 
-/// The longest frame with a head, in bytes: a field takes at most one byte more than its line.
+/// The longest frame with a head, in bytes. A compressed field is at most one byte longer than its
+/// line.
 pub(super) const HEAD_FRAME_BYTES_MAX: usize = RESPONSE_HEAD_BYTES_MAX + 128;
 
 /// The start of a response: the frame with its head, and the head of the first frame of its body.
@@ -32,7 +33,7 @@ pub(super) fn begin(
     let mut head = ResponseHead::default();
     let outgoing = answer.begin(&mut head, actions);
     let fits = encode(answer.status().code(), head.as_bytes(), frame);
-    debug_assert!(fits.is_ok(), "no head is longer");
+    debug_assert!(fits.is_ok(), "the head of a response fits into its frame");
     let end_stream = if outgoing.is_nothing() { flags::END_STREAM } else { 0 };
     let length = frame.len().saturating_sub(FRAME_HEAD_BYTES) as u32;
     let flags = flags::END_HEADERS | end_stream;
@@ -42,7 +43,7 @@ pub(super) fn begin(
     outgoing
 }
 
-/// Writes space for the frame head, then the status and the fields of `head`.
+/// Writes zeros in place of the frame head, then the status and the fields of `head`.
 fn encode(status: u16, head: &[u8], frame: &mut ResponseStart) -> Result<(), BufferFull> {
     frame.extend_from_slice(&[0; FRAME_HEAD_BYTES]).map_err(|_| BufferFull)?;
     encode_status(frame, status)?;

@@ -2,10 +2,11 @@
 //! that is being sent.
 //!
 //! Invariants:
-//! - A frame that was begun is ended before any other frame. Its rest waits in
-//!   [`StreamOutput::unsent`]. It is a part of a file, so it outlives its stream.
-//! - Bodies leave space for the head of an answer. So a long body does not delay the heads of other
-//!   answers.
+//! - A frame that was begun is completed before any other frame. Its rest waits in
+//!   [`StreamOutput::unsent`]. The rest is static bytes of a file, so it may stay there after its
+//!   stream has ended.
+//! - Bodies leave buffer space for the head of an answer. So a long body does not delay the heads
+//!   of other answers.
 //!
 //! Implements: RFC 9113 sections 5.2, 6.1 and 6.9.
 
@@ -21,27 +22,27 @@ use crate::outlet::Outlet;
 /// The initial size of a window, in bytes.
 const WINDOW_BYTES: i32 = 65_535;
 
-/// Buffer space that bodies leave free.
+/// The buffer space that bodies leave free, in bytes.
 const RESERVED_BYTES: usize = HEAD_FRAME_BYTES_MAX + 128;
 
-/// A body waits until there is space for this many bytes. Otherwise it would be split into many
-/// short frames.
+/// A body waits until there is space for this many bytes, so that it is not split into many short
+/// frames.
 const PART_BYTES_MIN: usize = 1024;
 
-/// A frame of a body that is shorter than this, and not the last one, is due to the client's small
-/// window.
+/// A DATA frame with fewer bytes is charged to the flood budget, unless it is the last one of the
+/// body. Only a small window of the client makes a frame so short.
 const DRIBBLE_BYTES: u32 = 256;
 
 /// The output of the connection.
 #[derive(Debug)]
 pub(super) struct StreamOutput {
-    /// Bytes of bodies that the client accepts on all streams together.
+    /// The number of body bytes that the client accepts on all streams together.
     window: i32,
-    /// Bytes that it accepts on a new stream.
+    /// The number of body bytes that the client accepts on a new stream.
     initial_window: i32,
     /// The part of the last frame that is not queued.
     unsent: &'static [u8],
-    /// Bytes of bodies sent since the last call of `has_moved`.
+    /// The number of body bytes sent since the last call of `has_moved`.
     moved: u32,
 }
 
@@ -50,11 +51,11 @@ pub(super) struct StreamOutput {
 pub(super) enum SendStep {
     /// The stream is over.
     Done,
-    /// It has sent one frame.
+    /// The stream has sent one frame.
     On,
-    /// It has sent nothing, and waits for the client or the handler.
+    /// The stream has sent nothing, and waits for the client or the handler.
     Waits,
-    /// It has sent nothing, since the connection has no buffer space.
+    /// The stream has sent nothing, since the connection has no buffer space.
     NoRoom,
 }
 
@@ -67,35 +68,36 @@ impl StreamOutput {
         self.initial_window
     }
 
-    /// Returns the change of every window when the client sets another initial size.
+    /// Sets the initial window that the client asks for. Returns how much the window of every
+    /// stream changes.
     pub(super) fn set_initial_window(&mut self, window: u32) -> i64 {
         let before = self.initial_window;
         self.initial_window = i32::try_from(window).unwrap_or(i32::MAX);
         i64::from(self.initial_window) - i64::from(before)
     }
 
-    /// Errors: the window would exceed its maximum.
+    /// Opens the window of the connection by `bytes`. Errors: the window would exceed its maximum.
     pub(super) fn open_window(&mut self, bytes: u32) -> Result<(), ErrorCode> {
         self.window = widened(self.window, i64::from(bytes)).ok_or(ErrorCode::FlowControlError)?;
         Ok(())
     }
 
-    /// Whether bytes of bodies were sent since the last call.
+    /// Whether body bytes were sent since the last call.
     pub(super) fn has_moved(&mut self) -> bool {
         core::mem::take(&mut self.moved) > 0
     }
 
-    /// Whether a frame was begun and is not ended.
+    /// Whether a frame was begun and is incomplete.
     pub(super) fn is_within_frame(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    /// Whether there is space for any frame that belongs to no body.
+    /// Whether there is space for any frame that is not a DATA frame.
     pub(super) fn has_room(&self, actions: &impl Outlet) -> bool {
         self.unsent.is_empty() && actions.send_room() >= HEAD_FRAME_BYTES_MAX
     }
 
-    /// Queues the rest of the last frame. Returns false if a part is still left.
+    /// Queues the rest of the last frame. Returns false if a part of it is still left.
     pub(super) fn end_frame(&mut self, actions: &mut impl Outlet) -> bool {
         if !self.unsent.is_empty() {
             let sent = actions.send_static(self.unsent);
@@ -105,7 +107,7 @@ impl StreamOutput {
         self.unsent.is_empty()
     }
 
-    /// Lets a stream send one frame, or the head of its response with the first frame of the body.
+    /// Sends one frame of a stream, or the head of its response with the first DATA frame.
     ///
     /// Errors: the client makes us send too many tiny frames.
     pub(super) fn send(
@@ -151,8 +153,8 @@ impl StreamOutput {
         Ok(if is_begun && step != SendStep::Done { SendStep::On } else { step })
     }
 
-    /// Sends `beginning` and a frame of the body, if any of it may be sent. `beginning` is empty
-    /// afterwards. Otherwise it stays as it is.
+    /// Sends `beginning` and a DATA frame, if the windows and the buffer allow one. Then
+    /// `beginning` is empty. Otherwise `beginning` is unchanged.
     pub(super) fn send_body(
         &mut self,
         stream: &mut Stream,
@@ -204,13 +206,13 @@ impl StreamOutput {
         if is_over {
             open.into_iter().for_each(|open| actions.left(open.number));
         }
-        // An open reply may use tiny frames if its handler sets the pace.
+        // If the handler sets the pace of an open reply, short frames are not the client's fault.
         let is_handler_paced = open.is_some_and(|open| !open.is_paced_by_client());
         self.account(count, is_over || is_handler_paced, flood_budget)?;
         Ok(if count > 0 || is_over { SendStep::On } else { SendStep::Waits })
     }
 
-    /// Buffer space for a body, without the head of the frame.
+    /// The buffer space for the payload of a DATA frame, in bytes.
     fn body_room(&self, actions: &impl Outlet) -> usize {
         let room = if self.unsent.is_empty() { actions.send_room() } else { 0 };
         room.saturating_sub(RESERVED_BYTES + FRAME_HEAD_BYTES)
@@ -231,7 +233,7 @@ impl StreamOutput {
         }
     }
 
-    /// Queues `beginning`, which is empty afterwards, and a frame of a body.
+    /// Queues `beginning` and a DATA frame. `beginning` is empty afterwards.
     fn data(
         &mut self,
         stream: u32,
@@ -244,10 +246,7 @@ impl StreamOutput {
         self.window -= length as i32;
         let fits = beginning
             .extend_from_slice(&FrameHead { length, kind: FrameType::Data, flags, stream }.bytes());
-        debug_assert!(
-            fits.is_ok(),
-            "there is room for the head of a frame behind any head of an answer"
-        );
+        debug_assert!(fits.is_ok(), "the head of a frame fits after the head of any answer");
         let sent = actions.send_before(beginning, bytes);
         beginning.clear();
         self.unsent = bytes.get(sent..).unwrap_or_default();
@@ -255,7 +254,7 @@ impl StreamOutput {
     }
 }
 
-/// The window after `by` more bytes are accepted. `None` if it would exceed its maximum.
+/// The window after it has grown by `by` bytes. `None` if it would exceed its maximum.
 pub(super) fn widened(window: i32, by: i64) -> Option<i32> {
     i32::try_from(i64::from(window) + by).ok()
 }
@@ -271,12 +270,12 @@ pub(super) fn send_frame(
     let mut frame = heapless::Vec::<u8, { FRAME_HEAD_BYTES + 8 }>::new();
     frame.extend(FrameHead { length: payload.len() as u32, kind, flags, stream }.bytes());
     let fits = frame.extend_from_slice(payload);
-    debug_assert!(fits.is_ok(), "it is a short one");
+    debug_assert!(fits.is_ok(), "the payload of a short frame has at most 8 bytes");
     actions.send(&frame);
 }
 
-/// An outlet that writes each piece as a DATA frame: for parts of a file with their heads, and for
-/// bytes of a handler.
+/// An outlet that writes each piece as a DATA frame. It is used for parts of a file with their
+/// heads, and for bytes of a handler.
 struct DataFrames<'a, A> {
     output: &'a mut StreamOutput,
     window: &'a mut i32,

@@ -1,4 +1,4 @@
-//! One HTTP/2 connection: its wait points, and what it sends when there is space.
+//! One HTTP/2 connection: its wait points, and its output when there is space.
 //!
 //! `frames.rs` and `requests.rs` handle frames. `streams/handler.rs` handles the requests for
 //! handlers.
@@ -19,15 +19,15 @@ use crate::reply::Reply;
 use crate::session::{HttpWaitsFor, IDLE_TIMEOUT, REQUEST_TIMEOUT, RESPONSE_TIMEOUT};
 use crate::upload::BodyAdmission;
 
-/// Received bytes of bodies after which the window of the connection is opened again: half of its
-/// initial size.
+/// The number of received body bytes after which the window of the connection is opened again: half
+/// of its initial size.
 const RECEIVED_BYTES: u32 = 32 * 1024;
 
-/// Bytes that a connection keeps when a browser uses it.
+/// The number of bytes that a connection of a browser usually keeps.
 const KEPT_BYTES_USUAL: usize = 4 * TABLE_BYTES_MAX;
 
-/// The connection of one client. Its functions are not inlined: most connections use HTTP/1.1, and
-/// its path stays shorter this way.
+/// The connection of one client. Its functions are not inlined, since most connections use
+/// HTTP/1.1. This keeps the code path of HTTP/1.1 shorter.
 #[derive(Debug)]
 pub struct Http2Session {
     pub(super) expect: Expect,
@@ -35,7 +35,7 @@ pub struct Http2Session {
     patience: TimeLimit,
     /// Whether only a part of a request head has arrived.
     pub(super) is_within_head: bool,
-    /// Whether one side has said that no more streams may be opened.
+    /// Whether one side has announced that no more streams may be opened.
     pub(super) is_ending: bool,
     pub(super) decoder: Decoder,
     pub(super) output: StreamOutput,
@@ -43,11 +43,11 @@ pub struct Http2Session {
     pub(super) streams: StreamList,
     /// The last stream that the client has opened.
     pub(super) last_stream: u32,
-    /// Received bytes of bodies since the window of the connection was last opened.
+    /// The number of body bytes received since the window of the connection was last opened.
     pub(super) received: u32,
 }
 
-/// What the session waits for. One variant for each wait point.
+/// What the session waits for. Each variant is a wait point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Expect {
     /// The connection preface of the client.
@@ -56,15 +56,15 @@ pub(super) enum Expect {
     Settings,
     /// Any frame.
     Frame,
-    /// The rest of a frame with a part of a body: bytes of the body, then bytes of padding.
+    /// The rest of a DATA frame: bytes of the body, then bytes of padding.
     Body { stream: u32, bytes: u32, padding: u32, is_last: bool },
     /// The rest of a frame that is skipped.
     Rest(u32),
-    /// Nothing: the session is over.
+    /// The session is over.
     Closed,
 }
 
-/// What the deadline of the client is for.
+/// The reason for the client's deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TimeLimit {
     Idle,
@@ -88,17 +88,17 @@ impl TimeLimit {
     }
 }
 
-/// What a handler function has done with its bytes.
+/// How many bytes a handler function has taken, and what happens next.
 pub(super) enum H2Progress {
-    /// It took this many bytes, and the next handler function may have work.
+    /// The function took this many bytes, and the next handler function may have work.
     AndGoOn(usize),
-    /// It took none, and waits for more of them, or for space.
+    /// The function took no bytes, and waits for this event.
     AndWait(HttpWaitsFor),
 }
 
 impl Http2Session {
-    /// A client has connected and is sent our settings. It sends next. If memory is short, the
-    /// settings turn off header compression with a dynamic table.
+    /// A client has connected. Sends our settings, and then waits for the client. If memory is
+    /// short, the settings forbid the client a dynamic table.
     #[inline(never)]
     pub fn connected(actions: &mut impl Actions) -> Http2Session {
         let own = [
@@ -112,10 +112,10 @@ impl Http2Session {
         ];
         let settings = own.iter().filter_map(|setting| setting.bytes());
         let length = (settings.clone().count() * size_of::<[u8; 6]>()) as u32;
-        let mut said = heapless::Vec::<u8, 32>::new();
-        said.extend(FrameHead { length, kind: FrameType::Settings, flags: 0, stream: 0 }.bytes());
-        settings.for_each(|setting| said.extend(setting));
-        actions.send(&said);
+        let mut frame = heapless::Vec::<u8, 32>::new();
+        frame.extend(FrameHead { length, kind: FrameType::Settings, flags: 0, stream: 0 }.bytes());
+        settings.for_each(|setting| frame.extend(setting));
+        actions.send(&frame);
         actions.set_deadline(Some(IDLE_TIMEOUT));
         Http2Session {
             expect: Expect::Preface,
@@ -132,8 +132,8 @@ impl Http2Session {
         }
     }
 
-    /// Bytes of memory that the client makes the server keep, including the session. Not included:
-    /// the bodies of replies, and the memory that was admitted for the bodies of requests.
+    /// The memory that the client makes the server keep, in bytes, including the session. Not
+    /// included: the bodies of replies, and the memory that was admitted for request bodies.
     pub fn kept_bytes(&self) -> usize {
         size_of::<Http2Session>() + self.decoder.memory_bytes() + self.streams.kept_bytes()
     }
@@ -144,13 +144,13 @@ impl Http2Session {
         growth == 0 || actions.may_keep(self.kept_bytes() + growth)
     }
 
-    /// The client makes the server keep more than its share, so the connection ends.
+    /// Ends the connection, since the client makes the server keep more than its share of memory.
     #[cold]
     pub fn overdrawn(&mut self, actions: &mut impl Actions) {
         self.end(ErrorCode::EnhanceYourCalm, actions);
     }
 
-    /// What must happen before it is useful to offer bytes.
+    /// The event that must happen before offering bytes is useful.
     pub fn waits_for(&self) -> HttpWaitsFor {
         self.waits_for
     }
@@ -160,13 +160,14 @@ impl Http2Session {
         self.streams.is_empty()
     }
 
-    /// Bytes have arrived, or there may be space now. Returns the number of bytes that were taken.
-    /// Offer the rest again, with the bytes that follow it. The rest is at most
+    /// Bytes have arrived, or there may be space now. Returns the number of bytes that the session
+    /// took. Offer the rest again, with the bytes that follow it. The rest is at most
     /// [`crate::HEAD_BYTES_MAX`] bytes, unless the session waits for space or for the handler.
     #[inline(never)]
     pub fn bytes_arrived(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
         if self.expect == Expect::Closed {
-            // Unread bytes would make TCP send a reset, which could overtake what was sent.
+            // All bytes are taken: unread bytes would make TCP send a reset, which could overtake
+            // our last frames.
             return bytes.len();
         }
         let last_stream = self.last_stream;
@@ -202,7 +203,7 @@ impl Http2Session {
         taken
     }
 
-    /// Takes frames as long as there are complete ones.
+    /// Takes frames until the next frame is incomplete or must wait.
     fn take(
         &mut self,
         bytes: &[u8],
@@ -251,13 +252,13 @@ impl Http2Session {
         if !self.output.end_frame(actions) {
             return Ok(SendStep::NoRoom);
         }
-        let is_told = self.tell_of_received(actions);
+        let has_told_all = self.tell_of_received(actions);
         let step = self.streams.send_on(&mut self.output, &mut self.flood_budget, actions)?;
-        Ok(if is_told { step } else { SendStep::NoRoom })
+        Ok(if has_told_all { step } else { SendStep::NoRoom })
     }
 
-    /// Opens the windows again for bytes that were received. Returns false if there is no space to
-    /// do so.
+    /// Opens the windows again for received bytes. Returns false if there is too little buffer
+    /// space for all window updates.
     fn tell_of_received(&mut self, actions: &mut impl Actions) -> bool {
         let is_due = self.received >= RECEIVED_BYTES;
         let has_room = !is_due || self.output.has_room(actions);
@@ -269,9 +270,9 @@ impl Http2Session {
         has_room && has_told_all
     }
 
-    /// Resets a stream with this error code.
+    /// Resets a stream with the error `code`.
     ///
-    /// Errors: there is no space to do so. That happens only if it is done too often.
+    /// Errors: there is no space for the frame. That happens only after too many resets.
     pub(super) fn reset(
         &mut self,
         stream: u32,
@@ -286,13 +287,14 @@ impl Http2Session {
         Ok(())
     }
 
-    /// Bytes of replies that the session holds until the client has taken them.
+    /// The number of bytes of replies that the session holds until the client has taken them.
     pub fn held_bytes(&self) -> usize {
         self.streams.held_bytes()
     }
 
-    /// The reply to the request that is with the handler. It is sent when the session is offered
-    /// bytes, or none. The client may have reset the stream meanwhile.
+    /// Takes the handler's reply to the request that is with the handler. The session sends it when
+    /// bytes are next offered, even if these are none. If the client has reset the stream, the
+    /// reply is dropped.
     #[cold]
     #[inline(never)]
     pub fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
@@ -300,10 +302,10 @@ impl Http2Session {
         self.renew_patience(actions);
     }
 
-    /// The handler wants the body of the request, within the limit of the admission. A longer body
-    /// gets a 413 response. Without a number, [`Actions::body_arrived`] passes the body on when it
-    /// is complete and its turn has come. With a number, [`Actions::piece_arrived`] passes it on in
-    /// pieces, and [`Actions::pieces_ended`] passes on the last one in its turn.
+    /// The handler admits the body of the request, up to the limit of `admission`. A longer body
+    /// gets a 413 response. An admission without a number gets the complete body in its turn, by
+    /// [`Actions::body_arrived`]. An admission with a number gets pieces by
+    /// [`Actions::piece_arrived`], and the last piece in its turn by [`Actions::pieces_ended`].
     #[cold]
     #[inline(never)]
     pub fn admitted(&mut self, admission: BodyAdmission, actions: &mut impl Actions) {
@@ -311,7 +313,7 @@ impl Http2Session {
         self.renew_patience(actions);
     }
 
-    /// The handler has taken a piece of the body with this number, so more may arrive.
+    /// The handler has taken a piece of the body `number`, so more bytes may arrive.
     #[cold]
     #[inline(never)]
     pub fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) {
@@ -320,15 +322,15 @@ impl Http2Session {
         }
     }
 
-    /// The handler gives more for the open reply with this number. It is sent when the session is
-    /// offered bytes, or none.
+    /// Adds bytes from the handler to the open reply `number`. The session sends them when bytes
+    /// are next offered, even if these are none.
     #[cold]
     #[inline(never)]
     pub fn continue_reply(&mut self, number: u64, bytes: &[u8]) {
         self.streams.continue_reply(number, bytes);
     }
 
-    /// The handler ends this open reply.
+    /// The handler ends the open reply `number`.
     #[cold]
     #[inline(never)]
     pub fn end_reply(&mut self, number: u64, end: ReplyEnd, actions: &mut impl Actions) {
@@ -363,7 +365,7 @@ impl Http2Session {
         }
     }
 
-    /// The client will send no more, or the connection is lost.
+    /// The client sends no more bytes, or the connection is lost.
     #[inline(never)]
     pub fn peer_closed(&mut self, actions: &mut impl Actions) {
         if self.expect != Expect::Closed {
@@ -397,7 +399,7 @@ impl Http2Session {
         actions.close();
     }
 
-    /// The client gets the full time again, since it had to wait for the handler.
+    /// Gives the client the full time again, since the client had to wait for the handler.
     fn renew_patience(&mut self, actions: &mut impl Actions) {
         if self.expect != Expect::Closed {
             self.patience = self.patience_due();
@@ -405,9 +407,8 @@ impl Http2Session {
         }
     }
 
-    /// Sets the deadline for what the client must do next. Slow bytes do not extend it. Only
-    /// progress does: the client takes a part of a response, or sends much of a body that is
-    /// wanted.
+    /// Sets the deadline for the client's next step. Single bytes do not extend it. Only progress
+    /// does: the client takes a part of a response, or sends enough bytes of an admitted body.
     fn set_patience(&mut self, has_asked: bool, actions: &mut impl Actions) {
         let has_moved = self.output.has_moved();
         let has_brought = self.streams.has_brought();

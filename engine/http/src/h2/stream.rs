@@ -1,8 +1,8 @@
-//! One stream, as long as it waits for something. Most requests are answered at once and never get
-//! an entry here.
+//! A stream that waits for something. Most requests are answered at once, and their streams never
+//! get an entry.
 //!
-//! Implements: RFC 9113 section 5.1. Only the states in which the server waits for something are
-//! kept. If a stream has no entry and its number was used, it is closed.
+//! Implements: RFC 9113 section 5.1. A stream has an entry only while the server waits for
+//! something. A stream whose number was used and that has no entry is closed.
 
 use alloc::boxed::Box;
 
@@ -16,27 +16,27 @@ use crate::upload::BodyAdmission;
 
 use super::handler_stream::HandlerStream;
 
-/// The most streams of one client. Streams that wait for space or windows count.
+/// The maximum number of streams of one client, including streams that wait for space or windows.
 pub(super) const STREAMS_MAX: usize = 100;
 
 /// A stream that waits.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) id: u32,
-    /// Bytes that the client accepts on the stream. Negative if the client has reduced the initial
-    /// size.
+    /// The number of bytes that the client accepts on the stream. It can be negative after the
+    /// client has reduced the initial window.
     pub(super) window: i32,
     pub(super) expect: Expect,
-    /// Whether the client may still send bytes that are dropped.
+    /// Whether the client may still send a body, which is dropped.
     pub(super) is_unread: bool,
 }
 
-/// What a stream waits for. One variant for each wait point.
+/// What a stream waits for. Each variant is a wait point.
 #[derive(Debug)]
 pub(super) enum Expect {
     /// The rest of a request body, of which `came` bytes have arrived. Then the answer is sent.
     Body { answer: Box<PendingResponse>, length: Option<u64>, came: u64 },
-    /// Its turn to be passed to the handler, or to pass on its body.
+    /// The turn of its request, or of its complete body, to be passed to the handler.
     Turn(Box<HandlerStream>),
     /// The handler's reply.
     Us(Box<HandlerStream>),
@@ -44,23 +44,23 @@ pub(super) enum Expect {
     Upload(Box<HandlerStream>),
     /// Space for the head of its response.
     Room(Box<PendingResponse>),
-    /// Windows and space for the rest of the response body. If no body is left, space for the frame
-    /// that ends it.
+    /// Window and space for the rest of the response body. If no byte is left, space for the empty
+    /// frame that ends the body.
     Window(OutgoingBody),
     /// Space for the frame that resets the stream with this code.
     Reset(ErrorCode),
 }
 
-/// What the client may still send on a stream.
+/// The frames that the client may still send on a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ClientHalf {
     /// The rest of its request, which the server awaits.
     Open,
-    /// The rest of its request. The handler has not decided whether it is wanted.
+    /// The rest of its request. The handler has not decided whether to admit it.
     Undecided,
     /// The rest of its request, which is dropped.
     Unread,
-    /// Nothing.
+    /// No frames.
     Closed,
 }
 
@@ -96,7 +96,7 @@ impl Stream {
         is_right
     }
 
-    /// Its request for a handler, if there is no reply yet.
+    /// The request for a handler, if the handler has not replied yet.
     pub(super) fn handler_stream(&self) -> Option<&HandlerStream> {
         match &self.expect {
             Expect::Turn(handler_stream)
@@ -115,8 +115,8 @@ impl Stream {
         }
     }
 
-    /// Whether the next step is the client's: to send the rest of a body. False while the handler
-    /// holds a piece of it.
+    /// Whether the stream waits for the client to send the rest of a body. False while the handler
+    /// holds a piece of the body.
     pub(super) fn is_to_be_sent(&self) -> bool {
         self.client_half() == ClientHalf::Open
             && !self.handler_stream().is_some_and(HandlerStream::is_with_handler)
@@ -127,7 +127,7 @@ impl Stream {
         self.handler_stream().and_then(HandlerStream::admitted)
     }
 
-    /// Bytes of memory that its response holds until it is sent.
+    /// The size of the handler's bytes that the response holds until they are sent.
     pub(super) fn own_bytes(&self) -> usize {
         match &self.expect {
             Expect::Room(answer) => answer.own_bytes(),
@@ -136,8 +136,8 @@ impl Stream {
         }
     }
 
-    /// Bytes of memory that it takes in addition to its place in the list. Not included: those
-    /// bytes, and what was admitted.
+    /// The memory of the stream in bytes, without its entry in the list, [`Stream::own_bytes`], and
+    /// the admitted memory of a body.
     pub(super) fn kept_bytes(&self) -> usize {
         match &self.expect {
             Expect::Body { answer, .. } | Expect::Room(answer) => answer.kept_bytes(),
@@ -149,7 +149,7 @@ impl Stream {
         }
     }
 
-    /// Whether the next step is the client's: to take a part of a response.
+    /// Whether the stream waits for the client to take a part of a response.
     pub(super) fn is_to_be_taken(&self) -> bool {
         match &self.expect {
             Expect::Window(outgoing) => !outgoing.is_silent(),

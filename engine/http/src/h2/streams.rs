@@ -1,10 +1,10 @@
-//! The streams of a connection that wait, and which of them sends next.
+//! The waiting streams of a connection, and the order in which they send.
 //!
 //! `streams/handler.rs` passes requests to handlers, and `streams/open.rs` handles their open
 //! replies.
 //!
-//! Invariant: each admission and each open reply of a stream is given back once, when the stream is
-//! removed.
+//! Invariant: each admission and each open reply of a stream is given back exactly once, at the
+//! latest when the stream is removed.
 
 mod handler;
 mod open;
@@ -22,26 +22,28 @@ use crate::actions::Actions;
 pub(crate) use handler::UNSENT_BYTES_MAX;
 pub(crate) use handler::WAITING_BYTES_MAX;
 
-/// The list keeps memory for this many streams when it becomes empty.
+/// When the list becomes empty, it keeps memory for this many streams.
 const STREAMS_KEPT: usize = 4;
 
-/// Recent streams that we reset. Frames for them may still be in flight.
+/// The number of our last resets that are recorded. Frames for these streams may still be in
+/// flight.
 const RESET_STREAMS: usize = 8;
 
-/// The streams that wait for something.
+/// The waiting streams.
 #[derive(Debug)]
 pub(super) struct StreamList {
     /// The oldest stream first.
     list: Vec<Stream>,
     /// The index of the stream that sends next.
     turn: usize,
-    /// The last streams that we reset.
+    /// The numbers of the streams that we reset last.
     reset: [u32; RESET_STREAMS],
-    /// The stream that has its request with the handler. The stream may be over already.
+    /// The stream whose request is with the handler. The stream may already have ended.
     asking: Option<u32>,
     /// Whether a request may wait for its turn.
     has_waiting_requests: bool,
-    /// Whether enough of a wanted body has arrived to give its sender the full time again.
+    /// Whether enough bytes of an admitted body have arrived to give its sender the full time
+    /// again.
     has_brought: bool,
     /// Whether a window update of a stream may be due.
     has_untold: bool,
@@ -76,7 +78,7 @@ impl StreamList {
         self.list.iter_mut().find(|stream| stream.id == id)
     }
 
-    /// `None` if the stream has no entry.
+    /// The client's half of a stream. `None` if the stream has no entry.
     pub(super) fn client_half(&self, id: u32) -> Option<ClientHalf> {
         self.list.iter().find(|stream| stream.id == id).map(Stream::client_half)
     }
@@ -87,19 +89,19 @@ impl StreamList {
         self.list.push(stream);
     }
 
-    /// Bytes of memory that the streams take, without the bodies of replies and what was admitted.
+    /// The memory of the streams in bytes, without the bodies of replies and the admitted memory.
     pub(super) fn kept_bytes(&self) -> usize {
         let of_streams = self.list.iter().map(Stream::kept_bytes).sum::<usize>();
         self.list.capacity() * size_of::<Stream>() + of_streams
     }
 
-    /// Bytes by which the list would grow for one more stream.
+    /// The number of bytes by which the list would grow for one more stream.
     pub(super) fn growth_bytes(&self) -> usize {
         let has_place = self.list.len() < self.list.capacity();
         if has_place { 0 } else { self.list.capacity().max(STREAMS_KEPT) * size_of::<Stream>() }
     }
 
-    /// Bytes of memory of the requests that wait.
+    /// The memory of the requests without a reply, in bytes.
     pub(super) fn asked_bytes(&self) -> usize {
         self.list
             .iter()
@@ -118,13 +120,14 @@ impl StreamList {
         self.asking.is_some()
     }
 
-    /// Whether enough of a body has arrived since the last call to give its sender the full time
-    /// again.
+    /// Whether enough bytes of a body have arrived since the last call to give its sender the full
+    /// time again.
     pub(super) fn has_brought(&mut self) -> bool {
         core::mem::take(&mut self.has_brought)
     }
 
-    /// The client has set another initial window.
+    /// Changes the windows of all streams by `by` bytes, since the client has set another initial
+    /// window.
     ///
     /// Errors: a window would exceed its maximum.
     pub(super) fn widen(&mut self, by: i64) -> Result<(), ErrorCode> {
@@ -159,8 +162,8 @@ impl StreamList {
         Ok(SendStep::Waits)
     }
 
-    /// All of the response of the stream at this place is queued. If the client may still send on
-    /// it, the stream is reset.
+    /// The whole response of the stream at this place is queued. Resets the stream if the client
+    /// may still send a body on it. Otherwise removes it.
     fn stream_done(&mut self, place: usize, actions: &mut impl Actions) {
         let Some(stream) = self.list.get_mut(place) else { return };
         if core::mem::take(&mut stream.is_unread) {
@@ -174,27 +177,27 @@ impl StreamList {
         self.forget(place, actions);
     }
 
-    /// The client has reset this stream.
+    /// Removes a stream that the client has reset.
     pub(super) fn remove(&mut self, id: u32, actions: &mut impl Actions) {
         if let Some(place) = self.list.iter().position(|stream| stream.id == id) {
             self.forget(place, actions);
         }
     }
 
-    /// We have reset this stream.
+    /// Removes a stream that we reset, and records the reset.
     pub(super) fn reset(&mut self, id: u32, actions: &mut impl Actions) {
         self.remove(id, actions);
         self.remember_reset(id);
     }
 
-    /// The connection is over, and all streams with it.
+    /// Removes all streams, since the connection is over.
     pub(super) fn all_left(&mut self, actions: &mut impl Actions) {
         for stream in core::mem::take(&mut self.list) {
             left(&stream, actions);
         }
     }
 
-    /// The stream at this place is over.
+    /// Removes the stream at this place.
     fn forget(&mut self, place: usize, actions: &mut impl Actions) {
         if place < self.list.len() {
             left(&self.list.remove(place), actions);

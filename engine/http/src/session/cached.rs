@@ -1,5 +1,5 @@
-//! Requests that repeat earlier ones. Their responses are cached, and a response that is asked for
-//! often within a second is already prepared.
+//! Requests with the same bytes as an earlier request. Their responses are cached, and frequently
+//! requested responses are already prepared.
 
 use super::{Expect, HttpWaitsFor, Session, exchange};
 use crate::actions::Actions;
@@ -9,7 +9,7 @@ use crate::response::ResponseHead;
 use crate::response_cache::{CachedFile, PlaceNumber};
 
 impl Session {
-    /// A request has the same bytes as one in the cache.
+    /// A request has arrived whose head is in the cache.
     pub(super) fn cached_request_arrived(
         &mut self,
         head: &[u8],
@@ -30,8 +30,8 @@ impl Session {
         }
     }
 
-    /// Sends the prepared response, or prepares it now if that is worthwhile. Returns whether it
-    /// was sent.
+    /// Sends the prepared response. Prepares it first if it was already requested in the same
+    /// second. Returns whether it was sent.
     fn respond_at_once(
         &mut self,
         page: CachedFile,

@@ -1,8 +1,8 @@
-//! Requests for a handler on an HTTP/1.1 connection: one at a time, since nothing after a request
-//! is read before its reply.
+//! Requests for a handler on an HTTP/1.1 connection. The session reads no bytes after a request
+//! until the reply, so one request at a time is with the handler.
 //!
-//! A body stays in the caller's buffer until its sender is admitted. Then `100 Continue` is sent if
-//! the client waits for it, and the body is kept.
+//! A body stays in the caller's buffer until its sender is admitted. Then the session sends
+//! `100 Continue` if the client waits for it, and keeps the body.
 
 use alloc::boxed::Box;
 
@@ -17,16 +17,16 @@ use crate::upload::{ArrivingBody, BodyAdmission, PIECE_BYTES};
 
 use super::{Expect, HandlerProgress, HttpWaitsFor, REQUEST_TIMEOUT, RESPONSE_TIMEOUT, Session};
 
-/// Bytes that chunk framing may take, in addition to as many as the content has.
+/// Bytes that chunk framing may take, in addition to the length of the content.
 const FRAMING_BYTES_MAX: u64 = 1024;
 
-/// Bytes of a body after which its sender gets the full time again.
+/// After this many bytes of a body, its sender gets the full time again.
 pub(crate) const STRIDE_BYTES: usize = PIECE_BYTES;
 
-/// The interim response for a client that waits before it sends its body (RFC 9110 section 15.2.1).
+/// The interim response to a client that waits before it sends its body (RFC 9110 section 15.2.1).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// A request without a reply.
+/// A request whose handler has not replied yet.
 #[derive(Debug)]
 pub(super) struct Request {
     asked: Box<QueuedRequest>,
@@ -34,7 +34,7 @@ pub(super) struct Request {
     waits: Waits,
 }
 
-/// A request while its body arrives.
+/// A request whose body is arriving.
 #[derive(Debug)]
 pub(super) struct Coming {
     request: Request,
@@ -87,7 +87,8 @@ impl Session {
         }
     }
 
-    /// The reply to the request. It is sent when the session is offered bytes, or none.
+    /// Takes the handler's reply to the request. The session sends it when bytes are next offered,
+    /// even if these are none.
     #[cold]
     #[inline(never)]
     pub fn replied(&mut self, reply: Reply, actions: &mut impl Actions) {
@@ -101,8 +102,8 @@ impl Session {
         self.reply_is_due(*request, answer, actions);
     }
 
-    /// Bytes of memory that the client makes the server keep. Not included: the session itself, the
-    /// bodies of replies, and the memory that was admitted for the bodies of requests.
+    /// The memory that the client makes the server keep, in bytes. Not included: the session
+    /// itself, the bodies of replies, and the memory that was admitted for request bodies.
     pub fn kept_bytes(&self) -> usize {
         let waits = match &self.expect {
             Expect::Body { answer, .. } | Expect::Reply { answer, .. } => answer.kept_bytes(),
@@ -127,7 +128,7 @@ impl Session {
         }
     }
 
-    /// Bytes of replies that the session holds until the client has taken them.
+    /// The number of bytes of replies that the session holds until the client has taken them.
     pub fn held_bytes(&self) -> usize {
         match &self.expect {
             Expect::Reply { answer, .. } => answer.own_bytes(),
@@ -147,7 +148,8 @@ impl Session {
         self.waits_for = HttpWaitsFor::Bytes;
     }
 
-    /// There may be space now for the head of a reply. A late reply must still not be sent in part.
+    /// There may be space now for the head of a reply. Even a late reply is sent only with its
+    /// whole head.
     pub(super) fn reply_goes_out(&mut self, actions: &mut impl Actions) -> HandlerProgress {
         if actions.send_room() < RESPONSE_HEAD_BYTES_MAX {
             return HandlerProgress::AndWait(0, HttpWaitsFor::SendRoom);
@@ -160,11 +162,11 @@ impl Session {
         HandlerProgress::AndGoOn(0)
     }
 
-    /// The handler wants the body of the request, within the limit of the admission. A longer body
-    /// gets a 413 response. The body is passed on when the session is offered bytes, or none.
-    /// Without a number it is passed on when it is complete, by [`Actions::body_arrived`]. With a
-    /// number it is passed on in pieces, by [`Actions::piece_arrived`] and
-    /// [`Actions::pieces_ended`].
+    /// The handler admits the body of the request, up to the limit of `admission`. A longer body
+    /// gets a 413 response. The session continues to read when bytes are next offered, even if
+    /// these are none. An admission without a number gets the complete body, by
+    /// [`Actions::body_arrived`]. An admission with a number gets pieces, by
+    /// [`Actions::piece_arrived`] and [`Actions::pieces_ended`].
     #[cold]
     #[inline(never)]
     pub fn admitted(&mut self, admission: BodyAdmission, actions: &mut impl Actions) {
@@ -186,7 +188,7 @@ impl Session {
         self.waits_for = HttpWaitsFor::Bytes;
     }
 
-    /// The handler has taken a piece of the body with this number, so more may arrive.
+    /// The handler has taken a piece of the body `number`, so more bytes may arrive.
     #[cold]
     #[inline(never)]
     pub fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) {
@@ -198,7 +200,7 @@ impl Session {
         }
     }
 
-    /// Bytes of an admitted body.
+    /// Bytes of an admitted body have arrived.
     pub(super) fn upload_arrived(
         &mut self,
         bytes: &[u8],
@@ -268,7 +270,7 @@ impl Session {
         }
     }
 
-    /// A body that was arriving is of no use any more.
+    /// Gives up a body that was arriving, since the connection ends.
     pub(super) fn upload_given_up(&mut self, actions: &mut impl Actions) {
         if let Expect::Upload(coming) = &self.expect {
             coming.upload.admission().give_up(actions);

@@ -1,7 +1,7 @@
 //! An open reply on an HTTP/1.1 connection.
 //!
-//! If the handler sets the pace, no other request is read on the connection, which ends with the
-//! reply. If the client sets the pace, the next request waits until the reply is over.
+//! If the handler sets the pace, the session reads no other request, and the connection ends with
+//! the reply. If the client sets the pace, the next request waits until the reply is over.
 
 use crate::actions::Actions;
 use crate::open_reply::{ReplyEnd, ReplyPace};
@@ -10,8 +10,8 @@ use crate::types::After;
 use super::{Expect, HandlerProgress, HttpWaitsFor, IDLE_TIMEOUT, RESPONSE_TIMEOUT, Session};
 
 impl Session {
-    /// The handler gives more for the open reply with this number. It is sent when the session is
-    /// offered bytes, or none.
+    /// Adds bytes from the handler to the open reply `number`. The session sends them when bytes
+    /// are next offered, even if these are none.
     #[cold]
     #[inline(never)]
     pub fn continue_reply(&mut self, number: u64, bytes: &[u8]) {
@@ -26,7 +26,7 @@ impl Session {
         }
     }
 
-    /// The handler ends this open reply.
+    /// The handler ends the open reply `number`.
     #[cold]
     #[inline(never)]
     pub fn end_reply(&mut self, number: u64, end: ReplyEnd, actions: &mut impl Actions) {
@@ -38,8 +38,8 @@ impl Session {
         }
     }
 
-    /// There may be something to send, or space for it. The client may also have sent bytes, which
-    /// are dropped.
+    /// The open reply may have bytes to send, or there may be space for them. If the handler sets
+    /// the pace, bytes from the client are dropped.
     pub(super) fn more_goes_out(
         &mut self,
         came: usize,
@@ -80,7 +80,8 @@ impl Session {
         HandlerProgress::AndWait(came, HttpWaitsFor::SendRoom)
     }
 
-    /// The client has taken all bytes. It has no deadline while it waits for the handler.
+    /// The client has taken all bytes, so the handler is asked for more. The client has no deadline
+    /// while it waits for the handler.
     fn more_is_asked_for(&mut self, actions: &mut impl Actions) -> HandlerProgress {
         if let Some(number) = self.outgoing.ask() {
             actions.set_deadline(None);
@@ -89,8 +90,8 @@ impl Session {
         HandlerProgress::AndWait(0, HttpWaitsFor::Us)
     }
 
-    /// The bytes to send if nothing was sent for a while, to show the client that we are still
-    /// there.
+    /// The bytes to send if the open reply was silent for too long, to find out whether the client
+    /// is still connected.
     pub(super) fn sign_of_life_is_due(&self) -> Option<&'static [u8]> {
         match self.outgoing.open_reply()?.pace {
             ReplyPace::Handler { sign_of_life, .. } if self.outgoing.is_silent() => {
@@ -107,7 +108,7 @@ impl Session {
         }
     }
 
-    /// The connection is over. So its open reply, if there is or will be one, has no reader.
+    /// The connection is over. Reports the end of its open reply, which may not have begun yet.
     pub(super) fn listener_left(&mut self, actions: &mut impl Actions) {
         self.open_number().into_iter().for_each(|number| actions.left(number));
     }

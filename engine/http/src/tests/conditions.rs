@@ -52,13 +52,13 @@ fn conditions_are_evaluated_in_rfc_order() {
     assert_eq!(
         get("/hello.txt", &["If-None-Match: \"other\"", newer]).status,
         200,
-        "the tag decides"
+        "the entity tag takes precedence over the date"
     );
     let older = "If-Unmodified-Since: Sat, 05 Nov 1994 00:00:00 GMT";
     assert_eq!(
         get("/hello.txt", &[&format!("If-Match: {tag}"), older]).status,
         200,
-        "the tag decides"
+        "the entity tag takes precedence over the date"
     );
     assert_eq!(get("/hello.txt", &["If-Match: \"other\"", "If-None-Match: *"]).status, 412);
     assert_eq!(get("/nothing", &["If-None-Match: *"]).status, 404);

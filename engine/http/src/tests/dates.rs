@@ -1,4 +1,4 @@
-//! Dates that clients write, compared with the crate `httpdate`.
+//! Dates that clients send. The parser is compared with the crate `httpdate`.
 
 use core::time::Duration;
 
@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_breaks_it(text in proptest::collection::vec(any::<u8>(), 0..40)) {
+    fn no_text_breaks_the_date_parser(text in proptest::collection::vec(any::<u8>(), 0..40)) {
         parse(&text);
     }
 }

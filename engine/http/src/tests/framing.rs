@@ -1,4 +1,4 @@
-//! The end of a request is never guessed.
+//! Body framing: the end of a request is never guessed.
 
 use super::world::{Talk, request};
 use std::format;
@@ -13,7 +13,8 @@ fn answers(bytes: &[u8]) -> (Vec<u16>, bool) {
     (statuses, talk.world.closed)
 }
 
-/// The same for a request with these fields and this body, followed by a plain request.
+/// The statuses for a request with these fields and this body, which a simple GET follows. Also
+/// whether the connection is closed afterwards.
 fn followed(fields: &[&str], body: &str) -> (Vec<u16>, bool) {
     let head = [&["GET / HTTP/1.1"], fields].concat();
     let text = request(&head) + body + &request(&["GET /hello.txt HTTP/1.1"]);

@@ -1,4 +1,4 @@
-//! Requests for a handler over HTTP/1.1: their content, and when a body is taken.
+//! Requests for a handler over HTTP/1.1: their content, and the admission of bodies.
 
 use std::string::ToString;
 use std::vec::Vec;
@@ -23,7 +23,7 @@ fn text(status: Status, text: &str) -> Reply {
     Reply::text(status, text.to_string())
 }
 
-/// A connection that has received these bytes, with its request admitted.
+/// A connection that has received `bytes`. The handler has admitted the body of the request.
 fn admitted(bytes: &[u8]) -> Talk {
     let mut talk = Talk::new();
     talk.arrive(bytes);
@@ -138,7 +138,7 @@ fn no_byte_of_a_body_is_taken_before_it_is_admitted() {
     assert_eq!(
         talk.session.bytes_arrived(b"certificate", &mut talk.world),
         0,
-        "it stays in the caller's buffer"
+        "the body stays in the caller's buffer"
     );
     assert_eq!(talk.world.deadline, None, "a client that waits for the handler has no deadline");
     talk.admit(11);
@@ -148,7 +148,7 @@ fn no_byte_of_a_body_is_taken_before_it_is_admitted() {
     assert_eq!((talk.world.bodies.concat(), talk.world.admitted), (b"certificate".to_vec(), 0));
     assert_eq!(
         talk.world.asked[0], talk.world.asked[1],
-        "the request is passed once more with its body"
+        "the request is passed again with its body"
     );
     assert_eq!((talk.session.waits_for(), talk.world.deadline), (HttpWaitsFor::Us, None));
     assert!(talk.world.said.is_empty(), "no response is sent before the handler has replied");
@@ -156,10 +156,10 @@ fn no_byte_of_a_body_is_taken_before_it_is_admitted() {
     let responses = talk.responses(|_| false);
     assert_eq!((responses[0].status, responses[0].text()), (200, "taken\n"));
     assert_eq!(responses[0].field("cache-control"), Some("no-store"));
-    assert_eq!(responses[1].body, HELLO, "the connection goes on");
+    assert_eq!(responses[1].body, HELLO, "the connection stays open");
     assert_eq!(talk.world.log[0], ("POST".to_string(), "/app/form".to_string(), 200, 6));
     let mut talk = admitted(&post(&[]));
-    assert_eq!(talk.world.bodies, [b""], "a missing body is passed on as an empty one");
+    assert_eq!(talk.world.bodies, [b""], "a missing body is passed on as an empty body");
     talk.reply(text(Status::Ok, ""));
     assert_eq!(status(&mut talk), 200);
 }

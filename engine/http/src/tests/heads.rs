@@ -1,12 +1,12 @@
-//! Heads of requests, parsed here and by `httparse`, a widely used parser.
+//! Heads of requests. Our parser is compared with `httparse`, a widely used parser.
 
 use crate::head::{FieldBuffer, FieldName, RequestHead, Start, Version, start};
 use crate::types::Status;
 use proptest::prelude::*;
 use std::vec::Vec;
 
-/// The parts of a head that are compared: method, target, version, length, and the fields that are
-/// kept.
+/// The parts of a head that are compared: method, target, version, length, and the fields with a
+/// [`FieldName`].
 type Read<'a> = (&'a [u8], &'a [u8], Version, usize, Vec<(FieldName, &'a [u8])>);
 
 const NAMES: [(&str, FieldName); 14] = [
@@ -34,7 +34,7 @@ fn ours(bytes: &[u8]) -> Result<Read<'_>, Status> {
     Ok((head.method, head.target, head.version, head.length, fields))
 }
 
-/// Parses with `httparse`, which is given only whole heads with correct line ends.
+/// Parses with `httparse`, which gets only whole heads with correct line ends.
 fn theirs(bytes: &[u8]) -> Result<Read<'_>, Status> {
     if start(bytes, 0) != Start::Whole {
         return Err(Status::BadRequest);

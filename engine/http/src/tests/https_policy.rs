@@ -1,4 +1,4 @@
-//! HTTPS policy: plaintext requests are redirected, and responses over TLS say so.
+//! HTTPS policy: redirections of plaintext requests, and the field `Strict-Transport-Security`.
 
 use super::world::{Response, Talk};
 use crate::HttpsPolicy;

@@ -1,5 +1,5 @@
-//! Memory that a client of HTTP/1.1 makes the server keep: it is measured, and bounded by the
-//! client's share.
+//! The memory that an HTTP/1.1 client makes the server keep. The session reports it, and the
+//! client's share limits it.
 
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -14,12 +14,15 @@ fn question(cookie_bytes: usize) -> String {
     request(&["GET /app/page HTTP/1.1", &cookie])
 }
 
-/// Checks that the session reports at least the memory that it holds, and not much more.
+/// Checks that the session reports the memory that it holds, or slightly more.
 fn assert_is_told(talk: Talk, what: &str) {
-    let told = talk.session.kept_bytes() + talk.session.held_bytes();
+    let reported = talk.session.kept_bytes() + talk.session.held_bytes();
     let Talk { session, .. } = talk;
     let held = measure(|| drop(session)).bytes_current.unsigned_abs() as usize;
-    assert!(held <= told && told <= 2 * held + 1024, "{what}: {held} bytes are held, {told} told");
+    assert!(
+        held <= reported && reported <= 2 * held + 1024,
+        "{what}: {held} bytes are held, {reported} are reported"
+    );
 }
 
 #[test]

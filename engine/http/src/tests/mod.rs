@@ -1,4 +1,4 @@
-//! The promises of the crate, each with a test.
+//! Tests of the crate, through sessions in a test world.
 
 mod conditions;
 mod dates;

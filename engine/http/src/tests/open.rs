@@ -1,4 +1,4 @@
-//! Open replies over HTTP/1.1 and HTTP/2.
+//! Open replies at the pace of the handler, over HTTP/1.1 and HTTP/2.
 
 use std::vec::Vec;
 
@@ -42,7 +42,10 @@ fn listening_in_two() -> Client {
     client.arrive(&get(1, "/app/news"));
     client.reply(reply(7));
     let frames = client.frames();
-    assert!(frames.iter().all(|frame| frame.flags & flags::END_STREAM == 0), "it stays open");
+    assert!(
+        frames.iter().all(|frame| frame.flags & flags::END_STREAM == 0),
+        "the stream stays open"
+    );
     assert_eq!(frames.last().expect("a body").payload, b"first\n");
     client
 }
@@ -67,7 +70,7 @@ fn an_open_reply_lasts_until_its_handler_ends_it() {
     client.arrive(b"");
     assert_eq!(client.frames().last().expect("more").payload, b"second\n");
     assert_eq!(client.session.held_bytes(), 0);
-    // Other requests are answered meanwhile.
+    // Other requests are answered while the reply is open.
     assert_eq!(client.ask(3, "GET", "/hello.txt", &[]).status(), "200");
     client.session.end_reply(7, ReplyEnd::Whole, &mut client.world);
     client.arrive(b"");
@@ -94,7 +97,7 @@ fn a_silent_open_reply_sends_signs_of_life() {
         client.arrive(b"");
         assert_eq!(client.frames().last().expect("a sign").payload, b":\n\n");
     }
-    // A handler that sets the pace may send little at a time, as often as it likes.
+    // A handler that sets the pace may send any number of short frames.
     for _ in 0..5000 {
         client.session.continue_reply(7, b"x");
         client.arrive(b"");
@@ -120,7 +123,10 @@ fn the_end_of_an_open_reply_is_reported_to_its_handler_once() {
     let mut talk = listening();
     talk.session.continue_reply(7, LONG);
     talk.arrive(b"");
-    assert!(talk.world.closed && talk.world.left == [7], "the unsent bytes exceed their limit");
+    assert!(
+        talk.world.closed && talk.world.left == [7],
+        "the reply exceeds the limit of unsent bytes"
+    );
 
     let mut talk = listening();
     talk.session.stopping(&mut talk.world);

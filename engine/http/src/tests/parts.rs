@@ -27,8 +27,8 @@ fn a_range_gets_206_with_its_part() {
             (206, &HELLO[part.clone()]),
             "{range}"
         );
-        let said = format!("bytes {}-{}/30", part.start, part.end - 1);
-        assert_eq!(response.field("content-range"), Some(said.as_str()));
+        let expected = format!("bytes {}-{}/30", part.start, part.end - 1);
+        assert_eq!(response.field("content-range"), Some(expected.as_str()));
         assert_eq!(response.field("content-type"), Some("text/plain; charset=utf-8"));
     }
 }
@@ -65,7 +65,7 @@ fn a_malformed_range_is_ignored_and_one_outside_gets_416() {
     assert_eq!(
         ask(&["HEAD /hello.txt HTTP/1.1", "Range: bytes=0-1"]).status,
         200,
-        "ranges are for GET"
+        "HEAD ignores ranges"
     );
 }
 
@@ -111,7 +111,7 @@ fn if_range_must_match_for_a_partial_response() {
         assert_eq!(ask(&fields).status, status, "{condition}");
     }
     let asked = ["GET /hello.txt HTTP/1.1", "Range: bytes=0-4", "If-None-Match: *"];
-    assert_eq!(ask(&asked).status, 304, "conditions come first");
+    assert_eq!(ask(&asked).status, 304, "conditions are evaluated before ranges");
 }
 
 #[test]

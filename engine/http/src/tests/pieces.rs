@@ -1,5 +1,5 @@
-//! Bodies that a handler wants piece by piece: it holds one piece at a time, however the body is
-//! sent, and the rest takes bounded memory.
+//! Bodies that a handler takes in pieces. The handler holds one piece at a time, and the unread
+//! rest takes bounded memory.
 
 use std::format;
 use std::string::ToString;
@@ -13,11 +13,11 @@ use super::world::{HELLO, Talk, World, request};
 use crate::upload::PIECE_BYTES;
 use crate::{BodyAdmission, HttpWaitsFor, PIECE_BYTES_MAX, Reply, Status};
 
-/// The number of the body, its longest length, and the memory that is reserved for it.
+/// The number of the body, its maximum length, and the memory that is reserved for it.
 const ADMISSION: BodyAdmission =
     BodyAdmission { bytes: 1 << 20, memory: 4 * PIECE_BYTES, number: Some(7) };
 
-/// Bytes that a client may send on a stream without a window update.
+/// The number of bytes that a client may send on a stream without a window update.
 const WINDOW: usize = 65_535;
 
 fn body(length: usize) -> Vec<u8> {
@@ -59,24 +59,24 @@ fn a_body_in_pieces_is_passed_on_one_piece_at_a_time() {
         talk.admit_as(ADMISSION);
         talk.arrive(&sent);
         talk.arrive(request(&["GET /hello.txt HTTP/1.1"]).as_bytes());
-        let mut so_many = 0;
+        let mut pieces = 0;
         while talk.world.ended.is_empty() {
-            so_many += 1;
+            pieces += 1;
             assert_eq!(
                 (talk.world.pieces.len(), talk.session.waits_for()),
-                (so_many, HttpWaitsFor::Us),
+                (pieces, HttpWaitsFor::Us),
                 "{way}"
             );
             assert!(talk.world.deadline.is_none(), "the client waits for the handler");
             talk.arrive(b"");
-            assert_eq!(talk.world.pieces.len(), so_many, "the handler holds one piece at a time");
+            assert_eq!(talk.world.pieces.len(), pieces, "the handler holds one piece at a time");
             talk.take_piece(8);
-            assert_eq!(talk.world.pieces.len(), so_many, "that number belongs to another body");
+            assert_eq!(talk.world.pieces.len(), pieces, "the number belongs to another body");
             talk.take_piece(7);
         }
         assert!(
             talk.world.pieces.iter().all(|(_, piece)| piece.len() <= PIECE_BYTES_MAX)
-                && so_many >= 3
+                && pieces >= 3
         );
         assert!(together(&talk.world) == whole && talk.world.admitted == 0, "{way}");
         talk.reply(yes());
@@ -111,7 +111,7 @@ fn an_incomplete_body_in_pieces_is_given_up() {
         assert_eq!((talk.world.left.as_slice(), talk.world.admitted), (&[7][..], 0));
         assert_eq!(talk.responses(|_| false)[0].status, 408);
     }
-    // Chunks do not announce a length.
+    // A chunked body has no announced length.
     let mut talk = Talk::new();
     talk.arrive(request(&["POST /app/form HTTP/1.1", "Transfer-Encoding: chunked"]).as_bytes());
     talk.admit_as(BodyAdmission { bytes: 50_000, ..ADMISSION });
@@ -132,13 +132,13 @@ fn post(stream: u32, length: Option<usize>) -> Vec<u8> {
     frame(FrameType::Headers, END_HEADERS, stream, &block(&fields))
 }
 
-/// By how much the client was told to open the window of a stream since the last call.
+/// The number of bytes in window updates for `stream` since the last call.
 fn opened(client: &mut Client, stream: u32) -> usize {
-    let told = client
+    let updates = client
         .frames()
         .into_iter()
         .filter(|frame| frame.kind == FrameType::WindowUpdate && frame.stream == stream);
-    told.map(|frame| u32::from_be_bytes(*frame.payload.first_chunk().unwrap()) as usize).sum()
+    updates.map(|frame| u32::from_be_bytes(*frame.payload.first_chunk().unwrap()) as usize).sum()
 }
 
 #[test]
@@ -154,7 +154,10 @@ fn a_stream_window_opens_only_for_pieces_that_were_taken() {
             let count = rest.len().min(window.saturating_sub(overhead)).min(10_000);
             if count == 0 {
                 let given = client.world.pieces.len();
-                assert!(given > taken, "a shut window means that the handler has pieces to take");
+                assert!(
+                    given > taken,
+                    "the window is shut only if the handler has a piece to take"
+                );
                 assert_eq!(client.session.waits_for(), HttpWaitsFor::Bytes);
                 client.arrive(&get(3 + 2 * taken as u32, "/hello.txt"));
                 assert_eq!(client.answers()[&(3 + 2 * taken as u32)].body, HELLO);

@@ -1,4 +1,4 @@
-//! Properties that hold for all bytes, however they are split.
+//! Properties that hold for all bytes and all segmentations.
 
 use super::world::{Talk, request};
 use crate::HttpWaitsFor;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::string::String;
 use std::vec::Vec;
 
-/// All responses to `bytes` if they arrive in pieces of these lengths, and whether the connection
+/// The responses to `bytes` if they arrive in pieces of `lengths` bytes, and whether the connection
 /// was closed.
 fn said(bytes: &[u8], lengths: &[usize]) -> (Vec<u8>, bool) {
     let mut talk = Talk::new();
@@ -59,12 +59,12 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_break_it(bytes in prop::collection::vec(any::<u8>(), 0..300), lengths in prop::collection::vec(0usize..40, 0..12)) {
+    fn no_bytes_break_an_http1_connection(bytes in prop::collection::vec(any::<u8>(), 0..300), lengths in prop::collection::vec(0usize..40, 0..12)) {
         said(&bytes, &lengths);
     }
 
     #[test]
-    fn no_field_breaks_it(
+    fn any_field_value_gets_a_response(
         name in "(?i)(range|if-range|if-match|if-none-match|if-modified-since|accept-encoding|connection|expect|host)",
         value in "[ -~]{0,60}",
     ) {

@@ -1,4 +1,4 @@
-//! Replies: their fields and their bodies, in both versions of HTTP.
+//! Replies: their fields and their bodies, over HTTP/1.1 and HTTP/2.
 
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -18,7 +18,7 @@ fn bytes(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at / 7) as u8).collect()
 }
 
-/// The response to a GET over HTTP/1.1.
+/// The response over HTTP/1.1 to a GET request that the handler answers with `reply`.
 fn said(reply: Reply) -> Response {
     let mut talk = Talk::new();
     talk.arrive(request(&["GET /app/page HTTP/1.1"]).as_bytes());
@@ -28,7 +28,8 @@ fn said(reply: Reply) -> Response {
     responses.remove(0)
 }
 
-/// The same over HTTP/2: fields and body.
+/// The fields and the body of the response over HTTP/2 to a GET request that the handler answers
+/// with `reply`.
 fn said_in_two(reply: Reply) -> (Vec<(String, String)>, Vec<u8>) {
     let mut client = Client::new();
     client.arrive(&get(1, "/app/page"));
@@ -105,7 +106,7 @@ fn reply_fields_with_line_ends_or_too_long_are_left_out() {
     let spaced = Reply::text(Status::Ok, String::new()).with(ReplyField::Location, " \t/x y\t ");
     assert_eq!(said(spaced).field("location"), Some("/x y"));
     let line = "Location: \r\n".len();
-    for (length, is_said) in
+    for (length, is_sent) in
         [(REPLY_FIELDS_BYTES_MAX - line, true), (REPLY_FIELDS_BYTES_MAX - line + 1, false)]
     {
         let reply = || {
@@ -113,7 +114,7 @@ fn reply_fields_with_line_ends_or_too_long_are_left_out() {
                 Reply::new(Status::HeaderFieldsTooLarge, "text/plain; charset=utf-8", Vec::new());
             empty.with(ReplyField::Location, &"x".repeat(length))
         };
-        assert_eq!(said(reply()).field("location").is_some(), is_said);
+        assert_eq!(said(reply()).field("location").is_some(), is_sent);
         let mut client = Client::new();
         client.world.https_policy = HttpsPolicy::Enforced;
         client.arrive(&get(1, "/app/page"));
@@ -135,8 +136,8 @@ fn set_cookie_over_http2_is_never_indexed() {
     client.reply(Reply::text(Status::Ok, "x".to_string()).with(ReplyField::SetCookie, "secret"));
     let frames = client.frames();
     let block = &frames[0].payload;
-    // RFC 7541 section 6.2.3: name 55 of the static table, never indexed, and the value as six
-    // plain bytes.
+    // RFC 7541 section 6.2.3: a never indexed field with name 55 of the static table, and a value
+    // of six plain bytes.
     let field = [&[0x1f, 55 - 15, 6][..], b"secret"].concat();
     assert!(block.windows(field.len()).any(|window| window == field), "{block:?}");
 }

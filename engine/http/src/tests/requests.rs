@@ -1,4 +1,4 @@
-//! Requests: methods, targets, versions, persistence.
+//! Requests: methods, targets, versions and persistence.
 
 use super::world::{Talk, ask, request};
 use std::string::String;
@@ -43,7 +43,7 @@ fn a_folder_serves_its_index_and_redirects_to_its_slash() {
         let response = ask(&[&std::format!("GET {target} HTTP/1.1")]);
         assert_eq!((response.status, response.field("location")), (301, Some(location)));
     }
-    // No redirect leads to another host.
+    // A redirection never names another host.
     let response = ask(&["GET //evil.test/%2e%2e/folder HTTP/1.1"]);
     assert_ne!(response.field("location").map(|location| location.starts_with("//")), Some(true));
 }

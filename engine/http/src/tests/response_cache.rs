@@ -20,15 +20,15 @@ fn a_repeated_request_is_answered_from_the_cache() {
         assert!(is_remembered(&talk, &request), "{head}");
         assert_eq!(talk.ask(&[head, "Accept-Encoding: gzip, br"]), first);
     }
-    let told: Vec<_> = talk
+    let entries: Vec<_> = talk
         .world
         .log
         .iter()
-        .map(|told| (told.0.as_str(), told.1.as_str(), told.2, told.3))
+        .map(|entry| (entry.0.as_str(), entry.1.as_str(), entry.2, entry.3))
         .collect();
-    assert_eq!(told[0], ("GET", "/hello.txt", 200, HELLO.len() as u64));
-    assert_eq!(told[0..1], told[1..2], "the access log has both");
-    assert_eq!(told[2], ("HEAD", "/hello.txt", 200, 0));
+    assert_eq!(entries[0], ("GET", "/hello.txt", 200, HELLO.len() as u64));
+    assert_eq!(entries[0..1], entries[1..2], "the access log has an entry for both");
+    assert_eq!(entries[2], ("HEAD", "/hello.txt", 200, 0));
 }
 
 #[test]
@@ -58,8 +58,8 @@ fn requests_with_a_body_or_credentials_are_not_cached() {
 #[test]
 fn a_cached_request_must_match_in_every_byte() {
     let mut talk = Talk::new();
-    // It is as long as the next request and begins with the same bytes, so both have the same
-    // place.
+    // Both requests have the same length and begin with the same bytes, so they have the same place
+    // in the cache.
     let harmless = "GET /hello.txt HTTP/1.1\r\nHost: web.test\r\nXontent-Length: 5\r\n\r\nGET /";
     let with_body = "GET /hello.txt HTTP/1.1\r\nHost: web.test\r\nContent-Length: 5\r\n\r\nGET /";
     talk.arrive(harmless.as_bytes());
@@ -68,7 +68,7 @@ fn a_cached_request_must_match_in_every_byte() {
     talk = talk.next();
     talk.arrive(with_body.as_bytes());
     let responses = talk.responses(|_| false);
-    assert_eq!(responses.len(), 1, "its body is not read as a request");
+    assert_eq!(responses.len(), 1, "the body is not read as a request");
     assert_eq!(responses[0].body, HELLO);
     let closes = request(&["GET /hello.txt HTTP/1.1", "Connection: close"]);
     let stays = request(&["GET /hello.txt HTTP/1.1", "Connection: clos_"]);
@@ -79,7 +79,7 @@ fn a_cached_request_must_match_in_every_byte() {
     }
 }
 
-/// Asks once more, at this second. Returns how many more responses are shared afterwards.
+/// Sends the request again, in the given second. Returns how many responses were shared for it.
 fn asks_again(talk: &mut Talk, second: &[u8; 2]) -> usize {
     let shared = |talk: &Talk| talk.world.shared.as_ref().map_or(0, Vec::len);
     talk.world.date[23..25].copy_from_slice(second);
@@ -96,7 +96,7 @@ fn a_shared_response_is_not_changed_while_it_is_in_use() {
     let mut talk = Talk::new();
     talk.world.shared = Some(Vec::new());
     let first_second: Vec<_> = (0..4).map(|_| asks_again(&mut talk, b"05")).collect();
-    assert_eq!(first_second, [0, 0, 1, 1], "parsed, cached, and then shared");
+    assert_eq!(first_second, [0, 0, 1, 1], "parsed, then cached, then shared");
     let said = |talk: &Talk| {
         talk.world.shared.iter().flatten().map(|piece| piece.bytes().to_vec()).collect::<Vec<_>>()
     };
@@ -163,7 +163,8 @@ fn asked() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn cached_responses_equal_fresh_responses(
-        // Few requests, so that they repeat. A server without a cache gets the same ones.
+        // The requests are few, so that they repeat. A server without a cache gets the same
+        // requests.
         requests in prop::collection::vec(asked(), 1..4),
         order in prop::collection::vec((0usize..4, 0usize..120), 1..24),
     ) {

@@ -86,7 +86,7 @@ fn a_type_or_date_with_a_line_end_is_rejected() {
         let at = pack.windows(8).position(|window| window == b"text/css").unwrap();
         pack[at + 4] = byte;
         assert_eq!(Site::new(leaked(pack)).err(), Some(SiteError::Broken), "{byte}");
-        // The name of the day is not parsed, but must still be printable.
+        // The weekday is not parsed, but must still be printable.
         let mut pack = crate::pack(&files()).unwrap();
         let at = pack.windows(4).position(|window| window == b"Sun,").unwrap();
         pack[at + 1] = byte;

@@ -22,7 +22,8 @@ fn said(world: &mut World) -> Vec<u8> {
     said
 }
 
-/// The response to a request with these lines until the handler is asked for more.
+/// A connection with a reply to the request `head`, and the output until the handler is asked for
+/// more.
 fn begun(head: &[&str], length: Option<u64>) -> (Talk, String) {
     let mut talk = Talk::new();
     talk.arrive(request(head).as_bytes());
@@ -30,7 +31,7 @@ fn begun(head: &[&str], length: Option<u64>) -> (Talk, String) {
     assert_eq!(
         (talk.session.waits_for(), talk.world.deadline),
         (HttpWaitsFor::Us, None),
-        "it is our turn"
+        "the client waits for the handler"
     );
     assert_eq!(core::mem::take(&mut talk.world.wanted), [7]);
     let said = String::from_utf8(said(&mut talk.world)).expect("text");
@@ -64,7 +65,7 @@ fn a_slow_client_has_one_piece_of_a_reply_held_for_it() {
         (0, Vec::from([7]))
     );
     assert_eq!(body, [b"9c40\r\n", PIECE, b"\r\n"].concat());
-    // The client may send its next request meanwhile, which is answered when this reply is over.
+    // The client may already send its next request. It is answered when this reply is over.
     talk.arrive(request(&["GET /hello.txt HTTP/1.1"]).as_bytes());
     assert!(talk.world.said.is_empty());
     talk.world.room = 1 << 20;
@@ -121,7 +122,7 @@ fn a_reply_shorter_than_announced_ends_the_connection() {
     assert_eq!(said(&mut talk.world), b"second");
     assert!(
         talk.world.closed && talk.world.left == [7],
-        "what follows would be taken for its rest"
+        "the client would read the next response as the rest of the body"
     );
 }
 
@@ -137,7 +138,7 @@ fn a_client_can_detect_a_cut_reply() {
     let mut client = begun_in_two();
     client.session.end_reply(7, ReplyEnd::Cut, &mut client.world);
     client.arrive(b"");
-    let last = client.frames().pop().expect("a word");
+    let last = client.frames().pop().expect("a frame");
     assert!(last.kind == FrameType::ResetStream && last.payload == 2u32.to_be_bytes());
     assert!(!client.world.closed && client.world.left == [7]);
 }
@@ -193,7 +194,7 @@ fn begun_in_two() -> Client {
     client.reply(reply(None));
     assert_eq!(client.frames().last().expect("a body").payload, b"first\n");
     assert_eq!(core::mem::take(&mut client.world.wanted), [7]);
-    assert_eq!(client.world.deadline, None, "it is our turn");
+    assert_eq!(client.world.deadline, None, "the client waits for the handler");
     client
 }
 
@@ -206,7 +207,7 @@ fn http2_asks_for_the_next_piece_when_one_is_sent() {
         client.arrive(b"");
         while client.world.wanted.is_empty() {
             body += client.frames().iter().map(|frame| frame.payload.len()).sum::<usize>();
-            assert!(client.session.held_bytes() == PIECE.len(), "it waits for a window");
+            assert!(client.session.held_bytes() == PIECE.len(), "the piece waits for a window");
             assert!(client.world.deadline.is_some());
             client.arrive(&frame(FrameType::WindowUpdate, 0, 1, &30_000u32.to_be_bytes()));
             client.arrive(&frame(FrameType::WindowUpdate, 0, 0, &30_000u32.to_be_bytes()));
@@ -218,7 +219,7 @@ fn http2_asks_for_the_next_piece_when_one_is_sent() {
         );
     }
     assert_eq!(body, 4 * PIECE.len());
-    // Other requests are answered meanwhile.
+    // Other requests are answered while the reply is open.
     assert_eq!(client.ask(3, "GET", "/hello.txt", &[]).status(), "200");
     client.session.end_reply(7, ReplyEnd::Whole, &mut client.world);
     client.arrive(b"");

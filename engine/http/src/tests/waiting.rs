@@ -1,4 +1,4 @@
-//! Buffer space that runs out, and deadlines.
+//! Responses that wait for buffer space, and deadlines.
 
 use super::world::{Talk, file, request, site};
 use crate::{HttpWaitsFor, RESPONSE_HEAD_BYTES_MAX};
@@ -38,12 +38,15 @@ fn a_response_head_is_queued_with_the_start_of_its_file() {
     talk.world.room = RESPONSE_HEAD_BYTES_MAX + 1000;
     talk.arrive(request(&["GET /large HTTP/1.1"]).as_bytes());
     assert!(talk.world.uncopied > 0);
-    assert_eq!(talk.world.queued, 2, "head with the start of the file, and a rest without space");
+    assert_eq!(
+        talk.world.queued, 2,
+        "the head with the start of the file, and an attempt without space"
+    );
     talk.world.room += 3 * LARGE;
     talk.arrive(b"");
     assert_eq!(talk.world.queued, 3);
     talk.arrive(request(&["GET /large HTTP/1.1"]).as_bytes());
-    assert_eq!(talk.world.queued, 4, "head and all");
+    assert_eq!(talk.world.queued, 4, "the head with the whole file");
 }
 
 #[test]
@@ -90,7 +93,7 @@ fn slow_bytes_do_not_extend_the_deadline_of_a_head() {
     for byte in b"ET / HTTP/1.1\r\nX: aaaaaaaaaaaa" {
         talk.world.deadline = None;
         talk.arrive(&[*byte]);
-        assert_eq!(talk.world.deadline, None, "nothing new is set");
+        assert_eq!(talk.world.deadline, None, "the deadline is not set again");
     }
     talk.session.deadline_expired(&mut talk.world);
     assert_eq!(talk.responses(|_| false)[0].status, 408);

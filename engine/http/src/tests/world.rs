@@ -61,15 +61,16 @@ pub(super) struct World {
     pub(super) response_cache: ResponseCache,
     pub(super) https_policy: HttpsPolicy,
     pub(super) said: Vec<u8>,
-    /// Bytes that were queued without a copy.
+    /// The number of bytes that were queued without a copy.
     pub(super) uncopied: usize,
-    /// Number of queue operations.
+    /// The number of queue operations.
     pub(super) queued: usize,
     pub(super) room: usize,
     pub(super) date: [u8; 29],
-    /// Blocks that connections share, as long as they are in use. `None`: sharing is off.
+    /// The shared pieces that were queued and are still in use. `None`: the connection does not
+    /// share.
     pub(super) shared: Option<Vec<Piece>>,
-    /// Less space than `room` for bytes that are not copied.
+    /// If set, the space for bytes that are not copied, which is smaller than `room`.
     pub(super) static_room: Option<usize>,
     pub(super) deadline: Option<Micros>,
     pub(super) closed: bool,
@@ -79,16 +80,17 @@ pub(super) struct World {
     /// The text of the reply to each request and body, if the handler knows it at once.
     pub(super) known_reply: Option<String>,
     pub(super) bodies: Vec<Vec<u8>>,
-    /// Bytes that the session may make the server keep.
+    /// The number of bytes that the session may make the server keep.
     pub(super) kept_max: usize,
-    /// Bytes of bodies that the handler has admitted and that were not released.
+    /// The memory of admitted bodies that was not released yet, in bytes.
     pub(super) admitted: usize,
-    /// Pieces of bodies with the numbers of their bodies, and the numbers that have ended.
+    /// The pieces that have arrived with the numbers of their bodies, and the numbers of complete
+    /// bodies.
     pub(super) pieces: Vec<(u64, Vec<u8>)>,
     pub(super) ended: Vec<u64>,
-    /// Open replies that are to be continued.
+    /// The numbers of open replies whose handler was asked for more.
     pub(super) wanted: Vec<u64>,
-    /// Open replies that have ended.
+    /// The numbers of open replies that have ended, and of bodies that were given up.
     pub(super) left: Vec<u64>,
 }
 
@@ -330,7 +332,7 @@ impl Talk {
         Talk { session: Session::connected(&mut world), world, kept: Vec::new() }
     }
 
-    /// Bytes arrive. The bytes that the session does not take are kept for it.
+    /// Offers bytes to the session. The bytes that it does not take are kept and offered again.
     pub(super) fn arrive(&mut self, bytes: &[u8]) {
         self.kept.extend_from_slice(bytes);
         loop {
@@ -342,7 +344,7 @@ impl Talk {
             }
         }
         if self.session.waits_for() == HttpWaitsFor::Bytes {
-            assert!(self.kept.len() < crate::HEAD_BYTES_MAX, "no more than a head is left");
+            assert!(self.kept.len() < crate::HEAD_BYTES_MAX, "at most a head is left");
         }
     }
 
@@ -378,15 +380,19 @@ impl Talk {
         responses.remove(0)
     }
 
-    /// Parses all output since the last call. `is_head` tells which responses answer a HEAD.
+    /// Parses all output since the last call. `is_head` tells which responses answer a HEAD
+    /// request.
     pub(super) fn responses(&mut self, is_head: impl Fn(usize) -> bool) -> Vec<Response> {
         let said = std::mem::take(&mut self.world.said);
         self.world.room += said.len();
         let mut rest = said.as_slice();
         let mut responses = Vec::new();
         while !rest.is_empty() {
-            let end =
-                rest.windows(4).position(|window| window == b"\r\n\r\n").expect("a head ends") + 4;
+            let end = rest
+                .windows(4)
+                .position(|window| window == b"\r\n\r\n")
+                .expect("the end of a head")
+                + 4;
             let head = std::str::from_utf8(&rest[..end - 4]).unwrap();
             rest = &rest[end..];
             let mut lines = head.split("\r\n");
@@ -419,7 +425,7 @@ pub(super) fn request(head: &[&str]) -> String {
     text + "\r\n\r\n"
 }
 
-/// The response to one request on a connection of its own.
+/// The response to one request on a new connection.
 pub(super) fn ask(head: &[&str]) -> Response {
     Talk::new().ask(head)
 }

@@ -3,18 +3,20 @@
 //! The rule: **one request is with the handler at a time, and the others wait for their turn, the
 //! oldest first.** The turn of a request ends when the handler has replied or has admitted the
 //! body. While bodies arrive, other requests are passed to the handler, and each body is passed on
-//! in its turn. Frames are read all the time, with one exception. If a client sends a body that the
-//! handler has not decided on, that frame and all later ones stay unread until it decides.
+//! in its turn. The session keeps reading frames, with one exception. If a client sends a body that
+//! the handler has not decided on, that frame and all later frames stay unread until the handler
+//! decides.
 //!
 //! Invariants:
-//! - No byte of a body is taken before its sender is admitted, and never more than was admitted.
-//! - Requests that wait take at most [`WAITING_BYTES_MAX`] of memory, and at most the share of the
-//!   client. One more gets a 503 response.
-//! - No request is passed on while more than [`UNSENT_BYTES_MAX`] of replies are unsent. If a body
-//!   arrives for a stream that waits for that, the stream is refused, since the frames that open
-//!   the windows may come after the body.
-//! - A reply goes to the stream that made the request, or is dropped. After a reset the stream is
-//!   over, and its reply goes to no other stream.
+//! - No byte of a body is kept before its sender is admitted, and at most the admitted length is
+//!   kept.
+//! - Requests that wait take at most [`WAITING_BYTES_MAX`] of memory, and at most the client's
+//!   share. A request above that gets a 503 response.
+//! - No request is passed to the handler while more than [`UNSENT_BYTES_MAX`] of replies are
+//!   unsent. If a body arrives for a stream that waits for this reason, the stream is refused.
+//!   Otherwise the body would block the frames after it, and they may be the ones that open the
+//!   windows.
+//! - A reply is sent on the stream of its request. If that stream was reset, the reply is dropped.
 
 use alloc::boxed::Box;
 
@@ -32,10 +34,10 @@ use crate::session::STRIDE_BYTES;
 use crate::types::Announced;
 use crate::upload::{ArrivingBody, BodyAdmission};
 
-/// Bytes of memory for requests without a reply.
+/// The maximum memory of requests without a reply, in bytes.
 pub(crate) const WAITING_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of unsent replies above which no request is passed to the handler.
+/// The number of unsent bytes of replies above which no request is passed to the handler.
 pub(crate) const UNSENT_BYTES_MAX: usize = 4 << 20;
 
 impl StreamList {
@@ -74,7 +76,7 @@ impl StreamList {
         true
     }
 
-    /// Bytes of replies that the session holds until the client has taken them.
+    /// The number of bytes of replies that the session holds until the client has taken them.
     pub(in crate::h2) fn held_bytes(&self) -> usize {
         self.list.iter().map(Stream::own_bytes).sum()
     }
@@ -83,7 +85,8 @@ impl StreamList {
         self.held_bytes() > UNSENT_BYTES_MAX
     }
 
-    /// The handler has replied. Returns the stream that made the request, if it still waits.
+    /// Ends the turn of the request that is with the handler. Returns its stream, if the stream
+    /// still waits.
     fn take_asker(&mut self) -> Option<(&mut Stream, Box<HandlerStream>)> {
         let id = self.asking.take()?;
         let stream = self.get_mut(id)?;
@@ -111,7 +114,7 @@ impl StreamList {
         }
     }
 
-    /// The handler wants the body: see [`crate::h2::Http2Session::admitted`].
+    /// The handler admits the body: see [`crate::h2::Http2Session::admitted`].
     pub(in crate::h2) fn admitted(&mut self, admission: BodyAdmission, actions: &mut impl Actions) {
         match self.take_asker() {
             None => admission.give_up(actions),
@@ -135,8 +138,8 @@ impl StreamList {
         self.has_waiting_requests = true;
     }
 
-    /// The handler has taken a piece of the body with this number. Returns false if the body is
-    /// gone.
+    /// The handler has taken a piece of the body `number`. Returns false if that body no longer
+    /// exists.
     pub(in crate::h2) fn piece_taken(&mut self, number: u64, actions: &mut impl Actions) -> bool {
         let handler_streams = self.list.iter_mut().filter_map(Stream::handler_stream_mut);
         let mut uploads = handler_streams.filter_map(HandlerStream::upload_mut);
@@ -149,7 +152,8 @@ impl StreamList {
         true
     }
 
-    /// A frame of an admitted body begins. If enough has arrived, a window update is due.
+    /// The head of a DATA frame of an admitted body has arrived. Records that a window update is
+    /// due if enough bytes have arrived.
     pub(in crate::h2) fn upload_comes(&mut self, id: u32, frame_bytes: u32) {
         let Some(stream) = self.get_mut(id) else { return };
         let stream::Expect::Upload(handler_stream) = &mut stream.expect else { return };
@@ -159,7 +163,7 @@ impl StreamList {
         }
     }
 
-    /// Opens the windows of bodies that are wanted. Returns true if all updates were sent.
+    /// Opens the windows of admitted bodies. Returns true if all due updates were sent.
     pub(in crate::h2) fn open_windows(
         &mut self,
         output: &StreamOutput,
@@ -171,8 +175,7 @@ impl StreamList {
         !self.has_untold
     }
 
-    /// Opens the windows of bodies that are wanted. There may be space for some of the updates
-    /// only.
+    /// Opens the windows of admitted bodies, until there is no buffer space for another update.
     #[cold]
     #[inline(never)]
     fn open_all_windows(&mut self, output: &StreamOutput, actions: &mut impl Actions) {
@@ -192,7 +195,7 @@ impl StreamList {
 
     /// The body of a request has ended, or is too long to wait for.
     ///
-    /// Errors: too many bodies did not have their announced length.
+    /// Errors: too many bodies differed from their announced length.
     pub(in crate::h2) fn body_ended(
         &mut self,
         id: u32,
@@ -210,7 +213,7 @@ impl StreamList {
         Ok(())
     }
 
-    /// The body is larger than was admitted.
+    /// Refuses a body that is larger than admitted.
     #[cold]
     #[inline(never)]
     fn upload_is_too_large(&mut self, id: u32, is_last: bool, actions: &mut impl Actions) {
@@ -222,7 +225,7 @@ impl StreamList {
         stream.is_unread = !is_last;
     }
 
-    /// A frame with a part of an admitted body has ended.
+    /// The end of a DATA frame of an admitted body has arrived.
     pub(in crate::h2) fn upload_part_ended(
         &mut self,
         id: u32,

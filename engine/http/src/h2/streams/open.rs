@@ -1,4 +1,4 @@
-//! Open replies on an HTTP/2 connection: streams with a handler that continues to send.
+//! Open replies on an HTTP/2 connection: a handler continues to send on a stream.
 
 use http2::ErrorCode;
 use machine::Micros;
@@ -9,7 +9,7 @@ use crate::h2::stream::{Expect, Stream};
 use crate::open_reply::{ReplyEnd, ReplyPace};
 
 impl StreamList {
-    /// The handler gives more for the open reply with this number.
+    /// Adds bytes from the handler to the open reply `number`.
     pub(in crate::h2) fn continue_reply(&mut self, number: u64, bytes: &[u8]) {
         let Some(stream) = self.list.iter_mut().find(|stream| stream.number() == Some(number))
         else {
@@ -22,7 +22,7 @@ impl StreamList {
         }
     }
 
-    /// The handler ends this open reply.
+    /// The handler ends the open reply `number`.
     pub(in crate::h2) fn end_reply(
         &mut self,
         number: u64,
@@ -44,7 +44,7 @@ impl StreamList {
         actions.left(number);
     }
 
-    /// Ends the open replies at the pace of a handler.
+    /// Ends the open replies at the pace of a handler, since the server is about to stop.
     pub(in crate::h2) fn end_open_replies(&mut self) {
         for stream in &mut self.list {
             if let Expect::Window(outgoing) = &mut stream.expect {
@@ -53,12 +53,13 @@ impl StreamList {
         }
     }
 
-    /// The longest silence that open replies at the pace of a handler allow, if there are any.
+    /// The shortest of the silences that the open replies at the pace of a handler allow.
     pub(in crate::h2) fn silence(&self) -> Option<Micros> {
         self.list.iter().filter_map(Stream::silence).min()
     }
 
-    /// The longest silence has passed. Sends the sign of life on each such reply.
+    /// Sends the sign of life on each open reply at the pace of a handler, since the allowed
+    /// silence has passed.
     pub(in crate::h2) fn signs_of_life_are_due(&mut self) {
         for stream in &mut self.list {
             let Some(ReplyPace::Handler { sign_of_life, .. }) =

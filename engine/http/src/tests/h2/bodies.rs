@@ -1,4 +1,4 @@
-//! Request bodies that no handler wants.
+//! Bodies of requests that have no handler.
 
 use std::vec::Vec;
 

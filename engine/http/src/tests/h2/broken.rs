@@ -1,4 +1,4 @@
-//! Violations of the protocol.
+//! Clients that violate the protocol.
 
 use std::vec::Vec;
 
@@ -36,16 +36,16 @@ fn connection_errors_end_the_connection_with_their_code() {
     let long = [0; 16_385];
     let done = get(1, "/hello.txt");
     for (bytes, code, why) in [
-        (frame(FrameType::Data, 0, 0, b"x"), ProtocolError, "a body for no stream"),
+        (frame(FrameType::Data, 0, 0, b"x"), ProtocolError, "a body on stream 0"),
         (
             frame(FrameType::Data, 0, 1, b"x"),
             ProtocolError,
-            "a body for a stream that was not begun",
+            "a body on a stream that was not opened",
         ),
         (
             frame(FrameType::Data, 0, 2, b"x"),
             ProtocolError,
-            "a body for a stream that only we could begin",
+            "a body on a stream that only the server could open",
         ),
         (
             [headers(END_HEADERS, 1), frame(FrameType::Data, 8, 1, &[2, 1])].concat(),
@@ -62,19 +62,23 @@ fn connection_errors_end_the_connection_with_their_code() {
             FrameSizeError,
             "a frame that is too long",
         ),
-        (frame(FrameType::Unknown(77), 0, 1, &long), FrameSizeError, "the same of an unknown kind"),
-        (headers(END_HEADERS, 0), ProtocolError, "a request on no stream"),
-        (headers(END_HEADERS, 2), ProtocolError, "a request on a stream that only we could begin"),
+        (
+            frame(FrameType::Unknown(77), 0, 1, &long),
+            FrameSizeError,
+            "a too long frame of an unknown kind",
+        ),
+        (headers(END_HEADERS, 0), ProtocolError, "a request on stream 0"),
+        (headers(END_HEADERS, 2), ProtocolError, "a request on a stream for the server"),
         (
             [get(5, "/"), get(3, "/")].concat(),
             ProtocolError,
-            "a stream with a number that was passed",
+            "a stream number lower than the last one",
         ),
         ([done.clone(), get(1, "/")].concat(), StreamClosed, "a second request on a stream"),
         (
             [settings(&[(4, 0)]), done.clone(), get(1, "/")].concat(),
             StreamClosed,
-            "the same while it waits",
+            "a second request on a stream that waits",
         ),
         (
             frame(FrameType::Headers, END_HEADERS, 1, &[0x80]),
@@ -105,46 +109,42 @@ fn connection_errors_end_the_connection_with_their_code() {
         (
             [headers(0, 1), frame(FrameType::Continuation, 4, 3, &[])].concat(),
             ProtocolError,
-            "the rest of another head",
+            "the rest of another stream's head",
         ),
-        (frame(FrameType::Continuation, 4, 1, &[]), ProtocolError, "the rest of no head"),
+        (frame(FrameType::Continuation, 4, 1, &[]), ProtocolError, "a continuation without a head"),
         (frame(FrameType::PushPromise, 4, 1, &[0; 8]), ProtocolError, "a push"),
-        (frame(FrameType::Priority, 0, 0, &[0; 5]), ProtocolError, "a priority of no stream"),
+        (frame(FrameType::Priority, 0, 0, &[0; 5]), ProtocolError, "a priority on stream 0"),
         (frame(FrameType::Priority, 0, 7, &[0; 4]), FrameSizeError, "a priority of a wrong size"),
         (
             [get(3, "/"), frame(FrameType::Priority, 0, 2, &[0; 4])].concat(),
             FrameSizeError,
-            "the same of a stream that only we could begin",
+            "a wrong priority on a stream for the server",
         ),
-        (frame(FrameType::ResetStream, 0, 0, &[0; 4]), ProtocolError, "no stream is reset"),
+        (frame(FrameType::ResetStream, 0, 0, &[0; 4]), ProtocolError, "a reset of stream 0"),
         (
             frame(FrameType::ResetStream, 0, 1, &[0; 4]),
             ProtocolError,
-            "a stream is reset that was not begun",
+            "a reset of a stream that was not opened",
         ),
         (
             [done.clone(), frame(FrameType::ResetStream, 0, 1, &[0; 3])].concat(),
             FrameSizeError,
             "a reset of a wrong size",
         ),
-        (frame(FrameType::Settings, 0, 1, &[]), ProtocolError, "settings of a stream"),
+        (frame(FrameType::Settings, 0, 1, &[]), ProtocolError, "settings on a stream"),
         (
             frame(FrameType::Settings, 1, 0, &[0; 6]),
             FrameSizeError,
-            "an answer to settings that says something",
+            "an acknowledgement of settings with a payload",
         ),
         (frame(FrameType::Settings, 0, 0, &[0; 5]), FrameSizeError, "half a setting"),
-        (settings(&[(2, 2)]), ProtocolError, "a push that is neither wanted nor not"),
+        (settings(&[(2, 2)]), ProtocolError, "a push setting that is neither 0 nor 1"),
         (settings(&[(4, 1 << 31)]), FlowControlError, "a window that is too wide"),
         (settings(&[(5, 16_383)]), ProtocolError, "frames that are too short"),
         (frame(FrameType::Ping, 0, 0, &[0; 7]), FrameSizeError, "a ping of a wrong size"),
-        (frame(FrameType::Ping, 0, 1, &[0; 8]), ProtocolError, "a ping of a stream"),
-        (
-            frame(FrameType::GoAway, 0, 1, &[0; 8]),
-            ProtocolError,
-            "the end of a stream's connection",
-        ),
-        (frame(FrameType::GoAway, 0, 0, &[0; 7]), FrameSizeError, "half an end"),
+        (frame(FrameType::Ping, 0, 1, &[0; 8]), ProtocolError, "a ping on a stream"),
+        (frame(FrameType::GoAway, 0, 1, &[0; 8]), ProtocolError, "GOAWAY on a stream"),
+        (frame(FrameType::GoAway, 0, 0, &[0; 7]), FrameSizeError, "an incomplete GOAWAY"),
         (window(0, 0), ProtocolError, "a window that is opened by nothing"),
         (window(1, 1), ProtocolError, "the window of a stream that was not begun"),
         (window(0, i32::MAX as u32), FlowControlError, "a window that is opened too wide"),

@@ -1,4 +1,4 @@
-//! An HTTP/2 client that can break every rule, and a parser of the frames that it gets.
+//! An HTTP/2 client that can violate the protocol, and a parser of the server's frames.
 
 use std::collections::BTreeMap;
 use std::string::{String, ToString};
@@ -30,7 +30,7 @@ pub(in crate::tests) struct ClientResponse {
     pub(in crate::tests) fields: Vec<(String, String)>,
     pub(in crate::tests) body: Vec<u8>,
     pub(in crate::tests) is_over: bool,
-    /// The code of its reset.
+    /// The error code, if the server has reset the stream.
     pub(in crate::tests) reset: Option<u32>,
 }
 
@@ -121,7 +121,7 @@ impl Client {
         }
     }
 
-    /// A client that has sent its preface and these settings, and got the server's settings.
+    /// A client that has sent its preface and the settings `own`, and got the server's settings.
     pub(in crate::tests) fn with(own: &[(u16, u32)]) -> Client {
         let mut client = Client::silent();
         client.arrive(&[PREFACE.as_slice(), &settings(own)].concat());
@@ -135,7 +135,7 @@ impl Client {
         Client::with(&[])
     }
 
-    /// Bytes arrive. The bytes that the session does not take are kept for it.
+    /// Offers bytes to the session. The bytes that it does not take are kept and offered again.
     pub(in crate::tests) fn arrive(&mut self, bytes: &[u8]) {
         self.kept.extend_from_slice(bytes);
         loop {
@@ -146,7 +146,7 @@ impl Client {
             }
         }
         if self.session.waits_for() == HttpWaitsFor::Bytes {
-            assert!(self.kept.len() < crate::HEAD_BYTES_MAX, "no more than a head is left");
+            assert!(self.kept.len() < crate::HEAD_BYTES_MAX, "at most a head is left");
         }
     }
 
@@ -185,7 +185,7 @@ impl Client {
             frames.push(Frame { kind: head.kind, flags: head.flags, stream: head.stream, payload });
             rest = &rest[end..];
         }
-        assert!(rest.is_empty(), "frames are whole");
+        assert!(rest.is_empty(), "all frames are complete");
         frames
     }
 
@@ -221,7 +221,7 @@ impl Client {
         answers
     }
 
-    /// Sends a request on a stream, with more fields, and returns the response.
+    /// Sends a request with the additional fields `more`, and returns the response.
     pub(in crate::tests) fn ask(
         &mut self,
         stream: u32,

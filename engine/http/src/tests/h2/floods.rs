@@ -1,4 +1,4 @@
-//! Floods of frames that cost their sender nothing are stopped.
+//! Floods of useless frames, and how soon the server stops them.
 
 use std::vec::Vec;
 
@@ -6,8 +6,8 @@ use http2::{ErrorCode, FrameType};
 
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings, window};
 
-/// How many repetitions of these bytes the server tolerates before it ends the connection. Its
-/// output is dropped, as if the client had read it.
+/// Sends the bytes of one repetition after another. Returns how many repetitions the server
+/// tolerates before it ends the connection. The client reads and ignores the server's output.
 fn repetitions_tolerated(mut client: Client, bytes: impl Fn(u32) -> Vec<u8>) -> u32 {
     for nth in 0..20_000 {
         client.arrive(&bytes(nth));
@@ -18,7 +18,7 @@ fn repetitions_tolerated(mut client: Client, bytes: impl Fn(u32) -> Vec<u8>) -> 
             return nth;
         }
     }
-    panic!("the flood is tolerated for ever");
+    panic!("the server never ends the connection");
 }
 
 /// The bytes of the nth repetition.
@@ -43,7 +43,7 @@ fn floods_of_useless_frames_get_enhance_your_calm() {
         ("requests that the client resets", Client::new(), &|nth| {
             [get(stream(nth), "/"), reset(nth)].concat()
         }),
-        ("the same while they wait", Client::with(&[(4, 0)]), &|nth| {
+        ("waiting requests that the client resets", Client::with(&[(4, 0)]), &|nth| {
             [get(stream(nth), "/"), reset(nth)].concat()
         }),
         ("requests that the server resets", Client::with(&[(4, 0)]), &|nth| {
@@ -97,8 +97,8 @@ fn a_normal_client_is_never_told_to_calm_down() {
     let mut client = Client::new();
     for nth in 0..20_000 {
         client.arrive(&get(stream(nth), "/hello.txt"));
-        // Like a browser: it opens each window as soon as it has taken something, and sometimes
-        // sends a ping or a reset.
+        // The client behaves like a browser. It opens each window as soon as it has taken bytes,
+        // and sometimes sends a ping or a reset.
         client.arrive(&[window(0, 30), window(stream(nth), 30)].concat());
         if nth % 10 == 0 {
             client.arrive(&frame(FrameType::Ping, 0, 0, &[0; 8]));

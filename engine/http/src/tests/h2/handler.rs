@@ -1,4 +1,4 @@
-//! Requests for a handler over HTTP/2: their turns, and when a body is taken.
+//! Requests for a handler over HTTP/2: their order, and the admission of bodies.
 
 use std::collections::BTreeMap;
 use std::format;
@@ -61,7 +61,11 @@ fn an_http2_body_stays_unread_until_it_is_admitted() {
     assert_eq!((answers.len(), &answers[&3].body[..]), (1, HELLO));
     let left = client.kept.len();
     client.arrive(b"");
-    assert_eq!((client.kept.len(), client.world.bodies.len()), (left, 0), "it stays where it is");
+    assert_eq!(
+        (client.kept.len(), client.world.bodies.len()),
+        (left, 0),
+        "the body stays in the caller's buffer"
+    );
     client.admit(11);
     assert_eq!((client.world.bodies.concat(), client.world.admitted), (b"certificate".to_vec(), 0));
     assert_eq!(client.answers()[&5].body, HELLO);
@@ -120,7 +124,10 @@ fn other_requests_are_handled_while_a_body_arrives() {
     client.arrive(&[data(1, 0, b"fir"), get(3, "/app/page")].concat());
     client.arrive(&[post(5, &[]), data(1, END_STREAM, b"st")].concat());
     assert_eq!(lines(&client), ["POST /app/form? web.test", "GET /app/page? web.test"]);
-    assert!(client.world.bodies.is_empty(), "another request is with the handler first");
+    assert!(
+        client.world.bodies.is_empty(),
+        "a body waits while another request is with the handler"
+    );
     client.reply(text("page"));
     assert_eq!(client.answers()[&3].body, b"page");
     assert_eq!(client.world.bodies, [b"first"]);
@@ -141,7 +148,7 @@ fn concurrent_bodies_do_not_block_each_other() {
         &[post(1, &[]), post(3, &[]), data(3, 0, b"se"), data(1, END_STREAM, b"first")].concat(),
     );
     client.admit(LIMIT);
-    assert_eq!(client.world.asked.len(), 2, "the next request is passed on meanwhile");
+    assert_eq!(client.world.asked.len(), 2, "the next request is passed on while a body arrives");
     client.admit(LIMIT);
     client.arrive(&data(3, END_STREAM, b"cond"));
     assert_eq!(client.world.bodies, [b"first"]);
@@ -206,13 +213,13 @@ fn windows_open_again_while_a_large_body_arrives() {
     let large: Vec<u8> = (0..LARGE).map(|at| (at / 7) as u8).collect();
     for length in [Some(LARGE.to_string()), None] {
         let mut client = Client::new();
-        let said: Vec<_> =
+        let more: Vec<_> =
             length.iter().map(|length| ("content-length", length.as_str())).collect();
-        client.arrive(&post(1, &said));
+        client.arrive(&post(1, &more));
         client.admit(LARGE);
         let (mut own, mut all, mut times) = (65_535, 65_535, 0);
         for part in large.chunks(10_000) {
-            // Padding counts in the windows too.
+            // Padding also counts in the windows.
             let padded = [&[200][..], part, &[0; 200]].concat();
             assert!(own >= padded.len() as i64 && all >= padded.len() as i64, "{own} {all}");
             (own, all) = (own - padded.len() as i64, all - padded.len() as i64);
@@ -245,7 +252,7 @@ fn a_reply_to_a_reset_stream_is_dropped() {
     assert!(client.answers().is_empty());
     client.reply(text("5"));
     assert_eq!(client.answers()[&5].body, b"5");
-    // While its body arrives, and while the body waits for its turn.
+    // The client resets streams while a body arrives, and while a body waits for its turn.
     client.arrive(&post(7, &[]));
     client.admit(LIMIT);
     client.arrive(&[data(7, 0, b"x"), reset(7)].concat());
@@ -261,7 +268,7 @@ fn a_reply_to_a_reset_stream_is_dropped() {
         (client.answers().len(), client.world.admitted, client.world.bodies.len()),
         (1, 0, 0)
     );
-    // While the body is with the handler.
+    // The client resets a stream while its body is with the handler.
     client.arrive(&post(13, &[]));
     client.admit(LIMIT);
     client.arrive(&data(13, END_STREAM, b"handed over"));
@@ -284,8 +291,8 @@ fn an_http2_request_reaches_its_handler_as_over_http1() {
     let more = [("cookie", "a=1"), ("user-agent", "test/1"), ("cookie", "b=2"), ("origin", "null")];
     let all: Vec<_> = fields("GET", "/app/./x%20y?z").into_iter().chain(more).collect();
     client.arrive(&frame(FrameType::Headers, END_STREAM | END_HEADERS, 1, &block(&all)));
-    let said = [("cookie", "a=1; b=2"), ("origin", "null"), ("user-agent", "test/1")];
-    let fields = said.map(|(name, value)| (name, value.to_string())).to_vec();
+    let passed = [("cookie", "a=1; b=2"), ("origin", "null"), ("user-agent", "test/1")];
+    let fields = passed.map(|(name, value)| (name, value.to_string())).to_vec();
     let line = "GET /app/x y?z web.test".to_string();
     assert_eq!(client.world.asked, [Heard { line, fields, body: Announced::Nothing }]);
     client.reply(text(""));
@@ -323,7 +330,7 @@ fn no_request_is_passed_on_while_too_much_is_unsent() {
     client.arrive(&[get(1, "/app/1"), get(3, "/app/2"), get(5, "/app/3")].concat());
     let half = || Reply::new(Status::Ok, "a/b", vec![b'x'; UNSENT_BYTES_MAX / 2 + 1]);
     client.reply(half());
-    assert_eq!(client.world.asked.len(), 2, "this much may be unsent");
+    assert_eq!(client.world.asked.len(), 2, "half of the limit may be unsent");
     client.reply(half());
     assert_eq!(client.world.asked.len(), 2);
     client.frames();
@@ -337,7 +344,7 @@ fn no_request_is_passed_on_while_too_much_is_unsent() {
         client.world.room += 1 << 20;
         client.arrive(b"");
     }
-    assert_eq!(client.world.asked.len(), 3, "the next has its turn");
+    assert_eq!(client.world.asked.len(), 3, "the third request has its turn");
 }
 
 #[test]
@@ -359,7 +366,7 @@ fn a_client_that_waits_for_a_handler_has_no_deadline() {
     assert_eq!(client.world.deadline, None, "slow bytes do not extend the deadline");
     client.frames();
     client.session.deadline_expired(&mut client.world);
-    client.assert_ended(ErrorCode::NoError, "the body does not come");
+    client.assert_ended(ErrorCode::NoError, "the body does not arrive");
     assert_eq!(client.world.admitted, 0);
 }
 
@@ -391,8 +398,8 @@ fn rapid_resets_of_handler_requests_end_the_connection() {
     assert!(client.world.asked.len() <= 1, "the handler has one request at a time");
 }
 
-/// A request: for a file of the site, for a page of a handler, or a form with a body in this many
-/// parts, with or without an announced length.
+/// A request for a file of the site, for a page of a handler, or with a form. `parts`: the number
+/// of DATA frames of the form. `is_announced`: the request announces the form's length.
 #[derive(Clone, Copy, Debug)]
 enum TestRequest {
     File,
@@ -400,9 +407,9 @@ enum TestRequest {
     Form { parts: usize, is_announced: bool },
 }
 
-/// Runs these requests. `picks` orders the frames of bodies, and the bytes arrive in pieces of
-/// these lengths. The handler admits and replies as soon as it may. Returns the responses by
-/// stream, and the bodies.
+/// Sends `wishes`. `picks` decides the order of the DATA frames, and the bytes arrive in pieces of
+/// `lengths` bytes. The handler admits bodies and replies as soon as it may. Returns the responses
+/// by stream, and the bodies.
 fn carried_out(
     wishes: &[TestRequest],
     picks: &[usize],
@@ -428,8 +435,8 @@ fn carried_out(
             TestRequest::Form { parts, is_announced } => {
                 open.push((stream, parts));
                 let length = (300 * parts).to_string();
-                let said = [("content-length", length.as_str())];
-                post(stream, if is_announced { &said } else { &[] })
+                let more = [("content-length", length.as_str())];
+                post(stream, if is_announced { &more } else { &[] })
             }
         });
         if let Some(pick) = picks.next().filter(|_| !open.is_empty()) {
@@ -455,7 +462,7 @@ fn carried_out(
             }
             answered += 1;
             let is_form = client.world.asked[answered - 1].line.starts_with("POST");
-            // It is passed on once more with its body.
+            // A form is passed to the handler again with its body.
             let has_body = core::mem::replace(&mut bodies, client.world.bodies.len())
                 < client.world.bodies.len();
             if is_form && !has_body { client.admit(2000) } else { client.reply(text("replied")) }

@@ -1,5 +1,5 @@
-//! Memory that a client of HTTP/2 makes the server keep: it is measured, and bounded by the
-//! client's share.
+//! The memory that an HTTP/2 client makes the server keep. The session reports it, and the client's
+//! share limits it.
 
 use std::string::ToString;
 use std::vec::Vec;
@@ -19,7 +19,7 @@ fn question(stream: u32, cookie_bytes: usize) -> Vec<u8> {
     frame(FrameType::Headers, END_STREAM | END_HEADERS, stream, &block(&all))
 }
 
-/// A request with a field that goes into the dynamic table.
+/// A request with a field that is added to the dynamic table.
 fn filling(stream: u32, name: u8, value_bytes: usize) -> Vec<u8> {
     let mut block = block(&fields("GET", "/hello.txt"));
     block.extend([
@@ -34,13 +34,16 @@ fn filling(stream: u32, name: u8, value_bytes: usize) -> Vec<u8> {
     frame(FrameType::Headers, END_STREAM | END_HEADERS, stream, &block)
 }
 
-/// Checks that the session reports at least the memory that it holds, and not much more.
+/// Checks that the session reports the memory that it holds, or slightly more.
 fn assert_is_told(client: Client, what: &str) {
-    let told =
+    let reported =
         client.session.kept_bytes() + client.session.held_bytes() - size_of::<Http2Session>();
     let Client { session, .. } = client;
     let held = measure(|| drop(session)).bytes_current.unsigned_abs() as usize;
-    assert!(held <= told && told <= 2 * held + 1024, "{what}: {held} bytes are held, {told} told");
+    assert!(
+        held <= reported && reported <= 2 * held + 1024,
+        "{what}: {held} bytes are held, {reported} are reported"
+    );
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn a_client_above_its_share_gets_enhance_your_calm() {
 
 #[test]
 fn short_memory_turns_off_the_header_table() {
-    for (kept_max, is_told) in [(usize::MAX, false), (1000, true)] {
+    for (kept_max, is_turned_off) in [(usize::MAX, false), (1000, true)] {
         let mut client = Client::silent();
         client.frames();
         client.world.kept_max = kept_max;
@@ -135,6 +138,6 @@ fn short_memory_turns_off_the_header_table() {
         client.arrive(&[PREFACE.as_slice(), &settings(&[])].concat());
         let said = client.frames();
         let (pairs, _) = said[0].payload.as_chunks::<6>();
-        assert_eq!(pairs.contains(&[0, 1, 0, 0, 0, 0]), is_told, "{pairs:?}");
+        assert_eq!(pairs.contains(&[0, 1, 0, 0, 0, 0]), is_turned_off, "{pairs:?}");
     }
 }

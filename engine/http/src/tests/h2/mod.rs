@@ -1,4 +1,4 @@
-//! The promises of an HTTP/2 connection.
+//! Tests of HTTP/2 connections.
 
 mod bodies;
 mod broken;

@@ -1,4 +1,4 @@
-//! Properties that hold for all bytes, however they are split, and for any buffer space.
+//! Properties that hold for all bytes, for all segmentations, and for any buffer space.
 
 use std::vec::Vec;
 
@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use super::client::{Client, END_HEADERS, END_STREAM, block, fields, frame, get, settings, window};
 use crate::HttpWaitsFor;
 
-/// All output for `bytes` if they arrive in pieces of these lengths, with this much buffer space at
-/// a time. Also whether the connection was closed, and the length of the log.
+/// The output for `bytes` if they arrive in pieces of `lengths` bytes, and `room` bytes of buffer
+/// space are available at a time. Also returns whether the connection was closed, and the length of
+/// the log.
 fn said(bytes: &[u8], lengths: &[usize], room: usize) -> (Vec<u8>, bool, usize) {
     let mut client = Client::silent();
     let mut rest = bytes;
@@ -22,7 +23,7 @@ fn said(bytes: &[u8], lengths: &[usize], room: usize) -> (Vec<u8>, bool, usize) 
         all.append(&mut client.world.said);
         while client.session.waits_for() == HttpWaitsFor::SendRoom {
             waits += 1;
-            assert!(waits < 5_000, "each space makes progress");
+            assert!(waits < 5_000, "any buffer space makes progress");
             client.world.room = room;
             client.arrive(b"");
             all.append(&mut client.world.said);
@@ -57,8 +58,8 @@ proptest! {
         pieces in prop::collection::vec(piece(), 0..14), lengths in prop::collection::vec(0usize..60, 0..40),
     ) {
         let bytes = [PREFACE.as_slice(), &settings(&[]), &pieces.concat()].concat();
-        // An immediate response does not depend on later bytes. With shut windows, the order of
-        // sending may.
+        // Only the log is compared. If windows are shut, the order of sending may depend on the
+        // segmentation.
         let (whole, cut) = (said(&bytes, &[], 1 << 20), said(&bytes, &lengths, 1 << 20));
         prop_assert_eq!((whole.1, whole.2), (cut.1, cut.2));
     }

@@ -1,4 +1,4 @@
-//! Requests and responses: the same as over HTTP/1.1.
+//! Requests and responses over HTTP/2, compared with HTTP/1.1.
 
 use std::string::String;
 use std::vec::Vec;
@@ -9,7 +9,7 @@ use super::client::{Client, ClientResponse, END_HEADERS, END_STREAM, block, fiel
 use crate::HttpsPolicy;
 use crate::tests::world::Talk;
 
-/// The same request over HTTP/1.1.
+/// The response to the request over HTTP/1.1, in the form of HTTP/2.
 fn in_http1(method: &str, path: &str, more: &[(&str, &str)]) -> ClientResponse {
     let line = std::format!("{method} {path} HTTP/1.1");
     let lines = more.iter().map(|(name, value)| std::format!("{name}: {value}"));
@@ -56,7 +56,7 @@ fn http2_responses_equal_http1_responses() {
                 &[("expect", "100-continue")],
                 &[("expect", "more")],
             ] {
-                // Over HTTP/1.1 a malformed request line does not tell whether the method is HEAD.
+                // Over HTTP/1.1 a request with a malformed target is never treated as HEAD.
                 if path == "*" && method != "OPTIONS"
                     || ["/%zz", "/../x"].contains(&path) && method == "HEAD"
                 {
@@ -107,7 +107,7 @@ fn a_malformed_http2_request_resets_only_its_stream() {
         (Vec::from([method, authority, path]), "no scheme"),
         (Vec::from([method, scheme, authority]), "no path"),
         (Vec::from([method, scheme, authority, (":path", "")]), "an empty path"),
-        (Vec::from([method, scheme, authority, (":path", "hello.txt")]), "a path that is none"),
+        (Vec::from([method, scheme, authority, (":path", "hello.txt")]), "a path without a slash"),
         (
             Vec::from([method, scheme, authority, (":path", "https://web.test/")]),
             "an absolute target",
@@ -116,7 +116,7 @@ fn a_malformed_http2_request_resets_only_its_stream() {
             Vec::from([method, scheme, authority, (":path", "/a b")]),
             "a path that would end a request line",
         ),
-        (Vec::from([(":method", "G ET"), scheme, authority, path]), "a method that is no token"),
+        (Vec::from([(":method", "G ET"), scheme, authority, path]), "a method that is not a token"),
         (Vec::from([(":method", "CONNECT"), scheme, authority, path]), "CONNECT to a path"),
         (with(method), "a method twice"),
         (with((":status", "200")), "the status of a response"),
@@ -125,23 +125,23 @@ fn a_malformed_http2_request_resets_only_its_stream() {
             Vec::from([method, scheme, ("accept", "*/*"), authority, path]),
             "a pseudo-field after a field",
         ),
-        (with(("Accept", "*/*")), "a name that is not small"),
+        (with(("Accept", "*/*")), "a name with a capital letter"),
         (with(("", "x")), "a name that is empty"),
-        (with(("a b", "x")), "a name that is no token"),
+        (with(("a b", "x")), "a name that is not a token"),
         (with(("accept:", "x")), "a name with a colon"),
         (with(("accept", "a\r\nb: c")), "a value that would end a line"),
         (with(("accept", "a\0")), "a value with a zero"),
         (with(("accept", " a")), "a value with a space before it"),
         (with(("accept", "a\t")), "a value with a tab after it"),
-        (with(("connection", "close")), "a field of a connection"),
-        (with(("transfer-encoding", "chunked")), "another"),
-        (with(("keep-alive", "5")), "another"),
-        (with(("upgrade", "h2c")), "another"),
-        (with(("proxy-connection", "x")), "another"),
-        (with(("te", "gzip")), "a transfer coding"),
+        (with(("connection", "close")), "the field Connection of HTTP/1.1"),
+        (with(("transfer-encoding", "chunked")), "a transfer coding"),
+        (with(("keep-alive", "5")), "the field Keep-Alive of HTTP/1.1"),
+        (with(("upgrade", "h2c")), "an upgrade"),
+        (with(("proxy-connection", "x")), "the field Proxy-Connection of HTTP/1.1"),
+        (with(("te", "gzip")), "an accepted transfer coding"),
         (with(("host", "evil.test")), "another host"),
-        (with(("content-length", "5")), "a body that is not there"),
-        (with(("content-length", "x")), "a length that is none"),
+        (with(("content-length", "5")), "a length of a missing body"),
+        (with(("content-length", "x")), "a length that is not a number"),
         (
             Vec::from([
                 method,
@@ -166,16 +166,16 @@ fn a_malformed_http2_request_resets_only_its_stream() {
         stream += 2;
     }
     for (fields, status, why) in [
-        (with(("te", "trailers")), "200", "trailers are taken"),
-        (with(("host", "web.test")), "200", "the host is said twice, and both times the same"),
+        (with(("te", "trailers")), "200", "trailers are accepted"),
+        (with(("host", "web.test")), "200", "the same host in two fields"),
         (
             Vec::from([method, scheme, path, ("host", "web.test")]),
             "200",
-            "the host is said as in HTTP/1.1",
+            "the host in the field of HTTP/1.1",
         ),
         (Vec::from([method, scheme, path]), "400", "no host"),
-        (Vec::from([method, scheme, (":authority", "a@b"), path]), "400", "a host that is none"),
-        (Vec::from([(":method", "CONNECT"), authority]), "405", "CONNECT as it should be"),
+        (Vec::from([method, scheme, (":authority", "a@b"), path]), "400", "an invalid host"),
+        (Vec::from([(":method", "CONNECT"), authority]), "405", "a well-formed CONNECT"),
         (with(("content-length", "0")), "200", "no body"),
     ] {
         client.arrive(&frame(
@@ -215,7 +215,7 @@ fn a_head_may_have_several_frames_padding_and_a_priority() {
 fn a_too_large_http2_head_is_rejected() {
     let long = "x".repeat(990);
     let mut client = Client::new();
-    // A field in the dynamic table that is repeated: the block is short, and the list is long.
+    // A field of the dynamic table is repeated, so a short block decodes to a long list.
     let mut small = block(&fields("GET", "/"));
     small.extend([0x40, 1, b'a', 127, 0xe0, 0x06]);
     small.extend([b'v'; 127 + 0x60 + (6 << 7)]);
@@ -234,13 +234,13 @@ fn a_too_large_http2_head_is_rejected() {
     client.assert_ended(ErrorCode::EnhanceYourCalm, "CVE-2024-27316");
     let mut client = Client::new();
     client.arrive(&frame(FrameType::Headers, END_STREAM | END_HEADERS, 1, &large));
-    client.assert_ended(ErrorCode::EnhanceYourCalm, "the same in one frame");
+    client.assert_ended(ErrorCode::EnhanceYourCalm, "a too large head in one frame");
     let mut client = Client::new();
     client.arrive(&frame(FrameType::Headers, END_STREAM, 1, &block(&fields("GET", "/"))));
     for _ in 0..20 {
         client.arrive(&frame(FrameType::Continuation, 0, 1, &[]));
     }
-    client.assert_ended(ErrorCode::EnhanceYourCalm, "the same without any bytes");
+    client.assert_ended(ErrorCode::EnhanceYourCalm, "too many continuations without bytes");
 }
 
 #[test]

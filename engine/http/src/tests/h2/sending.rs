@@ -48,7 +48,7 @@ fn an_http2_head_is_queued_with_the_start_of_its_body() {
     assert_eq!(
         client.world.queued - before,
         frames - 2,
-        "each frame once, but heads together with the next frame"
+        "each frame is queued once, and heads together with the next frame"
     );
 }
 
@@ -105,7 +105,7 @@ fn a_multipart_body_passes_small_windows_and_space() {
     client.arrive(&settings(&[(4, 200)]));
     client.frames();
     client.arrive(&frame(FrameType::Headers, END_STREAM | 4, 1, &block(&asked)));
-    let mut answer = client.answers().remove(&1).expect("its beginning");
+    let mut answer = client.answers().remove(&1).expect("the start of the response");
     for _ in 0..20 {
         client.arrive(&window(1, 200));
         if let Some(more) = client.answers().remove(&1) {
@@ -132,7 +132,10 @@ fn streams_send_in_turn_one_frame_each() {
         client.world.room = 20_000;
         client.arrive(&[]);
     }
-    assert!(bytes.len() == 3 && bytes.values().all(|bytes| *bytes == large()), "each whole");
+    assert!(
+        bytes.len() == 3 && bytes.values().all(|bytes| *bytes == large()),
+        "each file is complete"
+    );
     let turns = order.iter().skip(1).take(30).collect::<Vec<_>>();
     assert!(
         turns.windows(3).all(|turn| turn[0] != turn[1] && turn[1] != turn[2] && turn[0] != turn[2]),
@@ -173,7 +176,7 @@ fn a_long_response_does_not_delay_other_heads() {
 
 #[test]
 fn a_cut_frame_is_completed_before_any_other_frame() {
-    // There is less space than `send_room` said.
+    // The connection takes fewer bytes than `send_room` returned.
     let mut client = client(&[(4, 1 << 20)]);
     client.arrive(&window(0, 1 << 20));
     client.world.static_room = Some(5000);
@@ -276,7 +279,7 @@ fn a_stream_window_opens_as_soon_as_there_is_space() {
     client.admit(1 << 20);
     client.world.room = 0;
     client.arrive(&frame(FrameType::Data, 0, 1, &[b'x'; 16_384]).repeat(2));
-    // Space for one of the two frames.
+    // Raises the buffer space until it is enough for one of the two window updates.
     let mut told = |room| {
         client.world.room = room;
         client.arrive(&[]);
@@ -293,7 +296,8 @@ fn a_stream_window_opens_as_soon_as_there_is_space() {
 
 #[test]
 fn nothing_is_sent_after_the_end_of_a_connection() {
-    // First case: a window update and an answer are still due. Second case: the rest of a file.
+    // In the first case, a window update and an answer are still due. In the second case, the rest
+    // of a file is.
     let mut client = client(&[]);
     client.arrive(&frame(
         FrameType::Headers,

@@ -1,4 +1,4 @@
-//! Deadlines, and the end of a connection.
+//! Deadlines, and the end of an HTTP/2 connection.
 
 use std::vec::Vec;
 
@@ -29,7 +29,7 @@ fn pings_do_not_extend_the_idle_deadline() {
     assert_eq!(deadline(&mut client), IDLE);
     client.frames();
     client.session.deadline_expired(&mut client.world);
-    client.assert_ended(ErrorCode::NoError, "time is up");
+    client.assert_ended(ErrorCode::NoError, "the idle deadline has expired");
 }
 
 #[test]
@@ -61,18 +61,18 @@ fn progress_of_a_response_restarts_its_deadline() {
     assert_eq!(deadline(&mut client), RESPONSE);
     client.arrive(&get(3, "/empty"));
     client.arrive(&frame(FrameType::Ping, 0, 0, &[0; 8]));
-    assert_eq!(deadline(&mut client), None, "nothing was taken of it");
+    assert_eq!(deadline(&mut client), None, "the client took no bytes of the response");
     client.arrive(&window(1, 4));
     assert_eq!(deadline(&mut client), RESPONSE);
     client.arrive(&window(1, 100));
-    assert_eq!(deadline(&mut client), IDLE, "it is over");
+    assert_eq!(deadline(&mut client), IDLE, "the response is complete");
 }
 
 #[test]
 fn a_stopping_http2_server_answers_open_requests() {
     let mut client = Client::new();
     client.session.stopping(&mut client.world);
-    client.assert_ended(ErrorCode::NoError, "nothing was asked for");
+    client.assert_ended(ErrorCode::NoError, "no request is open");
     let mut client = Client::with(&[(4, 3)]);
     client.arrive(&get(1, "/hello.txt"));
     client.frames();
