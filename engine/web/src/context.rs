@@ -1,4 +1,5 @@
-//! The context of an HTTP session: the parts of its core, and the state that sessions share.
+//! The context of an HTTP session: the parts of its core, and the state that it shares with other
+//! sessions.
 
 use accounts::Directory;
 use accounts::logins::{self, LoginAttempt, Logins};
@@ -32,16 +33,16 @@ pub struct WebContext<'c> {
 }
 
 impl WebContext<'_> {
-    /// The login service with the parts that it uses.
+    /// The login service, with the parts of the core that it uses.
     pub(super) fn logins(&mut self) -> (&mut Logins, logins::LoginContext<'_>) {
         let WebContext { turn, connections, store, directory, logins, compute, .. } = self;
         (logins, logins::LoginContext { turn: *turn, connections, store, directory, compute })
     }
 }
 
-/// A client's connection, with the context of its session.
+/// The connection of a client, with the context of its session.
 pub struct HttpCall<'c> {
-    /// The connection, and the client at its other end.
+    /// The connection and its client.
     pub caller: Caller,
     /// The state that web sessions share.
     pub web: &'c mut Web,
@@ -50,13 +51,13 @@ pub struct HttpCall<'c> {
 }
 
 impl HttpCall<'_> {
-    /// The name for redirects to TLS: `host` if our certificate has it, and else our host name. So
-    /// a redirect never leads to another server.
+    /// The host name for a redirection to TLS: `host` if our certificate has this name, and
+    /// otherwise our host name. So a client is never redirected to another server.
     pub(super) fn name_over_tls<'a>(&'a self, host: &'a str) -> &'a str {
         if self.cx.connections.tls().is_named(host) { host } else { &self.web.hostname }
     }
 
-    /// The client has sent credentials. They are decided in a later turn.
+    /// Begins a login with the client's credentials. It is decided in a later turn.
     pub(super) fn log_in(&mut self, credentials: Credentials<'_>) -> LoginAttempt {
         let (logins, mut cx) = self.cx.logins();
         logins.begin(credentials, self.caller, &mut cx)

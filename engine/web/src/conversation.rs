@@ -1,11 +1,12 @@
-//! An HTTP connection, and its request on the way to a reply.
+//! An HTTP connection, and its request until the reply.
 //!
-//! A session has one request here at a time. Requests that wait on this core are kept in the
-//! connection and go on in the session's turn. Replies to other requests come from the core that
-//! owns the account, or from the core that stores the certificates.
+//! A session has one pending request at a time. A request that waits on this core is kept in the
+//! connection, and continues in the session's turn. Other requests are answered by the core that
+//! owns the account, or by the core that stores the certificates.
 //!
 //! Invariant: the memory of bodies on this core is bounded (`bodies_max`). The bytes of a form
-//! count from its admission until its answer, and those of an answer until the client has them.
+//! count from its admission until its answer. The bytes of an answer count until the client has
+//! taken them.
 
 use alloc::boxed::Box;
 
@@ -24,24 +25,26 @@ use super::passwords::PasswordPreparation;
 use super::pending::{LoginPurpose, PendingRequest, Refused, busy};
 use super::session::HttpSession;
 
-/// Bytes of unread responses, above which a client's next request waits. So clients that never read
-/// cannot exhaust the memory.
+/// The number of unread response bytes above which a client's next request waits. So clients that
+/// never read cannot exhaust the memory.
 const UNREAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of bodies above which no certificate upload is admitted: the webmail has priority.
+/// The number of body bytes above which no certificate upload is admitted. The rest is for the
+/// webmail.
 const CERTIFICATES_BYTES_MAX: usize = 8 * UPLOAD_BYTES_MAX;
 
-/// Bytes that each connection may make the server keep, even when memory is short: see [`budget`].
+/// The number of bytes that each connection may make the server keep even if memory is short: see
+/// [`budget`].
 pub const KEPT_BYTES_LEAST: u32 = 2048;
 
 /// One HTTP connection.
 pub struct HttpConversation {
     session: HttpSession,
-    /// What the session's request waits for on this core.
+    /// The session's request, while it waits on this core.
     pending: Option<Box<PendingRequest>>,
-    /// The replies that the session held at the last count, in bytes; 0 if it held none.
+    /// The bytes of replies that the session held at the last count.
     held: usize,
-    /// The charge for all other memory that it makes the server keep.
+    /// The charge for all other memory that the client makes the server keep.
     charge: Charge,
 }
 
@@ -78,7 +81,7 @@ impl HttpConversation {
         conversation
     }
 
-    /// What its connection waits for.
+    /// The event that the session waits for.
     pub fn waits_for(&self) -> http::HttpWaitsFor {
         match &self.session {
             HttpSession::One(session) => session.waits_for(),
@@ -94,7 +97,7 @@ impl HttpConversation {
         }
     }
 
-    /// Lets the session act.
+    /// Runs `act` on the session, and then charges the client for its memory.
     pub fn with<R>(
         &mut self,
         call: &mut HttpCall<'_>,
@@ -113,8 +116,8 @@ impl HttpConversation {
         call: &mut HttpCall<'_>,
         act: impl FnOnce(&mut HttpSession, &mut HttpHost<'_, '_>) -> R,
     ) -> R {
-        // A stream that waits for buffer space must not block the others: each stream takes its
-        // part of the whole buffer.
+        // In HTTP/2, unread bytes of one stream must not block the other streams, so the session
+        // may use the whole buffer.
         let unread_bytes_max =
             if let HttpSession::One(_) = self.session { UNREAD_BYTES_MAX } else { usize::MAX };
         let HttpConversation { session, pending, charge, .. } = self;
@@ -153,7 +156,7 @@ impl HttpConversation {
         self.session.kept_bytes() + kept_for(self.pending.as_deref())
     }
 
-    /// Bytes that the client makes the server keep and that are not charged to it.
+    /// The number of bytes that the client makes the server keep without a charge.
     pub fn uncharged(&self) -> usize {
         self.kept_bytes().saturating_sub(self.charge.bytes())
     }
@@ -163,7 +166,7 @@ impl HttpConversation {
         &self.charge
     }
 
-    /// The session's turn has come.
+    /// Continues the pending request, since the session's turn has come.
     #[cold]
     #[inline(never)]
     pub fn resumed(&mut self, call: &mut HttpCall<'_>) {
@@ -173,7 +176,7 @@ impl HttpConversation {
 
     fn pending_resumed(&mut self, call: &mut HttpCall<'_>) {
         let decision = match self.pending.as_deref_mut() {
-            // A turn for an earlier wait.
+            // The turn was for an earlier request.
             None
             | Some(PendingRequest::FormAdmission { .. } | PendingRequest::UploadAdmission { .. }) =>
             {
@@ -234,7 +237,7 @@ impl HttpConversation {
                 | PendingRequest::NewPassword(_),
             )
             | None => {
-                unreachable!("it waits for no turn")
+                unreachable!("the pending request waits for a turn or a login")
             }
         }
     }
@@ -243,7 +246,7 @@ impl HttpConversation {
         self.pending.take().map(|pending| *pending)
     }
 
-    /// The login has failed.
+    /// Answers a request whose login has failed.
     fn refused(&mut self, purpose: &LoginPurpose, has_too_many: bool, call: &mut HttpCall<'_>) {
         match purpose.refused(has_too_many, &call.web.hostname) {
             Refused::Reply(reply) => self.replied(reply, call),
@@ -251,7 +254,7 @@ impl HttpConversation {
         }
     }
 
-    /// A body may come, if there is memory for it.
+    /// Admits a body if there is memory for it. Otherwise refuses the request.
     fn admit(&mut self, admission: BodyAdmission, call: &mut HttpCall<'_>) {
         if call.web.bodies + admission.memory > call.web.bodies_max {
             admission
@@ -264,7 +267,7 @@ impl HttpConversation {
         self.with(call, |session, host| session.admitted(admission, host));
     }
 
-    /// The login has succeeded.
+    /// Continues a request for the certificates after its login has succeeded.
     fn granted(
         &mut self,
         wish: CertificateAction,
@@ -292,7 +295,8 @@ impl HttpConversation {
         self.replied(reply, call);
     }
 
-    /// The reply to the session's request.
+    /// Passes the reply to the session. If replies take too much memory already, the client gets a
+    /// short error instead.
     pub fn replied(&mut self, reply: Reply, call: &mut HttpCall<'_>) {
         let number = reply.number();
         let reply = call.web.limited(reply);
@@ -303,7 +307,7 @@ impl HttpConversation {
         self.count_held(call);
     }
 
-    /// Counts the replies that the session holds now.
+    /// Counts the bytes of replies that the session holds now.
     #[cold]
     #[inline(never)]
     fn count_held(&mut self, call: &mut HttpCall<'_>) {
@@ -312,7 +316,8 @@ impl HttpConversation {
         self.held = held;
     }
 
-    /// A deadline has passed: the session's, or that of a delayed answer.
+    /// The connection's deadline has expired. It belongs to the session, or to the delayed answer
+    /// to a failed login.
     pub fn deadline_expired(&mut self, call: &mut HttpCall<'_>) {
         let held_back =
             self.pending.take_if(|pending| pending.is_held_back()).map(|pending| *pending);
@@ -326,7 +331,7 @@ impl HttpConversation {
         self.settle(call);
     }
 
-    /// The connection is gone.
+    /// The connection has ended. Releases its memory, and abandons its pending request.
     pub fn ended(&mut self, call: &mut HttpCall<'_>) {
         call.web.replies -= self.held;
         call.cx.memory.release(&mut self.charge, call.caller.address);
@@ -350,7 +355,7 @@ impl HttpConversation {
         }
     }
 
-    /// The core that got a request has answered.
+    /// Another core has sent a reply to a request.
     pub fn webmail_replied(&mut self, reply: HandlerReply, call: &mut HttpCall<'_>) {
         self.pending_answered(reply, call);
         self.settle(call);
@@ -373,32 +378,32 @@ impl HttpConversation {
                 self.pending = None;
                 self.replied(webmail::login(), call);
             }
-            // A client that disconnects meanwhile ends its session, but not what the session waits
-            // for.
+            // If the client has disconnected, the session is over, but its pending request still
+            // exists.
             HandlerReply::FormAdmitted => {
                 let Some(PendingRequest::FormAdmission { bytes }) = self.take_pending() else {
-                    unreachable!("no form waits")
+                    unreachable!("a form waits for this admission")
                 };
                 self.admit(BodyAdmission::whole(bytes), call);
             }
             HandlerReply::UploadAdmitted(number) => {
                 let Some(PendingRequest::UploadAdmission { bytes, memory }) = self.take_pending()
                 else {
-                    unreachable!("no message waits")
+                    unreachable!("an upload waits for this admission")
                 };
                 self.admit(BodyAdmission { bytes, memory, number: Some(number) }, call);
             }
         }
     }
 
-    /// The next piece of an open reply.
+    /// Passes the next piece of an open reply to the session.
     fn continue_reply(&mut self, number: u64, bytes: &[u8], call: &mut HttpCall<'_>) {
         self.with(call, |session, _| session.continue_reply(number, bytes));
         self.count_held(call);
     }
 }
 
-/// A mark of the password of an account that a client has just logged in to.
+/// The mark of the account's password, for a client that has just logged in.
 fn password_of(account: AccountId, call: &HttpCall<'_>) -> PasswordMark {
     let Some(known) = call.cx.store.account(account) else {
         unreachable!("the login has found {account:?}")

@@ -1,7 +1,7 @@
 //! The actions of an HTTP session, on the connection and the site.
 //!
-//! Bytes of a file are never copied: the connection's segments point into the packed site. Only
-//! over TLS they are encrypted into buffers.
+//! In plaintext, the bytes of a file are not copied: the connection's segments point into the
+//! packed site. Over TLS the bytes are encrypted into buffers.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -20,24 +20,24 @@ use webmail::Request;
 use super::context::HttpCall;
 use super::pending::{PendingRequest, busy};
 
-/// Bytes of a file that are queued as one piece.
+/// The number of bytes of a file that are queued as one piece.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// Bytes of a request target that are logged.
+/// The number of bytes of a request target that are logged.
 const LOGGED_BYTES_MAX: usize = 200;
 
-/// Bytes of memory of what a request waits for.
+/// The memory of a pending request, in bytes.
 pub(super) fn kept_for(pending: Option<&PendingRequest>) -> usize {
     pending.map_or(0, |pending| size_of::<PendingRequest>() + pending.kept_bytes())
 }
 
-/// The host of an HTTP session: it implements the session's actions.
+/// The host of an HTTP session. It implements the session's actions.
 pub struct HttpHost<'a, 'c> {
     pub(super) call: &'a mut HttpCall<'c>,
     pub(super) pending: &'a mut Option<Box<PendingRequest>>,
-    /// What was charged before this action.
+    /// The client's charge before this action.
     pub(super) charge: &'a Charge,
-    /// How many bytes may be unread when a response begins.
+    /// The maximum number of unread bytes when a response begins.
     pub(super) unread_bytes_max: usize,
     /// Whether a request got its reply at once.
     pub(super) has_replied: bool,
@@ -197,7 +197,7 @@ impl http::Actions for HttpHost<'_, '_> {
         let mut date = *b"Thu, 01 Jan 1970 00:00:00 GMT";
         let zone = b"GMT".len();
         let now = self.call.web.date_now.at(self.call.cx.turn.wall);
-        // RFC 9110 section 5.6.7 is RFC 5322's format with another name for the zone.
+        // The format of RFC 9110 section 5.6.7 is that of RFC 5322, with `GMT` as the zone.
         for (place, byte) in date.iter_mut().take(DATE_BYTES - zone).zip(now) {
             *place = *byte;
         }
@@ -216,8 +216,8 @@ impl http::Actions for HttpHost<'_, '_> {
     }
 
     fn set_deadline(&mut self, after: Option<Micros>) {
-        // The delayed answer uses the only deadline. The session sets its own again with that
-        // answer.
+        // A connection has one deadline, and a delayed login answer uses it. The session sets its
+        // own deadline again when it gets that answer.
         if self.pending.as_ref().is_some_and(|pending| pending.is_held_back()) {
             return;
         }

@@ -1,7 +1,7 @@
 //! The web server, for HTTP/1.1 and HTTP/2.
 //!
-//! [`Web`] is the state that the sessions of a core share. It queues their requests to the webmail
-//! and their certificate uploads until the engine forwards them.
+//! [`Web`] is the state that the sessions of a core share. It queues the sessions' webmail requests
+//! and certificate uploads until the engine forwards them.
 #![no_std]
 #![forbid(unsafe_code)]
 

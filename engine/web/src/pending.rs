@@ -1,4 +1,4 @@
-//! What a request waits for on the core of its connection.
+//! A request that waits on the core of its connection.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -21,25 +21,26 @@ pub(super) fn busy() -> Reply {
     Reply::text(Status::ServiceUnavailable, BUSY.into())
 }
 
-/// What a request waits for.
+/// A request, by the event that it waits for.
 pub(super) enum PendingRequest {
     /// Its turn: a body of this many bytes is admitted.
     Admission(usize),
     /// The decision of the account's core whether a form is admitted.
     FormAdmission {
-        /// Bytes of the form.
+        /// The length of the form in bytes.
         bytes: usize,
     },
-    /// The same for a message upload, which gets a number: this many bytes, with this much memory.
+    /// The decision of the account's core whether a message upload is admitted. `bytes`: the
+    /// maximum length of the upload. `memory`: the memory for it, in bytes.
     UploadAdmission { bytes: u64, memory: usize },
     /// The result of a login.
     Login {
         /// The login.
         attempt: LoginAttempt,
-        /// The action after it.
+        /// The action after the login.
         purpose: LoginPurpose,
     },
-    /// A new password is being prepared.
+    /// The preparation of a new password.
     NewPassword(Box<PasswordPreparation>),
 }
 
@@ -55,7 +56,7 @@ pub(super) enum LoginPurpose {
         name: String,
         /// A short description of the client's program.
         program: String,
-        /// Where the client goes after the login.
+        /// The page that the client gets after the login.
         next: Destination,
         /// The message that the client was writing.
         draft: Option<Box<Draft>>,
@@ -82,7 +83,7 @@ impl PendingRequest {
         Ok(Some(PendingRequest::Login { attempt, purpose }))
     }
 
-    /// Bytes of memory that it takes beside its own size.
+    /// The memory of the request in bytes, in addition to its size.
     pub(super) fn kept_bytes(&self) -> usize {
         match self {
             PendingRequest::Admission(_)
@@ -105,14 +106,14 @@ impl PendingRequest {
 
 /// The result of a failed login.
 pub(super) enum Refused {
-    /// This reply.
+    /// The reply to the client.
     Reply(Reply),
-    /// The core that owns the account answers this request.
+    /// The request that the core of the account must answer.
     Ask(Request),
 }
 
 impl LoginPurpose {
-    /// Bytes of memory that it takes beside its own size.
+    /// The memory of the purpose in bytes, in addition to its size.
     fn kept_bytes(&self) -> usize {
         match self {
             LoginPurpose::Certificates(_) => 0,

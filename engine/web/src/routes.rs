@@ -1,7 +1,7 @@
-//! Webmail requests on the core of their connection: admits them, and sends them to the core of the
-//! account.
+//! Webmail requests on the core of their connection. This module admits them, and sends them to the
+//! core of the account.
 //!
-//! The crate `webmail` decides (see `router`); this module acts on it.
+//! The module `router` of the crate `webmail` decides, and this module carries out the decision.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! An HTTP session in the negotiated version.
+//! An HTTP session, in HTTP/1.1 or HTTP/2.
 
 use alloc::boxed::Box;
 
@@ -6,11 +6,11 @@ use http::{BodyAdmission, Reply, ReplyEnd};
 
 use super::host::HttpHost;
 
-/// A session in the negotiated version.
+/// An HTTP session in the version that the connection uses.
 pub enum HttpSession {
     /// HTTP/1.1.
     One(http::Session),
-    /// HTTP/2. Its state is larger.
+    /// HTTP/2. The state is larger, so it is boxed.
     Two(Box<http::h2::Http2Session>),
 }
 
@@ -64,7 +64,8 @@ impl HttpSession {
         }
     }
 
-    /// Bytes of memory on the heap, without the bodies of requests and replies.
+    /// The memory that the client makes the server keep, in bytes, without the bodies of requests
+    /// and replies.
     pub(super) fn kept_bytes(&self) -> usize {
         match self {
             HttpSession::One(session) => session.kept_bytes(),

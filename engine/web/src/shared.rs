@@ -1,7 +1,7 @@
-//! The state that the HTTP sessions of a core share: the site, its settings, and queued requests.
+//! The state that the HTTP sessions of a core share: the site, the settings, and queued requests.
 //!
 //! Invariants:
-//! - Requests to others leave in the order in which sessions make them.
+//! - Requests to other cores are forwarded in the order in which sessions make them.
 //! - The bytes of a form count from its request until its answer.
 
 use alloc::boxed::Box;
@@ -27,28 +27,28 @@ pub struct Web {
     /// Whether pages are served over TLS only.
     pub(super) https_only: bool,
     pub(super) logs_requests: bool,
-    /// Bytes of bodies that sessions hold or may receive.
+    /// The number of bytes of request bodies that sessions hold or may receive.
     pub(super) bodies: usize,
-    /// Bytes of replies that clients have not taken yet.
+    /// The number of bytes of replies that clients have not taken yet.
     pub(super) replies: usize,
-    /// The limit of each of the two.
+    /// The maximum of `bodies`, and of `replies`.
     pub(super) bodies_max: usize,
-    /// Requests to the webmail, with the sessions that make them.
+    /// Requests to the webmail, with the frames of their sessions.
     requests: VecDeque<(FrameId, Box<Request>)>,
-    /// Uploaded certificates, chain and key in PEM, with the sessions that sent them.
+    /// Uploaded certificates, chain and key in PEM, with the frames of their sessions.
     uploads: VecDeque<(FrameId, Vec<u8>)>,
 }
 
-/// The parameters of [`Web`] beside the configuration.
+/// The parameters of [`Web`] in addition to the configuration.
 pub struct WebSeed {
     /// The files of the site.
     pub site: Site,
-    /// The limit of bodies, and of replies, in bytes.
+    /// The maximum bytes of request bodies, and of replies.
     pub bodies_max: usize,
 }
 
 impl Web {
-    /// `wall`: the time of day.
+    /// The shared state of a core without sessions. `wall`: the time of day.
     pub fn new(configuration: &Configuration, seed: WebSeed, wall: UnixTime) -> Web {
         let WebSeed { site, bodies_max } = seed;
         Web {
@@ -87,7 +87,7 @@ impl Web {
         self.uploads.pop_front()
     }
 
-    /// Queues a request to the webmail. The answer comes later.
+    /// Queues a request to the webmail. The answer arrives later.
     #[cold]
     #[inline(never)]
     pub(super) fn ask(&mut self, frame: FrameId, request: Request) {
@@ -95,27 +95,29 @@ impl Web {
         self.requests.push_back((frame, Box::new(request)));
     }
 
-    /// A certificate was uploaded.
+    /// Queues a certificate upload.
     pub(super) fn upload(&mut self, frame: FrameId, pem: Vec<u8>) {
         self.uploads.push_back((frame, pem));
     }
 
-    /// A request was answered. `form_bytes`: the bytes of its form.
+    /// Ends the count of a form, since its request was answered. `form_bytes`: the length of the
+    /// form.
     pub fn answered(&mut self, form_bytes: usize) {
         self.bodies -= form_bytes;
     }
 
-    /// The client of the reply with this number has left, or the rest of its message does not come.
+    /// Gives up the open reply or the upload with this number: its client has left, or the rest of
+    /// the upload will not arrive.
     pub fn leave(&mut self, frame: FrameId, number: u64) {
         self.ask(frame, Request::Left(number));
     }
 
-    /// Cached responses are outdated.
+    /// Empties the response cache, since its responses are outdated.
     pub fn forget_pages(&mut self) {
         self.pages = ResponseCache::nothing();
     }
 
-    /// Bytes of forms and replies that sessions hold.
+    /// The number of bytes of forms and replies that sessions hold.
     pub fn held(&self) -> usize {
         self.bodies + self.replies
     }
