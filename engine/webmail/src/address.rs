@@ -1,5 +1,5 @@
-//! Parts of addresses: numbers, keys of messages, keys of a query, the number of a flash message,
-//! and the destination of a redirect.
+//! Parts of page addresses: numbers, keys of messages, keys of a query, the number of a flash
+//! message, and the destination of a redirect.
 //!
 //! Implements: RFC 9051 section 2.3.1.1 (a UID is never 0); the URL Standard section 5.
 
@@ -18,12 +18,12 @@ use crate::{NotFound, WebPage};
 pub struct MessageKey {
     /// The number of its mailbox, never 0.
     pub mailbox: u32,
-    /// Its UID there, never 0.
+    /// Its UID in that mailbox, never 0.
     pub uid: u32,
 }
 
 impl MessageKey {
-    /// The same as types of the store.
+    /// The message's mailbox and UID, as types of the store.
     pub(crate) fn in_store(self) -> (MailboxId, Uid) {
         (MailboxId(self.mailbox), Uid(self.uid))
     }
@@ -44,24 +44,26 @@ impl fmt::Display for MessageKey {
     }
 }
 
-/// A page of ours that a form or an address redirects to.
+/// A page of the webmail to which a form or an address redirects.
 ///
-/// Whatever the client sends, the value is an address that this program wrote: of an existing page
-/// that is not the login page.
+/// Whatever the client sends, the value is an address that this program has written. It is the
+/// address of an existing page, and never of the login page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Destination(String);
 
 impl Destination {
-    /// The destination that the client asks for, if it is a page of ours, and else the start page.
+    /// The destination that the client asks for, if it is a page of the webmail. Otherwise the
+    /// start page.
     pub fn of(target: &str) -> Destination {
-        // This is checked before the target is parsed: an attacker can nest login addresses deeply.
+        // The login page is excluded before the target is parsed, since an attacker can nest login
+        // addresses deeply.
         let is_login = target.split('?').next() == Some("/mail/login");
         let page =
             if is_login { WebPage::Home } else { WebPage::of(target).unwrap_or(WebPage::Home) };
         Destination(page.to_string())
     }
 
-    /// Its address: a path, and perhaps a query.
+    /// The address: a path, and perhaps a query.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -74,17 +76,18 @@ impl Default for Destination {
     }
 }
 
-/// The last key in the address of a page that shows a flash message: its number in the session. It
-/// does not change which page the address names.
+/// The last key in the address of a page that shows a flash message. Its value is the number of the
+/// flash message in the session. An address with or without this key names the same page.
 const FLASH_KEY: &str = "told=";
 
-/// The address of a page that shows the flash message of this number.
+/// The address of a page that shows the flash message with the number `notice`.
 pub(crate) fn with_flash(address: &str, notice: u64) -> String {
     let sign = if address.contains('?') { '&' } else { '?' };
     format!("{address}{sign}{FLASH_KEY}{notice}")
 }
 
-/// The address of a page without the flash message, and the number of that message if there is one.
+/// Splits the target into the address of the page and the number of its flash message, if it has
+/// one.
 pub(crate) fn split_flash(target: &str) -> (&str, Option<u64>) {
     let split = target.rsplit_once(['?', '&']);
     let found = split
@@ -92,20 +95,20 @@ pub(crate) fn split_flash(target: &str) -> (&str, Option<u64>) {
     found.map_or((target, None), |(address, notice)| (address, Some(notice)))
 }
 
-/// A number other than 0, as `Display` writes it.
+/// Parses a number other than 0, in the form in which `Display` writes it.
 pub(crate) fn number(text: &str) -> Result<u32, NotFound> {
     let is_plain = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_plain).ok_or(NotFound)
 }
 
-/// The number of a part, as `Display` writes it.
+/// Parses the number of a part, in the form in which `Display` writes it.
 pub(crate) fn part(text: &str) -> Result<u16, NotFound> {
     if text == "0" { Ok(0) } else { number(text)?.try_into().map_err(|_| NotFound) }
 }
 
 /// The values of a query for each of `names`.
 ///
-/// Errors: another key, or a key twice.
+/// Errors: the query has another key, or a key twice.
 pub(crate) fn keys<'a, const N: usize>(
     query: &'a str,
     names: [&str; N],

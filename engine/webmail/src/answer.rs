@@ -2,18 +2,20 @@
 //! safe.
 //!
 //! Invariants:
-//! - Our own pages run no inline code, load nothing from other sites, and cannot be framed.
-//! - A part of a message never has our pages' origin: it is a download, or a document in a sandbox.
-//! - No cache keeps anything of an account's mail.
-//! - No page of another site gets a handle of our windows, or loads anything of ours as an image or
-//!   a script. A document in a sandbox sets no window policy: browsers would refuse to show it.
-//! - No page and no message lets a browser resolve the names in its links before the reader follows
-//!   one.
+//! - Our pages run no inline code, load nothing from other sites, and cannot be framed.
+//! - A part of a message never has the origin of our pages. It is a download, or a document in a
+//!   sandbox.
+//! - No cache may store a part of an account's mail.
+//! - A page of another site cannot get a handle of our windows, and cannot load our replies as
+//!   images or scripts. A document in a sandbox has no opener policy, since browsers would refuse
+//!   to show it.
+//! - A browser does not resolve the host names in the links of a page or a message before the
+//!   reader follows a link.
 //!
 //! Implements: RFC 9110 section 15; Content Security Policy Level 3; RFC 6266 (names of downloads);
 //! Clear Site Data section 3; HTML section 7.1.3 (Cross-Origin-Opener-Policy); Fetch section 3.7
-//! (Cross-Origin-Resource-Policy). `X-DNS-Prefetch-Control` has no standard; Chromium and Firefox
-//! know it.
+//! (Cross-Origin-Resource-Policy). `X-DNS-Prefetch-Control` has no standard, but Chromium and
+//! Firefox support it.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -29,37 +31,37 @@ use crate::refused::RefusedPage;
 use crate::ticket::clear_cookie;
 use crate::{Destination, WebPage};
 
-/// The size of a list page without its rows, for a user with a few mailboxes.
+/// The size of a list page without its rows in bytes, for a user with a few mailboxes.
 const AROUND_ROWS_BYTES: usize = 6_144;
 
-/// The policy of our own pages.
+/// The policy of our pages.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'self'; \
                            base-uri 'none'; frame-ancestors 'none'";
 
-/// The policy of a message's HTML in our frame. Its links open a new window, and its images are
-/// attachments that are inlined as `data:`.
+/// The policy of a message's HTML in our frame. Its links open a new window. Its images are
+/// attachments of the message, which are inlined as `data:`.
 const MESSAGE_POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                              form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
-/// The same, when the reader has asked for remote content: it may load images, fonts and styles,
-/// and nothing else.
+/// The policy of a message's HTML after the reader has asked for remote content. It may load only
+/// images, fonts and styles.
 const MESSAGE_POLICY_LOADED: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline' https:; font-src https: data:; \
                                     img-src https: http: data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
 /// The policy of all other replies.
 const NOTHING_POLICY: &str = "sandbox; default-src 'none'; frame-ancestors 'none'";
 
-/// Facts about a document that are known before it is read.
+/// Facts about a document that are known before its octets are read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Title {
     /// A file to download.
     File {
         name: String,
         media_type: &'static str,
-        /// Its length, if that is known.
+        /// The length in octets, if it is known.
         length: Option<u64>,
     },
-    /// HTML of a message, shown in a sandbox.
+    /// The HTML of a message, which is shown in a sandbox.
     Html {
         /// Whether it may load remote content.
         is_loaded: bool,
@@ -75,27 +77,27 @@ impl Title {
     }
 }
 
-/// A page of ours.
+/// A page of the webmail.
 pub(crate) fn page(page: &impl Template) -> Reply {
     page_of(Status::Ok, page)
 }
 
-/// A page with rows of this many bytes in total. It reserves memory for them at once.
+/// A list page. `bytes`: the size of its rows, for which memory is reserved at once.
 pub(crate) fn page_with_rows(page: &impl Template, bytes: usize) -> Reply {
     written(Status::Ok, page, AROUND_ROWS_BYTES + bytes)
 }
 
-/// A page with an error message.
+/// A page, sent with this status.
 pub(crate) fn page_of<T: Template>(status: Status, page: &T) -> Reply {
     written(status, page, T::SIZE_HINT)
 }
 
-/// `bytes`: the expected size.
+/// Renders a page. `bytes`: its expected size.
 fn written(status: Status, page: &impl Template, bytes: usize) -> Reply {
     let mut text = String::with_capacity(bytes);
     // No value of a template can fail to render.
     let _ = page.render_into(&mut text);
-    // With `no-referrer` a browser would send no `Origin` with our own forms either.
+    // With the policy `no-referrer`, a browser would not send `Origin` with our own forms.
     private(status, "text/html; charset=utf-8", text.into_bytes())
         .with(ReplyField::ReferrerPolicy, "same-origin")
         .with(ReplyField::XDnsPrefetchControl, "off")
@@ -103,7 +105,7 @@ fn written(status: Status, page: &impl Template, bytes: usize) -> Reply {
         .with(ReplyField::CrossOriginOpenerPolicy, "same-origin")
 }
 
-/// The page does not exist.
+/// The error page for an address without a page.
 pub(crate) fn not_found() -> Reply {
     error_page(
         Status::NotFound,
@@ -111,7 +113,7 @@ pub(crate) fn not_found() -> Reply {
     )
 }
 
-/// The store has refused a request. `why`: the text for the reader.
+/// The error page after the store has refused a request. `why`: the text for the reader.
 pub(crate) fn refused(refusal: Refusal, why: &str) -> Reply {
     let is_gone =
         matches!(refusal, Refusal::NoSuchMessage | Refusal::NoSuchMailbox | Refusal::NoSuchAccount);
@@ -124,7 +126,7 @@ pub(crate) fn error_page(status: Status, words: &str) -> Reply {
     page_of(status, &RefusedPage { title, words })
 }
 
-/// The form does not come from a page of its session.
+/// The error page for a form that does not come from a page of its session.
 pub(crate) fn not_of_session() -> Reply {
     error_page(
         Status::Forbidden,
@@ -132,14 +134,15 @@ pub(crate) fn not_of_session() -> Reply {
     )
 }
 
-/// A redirect. `path`: one of ours.
+/// A redirect. `path`: the address of a page of the webmail.
 pub(crate) fn redirect(path: &str) -> Reply {
     private(Status::SeeOther, "text/plain; charset=utf-8", Vec::new())
         .with(ReplyField::ContentSecurityPolicy, NOTHING_POLICY)
         .with(ReplyField::Location, path)
 }
 
-/// A redirect to a page that shows this flash message, if it was stored.
+/// A redirect to a page. `notice`: the number of the flash message that the page shows, if one was
+/// stored.
 pub(crate) fn redirect_with_flash(path: &str, notice: Option<u64>) -> Reply {
     match notice {
         Some(notice) => redirect(&with_flash(path, notice)),
@@ -152,13 +155,14 @@ pub(crate) fn login(wanted: Destination) -> Reply {
     redirect(&WebPage::Login(wanted).to_string())
 }
 
-/// The client is logged out: its browser is to forget the ticket and all cached pages.
+/// The reply to a client that is logged out. Its browser deletes the ticket and all cached pages.
 pub(crate) fn logged_out() -> Reply {
     to_be_forgotten(login(Destination::default()))
 }
 
-/// The same when the disk failed to store the end of the session: it is over until the machine
-/// restarts, and for good once the store has removed its note.
+/// The reply to a client that is logged out although the disk failed to store the end of the
+/// session. The session stays ended until the machine restarts, and forever after the store has
+/// removed its note.
 pub(crate) fn logged_out_until_restart(host: &str) -> Reply {
     let error = "You are signed out, but the server could not save this to its disk. It will keep \
                  trying. If it restarts before it succeeds, this session becomes valid again: \
@@ -179,7 +183,7 @@ pub(crate) fn document(title: &Title, body: Vec<u8>) -> Reply {
     titled(title, Reply::new(Status::Ok, title.media_type(), body))
 }
 
-/// The same, when this is only its beginning.
+/// An open reply with a document from an account's mail. `first`: the first piece of the document.
 pub(crate) fn document_begins(title: &Title, first: Vec<u8>, open: OpenReply) -> Reply {
     titled(title, Reply::open(title.media_type(), first, open))
 }
@@ -211,8 +215,8 @@ fn with_private_fields(reply: Reply) -> Reply {
         .with(ReplyField::CrossOriginResourcePolicy, "same-origin")
 }
 
-/// RFC 6266 section 5, appendix D: a name in ASCII for all browsers, and the true name for those
-/// that know `filename*`.
+/// The value of `Content-Disposition`: a name in ASCII for all browsers, and the true name for
+/// browsers that support `filename*` (RFC 6266 section 5, appendix D).
 fn disposition(name: &str) -> String {
     let is_plain = |character: char| {
         character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | '_' | ' ')

@@ -1,7 +1,7 @@
 //! The style sheet and the script that all pages share. All pages also work without the script.
 //!
-//! Invariant: the address of each contains a digest of its contents. So a browser may cache it for
-//! any time, and a page is never shown with the style of another release.
+//! Invariant: the address of each file contains a digest of its contents. So a browser may cache
+//! the file for any time, and never shows a page with the style of another release.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,7 +12,7 @@ use http::{Reply, ReplyField, Status};
 /// The style of all pages.
 pub const STYLE: &str = include_str!("../static/style.css");
 
-/// The script of all pages: one file for browsers, in separate source files.
+/// The script of all pages. Browsers get one file, made of several source files.
 pub const SCRIPT: &str = concat!(
     include_str!("../static/pages.js"),
     include_str!("../static/keys.js"),
@@ -34,7 +34,7 @@ impl Asset {
     /// All assets.
     pub const ALL: [Asset; 2] = [Asset::Style, Asset::Script];
 
-    /// Its name under `/mail/`.
+    /// The file name under `/mail/`.
     fn name(self) -> &'static str {
         match self {
             Asset::Style => "style.css",
@@ -49,7 +49,7 @@ impl Asset {
         }
     }
 
-    /// The version in its address.
+    /// The version in the asset's address.
     fn version(self) -> String {
         const STYLE_DIGEST: u64 = digest(STYLE.as_bytes());
         const SCRIPT_DIGEST: u64 = digest(SCRIPT.as_bytes());
@@ -60,12 +60,12 @@ impl Asset {
         format!("{digest:016x}")
     }
 
-    /// The asset with that name, if the address has its present version.
+    /// The asset with this name, if `version` is its current version.
     pub(crate) fn named(name: &str, version: &str) -> Option<Asset> {
         Asset::ALL.into_iter().find(|asset| asset.name() == name && asset.version() == version)
     }
 
-    /// The reply. A browser may cache it for a year.
+    /// The reply with the asset. A browser may cache it for a year.
     pub(crate) fn reply(self) -> Reply {
         let media_type = match self {
             Asset::Style => "text/css; charset=utf-8",
@@ -77,14 +77,15 @@ impl Asset {
     }
 }
 
-/// Its address.
+/// The address of the asset.
 impl fmt::Display for Asset {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "/mail/{}?v={}", self.name(), self.version())
     }
 }
 
-/// FNV-1a at compile time. The input is ours, so it needs no resistance to collisions.
+/// The FNV-1a digest, which can be computed at compile time. No attacker chooses the input, so it
+/// needs no resistance to collisions.
 pub(crate) const fn digest(bytes: &[u8]) -> u64 {
     let (mut digest, mut rest) = (0xcbf2_9ce4_8422_2325_u64, bytes);
     while let [first, others @ ..] = rest {

@@ -12,9 +12,9 @@ pub struct ComposePage<'a> {
     pub frame: PageFrame<'a>,
     /// `New message`, `Reply`, …
     pub title: &'a str,
-    /// The key of the saved draft; empty for none.
+    /// The key of the saved draft, or empty.
     pub draft: &'a str,
-    /// The key of the message that it replies to; empty for none.
+    /// The key of the message that this message replies to, or empty.
     pub answers: &'a str,
     /// Recipients.
     pub to: &'a str,
@@ -28,6 +28,6 @@ pub struct ComposePage<'a> {
     pub text: &'a str,
     /// The attached files of the draft: part and name.
     pub attachments: &'a [(u16, &'a str)],
-    /// Why it was not sent.
+    /// The reason why the message was not sent.
     pub error: Option<&'a str>,
 }

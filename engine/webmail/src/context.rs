@@ -1,4 +1,4 @@
-//! The context of request handlers: the parts of their core, and the work in progress of a job.
+//! The context of request handlers: the parts of their core, and the state of a job in progress.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -21,13 +21,13 @@ use crate::jobs::row_cache::RowCache;
 tasks::points! {
     /// Events of the store and of the compute cores that a request handler waits for.
     pub enum WebmailWaitPoint of Subsystem::Webmail;
-    /// The store completes a request.
+    /// The store has completed a request.
     Asked,
-    /// A signature is computed.
+    /// A signature was computed.
     Signed,
 }
 
-/// The continuation of a request to the store if its outcome is not awaited: no handler ever has
+/// The continuation of a request to the store whose outcome is not awaited. No handler ever has
 /// this frame.
 pub(crate) const UNAWAITED: Continuation =
     Continuation { frame: FrameId::new(u32::MAX, 0), entry: WebmailWaitPoint::Asked.entry() };
@@ -38,7 +38,7 @@ pub struct QueueQuestion {
     pub owner: CoreId,
     /// The frame that waits for the reply.
     pub frame: FrameId,
-    /// What is asked.
+    /// The question.
     pub asked: QueueQuery,
 }
 
@@ -46,15 +46,15 @@ pub struct QueueQuestion {
 pub struct WebmailContext<'a> {
     /// The stores of all cores, as one.
     pub archive: &'a mut ShardedStore,
-    /// Messages that are held.
+    /// The held messages.
     pub submission: &'a mut Submission,
-    /// Rows that lists had before.
+    /// The cache of rendered list rows.
     pub rows: &'a mut RowCache,
     /// Addresses and their accounts.
     pub directory: &'a Directory,
-    /// What signs messages of our domains.
+    /// The signer of messages from our domains.
     pub signer: &'a mut Signer,
-    /// Password hashes and signatures under way.
+    /// Password hashes and signatures in progress.
     pub compute: &'a mut Compute,
     /// The name of this machine.
     pub hostname: &'a str,
@@ -64,7 +64,7 @@ pub struct WebmailContext<'a> {
     pub message_octets_max: u64,
     /// The clocks of this turn.
     pub turn: Turn,
-    /// Randomness.
+    /// The source of random bytes.
     pub entropy: &'a mut dyn Entropy,
 }
 
@@ -79,8 +79,8 @@ pub(crate) struct JobContext<'a, 'b> {
     pub(crate) questions: &'a mut VecDeque<QueueQuestion>,
 }
 
-/// The signer's budget counts messages by client address. All messages that are written in the
-/// webmail count for this one address.
+/// The client address under which the signer's budget counts all messages that are written in the
+/// webmail.
 const WEBMAIL: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
 impl JobContext<'_, '_> {
@@ -89,7 +89,7 @@ impl JobContext<'_, '_> {
         &self.cx.archive.own.store
     }
 
-    /// The store of this core, for requests to it.
+    /// The store of this core, mutable.
     pub(crate) fn store_mut(&mut self) -> &mut Store {
         &mut self.cx.archive.own.store
     }
@@ -121,13 +121,13 @@ impl JobContext<'_, '_> {
         self.cx.hostname
     }
 
-    /// The local account that receives mail for an address. `None`: there is no such account.
+    /// The local account that receives mail for an address, if one exists.
     pub(crate) fn recipient(&self, address: &str) -> Option<AccountId> {
         submission::recipient(address, self.cx.directory, self.cx.archive)
     }
 
-    /// Whether mail for this address may leave by an outbox: it belongs to no local account, or to
-    /// one with forwarding.
+    /// Whether mail for this address may be delivered through an outbox. The address belongs to no
+    /// local account, or to an account with forwarding.
     pub(crate) fn may_post(&self, address: &str) -> bool {
         submission::may_post(address, self.cx.directory, self.cx.archive)
     }
@@ -137,8 +137,8 @@ impl JobContext<'_, '_> {
         self.cx.directory.has_domain_of(address)
     }
 
-    /// Counts one more message of the account for today, with these remote recipients. Errors: the
-    /// limit that it would exceed; then it does not count.
+    /// Counts a message of the account with these remote recipients for today. Errors: the limit
+    /// that the message would exceed. Then it is not counted.
     pub(crate) fn may_send(
         &mut self,
         account: AccountId,
@@ -148,20 +148,21 @@ impl JobContext<'_, '_> {
         accounts::may_send(account, remote, turn.wall, directory, archive, console)
     }
 
-    /// Begins a message. Errors: as [`Store::begin`].
+    /// Begins the delivery of a message. Errors: those of [`Store::begin`].
     pub(crate) fn begin_delivery(&mut self, recipients: &[Recipient]) -> Result<(), Refusal> {
         *self.delivery = Some(self.cx.archive.begin(recipients)?);
         Ok(())
     }
 
-    /// Octets that are appended from now on are to be signed by the author's domain.
+    /// Begins the signature by the author's domain. It covers the octets that are appended from now
+    /// on.
     pub(crate) fn begin_signing(&mut self) {
         let signer = &self.cx.signer;
         *self.signing = signer.has_keys().then(|| signer.begin(WEBMAIL));
     }
 
-    /// Appends to the message. Errors: those of [`Store::append`]; [`Refusal::TooMany`] when the
-    /// signer has no memory for this message.
+    /// Appends to the message. Returns the number of octets that the store took. Errors: those of
+    /// [`Store::append`], and [`Refusal::TooMany`] if the signer has no memory for this message.
     pub(crate) fn append(&mut self, octets: &[u8]) -> Result<usize, Refusal> {
         let delivery = self.delivery.ok_or(Refusal::NoSuchDelivery)?;
         let taken = self.cx.archive.append(delivery, octets, self.continuation)?;
@@ -172,8 +173,8 @@ impl JobContext<'_, '_> {
         Ok(taken)
     }
 
-    /// The message is complete: returns its signatures, to be appended as its head. `None`: they
-    /// are being computed, and the handler is woken when they are ready.
+    /// Returns the signatures of the complete message, which must be appended as its head. `None`:
+    /// the signatures are being computed, and the handler is woken when they are ready.
     pub(crate) fn signatures(&mut self) -> Option<Vec<u8>> {
         let Some(signing) = self.signing else { return Some(Vec::new()) };
         let directory = self.cx.directory;
@@ -192,20 +193,20 @@ impl JobContext<'_, '_> {
         self.cx.archive.guid((*self.delivery)?)
     }
 
-    /// Commits the message. The handler is woken when it is delivered. Errors: those of
-    /// [`Store::commit`]; then nothing is delivered.
+    /// Commits the message. The handler is woken when the message is delivered. Errors: those of
+    /// [`Store::commit`]. Then nothing is delivered.
     pub(crate) fn commit(&mut self, closing: Closing) -> Result<(), Refusal> {
         let delivery = self.delivery.take().ok_or(Refusal::NoSuchDelivery)?;
         self.cx.archive.commit(delivery, closing, self.continuation)
     }
 
-    /// Whether submission can hold one more message.
+    /// Whether the submission service can hold one more message.
     pub(crate) fn may_hold(&self) -> bool {
         self.cx.submission.has_room()
     }
 
-    /// Holds a draft of an account of this core. It leaves at `until` unless it is taken back.
-    /// `answers`: the account's message that it replies to.
+    /// Holds a draft of an account of this core. It is sent at `until`, unless the user takes it
+    /// back. `answers`: the message of the account that the draft replies to.
     pub(crate) fn hold(
         &mut self,
         account: AccountId,
@@ -217,8 +218,8 @@ impl JobContext<'_, '_> {
         self.cx.submission.hold((account, uid), answers, self.cx.turn.now, after);
     }
 
-    /// Stops a draft from leaving. Returns the message that it replies to, if that is known.
-    /// `None`: it is leaving already, or was never held.
+    /// Takes a held draft back, so that it is not sent. Returns the message that the draft replies
+    /// to, if it is known. `None`: the draft is being sent already, or was never held.
     pub(crate) fn take_back(
         &mut self,
         account: AccountId,
@@ -232,14 +233,15 @@ impl JobContext<'_, '_> {
         self.cx.message_octets_max
     }
 
-    /// Tells all cores the account's present password. Returns whether other cores must
-    /// acknowledge: then the handler is woken when all have done so.
+    /// Tells all cores the account's current password. Returns whether other cores must acknowledge
+    /// it. Then the handler is woken when all of them have.
     pub(crate) fn tell_password(&mut self, account: AccountId) -> bool {
         *self.unacknowledged = self.cx.archive.tell_password(account, self.continuation.frame);
         *self.unacknowledged > 0
     }
 
-    /// Asks all cores that own entries in question. The handler is woken when all have answered.
+    /// Sends a question about the queue to all cores that own the entries. The handler is woken
+    /// when all of them have answered.
     pub(crate) fn ask_queue(&mut self, asked: &QueueQuery) {
         let archive = &self.cx.archive;
         let owners: Vec<CoreId> = match asked {

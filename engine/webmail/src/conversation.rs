@@ -10,31 +10,31 @@ use crate::prose::Prose;
 /// The contents of a message.
 #[derive(Clone, Copy, Debug)]
 pub enum MessageBody<'a> {
-    /// Text.
+    /// Plain text.
     Text(Prose<'a>),
-    /// HTML as a document of its own, in a sandboxed frame.
+    /// HTML as a separate document, in a sandboxed frame.
     Html {
-        /// Its address.
+        /// The address of the document.
         source: &'a str,
-        /// Whether it loads remote content.
+        /// Whether the document loads remote content.
         loads: Loads,
-        /// The address of all of it, if it is longer than the frame shows.
+        /// The address of the whole HTML part, if the document in the frame is only its beginning.
         whole: Option<&'a str>,
     },
-    /// The page has only a line of it, with a link.
+    /// The page shows only one line of the message, with a link.
     Folded,
 }
 
 /// Whether a message loads remote content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loads {
-    /// It has none.
+    /// The message has no remote content.
     Own,
-    /// It is blocked.
+    /// Remote content is blocked.
     Nothing,
-    /// The reader has asked for it once.
+    /// Remote content is loaded, since the reader has asked for it once.
     Once,
-    /// The sender is trusted.
+    /// Remote content is loaded, since the reader trusts the sender.
     Always,
 }
 
@@ -45,16 +45,16 @@ pub struct Attachment<'a> {
     pub name: &'a str,
     /// Its size, as text.
     pub size: &'a str,
-    /// Its address.
+    /// The address of the attachment.
     pub href: &'a str,
 }
 
 /// A message of a conversation.
 #[derive(Clone, Copy, Debug)]
 pub struct ConversationMessage<'a> {
-    /// Names it in forms.
+    /// The key of the message in forms.
     pub key: &'a str,
-    /// The address of its own page, if it is folded.
+    /// The address of the message's page, if the message is folded.
     pub href: &'a str,
     /// The author's name, or the address if there is no name.
     pub from: &'a str,
@@ -62,23 +62,23 @@ pub struct ConversationMessage<'a> {
     pub address: &'a str,
     /// The recipients, as text.
     pub to: &'a str,
-    /// The date, in few words.
+    /// The date in short form.
     pub date: &'a str,
-    /// The time, exactly (RFC 3339).
+    /// The exact time (RFC 3339).
     pub moment: &'a str,
-    /// The beginning of its text.
+    /// The beginning of the text.
     pub snippet: &'a str,
-    /// Whether it has a star.
+    /// Whether the message has a star.
     pub is_starred: bool,
-    /// Whether it is the requested message: the others are folded.
+    /// Whether the reader has requested this message. Other read messages are folded.
     pub is_asked_for: bool,
-    /// Whether it was unread: then it is not folded.
+    /// Whether the message was unread. Then it is not folded.
     pub is_unread: bool,
-    /// Warnings: the sender or a link is not what it seems, or the message is not shown in full.
+    /// Warnings: the sender or a link may be fraudulent, or the message is not shown in full.
     pub warnings: &'a [String],
-    /// Its contents.
+    /// The contents of the message.
     pub body: MessageBody<'a>,
-    /// Its attachments.
+    /// The attachments of the message.
     pub attachments: &'a [Attachment<'a>],
 }
 
@@ -88,7 +88,7 @@ impl ConversationMessage<'_> {
         self.from.chars().find(|character| character.is_alphanumeric()).unwrap_or('?')
     }
 
-    /// Whether the page has only a line of it.
+    /// Whether the page shows only one line of the message.
     fn is_line(&self) -> bool {
         matches!(self.body, MessageBody::Folded)
     }
@@ -102,14 +102,14 @@ pub struct ConversationPage<'a> {
     pub frame: PageFrame<'a>,
     /// The subject.
     pub subject: &'a str,
-    /// The list that it belongs to.
+    /// The address of the list that has the conversation.
     pub back: &'a str,
     /// The address of this page.
     pub here: &'a str,
-    /// Names the conversation in forms.
+    /// The key of the conversation in forms.
     pub key: &'a str,
-    /// Whether there are older messages that are not shown.
+    /// Whether the conversation has older messages that are not shown.
     pub is_cut: bool,
-    /// Its messages.
+    /// The messages of the conversation.
     pub messages: &'a [ConversationMessage<'a>],
 }

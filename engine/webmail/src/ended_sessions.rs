@@ -1,10 +1,10 @@
-//! Ended sessions with a note that may still be in the store, because the disk failed or the
-//! machine was busy when it was to be removed.
+//! Ended sessions whose notes may still be in the store, because the disk failed or the machine was
+//! busy when the note should have been removed.
 //!
 //! Invariants:
-//! - The store is asked once a minute to remove such a note, until it is gone. So the session does
-//!   not come back after a restart, if the disk works once before that.
-//! - While a session is here there is a time of the next check, once the handlers have run.
+//! - The store is asked once a minute to remove such a note, until the note is gone. So the session
+//!   does not become valid again after a restart, if the disk works at least once before.
+//! - After each run of the handlers, the time of the next check is set if this list has a session.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -15,16 +15,17 @@ use tasks::Continuation;
 
 use crate::persisted_session::Digest;
 
-/// The delay before the store is asked again to remove the note of an ended session.
+/// The time after which the store is asked again to remove the notes of ended sessions.
 const ASK_AGAIN_AFTER: Micros = Micros::from_secs(60);
 
 /// Ended sessions of a core.
 #[derive(Debug)]
 pub(crate) struct EndedSessions {
-    /// A session stays until its note is gone. A session begins only where a note finds a place, so
-    /// the notes of all accounts and the time of a check bound these.
+    /// A session stays in the map until its note is gone. A session begins only if the store has
+    /// space for its note. So the number of notes and the time between checks limit the size of the
+    /// map.
     accounts: BTreeMap<Digest, AccountId>,
-    /// When these are checked next; never, if there are none.
+    /// The time of the next check. [`Instant::NEVER`] if there is no session.
     look_at: Instant,
 }
 
@@ -35,24 +36,24 @@ impl Default for EndedSessions {
 }
 
 impl EndedSessions {
-    /// A session of this account has ended.
+    /// Adds a session of `account` that has ended.
     pub(crate) fn add(&mut self, digest: Digest, account: AccountId) {
         self.accounts.insert(digest, account);
     }
 
-    /// Whether this session has ended. False once its note is gone.
+    /// Whether this session has ended and its note may still be in the store.
     pub(crate) fn contains(&self, digest: &Digest) -> bool {
         self.accounts.contains_key(digest)
     }
 
-    /// When the notes are checked next.
+    /// The time of the next check.
     #[inline]
     pub(crate) fn look_at(&self) -> Instant {
         self.look_at
     }
 
-    /// Asks the store to remove notes that are still there, if it is time for that. `unawaited`:
-    /// the continuation of a change with an outcome that is not awaited.
+    /// Asks the store to remove the remaining notes, if the time of the check has come.
+    /// `unawaited`: the continuation of a change whose outcome is not awaited.
     pub(crate) fn look(&mut self, store: &mut Store, now: Instant, unawaited: Continuation) {
         if self.look_at <= now {
             self.look_at = Instant::NEVER;
@@ -68,7 +69,7 @@ impl EndedSessions {
         for (digest, account) in &self.accounts {
             let change = vec![NoteChange::Remove(digest[..].into())];
             if store.change_notes(*account, change, unawaited).is_err() {
-                // They are checked again later.
+                // The remaining notes are checked again later.
                 return;
             }
         }

@@ -1,4 +1,4 @@
-//! Flash messages: the result of an action, shown by the next page, and how to undo the action.
+//! Flash messages: the next page shows the result of an action, and offers to undo the action.
 
 use alloc::string::String;
 use core::fmt;
@@ -12,37 +12,37 @@ use crate::{MessageKey, NotFound};
 /// A flash message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlashMessage {
-    /// Its text.
+    /// The text.
     pub text: String,
     /// Whether the action has failed.
     pub is_error: bool,
-    /// How to undo the action.
+    /// The action that undoes it, if it can be undone.
     pub undo: Option<UndoAction>,
-    /// For how many seconds it can be undone, if there is a limit.
+    /// The number of seconds in which the action can be undone, if this time is limited.
     pub seconds: Option<u64>,
 }
 
-/// How to undo an action.
+/// An action that undoes another action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UndoAction {
-    /// Messages were moved: move them back.
+    /// Moves messages back to their earlier mailbox.
     Filing {
-        /// The messages, where they are now.
+        /// The messages, in their current mailbox.
         messages: MessageRange,
-        /// Where they were.
+        /// Their earlier mailbox.
         to: MailboxId,
     },
-    /// A message is held: it becomes a draft again.
+    /// Takes back a held message, which becomes a draft again.
     Sending(MessageKey),
 }
 
 impl FlashMessage {
-    /// An action has failed.
+    /// The flash message after an action has failed.
     pub(crate) fn failure(text: &str) -> FlashMessage {
         FlashMessage { is_error: true, ..FlashMessage::success(text) }
     }
 
-    /// An action has succeeded and cannot be undone.
+    /// The flash message after an action has succeeded that cannot be undone.
     pub(crate) fn success(text: &str) -> FlashMessage {
         FlashMessage { text: text.into(), is_error: false, undo: None, seconds: None }
     }

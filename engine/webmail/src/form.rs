@@ -1,10 +1,11 @@
-//! HTML forms: fields by name. A message's form is parsed as it comes and may have files.
+//! HTML forms: fields by name. The form of a message may have files, and is parsed while it
+//! arrives.
 //!
 //! Invariants:
 //! - The work is linear in the body's length.
-//! - The memory of a form is bounded by its body, for a form in pieces by
-//!   [`MESSAGE_TEXT_BYTES_MAX`], and by [`FIELDS_MAX`].
-//! - An ambiguous body is refused: another parser might read other fields in it.
+//! - The memory of a form is bounded by the length of its body, and by [`FIELDS_MAX`]. The memory
+//!   of a form that arrives in pieces is bounded by [`MESSAGE_TEXT_BYTES_MAX`] instead of its body.
+//! - An ambiguous body is rejected, since another parser might find other fields in it.
 //! - Text is UTF-8, as our pages declare. Invalid bytes are replaced by U+FFFD.
 //!
 //! Implements: the HTML Standard section 4.10.21.8; the URL Standard section 5; RFC 7578.
@@ -19,21 +20,21 @@ use alloc::vec::Vec;
 
 pub use reader::{FileEvent, FormReader, MESSAGE_TEXT_BYTES_MAX};
 
-/// The most fields of a form.
+/// The maximum number of fields of a form.
 pub const FIELDS_MAX: usize = 1000;
 
-/// The type of a form without files.
+/// The media type of a form without files.
 const URLENCODED: &str = "application/x-www-form-urlencoded";
 
-/// Why a body is no valid form.
+/// The reason why a body is not a valid form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FormError {
-    /// Its media type is no form type: 415.
+    /// The media type is not that of a form: 415.
     OtherType,
-    /// It violates the syntax of its type: 400.
+    /// The body violates the syntax of its media type: 400.
     Malformed,
-    /// It has more than [`FIELDS_MAX`] fields, or more than [`MESSAGE_TEXT_BYTES_MAX`] of text:
-    /// 413.
+    /// The form has more than [`FIELDS_MAX`] fields, or more than [`MESSAGE_TEXT_BYTES_MAX`] of
+    /// text: 413.
     TooLarge,
 }
 
@@ -47,18 +48,18 @@ pub struct Form<'a> {
 /// An uploaded file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UploadedFile {
-    /// The field that it came in.
+    /// The name of its field.
     pub field: String,
-    /// Its name without folders, with any characters; empty if the user chose no file.
+    /// The file name without folders, with any characters. Empty if the user chose no file.
     pub name: String,
-    /// Its media type according to the browser; empty if there is none.
+    /// The media type that the browser sends, or empty.
     pub media_type: String,
 }
 
 impl<'a> Form<'a> {
     /// Parses the body of a form without files. `content_type`: the header field of the request.
     ///
-    /// Errors: why it is no valid form.
+    /// Errors: the body is not a valid form.
     pub fn of(content_type: &str, body: &'a [u8]) -> Result<Form<'a>, FormError> {
         if !media_type(content_type).0.eq_ignore_ascii_case(URLENCODED) {
             return Err(FormError::OtherType);
@@ -78,18 +79,18 @@ impl<'a> Form<'a> {
         Ok(())
     }
 
-    /// The text of the first field of that name.
+    /// The text of the first field called `name`.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.texts(name).next()
     }
 
-    /// The texts of all fields of that name, in their order.
+    /// The texts of all fields called `name`, in order.
     pub fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
         self.fields.iter().filter(move |(known, _)| *known == name).map(|(_, text)| &**text)
     }
 }
 
-/// The media type in a content type, and its parameters.
+/// Splits a content type into media type and parameters.
 fn media_type(content_type: &str) -> (&str, &str) {
     let (media_type, parameters) =
         content_type.split_at(content_type.find(';').unwrap_or(content_type.len()));

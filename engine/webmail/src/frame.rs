@@ -13,7 +13,7 @@ pub enum Theme {
 }
 
 impl Theme {
-    /// All values, in the order in which the page offers them.
+    /// All values, in the order in which the settings page offers them.
     pub const ALL: [Theme; 3] = [Theme::Auto, Theme::Light, Theme::Dark];
 
     /// The value with this name in forms and in the style sheet.
@@ -21,7 +21,7 @@ impl Theme {
         Theme::ALL.into_iter().find(|theme| theme.name() == name)
     }
 
-    /// Its name on the page.
+    /// The name on the settings page.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Theme::Auto => "System",
@@ -30,7 +30,7 @@ impl Theme {
         }
     }
 
-    /// Its name in forms and in the style sheet.
+    /// The name in forms and in the style sheet.
     pub fn name(self) -> &'static str {
         match self {
             Theme::Auto => "auto",
@@ -43,15 +43,15 @@ impl Theme {
 /// The density of lines in a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Density {
-    /// With space between them.
+    /// With space between the lines.
     #[default]
     Comfortable,
-    /// As many as fit.
+    /// As many lines as fit.
     Compact,
 }
 
 impl Density {
-    /// All values, in the order in which the page offers them.
+    /// All values, in the order in which the settings page offers them.
     pub const ALL: [Density; 2] = [Density::Comfortable, Density::Compact];
 
     /// The value with this name in forms and in the style sheet.
@@ -59,7 +59,7 @@ impl Density {
         Density::ALL.into_iter().find(|density| density.name() == name)
     }
 
-    /// Its name on the page.
+    /// The name on the settings page.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Density::Comfortable => "Comfortable",
@@ -67,7 +67,7 @@ impl Density {
         }
     }
 
-    /// Its name in forms and in the style sheet.
+    /// The name in forms and in the style sheet.
     pub fn name(self) -> &'static str {
         match self {
             Density::Comfortable => "comfortable",
@@ -79,29 +79,29 @@ impl Density {
 /// A mailbox in the side bar.
 #[derive(Clone, Copy, Debug)]
 pub struct MailboxLink<'a> {
-    /// Its number.
+    /// The number of the mailbox.
     pub id: u32,
-    /// Its name for readers.
+    /// The name that the page shows.
     pub name: &'a str,
-    /// Unread messages in it.
+    /// The number of unread messages.
     pub unseen: u32,
-    /// Whether the page shows it.
+    /// Whether the page shows this mailbox.
     pub is_open: bool,
 }
 
-/// How much of its quota an account uses.
+/// The used part of an account's quota.
 #[derive(Clone, Copy, Debug)]
 pub struct QuotaMeter<'a> {
-    /// Its use, as text.
+    /// The used storage, as text.
     pub taken: &'a str,
-    /// Its quota, as text.
+    /// The quota, as text.
     pub allowed: &'a str,
     /// The use in percent, 100 at most.
     pub percent: u8,
 }
 
 impl QuotaMeter<'_> {
-    /// From this percentage on the page warns.
+    /// The percentage from which the page warns the reader.
     pub const SCARCE: u8 = 90;
 
     pub(crate) fn is_scarce(&self) -> bool {
@@ -112,13 +112,13 @@ impl QuotaMeter<'_> {
 /// The flash message: the result of the last action.
 #[derive(Clone, Copy, Debug)]
 pub struct FlashNotice<'a> {
-    /// Its text.
+    /// The text.
     pub text: &'a str,
     /// Whether the action has failed.
     pub is_error: bool,
     /// The value to post to `/mail/undo`, if the action can be undone.
     pub undo: Option<&'a str>,
-    /// For how many seconds it can be undone, if that time is short.
+    /// The number of seconds in which the action can be undone, if this time is limited.
     pub seconds: Option<u64>,
 }
 
@@ -133,13 +133,13 @@ pub struct PageFrame<'a> {
     pub theme: Theme,
     /// The density of lists.
     pub density: Density,
-    /// The search words; empty if the page shows no search.
+    /// The words of the search, or empty.
     pub search: &'a str,
-    /// All mailboxes, in the order in which they are shown.
+    /// All mailboxes, in the order in which the page shows them.
     pub mailboxes: &'a [MailboxLink<'a>],
     /// The use of the quota, if the account has one.
     pub meter: Option<QuotaMeter<'a>>,
-    /// The flash message.
+    /// The flash message, if there is one.
     pub notice: Option<FlashNotice<'a>>,
     /// Whether the reader is an administrator.
     pub is_administrator: bool,

@@ -5,13 +5,14 @@ use alloc::vec::Vec;
 use channel::Ticket;
 use http::{Reply, ReplyEnd};
 
-/// The answer to a request, or something that follows it.
+/// The answer to a request, or a later message about the request.
 pub struct AddressedReply {
     /// The request.
     pub ticket: Ticket,
     /// The message.
     pub reply: HandlerReply,
-    /// In an answer: bytes of the request's form. `None`: the request was answered before.
+    /// In the answer to a request: the length of its form in bytes. `None`: the request was
+    /// answered earlier.
     pub answers: Option<usize>,
 }
 
@@ -19,22 +20,23 @@ pub struct AddressedReply {
 pub enum HandlerReply {
     /// The reply to the client.
     Reply(Reply),
-    /// The form may come.
+    /// The form is admitted.
     FormAdmitted,
-    /// The client has no session any more.
+    /// The client's session has ended.
     NoSession,
-    /// The message may come, under this number.
+    /// The upload of a message is admitted, under this number.
     UploadAdmitted(u64),
-    /// The piece of the message was processed.
+    /// A piece of the upload with this number was processed.
     PieceTaken(u64),
-    /// More of the reply with this number, which stays open.
+    /// The next bytes of the open reply with this number.
     More(u64, Vec<u8>),
-    /// The reply with this number has ended, and how.
+    /// The end of the open reply with this number.
     NoMore(u64, ReplyEnd),
 }
 
 impl HandlerReply {
-    /// The number of the reply or message that must be given up when the connection is gone.
+    /// The number of the open reply or the upload that must be given up if the connection has
+    /// ended.
     pub fn number(&self) -> Option<u64> {
         match self {
             HandlerReply::Reply(reply) => reply.number(),

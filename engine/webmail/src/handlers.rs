@@ -1,12 +1,12 @@
 //! The request handlers of a core, which work on the mail of the accounts that the core owns.
 //!
-//! A client may be connected to any core. Its requests go to the core that owns the account. There
-//! a request handler does the job with the store of that core alone. The reply goes back by the
-//! ticket. So work goes to where the mail is, and needs no locks.
+//! A client may be connected to any core. Its requests are sent to the core that owns the account.
+//! A request handler of that core does the job, and uses only the store of that core. The reply is
+//! returned by the ticket. So the work is done on the core that has the mail, and needs no locks.
 //!
 //! Invariants:
-//! - A request gets one answer, also while the machine stops, and when too many requests wait.
-//! - There are at most [`HANDLERS_MAX`] request handlers, beside those with a number
+//! - A request gets exactly one answer, even if the machine is stopping or too many requests wait.
+//! - A core has at most [`HANDLERS_MAX`] request handlers, in addition to handlers with a number
 //!   (`numbered.rs`). Requests wait while all handlers are busy, and accounts take turns
 //!   (`waiting.rs`).
 
@@ -37,10 +37,10 @@ use crate::step::{self, JobProgress};
 use crate::stream::DocumentStart;
 use crate::waiting::{WaitingRequests, too_many_requests};
 
-/// The most request handlers of a core.
+/// The maximum number of request handlers of a core.
 const HANDLERS_MAX: usize = 64;
 
-/// Sessions of which a core has state that the store does not have: about two hundred bytes each.
+/// The maximum number of sessions with state in a core's memory: about two hundred bytes each.
 const SESSIONS_MAX: usize = 4096;
 
 /// The request handlers of a core.
@@ -51,13 +51,13 @@ pub struct RequestHandlers {
     again: Vec<FrameId>,
     waiting: WaitingRequests,
     replies: VecDeque<AddressedReply>,
-    /// Pages that are notified of changes.
+    /// The open pages that are notified of changes.
     listeners: Listeners,
-    /// Handlers of replies that are sent in pieces.
+    /// The handlers of replies that are sent in pieces.
     streams: Numbered<MoreWanted>,
-    /// Handlers of messages that come in pieces.
+    /// The handlers of messages that are uploaded in pieces.
     messages: Numbered<UploadPiece>,
-    /// How many numbers were assigned so far.
+    /// The count of numbers that were assigned so far.
     numbered: u64,
     /// Questions about the queue, for other cores.
     questions: VecDeque<QueueQuestion>,
@@ -66,23 +66,23 @@ pub struct RequestHandlers {
 /// A request handler.
 struct Handler {
     ticket: Ticket,
-    /// Bytes of the form that it works on.
+    /// The length of the request's form in bytes.
     form_bytes: usize,
     /// The client's account and session.
     client: AuthenticatedClient,
     job: Job,
-    /// Requests to the store without an answer.
+    /// The number of requests to the store without an answer.
     under_way: usize,
-    /// The delivery that it has begun.
+    /// The delivery that the job has begun.
     delivery: Option<DeliveryHandle>,
-    /// The signing of that delivery, if it is to be signed. By then all of the form has come, and
-    /// the handler goes on although the client leaves.
+    /// The signing of that delivery, if it must be signed. The whole form has arrived by then, so
+    /// the handler continues even if the client disconnects.
     signing: Option<Box<Signing>>,
-    /// Other cores with no acknowledgement or answer yet.
+    /// The number of other cores that have not acknowledged or answered yet.
     unacknowledged: u8,
-    /// Answers of other cores about the queue.
+    /// The answers of other cores about the queue.
     queue_answers: Vec<QueueReply>,
-    /// The number of its reply, once that has begun, or of the message that it receives.
+    /// The number of the handler's open reply, or of the upload that it receives.
     number: Option<u64>,
 }
 
@@ -105,7 +105,7 @@ impl Default for RequestHandlers {
 
 impl RequestHandlers {
     /// Takes a request from the core of a connection. Returns the delivery to abort, if the client
-    /// has left in the middle of one.
+    /// has disconnected during one.
     pub fn asked(&mut self, ticket: Ticket, request: Box<Request>) -> Option<DeliveryHandle> {
         match *request {
             Request::Piece(number, piece) => self.messages.arrived(number, piece),
@@ -124,7 +124,7 @@ impl RequestHandlers {
         None
     }
 
-    /// Runs all handlers that can go on.
+    /// Runs all handlers that can continue.
     pub fn work(&mut self, cx: &mut WebmailContext<'_>) {
         for frame in core::mem::take(&mut self.again) {
             self.go_on(frame, cx);
@@ -145,7 +145,7 @@ impl RequestHandlers {
         self.tell_listeners(cx);
     }
 
-    /// Begins a request: it is answered at once, or gets a handler.
+    /// Begins a request. It is answered at once, or gets a handler.
     fn begin(&mut self, ticket: Ticket, request: Request, cx: &mut WebmailContext<'_>) {
         let mut secret = [0; 32];
         cx.entropy.random(&mut secret);
@@ -180,7 +180,7 @@ impl RequestHandlers {
         }
     }
 
-    /// Gives a request its handler.
+    /// Adds a handler to the table.
     fn insert(&mut self, handler: Handler) -> FrameId {
         let Ok(frame) = self.at_work.insert(handler) else {
             unreachable!(
@@ -194,7 +194,7 @@ impl RequestHandlers {
         self.step(frame, cx, Job::go_on);
     }
 
-    /// Notifies listeners of changes. If its session has ended, the listener's stream ends.
+    /// Notifies listeners of changes. If the session of a listener has ended, its stream ends.
     fn tell_listeners(&mut self, cx: &mut WebmailContext<'_>) {
         let (sessions, replies, now) = (&self.sessions, &mut self.replies, cx.turn.wall);
         let is_known =
@@ -204,7 +204,7 @@ impl RequestHandlers {
         self.listeners.look(&mut cx.archive.own.store, is_known, tell);
     }
 
-    /// Begins to receive a message for this job, if the account may send one more at a time.
+    /// Begins to receive a message for this job, if the account may begin one more upload.
     fn begin_upload(
         &mut self,
         ticket: Ticket,
@@ -222,7 +222,7 @@ impl RequestHandlers {
         self.answer(ticket, HandlerReply::UploadAdmitted(number), 0);
     }
 
-    /// A piece of the message has come. The session of the form may have ended meanwhile.
+    /// Continues the handler of an upload with a piece. The session may have ended in the meantime.
     fn piece_arrived(&mut self, frame: FrameId, piece: &UploadPiece, cx: &mut WebmailContext<'_>) {
         let has_session_ended = piece.is_last && !self.is_known(frame, cx);
         self.step(frame, cx, |job, client, under_way, cx| {
@@ -234,8 +234,8 @@ impl RequestHandlers {
         });
     }
 
-    /// The client has left the open reply with this number, or sends no more of its message.
-    /// Answers of the store to its handler are dropped. Returns the delivery to abort.
+    /// Ends the handler with this number, since its client has left the open reply or the upload.
+    /// Later answers of the store to the handler are dropped. Returns the delivery to abort.
     fn left(&mut self, number: u64) -> Option<DeliveryHandle> {
         self.listeners.left(number);
         let frame = self.streams.end(number).or_else(|| self.messages.end(number))?;
@@ -251,24 +251,24 @@ impl RequestHandlers {
         })
     }
 
-    /// The store has answered a request of the handler in this frame.
+    /// Continues the handler in this frame with the store's answer to its request.
     pub fn woken(&mut self, frame: FrameId, outcome: Outcome, cx: &mut WebmailContext<'_>) {
         self.step(frame, cx, |job, client, under_way, cx| {
             job.woken(outcome, client, under_way, cx)
         });
     }
 
-    /// Whether there is a handler in this frame.
+    /// Whether a handler is in this frame.
     pub fn has(&self, frame: FrameId) -> bool {
         self.at_work.get(frame).is_some()
     }
 
-    /// How many pages are notified of changes.
+    /// The number of pages that are notified of changes.
     pub fn listeners(&self) -> usize {
         self.listeners.count()
     }
 
-    /// The next reply, or the next piece of one.
+    /// The next reply, or the next piece of an open reply.
     pub fn next_reply(&mut self) -> Option<AddressedReply> {
         self.replies.pop_front()
     }
@@ -278,7 +278,7 @@ impl RequestHandlers {
         self.questions.pop_front()
     }
 
-    /// The signature that a request handler waits for is computed.
+    /// Continues the handler in this frame if the signature that it waits for is ready.
     pub fn sign(&mut self, frame: FrameId, cx: &mut WebmailContext<'_>) {
         let Some(signing) =
             self.at_work.get_mut(frame).and_then(|handler| handler.signing.as_mut())
@@ -343,7 +343,7 @@ impl RequestHandlers {
         }
     }
 
-    /// A job is done, and this is the reply.
+    /// Ends a handler whose job is done, with this reply.
     fn done(&mut self, frame: FrameId, reply: Reply) {
         let Handler { ticket, form_bytes, number, .. } = self.remove(frame);
         match number {
@@ -364,7 +364,7 @@ impl RequestHandlers {
         handler
     }
 
-    /// A job has the first piece of its reply.
+    /// Opens the reply of a job that has its first piece.
     fn reply_begins(&mut self, frame: FrameId, stream: DocumentStart, core: CoreId) {
         let number = self.next_number(core);
         let Some(handler) = self.at_work.get_mut(frame) else {
@@ -381,7 +381,7 @@ impl RequestHandlers {
         self.answer(ticket, HandlerReply::Reply(stream.reply(number)), form_bytes);
     }
 
-    /// The connection wants more of this reply. The reply is cut when its session has ended.
+    /// Continues an open reply at the connection's request. Cuts it if its session has ended.
     fn go_on_with_reply(&mut self, frame: FrameId, cx: &mut WebmailContext<'_>) {
         if self.is_known(frame, cx) {
             self.go_on(frame, cx);
@@ -390,7 +390,7 @@ impl RequestHandlers {
         }
     }
 
-    /// This reply ends.
+    /// Ends the open reply of this handler.
     fn end_reply(&mut self, frame: FrameId, end: ReplyEnd) {
         let Handler { ticket, number, .. } = self.remove(frame);
         let number = numbered(number);
@@ -404,18 +404,18 @@ impl RequestHandlers {
         number_of(self.numbered, core)
     }
 
-    /// Answers a request. `form_bytes`: the bytes of its form.
+    /// Answers a request. `form_bytes`: the length of its form.
     fn answer(&mut self, ticket: Ticket, reply: HandlerReply, form_bytes: usize) {
         self.replies.push_back(AddressedReply { ticket, reply, answers: Some(form_bytes) });
     }
 
-    /// Sends something that follows the answer.
+    /// Sends a message that follows the answer.
     fn tell(&mut self, ticket: Ticket, reply: HandlerReply) {
         self.replies.push_back(AddressedReply { ticket, reply, answers: None });
     }
 
     /// Another core has acknowledged a message of the handler in this frame. Returns whether all
-    /// have.
+    /// cores have.
     pub fn acknowledged(&mut self, frame: FrameId) -> bool {
         self.at_work.get_mut(frame).is_some_and(|handler| {
             assert!(handler.unacknowledged > 0, "each core answers once");
@@ -424,7 +424,7 @@ impl RequestHandlers {
         })
     }
 
-    /// Another core has answered the question about the queue. Returns whether all have.
+    /// Another core has answered the question about the queue. Returns whether all cores have.
     pub fn queue_answered(&mut self, frame: FrameId, answer: QueueReply) -> bool {
         if let Some(handler) = self.at_work.get_mut(frame) {
             handler.queue_answers.push(answer);
@@ -438,7 +438,7 @@ impl RequestHandlers {
         self.sessions.ended().look_at()
     }
 
-    /// Whether a handler can go on at once, or a listener must be notified of a change.
+    /// Whether a handler can continue at once, or a listener must be notified of a change.
     #[inline]
     pub fn has_work(&self, store: &Store, now: Instant) -> bool {
         !self.again.is_empty()
@@ -448,9 +448,9 @@ impl RequestHandlers {
             || self.listeners.has_changes(store)
     }
 
-    /// Whether a request or a piece can be processed at once, a reply can go on, or a listener can
-    /// be notified. A handler that found the store busy does not count: the store is busy, so its
-    /// next completion brings a turn.
+    /// Whether a request or a piece can be processed at once, a reply can continue, or a listener
+    /// can be notified. A handler that found the store busy does not count, since the store's next
+    /// completion starts a turn anyway.
     #[inline]
     pub fn can_go_on(&self) -> bool {
         self.waiting.count() > 0 && self.has_next_request()
@@ -464,19 +464,19 @@ impl RequestHandlers {
         self.has_room() && self.waiting.has_next(|account| of_account(&self.at_work, account))
     }
 
-    /// Whether there may be one more handler, beside those with a number.
+    /// Whether one more handler without a number may begin.
     fn has_room(&self) -> bool {
         self.at_work.len() - self.streams.count() - self.messages.count() < HANDLERS_MAX
     }
 
-    /// Requests that have no answer yet.
+    /// The number of requests without an answer.
     pub fn under_way(&self) -> usize {
         let answers = self.replies.iter().filter(|replied| replied.answers.is_some()).count();
         self.at_work.len() + self.waiting.count() + answers
     }
 }
 
-/// Request handlers of this account that count for [`HANDLERS_MAX`].
+/// The number of the account's request handlers that count for [`HANDLERS_MAX`].
 fn of_account(at_work: &FrameTable<Handler>, account: AccountId) -> usize {
     at_work.iter().filter(|(_, one)| one.number.is_none() && one.client.account == account).count()
 }

@@ -1,29 +1,30 @@
-//! Removes elements from a message's HTML that make a browser contact hosts even though the
-//! document's policy lets it load nothing.
+//! Removes elements from a message's HTML that make a browser contact hosts although the document's
+//! policy forbids it to load anything.
 //!
 //! A Content Security Policy does not govern `<link rel=preconnect>` and `<link rel=dns-prefetch>`,
 //! and Chromium connects for a nested frame before the policy blocks it. So a document is sent
-//! without such elements, whether or not the reader asked for remote content. None of them shows
-//! anything of use.
+//! without such elements, even if the reader has asked for remote content. They would show nothing
+//! useful.
 //!
 //! An HTML parser creates an element only from `<` followed by its name. So the scan looks for
 //! these characters everywhere: in text, comments, attributes, raw text and foreign content. Each
-//! tag in [`NAMES`] gets a `!` after its `<`. That makes it a comment up to the next `>` (HTML,
-//! "bogus comment state"); where `<` begins no tag the `!` does nothing. The scan needs no parser
-//! state, so an attacker cannot use a difference between it and a browser. The document stays
-//! valid, since a comment may stand anywhere, also in its head.
+//! tag in [`NAMES`] gets a `!` after its `<`. The browser then reads a comment up to the next `>`
+//! (HTML, "bogus comment state"). If the `<` does not begin a tag, the `!` has no effect. The scan
+//! has no parser state, so an attacker cannot use a difference between the scan and a browser. The
+//! document stays valid, since a comment may occur anywhere, even in the head.
 //!
 //! Invariants:
-//! - The output has no `<` or `</` in front of a whole name in [`NAMES`], in upper or lower case.
+//! - In the output, no `<` or `</` is followed by a whole name in [`NAMES`], in upper or lower
+//!   case.
 //! - The output does not depend on how the document is cut into pieces. At most [`HELD_BYTES_MAX`]
-//!   are held back.
+//!   bytes are held back.
 //!
 //! Implements: HTML sections 13.2.5.6 to 13.2.5.8 (tags), 13.2.5.41 and 13.2.5.42 (comments);
 //! w3c/webappsec-csp issue 282.
 
 use alloc::string::String;
 
-/// Elements that connect, resolve names, or change the target of addresses.
+/// The names of elements that connect, resolve names, or change the target of addresses.
 pub(crate) const NAMES: [&str; 11] = [
     "applet",
     "base",
@@ -38,13 +39,13 @@ pub(crate) const NAMES: [&str; 11] = [
     "portal",
 ];
 
-/// The longest of the names.
+/// The length of the longest name in bytes.
 const NAME_BYTES_MAX: usize = "fencedframe".len();
 
-/// So many bytes, from the `<` on, decide whether a tag has one of the names.
+/// The number of bytes, from the `<` on, that decide whether a tag has one of the names.
 pub(crate) const HELD_BYTES_MAX: usize = "</".len() + NAME_BYTES_MAX + 1;
 
-/// Whether an element of that name becomes a comment.
+/// Whether an element with this name becomes a comment.
 pub(crate) fn is_inert(name: &str) -> bool {
     NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
@@ -52,12 +53,12 @@ pub(crate) fn is_inert(name: &str) -> bool {
 /// The filter of one document.
 #[derive(Debug, Default)]
 pub(crate) struct Inert {
-    /// The beginning of a tag with a name that may go on in the next piece.
+    /// The beginning of a tag whose name may continue in the next piece.
     held: String,
 }
 
 impl Inert {
-    /// Filters a piece and appends the decided output to `out`.
+    /// Filters a piece, and appends the output that no later piece can change to `out`.
     pub(crate) fn text_arrived(&mut self, text: &str, out: &mut String) {
         let mut rest = text;
         while !self.held.is_empty() {
@@ -84,7 +85,7 @@ impl Inert {
         out.push_str(rest);
     }
 
-    /// The document has ended, and so has a name that was held back.
+    /// Appends the name that was held back, since the document or the name has ended.
     pub(crate) fn text_ended(&mut self, out: &mut String) {
         push(&self.held, out);
         self.held.clear();
@@ -110,7 +111,7 @@ fn goes_on(tag: &str, character: char) -> bool {
         || character == '/' && tag == "<"
 }
 
-/// Appends the beginning of a tag, as a comment if it has one of the names.
+/// Appends the beginning of a tag. If the tag has one of the names, it becomes a comment.
 fn push(tag: &str, out: &mut String) {
     match tag.strip_prefix('<') {
         Some(inside) if is_inert(inside.strip_prefix('/').unwrap_or(inside)) => {

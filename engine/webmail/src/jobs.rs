@@ -1,20 +1,19 @@
 //! The jobs of request handlers. Each is a zero-wait thread over the store of the core that owns
 //! the account.
 //!
-//! A handler runs one [`Job`] for a client with a session. The job asks the store for a few things
-//! at a time, is woken as they arrive, and ends with one [`Reply`]. It never blocks: between two
+//! A handler runs one [`Job`] for a client with a session. The job sends the store a few requests
+//! at a time, is woken by their answers, and ends with one [`Reply`]. It never blocks: between two
 //! steps it is a record in a table.
 //!
 //! Invariants:
-//! - A job knows one account and reads or changes nothing of another.
-//! - A job counts its requests to the store and ends only when all are answered. So every buffer
-//!   returns to the store.
-//! - A message that was sent has no handler: submission brings it to its recipients.
-//! - A job has at most [`READS_MAX`] reads in progress. So one open mailbox leaves disk time to
-//!   others.
+//! - A job reads and changes the mail of one account only.
+//! - A job counts its requests to the store, and ends only when all of them are answered. So every
+//!   buffer returns to the store.
+//! - No handler works on a message after it was sent: the crate `submission` delivers it.
+//! - A job has at most [`READS_MAX`] reads in progress. So one reader leaves disk time to others.
 //! - The memory of a job is bounded: [`ROWS_MAX`] summaries, [`TEXT_BYTES_MAX`] of text, and little
-//!   more than [`crate::PIECE_BYTES`] of a document. `showing` and `conversing` have limits of
-//!   their own.
+//!   more than [`crate::PIECE_BYTES`] of a document. `html_document` and `conversation` have other
+//!   limits.
 
 mod attachment_copy;
 mod attachments;
@@ -98,7 +97,7 @@ pub(crate) use settings::session_key;
 /// A job: a variant for each kind of page, with its progress.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// A page that is notified of changes. It has no handler of its own: see `listeners`.
+    /// A page that is notified of changes. It has no handler: see `listeners`.
     Listen,
     List(ListJob),
     Search(Box<SearchJob>),
@@ -125,8 +124,8 @@ impl Job {
         Job::List(ListJob::new(mailbox, range))
     }
 
-    /// Messages that match these words. `only`: the one mailbox to search. `before`: the search
-    /// goes on after this message.
+    /// Messages that match these words. `only`: the only mailbox to search. `before`: the search
+    /// continues after this message.
     pub(crate) fn search(
         words: String,
         only: Option<MailboxId>,
@@ -145,7 +144,7 @@ impl Job {
         Job::Send(Box::new(DocumentJob::new(key, document)))
     }
 
-    /// The HTML part of that index, as a document of its own.
+    /// The HTML part with this index, as a separate document.
     pub(crate) fn show(
         key: MessageKey,
         part: u16,
@@ -160,8 +159,7 @@ impl Job {
         Job::Export(Box::new(ExportJob::new(mailbox)))
     }
 
-    /// A change of messages. `next_page`: the path under `/mail/` that the browser is redirected
-    /// to.
+    /// A change of messages. `next_page`: the path to which the browser is redirected afterwards.
     pub(crate) fn change(change: Change, selection: Selection, next_page: String) -> Job {
         Job::Change(ChangeJob::new(change, selection, next_page))
     }
@@ -192,7 +190,7 @@ impl Job {
         Job::Compose(Box::new(ComposeJob::new(start)))
     }
 
-    /// A held message becomes a draft again.
+    /// Makes a held message a draft again.
     pub(crate) fn take_back(key: MessageKey) -> Job {
         Job::TakeBack(UndoSendJob::new(key))
     }
@@ -207,20 +205,20 @@ impl Job {
         Job::Note(NoteJob::new(changes, noted))
     }
 
-    /// A message that a client writes. Its form comes in pieces. `token`: the token of the
-    /// session's forms; absent for a client without a session.
+    /// Receives a message that a client has written, as a form in pieces. `token`: the token of the
+    /// session's forms, or `None` for a client without a session.
     pub(crate) fn write(token: Option<FormToken>, form: FormReader) -> Job {
         Job::Write(Box::new(WriteJob::new(token, form)))
     }
 
-    /// A piece of the form has come. All earlier pieces were processed.
+    /// Takes the next piece of the form, after all earlier pieces were processed.
     pub(crate) fn piece_arrived(&mut self, piece: &UploadPiece) {
         if let Job::Write(writing) = self {
             writing.piece_arrived(piece);
         }
     }
 
-    /// The session of the form has ended.
+    /// Records that the session of the form has ended.
     pub(crate) fn session_ended(&mut self) {
         if let Job::Write(writing) = self {
             writing.session_ended();
@@ -232,7 +230,7 @@ impl Job {
         matches!(self, Job::SetPassword(_))
     }
 
-    /// Goes on as far as it can without waiting.
+    /// Continues the job until it must wait or is done.
     pub(crate) fn go_on(
         &mut self,
         client: &AuthenticatedClient,
@@ -266,7 +264,7 @@ impl Job {
         }
     }
 
-    /// The store has answered a request of the job. Then the job goes on.
+    /// Takes the store's answer to a request of the job, and continues the job.
     pub(crate) fn woken(
         &mut self,
         outcome: Outcome,
@@ -295,19 +293,21 @@ impl Job {
                     | Job::Settings(_)
                     | Job::Note(_)
                     | Job::SetPassword(_)
-                    | Job::Listen => unreachable!("it reads no message"),
+                    | Job::Listen => unreachable!("this job reads no message"),
                 }
                 cx.store_mut().give_back(body);
             }
             Outcome::Refused(refusal) => self.refused(refusal),
             Outcome::Filed(filed) => match self {
                 Job::Change(changes) => changes.filed(filed),
-                // It moves the messages of a mailbox until none is left.
+                // The removal of a mailbox moves messages until the mailbox is empty.
                 Job::Mailboxes(_) => {}
-                _ => unreachable!("it moves no message"),
+                _ => unreachable!("this job moves no message"),
             },
             Outcome::Delivered => {
-                let Job::Write(writing) = self else { unreachable!("it delivers no message") };
+                let Job::Write(writing) = self else {
+                    unreachable!("this job delivers no message")
+                };
                 writing.delivered();
             }
             Outcome::Changed | Outcome::MailboxCreated(_) if let Job::Mailboxes(boxes) = self => {

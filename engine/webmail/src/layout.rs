@@ -19,15 +19,15 @@ pub(crate) struct AuthenticatedClient {
     pub account: AccountId,
     /// The session.
     pub session: Digest,
-    /// The token of its forms.
+    /// The token of the session's forms.
     pub token: Arc<str>,
-    /// The flash message for its page.
+    /// The flash message that the page shows.
     pub flash: Option<FlashMessage>,
-    /// Whether it is an administrator.
+    /// Whether the account is an administrator's.
     pub is_administrator: bool,
 }
 
-/// The data of a [`PageFrame`].
+/// The values that a [`PageFrame`] borrows.
 pub(crate) struct PageLayout {
     address: String,
     mailboxes: Vec<SidebarMailbox>,
@@ -60,7 +60,7 @@ struct SidebarMailbox {
 }
 
 impl PageLayout {
-    /// `open`: the mailbox of the page.
+    /// Reads the layout's values from the store. `open`: the mailbox that the page shows.
     pub(crate) fn of(
         client: &AuthenticatedClient,
         store: &Store,
@@ -69,7 +69,7 @@ impl PageLayout {
         let known = store.account(client.account);
         let all = known.iter().flat_map(|known| known.mailboxes());
         let all = all.filter_map(|(id, name)| Some((id, name, store.mailbox(client.account, id)?)));
-        // The outbox is shown only while it has messages.
+        // The side bar has the outbox only while it has messages or is open.
         let shown =
             all.filter(|(id, _, info)| *id != OUTBOX || info.messages > 0 || Some(*id) == open);
         let mailboxes = shown.map(|(id, name, info)| SidebarMailbox {
@@ -100,7 +100,7 @@ impl PageLayout {
         &self.preferences
     }
 
-    /// The mailboxes, for [`PageLayout::frame`].
+    /// The mailboxes in the side bar, for [`PageLayout::frame`].
     pub(crate) fn links(&self) -> Vec<MailboxLink<'_>> {
         let all = self.mailboxes.iter();
         all.map(|SidebarMailbox { id, name, unseen, is_open }| MailboxLink {
@@ -142,13 +142,14 @@ impl PageLayout {
     }
 }
 
-/// The name of a mailbox on pages. Only the inbox has another name in the protocols.
+/// The name of a mailbox on pages. Only the inbox has a different name in the mail protocols.
 pub(crate) fn display_name(name: &str) -> &str {
     if name == "INBOX" { "Inbox" } else { name }
 }
 
-/// Octets in the largest unit of which there is one, with a decimal below ten. The units are those
-/// of the configuration.
+/// Formats a size in the largest unit of which it has at least one, from KB on. A number below ten
+/// has one decimal place, unless that is 0. The units have the same meaning as in the
+/// configuration.
 pub(crate) fn display_size(octets: u64) -> String {
     let units = [(40, "TB"), (30, "GB"), (20, "MB")];
     let (bits, unit) = units.into_iter().find(|(bits, _)| octets >> bits > 0).unwrap_or((10, "KB"));

@@ -3,20 +3,20 @@
 //! A template is compiled into constant pieces and holes (the papers' pre-parsed, indexed pages).
 //! The caller lends the values that fill the holes. Every page works without JavaScript: actions
 //! are forms, and state is in addresses. Style and script are separate files, so the pages' policy
-//! needs no exception for inline code. The browser's request is a [`Route`], its body a [`Form`],
-//! its session cookie a [`SessionTicket`], and its search a [`Query`].
+//! needs no exception for inline code. A browser's request is parsed into a [`Route`], its body
+//! into a [`Form`], its session cookie into a [`SessionTicket`], and a search into a [`Query`].
 //!
 //! Invariants:
-//! - Text of a message enters a page only through the template's escaping or through [`Prose`].
-//!   `Prose` escapes everything that it does not generate itself.
+//! - Text of a message is written to a page only through the template's escaping or through
+//!   [`Prose`]. `Prose` escapes all characters except those of its own tags.
 //! - Every form that changes something carries the session's token.
-//! - No HTML of a message is ever part of a page. A page only refers to its address.
+//! - A page never contains HTML of a message. It only refers to the address of the HTML.
 //!
 //! Implements: WCAG 2.2 AA. The pages follow the papers *A Performance Study of Conventional and
 //! Bare PC Webmail Servers* and *A Bare PC TLS Webmail Server*.
 //!
-//! A request goes to the core that owns the account. There a request handler ([`RequestHandlers`])
-//! works on it with the store of that core alone, and the reply goes back.
+//! A request is sent to the core that owns the account. A request handler of that core
+//! ([`RequestHandlers`]) works on it, uses only the store of that core, and returns the reply.
 //!
 //! | file | what |
 //! |---|---|

@@ -15,29 +15,29 @@ use crate::frame::PageFrame;
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "row.html")]
 pub struct ListRow<'a> {
-    /// Names it in forms.
+    /// The key of the conversation or message in forms.
     pub key: Escaped<'a>,
-    /// The address of its page.
+    /// The address of the page that shows it.
     pub href: Escaped<'a>,
     /// The participants, as text.
     pub people: Escaped<'a>,
-    /// Messages in the conversation.
+    /// The number of messages in the conversation.
     pub messages: u32,
-    /// The subject; may be empty.
+    /// The subject, which may be empty.
     pub subject: Escaped<'a>,
     /// The beginning of the text.
     pub snippet: Escaped<'a>,
-    /// The date, in few words.
+    /// The date in short form.
     pub date: Escaped<'a>,
-    /// The time, exactly (RFC 3339).
+    /// The exact time (RFC 3339).
     pub moment: Escaped<'a>,
-    /// Whether a message in it is unread.
+    /// Whether a message of the row is unread.
     pub is_unread: bool,
-    /// Whether it has a star.
+    /// Whether the row has a star.
     pub is_starred: bool,
-    /// Whether a message in it was answered.
+    /// Whether a message of the row was answered.
     pub is_answered: bool,
-    /// Whether it has an attachment.
+    /// Whether a message of the row has an attachment.
     pub has_attachment: bool,
 }
 
@@ -75,7 +75,7 @@ impl askama::FastWritable for RenderedRow {
     }
 }
 
-/// The usual size of a row, in bytes. Most rows are no larger.
+/// The memory that is reserved for a row, in bytes. Most rows are no larger.
 const ROW_BYTES_USUAL: usize = 1_500;
 
 /// The messages of a mailbox, or the results of a search.
@@ -92,11 +92,11 @@ pub struct ListPage<'a> {
     pub rows: &'a [RenderedRow],
     /// The range and the total, as text: `1–50 of 2,104`.
     pub extent: &'a str,
-    /// How far a search has come, as text. The page with older results continues it.
+    /// The progress of a search, as text. The page with older results continues the search.
     pub progress: Option<&'a str>,
-    /// The page with newer rows: [`crate::ListRange::After`] the first row.
+    /// The address of the page with newer rows: [`crate::ListRange::After`] the first row.
     pub newer: Option<&'a str>,
-    /// The page with older rows: [`crate::ListRange::Before`] the last row.
+    /// The address of the page with older rows: [`crate::ListRange::Before`] the last row.
     pub older: Option<&'a str>,
     /// Whether the mailbox is Trash.
     pub is_trash: bool,

@@ -1,15 +1,15 @@
-//! Listeners: open pages that are notified when something in their account has changed.
+//! Listeners: open pages that are notified of changes in their account.
 //!
-//! A page listens by a reply that stays open (`http::Reply::open`), on the core of its connection.
-//! The core that owns the account keeps the numbers of these replies. Events go to the core of the
-//! connection, as replies to requests do.
+//! A page listens through an open reply (`http::Reply::open`) on the core of its connection. The
+//! core that owns the account keeps the numbers of these replies. It sends events to the core of
+//! the connection, in the same way as replies to requests.
 //!
 //! Invariants:
-//! - A core has at most [`LISTENERS_MAX`] listeners, and an account [`LISTENERS_OF_ACCOUNT_MAX`]. A
-//!   further one replaces the oldest.
-//! - A listener gets no more events when its session has ended.
-//! - A listener without news costs nothing. Only listeners of accounts with possible changes are
-//!   examined, and only a few in a turn.
+//! - A core has at most [`LISTENERS_MAX`] listeners, and an account at most
+//!   [`LISTENERS_OF_ACCOUNT_MAX`]. A further listener replaces the oldest.
+//! - A listener gets no more events after its session has ended.
+//! - A listener without changes costs nothing. Only listeners of accounts that may have changed are
+//!   examined, and only a few in each turn.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -22,16 +22,16 @@ use crate::handler_reply::HandlerReply;
 use crate::news::MailboxEvent;
 use crate::sessions::Digest;
 
-/// The most listeners of a core.
+/// The maximum number of listeners of a core.
 const LISTENERS_MAX: usize = 1024;
 
-/// The most listeners of an account: this many windows may be open.
+/// The maximum number of listeners of an account. Each open window is a listener.
 const LISTENERS_OF_ACCOUNT_MAX: usize = 32;
 
-/// How many listeners are examined in one turn.
+/// The number of listeners that are examined in one turn.
 const LOOKED_AT_PER_TURN: usize = 16;
 
-/// The bits of a number that name the core that assigned it.
+/// The number of low bits of a reply's number that name the core which assigned it.
 const CORE_BITS: u32 = 8;
 
 /// The listeners of a core, by their numbers. The oldest has the lowest number.
@@ -51,8 +51,8 @@ struct PageListener {
 }
 
 impl Listeners {
-    /// A page begins to listen, to a reply with a number higher than all before. Returns the reply,
-    /// and the end of the listener that it replaces.
+    /// Adds a listener with a number higher than all earlier ones. Returns its open reply, and the
+    /// end of the listener that it replaces.
     pub(crate) fn begin(
         &mut self,
         client: Ticket,
@@ -81,12 +81,12 @@ impl Listeners {
             .map(|listener| (listener.client, HandlerReply::NoMore(number, ReplyEnd::Whole)))
     }
 
-    /// The page with this number has stopped listening.
+    /// Removes the listener with this number, since its page was closed.
     pub(crate) fn left(&mut self, number: u64) {
         self.all.remove(&number);
     }
 
-    /// How many there are.
+    /// The number of listeners.
     pub(crate) fn count(&self) -> usize {
         self.all.len()
     }
@@ -96,12 +96,13 @@ impl Listeners {
         !self.concerned.is_empty()
     }
 
-    /// Whether the store has changes and there are listeners.
+    /// Whether listeners exist and the store has changes.
     pub(crate) fn has_changes(&self, store: &Store) -> bool {
         !self.all.is_empty() && store.has_changes()
     }
 
-    /// Sends events to listeners with news. The stream of a listener ends if its session has ended.
+    /// Sends an event to each listener whose account has changed. If the session of a listener has
+    /// ended, its stream ends.
     pub(crate) fn look(
         &mut self,
         store: &mut Store,
@@ -132,7 +133,7 @@ impl Listeners {
     }
 }
 
-/// The number of an open reply. `count`: how many numbers this core has assigned.
+/// The number of an open reply. `count`: the count of numbers that this core has assigned.
 pub(crate) fn number_of(count: u64, core: CoreId) -> u64 {
     count << CORE_BITS | u64::from(core.0)
 }

@@ -5,7 +5,7 @@ use http::{Reply, Status};
 
 use crate::{Destination, answer};
 
-/// The largest message that the login page carries until its writer has logged in again.
+/// The largest message, in bytes, that the login page keeps until its author has logged in again.
 pub(crate) const DRAFT_BYTES_MAX: usize = 64 * 1024;
 
 /// The login page.
@@ -14,18 +14,18 @@ pub(crate) const DRAFT_BYTES_MAX: usize = 64 * 1024;
 pub struct LoginPage<'a> {
     /// The machine's host name.
     pub host: &'a str,
-    /// The name of the last attempt.
+    /// The name that was entered in the last attempt.
     pub name: &'a str,
     /// The destination after the login: a path under `/mail/`.
     pub next: &'a str,
-    /// Why the last attempt has failed.
+    /// The reason why the last attempt failed.
     pub error: Option<&'a str>,
-    /// A message that was refused because its session had ended: the form carries it.
+    /// A message that was not accepted because its session had ended. The form sends it again.
     pub draft: &'a str,
 }
 
-/// The login page. `name`: the name of the last attempt; `error`: why that failed; `draft`: the
-/// message that the client was writing.
+/// The login page. `name`: the name of the last attempt. `error`: the reason why it failed.
+/// `draft`: the message that the client was writing.
 pub fn login_page(
     host: &str,
     name: &str,

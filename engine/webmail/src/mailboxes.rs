@@ -4,28 +4,28 @@ use askama::Template;
 
 use crate::frame::PageFrame;
 
-/// One of the user's own mailboxes.
+/// A mailbox that the user has created.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnMailbox<'a> {
-    /// Its number.
+    /// The number of the mailbox.
     pub id: u32,
-    /// Its name.
+    /// The name of the mailbox.
     pub name: &'a str,
-    /// Messages in it.
+    /// The number of its messages.
     pub messages: u32,
 }
 
 /// The page that creates, renames and removes mailboxes.
 ///
-/// Its forms post to `/mail/boxes`: `do=make` with `name`; `do=rename` with `box`, its number, and
-/// `name`; `do=remove` with `box`.
+/// Its forms post to `/mail/boxes`: `do=make` with `name`, `do=rename` with `box` and `name`, and
+/// `do=remove` with `box`. The value of `box` is the number of a mailbox.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "mailboxes.html")]
 pub struct MailboxesPage<'a> {
     /// The page layout.
     pub frame: PageFrame<'a>,
-    /// The user's own mailboxes, in the order in which the page lists them.
+    /// The mailboxes that the user has created, in the order in which the page lists them.
     pub own: &'a [OwnMailbox<'a>],
-    /// The name that was refused last. The flash message says why.
+    /// The name that was refused last. The flash message shows the reason.
     pub refused: &'a str,
 }

@@ -1,4 +1,4 @@
-//! Times and sizes, for readers and for programs. All times are UTC.
+//! Formats times and sizes for readers and for programs. All times are UTC.
 
 use alloc::format;
 use alloc::string::String;
@@ -7,7 +7,7 @@ use core::ops::Range;
 use machine::UnixTime;
 use message::date_time;
 
-/// Months, by name and number.
+/// The names and numbers of the months.
 const MONTHS: [(&str, &str); 12] = [
     ("Jan", "01"),
     ("Feb", "02"),
@@ -23,7 +23,7 @@ const MONTHS: [(&str, &str); 12] = [
     ("Dec", "12"),
 ];
 
-/// The number of the day since 1970.
+/// The number of days since 1970-01-01.
 pub(crate) fn day(time: UnixTime) -> u64 {
     time.seconds() / 86_400
 }
@@ -36,7 +36,7 @@ impl Moment {
         Moment(String::from_utf8_lossy(&date_time(time)).into_owned())
     }
 
-    /// In as few words as possible: `14:05`, `3 Nov`, `3 Nov 2025`.
+    /// The time in short form: `14:05`, `3 Nov`, `3 Nov 2025`.
     pub(crate) fn in_few_words(&self, now: &Moment) -> String {
         if self.part(DATE) == now.part(DATE) {
             self.hour_minute().into()
@@ -47,17 +47,17 @@ impl Moment {
         }
     }
 
-    /// To the minute: `14:05`, `4 Nov 2026, 00:20`.
+    /// The time to the minute: `14:05`, `4 Nov 2026, 00:20`.
     pub(crate) fn to_the_minute(&self, now: &Moment) -> String {
         if self.part(DATE) == now.part(DATE) { self.hour_minute().into() } else { self.in_words() }
     }
 
-    /// For a message's header on the page: `3 Nov 2026, 14:05`.
+    /// Date and time, for a message on the page: `3 Nov 2026, 14:05`.
     pub(crate) fn in_words(&self) -> String {
         format!("{} {} {}, {}", self.day(), self.month(), self.year(), self.hour_minute())
     }
 
-    /// Exactly, in the format of RFC 3339: `2026-11-03T14:05:06Z`.
+    /// The exact time in the format of RFC 3339: `2026-11-03T14:05:06Z`.
     pub(crate) fn exact(&self) -> String {
         let month = MONTHS
             .iter()
@@ -91,7 +91,7 @@ const DAY: Range<usize> = 5..7;
 const DATE: Range<usize> = 5..16;
 const TIME: Range<usize> = 17..25;
 
-/// A number of bytes: `812 bytes`, `14 KB`, `2.3 MB`.
+/// Formats a number of bytes: `812 bytes`, `14 KB`, `2.3 MB`.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} bytes"),

@@ -1,7 +1,7 @@
-//! News: the state of the mailboxes as a server-sent event.
+//! The state of the mailboxes as a server-sent event.
 //!
-//! An event has the whole state, not a change. So a client that misses an event loses nothing once
-//! the next one arrives.
+//! An event has the whole state instead of a change. So a client that misses an event has the full
+//! state again after the next event.
 //!
 //! Implements: the HTML Standard section 9.2 (server-sent events).
 
@@ -14,14 +14,14 @@ use store::{AccountId, OUTBOX, Store};
 
 use crate::assets::digest;
 
-/// The most mailboxes in an event.
+/// The maximum number of mailboxes in an event.
 const MAILBOXES_MAX: usize = 64;
 
-/// A comment is sent after this much silence: proxies may close a connection that is silent for a
+/// The silence after which a comment is sent. Proxies may close a connection that is silent for a
 /// minute.
 const SILENCE: Micros = Micros::from_secs(25);
 
-/// A comment.
+/// The comment that is sent after a silence.
 const SIGN_OF_LIFE: &[u8] = b":\n\n";
 
 /// The state of an account's mailboxes.
@@ -29,7 +29,7 @@ const SIGN_OF_LIFE: &[u8] = b":\n\n";
 pub struct MailboxEvent(String);
 
 impl MailboxEvent {
-    /// The present state: for each mailbox the number of unread messages and the highest
+    /// The current state: for each mailbox the number of unread messages and the highest
     /// modification sequence. An empty outbox is left out, as in the side bar.
     pub fn of(store: &Store, account: AccountId) -> MailboxEvent {
         let mut text = String::from("data: {");
@@ -48,17 +48,17 @@ impl MailboxEvent {
         MailboxEvent(text)
     }
 
-    /// Distinguishes different states.
+    /// A digest of the state, to detect changes.
     pub fn digest(&self) -> u64 {
         digest(self.0.as_bytes())
     }
 
-    /// The event as it is sent.
+    /// The bytes of the event.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 
-    /// The reply that begins with this event and stays open under this number.
+    /// The open reply with this number, which begins with this event.
     pub fn reply(self, number: u64) -> Reply {
         let open = OpenReply {
             number,

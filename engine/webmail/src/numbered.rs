@@ -1,14 +1,14 @@
-//! Request handlers with a number: those of open replies, and those of messages that are being
-//! uploaded. Both transfer pieces, so no core has more of a large file in memory than a piece.
+//! Request handlers with a number: the handlers of open replies, and the handlers of messages that
+//! are being uploaded. Both transfer pieces, so a core never holds more than one piece of a large
+//! file in memory.
 //!
-//! Between two pieces a handler stays in its frame and is idle. By the number, the core of the
-//! connection tells it that the client wants more of the reply, or sends it the next piece of the
-//! message.
+//! Between two pieces a handler stays in its frame and is idle. The core of the connection uses the
+//! number to ask the handler for more of the reply, or to send it the next piece of the upload.
 //!
 //! Invariants:
-//! - A core has a limit of handlers of each kind, and an account a share of it. So slow clients of
-//!   one account do not block others.
-//! - A piece for a number that has ended is dropped.
+//! - A core has a maximum number of handlers of each kind, and an account may use only a part of
+//!   it. So slow clients of one account do not block others.
+//! - An event for a number whose handler has ended is dropped.
 
 use alloc::collections::{BTreeMap, VecDeque};
 
@@ -18,22 +18,22 @@ use tasks::FrameId;
 
 use crate::jobs::UploadPiece;
 
-/// Open replies of a core, and those of one account.
+/// The maximum number of open replies of a core, and of one account.
 const REPLIES_MAX: usize = 32;
 const REPLIES_OF_ACCOUNT_MAX: usize = 8;
 
-/// Uploads of messages to a core, and those of one account. All clients without a session count as
-/// one account.
+/// The maximum number of message uploads to a core, and of one account. All clients without a
+/// session count as one account.
 const MESSAGES_MAX: usize = 16;
 const MESSAGES_OF_ACCOUNT_MAX: usize = 4;
 
-/// The most handlers with a number.
+/// The maximum number of handlers with a number.
 pub(crate) const NUMBERED_MAX: usize = REPLIES_MAX + MESSAGES_MAX;
 
-/// The client wants more of a reply.
+/// The event that the client wants more of a reply.
 pub(crate) struct MoreWanted;
 
-/// Handlers with a number. Each goes on when a `T` has come for its number.
+/// The handlers of one kind. Each continues when an event `T` has arrived for its number.
 pub(crate) struct Numbered<T> {
     handlers_max: usize,
     of_account_max: usize,
@@ -43,14 +43,14 @@ pub(crate) struct Numbered<T> {
 }
 
 impl Numbered<MoreWanted> {
-    /// Open replies.
+    /// The table for open replies.
     pub(crate) fn replies() -> Numbered<MoreWanted> {
         Numbered::new(REPLIES_MAX, REPLIES_OF_ACCOUNT_MAX)
     }
 }
 
 impl Numbered<UploadPiece> {
-    /// Uploads of messages.
+    /// The table for uploads of messages.
     pub(crate) fn messages() -> Numbered<UploadPiece> {
         Numbered::new(MESSAGES_MAX, MESSAGES_OF_ACCOUNT_MAX)
     }
@@ -66,24 +66,24 @@ impl<T> Numbered<T> {
         }
     }
 
-    /// Whether this account may have one more.
+    /// Whether this account may have one more handler.
     pub(crate) fn may_begin(&self, account: AccountId) -> bool {
         let of_account = self.handlers.values().filter(|(known, _)| *known == account).count();
         self.handlers.len() < self.handlers_max && of_account < self.of_account_max
     }
 
-    /// The handler gets this number.
+    /// Adds a handler with this number.
     pub(crate) fn begin(&mut self, number: u64, account: AccountId, handler: FrameId) {
         assert!(self.may_begin(account), "a transfer begins only while there is room");
         self.handlers.insert(number, (account, handler));
     }
 
-    /// An event for a number.
+    /// Queues an event for the handler with this number.
     pub(crate) fn arrived(&mut self, number: u64, what: T) {
         self.arrived.push_back((number, what));
     }
 
-    /// The next event, and the handler that goes on with it.
+    /// The next event, and the handler that continues with it.
     pub(crate) fn next(&mut self) -> Option<(FrameId, T)> {
         loop {
             let (number, what) = self.arrived.pop_front()?;
@@ -93,17 +93,17 @@ impl<T> Numbered<T> {
         }
     }
 
-    /// Whether there is an event.
+    /// Whether an event is queued.
     pub(crate) fn has_arrived(&self) -> bool {
         !self.arrived.is_empty()
     }
 
-    /// The number has ended. Returns its handler, if it is one of these.
+    /// Removes the handler with this number, and returns it if it was in the table.
     pub(crate) fn end(&mut self, number: u64) -> Option<FrameId> {
         self.handlers.remove(&number).map(|(_, handler)| handler)
     }
 
-    /// How many there are.
+    /// The number of handlers.
     pub(crate) fn count(&self) -> usize {
         self.handlers.len()
     }
@@ -111,7 +111,7 @@ impl<T> Numbered<T> {
 
 /// The number of a reply or message that is transferred in pieces.
 pub(crate) fn numbered(number: Option<u64>) -> u64 {
-    let Some(number) = number else { unreachable!("a transfer in pieces has a number") };
+    let Some(number) = number else { unreachable!("a handler that transfers pieces has a number") };
     number
 }
 

@@ -1,7 +1,8 @@
-//! A session as the store persists it.
+//! A session in the form in which the store persists it.
 //!
-//! Invariant: the stored data does not help an attacker to log in. It has neither the ticket nor
-//! the password. It has the end of the password's hash, and that hash is on the same disk anyway.
+//! Invariant: the stored data does not help an attacker to log in. It contains neither the ticket
+//! nor the password. It contains the end of the password's hash, but the whole hash is on the same
+//! disk anyway.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -10,7 +11,7 @@ use core::net::{IpAddr, Ipv6Addr};
 use machine::UnixTime;
 use mail::PasswordMark;
 
-/// The longest description of a program, in bytes.
+/// The longest description of a client program, in bytes.
 const PROGRAM_BYTES_MAX: usize = 64;
 
 /// The digest of a ticket: the key of the session's note.
@@ -21,7 +22,7 @@ pub(crate) type Digest = [u8; 32];
 pub struct PersistedSession {
     /// The time of the login.
     pub since: UnixTime,
-    /// The last request. The persisted time may be a day old.
+    /// The time of the last request. The persisted time may be up to a day older.
     pub seen: UnixTime,
     /// A mark of the password at the login.
     pub password: PasswordMark,
@@ -32,8 +33,8 @@ pub struct PersistedSession {
 }
 
 impl PersistedSession {
-    /// The format of the note: two times in seconds, u64 each, 16 bytes of a password mark, 16 of
-    /// an address, and the program.
+    /// The note of the session: two times in seconds as u64, 16 bytes of the password mark, 16
+    /// bytes of the address, and the program.
     pub(crate) fn to_bytes(&self) -> Box<[u8]> {
         let address = match self.from {
             IpAddr::V4(address) => address.to_ipv6_mapped(),
@@ -47,7 +48,7 @@ impl PersistedSession {
             .into()
     }
 
-    /// Parses a note. `None`: it is no session.
+    /// Parses a note. `None`: the note is not a session.
     pub(crate) fn of(note: &[u8]) -> Option<PersistedSession> {
         let (since, rest) = note.split_first_chunk::<8>()?;
         let (seen, rest) = rest.split_first_chunk::<8>()?;

@@ -1,15 +1,15 @@
-//! Phishing warnings: links that name one host and lead to another, host names that mix
+//! Phishing warnings: links whose text names another host than their target, host names that mix
 //! scripts, and sender names that look like other addresses.
 //!
-//! HTML of a message is in a frame without scripts, so the page cannot show link targets there. The
-//! warnings stand beside the message, as text.
+//! The HTML of a message is shown in a frame without scripts, so the page cannot show link targets
+//! in the frame. The page shows the warnings as text beside the message.
 //!
 //! Invariants:
 //! - A warning quotes only hosts and addresses, made of alphanumeric characters, dots and hyphens.
-//!   No other text of the message can get into it.
+//!   No other text of the message can become a part of a warning.
 //! - A message has at most [`WARNINGS_MAX`] warnings, and the work is linear in its text.
 //!
-//! Implements: UTS 39 sections 4 (Latin characters alone) and 5, RFC 3492, RFC 3986 section 3.2,
+//! Implements: UTS 39 sections 4 (only for Latin characters) and 5, RFC 3492, RFC 3986 section 3.2,
 //! RFC 5890.
 
 mod hosts;
@@ -23,7 +23,7 @@ use message::header::HeaderMailbox;
 
 use hosts::LinkHost;
 
-/// The most warnings of one message.
+/// The maximum number of warnings of one message.
 pub(crate) const WARNINGS_MAX: usize = 10;
 
 /// Warnings about the sender of a message.
@@ -51,7 +51,7 @@ pub(crate) fn of_html(html: &str) -> Vec<String> {
     warnings(links::in_html(html).filter_map(|link| link.warning()))
 }
 
-/// Warnings about the addresses in a text, which shows them in full.
+/// Warnings about the addresses in a plain text. The text itself shows their targets.
 pub(crate) fn of_text(text: &str) -> Vec<String> {
     warnings(
         links::in_text(text)
@@ -73,7 +73,8 @@ fn warnings(all: impl Iterator<Item = String>) -> Vec<String> {
     unique
 }
 
-/// A text that looks like a mail address, in the form in which a warning quotes it.
+/// The form in which a warning quotes a mail address. `None` if `text` does not look like an
+/// address.
 fn address(text: &str) -> Option<String> {
     let (local, host) = text.trim_matches('.').rsplit_once('@')?;
     let is_plain = |character: char| character.is_alphanumeric() || ".-_+".contains(character);

@@ -1,5 +1,6 @@
-//! A user's preferences: the name and signature of the user's messages, how long sending can be
-//! undone, and the look of pages. They are a note of the account in the format of a form.
+//! A user's preferences: the name and signature in sent messages, the time in which sending can be
+//! undone, and the look of pages. The account has a note with the preferences, in the format of a
+//! form.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -22,15 +23,15 @@ const _: () = assert!(
     "a byte takes up to three characters in a form"
 );
 
-/// How long sending can be undone.
+/// The time in which sending can be undone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HoldTime {
-    /// Not at all: messages leave at once.
+    /// Messages are sent at once, and sending cannot be undone.
     Off,
-    /// For ten seconds: the default.
+    /// Ten seconds, the default.
     #[default]
     Short,
-    /// For half a minute.
+    /// Half a minute.
     Long,
 }
 
@@ -43,7 +44,7 @@ impl HoldTime {
         HoldTime::ALL.into_iter().find(|hold| hold.name() == name)
     }
 
-    /// Its name in forms.
+    /// The name in forms.
     pub fn name(self) -> &'static str {
         match self {
             HoldTime::Off => "0",
@@ -52,7 +53,7 @@ impl HoldTime {
         }
     }
 
-    /// Its name on the page.
+    /// The name on the page.
     pub(crate) fn title(self) -> &'static str {
         match self {
             HoldTime::Off => "Off",
@@ -73,13 +74,13 @@ impl HoldTime {
 /// The preferences of an account.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Preferences {
-    /// The name before the user's address.
+    /// The user's name, which is sent with the address.
     pub name: String,
-    /// The text below the user's messages.
+    /// The text at the end of the user's messages.
     pub signature: String,
-    /// How long sending can be undone.
+    /// The time in which sending can be undone.
     pub hold: HoldTime,
-    /// The colours.
+    /// The color scheme.
     pub theme: Theme,
     /// The density of lines.
     pub density: Density,
@@ -94,7 +95,7 @@ impl Preferences {
         form.map_or_else(Preferences::default, |form| Preferences::of(&form))
     }
 
-    /// The preferences in a form. White space in a name is collapsed.
+    /// Reads the preferences in a form. White space in the name is collapsed.
     pub(crate) fn of(form: &Form<'_>) -> Preferences {
         let text = |name| form.text(name).unwrap_or_default();
         let seen = text("name")
@@ -113,7 +114,8 @@ impl Preferences {
         }
     }
 
-    /// The change of the note. Errors: which field is too long.
+    /// The change that stores the preferences. Errors: the text for the user, if a field is too
+    /// long.
     pub(crate) fn note_change(&self) -> Result<NoteChange, &'static str> {
         if self.name.len() > NAME_BYTES_MAX {
             return Err("Your name is too long. The settings were not saved.");
@@ -134,7 +136,7 @@ impl Preferences {
         Ok(NoteChange::Put(KEY.into(), Box::from(note.into_bytes())))
     }
 
-    /// A text with the signature below it (RFC 3676 section 4.3).
+    /// The text with the signature after it (RFC 3676 section 4.3).
     pub(crate) fn signed(&self, text: &str) -> String {
         let mut signed = text.to_string();
         if !self.signature.is_empty() {

@@ -6,8 +6,8 @@ use alloc::string::String;
 /// The longest description of an unknown program, in bytes.
 const UNKNOWN_BYTES_MAX: usize = 40;
 
-/// Programs: the token in `User-Agent`, and the usual name. The order matters, since many browsers
-/// also send the tokens of others.
+/// The tokens of browsers in `User-Agent`, and their usual names. The order matters, since many
+/// browsers also send the tokens of others.
 const PROGRAMS: [(&str, &str); 8] = [
     ("Edg/", "Edge"),
     ("OPR/", "Opera"),
@@ -19,7 +19,7 @@ const PROGRAMS: [(&str, &str); 8] = [
     ("Version/", "Safari"),
 ];
 
-/// The same for operating systems.
+/// The tokens of operating systems in `User-Agent`, and their usual names.
 const SYSTEMS: [(&str, &str); 7] = [
     ("Android", "Android"),
     ("iPhone", "iPhone"),
@@ -30,7 +30,7 @@ const SYSTEMS: [(&str, &str); 7] = [
     ("Linux", "Linux"),
 ];
 
-/// `user_agent`: RFC 9110 section 10.1.5.
+/// The description for a `User-Agent` value (RFC 9110 section 10.1.5).
 pub(crate) fn in_words(user_agent: &str) -> String {
     let program = PROGRAMS.iter().find_map(|(token, name)| {
         let (_, version) = user_agent.split_once(token)?;

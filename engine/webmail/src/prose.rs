@@ -1,22 +1,23 @@
-//! Plain text of a message as HTML: quotes are folded, addresses become links, and empty lines
-//! around quotes are dropped, since quotes have a margin. All other text is unchanged.
+//! Plain text of a message as HTML. Quotes are folded, addresses become links, and empty lines
+//! around quotes are dropped, since the style sheet gives quotes a margin. All other text is
+//! unchanged.
 //!
-//! Invariant: text is written only between tags made here, with each character escaped. An address
-//! becomes a value of `href` only if it begins with `https://` or `http://` and has only characters
-//! of addresses (RFC 3986).
+//! Invariant: text is written only between tags that this module writes, and each character of it
+//! is escaped. An address becomes a value of `href` only if it begins with `https://` or `http://`,
+//! and has only characters that RFC 3986 allows.
 
 use core::fmt::{self, Write};
 
 use memchr::{memchr, memchr_iter};
 
-/// Text of a message as HTML.
+/// Plain text of a message, which is displayed as HTML.
 #[derive(Clone, Copy, Debug)]
 pub struct Prose<'a>(pub &'a str);
 
-/// Consecutive quoted lines up to this number are not folded.
+/// At most this many consecutive quoted lines are shown without folding.
 const QUOTED_OPEN_MAX: usize = 3;
 
-/// The same for printing, where nothing can be unfolded.
+/// As [`Prose`], for printing: quotes are not folded, since a reader cannot unfold them on paper.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unfolded<'a>(pub(crate) &'a str);
 
@@ -35,7 +36,8 @@ impl fmt::Display for Unfolded<'_> {
 impl askama::filters::HtmlSafe for Prose<'_> {}
 impl askama::filters::HtmlSafe for Unfolded<'_> {}
 
-/// `open_max`: consecutive quoted lines up to this number are not folded.
+/// Writes `text` as paragraphs and quotes. `open_max`: at most this many consecutive quoted lines
+/// are not folded.
 fn paragraphs(text: &str, open_max: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut rest = without_empty_lines(text.trim_end());
     while !rest.is_empty() {
@@ -61,14 +63,15 @@ fn without_empty_lines(mut part: &str) -> &str {
     part
 }
 
-/// Splits before the first line that differs from the first one in being quoted or not.
+/// Splits before the first line that is not quoted if `is_quoted`, and before the first quoted line
+/// otherwise.
 fn split_where(text: &str, is_quoted: bool) -> (&str, &str) {
     let bytes = text.as_bytes();
     let is_quoted_at = |at: &usize| bytes.get(*at) == Some(&b'>');
     let ends = if is_quoted {
         memchr_iter(b'\n', bytes).map(|end| end + 1).find(|at| !is_quoted_at(at))
     } else {
-        // A text has fewer of these than lines.
+        // A text has fewer `>` than line ends, so a search for `>` is faster.
         memchr_iter(b'>', bytes)
             .find(|at| at.checked_sub(1).and_then(|before| bytes.get(before)) == Some(&b'\n'))
     };
@@ -98,7 +101,7 @@ fn lines(part: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     linked(rest, out)
 }
 
-/// A line, with addresses as links.
+/// Writes a line, with its addresses as links.
 fn linked(line: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut rest = line;
     while let Some((before, address, after)) = next_address(rest) {
@@ -117,7 +120,7 @@ fn linked(line: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 pub(crate) fn next_address(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     loop {
-        // Colons are rare in text.
+        // Colons are rare in text, so the search for a colon is fast.
         let colon = from + memchr(b':', text.as_bytes().get(from..)?)?;
         from = colon + 1;
         let (before, tail) = text.split_at_checked(colon)?;
@@ -135,13 +138,13 @@ pub(crate) fn next_address(text: &str) -> Option<(&str, &str, &str)> {
     }
 }
 
-/// RFC 3986 section 2.
+/// Whether RFC 3986 section 2 allows the character in an address.
 fn is_of_address(character: char) -> bool {
     character.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(character)
 }
 
-/// An address without punctuation of its sentence at the end, and without closing brackets that it
-/// does not open itself.
+/// Removes the punctuation of the sentence from the end of an address, and closing brackets that
+/// are not opened in the address.
 fn without_punctuation(mut address: &str) -> &str {
     let surplus = |close: char, open: char| {
         address.matches(close).count().saturating_sub(address.matches(open).count())
@@ -185,7 +188,8 @@ impl askama::FastWritable for Escaped<'_> {
 
 fn escaped(text: &str, out: &mut impl Write) -> fmt::Result {
     let mut rest = text;
-    // Each special character is one byte in UTF-8, and that byte is part of no other character.
+    // Each special character is one byte in UTF-8, and that byte is never part of another
+    // character.
     while let Some(at) = next_special(rest.as_bytes()) {
         let (before, tail) = rest.split_at(at);
         out.write_str(before)?;

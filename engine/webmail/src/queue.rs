@@ -1,8 +1,8 @@
 //! The queue page for administrators: the entries in the outboxes of all cores.
 //!
-//! An entry is a message in an outbox, for up to eight recipients of one domain. A page shows
-//! [`outbound::LINES`] entries, by outbox and within that by age, from behind a given one. So the
-//! cost of a page does not depend on the length of the queue.
+//! An entry is a message in an outbox, for up to eight recipients of one domain. Entries are sorted
+//! by outbox, and within an outbox by age. A page shows the next [`outbound::LINES`] entries after
+//! a given entry. So the cost of a page does not depend on the length of the queue.
 //!
 //! Implements: WCAG 2.2 AA.
 
@@ -41,32 +41,32 @@ pub(crate) fn past(handling: QueueAction, count: usize) -> &'static str {
 /// An entry, as text.
 #[derive(Clone, Debug)]
 pub struct QueueRow {
-    /// Its key.
+    /// The key of the entry.
     pub key: String,
     /// The sender.
     pub sender: String,
     /// The remaining recipients.
     pub recipients: String,
-    /// Its state.
+    /// The state of the entry.
     pub state: String,
-    /// Its age, its size and the number of attempts.
+    /// The age, the size and the number of delivery attempts.
     pub facts: String,
-    /// The result of the last attempt.
+    /// The result of the last delivery attempt.
     pub last_result: String,
-    /// Whether it is held.
+    /// Whether the entry is held.
     pub is_held: bool,
-    /// Whether an attempt is in progress.
+    /// Whether a delivery attempt is in progress.
     pub is_under_way: bool,
-    /// Whether its recipients could be read.
+    /// Whether the recipients could be read.
     pub is_readable: bool,
-    /// Whether it can only be deleted.
+    /// Whether the only possible action is to delete the entry.
     pub is_left_alone: bool,
 }
 
-/// The page.
+/// The queue page.
 ///
-/// Its forms post to `/mail/queue`: `do` (`hold`, `release`, `retry`, `return`, `delete`) with
-/// `key`, the key of an entry, or with `domain`.
+/// Its forms post to `/mail/queue`: `do` with the action (`hold`, `release`, `retry`, `return`,
+/// `delete`), and either `key` with the key of an entry, or `domain`.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "queue.html")]
 pub struct QueuePage<'a> {
@@ -74,14 +74,14 @@ pub struct QueuePage<'a> {
     pub frame: PageFrame<'a>,
     /// The totals, as text.
     pub counts: &'a str,
-    /// Its address.
+    /// The address of the page.
     pub here: &'a str,
     /// The entries.
     pub rows: &'a [QueueRow],
-    /// Whether there are entries before it.
+    /// Whether the queue has entries before those of the page.
     pub is_later: bool,
     /// The address of the next page.
     pub next: Option<&'a str>,
-    /// TLS statistics of other servers.
+    /// The TLS statistics with other servers.
     pub tls: &'a [TlsRow],
 }

@@ -1,8 +1,9 @@
-//! Whether HTML of a message refers to remote content: images, styles or fonts. Remote content is
-//! loaded only at the reader's request, and the page offers that only where there is any.
+//! Detects whether the HTML of a message refers to remote content: images, styles or fonts. Remote
+//! content is loaded only at the reader's request, and the page offers that only if the message has
+//! remote content.
 //!
-//! The scan is no full HTML parser: a text that might be a remote address counts as one. A false
-//! positive does no harm. Content that the scan misses is blocked all the same.
+//! The scan is not a full HTML parser: a text that might be a remote address counts as one. A false
+//! positive does no harm. Remote content that the scan does not detect stays blocked.
 //!
 //! Invariant: the work is linear in the length of the HTML.
 
@@ -44,7 +45,7 @@ pub(crate) fn is_in(html: &str) -> bool {
     false
 }
 
-/// The length of a tag: up to the first `>` outside of quotes.
+/// The length of a tag up to the first `>` outside of quotes.
 fn end_of_tag(tag: &str) -> usize {
     let mut quote = None;
     let mut before = ' ';
@@ -63,7 +64,7 @@ fn end_of_tag(tag: &str) -> usize {
     tag.len()
 }
 
-/// Names and values of attributes. A value without quotes ends at white space.
+/// The names and values of attributes. A value without quotes ends at white space.
 fn attribute_values(attributes: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = attributes;
     core::iter::from_fn(move || {
@@ -87,14 +88,15 @@ fn attribute_values(attributes: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Whether the value of the attribute is an address to load, or may contain one.
+/// Whether the value of an attribute with this name is or may contain an address that a browser
+/// loads.
 fn is_loaded(name: &str) -> bool {
     let all = ["src", "srcset", "background", "poster", "data", "href", "xlink:href", "style"];
     all.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Whether a value may contain a remote address: it has two slashes or a scheme, as browsers read
-/// them, or could have them in character references.
+/// Whether a value may contain a remote address. A browser may find two slashes or a scheme in it,
+/// perhaps as character references.
 fn leads_elsewhere(value: &str) -> bool {
     let begins = |own: &str| {
         value.trim_start().get(..own.len()).is_some_and(|start| start.eq_ignore_ascii_case(own))

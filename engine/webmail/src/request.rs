@@ -1,9 +1,9 @@
-//! Requests from the core of a connection to the core that owns the account. Each is answered there
-//! at once, or becomes a job of a request handler.
+//! Requests from the core of a connection to the core that owns the account. That core answers a
+//! request at once, or gives it to a request handler as a job.
 //!
 //! Invariants:
-//! - A client with a ticket of no existing session is asked to log in, whatever it requests.
-//! - Every change comes from a form of our pages: it carries the session's token.
+//! - A client whose ticket belongs to no valid session is asked to log in, whatever it requests.
+//! - Every change needs a form from our pages, which has the session's token.
 
 mod passwords;
 mod settings;
@@ -52,33 +52,34 @@ pub enum Request {
         ticket: SessionTicket,
         /// GET, HEAD or POST.
         method: String,
-        /// Path and query.
+        /// The path and the query.
         target: String,
-        /// The media type of the body; empty if the client sends none.
+        /// The media type of the body, or empty.
         media_type: String,
         /// The body.
         body: Vec<u8>,
     },
     /// A client with a ticket wants to send a form.
     Form(SessionTicket),
-    /// A message is to come in pieces, in a form of this type. The ticket is absent if the client
-    /// has no session.
+    /// A client wants to send a message, as a form of this media type that arrives in pieces. The
+    /// ticket is `None` if the client has no session.
     Write(Option<SessionTicket>, String),
-    /// A client with a ticket wants to change the password. It has the form's token, and the new
-    /// password's hash if the old password was right.
+    /// A client with a ticket wants to change the password. The text is the token of the form. The
+    /// result has the new secrets, if the client has proved the old password.
     SetPassword(SessionTicket, String, Result<Secrets, ProofFailure>),
-    /// A piece of the message with this number has come.
+    /// A piece of the upload with this number has arrived.
     Piece(u64, UploadPiece),
     /// The client wants more of the reply with this number.
     Wanted(u64),
-    /// The client of the reply with this number has left, or the rest of its message does not come.
+    /// The client of the open reply with this number has left, or the rest of the upload with this
+    /// number will not arrive.
     Left(u64),
 }
 
 /// Facts about a login.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoginFacts {
-    /// A mark of the password that was right.
+    /// A mark of the password that the client has proved.
     pub password: PasswordMark,
     /// The client's address.
     pub from: IpAddr,
@@ -87,8 +88,8 @@ pub struct LoginFacts {
 }
 
 impl Request {
-    /// The account that the request is for, as the client's ticket says. A message of a client
-    /// without a session is for account 0, which does not exist.
+    /// The account in the client's ticket. A message of a client without a session has account 0,
+    /// which does not exist.
     pub fn account(&self) -> AccountId {
         match self {
             Request::Begin(account, ..) => *account,
@@ -102,8 +103,8 @@ impl Request {
         }
     }
 
-    /// The number of the reply or message that the request belongs to. The request goes to the core
-    /// that has assigned the number.
+    /// The number of the open reply or the upload to which the request belongs. The request is sent
+    /// to the core that has assigned the number.
     pub fn number(&self) -> Option<u64> {
         match self {
             Request::Piece(number, _) | Request::Wanted(number) | Request::Left(number) => {
@@ -113,35 +114,34 @@ impl Request {
         }
     }
 
-    /// Bytes of the form in the request.
+    /// The length of the form in the request, in bytes.
     pub fn form_bytes(&self) -> usize {
         if let Request::Ask { body, .. } = self { body.len() } else { 0 }
     }
 }
 
-/// The reply to a client without a session: it must log in first.
+/// The reply to a client without a session, which must log in first.
 pub(crate) fn login_reply(method: &str, target: &str, host: &str) -> Reply {
     match Route::of(method, target) {
-        // The browser still sends the ticket of an expired session.
+        // The login page, for a browser that still sends the ticket of an expired session.
         Ok(Route::Get(WebPage::Login(next))) => login_page(host, "", &next, None, ""),
         Ok(Route::Get(_)) => answer::login(Destination::of(target)),
         _ => answer::login(Destination::default()),
     }
 }
 
-/// The sessions of a core, and its parts.
+/// The sessions of a core, with the parts of the core.
 pub(crate) struct SessionContext<'a, 'c> {
     pub(crate) sessions: &'a mut WebSessions,
     /// The continuation of store requests that no handler waits for.
     pub(crate) unawaited: Continuation,
-    /// Whether a job is changing the account's password. Two jobs never change it at once.
+    /// Whether a job is changing the account's password. Only one job at a time may do so.
     pub(crate) is_changing: &'a dyn Fn(AccountId) -> bool,
     pub(crate) cx: &'a mut WebmailContext<'c>,
 }
 
-/// The job of a request on the core that owns the account, and the client that it serves. `secret`:
-/// 32 bytes from a cryptographic generator, used once. Errors: the reply, if the request is
-/// answered at once.
+/// The job for a request on the core that owns the account, and its client. `secret`: 32 bytes from
+/// a cryptographic generator, used once. Errors: the reply, if the request is answered at once.
 pub(crate) fn job_for(
     request: Request,
     secret: [u8; 32],
@@ -204,8 +204,8 @@ impl SessionContext<'_, '_> {
         &self.cx.archive.own.store
     }
 
-    /// A client has logged in. Its session is valid at once; the store may persist it a moment
-    /// later.
+    /// Begins the session of a client that has logged in. The session is valid at once, although
+    /// the store persists it later.
     fn begin(&mut self, account: AccountId, session: Digest, arrival: LoginFacts) {
         let LoginFacts { password, from, program } = arrival;
         let persisted = PersistedSession {
@@ -237,8 +237,8 @@ impl SessionContext<'_, '_> {
         Some((account, session))
     }
 
-    /// The job that receives a message. A client without a session gets one too, so that its text
-    /// is not lost.
+    /// The job that receives a message. A client without a session gets such a job too, so that the
+    /// text is not lost.
     fn job_of_message(
         &mut self,
         ticket: Option<SessionTicket>,
@@ -282,7 +282,7 @@ struct AuthenticatedRequest<'a, 'c> {
     ticket: SessionTicket,
     session: Digest,
     cx: SessionContext<'a, 'c>,
-    /// The flash message for the page.
+    /// The flash message that the page shows.
     flash: Option<FlashMessage>,
 }
 
@@ -320,7 +320,7 @@ impl AuthenticatedRequest<'_, '_> {
         }
     }
 
-    /// The job of a page. Errors: the reply, if the request is answered at once.
+    /// The job that makes a page. Errors: the reply, if the request is answered at once.
     fn page(&self, page: &WebPage<'_>) -> Result<Job, Reply> {
         let remote_content = |key| {
             if self.cx.sessions.loaded(&self.session) == Some(key) {
@@ -363,7 +363,7 @@ impl AuthenticatedRequest<'_, '_> {
         })
     }
 
-    /// The job of a form. Errors: the reply, if the request is answered at once.
+    /// The job that carries out a form. Errors: the reply, if the request is answered at once.
     fn post(&mut self, action: PostAction, media_type: &str, body: &[u8]) -> Result<Job, Reply> {
         let form = Form::of(media_type, body).map_err(|_| {
             answer::error_page(
@@ -431,8 +431,8 @@ impl AuthenticatedRequest<'_, '_> {
         }
     }
 
-    /// An action on messages. A star button names one message; all other actions apply to the
-    /// selected messages.
+    /// The job for an action on messages. A star button names one message. All other actions apply
+    /// to the selected messages.
     fn act(&mut self, form: &Form<'_>, then: &Destination) -> Result<Job, Reply> {
         if let Some(key) = form.text("star").and_then(|key| key.parse().ok()) {
             return Ok(Job::change(

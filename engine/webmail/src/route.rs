@@ -1,11 +1,13 @@
-//! Routes: method and target of a request parsed to a [`Route`], and the address of each page.
+//! Routes: parses the method and target of a request into a [`Route`], and writes the address of
+//! each page.
 //!
 //! Invariants:
-//! - Each page has one address: [`Route::of`] accepts what `Display` writes. It tolerates only
-//!   another order of keys, another encoding of characters in values, and a flash message number.
-//! - Unknown keys, duplicate keys, numbers with a sign or leading zeros, and percent-encoded
-//!   characters in a path are not found.
-//! - A redirect to an address from a form or a query always leads to a page of ours
+//! - Each page has one address: [`Route::of`] accepts the address that `Display` writes. It
+//!   tolerates only another order of keys, another encoding of characters in values, and the number
+//!   of a flash message.
+//! - An address with an unknown key, a duplicate key, a number with a sign or leading zeros, or a
+//!   percent-encoded character in its path is not found.
+//! - A redirect to an address from a form or a query always goes to a page of the webmail
 //!   ([`Destination`]).
 //!
 //! Implements: RFC 9110 section 9.3; RFC 3986 sections 3.3 and 3.4; the URL Standard section 5,
@@ -22,7 +24,7 @@ use crate::{Asset, Destination, MessageKey};
 /// The longest target of a request, in bytes.
 pub const TARGET_BYTES_MAX: usize = 4096;
 
-/// The address does not exist, or not for this method: 404.
+/// The address does not exist for this method: 404.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotFound;
 
@@ -35,7 +37,7 @@ pub enum Route<'a> {
     Post(PostAction),
 }
 
-/// A page. No page changes anything.
+/// A page. A request for a page changes nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WebPage<'a> {
     /// `/mail/`: the start page.
@@ -44,7 +46,7 @@ pub enum WebPage<'a> {
     List {
         /// The mailbox.
         mailbox: u32,
-        /// Which of its messages.
+        /// The range of its messages.
         range: ListRange,
     },
     /// `/mail/box/{id}/{uid}`: a message, with its conversation.
@@ -53,22 +55,23 @@ pub enum WebPage<'a> {
     Compose(ComposeStart),
     /// `/mail/search?q={words}&in={id}&before={key}`: the results of a search.
     Search {
-        /// The search, as it was typed.
+        /// The search, as the user typed it.
         words: Cow<'a, str>,
         /// The only mailbox to search.
         mailbox: Option<u32>,
-        /// The search goes on after this message.
+        /// The search continues after this message.
         before: Option<MessageKey>,
     },
-    /// `/mail/settings`
+    /// `/mail/settings`: the settings page.
     Settings,
     /// `/mail/boxes`: creates, renames and removes mailboxes.
     Mailboxes,
-    /// `/mail/queue`, `/mail/queue?after={entry}`: the queue after this entry, for administrators.
+    /// `/mail/queue`, `/mail/queue?after={entry}`: the queue from its start or after this entry,
+    /// for administrators.
     Queue(Option<QueueEntryId>),
     /// `/mail/events`: an event stream with the state of the mailboxes, now and after each change.
     Events,
-    /// `/mail/style.css?v={digest}` and `/mail/mail.js?v={digest}`
+    /// `/mail/style.css?v={digest}` and `/mail/mail.js?v={digest}`: the style sheet and the script.
     Asset(Asset),
     /// `/mail/source/{key}`: the octets of a message, as a text page.
     Source(MessageKey),
@@ -78,34 +81,34 @@ pub enum WebPage<'a> {
     Export(u32),
     /// `/mail/print/{key}`: a message for printing.
     Print(MessageKey),
-    /// `/mail/part/{key}/{part}`: a part of a message as a file. Parts are counted in their order;
-    /// the whole message is 0.
+    /// `/mail/part/{key}/{part}`: a part of a message as a file. Parts are numbered in their order,
+    /// and 0 is the whole message.
     Part(MessageKey, u16),
-    /// `/mail/html/{key}/{part}`: an HTML part as a document of its own. A long one is shown only
-    /// to a limit.
+    /// `/mail/html/{key}/{part}`: an HTML part as a separate document. Only the beginning of a long
+    /// part is shown.
     Html(MessageKey, u16),
-    /// `/mail/whole/{key}/{part}`: the same, however long it is.
+    /// `/mail/whole/{key}/{part}`: a whole HTML part as a separate document.
     Whole(MessageKey, u16),
-    /// `/mail/login?next={address}`
+    /// `/mail/login?next={address}`: the login page.
     Login(Destination),
 }
 
 /// A form that changes something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PostAction {
-    /// `/mail/login`
+    /// `/mail/login`: logs in.
     LogIn,
-    /// `/mail/logout`
+    /// `/mail/logout`: logs out.
     LogOut,
     /// `/mail/act`: an action on messages.
     Act,
     /// `/mail/show`: loads the remote content of a message.
     Show,
-    /// `/mail/undo`: takes the last action back.
+    /// `/mail/undo`: undoes the last action.
     Undo,
     /// `/mail/compose`: sends, saves or discards a message.
     Write,
-    /// `/mail/settings`
+    /// `/mail/settings`: changes the settings.
     Set,
     /// `/mail/boxes`: creates, renames or removes a mailbox.
     Mailboxes,
@@ -113,34 +116,34 @@ pub enum PostAction {
     Queue,
 }
 
-/// Which messages of a mailbox a list shows.
+/// The messages of a mailbox that a list shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ListRange {
-    /// The newest.
+    /// The newest messages.
     Newest,
-    /// `?before={uid}`: the newest of those that are older than this one.
+    /// `?before={uid}`: the newest of the messages that are older than this message.
     Before(u32),
-    /// `?after={uid}`: the oldest of those that are newer than this one.
+    /// `?after={uid}`: the oldest of the messages that are newer than this message.
     After(u32),
 }
 
-/// What a new message begins with.
+/// The start of a new message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ComposeStart {
-    /// Nothing.
+    /// An empty message.
     New,
     /// `?reply={key}`: a reply to the author of this message.
     Reply(MessageKey),
     /// `?all={key}`: a reply to the author and to all recipients of this message.
     ReplyToAll(MessageKey),
-    /// `?forward={key}`
+    /// `?forward={key}`: this message, forwarded.
     Forward(MessageKey),
     /// `?draft={key}`, `?draft={key}&answers={key}`: a saved draft, and the message that it replies
-    /// to if that is known.
+    /// to, if it is known.
     Draft {
         /// The draft.
         draft: MessageKey,
-        /// The message that it replies to.
+        /// The message that the draft replies to.
         answers: Option<MessageKey>,
     },
 }
@@ -161,7 +164,7 @@ const POST_ACTIONS: [(PostAction, &str); 9] = [
 impl<'a> Route<'a> {
     /// The route of a request for `target` (a path with its query).
     ///
-    /// Errors: there is no such address, or it has another method.
+    /// Errors: the address does not exist for this method.
     pub fn of(method: &str, target: &'a str) -> Result<Route<'a>, NotFound> {
         match method {
             "GET" | "HEAD" => WebPage::of(target).map(Route::Get),
@@ -192,7 +195,7 @@ impl PostAction {
 impl<'a> WebPage<'a> {
     /// The page at an address.
     ///
-    /// Errors: there is none.
+    /// Errors: the address has no page.
     pub fn of(target: &'a str) -> Result<WebPage<'a>, NotFound> {
         if target.len() > TARGET_BYTES_MAX || !target.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(NotFound);
@@ -289,7 +292,7 @@ fn compose<'a>(query: &str) -> Result<WebPage<'a>, NotFound> {
     Ok(WebPage::Compose(start))
 }
 
-/// The form sends an empty `in` for a search of all mailboxes.
+/// A search page. For a search of all mailboxes the form sends an empty `in`.
 fn search(query: &str) -> Result<WebPage<'_>, NotFound> {
     let [words, mailbox, before] = keys(query, ["q", "in", "before"])?;
     Ok(WebPage::Search {

@@ -1,13 +1,14 @@
-//! Admission: the first look at a webmail request, on the core of its connection.
+//! The first step of a webmail request, on the core of its connection.
 //!
-//! A request with a ticket goes on to the core that owns the account, as a [`Request`]. Requests
-//! without a ticket, and replies that are the same for all clients, are answered here.
+//! A request with a ticket is sent to the core that owns the account, as a [`Request`]. A request
+//! without a ticket is answered by this module, and so is a request whose reply is the same for all
+//! clients.
 //!
 //! Invariants:
-//! - Nothing is served over plain HTTP: the client is redirected to the same address over TLS.
-//! - A form must come from a page of ours, as far as the browser says where it comes from.
-//! - A body is admitted only with the ticket of a session, or if it is a small login form. A
-//!   message upload without a valid session keeps only its text.
+//! - No page is served in plaintext: the client is redirected to the same address over TLS.
+//! - A form must come from a page of the webmail, as far as the browser sends the form's origin.
+//! - A body is admitted only for a client with a valid session, or as a small login form. A message
+//!   upload is also admitted without a valid session, but then only its text is kept.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -23,12 +24,12 @@ use crate::login::{DRAFT_BYTES_MAX, login_page};
 use crate::request::{self, PasswordChange, Request};
 use crate::{Destination, PostAction, Route, SessionTicket, WebPage, answer, program};
 
-/// Limits of what a client may send.
+/// The limits of request bodies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BodyLimits {
-    /// Bytes of a form that there may ever be memory for.
+    /// The longest form, in bytes, for which there may be memory.
     pub form_bytes: usize,
-    /// Octets of a message.
+    /// The largest message, in octets.
     pub message_octets: u64,
 }
 
@@ -38,40 +39,40 @@ pub const METHODS: &[Method] = &[Method::Get, Method::Head, Method::Post];
 /// The longest form of a client without a session, in bytes.
 const LOGIN_BYTES_MAX: usize = 4096 + 4 * DRAFT_BYTES_MAX;
 
-/// Bytes of a name in a login form. More is cut off.
+/// The longest name in a login form, in bytes. A longer name is cut off.
 const NAME_BYTES_MAX: usize = 1024;
 
 /// The longest form of a client with a session, except for messages, in bytes.
 pub const FORM_BYTES_MAX: usize = 1 << 20;
 
-/// Memory for a message while its form comes, in bytes: its texts, one piece that has come, and one
-/// that is on its way.
+/// The memory for a message while its form arrives, in bytes: its texts, one piece that the handler
+/// holds, and one piece that is arriving.
 pub const MESSAGE_MEMORY_BYTES_MAX: usize = MESSAGE_TEXT_BYTES_MAX + 2 * PIECE_BYTES_MAX;
 
-/// The limit of a form without a `Content-Length`.
+/// The longest form without a `Content-Length`, in bytes.
 const FORM_BYTES_USUAL: usize = 256 * 1024;
 
-/// The step before a request goes to the core that owns the account, or instead of that.
+/// The result of the first step, if the request is not sent to the core of the account at once.
 #[derive(Debug)]
 pub enum Dispatch {
-    /// This is the reply.
+    /// The request is answered with this reply.
     Reply(Reply),
-    /// A form of this many bytes may come.
+    /// A form of this many bytes is admitted.
     AdmitForm(usize),
-    /// The core of the account must say whether a form may come.
+    /// The core of the account must decide whether a form is admitted.
     AskForForm {
         /// The question to that core.
         request: Box<Request>,
-        /// Bytes of the form.
+        /// The length of the form in bytes.
         bytes: usize,
     },
-    /// The same for a message, which comes in pieces.
+    /// The core of the account must decide whether a message upload in pieces is admitted.
     AskForUpload {
         /// The question to the core of the account.
         request: Box<Request>,
         /// The longest form, in bytes.
         bytes: u64,
-        /// The memory that it takes meanwhile, in bytes.
+        /// The memory that the upload takes while it arrives, in bytes.
         memory: usize,
     },
     /// The client logs in.
@@ -80,7 +81,7 @@ pub enum Dispatch {
         name: String,
         /// The password, not checked yet.
         password: Vec<u8>,
-        /// Where the client goes after the login.
+        /// The page that the client gets after the login.
         next: Destination,
         /// A short description of the client's program.
         program: String,
@@ -98,13 +99,13 @@ pub enum Dispatch {
     },
 }
 
-/// Whether a path is the webmail's.
+/// Whether the path belongs to the webmail.
 pub fn is_path(path: &[u8]) -> bool {
     path == b"/mail" || path.starts_with(b"/mail/")
 }
 
-/// The first look at a request before its body. `host`: our name over TLS; `is_over_tls`: whether
-/// the request came over TLS; `most`: limits of the body.
+/// The first step of a request, before its body is admitted. `host`: our host name over TLS.
+/// `is_over_tls`: the request arrived over TLS. `most`: the limits of the body.
 pub fn asked(
     question: &HandlerRequest<'_>,
     host: &str,
@@ -137,8 +138,8 @@ pub fn asked(
     })
 }
 
-/// Admission of a message upload. Its form may be as long as the files of the largest message: 57
-/// octets become a line of 78 in base64.
+/// The first step of a message upload. The form may have as many octets as the files of the largest
+/// message: base64 turns 57 octets into a line of 78.
 fn upload_announced(
     ticket: Option<SessionTicket>,
     question: &HandlerRequest<'_>,
@@ -181,7 +182,7 @@ fn form_announced(
     }
 }
 
-/// The reply to a form of more than `most` bytes.
+/// The error page for a form of more than `most` bytes.
 pub fn too_large(question: &HandlerRequest<'_>, most: u64) -> Reply {
     let words = match Route::of(question.method.name(), &target(question)) {
         Ok(Route::Post(PostAction::Write)) => format!(
@@ -196,7 +197,7 @@ pub fn too_large(question: &HandlerRequest<'_>, most: u64) -> Reply {
     answer::error_page(Status::ContentTooLarge, &words)
 }
 
-/// The request once its body has come. `host`: as for [`asked`].
+/// The next step of a request, after its body has arrived. `host`: as for [`asked`].
 pub fn form_arrived(
     question: &HandlerRequest<'_>,
     body: Vec<u8>,
@@ -231,12 +232,12 @@ pub fn form_arrived(
     }
 }
 
-/// The start of a name. No address is longer.
+/// The first [`NAME_BYTES_MAX`] bytes of a name. No valid address is longer.
 fn start_of(name: &str) -> &str {
     name.get(..name.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or_default()
 }
 
-/// A form with an acceptable new password.
+/// The dispatch of a form that changes the password, if the new password is acceptable.
 fn new_password(question: &HandlerRequest<'_>, body: &[u8]) -> Option<Dispatch> {
     let ticket = ticket_of(question)?;
     let form = Form::of(question.content_type.unwrap_or_default(), body).ok()?;
@@ -270,7 +271,8 @@ fn target(question: &HandlerRequest<'_>) -> String {
     }
 }
 
-/// If the browser tells a request's origin, it must be ours (Fetch Metadata; RFC 6454).
+/// Whether the request comes from our origin, as far as the browser sends its origin (Fetch
+/// Metadata; RFC 6454).
 fn is_from_our_page(question: &HandlerRequest<'_>) -> bool {
     let is_same_site = question.sec_fetch_site.is_none_or(|site| site == "same-origin");
     let is_same_origin =
@@ -278,7 +280,7 @@ fn is_from_our_page(question: &HandlerRequest<'_>) -> bool {
     is_same_site && is_same_origin
 }
 
-/// The reply that asks for a login.
+/// The reply that redirects a client to the login page.
 pub fn login() -> Reply {
     answer::login(Destination::default())
 }

@@ -1,4 +1,4 @@
-//! Search queries, and whether a message matches one.
+//! Search queries, and the test whether a message matches a query.
 //!
 //! ```text
 //! query  = *( term SP )
@@ -8,15 +8,16 @@
 //! text   = word / DQUOTE words DQUOTE        ; the second quote may be missing
 //! day    = year "-" month "-" day            ; or with "/"
 //! ```
-//! All terms must match; `-` negates a term. A text matches anywhere, also within words, since not
-//! all languages have spaces between words. Days are UTC. A message of the day itself is after it
-//! and not before it.
+//! All terms must match. `-` negates a term. A text matches anywhere, also within words, since not
+//! all languages have spaces between words. Days are in UTC. `after:` includes the messages of the
+//! day itself, and `before:` does not.
 //!
 //! Invariants:
-//! - Any input is a query: input that is no other term is a text. A query has at most [`TERMS_MAX`]
-//!   terms of [`TERM_CHARS_MAX`] characters. The rest is ignored.
-//! - A query that is written and parsed again is the same.
-//! - A match allocates nothing and is linear in the texts of the message.
+//! - Any input is a query: input that is not another kind of term is a text. A query has at most
+//!   [`TERMS_MAX`] terms of at most [`TERM_CHARS_MAX`] characters. The rest of the input is
+//!   ignored.
+//! - If a query is written by `Display` and parsed again, the result is the same query.
+//! - A match allocates no memory, and its time is linear in the texts of the message.
 
 mod day;
 mod phrase;
@@ -29,10 +30,10 @@ use machine::UnixTime;
 use day::QueryDay;
 use phrase::Phrase;
 
-/// The most terms of a query.
+/// The maximum number of terms of a query.
 pub const TERMS_MAX: usize = 32;
 
-/// The most characters of a term's text.
+/// The maximum number of characters of a term's text.
 pub const TERM_CHARS_MAX: usize = 128;
 
 /// A search query.
@@ -41,12 +42,12 @@ pub struct Query {
     terms: Vec<Term>,
 }
 
-/// The texts and facts of a message that a search uses.
+/// The texts and properties of a message that a search uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
-    /// Name and address of the author.
+    /// The name and address of the author.
     pub from: &'a str,
-    /// Names and addresses of the recipients.
+    /// The names and addresses of the recipients.
     pub to: &'a str,
     /// The subject.
     pub subject: &'a str,
@@ -56,13 +57,13 @@ pub struct Candidate<'a> {
     pub text: Option<&'a str>,
     /// The name of its mailbox.
     pub mailbox: &'a str,
-    /// When it arrived.
+    /// The time when the message arrived.
     pub date: UnixTime,
-    /// Whether it is unread.
+    /// Whether the message is unread.
     pub is_unread: bool,
-    /// Whether it has a star.
+    /// Whether the message has a star.
     pub is_starred: bool,
-    /// Whether it has an attachment.
+    /// Whether the message has an attachment.
     pub has_attachment: bool,
 }
 
@@ -83,7 +84,7 @@ enum Criterion {
     IsStarred,
     Before(QueryDay),
     After(QueryDay),
-    /// In any of the texts.
+    /// The phrase occurs in any of the texts.
     Anywhere(Phrase),
 }
 
@@ -93,7 +94,7 @@ impl Query {
         Query { terms: terms::Terms(typed).take(TERMS_MAX).collect() }
     }
 
-    /// Whether it has no terms, so that all messages match.
+    /// Whether the query has no terms, so that all messages match.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
@@ -124,7 +125,7 @@ impl Criterion {
     }
 }
 
-/// The query as a user could type it.
+/// The query, as a user could type it.
 impl fmt::Display for Query {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, term) in self.terms.iter().enumerate() {

@@ -1,23 +1,23 @@
 //! The sessions of the accounts of one core.
 //!
-//! A session is a note of its account (crate `store`), under the digest of its ticket. So it
-//! survives a restart. This module keeps state that only the next pages need, and changes that the
-//! store does not have yet.
+//! A session is a note of its account (crate `store`), with the digest of its ticket as the key. So
+//! a session survives a restart. This module keeps state that only the next pages need, and changes
+//! that the store does not have yet.
 //!
 //! Invariants:
-//! - Only a digest of a ticket is stored, and in memory also the form token, which does not
-//!   authenticate. So access to the memory or the disk does not let an attacker take over a
+//! - The disk has only the digest of a ticket. The memory also has the form token, which does not
+//!   authenticate a client. So an attacker who can read the memory or the disk cannot take over a
 //!   session.
-//! - An account has at most [`SESSIONS_MAX`] sessions. A new one replaces the one that was idle
-//!   longest. The table of a core has a fixed capacity.
+//! - An account has at most [`SESSIONS_MAX`] sessions. A new session replaces the session that was
+//!   idle longest. The table of a core has a fixed capacity.
 //! - A session ends after [`IDLE_SECONDS`] without a request, and when the account's password
 //!   changes.
 //! - The result of an action in one window is shown in that window. A flash message has a number,
-//!   and only a page with that number in its address takes it. At most [`FLASH_MAX`] of a session
-//!   are pending.
+//!   and only a page with that number in its address takes it. A session has at most [`FLASH_MAX`]
+//!   pending flash messages.
 //! - The time of the last request is persisted once a day, so requests cause no disk writes.
-//! - A session that has ended stays ended until the next restart, even if the disk fails, and after
-//!   it once its note is removed ([`EndedSessions`]).
+//! - An ended session stays ended until the next restart, even if the disk fails. It also stays
+//!   ended after the restart if its note was removed before ([`EndedSessions`]).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::ToString;
@@ -34,19 +34,19 @@ pub(crate) use crate::persisted_session::Digest;
 use crate::persisted_session::PersistedSession;
 use crate::{MessageKey, SessionTicket};
 
-/// The most sessions of one account.
+/// The maximum number of sessions of one account.
 pub(crate) const SESSIONS_MAX: usize = 16;
 
-/// A session ends after this time without a request: 14 days.
+/// The time without a request after which a session ends: 14 days.
 pub const IDLE_SECONDS: u64 = 14 * 86_400;
 
-/// The time of the last request is persisted at most once in this time.
+/// The minimum time between two writes of the last request's time.
 const NOTED_SECONDS: u64 = 86_400;
 
-/// The most pending flash messages of a session: one for each of this many windows.
+/// The maximum number of pending flash messages of a session. Each window of the user may have one.
 const FLASH_MAX: usize = 8;
 
-/// Earlier than any other time.
+/// A time that is earlier than any other.
 const NEVER: UnixTime = UnixTime::from_seconds(0);
 
 /// The known sessions of a core.
@@ -61,17 +61,17 @@ pub(crate) struct WebSessions {
 struct Session {
     account: AccountId,
     seen: UnixTime,
-    /// When the store was last asked to persist that.
+    /// The time when the store was last asked to persist `seen`.
     noted: UnixTime,
-    /// The session, if it was begun since the last restart: the store may not have it yet.
+    /// The session, if it was begun since the last restart. The store may not have it yet.
     begun: Option<PersistedSession>,
     is_over: bool,
-    /// Pending flash messages by their numbers, which ascend.
+    /// Pending flash messages with their numbers, in ascending order.
     flash: VecDeque<(u64, FlashMessage)>,
-    /// The number of the last flash message. It begins with the time, so numbers ascend across
-    /// restarts.
+    /// The number of the last flash message. The first number is the time, so numbers also ascend
+    /// across restarts.
     flash_number: u64,
-    /// The form token, once it was computed.
+    /// The form token, if it was computed already.
     token: Option<Arc<str>>,
     /// The message that may load remote content.
     loaded: Option<MessageKey>,
@@ -80,9 +80,9 @@ struct Session {
 /// The result of a look-up.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum SessionLookup {
-    /// There is no such session.
+    /// No valid session has this digest.
     Unknown,
-    /// The session is valid. The change, if any, must be persisted.
+    /// The session is valid. If there is a change, the store must persist it.
     Known(Option<NoteChange>),
 }
 
@@ -92,8 +92,8 @@ impl WebSessions {
         WebSessions { known: BTreeMap::new(), most, ended: EndedSessions::default() }
     }
 
-    /// A client has logged in. Returns the changes to persist. Sessions that have ended are
-    /// removed, and if there are too many, those that were idle longest.
+    /// Begins the session of a client that has logged in. Returns the changes to persist. They also
+    /// remove ended sessions, and the sessions that were idle longest if the account has too many.
     pub(crate) fn begin(
         &mut self,
         account: &AccountInfo<'_>,
@@ -117,7 +117,7 @@ impl WebSessions {
         changes
     }
 
-    /// Looks a session of the account up, and records that it is in use now.
+    /// Looks up a session of the account, and records its use at `now`.
     pub(crate) fn look_up(
         &mut self,
         account: &AccountInfo<'_>,
@@ -144,7 +144,7 @@ impl WebSessions {
         }))
     }
 
-    /// Whether a session is valid. This does not count as a use.
+    /// Whether a session is valid. The call does not count as a use of the session.
     pub(crate) fn is_known(
         &self,
         account: &AccountInfo<'_>,
@@ -154,7 +154,7 @@ impl WebSessions {
         self.valid(account, digest, now).is_some()
     }
 
-    /// The store has refused a change: the next look-up asks again.
+    /// Records that the store has refused a change, so that the next look-up asks the store again.
     pub(crate) fn persist_failed(&mut self, digest: &Digest) {
         if let Some(session) = self.known.get_mut(digest) {
             session.noted = NEVER;
@@ -195,18 +195,18 @@ impl WebSessions {
         NoteChange::Remove(digest[..].into())
     }
 
-    /// Ended sessions with a note that may still be in the store.
+    /// The ended sessions whose notes may still be in the store.
     #[inline]
     pub(crate) fn ended(&self) -> &EndedSessions {
         &self.ended
     }
 
-    /// The same, to ask the store again to remove the notes.
+    /// The ended sessions, mutable, to ask the store again to remove the notes.
     pub(crate) fn ended_mut(&mut self) -> &mut EndedSessions {
         &mut self.ended
     }
 
-    /// A valid session.
+    /// The session with this digest, if it is valid.
     fn valid(
         &self,
         account: &AccountInfo<'_>,
@@ -246,7 +246,7 @@ impl WebSessions {
         })
     }
 
-    /// Queues a flash message for a page of the session. Returns its number for the address; `None`
+    /// Queues a flash message for a page of the session. Returns its number for the address. `None`
     /// if the session is not in the table.
     pub(crate) fn push_flash(&mut self, digest: &Digest, flash: FlashMessage) -> Option<u64> {
         let session = self.known.get_mut(digest)?;
@@ -258,14 +258,14 @@ impl WebSessions {
         Some(session.flash_number)
     }
 
-    /// Takes the flash message with this number, once.
+    /// Takes the flash message with this number out of the queue.
     pub(crate) fn take_flash(&mut self, digest: &Digest, number: u64) -> Option<FlashMessage> {
         let flash = &mut self.known.get_mut(digest)?.flash;
         let at = flash.iter().position(|(of, _)| *of == number)?;
         flash.remove(at).map(|(_, flash)| flash)
     }
 
-    /// The form token of a session, computed once. `ticket`: the session's ticket.
+    /// The form token of a session, which is computed once. `ticket`: the session's ticket.
     pub(crate) fn form_token(&mut self, digest: &Digest, ticket: &SessionTicket) -> Arc<str> {
         let make = || ticket.form_token().to_string().into();
         match self.known.get_mut(digest) {
@@ -274,14 +274,14 @@ impl WebSessions {
         }
     }
 
-    /// The reader wants this message to load its remote content.
+    /// Records that the reader wants this message to load its remote content.
     pub(crate) fn load(&mut self, digest: &Digest, key: MessageKey) {
         if let Some(session) = self.known.get_mut(digest) {
             session.loaded = Some(key);
         }
     }
 
-    /// The last message with that wish.
+    /// The last message whose remote content the reader wanted to load.
     pub(crate) fn loaded(&self, digest: &Digest) -> Option<MessageKey> {
         self.known.get(digest)?.loaded
     }

@@ -8,13 +8,13 @@ use crate::preferences::HoldTime;
 /// A session of the account.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionLine<'a> {
-    /// Names it in the form.
+    /// The key of the session in the form.
     pub key: &'a str,
     /// The client's program, as text.
     pub program: &'a str,
-    /// Since when and from where, as text.
+    /// The time and the client's address of the login, as text.
     pub since: &'a str,
-    /// Whether it is the session of the page.
+    /// Whether this session has requested the page.
     pub is_this: bool,
 }
 
@@ -26,13 +26,13 @@ pub struct SessionLine<'a> {
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "settings.html")]
 pub struct SettingsPage<'a> {
-    /// The page layout; its theme and density are the preferences.
+    /// The page layout. Its theme and density are the current preferences.
     pub frame: PageFrame<'a>,
-    /// The name before the user's address.
+    /// The user's name, which is sent with the address.
     pub name: &'a str,
-    /// The text below the user's messages.
+    /// The text at the end of the user's messages.
     pub signature: &'a str,
-    /// How long sending can be undone.
+    /// The time in which sending can be undone.
     pub hold: HoldTime,
     /// The user's sessions.
     pub sessions: &'a [SessionLine<'a>],

@@ -13,13 +13,13 @@ pub struct SourcePage<'a> {
     pub frame: PageFrame<'a>,
     /// The subject.
     pub subject: &'a str,
-    /// The page of the message.
+    /// The address of the message's page.
     pub back: &'a str,
-    /// The address of the message as a file.
+    /// The address of the message as a file download.
     pub download: &'a str,
     /// The shown octets, with invalid UTF-8 replaced.
     pub octets: &'a str,
-    /// Whether the message is longer than what is shown.
+    /// Whether the page shows only the beginning of the message.
     pub is_cut: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct Printed<'a> {
     pub to: &'a str,
     /// The date, as text.
     pub date: &'a str,
-    /// The time, exactly (RFC 3339).
+    /// The exact time (RFC 3339).
     pub moment: &'a str,
     /// The text.
     pub text: &'a str,
@@ -48,7 +48,7 @@ impl<'a> Printed<'a> {
     }
 }
 
-/// The page for printing, without a layout.
+/// The page for printing, without the page layout.
 #[derive(Clone, Copy, Debug, Template)]
 #[template(path = "print.html")]
 pub struct PrintPage<'a> {
@@ -56,7 +56,7 @@ pub struct PrintPage<'a> {
     pub address: &'a str,
     /// The subject.
     pub subject: &'a str,
-    /// The page of the messages.
+    /// The address of the messages' page.
     pub back: &'a str,
     /// The messages, the oldest first.
     pub messages: &'a [Printed<'a>],

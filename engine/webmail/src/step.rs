@@ -11,24 +11,24 @@ use crate::flash::FlashMessage;
 use crate::sessions::{Digest, WebSessions};
 use crate::stream::DocumentStart;
 
-/// Reads of messages that a request handler has in progress at a time.
+/// The maximum number of reads that a request handler has in progress.
 pub const READS_MAX: usize = 8;
 
 /// The result of a step.
 #[derive(Debug)]
 pub(crate) enum JobProgress {
-    /// The job waits for the store; or a part of a job had nothing to ask for.
+    /// The job waits for the store, or a part of the job has no more requests to the store.
     Waiting,
-    /// The store is busy: the job tries again in the next turn.
+    /// The store is busy, and the job tries again in the next turn.
     Yield,
     /// The piece of the form was processed, and more may come.
     Taken,
-    /// The job is done: this is the reply.
+    /// The job is done, with this reply.
     Reply(Reply),
-    /// The job is done: the browser is redirected to this path. The page there shows the flash
-    /// message, with its undo button.
+    /// The job is done. The browser is redirected to this path, and the page there shows the flash
+    /// message with its undo button.
     Redirect(String, FlashMessage),
-    /// The reply begins with this. The job goes on when the connection asks for more.
+    /// The reply begins with this piece. The job continues when the connection asks for more.
     Begin(DocumentStart),
     /// The next piece of the reply.
     Piece(Vec<u8>),
@@ -36,7 +36,7 @@ pub(crate) enum JobProgress {
     End(ReplyEnd),
 }
 
-/// A redirect to `path`, where the page shows this flash message.
+/// A redirect to `path`. The page there shows the flash message.
 pub(crate) fn redirect(
     path: &str,
     flash: FlashMessage,
@@ -46,7 +46,7 @@ pub(crate) fn redirect(
     answer::redirect_with_flash(path, sessions.push_flash(session, flash))
 }
 
-/// The text that tells a reader about a refusal of the store.
+/// The text for the reader about a refusal of the store.
 pub(crate) fn why(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::DiskFull | Refusal::IndexFull => {

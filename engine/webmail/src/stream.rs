@@ -1,8 +1,8 @@
-//! A document that is sent while it is read, a piece at a time. A large document is never in memory
-//! as a whole.
+//! A document that is sent in pieces while it is read. A large document is never in memory as a
+//! whole.
 //!
-//! A document that fits into one piece is one reply with a known length. For all others, the first
-//! piece begins the reply.
+//! A document that fits into one piece is one reply with a known length. The first piece of a
+//! longer document begins an open reply.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ use crate::answer;
 use crate::answer::Title;
 use crate::step::JobProgress;
 
-/// The size of a piece in bytes. No more is read until the client has taken it.
+/// The size of a piece in bytes. The next piece is read after the client has taken this one.
 pub const PIECE_BYTES: usize = 16 * 1024;
 
 /// The first piece of a document.
@@ -22,19 +22,19 @@ pub(crate) struct DocumentStart {
     first: Vec<u8>,
 }
 
-/// How far a document was sent.
+/// The progress of sending a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum StreamStage {
     #[default]
     Nothing,
-    /// Its first piece.
+    /// The first piece was sent.
     Begun,
-    /// All of it.
+    /// The whole document was sent.
     All,
 }
 
 impl DocumentStart {
-    /// The reply that begins with it and stays open under this number.
+    /// The open reply with this number, which begins with this piece.
     pub(crate) fn reply(self, number: u64) -> Reply {
         let length = if let Title::File { length, .. } = self.title { length } else { None };
         answer::document_begins(
@@ -46,8 +46,9 @@ impl DocumentStart {
 }
 
 impl StreamStage {
-    /// The next step of a document. `bytes`: the octets since the last piece; `end`: how it ended,
-    /// if it did. A document that is cut before its first piece has another reply.
+    /// The next step of sending a document. `bytes`: the octets since the last piece. `end`: the
+    /// end of the document, if it was reached. The caller never calls this for a document that is
+    /// cut before its first piece.
     pub(crate) fn next(
         &mut self,
         bytes: Vec<u8>,

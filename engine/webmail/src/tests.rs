@@ -121,7 +121,7 @@ fn every_form_field_has_an_accessible_name() {
     }
 }
 
-/// The policy of our pages blocks everything else.
+/// The policy of our pages blocks all other resources.
 #[test]
 fn pages_have_no_inline_code_and_no_remote_resources() {
     for (name, page) in all(Words::MILD) {
@@ -196,7 +196,7 @@ fn page_named(named: &str, words: Words) -> Html {
     parsed(&page.expect("the page"))
 }
 
-/// The names of the fields in the first form with such a button.
+/// The names of the fields in the first form with a button that matches `button`.
 fn fields_of(page: &Html, button: &str) -> Vec<String> {
     let is_ours = |form: &scraper::ElementRef<'_>| form.select(&selector(button)).next().is_some();
     let form = page.select(&selector("form")).find(is_ours).expect("the form");

@@ -1,11 +1,12 @@
 //! Tickets: the cookie of a session, and the token in its forms.
 //!
 //! Invariants:
-//! - The server stores a digest: access to the disk yields no cookie.
+//! - The server stores only the digest of a ticket, so nobody can read a valid cookie from the
+//!   disk.
 //! - Secrets are compared in constant time and never printed by `Debug`.
 //! - The form token is derived from the secret and does not reveal it.
-//! - Two cookies of our name are rejected: a browser returns one, since it was set for this host
-//!   alone (`__Host-`).
+//! - A request with two cookies of our name is rejected. A browser sends only one, since the cookie
+//!   was set for this host only (`__Host-`).
 //!
 //! Implements: RFC 6265 sections 4.1 and 5.4; RFC 6265bis section 4.1.3.2 (`__Host-`); RFC 9113
 //! section 8.2.3; RFC 4648 section 5.
@@ -23,23 +24,23 @@ const NAME: &str = "__Host-barepost";
 /// scripts, and sent from other sites only when the user follows a link.
 const ATTRIBUTES: &str = "Path=/; Secure; HttpOnly; SameSite=Lax";
 
-/// Bytes of a secret, of a digest and of a token.
+/// The length of a secret, of a digest and of a token, in bytes.
 pub const SECRET_BYTES: usize = 32;
 
-/// The length of such a value in base64url.
+/// The length of a secret or a token in base64url, in bytes.
 const ENCODED_BYTES: usize = 43;
 
-/// The prefix of the hashed secret of a token, so that no digest equals a token.
+/// The text that is hashed before the secret to make a token, so that no digest equals a token.
 const TOKEN_PURPOSE: &[u8] = b"barepost form";
 
-/// Text that is no [`SessionTicket`].
+/// The text is not a [`SessionTicket`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoTicket;
 
 /// The value of the session cookie: `{account, 16 hexadecimal digits}.{secret, base64url}`.
 #[derive(Clone)]
 pub struct SessionTicket {
-    /// The account, as the cookie says.
+    /// The account that the cookie names.
     pub account: u64,
     secret: [u8; SECRET_BYTES],
 }
@@ -64,26 +65,26 @@ impl SessionTicket {
         }
     }
 
-    /// The digest of the secret. Only this reaches the disk.
+    /// The digest of the secret. Only the digest is written to the disk.
     pub fn digest(&self) -> [u8; SECRET_BYTES] {
         Sha256::digest(self.secret).into()
     }
 
-    /// The token for the forms of its pages.
+    /// The token for the forms of the session's pages.
     pub fn form_token(&self) -> FormToken {
         FormToken(
             Sha256::new().chain_update(TOKEN_PURPOSE).chain_update(self.secret).finalize().into(),
         )
     }
 
-    /// The value of `Set-Cookie` that gives it to a browser. The browser forgets it when it is
-    /// closed.
+    /// The value of `Set-Cookie` that stores the ticket in a browser. The browser deletes it when
+    /// the user closes the browser.
     pub fn set_cookie(&self) -> impl fmt::Display {
         fmt::from_fn(move |out| write!(out, "{NAME}={self}; {ATTRIBUTES}"))
     }
 }
 
-/// The value of `Set-Cookie` that removes a browser's ticket.
+/// The value of `Set-Cookie` that removes the ticket from a browser.
 pub fn clear_cookie() -> impl fmt::Display {
     fmt::from_fn(|out| write!(out, "{NAME}=; Max-Age=0; {ATTRIBUTES}"))
 }
@@ -116,7 +117,7 @@ impl fmt::Debug for SessionTicket {
     }
 }
 
-/// The token in a form, which shows that it comes from a page of ours.
+/// The token in a form, which proves that the form comes from a page of the webmail.
 #[derive(Clone)]
 pub struct FormToken([u8; SECRET_BYTES]);
 
@@ -140,7 +141,7 @@ impl fmt::Debug for FormToken {
     }
 }
 
-/// Decodes only what [`encoded`] writes: one secret has one text.
+/// Decodes a text that [`encoded`] has written. A secret has exactly one valid text.
 fn decoded(text: &str) -> Option<[u8; SECRET_BYTES]> {
     let mut bytes = [0; SECRET_BYTES];
     let length = Base64UrlUnpadded::decode(text, &mut bytes).ok()?.len();

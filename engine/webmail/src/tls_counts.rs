@@ -1,7 +1,7 @@
-//! TLS statistics with other servers: merges the counts of all cores into rows of the queue page. A
-//! row is a domain on a day (UTC) under one policy.
+//! TLS statistics with other servers. Merges the counts of all cores into rows of the queue page. A
+//! row has the counts of one domain, one day (UTC) and one policy.
 //!
-//! Implements: RFC 8460 sections 4.2 and 4.3, for the words in the rows.
+//! Implements: RFC 8460 sections 4.2 and 4.3 (the names of policies and failures).
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -13,7 +13,7 @@ use outbound::TlsCount;
 
 use crate::moments::day;
 
-/// The most rows on a page.
+/// The maximum number of rows on a page.
 const ROWS: usize = 20;
 
 /// A row, as text.
@@ -21,13 +21,13 @@ const ROWS: usize = 20;
 pub struct TlsRow {
     /// The domain of the hosts.
     pub domain: String,
-    /// Today or yesterday.
+    /// The day: today or yesterday.
     pub day: &'static str,
     /// The policy that applied.
     pub policy: &'static str,
-    /// Sessions with TLS.
+    /// The number of sessions with TLS.
     pub sessions: u64,
-    /// Failures, with their reasons.
+    /// The numbers of failures, with their reasons.
     pub failures: String,
 }
 
@@ -40,7 +40,7 @@ struct TlsSum {
 }
 
 impl TlsRow {
-    /// The rows of the sums, those with the most failures first.
+    /// The rows for these counts, sorted by failures in descending order.
     pub(crate) fn all(counts: Vec<TlsCount>, now: UnixTime) -> Vec<TlsRow> {
         let mut sums: BTreeMap<(String, u64, &str), TlsSum> = BTreeMap::new();
         for TlsCount { day, domain, policy, failure, count } in counts {

@@ -6,9 +6,10 @@
 //! Invariants:
 //! - Requests of one account are handled in the order of their arrival.
 //! - An account has at most [`HANDLERS_OF_ACCOUNT_MAX`] request handlers. Its further requests
-//!   wait, and those of other accounts overtake them.
-//! - At most [`REQUESTS_MAX`] wait, and [`REQUESTS_OF_ACCOUNT_MAX`] of an account. A client that
-//!   disconnects does not cancel its request, so the number of connections is no bound.
+//!   wait, and requests of other accounts overtake them.
+//! - At most [`REQUESTS_MAX`] requests wait, and at most [`REQUESTS_OF_ACCOUNT_MAX`] of one
+//!   account. The number of connections does not limit the requests, since a request stays when its
+//!   client disconnects.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -19,13 +20,13 @@ use store::AccountId;
 
 use crate::request::Request;
 
-/// The most request handlers of one account: a quarter of all.
+/// The maximum number of request handlers of one account: a quarter of all.
 pub(crate) const HANDLERS_OF_ACCOUNT_MAX: usize = 16;
 
-/// The most waiting requests: eight for each request handler.
+/// The maximum number of waiting requests: eight for each request handler.
 const REQUESTS_MAX: usize = 512;
 
-/// The most waiting requests of one account: a quarter of all.
+/// The maximum number of waiting requests of one account: a quarter of all.
 const REQUESTS_OF_ACCOUNT_MAX: usize = 128;
 
 /// The waiting requests, by their accounts.
@@ -57,8 +58,8 @@ impl WaitingRequests {
         Ok(())
     }
 
-    /// The next request of an account that may have one more request handler. `handlers`: how many
-    /// an account has.
+    /// Takes the next request of an account that may have one more request handler. `handlers`: the
+    /// number of request handlers that an account has.
     pub(crate) fn pop(
         &mut self,
         handlers: impl Fn(AccountId) -> usize,
@@ -78,18 +79,18 @@ impl WaitingRequests {
         Some(request)
     }
 
-    /// Whether there is such a request.
+    /// Whether [`WaitingRequests::pop`] would return a request.
     pub(crate) fn has_next(&self, handlers: impl Fn(AccountId) -> usize) -> bool {
         self.next_turn(handlers).is_some()
     }
 
-    /// The first turn of an account with a free handler. Accounts without one are passed over. They
-    /// are few, since each has many handlers.
+    /// The index of the first account in turn that may have one more handler. The other accounts
+    /// are skipped. They are few, since each of them has many handlers.
     fn next_turn(&self, handlers: impl Fn(AccountId) -> usize) -> Option<usize> {
         self.turns.iter().position(|account| handlers(*account) < HANDLERS_OF_ACCOUNT_MAX)
     }
 
-    /// How many wait.
+    /// The number of waiting requests.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
