@@ -1,12 +1,12 @@
 //! A push parser of `multipart/form-data`: the parts and their heads.
 //!
 //! The parser never guesses where a part ends. A line that begins like a delimiter must be a valid
-//! one. The last delimiter must be there: a form that breaks off is refused. A head with a
-//! duplicate or ambiguous field is refused.
+//! delimiter. A form without the last delimiter is incomplete and rejected. A head with a duplicate
+//! or ambiguous field is rejected too.
 //!
 //! Invariants:
 //! - The result does not depend on how the body is cut into pieces.
-//! - Between two calls no more than one head is buffered.
+//! - Between two calls at most one head is buffered.
 //!
 //! Implements: RFC 2046 section 5.1.1; RFC 7578 sections 4.1 to 4.8; the HTML Standard section
 //! 4.10.21.8 (how browsers write names).
@@ -34,7 +34,7 @@ pub(super) enum PartEvent<'a> {
     Text(String),
     /// A file begins.
     File(UploadedFile),
-    /// More of the present part.
+    /// The next bytes of the current part.
     Bytes(&'a [u8]),
     /// The part has ended.
     End,
@@ -43,14 +43,14 @@ pub(super) enum PartEvent<'a> {
 /// The parser.
 #[derive(Debug)]
 pub(super) struct PartParser {
-    /// Finds a delimiter, with the line end before it.
+    /// Finds a delimiter together with the line end before it.
     finder: Finder<'static>,
     expect: Expect,
-    /// Bytes that came and could not be parsed yet.
+    /// Received bytes that could not be parsed yet.
     rest: Vec<u8>,
 }
 
-/// What comes next.
+/// The next part of the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expect {
     /// The first delimiter.
@@ -59,17 +59,17 @@ enum Expect {
     Line,
     /// The head of a part.
     PartHead,
-    /// The body of a part, after the line end of an empty line. A delimiter may not overlap that
-    /// line end.
+    /// The body of a part. The line end of the empty line before it is not consumed yet, and a
+    /// delimiter may not overlap it.
     Body,
-    /// More of the body.
+    /// The rest of the body.
     MoreBody,
     /// Bytes after the last delimiter, which are ignored.
     End,
 }
 
 impl PartParser {
-    /// Errors: the boundary is invalid.
+    /// A parser for parts with this boundary. Errors: the boundary is invalid.
     pub(super) fn new(boundary: &str) -> Result<PartParser, FormError> {
         if !is_boundary(boundary) {
             return Err(FormError::Malformed);
@@ -78,9 +78,9 @@ impl PartParser {
         Ok(PartParser { finder, expect: Expect::Begin, rest: Vec::new() })
     }
 
-    /// More of the body.
+    /// Parses the next bytes of the form, and passes the events to `say`.
     ///
-    /// Errors: it is ambiguous or invalid, or `say` refuses it.
+    /// Errors: the form is ambiguous or invalid, or `say` returns an error.
     pub(super) fn bytes_arrived(
         &mut self,
         bytes: &[u8],
@@ -98,9 +98,9 @@ impl PartParser {
         Ok(())
     }
 
-    /// The body has ended.
+    /// Checks that the form is complete, since its body has ended.
     ///
-    /// Errors: it is incomplete.
+    /// Errors: the form is incomplete.
     pub(super) fn ended(&self) -> Result<(), FormError> {
         let is_last_line =
             || self.rest.strip_prefix(b"--").is_some_and(|padding| padding.iter().all(is_padding));
@@ -116,7 +116,7 @@ impl PartParser {
         self.rest.capacity()
     }
 
-    /// Parses the beginning of `rest`. Returns the remainder; `None` if more bytes are needed.
+    /// Parses the beginning of `rest`. Returns the remainder, or `None` if more bytes are needed.
     fn step<'b>(
         &mut self,
         rest: &'b [u8],
@@ -132,8 +132,8 @@ impl PartParser {
         }
     }
 
-    /// The first delimiter must come first. RFC 2046 permits a preamble, but browsers send none,
-    /// and parsers disagree about its end.
+    /// Parses the first delimiter, which must be at the start of the form. RFC 2046 permits a
+    /// preamble, but browsers send none, and parsers disagree about its end.
     fn form_begins<'b>(&mut self, rest: &'b [u8]) -> Result<Option<&'b [u8]>, FormError> {
         let line = line(&self.finder);
         if rest.len() < line.len() && line.starts_with(rest) {
@@ -143,7 +143,7 @@ impl PartParser {
         rest.strip_prefix(line).map(Some).ok_or(FormError::Malformed)
     }
 
-    /// The rest of a delimiter's line. Bytes after the last delimiter are ignored.
+    /// Parses the rest of a delimiter's line. Bytes after the last delimiter are ignored.
     fn line_goes_on<'b>(&mut self, rest: &'b [u8]) -> Result<Option<&'b [u8]>, FormError> {
         let (is_last, behind) =
             rest.strip_prefix(b"--").map_or((false, rest), |behind| (true, behind));
@@ -175,7 +175,7 @@ impl PartParser {
             return if near.len() < HEAD_BYTES_MAX { Ok(None) } else { Err(FormError::Malformed) };
         };
         let bytes = near.get(..end).unwrap_or_default();
-        // Two delimiters in a row share a line end: such a part has not even an empty head.
+        // Two delimiters in a row share a line end, so the part between them has no head.
         if bytes.starts_with(line(&self.finder)) || self.finder.find(bytes).is_some() {
             return Err(FormError::Malformed);
         }
@@ -192,7 +192,8 @@ impl PartParser {
         Ok(rest.get(end + 2..))
     }
 
-    /// `before`: bytes at the front that do not belong to the body.
+    /// Parses bytes of a body. `before`: the number of bytes at the start that do not belong to the
+    /// body.
     fn body_comes<'b>(
         &mut self,
         rest: &'b [u8],
@@ -229,7 +230,7 @@ fn is_padding(byte: &u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// RFC 2046 section 5.1.1.
+/// Whether RFC 2046 section 5.1.1 allows this boundary.
 fn is_boundary(text: &str) -> bool {
     let is_of_boundary =
         |byte: u8| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&byte);
@@ -245,7 +246,7 @@ struct PartHead {
     media_type: String,
 }
 
-/// The fields that are parsed.
+/// The names of the fields that are parsed.
 const HEAD_NAMES: [&str; 3] = ["content-disposition", "content-type", "content-transfer-encoding"];
 
 fn head(bytes: &[u8]) -> Option<PartHead> {
@@ -280,12 +281,12 @@ fn head(bytes: &[u8]) -> Option<PartHead> {
     })
 }
 
-/// Browsers escape exactly these three characters.
+/// Decodes a name. Browsers escape exactly these three characters.
 fn unescaped(text: &str) -> String {
     text.replace("%22", "\"").replace("%0D", "\r").replace("%0A", "\n")
 }
 
-/// Some browsers send the path of a file (RFC 7578 section 4.2).
+/// Removes the folders from a file name, since some browsers send a path (RFC 7578 section 4.2).
 fn without_folders(name: &str) -> &str {
     name.rsplit(['/', '\\']).next().unwrap_or_default()
 }

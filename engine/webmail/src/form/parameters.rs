@@ -1,14 +1,14 @@
 //! Parameters after a media type or a disposition: `; name=value; name="value"`.
 //!
-//! In a quoted value a backslash is a plain character: browsers do not escape with it, and file
-//! names may end in one.
+//! In a quoted value a backslash is a plain character. Browsers do not use it as an escape, and a
+//! file name may end with a backslash.
 //!
 //! Implements: RFC 9110 section 5.6.6, except for quoted pairs; the HTML Standard section
 //! 4.10.21.8.
 
 use super::FormError;
 
-/// The values of `names`. `parameters` begins at the first semicolon.
+/// The values of the parameters `names`. `parameters` begins at the first semicolon.
 ///
 /// Errors: the syntax is invalid, or a parameter occurs twice.
 pub(super) fn values<'a, const N: usize>(
@@ -32,7 +32,7 @@ pub(super) fn values<'a, const N: usize>(
     Ok(found)
 }
 
-/// Name and value of the first parameter, and the rest.
+/// The name and value of the first parameter, and the rest.
 fn parse(text: &str) -> Option<(&str, &str, &str)> {
     let (name, rest) = text.split_once('=').filter(|(name, _)| is_token(name))?;
     match rest.strip_prefix('"') {
@@ -48,7 +48,7 @@ fn blanks_cut(text: &str) -> &str {
     text.trim_start_matches([' ', '\t'])
 }
 
-/// RFC 9110 section 5.6.2.
+/// Whether the text is a token (RFC 9110 section 5.6.2).
 pub(super) fn is_token(text: &str) -> bool {
     let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_of_token)

@@ -1,4 +1,4 @@
-//! The push parser of a message's form: it keeps the texts and passes the files on.
+//! The push parser of a message's form. It keeps the texts, and passes the files to its caller.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -9,17 +9,18 @@ use alloc::vec::Vec;
 use super::multipart::{PartEvent, PartParser};
 use super::{FIELDS_MAX, Form, FormError, URLENCODED, UploadedFile, media_type, parameters};
 
-/// Bytes of all texts of a message's form, with the fields' names and the files' headers.
+/// The maximum number of bytes of all texts in a message's form, including field names and file
+/// heads.
 pub const MESSAGE_TEXT_BYTES_MAX: usize = 320 * 1024;
 
-/// Events of a file, in this order.
+/// The events of a file, in this order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FileEvent {
-    /// It begins.
+    /// The file begins.
     Began(UploadedFile),
-    /// More of it.
+    /// The next bytes of the file.
     Bytes(Vec<u8>),
-    /// It has ended.
+    /// The file has ended.
     Ended,
 }
 
@@ -32,26 +33,26 @@ pub struct FormReader {
 
 #[derive(Debug)]
 enum FormBody {
-    /// Such a form has no files. It is buffered until all of it has come.
+    /// A form without files. It is buffered until the whole form has arrived.
     Urlencoded(Vec<u8>),
     Multipart(Box<PartParser>),
 }
 
-/// The fields so far, and the one in progress.
+/// The complete fields, and the field in progress.
 #[derive(Debug, Default)]
 struct FormTexts {
     form: Form<'static>,
     /// The text field in progress.
     field: Option<(String, Vec<u8>)>,
-    /// Bytes of all fields without the contents of files, and the number of fields.
+    /// The number of bytes of all fields without the contents of files, and the number of fields.
     bytes: usize,
     fields: usize,
 }
 
 impl FormReader {
-    /// `content_type`: the header field of the request.
+    /// A parser for a form. `content_type`: the value of the request's header field.
     ///
-    /// Errors: it is no type of a form.
+    /// Errors: the type is not that of a form.
     pub fn of(content_type: &str) -> Result<FormReader, FormError> {
         let (media_type, parameters) = media_type(content_type);
         let body = if media_type.eq_ignore_ascii_case(URLENCODED) {
@@ -65,9 +66,9 @@ impl FormReader {
         Ok(FormReader { body, texts: FormTexts::default() })
     }
 
-    /// More of the body. Events of files are appended to `events`.
+    /// Parses the next bytes of the body. Appends the events of files to `events`.
     ///
-    /// Errors: it is no valid form, and no more of it may be passed.
+    /// Errors: the body is not a valid form. Then the caller must not pass more bytes.
     pub fn bytes_arrived(
         &mut self,
         bytes: &[u8],
@@ -86,9 +87,9 @@ impl FormReader {
         }
     }
 
-    /// The body has ended.
+    /// Completes the form, since its body has ended.
     ///
-    /// Errors: it is incomplete or invalid.
+    /// Errors: the form is incomplete or invalid.
     pub fn ended(&mut self) -> Result<(), FormError> {
         let FormReader { body, texts } = self;
         match body {
@@ -106,13 +107,13 @@ impl FormReader {
         self.texts.form
     }
 
-    /// Bytes that it buffers, without texts.
+    /// The number of buffered bytes, without texts.
     #[cfg(test)]
     pub(crate) fn kept_bytes(&self) -> usize {
         if let FormBody::Multipart(parts) = &self.body { parts.kept_bytes() } else { 0 }
     }
 
-    /// The fields so far.
+    /// The fields that are complete so far.
     pub fn form(&self) -> &Form<'static> {
         &self.texts.form
     }

@@ -1,5 +1,5 @@
-//! Copies files of a draft into the next message while the draft is read. So no file is ever in
-//! memory as a whole.
+//! Copies files of a draft into a new message while the draft is read. So a file is never in memory
+//! as a whole.
 
 use alloc::vec::Vec;
 
@@ -17,7 +17,7 @@ use super::attachments::name_of;
 #[derive(Debug)]
 pub(super) struct AttachmentCopy {
     draft: MessageKey,
-    /// The parts to copy.
+    /// The indices of the parts to copy.
     wanted: Vec<usize>,
     offset: u32,
     reader: StructureReader,
@@ -46,7 +46,8 @@ impl AttachmentCopy {
         }
     }
 
-    /// Asks for more of the draft. False: it was read to its end.
+    /// Asks the store for the next piece of the draft. Returns false if the draft was read to its
+    /// end.
     pub(super) fn ask(
         &self,
         account: AccountId,
@@ -62,14 +63,14 @@ impl AttachmentCopy {
         Ok(true)
     }
 
-    /// More of the draft has come. Its wanted parts are appended to `out`.
+    /// Parses the next piece of the draft, and appends its wanted parts to `out`.
     pub(super) fn body_arrived(&mut self, body: &Body, out: &mut Vec<u8>) {
         let AttachmentCopy { wanted, offset, reader, composer, decoder, .. } = self;
         *offset = offset.saturating_add(body.bytes().len() as u32);
         reader.bytes_arrived(body.bytes(), &mut Copier { wanted, composer, decoder, out });
     }
 
-    /// The draft was read to its end: ends the new message.
+    /// Ends the new message, since the draft was read to its end.
     pub(super) fn ended(self, out: &mut Vec<u8>) {
         let AttachmentCopy { wanted, reader, mut composer, mut decoder, .. } = self;
         let mut copier =

@@ -9,7 +9,7 @@ use crate::conversation::Attachment;
 use crate::moments::size;
 use crate::{MessageKey, WebPage};
 
-/// The file name of a part, or a default.
+/// The file name of a part, or a default name.
 pub(super) fn name_of(part: &Part) -> String {
     let usual = || {
         if part.holds_message() { "message.eml".into() } else { part.media_type.replace('/', ".") }
@@ -25,7 +25,7 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// All attachments. `shown`: the part that the page shows.
+    /// All attachments of a message. `shown`: the index of the part that the page shows.
     pub(super) fn of(
         structure: &Structure,
         key: MessageKey,
@@ -45,7 +45,7 @@ impl Attached {
             .collect()
     }
 
-    /// Name and size.
+    /// The name and the size.
     pub(super) fn in_words(&self) -> (&str, &str) {
         (&self.name, &self.size)
     }

@@ -1,8 +1,10 @@
 //! Changes of messages: moves them, changes their flags, and deletes them.
 //!
 //! Invariants:
-//! - A message is deleted only from Trash or Junk. A deletion elsewhere moves the message to Trash.
-//! - A message that is on its way is left alone: `holding` and submission decide about it.
+//! - A message is deleted only from Trash or Junk. A deletion from another mailbox moves the
+//!   message to Trash.
+//! - A message that is in transit is not changed: `undo_send` and the crate `submission` decide
+//!   about it.
 
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -29,19 +31,20 @@ use super::undo_send::Transit;
 pub(crate) enum Selection {
     /// These messages.
     These(Vec<MessageRange>),
-    /// The conversations of these messages. Of each, only messages in the same mailbox that came no
-    /// later: the user has not seen later ones.
+    /// The conversations of these messages. A conversation includes only messages in the same
+    /// mailbox that did not arrive later, since the user has not seen later messages.
     Conversations(Vec<MessageKey>),
 }
 
-/// The most messages of a conversation that are changed at a time, and the most that are examined.
+/// The maximum number of messages of a conversation that are changed at a time, and that are
+/// examined.
 const CONVERSATION_MAX: usize = 1000;
 const LOOKED_AT_MAX: usize = 5000;
 
-/// The most ranges that one store request moves.
+/// The maximum number of ranges that one store request moves.
 const RANGES_MAX: usize = 256;
 
-/// The messages of these keys. Consecutive UIDs become one range.
+/// The messages with these keys. Consecutive UIDs become one range.
 pub(crate) fn ranges_of(mut keys: Vec<MessageKey>) -> Vec<MessageRange> {
     keys.sort_unstable();
     keys.dedup();
@@ -63,15 +66,15 @@ pub(crate) fn ranges_of(mut keys: Vec<MessageKey>) -> Vec<MessageRange> {
 /// A change of messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Change {
-    /// Move them into this mailbox.
+    /// Move the messages to this mailbox.
     File(MailboxId),
-    /// Delete them for good.
+    /// Delete the messages permanently.
     Erase,
     /// Set these flags.
     Flag(Flags),
     /// Clear these flags.
     Unflag(Flags),
-    /// Toggle the star of each.
+    /// Toggle the star of each message.
     Star,
 }
 
@@ -79,12 +82,12 @@ pub(crate) enum Change {
 #[derive(Debug)]
 pub(crate) struct ChangeJob {
     change: Change,
-    /// Messages with conversations that must still be looked up.
+    /// Messages whose conversations must still be looked up.
     conversations: Vec<MessageKey>,
     left: VecDeque<MessageRange>,
-    /// Whether messages on their way were left out already.
+    /// Whether messages in transit were left out already.
     is_filtered: bool,
-    /// How many ranges at the front of `left` are being moved.
+    /// The number of ranges at the front of `left` that are being moved.
     filing: usize,
     next_page: String,
     count: u32,
@@ -122,8 +125,8 @@ impl ChangeJob {
         while self.refused.is_none()
             && let Some(messages) = self.left.front().copied()
         {
-            // Completions of moves are matched to ranges by order, so one move is in progress at a
-            // time.
+            // Completions of moves are matched to ranges by their order, so only one move is in
+            // progress at a time.
             let most = if self.changes_flags() { READS_MAX } else { 1 };
             if *under_way >= most {
                 return JobProgress::Waiting;
@@ -139,8 +142,8 @@ impl ChangeJob {
     }
 
     /// Resolves conversations. A change applies to each message of the conversation, with two
-    /// exceptions. "Unread" applies to the newest message. The star is cleared from all starred
-    /// messages, and set on the newest if there are none.
+    /// exceptions. "Unread" applies only to the newest message. The star is cleared from all
+    /// starred messages, or set on the newest message if no message has a star.
     fn resolve_conversations(&mut self, account: AccountId, store: &Store) {
         let keys = core::mem::take(&mut self.conversations);
         if keys.is_empty() {
@@ -166,7 +169,7 @@ impl ChangeJob {
         self.left = ranges_of(all).into();
     }
 
-    /// Leaves out, once, the drafts and outbox messages that are on their way.
+    /// Leaves out the drafts and outbox messages that are in transit. Does so only once.
     fn skip_messages_on_their_way(&mut self, account: AccountId, store: &Store) {
         if core::mem::replace(&mut self.is_filtered, true) {
             return;
@@ -196,8 +199,8 @@ impl ChangeJob {
         matches!(self.change, Change::Flag(_) | Change::Unflag(_) | Change::Star)
     }
 
-    /// Asks the store for the next change of the first range in `left`. False: there was nothing to
-    /// change.
+    /// Asks the store for the next change of the first range in `left`. Returns false if nothing
+    /// must be changed.
     fn ask_for(
         &mut self,
         account: AccountId,
@@ -212,7 +215,7 @@ impl ChangeJob {
                 return Ok(false);
             }
             Some(to) => {
-                // All ranges of one mailbox are moved by one request. So one undo takes all of them
+                // One request moves all ranges of a mailbox, so that one undo action can move them
                 // back.
                 let of_mailbox =
                     self.left.iter().take_while(|messages| messages.mailbox == mailbox);
@@ -262,7 +265,7 @@ impl ChangeJob {
         Ok(is_change)
     }
 
-    /// The mailbox to move messages of mailbox `from` to.
+    /// The mailbox to which messages of the mailbox `from` are moved.
     fn target(&self, from: MailboxId) -> Option<MailboxId> {
         match self.change {
             Change::File(to) => Some(to),
@@ -271,7 +274,7 @@ impl ChangeJob {
         }
     }
 
-    /// The store has moved some of the first messages in `left`.
+    /// Records that the store has moved some of the first messages in `left`.
     pub(super) fn filed(&mut self, filed: Filed) {
         let Some(from) = self.left.front().map(|messages| messages.mailbox) else { return };
         self.count += filed.count;
@@ -285,7 +288,7 @@ impl ChangeJob {
             self.left.pop_front();
             self.filing -= 1;
         }
-        // A move that took several requests cannot be undone by one.
+        // A move that needed several requests cannot be undone by one action.
         let is_first = self.count == filed.count;
         if let Some(to) = self.target(from) {
             self.undo = is_first.then_some(UndoAction::Filing {
@@ -296,7 +299,7 @@ impl ChangeJob {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        // The last of them may be gone already: then nothing is left to do with them.
+        // The messages no longer exist, so they need no change.
         if refusal == Refusal::NoSuchMessage {
             self.left.drain(..self.filing.max(1).min(self.left.len()));
             self.filing = 0;
@@ -323,7 +326,7 @@ impl ChangeJob {
         }
     }
 
-    /// The flash message about the change.
+    /// The text of the flash message about the change.
     fn success_text(&self, account: AccountId, store: &Store) -> String {
         let what = match self.count {
             1 => String::from("Message"),
@@ -350,7 +353,7 @@ impl ChangeJob {
     }
 }
 
-/// The messages of a conversation in the mailbox of `key`, up to `key`.
+/// The messages of the conversation of `key`, in its mailbox and up to `key`.
 fn conversation(store: &Store, account: AccountId, key: MessageKey) -> Vec<MessageKey> {
     let (mailbox, uid) = key.in_store();
     let Some(info) = store.message(account, mailbox, uid) else { return Vec::new() };
@@ -359,7 +362,7 @@ fn conversation(store: &Store, account: AccountId, key: MessageKey) -> Vec<Messa
     seen.map(|Uid(uid)| MessageKey { uid, ..key }).collect()
 }
 
-/// The existing messages in a range, with flags and keywords.
+/// The existing messages in a range, with their flags and keywords.
 fn in_range(
     store: &Store,
     account: AccountId,

@@ -39,9 +39,9 @@ struct InitialFields {
     bcc: String,
     subject: String,
     text: String,
-    /// A warning for the writer.
+    /// A warning for the user.
     error: Option<&'static str>,
-    /// The attached files, by their parts of the draft or of the forwarded message.
+    /// The attached files: their parts in the draft or in the forwarded message, and their names.
     files: Vec<(u16, String)>,
 }
 
@@ -74,8 +74,8 @@ impl ComposeJob {
         }
     }
 
-    /// The page. For a message that is about to leave, the reply is a redirect with an undo button
-    /// instead.
+    /// Replies with the page. If the draft is in transit, the reply is a redirect with an undo
+    /// button instead.
     pub(super) fn done(
         &mut self,
         client: &AuthenticatedClient,
@@ -124,7 +124,8 @@ impl ComposeJob {
             ComposeStart::Reply(key) | ComposeStart::ReplyToAll(key) => {
                 [String::new(), key.to_string()]
             }
-            // Until the draft is saved, its files are parts of the forwarded message.
+            // Before the first save, the files are parts of the forwarded message, so its key takes
+            // the place of the draft's key.
             ComposeStart::Forward(key) if key.mailbox != DRAFTS.0 => {
                 [key.to_string(), String::new()]
             }
@@ -160,12 +161,12 @@ impl ComposeJob {
     }
 }
 
-/// Files as the page names them: the part of the draft and the name.
+/// The files in the form that the page takes: the part of the draft, and the name.
 pub(super) fn attachments(files: &[(u16, String)]) -> Vec<(u16, &str)> {
     files.iter().map(|(part, name)| (*part, name.as_str())).collect()
 }
 
-/// The message that the page starts from.
+/// The message whose contents the page starts with.
 fn source(start: ComposeStart) -> Option<MessageKey> {
     match start {
         ComposeStart::New => None,
@@ -177,7 +178,7 @@ fn source(start: ComposeStart) -> Option<MessageKey> {
 }
 
 impl InitialFields {
-    /// `own`: the writer's address.
+    /// The initial fields for a start from the message `contents`. `own`: the user's address.
     fn of(start: ComposeStart, contents: &MessageContents, date: &str, own: &str) -> InitialFields {
         let subject = contents.subject.as_deref().unwrap_or_default();
         let author = contents.from.iter();
@@ -203,7 +204,7 @@ impl InitialFields {
             },
             ComposeStart::Reply(_) | ComposeStart::ReplyToAll(_) => {
                 let is_own = |mailbox: &&HeaderMailbox| mailbox.address.eq_ignore_ascii_case(own);
-                // A reply to one's own message goes to that message's recipients.
+                // A reply to the user's own message is addressed to the recipients of that message.
                 let wrote_it = contents.from.as_ref().is_some_and(|from| is_own(&from));
                 let to = match (wrote_it, contents.reply_to.is_empty()) {
                     (true, _) => listed(contents.to.iter()),
@@ -242,7 +243,7 @@ fn quoted(contents: &MessageContents, date: &str) -> String {
     text
 }
 
-/// A subject with the prefix, once.
+/// Adds the prefix to the subject, unless the subject has it already.
 fn prefixed(prefix: &str, subject: &str) -> String {
     let has_it = subject
         .get(..prefix.len() - 1)
@@ -250,7 +251,7 @@ fn prefixed(prefix: &str, subject: &str) -> String {
     if has_it { subject.into() } else { format!("{prefix}{subject}") }
 }
 
-/// Mailboxes as a user types them.
+/// Mailboxes in the form in which a user types them.
 fn listed<'a>(mailboxes: impl Iterator<Item = &'a HeaderMailbox>) -> String {
     let mut list = String::new();
     for mailbox in mailboxes.filter(|mailbox| !mailbox.address.is_empty()) {

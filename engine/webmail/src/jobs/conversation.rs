@@ -1,15 +1,16 @@
-//! A message with its conversation: all messages of it in all mailboxes, in the order of time.
+//! A message with its conversation: all messages of the conversation in all mailboxes, in the order
+//! of their arrival.
 //!
-//! The requested message and unread messages are expanded. The others are folded, and the page has
-//! their contents already. Opening a conversation marks its messages as read.
+//! The requested message and unread messages are expanded. The other messages are folded, but the
+//! page already has their contents. Opening a conversation marks its messages as read.
 //!
 //! Invariants:
-//! - The cost of a page is bounded: [`SHOWN_MAX`] messages, of which [`WHOLE_MAX`] messages and
-//!   [`WHOLE_OCTETS_MAX`] octets are read in full. Each other message has a line and a link.
+//! - The cost of a page is bounded: [`SHOWN_MAX`] messages, of which at most [`WHOLE_MAX`] messages
+//!   with [`WHOLE_OCTETS_MAX`] octets are read in full. Each other message has a line and a link.
 //! - Messages in Trash and Junk are shown only when opened from there.
-//! - A message that users send to themselves exists twice, in Sent and where it arrived. It is
-//!   shown once. Equal identifiers are not enough, since a sender can forge them: the contents must
-//!   be equal too.
+//! - A message that users send to themselves exists twice, in Sent and in the mailbox where it
+//!   arrived. It is shown once. Equal identifiers do not prove a copy, since a sender can forge
+//!   them. The contents must be equal too.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -32,14 +33,15 @@ use super::open_message::{OpenMessage, ShownMessage};
 use super::row_totals::is_trash_or_junk;
 use super::rows::{self, FoundMessage, RowText};
 
-/// The most messages of a conversation on a page: the newest.
+/// The maximum number of messages of a conversation on a page. The newest are shown.
 pub const SHOWN_MAX: usize = 100;
 
-/// The most messages that are read in full beside the requested one, and their octets.
+/// The maximum number of messages that are read in full in addition to the requested message, and
+/// the maximum of their octets.
 const WHOLE_MAX: usize = 16;
 const WHOLE_OCTETS_MAX: u32 = 512 * 1024;
 
-/// The most messages of a conversation that are examined in the index.
+/// The maximum number of messages of a conversation that are examined in the index.
 const LOOKED_AT_MAX: usize = 1000;
 
 /// A conversation that is being read.
@@ -50,10 +52,10 @@ pub(crate) struct ConversationJob {
     opened: OpenMessage,
     /// Whether the index was read.
     is_gathered: bool,
-    /// The other messages that are read in full, and those that get a line.
+    /// The other messages: those that are read in full, and those that get a line.
     whole: Vec<OpenMessage>,
     lines: Vec<FoundMessage>,
-    /// Whether there are older messages that are not shown.
+    /// Whether the conversation has older messages that are not shown.
     is_cut: bool,
 }
 
@@ -64,10 +66,10 @@ struct ConversationEntry<'a> {
     key: MessageKey,
 }
 
-/// A message with a line and a link to its own page.
+/// A message with a line and a link to its page.
 struct ConversationLine<'a> {
     text: RowText<'a>,
-    /// Its summary, if that was read.
+    /// The summary of the message, if it was read.
     summary: Option<&'a Summary>,
 }
 
@@ -94,7 +96,7 @@ impl ConversationJob {
             self.is_gathered = true;
             self.gather(account, cx.store());
         }
-        // One at a time: a body belongs to the first message that is not finished.
+        // One message at a time is read, since a body belongs to the first unfinished message.
         while let Some(opening) = self.reading() {
             match opening.ask(account, under_way, cx) {
                 JobProgress::Waiting if *under_way == 0 => {}
@@ -123,13 +125,13 @@ impl ConversationJob {
         }
     }
 
-    /// Finds the other messages and decides how much of each is read.
+    /// Finds the other messages, and decides which of them are read in full.
     fn gather(&mut self, account: AccountId, store: &Store) {
         let key = self.opened.key();
         let (mailbox, uid) = key.in_store();
         let Some(opened) = store.message(account, mailbox, uid) else { return };
         let mut others = others(store, account, (mailbox, opened));
-        // The newest come first: they are read in full.
+        // The newest messages are first, since these are read in full.
         others.sort_unstable_by_key(|found| core::cmp::Reverse(moment(&found.info)));
         self.is_cut = others.len() >= SHOWN_MAX;
         others.truncate(SHOWN_MAX - 1);
@@ -182,7 +184,7 @@ impl ConversationJob {
         })
     }
 
-    /// The other messages on the page, in no order.
+    /// The other messages on the page, in no particular order.
     fn entries(
         &mut self,
         account: AccountId,
@@ -198,7 +200,7 @@ impl ConversationJob {
                 Ok(shown) => {
                     entries.push(ConversationEntry { info: shown.info, shown: Ok(shown), key })
                 }
-                // A message that was removed meanwhile is left out.
+                // A message that was removed in the meantime is left out.
                 Err(_) if let Some(info) = cx.store().message(account, mailbox, uid) => {
                     let found = FoundMessage::of(cx.store(), account, mailbox, info);
                     let line =
@@ -221,8 +223,8 @@ impl ConversationJob {
     }
 }
 
-/// Removes one of two copies of a message in Sent and elsewhere. The requested one stays, or else
-/// the received one.
+/// If a message has a copy in Sent and a received copy, removes one of them. The requested copy
+/// stays. If neither was requested, the received copy stays.
 fn leave_out_copies(entries: &mut Vec<ConversationEntry<'_>>, opened: MessageKey) {
     let is_copy = |entry: &ConversationEntry<'_>| {
         entry.key != opened
@@ -245,7 +247,7 @@ impl ConversationEntry<'_> {
         self.key.in_store().0 == SENT
     }
 
-    /// Whether both are copies of one message, as far as they were read.
+    /// Whether both entries are copies of the same message, as far as they were read.
     fn is_same_as(&self, other: &ConversationEntry<'_>) -> bool {
         rows::are_copies(self.summary(), other.summary())
             && match (&self.shown, &other.shown) {
@@ -265,13 +267,13 @@ impl ConversationEntry<'_> {
         self.shown.as_ref().map_or_else(|_| Vec::new(), ShownMessage::attachments)
     }
 
-    /// The time in words, and exactly.
+    /// The time in words, and the exact time.
     fn times(&self) -> [String; 2] {
         let moment = Moment::of(self.info.internal_date);
         [moment.in_words(), moment.exact()]
     }
 
-    /// `opened`: the requested message.
+    /// The entry in the form that the page takes. `opened`: the requested message.
     fn message<'a>(
         &'a self,
         opened: MessageKey,
@@ -318,12 +320,14 @@ impl ConversationEntry<'_> {
     }
 }
 
-/// The time of arrival. Messages of the same second are ordered by GUID, which ascends.
+/// The key for sorting: the time of arrival, then the GUID. GUIDs ascend, so they order messages of
+/// the same second.
 fn moment(info: &MessageInfo) -> (machine::UnixTime, u128) {
     (info.internal_date, info.guid.0)
 }
 
-/// The other messages of the opened message's conversation: the newest of each mailbox.
+/// The other messages in the conversation of the opened message. Only the newest of each mailbox
+/// are returned.
 fn others(
     store: &Store,
     account: AccountId,
@@ -331,7 +335,7 @@ fn others(
 ) -> Vec<FoundMessage> {
     let known = store.account(account);
     let all = known.iter().flat_map(|known| known.mailboxes()).map(|(id, _)| id);
-    // Messages in the outbox are in Sent too.
+    // A message in the outbox is also in Sent.
     let mailboxes = all.filter(|id| *id == mailbox || !is_trash_or_junk(*id) && *id != OUTBOX);
     let entries = mailboxes.flat_map(|id| {
         let uids = store.conversation_in(account, id, opened.conversation).rev();

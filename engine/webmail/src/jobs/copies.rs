@@ -1,11 +1,11 @@
-//! Finds messages that users sent to themselves. Each exists twice, in Sent and where it arrived,
-//! and counts once in the row of its conversation.
+//! Finds messages that users sent to themselves. Such a message exists twice, in Sent and in the
+//! mailbox where it arrived. It counts once in the row of its conversation.
 //!
-//! Sizes and times in the index tell which two messages may be copies. Only those are read and
-//! compared, so lists without such messages cost no reads.
+//! Sizes and times in the index show which two messages may be copies. Only such pairs are read and
+//! compared, so a list without them costs no reads.
 //!
-//! Invariant: at most [`PAIRS_MAX`] pairs are read for a page. Further pairs, and copies that
-//! arrived late, count twice.
+//! Invariant: at most [`PAIRS_MAX`] pairs are read for a page. The messages of further pairs count
+//! twice, and so do copies that arrived late.
 
 use alloc::vec::Vec;
 
@@ -17,29 +17,32 @@ use crate::step::JobProgress;
 use super::row_totals::counted;
 use super::rows::{self, FoundMessage};
 
-/// The most pairs that are read for a page.
+/// The maximum number of pairs that are read for a page.
 const PAIRS_MAX: usize = 50;
 
-/// The most messages of a conversation that are examined. The newest of each mailbox come last.
+/// The maximum number of messages of a conversation that are examined. In each mailbox the newest
+/// are examined last.
 const LOOKED_AT_MAX: usize = 50;
 
-/// The most octets by which a received copy is shorter: only the copy in Sent has `Bcc`.
+/// The maximum number of octets by which a received copy may be shorter, since only the copy in
+/// Sent has `Bcc`.
 const BLIND_OCTETS_MAX: u32 = 1024;
 
-/// The most seconds between sending and arrival.
+/// The maximum number of seconds between sending and arrival.
 const LATER_SECONDS_MAX: u64 = 600;
 
 /// Possible copies among the rows of a page.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    /// In pairs: the message in Sent, and the received one.
+    /// The messages of all pairs, one pair after another: the message in Sent, and the received
+    /// message.
     halves: Vec<FoundMessage>,
-    /// The row of each pair.
+    /// The index of the row of each pair.
     rows: Vec<usize>,
 }
 
 impl Copies {
-    /// The possible copies among the messages of these rows.
+    /// Finds the possible copies among the messages of these rows.
     pub(super) fn among(rows: &[FoundMessage], account: AccountId, store: &Store) -> Copies {
         let mut copies = Copies::default();
         for (row, found) in rows.iter().enumerate().filter(|(_, found)| found.totals.messages > 1) {
@@ -71,7 +74,7 @@ impl Copies {
         }
     }
 
-    /// Reads the summaries of the pairs.
+    /// Asks the store for the summaries of the pairs.
     pub(super) fn ask(
         &mut self,
         account: AccountId,
@@ -85,7 +88,7 @@ impl Copies {
         rows::body_arrived(&mut self.halves, body);
     }
 
-    /// All summaries are known: copies count once.
+    /// Corrects the counts of the rows, so that copies count once. All summaries are known by then.
     pub(super) fn count_once(&self, rows: &mut [FoundMessage]) {
         let (pairs, _) = self.halves.as_chunks::<2>();
         for (at, [sent, came]) in self.rows.iter().zip(pairs) {
@@ -98,8 +101,8 @@ impl Copies {
     }
 }
 
-/// Whether a received message may be the copy of a sent one: both have heads of the same size, and
-/// the rest differs at most by a `Bcc` field.
+/// Whether a received message may be the copy of a sent message. Both must have heads of the same
+/// size, and their rest may differ only by a `Bcc` field.
 fn may_be_copies(sent: &MessageInfo, came: &MessageInfo) -> bool {
     let is_shorter_by = sent.octets.checked_sub(came.octets);
     let is_later_by = came.internal_date.seconds().checked_sub(sent.internal_date.seconds());

@@ -1,6 +1,6 @@
-//! Raw documents: a message as it arrived, or one of its parts, decoded.
+//! Raw documents: a message as it arrived, or a decoded part of a message.
 //!
-//! A file is sent while it is read ([`crate::Stream`]), so its size does not matter. The source
+//! A file is sent while it is read ([`crate::stream`]), so its size does not matter. The source
 //! page is read up to its limit before the reply begins.
 
 use alloc::format;
@@ -25,17 +25,18 @@ use crate::{MessageKey, WebPage};
 use super::attachments::name_of;
 use super::piece_reader::Pieces;
 
-/// Bytes of a message's source that a page shows. The rest of the last chunk is shown too.
+/// The number of bytes after which no more chunks are read for a source page. The page shows the
+/// last chunk in full.
 const SOURCE_BYTES_MAX: usize = 256 * 1024;
 
-/// What is sent of a message.
+/// The part of a message that is sent, and its form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DocumentKind {
-    /// All of it, as a page with its source.
+    /// The whole message, as a page with its source.
     Source,
-    /// All of it, as a file.
+    /// The whole message, as a file.
     Message,
-    /// The part of that index, as a file.
+    /// The part with this index, as a file.
     Part(u16),
 }
 
@@ -47,13 +48,13 @@ pub(crate) struct DocumentJob {
     offset: u32,
     reader: StructureReader,
     extracted: Extracted,
-    /// Whether the parser knows that there is no more.
+    /// Whether the parser was told that the message has ended.
     has_ended: bool,
     sent: StreamStage,
 }
 
-/// How many bytes of an attached message are held back until it is known that they do not belong to
-/// the delimiter after it. A delimiter is no longer than this.
+/// The last bytes of an attached message are held back, since they may belong to the delimiter
+/// after it. This is their number, and the maximum length of a delimiter.
 const DELIMITER_BYTES_MAX: usize = 512;
 
 /// The data that is extracted while the message is parsed.
@@ -63,7 +64,7 @@ struct Extracted {
     decoder: Option<BodyDecoder>,
     part: Option<Part>,
     bytes: Vec<u8>,
-    /// How many bytes were sent before them.
+    /// The number of bytes that were sent before `bytes`.
     bytes_sent: u64,
 }
 
@@ -116,7 +117,7 @@ impl DocumentJob {
         self.pieces.refused = Some(refusal);
     }
 
-    /// Whether there is enough for a piece.
+    /// Whether enough bytes were read for a piece.
     fn has_enough(&self) -> bool {
         match self.document {
             DocumentKind::Message | DocumentKind::Part(_) => {
@@ -126,7 +127,7 @@ impl DocumentJob {
         }
     }
 
-    /// Bytes at the end that must not be sent yet.
+    /// The number of bytes at the end that must not be sent yet.
     fn held_back(&self) -> usize {
         let may_be_delimiter =
             !self.has_ended && self.extracted.message_within(self.reader.parts()).is_some();
@@ -181,7 +182,7 @@ impl DocumentJob {
         })
     }
 
-    /// The reply when it is no file.
+    /// The reply if no file is sent.
     fn answer(&mut self, client: &AuthenticatedClient, cx: &JobContext<'_, '_>) -> Reply {
         if let Some(refusal) = self.pieces.refused {
             return answer::refused(refusal, why(refusal));
@@ -217,15 +218,16 @@ impl DocumentJob {
 }
 
 impl Extracted {
-    /// The wanted part, if it is an attached message and its header has ended: then its first part
-    /// has begun. The parser takes such a message apart and reports no octets of it.
+    /// The wanted part, if it is an attached message whose header has ended. Then its first part
+    /// has begun. The parser descends into such a message, and does not report its octets as one
+    /// body.
     fn message_within<'a>(&self, parts: &'a [Part]) -> Option<&'a Part> {
         let index = self.wanted?;
         parts.get(index + 1).and_then(|_| parts.get(index)).filter(|part| part.holds_message())
     }
 
-    /// The parser has processed these octets of the whole message, from offset `begin`, and knows
-    /// these parts. Extracts the octets of the wanted attached message.
+    /// Extracts the octets of the wanted attached message. The parser has just processed `octets`
+    /// of the whole message, which begin at the offset `begin`, and knows `parts`.
     fn octets_went_by(&mut self, begin: u64, octets: &[u8], parts: &[Part]) {
         let Some(part) = self.message_within(parts) else { return };
         let has_ended = part.body.end > part.body.start;
@@ -239,7 +241,8 @@ impl Extracted {
         }
     }
 
-    /// All parts are known, and with them the end of the wanted attached message.
+    /// Cuts the bytes off at the end of the wanted attached message. That end is known when all
+    /// parts are known.
     fn message_within_ended(&mut self, parts: &[Part]) {
         if let Some(part) = self.message_within(parts) {
             let left = (part.body.end - part.body.start).saturating_sub(self.bytes_sent);

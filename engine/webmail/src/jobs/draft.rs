@@ -1,5 +1,5 @@
-//! A draft: the fields of the compose page and its form. The login page carries it as text while
-//! the writer logs in again.
+//! A draft: the fields of the compose page and its form. The login page keeps a draft as text while
+//! the user logs in again.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -30,18 +30,18 @@ pub struct Draft {
     pub subject: String,
     /// The text.
     pub text: String,
-    /// The saved draft. Before the first save: the message to forward.
+    /// The saved draft. Before the first save, the message to forward.
     pub draft: Option<MessageKey>,
-    /// The files of that draft that stay attached: the part and the name of each.
+    /// The files of the saved draft that stay attached: the part and the name of each.
     pub carried: Vec<(u16, String)>,
-    /// The message that it replies to.
+    /// The message that the draft replies to.
     pub answers: Option<MessageKey>,
-    /// Whether files came with the form that were not saved.
+    /// Whether files of the form were not saved.
     pub has_lost_files: bool,
 }
 
 impl Draft {
-    /// The draft in a form of the compose page.
+    /// Reads the draft from a form of the compose page.
     pub(crate) fn of(form: &Form<'_>) -> Draft {
         let text = |name| form.text(name).unwrap_or_default().to_string();
         let key = |name| form.text(name).and_then(|key| key.parse().ok());
@@ -65,7 +65,7 @@ impl Draft {
         }
     }
 
-    /// Bytes of memory that it takes.
+    /// The memory of the draft, in bytes.
     pub fn kept_bytes(&self) -> usize {
         let Draft { to, cc, bcc, subject, text, carried, .. } = self;
         let words: usize = [to, cc, bcc, subject, text].into_iter().map(String::len).sum();
@@ -74,7 +74,7 @@ impl Draft {
         size_of::<Draft>() + words + carried
     }
 
-    /// The draft as text in the format of a form, without newly uploaded files.
+    /// The draft as text in the format of a form, without files that were just uploaded.
     pub fn to_text(&self) -> String {
         let key = |key: Option<MessageKey>| key.map_or_else(String::new, |key| key.to_string());
         let (draft, answers) = (key(self.draft), key(self.answers));
@@ -92,7 +92,7 @@ impl Draft {
         form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
     }
 
-    /// The draft in such a text. `None`: the text is empty.
+    /// Reads the draft from a text of [`Draft::to_text`]. `None`: the text is empty.
     pub(crate) fn from_text(text: &str) -> Option<Box<Draft>> {
         let form = Form::of("application/x-www-form-urlencoded", text.as_bytes()).ok()?;
         (!text.is_empty()).then(|| Box::new(Draft::of(&form)))
@@ -103,14 +103,14 @@ impl Draft {
         self.draft.is_some() && !self.carried.is_empty()
     }
 
-    /// Whether both are equal apart from attached files.
+    /// Whether both drafts are equal apart from their attached files.
     pub(super) fn has_same_fields(&self, other: &Draft) -> bool {
         let words =
             |draft: &Draft| Draft { carried: Vec::new(), has_lost_files: false, ..draft.clone() };
         words(self) == words(other)
     }
 
-    /// The compose page with these fields. `error`: why the message is not sent.
+    /// The compose page with these fields. `error`: the reason why the message was not sent.
     pub(crate) fn page(&self, error: &str, client: &AuthenticatedClient, store: &Store) -> Reply {
         let layout = PageLayout::of(client, store, None);
         let key = |key: Option<MessageKey>| key.map_or_else(String::new, |key| key.to_string());

@@ -1,17 +1,17 @@
 //! Embedded images: images of a message that its HTML refers to by `cid:`.
 //!
-//! They are written into the document as `data:`. Addresses of ours would not work: the sandboxed
-//! document has no origin, so a browser sends no `SameSite=Strict` cookie with its requests.
-//! Addresses that need no cookie would give mail to anyone with the address. So the document's
-//! policy names no host, not even ours, and the document loads nothing.
+//! The images are written into the document as `data:` addresses. Addresses on our host would not
+//! work: the sandboxed document has no origin, so a browser does not send our `SameSite` cookie
+//! with its requests. Addresses that need no cookie would give mail to anyone who has the address.
+//! So the document's policy names no host, not even ours, and the document loads nothing.
 //!
 //! Invariants:
-//! - Only base64 of an image is written, after a type in [`TYPES`]. No other part of the message's
-//!   description of it enters the document.
-//! - Of an image only its place is kept: it is read where the document shows it. The held-back end
-//!   of the document is as long as the longest reference.
-//! - All images of a document together have at most [`IMAGES_BYTES_MAX`] bytes, however often it
-//!   shows them. Images beyond that are missing.
+//! - Only a type in [`TYPES`] and the base64 of the image are written. No other text from the
+//!   image's part is written to the document.
+//! - The memory has only the place of an image in the message. The image is read when the document
+//!   is written up to it. The held-back end of the document is as long as the longest reference.
+//! - All images of a document together have at most [`IMAGES_BYTES_MAX`] bytes, and a repeated
+//!   image counts each time. Further images are missing.
 //!
 //! Implements: RFC 2392, RFC 2397.
 
@@ -24,19 +24,21 @@ use base64ct::{Base64, Encoding as _};
 use message::BodyDecoder;
 use message::structure::{Encoding, Part, TEXT_BYTES_MAX};
 
-/// Bytes of all images in a document, in base64.
+/// The maximum number of bytes of all images in a document, in base64.
 pub(crate) const IMAGES_BYTES_MAX: usize = 8 << 20;
 
-/// Images of a message.
+/// The maximum number of images of a message.
 const IMAGES_MAX: usize = 100;
 
-/// The longest content identifier in an address: each byte may be percent-encoded as three.
+/// The longest content identifier in an address, in bytes. Each byte may be percent-encoded as
+/// three bytes.
 const ID_BYTES_MAX: usize = 3 * TEXT_BYTES_MAX;
 
-/// The longest reference with its delimiter.
+/// The longest reference with its delimiter, in bytes.
 const REFERENCE_BYTES_MAX: usize = "cid:".len() + ID_BYTES_MAX + "\"".len();
 
-/// The types that count as images. Scripts in an SVG would not run, but mail rarely embeds any.
+/// The media types that count as images. SVG is left out, since mail rarely embeds it, although its
+/// scripts would not run.
 const TYPES: [&str; 6] =
     ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"];
 
@@ -44,12 +46,12 @@ const TYPES: [&str; 6] =
 #[derive(Debug)]
 pub(crate) struct ImageEmbedder {
     known: Vec<EmbeddedImage>,
-    /// The part of the document that has come and is not written yet.
+    /// The text of the document that has arrived and is not written yet.
     text: String,
     has_ended: bool,
     /// The image that is being written.
     writing: Option<ImageWriter>,
-    /// How many bytes of images may still be written.
+    /// The number of bytes of images that may still be written.
     left: usize,
 }
 
@@ -66,13 +68,13 @@ struct EmbeddedImage {
 #[derive(Debug)]
 struct ImageWriter {
     decoder: BodyDecoder,
-    /// Decoded bytes that are not written yet: after each piece fewer than the three of a base64
-    /// group.
+    /// Decoded bytes that are not written yet. After each piece these are at most two, since a
+    /// base64 group has three.
     bytes: Vec<u8>,
 }
 
 impl ImageEmbedder {
-    /// The document of a message with these parts.
+    /// The embedder for the document of a message with these parts.
     pub(crate) fn of(parts: &[Part]) -> ImageEmbedder {
         let known = parts.iter().filter_map(EmbeddedImage::of).take(IMAGES_MAX).collect();
         ImageEmbedder {
@@ -84,18 +86,18 @@ impl ImageEmbedder {
         }
     }
 
-    /// More of the document.
+    /// Adds the next text of the document.
     pub(crate) fn text_arrived(&mut self, text: &str) {
         self.text.push_str(text);
     }
 
-    /// The document has ended.
+    /// Records that the document has ended.
     pub(crate) fn text_ended(&mut self) {
         self.has_ended = true;
     }
 
-    /// Writes as much as it can. Returns the place of the next image. The caller must deliver the
-    /// image before anything more is written.
+    /// Writes the document up to the next image, and returns the place of that image. The caller
+    /// must pass the whole image before the next call.
     pub(crate) fn write(&mut self, out: &mut Vec<u8>) -> Option<Range<u64>> {
         let text = core::mem::take(&mut self.text);
         let mut rest = text.as_str();
@@ -118,8 +120,8 @@ impl ImageEmbedder {
                 self.text.push_str(after);
                 return Some(image.place.clone());
             }
-            // The reference has no image and stays as it is. Its delimiter may begin the next
-            // reference.
+            // The reference has no image, and is written unchanged. Its delimiter may begin the
+            // next reference.
             let (passed, behind) =
                 rest.split_at_checked(rest.len() - after.len()).unwrap_or((rest, ""));
             out.extend_from_slice(passed.as_bytes());
@@ -133,7 +135,7 @@ impl ImageEmbedder {
         None
     }
 
-    /// More of the image, in its transfer encoding.
+    /// Writes the next octets of the image, which are in its transfer encoding.
     pub(crate) fn image_arrived(&mut self, octets: &[u8], out: &mut Vec<u8>) {
         if let Some(writing) = &mut self.writing {
             writing.decoder.bytes_arrived(octets, &mut writing.bytes);
@@ -143,7 +145,7 @@ impl ImageEmbedder {
         }
     }
 
-    /// The image has ended.
+    /// Writes the rest of the image, since it has ended.
     pub(crate) fn image_ended(&mut self, out: &mut Vec<u8>) {
         if let Some(mut writing) = self.writing.take() {
             writing.decoder.body_ended(&mut writing.bytes);
@@ -159,7 +161,7 @@ impl EmbeddedImage {
         Some(EmbeddedImage { id, media_type, encoding, place })
     }
 
-    /// An upper bound of its bytes in the document.
+    /// The maximum number of bytes of the image in the document.
     fn bytes(&self) -> usize {
         let octets =
             usize::try_from(self.place.end.saturating_sub(self.place.start)).unwrap_or(usize::MAX);
@@ -167,7 +169,8 @@ impl EmbeddedImage {
     }
 }
 
-/// Encodes bytes in base64, in groups of three except for the last.
+/// Appends `bytes` in base64. Their number must be a multiple of three, except at the end of an
+/// image.
 fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     let mut room = [0; 4096];
     for bytes in bytes.chunks(3 * 1024) {
@@ -201,8 +204,7 @@ fn next_reference(html: &str) -> Option<(&str, Cow<'_, str>, &str)> {
     None
 }
 
-/// A content identifier in an address, decoded to its form in the part's header (RFC 2392 section
-/// 2).
+/// Decodes a content identifier in an address to the form in a part's header (RFC 2392 section 2).
 fn decoded(id: &str) -> Cow<'_, str> {
     if !id.contains(['%', '&']) {
         return Cow::Borrowed(id);

@@ -1,9 +1,9 @@
 //! Exports a mailbox as one mbox file ([`MboxWriter`]), which is sent while it is read.
 //!
-//! It has the messages that are in the mailbox when the file begins, in the order of their arrival.
-//! Later messages are left out, and so are messages that are moved or deleted before their turn. A
-//! message that cannot be read in full is included as far as possible, with a line that says so. So
-//! one bad message does not cost the others.
+//! The file has the messages that are in the mailbox when the file begins, in the order of their
+//! arrival. Later messages are left out, and so are messages that are moved or deleted before they
+//! are read. A message that cannot be read in full is included as far as possible, with a line that
+//! says so. So an unreadable message does not end the export.
 
 use alloc::format;
 use alloc::string::String;
@@ -25,9 +25,9 @@ use crate::stream::{PIECE_BYTES, StreamStage};
 #[derive(Debug)]
 pub(crate) struct ExportJob {
     mailbox: MailboxId,
-    /// The last message to export, once that is known.
+    /// The last message to export, if it is known already.
     last: Option<Uid>,
-    /// The next message has this UID or a higher one.
+    /// The next message has at least this UID.
     next: Uid,
     /// The message that is being read.
     message: Option<ExportedMessage>,
@@ -44,7 +44,7 @@ struct ExportedMessage {
     uid: Uid,
     arrived: UnixTime,
     octets: u32,
-    /// Octets that were read.
+    /// The number of octets that were read.
     offset: u32,
     has_begun: bool,
 }
@@ -145,13 +145,13 @@ impl ExportJob {
     }
 
     fn message_ended(&mut self) {
-        // An empty message has no body event.
+        // An empty message has no octets, so it has not begun yet.
         self.octets_arrived(&[]);
         self.writer.message_ended(&mut self.written);
         self.message = None;
     }
 
-    /// A read of the message was refused.
+    /// The store has refused to read the message. Skips it, or writes a line that says so.
     pub(super) fn refused(&mut self, refusal: Refusal) {
         let Some(message) = self.message else { return };
         let is_gone = matches!(refusal, Refusal::NoSuchMessage | Refusal::NoSuchMailbox);
@@ -189,7 +189,7 @@ impl ExportJob {
     }
 }
 
-/// The file's name, without path separators.
+/// The name of the file, without path separators.
 fn file_name(mailbox: &str) -> String {
     let name: String = mailbox
         .chars()

@@ -1,11 +1,13 @@
-//! HTML of a message as a document of its own in a sandbox: its beginning, for the frame on a page,
-//! or all of it.
+//! The HTML of a message as a separate document in a sandbox: its beginning for the frame on a
+//! page, or the whole HTML.
 //!
-//! The message is read once for its structure. Then only its HTML and embedded images are read. So
-//! the document is sent while it is read ([`crate::Stream`]), and its size does not matter.
+//! The message is read once for its structure. Then only its HTML and its embedded images are read
+//! again. So the document is sent while it is read ([`crate::stream`]), and its size does not
+//! matter.
 //!
-//! Invariant: little more than a piece of a message is in memory. For a beginning the limit is
-//! [`BEGINNING_BYTES_MAX`]: a page may have many frames, and each is usually one whole reply.
+//! Invariant: the memory has little more than one piece of the document. A piece of a beginning has
+//! up to [`BEGINNING_BYTES_MAX`], since a page may have many frames, and each should be one whole
+//! reply.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -31,35 +33,35 @@ use super::open_message::{HTML_BYTES_MAX, mailboxes};
 use super::piece_reader::Pieces;
 use super::trusted_senders::{VerifiedAuthor, is_trusted};
 
-/// A beginning of up to this many bytes, with its images, is one whole reply.
+/// A beginning with at most this many bytes, including its images, is one whole reply.
 const BEGINNING_BYTES_MAX: usize = 256 * 1024;
 
-/// The end of each document: its links open in windows of their own. They could not open in the
-/// frame at all, since the surrounding page permits no other site there. It stands at the end,
-/// because a document must begin with its doctype for browsers to use standards mode.
+/// The text at the end of each document, which makes links open in new windows. The frame itself
+/// could not show them, since the page around it forbids frames of other sites. The text is at the
+/// end, since a document must begin with its doctype for browsers to use standards mode.
 const LINKS_OPEN_OUTSIDE: &str = "<base target=\"_blank\">";
 
-/// Whether remote content is loaded.
+/// Whether the document loads remote content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum RemoteContent {
-    /// It is not: the sender would see that the message is read.
+    /// Remote content is blocked, since it would show the sender that the message was read.
     #[default]
     Blocked,
-    /// The reader has asked for it.
+    /// Remote content is loaded, since the reader has asked for it.
     Loaded,
 }
 
-/// How much of the HTML is sent.
+/// The part of the HTML that is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extent {
-    /// As much as a page shows in its frame.
+    /// The beginning that a page shows in its frame.
     Beginning,
-    /// All of it.
+    /// The whole HTML.
     Whole,
 }
 
 impl Extent {
-    /// The limit in bytes of HTML.
+    /// The maximum number of bytes of HTML.
     fn html_bytes(self) -> usize {
         match self {
             Extent::Beginning => HTML_BYTES_MAX,
@@ -84,7 +86,7 @@ pub(crate) struct HtmlJob {
     remote_content: RemoteContent,
     extent: Extent,
     stage: Stage,
-    /// The author, as the message says.
+    /// The author in the `From` field of the message.
     author: AuthorField,
     verified: VerifiedAuthor,
     written: Vec<u8>,
@@ -93,31 +95,31 @@ pub(crate) struct HtmlJob {
 
 #[derive(Debug)]
 enum Stage {
-    /// The structure of the message is being read, from that octet on.
+    /// The structure of the message is being read, and the next read begins at this octet.
     Parts(StructureReader, u32),
     /// The document is being written.
     Document(Box<HtmlDocument>),
     /// The document was written.
     Over,
-    /// There is no such document.
+    /// The message has no HTML part with this index.
     Nothing,
 }
 
 /// A document that is being written.
 #[derive(Debug)]
 struct HtmlDocument {
-    /// The part of its HTML that is still to be read.
+    /// The range of HTML octets that are not read yet.
     html: Range<u32>,
     decoder: TextDecoder,
     text: String,
-    /// How many bytes of HTML are still wanted.
+    /// The number of bytes of HTML that may still be written.
     left: usize,
     is_read: bool,
     inert: Inert,
     /// The output of `inert`.
     harmless: String,
     embedder: ImageEmbedder,
-    /// The part of the current image that is still to be read.
+    /// The range of octets of the current image that are not read yet.
     image: Option<Range<u32>>,
 }
 
@@ -160,8 +162,8 @@ impl HtmlJob {
         }
     }
 
-    /// Does what it can with the octets that have come. Returns the offset of the next read.
-    /// `None`: no read is needed now, or at all.
+    /// Processes the octets that have arrived. Returns the offset of the next read. `None`: no read
+    /// is needed now, or the document is complete.
     fn next_octet(&mut self, octets: u32) -> Option<u32> {
         loop {
             match &mut self.stage {
@@ -229,7 +231,7 @@ impl HtmlJob {
 }
 
 impl HtmlDocument {
-    /// The document for the part of that index, if it is HTML.
+    /// The document for the part with this index, if the part is HTML.
     fn of(parts: &[Part], part: usize, extent: Extent) -> Stage {
         let Some(part) = parts.get(part).filter(|part| part.media_type == "text/html") else {
             return Stage::Nothing;
@@ -247,7 +249,8 @@ impl HtmlDocument {
         }))
     }
 
-    /// The offset of the next read. `None`: all is written.
+    /// Writes as far as possible, and returns the offset of the next read. `None`: the whole
+    /// document was written.
     fn next_octet(&mut self, out: &mut Vec<u8>) -> Option<u32> {
         loop {
             match &self.image {
@@ -274,7 +277,8 @@ impl HtmlDocument {
         }
     }
 
-    /// Octets from that offset have come. They may be more than asked for.
+    /// Processes the octets from the offset of the last read. The store may return more octets than
+    /// the current range has.
     fn octets_arrived(&mut self, octets: &[u8], out: &mut Vec<u8>) {
         let place = self.image.as_mut().unwrap_or(&mut self.html);
         let octets = octets.get(..place.len()).unwrap_or(octets);
@@ -301,13 +305,13 @@ impl HtmlDocument {
         self.harmless.clear();
     }
 
-    /// Writes up to the next image.
+    /// Writes the document up to the next image.
     fn write(&mut self, out: &mut Vec<u8>) {
         self.image = self.embedder.write(out).map(|place| in_store(&place));
     }
 }
 
-/// The range with offsets of the store's type. No message has more octets.
+/// The range as offsets of the store. A message never has more octets than fit into u32.
 fn in_store(place: &Range<u64>) -> Range<u32> {
     let [start, end] = [place.start, place.end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
     start..end

@@ -1,8 +1,8 @@
-//! A page of a mailbox: walks the index, and takes rows from the cache or renders them from
+//! A page of a mailbox. The job walks the index, and takes rows from the cache or renders them from
 //! summaries.
 //!
-//! A row is a conversation, at the place of its newest message in this mailbox. So the walk finds
-//! each row at its first message and skips the conversation's older messages. A message that users
+//! A row is a conversation, at the place of its newest message in this mailbox. So the walk finds a
+//! row at the conversation's newest message, and skips its older messages. A message that users
 //! sent to themselves counts once (`copies`).
 
 use alloc::format;
@@ -23,10 +23,10 @@ use super::copies::Copies;
 use super::row_totals::RowTotals;
 use super::rows::{self, FoundMessage};
 
-/// Rows of a page.
+/// The maximum number of rows of a page.
 pub const ROWS_MAX: usize = 50;
 
-/// Messages that are examined for one page, and in one turn.
+/// The maximum number of messages that are examined for one page, and in one turn.
 pub const WALKED_MAX: u32 = 5_000;
 const WALKED_IN_A_TURN: usize = 500;
 
@@ -46,9 +46,9 @@ pub(crate) struct ListJob {
 enum Stage {
     /// The index is being read.
     Walking,
-    /// Possible copies are being read.
+    /// The summaries of possible copies are being read.
     Counting(Copies),
-    /// The messages of each row are known, and summaries are being read.
+    /// The count of each row is known, and the summaries of the rows are being read.
     Counted,
 }
 
@@ -80,7 +80,7 @@ impl ListJob {
         rows::ask(&mut self.rows, account, under_way, cx)
     }
 
-    /// Examines more messages. True: the walk for this page is over.
+    /// Examines more messages. Returns true if the walk for this page is over.
     fn walk(&mut self, account: AccountId, store: &Store) -> bool {
         let mailbox = self.mailbox;
         let looked_at = match self.range {
@@ -99,7 +99,7 @@ impl ListJob {
         let is_end = looked_at < WALKED_IN_A_TURN;
         let is_upwards = matches!(self.range, ListRange::After(_));
         if is_upwards && is_end && self.rows.len() < ROWS_MAX {
-            // There are not enough newer messages for a page.
+            // The newer messages do not fill a page, so the newest page is shown.
             *self = ListJob::new(mailbox, ListRange::Newest);
             return false;
         }
@@ -111,8 +111,9 @@ impl ListJob {
         is_over
     }
 
-    /// Takes the next messages until the page is full: of each conversation the newest in this
-    /// mailbox. Returns how many were examined. Fewer than [`WALKED_IN_A_TURN`] means the end.
+    /// Takes the next rows until the page is full: the newest message of each conversation in this
+    /// mailbox. Returns how many messages were examined. Fewer than [`WALKED_IN_A_TURN`] means the
+    /// end.
     fn take(
         &mut self,
         account: AccountId,
@@ -143,7 +144,8 @@ impl ListJob {
         !self.is_grouped() || newest() == Some(info.uid)
     }
 
-    /// Drafts are not grouped: a user continues each by itself.
+    /// Whether the rows are conversations. Drafts are not grouped, since a user continues each
+    /// draft separately.
     fn is_grouped(&self) -> bool {
         self.mailbox != DRAFTS
     }
@@ -173,7 +175,7 @@ impl ListJob {
             ..=ROWS_MAX => path(ListRange::Newest),
             _ => path(ListRange::After(row.info.uid.0)),
         });
-        // The page counts messages, not rows. This is its last message.
+        // The page shows the numbers of its first and last message. It counts messages, not rows.
         let extent = match found.len() {
             0 => String::new(),
             _ => format!(

@@ -1,6 +1,7 @@
-//! A user's own mailboxes: creates, renames and removes them.
+//! Creates, renames and removes a user's mailboxes.
 //!
-//! Invariant: no message is lost with its mailbox. Its messages are moved to Trash first.
+//! Invariant: no message is lost with its mailbox. The messages of a mailbox are moved to Trash
+//! before it is removed.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -20,11 +21,11 @@ use crate::step::{JobProgress, why};
 /// A change of a mailbox.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum MailboxChange {
-    /// Create one with this name.
+    /// Create a mailbox with this name.
     Make(String),
-    /// Rename it.
+    /// Give this mailbox another name.
     Rename(MailboxId, String),
-    /// Remove it.
+    /// Remove this mailbox.
     Remove(MailboxId),
 }
 
@@ -89,14 +90,14 @@ impl MailboxJob {
         JobProgress::Waiting
     }
 
-    /// The change is done.
+    /// Records that the store has made the change.
     pub(super) fn changed(&mut self) {
         self.is_done = true;
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        // A message may have arrived after the move to Trash, or the last one may be gone: the next
-        // step looks again.
+        // A message may have arrived after the move to Trash, or the last message may have been
+        // removed. So the next step examines the mailbox again.
         let is_looked_at_again = matches!(refusal, Refusal::NotEmpty | Refusal::NoSuchMessage);
         if !(is_looked_at_again && matches!(self.change, Some(MailboxChange::Remove(_)))) {
             self.refused = Some(refusal);
@@ -130,7 +131,8 @@ impl MailboxJob {
 }
 
 impl MailboxChange {
-    /// Collapses white space in a name, removes it at the ends, and drops control characters.
+    /// Collapses white space in the name, removes white space at its ends, and drops control
+    /// characters.
     fn in_one_form(self) -> MailboxChange {
         let form = |name: String| {
             let seen: String = name
@@ -147,7 +149,7 @@ impl MailboxChange {
     }
 }
 
-/// Whether a name differs from a built-in one at most by case. Users could not tell the two apart.
+/// Whether a name equals a built-in name when case is ignored. Users would confuse two such names.
 fn is_built_in(name: &str) -> bool {
     BUILT_IN.iter().any(|(_, built_in)| built_in.eq_ignore_ascii_case(name))
 }

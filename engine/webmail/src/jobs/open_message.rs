@@ -1,4 +1,5 @@
-//! Opens a message: reads it to its end, to show it in a conversation, print it, or reply to it.
+//! Opens a message. It is read to its end, to show it in a conversation, to print it, or to reply
+//! to it.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -27,32 +28,33 @@ use crate::{phishing, remote_content};
 use super::attachments::{Attached, name_of};
 use super::trusted_senders::{VerifiedAuthor, is_trusted};
 
-/// Bytes of text that a page shows of a message. Readers can download the rest.
+/// The maximum number of bytes of a message's text on a page. Readers can download the rest.
 pub const TEXT_BYTES_MAX: usize = 256 * 1024;
 
-/// Bytes of HTML that a page shows. Other webmails have the same limit: a browser may take minutes
-/// to lay out much more.
+/// The maximum number of bytes of HTML on a page. Other webmails have the same limit. A browser may
+/// need minutes to lay out much longer HTML.
 pub(super) const HTML_BYTES_MAX: usize = 102 * 1024;
 
-/// Recipients that a page names.
+/// The maximum number of recipients that a page names.
 const RECIPIENTS_MAX: usize = 20;
 
-/// Mailboxes of one kind that are read of a message, in however many fields.
+/// The maximum number of mailboxes of one kind that are read from a message, in all fields
+/// together.
 const MAILBOXES_MAX: usize = ADDRESSES_MAX;
 
-/// The header fields that are read.
+/// The names of the header fields that are read.
 const FIELDS: [&str; 6] = ["From", "Reply-To", "To", "Cc", "Bcc", "Subject"];
 
 /// A message that is being opened.
 #[derive(Debug)]
 pub(crate) struct OpenMessage {
     key: MessageKey,
-    /// `None` before the index was read.
+    /// The entry in the index. `None` before the index was read.
     info: Option<MessageInfo>,
-    /// Octets that were read.
+    /// The number of octets that were read.
     offset: u32,
     is_marked: bool,
-    /// The summary for lists, and the beginning of the message that it is made from.
+    /// The summary for lists, and the beginning of the message from which it is made.
     summary: Summary,
     beginning: Option<PartialMessage>,
     verified: VerifiedAuthor,
@@ -61,26 +63,27 @@ pub(crate) struct OpenMessage {
     refused: Option<Refusal>,
 }
 
-/// Files of a message: the part and the name of each.
+/// The files of a message: the part and the name of each.
 pub(super) type AttachedFiles = Vec<(u16, String)>;
 
 /// The data that is extracted while the message is parsed.
 #[derive(Debug, Default)]
 pub(super) struct MessageContents {
     pub(super) from: Option<HeaderMailbox>,
-    /// Where the author wants replies, if `From` is not the place.
+    /// The mailboxes to which the author wants replies, if not `from`.
     pub(super) reply_to: Vec<HeaderMailbox>,
     pub(super) to: Vec<HeaderMailbox>,
     pub(super) cc: Vec<HeaderMailbox>,
     pub(super) bcc: Vec<HeaderMailbox>,
-    /// Whether the message may name more mailboxes of a kind than are kept here.
+    /// Whether the message may have more mailboxes of one kind than are kept.
     pub(super) has_more_people: bool,
     pub(super) subject: Option<String>,
     pub(super) text: String,
     is_cut: bool,
     is_page_cut: bool,
     decoder: Option<TextDecoder>,
-    /// The index of the first HTML part to show, and its beginning, which is searched for links.
+    /// The index of the first HTML part to show, and the beginning of its HTML, which is searched
+    /// for links.
     html: Option<usize>,
     page: String,
     is_page: bool,
@@ -102,7 +105,7 @@ impl OpenMessage {
         }
     }
 
-    /// A message that is opened for a reply: it is not marked as read.
+    /// A message that is opened for a reply, and not marked as read.
     pub(super) fn to_answer(key: MessageKey) -> OpenMessage {
         OpenMessage { is_marked: true, ..OpenMessage::new(key) }
     }
@@ -111,7 +114,7 @@ impl OpenMessage {
         self.key
     }
 
-    /// Whether there is nothing left to ask for.
+    /// Whether no requests to the store are left.
     pub(super) fn is_finished(&self) -> bool {
         let is_read = self.info.is_some_and(|info| self.offset >= info.octets);
         self.refused.is_some() || is_read && self.is_marked
@@ -153,7 +156,7 @@ impl OpenMessage {
         JobProgress::Waiting
     }
 
-    /// Marks the message as read. If that fails the message is shown all the same.
+    /// Marks the message as read. If that fails, the message is still shown.
     fn mark(
         &mut self,
         account: AccountId,
@@ -171,7 +174,7 @@ impl OpenMessage {
         *under_way += usize::from(marked.is_ok());
     }
 
-    /// Computes the summary as the store does: from the first chunk without the head.
+    /// Computes the summary as the store does, from the first chunk without the head.
     fn summarize(&mut self, octets: &[u8]) {
         let Some(info) = self.info else { return };
         if self.offset == 0 {
@@ -202,9 +205,9 @@ impl OpenMessage {
         }
     }
 
-    /// The extracted data, and the names of files by their parts; or why the message could not be
-    /// read. Without plain text, the HTML part counts as a file. Attached messages do not: their
-    /// files are listed instead.
+    /// The extracted data, and the names of files by their parts. Errors: the message could not be
+    /// read. Without plain text, the HTML part counts as a file. An attached message does not
+    /// count, but its files do.
     pub(super) fn contents(
         &mut self,
     ) -> Result<(&MessageContents, MessageInfo, AttachedFiles), Refusal> {
@@ -223,8 +226,8 @@ impl OpenMessage {
         Ok((&self.contents, self.info.ok_or(Refusal::NoSuchMessage)?, files.collect()))
     }
 
-    /// The page for printing. For HTML messages the reply is a redirect: the reader prints the
-    /// usual page.
+    /// The page for printing. For an HTML message the reply is a redirect to the usual page, which
+    /// the reader can print.
     pub(super) fn on_paper(
         &mut self,
         client: &AuthenticatedClient,
@@ -264,7 +267,7 @@ impl OpenMessage {
         })
     }
 
-    /// The data for the conversation page, or why the message could not be read.
+    /// The data for the conversation page. Errors: the message could not be read.
     pub(super) fn shown(
         &mut self,
         loaded: Option<MessageKey>,
@@ -318,11 +321,11 @@ pub(super) struct ShownMessage {
     pub(super) summary: Summary,
     pub(super) info: MessageInfo,
     text: String,
-    /// Its HTML, as far as it was read.
+    /// The HTML, as far as it was read.
     page: String,
-    /// The address of its HTML, if that is shown.
+    /// The address of the HTML, if it is shown.
     source: Option<String>,
-    /// The address of all its HTML, if the page shows only a part.
+    /// The address of the whole HTML, if the page shows only its beginning.
     whole: Option<String>,
     pub(super) warnings: Vec<String>,
     loads: Loads,
@@ -334,7 +337,7 @@ impl ShownMessage {
         self.attached.iter().map(Attached::link).collect()
     }
 
-    /// Whether both have equal contents, as far as they were read.
+    /// Whether both messages have equal contents, as far as they were read.
     pub(super) fn has_same_contents(&self, other: &ShownMessage) -> bool {
         let others = other.attached.iter().map(Attached::in_words);
         let has_same_files = self.attached.iter().map(Attached::in_words).eq(others);
@@ -373,7 +376,7 @@ impl MessageContents {
         warnings
     }
 
-    /// Adds the mailboxes of a field to those of earlier fields of the same kind.
+    /// Adds the mailboxes of a field to the mailboxes of earlier fields of the same kind.
     fn people_arrived(
         &mut self,
         field: &Field<'_>,
@@ -426,7 +429,7 @@ impl Listener for MessageContents {
 
     fn body_began(&mut self, parts: &[Part]) -> bool {
         let Some(part) = parts.last() else { return false };
-        // Text of attached messages is not this message's text.
+        // The text of an attached message is not a part of this message's text.
         let is_own = !parts.iter().any(|part| part.media_type.starts_with("message/"));
         if !is_own || part.disposition == Disposition::Attachment || part.file_name.is_some() {
             return false;

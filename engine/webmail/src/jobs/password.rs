@@ -1,6 +1,6 @@
-//! Replaces an account's password: in the store, and then on every core.
+//! Replaces an account's password, first in the store, and then on every core.
 //!
-//! Invariant: when the user reads that the password has changed, no core accepts the old one.
+//! Invariant: when the user reads that the password has changed, no core accepts the old password.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -14,14 +14,14 @@ use crate::flash::FlashMessage;
 use crate::step::{JobProgress, why};
 use mail::PasswordMark;
 
-/// The stored form of a new password: its hash and its SCRAM verifier. Never printed.
+/// The stored form of a new password: its hash and its SCRAM verifier. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secrets {
-    /// The old password that was proved. No other password is replaced.
+    /// The mark of the old password, which the client has proved. Only this password is replaced.
     pub replaced: PasswordMark,
-    /// A PHC string.
+    /// The hash of the new password, as a PHC string.
     pub hash: String,
-    /// The verifier of SCRAM-SHA-256.
+    /// The verifier of the new password for SCRAM-SHA-256.
     pub verifier: String,
 }
 
@@ -35,7 +35,8 @@ impl fmt::Debug for Secrets {
 #[derive(Debug)]
 pub(crate) struct PasswordJob {
     secrets: Secrets,
-    /// Changes of persisted sessions: one stays, the others are removed.
+    /// The changes of persisted sessions. The session of the client stays, and the others are
+    /// removed.
     notes: Vec<NoteChange>,
     stage: Stage,
     refused: Option<Refusal>,
@@ -43,11 +44,11 @@ pub(crate) struct PasswordJob {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// The next step asks the store.
+    /// The next step asks the store to replace the password.
     Wanted,
     /// The store has the password. The next step tells the other cores.
     Stored,
-    /// All cores know it.
+    /// All cores know the new password.
     Over,
 }
 
@@ -83,7 +84,8 @@ impl PasswordJob {
         JobProgress::Waiting
     }
 
-    /// Stores the password and the sessions, usually in one group. Returns the number of requests.
+    /// Stores the password and the sessions, usually in one group of the journal. Returns the
+    /// number of requests.
     fn store(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) -> Result<usize, Refusal> {
         let continuation = cx.continuation();
         let known = cx.store().account(account).ok_or(Refusal::NoSuchAccount)?;
@@ -102,7 +104,7 @@ impl PasswordJob {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        // A session without its note has ended, which does no harm.
+        // If the note of a session could not be changed, the session ends, which does no harm.
         if !matches!(refusal, Refusal::NoSuchNote | Refusal::TooMany) {
             self.refused = Some(refusal);
         }

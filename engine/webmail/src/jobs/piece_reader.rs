@@ -1,4 +1,4 @@
-//! Reads a message one piece at a time and keeps none of it. So a document is sent while it is
+//! Reads a message one piece at a time, and keeps no octets. So a document can be sent while it is
 //! read.
 
 use store::{AccountId, Refusal};
@@ -11,9 +11,9 @@ use crate::step::JobProgress;
 #[derive(Debug)]
 pub(super) struct Pieces {
     pub(super) key: MessageKey,
-    /// The message's octets, once the index was read.
+    /// The number of octets of the message, if the index was read already.
     pub(super) octets: Option<u32>,
-    /// Why no more can be read.
+    /// The reason why no more can be read.
     pub(super) refused: Option<Refusal>,
 }
 
@@ -22,7 +22,7 @@ impl Pieces {
         Pieces { key, octets: None, refused: None }
     }
 
-    /// The message's octets, if a piece may be asked for now.
+    /// The number of octets of the message, if the job may ask for a piece now.
     pub(super) fn octets(
         &mut self,
         account: AccountId,
@@ -42,7 +42,7 @@ impl Pieces {
         self.octets
     }
 
-    /// Asks for the piece at `offset`.
+    /// Asks the store for the piece at `offset`.
     pub(super) fn ask(
         &mut self,
         offset: u32,

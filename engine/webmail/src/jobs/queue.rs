@@ -1,5 +1,5 @@
-//! The queue of all cores, for an administrator: shows it, or changes entries. Each core answers
-//! for the entries that it owns, and this job merges the answers.
+//! Shows the queue of all cores to an administrator, or changes its entries. Each core answers for
+//! the entries that it owns, and this job merges the answers.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -25,7 +25,7 @@ use crate::tls_counts::TlsRow;
 #[derive(Debug)]
 pub(crate) struct QueueJob {
     asked: QueueQuery,
-    /// The redirect after a change.
+    /// The path of the redirect after a change.
     next_page: String,
     is_asked: bool,
 }
@@ -35,7 +35,7 @@ impl QueueJob {
         QueueJob { asked, next_page, is_asked: false }
     }
 
-    /// The handler is woken once, when all cores have answered.
+    /// Sends the question to the cores. The handler is woken once, when all cores have answered.
     pub(super) fn ask(
         &mut self,
         under_way: &mut usize,
@@ -157,7 +157,7 @@ fn flash_of(handling: QueueAction, which: &Which, answers: Vec<QueueReply>) -> F
     if all.done > 0 { FlashMessage::success(&text) } else { FlashMessage::failure(&text) }
 }
 
-/// How many entries wait, as text.
+/// The numbers of entries, as text.
 fn in_words(counts: QueueCounts) -> String {
     let QueueCounts { entries, held, under_way } = counts;
     let messages = if entries == 1 { "message" } else { "messages" };

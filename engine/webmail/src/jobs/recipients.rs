@@ -11,11 +11,11 @@ use crate::context::JobContext;
 
 use super::draft::Draft;
 
-/// The most recipients of a message, with the copy in Sent.
+/// The maximum number of recipients of a message, including the copy in Sent.
 const RECIPIENTS_MAX: usize = 100;
 
-/// The local recipients, with the copy for Sent, and the remote addresses. Errors: why it
-/// cannot be sent.
+/// The local recipients of the draft, including the copy for Sent, and the remote addresses.
+/// Errors: the text for the user, if the draft cannot be sent.
 pub(super) fn recipients(
     draft: &Draft,
     account: AccountId,
@@ -49,7 +49,7 @@ pub(super) fn recipients(
     }
 }
 
-/// The mailboxes in a typed field.
+/// The mailboxes in a field that a user has typed.
 pub(super) fn mailboxes(list: &str) -> Vec<HeaderMailbox> {
     let field = Field { name: b"To", value: list.as_bytes() };
     let people = field.addresses().into_iter().flat_map(|address| match address {

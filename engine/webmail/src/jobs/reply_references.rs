@@ -1,7 +1,7 @@
 //! The identifiers for `References` of a reply: RFC 5322 section 3.6.4.
 //!
-//! They are read from the message that is answered. If that is gone, they are read from the draft,
-//! which has the references of its last save.
+//! The identifiers are read from the message that the draft answers. If that message no longer
+//! exists, they are read from the draft, which has the references of its last save.
 
 use alloc::vec::Vec;
 
@@ -16,9 +16,9 @@ use super::draft::Draft;
 /// The references of a reply.
 #[derive(Debug, Default)]
 pub(super) struct ReplyReferences {
-    /// The message that they are read from.
+    /// The message from which the references are read.
     read: Option<ReferencedMessage>,
-    /// The latest last.
+    /// The identifiers, the latest last.
     references: Vec<Vec<u8>>,
 }
 
@@ -31,21 +31,23 @@ struct ReferencedMessage {
 }
 
 impl ReplyReferences {
-    /// Asks for the next part of the message with the references. Returns the number of requests: 0
-    /// if the message is gone. Errors: [`Refusal::Busy`].
+    /// Asks the store for the next piece of the message with the references. Returns the number of
+    /// requests, which is 0 if no such message exists. Errors: [`Refusal::Busy`].
     pub(super) fn ask(
         &mut self,
         draft: &Draft,
         account: AccountId,
         cx: &mut JobContext<'_, '_>,
     ) -> Result<usize, Refusal> {
-        // A draft outside of Drafts is a message to forward, which is not answered.
+        // If the draft's key is outside of Drafts, it is the key of a message to forward, which is
+        // not answered.
         let own = draft.draft.filter(|key| key.mailbox == DRAFTS.0);
         for key in [draft.answers, own].into_iter().flatten() {
             let (continuation, (mailbox, uid)) = (cx.continuation(), key.in_store());
             let Some(info) = cx.store().message(account, mailbox, uid) else { continue };
             let known = self.read.take().filter(|known| known.key == key);
-            // Trace and result fields of our own stand above the message's header.
+            // The head with our trace and result fields is left out, since it precedes the
+            // message's own header.
             let first = || ReferencedMessage {
                 key,
                 octets: info.octets,
@@ -57,17 +59,19 @@ impl ReplyReferences {
             match cx.store_mut().read(account, mailbox, uid, from, continuation) {
                 Ok(()) => return Ok(1),
                 Err(Refusal::Busy) => return Err(Refusal::Busy),
-                // It may be gone, and a draft still has its references.
+                // The message may have been removed. A draft still has the references.
                 Err(_) => {}
             }
         }
         Ok(0)
     }
 
-    /// A part of the message has come. `answers`: the draft's field. Returns whether no more is
-    /// needed.
+    /// Processes the next piece of the message. `answers`: the message that the draft answers.
+    /// Returns true if no more pieces are needed.
     pub(super) fn body_arrived(&mut self, body: &Body, answers: Option<MessageKey>) -> bool {
-        let Some(read) = &mut self.read else { unreachable!("no part was asked for") };
+        let Some(read) = &mut self.read else {
+            unreachable!("a body arrives only after a request")
+        };
         read.beginning.arrived(body.bytes());
         let octets = read.beginning.octets();
         let has_header =

@@ -1,11 +1,11 @@
-//! A cache of rendered list rows. A list that is opened again is copied from it, and nothing is
-//! read.
+//! A cache of rendered list rows. The rows of a list that is opened again are copied from the
+//! cache, without reads from the disk.
 //!
 //! Invariants:
-//! - A row is determined by its [`RowFacts`] and its message's summary, and a message never
+//! - A row depends only on its [`RowFacts`] and on the summary of its message, and a message never
 //!   changes. So equal facts mean an equal row.
-//! - There are at most [`CACHED_ROWS_MAX`] rows of at most [`ROW_BYTES_MAX`] bytes. Each row has
-//!   one possible place and replaces the row there.
+//! - The cache has at most [`CACHED_ROWS_MAX`] rows of at most [`ROW_BYTES_MAX`] bytes. Each row
+//!   has one possible place, and replaces the row in that place.
 //! - A row of a message that could not be read is not cached.
 
 #[cfg(test)]
@@ -21,21 +21,21 @@ use crate::moments::day;
 
 use super::row_totals::RowTotals;
 
-/// Rows in a core's cache: enough for about a hundred inboxes.
+/// The number of rows in a core's cache, enough for about a hundred inboxes.
 const CACHED_ROWS_MAX: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 11;
 
-/// A longer row is not cached.
+/// The longest row that is cached, in bytes.
 const ROW_BYTES_MAX: usize = 2_048;
 
-/// The facts that determine a row, beside its message's summary.
+/// The facts that determine a row, in addition to the summary of its message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RowFacts {
     account: AccountId,
     mailbox: MailboxId,
     info: MessageInfo,
     totals: RowTotals,
-    /// The present day: lists show the time of today's messages.
+    /// The current day, since lists show the time instead of the date for today's messages.
     today: u64,
 }
 
@@ -54,8 +54,8 @@ impl RowFacts {
         RowFacts { account, mailbox, info, totals, today: day(now) }
     }
 
-    /// Multiplicative hashing spreads consecutive GUIDs widely (Knuth, The Art of Computer
-    /// Programming, section 6.4).
+    /// The place of the row. Multiplicative hashing spreads consecutive GUIDs widely (Knuth, The
+    /// Art of Computer Programming, section 6.4).
     fn place(&self) -> usize {
         const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
         ((self.info.guid.0 as u64).wrapping_mul(GOLDEN_RATIO) >> (u64::BITS - PLACE_BITS)) as usize

@@ -1,13 +1,13 @@
-//! Totals of the messages that a row of a list stands for.
+//! The totals of a list row: the count and the flags of its conversation.
 
 use store::{AccountId, DRAFTS, Flags, JUNK, MailboxId, MessageInfo, OUTBOX, Store, TRASH, Uid};
 
-/// The most messages of a conversation that are counted for its row, and the most with flags that
+/// The maximum number of messages of a conversation that are counted for its row, and whose flags
 /// are read.
 const COUNTED_MAX: usize = 200;
 const MARKS_MAX: usize = 50;
 
-/// Totals of the messages that a row stands for.
+/// The totals of the messages of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RowTotals {
     pub(super) messages: u32,
@@ -20,7 +20,7 @@ impl RowTotals {
     /// The totals of one message.
     pub(super) fn alone(mailbox: MailboxId, info: &MessageInfo) -> RowTotals {
         if mailbox == OUTBOX {
-            // It is in Sent as well, and its flags are shown there.
+            // The message is in Sent as well, and only the row in Sent shows its flags.
             return RowTotals {
                 messages: 1,
                 is_unread: false,
@@ -33,8 +33,8 @@ impl RowTotals {
         RowTotals { messages: 1, is_unread: !is_seen, is_starred, is_answered }
     }
 
-    /// The totals of its conversation: the number of messages in all mailboxes, and the flags of
-    /// those in the row's mailbox.
+    /// The totals of the message's conversation: the number of its messages in all mailboxes, and
+    /// the flags of its messages in `mailbox`.
     pub(super) fn of(
         store: &Store,
         account: AccountId,
@@ -60,7 +60,7 @@ impl RowTotals {
     }
 }
 
-/// The messages of a conversation that count for its row in this mailbox.
+/// The messages of a conversation that count for its row in `mailbox`.
 pub(super) fn counted(
     store: &Store,
     account: AccountId,

@@ -21,40 +21,40 @@ use super::row_cache::RowFacts;
 use super::row_totals::RowTotals;
 use super::undo_send::Transit;
 
-/// A message, and what is known of it.
+/// A message in a list, and the data that was read for it.
 #[derive(Debug)]
 pub(super) struct FoundMessage {
-    /// Its mailbox.
+    /// The mailbox of the message.
     pub(super) mailbox: MailboxId,
     pub(super) info: MessageInfo,
-    /// Whether it is on its way.
+    /// Whether the message is in transit.
     transit: Transit,
-    /// Totals of the messages that its row stands for.
+    /// The totals of the messages of its row.
     pub(super) totals: RowTotals,
     pub(super) known: RowState,
 }
 
-/// What is known of a message beside the index.
+/// The data of a message that was read in addition to its entry in the index.
 #[derive(Debug)]
 pub(super) enum RowState {
-    /// Nothing: its summary must be read.
+    /// No data: the summary must be read.
     Nothing,
-    /// Its summary is being read.
+    /// The summary is being read.
     Asked,
-    /// It has no summary: more of its beginning must be read.
+    /// The store has no summary, so more of the message's beginning must be read.
     NoSummary(PartialMessage),
-    /// More of its beginning is being read.
+    /// More of the message's beginning is being read.
     BeginningAsked(PartialMessage),
-    /// Its summary.
+    /// The summary.
     Summary(Summary),
-    /// Its rendered row from the cache.
+    /// The rendered row, from the cache.
     Rendered(RenderedRow),
-    /// It cannot be read.
+    /// The message cannot be read.
     Lost,
 }
 
 impl FoundMessage {
-    /// The message `info` of a mailbox.
+    /// The message with this `info` in a mailbox.
     pub(super) fn of(
         store: &Store,
         account: AccountId,
@@ -75,18 +75,18 @@ impl FoundMessage {
         MessageKey { mailbox: self.mailbox.0, uid: self.info.uid.0 }
     }
 
-    /// The facts that determine its row.
+    /// The facts that determine the message's row.
     fn facts(&self, account: AccountId, now: UnixTime) -> RowFacts {
         RowFacts::of(account, self.mailbox, self.info, self.totals, now)
     }
 
-    /// Its summary, if it can be read.
+    /// The summary, if it was read.
     pub(super) fn summary(&self) -> Option<&Summary> {
         if let RowState::Summary(summary) = &self.known { Some(summary) } else { None }
     }
 }
 
-/// Reads the missing summaries of these messages.
+/// Asks the store for the missing summaries of these messages.
 pub(super) fn ask(
     rows: &mut [FoundMessage],
     account: AccountId,
@@ -121,7 +121,7 @@ pub(super) fn ask(
     JobProgress::Waiting
 }
 
-/// A body has come for one of these messages.
+/// Processes a body for one of these messages.
 pub(super) fn body_arrived(rows: &mut [FoundMessage], body: &Body) {
     let is_of =
         |row: &&mut FoundMessage| row.info.uid == body.uid() && row.mailbox == body.mailbox();
@@ -144,7 +144,7 @@ pub(super) fn body_arrived(rows: &mut [FoundMessage], body: &Body) {
     };
 }
 
-/// The texts of a row. Those from a summary are borrowed.
+/// The texts of a row. Texts of the summary are borrowed.
 pub(super) struct RowText<'a> {
     key: String,
     href: String,
@@ -157,12 +157,12 @@ pub(super) struct RowText<'a> {
     has_attachment: bool,
 }
 
-/// Whether two messages are copies of one, as far as their summaries tell.
+/// Whether two messages are copies of the same message, by their summaries.
 pub(super) fn are_copies(one: Option<&Summary>, other: Option<&Summary>) -> bool {
     one.is_some_and(|one| one.message_id != 0 && Some(one) == other)
 }
 
-/// Takes rows of these messages from the cache.
+/// Takes the rows of these messages from the cache.
 pub(super) fn recall(rows: &mut [FoundMessage], account: AccountId, cx: &mut JobContext<'_, '_>) {
     let now = cx.now();
     let written = cx.rows();
@@ -204,18 +204,18 @@ impl<'a> RowText<'a> {
             now,
         );
         if found.totals.messages > 1 {
-            // Scrolls past the folded messages to the opened one.
+            // The browser scrolls past the folded messages to the opened message.
             text.href.push_str("#opened");
         }
         text
     }
 
-    /// The line of a message within its conversation. It always names the sender.
+    /// The line of a message on the page of its conversation. It always names the sender.
     pub(super) fn among_others(found: &'a FoundMessage, now: &Moment) -> RowText<'a> {
         RowText::with(found, found.summary(), false, now)
     }
 
-    /// The same for a message that cannot be read.
+    /// The line of a message that cannot be read, on the page of its conversation.
     pub(super) fn lost(found: &FoundMessage, now: &Moment) -> RowText<'static> {
         RowText::with(found, None, false, now)
     }

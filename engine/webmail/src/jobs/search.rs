@@ -1,8 +1,9 @@
-//! A search: walks the summaries of the newest messages, as far as one page goes.
+//! A search. The job walks the summaries of messages, from the newest on, until one page is full.
 //!
-//! A search covers what a list shows: people, subjects, snippets, dates and flags. The walk ends
-//! when a page is full or [`LOOKED_AT_MAX`] messages were examined. The page tells how far it came,
-//! and its link continues the walk. So every search has the same bound of time.
+//! A search covers the data that a list shows: people, subjects, snippets, dates and flags. The
+//! walk ends when a page is full or [`LOOKED_AT_MAX`] messages were examined. The page shows how
+//! many messages were examined, and its link continues the walk. So every search has the same bound
+//! of time.
 
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -23,7 +24,7 @@ use crate::{MessageKey, WebPage};
 use super::list::ROWS_MAX;
 use super::rows::{self, FoundMessage};
 
-/// Messages that are examined for one page.
+/// The maximum number of messages that are examined for one page.
 pub const LOOKED_AT_MAX: u32 = 2000;
 
 /// A search in progress.
@@ -33,12 +34,12 @@ pub(crate) struct SearchJob {
     query: Query,
     only: Option<MailboxId>,
     before: Option<MessageKey>,
-    /// The mailboxes that remain, with their names. The walk is in the first one. `None` before the
-    /// walk has begun.
+    /// The remaining mailboxes, with their names. The walk is in the first of them. `None` before
+    /// the walk has begun.
     left: Option<VecDeque<(MailboxId, String)>>,
     /// The last message that was examined.
     at: Option<MessageKey>,
-    /// Messages of one mailbox that are being examined.
+    /// The messages of one mailbox that are being examined.
     looked_at: Vec<FoundMessage>,
     found: Vec<FoundMessage>,
     count: u32,
@@ -114,14 +115,14 @@ impl SearchJob {
         }
     }
 
-    /// Takes the next messages. False: there are none.
+    /// Takes the next messages. Returns false if no messages are left.
     fn look_on(&mut self, account: AccountId, store: &Store) -> bool {
         let (only, before) = (self.only, self.before);
         let left = self.left.get_or_insert_with(|| {
             let known = store.account(account);
             let all = known.iter().flat_map(|known| known.mailboxes());
-            // Trash, Junk and the outbox are searched only by name. Messages in the outbox are in
-            // Sent too.
+            // Trash, Junk and the outbox are searched only if the user names them. Messages in the
+            // outbox are also in Sent.
             let is_left_out = |id| [TRASH, JUNK, OUTBOX].contains(&id);
             let wanted = all.filter(|(id, _)| only.map_or(!is_left_out(*id), |only| *id == only));
             let all: VecDeque<(MailboxId, String)> =

@@ -19,12 +19,12 @@ use crate::sessions::Digest;
 use crate::settings::{SessionLine, SettingsPage};
 use crate::step::{JobProgress, why};
 
-/// The page.
+/// The job that makes the settings page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SettingsJob {
-    /// The valid sessions.
+    /// The valid sessions of the account.
     pub sessions: Vec<(Digest, PersistedSession)>,
-    /// Preferences from the form that were rejected.
+    /// The preferences from the form, if they were rejected.
     pub typed: Option<Preferences>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct SettingsJob {
 pub(crate) enum Noted {
     /// The settings page with this flash message.
     Flash(String),
-    /// The login page: the client is logged out.
+    /// The login page, since the client is logged out.
     LoggedOut,
 }
 
@@ -68,7 +68,7 @@ impl NoteJob {
     }
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
-        // A note that is to be removed and does not exist is no failure.
+        // If a note to remove does not exist, that is not an error.
         self.refused = Some(refusal).filter(|refusal| *refusal != Refusal::NoSuchNote);
     }
 
@@ -120,7 +120,7 @@ impl SettingsJob {
     }
 }
 
-/// Names a session in a form.
+/// The key that names a session in a form.
 pub(crate) fn session_key(digest: &Digest) -> String {
     let (first, _) = digest.split_first_chunk().unwrap_or((&[0; 8], &[]));
     format!("{:016x}", u64::from_be_bytes(*first)).to_string()

@@ -1,16 +1,16 @@
-//! The last steps for a message that was written: the replaced draft is removed, and the message
-//! that it answers is flagged.
+//! The last steps after a message was written: the draft that it replaces is removed, and the
+//! message that it answers is flagged.
 //!
 //! Invariants:
-//! - If the store refuses one of them, it is left out: the message itself is safe. If the draft
-//!   is to be discarded there is no message, and the refusal is reported.
-//! - A busy store is asked again. So no draft stays beside the message that was sent.
+//! - If the store refuses a step, the step is left out, since the message itself is safe. If a
+//!   draft is discarded, no message was written, and a refusal is reported.
+//! - A busy store is asked again. So a draft never remains beside the message that was sent.
 
 use store::{AccountId, DRAFTS, Flags, MailboxId, MarkChange, Refusal, Uid, UidRange};
 
 use crate::context::JobContext;
 
-/// What is still to be asked for.
+/// The remaining steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tidying {
     draft: Option<(MailboxId, Uid)>,
@@ -18,17 +18,18 @@ pub(super) struct Tidying {
     is_strict: bool,
 }
 
-/// What the store is asked for.
+/// A step: a request to the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TidyingStep {
-    /// The draft goes.
+    /// The draft is removed.
     Remove(MailboxId, Uid),
     /// The message is marked as answered.
     MarkAnswered(MailboxId, Uid),
 }
 
 impl Tidying {
-    /// `draft`: the draft that the message replaces. `answers`: the message that it answers.
+    /// The steps after a message was written. `draft`: the draft that it replaces. `answers`: the
+    /// message that it answers.
     pub(super) fn new(
         draft: Option<(MailboxId, Uid)>,
         answers: Option<(MailboxId, Uid)>,
@@ -37,20 +38,21 @@ impl Tidying {
         Tidying { draft, answers, is_strict: false }
     }
 
-    /// `draft`: the draft that is discarded.
+    /// The steps that discard a draft.
     pub(super) fn of_discarded(draft: Option<(MailboxId, Uid)>) -> Tidying {
         Tidying { is_strict: true, ..Tidying::new(draft, None) }
     }
 
-    /// Whether a refusal is to be reported.
+    /// Whether a refusal must be reported.
     pub(super) fn is_strict(&self) -> bool {
         self.is_strict
     }
 
-    /// Asks for the next thing that the store does not refuse. Returns how many outcomes follow;
-    /// 0: all is done.
+    /// Asks for the next step that the store does not refuse. Returns how many outcomes follow. 0
+    /// means that no step is left.
     ///
-    /// Errors: `Busy`: the same is to be asked for again. Any other if it is strict.
+    /// Errors: [`Refusal::Busy`], after which the same step must be asked for again. Any other
+    /// refusal if the steps are strict.
     pub(super) fn ask(
         &mut self,
         mut ask: impl FnMut(TidyingStep) -> Result<usize, Refusal>,
@@ -79,8 +81,8 @@ impl Tidying {
 }
 
 impl TidyingStep {
-    /// Asks the store for it. Returns how many outcomes follow: none for a draft that is on its
-    /// way, or gone.
+    /// Asks the store for the step. Returns how many outcomes follow. It is 0 for a draft that is
+    /// in transit or no longer exists.
     pub(super) fn ask(
         self,
         account: AccountId,

@@ -1,12 +1,12 @@
-//! Trusted senders: their messages load remote content without a question to the reader.
+//! Trusted senders: their messages load remote content without asking the reader.
 //!
-//! They are a note of the account: one address a line, the latest last.
+//! The account has a note with the trusted senders: one address per line, the latest last.
 //!
 //! Invariants:
-//! - The note never exceeds the limit of a note: the oldest entries make room.
-//! - A message's `From` may be forged. A message counts as its author's only in two cases. DMARC
-//!   has passed for the author's domain, as this server recorded on top of the message; or an
-//!   account with a login sent it from that address.
+//! - The note never exceeds the size limit of a note: the oldest entries are removed for new ones.
+//! - A message's `From` may be forged, so it is believed in two cases only. In the first case,
+//!   DMARC has passed for the author's domain, as this server recorded at the top of the message.
+//!   In the second case, an account that had logged in sent the message from this address.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -21,7 +21,7 @@ use crate::context::JobContext;
 use crate::flash::FlashMessage;
 use crate::step::{JobProgress, why};
 
-/// The note's key.
+/// The key of the note.
 const KEY: &[u8] = b"pictures";
 
 /// The longest mail address (RFC 5321 section 4.5.3.1.3).
@@ -32,7 +32,7 @@ const ADDRESS_BYTES_MAX: usize = 254;
 pub(crate) enum TrustChange {
     /// Trust this sender.
     Begin(String),
-    /// Do not trust this sender any more.
+    /// No longer trust this sender.
     End(String),
 }
 
@@ -45,25 +45,25 @@ pub(crate) struct TrustJob {
     refused: Option<Refusal>,
 }
 
-/// What this server verified about the author when the message arrived.
+/// The facts about the author that this server verified when the message arrived.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) enum VerifiedAuthor {
-    /// Nothing: `From` may be forged.
+    /// No facts: `From` may be forged.
     #[default]
     Nobody,
     /// DMARC has passed for this domain of the author.
     Domain(String),
-    /// The message was written in the webmail, which sets `From` itself.
+    /// The message was written in the webmail, which sets `From`.
     Written,
-    /// An account with a login submitted the message with this reverse path. The author may be
-    /// another: an account may resend a message (`Resent-From:`).
+    /// An account that had logged in submitted the message with this reverse path. The author may
+    /// be another person, since an account may resend a message (`Resent-From:`).
     Submitted(String),
 }
 
 impl VerifiedAuthor {
-    /// `beginning`: the first octets of the message. This server adds a `Received:` field on top of
-    /// all messages that arrive by SMTP, and its results above that. So no field above the first
-    /// `Received:` came with the message.
+    /// Reads the facts from `beginning`, the first octets of the message. This server adds a
+    /// `Received:` field at the top of each message that arrives by SMTP, and its results above
+    /// that field. So all fields above the first `Received:` are from this server.
     pub(crate) fn of(beginning: &[u8]) -> VerifiedAuthor {
         let mut path = None;
         let mut fields = Header::new(beginning).fields().inspect(|field| {
@@ -86,7 +86,7 @@ impl VerifiedAuthor {
                 }
                 Some(results) => results,
             };
-        // Each result has a line of its own. A quoted string in a result cannot end a line.
+        // Each result is on a separate line. A quoted string in a result cannot end a line.
         let lines = results.value.split(|byte| *byte == b'\n');
         let passed =
             lines.filter_map(|line| line.strip_prefix(b"\tdmarc=pass header.from=")).next();
@@ -163,7 +163,7 @@ impl TrustJob {
 
     pub(super) fn refused(&mut self, refusal: Refusal) {
         self.is_asked = true;
-        // A note that is to be removed and does not exist is no failure.
+        // If a note to remove does not exist, that is not an error.
         self.refused = Some(refusal).filter(|refusal| *refusal != Refusal::NoSuchNote);
     }
 
@@ -178,7 +178,7 @@ impl TrustJob {
 }
 
 impl TrustChange {
-    /// The change of the note. `None`: it stays as it is.
+    /// The change of the note. `None`: the note stays unchanged.
     pub(crate) fn change(&self, note: &[u8]) -> Option<NoteChange> {
         let (TrustChange::Begin(address) | TrustChange::End(address)) = self;
         let is_address =

@@ -1,11 +1,12 @@
-//! Takes back a held message, so that it is a draft again, and tells whether a message is on its
-//! way.
+//! Takes back a held message, so that it is a draft again. Also finds out whether a message is in
+//! transit.
 //!
 //! Invariants:
-//! - Taking a message back removes it from submission before anything is written. So a message is
-//!   never both taken back and sent.
-//! - Only a held message comes back. A recipient may already have one that is leaving, also while
-//!   it waits for a retry: it stays on its way, and undo says so.
+//! - A message that is taken back is removed from the submission service before its flags are
+//!   changed in the store. So a message is never both taken back and sent.
+//! - Only a held message can be taken back. After the delivery has begun, a recipient may already
+//!   have the message, even while it waits for a retry. Then it stays in transit, and the reply
+//!   says so.
 
 use alloc::string::ToString;
 
@@ -22,22 +23,22 @@ use crate::{ComposeStart, ListRange, MessageKey, WebPage};
 #[derive(Debug)]
 pub(crate) struct UndoSendJob {
     key: MessageKey,
-    /// The message that it replies to, if that is known.
+    /// The message that it replies to, if it is known.
     answers: Option<(MailboxId, Uid)>,
     stage: Stage,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// The next step looks whether it is still held.
+    /// The next step checks whether the message is still held.
     Wanted,
-    /// The store is clearing its flag.
+    /// The store is clearing the message's flag.
     Taken,
-    /// It is a draft.
+    /// The message is a draft.
     Back,
-    /// It is leaving, or was sent.
+    /// The message is being sent, or was sent.
     TooLate,
-    /// The store has refused the change: it is still held.
+    /// The store has refused the change, and the message is still held.
     Refused(Refusal),
 }
 
@@ -130,17 +131,17 @@ impl UndoSendJob {
     }
 }
 
-/// Whether a message is on its way to its recipients.
+/// Whether a message is in transit to its recipients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Transit {
     None,
     UnderWay,
-    /// An administrator holds it, or has returned it to its sender.
+    /// An administrator holds the message, or has returned it to its sender.
     HeldBack,
 }
 
 impl Transit {
-    /// Of the message in this mailbox with this UID and these flags.
+    /// The transit state of the message in this mailbox with this UID and these flags.
     pub(super) fn of(
         store: &Store,
         account: AccountId,
@@ -157,7 +158,7 @@ impl Transit {
     }
 }
 
-/// The flash message for a draft that is on its way. `None`: it is not.
+/// The flash message for a draft that is in transit. `None`: the draft is not in transit.
 pub(super) fn flash_if_sending(
     key: MessageKey,
     account: AccountId,

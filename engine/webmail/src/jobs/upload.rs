@@ -1,14 +1,15 @@
-//! A message form that comes in pieces: the text is kept in memory, and files are written to the
-//! store as they come.
+//! A message form that arrives in pieces. The text is kept in memory, and files are written to the
+//! store while they arrive.
 //!
-//! The draft is begun with the first file and with the text that stood before it in the form.
-//! Nothing shows the draft before it is complete. If fields after the files change the text, or
-//! the message is to be sent, the draft is written once more with its files copied.
+//! When the first file begins, the job begins a draft with the text before it in the form. The
+//! draft becomes visible only when it is complete. If fields after the files change the text, or if
+//! the message is sent, the draft is written again, and its files are copied.
 //!
 //! Invariants:
-//! - Nothing is kept of a form that breaks off, or that does not come from a page of its session.
-//! - A form that cannot be kept is still read to its end. So its sender sees the reason and gets
-//!   the text back.
+//! - No part of a form is kept if the form is incomplete, or does not come from a page of its
+//!   session.
+//! - A form that cannot be kept is still read to its end. So the user sees the reason, and gets the
+//!   text back.
 //! - At most one piece of a file is in memory at a time.
 
 use alloc::boxed::Box;
@@ -30,15 +31,15 @@ use super::attachment_copy::AttachmentCopy;
 use super::draft::Draft;
 use super::write::{DraftAction, Stage, WriteJob};
 
-/// The field of attached files.
+/// The name of the field of attached files.
 const FILES: &str = "files";
 
 /// A piece of a form.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UploadPiece {
-    /// Its bytes.
+    /// The bytes of the piece.
     pub bytes: Vec<u8>,
-    /// Whether it is the last piece.
+    /// Whether this is the last piece.
     pub is_last: bool,
 }
 
@@ -51,9 +52,9 @@ pub(super) struct MessageUpload {
     /// Parser events that are not written yet.
     events: VecDeque<FileEvent>,
     is_whole: bool,
-    /// Why the form is invalid.
+    /// The reason why the form is invalid.
     error: Option<FormError>,
-    /// Why its files cannot be kept.
+    /// The reason why the files cannot be kept, for the user.
     trouble: Option<String>,
     /// The text with which the draft was begun, and the writer of its files.
     begun: Option<(Draft, Composer)>,
@@ -87,23 +88,24 @@ impl MessageUpload {
         }
     }
 
-    /// The session of the form has ended.
+    /// Records that the session of the form has ended.
     pub(super) fn session_ended(&mut self) {
         self.token = None;
     }
 
-    /// Its files cannot be kept.
+    /// Records that the files cannot be kept.
     pub(super) fn fail(&mut self, why: String) {
         self.trouble = Some(why);
         self.begun = None;
     }
 
-    /// Whether all pieces were processed and more may come.
+    /// Whether all pieces were processed and more may arrive.
     pub(super) fn wants_more(&self) -> bool {
         self.events.is_empty() && !self.is_whole
     }
 
-    /// Whether a file begins, so that the draft must be begun first. Other events are dropped.
+    /// Whether the next event begins a file, so that the draft must be begun first. Drops the
+    /// events before it.
     pub(super) fn file_begins(&mut self) -> bool {
         while let Some(events) = self.events.pop_front() {
             if let FileEvent::Began(file) = &events
@@ -124,17 +126,17 @@ impl MessageUpload {
         self.token.is_some() && self.trouble.is_none() && self.error.is_none()
     }
 
-    /// The text so far.
+    /// The text that has arrived so far.
     pub(super) fn draft(&self) -> Draft {
         Draft::of(self.reader.form())
     }
 
-    /// The draft was begun with this text.
+    /// Records that the draft was begun with this text.
     pub(super) fn begin(&mut self, draft: Draft, composer: Composer) {
         self.begun = Some((draft, composer));
     }
 
-    /// Writes the pending events. False: there were none.
+    /// Writes the pending events. Returns false if there were none.
     pub(super) fn write(&mut self, out: &mut Vec<u8>) -> bool {
         let has_events = !self.events.is_empty();
         for events in core::mem::take(&mut self.events) {
@@ -160,9 +162,9 @@ impl MessageUpload {
         has_events
     }
 
-    /// What the complete form asks for.
+    /// The action that the complete form asks for.
     ///
-    /// Errors: the reply, if nothing is to be done.
+    /// Errors: the reply, if no action follows.
     fn requested_action(&self, host: &str) -> Result<(Draft, DraftAction), Reply> {
         let form = self.reader.form();
         let draft = Draft { has_lost_files: !self.names.is_empty(), ..self.draft() };
@@ -194,8 +196,8 @@ impl MessageUpload {
     }
 }
 
-/// The login page for a client without a session. It carries the client's message until after the
-/// login.
+/// The login page for a client without a session. The page keeps the client's message until after
+/// the login.
 fn login_with_draft(draft: &Draft, host: &str) -> Reply {
     let text = draft.to_text();
     let why = match draft.has_lost_files {
@@ -214,7 +216,7 @@ fn login_with_draft(draft: &Draft, host: &str) -> Reply {
 }
 
 impl WriteJob {
-    /// All of the form has come: does what it asks for.
+    /// Begins the action that the complete form asks for.
     pub(super) fn form_ended(
         &mut self,
         mut upload: Box<MessageUpload>,
@@ -259,7 +261,7 @@ impl WriteJob {
         self.draft = draft;
     }
 
-    /// The draft is saved with its files under this key. Does the rest of what the form asks for.
+    /// Continues with the action of the form, after the draft was saved with its files.
     pub(super) fn go_on_with_draft(&mut self, cx: &mut JobContext<'_, '_>) {
         let Some((draft, action)) = self.next.take() else { return };
         match self.saved.take() {

@@ -1,18 +1,19 @@
-//! A message that a user writes: sent, saved as a draft, or discarded.
+//! A message that a user writes. It is sent, saved as a draft, or discarded.
 //!
-//! A message that is sent is held first, as a flagged draft that submission delivers later. If the
-//! user wants no hold, and all recipients are local, one delivery brings it to all of them and to
-//! Sent, or to none.
+//! A sent message is first held, as a flagged draft that the submission service delivers later. If
+//! the user wants no hold and all recipients are local, a single delivery puts the message into all
+//! their mailboxes and into Sent, or into none.
 //!
 //! Invariants:
-//! - The text is never lost: after a refusal the page comes back with all fields and the reason.
-//! - Uploaded files are written to a draft as they come, then copied ([`MessageUpload`]).
-//! - A draft keeps its files: those that the page names are copied from the draft that is replaced
+//! - The text is never lost. After a refusal the page is shown again with all fields and the
+//!   reason.
+//! - Uploaded files are written to a draft while they arrive, and then copied ([`MessageUpload`]).
+//! - A draft keeps the files that the page names. They are copied from the draft that it replaces
 //!   ([`AttachmentCopy`]).
-//! - A message is signed once, when it is written, with its author's domain. All copies have these
-//!   signatures, held ones too.
-//! - Only a message that can be delivered to all recipients is held. A recipient that is neither
-//!   local nor a possible remote address is refused before.
+//! - A message is signed once, when it is written, by its author's domain. All copies have these
+//!   signatures, even held ones.
+//! - A message is held only if all its recipients are local accounts or possible remote addresses.
+//!   Otherwise it is refused before.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -44,14 +45,14 @@ use super::reply_references::ReplyReferences;
 use super::tidying::Tidying;
 use super::upload::{MessageUpload, UploadPiece};
 
-/// What is done with the message.
+/// The action on the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum DraftAction {
-    /// It is sent.
+    /// The message is sent.
     Send,
-    /// It is saved as a draft.
+    /// The message is saved as a draft.
     Save,
-    /// It is discarded.
+    /// The message is discarded.
     Discard,
 }
 
@@ -61,26 +62,26 @@ pub(crate) struct WriteJob {
     pub(super) draft: Draft,
     pub(super) action: DraftAction,
     pub(super) stage: Stage,
-    /// Its form, until all of that has come.
+    /// The form of the message, until the whole form has arrived.
     upload: Option<Box<MessageUpload>>,
     pub(super) message: Vec<u8>,
-    /// Octets of `message` that the store has, and octets of all that was appended.
+    /// The number of octets of `message` that the store has, and of all octets that it has.
     taken: usize,
     octets: u64,
     reply_references: ReplyReferences,
-    /// Files that are copied from the draft.
+    /// The files that are copied from the draft.
     pub(super) attachment_copy: Option<Box<AttachmentCopy>>,
-    /// The next job for the draft, once that is saved.
+    /// The next action on the draft, after it is saved.
     pub(super) next: Option<(Draft, DraftAction)>,
-    /// The seconds for which it is held, and the time when it leaves.
+    /// The seconds for which the message is held, and the time when it is sent.
     hold: Option<(u64, UnixTime)>,
     /// The GUID of the draft.
     guid: Option<Guid>,
-    /// The size of its signatures, once they are known.
+    /// The size of the signatures, if they are known already.
     head: Option<HeadSize>,
     pub(super) saved: Option<MessageKey>,
     error: Option<String>,
-    /// The reply, if the form is not processed any further.
+    /// The reply, if the form is not processed further.
     pub(super) reply: Option<Reply>,
 }
 
@@ -96,16 +97,16 @@ pub(super) enum Stage {
     Appended,
     /// The delivery is being committed.
     Committed,
-    /// The message is delivered.
+    /// The message was delivered.
     Delivered,
-    /// The replaced draft is to be removed, and the answered message to be flagged.
+    /// The next step removes the replaced draft, or flags the answered message.
     Tidied(Tidying),
     /// The job is done or has failed.
     Over,
 }
 
 impl WriteJob {
-    /// `token`: the token of the session's forms; absent for a client without a session.
+    /// `token`: the token of the session's forms, or `None` for a client without a session.
     pub(super) fn new(token: Option<FormToken>, reader: FormReader) -> WriteJob {
         WriteJob {
             draft: Draft::default(),
@@ -127,7 +128,7 @@ impl WriteJob {
         }
     }
 
-    /// Begins to do `action` with the draft.
+    /// Begins an action on the draft.
     pub(super) fn begin_with(&mut self, draft: Draft, action: DraftAction) {
         self.draft = draft;
         self.action = action;
@@ -137,17 +138,17 @@ impl WriteJob {
             if action == DraftAction::Discard { Stage::Delivered } else { Stage::Answered };
     }
 
-    /// The next piece of the form.
+    /// Processes the next piece of the form.
     pub(super) fn piece_arrived(&mut self, piece: &UploadPiece) {
         self.upload.iter_mut().for_each(|upload| upload.piece_arrived(piece));
     }
 
-    /// The session of the form has ended.
+    /// Records that the session of the form has ended.
     pub(super) fn session_ended(&mut self) {
         self.upload.iter_mut().for_each(|upload| upload.session_ended());
     }
 
-    /// Whether all that has come of the form was processed, and more may come.
+    /// Whether all received pieces of the form were processed, and more may arrive.
     fn wants_more(&self) -> bool {
         let is_taken = self.taken == self.message.len();
         matches!(self.stage, Stage::MessageUpload | Stage::Appended)
@@ -189,7 +190,7 @@ impl WriteJob {
         JobProgress::Waiting
     }
 
-    /// The job fails. The rest of the form is read and dropped.
+    /// Ends the job with an error. The rest of the form is read and dropped.
     pub(super) fn fail(&mut self, error: String, cx: &mut JobContext<'_, '_>) {
         cx.abort();
         self.failed(error);
@@ -209,7 +210,7 @@ impl WriteJob {
         }
     }
 
-    /// More of the form has come. Its first file begins a delivery to Drafts.
+    /// Processes received pieces of the form. Its first file begins a delivery to Drafts.
     fn form_comes(&mut self, cx: &mut JobContext<'_, '_>) -> usize {
         let Some(mut upload) = self.upload.take() else { return 0 };
         if upload.file_begins() {
@@ -223,7 +224,7 @@ impl WriteJob {
         0
     }
 
-    /// A body of the message that it replies to, or of the draft with the files.
+    /// Processes octets of the message that it replies to, or of the draft with the files.
     pub(super) fn body_arrived(&mut self, body: &Body) {
         if let Some(attachment_copy) = &mut self.attachment_copy {
             return attachment_copy.body_arrived(body, &mut self.message);
@@ -268,8 +269,8 @@ impl WriteJob {
         Ok(0)
     }
 
-    /// The recipients of the delivery: only the writer's Drafts if the message is held. A message
-    /// with remote recipients always is.
+    /// The recipients of the delivery. If the message is held, this is only the user's Drafts. A
+    /// message with remote recipients is always held.
     fn held_or(
         &mut self,
         (recipients, is_for_others): (Vec<Recipient>, bool),
@@ -282,7 +283,7 @@ impl WriteJob {
         if !cx.may_hold() {
             return Err("Too many messages are being sent right now. Try again in a moment.".into());
         }
-        // In whole seconds, as the store keeps it, rounded up.
+        // The store keeps whole seconds, so the time is rounded up.
         self.hold = Some((seconds, UnixTime::from_seconds(cx.now().seconds() + seconds + 1)));
         let flags = Flags::DRAFT.with(Flags::SEEN).with(Flags::HELD);
         Ok(alloc::vec![Recipient { mailbox: DRAFTS, flags, ..Recipient::inbox(account) }])
@@ -308,7 +309,7 @@ impl WriteJob {
             from: &from,
             to: &to,
             cc: &cc,
-            // Drafts keep `Bcc`. Submission removes it from copies.
+            // Drafts keep `Bcc`. The submission service removes it from copies.
             bcc: if self.action == DraftAction::Send && self.hold.is_none() { &[] } else { &bcc },
             subject: &draft.subject,
             date: cx.now(),
@@ -361,7 +362,7 @@ impl WriteJob {
             let taken = cx.append(rest).map_err(Refusal::of_begun_delivery)?;
             (self.taken, self.octets) = (self.taken + taken, self.octets + taken as u64);
             if taken < rest.len() {
-                // The store wakes the handler when it takes more.
+                // The store wakes the handler when it can take more.
                 return Ok(1);
             }
             self.message.clear();
@@ -406,7 +407,7 @@ impl WriteJob {
         match self.stage {
             Stage::Appended | Stage::Committed => self.failed(self.why_not_written(refusal).into()),
             Stage::Tidied(tidying) if tidying.is_strict() => self.failed(why(refusal).into()),
-            // The message that it replies to may be gone, and so may the draft.
+            // The answered message and the draft may no longer exist.
             _ => {}
         }
     }
@@ -422,8 +423,9 @@ impl WriteJob {
         }
     }
 
-    /// Holds the message, if it is to be held. Then the replaced draft is to be removed, and the
-    /// answered message to be flagged; submission does the latter for a held message.
+    /// Holds the message, if it must be held. Then prepares the steps that remove the replaced
+    /// draft and flag the answered message. For a held message the submission service sets that
+    /// flag.
     fn hold_and_tidy(&mut self, account: AccountId, cx: &mut JobContext<'_, '_>) {
         let newest = cx
             .store()

@@ -1,4 +1,4 @@
-//! Host names, and whether they imitate others by look-alike characters.
+//! Host names, and the detection of names that imitate others by look-alike characters.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -11,12 +11,12 @@ use unicode_security::mixed_script::AugmentedScriptSet;
 /// The longest host name (RFC 1035 section 2.3.4).
 const HOST_BYTES_MAX: usize = 253;
 
-/// Last labels that are file extensions rather than top-level domains.
+/// Last labels that count as file extensions, not as top-level domains.
 const FILES: [&str; 13] =
     ["doc", "docx", "gif", "htm", "html", "jpeg", "jpg", "js", "pdf", "png", "txt", "xls", "xlsx"];
 
-/// Characters of other scripts that look like these Latin ones. A test compares them with the table
-/// of UTS 39.
+/// Characters of other scripts, and the Latin characters that they look like. A test compares them
+/// with the table of UTS 39.
 const LOOKALIKES: [(char, char); 30] = [
     ('а', 'a'),
     ('ԁ', 'd'),
@@ -55,7 +55,7 @@ const LOOKALIKES: [(char, char); 30] = [
 pub(super) struct LinkHost(String);
 
 impl LinkHost {
-    /// `None`: the text is no host name.
+    /// The host name in a text. `None`: the text is not a host name.
     pub(super) fn of(text: &str) -> Option<LinkHost> {
         let name = text.trim_end_matches('.');
         let is_of_name =
@@ -64,7 +64,8 @@ impl LinkHost {
         is_host.then(|| LinkHost(name.to_lowercase()))
     }
 
-    /// Whether a reader would take it for a host name: `example.org`, and not `x` or `notes.pdf`.
+    /// Whether a reader would recognize it as a host name, such as `example.org`, but not `x` or
+    /// `notes.pdf`.
     pub(super) fn is_name(&self) -> bool {
         let labels = self.0.rsplit_once('.');
         labels.is_some_and(|(rest, last)| {
@@ -83,7 +84,7 @@ impl LinkHost {
         own == other || is_below(own, other) || is_below(other, own)
     }
 
-    /// Why it may be taken for another host.
+    /// The reason why a reader may confuse the name with another, as the end of a sentence.
     pub(super) fn warning(&self) -> Option<String> {
         let is_latin = self
             .0
@@ -99,7 +100,7 @@ impl LinkHost {
             if let Some(scripts) = mixed_scripts(&label) {
                 return Some(format!("which mixes {scripts}"));
             }
-            // Below a Latin top-level domain, no honest name consists of look-alikes alone.
+            // Below a Latin top-level domain, an honest name never consists only of look-alikes.
             let looks_like = skeleton(&label).filter(|_| is_latin)?;
             Some(format!("which looks like {looks_like} but is a different name"))
         })
@@ -136,7 +137,7 @@ fn mixed_scripts(label: &str) -> Option<String> {
     }
 }
 
-/// The name of a character's script; `None` for a character of several scripts.
+/// The name of a character's script. `None` for a character of several scripts.
 fn script(character: char) -> Option<&'static str> {
     let set = AugmentedScriptSet::for_char(character);
     let is_of_one = !set.is_all() && set.base.len() == 1;
@@ -153,7 +154,7 @@ fn skeleton(label: &str) -> Option<String> {
     label.chars().map(latin).collect()
 }
 
-/// Decodes a label after `xn--` (RFC 3492 section 6.2). `None`: it is invalid.
+/// Decodes a label after `xn--` (RFC 3492 section 6.2). `None`: the label is invalid.
 fn decoded(label: &str) -> Option<String> {
     let (basic, rest) = label.rsplit_once('-').unwrap_or(("", label));
     let mut out: Vec<char> = basic.chars().collect();
@@ -184,7 +185,7 @@ fn decoded(label: &str) -> Option<String> {
     Some(out.into_iter().collect())
 }
 
-/// RFC 3492 section 6.1.
+/// The bias adaptation of RFC 3492 section 6.1.
 fn adapted(delta: u32, length: u32, is_first: bool) -> u32 {
     let mut delta = delta / if is_first { 700 } else { 2 };
     delta += delta / length;

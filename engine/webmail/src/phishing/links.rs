@@ -1,7 +1,7 @@
-//! The links in HTML or text: what they say, and where they lead.
+//! The links in HTML or text: the hosts that their texts name, and the hosts of their targets.
 //!
-//! HTML is scanned only as far as links need it, without a browser's full parser. A link that the
-//! scan misses gets no warning, and is not changed.
+//! HTML is scanned only as far as links need it, without a full parser as in a browser. A link that
+//! the scan misses gets no warning, and is not changed.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,7 +9,7 @@ use alloc::string::String;
 use super::hosts::LinkHost;
 use crate::prose::next_address;
 
-/// Bytes of a link's text that are examined.
+/// The number of bytes of a link's text that are examined.
 const TEXT_BYTES_MAX: usize = 1000;
 
 /// A link to a host.
@@ -22,7 +22,7 @@ pub(super) struct Hyperlink {
 }
 
 impl Hyperlink {
-    /// The warning, if it may lead elsewhere than it seems.
+    /// The warning, if the link's target may differ from the target that a reader expects.
     pub(super) fn warning(&self) -> Option<String> {
         let Hyperlink { target, named, pretended } = self;
         if let Some(warning) = target.warning() {
@@ -103,7 +103,7 @@ fn href(attributes: &str) -> Option<&str> {
     }
 }
 
-/// A link to `address`. `inside`: the HTML after its tag.
+/// The link to `address`. `inside`: the HTML after the link's tag.
 fn link(address: &str, inside: &str) -> Option<Hyperlink> {
     let (pretended, target) = authority(address)?;
     let text = inside.get(..inside.floor_char_boundary(TEXT_BYTES_MAX))?;
@@ -112,7 +112,7 @@ fn link(address: &str, inside: &str) -> Option<Hyperlink> {
     Some(Hyperlink { target, named, pretended })
 }
 
-/// The user part of an address, if it looks like a host, and the host that the address leads to.
+/// The user part of an address, if it looks like a host, and the host of the address.
 fn authority(address: &str) -> Option<(Option<LinkHost>, LinkHost)> {
     // Browsers drop control characters and treat a backslash as a slash.
     let kept = address.trim().chars().filter(|character| !character.is_control());
@@ -127,7 +127,8 @@ fn authority(address: &str) -> Option<(Option<LinkHost>, LinkHost)> {
     Some((user.split(':').next().and_then(LinkHost::of).filter(LinkHost::is_name), host))
 }
 
-/// The host that a text names: in an address among its words, or all of it if it looks like a host.
+/// The host that a text names. It is in an address among the words of the text, or the whole text
+/// looks like a host.
 fn named(text: &str) -> Option<LinkHost> {
     let is_alone = text.split_whitespace().nth(1).is_none();
     text.split_whitespace().take(50).find_map(|word| {
@@ -154,7 +155,7 @@ fn without_tags(html: &str) -> String {
     out
 }
 
-/// Text without character references (HTML section 13.2.5.72), as far as addresses need them.
+/// Decodes the character references in a text (HTML section 13.2.5.72) that may occur in addresses.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,7 +1,8 @@
 //! A password change: the form's request, the check on the core of the connection, and the change
 //! on the core of the account.
 //!
-//! The old password is checked as in any login, with the same cost for a guess.
+//! The old password is checked as in any login, and a wrong password has the same cost for the
+//! client.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -21,7 +22,7 @@ use crate::{SessionTicket, answer};
 
 use super::AuthenticatedRequest;
 
-/// Limits of a password. All mail programs can send one of the largest size.
+/// The limits of a password. All mail programs can send a password of the maximum size.
 const PASSWORD_CHARACTERS_MIN: usize = 8;
 const PASSWORD_BYTES_MAX: usize = 200;
 
@@ -37,7 +38,7 @@ pub struct PasswordChange {
 }
 
 impl PasswordChange {
-    /// Bytes of memory that it takes.
+    /// The memory of the request, in bytes.
     pub fn kept_bytes(&self) -> usize {
         size_of::<PasswordChange>() + self.token.len() + self.wanted.len()
     }
@@ -49,16 +50,17 @@ impl fmt::Debug for PasswordChange {
     }
 }
 
-/// Why the old password was not accepted.
+/// The reason why the old password was not accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProofFailure {
-    /// It is wrong.
+    /// The old password is wrong.
     Wrong,
-    /// There were too many attempts from the client's network.
+    /// The client's network has made too many attempts.
     TooMany,
 }
 
-/// The new password that a form asks for. Errors: why it is not acceptable.
+/// The new password that a form asks for. Errors: the text for the user, if the password is not
+/// acceptable.
 pub(crate) fn wanted<'a>(form: &'a Form<'_>) -> Result<&'a str, &'static str> {
     let [wanted, again] = ["new", "again"].map(|name| form.text(name).unwrap_or_default());
     if wanted != again {
@@ -77,8 +79,8 @@ pub(crate) fn wanted<'a>(form: &'a Form<'_>) -> Result<&'a str, &'static str> {
 }
 
 impl AuthenticatedRequest<'_, '_> {
-    /// Changes the password to the computed hash, if the old password was right. The present
-    /// session stays valid; all other sessions of the account end.
+    /// Replaces the password by the computed secrets, if the client has proved the old password.
+    /// This session stays valid, and all other sessions of the account end.
     pub(super) fn set_password(
         mut self,
         token: &str,
@@ -125,7 +127,7 @@ impl AuthenticatedRequest<'_, '_> {
         Job::Settings(SettingsJob { sessions: self.sessions(), typed: None })
     }
 
-    /// A password form that got here without a computed hash. It has no acceptable password.
+    /// Replies to a password form without computed secrets, whose new password is not acceptable.
     pub(super) fn no_password(&mut self, form: &Form<'_>) -> Result<Job, Reply> {
         Ok(self
             .complaint(wanted(form).err().unwrap_or("Your password was not changed. Try again.")))

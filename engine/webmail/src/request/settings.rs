@@ -16,7 +16,7 @@ use crate::{WebPage, answer};
 use super::{AuthenticatedRequest, SessionContext};
 
 impl AuthenticatedRequest<'_, '_> {
-    /// The job of one of the forms.
+    /// The job that carries out a form of the settings page.
     pub(super) fn set(&mut self, form: &Form<'_>) -> Result<Job, Reply> {
         let session = self.session;
         if let Some(key) = form.text("end") {

@@ -1,4 +1,4 @@
-//! A day, as users type it.
+//! A day, in the form in which users type it.
 //!
 //! Implements: RFC 3339 section 5.6 and appendix C (leap years).
 
@@ -14,7 +14,7 @@ pub(super) struct QueryDay {
 }
 
 impl QueryDay {
-    /// `2026-11-22` or `2026/11/22`; month and day may have one digit.
+    /// Parses `2026-11-22` or `2026/11/22`. Month and day may have one digit.
     pub(super) fn parse(text: &str) -> Option<QueryDay> {
         let mut numbers = text.split(if text.contains('/') { '/' } else { '-' });
         let mut next = |digits: &[usize]| {
@@ -29,10 +29,10 @@ impl QueryDay {
         (is_one && numbers.next().is_none()).then_some(day)
     }
 
-    /// When it begins, in UTC.
+    /// The time when the day begins, in UTC.
     pub(super) fn begins(self) -> UnixTime {
         let years = u64::from(self.year.saturating_sub(1));
-        // Counted from 0001-01-01, which is 719,162 days before 1970.
+        // Days are counted from 0001-01-01, which is 719,162 days before 1970-01-01.
         let before_year = years * 365 + years / 4 - years / 100 + years / 400 - 719_162;
         let months =
             (1..self.month).map(|month| u64::from(QueryDay { month, ..self }.days_of_month()));

@@ -1,7 +1,7 @@
 //! A phrase: consecutive words to find in a text.
 //!
-//! Case does not matter. Characters are converted to lower, upper and again lower case, by which
-//! `ß` equals `ss`, and `ς` equals `σ`. Any white space between words equals one space, also a line
+//! Case is ignored. Characters are converted to lower, to upper and again to lower case. So `ß`
+//! equals `ss`, and `ς` equals `σ`. Any white space between words equals one space, even a line
 //! end.
 //!
 //! A text is scanned once, by the algorithm of Knuth, Morris and Pratt. So the work is linear for
@@ -13,20 +13,20 @@ use core::fmt;
 
 use super::TERM_CHARS_MAX;
 
-/// At least one word.
+/// A phrase of at least one word.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Phrase {
-    /// The words as typed, with one space between them.
+    /// The words as the user typed them, with one space between two words.
     text: String,
-    /// The same, folded.
+    /// The case-folded characters of `text`.
     characters: Vec<char>,
-    /// For each position: if that character does not match, how many characters before it still
-    /// match the phrase's beginning.
+    /// For each position: the number of characters before it that still match the phrase's
+    /// beginning if the character at this position does not match.
     fallbacks: Vec<usize>,
 }
 
 impl Phrase {
-    /// The phrase of a text, if that has any words.
+    /// The phrase of a text, if the text has any words.
     pub(super) fn of(text: &str) -> Option<Phrase> {
         let mut kept: String = spaced(text).take(TERM_CHARS_MAX).collect();
         kept.truncate(kept.trim_end().len());
@@ -42,12 +42,12 @@ impl Phrase {
         })
     }
 
-    /// The words as typed.
+    /// The words as the user typed them.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it occurs in a text.
+    /// Whether the phrase occurs in a text.
     pub(super) fn is_in(&self, text: &str) -> bool {
         let mut fitting = 0;
         any_folded(text, |character| {
@@ -56,14 +56,15 @@ impl Phrase {
         })
     }
 
-    /// Whether a text consists of the phrase alone.
+    /// Whether a text consists only of the phrase.
     pub(super) fn is(&self, text: &str) -> bool {
         let mut characters = self.characters.iter();
         !any_folded(text.trim_end(), |character| characters.next() != Some(&character))
             && characters.next().is_none()
     }
 
-    /// How many characters match after `character`, if `fitting` matched before it.
+    /// The number of matching characters after `character`, if `fitting` characters matched before
+    /// it.
     fn after(&self, mut fitting: usize, character: char) -> usize {
         loop {
             if self.characters.get(fitting) == Some(&character) {
@@ -92,7 +93,7 @@ fn fallbacks(characters: &[char]) -> Vec<usize> {
     phrase.fallbacks
 }
 
-/// The characters of a text, with white space collapsed and none at the front.
+/// The characters of a text, with white space collapsed, and without white space at the start.
 fn spaced(text: &str) -> impl Iterator<Item = char> {
     let mut is_behind_space = true;
     text.chars().filter_map(move |character| {
@@ -104,13 +105,13 @@ fn spaced(text: &str) -> impl Iterator<Item = char> {
 }
 
 /// Whether `is_it` accepts one of the case-folded characters of a text. Nearly all characters of a
-/// search are ASCII, so those take a short path.
+/// search are ASCII, so ASCII has a fast path.
 fn any_folded(text: &str, mut is_it: impl FnMut(char) -> bool) -> bool {
     spaced(text).any(|character| {
         if character.is_ascii() {
             return is_it(character.to_ascii_lowercase());
         }
-        // First to lower case: the capital `ẞ` is its own upper case.
+        // The first conversion is to lower case, since the capital `ẞ` has no other upper case.
         character
             .to_lowercase()
             .flat_map(char::to_uppercase)
@@ -119,7 +120,7 @@ fn any_folded(text: &str, mut is_it: impl FnMut(char) -> bool) -> bool {
     })
 }
 
-/// The phrase as a user types it after a field's name.
+/// The phrase, as a user types it after a field's name.
 impl fmt::Display for Phrase {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let quote = if self.text.contains(' ') { "\"" } else { "" };

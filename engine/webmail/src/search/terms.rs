@@ -4,7 +4,7 @@ use super::day::QueryDay;
 use super::phrase::Phrase;
 use super::{Criterion, Term};
 
-/// The terms of a text.
+/// The iterator over the terms of a text.
 pub(super) struct Terms<'a>(pub(super) &'a str);
 
 impl Iterator for Terms<'_> {
@@ -38,8 +38,8 @@ pub(super) fn is_text(text: &str) -> bool {
     )
 }
 
-/// The first term of a text that does not begin with a space, if the term is not empty, and the
-/// rest.
+/// Splits a text that does not begin with a space into its first term and the rest. The term is
+/// `None` if it is empty.
 fn first(text: &str) -> (Option<Criterion>, &str) {
     if let Some((words, rest)) = quoted(text) {
         return (Phrase::of(words).map(Criterion::Anywhere), rest);
@@ -65,7 +65,7 @@ fn anywhere(word: &str) -> Option<Criterion> {
     Phrase::of(word).map(Criterion::Anywhere)
 }
 
-/// The quoted text at the beginning, and the rest.
+/// Splits a text that begins with a quote into the quoted text and the rest.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let words = text.strip_prefix('"')?;
     Some(words.split_once('"').unwrap_or((words, "")))
